@@ -1,0 +1,1 @@
+//! Statistics of comparison: run folder to Findings, as pure functions.

@@ -1,0 +1,1 @@
+//! Runs a Plan: phases, journal, teardown, resume, reap.

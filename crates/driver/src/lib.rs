@@ -1,0 +1,1 @@
+//! Load drivers: load models, schedules, clients and servers of raw sockets, histograms.

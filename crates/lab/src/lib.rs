@@ -1,0 +1,1 @@
+//! The lab on a host: namespaces, links, cgroups, overlays, CPU sets, and how each is reaped.

@@ -1,0 +1,216 @@
+//! What a driver and its server are told, and what they tell back.
+//!
+//! All times are nanoseconds of CLOCK_MONOTONIC on the machine that runs the driver.
+
+use std::net::SocketAddr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Histogram;
+use crate::load::{LoadModel, Phases};
+
+/// The exchange that an `rr` operation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Exchange {
+    /// One request and one response on a connection that stays open.
+    #[default]
+    TcpRr,
+    /// One datagram each way; a lost one is counted after a bounded wait.
+    UdpRr,
+    /// Connect, one exchange, close.
+    TcpCrr,
+}
+
+/// Which way bulk data flows, seen from the guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// Client to guest.
+    #[default]
+    Receive,
+    /// Guest to client.
+    Send,
+    /// Both at once, half of the streams each way.
+    Both,
+}
+
+/// How the sending end hands bytes to the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SendMethod {
+    /// write() from a buffer.
+    Write,
+    /// sendfile() from a file in memory.
+    #[default]
+    Sendfile,
+}
+
+/// How the receiving end takes bytes from the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReceiveMethod {
+    /// read() into a buffer, as applications do.
+    #[default]
+    Read,
+    /// recv(MSG_TRUNC): the kernel drops the bytes uncopied. Flatters the receiver: a named mode.
+    Truncate,
+}
+
+/// How a thread waits for bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wait {
+    /// Sleeps in the kernel.
+    #[default]
+    Block,
+    /// Polls without sleeping; needs a whole CPU at each end. A named mode.
+    Spin,
+}
+
+/// Socket settings, the same at both ends. `None` leaves the kernel's own.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SocketOptions {
+    /// SO_SNDBUF and SO_RCVBUF in bytes, as asked (the kernel doubles and clamps).
+    pub buffer_bytes: Option<u32>,
+    /// TCP congestion control, such as `cubic`.
+    pub congestion_control: Option<String>,
+}
+
+/// What the guest's end serves.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum ServeSpec {
+    /// Answers each request of `request_bytes` with `response_bytes`.
+    Rr {
+        /// The exchange.
+        exchange: Exchange,
+        /// Bytes of a request.
+        request_bytes: u32,
+        /// Bytes of a response.
+        response_bytes: u32,
+        /// How the server's threads wait.
+        wait: Wait,
+        /// Socket settings.
+        socket: SocketOptions,
+    },
+    /// Takes or gives bulk data; the driver says in each connection's first byte which.
+    Stream {
+        /// Send with.
+        method: SendMethod,
+        /// Receive with.
+        receive: ReceiveMethod,
+        /// Bytes handed to one send call.
+        chunk_bytes: u32,
+        /// Bytes of the file that sendfile cycles through.
+        window_bytes: u32,
+        /// Socket settings.
+        socket: SocketOptions,
+    },
+}
+
+/// What the driver does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum DriveKind {
+    /// Nothing but recording an operation: the floor of the instrument.
+    Null,
+    /// Request and response.
+    Rr {
+        /// The exchange.
+        exchange: Exchange,
+        /// Bytes of a request.
+        request_bytes: u32,
+        /// Bytes of a response.
+        response_bytes: u32,
+        /// How the driver's threads wait.
+        wait: Wait,
+    },
+    /// Bulk data.
+    Stream {
+        /// Which way, seen from the guest.
+        direction: Direction,
+        /// Send with.
+        method: SendMethod,
+        /// Receive with.
+        receive: ReceiveMethod,
+        /// Bytes handed to one send call.
+        chunk_bytes: u32,
+        /// Bytes of the file that sendfile cycles through.
+        window_bytes: u32,
+    },
+}
+
+/// One run of a driver, complete.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DriveSpec {
+    /// What is done.
+    pub kind: DriveKind,
+    /// Where the servers listen; connections are dealt to them in turn.
+    pub targets: Vec<SocketAddr>,
+    /// How operations are started.
+    pub load: LoadModel,
+    /// How long.
+    pub phases: Phases,
+    /// When the first phase starts; 0 means at once.
+    pub start_at_ns: u64,
+    /// Seed of everything random (arrivals).
+    pub seed: u64,
+    /// Socket settings.
+    pub socket: SocketOptions,
+    /// Whether each operation is recorded in a histogram; off only to measure what recording costs.
+    pub record: bool,
+    /// A UDP exchange unanswered for this long is lost.
+    pub loss_timeout_ns: u64,
+    /// Length of an interval of the series, nanoseconds.
+    pub interval_ns: u64,
+}
+
+/// Work done in one interval of a driver's run, over all connections.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct DriveInterval {
+    /// End of the interval.
+    pub end_ns: u64,
+    /// Operations that ended in it (none in bulk transfer).
+    pub operations: u64,
+    /// Bytes carried in it (both ways together).
+    pub bytes: u64,
+}
+
+/// What a driver measured in steady state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DriveResult {
+    /// Start of the measured window.
+    pub steady_start_ns: u64,
+    /// End of the measured window.
+    pub steady_end_ns: u64,
+    /// Operations completed in the window.
+    pub operations: u64,
+    /// Payload bytes that reached the guest in the window.
+    pub bytes_to_guest: u64,
+    /// Payload bytes that left the guest in the window.
+    pub bytes_from_guest: u64,
+    /// Operations that failed, by reason.
+    pub errors: Vec<(String, u64)>,
+    /// UDP exchanges lost.
+    pub lost: u64,
+    /// Open loop: arrivals due in the window that had not ended when the load stopped.
+    pub unfinished: u64,
+    /// Response time from the intended start, nanoseconds.
+    pub response: Histogram,
+    /// Service time from the actual start, nanoseconds (equals response in a closed loop).
+    pub service: Histogram,
+    /// Open loop: actual minus intended start, nanoseconds.
+    pub lateness: Histogram,
+    /// Open loop: most arrivals that waited at one moment.
+    pub backlog_max: u64,
+    /// The whole run, all phases, in intervals.
+    pub intervals: Vec<DriveInterval>,
+    /// CPU the driver's threads spent in user mode in the window, nanoseconds.
+    pub cpu_user_ns: u64,
+    /// CPU the driver's threads spent in the kernel in the window, nanoseconds.
+    pub cpu_system_ns: u64,
+    /// What the kernel granted of the socket settings, as name and value.
+    pub granted: Vec<(String, String)>,
+    /// Bulk transfer: whether bytes sent and bytes received agreed to the byte at the end of every stream.
+    pub verified: bool,
+}

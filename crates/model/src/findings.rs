@@ -1,0 +1,256 @@
+//! What a run says: estimates, comparisons and verdicts, as `findings.json` holds them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::environment::Environment;
+use crate::guest::ParityRow;
+use crate::metric::MetricSpec;
+use crate::plan::Plan;
+use crate::sample::CpuAccount;
+use crate::trial::Flag;
+
+/// Newest schema of `findings.json` that this tare reads.
+pub const FINDINGS_SCHEMA: u32 = 1;
+
+/// Everything a report says, and nothing it would have to compute.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Findings {
+    /// Schema number.
+    pub schema: u32,
+    /// The run.
+    pub run: RunSummary,
+    /// The answer, one sentence a comparison of a primary metric, the most important first.
+    pub answer: Vec<Answer>,
+    /// One entry a case, in the order of the study.
+    pub cases: Vec<CaseFindings>,
+    /// What differs from the study as written, or from the published original.
+    pub deviations: Vec<String>,
+    /// Trials that did not complete, and why.
+    pub not_completed: Vec<NotCompleted>,
+    /// Trials that completed but carry a flag.
+    pub flagged: Vec<FlaggedTrial>,
+    /// Asked and granted, by arm and case id, from the first trial of each; differences between
+    /// trials of one arm are deviations.
+    pub parity: Vec<ArmParity>,
+    /// The host.
+    pub environment: Environment,
+    /// The plan that was run.
+    pub plan: Plan,
+    /// How the figures were made, in paragraphs, with the constants in force.
+    pub method: Vec<String>,
+}
+
+/// The run in figures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// Run id.
+    pub id: String,
+    /// Version of tare that ran it.
+    pub tare_version: String,
+    /// First trial's begin, UTC, RFC 3339.
+    pub started_at: String,
+    /// Last trial's end, UTC, RFC 3339; `None` if the run was cut short.
+    pub finished_at: Option<String>,
+    /// Trials planned.
+    pub planned: u32,
+    /// Trials completed.
+    pub completed: u32,
+    /// Wall time of all trials, seconds.
+    pub wall_s: f64,
+    /// Of which load, seconds.
+    pub load_s: f64,
+}
+
+/// A sentence of the answer, bound to the comparison it follows from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// Case id.
+    pub case: String,
+    /// Arm id.
+    pub arm: String,
+    /// The sentence.
+    pub sentence: String,
+    /// The verdict behind it.
+    pub verdict: Verdict,
+}
+
+/// What was found in one case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CaseFindings {
+    /// Case id.
+    pub id: String,
+    /// Name for people.
+    pub label: String,
+    /// One entry a metric, primary first.
+    pub metrics: Vec<MetricFindings>,
+    /// Latency distribution an arm, where the workload has operations.
+    pub distributions: Vec<Distribution>,
+    /// Mean CPU account of the completed trials an arm, and what one unit of work is.
+    pub cpu: Vec<ArmCpu>,
+    /// One representative trial an arm (the block whose primary value is the median).
+    pub timelines: Vec<Timeline>,
+}
+
+/// One metric over all arms of a case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MetricFindings {
+    /// The metric.
+    pub spec: MetricSpec,
+    /// Its estimate on each arm.
+    pub arms: Vec<ArmEstimate>,
+    /// Each arm against the baseline.
+    pub comparisons: Vec<Comparison>,
+}
+
+/// A metric on one arm.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArmEstimate {
+    /// Arm id.
+    pub arm: String,
+    /// Over the completed blocks.
+    pub estimate: Estimate,
+    /// (block, value), every completed trial.
+    pub blocks: Vec<(u32, f64)>,
+}
+
+/// A figure with its interval. `low` and `high` are `None` when there are too few blocks for one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The figure.
+    pub value: f64,
+    /// Lower end of the interval.
+    pub low: Option<f64>,
+    /// Upper end of the interval.
+    pub high: Option<f64>,
+    /// Level of the interval, such as 0.95.
+    pub level: f64,
+    /// Values it was made from.
+    pub n: u32,
+    /// How, in a few words.
+    pub method: String,
+}
+
+/// An arm against the baseline, paired within blocks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Arm id.
+    pub arm: String,
+    /// Baseline arm id.
+    pub baseline: String,
+    /// The arm's value over the baseline's.
+    pub ratio: Estimate,
+    /// (block, ratio).
+    pub blocks: Vec<(u32, f64)>,
+    /// The smallest relative difference (0.015 is 1.5 %) that this many blocks of this spread would
+    /// have shown four times in five; `None` with too few blocks.
+    pub detectable: Option<f64>,
+    /// The noise floor: the largest relative difference that the baseline shows against itself, by the
+    /// far end of its interval; `None` without an A/A arm.
+    pub floor: Option<f64>,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The verdict in words.
+    pub sentence: String,
+}
+
+/// What may be said of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The arm does better than the baseline, beyond the floor.
+    Better,
+    /// The arm does worse than the baseline, beyond the floor.
+    Worse,
+    /// The interval excludes equality, but the difference is within what the baseline shows against itself.
+    WithinFloor,
+    /// No difference was seen.
+    NoDifferenceSeen,
+    /// Too few completed blocks to say.
+    CannotSay,
+    /// The arm is the baseline's replica: it measures the floor.
+    NoiseFloor,
+    /// The arm's figures are shown but must not be compared (emulation).
+    NotComparable,
+}
+
+/// The latency distribution of one arm, merged over blocks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Distribution {
+    /// Arm id.
+    pub arm: String,
+    /// Histogram name: `response` or `service`.
+    pub name: String,
+    /// Operations in it.
+    pub operations: u64,
+    /// (quantile, seconds with an interval made from the blocks' own quantiles).
+    pub quantiles: Vec<(f64, Estimate)>,
+    /// Complementary cumulative distribution: (seconds, share of operations that took longer).
+    pub ccdf: Vec<(f64, f64)>,
+}
+
+/// Mean CPU account of an arm.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArmCpu {
+    /// Arm id.
+    pub arm: String,
+    /// Mean over completed trials.
+    pub account: CpuAccount,
+    /// Units of work in the window, mean (operations, or bytes in bulk transfer).
+    pub work: f64,
+    /// What a unit of work is: `operation` or `byte`.
+    pub unit_of_work: String,
+}
+
+/// One trial over time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// Arm id.
+    pub arm: String,
+    /// Block.
+    pub block: u32,
+    /// Start and end of steady state, seconds from the start of load.
+    pub steady_s: (f64, f64),
+    /// Series by name with its unit last: (seconds from the start of load, value).
+    pub series: BTreeMap<String, Vec<(f64, f64)>>,
+}
+
+/// A trial without figures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NotCompleted {
+    /// Block.
+    pub block: u32,
+    /// Case id.
+    pub case: String,
+    /// Arm id.
+    pub arm: String,
+    /// `invalid`, `failed in PHASE` or `not run`.
+    pub how: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// A trial with figures and flags.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FlaggedTrial {
+    /// Block.
+    pub block: u32,
+    /// Case id.
+    pub case: String,
+    /// Arm id.
+    pub arm: String,
+    /// Its flags.
+    pub flags: Vec<Flag>,
+}
+
+/// Asked and granted on one arm in one case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArmParity {
+    /// Arm id.
+    pub arm: String,
+    /// Case id.
+    pub case: String,
+    /// The rows.
+    pub rows: Vec<ParityRow>,
+}

@@ -1,0 +1,21 @@
+//! The nouns of tare: studies, plans, trials, guests, loads, samples, outcomes, estimates.
+//!
+//! This crate does no I/O and depends on no other crate of the workspace. Every stage of tare
+//! speaks in these types, and those that are written to files carry a schema number.
+
+pub mod drive;
+pub mod environment;
+pub mod field;
+pub mod findings;
+pub mod guest;
+pub mod histogram;
+pub mod load;
+pub mod metric;
+pub mod plan;
+pub mod sample;
+pub mod study;
+pub mod trial;
+pub mod units;
+
+pub use histogram::Histogram;
+pub use units::{BitRate, ByteSize, Rate, Span};

@@ -1,0 +1,73 @@
+//! What is measured, in which unit, and which way is better.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The unit of a metric. Values are always stored in these, never in their multiples.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// Seconds.
+    Seconds,
+    /// Operations in a second.
+    OperationsPerSecond,
+    /// Bits in a second.
+    BitsPerSecond,
+    /// CPU seconds an operation.
+    CpuSecondsPerOperation,
+    /// CPU seconds a byte.
+    CpuSecondsPerByte,
+    /// Bytes.
+    Bytes,
+    /// A bare number.
+    Count,
+    /// A unit of the user's own (`exec`).
+    Other(String),
+}
+
+/// Which way a metric is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Better {
+    /// Less is better.
+    Lower,
+    /// More is better.
+    Higher,
+}
+
+/// A metric that a workload yields once a trial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MetricSpec {
+    /// Name in files, such as `response_time_p50_s`.
+    pub id: String,
+    /// Name for people, such as `response time, median`.
+    pub label: String,
+    /// Unit of the value.
+    pub unit: Unit,
+    /// Which way is better.
+    pub better: Better,
+    /// Whether this is the metric that the verdict of a case is about. Exactly one is.
+    pub primary: bool,
+}
+
+impl MetricSpec {
+    /// A metric, secondary until said otherwise.
+    pub fn new(id: &str, label: &str, unit: Unit, better: Better) -> Self {
+        Self { id: id.to_owned(), label: label.to_owned(), unit, better, primary: false }
+    }
+
+    /// The same metric as the one that the verdict is about.
+    #[must_use]
+    pub fn primary(mut self) -> Self {
+        self.primary = true;
+        self
+    }
+}
+
+/// Metric ids that tare itself adds to those of the workload, for every trial.
+pub mod common {
+    /// Seconds from the request to create the guest to its agent's first answer.
+    pub const START_TIME: &str = "start_time_s";
+    /// CPU seconds of the whole SUT an operation (or a byte), host's kernel threads included.
+    pub const SERVICE_DEMAND: &str = "service_demand_cpu_s";
+}

@@ -1,0 +1,66 @@
+//! A plan: the study expanded into trials, ordered, costed and hashed.
+
+use serde::{Deserialize, Serialize};
+
+use crate::study::Study;
+use crate::units::{ByteSize, Span};
+
+/// Newest schema of `plan.json` that this tare reads.
+pub const PLAN_SCHEMA: u32 = 1;
+
+/// Every trial of a study in the order in which it will run, and what the run will cost.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Schema number.
+    pub schema: u32,
+    /// The study, as checked.
+    pub study: Study,
+    /// SHA-256 of the study as checked and of the order, hexadecimal: two runs are of the same plan
+    /// when this is the same.
+    pub hash: String,
+    /// The CPUs as placed on this host.
+    pub cpus: CpuPlacement,
+    /// The trials, in order.
+    pub trials: Vec<PlannedTrial>,
+    /// What the run will take.
+    pub cost: Cost,
+    /// What differs on this host from what the study asks, each in a sentence. The report repeats them.
+    pub deviations: Vec<String>,
+}
+
+/// CPUs of the host as the plan uses them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuPlacement {
+    /// The driver's CPUs; empty means any.
+    pub client: Vec<u32>,
+    /// The guests' CPUs; empty means any.
+    pub guests: Vec<u32>,
+    /// How this came about, in words.
+    pub note: String,
+}
+
+/// One trial to be run: one arm, one case, one fresh instance, in one block.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PlannedTrial {
+    /// Position in the run, from 0.
+    pub index: u32,
+    /// Block, from 0.
+    pub block: u32,
+    /// Case id.
+    pub case: String,
+    /// Arm id.
+    pub arm: String,
+}
+
+/// What a run will take.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// Time in the phases of all trials.
+    pub measuring: Span,
+    /// Time around them, estimated from the platforms' known start times.
+    pub around: Span,
+    /// Most memory promised to guests at one time.
+    pub memory: ByteSize,
+    /// Disk that the run folder and the guests will need at most.
+    pub disk: ByteSize,
+}

@@ -1,0 +1,128 @@
+//! A study, valid by type: what a study file becomes once everything in it was checked.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::guest::GuestSize;
+use crate::load::{LoadModel, Phases};
+use crate::units::Span;
+
+/// Newest schema of study files that this tare reads.
+pub const STUDY_SCHEMA: u32 = 1;
+
+/// A question, the arms that are compared, and the cases in which they are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Study {
+    /// Schema number of the study file.
+    pub schema: u32,
+    /// Short name, fit for a folder.
+    pub name: String,
+    /// What the study answers, in the user's words.
+    pub question: String,
+    /// Blocks: each runs every arm of every case once.
+    pub blocks: u32,
+    /// Seed of the order of arms and of the drivers' randomness.
+    pub seed: u64,
+    /// Id of the arm that others are compared with.
+    pub baseline: String,
+    /// The arms. With a noise floor asked, the last is a second baseline (`replica_of` set).
+    pub arms: Vec<Arm>,
+    /// The cases.
+    pub cases: Vec<Case>,
+    /// The lab.
+    pub lab: LabSpec,
+    /// Factor by which all phases were shortened; 1 is the study as written.
+    pub scale: f64,
+}
+
+/// One platform configuration under comparison.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Arm {
+    /// Id, unique in the study.
+    pub id: String,
+    /// Name for people.
+    pub label: String,
+    /// Platform, by its name in the registry.
+    pub platform: String,
+    /// The platform's own options, checked by the platform.
+    pub options: Value,
+    /// The arm that this one repeats, to measure the noise floor.
+    pub replica_of: Option<String>,
+}
+
+/// One situation in which all arms are measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Case {
+    /// Id, unique in the study.
+    pub id: String,
+    /// Name for people.
+    pub label: String,
+    /// Workload, by its name in the registry.
+    pub workload: String,
+    /// The workload's own parameters, checked by the workload.
+    pub parameters: Value,
+    /// How load is offered.
+    pub load: LoadModel,
+    /// How long.
+    pub phases: Phases,
+    /// Size of the measured guest.
+    pub guest: GuestSize,
+    /// Guests beside the measured one that keep the host busy.
+    pub neighbours: Option<Neighbours>,
+    /// Whether the measured guest itself is kept busy by a busy loop on each of its CPUs.
+    pub busy_target: bool,
+    /// Objectives that a trial must meet to count as goodput.
+    pub qos: Vec<QosObjective>,
+}
+
+/// Guests that keep the host busy, on the arm's own platform.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Neighbours {
+    /// How many.
+    pub count: u32,
+    /// Size of each; a busy loop runs on each of its CPUs.
+    pub guest: GuestSize,
+}
+
+/// A quality-of-service objective: a metric and its bound, in the metric's unit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct QosObjective {
+    /// Metric id.
+    pub metric: String,
+    /// Largest value allowed, for metrics of which less is better; smallest, for the others.
+    pub bound: f64,
+}
+
+/// Settings of the lab, the same for every arm.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LabSpec {
+    /// MTU of every link, bytes.
+    pub mtu: u32,
+    /// Whether segmentation and receive offloads of the links are on.
+    pub offloads: bool,
+    /// TCP congestion control at both ends; `None` leaves the host's own, which is recorded.
+    pub congestion_control: Option<String>,
+    /// Where drivers and guests run.
+    pub placement: Placement,
+    /// How often the probes sample.
+    pub sample_interval: Span,
+}
+
+/// Which CPUs the driver and the guests get.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// Driver and guests on CPUs of their own, where the host has at least two.
+    Separate,
+    /// Everything on one CPU: no wake-up crosses CPUs, no parallelism either.
+    SameCpu,
+    /// The scheduler decides.
+    Unpinned,
+    /// As listed.
+    Explicit {
+        /// CPUs of the driver.
+        client_cpus: Vec<u32>,
+        /// CPUs of all guests.
+        guest_cpus: Vec<u32>,
+    },
+}

@@ -1,0 +1,135 @@
+//! A trial that was run: what came of it and everything seen on the way.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Histogram;
+use crate::guest::ParityRow;
+use crate::metric::MetricSpec;
+use crate::plan::PlannedTrial;
+use crate::sample::{CpuAccount, Sample};
+
+/// The phase of a trial in which something happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// The guest is made.
+    Provision,
+    /// Its agent answers.
+    Connect,
+    /// What was granted is read back and compared with what was asked.
+    Parity,
+    /// Neighbours are started and seen to be busy.
+    Neighbours,
+    /// The workload's own set-up in the guest.
+    Prepare,
+    /// Load is offered.
+    Drive,
+    /// What the workload did is checked.
+    Verify,
+    /// Samples and counters are fetched.
+    Collect,
+    /// Everything made is taken away.
+    Teardown,
+}
+
+impl Phase {
+    /// All phases in the order in which a trial goes through them.
+    pub const ALL: [Self; 9] = [
+        Self::Provision,
+        Self::Connect,
+        Self::Parity,
+        Self::Neighbours,
+        Self::Prepare,
+        Self::Drive,
+        Self::Verify,
+        Self::Collect,
+        Self::Teardown,
+    ];
+}
+
+impl std::fmt::Display for Phase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Provision => "provision",
+            Self::Connect => "connect",
+            Self::Parity => "parity",
+            Self::Neighbours => "neighbours",
+            Self::Prepare => "prepare",
+            Self::Drive => "drive",
+            Self::Verify => "verify",
+            Self::Collect => "collect",
+            Self::Teardown => "teardown",
+        })
+    }
+}
+
+/// How a trial ended. A failure is never a zero: only `Completed` carries figures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It ran and its work was right.
+    Completed(Measurement),
+    /// It ran, but its figures must not be used.
+    Invalid {
+        /// Why, for people.
+        reason: String,
+    },
+    /// It did not run to its end.
+    Failed {
+        /// Where it stopped.
+        phase: Phase,
+        /// What was tried, why it failed and the remedy.
+        reason: String,
+    },
+}
+
+/// What a completed trial measured.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Measurement {
+    /// One value a metric, by metric id, in the metric's unit.
+    pub metrics: BTreeMap<String, f64>,
+    /// Histograms by name: `response`, `service`, `lateness`; nanoseconds.
+    pub histograms: BTreeMap<String, Histogram>,
+    /// Counts that qualify the figures: `operations`, `errors: REASON`, `lost`, `unfinished`, `backlog_max`.
+    pub counts: BTreeMap<String, u64>,
+}
+
+/// Something about a trial that a reader must know when trusting it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Flag {
+    /// Short name: `steal`, `drops`, `lost-samples`, `not-steady`, `parity`.
+    pub kind: String,
+    /// What was seen, with the figure and the limit.
+    pub detail: String,
+}
+
+/// One trial as it is stored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialRecord {
+    /// Which trial of the plan.
+    pub planned: PlannedTrial,
+    /// When it began, UTC, RFC 3339.
+    pub started_at: String,
+    /// Wall time from the first act of provisioning to the end of teardown, seconds.
+    pub wall_s: f64,
+    /// Of which the phases of load, seconds.
+    pub load_s: f64,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The metrics that the workload yields, in order, primary first.
+    pub metrics: Vec<MetricSpec>,
+    /// Asked and granted, the measured guest.
+    pub parity: Vec<ParityRow>,
+    /// CPU of the SUT in the measured window; `None` when the window was not reached.
+    pub cpu: Option<CpuAccount>,
+    /// Start and end of the measured window, CLOCK_MONOTONIC nanoseconds.
+    pub window_ns: Option<(u64, u64)>,
+    /// What the probes saw.
+    pub samples: Vec<Sample>,
+    /// What a reader must know.
+    pub flags: Vec<Flag>,
+    /// Facts about this instance that disclosure wants: kernel view of the guest, granted socket options ...
+    pub facts: BTreeMap<String, String>,
+}

@@ -1,0 +1,313 @@
+//! Quantities as people write them: `128B`, `3GiB`, `120s`, `1Gbit/s`, `1000/s`.
+//!
+//! Each type parses from and prints to the written form, and is a string in every file. A bare
+//! number is refused, because a number without a unit is how studies go wrong by a factor of 1024.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Why a written quantity was refused, and what was meant.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{written}` is not {expected}")]
+pub struct UnitError {
+    /// The text as it stood in the file.
+    pub written: String,
+    /// What would have been understood, with an example.
+    pub expected: &'static str,
+}
+
+macro_rules! written_as_string {
+    ($name:ident, $schema_name:literal, $description:literal, $pattern:literal) => {
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Visitor;
+                impl serde::de::Visitor<'_> for Visitor {
+                    type Value = $name;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str($description)
+                    }
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$name, E> {
+                        text.parse().map_err(E::custom)
+                    }
+                }
+                deserializer.deserialize_str(Visitor)
+            }
+        }
+        impl JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                $schema_name.into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({"type": "string", "description": $description, "pattern": $pattern})
+            }
+        }
+    };
+}
+
+/// A number of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ByteSize(pub u64);
+
+written_as_string!(
+    ByteSize,
+    "ByteSize",
+    "a size with its unit in quotes, such as \"128B\", \"64KiB\", \"3GiB\" or \"1GB\"",
+    r"^\s*[0-9]+(\.[0-9]+)?\s*([KMGTkmgt]i?)?B\s*$"
+);
+
+impl ByteSize {
+    const EXPECTED: &str = "a size: write a number and its unit, such as \"128B\", \"64KiB\" or \"3GiB\"";
+}
+
+impl FromStr for ByteSize {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let refused = || UnitError { written: text.to_owned(), expected: Self::EXPECTED };
+        let trimmed = text.trim();
+        // `bytesize` takes a bare number and a bare `K`; a study does not.
+        if !trimmed.ends_with('B') || trimmed.starts_with('-') {
+            return Err(refused());
+        }
+        trimmed.parse::<bytesize::ByteSize>().map(|size| Self(size.as_u64())).map_err(|_| refused())
+    }
+}
+
+impl fmt::Display for ByteSize {
+    /// Prints the largest unit that divides the size exactly, so that printing loses nothing.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+        for (unit, bytes) in UNITS {
+            if self.0 != 0 && self.0.is_multiple_of(bytes) {
+                return write!(f, "{}{unit}", self.0 / bytes);
+            }
+        }
+        write!(f, "{}B", self.0)
+    }
+}
+
+/// A length of time, in whole nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Span {
+    /// Nanoseconds.
+    pub ns: u64,
+}
+
+written_as_string!(
+    Span,
+    "Span",
+    "a length of time with its unit in quotes, such as \"300ms\", \"120s\" or \"5m\"",
+    r"^\s*[0-9]+(\.[0-9]+)?\s*[a-zA-Zµ]+.*$"
+);
+
+impl Span {
+    const EXPECTED: &str = "a length of time: write a number and its unit, such as \"300ms\", \"120s\" or \"5m\"";
+    /// No time at all.
+    pub const ZERO: Self = Self { ns: 0 };
+
+    /// A span of whole milliseconds.
+    pub const fn from_millis(ms: u64) -> Self {
+        Self { ns: ms * 1_000_000 }
+    }
+
+    /// A span of whole seconds.
+    pub const fn from_secs(s: u64) -> Self {
+        Self { ns: s * 1_000_000_000 }
+    }
+
+    /// Seconds, as a float.
+    pub fn as_secs_f64(self) -> f64 {
+        self.ns as f64 / 1e9
+    }
+
+    /// The span as a standard duration.
+    pub const fn duration(self) -> Duration {
+        Duration::from_nanos(self.ns)
+    }
+
+    /// The span times a factor (not negative), rounded to whole milliseconds but never to nothing.
+    pub fn scaled(self, factor: f64) -> Self {
+        if self.ns == 0 {
+            return self;
+        }
+        let ms = (self.ns as f64 * factor / 1e6).round().max(1.0);
+        Self::from_millis(ms as u64)
+    }
+}
+
+impl FromStr for Span {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let refused = || UnitError { written: text.to_owned(), expected: Self::EXPECTED };
+        // jiff takes ISO 8601 (`PT5M`) too; people who write that in a study are welcome to it.
+        let parsed: jiff::SignedDuration = text.trim().parse().map_err(|_| refused())?;
+        let ns = u64::try_from(parsed.as_nanos()).map_err(|_| refused())?;
+        Ok(Self { ns })
+    }
+}
+
+impl fmt::Display for Span {
+    /// Prints the largest unit that divides the span exactly, so that printing loses nothing.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [(&str, u64); 3] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
+        if self.ns == 0 {
+            return f.write_str("0s");
+        }
+        for (unit, ns) in UNITS {
+            if self.ns.is_multiple_of(ns) {
+                return write!(f, "{}{unit}", self.ns / ns);
+            }
+        }
+        write!(f, "{}ns", self.ns)
+    }
+}
+
+/// Bits in a second; prefixes are decimal, as on a network card.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BitRate(pub u64);
+
+written_as_string!(
+    BitRate,
+    "BitRate",
+    "a bit rate in quotes, such as \"100Mbit/s\" or \"1Gbit/s\"",
+    r"^\s*[0-9]+(\.[0-9]+)?\s*[kKMGT]?bit/s\s*$"
+);
+
+impl BitRate {
+    const EXPECTED: &str = "a bit rate: write a number and its unit, such as \"100Mbit/s\" or \"1Gbit/s\"";
+}
+
+impl FromStr for BitRate {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let refused = || UnitError { written: text.to_owned(), expected: Self::EXPECTED };
+        let stem = text.trim().strip_suffix("bit/s").ok_or_else(refused)?.trim_end();
+        let (number, factor) = match stem.chars().next_back() {
+            Some('k' | 'K') => (&stem[..stem.len() - 1], 1e3),
+            Some('M') => (&stem[..stem.len() - 1], 1e6),
+            Some('G') => (&stem[..stem.len() - 1], 1e9),
+            Some('T') => (&stem[..stem.len() - 1], 1e12),
+            _ => (stem, 1.0),
+        };
+        let value: f64 = number.trim().parse().map_err(|_| refused())?;
+        let bits = value * factor;
+        if !bits.is_finite() || bits < 1.0 || bits > 1e18 {
+            return Err(refused());
+        }
+        Ok(Self(bits.round() as u64))
+    }
+}
+
+impl fmt::Display for BitRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [(&str, u64); 4] =
+            [("T", 1_000_000_000_000), ("G", 1_000_000_000), ("M", 1_000_000), ("k", 1_000)];
+        for (prefix, bits) in UNITS {
+            if self.0 != 0 && self.0.is_multiple_of(bits) {
+                return write!(f, "{}{prefix}bit/s", self.0 / bits);
+            }
+        }
+        write!(f, "{}bit/s", self.0)
+    }
+}
+
+/// Operations in a second.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct Rate(pub f64);
+
+written_as_string!(
+    Rate,
+    "Rate",
+    "a rate in quotes, such as \"1000/s\" or \"90/min\"",
+    r"^\s*[0-9]+(\.[0-9]+)?\s*/\s*(s|min)\s*$"
+);
+
+impl Rate {
+    const EXPECTED: &str = "a rate: write operations and the time, such as \"1000/s\" or \"90/min\"";
+}
+
+impl FromStr for Rate {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let refused = || UnitError { written: text.to_owned(), expected: Self::EXPECTED };
+        let (number, per) = text.split_once('/').ok_or_else(refused)?;
+        let seconds = match per.trim() {
+            "s" => 1.0,
+            "min" => 60.0,
+            _ => return Err(refused()),
+        };
+        let value: f64 = number.trim().parse().map_err(|_| refused())?;
+        if !value.is_finite() || value <= 0.0 {
+            return Err(refused());
+        }
+        Ok(Self(value / seconds))
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/s", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn sizes_are_read_as_people_write_them() {
+        for (text, bytes) in
+            [("128B", 128), ("64KiB", 65_536), ("3GiB", 3 << 30), ("1GB", 1_000_000_000), ("1.5 KiB", 1536)]
+        {
+            assert_eq!(text.parse::<ByteSize>().map(|s| s.0), Ok(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_quantity_without_its_unit_is_refused() {
+        assert!("128".parse::<ByteSize>().is_err());
+        assert!("3G".parse::<ByteSize>().is_err());
+        assert!("-3GiB".parse::<ByteSize>().is_err());
+        assert!("120".parse::<Span>().is_err());
+        assert!("-1s".parse::<Span>().is_err());
+        assert!("1000".parse::<Rate>().is_err());
+        assert!("0/s".parse::<Rate>().is_err());
+        assert!("1Gbps".parse::<BitRate>().is_err());
+        assert!("1GB/s".parse::<BitRate>().is_err());
+    }
+
+    #[test]
+    fn spans_and_rates() {
+        assert_eq!("120s".parse(), Ok(Span::from_secs(120)));
+        assert_eq!("300ms".parse(), Ok(Span::from_millis(300)));
+        assert_eq!("5m".parse(), Ok(Span::from_secs(300)));
+        assert_eq!("90/min".parse(), Ok(Rate(1.5)));
+        assert_eq!("1Gbit/s".parse(), Ok(BitRate(1_000_000_000)));
+        assert_eq!("2.5 Gbit/s".parse(), Ok(BitRate(2_500_000_000)));
+    }
+
+    #[test]
+    fn scaling_never_makes_a_phase_vanish() {
+        assert_eq!(Span::from_secs(120).scaled(0.1), Span::from_secs(12));
+        assert_eq!(Span::from_millis(1).scaled(0.001), Span::from_millis(1));
+        assert_eq!(Span::ZERO.scaled(0.1), Span::ZERO);
+    }
+
+    proptest! {
+        #[test]
+        fn printing_and_reading_again_loses_nothing(n in 0u64..1 << 50) {
+            prop_assert_eq!(ByteSize(n).to_string().parse(), Ok(ByteSize(n)));
+            prop_assert_eq!(Span { ns: n }.to_string().parse(), Ok(Span { ns: n }));
+            prop_assert_eq!(BitRate(n + 1).to_string().parse(), Ok(BitRate(n + 1)));
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! What provides guests: the Platform and Guest traits, one folder a platform, and the registry.

@@ -1,0 +1,1 @@
+//! What is sampled on a host and in a guest, on one timeline.

@@ -1,0 +1,1 @@
+//! Findings to HTML, Markdown, JSON and CSV.

@@ -1,0 +1,1 @@
+//! Study file to Study (valid by type) to Plan (expanded, ordered, costed, hashed).

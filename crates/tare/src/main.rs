@@ -1,0 +1,2 @@
+//! The command line: arguments, progress, exit codes.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Mock and failing platforms and workloads for tests.

@@ -1,0 +1,2 @@
+//! Repository chores written in Rust.
+fn main() {}
