@@ -1,1 +1,17 @@
 //! The versioned messages between controller and agent, and the framed byte stream that carries them.
+//!
+//! The stream is whatever the platform hands over: stdio of a process, a virtio-serial port, stdio
+//! of ssh. Each end first sends a greeting of fixed layout (so that ends of different versions can
+//! tell each other so), then frames: a length of four bytes, little-endian, and a postcard message.
+//! Nothing that arrives is trusted: lengths are bounded and every message is decoded in full.
+
+mod error;
+mod frame;
+pub mod launch;
+mod link;
+mod message;
+
+pub use error::WireError;
+pub use frame::{Greeting, MAX_FRAME_BYTES, PROTOCOL, read_frame, write_frame};
+pub use link::Link;
+pub use message::{AgentFacts, ExecResult, ExecSpec, FromAgent, Reply, Request, ServeReport, ToAgent};

@@ -1,0 +1,74 @@
+//! What can go wrong between controller and agent.
+
+use std::time::Duration;
+
+/// An error on the channel between controller and agent.
+#[derive(Debug, thiserror::Error)]
+pub enum WireError {
+    /// The byte stream ended or broke.
+    #[error("the channel to the agent broke while {doing}: {source}")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// The other end is not a tare agent (or controller).
+    #[error("the other end of the channel is not tare: it began with {found:02x?} instead of `TARE`; is something else printing to this stream?")]
+    NotTare {
+        /// The first bytes seen.
+        found: [u8; 4],
+    },
+    /// The ends speak different protocols.
+    #[error("the agent speaks protocol {theirs} (tare {their_version}), this tare speaks {ours}: use the agent that came with this tare")]
+    Version {
+        /// Our protocol.
+        ours: u32,
+        /// Theirs.
+        theirs: u32,
+        /// Their version of tare.
+        their_version: String,
+    },
+    /// A frame longer than any honest message.
+    #[error("a frame of {bytes} bytes was announced, more than the {limit} allowed: the other end is broken or hostile")]
+    TooLong {
+        /// Announced length.
+        bytes: u64,
+        /// Limit.
+        limit: usize,
+    },
+    /// A frame that does not decode.
+    #[error("a message could not be decoded ({reason}): the other end is broken or of another version")]
+    Malformed {
+        /// The decoder's reason.
+        reason: String,
+    },
+    /// No answer in time.
+    #[error("no answer from the agent to `{request}` within {waited:?}: the guest hangs or is starved of CPU")]
+    Timeout {
+        /// The request.
+        request: &'static str,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// The agent closed the channel.
+    #[error("the agent is gone ({reason}): it was killed, ran out of memory or its guest stopped")]
+    Gone {
+        /// How that was seen.
+        reason: String,
+    },
+    /// The agent did what it was asked and failed.
+    #[error("the agent could not {request}: {reason}")]
+    Refused {
+        /// The request.
+        request: &'static str,
+        /// The agent's reason.
+        reason: String,
+    },
+    /// An answer to another question.
+    #[error("the agent answered `{request}` with something else: it is of another version or broken")]
+    Unexpected {
+        /// The request.
+        request: &'static str,
+    },
+}

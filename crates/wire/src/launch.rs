@@ -1,0 +1,66 @@
+//! How the agent's program is started inside the namespaces of a guest.
+//!
+//! `tare-agent enter JSON` carries this out: a small, static, single-threaded program may enter and
+//! unshare namespaces freely, which the controller, with its threads, may not.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Everything about the start of one process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Launch {
+    /// Files that a `0` is written to, so that the process and its children are in these control groups.
+    pub cgroup_procs: Vec<PathBuf>,
+    /// Network namespace to enter; `None` stays.
+    pub netns: Option<PathBuf>,
+    /// CPUs to be bound to (sched_setaffinity), beside any control group; empty means any.
+    pub cpu_set: Vec<u32>,
+    /// Namespaces to make anew.
+    pub unshare: Vec<Namespace>,
+    /// Root file system to change to; `None` stays.
+    pub root: Option<Root>,
+    /// Host name inside (needs [`Namespace::Uts`]).
+    pub hostname: Option<String>,
+    /// Program and arguments, as seen from inside; empty means this agent itself, as an agent.
+    pub argv: Vec<String>,
+}
+
+/// A kind of namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Namespace {
+    /// Mounts.
+    Mount,
+    /// Process ids: the program becomes process 1, and all else inside dies with it.
+    Pid,
+    /// System V IPC and POSIX message queues.
+    Ipc,
+    /// Host name.
+    Uts,
+    /// Control groups.
+    Cgroup,
+}
+
+/// A root file system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Root {
+    /// The host's root, seen through an overlay: all reads are the host's files, all writes are the guest's.
+    OverlayOfHost {
+        /// Where writes go.
+        upper: Upper,
+    },
+    /// A directory, as it is.
+    Directory(PathBuf),
+}
+
+/// Where the writes of an overlay go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Upper {
+    /// A tmpfs inside the guest's mount namespace: nothing is left when the guest is gone.
+    Memory,
+    /// Two directories, `upper` and `work`, are made in this one on the host's disk.
+    Disk(PathBuf),
+}

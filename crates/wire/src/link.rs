@@ -1,0 +1,198 @@
+//! The controller's end of a channel to one agent.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::frame::{Greeting, read_frame, write_frame};
+use crate::message::{FromAgent, Reply, Request, ToAgent};
+use crate::WireError;
+
+type Answer = Result<Reply, String>;
+
+/// State shared with the thread that reads: who waits for what, and why the channel ended.
+#[derive(Default)]
+struct Waiting {
+    answers: HashMap<u64, mpsc::Sender<Answer>>,
+    ended: Option<String>,
+}
+
+/// A channel to one agent. Requests may be made from several threads at once, and a long one (a
+/// driver's run) does not hold up the others.
+pub struct Link {
+    writer: Mutex<(Box<dyn Write + Send>, u64)>,
+    waiting: Arc<Mutex<Waiting>>,
+    version: String,
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Link").field("version", &self.version).finish_non_exhaustive()
+    }
+}
+
+/// A lock that a panic elsewhere cannot take away from us: the data behind it is always whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Link {
+    /// Greets the agent at the other end and waits at most `patience` for its greeting and hello.
+    /// `lifetime` is how long the agent may live, whatever happens to us.
+    ///
+    /// # Errors
+    /// When the other end is not tare, is of another protocol, is gone or stays silent.
+    pub fn open(
+        mut reader: Box<dyn Read + Send>,
+        mut writer: Box<dyn Write + Send>,
+        patience: Duration,
+        lifetime: Duration,
+    ) -> Result<Self, WireError> {
+        Greeting::ours().write(&mut *writer)?;
+        let (greeted, greeting) = mpsc::channel();
+        let waiting = Arc::new(Mutex::new(Waiting::default()));
+        let shared = Arc::clone(&waiting);
+        std::thread::Builder::new()
+            .name("agent-link".into())
+            .spawn(move || {
+                let result = Greeting::read(&mut *reader).and_then(Greeting::check);
+                let go_on = result.is_ok();
+                // The opener may have given up; then there is nobody to tell.
+                let _ = greeted.send(result);
+                if go_on {
+                    let reason = read_answers(&mut *reader, &shared);
+                    let mut state = lock(&shared);
+                    state.ended = Some(reason);
+                    state.answers.clear();
+                }
+            })
+            .map_err(|source| WireError::Io { doing: "starting the reading thread", source })?;
+        let theirs = match greeting.recv_timeout(patience) {
+            Ok(result) => result?,
+            Err(_) => return Err(WireError::Timeout { request: "greet", waited: patience }),
+        };
+        let link = Self { writer: Mutex::new((writer, 0)), waiting, version: theirs.version };
+        let lifetime_ns = u64::try_from(lifetime.as_nanos()).unwrap_or(u64::MAX);
+        link.call(Request::Hello { lifetime_ns }, patience)?;
+        Ok(link)
+    }
+
+    /// Version of the agent.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Asks, and waits at most `patience` for the answer.
+    ///
+    /// # Errors
+    /// When the agent is gone, stays silent, or says that it could not.
+    pub fn call(&self, request: Request, patience: Duration) -> Result<Reply, WireError> {
+        let name = request.name();
+        let (sender, answer) = mpsc::channel();
+        {
+            let mut writer = lock(&self.writer);
+            writer.1 += 1;
+            let id = writer.1;
+            {
+                let mut waiting = lock(&self.waiting);
+                if let Some(reason) = &waiting.ended {
+                    return Err(WireError::Gone { reason: reason.clone() });
+                }
+                waiting.answers.insert(id, sender);
+            }
+            if let Err(error) = write_frame(&mut *writer.0, &ToAgent { id, request }) {
+                // The reader usually knows better why the other end is gone than a broken pipe tells.
+                let ended = lock(&self.waiting).ended.clone();
+                return Err(ended.map_or(error, |reason| WireError::Gone { reason }));
+            }
+        }
+        match answer.recv_timeout(patience) {
+            Ok(Ok(reply)) => Ok(reply),
+            Ok(Err(reason)) => Err(WireError::Refused { request: name, reason }),
+            Err(RecvTimeoutError::Timeout) => Err(WireError::Timeout { request: name, waited: patience }),
+            Err(RecvTimeoutError::Disconnected) => {
+                let reason = lock(&self.waiting).ended.clone().unwrap_or_else(|| "channel closed".into());
+                Err(WireError::Gone { reason })
+            }
+        }
+    }
+
+    /// Whether the agent is known to be gone, and how that was seen.
+    pub fn ended(&self) -> Option<String> {
+        lock(&self.waiting).ended.clone()
+    }
+}
+
+/// Deals answers to those who wait, until the channel ends; returns how it ended.
+fn read_answers(reader: &mut dyn Read, waiting: &Mutex<Waiting>) -> String {
+    loop {
+        match read_frame::<FromAgent>(reader) {
+            Ok(Some(FromAgent { id, result })) => {
+                if let Some(sender) = lock(waiting).answers.remove(&id) {
+                    // The caller may have given up waiting.
+                    let _ = sender.send(result);
+                }
+            }
+            Ok(None) => return "it closed the channel".into(),
+            Err(error) => return error.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    /// An agent of a few lines: greets, then does `behave` with each request.
+    fn agent(behave: impl Fn(ToAgent, &mut UnixStream) + Send + 'static) -> (Box<dyn Read + Send>, Box<dyn Write + Send>) {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        std::thread::spawn(move || {
+            Greeting::ours().write(&mut theirs).unwrap();
+            Greeting::read(&mut theirs).unwrap();
+            while let Ok(Some(message)) = read_frame::<ToAgent>(&mut theirs) {
+                behave(message, &mut theirs);
+            }
+        });
+        (Box::new(ours.try_clone().unwrap()), Box::new(ours))
+    }
+
+    fn answer(id: u64, result: Answer, to: &mut UnixStream) {
+        write_frame(to, &FromAgent { id, result }).unwrap();
+    }
+
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn answers_find_their_callers_and_refusals_their_words() {
+        let (reader, writer) = agent(|m, to| {
+            let result = match m.request {
+                Request::Clock => Ok(Reply::Clock { monotonic_ns: m.id }),
+                Request::Busy { .. } => Err("no CPU to be had".into()),
+                _ => Ok(Reply::Done),
+            };
+            answer(m.id, result, to);
+        });
+        let link = Link::open(reader, writer, PATIENCE, PATIENCE).unwrap();
+        assert!(matches!(link.call(Request::Clock, PATIENCE), Ok(Reply::Clock { .. })));
+        let error = link.call(Request::Busy { threads: 1 }, PATIENCE).unwrap_err().to_string();
+        assert!(error.contains("busy loops") && error.contains("no CPU to be had"), "{error}");
+    }
+
+    #[test]
+    fn an_agent_that_stays_silent_or_dies_is_told_apart() {
+        let (reader, writer) = agent(|m, to| match m.request {
+            Request::Facts => {}
+            Request::Bye => to.shutdown(std::net::Shutdown::Both).unwrap(),
+            _ => answer(m.id, Ok(Reply::Done), to),
+        });
+        let link = Link::open(reader, writer, PATIENCE, PATIENCE).unwrap();
+        assert!(matches!(link.call(Request::Facts, Duration::from_millis(50)), Err(WireError::Timeout { .. })));
+        assert!(matches!(link.call(Request::Bye, PATIENCE), Err(WireError::Gone { .. })));
+        assert!(link.ended().is_some());
+        assert!(matches!(link.call(Request::Clock, PATIENCE), Err(WireError::Gone { .. })));
+    }
+}

@@ -1,0 +1,210 @@
+//! The messages themselves. Changing any of them means raising [`crate::PROTOCOL`].
+
+use std::net::{IpAddr, SocketAddr};
+
+use serde::{Deserialize, Serialize};
+use tare_model::drive::{DriveResult, DriveSpec, ServeSpec};
+use tare_model::sample::Sample;
+
+/// A request with the number that its answer will carry.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToAgent {
+    /// Number, unique on this channel.
+    pub id: u64,
+    /// The request.
+    pub request: Request,
+}
+
+/// An answer. Answers may come in another order than the requests.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FromAgent {
+    /// Number of the request.
+    pub id: u64,
+    /// The answer, or why there is none.
+    pub result: Result<Reply, String>,
+}
+
+/// What the controller asks of an agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Request {
+    /// Who are you? Must come first: it sets how long the agent may live.
+    Hello {
+        /// Nanoseconds after which the agent ends by itself, whatever happens.
+        lifetime_ns: u64,
+    },
+    /// What does the guest look like from inside?
+    Facts,
+    /// What is your clock?
+    Clock,
+    /// Start a server.
+    Serve {
+        /// Which.
+        spec: ServeSpec,
+        /// Address to listen on; the kernel chooses the port.
+        bind: IpAddr,
+    },
+    /// Stop a server.
+    StopServe {
+        /// Its number.
+        server: u64,
+    },
+    /// Run a driver to its end.
+    Drive(Box<DriveSpec>),
+    /// End the running drivers early.
+    CancelDrive,
+    /// Start busy loops.
+    Busy {
+        /// Threads.
+        threads: u32,
+    },
+    /// How far have the busy loops come?
+    BusyIterations {
+        /// Their number.
+        busy: u64,
+    },
+    /// Stop busy loops.
+    StopBusy {
+        /// Their number.
+        busy: u64,
+    },
+    /// Run a command.
+    Exec(ExecSpec),
+    /// Begin to sample inside the guest.
+    StartSampling {
+        /// Name of the guest in the samples.
+        guest: String,
+        /// Interval, nanoseconds.
+        interval_ns: u64,
+    },
+    /// End sampling and hand over the samples.
+    StopSampling,
+    /// End.
+    Bye,
+}
+
+impl Request {
+    /// Name for error messages, as in "the agent could not NAME".
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Hello { .. } => "say hello",
+            Self::Facts => "tell its facts",
+            Self::Clock => "tell its clock",
+            Self::Serve { .. } => "start a server",
+            Self::StopServe { .. } => "stop a server",
+            Self::Drive(_) => "drive load",
+            Self::CancelDrive => "cancel the load",
+            Self::Busy { .. } => "start busy loops",
+            Self::BusyIterations { .. } => "count busy iterations",
+            Self::StopBusy { .. } => "stop busy loops",
+            Self::Exec(_) => "run a command",
+            Self::StartSampling { .. } => "start sampling",
+            Self::StopSampling => "stop sampling",
+            Self::Bye => "end",
+        }
+    }
+}
+
+/// What an agent answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Reply {
+    /// To `Hello`: version of the agent.
+    Hello {
+        /// Version of tare that it was built from.
+        version: String,
+        /// Its process id, as it sees itself.
+        pid: u32,
+    },
+    /// To `Facts`.
+    Facts(AgentFacts),
+    /// To `Clock`: CLOCK_MONOTONIC, nanoseconds.
+    Clock {
+        /// The reading.
+        monotonic_ns: u64,
+    },
+    /// To `Serve`.
+    Serving {
+        /// Number of the server.
+        server: u64,
+        /// Where it listens; it does already.
+        address: SocketAddr,
+    },
+    /// To `StopServe`.
+    Served(ServeReport),
+    /// To `Drive`.
+    Driven(Box<DriveResult>),
+    /// To `Busy`.
+    BusyStarted {
+        /// Number of the loops.
+        busy: u64,
+    },
+    /// To `BusyIterations` and `StopBusy`.
+    BusyIterations {
+        /// Iterations of all loops since they were started.
+        iterations: u64,
+    },
+    /// To `Exec`.
+    Executed(ExecResult),
+    /// To `StopSampling`.
+    Samples {
+        /// The samples, by the guest's own clock.
+        samples: Vec<Sample>,
+        /// CPU that sampling took, nanoseconds.
+        cpu_ns: u64,
+    },
+    /// Done, nothing to tell.
+    Done,
+}
+
+/// The guest from inside.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct AgentFacts {
+    /// Name and value, such as `kernel release`, `cpus allowed`, `memory total`, `process id`.
+    pub facts: Vec<(String, String)>,
+}
+
+/// A command to run in the guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecSpec {
+    /// Program and arguments; the program is looked up in PATH.
+    pub argv: Vec<String>,
+    /// Environment added to the agent's.
+    pub env: Vec<(String, String)>,
+    /// Working directory.
+    pub directory: Option<String>,
+    /// The command and all its children are killed after this long, nanoseconds.
+    pub timeout_ns: u64,
+    /// Of each output stream, only the last so many bytes are kept.
+    pub output_limit_bytes: u64,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecResult {
+    /// Exit code; `None` when it was killed by a signal.
+    pub code: Option<i32>,
+    /// Signal that ended it.
+    pub signal: Option<i32>,
+    /// Whether it was killed for taking too long.
+    pub timed_out: bool,
+    /// Wall time, nanoseconds.
+    pub wall_ns: u64,
+    /// End of its standard output.
+    pub stdout: Vec<u8>,
+    /// End of its standard error.
+    pub stderr: Vec<u8>,
+    /// Bytes of output that were not kept.
+    pub dropped_bytes: u64,
+}
+
+/// What a server saw.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ServeReport {
+    /// Connections accepted.
+    pub connections: u64,
+    /// Payload bytes received.
+    pub bytes_in: u64,
+    /// Payload bytes sent.
+    pub bytes_out: u64,
+    /// Failures by reason.
+    pub errors: Vec<(String, u64)>,
+}
