@@ -199,7 +199,8 @@ impl FromStr for BitRate {
         };
         let value: f64 = number.trim().parse().map_err(|_| refused())?;
         let bits = value * factor;
-        if !bits.is_finite() || bits < 1.0 || bits > 1e18 {
+        // Not a number is in no range, so this refuses it too.
+        if !(1.0..=1e18).contains(&bits) {
             return Err(refused());
         }
         Ok(Self(bits.round() as u64))

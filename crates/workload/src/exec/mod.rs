@@ -1,0 +1,263 @@
+//! `exec`: any command of the user's in the guest, its figure taken from what it prints.
+//!
+//! So sysbench, fio or redis-benchmark run on every arm with no code. The command runs once a trial;
+//! its start and end, taken outside the guest, are the measured window.
+
+mod metric;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tare_model::Span;
+use tare_model::field::FieldError;
+use tare_model::load::LoadModel;
+use tare_model::metric::{Better, MetricSpec, Unit};
+use tare_model::trial::Measurement;
+use tare_wire::{ExecResult, ExecSpec, Reply, Request, WireError};
+
+use crate::registry::{Entry, normalise, read, schema};
+use crate::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
+use metric::{Extractor, MetricParameters};
+
+/// The registry's line.
+pub const ENTRY: Entry = Entry {
+    name: "exec",
+    summary: "any command in the guest; its figure by regular expression or JSON path from what it prints",
+    schema: schema::<Parameters>,
+    make: |parameters, load| {
+        let parameters = checked(parameters)?;
+        if !matches!(load, LoadModel::Closed { clients: 1, .. }) {
+            return Err(FieldError::new(&[], "a command is run once a trial, whatever the load")
+                .help("leave `load` out, and give the command itself its parallelism"));
+        }
+        let extractors = extractors(&parameters)?;
+        Ok(Box::new(Exec { parameters, extractors }))
+    },
+    normalise: |parameters: &Value| -> Result<Value, FieldError> {
+        extractors(&checked(parameters)?)?;
+        normalise::<Parameters>(parameters)
+    },
+};
+
+/// Parameters of `exec`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Parameters {
+    /// Program and arguments. No shell is used; write `["sh", "-c", "..."]` for one.
+    pub command: Vec<String>,
+    /// Environment variables added to the guest's.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Working directory in the guest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+    /// The command is killed, and the trial failed, after this long.
+    #[serde(default = "ten_minutes")]
+    pub timeout: Span,
+    /// Figures taken from the output, by id, beside the command's wall time.
+    #[serde(default)]
+    pub metrics: BTreeMap<String, MetricParameters>,
+    /// Id of the metric that the verdict is about; absent: the only one, or the wall time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<String>,
+}
+
+const fn ten_minutes() -> Span {
+    Span::from_secs(600)
+}
+
+/// Id of the metric that every command yields.
+const WALL: &str = "wall_time_s";
+/// Of each output stream of a command so much is kept, from its end.
+const OUTPUT_BYTES: u64 = 4 << 20;
+
+fn checked(parameters: &Value) -> Result<Parameters, FieldError> {
+    let read: Parameters = read(parameters)?;
+    if read.command.first().is_none_or(|program| program.is_empty()) {
+        return Err(FieldError::new(&["command"], "there is no program to run")
+            .help("write the program and its arguments as a list: [\"sysbench\", \"cpu\", \"run\"]"));
+    }
+    if read.timeout == Span::ZERO {
+        return Err(FieldError::new(&["timeout"], "0s leaves the command no time"));
+    }
+    if read.metrics.contains_key(WALL) {
+        return Err(
+            FieldError::new(&["metrics", WALL], "every command yields this one already").help("choose another id")
+        );
+    }
+    if let Some(id) = &read.verdict {
+        if id != WALL && !read.metrics.contains_key(id) {
+            let known: Vec<&str> = read.metrics.keys().map(String::as_str).chain([WALL]).collect();
+            return Err(FieldError::new(&["verdict"], format!("there is no metric `{id}`"))
+                .help(format!("choose one of: {}", known.join(", "))));
+        }
+    } else if read.metrics.len() > 1 {
+        return Err(FieldError::new(
+            &["verdict"],
+            "there are several metrics, and it is not said which the verdict is about",
+        )
+        .help("write `verdict = \"ID\"`"));
+    }
+    Ok(read)
+}
+
+fn extractors(parameters: &Parameters) -> Result<BTreeMap<String, Extractor>, FieldError> {
+    parameters
+        .metrics
+        .iter()
+        .map(|(id, metric)| {
+            let extractor = Extractor::new(metric).map_err(|error| error.within(&["metrics", id]))?;
+            Ok((id.clone(), extractor))
+        })
+        .collect()
+}
+
+struct Exec {
+    parameters: Parameters,
+    extractors: BTreeMap<String, Extractor>,
+}
+
+impl Exec {
+    fn verdict(&self) -> &str {
+        let only = || self.parameters.metrics.keys().next().map_or(WALL, String::as_str);
+        self.parameters.verdict.as_deref().unwrap_or_else(only)
+    }
+}
+
+impl Workload for Exec {
+    fn metrics(&self) -> Vec<MetricSpec> {
+        let mut metrics = vec![MetricSpec::new(WALL, "wall time of the command", Unit::Seconds, Better::Lower)];
+        metrics.extend(self.parameters.metrics.iter().map(|(id, metric)| metric.spec(id)));
+        let primary = metrics.iter().position(|metric| metric.id == self.verdict()).unwrap_or(0);
+        let chosen = metrics.remove(primary).primary();
+        metrics.insert(0, chosen);
+        metrics
+    }
+
+    fn unit_of_work(&self) -> UnitOfWork {
+        UnitOfWork::Operation
+    }
+
+    fn prepare(&self, _: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
+        Ok(Box::new(Self { parameters: self.parameters.clone(), extractors: self.extractors.clone() }))
+    }
+}
+
+impl Prepared for Exec {
+    fn drive(&mut self, site: &WorkSite<'_>, _: &Schedule) -> Result<Driven, WorkloadError> {
+        let spec = ExecSpec {
+            argv: self.parameters.command.clone(),
+            env: self.parameters.env.clone().into_iter().collect(),
+            directory: self.parameters.directory.clone(),
+            timeout_ns: self.parameters.timeout.ns,
+            output_limit_bytes: OUTPUT_BYTES,
+        };
+        let patience = self.parameters.timeout.duration() + site.patience;
+        // Taken here and not in the guest: the clock of every verdict is outside the guest.
+        let start_ns = monotonic_ns();
+        let reply = site.guest.call(Request::Exec(spec), patience);
+        let end_ns = monotonic_ns();
+        let result = match reply {
+            Ok(Reply::Executed(result)) => result,
+            Ok(_) => return Err(WorkSite::unexpected("guest", "run a command")),
+            Err(WireError::Refused { reason, .. }) => return Err(WorkloadError::Command(reason)),
+            Err(source) => return Err(WorkloadError::Agent { side: "guest", source }),
+        };
+        succeeded(&self.parameters, &result)?;
+        let wall_s = end_ns.saturating_sub(start_ns) as f64 / 1e9;
+        let mut metrics = BTreeMap::from([(WALL.to_owned(), wall_s)]);
+        let stdout = String::from_utf8_lossy(&result.stdout);
+        for (id, extractor) in &self.extractors {
+            let value = extractor.extract(&stdout).map_err(|why| {
+                WorkloadError::Command(format!("metric `{id}`: {why}; the command printed: {}", tail(&result.stdout)))
+            })?;
+            metrics.insert(id.clone(), value);
+        }
+        let measurement = Measurement {
+            metrics,
+            histograms: BTreeMap::new(),
+            counts: BTreeMap::from([("operations".to_owned(), 1)]),
+        };
+        Ok(Driven {
+            measurement,
+            window_ns: (start_ns, end_ns),
+            work: 1.0,
+            samples: Vec::new(),
+            facts: BTreeMap::from([("command".to_owned(), self.parameters.command.join(" "))]),
+            invalid: None,
+        })
+    }
+
+    fn verify(&mut self, _: &WorkSite<'_>, _: &Driven) -> Result<Option<String>, WorkloadError> {
+        // The command's own exit code was its verification: `drive` fails on any other than 0.
+        Ok(None)
+    }
+}
+
+/// CLOCK_MONOTONIC of this host, the probes' clock, nanoseconds.
+fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
+/// Fails with all that helps when the command did not end well.
+fn succeeded(parameters: &Parameters, result: &ExecResult) -> Result<(), WorkloadError> {
+    let command = parameters.command.join(" ");
+    let how = match (result.timed_out, result.code, result.signal) {
+        (true, ..) => {
+            format!("took longer than {} and was killed; raise `timeout` if it needs longer", parameters.timeout)
+        }
+        (_, Some(0), _) => return Ok(()),
+        (_, Some(code), _) => format!("exited with code {code}"),
+        (_, None, Some(signal)) => format!("was killed by signal {signal} (9 is often the memory limit)"),
+        (_, None, None) => "ended in no known way".to_owned(),
+    };
+    let said = if result.stderr.is_empty() { tail(&result.stdout) } else { tail(&result.stderr) };
+    Err(WorkloadError::Command(format!("`{command}` {how}; it said: {said}")))
+}
+
+/// The end of an output, short enough for an error message.
+fn tail(output: &[u8]) -> String {
+    let from = output.len().saturating_sub(600);
+    let text = String::from_utf8_lossy(&output[from..]).trim().to_owned();
+    if text.is_empty() { "(nothing)".into() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_verdict_needs_to_be_named_only_where_it_is_open() {
+        let metric = |pattern: &str| json!({"regex": pattern, "unit": "events/s", "better": "higher"});
+        let one = checked(&json!({"command": ["x"], "metrics": {"events": metric("e (.*)")}})).unwrap();
+        let exec = Exec { extractors: extractors(&one).unwrap(), parameters: one };
+        assert_eq!(exec.metrics()[0].id, "events");
+        let two = json!({"command": ["x"], "metrics": {"a": metric("(a)"), "b": metric("(b)")}});
+        assert_eq!(checked(&two).unwrap_err().path, ["verdict"]);
+    }
+
+    #[test]
+    fn a_command_that_ends_badly_is_told_with_what_it_said() {
+        let parameters = checked(&json!({"command": ["fio", "job"]})).unwrap();
+        let mut result = ExecResult {
+            code: Some(1),
+            signal: None,
+            timed_out: false,
+            wall_ns: 1,
+            stdout: Vec::new(),
+            stderr: b"fio: no such job\n".to_vec(),
+            dropped_bytes: 0,
+        };
+        let error = succeeded(&parameters, &result).unwrap_err().to_string();
+        assert!(error.contains("`fio job` exited with code 1") && error.contains("no such job"), "{error}");
+        result.timed_out = true;
+        assert!(succeeded(&parameters, &result).unwrap_err().to_string().contains("raise `timeout`"));
+        result = ExecResult { code: Some(0), timed_out: false, ..result };
+        assert!(succeeded(&parameters, &result).is_ok());
+    }
+}

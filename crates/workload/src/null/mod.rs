@@ -1,0 +1,81 @@
+//! `null`: operations that do nothing, so that what is measured is the instrument.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tare_model::Span;
+use tare_model::drive::{DriveKind, SocketOptions};
+use tare_model::field::FieldError;
+use tare_model::metric::{Better, MetricSpec, Unit};
+
+use crate::registry::{Entry, normalise, read, schema};
+use crate::site::Drive;
+use crate::yields::{from_result, window_s};
+use crate::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
+
+/// The registry's line.
+pub const ENTRY: Entry = Entry {
+    name: "null",
+    summary: "operations that do nothing: the floor of the instrument",
+    schema: schema::<Parameters>,
+    make: |parameters, _| Ok(Box::new(read::<Parameters>(parameters).map(Null)?)),
+    normalise: |parameters: &Value| -> Result<Value, FieldError> { normalise::<Parameters>(parameters) },
+};
+
+/// Parameters of `null`.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Parameters {
+    /// Whether each operation is recorded in the histogram; off shows what recording costs.
+    pub record: bool,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self { record: true }
+    }
+}
+
+struct Null(Parameters);
+
+impl Workload for Null {
+    fn metrics(&self) -> Vec<MetricSpec> {
+        vec![
+            MetricSpec::new("operations_per_s", "empty operations", Unit::OperationsPerSecond, Better::Higher)
+                .primary(),
+            MetricSpec::new("lateness_p99_s", "timer lateness, 99th percentile", Unit::Seconds, Better::Lower),
+        ]
+    }
+
+    fn unit_of_work(&self) -> UnitOfWork {
+        UnitOfWork::Operation
+    }
+
+    fn prepare(&self, _: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
+        Ok(Box::new(Self(self.0)))
+    }
+}
+
+impl Prepared for Null {
+    fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
+        let drive = Drive {
+            kind: DriveKind::Null,
+            targets: Vec::new(),
+            socket: SocketOptions::default(),
+            record: self.0.record,
+            loss_timeout: Span::ZERO,
+        };
+        let result = site.drive(drive, schedule)?;
+        let rate = result.operations as f64 / window_s(&result);
+        let mut driven = from_result(result, UnitOfWork::Operation);
+        driven.measurement.metrics.insert("operations_per_s".into(), rate);
+        if let Some(late) = driven.measurement.histograms.get("lateness").and_then(|h| h.quantile(0.99)) {
+            driven.measurement.metrics.insert("lateness_p99_s".into(), late / 1e9);
+        }
+        Ok(driven)
+    }
+
+    fn verify(&mut self, _: &WorkSite<'_>, driven: &Driven) -> Result<Option<String>, WorkloadError> {
+        Ok((driven.work == 0.0).then(|| "the driver did no operation at all".to_owned()))
+    }
+}

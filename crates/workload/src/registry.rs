@@ -1,0 +1,110 @@
+//! The workloads there are: one line each.
+
+use serde_json::Value;
+use tare_model::field::FieldError;
+use tare_model::load::LoadModel;
+
+use crate::Workload;
+
+/// One workload as the registry knows it.
+#[derive(Clone, Copy)]
+pub struct Entry {
+    /// Name in study files.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub summary: &'static str,
+    /// JSON schema of its parameters.
+    pub schema: fn() -> Value,
+    /// Makes it from its parameters (an object; absent ones take their defaults) and the load.
+    pub make: fn(&Value, &LoadModel) -> Result<Box<dyn Workload>, FieldError>,
+    /// The parameters with every default filled in, as they are disclosed.
+    pub normalise: fn(&Value) -> Result<Value, FieldError>,
+}
+
+impl std::fmt::Debug for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Entry").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// All workloads, in the order in which they are listed.
+pub const ALL: &[Entry] = &[crate::rr::ENTRY, crate::stream::ENTRY, crate::exec::ENTRY, crate::null::ENTRY];
+
+/// The workload of that name.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    ALL.iter().find(|entry| entry.name == name)
+}
+
+/// Reads parameters into a workload's own type; errors carry the path of the field.
+pub(crate) fn read<T: serde::de::DeserializeOwned>(parameters: &Value) -> Result<T, FieldError> {
+    let parameters = if parameters.is_null() { Value::Object(serde_json::Map::new()) } else { parameters.clone() };
+    serde_path_to_error::deserialize(parameters).map_err(|error| {
+        let path: Vec<String> = error
+            .path()
+            .iter()
+            .filter_map(|segment| match segment {
+                serde_path_to_error::Segment::Seq { index } => Some(index.to_string()),
+                serde_path_to_error::Segment::Map { key } => Some(key.clone()),
+                serde_path_to_error::Segment::Enum { variant } => Some(variant.clone()),
+                serde_path_to_error::Segment::Unknown => None,
+            })
+            .collect();
+        FieldError { path, message: error.inner().to_string(), help: None }
+    })
+}
+
+/// Parameters of type `T` with every default filled in.
+pub(crate) fn normalise<T: serde::de::DeserializeOwned + serde::Serialize>(
+    parameters: &Value,
+) -> Result<Value, FieldError> {
+    let typed: T = read(parameters)?;
+    serde_json::to_value(typed).map_err(|error| FieldError::new(&[], error.to_string()))
+}
+
+/// The JSON schema of a workload's parameters.
+pub(crate) fn schema<T: schemars::JsonSchema>() -> Value {
+    schemars::schema_for!(T).to_value()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+    use super::*;
+    use serde_json::json;
+    use tare_model::Span;
+
+    const ONE_CLIENT: LoadModel = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
+
+    /// The least that each workload needs to be told.
+    fn minimal(name: &str) -> Value {
+        if name == "exec" { json!({"command": ["true"]}) } else { json!({}) }
+    }
+
+    #[test]
+    fn every_workload_has_one_primary_metric_and_it_comes_first() {
+        for entry in ALL {
+            let workload = (entry.make)(&minimal(entry.name), &ONE_CLIENT).unwrap();
+            let primary: Vec<bool> = workload.metrics().iter().map(|metric| metric.primary).collect();
+            assert_eq!(primary.iter().filter(|p| **p).count(), 1, "{}", entry.name);
+            assert!(primary[0], "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn normalised_parameters_are_accepted_again_and_stay_as_they_are() {
+        for entry in ALL {
+            let once = (entry.normalise)(&minimal(entry.name)).unwrap();
+            assert_eq!((entry.normalise)(&once).unwrap(), once, "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_parameter_is_refused_by_name() {
+        for entry in ALL {
+            let mut parameters = minimal(entry.name);
+            parameters["requets"] = json!("128B");
+            let error = (entry.normalise)(&parameters).unwrap_err();
+            assert!(error.message.contains("requets"), "{}: {error}", entry.name);
+        }
+    }
+}

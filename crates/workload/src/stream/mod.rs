@@ -1,0 +1,222 @@
+//! `stream`: bulk data, modelled on netperf's TCP_STREAM, TCP_MAERTS and TCP_SENDFILE.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tare_model::drive::{Direction, DriveKind, DriveResult, ReceiveMethod, SendMethod, ServeSpec, SocketOptions};
+use tare_model::field::FieldError;
+use tare_model::load::LoadModel;
+use tare_model::metric::{Better, MetricSpec, Unit};
+use tare_model::{ByteSize, Span};
+use tare_wire::{Reply, Request};
+
+use crate::registry::{Entry, normalise, read, schema};
+use crate::site::Drive;
+use crate::yields::{from_result, window_s};
+use crate::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
+
+/// The registry's line.
+pub const ENTRY: Entry = Entry {
+    name: "stream",
+    summary: "bulk data over TCP, one way or both: throughput",
+    schema: schema::<Parameters>,
+    make: |parameters, load| {
+        let parameters = checked(parameters)?;
+        check_load(&parameters, load)?;
+        Ok(Box::new(Stream(parameters)))
+    },
+    normalise: |parameters: &Value| -> Result<Value, FieldError> {
+        checked(parameters)?;
+        normalise::<Parameters>(parameters)
+    },
+};
+
+/// Parameters of `stream`. The number of streams is the number of clients of the load.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Parameters {
+    /// Seen from the guest: `receive`, `send`, or `both` (half of the streams each way).
+    pub direction: Direction,
+    /// `sendfile`, or `write` from a buffer.
+    pub method: SendMethod,
+    /// `read` into a buffer, as applications do, or `truncate`: the receiver drops bytes uncopied.
+    pub receive: ReceiveMethod,
+    /// Bytes handed to the kernel in one call.
+    pub chunk: ByteSize,
+    /// Bytes of the file that sendfile cycles through; beyond the CPU's caches it measures memory too.
+    pub window: ByteSize,
+    /// SO_SNDBUF and SO_RCVBUF at both ends; absent: the kernel tunes them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<ByteSize>,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self {
+            direction: Direction::Receive,
+            method: SendMethod::Sendfile,
+            receive: ReceiveMethod::Read,
+            chunk: ByteSize(256 << 10),
+            window: ByteSize(256 << 10),
+            buffer: None,
+        }
+    }
+}
+
+fn checked(parameters: &Value) -> Result<Parameters, FieldError> {
+    let read: Parameters = read(parameters)?;
+    for (field, size) in [("chunk", Some(read.chunk)), ("window", Some(read.window)), ("buffer", read.buffer)] {
+        if size.is_some_and(|size| size.0 == 0 || size.0 > 1 << 30) {
+            return Err(FieldError::new(&[field], "this size is between 1B and 1GiB"));
+        }
+    }
+    if read.chunk > read.window && read.method == SendMethod::Sendfile {
+        let message = format!("a chunk of {} does not fit in a window of {}", read.chunk, read.window);
+        return Err(FieldError::new(&["chunk"], message).help("make the window at least as large as the chunk"));
+    }
+    Ok(read)
+}
+
+/// Whether the load is one that bulk data can be offered as. The path is relative to the parameters,
+/// as all of a workload's errors are; the load stands beside them.
+fn check_load(parameters: &Parameters, load: &LoadModel) -> Result<(), FieldError> {
+    match load {
+        LoadModel::Open { .. } => {
+            Err(FieldError::new(&[], "bulk data has no arrivals, so an open loop means nothing here")
+                .help("write `load = { closed = { clients = N } }`: N streams"))
+        }
+        LoadModel::Closed { think_time, .. } if *think_time != Span::ZERO => {
+            Err(FieldError::new(&[], "streams do not think").help("leave `think-time` out"))
+        }
+        LoadModel::Closed { clients: 1, .. } if parameters.direction == Direction::Both => {
+            Err(FieldError::new(&["direction"], "one stream cannot flow both ways")
+                .help("offer at least two clients: half of the streams flow each way"))
+        }
+        LoadModel::Closed { .. } => Ok(()),
+    }
+}
+
+struct Stream(Parameters);
+
+impl Stream {
+    // `checked` bounds all sizes to 1 GiB.
+    fn bytes(size: ByteSize) -> u32 {
+        u32::try_from(size.0).unwrap_or(u32::MAX)
+    }
+
+    fn socket(&self) -> SocketOptions {
+        SocketOptions { buffer_bytes: self.0.buffer.map(Self::bytes), congestion_control: None }
+    }
+}
+
+impl Workload for Stream {
+    fn metrics(&self) -> Vec<MetricSpec> {
+        let rate = |id: &str, label: &str| MetricSpec::new(id, label, Unit::BitsPerSecond, Better::Higher);
+        let mut metrics = vec![rate("throughput_bits_per_s", "throughput").primary()];
+        if self.0.direction == Direction::Both {
+            metrics.push(rate("to_guest_bits_per_s", "throughput to the guest"));
+            metrics.push(rate("from_guest_bits_per_s", "throughput from the guest"));
+        }
+        metrics
+    }
+
+    fn unit_of_work(&self) -> UnitOfWork {
+        UnitOfWork::Byte
+    }
+
+    fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
+        let Parameters { direction, method, receive, chunk, window, .. } = self.0;
+        let (chunk_bytes, window_bytes) = (Self::bytes(chunk), Self::bytes(window));
+        let spec = ServeSpec::Stream { method, receive, chunk_bytes, window_bytes, socket: self.socket() };
+        let Reply::Serving { server, address } = site.ask_guest(Request::Serve { spec, bind: site.guest_address })?
+        else {
+            return Err(WorkSite::unexpected("guest", "start a server"));
+        };
+        let kind = DriveKind::Stream { direction, method, receive, chunk_bytes, window_bytes };
+        let drive =
+            Drive { kind, targets: vec![address], socket: self.socket(), record: true, loss_timeout: Span::ZERO };
+        Ok(Box::new(Running { server, drive, both: direction == Direction::Both }))
+    }
+}
+
+/// A server that listens in the guest, and what the driver will be told.
+struct Running {
+    server: u64,
+    drive: Drive,
+    both: bool,
+}
+
+impl Prepared for Running {
+    fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
+        Ok(yields(site.drive(self.drive.clone(), schedule)?, self.both))
+    }
+
+    fn verify(&mut self, site: &WorkSite<'_>, driven: &Driven) -> Result<Option<String>, WorkloadError> {
+        let Reply::Served(report) = site.ask_guest(Request::StopServe { server: self.server })? else {
+            return Err(WorkSite::unexpected("guest", "stop a server"));
+        };
+        if driven.work == 0.0 {
+            return Ok(Some("no byte was carried in steady state".into()));
+        }
+        let seen = report.bytes_in + report.bytes_out;
+        if (seen as f64) < driven.work {
+            return Ok(Some(format!(
+                "the driver counts {} bytes in steady state, but the server saw only {seen} in all",
+                driven.work
+            )));
+        }
+        Ok(None)
+    }
+}
+
+/// The metrics of `stream` from what the driver saw.
+fn yields(result: DriveResult, both: bool) -> Driven {
+    let window = window_s(&result);
+    let to_guest = result.bytes_to_guest as f64 * 8.0 / window;
+    let from_guest = result.bytes_from_guest as f64 * 8.0 / window;
+    let broken = result.errors.first().cloned();
+    let verified = result.verified;
+    let mut driven = from_result(result, UnitOfWork::Byte);
+    let metrics = &mut driven.measurement.metrics;
+    metrics.insert("throughput_bits_per_s".into(), to_guest + from_guest);
+    if both {
+        metrics.insert("to_guest_bits_per_s".into(), to_guest);
+        metrics.insert("from_guest_bits_per_s".into(), from_guest);
+    }
+    if let Some((reason, count)) = broken {
+        driven.invalid = Some(format!("{count} streams failed, first: {reason}"));
+    } else if !verified {
+        driven.invalid = Some("bytes sent and bytes received do not agree".into());
+    }
+    driven
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+    use super::*;
+    use serde_json::json;
+
+    const OPEN: LoadModel =
+        LoadModel::Open { rate: tare_model::Rate(1.0), arrivals: tare_model::load::Arrivals::Poisson, connections: 1 };
+
+    fn refusal(parameters: &Value, load: &LoadModel) -> FieldError {
+        match (ENTRY.make)(parameters, load) {
+            Ok(_) => panic!("{parameters} was accepted"),
+            Err(error) => error,
+        }
+    }
+
+    #[test]
+    fn loads_that_bulk_data_cannot_be_offered_as_are_refused() {
+        let one = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
+        assert!(refusal(&json!({}), &OPEN).help.unwrap().contains("closed"));
+        assert_eq!(refusal(&json!({"direction": "both"}), &one).path, ["direction"]);
+    }
+
+    #[test]
+    fn a_chunk_larger_than_its_window_is_refused() {
+        let error = checked(&json!({"chunk": "1MiB"})).unwrap_err();
+        assert!(error.message.contains("1MiB") && error.message.contains("256KiB"), "{error}");
+    }
+}
