@@ -6,6 +6,10 @@ use tare_model::load::LoadModel;
 
 use crate::Workload;
 
+/// Makes a workload from its parameters (an object; absent ones take their defaults) and the load.
+/// The path of an error is relative to the parameters; one about the load starts with `load`.
+pub type Make = fn(&Value, &LoadModel) -> Result<Box<dyn Workload>, FieldError>;
+
 /// One workload as the registry knows it.
 #[derive(Clone, Copy)]
 pub struct Entry {
@@ -15,8 +19,8 @@ pub struct Entry {
     pub summary: &'static str,
     /// JSON schema of its parameters.
     pub schema: fn() -> Value,
-    /// Makes it from its parameters (an object; absent ones take their defaults) and the load.
-    pub make: fn(&Value, &LoadModel) -> Result<Box<dyn Workload>, FieldError>,
+    /// Makes it.
+    pub make: Make,
     /// The parameters with every default filled in, as they are disclosed.
     pub normalise: fn(&Value) -> Result<Value, FieldError>,
 }

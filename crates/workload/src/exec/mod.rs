@@ -29,7 +29,7 @@ pub const ENTRY: Entry = Entry {
     make: |parameters, load| {
         let parameters = checked(parameters)?;
         if !matches!(load, LoadModel::Closed { clients: 1, .. }) {
-            return Err(FieldError::new(&[], "a command is run once a trial, whatever the load")
+            return Err(FieldError::new(&["load"], "a command is run once a trial, whatever the load")
                 .help("leave `load` out, and give the command itself its parallelism"));
         }
         let extractors = extractors(&parameters)?;

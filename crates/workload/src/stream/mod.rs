@@ -77,16 +77,16 @@ fn checked(parameters: &Value) -> Result<Parameters, FieldError> {
     Ok(read)
 }
 
-/// Whether the load is one that bulk data can be offered as. The path is relative to the parameters,
-/// as all of a workload's errors are; the load stands beside them.
+/// Whether the load is one that bulk data can be offered as.
 fn check_load(parameters: &Parameters, load: &LoadModel) -> Result<(), FieldError> {
     match load {
         LoadModel::Open { .. } => {
-            Err(FieldError::new(&[], "bulk data has no arrivals, so an open loop means nothing here")
+            Err(FieldError::new(&["load"], "bulk data has no arrivals, so an open loop means nothing here")
                 .help("write `load = { closed = { clients = N } }`: N streams"))
         }
         LoadModel::Closed { think_time, .. } if *think_time != Span::ZERO => {
-            Err(FieldError::new(&[], "streams do not think").help("leave `think-time` out"))
+            Err(FieldError::new(&["load", "closed", "think-time"], "streams do not think")
+                .help("leave `think-time` out"))
         }
         LoadModel::Closed { clients: 1, .. } if parameters.direction == Direction::Both => {
             Err(FieldError::new(&["direction"], "one stream cannot flow both ways")
@@ -193,7 +193,7 @@ fn yields(result: DriveResult, both: bool) -> Driven {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
     use serde_json::json;
 
