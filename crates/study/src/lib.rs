@@ -1,1 +1,124 @@
-//! Study file to Study (valid by type) to Plan (expanded, ordered, costed, hashed).
+//! Study file (TOML) to [`Study`] (valid by type) to [`Plan`] (expanded, ordered, costed, hashed).
+//!
+//! Platforms and workloads are known only through the [`Catalog`]. Whatever is wrong in a file is reported
+//! at once, each problem with its line, the reason and the remedy. Why the format is as it is:
+//! `docs/adr/0001-study-format.md`.
+//!
+//! [`Plan`]: tare_model::plan::Plan
+
+mod catalog;
+mod check;
+mod cpus;
+mod error;
+mod fields;
+mod host;
+mod plan;
+mod schema;
+mod suggest;
+mod syntax;
+mod template;
+mod tree;
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+use tare_model::study::Study;
+
+pub use catalog::{Catalog, CatalogEntry};
+pub use error::{Invalid, Problem, StudyError};
+pub use host::{HostError, HostFacts};
+pub use plan::{PlanError, Refusal, human, plan};
+pub use schema::schema;
+pub use template::template;
+
+/// Largest study file that is read, bytes.
+const MAX_FILE: u64 = 1 << 20;
+
+/// A study with the text that it was written as, which goes into the run folder beside it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadedStudy {
+    /// The study, as checked.
+    pub study: Study,
+    /// The file, byte for byte.
+    pub source: String,
+}
+
+/// Reads and checks a study file.
+///
+/// # Errors
+/// When the file is missing, unreadable, larger than 1 MiB, not UTF-8 or empty, and when anything in it is wrong:
+/// then all problems at once.
+pub fn load(path: &Path, catalog: &dyn Catalog) -> Result<LoadedStudy, StudyError> {
+    let failed = |source: std::io::Error| match source.kind() {
+        ErrorKind::NotFound => StudyError::Missing { path: path.to_owned() },
+        _ => StudyError::Read { path: path.to_owned(), source },
+    };
+    let name = path.display().to_string();
+    let mut bytes = Vec::new();
+    File::open(path).and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes)).map_err(failed)?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(StudyError::TooLarge { name });
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let offset = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..offset].iter().filter(|&&byte| byte == b'\n').count() + 1;
+        StudyError::NotUtf8 { name: name.clone(), offset, line }
+    })?;
+    parse(&name, &text, catalog)
+}
+
+/// Checks the text of a study file; `name` is what errors call it.
+///
+/// # Errors
+/// When the text is empty or too large, and when anything in it is wrong: then all problems at once.
+pub fn parse(name: &str, text: &str, catalog: &dyn Catalog) -> Result<LoadedStudy, StudyError> {
+    if text.len() as u64 > MAX_FILE {
+        return Err(StudyError::TooLarge { name: name.to_owned() });
+    }
+    if text.trim_start_matches('\u{feff}').trim().is_empty() {
+        return Err(StudyError::Empty { name: name.to_owned() });
+    }
+    let invalid = |problems| StudyError::Invalid(Box::new(Invalid::new(name, text, problems)));
+    let tree = tree::Node::parse(text).map_err(invalid)?;
+    let sink = tree::Sink::default();
+    let study = check::study(&tree::Cursor::root(&sink, &tree), catalog);
+    match study {
+        Some(study) if sink.is_empty() => Ok(LoadedStudy { study, source: text.to_owned() }),
+        _ => Err(invalid(sink.into_problems(&tree, text))),
+    }
+}
+
+/// The study with every phase multiplied by `factor` (`--scale`); [`Study::scale`] keeps the product, and the
+/// report states it. Blocks, sizes and loads stay as they are.
+///
+/// # Errors
+/// When `factor` is not more than 0 and at most 10.
+pub fn scale(mut study: Study, factor: f64) -> Result<Study, ScaleError> {
+    if !(factor > 0.0 && factor <= MAX_SCALE) {
+        return Err(ScaleError { factor });
+    }
+    for case in &mut study.cases {
+        case.phases = case.phases.scaled(factor);
+    }
+    study.scale *= factor;
+    Ok(study)
+}
+
+/// Largest factor of [`scale`].
+const MAX_SCALE: f64 = 10.0;
+
+/// A factor by which no study can be scaled.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[error(
+    "a study cannot be scaled by {factor}: the factor must be more than 0 and at most 10 (0.1 makes every phase a tenth as long)"
+)]
+pub struct ScaleError {
+    /// The factor asked for.
+    pub factor: f64,
+}

@@ -1,0 +1,51 @@
+//! What a study may name: platforms and workloads, which this crate does not know itself.
+
+use serde_json::Value;
+use tare_model::field::FieldError;
+use tare_model::load::LoadModel;
+use tare_model::metric::MetricSpec;
+use tare_model::units::Span;
+
+/// A platform or a workload as a study names it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CatalogEntry {
+    /// The name in the registry, as written in a study.
+    pub name: String,
+    /// One line for people.
+    pub summary: String,
+    /// JSON schema of its options or parameters. `$ref`s may point into its own `$defs`.
+    pub schema: Value,
+}
+
+/// The platforms and workloads that a study can use, and how each checks what is its own.
+///
+/// Whoever holds the registries implements it. Implementations do no I/O: a study is checked the same
+/// on every host; what this host can run is found out by the doctor.
+pub trait Catalog {
+    /// All platforms, in the order in which they are listed to people.
+    fn platforms(&self) -> Vec<CatalogEntry>;
+
+    /// All workloads, in the order in which they are listed to people.
+    fn workloads(&self) -> Vec<CatalogEntry>;
+
+    /// Checks a platform's options and returns them with defaults filled in. Called only with names
+    /// that [`Catalog::platforms`] lists.
+    ///
+    /// # Errors
+    /// The first field that is wrong, its path relative to the options.
+    fn check_platform(&self, name: &str, options: &Value) -> Result<Value, FieldError>;
+
+    /// Checks a workload's parameters, and that it can be driven by this load; returns the parameters
+    /// with defaults filled in. Called only with names that [`Catalog::workloads`] lists.
+    ///
+    /// # Errors
+    /// The first field that is wrong, its path relative to the parameters; an error about the load has a
+    /// path that starts with `load`, then as in the model (`load`, `open`, `rate`).
+    fn check_workload(&self, name: &str, parameters: &Value, load: &LoadModel) -> Result<Value, FieldError>;
+
+    /// The metrics that a workload yields with these (checked) parameters.
+    fn metrics(&self, workload: &str, parameters: &Value) -> Vec<MetricSpec>;
+
+    /// Usual time from asking this platform for a guest to its being ready, for the cost of a plan.
+    fn start_estimate(&self, platform: &str) -> Span;
+}

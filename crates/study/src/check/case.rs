@@ -1,0 +1,213 @@
+//! `[cases.ID]`: the situations in which every arm is measured.
+
+use serde_json::Value as Json;
+use tare_model::field::FieldError;
+use tare_model::guest::GuestSize;
+use tare_model::load::{Arrivals, LoadModel, Phases};
+use tare_model::metric::{MetricSpec, Unit};
+use tare_model::study::{Case, Neighbours, QosObjective};
+use tare_model::units::{BitRate, ByteSize, Rate, Span};
+
+use super::{Context, check_id, known, options_of, schema_of, size};
+use crate::fields;
+use crate::suggest;
+use crate::tree::{Cursor, Table};
+
+/// Most guests beside the measured one.
+const MAX_NEIGHBOURS: u32 = 4096;
+/// Most connections of one driver: what a client's range of ports allows (16 bits).
+const MAX_CONNECTIONS: u32 = 60_000;
+/// Between the id of a case and the name of a load.
+const LOAD_SEPARATOR: char = '@';
+
+const ONE_CLIENT: LoadModel = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
+
+/// A load with its name in `loads` and the keys that lead to it from the case.
+struct NamedLoad {
+    name: Option<String>,
+    model: LoadModel,
+    keys: Vec<String>,
+}
+
+/// All cases, those with several loads expanded.
+pub(super) fn cases(
+    study: &Table<'_>,
+    context: &Context<'_>,
+    guest: Option<GuestSize>,
+    phases: Option<Phases>,
+) -> Vec<Case> {
+    let field = study.require("cases");
+    let cursors = field.as_ref().and_then(Cursor::named).unwrap_or_default();
+    if let (Some(field), true) = (&field, cursors.is_empty())
+        && field.is_table()
+    {
+        field.wrong_key("names no case", "add at least one: `[cases.idle]` and below it `workload = \"rr\"`");
+    }
+    cursors.iter().flat_map(|cursor| case(cursor, context, guest, phases)).collect()
+}
+
+fn case(cursor: &Cursor<'_>, context: &Context<'_>, guest: Option<GuestSize>, phases: Option<Phases>) -> Vec<Case> {
+    check_id(cursor);
+    let Some(table) = cursor.table(fields::CASE) else { return Vec::new() };
+    let id = cursor.key();
+    let label = table.get("label").and_then(|c| c.text()).unwrap_or(id);
+    let workload = table.require("workload").and_then(|c| {
+        let name = c.text()?;
+        known(&c, name, "workload", &context.workloads).then_some(name)
+    });
+    let parameters = table.get("parameters");
+    let parameters = parameters.as_ref().map_or_else(|| Some(Json::Object(serde_json::Map::new())), options_of);
+    let loads = loads(&table);
+    let neighbours = table.get("neighbours").and_then(|c| neighbours(&c));
+    let busy_target = table.get("busy-target").and_then(|c| c.boolean()).unwrap_or(false);
+    let guest = size::case_guest(&table, guest);
+    let phases = size::case_phases(&table, phases);
+    let checked: Vec<Json> = loads
+        .iter()
+        .map(|load| check_workload(cursor, context, workload.zip(parameters.as_ref()), load).unwrap_or_default())
+        .collect();
+    let qos = table.get("qos").zip(workload).map(|(c, name)| {
+        let metrics = checked.first().filter(|json| !json.is_null()).map(|json| context.catalog.metrics(name, json));
+        metrics.map_or_else(Vec::new, |metrics| qos(&c, name, &metrics))
+    });
+    let one = |(load, parameters): (&NamedLoad, Json)| Case {
+        id: load.name.as_ref().map_or_else(|| id.to_owned(), |name| format!("{id}{LOAD_SEPARATOR}{name}")),
+        label: load.name.as_ref().map_or_else(|| label.to_owned(), |name| format!("{label}, {name}")),
+        workload: workload.unwrap_or_default().to_owned(),
+        parameters,
+        load: load.model,
+        phases,
+        guest,
+        neighbours,
+        busy_target,
+        qos: qos.clone().unwrap_or_default(),
+    };
+    loads.iter().zip(checked).map(one).collect()
+}
+
+/// The loads of a case: `load`, or each of `loads`, or one client in a closed loop.
+fn loads(case: &Table<'_>) -> Vec<NamedLoad> {
+    let keys = |cursor: &Cursor<'_>| {
+        let depth = case.cursor().path().len();
+        cursor.path()[depth..].iter().map(|&key| key.to_owned()).collect()
+    };
+    match (case.get("load"), case.get("loads")) {
+        (Some(_), Some(several)) => {
+            several.wrong_key(
+                "stands beside `load`; a case has one or the other",
+                "move the `load` into `loads` under a name",
+            );
+            Vec::new()
+        }
+        (Some(cursor), None) => {
+            vec![NamedLoad { name: None, model: load(&cursor).unwrap_or(ONE_CLIENT), keys: keys(&cursor) }]
+        }
+        (None, Some(several)) => {
+            let cursors = several.named().unwrap_or_default();
+            if several.is_table() && cursors.is_empty() {
+                several.wrong_key(
+                    "names no load",
+                    "add one, such as `low = { closed = { clients = 1 } }`, or leave `loads` out",
+                );
+            }
+            cursors.iter().for_each(check_id);
+            let named = |cursor: &Cursor<'_>| NamedLoad {
+                name: Some(cursor.key().to_owned()),
+                model: load(cursor).unwrap_or(ONE_CLIENT),
+                keys: keys(cursor),
+            };
+            cursors.iter().map(named).collect()
+        }
+        (None, None) => vec![NamedLoad { name: None, model: ONE_CLIENT, keys: vec!["load".to_owned()] }],
+    }
+}
+
+fn load(cursor: &Cursor<'_>) -> Option<LoadModel> {
+    let table = cursor.table(fields::LOAD)?;
+    match (table.get("closed"), table.get("open")) {
+        (Some(closed), None) => closed_loop(&closed),
+        (None, Some(open)) => open_loop(&open),
+        (Some(_), Some(_)) => {
+            cursor.wrong_key("is closed and open at once", "keep one of them; for both, give them names in `loads`");
+            None
+        }
+        (None, None) => {
+            let help = "write `load = { closed = { clients = 1 } }` or `load = { open = { rate = \"1000/s\", connections = 4 } }`";
+            cursor.wrong_key("says neither `closed` nor `open`", help);
+            None
+        }
+    }
+}
+
+fn closed_loop(cursor: &Cursor<'_>) -> Option<LoadModel> {
+    let table = cursor.table(fields::CLOSED)?;
+    let think_time = table.get("think-time").map_or(Some(Span::ZERO), |c| size::span(&c));
+    let clients = table.require("clients").and_then(|c| c.integer32(1..=MAX_CONNECTIONS));
+    Some(LoadModel::Closed { clients: clients?, think_time: think_time? })
+}
+
+fn open_loop(cursor: &Cursor<'_>) -> Option<LoadModel> {
+    let table = cursor.table(fields::OPEN)?;
+    let rate = table.require("rate").and_then(|c| c.quantity::<Rate>());
+    let connections = table.require("connections").and_then(|c| c.integer32(1..=MAX_CONNECTIONS));
+    let words = [("poisson", Arrivals::Poisson), ("uniform", Arrivals::Uniform)];
+    let arrivals = table.get("arrivals").map_or(Some(Arrivals::default()), |c| c.choice(&words));
+    Some(LoadModel::Open { rate: rate?, arrivals: arrivals?, connections: connections? })
+}
+
+/// The parameters as the workload completes them; its complaint gets its place in the file.
+fn check_workload(
+    case: &Cursor<'_>,
+    context: &Context<'_>,
+    workload: Option<(&str, &Json)>,
+    load: &NamedLoad,
+) -> Option<Json> {
+    let (name, parameters) = workload?;
+    let place = |mut error: FieldError| {
+        let about_load = error.path.first().is_some_and(|key| key == "load") && parameters.get("load").is_none();
+        if about_load {
+            error.path.remove(0);
+            let keys: Vec<&str> = load.keys.iter().map(String::as_str).collect();
+            case.foreign(&keys, error, None);
+        } else {
+            case.foreign(&["parameters"], error, schema_of(name, &context.workloads));
+        }
+    };
+    context.catalog.check_workload(name, parameters, &load.model).map_err(place).ok()
+}
+
+fn neighbours(cursor: &Cursor<'_>) -> Option<Neighbours> {
+    let table = cursor.table(fields::NEIGHBOURS)?;
+    let guest = size::sized(&table, None);
+    let count = table.require("count")?;
+    if count.json().is_some_and(|count| count == 0) {
+        count.wrong("is 0", "for a host without neighbours leave `neighbours` out");
+        return None;
+    }
+    Some(Neighbours { count: count.integer32(1..=MAX_NEIGHBOURS)?, guest })
+}
+
+fn qos(cursor: &Cursor<'_>, workload: &str, metrics: &[MetricSpec]) -> Vec<QosObjective> {
+    let one = |field: &Cursor<'_>| {
+        let Some(metric) = metrics.iter().find(|metric| metric.id == field.key()) else {
+            let ids = metrics.iter().map(|metric| metric.id.as_str());
+            let help = suggest::help(field.key(), &format!("metrics of `{workload}`"), ids);
+            field.wrong_key(&format!("is no metric that `{workload}` yields with these parameters"), help);
+            return None;
+        };
+        Some(QosObjective { metric: metric.id.clone(), bound: bound(field, &metric.unit)? })
+    };
+    cursor.named().unwrap_or_default().iter().filter_map(one).collect()
+}
+
+/// A bound as people write it, in the unit in which the metric is stored.
+fn bound(field: &Cursor<'_>, unit: &Unit) -> Option<f64> {
+    match unit {
+        Unit::Seconds | Unit::CpuSecondsPerOperation => field.quantity::<Span>().map(Span::as_secs_f64),
+        Unit::OperationsPerSecond => field.quantity::<Rate>().map(|rate| rate.0),
+        Unit::BitsPerSecond => field.quantity::<BitRate>().map(|rate| rate.0 as f64),
+        Unit::Bytes => field.quantity::<ByteSize>().map(|size| size.0 as f64),
+        // Less than a nanosecond a byte is usual, and no span is as short; the rest has no unit to write.
+        Unit::CpuSecondsPerByte | Unit::Count | Unit::Other(_) => field.number(),
+    }
+}

@@ -1,0 +1,239 @@
+//! Every field of a study file: its name, what it means, an example. The walk over the file, its messages
+//! and the JSON schema for editors all read these tables.
+
+/// One field of a table of the study file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Field {
+    /// The key.
+    pub(crate) key: &'static str,
+    /// What it means, in one or two sentences.
+    pub(crate) doc: &'static str,
+    /// A value that would be right, as TOML.
+    pub(crate) example: &'static str,
+    /// Whether it has to be there.
+    pub(crate) required: bool,
+}
+
+const fn required(key: &'static str, example: &'static str, doc: &'static str) -> Field {
+    Field { key, doc, example, required: true }
+}
+
+const fn optional(key: &'static str, example: &'static str, doc: &'static str) -> Field {
+    Field { key, doc, example, required: false }
+}
+
+/// The file itself.
+pub(crate) const STUDY: &[Field] = &[
+    required("schema", "1", "Schema of this file. This tare reads 1."),
+    required(
+        "name",
+        "\"quickstart\"",
+        "Short name of the study, also of its run folders: lower case letters, digits, `-`.",
+    ),
+    required(
+        "question",
+        "\"How much slower is a container?\"",
+        "What the study answers, in your words; the report opens with it.",
+    ),
+    required("baseline", "\"native\"", "The arm that all others are compared with."),
+    required(
+        "blocks",
+        "6",
+        "How often every arm of every case runs, each time in a fresh guest. With 6 or more, an interval of 95 % needs no assumption about the shape of the noise.",
+    ),
+    optional("seed", "1", "Seed of the random order of cases and arms, and of random arrivals. Default 1."),
+    optional(
+        "noise-floor",
+        "true",
+        "Runs the baseline a second time in each case of each block, as an arm of its own, so that the report can say how large a difference mere noise makes. Default true.",
+    ),
+    required(
+        "arms",
+        "{ native = { platform = \"native\" } }",
+        "The arms: what is compared. Each is a table `[arms.ID]`.",
+    ),
+    optional(
+        "guest",
+        "{ cpus = 1, memory = \"1GiB\" }",
+        "Size of the measured guest, for every case that gives no other.",
+    ),
+    optional(
+        "phases",
+        "{ warm-up = \"300ms\", steady-state = \"2s\" }",
+        "Phases of every trial, for every case that gives no other.",
+    ),
+    optional("lab", "{ mtu = 1500 }", "The lab, the same for every arm."),
+    optional(
+        "hosts",
+        "{ sut = \"local\", clients = [\"local\"] }",
+        "Which hosts take part. This version of tare runs everything on the host it is started on.",
+    ),
+    required(
+        "cases",
+        "{ idle = { workload = \"rr\" } }",
+        "The cases: the situations in which every arm is measured. Each is a table `[cases.ID]`.",
+    ),
+];
+
+/// `[arms.ID]`.
+pub(crate) const ARM: &[Field] = &[
+    optional("label", "\"native\"", "Name of the arm in the report. Default: its id."),
+    required("platform", "\"native\"", "What provides the guests; `tare list` names the platforms."),
+    optional("options", "{}", "Options of the platform, checked by the platform."),
+];
+
+/// `[guest]` and `guest` of a case.
+pub(crate) const GUEST: &[Field] = &[
+    required("cpus", "1", "CPUs of the guest: its CPU quota, and the virtual CPUs of a virtual machine."),
+    required("memory", "\"1GiB\"", "Memory of the guest: its hard limit, and the memory of a virtual machine."),
+];
+
+/// `[phases]` and `phases` of a case.
+pub(crate) const PHASES: &[Field] = &[
+    optional(
+        "warm-up",
+        "\"300ms\"",
+        "Full load before anything counts, so that caches and lazily built state are there. Default 0s.",
+    ),
+    optional("ramp-up", "\"1s\"", "Clients join one after another, evenly over this time. Default 0s."),
+    required("steady-state", "\"2s\"", "The measured time."),
+    optional(
+        "ramp-down",
+        "\"100ms\"",
+        "Load goes on unmeasured, so that no client's absence flatters the last operations. Default 0s.",
+    ),
+];
+
+/// `[lab]`.
+pub(crate) const LAB: &[Field] = &[
+    optional("mtu", "1500", "MTU of every link, bytes. Default 1500."),
+    optional("offloads", "true", "Whether segmentation and receive offloads of the links are on. Default true."),
+    optional(
+        "congestion-control",
+        "\"cubic\"",
+        "TCP congestion control at both ends. Default: the host's own, which is recorded.",
+    ),
+    optional(
+        "placement",
+        "\"separate\"",
+        "Which CPUs driver and guests get: `separate` (CPUs of their own), `same-cpu`, `unpinned`, or `{ client-cpus = \"0\", guest-cpus = \"1-3\" }`. It changes results by a factor: it is recorded and printed. Default `separate`.",
+    ),
+    optional("sample-interval", "\"200ms\"", "How often the probes sample. Default 200ms."),
+];
+
+/// `lab.placement` as a table.
+pub(crate) const PLACEMENT: &[Field] = &[
+    required("client-cpus", "\"0\"", "CPUs of the driver, as a list such as `0,2-3`."),
+    required("guest-cpus", "\"1-3\"", "CPUs of all guests, as a list such as `0,2-3`."),
+];
+
+/// `[hosts]`.
+pub(crate) const HOSTS: &[Field] = &[
+    optional("sut", "\"local\"", "The host that carries the guests. This version takes only `local`."),
+    optional("clients", "[\"local\"]", "The hosts that offer load. This version takes only `[\"local\"]`."),
+];
+
+/// `[cases.ID]`.
+pub(crate) const CASE: &[Field] = &[
+    optional("label", "\"idle host, idle guest\"", "Name of the case in the report. Default: its id."),
+    required("workload", "\"rr\"", "What runs; `tare list` names the workloads."),
+    optional(
+        "parameters",
+        "{ request = \"128B\", response = \"128B\" }",
+        "Parameters of the workload, checked by the workload.",
+    ),
+    optional("load", "{ closed = { clients = 1 } }", "How load is offered. Default: closed loop, one client."),
+    optional(
+        "loads",
+        "{ low = { closed = { clients = 1 } }, high = { closed = { clients = 8 } } }",
+        "Several loads by name, each a case of its own: `ID@low`, `ID@high`. Instead of `load`.",
+    ),
+    optional(
+        "neighbours",
+        "{ count = 6, cpus = 4, memory = \"1GiB\" }",
+        "Guests beside the measured one that keep the host busy, on the arm's own platform.",
+    ),
+    optional(
+        "busy-target",
+        "true",
+        "Whether the measured guest itself runs a busy loop on each of its CPUs. Default false.",
+    ),
+    optional(
+        "guest",
+        "{ cpus = 4, memory = \"4GiB\" }",
+        "Size of the measured guest; what is not given here is taken from `[guest]`.",
+    ),
+    optional(
+        "phases",
+        "{ steady-state = \"120s\" }",
+        "Phases of a trial; what is not given here is taken from `[phases]`.",
+    ),
+    optional(
+        "qos",
+        "{ response_time_p99_s = \"5ms\" }",
+        "Objectives by metric id: the largest value allowed where less is better, the smallest where more is.",
+    ),
+];
+
+/// `neighbours` of a case.
+pub(crate) const NEIGHBOURS: &[Field] = &[
+    required("count", "6", "How many guests beside the measured one."),
+    required("cpus", "4", "CPUs of each; a busy loop runs on each of them."),
+    required("memory", "\"1GiB\"", "Memory of each."),
+];
+
+/// `load`: exactly one of these.
+pub(crate) const LOAD: &[Field] = &[
+    optional(
+        "closed",
+        "{ clients = 1 }",
+        "Closed loop: each client starts its next operation when the last one ended and it has thought.",
+    ),
+    optional(
+        "open",
+        "{ rate = \"1000/s\", connections = 4 }",
+        "Open loop: operations start at times fixed in advance, whether or not earlier ones have ended.",
+    ),
+];
+
+/// `load.closed`.
+pub(crate) const CLOSED: &[Field] = &[
+    required("clients", "1", "Simulated requesters, each with one connection and at most one operation outstanding."),
+    optional("think-time", "\"0s\"", "Pause between the end of an operation and the start of the next. Default 0s."),
+];
+
+/// `load.open`.
+pub(crate) const OPEN: &[Field] = &[
+    required("rate", "\"1000/s\"", "Arrivals in a second, over all connections together."),
+    required(
+        "connections",
+        "4",
+        "Connections that arrivals are dealt to in turn; an arrival waits while its connection is busy.",
+    ),
+    optional(
+        "arrivals",
+        "\"poisson\"",
+        "`poisson` (as independent users make) or `uniform` (equal gaps). Default `poisson`.",
+    ),
+];
+
+/// Every table with where it stands in the file, to say where a field found elsewhere belongs.
+pub(crate) const TABLES: &[(&str, &[Field])] = &[
+    ("at the top of the file, before the first `[...]`", STUDY),
+    ("in `[arms.ID]`", ARM),
+    ("in `[cases.ID]`", CASE),
+    ("in `[phases]`", PHASES),
+    ("in `[guest]`", GUEST),
+    ("in `[lab]`", LAB),
+    ("in `[hosts]`", HOSTS),
+    ("in `neighbours = { ... }` of a case", NEIGHBOURS),
+    ("in `load = { ... }`", LOAD),
+    ("in `load = { closed = { ... } }`", CLOSED),
+    ("in `load = { open = { ... } }`", OPEN),
+    ("in `placement = { ... }`", PLACEMENT),
+];
+
+/// The field called `key`.
+pub(crate) fn find(fields: &'static [Field], key: &str) -> Option<&'static Field> {
+    fields.iter().find(|field| field.key == key)
+}

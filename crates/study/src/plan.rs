@@ -1,0 +1,161 @@
+//! A study on a host: every trial in order, where it runs, what it costs, whether it fits.
+
+mod cost;
+mod human;
+mod order;
+mod place;
+
+use serde_json::Value as Json;
+use sha2::{Digest, Sha256};
+use tare_model::plan::{PLAN_SCHEMA, Plan, PlannedTrial};
+use tare_model::study::Study;
+use tare_model::units::ByteSize;
+
+use crate::catalog::Catalog;
+use crate::cpus;
+use crate::host::HostFacts;
+
+pub use human::human;
+
+/// Most trials of a plan: more would run for weeks, and their index is 32 bits.
+const MAX_TRIALS: u64 = 1_000_000;
+
+/// One reason why a study does not fit on a host.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Guests are promised more memory at one time than the host can give.
+    #[error(
+        "memory: case `{case}` promises {need} to its guests at one time ({parts}), and this host has {} available. \
+         Give the guests less memory, ask for fewer neighbours, or free memory on the host",
+        human::size(*available)
+    )]
+    Memory {
+        /// The case that needs most.
+        case: String,
+        /// What it needs.
+        need: ByteSize,
+        /// How that adds up.
+        parts: String,
+        /// What is there.
+        available: ByteSize,
+    },
+    /// The run folder and the guests' own files need more disk than is free.
+    #[error(
+        "disk: the run may need {need} for its folder and the guests' files, and {} is free there. \
+         Free some, or write the run elsewhere (`--out`)",
+        human::size(*free)
+    )]
+    Disk {
+        /// What the run may need.
+        need: ByteSize,
+        /// What is free.
+        free: ByteSize,
+    },
+    /// The placement names CPUs that the host does not have, or does not let tare use.
+    #[error(
+        "CPUs: `lab.placement` names CPU {absent}, and this host lets tare use {present}. \
+         Name CPUs that are there, or write `placement = \"separate\"` to have them chosen"
+    )]
+    Cpus {
+        /// CPUs that are not there, as a list.
+        absent: String,
+        /// CPUs that are there, as a list.
+        present: String,
+    },
+    /// The host lets tare use no CPU, which only a wrong description of it can say.
+    #[error("CPUs: the description of this host names no CPU that tare may use. Read the host again")]
+    NoCpu,
+    /// The study expands to more trials than any run can hold.
+    #[error(
+        "trials: {blocks} blocks of {cases} cases and {arms} arms are more than {MAX_TRIALS} trials. \
+         Ask for fewer blocks, or split the study"
+    )]
+    Trials {
+        /// Blocks of the study.
+        blocks: u32,
+        /// Its cases.
+        cases: usize,
+        /// Its arms.
+        arms: usize,
+    },
+}
+
+/// Why a study cannot run on a host: every reason that was found, each with its remedy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
+#[error("the study `{study}` does not fit on this host\n{}", refusals.iter().map(|r| format!("- {r}\n")).collect::<String>().trim_end())]
+pub struct PlanError {
+    /// Name of the study.
+    pub study: String,
+    /// The reasons. Never empty.
+    pub refusals: Vec<Refusal>,
+}
+
+/// Expands a study into trials in their order, places it on the host's CPUs, and says what it will cost.
+///
+/// Equal studies give equal orders and equal hashes on every host.
+///
+/// # Errors
+/// When the study does not fit on the host; all reasons at once.
+pub fn plan(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Result<Plan, PlanError> {
+    let refused = |refusals| PlanError { study: study.name.clone(), refusals };
+    let trials = u64::from(study.blocks) * study.cases.len() as u64 * study.arms.len() as u64;
+    if trials > MAX_TRIALS {
+        let (cases, arms) = (study.cases.len(), study.arms.len());
+        return Err(refused(vec![Refusal::Trials { blocks: study.blocks, cases, arms }]));
+    }
+    let mut refusals = Vec::new();
+    let placed = place::place(&study.lab.placement, host).map_err(|refusal| refusals.push(refusal)).ok();
+    let cost = cost::cost(study, catalog);
+    refusals.extend(cost::memory_refusal(study, host));
+    if cost.disk > host.disk_free {
+        refusals.push(Refusal::Disk { need: cost.disk, free: host.disk_free });
+    }
+    let Some(placed) = placed.filter(|_| refusals.is_empty()) else { return Err(refused(refusals)) };
+    let mut deviations = placed.deviations;
+    deviations.extend(place::crowded(study, &placed.cpus, host));
+    let trials = order::order(study);
+    let hash = hash(study, &trials);
+    Ok(Plan { schema: PLAN_SCHEMA, study: study.clone(), hash, cpus: placed.cpus, trials, cost, deviations })
+}
+
+/// SHA-256, hexadecimal, of the JSON of schema, study and order with sorted keys and no white space.
+fn hash(study: &Study, trials: &[PlannedTrial]) -> String {
+    let whole = serde_json::json!({ "schema": PLAN_SCHEMA, "study": study, "trials": trials });
+    Sha256::digest(canonical(&whole)).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// JSON with sorted keys and no white space. The order in which serde_json keeps keys depends on a feature that any
+/// crate of a build can switch on, so it must not decide a hash.
+fn canonical(value: &Json) -> String {
+    match value {
+        Json::Object(map) => {
+            let mut pairs: Vec<(&String, &Json)> = map.iter().collect();
+            pairs.sort_by_key(|&(key, _)| key);
+            let parts: Vec<String> = pairs
+                .into_iter()
+                .map(|(key, value)| format!("{}:{}", Json::from(key.as_str()), canonical(value)))
+                .collect();
+            format!("{{{}}}", parts.join(","))
+        }
+        Json::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
+        scalar => scalar.to_string(),
+    }
+}
+
+/// CPUs as people read them.
+fn cpu_words(cpus: &[u32]) -> String {
+    if cpus.is_empty() { "any CPU".to_owned() } else { format!("CPU {}", cpus::list(cpus)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn canonical_json_does_not_depend_on_the_order_of_keys() {
+        let one: Json = serde_json::from_str(r#"{"b": [1, {"d": "x\"", "c": null}], "a": 1.5}"#).unwrap_or_default();
+        let two: Json = serde_json::from_str(r#"{"a": 1.5, "b": [1, {"c": null, "d": "x\""}]}"#).unwrap_or_default();
+        assert_eq!(canonical(&one), r#"{"a":1.5,"b":[1,{"c":null,"d":"x\""}]}"#);
+        assert_eq!(canonical(&one), canonical(&two));
+    }
+}

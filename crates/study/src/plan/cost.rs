@@ -1,0 +1,74 @@
+//! What a run will take: time, memory, disk.
+
+use tare_model::plan::Cost;
+use tare_model::study::{Case, Study};
+use tare_model::units::{ByteSize, Span};
+
+use super::Refusal;
+use crate::catalog::Catalog;
+use crate::host::HostFacts;
+
+/// Around each trial besides starting guests: the check of parity and of the neighbours, fetching the samples,
+/// tearing down, writing the record.
+const AROUND_TRIAL: Span = Span::from_millis(100);
+/// Bytes of a trial's record without samples: outcome, metrics, parity, and three histograms of a few thousand cells.
+const RECORD_BYTES: u64 = 64 << 10;
+/// Bytes of one sample of one source: some 30 series of about 64 bytes in the store.
+const SAMPLE_BYTES: u64 = 30 * 64;
+/// Sources sampled beside the guests: the host and the client.
+const OTHER_SOURCES: u64 = 2;
+/// Bytes that a guest writes to its own layer: the agent, its log, what a run leaves in /tmp.
+const LAYER_BYTES: u64 = 16 << 20;
+
+/// What a study takes, as far as it can be told before it runs.
+pub(super) fn cost(study: &Study, catalog: &dyn Catalog) -> Cost {
+    let (mut measuring, mut around, mut samples) = (0_u64, 0_u64, 0_u64);
+    for case in &study.cases {
+        let guests = 1 + u64::from(case.neighbours.map_or(0, |neighbours| neighbours.count));
+        for arm in &study.arms {
+            let starts = catalog.start_estimate(&arm.platform).ns.saturating_mul(guests);
+            measuring = measuring.saturating_add(case.phases.total().ns);
+            around = around.saturating_add(AROUND_TRIAL.ns.saturating_add(starts));
+            let taken = 1 + case.phases.total().ns / study.lab.sample_interval.ns.max(1);
+            // The measured guest is sampled twice: from the host and from inside.
+            samples = samples.saturating_add(taken.saturating_mul(guests + 1 + OTHER_SOURCES));
+        }
+    }
+    let blocks = u64::from(study.blocks);
+    let trials = blocks * study.cases.len() as u64 * study.arms.len() as u64;
+    let record = trials * RECORD_BYTES + samples.saturating_mul(blocks).saturating_mul(SAMPLE_BYTES);
+    let most_guests = study.cases.iter().map(|case| 1 + case.neighbours.map_or(0, |n| u64::from(n.count))).max();
+    Cost {
+        measuring: Span { ns: measuring.saturating_mul(blocks) },
+        around: Span { ns: around.saturating_mul(blocks) },
+        memory: ByteSize(study.cases.iter().map(promised).max().unwrap_or(0)),
+        // A guest's layer goes with its trial, so only one trial's are there at a time.
+        disk: ByteSize(whole_mebibytes(record.saturating_add(most_guests.unwrap_or(0) * LAYER_BYTES))),
+    }
+}
+
+/// Rounded up: an estimate to the byte would be a lie.
+const fn whole_mebibytes(bytes: u64) -> u64 {
+    bytes.div_ceil(1 << 20).saturating_mul(1 << 20)
+}
+
+/// Bytes promised to the guests of a case at one time.
+fn promised(case: &Case) -> u64 {
+    let neighbours = case.neighbours.map_or(0, |n| n.guest.memory.0.saturating_mul(u64::from(n.count)));
+    case.guest.memory.0.saturating_add(neighbours)
+}
+
+/// The case that promises most, if it promises more than the host has.
+pub(super) fn memory_refusal(study: &Study, host: &HostFacts) -> Option<Refusal> {
+    let case = study.cases.iter().max_by_key(|case| promised(case))?;
+    let need = ByteSize(promised(case));
+    if need <= host.memory_available {
+        return None;
+    }
+    let target = format!("{} for the measured guest", case.guest.memory);
+    let parts = case.neighbours.map_or_else(
+        || target.clone(),
+        |n| format!("{target} and {} for each of {} neighbours", n.guest.memory, n.count),
+    );
+    Some(Refusal::Memory { case: case.id.clone(), need, parts, available: host.memory_available })
+}

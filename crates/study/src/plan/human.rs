@@ -1,0 +1,111 @@
+//! A plan for people.
+
+use std::fmt::Write;
+
+use tare_model::plan::Plan;
+use tare_model::units::{ByteSize, Span};
+
+use super::cpu_words;
+
+/// The plan as `tare plan` prints it: what it costs, where it runs, how that differs from what the study asks, and
+/// then every trial in order.
+pub fn human(plan: &Plan) -> String {
+    let mut text = summary(plan);
+    let widest = plan.study.cases.iter().map(|case| case.id.len()).max().unwrap_or(0).max("case".len());
+    line(&mut text, &format!("\n{:>6} {:>5}  {:widest$}  arm", "trial", "block", "case"));
+    for trial in &plan.trials {
+        // People count from one.
+        let (number, block) = (trial.index + 1, trial.block + 1);
+        line(&mut text, &format!("{number:>6} {block:>5}  {:widest$}  {}", trial.case, trial.arm));
+    }
+    text
+}
+
+fn summary(plan: &Plan) -> String {
+    let (study, cost) = (&plan.study, &plan.cost);
+    let mut text = String::new();
+    line(&mut text, &format!("{}: {}", study.name, study.question));
+    let total = Span { ns: cost.measuring.ns.saturating_add(cost.around.ns) };
+    let counts = format!(
+        "{} = {} x {} x {}",
+        plan.trials.len(),
+        counted(study.blocks as usize, "block"),
+        counted(study.cases.len(), "case"),
+        counted(study.arms.len(), "arm"),
+    );
+    let mut rows = vec![
+        ("trials", format!("{counts}, seed {}", study.seed)),
+        ("baseline", baseline(plan)),
+        ("time", format!("about {}: {} measuring, {} around it", time(total), time(cost.measuring), time(cost.around))),
+        ("memory", format!("{} promised to guests at one time, at most", size(cost.memory))),
+        ("disk", format!("{} at most", size(cost.disk))),
+        ("CPUs", format!("driver {}, guests {}", cpu_words(&plan.cpus.client), cpu_words(&plan.cpus.guests))),
+        ("", plan.cpus.note.clone()),
+    ];
+    #[expect(clippy::float_cmp, reason = "1 is written as such, never computed")]
+    if study.scale != 1.0 {
+        rows.insert(1, ("scale", format!("{}: every phase is that many times as long as the study says", study.scale)));
+    }
+    rows.push(("hash", plan.hash.clone()));
+    for (name, value) in rows {
+        line(&mut text, format!("  {name:<9} {value}").trim_end());
+    }
+    if !plan.deviations.is_empty() {
+        line(&mut text, "\nOn this host the run will differ from the study:");
+        plan.deviations.iter().for_each(|deviation| line(&mut text, &format!("  - {deviation}")));
+    }
+    text
+}
+
+fn baseline(plan: &Plan) -> String {
+    let replica = plan.study.arms.iter().find(|arm| arm.replica_of.is_some());
+    let floor = replica.map_or_else(
+        || "not repeated, so the noise floor will not be known".to_owned(),
+        |arm| format!("repeated as `{}` to show the noise floor", arm.id),
+    );
+    format!("`{}`, {floor}", plan.study.baseline)
+}
+
+/// A line at the end of a text. Writing into a String cannot fail.
+fn line(text: &mut String, line: &str) {
+    let _ = writeln!(text, "{line}");
+}
+
+fn counted(count: usize, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
+}
+
+/// The two largest units of a time: `2 h 30 min`, `3 min 36 s`, `12 s`, `240 ms`.
+fn time(span: Span) -> String {
+    let seconds = (span.ns + 500_000_000) / 1_000_000_000;
+    match seconds {
+        _ if span.ns < 1_000_000_000 => format!("{} ms", span.ns / 1_000_000),
+        s if s < 60 => format!("{s} s"),
+        s if s < 3600 => format!("{} min {} s", s / 60, s % 60),
+        s => format!("{} h {} min", s / 3600, s % 3600 / 60),
+    }
+}
+
+/// A size with one decimal in its unit.
+pub(super) fn size(size: ByteSize) -> String {
+    const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    let unit = UNITS.iter().find(|&&(_, bytes)| size.0 >= bytes);
+    unit.map_or_else(|| size.to_string(), |&(name, bytes)| format!("{:.1} {name}", size.0 as f64 / bytes as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_sizes_are_rounded_for_people() {
+        assert_eq!(time(Span::from_millis(240)), "240 ms");
+        assert_eq!(time(Span::from_millis(59_600)), "1 min 0 s");
+        assert_eq!(time(Span::from_secs(216)), "3 min 36 s");
+        assert_eq!(time(Span::from_secs(9000)), "2 h 30 min");
+        assert_eq!(size(ByteSize(640 << 20)), "640.0 MiB");
+        assert_eq!(size(ByteSize(7_000_000_000)), "6.5 GiB");
+        assert_eq!(size(ByteSize(12)), "12B");
+    }
+}

@@ -1,0 +1,135 @@
+//! A small catalog for tests: the names that the shipped studies use, with parameters like the real ones.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use tare_model::drive::{Direction, Exchange, ReceiveMethod, SendMethod, Wait};
+use tare_model::field::FieldError;
+use tare_model::load::LoadModel;
+use tare_model::metric::{Better, MetricSpec, Unit};
+use tare_model::units::{ByteSize, Span};
+
+use crate::catalog::{Catalog, CatalogEntry};
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct NoOptions {}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct OciOptions {
+    /// The runtime's program.
+    runtime: String,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct RrParameters {
+    #[serde(default)]
+    exchange: Exchange,
+    #[serde(default = "one_byte")]
+    request: ByteSize,
+    #[serde(default = "one_byte")]
+    response: ByteSize,
+    #[serde(default)]
+    wait: Wait,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    buffer: Option<ByteSize>,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct StreamParameters {
+    #[serde(default)]
+    direction: Direction,
+    #[serde(default)]
+    method: SendMethod,
+    #[serde(default)]
+    receive: ReceiveMethod,
+}
+
+const fn one_byte() -> ByteSize {
+    ByteSize(1)
+}
+
+fn checked<T: DeserializeOwned + Serialize>(value: &Json) -> Result<Json, FieldError> {
+    let typed: T = serde_path_to_error::deserialize(value).map_err(|error| {
+        let path = error.path().to_string();
+        let keys: Vec<&str> = path.split('.').filter(|key| !key.is_empty()).collect();
+        FieldError::new(&keys, error.inner().to_string())
+    })?;
+    Ok(serde_json::to_value(typed).unwrap())
+}
+
+fn entry<T: JsonSchema>(name: &str, summary: &str) -> CatalogEntry {
+    let schema = schemars::schema_for!(T).to_value();
+    CatalogEntry { name: name.to_owned(), summary: summary.to_owned(), schema }
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct NullParameters {
+    /// Whether each operation is recorded.
+    #[serde(default = "yes")]
+    record: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// Platforms `null`, `native`, `container`, `oci`; workloads `null`, `rr`, `stream`.
+pub(crate) struct Fake;
+
+impl Catalog for Fake {
+    fn platforms(&self) -> Vec<CatalogEntry> {
+        vec![
+            entry::<NoOptions>("null", "nothing"),
+            entry::<NoOptions>("native", "processes on the host"),
+            entry::<NoOptions>("container", "tare's own container"),
+            entry::<OciOptions>("oci", "any OCI runtime"),
+        ]
+    }
+
+    fn workloads(&self) -> Vec<CatalogEntry> {
+        vec![
+            entry::<NullParameters>("null", "nothing"),
+            entry::<RrParameters>("rr", "request and response"),
+            entry::<StreamParameters>("stream", "bulk data"),
+        ]
+    }
+
+    fn check_platform(&self, name: &str, options: &Json) -> Result<Json, FieldError> {
+        if name == "oci" { checked::<OciOptions>(options) } else { checked::<NoOptions>(options) }
+    }
+
+    fn check_workload(&self, name: &str, parameters: &Json, load: &LoadModel) -> Result<Json, FieldError> {
+        match (name, load) {
+            ("stream", LoadModel::Open { .. }) => {
+                Err(FieldError::new(&["load", "open"], "bulk data has no arrivals").help("write `closed`"))
+            }
+            ("stream", _) => checked::<StreamParameters>(parameters),
+            ("rr", _) => checked::<RrParameters>(parameters),
+            _ => checked::<NullParameters>(parameters),
+        }
+    }
+
+    fn metrics(&self, workload: &str, _: &Json) -> Vec<MetricSpec> {
+        let metric = |id, unit, better| MetricSpec::new(id, id, unit, better);
+        match workload {
+            "rr" => vec![
+                metric("response_time_p50_s", Unit::Seconds, Better::Lower).primary(),
+                metric("response_time_p99_s", Unit::Seconds, Better::Lower),
+                metric("throughput_ops", Unit::OperationsPerSecond, Better::Higher),
+            ],
+            "stream" => vec![metric("goodput_bits", Unit::BitsPerSecond, Better::Higher).primary()],
+            _ => vec![metric("operations", Unit::Count, Better::Higher).primary()],
+        }
+    }
+
+    fn start_estimate(&self, platform: &str) -> Span {
+        Span::from_millis(if platform == "native" { 10 } else { 40 })
+    }
+}

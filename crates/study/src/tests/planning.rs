@@ -1,0 +1,134 @@
+//! Orders, costs, hashes and refusals.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tare_model::units::{ByteSize, Span};
+
+use super::{good, roomy};
+use crate::testing::Fake;
+use crate::{HostFacts, Refusal, human, plan};
+
+#[test]
+fn each_block_runs_every_arm_of_every_case_once_and_arms_of_a_case_are_neighbours() {
+    let (study, plan) = (good(), plan(&good(), &roomy(), &Fake).unwrap());
+    let (cases, arms) = (study.cases.len(), study.arms.len());
+    assert_eq!(plan.trials.len(), study.blocks as usize * cases * arms);
+    for (block, trials) in plan.trials.chunks(cases * arms).enumerate() {
+        let distinct: BTreeSet<_> = trials.iter().map(|trial| (&trial.case, &trial.arm)).collect();
+        assert_eq!(distinct.len(), cases * arms);
+        assert!(trials.iter().all(|trial| trial.block as usize == block));
+        for pair in trials.chunks(arms) {
+            assert!(pair.iter().all(|trial| trial.case == pair[0].case), "{pair:?}");
+        }
+    }
+    assert!(plan.trials.iter().enumerate().all(|(position, trial)| trial.index as usize == position));
+}
+
+#[test]
+fn over_many_blocks_every_arm_comes_first_about_equally_often() {
+    let mut study = good();
+    study.blocks = 1200;
+    let plan = plan(&study, &roomy(), &Fake).unwrap();
+    let mut first: BTreeMap<&str, u32> = BTreeMap::new();
+    for pair in plan.trials.chunks(study.arms.len()) {
+        *first.entry(&pair[0].arm).or_default() += 1;
+    }
+    // 6000 draws of 3: 2000 expected, standard deviation 36.5; five of them is once in a million seeds.
+    assert!(first.values().all(|&n| n.abs_diff(2000) < 183), "{first:?}");
+}
+
+/// If this fails, the order of every study ever published has changed. Do not accept the new order.
+#[test]
+fn the_order_for_a_seed_is_pinned() {
+    let mut study = good();
+    study.blocks = 2;
+    let plan = plan(&study, &roomy(), &Fake).unwrap();
+    let order: Vec<String> = plan.trials.iter().map(|t| format!("{} {} {}", t.block, t.case, t.arm)).collect();
+    insta::assert_snapshot!("order_for_seed_7", order.join("\n"));
+}
+
+#[test]
+fn the_hash_is_the_studys_and_not_the_hosts() {
+    let study = good();
+    let here = plan(&study, &roomy(), &Fake).unwrap();
+    let elsewhere = HostFacts { cpus: (0..32).collect(), ..roomy() };
+    assert_eq!(here.hash, plan(&study, &elsewhere, &Fake).unwrap().hash);
+    assert_eq!(here.hash.len(), 64);
+    let mut hashes = BTreeSet::from([here.hash]);
+    let mut other = good();
+    other.seed = 8;
+    assert!(hashes.insert(plan(&other, &roomy(), &Fake).unwrap().hash), "the seed");
+    other = good();
+    other.cases[0].phases.steady_state = Span::from_secs(3);
+    assert!(hashes.insert(plan(&other, &roomy(), &Fake).unwrap().hash), "a phase");
+    other = good();
+    other.arms[1].options["runtime"] = "crun".into();
+    assert!(hashes.insert(plan(&other, &roomy(), &Fake).unwrap().hash), "an option");
+}
+
+#[test]
+fn costs_add_up() {
+    let mut study = good();
+    study.cases.truncate(2);
+    let cost = plan(&study, &roomy(), &Fake).unwrap().cost;
+    // Two cases of 2.45 s and 5.45 s on three arms in three blocks.
+    assert_eq!(cost.measuring, Span::from_millis((2450 + 5450) * 9));
+    // A trial: 100 ms and its starts, of 10 ms natively and 40 ms with runc; the second case starts seven guests.
+    let starts = (10 + 40 + 10) * (1 + 7);
+    assert_eq!(cost.around, Span::from_millis((6 * 100 + starts) * 3));
+    assert_eq!(cost.memory, ByteSize((256 + 6 * 64) << 20));
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_figures_and_a_remedy_all_at_once() {
+    let small = HostFacts {
+        cpus: vec![0, 1],
+        shared_cores: Vec::new(),
+        memory_available: ByteSize(512 << 20),
+        disk_free: ByteSize(1 << 20),
+    };
+    let error = plan(&good(), &small, &Fake).unwrap_err();
+    assert_eq!(error.refusals.len(), 3, "{error}");
+    insta::assert_snapshot!("refusal", error.to_string());
+}
+
+#[test]
+fn a_plan_beyond_a_million_trials_is_refused_before_it_is_made() {
+    let mut study = good();
+    study.blocks = u32::MAX;
+    let error = plan(&study, &roomy(), &Fake).unwrap_err();
+    assert!(matches!(error.refusals[..], [Refusal::Trials { .. }]), "{error}");
+}
+
+#[test]
+fn guests_that_ask_more_cpus_than_there_are_is_a_deviation_for_each_number_asked() {
+    let mut study = good();
+    study.lab.placement = tare_model::study::Placement::Separate;
+    let two = HostFacts { cpus: vec![0, 1], ..roomy() };
+    let deviations = plan(&study, &two, &Fake).unwrap().deviations;
+    assert_eq!(
+        deviations,
+        [
+            "in `busy@low`, `busy@high` the measured guest asks 2 CPUs, and this host has 1 for guests: every arm gets the same 1",
+            "in `busy@low`, `busy@high` each neighbour asks 4 CPUs, and this host has 1 for guests: every arm gets the same 1",
+        ]
+    );
+    assert_eq!(plan(&study, &roomy(), &Fake).unwrap().deviations, Vec::<String>::new());
+}
+
+#[test]
+fn a_plan_is_readable() {
+    let mut study = crate::scale(good(), 0.5).unwrap();
+    study.blocks = 1;
+    study.cases.truncate(2);
+    study.lab.placement = tare_model::study::Placement::Separate;
+    let two = HostFacts { cpus: vec![0, 1], ..roomy() };
+    insta::assert_snapshot!("human", human(&plan(&study, &two, &Fake).unwrap()));
+}
+
+#[test]
+fn a_plan_survives_its_file() {
+    let plan = plan(&good(), &roomy(), &Fake).unwrap();
+    let text = serde_json::to_string(&plan).unwrap();
+    assert_eq!(serde_json::from_str::<tare_model::plan::Plan>(&text).unwrap(), plan);
+}

@@ -1,0 +1,156 @@
+//! The studies that ship, the template, and the schema for editors.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value as Json;
+use tare_model::study::Study;
+use tare_model::units::{ByteSize, Span};
+
+use super::{GOOD, roomy};
+use crate::testing::Fake;
+use crate::{HostFacts, human, load, parse, plan, schema, template};
+
+fn studies() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    paths.sort();
+    paths
+}
+
+fn shipped(name: &str) -> Study {
+    let path = studies().into_iter().find(|path| path.file_stem().is_some_and(|stem| stem == name)).unwrap();
+    load(&path, &Fake).unwrap_or_else(|error| panic!("{}", error.render(false))).study
+}
+
+fn json(text: &str) -> Json {
+    serde_json::to_value(toml::from_str::<toml::Table>(text).unwrap()).unwrap()
+}
+
+#[test]
+fn every_study_is_named_as_its_file_and_plans() {
+    for path in studies() {
+        let study = shipped(path.file_stem().unwrap().to_str().unwrap());
+        assert_eq!(Some(study.name.as_str()), path.file_stem().and_then(|stem| stem.to_str()));
+        assert!(study.blocks >= 5 && study.arms.iter().any(|arm| arm.replica_of.is_some()));
+        assert!(human(&plan(&study, &roomy(), &Fake).unwrap()).contains(&study.question));
+    }
+}
+
+#[test]
+fn quickstart_is_five_cases_in_well_under_five_minutes_on_a_small_host() {
+    let small = HostFacts {
+        cpus: vec![0, 1],
+        shared_cores: Vec::new(),
+        memory_available: ByteSize(1 << 30),
+        disk_free: ByteSize(1 << 30),
+    };
+    let plan = plan(&shipped("quickstart"), &small, &Fake).unwrap();
+    assert_eq!((plan.study.cases.len(), plan.study.arms.len(), plan.trials.len()), (5, 3, 90));
+    assert!(plan.cost.measuring < Span::from_secs(240), "{}", plan.cost.measuring);
+    assert!(plan.cost.around.ns * 10 <= plan.cost.measuring.ns, "{:?}", plan.cost);
+}
+
+#[test]
+fn published_studies_have_the_published_figures() {
+    for name in ["response-time", "response-time-as-published"] {
+        let study = shipped(name);
+        assert!(study.cases.iter().all(|case| case.phases.steady_state == Span::from_secs(120)));
+        assert!(study.cases.iter().all(|case| case.guest.cpus == 1 && case.guest.memory == ByteSize(1_000_000_000)));
+        let neighbours: Vec<_> =
+            study.cases.iter().map(|case| case.neighbours.map(|n| (n.count, n.guest.cpus))).collect();
+        assert_eq!(neighbours, [None, Some((6, 4)), Some((6, 4))]);
+        assert_eq!(study.cases.iter().map(|case| case.busy_target).collect::<Vec<_>>(), [false, false, true]);
+    }
+    assert!(shipped("response-time-as-published").cases.iter().all(|case| case.parameters["buffer"] == "128B"));
+    let throughput = shipped("throughput");
+    assert_eq!((throughput.lab.mtu, throughput.lab.offloads), (9000, true));
+    for case in &throughput.cases {
+        assert_eq!((case.phases.steady_state, case.load.connections()), (Span::from_secs(300), 5));
+        assert_eq!((case.guest.cpus, case.guest.memory), (4, ByteSize(4_000_000_000)));
+    }
+}
+
+#[test]
+fn the_template_is_a_study_that_plans_as_it_stands_and_with_its_comments_taken() {
+    let study = parse("template.toml", template(), &Fake).unwrap().study;
+    assert!(plan(&study, &roomy(), &Fake).is_ok());
+    // Each setting that is commented out must be right, too, when somebody takes the `#` away.
+    let is_setting = |line: &str| {
+        let setting = line.strip_prefix("# ")?;
+        let known = setting.starts_with('[') || setting.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '));
+        known.then(|| setting.to_owned())
+    };
+    let taken: Vec<String> =
+        template().lines().map(|line| is_setting(line).unwrap_or_else(|| line.to_owned())).collect();
+    let taken = taken.join("\n").replace("options = {}\n", "");
+    let study = parse("taken.toml", &taken, &Fake).unwrap_or_else(|error| panic!("{}", error.render(false))).study;
+    assert_eq!(study.cases.len(), 4);
+    assert_eq!(study.cases[1].guest.cpus, 2);
+}
+
+#[test]
+fn the_schema_takes_every_study_that_ships() {
+    let validator = jsonschema::validator_for(&schema(&Fake)).unwrap();
+    let mut texts: Vec<String> = studies().iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    texts.extend([template().to_owned(), GOOD.to_owned()]);
+    for text in texts {
+        let errors: Vec<String> =
+            validator.iter_errors(&json(&text)).map(|e| format!("{}: {e}", e.instance_path())).collect();
+        assert_eq!(errors, Vec::<String>::new(), "{text}");
+    }
+}
+
+#[test]
+fn the_schema_refuses_what_a_schema_can_refuse() {
+    let validator = jsonschema::validator_for(&schema(&Fake)).unwrap();
+    assert!(validator.is_valid(&json(GOOD)));
+    for (good, bad) in [
+        ("blocks = 3", "blocks = 0"),
+        ("blocks = 3", ""),
+        ("blocks = 3", "blocks = 3\nrepeats = 3"),
+        ("name = \"good\"", "name = \"Not good\""),
+        ("schema = 1", "schema = 2"),
+        ("memory = \"256MiB\"", "memory = \"256M\""),
+        ("steady-state = \"2s\"", "steady-state = 2"),
+        ("steady-state = \"2s\"", "steady = \"2s\""),
+        ("platform = \"oci\"", "platform = \"ocl\""),
+        ("runtime = \"runc\"", "runtim = \"runc\""),
+        ("options = { runtime = \"runc\" }", ""),
+        ("request = \"128B\"", "request = 128"),
+        ("request = \"128B\"", "requests = \"128B\""),
+        ("clients = 2, ", ""),
+        ("rate = \"1000/s\"", "rate = 1000"),
+        ("arrivals = \"uniform\"", "arrivals = \"even\""),
+        ("guest-cpus = \"1-3,5\"", "guest-cpus = \"some\""),
+        ("clients = [\"local\"]", "clients = [\"other\"]"),
+        ("[cases.bulk]", "[cases.\"Bulk data\"]"),
+        ("count = 6", "count = 0"),
+        ("busy-target = true", "busy-target = true\nload = { closed = { clients = 1 } }"),
+    ] {
+        let text = GOOD.replacen(good, bad, 1);
+        assert_ne!(text, GOOD, "{good}");
+        assert!(!validator.is_valid(&json(&text)), "{bad}");
+        assert!(parse("bad.toml", &text, &Fake).is_err(), "the parser agrees: {bad}");
+    }
+}
+
+#[test]
+fn the_schema_describes_every_field_of_the_format() {
+    let schema = schema(&Fake);
+    for (pointer, fields) in [
+        ("/properties", crate::fields::STUDY),
+        ("/properties/lab/properties", crate::fields::LAB),
+        ("/properties/hosts/properties", crate::fields::HOSTS),
+        ("/$defs/arm/properties", crate::fields::ARM),
+        ("/$defs/case/properties", crate::fields::CASE),
+        ("/$defs/guest/properties", crate::fields::GUEST),
+        ("/$defs/phases/properties", crate::fields::PHASES),
+        ("/$defs/load/properties/open/properties", crate::fields::OPEN),
+    ] {
+        let properties = schema.pointer(pointer).and_then(Json::as_object).unwrap();
+        for field in fields {
+            assert_eq!(properties[field.key]["description"], field.doc, "{pointer}/{}", field.key);
+        }
+    }
+}
