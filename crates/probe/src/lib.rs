@@ -1,1 +1,71 @@
 //! What is sampled on a host and in a guest, on one timeline.
+//!
+//! [`HostProbe`] samples the host from a thread of its own; [`GuestProbe`] does the same with less inside a guest;
+//! [`cpu_account`] and [`flags`] turn samples into the CPU bill of a window and into warnings about it;
+//! [`environment::capture`] describes the host once.
+//!
+//! # How precise the CPU figures are
+//!
+//! The kernel keeps CPU time in several places, of very different precision. What is used here, and why
+//! (kernel/sched/cputime.c, kernel/sched/cpuacct.c, kernel/time/tick-sched.c, kernel/sched/stats.h):
+//!
+//! - `/proc/stat` prints units of 10 ms (`USER_HZ`). Its `user`, `system`, `irq` and `softirq` are, on kernels
+//!   with `CONFIG_TICK_CPU_ACCOUNTING`, *sampled*: whoever runs when the timer ticks is charged the whole tick
+//!   (1 to 4 ms). Its `idle` and `iowait` are *measured* (the time between entering and leaving the tickless idle
+//!   state), and so is `steal` where the hypervisor reports it. So busy time is taken as window minus idle, not as
+//!   the sum of the busy columns. Printing in 10 ms limits that to about 0.5 % of one CPU in a window of 2 s.
+//! - `/sys/devices/system/cpu/cpuN/cpuidle/stateM/time` counts the same idle time in microseconds, but only when a
+//!   sleep ends. It refines `/proc/stat` within the rounding of the latter and never overrides it.
+//! - A control group's `cpu.stat` (version 2) or `cpuacct.usage` (version 1) is the scheduler's own sum of run
+//!   time, in microseconds or nanoseconds, up to date to one tick. Its split into user and system follows ticks, so
+//!   the split is good to a few percent when the total is good to a fraction of one.
+//! - The root group's `cpuacct.usage_percpu` is the same for every task of the host by CPU: all time that any task
+//!   ran. What is busy beyond it are interrupts that hit an idle CPU.
+//! - `/proc/schedstat` is not used: its run time of a CPU is updated only when tasks switch, so a lone busy loop is
+//!   invisible for seconds, and many kernels do not have it. Nor is `/proc/uptime`, which repeats `/proc/stat`'s idle.
+//!
+//! # Where interrupt time goes
+//!
+//! With `CONFIG_IRQ_TIME_ACCOUNTING` interrupts and softirqs are measured apart and no task or group is charged for
+//! them. Without it, they are charged to whatever task they interrupted (on loopback and veth most of the network
+//! stack runs that way, in the sender's group), so adding `/proc/stat`'s softirq to a group's time would count it
+//! twice. The probe finds out which (series `irq_time_accounting`) and [`cpu_account`] follows.
+
+pub mod environment;
+
+mod account;
+mod collector;
+mod error;
+mod flags;
+mod group;
+mod guest;
+mod host;
+mod irq;
+mod network;
+mod reader;
+mod sampler;
+mod schedule;
+mod stat;
+mod text;
+mod timeline;
+
+pub use account::cpu_account;
+pub use error::ProbeError;
+pub use flags::{STEAL_LIMIT, flags};
+pub use group::Group;
+pub use guest::GuestProbe;
+pub use host::{HostConfig, HostProbe};
+pub use network::Interface;
+pub use sampler::ProbeData;
+
+/// CLOCK_MONOTONIC now, nanoseconds: the clock that stamps every sample.
+pub fn now_ns() -> u64 {
+    clock_ns(rustix::time::ClockId::Monotonic)
+}
+
+/// A clock's reading in nanoseconds.
+pub(crate) fn clock_ns(clock: rustix::time::ClockId) -> u64 {
+    let time = rustix::time::clock_gettime(clock);
+    // Both clocks in use start at 0 and never run backwards, so neither part is negative.
+    (time.tv_sec.max(0) as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec.max(0) as u64)
+}

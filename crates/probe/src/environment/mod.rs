@@ -1,0 +1,212 @@
+//! The environment of a run: everything about the host that can move a figure.
+
+mod hardware;
+mod redact;
+mod system;
+
+use std::path::Path;
+
+use tare_model::environment::{Environment, Section};
+
+use redact::Redactor;
+
+/// Title of the section that callers add the versions of programs to.
+pub const SOFTWARE: &str = "Software";
+
+/// Describes this host. A fact that cannot be read is there with the reason in place of its value, so this never
+/// fails.
+///
+/// With `redact`, host names, MAC and IP addresses, UUIDs and the values of kernel parameters that have no bearing on
+/// performance are replaced. Serial numbers and asset tags are not read in either case.
+pub fn capture(redact: bool) -> Environment {
+    capture_in(Path::new("/"), redact)
+}
+
+/// The same of a copy of `/proc`, `/sys`, `/etc` and `/boot` under `root`.
+pub fn capture_in(root: &Path, redact: bool) -> Environment {
+    let view = View { root };
+    let mut sections = vec![
+        hardware::cpu(&view),
+        hardware::memory(&view),
+        system::kernel(&view, redact),
+        hardware::virtualisation(&view),
+        system::network(&view),
+        system::scheduler(&view),
+        system::limits(&view),
+        system::software(&view),
+    ];
+    if redact {
+        let redactor = Redactor::new(view.text("proc/sys/kernel/hostname").unwrap_or_default());
+        for (_, value) in sections.iter_mut().flat_map(|section| &mut section.facts) {
+            *value = redactor.redact(value);
+        }
+    }
+    Environment { sections, redacted: redact }
+}
+
+/// Adds the version of a program (tare itself, a container runtime) to the section [`SOFTWARE`].
+pub fn add_software(environment: &mut Environment, name: &str, version: &str) {
+    let fact = (name.to_owned(), version.to_owned());
+    match environment.sections.iter_mut().find(|section| section.title == SOFTWARE) {
+        Some(section) => section.facts.push(fact),
+        None => environment.sections.push(Section { title: SOFTWARE.to_owned(), facts: vec![fact] }),
+    }
+}
+
+/// The files of a host.
+struct View<'a> {
+    root: &'a Path,
+}
+
+impl View<'_> {
+    /// A file's text without the spaces around it, or why it cannot be read, fit to stand in its place.
+    fn text(&self, path: &str) -> Result<String, String> {
+        std::fs::read_to_string(self.root.join(path))
+            .map(|text| text.trim().to_owned())
+            .map_err(|error| format!("not available: {} (/{path})", reason(&error)))
+    }
+
+    /// Names in a directory, sorted.
+    fn names(&self, path: &str) -> Result<Vec<String>, String> {
+        let entries = std::fs::read_dir(self.root.join(path))
+            .map_err(|error| format!("not available: {} (/{path})", reason(&error)))?;
+        let mut names: Vec<_> = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn exists(&self, path: &str) -> bool {
+        self.root.join(path).exists()
+    }
+}
+
+/// The system's reason in words, without the number that Rust adds.
+fn reason(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "not present on this host".to_owned(),
+        std::io::ErrorKind::PermissionDenied => "not readable for this user".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// A section in the making.
+struct Facts(Section);
+
+impl Facts {
+    fn new(title: &str) -> Self {
+        Self(Section { title: title.to_owned(), facts: Vec::new() })
+    }
+
+    fn put(&mut self, name: &str, value: impl Into<String>) {
+        self.0.facts.push((name.to_owned(), value.into()));
+    }
+
+    /// A value or the reason why there is none.
+    fn put_result(&mut self, name: &str, value: Result<String, String>) {
+        let value = value.unwrap_or_else(|reason| reason);
+        self.put(name, if value.is_empty() { "empty".to_owned() } else { value });
+    }
+
+    /// The text of a file, its lines and tabs as single spaces.
+    fn file(&mut self, view: &View<'_>, name: &str, path: &str) {
+        self.put_result(name, view.text(path).map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// A host with every kind of secret in the places where hosts keep them.
+    fn fake_root() -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("proc/sys/kernel/hostname", "db7.prod.example.com\n");
+        write("proc/sys/kernel/osrelease", "6.1.0-28-amd64\n");
+        write("proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.119-1 (built on db7)\n");
+        write(
+            "proc/cmdline",
+            "BOOT_IMAGE=/vmlinuz root=UUID=0a1b2c3d-1111-2222-3333-444455556666 ro mitigations=off isolcpus=2-7 \
+             ip=10.20.30.40::10.20.30.1:255.255.255.0:db7 systemd.hostname=db7 token=s3cr3t quiet -- --key s3cr3t2\n",
+        );
+        write("proc/cpuinfo", include_str!("../../tests/fixtures/cpuinfo"));
+        write("proc/stat", "cpu  100 0 50 900 1 40 40 0 0 0\n");
+        write("sys/class/dmi/id/sys_vendor", "QEMU\n");
+        write("sys/class/dmi/id/product_name", "Standard PC (Q35 + ICH9, 2009) 52:54:00:ab:cd:ef\n");
+        write("sys/class/dmi/id/product_serial", "VMware-56-4d\n");
+        write("sys/class/dmi/id/product_uuid", "0a1b2c3d-9999-2222-3333-444455556666\n");
+        write("sys/devices/system/cpu/vulnerabilities/meltdown", "Mitigation: PTI\n");
+        write("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
+        write("proc/sys/net/ipv4/tcp_congestion_control", "bbr\n");
+        write("etc/os-release", "NAME=Debian\nPRETTY_NAME=\"Debian on fe80::1ff:fe23:4567:890a\"\n");
+        root
+    }
+
+    fn fact<'a>(environment: &'a Environment, title: &str, name: &str) -> &'a str {
+        let section = environment.sections.iter().find(|section| section.title == title).unwrap();
+        &section.facts.iter().find(|(key, _)| key == name).unwrap().1
+    }
+
+    #[test]
+    fn nothing_that_names_the_host_gets_through() {
+        let root = fake_root();
+        let environment = capture_in(root.path(), true);
+        let all = format!("{environment:?}");
+        let secrets =
+            ["db7", "example.com", "10.20.30", "52:54:00", "0a1b2c3d", "s3cr3t", "fe80::", "VMware-56", "444455556666"];
+        for secret in secrets {
+            assert!(!all.contains(secret), "{secret} in {all}");
+        }
+        assert!(environment.redacted);
+    }
+
+    #[test]
+    fn what_matters_survives_redaction() {
+        let root = fake_root();
+        let environment = capture_in(root.path(), true);
+        let command_line = fact(&environment, "Kernel", "command line");
+        for kept in ["mitigations=off", "isolcpus=2-7", "quiet", "root=(redacted)", "ro"] {
+            assert!(command_line.split(' ').any(|word| word == kept), "{kept} in {command_line}");
+        }
+        assert_eq!(fact(&environment, "Kernel", "release"), "6.1.0-28-amd64");
+        assert_eq!(fact(&environment, "CPU", "vulnerability: meltdown"), "Mitigation: PTI");
+        assert_eq!(fact(&environment, "CPU", "model"), "AMD EPYC");
+        assert_eq!(fact(&environment, "Memory", "transparent huge pages"), "always [madvise] never");
+        assert_eq!(fact(&environment, "Network", "net.ipv4.tcp_congestion_control"), "bbr");
+        assert!(fact(&environment, "Virtualisation", "this host is a virtual machine").starts_with("yes"));
+    }
+
+    #[test]
+    fn without_redaction_it_is_told_as_it_is() {
+        let root = fake_root();
+        let environment = capture_in(root.path(), false);
+        assert!(fact(&environment, "Kernel", "command line").contains("systemd.hostname=db7"));
+        assert!(!environment.redacted);
+    }
+
+    #[test]
+    fn a_fact_that_cannot_be_read_says_why() {
+        let root = tempfile::tempdir().unwrap();
+        let environment = capture_in(root.path(), true);
+        assert_eq!(
+            fact(&environment, "Kernel", "clock source"),
+            "not available: not present on this host (/sys/devices/system/clocksource/clocksource0/current_clocksource)"
+        );
+        assert!(environment.sections.iter().all(|section| !section.facts.is_empty()));
+        assert!(environment.sections.iter().flat_map(|section| &section.facts).all(|(_, value)| !value.is_empty()));
+    }
+
+    #[test]
+    fn this_host_is_described_without_its_name() {
+        let environment = capture(true);
+        assert!(!fact(&environment, "Kernel", "release").starts_with("not available"));
+        let mut with_tools = environment.clone();
+        add_software(&mut with_tools, "tare", "0.1.0");
+        assert_eq!(fact(&with_tools, SOFTWARE, "tare"), "0.1.0");
+    }
+}

@@ -1,0 +1,149 @@
+//! What a reader must know when trusting a window.
+
+use tare_model::sample::Source;
+use tare_model::trial::Flag;
+
+use crate::ProbeData;
+use crate::timeline::Timeline;
+
+/// Share of the SUT's CPU time that a hypervisor under the host may take before a trial is flagged.
+pub const STEAL_LIMIT: f64 = 0.01;
+
+/// Warnings about a window (CLOCK_MONOTONIC nanoseconds), from a host's probe.
+///
+/// `steal`: more than [`STEAL_LIMIT`] of the SUT's CPU time was taken away. `drops`: an interface dropped packets.
+/// `lost-samples`: samples were not taken, or the window is not covered. `oom`: the kernel killed a process of a
+/// guest for memory. `swap`: the host swapped.
+pub fn flags(data: &ProbeData, window: (u64, u64)) -> Vec<Flag> {
+    let timeline = Timeline::new(&data.samples);
+    let mut flags = Vec::new();
+    flags.extend(steal(&timeline, window));
+    flags.extend(drops(&timeline, window));
+    flags.extend(lost(&timeline, data, window));
+    flags.extend(oom(&timeline, window));
+    flags.extend(swap(&timeline, window));
+    flags
+}
+
+fn flag(kind: &str, detail: String) -> Flag {
+    Flag { kind: kind.to_owned(), detail }
+}
+
+fn steal(timeline: &Timeline<'_>, window: (u64, u64)) -> Option<Flag> {
+    let gain = |series| timeline.gain(&Source::Host, series, window);
+    let steal_s = gain("sut_cpu_steal_s").or_else(|| gain("cpu_steal_s"))?;
+    let capacity_s = timeline.constant(&Source::Host, "sut_cpus")? * window.1.checked_sub(window.0)? as f64 / 1e9;
+    let share = steal_s / capacity_s;
+    (share > STEAL_LIMIT).then(|| {
+        let limit = 100.0 * STEAL_LIMIT;
+        flag(
+            "steal",
+            format!(
+                "the hypervisor under this host took {:.1} % of the SUT's CPU time (limit {limit} %)",
+                100.0 * share
+            ),
+        )
+    })
+}
+
+fn drops(timeline: &Timeline<'_>, window: (u64, u64)) -> Vec<Flag> {
+    let dropped = |name: &str| {
+        let nic = name.strip_prefix("nic_")?.strip_suffix("_dropped_packets")?;
+        let (label, way) = nic.rsplit_once('_')?;
+        let packets = timeline.gain(&Source::Host, name, window).filter(|&packets| packets >= 0.5)?;
+        let way = if way == "rx" { "received" } else { "sent" };
+        Some(flag("drops", format!("{label} dropped {packets:.0} packets that it {way} (limit 0)")))
+    };
+    timeline.names(&Source::Host).into_iter().filter_map(dropped).collect()
+}
+
+fn lost(timeline: &Timeline<'_>, data: &ProbeData, window: (u64, u64)) -> Option<Flag> {
+    let Some(lost) = timeline.gain(&Source::Host, "probe_lost_samples", window) else {
+        return Some(flag("lost-samples", "the probe's samples do not cover the window".to_owned()));
+    };
+    (lost >= 0.5).then(|| {
+        let lateness_ms = data.lateness_max_ns as f64 / 1e6;
+        flag(
+            "lost-samples",
+            format!(
+                "{lost:.0} samples of the host were not taken (limit 0); the latest sample was {lateness_ms:.1} ms late"
+            ),
+        )
+    })
+}
+
+fn oom(timeline: &Timeline<'_>, window: (u64, u64)) -> Vec<Flag> {
+    let killed = |source: &Source| {
+        let kills = timeline.gain(source, "oom_kills", window).filter(|&kills| kills >= 0.5)?;
+        let Source::Guest(name) = source else { return None };
+        Some(flag("oom", format!("the kernel killed {kills:.0} processes of guest {name} for memory (limit 0)")))
+    };
+    timeline.sources().into_iter().filter_map(killed).collect()
+}
+
+fn swap(timeline: &Timeline<'_>, window: (u64, u64)) -> Option<Flag> {
+    let gain = |series| timeline.gain(&Source::Host, series, window).unwrap_or(0.0);
+    let (read, written) = (gain("swap_in_bytes"), gain("swap_out_bytes"));
+    let mib = f64::from(1 << 20);
+    (read + written > 0.0).then(|| {
+        flag("swap", format!("the host swapped {:.1} MiB in and {:.1} MiB out (limit 0)", read / mib, written / mib))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tare_model::sample::Sample;
+
+    const WINDOW: (u64, u64) = (0, 2_000_000_000);
+
+    fn data(gains: &[(Source, &str, f64)]) -> ProbeData {
+        let quiet = [(Source::Host, "probe_lost_samples", 0.0), (Source::Host, "cpu_steal_s", 0.0)];
+        let mut samples = Vec::new();
+        for (source, series, gain) in quiet.iter().filter(|q| !gains.iter().any(|g| g.1 == q.1)).chain(gains) {
+            for (at_ns, value) in [(WINDOW.0, 5.0), (WINDOW.1, 5.0 + gain)] {
+                samples.push(Sample { at_ns, source: source.clone(), series: (*series).into(), value });
+            }
+        }
+        samples.push(Sample { at_ns: 0, source: Source::Host, series: "sut_cpus".into(), value: 2.0 });
+        ProbeData { samples, ..ProbeData::default() }
+    }
+
+    fn kinds(data: &ProbeData) -> Vec<String> {
+        flags(data, WINDOW).into_iter().map(|flag| flag.kind).collect()
+    }
+
+    #[test]
+    fn a_quiet_window_has_no_flags() {
+        assert!(kinds(&data(&[(Source::Host, "nic_eth0_rx_dropped_packets", 0.0)])).is_empty());
+    }
+
+    #[test]
+    fn steal_counts_beyond_one_percent_of_all_the_suts_cpus() {
+        assert!(kinds(&data(&[(Source::Host, "cpu_steal_s", 0.039)])).is_empty());
+        assert_eq!(kinds(&data(&[(Source::Host, "cpu_steal_s", 0.041)])), ["steal"]);
+        // Steal elsewhere does not matter where the SUT's CPUs are counted apart.
+        let apart = [(Source::Host, "cpu_steal_s", 1.0), (Source::Host, "sut_cpu_steal_s", 0.0)];
+        assert!(kinds(&data(&apart)).is_empty());
+    }
+
+    #[test]
+    fn each_trouble_has_its_flag_with_the_figure() {
+        let trouble = [
+            (Source::Host, "nic_client_tx_dropped_packets", 7.0),
+            (Source::Host, "probe_lost_samples", 2.0),
+            (Source::Guest("target".into()), "oom_kills", 1.0),
+            (Source::Host, "swap_in_bytes", 1_048_576.0),
+        ];
+        let flags = flags(&data(&trouble), WINDOW);
+        let kinds: Vec<_> = flags.iter().map(|flag| flag.kind.as_str()).collect();
+        assert_eq!(kinds, ["drops", "lost-samples", "oom", "swap"]);
+        assert!(flags[0].detail.starts_with("client dropped 7 packets that it sent"), "{:?}", flags[0]);
+    }
+
+    #[test]
+    fn a_window_beyond_the_samples_is_flagged_not_passed() {
+        let flags = flags(&data(&[]), (0, 3_000_000_000));
+        assert_eq!(flags.first().map(|flag| flag.kind.as_str()), Some("lost-samples"));
+    }
+}
