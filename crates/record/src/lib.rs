@@ -1,1 +1,29 @@
 //! The run folder: schema, writer, reader.
+//!
+//! A folder holds everything that a run measured, in files that others can read without tare. It is
+//! written so that a crash at any moment loses no acknowledged trial ([`RunWriter`]), and read so that
+//! a folder cut short or altered is told ([`RunFolder::verify`]). Why it looks as it does is argued in
+//! `docs/adr/0002-run-folder.md`.
+
+mod csv;
+mod digest;
+mod error;
+pub mod journal;
+pub mod layout;
+mod reader;
+mod store;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+#[cfg(test)]
+mod tests;
+mod verify;
+mod writer;
+
+pub use csv::trials_csv;
+pub use digest::trial_digest;
+pub use error::{RecordError, Result};
+pub use journal::{Journal, JournalEntry, JournalEvent};
+pub use reader::{RunFacts, RunFolder};
+pub use store::RESULTS_SCHEMA;
+pub use verify::{Problem, ProblemKind};
+pub use writer::RunWriter;

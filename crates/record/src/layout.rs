@@ -1,0 +1,73 @@
+//! The files of a run folder.
+
+/// The study file as the user wrote it.
+pub const STUDY: &str = "study.toml";
+/// The plan that is run.
+pub const PLAN: &str = "plan.json";
+/// The host, as it is disclosed.
+pub const ENVIRONMENT: &str = "environment.json";
+/// What was about to be done, and what was done.
+pub const JOURNAL: &str = "journal.jsonl";
+/// What a crash left of a line that it tore, kept aside when the run was continued.
+pub const JOURNAL_TORN: &str = "journal.torn";
+/// Every figure of every trial.
+pub const RESULTS: &str = "results.sqlite";
+/// The write-ahead log of the results, there while a run writes and after a crash.
+pub const RESULTS_WAL: &str = "results.sqlite-wal";
+/// What the run says.
+pub const FINDINGS: &str = "findings.json";
+/// The report.
+pub const REPORT_HTML: &str = "report.html";
+/// The report as Markdown.
+pub const REPORT_MARKDOWN: &str = "report.md";
+/// One line a trial and metric.
+pub const TRIALS_CSV: &str = "trials.csv";
+/// What is where, for people who open the folder without tare.
+pub const README: &str = "README.txt";
+
+/// Text of [`README`].
+pub(crate) const README_TEXT: &str = "\
+This folder is one run of tare. Everything in it can be read without tare.
+
+study.toml        the study as it was written
+plan.json         every trial in the order in which it was to run
+environment.json  the host that it ran on
+journal.jsonl     what was done, one JSON object a line, in order; `check` is the first 16 digits of
+                  the SHA-256 of the line's bytes before `,\"check\"`
+results.sqlite    every figure of every trial (SQLite 3)
+findings.json     estimates, intervals and verdicts, made from the files above
+report.html       the same for people
+
+Tables and views of results.sqlite. `trial` is the position in the plan, from 0. Units are the last
+word of a column's name; the unit of a metric is in metric_specs. All times in _ns are CLOCK_MONOTONIC of the host.
+
+trials          one row a trial: block, case_id, arm, started_at (UTC), wall_s, load_s,
+                outcome (completed, invalid, failed), phase and reason, measured window
+metrics         trial, metric, value: completed trials only
+metric_specs    trial, metric, label, unit, better (lower or higher), is_primary
+counts          trial, name, value: operations, lost, errors ...
+histograms      trial, name (response, service, lateness), count, min_ns, max_ns, sum_ns (text), mean_ns
+histogram_bins  trial, histogram, low_ns, high_ns, count
+samples         trial, at_ns, source, series, value; a counter's differences are what means something
+cpu_accounts    CPU seconds of the system under test in the window, by where they were spent
+parity          what was asked for the guest and what the kernel granted
+flags, facts    what a reader must know; what disclosure wants
+meta            run id, version, schema
+
+The primary metric of each completed trial, with pandas:
+
+    import pandas, sqlite3
+    db = sqlite3.connect('file:results.sqlite?mode=ro', uri=True)
+    pandas.read_sql('''SELECT block, case_id, arm, metric, value, unit FROM trials
+                       JOIN metrics USING (trial) JOIN metric_specs USING (trial, metric)
+                       WHERE is_primary = 1 ORDER BY case_id, arm, block''', db)
+
+Response times of each arm, merged over its trials, with DuckDB:
+
+    ATTACH 'results.sqlite' AS run (TYPE sqlite, READ_ONLY);
+    SELECT case_id, arm, low_ns, sum(count) AS operations FROM run.histogram_bins
+    JOIN run.trials USING (trial) WHERE histogram = 'response' GROUP BY ALL ORDER BY ALL;
+
+Do not edit these files: tare keeps a digest of each trial and says when one was altered.
+`tare report .` makes the findings and the report again.
+";

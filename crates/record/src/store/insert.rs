@@ -1,0 +1,169 @@
+//! A trial into the tables.
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, params};
+use tare_model::Histogram;
+use tare_model::sample::{CpuAccount, Sample};
+use tare_model::trial::{Measurement, Outcome, TrialRecord};
+
+use super::names::{better_name, source_name, unit_name};
+use crate::error::RecordError;
+
+/// What can stop an insertion.
+pub(crate) enum InsertError {
+    /// A number too large for the tables.
+    TooLarge(RecordError),
+    /// SQLite's own.
+    Sql(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for InsertError {
+    fn from(e: rusqlite::Error) -> Self {
+        Self::Sql(e)
+    }
+}
+
+type Insert = Result<(), InsertError>;
+
+fn int(what: &'static str, value: u64) -> Result<i64, InsertError> {
+    i64::try_from(value).map_err(|_| InsertError::TooLarge(RecordError::TooLarge { what, value }))
+}
+
+/// Inserts a trial. The caller holds a transaction: a trial is there whole or not at all.
+pub(crate) fn insert_trial(db: &Connection, record: &TrialRecord) -> Insert {
+    let trial = record.planned.index;
+    let (outcome, phase, reason) = match &record.outcome {
+        Outcome::Completed(_) => ("completed", None, None),
+        Outcome::Invalid { reason } => ("invalid", None, Some(reason)),
+        Outcome::Failed { phase, reason } => ("failed", Some(phase.to_string()), Some(reason)),
+    };
+    let window = match record.window_ns {
+        Some((start, end)) => Some((int("start of the window", start)?, int("end of the window", end)?)),
+        None => None,
+    };
+    db.prepare_cached("INSERT INTO trials VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")?.execute(
+        params![
+            trial,
+            record.planned.block,
+            record.planned.case,
+            record.planned.arm,
+            record.started_at,
+            record.wall_s,
+            record.load_s,
+            outcome,
+            phase,
+            reason,
+            window.map(|w| w.0),
+            window.map(|w| w.1)
+        ],
+    )?;
+    if let Outcome::Completed(measurement) = &record.outcome {
+        insert_measurement(db, trial, measurement)?;
+    }
+    if let Some(cpu) = &record.cpu {
+        insert_cpu(db, trial, cpu)?;
+    }
+    insert_disclosure(db, record)?;
+    insert_samples(db, trial, &record.samples)
+}
+
+fn insert_measurement(db: &Connection, trial: u32, measurement: &Measurement) -> Insert {
+    let mut metric = db.prepare_cached("INSERT INTO metrics VALUES (?1, ?2, ?3)")?;
+    for (name, value) in &measurement.metrics {
+        metric.execute(params![trial, name, value])?;
+    }
+    let mut count = db.prepare_cached("INSERT INTO counts VALUES (?1, ?2, ?3)")?;
+    for (name, &value) in &measurement.counts {
+        count.execute(params![trial, name, int("a count", value)?])?;
+    }
+    for (name, histogram) in &measurement.histograms {
+        insert_histogram(db, trial, name, histogram)?;
+    }
+    Ok(())
+}
+
+fn insert_histogram(db: &Connection, trial: u32, name: &str, histogram: &Histogram) -> Insert {
+    db.prepare_cached(
+        "INSERT INTO histograms (trial, name, count, min_ns, max_ns, sum_ns, mean_ns) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?
+    .execute(params![
+        trial,
+        name,
+        int("operations of a histogram", histogram.count())?,
+        int("minimum of a histogram", histogram.min)?,
+        int("maximum of a histogram", histogram.max)?,
+        histogram.sum.to_string(),
+        histogram.mean()
+    ])?;
+    let id = db.last_insert_rowid();
+    let mut bins = db.prepare_cached("INSERT INTO stored_bins VALUES (?1, ?2, ?3, ?4)")?;
+    for bin in &histogram.bins {
+        let (low, high) = (int("lower end of a bin", bin.low)?, int("upper end of a bin", bin.high)?);
+        bins.execute(params![id, low, high, int("count of a bin", bin.count)?])?;
+    }
+    Ok(())
+}
+
+fn insert_cpu(db: &Connection, trial: u32, cpu: &CpuAccount) -> Insert {
+    db.prepare_cached("INSERT INTO cpu_accounts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")?.execute(
+        params![
+            trial,
+            cpu.window_s,
+            cpu.cpus,
+            cpu.guest_user_s,
+            cpu.guest_system_s,
+            cpu.neighbours_s,
+            cpu.softirq_s,
+            cpu.irq_s,
+            cpu.other_s,
+            cpu.total_s,
+            cpu.steal_s,
+            cpu.probe_s
+        ],
+    )?;
+    Ok(())
+}
+
+fn insert_disclosure(db: &Connection, record: &TrialRecord) -> Insert {
+    let trial = record.planned.index;
+    let mut spec = db.prepare_cached("INSERT INTO metric_specs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
+    for (position, s) in (0i64..).zip(&record.metrics) {
+        spec.execute(params![trial, position, s.id, s.label, unit_name(&s.unit), better_name(s.better), s.primary])?;
+    }
+    let mut parity = db.prepare_cached("INSERT INTO parity VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
+    for (position, row) in (0i64..).zip(&record.parity) {
+        parity.execute(params![trial, position, row.resource, row.asked, row.granted, row.equal, row.note])?;
+    }
+    let mut flag = db.prepare_cached("INSERT INTO flags VALUES (?1, ?2, ?3, ?4)")?;
+    for (position, f) in (0i64..).zip(&record.flags) {
+        flag.execute(params![trial, position, f.kind, f.detail])?;
+    }
+    let mut fact = db.prepare_cached("INSERT INTO facts VALUES (?1, ?2, ?3)")?;
+    for (name, value) in &record.facts {
+        fact.execute(params![trial, name, value])?;
+    }
+    Ok(())
+}
+
+fn insert_samples(db: &Connection, trial: u32, samples: &[Sample]) -> Insert {
+    let mut ids: HashMap<(&tare_model::sample::Source, &str), i64> = HashMap::new();
+    let mut known = db.prepare_cached("SELECT series_id FROM series WHERE source = ?1 AND series = ?2")?;
+    let mut new = db.prepare_cached("INSERT OR IGNORE INTO series (source, series) VALUES (?1, ?2)")?;
+    let mut insert = db.prepare_cached("INSERT INTO stored_samples VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    for (position, sample) in (0i64..).zip(samples) {
+        let key = (&sample.source, sample.series.as_str());
+        let id = match ids.get(&key) {
+            Some(&id) => id,
+            None => {
+                let source = source_name(&sample.source);
+                new.execute(params![source, sample.series])?;
+                let id = known.query_row(params![source, sample.series], |row| row.get(0))?;
+                ids.insert(key, id);
+                id
+            }
+        };
+        insert.execute(params![trial, position, id, int("time of a sample", sample.at_ns)?, sample.value])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! Enumerations as the words that the tables hold.
+
+use tare_model::metric::{Better, Unit};
+use tare_model::sample::Source;
+use tare_model::trial::Phase;
+
+/// Prefix of a unit of the user's own.
+const OTHER: &str = "other:";
+
+pub(crate) fn unit_name(unit: &Unit) -> String {
+    match unit {
+        Unit::Seconds => "seconds",
+        Unit::OperationsPerSecond => "operations-per-second",
+        Unit::BitsPerSecond => "bits-per-second",
+        Unit::CpuSecondsPerOperation => "cpu-seconds-per-operation",
+        Unit::CpuSecondsPerByte => "cpu-seconds-per-byte",
+        Unit::Bytes => "bytes",
+        Unit::Count => "count",
+        Unit::Other(name) => return format!("{OTHER}{name}"),
+    }
+    .to_owned()
+}
+
+pub(crate) fn unit_of(name: &str) -> Option<Unit> {
+    Some(match name {
+        "seconds" => Unit::Seconds,
+        "operations-per-second" => Unit::OperationsPerSecond,
+        "bits-per-second" => Unit::BitsPerSecond,
+        "cpu-seconds-per-operation" => Unit::CpuSecondsPerOperation,
+        "cpu-seconds-per-byte" => Unit::CpuSecondsPerByte,
+        "bytes" => Unit::Bytes,
+        "count" => Unit::Count,
+        _ => Unit::Other(name.strip_prefix(OTHER)?.to_owned()),
+    })
+}
+
+pub(crate) const fn better_name(better: Better) -> &'static str {
+    match better {
+        Better::Lower => "lower",
+        Better::Higher => "higher",
+    }
+}
+
+pub(crate) fn better_of(name: &str) -> Option<Better> {
+    match name {
+        "lower" => Some(Better::Lower),
+        "higher" => Some(Better::Higher),
+        _ => None,
+    }
+}
+
+/// `host`, `client`, `guest:NAME` or `in-guest:NAME`.
+pub(crate) fn source_name(source: &Source) -> String {
+    match source {
+        Source::Host => "host".to_owned(),
+        Source::Client => "client".to_owned(),
+        Source::Guest(name) => format!("guest:{name}"),
+        Source::InGuest(name) => format!("in-guest:{name}"),
+    }
+}
+
+pub(crate) fn source_of(name: &str) -> Option<Source> {
+    match name.split_once(':') {
+        None if name == "host" => Some(Source::Host),
+        None if name == "client" => Some(Source::Client),
+        Some(("guest", guest)) => Some(Source::Guest(guest.to_owned())),
+        Some(("in-guest", guest)) => Some(Source::InGuest(guest.to_owned())),
+        _ => None,
+    }
+}
+
+pub(crate) fn phase_of(name: &str) -> Option<Phase> {
+    Phase::ALL.into_iter().find(|phase| phase.to_string() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn names_are_read_back_as_what_they_stand_for() {
+        for unit in [Unit::Seconds, Unit::BitsPerSecond, Unit::CpuSecondsPerByte, Unit::Other("events/s".to_owned())] {
+            assert_eq!(unit_of(&unit_name(&unit)), Some(unit));
+        }
+        for source in [Source::Host, Source::Client, Source::Guest("a:b".to_owned()), Source::InGuest("t".to_owned())] {
+            assert_eq!(source_of(&source_name(&source)), Some(source));
+        }
+        for phase in Phase::ALL {
+            assert_eq!(phase_of(&phase.to_string()), Some(phase));
+        }
+        assert_eq!(
+            (unit_of("parsecs"), source_of("moon"), phase_of("lunch"), better_of("?")),
+            (None, None, None, None)
+        );
+    }
+}

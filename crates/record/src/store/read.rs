@@ -1,0 +1,202 @@
+//! A trial out of the tables.
+
+use std::collections::BTreeMap;
+
+use rusqlite::types::{FromSql, Type};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use tare_model::Histogram;
+use tare_model::guest::ParityRow;
+use tare_model::histogram::Bin;
+use tare_model::metric::MetricSpec;
+use tare_model::plan::PlannedTrial;
+use tare_model::sample::{CpuAccount, Sample, Source};
+use tare_model::trial::{Flag, Measurement, Outcome, TrialRecord};
+
+use super::names::{better_of, phase_of, source_of, unit_of};
+
+type Read<T> = rusqlite::Result<T>;
+
+/// Trials that are stored, ascending.
+pub(crate) fn trial_indices(db: &Connection) -> Read<Vec<u32>> {
+    db.prepare_cached("SELECT trial FROM trials ORDER BY trial")?.query_map([], |row| row.get(0))?.collect()
+}
+
+/// One trial, `None` when it is not stored.
+pub(crate) fn read_trial(db: &Connection, trial: u32) -> Read<Option<TrialRecord>> {
+    let head = db
+        .prepare_cached(
+            "SELECT block, case_id, arm, started_at, wall_s, load_s, outcome, phase, reason, window_start_ns, window_end_ns
+             FROM trials WHERE trial = ?1",
+        )?
+        .query_row([trial], |row| read_head(row, trial))
+        .optional()?;
+    let Some(mut record) = head else { return Ok(None) };
+    if let Outcome::Completed(measurement) = &mut record.outcome {
+        *measurement = read_measurement(db, trial)?;
+    }
+    record.metrics = rows(
+        db,
+        "SELECT metric, label, unit, better, is_primary FROM metric_specs WHERE trial = ?1 ORDER BY position",
+        trial,
+        |row| {
+            Ok(MetricSpec {
+                id: row.get(0)?,
+                label: row.get(1)?,
+                unit: word(row, 2, unit_of)?,
+                better: word(row, 3, better_of)?,
+                primary: row.get(4)?,
+            })
+        },
+    )?;
+    record.parity = rows(
+        db,
+        "SELECT resource, asked, granted, equal, note FROM parity WHERE trial = ?1 ORDER BY position",
+        trial,
+        |row| {
+            Ok(ParityRow {
+                resource: row.get(0)?,
+                asked: row.get(1)?,
+                granted: row.get(2)?,
+                equal: row.get(3)?,
+                note: row.get(4)?,
+            })
+        },
+    )?;
+    record.flags = rows(db, "SELECT kind, detail FROM flags WHERE trial = ?1 ORDER BY position", trial, |row| {
+        Ok(Flag { kind: row.get(0)?, detail: row.get(1)? })
+    })?;
+    record.facts = map(db, "SELECT name, value FROM facts WHERE trial = ?1", trial)?;
+    record.cpu = read_cpu(db, trial)?;
+    record.samples = read_samples(db, trial)?;
+    Ok(Some(record))
+}
+
+fn read_head(row: &Row<'_>, trial: u32) -> Read<TrialRecord> {
+    let reason = |row: &Row<'_>| row.get::<_, Option<String>>(8).map(Option::unwrap_or_default);
+    let outcome = match row.get::<_, String>(6)?.as_str() {
+        "completed" => Outcome::Completed(Measurement::default()),
+        "invalid" => Outcome::Invalid { reason: reason(row)? },
+        _ => Outcome::Failed { phase: word(row, 7, phase_of)?, reason: reason(row)? },
+    };
+    let window = (row.get::<_, Option<i64>>(9)?, row.get::<_, Option<i64>>(10)?);
+    Ok(TrialRecord {
+        planned: PlannedTrial { index: trial, block: row.get(0)?, case: row.get(1)?, arm: row.get(2)? },
+        started_at: row.get(3)?,
+        wall_s: real(row, 4)?,
+        load_s: real(row, 5)?,
+        outcome,
+        metrics: Vec::new(),
+        parity: Vec::new(),
+        cpu: None,
+        window_ns: match window {
+            (Some(start), Some(end)) => Some((unsigned(9, start)?, unsigned(10, end)?)),
+            _ => None,
+        },
+        samples: Vec::new(),
+        flags: Vec::new(),
+        facts: BTreeMap::new(),
+    })
+}
+
+fn read_measurement(db: &Connection, trial: u32) -> Read<Measurement> {
+    let values: BTreeMap<String, Option<f64>> = map(db, "SELECT metric, value FROM metrics WHERE trial = ?1", trial)?;
+    let counts: BTreeMap<String, i64> = map(db, "SELECT name, value FROM counts WHERE trial = ?1", trial)?;
+    let mut measurement = Measurement {
+        metrics: values.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect(),
+        histograms: BTreeMap::new(),
+        counts: counts.into_iter().map(|(name, value)| Ok((name, unsigned(1, value)?))).collect::<Read<_>>()?,
+    };
+    let heads =
+        rows(db, "SELECT histogram_id, name, min_ns, max_ns, sum_ns FROM histograms WHERE trial = ?1", trial, |row| {
+            let head = Histogram {
+                bins: Vec::new(),
+                min: unsigned(2, row.get(2)?)?,
+                max: unsigned(3, row.get(3)?)?,
+                sum: word(row, 4, |text| text.parse().ok())?,
+            };
+            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, head))
+        })?;
+    let mut bins =
+        db.prepare_cached("SELECT low_ns, high_ns, count FROM stored_bins WHERE histogram_id = ?1 ORDER BY low_ns")?;
+    for (id, name, mut histogram) in heads {
+        histogram.bins = bins
+            .query_map([id], |row| {
+                Ok(Bin {
+                    low: unsigned(0, row.get(0)?)?,
+                    high: unsigned(1, row.get(1)?)?,
+                    count: unsigned(2, row.get(2)?)?,
+                })
+            })?
+            .collect::<Read<_>>()?;
+        measurement.histograms.insert(name, histogram);
+    }
+    Ok(measurement)
+}
+
+fn read_cpu(db: &Connection, trial: u32) -> Read<Option<CpuAccount>> {
+    db.prepare_cached(
+        "SELECT window_s, cpus, guest_user_s, guest_system_s, neighbours_s, softirq_s, irq_s, other_s, total_s, steal_s, probe_s
+         FROM cpu_accounts WHERE trial = ?1",
+    )?
+    .query_row([trial], |row| {
+        Ok(CpuAccount {
+            window_s: real(row, 0)?,
+            cpus: row.get(1)?,
+            guest_user_s: real(row, 2)?,
+            guest_system_s: real(row, 3)?,
+            neighbours_s: real(row, 4)?,
+            softirq_s: real(row, 5)?,
+            irq_s: real(row, 6)?,
+            other_s: real(row, 7)?,
+            total_s: real(row, 8)?,
+            steal_s: real(row, 9)?,
+            probe_s: real(row, 10)?,
+        })
+    })
+    .optional()
+}
+
+fn read_samples(db: &Connection, trial: u32) -> Read<Vec<Sample>> {
+    let series: BTreeMap<i64, (Source, String)> = db
+        .prepare_cached("SELECT series_id, source, series FROM series")?
+        .query_map([], |row| Ok((row.get(0)?, (word(row, 1, source_of)?, row.get(2)?))))?
+        .collect::<Read<_>>()?;
+    let mut select =
+        db.prepare_cached("SELECT series_id, at_ns, value FROM stored_samples WHERE trial = ?1 ORDER BY position")?;
+    let samples = select.query_map([trial], |row| {
+        let id: i64 = row.get(0)?;
+        let (source, name) = series.get(&id).ok_or(rusqlite::Error::IntegralValueOutOfRange(0, id))?;
+        Ok(Sample {
+            at_ns: unsigned(1, row.get(1)?)?,
+            source: source.clone(),
+            series: name.clone(),
+            value: real(row, 2)?,
+        })
+    })?;
+    samples.collect()
+}
+
+/// A number, where NULL stands for one that is none.
+fn real(row: &Row<'_>, column: usize) -> Read<f64> {
+    Ok(row.get::<_, Option<f64>>(column)?.unwrap_or(f64::NAN))
+}
+
+fn unsigned(column: usize, value: i64) -> Read<u64> {
+    u64::try_from(value).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, value))
+}
+
+/// A word that stands for something.
+fn word<T>(row: &Row<'_>, column: usize, meaning: impl Fn(&str) -> Option<T>) -> Read<T> {
+    let text: String = row.get(column)?;
+    meaning(&text).ok_or_else(|| {
+        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, format!("unknown word `{text}`").into())
+    })
+}
+
+fn rows<T>(db: &Connection, sql: &str, trial: u32, of: impl FnMut(&Row<'_>) -> Read<T>) -> Read<Vec<T>> {
+    db.prepare_cached(sql)?.query_map(params![trial], of)?.collect()
+}
+
+fn map<T: FromSql>(db: &Connection, sql: &str, trial: u32) -> Read<BTreeMap<String, T>> {
+    db.prepare_cached(sql)?.query_map(params![trial], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+}

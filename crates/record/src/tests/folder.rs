@@ -1,0 +1,244 @@
+//! Folders that are whole, and folders that were altered.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+use tare_model::histogram::Bin;
+use tare_model::sample::{Sample, Source};
+use tare_model::trial::{Flag, Outcome, Phase, TrialRecord};
+use tare_model::{Histogram, plan::Plan};
+
+use crate::testing::{self, write_run};
+use crate::{ProblemKind, RecordError, RunFolder, RunWriter, layout, trial_digest};
+
+fn whole_run(dir: &Path) -> (Plan, Vec<TrialRecord>) {
+    let plan = testing::plan(2);
+    let mut trials: Vec<_> = (0..6).map(|index| testing::trial(&plan, index)).collect();
+    trials[3].outcome = Outcome::Failed { phase: Phase::Connect, reason: "no answer in 20 s".to_owned() };
+    trials[3].window_ns = None;
+    trials[3].cpu = None;
+    trials[4].outcome = Outcome::Invalid { reason: "bytes differ".to_owned() };
+    trials[5].flags.push(Flag { kind: "steal".to_owned(), detail: "2 %, limit 1 %".to_owned() });
+    write_run(dir, &plan, &trials);
+    (plan, trials)
+}
+
+fn kinds(dir: &Path) -> Vec<ProblemKind> {
+    RunFolder::open(dir).unwrap().verify().into_iter().map(|problem| problem.kind).collect()
+}
+
+fn alter(dir: &Path, sql: &str) {
+    let db = rusqlite::Connection::open(dir.join(layout::RESULTS)).unwrap();
+    db.pragma_update(None, "foreign_keys", false).unwrap();
+    assert!(db.execute(sql, []).unwrap() > 0, "the alteration changed nothing");
+}
+
+#[test]
+fn what_was_written_is_read_and_a_whole_folder_has_no_problems() {
+    let dir = tempfile::tempdir().unwrap();
+    let (plan, trials) = whole_run(dir.path());
+    let folder = RunFolder::open(dir.path()).unwrap();
+    assert_eq!(folder.plan(), &plan);
+    assert_eq!(folder.environment(), &testing::environment());
+    assert_eq!(folder.source(), "# a made-up study\n");
+    assert_eq!(folder.trials().unwrap(), trials);
+    assert_eq!(folder.trial(2).unwrap().as_ref(), Some(&trials[2]));
+    assert_eq!(folder.trial(99).unwrap(), None);
+    assert!(folder.facts().finished);
+    assert_eq!(folder.verify(), vec![]);
+}
+
+#[test]
+fn a_writer_that_ends_leaves_one_plain_database() {
+    let dir = tempfile::tempdir().unwrap();
+    whole_run(dir.path());
+    let bytes = std::fs::read(dir.path().join(layout::RESULTS)).unwrap();
+    // File format versions: 1 is a rollback journal, 2 a WAL (sqlite.org/fileformat2.html, section 1.3.3).
+    assert_eq!(bytes[18..20], [1, 1]);
+    assert!(!dir.path().join(layout::RESULTS_WAL).exists());
+}
+
+#[test]
+fn reading_leaves_the_folder_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    whole_run(dir.path());
+    let list = || {
+        let mut entries: Vec<_> = std::fs::read_dir(dir.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .map(|path| (path.clone(), std::fs::read(path).unwrap()))
+            .collect();
+        entries.sort();
+        entries
+    };
+    let before = list();
+    let folder = RunFolder::open(dir.path()).unwrap();
+    folder.trials().unwrap();
+    folder.verify();
+    assert!(before == list(), "a file was changed, made or removed by reading");
+}
+
+#[test]
+fn a_folder_in_use_or_with_something_in_it_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = testing::plan(1);
+    let create = || RunWriter::create(dir.path(), "", &plan, &testing::environment(), "id", "0");
+    let writer = create().unwrap();
+    assert!(matches!(create(), Err(RecordError::NotEmpty { .. })));
+    assert!(matches!(RunWriter::open_for_resume(dir.path(), "0"), Err(RecordError::Busy { .. })));
+    drop(writer);
+    let empty = tempfile::tempdir().unwrap();
+    assert!(matches!(RunFolder::open(empty.path()), Err(RecordError::NotARun { .. })));
+}
+
+#[test]
+fn a_trial_is_written_once_and_only_if_the_plan_has_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = testing::plan(1);
+    let mut writer = RunWriter::create(dir.path(), "", &plan, &testing::environment(), "id", "0").unwrap();
+    let record = testing::trial(&plan, 0);
+    writer.append(&record).unwrap();
+    assert!(matches!(writer.append(&record), Err(RecordError::AlreadyRecorded { index: 0 })));
+    let mut stranger = testing::trial(&plan, 1);
+    stranger.planned.arm = "stranger".to_owned();
+    assert!(matches!(writer.append(&stranger), Err(RecordError::NotInPlan { index: 1, .. })));
+    let mut large = testing::trial(&plan, 1);
+    large.samples[0].at_ns = u64::MAX;
+    assert!(matches!(writer.append(&large), Err(RecordError::TooLarge { .. })));
+    writer.append(&testing::trial(&plan, 1)).unwrap();
+    assert_eq!(RunFolder::open(dir.path()).unwrap().trials().unwrap().len(), 2, "read while the writer is open");
+}
+
+#[test]
+fn each_alteration_of_the_results_is_told() {
+    let alterations = [
+        ("UPDATE metrics SET value = value * 1.001 WHERE trial = 0", ProblemKind::Altered),
+        ("UPDATE stored_bins SET count = count + 1 WHERE histogram_id = 1", ProblemKind::Altered),
+        ("UPDATE stored_samples SET value = 0 WHERE trial = 1 AND position = 3", ProblemKind::Altered),
+        ("UPDATE trials SET outcome = 'invalid', reason = 'x' WHERE trial = 2", ProblemKind::Altered),
+        ("DELETE FROM flags WHERE trial = 5", ProblemKind::Altered),
+        ("UPDATE trials SET arm = 'other' WHERE trial = 0", ProblemKind::Altered),
+        ("DELETE FROM trials WHERE trial = 5", ProblemKind::Missing(5)),
+    ];
+    for (sql, kind) in alterations {
+        let dir = tempfile::tempdir().unwrap();
+        whole_run(dir.path());
+        alter(dir.path(), sql);
+        assert_eq!(kinds(dir.path()), vec![kind], "{sql}");
+    }
+}
+
+#[test]
+fn altered_and_truncated_files_are_told_by_name() {
+    for (name, keep) in [(layout::STUDY, 3), (layout::ENVIRONMENT, usize::MAX), (layout::PLAN, usize::MAX)] {
+        let dir = tempfile::tempdir().unwrap();
+        whole_run(dir.path());
+        let path = dir.path().join(name);
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes.truncate(keep);
+        bytes.push(b'\n');
+        std::fs::write(&path, bytes).unwrap();
+        let problems = RunFolder::open(dir.path()).unwrap().verify();
+        assert_eq!((problems.len(), problems[0].file.as_str(), problems[0].kind), (1, name, ProblemKind::Altered));
+    }
+    for share in [0, 1, 2, 3] {
+        let dir = tempfile::tempdir().unwrap();
+        whole_run(dir.path());
+        let path = dir.path().join(layout::RESULTS);
+        let size = std::fs::metadata(&path).unwrap().len();
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(size * share / 4).unwrap();
+        let problems = RunFolder::open(dir.path()).unwrap().verify();
+        assert!(problems.iter().any(|p| p.file == layout::RESULTS), "{share} quarters: {problems:?}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    whole_run(dir.path());
+    std::fs::remove_file(dir.path().join(layout::RESULTS)).unwrap();
+    let folder = RunFolder::open(dir.path()).unwrap();
+    assert!(folder.trials().unwrap_err().to_string().contains("is missing"));
+    assert_eq!(kinds(dir.path()), vec![ProblemKind::Unreadable]);
+}
+
+#[test]
+fn findings_are_replaced_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    whole_run(dir.path());
+    let folder = RunFolder::open(dir.path()).unwrap();
+    assert_eq!(folder.read_findings().unwrap(), None);
+    std::fs::write(dir.path().join(layout::FINDINGS), r#"{"schema": 99, "shape": "of later days"}"#).unwrap();
+    let newer = folder.read_findings().unwrap_err().to_string();
+    assert!(newer.contains("written by a newer tare (schema 99;"), "{newer}");
+    folder.write_file(layout::REPORT_HTML, b"one").unwrap();
+    folder.write_file(layout::REPORT_HTML, b"two").unwrap();
+    assert_eq!(std::fs::read(dir.path().join(layout::REPORT_HTML)).unwrap(), b"two");
+    assert_eq!(folder.verify(), vec![]);
+}
+
+/// Values that are not numbers come back as such, and equal digests mean equal records otherwise.
+#[test]
+fn a_value_that_is_not_a_number_survives() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = testing::plan(1);
+    let mut record = testing::trial(&plan, 0);
+    record.wall_s = -0.0;
+    if let Outcome::Completed(m) = &mut record.outcome {
+        m.metrics.insert("response_time_p50_s".to_owned(), f64::NAN);
+        m.histograms.get_mut("response").unwrap().sum = u128::MAX;
+    }
+    write_run(dir.path(), &plan, &[record.clone()]);
+    let read = RunFolder::open(dir.path()).unwrap().trial(0).unwrap().unwrap();
+    let Outcome::Completed(m) = &read.outcome else { panic!("completed") };
+    assert!(m.metrics["response_time_p50_s"].is_nan());
+    assert_eq!(m.histograms["response"].sum, u128::MAX);
+    assert_eq!(trial_digest(&read), trial_digest(&record));
+}
+
+fn any_histogram() -> impl Strategy<Value = Histogram> {
+    let max = i64::MAX as u64;
+    (proptest::collection::btree_map(0..max, 1..1000u64, 0..6), any::<u128>(), 0..max, 0..max).prop_map(
+        |(bins, sum, min, max)| {
+            let bins = bins.into_iter().map(|(low, count)| Bin { low, high: low, count }).collect();
+            Histogram { bins, min, max, sum }
+        },
+    )
+}
+
+fn any_samples() -> impl Strategy<Value = Vec<Sample>> {
+    let source = prop_oneof![
+        Just(Source::Host),
+        Just(Source::Client),
+        "[a-z:]{1,8}".prop_map(Source::Guest),
+        "[a-z:]{1,8}".prop_map(Source::InGuest)
+    ];
+    let sample = (0..i64::MAX as u64, source, "[a-z_]{1,10}", any::<f64>().prop_filter("finite", |v| v.is_finite()));
+    proptest::collection::vec(
+        sample.prop_map(|(at_ns, source, series, value)| Sample { at_ns, source, series, value }),
+        0..20,
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn any_trial_is_read_as_it_was_written(
+        histogram in any_histogram(),
+        samples in any_samples(),
+        value in any::<f64>().prop_filter("finite", |v| v.is_finite()),
+        text in "\\PC{0,30}",
+        wide in any::<Option<(i32, i32)>>(),
+    ) {
+        let plan = testing::plan(1);
+        let mut record = testing::trial(&plan, 0);
+        record.samples = samples;
+        record.facts.insert(text.clone(), text.clone());
+        record.flags.push(Flag { kind: text.clone(), detail: text });
+        record.window_ns = wide.map(|(a, b)| (u64::from(a.unsigned_abs()), u64::from(b.unsigned_abs())));
+        if let Outcome::Completed(m) = &mut record.outcome {
+            m.metrics.insert("extra".to_owned(), value);
+            m.histograms.insert("lateness".to_owned(), histogram);
+        }
+        let dir = tempfile::tempdir().unwrap();
+        write_run(dir.path(), &plan, &[record.clone()]);
+        let read = RunFolder::open(dir.path()).unwrap().trial(0).unwrap();
+        prop_assert_eq!(read, Some(record));
+    }
+}
