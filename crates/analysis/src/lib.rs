@@ -1,1 +1,42 @@
 //! Statistics of comparison: run folder to Findings, as pure functions.
+//!
+//! [`analyse`] reads a run folder; [`findings`] is the pure function behind it; [`compare`] sets two runs side by side.
+//! What is estimated how, and why, is argued in `docs/adr/0004-statistics.md`; `docs/method.md` explains it to users.
+
+mod comparison;
+mod cpu;
+mod distribution;
+mod estimate;
+mod findings;
+mod flags;
+mod method;
+mod rank;
+mod runs;
+mod series;
+mod steady;
+mod student;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub use findings::{Run, findings};
+pub use runs::{AnalysisError, Compared, RunComparison, RunComparisonRow, compare};
+
+use tare_model::findings::Findings;
+use tare_record::{RecordError, RunFolder};
+
+/// Makes the findings of a run folder. What is wrong with the folder is among their deviations.
+///
+/// # Errors
+/// When the trials cannot be read.
+pub fn analyse(folder: &RunFolder) -> Result<Findings, RecordError> {
+    let trials = folder.trials()?;
+    let problems: Vec<String> = folder.verify().iter().map(ToString::to_string).collect();
+    Ok(findings(&Run {
+        facts: folder.facts(),
+        plan: folder.plan(),
+        environment: folder.environment(),
+        trials: &trials,
+        problems: &problems,
+    }))
+}

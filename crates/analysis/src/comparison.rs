@@ -1,0 +1,240 @@
+//! An arm against the baseline: ratio, floor, what could have been seen, verdict, sentence.
+
+use tare_model::findings::{Comparison, Estimate, Verdict};
+use tare_model::metric::{Better, MetricSpec};
+
+use crate::estimate::{self, ALPHA, POWER, RANK_BLOCKS_MIN};
+use crate::student;
+use crate::words;
+
+/// What an arm is to the baseline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// To be compared.
+    Ordinary,
+    /// The baseline once more.
+    Replica,
+    /// Shown, but not to be compared; why.
+    NotComparable(String),
+}
+
+/// An arm's values beside the baseline's.
+#[derive(Debug, Clone)]
+pub(crate) struct Paired<'a> {
+    pub spec: &'a MetricSpec,
+    /// (id, label).
+    pub arm: (&'a str, &'a str),
+    /// (id, label).
+    pub baseline: (&'a str, &'a str),
+    /// (block, the arm's value, the baseline's), both finite.
+    pub pairs: Vec<(u32, f64, f64)>,
+    pub blocks_planned: u32,
+    pub floor: Option<f64>,
+    pub role: Role,
+}
+
+/// The noise floor that a replica's ratio shows: the far end of its interval, whichever arm is on top of the fraction.
+pub(crate) fn floor_of(ratio: &Estimate) -> Option<f64> {
+    let (low, high) = ratio.low.zip(ratio.high)?;
+    Some(low.ln().abs().max(high.ln().abs()).exp_m1())
+}
+
+impl Paired<'_> {
+    /// The comparison.
+    pub(crate) fn compare(self) -> Comparison {
+        let positive = self.pairs.iter().all(|&(_, a, b)| a > 0.0 && b > 0.0);
+        let equal = !self.pairs.is_empty() && self.pairs.iter().all(|&(_, a, b)| a == b);
+        if !positive {
+            return if equal { self.equal_everywhere() } else { self.no_ratio() };
+        }
+        let logs: Vec<f64> = self.pairs.iter().map(|&(_, a, b)| (a / b).ln()).collect();
+        let Some((located, procedure)) = estimate::location(&logs) else {
+            let why = self.too_few();
+            return self.cannot_say(why);
+        };
+        let ratio = estimate::from_logs(located, procedure, logs.len(), "log ratios");
+        let alpha = if logs.len() < RANK_BLOCKS_MIN { ALPHA } else { 1.0 - ratio.level };
+        let detectable = student::detectable(&logs, alpha, POWER).map(f64::exp_m1);
+        let (verdict, sentence) = self.verdict(&ratio, detectable);
+        let blocks = self.pairs.iter().map(|&(block, a, b)| (block, a / b)).collect();
+        self.with(ratio, blocks, detectable, verdict, sentence)
+    }
+
+    fn verdict(&self, ratio: &Estimate, detectable: Option<f64>) -> (Verdict, String) {
+        let (arm, baseline) = (self.arm.1, self.baseline.1);
+        let said = words::difference(self.spec, ratio, baseline);
+        if let Role::NotComparable(why) = &self.role {
+            return (Verdict::NotComparable, format!("{arm}: not comparable ({why})"));
+        }
+        let Some((low, high)) = ratio.low.zip(ratio.high) else {
+            return (Verdict::CannotSay, format!("{arm}: {}", self.too_few()));
+        };
+        let differs = low > 1.0 || high < 1.0;
+        if self.role == Role::Replica {
+            let far = words::percent(floor_of(ratio).unwrap_or_default());
+            let odd =
+                if differs { "; its interval excludes equality, as happens by chance once in twenty" } else { "" };
+            let sentence = format!("{baseline} differs from itself by up to {far} ({said}){odd}");
+            return (Verdict::NoiseFloor, sentence);
+        }
+        if !differs {
+            let seen = match detectable {
+                Some(detectable) => {
+                    format!("; {} would have been", words::percent(detectable.max(self.floor.unwrap_or(0.0))))
+                }
+                None => String::new(),
+            };
+            return (Verdict::NoDifferenceSeen, format!("{arm}: {}, no difference seen{seen}", self.spec.label));
+        }
+        if let Some(floor) = self.floor
+            && ratio.value.ln().abs() <= floor.ln_1p()
+        {
+            let floor = words::percent(floor);
+            let sentence =
+                format!("{arm}: within the noise floor: {said}, but {baseline} differs from itself by up to {floor}");
+            return (Verdict::WithinFloor, sentence);
+        }
+        let better = (ratio.value > 1.0) == (self.spec.better == Better::Higher);
+        (if better { Verdict::Better } else { Verdict::Worse }, format!("{arm}: {said}"))
+    }
+
+    fn too_few(&self) -> String {
+        let (n, planned) = (self.pairs.len(), self.blocks_planned);
+        match n {
+            0 => format!("cannot say: none of {planned} blocks completed on both"),
+            _ => format!("cannot say: only {n} of {planned} blocks completed on both"),
+        }
+    }
+
+    /// All values the same though some are not above zero (no errors on either side, say).
+    fn equal_everywhere(self) -> Comparison {
+        if self.pairs.len() < 2 {
+            let why = self.too_few();
+            return self.cannot_say(why);
+        }
+        let n = self.pairs.len() as u32;
+        let method = "equal in every block".to_owned();
+        let ratio = Estimate { value: 1.0, low: Some(1.0), high: Some(1.0), level: 1.0 - ALPHA, n, method };
+        let sentence = format!("{}: {}, the same as {} in every block", self.arm.1, self.spec.label, self.baseline.1);
+        let verdict = match self.role {
+            Role::Ordinary => Verdict::NoDifferenceSeen,
+            Role::Replica => Verdict::NoiseFloor,
+            Role::NotComparable(_) => Verdict::NotComparable,
+        };
+        let blocks = self.pairs.iter().map(|&(block, ..)| (block, 1.0)).collect();
+        self.with(ratio, blocks, None, verdict, sentence)
+    }
+
+    fn no_ratio(self) -> Comparison {
+        let label = &self.spec.label;
+        let block = self.pairs.iter().find(|&&(_, a, b)| a <= 0.0 || b <= 0.0).map_or(0, |&(block, ..)| block);
+        let why =
+            format!("cannot say: a ratio of {label} needs values above zero, and block {block} has one that is not");
+        self.cannot_say(why)
+    }
+
+    fn cannot_say(self, why: String) -> Comparison {
+        let method = why.clone();
+        // JSON has no word for "no number": the ratio is 1 with n = 0 and no ends, and nobody may show it.
+        let ratio = Estimate { value: 1.0, low: None, high: None, level: 1.0 - ALPHA, n: 0, method };
+        let sentence = format!("{}: {why}", self.arm.1);
+        self.with(ratio, Vec::new(), None, Verdict::CannotSay, sentence)
+    }
+
+    fn with(
+        self,
+        ratio: Estimate,
+        blocks: Vec<(u32, f64)>,
+        detectable: Option<f64>,
+        verdict: Verdict,
+        sentence: String,
+    ) -> Comparison {
+        Comparison {
+            arm: self.arm.0.to_owned(),
+            baseline: self.baseline.0.to_owned(),
+            ratio,
+            blocks,
+            detectable,
+            floor: self.floor,
+            verdict,
+            sentence,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use tare_model::metric::Unit;
+
+    fn compare(ratios: &[f64], floor: Option<f64>, role: Role) -> Comparison {
+        let pairs: Vec<_> = ratios.iter().enumerate().map(|(block, r)| (block as u32, 20e-6 * r, 20e-6)).collect();
+        compare_pairs(&pairs, floor, role)
+    }
+
+    fn compare_pairs(pairs: &[(u32, f64, f64)], floor: Option<f64>, role: Role) -> Comparison {
+        let spec = MetricSpec::new("p50", "response time, median", Unit::Seconds, Better::Lower);
+        let (arm, baseline) = (("container", "container"), ("native", "native"));
+        Paired { spec: &spec, arm, baseline, pairs: pairs.to_vec(), blocks_planned: 6, floor, role }.compare()
+    }
+
+    const THREE_PERCENT: [f64; 6] = [1.022, 1.028, 1.031, 1.031, 1.034, 1.040];
+
+    #[test]
+    fn a_difference_beyond_the_floor_is_said_with_its_interval() {
+        let worse = compare(&THREE_PERCENT, Some(0.01), Role::Ordinary);
+        assert_eq!(worse.verdict, Verdict::Worse);
+        assert_eq!(worse.sentence, "container: response time, median 3.1 % longer than native [2.2, 4.0]");
+        assert!((worse.ratio.level - 0.96875).abs() < 1e-12, "the attained level is told");
+        let better = compare(&THREE_PERCENT.map(|r| 1.0 / r), None, Role::Ordinary);
+        assert_eq!(better.verdict, Verdict::Better);
+    }
+
+    #[test]
+    fn a_difference_within_the_floor_is_not_called_one() {
+        let within = compare(&THREE_PERCENT, Some(0.05), Role::Ordinary);
+        assert_eq!(within.verdict, Verdict::WithinFloor);
+        assert!(within.sentence.contains("differs from itself by up to 5.0 %"), "{}", within.sentence);
+    }
+
+    #[test]
+    fn where_no_difference_is_seen_it_is_said_which_would_have_been() {
+        let none = compare(&[0.99, 1.01, 1.0, 1.005, 0.995, 1.002], None, Role::Ordinary);
+        assert_eq!(none.verdict, Verdict::NoDifferenceSeen);
+        let detectable = words::percent(none.detectable.unwrap());
+        assert_eq!(
+            none.sentence,
+            format!("container: response time, median, no difference seen; {detectable} would have been")
+        );
+        let floored = compare(&[0.99, 1.01, 1.0, 1.005, 0.995, 1.002], Some(0.08), Role::Ordinary);
+        assert!(
+            floored.sentence.contains("8.0 % would have been"),
+            "what lies below the floor would not be called: {}",
+            floored.sentence
+        );
+    }
+
+    #[test]
+    fn too_few_blocks_and_missing_ratios_say_so() {
+        assert!(compare(&[1.1], None, Role::Ordinary).sentence.contains("only 1 of 6 blocks"));
+        let none = compare(&[], None, Role::Ordinary);
+        assert_eq!((none.verdict, none.ratio.n), (Verdict::CannotSay, 0));
+        let zero = compare_pairs(&[(0, 0.0, 1.0), (1, 2.0, 1.0)], None, Role::Ordinary);
+        assert!(zero.sentence.contains("block 0"), "{}", zero.sentence);
+        let both = compare_pairs(&[(0, 0.0, 0.0), (1, 0.0, 0.0)], None, Role::Ordinary);
+        assert_eq!(both.verdict, Verdict::NoDifferenceSeen);
+        assert!(serde_json::to_string(&zero).unwrap().contains("cannot-say"));
+    }
+
+    #[test]
+    fn the_floor_is_the_far_end_whichever_way_round() {
+        let there = compare(&[0.97, 0.99, 1.0, 1.0, 1.01, 1.02], None, Role::Replica);
+        let back = compare(&[0.97, 0.99, 1.0, 1.0, 1.01, 1.02].map(|r: f64| 1.0 / r), None, Role::Replica);
+        assert_eq!(there.verdict, Verdict::NoiseFloor);
+        let (a, b) = (floor_of(&there.ratio).unwrap(), floor_of(&back.ratio).unwrap());
+        assert!((a - b).abs() < 1e-12 && (a - (1.0 / 0.97 - 1.0)).abs() < 1e-12, "{a} {b}");
+        let odd = Role::NotComparable("emulated".to_owned());
+        assert_eq!(compare(&THREE_PERCENT, None, odd).verdict, Verdict::NotComparable);
+    }
+}

@@ -1,0 +1,61 @@
+//! Mean CPU account of an arm.
+
+use tare_model::findings::ArmCpu;
+use tare_model::sample::CpuAccount;
+use tare_model::trial::TrialRecord;
+
+use crate::distribution::completed;
+
+/// The mean over an arm's completed trials; `None` when none has an account. A unit of work is an operation, or a byte
+/// where the workload counts no operations.
+pub(crate) fn of_arm(arm: &str, trials: &[&TrialRecord]) -> Option<ArmCpu> {
+    let with_account: Vec<_> = trials.iter().filter_map(|record| Some((record.cpu?, completed(record)?))).collect();
+    let n = with_account.len();
+    let (first, _) = with_account.first()?;
+    let count = |name: &str| -> f64 {
+        with_account.iter().map(|(_, m)| m.counts.get(name).copied().unwrap_or(0) as f64).sum::<f64>() / n as f64
+    };
+    let (operations, bytes) = (count("operations"), count("bytes"));
+    let (work, unit) = if operations > 0.0 || bytes == 0.0 { (operations, "operation") } else { (bytes, "byte") };
+    let accounts: Vec<CpuAccount> = with_account.iter().map(|(account, _)| *account).collect();
+    let mean = |part: fn(&CpuAccount) -> f64| accounts.iter().map(part).sum::<f64>() / n as f64;
+    let account = CpuAccount {
+        window_s: mean(|a| a.window_s),
+        cpus: first.cpus,
+        guest_user_s: mean(|a| a.guest_user_s),
+        guest_system_s: mean(|a| a.guest_system_s),
+        neighbours_s: mean(|a| a.neighbours_s),
+        softirq_s: mean(|a| a.softirq_s),
+        irq_s: mean(|a| a.irq_s),
+        other_s: mean(|a| a.other_s),
+        total_s: mean(|a| a.total_s),
+        steal_s: mean(|a| a.steal_s),
+        probe_s: mean(|a| a.probe_s),
+    };
+    Some(ArmCpu { arm: arm.to_owned(), account, work, unit_of_work: unit.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use tare_model::trial::Outcome;
+    use tare_record::testing;
+
+    #[test]
+    fn the_mean_is_over_completed_trials_and_work_falls_back_to_bytes() {
+        let plan = testing::plan(2);
+        let mut trials: Vec<_> = (0..3).map(|index| testing::trial(&plan, index)).collect();
+        for (record, total) in trials.iter_mut().zip([2.0, 4.0, 100.0]) {
+            record.cpu.as_mut().unwrap().total_s = total;
+            if let Outcome::Completed(m) = &mut record.outcome {
+                m.counts.insert("operations".to_owned(), 0);
+                m.counts.insert("bytes".to_owned(), 1000);
+            }
+        }
+        trials[2].outcome = Outcome::Invalid { reason: "x".to_owned() };
+        let cpu = of_arm("native", &trials.iter().collect::<Vec<_>>()).unwrap();
+        assert_eq!((cpu.account.total_s, cpu.work, cpu.unit_of_work.as_str()), (3.0, 1000.0, "byte"));
+        assert_eq!(of_arm("native", &[&trials[2]]), None);
+    }
+}

@@ -1,0 +1,175 @@
+//! Latency distributions: merged over blocks, with intervals from the blocks.
+
+use tare_model::Histogram;
+use tare_model::findings::{Distribution, Estimate};
+use tare_model::trial::{Measurement, Outcome, TrialRecord};
+
+use crate::estimate;
+
+/// Percentiles that are told.
+pub(crate) const QUANTILES: [f64; 6] = [0.50, 0.90, 0.95, 0.99, 0.999, 0.9999];
+/// Operations that must lie beyond a percentile for it to be told.
+pub(crate) const BEYOND_MIN: f64 = 10.0;
+/// Points of a distribution's curve at most.
+pub(crate) const CURVE_POINTS_MAX: usize = 300;
+
+const SECONDS: f64 = 1e-9;
+
+pub(crate) fn completed(record: &TrialRecord) -> Option<&Measurement> {
+    match &record.outcome {
+        Outcome::Completed(measurement) => Some(measurement),
+        _ => None,
+    }
+}
+
+/// The distributions of an arm's trials: response time, and service time where it is another.
+pub(crate) fn of_arm(arm: &str, trials: &[&TrialRecord]) -> Vec<Distribution> {
+    let named = |name: &str| -> Vec<&Histogram> {
+        trials.iter().filter_map(|record| completed(record)?.histograms.get(name)).filter(|h| !h.is_empty()).collect()
+    };
+    let (response, service) = (named("response"), named("service"));
+    let same = response == service;
+    let mut distributions = Vec::new();
+    distributions.extend(distribution(arm, "response", &response));
+    if !same {
+        distributions.extend(distribution(arm, "service", &service));
+    }
+    distributions
+}
+
+fn distribution(arm: &str, name: &str, blocks: &[&Histogram]) -> Option<Distribution> {
+    let mut merged = Histogram::default();
+    blocks.iter().for_each(|block| merged.merge(block));
+    let operations = merged.count();
+    let quantiles = QUANTILES.iter().filter_map(|&q| Some((q, quantile(q, &merged, blocks)?))).collect();
+    let ccdf = thinned(&ccdf(&merged));
+    (operations > 0).then(|| Distribution { arm: arm.to_owned(), name: name.to_owned(), operations, quantiles, ccdf })
+}
+
+fn supports(histogram: &Histogram, q: f64) -> bool {
+    histogram.count() as f64 * (1.0 - q) >= BEYOND_MIN * (1.0 - 1e-9)
+}
+
+/// The merged quantile, seconds, with the interval of the blocks' own quantiles. Where blocks disagree so much that
+/// the merged value lies outside, the interval is widened to hold it.
+fn quantile(q: f64, merged: &Histogram, blocks: &[&Histogram]) -> Option<Estimate> {
+    if !supports(merged, q) {
+        return None;
+    }
+    let value = merged.quantile(q)? * SECONDS;
+    let own: Option<Vec<f64>> = blocks
+        .iter()
+        .map(|block| if supports(block, q) { block.quantile(q).map(|ns| ns * SECONDS) } else { None })
+        .collect();
+    let interval = own.and_then(|own| estimate::of_values(&own));
+    let n = blocks.len() as u32;
+    Some(match interval {
+        Some(e) => Estimate {
+            value,
+            low: e.low.map(|low| low.min(value)),
+            high: e.high.map(|high| high.max(value)),
+            level: e.level,
+            n,
+            method: format!("merged over blocks; interval of the blocks' own: {}", e.method),
+        },
+        None => {
+            let method =
+                format!("merged over blocks; no interval: a block has fewer than {BEYOND_MIN} operations beyond it");
+            Estimate { value, low: None, high: None, level: 1.0 - estimate::ALPHA, n, method }
+        }
+    })
+}
+
+/// (seconds, share of operations that took longer), falling; ends at the last bin with operations beyond it.
+fn ccdf(histogram: &Histogram) -> Vec<(f64, f64)> {
+    let total = histogram.count();
+    let mut beyond = total;
+    let mut points = vec![(histogram.min as f64 * SECONDS, 1.0)];
+    for bin in &histogram.bins {
+        beyond -= bin.count;
+        if beyond > 0 {
+            points.push((bin.high as f64 * SECONDS, beyond as f64 / total as f64));
+        }
+    }
+    points
+}
+
+/// Keeps a point when the curve has moved by a step on either logarithmic axis, and the ends.
+fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    if points.len() <= CURVE_POINTS_MAX {
+        return points.to_vec();
+    }
+    let place = |p: &(f64, f64)| (p.0.max(1e-12).ln(), p.1.ln());
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return Vec::new() };
+    let (from, to) = (place(first), place(last));
+    // Each axis moves one way only, so a step of 1/148 of each keeps at most 148 points an axis, and the ends.
+    let steps = (CURVE_POINTS_MAX / 2 - 2) as f64;
+    let step = ((to.0 - from.0).abs() / steps, (to.1 - from.1).abs() / steps);
+    let mut kept = vec![*first];
+    let mut at = from;
+    for point in &points[1..points.len() - 1] {
+        let here = place(point);
+        if (here.0 - at.0).abs() >= step.0 || (here.1 - at.1).abs() >= step.1 {
+            kept.push(*point);
+            at = here;
+        }
+    }
+    kept.push(*last);
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use tare_model::histogram::Bin;
+
+    fn of(values: impl Iterator<Item = u64>) -> Histogram {
+        let mut bins = std::collections::BTreeMap::<u64, u64>::new();
+        let mut sum = 0;
+        for value in values {
+            *bins.entry(value).or_default() += 1;
+            sum += u128::from(value);
+        }
+        let bins: Vec<_> = bins.into_iter().map(|(low, count)| Bin { low, high: low, count }).collect();
+        Histogram { min: bins[0].low, max: bins[bins.len() - 1].low, bins, sum }
+    }
+
+    #[test]
+    fn percentiles_are_told_only_where_operations_lie_beyond_them() {
+        let small = of(1..=1000);
+        let told = |blocks: &[&Histogram]| -> Vec<f64> {
+            distribution("a", "response", blocks).unwrap().quantiles.iter().map(|(q, _)| *q).collect()
+        };
+        assert_eq!(told(&[&small]), vec![0.5, 0.9, 0.95, 0.99]);
+        assert_eq!(told(&[&small; 10]), vec![0.5, 0.9, 0.95, 0.99, 0.999]);
+        let ten = distribution("a", "response", &[&small; 10]).unwrap();
+        let (_, p999) = &ten.quantiles[4];
+        assert!(p999.low.is_none() && p999.method.contains("fewer than 10"), "no block alone supports it");
+        let (_, p99) = &ten.quantiles[3];
+        assert!((p99.value - 990e-9).abs() < 1e-15 && p99.low.is_some());
+    }
+
+    #[test]
+    fn the_curve_falls_and_is_thin_and_keeps_its_ends() {
+        let wide = of((0..20_000u64).map(|i| 10_000 + i * i));
+        let curve = distribution("a", "response", &[&wide]).unwrap().ccdf;
+        assert!(curve.len() <= CURVE_POINTS_MAX && curve.len() > 100, "{}", curve.len());
+        assert!(curve.windows(2).all(|w| w[0].0 <= w[1].0 && w[0].1 >= w[1].1));
+        assert_eq!(curve[0].1, 1.0);
+        let last = curve[curve.len() - 1];
+        assert!((last.1 - 1.0 / 20_000.0).abs() < 1e-12, "one operation took longer");
+    }
+
+    #[test]
+    fn service_time_is_told_where_it_is_another() {
+        let plan = tare_record::testing::plan(1);
+        let mut record = tare_record::testing::trial(&plan, 0);
+        assert_eq!(of_arm("native", &[&record]).len(), 1);
+        if let Outcome::Completed(m) = &mut record.outcome {
+            m.histograms.insert("service".to_owned(), of(1..=1000));
+        }
+        let names: Vec<_> = of_arm("native", &[&record]).into_iter().map(|d| d.name).collect();
+        assert_eq!(names, ["response", "service"]);
+    }
+}

@@ -1,0 +1,120 @@
+//! From values to a figure with its interval.
+
+use tare_model::findings::Estimate;
+
+use crate::rank::{self, Located};
+use crate::student;
+
+/// Error probability of every interval.
+pub(crate) const ALPHA: f64 = 0.05;
+/// Probability with which a "detectable" difference would have been seen.
+pub(crate) const POWER: f64 = 0.80;
+/// Blocks from which an exact distribution-free interval of 95 % exists: 2/2^6 = 3.1 %.
+pub(crate) const RANK_BLOCKS_MIN: usize = 6;
+/// Orders of two samples, C(m + n, m), from which an exact Mann-Whitney interval of 95 % exists: 2/40 = 5 %.
+const MANN_WHITNEY_ORDERS_MIN: f64 = 40.0;
+
+/// How an estimate was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Procedure {
+    SignedRank,
+    Student,
+    MannWhitney,
+    Welch,
+    Single,
+}
+
+impl Procedure {
+    /// In a few words, for a figure made on logarithms or on the values themselves.
+    fn words(self, on: &str) -> String {
+        match self {
+            Self::SignedRank => format!("Hodges-Lehmann, exact Wilcoxon signed-rank interval on {on}"),
+            Self::Student => format!("mean of {on}, Student's t interval (assumes normal {on})"),
+            Self::MannWhitney => format!("Hodges-Lehmann shift, exact Mann-Whitney interval on {on}"),
+            Self::Welch => format!("difference of means of {on}, Welch's t interval (assumes normal {on})"),
+            Self::Single => "a single value".to_owned(),
+        }
+    }
+}
+
+/// Location of one sample by the procedure that its size allows. `None` of nothing.
+pub(crate) fn location(values: &[f64]) -> Option<(Located, Procedure)> {
+    match values.len() {
+        0 => None,
+        1 => Some((Located { value: values[0], ends: None, level: 1.0 - ALPHA }, Procedure::Single)),
+        n if n < RANK_BLOCKS_MIN => Some((student::one_sample(values, ALPHA)?, Procedure::Student)),
+        _ => Some((rank::signed_rank(values, ALPHA)?, Procedure::SignedRank)),
+    }
+}
+
+/// Shift from one sample to another by the procedure that their sizes allow. `None` when either is empty.
+pub(crate) fn shift(x: &[f64], y: &[f64]) -> Option<(Located, Procedure)> {
+    let orders: f64 = (1..=x.len()).map(|i| (y.len() + i) as f64 / i as f64).product();
+    if orders >= MANN_WHITNEY_ORDERS_MIN * (1.0 - 1e-9) {
+        return Some((rank::mann_whitney(x, y, ALPHA)?, Procedure::MannWhitney));
+    }
+    Some((student::welch(x, y, ALPHA)?, Procedure::Welch))
+}
+
+/// A figure found on logarithms, back on the scale of the values.
+pub(crate) fn from_logs(located: Located, procedure: Procedure, n: usize, on: &str) -> Estimate {
+    let ends = located.ends.map(|(low, high)| (low.exp(), high.exp()));
+    described(Located { value: located.value.exp(), ends, level: located.level }, procedure, n, on)
+}
+
+fn described(located: Located, procedure: Procedure, n: usize, on: &str) -> Estimate {
+    Estimate {
+        value: located.value,
+        low: located.ends.map(|e| e.0).filter(|low| low.is_finite()),
+        high: located.ends.map(|e| e.1).filter(|high| high.is_finite()),
+        level: located.level,
+        n: n as u32,
+        method: procedure.words(on),
+    }
+}
+
+/// Estimate of one arm's values, one a block: on logarithms where all are above zero, on the values themselves
+/// otherwise. Values that are not finite numbers are left out. `None` when nothing is left.
+pub(crate) fn of_values(values: &[f64]) -> Option<Estimate> {
+    let values: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
+    if values.iter().all(|&v| v > 0.0) {
+        let logs: Vec<f64> = values.iter().map(|v| v.ln()).collect();
+        let (located, procedure) = location(&logs)?;
+        return Some(from_logs(located, procedure, logs.len(), "logarithms"));
+    }
+    let (located, procedure) = location(&values)?;
+    Some(described(located, procedure, values.len(), "values"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn odd_values_never_break_an_estimate() {
+        assert_eq!(of_values(&[]), None);
+        assert_eq!(of_values(&[f64::NAN, f64::INFINITY]), None);
+        let single = of_values(&[3.0, f64::NAN]).unwrap();
+        assert!((single.value - 3.0).abs() < 1e-12 && single.low.is_none() && single.n == 1);
+        let zeros = of_values(&[0.0; 7]).unwrap();
+        assert_eq!((zeros.value, zeros.low, zeros.high), (0.0, Some(0.0), Some(0.0)));
+        let mixed = of_values(&[-1.0, 0.0, 1.0, 2.0]).unwrap();
+        assert!(mixed.low.unwrap() < mixed.value && mixed.value < mixed.high.unwrap());
+        assert!(mixed.method.contains("values"));
+        let tiny = of_values(&[1e-300, 1e300, 1.0]).unwrap();
+        assert!(serde_json::to_string(&tiny).unwrap().parse::<f64>().is_err(), "it can be written");
+        assert!(serde_json::from_str::<Estimate>(&serde_json::to_string(&tiny).unwrap()).is_ok(), "and read");
+    }
+
+    #[test]
+    fn the_size_of_the_samples_chooses_the_procedure() {
+        let values: Vec<f64> = (1..=6).map(f64::from).collect();
+        assert_eq!(location(&values[..5]).unwrap().1, Procedure::Student);
+        assert_eq!(location(&values).unwrap().1, Procedure::SignedRank);
+        // C(7, 3) = 35, C(8, 3) = 56.
+        assert_eq!(shift(&values[..3], &values[..4]).unwrap().1, Procedure::Welch);
+        assert_eq!(shift(&values[..3], &values[..5]).unwrap().1, Procedure::MannWhitney);
+        assert!(shift(&values[..3], &values[..5]).unwrap().0.ends.is_some());
+    }
+}

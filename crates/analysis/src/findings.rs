@@ -1,0 +1,281 @@
+//! A run's trials to its findings.
+
+use std::collections::BTreeMap;
+
+use tare_model::environment::Environment;
+use tare_model::findings::{
+    Answer, ArmEstimate, ArmParity, CaseFindings, Comparison, FINDINGS_SCHEMA, Findings, FlaggedTrial, MetricFindings,
+    NotCompleted, RunSummary, Verdict,
+};
+use tare_model::metric::MetricSpec;
+use tare_model::plan::Plan;
+use tare_model::study::{Arm, Case};
+use tare_model::trial::{Outcome, TrialRecord};
+use tare_record::RunFacts;
+
+use crate::comparison::{Paired, Role, floor_of};
+use crate::distribution::{self, completed};
+use crate::{cpu, estimate, flags, method, series};
+
+/// Kind of the flag by which a platform says that its figures must not be compared (emulation).
+const NOT_COMPARABLE: &str = "not-comparable";
+
+/// Everything that findings are made from.
+#[derive(Debug, Clone, Copy)]
+pub struct Run<'a> {
+    /// Who ran it and how far it came.
+    pub facts: &'a RunFacts,
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The host.
+    pub environment: &'a Environment,
+    /// The trials that are stored, in any order.
+    pub trials: &'a [TrialRecord],
+    /// What is wrong with the folder, each in a sentence.
+    pub problems: &'a [String],
+}
+
+/// Makes the findings: the same input gives the same output, whatever the order of trials.
+pub fn findings(run: &Run<'_>) -> Findings {
+    let cases: Vec<CaseFindings> =
+        run.plan.study.cases.iter().map(|case| CaseTrials::of(run, case).findings()).collect();
+    let answer = answer(run.plan, &cases);
+    Findings {
+        schema: FINDINGS_SCHEMA,
+        run: summary(run),
+        deviations: deviations(run),
+        not_completed: not_completed(run),
+        flagged: flagged(run),
+        parity: parity(run),
+        environment: run.environment.clone(),
+        plan: run.plan.clone(),
+        method: method::paragraphs(run.plan, answer.len()),
+        answer,
+        cases,
+    }
+}
+
+/// The trials of one case by arm, in order of blocks.
+struct CaseTrials<'a> {
+    plan: &'a Plan,
+    case: &'a Case,
+    by_arm: BTreeMap<&'a str, Vec<&'a TrialRecord>>,
+}
+
+impl<'a> CaseTrials<'a> {
+    fn of(run: &Run<'a>, case: &'a Case) -> Self {
+        let mut by_arm: BTreeMap<&str, Vec<&TrialRecord>> = BTreeMap::new();
+        for record in run.trials.iter().filter(|record| record.planned.case == case.id) {
+            by_arm.entry(&record.planned.arm).or_default().push(record);
+        }
+        by_arm.values_mut().for_each(|records| records.sort_by_key(|record| record.planned.block));
+        Self { plan: run.plan, case, by_arm }
+    }
+
+    fn arm(&self, id: &str) -> &[&'a TrialRecord] {
+        self.by_arm.get(id).map_or(&[], Vec::as_slice)
+    }
+
+    fn arms(&self) -> impl Iterator<Item = (&'a Arm, &[&'a TrialRecord])> {
+        self.plan.study.arms.iter().map(|arm| (arm, self.arm(&arm.id)))
+    }
+
+    fn findings(&self) -> CaseFindings {
+        let specs = self.specs();
+        let primary = specs.first().map_or("", |spec| spec.id.as_str());
+        let offset = self.case.phases.steady_offset_ns();
+        CaseFindings {
+            id: self.case.id.clone(),
+            label: self.case.label.clone(),
+            metrics: specs.iter().map(|spec| self.metric(spec)).collect(),
+            distributions: self.arms().flat_map(|(arm, trials)| distribution::of_arm(&arm.id, trials)).collect(),
+            cpu: self.arms().filter_map(|(arm, trials)| cpu::of_arm(&arm.id, trials)).collect(),
+            timelines: self
+                .arms()
+                .filter_map(|(arm, trials)| series::timeline(&arm.id, trials, primary, offset))
+                .collect(),
+        }
+    }
+
+    /// Every metric that a trial of the case knows, primary first, then in the order of the trials.
+    fn specs(&self) -> Vec<&'a MetricSpec> {
+        let mut specs: Vec<&MetricSpec> = Vec::new();
+        for spec in self.arms().flat_map(|(_, trials)| trials.iter().copied()).flat_map(|record| &record.metrics) {
+            if !specs.iter().any(|known| known.id == spec.id) {
+                specs.push(spec);
+            }
+        }
+        specs.sort_by_key(|spec| !spec.primary);
+        specs
+    }
+
+    /// (block, value) of the completed trials of an arm that have a finite value.
+    fn values(&self, arm: &str, metric: &str) -> Vec<(u32, f64)> {
+        let value = |record: &&TrialRecord| {
+            let value = *completed(record)?.metrics.get(metric)?;
+            value.is_finite().then_some((record.planned.block, value))
+        };
+        self.arm(arm).iter().filter_map(value).collect()
+    }
+
+    fn metric(&self, spec: &MetricSpec) -> MetricFindings {
+        let arms = self.plan.study.arms.iter().filter_map(|arm| {
+            let blocks = self.values(&arm.id, &spec.id);
+            let values: Vec<f64> = blocks.iter().map(|(_, value)| *value).collect();
+            let estimate = estimate::of_values(&values)?;
+            Some(ArmEstimate { arm: arm.id.clone(), estimate, blocks })
+        });
+        MetricFindings { spec: spec.clone(), arms: arms.collect(), comparisons: self.comparisons(spec) }
+    }
+
+    fn comparisons(&self, spec: &MetricSpec) -> Vec<Comparison> {
+        let study = &self.plan.study;
+        let others = || study.arms.iter().filter(|arm| arm.id != study.baseline);
+        let replica = others().find(|arm| arm.replica_of.as_deref() == Some(&study.baseline));
+        let floor = replica.and_then(|arm| floor_of(&self.paired(spec, arm, None).compare().ratio));
+        others().map(|arm| self.paired(spec, arm, floor).compare()).collect()
+    }
+
+    fn paired<'b>(&'b self, spec: &'b MetricSpec, arm: &'b Arm, floor: Option<f64>) -> Paired<'b> {
+        let study = &self.plan.study;
+        let label = study.arms.iter().find(|other| other.id == study.baseline).map_or("", |other| other.label.as_str());
+        let base: BTreeMap<u32, f64> = self.values(&study.baseline, &spec.id).into_iter().collect();
+        let both = |(block, value): (u32, f64)| base.get(&block).map(|&beside| (block, value, beside));
+        Paired {
+            spec,
+            arm: (&arm.id, &arm.label),
+            baseline: (&study.baseline, label),
+            pairs: self.values(&arm.id, &spec.id).into_iter().filter_map(both).collect(),
+            blocks_planned: study.blocks,
+            floor,
+            role: self.role(arm),
+        }
+    }
+
+    fn role(&self, arm: &Arm) -> Role {
+        if arm.replica_of.as_deref() == Some(&self.plan.study.baseline) {
+            return Role::Replica;
+        }
+        let mut flags = self.arm(&arm.id).iter().flat_map(|record| &record.flags);
+        flags
+            .find(|flag| flag.kind == NOT_COMPARABLE)
+            .map_or(Role::Ordinary, |flag| Role::NotComparable(flag.detail.clone()))
+    }
+}
+
+/// A sentence a case and arm about the primary metric: differences first, the largest of them foremost, then what was not
+/// seen, then what cannot be said.
+fn answer(plan: &Plan, cases: &[CaseFindings]) -> Vec<Answer> {
+    let study = &plan.study;
+    let mut ranked = Vec::new();
+    for case in cases {
+        let told =
+            |sentence: &str| if cases.len() > 1 { format!("{}, {sentence}", case.label) } else { sentence.to_owned() };
+        let primary = case.metrics.iter().find(|metric| metric.spec.primary);
+        for arm in study.arms.iter().filter(|arm| arm.id != study.baseline && arm.replica_of.is_none()) {
+            let found =
+                primary.and_then(|metric| metric.comparisons.iter().find(|comparison| comparison.arm == arm.id));
+            let (verdict, size, sentence) = match found {
+                Some(c) => (c.verdict, c.ratio.value.ln().abs(), told(&c.sentence)),
+                None => {
+                    let none = format!("{}: cannot say: no trial of this case was run", arm.label);
+                    (Verdict::CannotSay, 0.0, told(&none))
+                }
+            };
+            let rank = match verdict {
+                Verdict::Better | Verdict::Worse => 0,
+                Verdict::WithinFloor => 1,
+                Verdict::NoDifferenceSeen | Verdict::NoiseFloor => 2,
+                Verdict::CannotSay => 3,
+                Verdict::NotComparable => 4,
+            };
+            ranked.push((rank, size, Answer { case: case.id.clone(), arm: arm.id.clone(), sentence, verdict }));
+        }
+    }
+    ranked.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
+    ranked.into_iter().map(|(_, _, answer)| answer).collect()
+}
+
+fn summary(run: &Run<'_>) -> RunSummary {
+    let began = |record: &TrialRecord| record.started_at.parse::<jiff::Timestamp>().ok();
+    let first = run.trials.iter().filter_map(|record| Some((began(record)?, record))).min_by_key(|(at, _)| *at);
+    let ended = |record: &TrialRecord| {
+        let wall = jiff::SignedDuration::try_from_secs_f64(record.wall_s).ok()?;
+        began(record)?.checked_add(wall).ok()
+    };
+    let last = run.trials.iter().filter_map(ended).max();
+    let sum = |part: fn(&TrialRecord) -> f64| run.trials.iter().map(part).filter(|s| s.is_finite()).sum();
+    RunSummary {
+        id: run.facts.run_id.clone(),
+        tare_version: run.facts.tare_version.clone(),
+        started_at: first.map_or_else(String::new, |(_, record)| record.started_at.clone()),
+        finished_at: if run.facts.finished { last.map(|at| at.to_string()) } else { None },
+        planned: run.plan.trials.len() as u32,
+        completed: run.trials.iter().filter(|record| completed(record).is_some()).count() as u32,
+        wall_s: sum(|record| record.wall_s),
+        load_s: sum(|record| record.load_s),
+    }
+}
+
+fn deviations(run: &Run<'_>) -> Vec<String> {
+    let mut deviations = run.plan.deviations.clone();
+    deviations.extend(run.problems.iter().cloned());
+    let mut first: BTreeMap<(&str, &str, &str), (&TrialRecord, &str)> = BTreeMap::new();
+    for record in in_order(run) {
+        for row in &record.parity {
+            let key = (record.planned.case.as_str(), record.planned.arm.as_str(), row.resource.as_str());
+            let granted = row.granted.as_deref().unwrap_or("nothing");
+            let (other, before) = *first.entry(key).or_insert((record, granted));
+            if before != granted {
+                deviations.push(format!(
+                    "{} in {}: {} was {before} in block {} and {granted} in block {}.",
+                    key.1, key.0, key.2, other.planned.block, record.planned.block
+                ));
+            }
+        }
+    }
+    deviations
+}
+
+fn in_order<'a>(run: &Run<'a>) -> Vec<&'a TrialRecord> {
+    let mut records: Vec<_> = run.trials.iter().collect();
+    records.sort_by_key(|record| record.planned.index);
+    records
+}
+
+fn not_completed(run: &Run<'_>) -> Vec<NotCompleted> {
+    let mut found = Vec::new();
+    for planned in &run.plan.trials {
+        let record = run.trials.iter().find(|record| record.planned.index == planned.index);
+        let (how, reason) = match record.map(|record| &record.outcome) {
+            Some(Outcome::Completed(_)) => continue,
+            Some(Outcome::Invalid { reason }) => ("invalid".to_owned(), reason.clone()),
+            Some(Outcome::Failed { phase, reason }) => (format!("failed in {phase}"), reason.clone()),
+            None => ("not run".to_owned(), "the run ended before it".to_owned()),
+        };
+        let (block, case, arm) = (planned.block, planned.case.clone(), planned.arm.clone());
+        found.push(NotCompleted { block, case, arm, how, reason });
+    }
+    found
+}
+
+fn flagged(run: &Run<'_>) -> Vec<FlaggedTrial> {
+    let flagged = in_order(run).into_iter().filter(|record| completed(record).is_some()).map(|record| FlaggedTrial {
+        block: record.planned.block,
+        case: record.planned.case.clone(),
+        arm: record.planned.arm.clone(),
+        flags: flags::of_trial(record, run.plan.study.lab.sample_interval),
+    });
+    flagged.filter(|trial| !trial.flags.is_empty()).collect()
+}
+
+fn parity(run: &Run<'_>) -> Vec<ArmParity> {
+    let mut found: Vec<ArmParity> = Vec::new();
+    for record in in_order(run).into_iter().filter(|record| !record.parity.is_empty()) {
+        let (arm, case) = (&record.planned.arm, &record.planned.case);
+        if !found.iter().any(|known| known.arm == *arm && known.case == *case) {
+            found.push(ArmParity { arm: arm.clone(), case: case.clone(), rows: record.parity.clone() });
+        }
+    }
+    found
+}

@@ -1,0 +1,146 @@
+//! What a reader must know about a trial when trusting it, as far as its record tells.
+
+use tare_model::Span;
+use tare_model::trial::{Flag, TrialRecord};
+
+use crate::distribution::completed;
+use crate::series;
+use crate::steady;
+
+/// Share of the SUT's CPU time that may be stolen unsaid.
+pub(crate) const STEAL_MAX: f64 = 0.01;
+/// Sample intervals between two looks at the host from which samples count as lost.
+pub(crate) const GAP_INTERVALS_MAX: f64 = 3.0;
+
+/// Flags of a completed trial: those that it was stored with, and those that follow from its record.
+/// A kind that it was stored with is not added once more.
+pub(crate) fn of_trial(record: &TrialRecord, sample_interval: Span) -> Vec<Flag> {
+    let mut flags = record.flags.clone();
+    let found = [steal(record), lost_samples(record, sample_interval), not_steady(record), parity(record)];
+    for flag in found.into_iter().flatten().chain(dropped(record)) {
+        if !record.flags.iter().any(|known| known.kind == flag.kind) {
+            flags.push(flag);
+        }
+    }
+    flags
+}
+
+fn flag(kind: &str, detail: String) -> Option<Flag> {
+    Some(Flag { kind: kind.to_owned(), detail })
+}
+
+fn steal(record: &TrialRecord) -> Option<Flag> {
+    let cpu = record.cpu?;
+    let share = cpu.steal_s / (cpu.window_s * f64::from(cpu.cpus));
+    if !share.is_finite() || share <= STEAL_MAX {
+        return None;
+    }
+    let (share, limit) = (share * 100.0, STEAL_MAX * 100.0);
+    flag("steal", format!("{share:.1} % of the SUT's CPU time was taken by the machine under it (limit {limit:.0} %)"))
+}
+
+fn lost_samples(record: &TrialRecord, sample_interval: Span) -> Option<Flag> {
+    let limit = sample_interval.as_secs_f64() * GAP_INTERVALS_MAX;
+    let gap = series::longest_gap_s(record).filter(|&gap| limit > 0.0 && gap > limit)?;
+    flag("lost-samples", format!("no sample of the host for {gap:.2} s (limit {limit:.2} s)"))
+}
+
+fn not_steady(record: &TrialRecord) -> Option<Flag> {
+    let what = steady::unsteady(&series::rate_in_window(record))?;
+    flag("not-steady", format!("the driver's rate {what}"))
+}
+
+fn parity(record: &TrialRecord) -> Option<Flag> {
+    let unequal: Vec<_> = record
+        .parity
+        .iter()
+        .filter(|row| !row.equal)
+        .map(|row| {
+            let granted = row.granted.as_deref().unwrap_or("nothing");
+            format!("{}: asked {}, granted {granted}", row.resource, row.asked)
+        })
+        .collect();
+    if unequal.is_empty() { None } else { flag("parity", unequal.join("; ")) }
+}
+
+/// Operations that are not among the figures though they were due.
+fn dropped(record: &TrialRecord) -> Vec<Flag> {
+    let Some(measurement) = completed(record) else { return Vec::new() };
+    let count = |name: &str| measurement.counts.get(name).copied().unwrap_or(0);
+    let mut flags = Vec::new();
+    if count("unfinished") > 0 {
+        let n = count("unfinished");
+        flags.extend(flag(
+            "unfinished",
+            format!("{n} operations due in the window had not ended when the load stopped"),
+        ));
+    }
+    if count("lost") > 0 {
+        flags.extend(flag("lost", format!("{} exchanges were lost", count("lost"))));
+    }
+    let errors: Vec<_> = measurement
+        .counts
+        .iter()
+        .filter(|(name, n)| **n > 0 && (name.starts_with("errors: ") || *name == "errors"))
+        .map(|(name, n)| format!("{n} {}", name.strip_prefix("errors: ").unwrap_or(name)))
+        .collect();
+    if !errors.is_empty() {
+        flags.extend(flag("errors", format!("operations failed: {}", errors.join("; "))));
+    }
+    flags
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use tare_model::sample::Source;
+    use tare_model::trial::Outcome;
+    use tare_record::testing;
+
+    fn kinds(change: impl FnOnce(&mut TrialRecord)) -> Vec<String> {
+        let plan = testing::plan(1);
+        let mut record = testing::trial(&plan, 0);
+        change(&mut record);
+        of_trial(&record, plan.study.lab.sample_interval).into_iter().map(|flag| flag.kind).collect()
+    }
+
+    fn count(record: &mut TrialRecord, name: &str, n: u64) {
+        if let Outcome::Completed(m) = &mut record.outcome {
+            m.counts.insert(name.to_owned(), n);
+        }
+    }
+
+    #[test]
+    fn each_fault_raises_its_flag_and_a_clean_trial_none() {
+        assert!(kinds(|_| {}).is_empty());
+        assert_eq!(kinds(|r| r.cpu.as_mut().unwrap().steal_s = 0.09), ["steal"]);
+        assert!(kinds(|r| r.cpu.as_mut().unwrap().steal_s = 0.07).is_empty(), "0.9 % is within the limit");
+        assert_eq!(kinds(|r| r.parity[0].equal = false), ["parity"]);
+        assert_eq!(kinds(|r| count(r, "lost", 3)), ["lost"]);
+        assert_eq!(kinds(|r| count(r, "unfinished", 1)), ["unfinished"]);
+        assert_eq!(kinds(|r| count(r, "errors: reset", 2)), ["errors"]);
+        let window = 103_000_000_000..104_000_000_000u64;
+        assert_eq!(
+            kinds(|r| r.samples.retain(|s| s.source != Source::Host || !window.contains(&s.at_ns))),
+            ["lost-samples"]
+        );
+        let slow = |r: &mut TrialRecord| {
+            r.samples
+                .iter_mut()
+                .filter(|s| s.source == Source::Client && s.at_ns > 105_000_000_000)
+                .for_each(|s| s.value *= 0.8);
+        };
+        assert_eq!(kinds(slow), ["not-steady"]);
+    }
+
+    #[test]
+    fn a_flag_that_is_stored_is_not_raised_twice() {
+        let stored = Flag { kind: "steal".to_owned(), detail: "as the probe saw it".to_owned() };
+        let both = kinds(|r| {
+            r.cpu.as_mut().unwrap().steal_s = 1.0;
+            r.flags.push(stored);
+        });
+        assert_eq!(both, ["steal"]);
+    }
+}

@@ -1,0 +1,65 @@
+//! How the figures were made, in paragraphs, with the constants in force.
+
+use tare_model::plan::Plan;
+
+use crate::distribution::BEYOND_MIN;
+use crate::estimate::{ALPHA, POWER, RANK_BLOCKS_MIN};
+use crate::flags::{GAP_INTERVALS_MAX, STEAL_MAX};
+use crate::steady::{CHANGE_MIN, UNSTEADY_ALPHA};
+
+/// The paragraphs.
+pub(crate) fn paragraphs(plan: &Plan, comparisons: usize) -> Vec<String> {
+    let study = &plan.study;
+    let percent = |share: f64| share * 100.0;
+    let level = percent(1.0 - ALPHA);
+    let replica = study.arms.iter().any(|arm| arm.replica_of.as_deref() == Some(&study.baseline));
+    vec![
+        format!(
+            "The unit of analysis is one value a trial. Each of the {} blocks ran every arm of every case once, each on a fresh \
+             instance, in an order drawn with seed {}; the number of blocks was fixed before the run. Requests of different trials \
+             are never pooled to make an interval.",
+            study.blocks, study.seed
+        ),
+        format!(
+            "An effect is the ratio of an arm to the baseline within a block. From {RANK_BLOCKS_MIN} blocks on it is the \
+             Hodges-Lehmann estimate of the log ratios with the exact interval of the Wilcoxon signed-rank test, which needs only that \
+             log ratios are symmetric, as the random order makes them when there is no difference. With 2 to {} blocks no distribution-free \
+             interval of {level:.0} % exists, so Student's t is used, which assumes normal log ratios. The level given is the one attained.",
+            RANK_BLOCKS_MIN - 1
+        ),
+        if replica {
+            "The noise floor is what the baseline shows against itself: it ran twice in each block, and the floor is the far end of \
+             the interval of the one over the other. A difference is called one only when its interval excludes equality and its \
+             estimate lies beyond the floor."
+                .to_owned()
+        } else {
+            "The study ran the baseline once a block, so no noise floor was measured: a difference is called one when its \
+             interval excludes equality."
+                .to_owned()
+        },
+        format!(
+            "\"Would have been\" seen is the difference that this many blocks of this spread show with probability {:.0} % \
+             (t-based, on log ratios), or the floor where that is larger.",
+            percent(POWER)
+        ),
+        format!(
+            "Comparisons of primary metrics: {comparisons}. Each interval holds for itself, without correction for their number: where \
+             nothing differs, {level:.0} of 100 intervals hold equality."
+        ),
+        format!(
+            "Percentiles come from histograms merged over blocks (bins at most 0.1 % wide), their intervals from the blocks' own percentiles; a percentile \
+             is given where at least {BEYOND_MIN:.0} operations lie beyond it."
+        ),
+        format!(
+            "Trials are flagged, and stay in: steal above {:.0} % of the SUT's CPU time; a pause between samples above {GAP_INTERVALS_MAX:.0} \
+             sample intervals; a driver's rate that drifts (Mann-Kendall, Theil-Sen) or shifts (Pettitt) by more than {:.0} % in the window with \
+             p < {UNSTEADY_ALPHA}; lost, failed or unfinished operations; resources not granted as asked. Leaving out what looks odd after the fact \
+             would make the intervals too short.",
+            percent(STEAL_MAX),
+            percent(CHANGE_MIN)
+        ),
+        "A trial that is invalid or failed has no figures; it is listed with its reason, and its block does not count for the comparisons of its arm. \
+         CPU time is that of the whole SUT in the measured window, the host's own threads included."
+            .to_owned(),
+    ]
+}

@@ -1,0 +1,160 @@
+//! Samples as series over time, and the timelines that a report shows.
+
+use std::collections::BTreeMap;
+
+use tare_model::findings::Timeline;
+use tare_model::sample::{Sample, Source};
+use tare_model::trial::TrialRecord;
+
+use crate::distribution::completed;
+use crate::steady::averaged;
+
+/// Points of a series in the findings at most.
+pub(crate) const TIMELINE_POINTS_MAX: usize = 400;
+
+/// The driver's rate, in a workload of operations or of bytes.
+pub(crate) const RATES: [&str; 2] = ["operations_per_s", "bits_per_s"];
+
+/// (nanoseconds, value) of one series, in order of time, finite values only.
+fn points<'a>(samples: &'a [Sample], source: &Source, series: &str) -> Vec<(u64, f64)> {
+    let of = |sample: &&'a Sample| sample.source == *source && sample.series == series && sample.value.is_finite();
+    let mut points: Vec<_> = samples.iter().filter(of).map(|sample| (sample.at_ns, sample.value)).collect();
+    points.sort_by_key(|point| point.0);
+    points
+}
+
+/// A counter's change a second, at the end of each interval. An interval in which it fell (a counter that began anew)
+/// is left out.
+fn rates(counter: &[(u64, f64)]) -> Vec<(u64, f64)> {
+    counter
+        .windows(2)
+        .filter(|pair| pair[1].0 > pair[0].0 && pair[1].1 >= pair[0].1)
+        .map(|pair| (pair[1].0, (pair[1].1 - pair[0].1) / ((pair[1].0 - pair[0].0) as f64 * 1e-9)))
+        .collect()
+}
+
+/// The driver's rate inside the measured window: (seconds of the host's clock, rate).
+pub(crate) fn rate_in_window(record: &TrialRecord) -> Vec<(f64, f64)> {
+    let Some((start, end)) = record.window_ns else { return Vec::new() };
+    let rate =
+        RATES.iter().map(|series| points(&record.samples, &Source::Client, series)).find(|found| !found.is_empty());
+    let inside = |at: &u64| *at > start && *at <= end;
+    rate.unwrap_or_default().into_iter().filter(|(at, _)| inside(at)).map(|(at, v)| (at as f64 * 1e-9, v)).collect()
+}
+
+/// The longest pause between two looks at the host that touches the window, seconds.
+pub(crate) fn longest_gap_s(record: &TrialRecord) -> Option<f64> {
+    let (start, end) = record.window_ns?;
+    let mut at: Vec<u64> = record.samples.iter().filter(|s| s.source == Source::Host).map(|s| s.at_ns).collect();
+    at.sort_unstable();
+    at.dedup();
+    let touching = at.windows(2).filter(|pair| pair[1] > start && pair[0] < end);
+    touching.map(|pair| (pair[1] - pair[0]) as f64 * 1e-9).max_by(f64::total_cmp)
+}
+
+/// The trial whose value of `metric` is the (lower) median of `trials`, over time.
+pub(crate) fn timeline(arm: &str, trials: &[&TrialRecord], metric: &str, steady_offset_ns: u64) -> Option<Timeline> {
+    let value = |record: &TrialRecord| completed(record)?.metrics.get(metric).copied().filter(|v| v.is_finite());
+    let mut ranked: Vec<(f64, &TrialRecord)> =
+        trials.iter().filter_map(|record| Some((value(record)?, *record))).collect();
+    ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (_, record) = ranked.get(ranked.len().checked_sub(1)? / 2)?;
+    let (start, end) = record.window_ns?;
+    let zero = start.saturating_sub(steady_offset_ns);
+    let seconds = |at: u64| (at as f64 - zero as f64) * 1e-9;
+    let series = shown(record)
+        .into_iter()
+        .filter(|(_, points)| points.len() > 1)
+        .map(|(name, points)| {
+            let points: Vec<_> = points.into_iter().map(|(at, value)| (seconds(at), value)).collect();
+            (name, averaged(&points, TIMELINE_POINTS_MAX))
+        })
+        .collect();
+    Some(Timeline {
+        arm: arm.to_owned(),
+        block: record.planned.block,
+        steady_s: (seconds(start), seconds(end)),
+        series,
+    })
+}
+
+/// The series that tell how a trial went: the driver's rate, the SUT's CPUs by kind, each guest's CPU, what waited.
+fn shown(record: &TrialRecord) -> BTreeMap<String, Vec<(u64, f64)>> {
+    let of = |source: &Source, series: &str| points(&record.samples, source, series);
+    let mut shown = BTreeMap::new();
+    for series in RATES {
+        shown.insert(series.to_owned(), of(&Source::Client, series));
+    }
+    for kind in ["user", "system", "irq", "softirq", "steal"] {
+        let sut = of(&Source::Host, &format!("sut_cpu_{kind}_s"));
+        let counter = if sut.is_empty() { of(&Source::Host, &format!("cpu_{kind}_s")) } else { sut };
+        shown.insert(format!("host_cpu_{kind}_cpus"), rates(&counter));
+    }
+    for series in ["run_queue_tasks", "memory_available_bytes"] {
+        shown.insert(format!("host_{series}"), of(&Source::Host, series));
+    }
+    for resource in ["cpu", "memory", "io"] {
+        let stalled = rates(&of(&Source::Host, &format!("pressure_{resource}_some_s")));
+        shown.insert(format!("host_pressure_{resource}_share"), stalled);
+    }
+    for guest in guests(record) {
+        let source = Source::Guest(guest.to_owned());
+        for kind in ["total", "user", "system"] {
+            shown.insert(format!("guest_{guest}_cpu_{kind}_cpus"), rates(&of(&source, &format!("cpu_{kind}_s"))));
+        }
+        shown.insert(format!("guest_{guest}_throttled_share"), rates(&of(&source, "throttled_s")));
+    }
+    shown
+}
+
+fn guests(record: &TrialRecord) -> std::collections::BTreeSet<&str> {
+    record
+        .samples
+        .iter()
+        .filter_map(|s| if let Source::Guest(name) = &s.source { Some(name.as_str()) } else { None })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use tare_record::testing;
+
+    #[test]
+    fn counters_become_rates_and_time_starts_with_the_load() {
+        let plan = testing::plan(3);
+        let trials: Vec<_> = (0..9).map(|i| testing::trial(&plan, i)).filter(|t| t.planned.arm == "native").collect();
+        let trials: Vec<_> = trials.iter().collect();
+        let timeline = timeline("native", &trials, "response_time_p50_s", 1_000_000_000).unwrap();
+        assert_eq!(timeline.steady_s, (1.0, 9.0));
+        let user = &timeline.series["host_cpu_user_cpus"];
+        assert_eq!(user.len(), 40);
+        // 0.05 CPU seconds each 0.25 s.
+        assert!(user.iter().all(|(_, cpus)| (cpus - 0.2).abs() < 1e-6), "{user:?}");
+        assert!(timeline.series.contains_key("guest_target_cpu_system_cpus"));
+        assert!(!timeline.series.contains_key("bits_per_s"), "a series without points is not there");
+        assert_eq!(timeline.series["operations_per_s"][0].0, 0.0);
+    }
+
+    #[test]
+    fn the_representative_is_the_median_trial() {
+        let plan = testing::plan(5);
+        let mut trials: Vec<_> =
+            (0..15).map(|i| testing::trial(&plan, i)).filter(|t| t.planned.arm == "native").collect();
+        for (record, value) in trials.iter_mut().zip([5.0, 1.0, 4.0, 2.0, 3.0]) {
+            if let tare_model::trial::Outcome::Completed(m) = &mut record.outcome {
+                m.metrics.insert("m".to_owned(), value);
+            }
+        }
+        let trials: Vec<_> = trials.iter().collect();
+        assert_eq!(timeline("native", &trials, "m", 0).unwrap().block, 4);
+        assert_eq!(timeline("native", &[], "m", 0), None);
+    }
+
+    #[test]
+    fn a_counter_that_starts_anew_makes_no_negative_rate() {
+        let counter = [(0, 5.0), (1_000_000_000, 7.0), (2_000_000_000, 1.0), (3_000_000_000, 2.0)];
+        assert_eq!(rates(&counter), vec![(1_000_000_000, 2.0), (3_000_000_000, 1.0)]);
+    }
+}

@@ -1,0 +1,76 @@
+//! Procedures that assume normal values: Student's t, Welch's t, and what a number of blocks can show.
+
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+
+use crate::rank::Located;
+
+/// Quantile of the standard normal distribution.
+pub(crate) fn normal_quantile(p: f64) -> f64 {
+    Normal::standard().inverse_cdf(p)
+}
+
+/// Two-sided tail probability of the standard normal distribution beyond |z|.
+pub(crate) fn normal_tail(z: f64) -> f64 {
+    2.0 * Normal::standard().sf(z.abs())
+}
+
+/// Quantile of Student's t with `freedom` degrees of freedom; NaN when `freedom` is not positive.
+pub(crate) fn t_quantile(p: f64, freedom: f64) -> f64 {
+    let Ok(t) = StudentsT::new(0.0, 1.0, freedom) else { return f64::NAN };
+    let guess = t.inverse_cdf(p);
+    // The library's inverse is good to a few digits less than its distribution function: two Newton steps close that.
+    (0..2).fold(guess, |x, _| {
+        let density = statrs::distribution::Continuous::pdf(&t, x);
+        if density > 0.0 { x - (t.cdf(x) - p) / density } else { x }
+    })
+}
+
+/// Mean; `None` of nothing.
+pub(crate) fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Standard deviation with n - 1; `None` of fewer than two values.
+pub(crate) fn deviation(values: &[f64]) -> Option<f64> {
+    let centre = mean(values)?;
+    let squares: f64 = values.iter().map(|v| (v - centre).powi(2)).sum();
+    (values.len() > 1).then(|| (squares / (values.len() - 1) as f64).sqrt())
+}
+
+/// Mean with Student's interval at 1 - `alpha`. `None` of nothing.
+pub(crate) fn one_sample(values: &[f64], alpha: f64) -> Option<Located> {
+    let value = mean(values)?;
+    let n = values.len() as f64;
+    let ends = deviation(values).map(|sd| {
+        let half = t_quantile(1.0 - alpha / 2.0, n - 1.0) * sd / n.sqrt();
+        (value - half, value + half)
+    });
+    Some(Located { value, ends, level: 1.0 - alpha })
+}
+
+/// Difference of means of `y` and `x` with Welch's interval at 1 - `alpha` (Welch 1947, degrees of freedom by
+/// Satterthwaite). `None` when either is empty.
+pub(crate) fn welch(x: &[f64], y: &[f64], alpha: f64) -> Option<Located> {
+    let value = mean(y)? - mean(x)?;
+    let ends = deviation(x).zip(deviation(y)).map(|(sx, sy)| {
+        let (m, n) = (x.len() as f64, y.len() as f64);
+        let (vx, vy) = (sx * sx / m, sy * sy / n);
+        let error = (vx + vy).sqrt();
+        if error == 0.0 {
+            return (value, value);
+        }
+        let freedom = (vx + vy).powi(2) / (vx * vx / (m - 1.0) + vy * vy / (n - 1.0));
+        let half = t_quantile(1.0 - alpha / 2.0, freedom) * error;
+        (value - half, value + half)
+    });
+    Some(Located { value, ends, level: 1.0 - alpha })
+}
+
+/// The difference that `values` of this number and spread would have shown with probability `power` in a two-sided
+/// test at `alpha`: (t(1 - alpha/2) + t(power)) s / sqrt(n) with n - 1 degrees of freedom (Zar, Biostatistical Analysis,
+/// 5th ed., section 7.6). `None` of fewer than two values.
+pub(crate) fn detectable(values: &[f64], alpha: f64, power: f64) -> Option<f64> {
+    let sd = deviation(values)?;
+    let freedom = values.len() as f64 - 1.0;
+    Some((t_quantile(1.0 - alpha / 2.0, freedom) + t_quantile(power, freedom)) * sd / (freedom + 1.0).sqrt())
+}

@@ -1,0 +1,23 @@
+//! Tests of the statistics as a whole: against SciPy, by simulation, and from made-up runs to findings.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod oracle;
+mod runs;
+mod simulation;
+
+use tare_model::environment::Environment;
+use tare_model::findings::Findings;
+use tare_model::plan::Plan;
+use tare_model::trial::TrialRecord;
+use tare_record::{RunFacts, testing};
+
+use crate::{Run, findings};
+
+fn environment() -> Environment {
+    testing::environment()
+}
+
+fn of(plan: &Plan, trials: &[TrialRecord]) -> Findings {
+    let facts = RunFacts { run_id: "r".to_owned(), tare_version: "0".to_owned(), finished: true };
+    findings(&Run { facts: &facts, plan, environment: &environment(), trials, problems: &[] })
+}

@@ -1,0 +1,146 @@
+//! From made-up runs to findings, and two runs side by side.
+
+use tare_model::findings::Verdict;
+use tare_model::trial::{Flag, Outcome, Phase, TrialRecord};
+use tare_record::{RunFolder, testing};
+
+use super::of;
+use crate::{AnalysisError, Compared, analyse, compare};
+
+fn whole(blocks: u32) -> (tare_model::plan::Plan, Vec<TrialRecord>) {
+    let plan = testing::plan(blocks);
+    let trials = (0..plan.trials.len() as u32).map(|index| testing::trial(&plan, index)).collect();
+    (plan, trials)
+}
+
+#[test]
+fn a_slower_arm_is_found_and_said_and_the_floor_is_measured() {
+    let (plan, trials) = whole(6);
+    let found = of(&plan, &trials);
+    assert_eq!(found.answer.len(), 1, "one comparison: the replica is not an answer");
+    let answer = &found.answer[0];
+    assert_eq!((answer.arm.as_str(), answer.verdict), ("container", Verdict::Worse));
+    assert!(answer.sentence.starts_with("container: response time, median "), "{}", answer.sentence);
+    let case = &found.cases[0];
+    assert_eq!(case.metrics[0].spec.id, "response_time_p50_s");
+    let ratio = &case.metrics[0].comparisons[0];
+    assert!((ratio.ratio.value - 1.05).abs() < 0.005 && ratio.ratio.n == 6 && ratio.blocks.len() == 6);
+    assert!(ratio.floor.unwrap() > 0.0 && ratio.floor.unwrap() < 0.02);
+    assert_eq!(case.metrics[0].comparisons[1].verdict, Verdict::NoiseFloor);
+    assert_eq!(case.metrics[1].comparisons[0].verdict, Verdict::Worse, "fewer transactions are worse");
+    assert_eq!((case.distributions.len(), case.cpu.len(), case.timelines.len()), (3, 3, 3));
+    assert!(found.deviations.is_empty() && found.flagged.is_empty() && found.not_completed.is_empty());
+    assert_eq!(found.run.completed, 18);
+    assert!(found.method.iter().any(|p| p.contains("noise floor is what the baseline shows against itself")));
+}
+
+#[test]
+fn the_order_of_the_trials_changes_nothing_and_json_holds_everything() {
+    let (plan, mut trials) = whole(4);
+    let found = of(&plan, &trials);
+    trials.reverse();
+    assert_eq!(of(&plan, &trials), found);
+    let text = serde_json::to_string(&found).unwrap();
+    assert_eq!(serde_json::from_str::<tare_model::findings::Findings>(&text).unwrap(), found);
+}
+
+#[test]
+fn trials_without_figures_are_listed_and_never_counted_as_zero() {
+    let (plan, mut trials) = whole(6);
+    for record in trials.iter_mut().filter(|t| t.planned.arm == "container" && t.planned.block > 0) {
+        record.outcome = Outcome::Failed { phase: Phase::Provision, reason: "no image".to_owned() };
+    }
+    assert_eq!(trials.pop().unwrap().planned.arm, "container");
+    let found = of(&plan, &trials);
+    assert_eq!(found.answer[0].verdict, Verdict::CannotSay);
+    assert!(found.answer[0].sentence.contains("only 1 of 6 blocks completed on both"), "{}", found.answer[0].sentence);
+    let hows: Vec<_> = found.not_completed.iter().map(|n| n.how.as_str()).collect();
+    assert_eq!(hows.iter().filter(|how| **how == "failed in provision").count(), 4);
+    assert_eq!(hows.iter().filter(|how| **how == "not run").count(), 1);
+    let none = of(&plan, &[]);
+    assert_eq!(none.answer[0].verdict, Verdict::CannotSay);
+    assert_eq!((none.run.completed, none.not_completed.len()), (0, 18));
+    assert!(serde_json::to_string(&none).is_ok());
+}
+
+#[test]
+fn values_that_are_not_numbers_cost_their_block_only() {
+    let (plan, mut trials) = whole(3);
+    let broken = trials.iter_mut().find(|t| t.planned.arm == "container").unwrap();
+    if let Outcome::Completed(m) = &mut broken.outcome {
+        m.metrics.insert("response_time_p50_s".to_owned(), f64::NAN);
+    }
+    let found = of(&plan, &trials);
+    assert_eq!(found.cases[0].metrics[0].comparisons[0].ratio.n, 2);
+    let text = serde_json::to_string(&found).unwrap();
+    assert!(serde_json::from_str::<tare_model::findings::Findings>(&text).is_ok());
+}
+
+#[test]
+fn flags_and_differences_in_what_was_granted_are_told() {
+    let (plan, mut trials) = whole(2);
+    trials[4].parity[0].granted = Some("2 CPUs".to_owned());
+    trials[3].flags.push(Flag { kind: "not-comparable".to_owned(), detail: "emulated".to_owned() });
+    let emulated = trials[3].planned.arm.clone();
+    let found = of(&plan, &trials);
+    assert!(found.deviations.iter().any(|d| d.contains("2 CPUs in block 1")), "{:?}", found.deviations);
+    assert_eq!(found.flagged.len(), 1);
+    if emulated == "container" {
+        assert_eq!(found.answer[0].verdict, Verdict::NotComparable);
+    }
+}
+
+#[test]
+fn a_folder_is_analysed_and_what_is_wrong_with_it_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let (plan, trials) = whole(2);
+    testing::write_run(dir.path(), &plan, &trials);
+    let folder = RunFolder::open(dir.path()).unwrap();
+    let found = analyse(&folder).unwrap();
+    assert_eq!(found.run.id, "20260102-made-up");
+    assert!(found.run.finished_at.is_some() && found.deviations.is_empty());
+    folder.write_findings(&found).unwrap();
+    assert_eq!(folder.read_findings().unwrap(), Some(found));
+    std::fs::write(dir.path().join("study.toml"), "another = true\n").unwrap();
+    let found = analyse(&RunFolder::open(dir.path()).unwrap()).unwrap();
+    assert!(
+        found.deviations[0].starts_with("study.toml: is not the file that the run began with"),
+        "{:?}",
+        found.deviations
+    );
+}
+
+#[test]
+fn two_runs_are_set_side_by_side() {
+    let (plan, trials) = whole(6);
+    let first = of(&plan, &trials);
+    let same = compare(&first, &first).unwrap();
+    assert!(same.same_plan && same.differences.is_empty());
+    assert!(same.rows.iter().all(|row| row.verdict == Verdict::NoDifferenceSeen && row.ratio.value == 1.0));
+
+    // The second run's host is a fifth slower, and its container costs 20 % where it cost 5 %.
+    let mut slower = trials.clone();
+    for record in &mut slower {
+        let more = if record.planned.arm == "container" { 1.2 * 1.2 / 1.05 } else { 1.2 };
+        if let Outcome::Completed(m) = &mut record.outcome {
+            *m.metrics.get_mut("response_time_p50_s").unwrap() *= more;
+        }
+    }
+    let mut second = of(&plan, &slower);
+    second.plan.hash = "other".to_owned();
+    second.plan.study.seed = 8;
+    second.environment.sections[0].facts[0].1 = "another".to_owned();
+    let compared = compare(&first, &second).unwrap();
+    assert!(!compared.same_plan);
+    assert_eq!(compared.differences.len(), 2, "{:?}", compared.differences);
+    let row = |arm: &str, what: Compared| {
+        let found = compared.rows.iter().find(|r| r.arm == arm && r.compared == what && r.metric.primary);
+        found.map(|row| (row.verdict, (row.ratio.value * 100.0).round()))
+    };
+    assert_eq!(row("native", Compared::Value), Some((Verdict::Worse, 120.0)));
+    assert_eq!(row("native", Compared::Effect), None, "the baseline has no effect");
+    assert_eq!(row("container", Compared::Effect), Some((Verdict::Worse, 114.0)));
+
+    second.cases[0].id = "elsewhere".to_owned();
+    assert!(matches!(compare(&first, &second), Err(AnalysisError::NothingInCommon { .. })));
+}

@@ -1,0 +1,105 @@
+//! Comparisons in words.
+
+use tare_model::findings::Estimate;
+use tare_model::metric::{MetricSpec, Unit};
+
+/// Ratio from which (and below whose inverse) a difference is said as a multiple and not in percent.
+const MULTIPLE: f64 = 2.0;
+
+/// Words for more and for less of a metric.
+const fn more_and_less(unit: &Unit) -> (&'static str, &'static str) {
+    match unit {
+        Unit::Seconds => ("longer than", "shorter than"),
+        Unit::CpuSecondsPerOperation | Unit::CpuSecondsPerByte | Unit::Bytes => ("more than", "less than"),
+        Unit::OperationsPerSecond | Unit::BitsPerSecond | Unit::Count | Unit::Other(_) => ("higher than", "lower than"),
+    }
+}
+
+/// A relative size: `1.5 %`.
+pub(crate) fn percent(share: f64) -> String {
+    let value = share * 100.0;
+    format!("{value:.*} %", decimals(value.abs() / 10.0))
+}
+
+/// Decimals that show a figure whose interval is about `width` wide with the digits that mean something.
+fn decimals(width: f64) -> usize {
+    match width {
+        w if w >= 10.0 => 0,
+        w if w >= 0.1 => 1,
+        w if w >= 0.01 => 2,
+        _ => 3,
+    }
+}
+
+/// A multiple with three digits that count, at most two of them decimals.
+fn multiple(ratio: f64) -> String {
+    match ratio {
+        r if r >= 9.95 => format!("{r:.0}x"),
+        r if r >= 2.0 => format!("{r:.1}x"),
+        r if r >= 0.1 => format!("{r:.2}x"),
+        r => format!("{r:.3}x"),
+    }
+}
+
+/// `response time, median 3.1 % longer than native [2.2, 4.0]`; the interval is told in the same direction.
+pub(crate) fn difference(spec: &MetricSpec, ratio: &Estimate, baseline: &str) -> String {
+    let label = &spec.label;
+    if ratio.value >= MULTIPLE || ratio.value <= 1.0 / MULTIPLE {
+        let ends = match (ratio.low, ratio.high) {
+            (Some(low), Some(high)) => format!(" [{}, {}]", multiple(low), multiple(high)),
+            _ => String::new(),
+        };
+        return format!("{label} {} that of {baseline}{ends}", multiple(ratio.value));
+    }
+    let (more, less) = more_and_less(&spec.unit);
+    let (word, sign) = if ratio.value >= 1.0 { (more, 1.0) } else { (less, -1.0) };
+    let by = |ratio: f64| sign * (ratio - 1.0) * 100.0;
+    let value = by(ratio.value);
+    match (ratio.low, ratio.high) {
+        (Some(low), Some(high)) => {
+            let places = decimals(high * 100.0 - low * 100.0);
+            let (near, far) = if sign > 0.0 { (by(low), by(high)) } else { (by(high), by(low)) };
+            format!("{label} {value:.places$} % {word} {baseline} [{near:.places$}, {far:.places$}]")
+        }
+        _ => format!("{label} {value:.*} % {word} {baseline}", decimals(value / 10.0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tare_model::metric::Better;
+
+    fn estimate(value: f64, low: f64, high: f64) -> Estimate {
+        Estimate { value, low: Some(low), high: Some(high), level: 0.95, n: 6, method: String::new() }
+    }
+
+    #[test]
+    fn differences_read_as_people_say_them() {
+        let time = MetricSpec::new("t", "response time, median", Unit::Seconds, Better::Lower);
+        let rate = MetricSpec::new("r", "throughput", Unit::BitsPerSecond, Better::Higher);
+        let cases = [
+            (&time, estimate(1.031, 1.022, 1.040), "response time, median 3.1 % longer than native [2.2, 4.0]"),
+            (&time, estimate(0.969, 0.960, 0.978), "response time, median 3.1 % shorter than native [2.2, 4.0]"),
+            (&rate, estimate(0.9, 0.85, 1.01), "throughput 10 % lower than native [-1, 15]"),
+            (&rate, estimate(0.9, 0.85, 0.94), "throughput 10.0 % lower than native [6.0, 15.0]"),
+            (
+                &time,
+                estimate(1.00312, 1.00310, 1.00315),
+                "response time, median 0.312 % longer than native [0.310, 0.315]",
+            ),
+            (&time, estimate(5.04, 4.96, 12.3), "response time, median 5.0x that of native [5.0x, 12x]"),
+            (&rate, estimate(0.42, 0.40, 0.45), "throughput 0.42x that of native [0.40x, 0.45x]"),
+        ];
+        for (spec, ratio, words) in cases {
+            assert_eq!(difference(spec, &ratio, "native"), words);
+        }
+        let single = Estimate { low: None, high: None, n: 1, ..estimate(1.25, 0.0, 0.0) };
+        assert_eq!(difference(&time, &single, "native"), "response time, median 25.0 % longer than native");
+    }
+
+    #[test]
+    fn percents_keep_the_digits_that_matter() {
+        assert_eq!([0.015, 0.23, 0.0004, 1.5].map(percent), ["1.5 %", "23.0 %", "0.040 %", "150 %"]);
+    }
+}
