@@ -1,1 +1,36 @@
-//! Findings to HTML, Markdown, JSON and CSV.
+//! Findings to HTML, Markdown, JSON, CSV and the terminal.
+//!
+//! Nothing is computed here that could change an answer: every figure, verdict and sentence comes
+//! from [`tare_model::findings::Findings`]. This crate decides only how it is read.
+
+mod compare;
+mod csv;
+mod error;
+pub mod format;
+mod html;
+mod markdown;
+mod plot;
+mod terminal;
+mod view;
+pub mod words;
+
+pub use compare::{ComparisonRow, ComparisonTable, comparison_html, comparison_markdown, comparison_text};
+pub use csv::csv;
+pub use error::ReportError;
+pub use html::html;
+pub use markdown::markdown;
+pub use terminal::terminal;
+
+use tare_model::findings::Findings;
+
+/// The findings as `findings.json` holds them, indented.
+///
+/// # Errors
+/// When the findings cannot be written as JSON, which would be a defect of the model.
+pub fn json(findings: &Findings) -> Result<String, ReportError> {
+    serde_json::to_string_pretty(findings).map_err(ReportError::Json)
+}
+
+#[cfg(test)]
+#[path = "../tests/fixture/mod.rs"]
+mod fixture;

@@ -1,0 +1,188 @@
+//! The raw numbers as CSV (RFC 4180): full precision, stored units, ids instead of labels.
+
+use tare_model::findings::{CaseFindings, Estimate, Findings};
+use tare_model::metric::Unit;
+
+use crate::words;
+
+/// One file a kind of number, as file name and content.
+///
+/// - `blocks.csv`: every completed trial's value of every metric;
+/// - `estimates.csv`: each metric on each arm with its interval;
+/// - `comparisons.csv`: each arm against the baseline;
+/// - `percentiles.csv`: the latency percentiles in seconds, with intervals.
+///
+/// Blocks count from 0, as in `findings.json`. A figure that does not exist is an empty field.
+pub fn csv(findings: &Findings) -> Vec<(String, String)> {
+    vec![
+        ("blocks.csv".to_owned(), blocks(findings)),
+        ("estimates.csv".to_owned(), estimates(findings)),
+        ("comparisons.csv".to_owned(), comparisons(findings)),
+        ("percentiles.csv".to_owned(), percentiles(findings)),
+    ]
+}
+
+/// Name of a stored unit in files.
+fn unit(unit: &Unit) -> String {
+    match unit {
+        Unit::Seconds => "s".to_owned(),
+        Unit::OperationsPerSecond => "operations/s".to_owned(),
+        Unit::BitsPerSecond => "bit/s".to_owned(),
+        Unit::CpuSecondsPerOperation => "CPU s/operation".to_owned(),
+        Unit::CpuSecondsPerByte => "CPU s/byte".to_owned(),
+        Unit::Bytes => "bytes".to_owned(),
+        Unit::Count => "1".to_owned(),
+        Unit::Other(name) => name.clone(),
+    }
+}
+
+/// Records joined by CRLF, fields quoted where they must be.
+struct Writer(String);
+
+impl Writer {
+    fn new(head: &[&str]) -> Self {
+        let mut writer = Self(String::new());
+        writer.record(head.iter().map(|name| (*name).to_owned()).collect());
+        writer
+    }
+
+    fn record(&mut self, fields: Vec<String>) {
+        for (i, field) in fields.iter().enumerate() {
+            if i > 0 {
+                self.0.push(',');
+            }
+            if field.contains(['"', ',', '\r', '\n']) {
+                self.0.push('"');
+                self.0.push_str(&field.replace('"', "\"\""));
+                self.0.push('"');
+            } else {
+                self.0.push_str(field);
+            }
+        }
+        self.0.push_str("\r\n");
+    }
+}
+
+fn optional(value: Option<f64>) -> String {
+    value.map_or_else(String::new, number)
+}
+
+fn number(value: f64) -> String {
+    if value.is_finite() { value.to_string() } else { String::new() }
+}
+
+fn interval(estimate: &Estimate) -> Vec<String> {
+    vec![
+        number(estimate.value),
+        optional(estimate.low),
+        optional(estimate.high),
+        number(estimate.level),
+        estimate.n.to_string(),
+    ]
+}
+
+fn blocks(findings: &Findings) -> String {
+    let mut out = Writer::new(&["case", "arm", "metric", "unit", "block", "value"]);
+    for case in &findings.cases {
+        for metric in &case.metrics {
+            for arm in &metric.arms {
+                for (block, value) in &arm.blocks {
+                    let (id, unit) = (metric.spec.id.clone(), unit(&metric.spec.unit));
+                    out.record(vec![case.id.clone(), arm.arm.clone(), id, unit, block.to_string(), number(*value)]);
+                }
+            }
+        }
+    }
+    out.0
+}
+
+fn estimates(findings: &Findings) -> String {
+    let mut out =
+        Writer::new(&["case", "arm", "metric", "unit", "primary", "value", "low", "high", "level", "n", "method"]);
+    for case in &findings.cases {
+        for metric in &case.metrics {
+            for arm in &metric.arms {
+                let spec = &metric.spec;
+                let mut fields = vec![case.id.clone(), arm.arm.clone(), spec.id.clone(), unit(&spec.unit)];
+                fields.push(spec.primary.to_string());
+                fields.extend(interval(&arm.estimate));
+                fields.push(arm.estimate.method.clone());
+                out.record(fields);
+            }
+        }
+    }
+    out.0
+}
+
+fn comparisons(findings: &Findings) -> String {
+    let mut out = Writer::new(&[
+        "case",
+        "arm",
+        "baseline",
+        "metric",
+        "ratio",
+        "low",
+        "high",
+        "level",
+        "n",
+        "detectable",
+        "floor",
+        "verdict",
+        "method",
+        "sentence",
+    ]);
+    for case in &findings.cases {
+        for metric in &case.metrics {
+            for comparison in &metric.comparisons {
+                let mut fields = vec![case.id.clone(), comparison.arm.clone(), comparison.baseline.clone()];
+                fields.push(metric.spec.id.clone());
+                fields.extend(interval(&comparison.ratio));
+                fields.extend([optional(comparison.detectable), optional(comparison.floor)]);
+                fields.push(words::verdict(comparison.verdict).to_owned());
+                fields.extend([comparison.ratio.method.clone(), comparison.sentence.clone()]);
+                out.record(fields);
+            }
+        }
+    }
+    out.0
+}
+
+fn percentiles(findings: &Findings) -> String {
+    let mut out = Writer::new(&[
+        "case",
+        "arm",
+        "distribution",
+        "operations",
+        "quantile",
+        "value_s",
+        "low_s",
+        "high_s",
+        "level",
+        "n",
+        "method",
+    ]);
+    for CaseFindings { id, distributions, .. } in &findings.cases {
+        for distribution in distributions {
+            for (q, estimate) in &distribution.quantiles {
+                let mut fields = vec![id.clone(), distribution.arm.clone(), distribution.name.clone()];
+                fields.extend([distribution.operations.to_string(), q.to_string()]);
+                fields.extend(interval(estimate));
+                fields.push(estimate.method.clone());
+                out.record(fields);
+            }
+        }
+    }
+    out.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_that_need_quotes_get_them() {
+        let mut writer = Writer::new(&["a", "b"]);
+        writer.record(vec!["plain".into(), "with \"quotes\", comma\nand line".into()]);
+        assert_eq!(writer.0, "a,b\r\nplain,\"with \"\"quotes\"\", comma\nand line\"\r\n");
+    }
+}

@@ -1,0 +1,150 @@
+//! The report as Markdown: the same words and tables, no figures.
+
+use tare_model::findings::Findings;
+
+use crate::view::Report;
+use crate::view::table::{Cell, Table};
+
+/// The report as Markdown (GitHub's tables). What users wrote is escaped, so it stays text.
+pub fn markdown(findings: &Findings) -> String {
+    let report = Report::new(findings);
+    let mut out = format!("# {}\n\n", escaped(&report.question));
+    answer(&mut out, &report);
+    for case in &report.cases {
+        out.push_str(&format!("## {}\n\n", escaped(&case.label)));
+        for verdict in &case.verdicts {
+            out.push_str(&format!("- **{}**: {}\n", verdict.verdict, escaped(&verdict.sentence)));
+        }
+        push_list(&mut out, &case.missing);
+        out.push_str(&format!("\n{}\n\n", escaped(&case.setup)));
+        push_tables(&mut out, &case.tables);
+    }
+    if let Some(table) = &report.start_times {
+        out.push_str("## Guest start time\n\n");
+        push_tables(&mut out, std::slice::from_ref(table));
+    }
+    trust(&mut out, &report);
+    disclosure(&mut out, &report);
+    out
+}
+
+fn answer(out: &mut String, report: &Report) {
+    for line in &report.summary {
+        out.push_str(&format!("{}\n\n", escaped(line)));
+    }
+    for answer in &report.answers {
+        out.push_str(&format!(
+            "- **{}** ({}, {}): {}\n",
+            answer.verdict,
+            escaped(&answer.case),
+            escaped(&answer.arms),
+            escaped(&answer.sentence)
+        ));
+    }
+    out.push_str(&format!("\n{}.\n\n", escaped(&report.grounds.join("; "))));
+}
+
+fn trust(out: &mut String, report: &Report) {
+    out.push_str(&format!("## Parity\n\n{}\n\n", escaped(&report.parity_summary)));
+    push_tables(out, &report.parity);
+    out.push_str("## Deviations\n\n");
+    if report.deviations.is_empty() {
+        out.push_str("None: the run is the study as written.\n");
+    }
+    push_list(out, &report.deviations);
+    out.push_str(&format!("\n## Trials\n\n{}.\n\n", escaped(&report.trials_summary)));
+    push_tables(out, report.not_completed.as_slice());
+    push_tables(out, report.flagged.as_slice());
+    out.push_str("## How it was measured\n\n");
+    for paragraph in &report.method {
+        out.push_str(&format!("{}\n\n", escaped(paragraph)));
+    }
+}
+
+fn disclosure(out: &mut String, report: &Report) {
+    let disclosure = &report.disclosure;
+    out.push_str("## Disclosure\n\n");
+    push_tables(out, &[disclosure.arms.clone(), disclosure.cases.clone()]);
+    push_tables(out, &[disclosure.run.clone(), disclosure.lab.clone()]);
+    push_tables(out, &disclosure.environment);
+    push_tables(out, disclosure.order.as_slice());
+}
+
+fn push_list(out: &mut String, items: &[String]) {
+    for item in items {
+        out.push_str(&format!("- {}\n", escaped(item)));
+    }
+}
+
+fn push_tables(out: &mut String, tables: &[Table]) {
+    for table in tables {
+        out.push_str(&table_markdown(table));
+        out.push('\n');
+    }
+}
+
+/// A table with its caption in bold above it.
+pub(crate) fn table_markdown(table: &Table) -> String {
+    let mut out = format!("**{}**\n\n|", escaped(&table.caption));
+    for column in &table.columns {
+        out.push_str(&format!(" {} |", escaped(&column.title)));
+    }
+    out.push_str("\n|");
+    for column in &table.columns {
+        out.push_str(if column.numeric { "---:|" } else { "---|" });
+    }
+    out.push('\n');
+    for row in &table.rows {
+        out.push('|');
+        for (cell, column) in row.iter().zip(&table.columns) {
+            out.push_str(&format!(" {} |", cell_markdown(cell, column.numeric)));
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn cell_markdown(cell: &Cell, numeric: bool) -> String {
+    let text = escaped(&cell.text);
+    let text = if cell.chip.is_empty() { text } else { format!("**{text}**") };
+    let note = escaped(&cell.note);
+    match (note.is_empty(), numeric) {
+        (true, _) => text,
+        (false, true) => format!("{text} {note}"),
+        (false, false) => format!("{text} ({note})"),
+    }
+}
+
+/// Text that Markdown shows as it is: marks escaped, line breaks as spaces.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '|' | '*' | '`' | '\\' | '~' => {
+                out.push('\\');
+                out.push(c);
+            }
+            // A lone bracket is text; only what could open a link or an image needs care.
+            '[' if text.contains("](") || text.contains("][") => out.push_str("\\["),
+            '_' if !text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') => out.push_str("\\_"),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_in_text_stay_text() {
+        assert_eq!(escaped("a|b <script> *x*\n`y`"), "a\\|b &lt;script&gt; \\*x\\* \\`y\\`");
+        assert_eq!(escaped("[15.1, 15.8]"), "[15.1, 15.8]");
+        assert_eq!(escaped("[click](javascript:x)"), "\\[click](javascript:x)");
+    }
+}

@@ -1,0 +1,103 @@
+//! How each arm looks, the same in every figure.
+
+use tare_model::findings::Findings;
+
+use super::svg::{Shape, Svg};
+
+/// Dashes of the arms' lines, in the order of the arms; the baseline's is solid.
+const DASHES: [&str; 6] = ["", "7 3", "2 3", "9 3 2 3", "5 2 1 2 1 2", "12 4"];
+
+/// An arm and its look.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ArmLook {
+    pub(crate) id: String,
+    pub(crate) label: String,
+    /// Style sheet class that gives its colour.
+    pub(crate) class: String,
+    pub(crate) shape: Shape,
+    pub(crate) dash: &'static str,
+    /// A replica looks as the arm it repeats, drawn hollow.
+    pub(crate) hollow: bool,
+    pub(crate) is_baseline: bool,
+    pub(crate) is_replica: bool,
+}
+
+impl ArmLook {
+    /// Classes of a mark of this arm.
+    pub(crate) fn mark(&self) -> String {
+        format!("{} mark{}", self.class, if self.hollow { " hollow" } else { "" })
+    }
+}
+
+/// All arms of a report in the order of the study.
+#[derive(Debug, Clone)]
+pub(crate) struct Arms(Vec<ArmLook>);
+
+impl Arms {
+    /// The arms of the plan, and after them any that only the findings name.
+    pub(crate) fn of(findings: &Findings) -> Self {
+        let study = &findings.plan.study;
+        let mut arms: Vec<ArmLook> = Vec::new();
+        let mut others = 0;
+        let mut add = |arms: &mut Vec<ArmLook>, id: &str, label: &str, replica_of: Option<&String>| {
+            let original = replica_of.and_then(|of| arms.iter().find(|arm| &arm.id == of)).cloned();
+            let is_baseline = id == study.baseline;
+            let (class, shape, dash) = match (&original, is_baseline) {
+                (Some(original), _) => (original.class.clone(), original.shape, DASHES[2]),
+                (None, true) => ("arm-base".to_owned(), Shape::ALL[0], DASHES[0]),
+                (None, false) => {
+                    others += 1;
+                    let class = format!("arm-{}", (others - 1) % 6 + 1);
+                    (class, Shape::ALL[others % Shape::ALL.len()], DASHES[others % DASHES.len()])
+                }
+            };
+            let (hollow, is_replica) = (original.is_some(), replica_of.is_some());
+            let (id, label) = (id.to_owned(), label.to_owned());
+            arms.push(ArmLook { id, label, class, shape, dash, hollow, is_baseline, is_replica });
+        };
+        for arm in &study.arms {
+            add(&mut arms, &arm.id, &arm.label, arm.replica_of.as_ref());
+        }
+        let named = findings.cases.iter().flat_map(|case| case.metrics.iter().flat_map(|metric| &metric.arms));
+        for estimate in named {
+            if !arms.iter().any(|arm| arm.id == estimate.arm) {
+                add(&mut arms, &estimate.arm, &estimate.arm, None);
+            }
+        }
+        Self(arms)
+    }
+
+    /// In the order of the study.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &ArmLook> {
+        self.0.iter()
+    }
+
+    /// The look of an arm; one that nobody declared looks like itself by name.
+    pub(crate) fn get(&self, id: &str) -> ArmLook {
+        self.0.iter().find(|arm| arm.id == id).cloned().unwrap_or_else(|| ArmLook {
+            id: id.to_owned(),
+            label: id.to_owned(),
+            class: "arm-6".to_owned(),
+            shape: Shape::Cross,
+            dash: DASHES[5],
+            hollow: false,
+            is_baseline: false,
+            is_replica: false,
+        })
+    }
+
+    /// Name for people.
+    pub(crate) fn label(&self, id: &str) -> String {
+        self.get(id).label
+    }
+
+    /// A small picture of an arm's mark, for tables: decoration beside its name.
+    pub(crate) fn key(&self, id: &str) -> String {
+        let arm = self.get(id);
+        let mut svg = Svg::new("", 12.0);
+        svg.mark(arm.shape, (6.0, 6.0), 4.0, &arm.mark(), "");
+        let drawn = svg.finish(12.0, "", "");
+        let body = drawn.split_once("</desc>").map_or("", |(_, body)| body);
+        format!(r#"<svg class="key" viewBox="0 0 12 12" aria-hidden="true">{body}"#)
+    }
+}

@@ -1,0 +1,237 @@
+//! The findings for the end of a run: a compact table, then the answer.
+
+use tare_model::findings::{CaseFindings, Findings, MetricFindings, Verdict};
+
+use crate::format;
+use crate::plot::arms::{ArmLook, Arms};
+use crate::view::{Report, primary};
+use crate::words;
+
+/// Narrowest width that is laid out for; a narrower terminal breaks lines itself.
+const NARROWEST: usize = 40;
+
+/// The findings for a terminal of `width` columns, with ANSI colours if `colour`: the primary metric of
+/// every case on every arm with its interval, the ratio against the baseline, the verdict; then the answer.
+pub fn terminal(findings: &Findings, width: usize, colour: bool) -> String {
+    let width = width.max(NARROWEST);
+    let style = Style::new(colour);
+    let arms = Arms::of(findings);
+    let lines: Vec<(String, Vec<Line>)> = findings.cases.iter().map(|case| case_lines(case, findings, &arms)).collect();
+    let widths = Widths::of(lines.iter().flat_map(|(_, lines)| lines), width);
+    let mut out = String::new();
+    for (heading, lines) in &lines {
+        out.push_str(&style.bold(&paragraph(heading, width, "", "  ")));
+        for line in lines {
+            out.push_str(&line.text(&widths, &style));
+        }
+        out.push('\n');
+    }
+    let report = Report::new(findings);
+    out.push_str(&style.bold(&paragraph(&report.question, width, "", "")));
+    for line in &report.summary {
+        out.push_str(&paragraph(line, width, "", ""));
+    }
+    out.push('\n');
+    for answer in &findings.answer {
+        let verdict = words::verdict(answer.verdict);
+        let text = paragraph(&format!("{verdict}: {}", answer.sentence), width, "- ", "  ");
+        out.push_str(&text.replacen(verdict, &style.verdict(answer.verdict, verdict), 1));
+    }
+    out.push('\n');
+    out.push_str(&paragraph(&format!("{}.", report.grounds.join("; ")), width, "", ""));
+    out
+}
+
+/// One arm in one case.
+struct Line {
+    arm: String,
+    value: String,
+    interval: String,
+    against: String,
+    against_interval: String,
+    verdict: Option<Verdict>,
+    word: &'static str,
+}
+
+/// Columns that fit the terminal; 0 leaves a column out.
+struct Widths {
+    arm: usize,
+    value: usize,
+    interval: usize,
+    against: usize,
+    against_interval: usize,
+}
+
+impl Widths {
+    fn of<'a>(lines: impl Iterator<Item = &'a Line> + Clone, width: usize) -> Self {
+        let widest = |of: fn(&Line) -> &String| lines.clone().map(|line| columns(of(line))).max().unwrap_or(0);
+        let mut widths = Self {
+            arm: widest(|line| &line.arm),
+            value: widest(|line| &line.value),
+            interval: widest(|line| &line.interval),
+            against: widest(|line| &line.against),
+            against_interval: widest(|line| &line.against_interval),
+        };
+        let verdict = "no difference seen".len();
+        let total =
+            |w: &Self| 2 + w.arm + 2 + w.value + 1 + w.interval + 2 + w.against + 1 + w.against_interval + 2 + verdict;
+        // The interval of the ratio decides, so it is the last to go.
+        if total(&widths) > width {
+            widths.interval = 0;
+        }
+        if total(&widths) > width {
+            widths.against_interval = 0;
+        }
+        let over = total(&widths).saturating_sub(width);
+        widths.arm = widths.arm.saturating_sub(over).max(12.min(widths.arm));
+        widths
+    }
+}
+
+impl Line {
+    fn text(&self, widths: &Widths, style: &Style) -> String {
+        let mut out = format!("  {}  {}", fitted(&self.arm, widths.arm), padded_left(&self.value, widths.value));
+        if widths.interval > 0 {
+            out.push_str(&format!(" {}", style.dim(&padded(&self.interval, widths.interval))));
+        }
+        out.push_str(&format!("  {}", padded(&self.against, widths.against)));
+        if widths.against_interval > 0 {
+            out.push_str(&format!(" {}", padded(&self.against_interval, widths.against_interval)));
+        }
+        out.push_str("  ");
+        out.push_str(&self.verdict.map_or_else(|| self.word.to_owned(), |v| style.verdict(v, self.word)));
+        format!("{}\n", out.trim_end())
+    }
+}
+
+fn case_lines(case: &CaseFindings, findings: &Findings, arms: &Arms) -> (String, Vec<Line>) {
+    let Some(metric) = primary(case) else {
+        return (format!("{}: no completed trial", case.label), Vec::new());
+    };
+    let heading = format!("{}: {}, {}", case.label, metric.spec.label, words::better(metric.spec.better));
+    (heading, arms.iter().map(|arm| arm_line(arm, metric, findings)).collect())
+}
+
+fn arm_line(arm: &ArmLook, metric: &MetricFindings, findings: &Findings) -> Line {
+    let found = metric.arms.iter().find(|estimate| estimate.arm == arm.id);
+    let parts = found.map(|found| format::estimate_parts(&found.estimate, &metric.spec.unit));
+    let comparison = metric.comparisons.iter().find(|c| c.arm == arm.id);
+    let word = match comparison {
+        Some(comparison) => words::verdict(comparison.verdict),
+        None if found.is_none() => "no completed trial",
+        None if arm.id == findings.plan.study.baseline => "baseline",
+        None => "",
+    };
+    let (value, interval) = parts.map_or_else(
+        || ("-".to_owned(), String::new()),
+        |parts| (plain(&parts.value), parts.interval.unwrap_or_else(|| "no interval".to_owned())),
+    );
+    let ratio = comparison.map(|c| format::ratio_parts(&c.ratio));
+    let (against, against_interval) =
+        ratio.map_or_else(Default::default, |parts| (parts.value, parts.interval.unwrap_or_default()));
+    let verdict = comparison.map(|c| c.verdict);
+    Line { arm: plain(&arm.label), value, interval, against, against_interval, verdict, word }
+}
+
+/// Colours, or none.
+pub(crate) struct Style {
+    colour: bool,
+}
+
+impl Style {
+    pub(crate) const fn new(colour: bool) -> Self {
+        Self { colour }
+    }
+
+    fn paint(&self, code: &str, text: &str) -> String {
+        if !self.colour {
+            return text.to_owned();
+        }
+        // The line's end stays outside, so that a pager does not carry the colour on.
+        let (text, end) = text.strip_suffix('\n').map_or((text, ""), |text| (text, "\n"));
+        format!("\u{1b}[{code}m{text}\u{1b}[0m{end}")
+    }
+
+    pub(crate) fn bold(&self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    fn dim(&self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    fn verdict(&self, verdict: Verdict, text: &str) -> String {
+        match verdict {
+            Verdict::Worse => self.paint("31", text),
+            Verdict::Better => self.paint("32", text),
+            Verdict::CannotSay | Verdict::NotComparable => self.paint("33", text),
+            Verdict::NoDifferenceSeen | Verdict::WithinFloor => self.paint("36", text),
+            Verdict::NoiseFloor => self.paint("2", text),
+        }
+    }
+}
+
+/// Text without control characters: a label must not move a terminal's cursor.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+fn columns(text: &str) -> usize {
+    text.chars().count()
+}
+
+fn padded(text: &str, width: usize) -> String {
+    format!("{text}{}", " ".repeat(width.saturating_sub(columns(text))))
+}
+
+fn padded_left(text: &str, width: usize) -> String {
+    format!("{}{text}", " ".repeat(width.saturating_sub(columns(text))))
+}
+
+/// Exactly `width` columns of text, with an ellipsis where it was cut.
+fn fitted(text: &str, width: usize) -> String {
+    if columns(text) <= width {
+        return padded(text, width);
+    }
+    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
+    format!("{kept}\u{2026}")
+}
+
+/// Text broken into lines of at most `width` columns, ending in a line break.
+pub(crate) fn paragraph(text: &str, width: usize, first: &str, rest: &str) -> String {
+    let mut out = String::from(first);
+    let mut used = columns(first);
+    let mut fresh = true;
+    for word in plain(text).split_whitespace() {
+        if !fresh && used + 1 + columns(word) > width {
+            out.push('\n');
+            out.push_str(rest);
+            (used, fresh) = (columns(rest), true);
+        }
+        if !fresh {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += columns(word);
+        fresh = false;
+    }
+    out.push('\n');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paragraphs_keep_to_the_width() {
+        let text = paragraph("one two three four five six seven", 12, "- ", "  ");
+        assert_eq!(text, "- one two\n  three four\n  five six\n  seven\n");
+    }
+
+    #[test]
+    fn a_label_cannot_steer_the_terminal() {
+        assert_eq!(plain("a\u{1b}[2Jb"), "a [2Jb");
+    }
+}

@@ -1,0 +1,350 @@
+//! One case: its figures and tables.
+
+use serde::Serialize;
+use tare_model::findings::{ArmCpu, CaseFindings, Comparison, Distribution, Findings, MetricFindings};
+use tare_model::metric::{Better, Unit, common};
+
+use super::primary;
+use super::table::{Cell, Column, Table};
+use crate::format;
+use crate::plot::arms::{ArmLook, Arms};
+use crate::plot::{Figure, ccdf, cpu, dots, ratios, timeline};
+use crate::words;
+
+/// One case arranged for reading.
+#[derive(Debug, Serialize)]
+pub(crate) struct CaseView {
+    /// Fragment id, `case-1` and so on: never a user's text.
+    pub(crate) anchor: String,
+    pub(crate) label: String,
+    /// What ran, in a line.
+    pub(crate) setup: String,
+    pub(crate) verdicts: Vec<VerdictView>,
+    pub(crate) figures: Vec<FigureView>,
+    pub(crate) tables: Vec<Table>,
+    /// What this case lacks, in sentences.
+    pub(crate) missing: Vec<String>,
+}
+
+/// The verdict on one arm.
+#[derive(Debug, Serialize)]
+pub(crate) struct VerdictView {
+    pub(crate) verdict: &'static str,
+    pub(crate) class: &'static str,
+    pub(crate) sentence: String,
+}
+
+/// A figure with its heading.
+#[derive(Debug, Serialize)]
+pub(crate) struct FigureView {
+    pub(crate) title: String,
+    pub(crate) caption: String,
+    pub(crate) figure: Figure,
+}
+
+impl CaseView {
+    pub(crate) fn new(index: usize, case: &CaseFindings, findings: &Findings, arms: &Arms) -> Self {
+        let anchor = format!("case-{}", index + 1);
+        let comparisons = primary(case).map_or(&[][..], |metric| &metric.comparisons);
+        // What the study asks comes first, the floor that it is judged by after it.
+        let (floor, compared): (Vec<&Comparison>, _) = comparisons.iter().partition(|c| arms.get(&c.arm).is_replica);
+        let verdicts = compared.into_iter().chain(floor).map(|c| VerdictView {
+            verdict: words::verdict(c.verdict),
+            class: words::verdict_class(c.verdict),
+            sentence: c.sentence.clone(),
+        });
+        Self {
+            label: case.label.clone(),
+            setup: setup(case, findings),
+            verdicts: verdicts.collect(),
+            figures: figures(&anchor, case, findings, arms),
+            tables: tables(case, arms),
+            missing: missing(case, arms),
+            anchor,
+        }
+    }
+}
+
+fn setup(case: &CaseFindings, findings: &Findings) -> String {
+    let Some(planned) = findings.plan.study.cases.iter().find(|planned| planned.id == case.id) else {
+        return String::new();
+    };
+    let size = |guest: &tare_model::guest::GuestSize| {
+        format!("{} and {}", format::plural(u64::from(guest.cpus), "CPU", "CPUs"), guest.memory)
+    };
+    let mut said = vec![
+        format!("Workload {}", planned.workload),
+        words::load(&planned.load),
+        words::phases(&planned.phases),
+        format!("guest of {}", size(&planned.guest)),
+    ];
+    if planned.busy_target {
+        said.push("the guest itself kept busy".to_owned());
+    }
+    if let Some(neighbours) = &planned.neighbours {
+        let count = format::plural(u64::from(neighbours.count), "busy neighbour", "busy neighbours");
+        said.push(format!("{count} of {}", size(&neighbours.guest)));
+    }
+    format!("{}.", said.join("; "))
+}
+
+/// The comparisons of a metric as rows of a figure.
+pub(crate) fn rows(metric: &MetricFindings, arms: &Arms, label: impl Fn(&ArmLook) -> String) -> Vec<ratios::Row> {
+    let row = |comparison: &Comparison| {
+        let arm = arms.get(&comparison.arm);
+        ratios::Row {
+            label: label(&arm),
+            ratio: comparison.ratio.clone(),
+            blocks: comparison.blocks.clone(),
+            floor: comparison.floor,
+            verdict: words::verdict(comparison.verdict),
+            arm,
+        }
+    };
+    metric.comparisons.iter().map(row).collect()
+}
+
+/// A group of rows of one metric.
+pub(crate) fn group(heading: String, metric: &MetricFindings, rows: Vec<ratios::Row>) -> ratios::Group {
+    ratios::Group { heading, less_is_better: metric.spec.better == Better::Lower, rows }
+}
+
+fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<FigureView> {
+    let mut out = Vec::new();
+    let mut add = |title: String, caption: &str, figure: Option<Figure>| {
+        out.extend(figure.map(|figure| FigureView { title, caption: caption.to_owned(), figure }));
+    };
+    if let Some(metric) = primary(case) {
+        add(
+            sentence_case(&metric.spec.label),
+            "Large mark: the estimate over the blocks. Line: its interval. Small dots: every completed trial.",
+            dots::figure(&format!("fig-{anchor}-dots"), metric, arms),
+        );
+    }
+    add(
+        "Every metric against the baseline".to_owned(),
+        "Ratios within blocks. Line: interval. Small dots: one ratio a block. Band: the noise floor of that metric, where one was measured.",
+        forest(anchor, case, findings, arms),
+    );
+    for (i, name) in distribution_names(case).iter().enumerate() {
+        let of_name: Vec<&Distribution> = case.distributions.iter().filter(|d| &d.name == name).collect();
+        add(
+            format!("Distribution of the {name} time"),
+            "Share of operations that took longer than the time on the axis, merged over the blocks. Marks: percentiles with intervals made from the blocks' own.",
+            ccdf::figure(&format!("fig-{anchor}-ccdf-{i}"), name, &of_name, arms),
+        );
+    }
+    add(
+        "Where the CPU went".to_owned(),
+        "CPU time of the system under test for one unit of work, mean of the completed trials, the host's own work included. Neighbours are left out; the table gives them apart.",
+        cpu::figure(&format!("fig-{anchor}-cpu"), &case.cpu, arms),
+    );
+    let left_out = timeline::series(&case.timelines).len().saturating_sub(timeline::PANELS);
+    let more = if left_out > 0 { format!(" {left_out} more series are in findings.json.") } else { String::new() };
+    add(
+        "One trial over time".to_owned(),
+        &format!(
+            "For each arm the trial whose primary value is the median. Shaded: steady state, the only part that is measured.{more}"
+        ),
+        timeline::figure(&format!("fig-{anchor}-time"), &case.timelines, arms),
+    );
+    out
+}
+
+fn forest(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) -> Option<Figure> {
+    // Start times differ by orders of magnitude and would flatten everything else; they have a section.
+    let compared = case.metrics.iter().filter(|metric| metric.spec.id != common::START_TIME);
+    let groups: Vec<ratios::Group> = compared
+        .map(|metric| {
+            let heading = metric.spec.label.clone();
+            group(heading, metric, rows(metric, arms, |arm| arm.label.clone()))
+        })
+        .filter(|group| !group.rows.is_empty())
+        .collect();
+    let baseline = arms.label(&findings.plan.study.baseline);
+    ratios::figure(&format!("fig-{anchor}-ratios"), "Every metric against the baseline", &baseline, &groups)
+}
+
+fn distribution_names(case: &CaseFindings) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for distribution in &case.distributions {
+        if !names.contains(&distribution.name) {
+            names.push(distribution.name.clone());
+        }
+    }
+    names
+}
+
+fn tables(case: &CaseFindings, arms: &Arms) -> Vec<Table> {
+    let mut tables: Vec<Option<Table>> = vec![metrics_table(case, arms), comparisons_table(case, arms)];
+    for name in distribution_names(case) {
+        tables.push(percentiles_table(case, &name, arms));
+    }
+    tables.push(cpu_table(&case.cpu, arms));
+    tables.into_iter().flatten().collect()
+}
+
+/// A column an arm, with its mark.
+fn arm_columns(first: &str, arms: &Arms) -> Vec<Column> {
+    let of = |arm: &ArmLook| Column { key: arms.key(&arm.id), ..Column::numeric(&arm.label) };
+    std::iter::once(Column::text(first)).chain(arms.iter().map(of)).collect()
+}
+
+fn estimate_cell(parts: format::Parts, n: u32) -> Cell {
+    let blocks = format!("n = {n}");
+    Cell::with_note(parts.value, parts.interval.map_or(blocks.clone(), |interval| format!("{interval} {blocks}")))
+}
+
+fn metrics_table(case: &CaseFindings, arms: &Arms) -> Option<Table> {
+    let mut table =
+        Table::new("Metrics: estimate, [interval] and number of completed trials.", arm_columns("Metric", arms));
+    for metric in &case.metrics {
+        let note = if metric.spec.primary { "primary, " } else { "" };
+        let mut row = vec![Cell::with_note(&metric.spec.label, format!("{note}{}", words::better(metric.spec.better)))];
+        for arm in arms.iter() {
+            let found = metric.arms.iter().find(|estimate| estimate.arm == arm.id);
+            row.push(found.map_or_else(Cell::none, |found| {
+                estimate_cell(format::estimate_parts(&found.estimate, &metric.spec.unit), found.estimate.n)
+            }));
+        }
+        table.rows.push(row);
+    }
+    table.filled()
+}
+
+fn comparisons_table(case: &CaseFindings, arms: &Arms) -> Option<Table> {
+    let columns = vec![
+        Column::text("Metric"),
+        Column::text("Arm"),
+        Column::numeric("Against baseline"),
+        Column::numeric("Detectable"),
+        Column::numeric("Noise floor"),
+        Column::text("Verdict"),
+        Column::text("In words"),
+    ];
+    let caption = "Comparisons with the baseline, paired within blocks. Detectable: the smallest difference that \
+                   this study would have shown four times in five. Noise floor: what the baseline shows against itself.";
+    let mut table = Table::new(caption, columns);
+    for metric in &case.metrics {
+        for c in &metric.comparisons {
+            let share = |share: Option<f64>| share.map_or_else(Cell::none, |share| Cell::text(format::relative(share)));
+            table.rows.push(vec![
+                Cell::text(&metric.spec.label),
+                Cell::text(arms.label(&c.arm)),
+                estimate_cell(format::ratio_parts(&c.ratio), c.ratio.n),
+                share(c.detectable),
+                share(c.floor),
+                Cell::chip(words::verdict(c.verdict), words::verdict_class(c.verdict)),
+                Cell::text(&c.sentence),
+            ]);
+        }
+    }
+    table.filled()
+}
+
+fn percentiles_table(case: &CaseFindings, name: &str, arms: &Arms) -> Option<Table> {
+    let of_name: Vec<&Distribution> = case.distributions.iter().filter(|d| d.name == name).collect();
+    let mut quantiles: Vec<f64> = of_name.iter().flat_map(|d| d.quantiles.iter().map(|(q, _)| *q)).collect();
+    quantiles.sort_by(f64::total_cmp);
+    quantiles.dedup();
+    let mut table =
+        Table::new(format!("Percentiles of the {name} time, merged over the blocks."), arm_columns("Percentile", arms));
+    let mut operations = vec![Cell::text("operations")];
+    for arm in arms.iter() {
+        let found = of_name.iter().find(|d| d.arm == arm.id);
+        operations.push(found.map_or_else(Cell::none, |d| Cell::text(format::count(d.operations))));
+    }
+    for q in &quantiles {
+        let mut row = vec![Cell::text(format::quantile(*q))];
+        for arm in arms.iter() {
+            let found = of_name.iter().find(|d| d.arm == arm.id);
+            let estimate = found.and_then(|d| d.quantiles.iter().find(|(own, _)| own == q)).map(|(_, e)| e);
+            row.push(estimate.map_or_else(Cell::none, |estimate| {
+                let parts = format::estimate_parts(estimate, &Unit::Seconds);
+                Cell::with_note(parts.value, parts.interval.unwrap_or_default())
+            }));
+        }
+        table.rows.push(row);
+    }
+    if !table.rows.is_empty() {
+        table.rows.push(operations);
+    }
+    table.filled()
+}
+
+fn cpu_table(accounts: &[ArmCpu], arms: &Arms) -> Option<Table> {
+    if accounts.is_empty() {
+        return None;
+    }
+    let caption =
+        "CPU for one unit of work by where it was spent, and what else the account holds for the measured window.";
+    let mut table = Table::new(caption, arm_columns("CPU", arms));
+    let mut row = |name: &str, of: &dyn Fn(&ArmCpu) -> Option<String>| {
+        let cell = |arm: &ArmLook| {
+            let text = accounts.iter().find(|cpu| cpu.arm == arm.id).and_then(of);
+            text.map_or_else(Cell::none, Cell::text)
+        };
+        table.rows.push(std::iter::once(Cell::text(name)).chain(arms.iter().map(cell)).collect());
+    };
+    for (i, (name, _, _)) in cpu::PARTS.iter().enumerate() {
+        row(name, &|cpu| cpu::parts(cpu).map(|parts| format::value(parts[i], &cpu::unit(cpu))));
+    }
+    row("in all, without neighbours", &|cpu| {
+        cpu::parts(cpu).map(|parts| format::value(parts.iter().sum(), &cpu::unit(cpu)))
+    });
+    let seconds = |s: f64| Some(format::value(s, &Unit::Seconds));
+    row("neighbours, in the window", &|cpu| seconds(cpu.account.neighbours_s));
+    row("steal, in the window", &|cpu| seconds(cpu.account.steal_s));
+    row("probe's own, in the window", &|cpu| seconds(cpu.account.probe_s));
+    row("window and CPUs covered", &|cpu| {
+        let cpus = format::plural(u64::from(cpu.account.cpus), "CPU", "CPUs");
+        Some(format!("{} on {cpus}", format::value(cpu.account.window_s, &Unit::Seconds)))
+    });
+    Some(table)
+}
+
+fn missing(case: &CaseFindings, arms: &Arms) -> Vec<String> {
+    let mut out = Vec::new();
+    let Some(metric) = primary(case) else {
+        return vec!["No trial of this case completed: there are no figures.".to_owned()];
+    };
+    for arm in arms.iter() {
+        match metric.arms.iter().find(|estimate| estimate.arm == arm.id) {
+            None => out.push(format!("No trial of {} completed in this case.", arm.label)),
+            Some(found) if format::bounds(&found.estimate).is_none() => {
+                let n = format::plural(u64::from(found.estimate.n), "completed trial", "completed trials");
+                out.push(format!("{}: {n}, too few for an interval.", arm.label));
+            }
+            Some(_) => {}
+        }
+    }
+    if case.cpu.is_empty() {
+        out.push("No CPU account: CPU for one unit of work cannot be given.".to_owned());
+    }
+    out
+}
+
+fn sentence_case(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// Guest start time on every arm and in every case.
+pub(crate) fn start_times(findings: &Findings, arms: &Arms) -> Option<Table> {
+    let mut table = Table::new(
+        "From the request to create the guest to its agent's first answer: estimate, [interval] and number of completed trials.",
+        arm_columns("Case", arms),
+    );
+    for case in &findings.cases {
+        let Some(metric) = case.metrics.iter().find(|metric| metric.spec.id == common::START_TIME) else { continue };
+        let mut row = vec![Cell::text(&case.label)];
+        for arm in arms.iter() {
+            let found = metric.arms.iter().find(|estimate| estimate.arm == arm.id);
+            row.push(found.map_or_else(Cell::none, |found| {
+                estimate_cell(format::estimate_parts(&found.estimate, &metric.spec.unit), found.estimate.n)
+            }));
+        }
+        table.rows.push(row);
+    }
+    table.filled()
+}

@@ -1,0 +1,168 @@
+//! Everything that another person needs to judge the run or to repeat it.
+
+use serde::Serialize;
+use tare_model::findings::Findings;
+use tare_model::study::{Case, LabSpec, Placement};
+
+use super::case_label;
+use super::table::{Cell, Column, Table};
+use crate::format;
+use crate::plot::arms::Arms;
+use crate::words;
+
+/// The disclosure.
+#[derive(Debug, Serialize)]
+pub(crate) struct Disclosure {
+    pub(crate) run: Table,
+    pub(crate) lab: Table,
+    pub(crate) arms: Table,
+    pub(crate) cases: Table,
+    pub(crate) environment: Vec<Table>,
+    pub(crate) redacted: bool,
+    /// The order of trials, a row a block.
+    pub(crate) order: Option<Table>,
+}
+
+impl Disclosure {
+    pub(crate) fn new(findings: &Findings, arms: &Arms) -> Self {
+        let sections = findings.environment.sections.iter();
+        Self {
+            run: facts("The run", run_facts(findings)),
+            lab: facts("The lab", lab_facts(findings)),
+            arms: arms_table(findings),
+            cases: cases_table(findings),
+            environment: sections.map(|section| facts(&section.title, section.facts.clone())).collect(),
+            redacted: findings.environment.redacted,
+            order: order(findings, arms),
+        }
+    }
+}
+
+/// A table of names and values.
+fn facts(caption: &str, facts: Vec<(String, String)>) -> Table {
+    let mut table = Table::new(caption, vec![Column::text("Fact"), Column::text("Value")]);
+    table.rows = facts.into_iter().map(|(name, value)| vec![Cell::text(name), Cell::text(value)]).collect();
+    table
+}
+
+fn run_facts(findings: &Findings) -> Vec<(String, String)> {
+    let (run, plan) = (&findings.run, &findings.plan);
+    let study = &plan.study;
+    let finished = run.finished_at.clone().unwrap_or_else(|| "cut short".to_owned());
+    let facts = [
+        ("study", study.name.clone()),
+        ("run id", run.id.clone()),
+        ("tare", run.tare_version.clone()),
+        ("plan, SHA-256", plan.hash.clone()),
+        ("seed of the order and of the drivers", study.seed.to_string()),
+        ("first trial began", run.started_at.clone()),
+        ("last trial ended", finished),
+        ("trials planned", format::count(u64::from(run.planned))),
+        ("trials completed", format::count(u64::from(run.completed))),
+        ("wall time of all trials", format::wall_time(run.wall_s)),
+        ("of which load", format::wall_time(run.load_s)),
+        ("blocks", study.blocks.to_string()),
+        ("scale of all phases", format::trimmed(study.scale)),
+        ("baseline", study.baseline.clone()),
+        ("measuring, as planned", format::wall_time(plan.cost.measuring.as_secs_f64())),
+        ("around it, as planned", format::wall_time(plan.cost.around.as_secs_f64())),
+        ("memory promised at most", plan.cost.memory.to_string()),
+        ("disk needed at most", plan.cost.disk.to_string()),
+    ];
+    facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn lab_facts(findings: &Findings) -> Vec<(String, String)> {
+    let LabSpec { mtu, offloads, congestion_control, placement, sample_interval } = &findings.plan.study.lab;
+    let cpus = &findings.plan.cpus;
+    let placement = match placement {
+        Placement::Separate => "driver and guests on CPUs of their own".to_owned(),
+        Placement::SameCpu => "everything on one CPU".to_owned(),
+        Placement::Unpinned => "the scheduler decides".to_owned(),
+        Placement::Explicit { client_cpus, guest_cpus } => {
+            format!("as listed: driver {}, guests {}", words::cpus(client_cpus), words::cpus(guest_cpus))
+        }
+    };
+    let congestion_control =
+        congestion_control.clone().unwrap_or_else(|| "the host's own (see the environment)".to_owned());
+    let facts = [
+        ("MTU", format!("{mtu} B")),
+        ("offloads", if *offloads { "on" } else { "off" }.to_owned()),
+        ("congestion control", congestion_control),
+        ("placement asked", placement),
+        ("driver's CPUs", words::cpus(&cpus.client)),
+        ("guests' CPUs", words::cpus(&cpus.guests)),
+        ("placement, how it came about", cpus.note.clone()),
+        ("probes sample every", sample_interval.to_string()),
+    ];
+    facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn arms_table(findings: &Findings) -> Table {
+    let study = &findings.plan.study;
+    let mut table = Table::new("Arms", ["Arm", "Id", "Platform", "Role", "Options"].map(Column::text).to_vec());
+    for arm in &study.arms {
+        let role = match &arm.replica_of {
+            Some(of) => format!("repeats {of} to measure the noise floor"),
+            None if arm.id == study.baseline => "baseline".to_owned(),
+            None => "compared".to_owned(),
+        };
+        table.rows.push(vec![
+            Cell::text(&arm.label),
+            Cell::code(&arm.id),
+            Cell::text(&arm.platform),
+            Cell::text(role),
+            Cell::code(arm.options.to_string()),
+        ]);
+    }
+    table
+}
+
+fn cases_table(findings: &Findings) -> Table {
+    let columns = ["Case", "Workload", "Load", "Guest", "Around it"].map(Column::text).to_vec();
+    let mut table = Table::new("Cases", columns);
+    for case in &findings.plan.study.cases {
+        table.rows.push(vec![
+            Cell::with_note(&case.label, &case.id),
+            Cell { code: true, note: case.parameters.to_string(), ..Cell::text(&case.workload) },
+            Cell::with_note(words::load(&case.load), words::phases(&case.phases)),
+            Cell::text(format!("{}, {}", format::plural(u64::from(case.guest.cpus), "CPU", "CPUs"), case.guest.memory)),
+            Cell::text(around(case)),
+        ]);
+    }
+    table
+}
+
+fn around(case: &Case) -> String {
+    let mut said = Vec::new();
+    if let Some(neighbours) = &case.neighbours {
+        let count = format::plural(u64::from(neighbours.count), "busy neighbour", "busy neighbours");
+        let cpus = format::plural(u64::from(neighbours.guest.cpus), "CPU", "CPUs");
+        said.push(format!("{count} of {cpus}, {}", neighbours.guest.memory));
+    }
+    if case.busy_target {
+        said.push("busy loops in the measured guest".to_owned());
+    }
+    for qos in &case.qos {
+        said.push(format!("objective: {} bound {}", qos.metric, format::trimmed(qos.bound)));
+    }
+    if said.is_empty() { "nothing".to_owned() } else { said.join("; ") }
+}
+
+/// The trials in the order in which they were planned, a row a block.
+fn order(findings: &Findings, arms: &Arms) -> Option<Table> {
+    let mut table = Table::new("Order of trials", ["Block", "Trials in order"].map(Column::text).to_vec());
+    for block in 0..findings.plan.study.blocks {
+        let trials: Vec<String> = findings
+            .plan
+            .trials
+            .iter()
+            .filter(|trial| trial.block == block)
+            .map(|trial| format!("{}: {}", case_label(findings, &trial.case), arms.label(&trial.arm)))
+            .collect();
+        if !trials.is_empty() {
+            table.rows.push(vec![Cell::text((block + 1).to_string()), Cell::text(trials.join("; "))]);
+        }
+    }
+    table.filled()
+}

@@ -1,0 +1,191 @@
+//! Findings arranged for reading: what stands where, as text, tables and figures. No output format here.
+
+mod case;
+mod disclosure;
+pub(crate) mod table;
+mod trust;
+
+use serde::Serialize;
+use tare_model::findings::{Answer, CaseFindings, Findings, MetricFindings, Verdict};
+
+use crate::format;
+use crate::plot::arms::Arms;
+use crate::plot::{Figure, ratios};
+use crate::words;
+use case::CaseView;
+use disclosure::Disclosure;
+use table::Table;
+
+/// A whole report.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    pub(crate) study: String,
+    pub(crate) question: String,
+    pub(crate) run_id: String,
+    pub(crate) date: String,
+    pub(crate) version: String,
+    /// Whether more than one arm is compared with the baseline, so that sentences must name theirs.
+    pub(crate) several: bool,
+    /// One line an arm: in how many cases which verdict fell.
+    pub(crate) summary: Vec<String>,
+    pub(crate) answers: Vec<AnswerView>,
+    /// What makes the answer believable, or not, in a few words each.
+    pub(crate) grounds: Vec<String>,
+    pub(crate) overview: Option<Figure>,
+    pub(crate) overview_caption: String,
+    pub(crate) cases: Vec<CaseView>,
+    pub(crate) start_times: Option<Table>,
+    pub(crate) parity: Vec<Table>,
+    pub(crate) parity_summary: String,
+    pub(crate) deviations: Vec<String>,
+    pub(crate) not_completed: Option<Table>,
+    pub(crate) flagged: Option<Table>,
+    pub(crate) trials_summary: String,
+    pub(crate) method: Vec<String>,
+    pub(crate) disclosure: Disclosure,
+}
+
+/// One sentence of the answer.
+#[derive(Debug, Serialize)]
+pub(crate) struct AnswerView {
+    pub(crate) verdict: &'static str,
+    pub(crate) class: &'static str,
+    pub(crate) case: String,
+    pub(crate) arms: String,
+    pub(crate) sentence: String,
+    /// Target of the link to the case.
+    pub(crate) anchor: String,
+}
+
+impl Report {
+    pub(crate) fn new(findings: &Findings) -> Self {
+        let study = &findings.plan.study;
+        let arms = Arms::of(findings);
+        let cases = findings.cases.iter().enumerate().map(|(i, case)| CaseView::new(i, case, findings, &arms));
+        Self {
+            study: study.name.clone(),
+            question: study.question.clone(),
+            run_id: findings.run.id.clone(),
+            date: findings.run.started_at.chars().take(10).collect(),
+            version: findings.run.tare_version.clone(),
+            several: several(&arms),
+            summary: summary(findings, &arms),
+            answers: findings.answer.iter().map(|answer| answer_view(answer, findings, &arms)).collect(),
+            grounds: trust::grounds(findings, &arms),
+            overview: overview(findings, &arms),
+            overview_caption: overview_caption(findings),
+            cases: cases.collect(),
+            start_times: case::start_times(findings, &arms),
+            parity: trust::parity(findings, &arms),
+            parity_summary: trust::parity_summary(findings),
+            deviations: trust::deviations(findings),
+            not_completed: trust::not_completed(findings, &arms),
+            flagged: trust::flagged(findings, &arms),
+            trials_summary: trust::trials_summary(findings),
+            method: findings.method.clone(),
+            disclosure: Disclosure::new(findings, &arms),
+        }
+    }
+}
+
+/// The metric that the verdict of a case is about.
+pub(crate) fn primary(case: &CaseFindings) -> Option<&MetricFindings> {
+    case.metrics.iter().find(|metric| metric.spec.primary).or_else(|| case.metrics.first())
+}
+
+/// Name of a case for people.
+pub(crate) fn case_label(findings: &Findings, id: &str) -> String {
+    let found = findings.cases.iter().find(|case| case.id == id).map(|case| &case.label);
+    let planned = || findings.plan.study.cases.iter().find(|case| case.id == id).map(|case| &case.label);
+    found.or_else(planned).map_or_else(|| id.to_owned(), Clone::clone)
+}
+
+fn several(arms: &Arms) -> bool {
+    arms.iter().filter(|arm| !arm.is_baseline && !arm.is_replica).count() > 1
+}
+
+fn answer_view(answer: &Answer, findings: &Findings, arms: &Arms) -> AnswerView {
+    let baseline = arms.label(&findings.plan.study.baseline);
+    let position = findings.cases.iter().position(|case| case.id == answer.case);
+    AnswerView {
+        verdict: words::verdict(answer.verdict),
+        class: words::verdict_class(answer.verdict),
+        case: case_label(findings, &answer.case),
+        arms: format!("{} against {baseline}", arms.label(&answer.arm)),
+        sentence: answer.sentence.clone(),
+        anchor: position.map_or_else(|| "cases".to_owned(), |i| format!("case-{}", i + 1)),
+    }
+}
+
+/// For each arm that is neither the baseline nor its replica, how often which verdict fell.
+fn summary(findings: &Findings, arms: &Arms) -> Vec<String> {
+    const ORDER: [Verdict; 6] = [
+        Verdict::Worse,
+        Verdict::Better,
+        Verdict::WithinFloor,
+        Verdict::NoDifferenceSeen,
+        Verdict::CannotSay,
+        Verdict::NotComparable,
+    ];
+    let baseline = arms.label(&findings.plan.study.baseline);
+    let compared = arms.iter().filter(|arm| !arm.is_baseline && !arm.is_replica);
+    let line = |arm: &crate::plot::arms::ArmLook| {
+        let verdicts: Vec<Option<Verdict>> = findings
+            .cases
+            .iter()
+            .map(|case| {
+                let comparison = primary(case)?.comparisons.iter().find(|c| c.arm == arm.id)?;
+                Some(comparison.verdict)
+            })
+            .collect();
+        let mut said: Vec<String> = Vec::new();
+        for verdict in ORDER {
+            let times = verdicts.iter().filter(|v| **v == Some(verdict)).count();
+            if times > 0 {
+                said.push(format!("{} in {times}", words::verdict(verdict)));
+            }
+        }
+        let silent = verdicts.iter().filter(|v| v.is_none()).count();
+        if silent > 0 {
+            said.push(format!("not compared in {silent}"));
+        }
+        let cases = format::plural(verdicts.len() as u64, "case", "cases");
+        format!("{} against {baseline}, {cases}: {}.", arm.label, said.join(", "))
+    };
+    compared.map(line).collect()
+}
+
+/// All comparisons of primary metrics in one figure.
+fn overview(findings: &Findings, arms: &Arms) -> Option<Figure> {
+    let mut groups: Vec<ratios::Group> = Vec::new();
+    let several = several(arms);
+    for case in &findings.cases {
+        let Some(metric) = primary(case) else { continue };
+        let heading = metric.spec.label.clone();
+        let rows = case::rows(metric, arms, |arm| {
+            if several || arm.is_replica { format!("{}: {}", case.label, arm.label) } else { case.label.clone() }
+        });
+        // The replica has its say as the band; a row of its own would stand between reader and answer.
+        let rows: Vec<ratios::Row> = rows.into_iter().filter(|row| !row.arm.is_replica).collect();
+        match groups.iter_mut().find(|group| group.heading == heading) {
+            Some(group) => group.rows.extend(rows),
+            None => groups.push(case::group(heading, metric, rows)),
+        }
+    }
+    let baseline = arms.label(&findings.plan.study.baseline);
+    ratios::figure("fig-overview", "Every case against the baseline", &baseline, &groups)
+}
+
+fn overview_caption(findings: &Findings) -> String {
+    let mut comparisons = findings.cases.iter().filter_map(primary).flat_map(|metric| &metric.comparisons);
+    let level = comparisons.clone().next().map_or(0.95, |c| c.ratio.level);
+    let floor = if comparisons.any(|c| c.floor.is_some()) {
+        "The grey band is the noise floor: what the baseline shows against itself."
+    } else {
+        "No noise floor was measured in this run."
+    };
+    format!(
+        "Large mark: the estimate. Line: its {} interval. Small dots: one ratio a block. {floor}",
+        format::share(level)
+    )
+}

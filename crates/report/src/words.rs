@@ -1,0 +1,81 @@
+//! The fixed words of a report, the same in every output.
+
+use tare_model::findings::Verdict;
+use tare_model::load::{Arrivals, LoadModel, Phases};
+use tare_model::metric::Better;
+
+use crate::format;
+
+/// A verdict in a word or two.
+pub const fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::WithinFloor => "within noise floor",
+        Verdict::NoDifferenceSeen => "no difference seen",
+        Verdict::CannotSay => "cannot say",
+        Verdict::NoiseFloor => "noise floor",
+        Verdict::NotComparable => "not comparable",
+    }
+}
+
+/// Style sheet class of a verdict.
+pub(crate) const fn verdict_class(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::NoDifferenceSeen | Verdict::WithinFloor => "same",
+        Verdict::CannotSay | Verdict::NoiseFloor | Verdict::NotComparable => "unknown",
+    }
+}
+
+/// Which way is better.
+pub const fn better(better: Better) -> &'static str {
+    match better {
+        Better::Lower => "less is better",
+        Better::Higher => "more is better",
+    }
+}
+
+/// How load is offered, in a few words.
+pub(crate) fn load(load: &LoadModel) -> String {
+    match load {
+        LoadModel::Closed { clients, think_time } => {
+            let clients = format::plural(u64::from(*clients), "client", "clients");
+            if think_time.ns == 0 {
+                format!("closed loop, {clients}")
+            } else {
+                format!("closed loop, {clients} thinking {think_time}")
+            }
+        }
+        LoadModel::Open { rate, arrivals, connections } => {
+            let arrivals = match arrivals {
+                Arrivals::Poisson => "Poisson",
+                Arrivals::Uniform => "evenly spaced",
+            };
+            let connections = format::plural(u64::from(*connections), "connection", "connections");
+            format!("open loop at {rate}, {arrivals} arrivals, {connections}")
+        }
+    }
+}
+
+/// The phases that are not empty.
+pub(crate) fn phases(phases: &Phases) -> String {
+    let all = [
+        ("warm-up", phases.warm_up),
+        ("ramp-up", phases.ramp_up),
+        ("steady state", phases.steady_state),
+        ("ramp-down", phases.ramp_down),
+    ];
+    let shown: Vec<String> =
+        all.iter().filter(|(_, span)| span.ns > 0).map(|(name, span)| format!("{name} {span}")).collect();
+    shown.join(", ")
+}
+
+/// CPU numbers as people list them: `any`, `0`, `0, 2, 3`.
+pub(crate) fn cpus(cpus: &[u32]) -> String {
+    if cpus.is_empty() {
+        return "any".to_owned();
+    }
+    cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,286 @@
+//! The report as a reader gets it: whole, safe, and sensible where something is missing.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod fixture;
+
+use std::collections::BTreeSet;
+
+use roxmltree::{Document, Node, ParsingOptions};
+use tare_model::findings::{Findings, Verdict};
+use tare_model::metric::Unit;
+use tare_report::{ComparisonRow, ComparisonTable};
+
+/// Texts that users could write, by accident or not.
+const HOSTILE: [&str; 5] = [
+    "<script>alert(1)</script>",
+    "\" onmouseover=\"alert(1)",
+    "' ]]> --> </style></svg><img src=x onerror=alert(1)>",
+    "a,b\r\n\"c\"|d",
+    "{{ 7 * 7 }} {% raw %} &amp; \u{1b}[2J",
+];
+
+/// The pages are written so that they are XML too: a parser that forgives nothing can check them.
+fn parsed(html: &str) -> Document<'_> {
+    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
+    Document::parse_with_options(html, options).unwrap_or_else(|e| panic!("not well-formed: {e}"))
+}
+
+fn html(findings: &Findings) -> String {
+    tare_report::html(findings).expect("renders")
+}
+
+fn elements<'a>(document: &'a Document<'a>, name: &str) -> Vec<Node<'a, 'a>> {
+    document.descendants().filter(|node| node.tag_name().name() == name).collect()
+}
+
+#[test]
+fn the_page_is_well_formed_and_its_ids_are_unique() {
+    let page = html(&fixture::findings());
+    let document = parsed(&page);
+    let mut seen = BTreeSet::new();
+    for id in document.descendants().filter_map(|node| node.attribute("id")) {
+        assert!(seen.insert(id.to_owned()), "id {id} twice");
+    }
+    for link in elements(&document, "a").iter().filter_map(|a| a.attribute("href")).filter(|h| h.starts_with('#')) {
+        assert!(seen.contains(&link[1..]), "link to {link} leads nowhere");
+    }
+    for figure in elements(&document, "svg").iter().filter(|svg| svg.attribute("aria-hidden").is_none()) {
+        assert_eq!(figure.attribute("role"), Some("img"));
+        let labels = figure.attribute("aria-labelledby").expect("a name");
+        assert!(labels.split(' ').all(|id| seen.contains(id)), "{labels}");
+    }
+}
+
+#[test]
+fn nothing_is_loaded_from_anywhere() {
+    let page = html(&fixture::findings());
+    let document = parsed(&page);
+    for node in document.descendants().filter(Node::is_element) {
+        assert!(!["script", "link", "img", "iframe", "object"].contains(&node.tag_name().name()), "{node:?}");
+        for attribute in node.attributes() {
+            let value = attribute.value();
+            match attribute.name() {
+                "href" => assert!(value.starts_with('#') || value.starts_with("data:text/csv"), "{value}"),
+                "fill" | "clip-path" => assert!(!value.contains("url(") || value.starts_with("url(#"), "{value}"),
+                name => assert!(!name.starts_with("on") && name != "src", "{name}={value}"),
+            }
+        }
+    }
+    let style = elements(&document, "style")[0].text().expect("a style sheet");
+    assert!(!style.contains("url(") && !style.contains("@import"));
+}
+
+#[test]
+fn headings_are_in_order_and_tables_have_heads() {
+    let page = html(&fixture::findings());
+    let document = parsed(&page);
+    let mut last = 0;
+    let main = elements(&document, "main")[0];
+    for level in main.descendants().filter_map(|node| node.tag_name().name().strip_prefix('h')?.parse::<u32>().ok()) {
+        assert!(last == 0 || level <= last + 1, "h{level} after h{last}");
+        last = level;
+    }
+    for table in elements(&document, "table") {
+        let heads: Vec<_> = table.descendants().filter(|node| node.tag_name().name() == "th").collect();
+        assert!(heads.iter().any(|head| head.attribute("scope") == Some("col")));
+        assert!(heads.iter().all(|head| head.attribute("scope").is_some()));
+        assert!(table.children().any(|node| node.tag_name().name() == "caption"));
+    }
+}
+
+#[test]
+fn the_answer_comes_first_and_has_its_verdict() {
+    let findings = fixture::findings();
+    let page = html(&findings);
+    let document = parsed(&page);
+    let header = elements(&document, "header")[0];
+    let text: String = header.descendants().filter(Node::is_text).filter_map(|n| n.text()).collect();
+    assert!(text.contains(&findings.plan.study.question));
+    for answer in &findings.answer {
+        assert!(text.contains(&answer.sentence), "{}", answer.sentence);
+        assert!(text.contains(tare_report::words::verdict(answer.verdict)));
+    }
+    assert!(page.find("<header>") < page.find("<table>"));
+}
+
+#[test]
+fn what_users_write_stays_text_everywhere() {
+    for text in HOSTILE {
+        let findings = fixture::hostile(text);
+        let page = html(&findings);
+        for markup in ["<script", "<img", "onmouseover=\"", "</style></svg>"] {
+            assert!(!page.contains(markup), "{markup} from {text:?}");
+        }
+        assert!(!page.contains(">49 "), "a template in a text was evaluated");
+        // Control characters are no XML; they are no markup either, so they may be left out of this check.
+        let printable: String = page.chars().filter(|c| !c.is_control() || c.is_whitespace()).collect();
+        let document = parsed(&printable);
+        let heading = elements(&document, "h1")[0].text().unwrap_or_default().to_owned();
+        let expected: String = text.chars().filter(|c| *c != '\u{1b}').collect();
+        assert_eq!(heading.replace("\r\n", "\n").replace('\r', ""), expected.replace("\r\n", "\n"));
+        let markdown = tare_report::markdown(&findings);
+        assert!(!markdown.contains("<script") && !markdown.contains("<img"));
+        let terminal = tare_report::terminal(&findings, 80, false);
+        assert!(!terminal.contains('\u{1b}'));
+    }
+}
+
+#[test]
+fn csv_files_read_back_as_they_were_written() {
+    let findings = fixture::hostile("a,b\r\n\"c\"");
+    for (name, content) in tare_report::csv(&findings) {
+        let records = records(&content);
+        assert!(records.len() > 1, "{name} is empty");
+        assert!(records.iter().all(|record| record.len() == records[0].len()), "{name}: uneven");
+    }
+    let files = tare_report::csv(&fixture::findings());
+    let (_, blocks) = files.iter().find(|(name, _)| name == "blocks.csv").unwrap();
+    let first = &records(blocks)[1];
+    let value = fixture::findings().cases[0].metrics[0].arms[0].blocks[0].1;
+    assert_eq!(first[..5], ["idle", "native", "response_time_p50_s", "s", "0"]);
+    assert_eq!(first[5].parse::<f64>().unwrap(), value, "full precision");
+}
+
+/// A small RFC 4180 reader.
+fn records(text: &str) -> Vec<Vec<String>> {
+    let (mut out, mut record, mut field, mut quoted) = (vec![], vec![], String::new(), false);
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match (c, quoted) {
+            ('"', true) if chars.peek() == Some(&'"') => field.extend(chars.next()),
+            ('"', _) => quoted = !quoted,
+            (',', false) => record.push(std::mem::take(&mut field)),
+            ('\r', false) => {
+                assert_eq!(chars.next(), Some('\n'), "a record ends in CRLF");
+                record.push(std::mem::take(&mut field));
+                out.push(std::mem::take(&mut record));
+            }
+            (c, _) => field.push(c),
+        }
+    }
+    out
+}
+
+#[test]
+fn a_run_without_a_completed_trial_still_reports() {
+    let findings = fixture::nothing_completed();
+    let page = html(&findings);
+    parsed(&page);
+    assert!(page.contains("No comparison could be made") && page.contains("the run was cut short"));
+    assert!(!page.contains("NaN") && !page.contains("id=\"overview\""));
+    let terminal = tare_report::terminal(&findings, 80, false);
+    assert!(terminal.contains("no completed trial"), "{terminal}");
+    tare_report::markdown(&findings);
+}
+
+#[test]
+fn numbers_that_are_none_never_reach_a_reader_as_nan() {
+    let mut findings = fixture::findings();
+    for metric in findings.cases.iter_mut().flat_map(|case| &mut case.metrics) {
+        for arm in &mut metric.arms {
+            arm.estimate.value = f64::NAN;
+            arm.blocks.iter_mut().for_each(|block| block.1 = f64::INFINITY);
+        }
+        for comparison in &mut metric.comparisons {
+            comparison.ratio.value = f64::NAN;
+            comparison.ratio.low = Some(f64::NEG_INFINITY);
+            comparison.blocks.iter_mut().for_each(|block| block.1 = f64::NAN);
+            comparison.floor = Some(f64::NAN);
+        }
+    }
+    for case in &mut findings.cases {
+        case.cpu.iter_mut().for_each(|cpu| cpu.work = 0.0);
+        case.distributions.iter_mut().for_each(|d| d.ccdf.truncate(1));
+        case.timelines.iter_mut().for_each(|t| t.steady_s = (f64::NAN, f64::NAN));
+    }
+    let page = html(&findings);
+    parsed(&page);
+    for output in [page, tare_report::markdown(&findings), tare_report::terminal(&findings, 100, false)] {
+        assert!(!output.contains("NaN") && !output.contains("inf "), "not a number got through");
+    }
+}
+
+#[test]
+fn every_missing_piece_is_named() {
+    let page = html(&fixture::findings());
+    assert!(page.contains("No trial of native, again completed in this case."));
+    assert!(page.contains("container: 1 completed trial, too few for an interval."));
+    assert!(page.contains("No CPU account"));
+    assert!(page.contains("not granted, not equal"));
+}
+
+#[test]
+fn json_is_the_findings() {
+    let findings = fixture::findings();
+    let back: Findings = serde_json::from_str(&tare_report::json(&findings).unwrap()).unwrap();
+    assert_eq!(back.plan, findings.plan);
+    assert_eq!(back.cases.len(), findings.cases.len());
+}
+
+#[test]
+fn the_terminal_keeps_to_its_width() {
+    for width in [60, 80, 100, 140] {
+        let text = tare_report::terminal(&fixture::findings(), width, false);
+        for line in text.lines() {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+    }
+    let coloured = tare_report::terminal(&fixture::findings(), 100, true);
+    let mut bare = String::new();
+    let mut inside = false;
+    for c in coloured.chars() {
+        match c {
+            '\u{1b}' => inside = true,
+            'm' if inside => inside = false,
+            c if !inside => bare.push(c),
+            _ => {}
+        }
+    }
+    let trimmed = |text: &str| text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+    assert_eq!(trimmed(&bare), trimmed(&tare_report::terminal(&fixture::findings(), 100, false)));
+}
+
+#[test]
+fn terminal_snapshots() {
+    insta::assert_snapshot!("terminal_100", tare_report::terminal(&fixture::findings(), 100, false));
+    insta::assert_snapshot!("terminal_60", tare_report::terminal(&fixture::findings(), 60, false));
+}
+
+#[test]
+fn markdown_snapshot() {
+    insta::assert_snapshot!("markdown", tare_report::markdown(&fixture::findings()));
+}
+
+fn comparison(text: &str) -> ComparisonTable {
+    let row = ComparisonRow {
+        label: text.to_owned(),
+        unit: Unit::Seconds,
+        a: Some(15.4e-6),
+        b: Some(16.1e-6),
+        ratio: Some(1.045),
+        low: Some(1.03),
+        high: Some(1.06),
+        verdict: Some(Verdict::Worse),
+        sentence: "4.5 % more [3.0, 6.0].".to_owned(),
+    };
+    let missing = ComparisonRow { b: None, ratio: None, low: None, high: None, verdict: None, ..row.clone() };
+    ComparisonTable {
+        title: "Two runs".into(),
+        a_label: "runs/1".into(),
+        b_label: "runs/2".into(),
+        notes: vec!["The plans differ.".into()],
+        rows: vec![row, missing],
+    }
+}
+
+#[test]
+fn a_comparison_prints_in_three_ways() {
+    let table = comparison("idle: container, response time");
+    insta::assert_snapshot!("comparison_text", tare_report::comparison_text(&table, 72, false));
+    insta::assert_snapshot!("comparison_markdown", tare_report::comparison_markdown(&table));
+    let page = tare_report::comparison_html(&table).unwrap();
+    let document = parsed(&page);
+    assert_eq!(elements(&document, "tr").len(), 3);
+    let hostile = tare_report::comparison_html(&comparison(HOSTILE[0])).unwrap();
+    assert!(!hostile.contains("<script"));
+}
