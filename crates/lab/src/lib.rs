@@ -1,1 +1,51 @@
-//! The lab on a host: namespaces, links, cgroups, overlays, CPU sets, and how each is reaped.
+//! The lab on one host: network namespaces, links, control groups, CPU binding, the state directory of a
+//! run, and how all of it is taken away, also from a fresh process after the controller was killed.
+//!
+//! - [`Lab`] holds the namespaces `client` and `sut`, the bridge between them, and gives each guest a
+//!   [`Port`]: a namespace of its own with `eth0` in it.
+//! - [`Cgroup`] gives a guest its CPU quota, CPU set and memory limit, reads back what the kernel granted,
+//!   and accounts for what the guest used.
+//! - [`StateDir`] is where a run keeps what must not outlive it, and the lock that says it is alive.
+//! - [`Resource`], [`Ledger`] and [`reap()`](reap()) are the contract of teardown: what will be torn down is
+//!   written down first, and reaping is idempotent.
+//!
+//! The interface is synchronous. Whatever enters a namespace does so on a scratch thread, so the caller's
+//! threads stay where they are.
+
+mod cgroup;
+mod clean;
+mod cpu;
+mod error;
+mod lab;
+mod links;
+mod mounts;
+mod name;
+mod netlink;
+mod netns;
+mod offload;
+mod port;
+mod process;
+mod reap;
+mod resource;
+mod rootless;
+mod state;
+mod sys;
+mod sysctl;
+mod tree;
+
+pub use cgroup::{
+    Cgroup, CgroupMode, CgroupPlan, GroupCpu, GroupMemory, Hierarchies, Limits, detect, remove_run_groups,
+};
+pub use clean::left_by_guests;
+pub use cpu::{Cpu, cpu_topology, online_cpus, set_affinity};
+pub use error::{LabError, Result};
+pub use lab::{Lab, LabConfig};
+pub use netns::NetNs;
+pub use port::Port;
+pub use reap::{Killed, ReapReport, leftovers, reap};
+pub use resource::{Ledger, LedgerError, NoLedger, Resource};
+pub use rootless::{enter_user_namespace, is_rootless};
+pub use state::{FoundRun, RunInfo, StateDir};
+
+/// Name of the environment variable that every process of a run carries; its value is the run id.
+pub const RUN_VARIABLE: &str = "TARE_RUN";

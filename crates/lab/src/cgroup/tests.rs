@@ -1,0 +1,325 @@
+//! Version 1 and hybrid groups for real (they need root and a host that has them), version 2 on a
+//! directory with the same files.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use tare_model::ByteSize;
+use tare_model::guest::GuestSize;
+
+use super::*;
+use crate::process;
+
+/// A group of a run of its own, removed also when the test fails.
+struct Trial {
+    run_id: String,
+    group: Cgroup,
+    children: Vec<Child>,
+}
+
+impl Trial {
+    fn new(name: &str, limits: &Limits) -> Option<Self> {
+        if let Some(why) = Cgroup::unavailable() {
+            eprintln!("SKIPPED: {why}");
+            return None;
+        }
+        let run_id = format!("test-{name}-{}", std::process::id());
+        let group = Cgroup::create(Cgroup::plan(&run_id, "guest").unwrap(), limits).unwrap();
+        Some(Self { run_id, group, children: Vec::new() })
+    }
+
+    /// A shell that moves itself into the group as a launcher does, then runs `script`.
+    fn start(&mut self, script: &str) -> u32 {
+        let moves: String = self.group.procs_files().iter().map(|f| format!("echo 0 > '{}'; ", f.display())).collect();
+        let child = Command::new("sh").args(["-c", &format!("{moves}{script}")]).stdout(Stdio::null()).spawn().unwrap();
+        self.children.push(child);
+        self.children.last().unwrap().id()
+    }
+
+    fn wait(&mut self) {
+        for child in &mut self.children {
+            child.wait().unwrap();
+        }
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        let removed = remove_run_groups(&self.run_id);
+        self.children.iter_mut().for_each(|child| drop(child.wait()));
+        if !std::thread::panicking() {
+            removed.unwrap();
+        }
+    }
+}
+
+fn eventually(what: &str, done: impl FnMut() -> bool) {
+    assert!(process::wait_until(Duration::from_secs(30), done), "{what}");
+}
+
+fn all_equal(rows: &[tare_model::guest::ParityRow]) -> bool {
+    rows.iter().all(|row| row.equal)
+}
+
+#[test]
+fn what_was_asked_is_what_the_kernel_grants() {
+    let limits = Limits { cpu_quota_cpus: Some(1), cpu_set: vec![0], memory_bytes: Some(100_000_001) };
+    let Some(trial) = Trial::new("parity", &limits) else { return };
+    let size = GuestSize { cpus: 1, memory: ByteSize(100_000_001) };
+    let rows = trial.group.parity(&size, &[0]);
+    assert_eq!(rows.iter().map(|r| r.resource.as_str()).collect::<Vec<_>>(), ["cpu quota", "cpu set", "memory limit"]);
+    assert!(all_equal(&rows), "{rows:?}");
+    assert!(rows[2].note.contains("in whole pages"), "{rows:?}");
+    assert_ne!(rows[2].granted.as_deref(), Some("100000001B"), "the kernel counts in pages");
+
+    let other = GuestSize { cpus: 2, memory: ByteSize(100_000_001 + (1 << 20)) };
+    let rows = trial.group.parity(&other, &[0, 1]);
+    assert!(rows.iter().all(|row| !row.equal && row.granted.is_some()), "{rows:?}");
+}
+
+#[test]
+fn a_group_without_limits_is_told_from_one_with() {
+    let Some(trial) = Trial::new("none", &Limits::default()) else { return };
+    let rows = trial.group.parity(&GuestSize { cpus: 1, memory: ByteSize(1 << 20) }, &[]);
+    assert!(!rows[0].equal && !rows[2].equal, "{rows:?}");
+    assert!(rows[1].equal, "an empty set asks for any CPU: {rows:?}");
+}
+
+#[test]
+fn a_smaller_limit_above_is_what_is_granted() {
+    let limits = Limits { memory_bytes: Some(64 << 20), ..Limits::default() };
+    let Some(trial) = Trial::new("above", &limits) else { return };
+    let run = trial.group.dirs.of("memory").unwrap().parent().unwrap().to_owned();
+    let name = if trial.group.dirs.v2_limits { "memory.max" } else { "memory.limit_in_bytes" };
+    write(&run.join(name), &(32u64 << 20).to_string()).unwrap();
+    let row = &trial.group.parity(&GuestSize { cpus: 1, memory: ByteSize(64 << 20) }, &[])[2];
+    assert_eq!((row.granted.as_deref(), row.equal), (Some("32MiB"), false), "{row:?}");
+    assert!(row.note.contains(run.to_str().unwrap()), "{row:?}");
+}
+
+#[test]
+fn a_quota_throttles_and_the_time_is_accounted() {
+    let Some(mut trial) = Trial::new("quota", &Limits::default()) else { return };
+    // A twentieth of a CPU, so that even a host with much else to do would give more than the quota.
+    let quota_us = limits::PERIOD_US / 20;
+    limits::set_quota(trial.group.dirs.of("cpu").unwrap(), trial.group.dirs.v2_limits, quota_us).unwrap();
+    trial.start("while :; do :; done");
+    eventually("a busy loop was never throttled", || trial.group.cpu().unwrap().nr_throttled >= 3);
+    let start = std::time::Instant::now();
+    let before = trial.group.cpu().unwrap();
+    eventually("no time passed", || start.elapsed() > Duration::from_secs(1));
+    let after = trial.group.cpu().unwrap();
+    let (used, elapsed) = (after.total_s - before.total_s, start.elapsed().as_secs_f64());
+    // The kernel hands the quota out in slices of 5 ms and may overrun by a tick in each period.
+    assert!(used > 0.0 && used <= 0.25 * elapsed, "{used} s used in {elapsed} s by a quota of a twentieth");
+    assert!(after.throttled_s > before.throttled_s, "{before:?} {after:?}");
+    assert!((after.user_s + after.system_s - after.total_s).abs() < 1e-3, "{after:?}");
+    trial.group.kill().unwrap();
+}
+
+#[test]
+fn a_cpu_set_binds_what_is_moved_in() {
+    let limits = Limits { cpu_set: vec![0], ..Limits::default() };
+    let Some(mut trial) = Trial::new("set", &limits) else { return };
+    let mut child = Command::new("sleep").arg("30").spawn().unwrap();
+    trial.group.add(child.id()).unwrap();
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim();
+    trial.group.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(allowed, "0");
+    assert!(trial.group.add(child.id()).is_err(), "a process that is gone was added");
+    trial.group.remove().unwrap();
+}
+
+#[test]
+fn the_memory_limit_holds_and_its_kills_are_counted() {
+    let limits = Limits { memory_bytes: Some(16 << 20), ..Limits::default() };
+    let Some(mut trial) = Trial::new("memory", &limits) else { return };
+    // `tail` keeps the one endless line in memory.
+    trial.start("head -c 64M /dev/zero | tail > /dev/null");
+    trial.wait();
+    let memory = trial.group.memory().unwrap();
+    assert!(memory.oom_kills >= 1, "{memory:?}");
+    assert!(memory.peak_bytes.is_none_or(|peak| peak <= 16 << 20 && peak > 8 << 20), "{memory:?}");
+}
+
+#[test]
+fn what_forks_without_end_is_killed_and_the_group_goes() {
+    let Some(mut trial) = Trial::new("fork", &Limits::default()) else { return };
+    let first = trial.start("while :; do sleep 30 & sleep 0.001; done");
+    eventually("it never forked", || processes_below(trial.group.paths()).len() > 5);
+    // A guest may have made groups inside.
+    let inner = trial.group.paths()[0].join("inner");
+    fs::create_dir(&inner).unwrap();
+    trial.group.kill().unwrap();
+    trial.wait();
+    assert_eq!(processes_below(trial.group.paths()), Vec::<u32>::new());
+    assert!(process::stat(first).is_none());
+    trial.group.remove().unwrap();
+    assert!(trial.group.paths().iter().all(|path| !path.exists()));
+    trial.group.kill().unwrap();
+    trial.group.remove().unwrap();
+    assert!(!find_run_groups(&trial.run_id).is_empty(), "the run's own directory stays for its other guests");
+    // Other programs make groups of the run's name in hierarchies that tare does not use.
+    let foreign = hierarchy::every_mount().iter().map(|m| m.join(run_group(&trial.run_id))).find(|g| !g.exists());
+    foreign.iter().for_each(|group| fs::create_dir_all(group.join("guest")).unwrap());
+    remove_run_groups(&trial.run_id).unwrap();
+    assert!(foreign.is_none_or(|group| !group.exists()));
+    assert_eq!(find_run_groups(&trial.run_id), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_group_with_processes_is_not_taken_over_and_a_bad_limit_leaves_nothing() {
+    let Some(mut trial) = Trial::new("taken", &Limits::default()) else { return };
+    let pid = trial.start("sleep 30");
+    eventually("it never moved", || processes_below(trial.group.paths()).contains(&pid));
+    let plan = Cgroup::plan(&trial.run_id, "guest").unwrap();
+    let error = Cgroup::create(plan, &Limits::default()).map(drop).unwrap_err();
+    assert!(matches!(error, LabError::Refused { .. }), "{error}");
+    assert!(processes_below(trial.group.paths()).contains(&pid), "it was killed");
+
+    let plan = Cgroup::plan(&trial.run_id, "other").unwrap();
+    let paths = plan.paths().to_vec();
+    let error = Cgroup::create(plan, &Limits { cpu_set: vec![9999], ..Limits::default() }).map(drop).unwrap_err();
+    assert!(error.to_string().contains("9999") && error.to_string().contains("cpuset.cpus"), "{error}");
+    assert!(paths.iter().all(|path| !path.exists()));
+}
+
+#[test]
+fn where_there_are_no_groups_nothing_is_granted_and_the_reason_is_told() {
+    let plan = Hierarchies::default().plan("run", "guest").unwrap();
+    assert!(plan.paths().is_empty());
+    let mut group = Cgroup::create(plan, &Limits { cpu_quota_cpus: Some(1), ..Limits::default() }).unwrap();
+    let rows = group.parity(&GuestSize { cpus: 1, memory: ByteSize(1 << 30) }, &[]);
+    assert!(rows.iter().all(|row| row.granted.is_none() && !row.equal && row.note.contains("no control groups")));
+    group.add(std::process::id()).unwrap();
+    group.kill().unwrap();
+    group.remove().unwrap();
+    assert!(group.cpu().unwrap_err().to_string().contains("no control groups"));
+    assert!(matches!(Hierarchies::default().mode(), CgroupMode::None(_)));
+}
+
+/// A directory with the files of a version 2 hierarchy, as the kernel makes them.
+struct Version2 {
+    dir: tempfile::TempDir,
+}
+
+impl Version2 {
+    fn new(enabled: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let fake = Self { dir };
+        for (group, files) in [
+            ("", &[("cgroup.controllers", "cpuset cpu io memory pids"), ("cgroup.subtree_control", enabled)][..]),
+            ("tare-run", &[("cgroup.subtree_control", ""), ("memory.max", "max"), ("cpu.max", "max 100000")]),
+            (
+                "tare-run/guest",
+                &[
+                    ("cgroup.procs", ""),
+                    ("cpu.max", ""),
+                    ("memory.max", ""),
+                    ("memory.swap.max", ""),
+                    ("cpuset.cpus", ""),
+                    (
+                        "cpu.stat",
+                        "usage_usec 3000000\nuser_usec 2000000\nsystem_usec 1000000\nnr_periods 9\nnr_throttled 4\nthrottled_usec 500000",
+                    ),
+                    ("memory.current", "4096\n"),
+                    ("memory.peak", "8192\n"),
+                    ("memory.events", "low 0\nhigh 0\nmax 12\noom 3\noom_kill 2\n"),
+                ],
+            ),
+        ] {
+            fs::create_dir_all(fake.at(group)).unwrap();
+            for (file, text) in files {
+                fs::write(fake.at(group).join(file), text).unwrap();
+            }
+        }
+        fake
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        if path.is_empty() { self.dir.path().to_owned() } else { self.dir.path().join(path) }
+    }
+
+    fn text(&self, path: &str) -> String {
+        fs::read_to_string(self.at(path)).unwrap()
+    }
+
+    fn hierarchies(&self) -> Hierarchies {
+        Hierarchies::version_2_at(self.dir.path())
+    }
+}
+
+#[test]
+fn version_2_limits_are_written_as_its_documentation_says() {
+    let fake = Version2::new("cpuset cpu memory");
+    assert_eq!(fake.hierarchies().mode(), CgroupMode::V2);
+    let plan = fake.hierarchies().plan("run", "guest").unwrap();
+    assert_eq!(plan.resource(), Resource::Cgroup { paths: vec![fake.at("tare-run/guest")] });
+    let limits = Limits { cpu_quota_cpus: Some(2), cpu_set: vec![3, 0, 1], memory_bytes: Some(1 << 30) };
+    let group = Cgroup::create(plan, &limits).unwrap();
+    assert_eq!(fake.text("tare-run/guest/cpu.max"), "200000 100000");
+    assert_eq!(fake.text("tare-run/guest/memory.max"), "1073741824");
+    assert_eq!(fake.text("tare-run/guest/memory.swap.max"), "0");
+    assert_eq!(fake.text("tare-run/guest/cpuset.cpus"), "0-1,3");
+    assert_eq!(fake.text("cgroup.subtree_control"), "cpuset cpu memory", "nothing was missing at the root");
+
+    fs::write(fake.at("tare-run/guest/cpuset.cpus.effective"), "0-1,3\n").unwrap();
+    let size = GuestSize { cpus: 2, memory: ByteSize(1 << 30) };
+    let rows = group.parity(&size, &[0, 1, 3]);
+    assert!(all_equal(&rows), "{rows:?}");
+    fs::write(fake.at("tare-run/cpu.max"), "150000 100000").unwrap();
+    let row = &group.parity(&size, &[])[0];
+    assert_eq!((row.granted.as_deref(), row.equal), (Some("1.5 CPUs"), false), "the group above grants less");
+
+    let cpu = group.cpu().unwrap();
+    let expected = GroupCpu { user_s: 2.0, system_s: 1.0, total_s: 3.0, throttled_s: 0.5, nr_throttled: 4 };
+    assert_eq!(cpu, expected);
+    let memory = GroupMemory { current_bytes: 4096, peak_bytes: Some(8192), oom_kills: 2 };
+    assert_eq!(group.memory().unwrap(), memory);
+}
+
+#[test]
+fn version_2_controllers_that_were_enabled_for_a_run_are_put_back() {
+    let fake = Version2::new("memory");
+    let plan = fake.hierarchies().plan("run", "guest").unwrap();
+    Cgroup::create(plan, &Limits::default()).unwrap();
+    // A plain file keeps the bytes of the last write, the kernel adds each to the set.
+    assert!(fake.text("cgroup.subtree_control").contains("+cpuset"));
+    assert_eq!(end::enabled_for(&fake.at("tare-run")), "cpu cpuset");
+    fs::create_dir(fake.at("tare-other")).unwrap();
+    assert_eq!(end::enabled_for(&fake.at("tare-run")), "", "another run needs them still");
+    fs::remove_dir_all(fake.at("tare-run")).unwrap();
+    assert_eq!(end::enabled_for(&fake.at("tare-other")), "cpu cpuset", "and puts them back when it ends");
+    fs::write(fake.at("cgroup.subtree_control"), "").unwrap();
+    end::put_back(&fake.at(""), "cpuset").unwrap();
+    assert_eq!(fake.text("cgroup.subtree_control"), "-cpuset");
+}
+
+#[test]
+fn in_a_container_the_rule_against_internal_processes_is_told_before_anything_is_made() {
+    let fake = Version2::new("");
+    fs::write(fake.at("cgroup.type"), "domain\n").unwrap();
+    fs::write(fake.at("cgroup.procs"), "1\n").unwrap();
+    let why = fake.hierarchies().unavailable().unwrap();
+    assert!(why.contains("has processes in it"), "{why}");
+    fs::write(fake.at("cgroup.procs"), "").unwrap();
+    assert_eq!(fake.hierarchies().unavailable(), None);
+    fs::write(fake.at("cgroup.controllers"), "hugetlb").unwrap();
+    let why = fake.hierarchies().unavailable().unwrap();
+    assert!(why.contains("lack a controller"), "{why}");
+}
+
+#[test]
+fn a_group_that_we_are_in_is_never_killed() {
+    let fake = Version2::new("cpuset cpu memory");
+    let plan = fake.hierarchies().plan("run", "guest").unwrap();
+    let group = Cgroup::create(plan, &Limits::default()).unwrap();
+    let procs = format!("{}\n", std::process::id());
+    fs::write(fake.at("tare-run/guest/cgroup.procs"), procs).unwrap();
+    fs::write(fake.at("tare-run/guest/cgroup.kill"), "").unwrap();
+    assert!(matches!(group.kill(), Err(LabError::Refused { .. })));
+    assert_eq!(fake.text("tare-run/guest/cgroup.kill"), "");
+}

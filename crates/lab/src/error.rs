@@ -1,0 +1,113 @@
+//! What can go wrong in the lab: what was tried, why it failed, and the remedy.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Result of everything in this crate.
+pub type Result<T> = std::result::Result<T, LabError>;
+
+/// Why the lab could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// The kernel refused a call.
+    #[error("could not {tried}: {source}. {remedy}")]
+    System {
+        /// What was tried, as a verb phrase with the object's name.
+        tried: String,
+        /// The kernel's answer.
+        source: io::Error,
+        /// What would help.
+        remedy: String,
+    },
+    /// This host cannot do it at all, or not as it is set up.
+    #[error("could not {tried}: {why}. {remedy}")]
+    Unavailable {
+        /// What was tried.
+        tried: String,
+        /// What is missing.
+        why: String,
+        /// What would help.
+        remedy: String,
+    },
+    /// Something was waited for and did not come.
+    #[error("gave up after {waited_ms} ms to {tried}: {seen}. {remedy}")]
+    Timeout {
+        /// What was tried.
+        tried: String,
+        /// How long, milliseconds.
+        waited_ms: u64,
+        /// What was last seen instead.
+        seen: String,
+        /// What would help.
+        remedy: String,
+    },
+    /// A name that cannot be the name of a directory, a control group or a link.
+    #[error("`{written}` is no {what}: {expected}")]
+    Name {
+        /// What it was to name.
+        what: &'static str,
+        /// As written.
+        written: String,
+        /// What a good one looks like.
+        expected: &'static str,
+    },
+    /// A run's state directory is there already.
+    #[error("the state directory {} is there already: {}", path.display(), if *live {
+        "its run is still going on; stop it or choose another run id"
+    } else {
+        "its run died; `tare reap` removes what it left"
+    })]
+    RunExists {
+        /// The directory.
+        path: PathBuf,
+        /// Whether a controller holds its lock.
+        live: bool,
+    },
+    /// Something that must not be touched.
+    #[error("refused to {tried}: {why}. {remedy}")]
+    Refused {
+        /// What was asked.
+        tried: String,
+        /// Why it would do harm.
+        why: String,
+        /// What to do instead.
+        remedy: String,
+    },
+}
+
+impl LabError {
+    /// A refusal by the kernel, with the remedy that fits the error number.
+    pub(crate) fn system(tried: impl Into<String>, source: impl Into<io::Error>) -> Self {
+        let source = source.into();
+        let remedy = remedy_for(&source).to_owned();
+        Self::System { tried: tried.into(), source, remedy }
+    }
+
+    /// The kernel's error number, when the kernel was the one to refuse.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            Self::System { source, .. } => source.raw_os_error(),
+            _ => None,
+        }
+    }
+}
+
+/// What usually helps against an error number of the calls that this crate makes.
+fn remedy_for(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => {
+            "Run as root, or on a kernel that allows unprivileged user namespaces (sysctl \
+             kernel.unprivileged_userns_clone=1, user.max_user_namespaces above 0, and \
+             kernel.apparmor_restrict_unprivileged_userns=0 where AppArmor restricts them)"
+        }
+        Some(libc::EMFILE | libc::ENFILE) => "Raise the limit of open files (ulimit -n)",
+        Some(libc::ENOSPC) => {
+            "A limit of the kernel is reached: see sysctl user.max_net_namespaces, user.max_user_namespaces, or the \
+             space on the file system"
+        }
+        Some(libc::EROFS) => "The file system is mounted read-only here: run where it can be written",
+        Some(libc::EBUSY) => "Something still uses it: `tare reap` ends what earlier runs left, then try again",
+        Some(libc::ENOSYS | libc::EOPNOTSUPP) => "This kernel lacks the call: Linux 5.10 or newer is needed",
+        _ => "`tare doctor` tells what this host can do",
+    }
+}

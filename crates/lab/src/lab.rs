@@ -1,0 +1,257 @@
+//! The lab: two namespaces and a bridge, to which guests are attached.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rtnetlink::packet_route::link::{InfoData, InfoVeth, LinkMessage};
+use rtnetlink::{LinkBridge, LinkUnspec, LinkVeth};
+
+use crate::error::{LabError, Result};
+use crate::name::{check_guest, check_run_id, run_group};
+use crate::netlink::{Links, Netlink};
+use crate::netns::{NetNs, scratch};
+use crate::offload::Offloads;
+use crate::port::Port;
+use crate::sysctl;
+
+/// The bridge in `sut`.
+const BRIDGE: &str = "tare0";
+/// The link of every namespace that is attached to the bridge.
+pub(crate) const GUEST_LINK: &str = "eth0";
+/// RFC 2544 sets 198.18.0.0/15 aside for measuring: no such address is routed anywhere.
+pub(crate) const PREFIX: u8 = 15;
+const NETWORK: u32 = u32::from_be_bytes([198, 18, 0, 0]);
+/// The client is 198.18.0.1; guests follow from 198.18.1.0 on.
+const CLIENT_HOST: u32 = 1;
+const FIRST_GUEST_HOST: u32 = 256;
+const LAST_GUEST_HOST: u32 = (1 << (32 - PREFIX as u32)) - 2;
+
+/// What a lab is made with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabConfig {
+    /// The run; part of the alias of every link.
+    pub run_id: String,
+    /// MTU of the bridge and of every link, bytes.
+    pub mtu: u32,
+    /// Whether links may carry segments beyond the MTU (TSO and GSO on), or TSO, GSO and GRO are all off.
+    pub offloads: bool,
+    /// TCP congestion control of the lab's namespaces; `None` leaves the host's own.
+    pub congestion_control: Option<String>,
+}
+
+/// Two network namespaces, `client` and `sut`, with a bridge in `sut` and the client on it.
+/// Addresses are from 198.18.0.0/15, there is no route out, and IPv6 is off.
+///
+/// Nothing of it is in the host's own namespace, and all of it goes when this value and the guests'
+/// processes are gone, however they went.
+#[derive(Debug)]
+pub struct Lab {
+    config: LabConfig,
+    client: NetNs,
+    sut: NetNs,
+    hosts: Arc<Mutex<Hosts>>,
+}
+
+/// The host parts of addresses in use. Given out in turn, so that a guest does not meet connections
+/// in TIME_WAIT of the one before it.
+#[derive(Debug, Default)]
+pub(crate) struct Hosts {
+    used: BTreeSet<u32>,
+    next: u32,
+}
+
+impl Hosts {
+    fn take(&mut self) -> Option<u32> {
+        let span = LAST_GUEST_HOST - FIRST_GUEST_HOST + 1;
+        let host = (0..span).map(|i| FIRST_GUEST_HOST + (self.next + i) % span).find(|h| !self.used.contains(h))?;
+        self.next = (host - FIRST_GUEST_HOST + 1) % span;
+        self.used.insert(host);
+        Some(host)
+    }
+
+    pub(crate) fn give_back(&mut self, host: u32) {
+        self.used.remove(&host);
+    }
+}
+
+fn address(host: u32) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::from_bits(NETWORK + host))
+}
+
+/// A locally administered hardware address that follows from the IP address, so that a peer's ARP
+/// entry can never be wrong about which guest has an address.
+fn hardware_address(kind: u8, host: u32) -> Vec<u8> {
+    let [_, a, b, c] = host.to_be_bytes();
+    vec![0x02, b't', kind, a, b, c]
+}
+
+impl Lab {
+    /// Makes the namespaces, the bridge and the client's link, and waits until frames pass.
+    ///
+    /// # Errors
+    /// When the kernel does not allow namespaces or a setting, or lacks the congestion control.
+    pub fn create(config: LabConfig) -> Result<Self> {
+        check_run_id(&config.run_id)?;
+        let alias = run_group(&config.run_id);
+        let (sut, client) = scratch("tare-lab", || {
+            let netlink = Netlink::new()?;
+            let sut = NetNs::unshare_here()?;
+            sysctl::prepare_namespace(config.congestion_control.as_deref())?;
+            let links = netlink.open()?;
+            netlink.wait(async {
+                links.up("lo").await?;
+                links.add("make the lab's bridge", bridge(config.mtu, &alias)).await
+            })?;
+            Offloads::open()?.set(BRIDGE, config.offloads)?;
+            let client = join(&netlink, &sut, &config, "client0", CLIENT_HOST)?;
+            Ok((sut, client))
+        })??;
+        let hosts = Arc::new(Mutex::new(Hosts::default()));
+        Ok(Self { config, client, sut, hosts })
+    }
+
+    /// The namespace of the load drivers.
+    pub fn client(&self) -> &NetNs {
+        &self.client
+    }
+
+    /// The client's address on the lab's network.
+    pub fn client_address(&self) -> IpAddr {
+        address(CLIENT_HOST)
+    }
+
+    /// The namespace that holds the bridge.
+    pub fn sut(&self) -> &NetNs {
+        &self.sut
+    }
+
+    /// Makes a namespace for a guest with `eth0` in it, addressed, up, and seen to be forwarded by the
+    /// bridge. The name is for messages; the same name may be attached again.
+    ///
+    /// # Errors
+    /// When the kernel refuses, or the link does not come up within 5 s.
+    pub fn attach(&self, guest: &str) -> Result<Port> {
+        check_guest(guest)?;
+        let host =
+            self.hosts.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or_else(|| LabError::Unavailable {
+                tried: format!("attach guest {guest}"),
+                why: "all addresses of 198.18.0.0/15 are in use".into(),
+                remedy: "Detach guests that are gone".into(),
+            })?;
+        let link = format!("p{host}");
+        let made = self.sut.try_clone().and_then(|sut| {
+            let netns = scratch("tare-attach", || join(&Netlink::new()?, &sut, &self.config, &link, host))??;
+            Ok((netns, sut))
+        });
+        match made {
+            Ok((netns, sut)) => {
+                let hosts = Arc::clone(&self.hosts);
+                Ok(Port { netns, address: address(host), prefix: PREFIX, sut, link, host, hosts })
+            }
+            Err(e) => {
+                self.hosts.lock().unwrap_or_else(PoisonError::into_inner).give_back(host);
+                Err(e)
+            }
+        }
+    }
+
+    /// What the lab is, as name and value, all read back from the kernel now. What cannot be read says why.
+    pub fn facts(&self) -> Vec<(String, String)> {
+        let mut facts = Vec::new();
+        for (place, netns, links) in
+            [("client", &self.client, [GUEST_LINK].as_slice()), ("sut", &self.sut, &[BRIDGE, "client0"])]
+        {
+            match netns.run(|| facts_here(place, links)) {
+                Ok(Ok(here)) => facts.extend(here),
+                Ok(Err(e)) | Err(e) => facts.push((format!("lab {place}"), format!("could not be read: {e}"))),
+            }
+        }
+        facts
+    }
+}
+
+fn facts_here(place: &str, links: &[&str]) -> Result<Vec<(String, String)>> {
+    let mut facts = Vec::new();
+    for name in [
+        "net.ipv4.tcp_congestion_control",
+        "net.ipv4.tcp_rmem",
+        "net.ipv4.tcp_wmem",
+        "net.ipv4.ip_forward",
+        "net.ipv6.conf.all.disable_ipv6",
+    ] {
+        let value = sysctl::read(name)?.unwrap_or_else(|| "this kernel has no such setting".into());
+        facts.push((format!("{place} {name}"), value));
+    }
+    let netlink = Netlink::new()?;
+    let sockets = (netlink.open()?, Offloads::open()?);
+    for name in links {
+        let link = netlink.wait(sockets.0.get(name))?;
+        facts.push((format!("{place} {name} mtu"), format!("{} B", link.mtu)));
+        facts.push((format!("{place} {name} offloads"), sockets.1.describe(name)));
+    }
+    Ok(facts)
+}
+
+/// No spanning tree and no forward delay: a port forwards as soon as its other end is up. No multicast
+/// snooping: its queries would be traffic of their own. An address of its own, or the bridge would take
+/// that of a port and change it as guests come and go.
+fn bridge(mtu: u32, alias: &str) -> LinkMessage {
+    LinkBridge::new(BRIDGE)
+        .mtu(mtu)
+        .alias(alias)
+        .address(hardware_address(b'b', 0))
+        .forward_delay(0)
+        .mcast_snooping(false)
+        .build()
+}
+
+/// On a scratch thread: makes a namespace whose `eth0` is linked to the bridge in `sut` by a port named `port`.
+fn join(netlink: &Netlink, sut: &NetNs, config: &LabConfig, port: &str, host: u32) -> Result<NetNs> {
+    let netns = NetNs::unshare_here()?;
+    sysctl::prepare_namespace(config.congestion_control.as_deref())?;
+    let (mut inside, inside_offloads) = (netlink.open()?, Offloads::open()?);
+    sut.enter_here()?;
+    let (mut outside, outside_offloads) = (netlink.open()?, Offloads::open()?);
+    netlink.wait(async {
+        inside.up("lo").await?;
+        let bridge = outside.get(BRIDGE).await?;
+        let pair = veth(config, port, bridge.index, &netns, host);
+        outside.add(&format!("make link {port} for {}", address(host)), pair).await?;
+        finish(&mut inside, host).await?;
+        inside_offloads.set(GUEST_LINK, config.offloads)?;
+        outside_offloads.set(port, config.offloads)?;
+        inside.wait_until(GUEST_LINK, "operating", |link| link.carrier && link.operating).await?;
+        outside.wait_until(port, "forwarding", |link| link.carrier && link.forwarding == Some(true)).await
+    })?;
+    Ok(netns)
+}
+
+async fn finish(inside: &mut Links, host: u32) -> Result<()> {
+    let link = inside.get(GUEST_LINK).await?;
+    inside.address(link.index, address(host), PREFIX).await?;
+    inside.up(GUEST_LINK).await
+}
+
+/// A veth whose one end is a port of the bridge, and whose other end is made right inside the guest's namespace.
+fn veth(config: &LabConfig, port: &str, bridge: u32, netns: &NetNs, host: u32) -> LinkMessage {
+    use std::os::fd::AsRawFd;
+    let alias = run_group(&config.run_id);
+    let inner = LinkUnspec::new_with_name(GUEST_LINK)
+        .mtu(config.mtu)
+        .alias(alias.as_str())
+        .address(hardware_address(b'g', host))
+        .setns_by_fd(netns.fd().as_raw_fd())
+        .build();
+    LinkVeth::new(port, GUEST_LINK)
+        .set_info_data(InfoData::Veth(InfoVeth::Peer(inner)))
+        .mtu(config.mtu)
+        .alias(alias)
+        .address(hardware_address(b'p', host))
+        .controller(bridge)
+        .up()
+        .build()
+}
+
+#[cfg(test)]
+mod tests;

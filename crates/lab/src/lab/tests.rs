@@ -1,0 +1,174 @@
+//! Labs for real, on this host's kernel. They need root.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
+use std::time::Duration;
+
+use super::*;
+use crate::is_rootless;
+
+fn config() -> LabConfig {
+    LabConfig { run_id: "test-lab".into(), mtu: 1500, offloads: true, congestion_control: None }
+}
+
+fn root() -> bool {
+    let root = !is_rootless();
+    if !root {
+        eprintln!("SKIPPED: needs root");
+    }
+    root
+}
+
+fn fact(lab: &Lab, name: &str) -> String {
+    let facts = lab.facts();
+    facts.iter().find(|(n, _)| n == name).unwrap_or_else(|| panic!("no {name} in {facts:?}")).1.clone()
+}
+
+fn carries_a_message(lab: &Lab, port: &Port) -> bool {
+    let listener = port.netns.run(|| TcpListener::bind(SocketAddr::new(port.address, 0))).unwrap().unwrap();
+    let to = listener.local_addr().unwrap();
+    let server = std::thread::spawn(move || listener.accept().unwrap().0.write_all(b"carried"));
+    let connect = || TcpStream::connect_timeout(&to, Duration::from_secs(5));
+    let mut text = String::new();
+    lab.client().run(connect).unwrap().unwrap().read_to_string(&mut text).unwrap();
+    server.join().unwrap().unwrap();
+    text == "carried"
+}
+
+#[test]
+fn the_first_packet_passes_as_soon_as_a_guest_is_attached() {
+    if !root() {
+        return;
+    }
+    let lab = Lab::create(config()).unwrap();
+    let ports = ["one", "two", "three"].map(|name| lab.attach(name).unwrap());
+    for port in &ports {
+        assert!(carries_a_message(&lab, port));
+        assert_eq!(port.drops().unwrap(), 0);
+    }
+    assert_eq!(lab.client_address().to_string(), "198.18.0.1");
+    assert_eq!(ports.map(|p| p.address.to_string()), ["198.18.1.0", "198.18.1.1", "198.18.1.2"]);
+}
+
+#[test]
+fn settings_are_those_that_the_kernel_reads_back() {
+    if !root() {
+        return;
+    }
+    let wanted = LabConfig { mtu: 9000, offloads: false, congestion_control: Some("reno".into()), ..config() };
+    let lab = Lab::create(wanted).unwrap();
+    assert_eq!(fact(&lab, "client eth0 mtu"), "9000 B");
+    assert_eq!(fact(&lab, "sut tare0 mtu"), "9000 B");
+    assert_eq!(fact(&lab, "client eth0 offloads"), "tso off, gso off, gro off");
+    assert_eq!(fact(&lab, "sut tare0 offloads"), "tso off, gso off, gro off");
+    assert_eq!(fact(&lab, "client net.ipv4.tcp_congestion_control"), "reno");
+    let port = lab.attach("guest").unwrap();
+    let inside = port.netns.run(|| facts_here("guest", &[GUEST_LINK])).unwrap().unwrap();
+    assert!(inside.contains(&("guest eth0 offloads".into(), "tso off, gso off, gro off".into())), "{inside:?}");
+    assert!(inside.contains(&("guest eth0 mtu".into(), "9000 B".into())), "{inside:?}");
+    assert!(inside.contains(&("guest net.ipv4.tcp_congestion_control".into(), "reno".into())), "{inside:?}");
+    assert!(carries_a_message(&lab, &port));
+
+    let lab = Lab::create(config()).unwrap();
+    assert!(fact(&lab, "client eth0 offloads").starts_with("tso on, gso on"));
+}
+
+#[test]
+fn an_unknown_congestion_control_is_refused_with_those_there_are() {
+    if !root() {
+        return;
+    }
+    for name in ["nonesuch", "../../x", ""] {
+        let error = Lab::create(LabConfig { congestion_control: Some(name.into()), ..config() }).unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.contains(&format!("`{name}`")) && text.contains("available here: ") && text.contains("reno"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn an_impossible_mtu_is_the_kernels_to_refuse() {
+    if !root() {
+        return;
+    }
+    let error = Lab::create(LabConfig { mtu: 10, ..config() }).unwrap_err();
+    assert!(error.to_string().contains("make the lab's bridge"), "{error}");
+}
+
+#[test]
+fn nothing_leads_out_of_the_lab() {
+    if !root() {
+        return;
+    }
+    let lab = Lab::create(config()).unwrap();
+    let port = lab.attach("guest").unwrap();
+    for netns in [lab.client(), &port.netns] {
+        // TEST-NET-3: nobody's address, so even a leak would reach no one.
+        let outside = netns.run(|| TcpStream::connect("203.0.113.1:9")).unwrap().unwrap_err();
+        assert_eq!(outside.kind(), ErrorKind::NetworkUnreachable);
+        let version_6 = netns.run(|| std::fs::read_to_string("/proc/thread-self/net/if_inet6")).unwrap();
+        assert_eq!(version_6.unwrap_or_default(), "");
+    }
+    assert_eq!(fact(&lab, "sut net.ipv4.ip_forward"), "0");
+}
+
+#[test]
+fn a_detached_guest_is_gone_and_its_name_may_come_back() {
+    if !root() {
+        return;
+    }
+    let lab = Lab::create(config()).unwrap();
+    let port = lab.attach("guest").unwrap();
+    let (link, first) = (port.bridge_link().to_owned(), port.address);
+    let there = |name: &str| {
+        lab.sut().run(|| {
+            let netlink = Netlink::new().unwrap();
+            let links = netlink.open().unwrap();
+            netlink.wait(links.find(name)).unwrap().is_some()
+        })
+    };
+    assert!(there(&link).unwrap());
+    port.detach().unwrap();
+    assert!(!there(&link).unwrap());
+    let again = lab.attach("guest").unwrap();
+    assert_ne!(again.address, first);
+    assert!(carries_a_message(&lab, &again));
+    assert!(matches!(lab.attach("../guest"), Err(LabError::Name { .. })));
+}
+
+#[test]
+fn other_programs_enter_a_namespace_by_its_path() {
+    if !root() {
+        return;
+    }
+    let netns = NetNs::create().unwrap();
+    let inside = format!("net:[{}]", netns.inode().unwrap());
+    let output = Command::new("nsenter")
+        .arg(format!("--net={}", netns.path().display()))
+        .args(["readlink", "/proc/self/ns/net"])
+        .output();
+    let Ok(output) = output else {
+        eprintln!("SKIPPED: needs nsenter");
+        return;
+    };
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), inside);
+    assert_ne!(NetNs::current().unwrap().inode().unwrap(), netns.inode().unwrap(), "the caller's thread has moved");
+}
+
+#[test]
+fn addresses_are_given_in_turn_and_never_twice_at_a_time() {
+    let mut hosts = Hosts::default();
+    let (a, b) = (hosts.take().unwrap(), hosts.take().unwrap());
+    assert_eq!((a, b), (FIRST_GUEST_HOST, FIRST_GUEST_HOST + 1));
+    hosts.give_back(a);
+    assert_eq!(hosts.take(), Some(b + 1), "an address came back at once");
+    hosts.next = LAST_GUEST_HOST - FIRST_GUEST_HOST;
+    assert_eq!(hosts.take(), Some(LAST_GUEST_HOST));
+    assert_eq!(hosts.take(), Some(a), "after the last comes the first that is free");
+    assert_eq!(hosts.take(), Some(b + 2), "one in use was given out");
+    assert_eq!(address(LAST_GUEST_HOST).to_string(), "198.19.255.254");
+}

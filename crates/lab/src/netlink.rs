@@ -1,0 +1,145 @@
+//! Talking to the kernel about links: rtnetlink over a private runtime of one thread.
+//!
+//! A netlink socket belongs to the namespace in which it was opened and stays there. So one scratch thread
+//! opens a socket in each namespace that it needs, and then works with all of them.
+
+use std::future::Future;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use futures_util::stream::{BoxStream, Stream};
+use rtnetlink::packet_route::link::LinkMessage;
+use rtnetlink::{LinkUnspec, MulticastGroup};
+
+use crate::error::{LabError, Result};
+use crate::links::Link;
+
+/// How long a link may take to come up. It takes well under a millisecond on an idle host.
+const LINK_READY_TIMEOUT: Duration = Duration::from_secs(5);
+/// State is asked for again after this long even when no event came: events may be lost, state may not.
+const ASK_AGAIN: Duration = Duration::from_millis(20);
+
+/// The runtime on which requests wait for their answers.
+pub(crate) struct Netlink {
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Netlink {
+    pub(crate) fn new() -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .build()
+            .map_err(|e| LabError::system("start the runtime for netlink", e))?;
+        Ok(Self { runtime })
+    }
+
+    /// Opens a socket in the namespace that this thread is in now.
+    pub(crate) fn open(&self) -> Result<Links> {
+        let _entered = self.runtime.enter();
+        let (connection, handle, events) = rtnetlink::new_multicast_connection(&[MulticastGroup::Link])
+            .map_err(|e| LabError::system("open a netlink socket", e))?;
+        self.runtime.spawn(connection);
+        Ok(Links { handle, events: events.map(|_| ()).boxed() })
+    }
+
+    /// Waits for an answer.
+    pub(crate) fn wait<T>(&self, answer: impl Future<Output = T>) -> T {
+        self.runtime.block_on(answer)
+    }
+}
+
+/// The links of one namespace.
+pub(crate) struct Links {
+    handle: rtnetlink::Handle,
+    /// One item whenever some link of the namespace has changed.
+    events: BoxStream<'static, ()>,
+}
+
+impl Links {
+    pub(crate) async fn add(&self, tried: &str, message: LinkMessage) -> Result<()> {
+        self.handle.link().add(message).execute().await.map_err(|e| refused(tried, e))
+    }
+
+    pub(crate) async fn up(&self, name: &str) -> Result<()> {
+        let message = LinkUnspec::new_with_name(name).up().build();
+        self.handle.link().change(message).execute().await.map_err(|e| refused(&format!("set link {name} up"), e))
+    }
+
+    pub(crate) async fn delete(&self, index: u32) -> Result<()> {
+        let tried = format!("delete link number {index}");
+        self.handle.link().del(index).execute().await.map_err(|e| refused(&tried, e))
+    }
+
+    pub(crate) async fn address(&self, index: u32, address: IpAddr, prefix: u8) -> Result<()> {
+        let tried = format!("give address {address}/{prefix} to link number {index}");
+        self.handle.address().add(index, address, prefix).execute().await.map_err(|e| refused(&tried, e))
+    }
+
+    /// The link of that name; `None` when there is none.
+    pub(crate) async fn find(&self, name: &str) -> Result<Option<Link>> {
+        let found = first(self.handle.link().get().match_name(name).execute()).await;
+        match found {
+            Some(Err(rtnetlink::Error::NetlinkError(e))) if e.to_io().raw_os_error() == Some(libc::ENODEV) => Ok(None),
+            Some(Err(e)) => Err(refused(&format!("look at link {name}"), e)),
+            Some(Ok(message)) => Ok(Some(Link::read(&message))),
+            None => Ok(None),
+        }
+    }
+
+    /// The link of that name, which must be there.
+    pub(crate) async fn get(&self, name: &str) -> Result<Link> {
+        self.find(name).await?.ok_or_else(|| LabError::Unavailable {
+            tried: format!("look at link {name}"),
+            why: "it is not there any more".into(),
+            remedy: "Nothing else may remove or rename links in tare's namespaces while a run goes on".into(),
+        })
+    }
+
+    /// All links.
+    pub(crate) async fn all(&self) -> Result<Vec<Link>> {
+        let answers: Vec<_> = self.handle.link().get().execute().collect().await;
+        answers
+            .into_iter()
+            .map(|answer| answer.map(|message| Link::read(&message)).map_err(|e| refused("list the links", e)))
+            .collect()
+    }
+
+    /// Waits until `ready` is true of the link: after each change of some link, and now and then in between.
+    pub(crate) async fn wait_until(&mut self, name: &str, what: &str, ready: impl Fn(&Link) -> bool) -> Result<Link> {
+        let start = Instant::now();
+        loop {
+            let link = self.get(name).await?;
+            if ready(&link) {
+                return Ok(link);
+            }
+            if start.elapsed() > LINK_READY_TIMEOUT {
+                return Err(LabError::Timeout {
+                    tried: format!("see link {name} {what}"),
+                    waited_ms: u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX),
+                    seen: format!("its state was {}", link.describe()),
+                    remedy: "The host may be overloaded, or something else may set links down".into(),
+                });
+            }
+            // Either an event or the end of the wait: both lead to asking again.
+            let _ = tokio::time::timeout(ASK_AGAIN, self.events.next()).await;
+        }
+    }
+}
+
+async fn first<T>(stream: impl Stream<Item = T>) -> Option<T> {
+    let mut stream = std::pin::pin!(stream);
+    stream.next().await
+}
+
+fn refused(tried: &str, error: rtnetlink::Error) -> LabError {
+    match error {
+        rtnetlink::Error::NetlinkError(message) => LabError::system(tried, message.to_io()),
+        other => LabError::Unavailable {
+            tried: tried.to_owned(),
+            why: other.to_string(),
+            remedy: "`tare doctor` tells what this host can do".into(),
+        },
+    }
+}

@@ -1,0 +1,293 @@
+//! The state directory of a run: what must not outlive it, and the lock that says it is alive.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{ErrorKind, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{LabError, Result};
+use crate::name::check_run_id;
+use crate::{process, rootless, tree};
+
+const RUN_FILE: &str = "run.json";
+const LOCK_FILE: &str = "lock";
+
+/// What the state directory says about its run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunInfo {
+    /// The run.
+    pub run_id: String,
+    /// Where its results are, with the journal that lists what it made.
+    pub run_folder: PathBuf,
+    /// The controller's process.
+    pub controller_pid: u32,
+    /// When that process started, clock ticks after boot (field 22 of `/proc/PID/stat`).
+    pub controller_started: u64,
+    /// The version of tare that wrote this.
+    pub tare_version: String,
+}
+
+/// A run that has a state directory on this host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundRun {
+    /// The run, after the directory's name.
+    pub run_id: String,
+    /// The state directory.
+    pub path: PathBuf,
+    /// What it says; `None` when its controller died before it had written that.
+    pub info: Option<RunInfo>,
+    /// Whether a controller holds its lock.
+    pub live: bool,
+}
+
+/// `/run/tare/RUN` for root, `$XDG_RUNTIME_DIR/tare/RUN` or `/tmp/tare-UID/RUN` for others; mode 0700.
+/// The kernel lets go of its lock when the controller ends, however it ends.
+#[derive(Debug)]
+pub struct StateDir {
+    path: PathBuf,
+    /// Holds the lock. Not inherited by programs that are started.
+    lock: OwnedFd,
+}
+
+impl StateDir {
+    /// Makes the directory, takes its lock and writes `run.json`.
+    ///
+    /// # Errors
+    /// [`LabError::RunExists`] when the run has one already; otherwise when it cannot be made.
+    pub fn create(run_id: &str, run_folder: &Path) -> Result<Self> {
+        check_run_id(run_id)?;
+        let base = base();
+        make_private(&base)?;
+        match Self::create_in(&base, run_id, run_folder) {
+            // Another run ended at this moment, and took the empty directory with it.
+            Err(e) if e.errno() == Some(libc::ENOENT) => {
+                make_private(&base)?;
+                Self::create_in(&base, run_id, run_folder)
+            }
+            other => other,
+        }
+    }
+
+    fn create_in(base: &Path, run_id: &str, run_folder: &Path) -> Result<Self> {
+        let path = base.join(run_id);
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Ok(()) => {}
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {
+                let live = Self::is_live(&path)?;
+                return Err(LabError::RunExists { path, live });
+            }
+            Err(e) => return Err(LabError::system(format!("make directory {}", path.display()), e)),
+        }
+        let lock = take_lock(&path)?;
+        let info = RunInfo {
+            run_id: run_id.to_owned(),
+            run_folder: std::path::absolute(run_folder).unwrap_or_else(|_| run_folder.to_owned()),
+            controller_pid: std::process::id(),
+            controller_started: process::stat(std::process::id()).map_or(0, |stat| stat.started),
+            tare_version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let state = Self { path, lock };
+        state.write_info(&info)?;
+        Ok(state)
+    }
+
+    /// Written beside and renamed, so that a reader sees all of it or nothing.
+    fn write_info(&self, info: &RunInfo) -> Result<()> {
+        let (draft, file) = (self.path.join("run.json.new"), self.path.join(RUN_FILE));
+        let text = serde_json::to_vec_pretty(info).map_err(std::io::Error::from);
+        text.and_then(|text| File::create(&draft)?.write_all(&text))
+            .and_then(|()| fs::rename(&draft, &file))
+            .map_err(|e| LabError::system(format!("write {}", file.display()), e))
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether a controller holds the lock of this state directory. A directory that is gone is not live.
+    ///
+    /// # Errors
+    /// When the lock cannot be looked at.
+    pub fn is_live(dir: &Path) -> Result<bool> {
+        Ok(Self::try_lock(dir, FlockOperation::NonBlockingLockShared)?.is_none())
+    }
+
+    /// Takes the lock of a state directory whose controller is gone; `None` when somebody holds it. The lock is
+    /// itself `None` where the directory is gone, or its controller died before it had made the lock.
+    pub(crate) fn lock_dead(dir: &Path) -> Result<Option<Option<OwnedFd>>> {
+        Self::try_lock(dir, FlockOperation::NonBlockingLockExclusive)
+    }
+
+    /// `None` when somebody holds the lock, `Some(None)` when there is none to be held.
+    fn try_lock(dir: &Path, how: FlockOperation) -> Result<Option<Option<OwnedFd>>> {
+        let path = dir.join(LOCK_FILE);
+        let tried = || format!("look at the lock {}", path.display());
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file = match rustix::fs::open(&path, flags, Mode::empty()) {
+            Ok(file) => file,
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Some(None)),
+            Err(e) => return Err(LabError::system(tried(), e)),
+        };
+        match flock(&file, how) {
+            Ok(()) => Ok(Some(Some(file))),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(e) => Err(LabError::system(tried(), e)),
+        }
+    }
+
+    /// The runs of this user that have a state directory, alive or not, by run id.
+    ///
+    /// # Errors
+    /// When the directory of state directories cannot be read.
+    pub fn list() -> Result<Vec<FoundRun>> {
+        Self::list_in(&base())
+    }
+
+    fn list_in(base: &Path) -> Result<Vec<FoundRun>> {
+        let entries = match fs::read_dir(base) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(LabError::system(format!("read directory {}", base.display()), e)),
+        };
+        let mut runs = Vec::new();
+        for entry in entries.flatten() {
+            let Ok(run_id) = entry.file_name().into_string() else { continue };
+            if check_run_id(&run_id).is_err() || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            let path = entry.path();
+            let info = fs::read(path.join(RUN_FILE)).ok().and_then(|text| serde_json::from_slice(&text).ok());
+            let live = Self::is_live(&path)?;
+            runs.push(FoundRun { run_id, path, info, live });
+        }
+        runs.sort_by(|a, b| a.run_id.cmp(&b.run_id));
+        Ok(runs)
+    }
+
+    /// Removes the directory with all in it, then lets go of the lock.
+    ///
+    /// # Errors
+    /// When something in it cannot be removed, such as a mount point.
+    pub fn remove(self) -> Result<()> {
+        tree::remove(&self.path).map_err(|e| LabError::system(format!("remove {}", self.path.display()), e))?;
+        drop(self.lock);
+        remove_base_if_empty(&self.path);
+        Ok(())
+    }
+}
+
+/// Where the state directory of a run is on this host, for this user, whether it is there or not.
+pub(crate) fn state_path(run_id: &str) -> PathBuf {
+    base().join(run_id)
+}
+
+/// Removes the directory of state directories after its last run.
+pub(crate) fn remove_base_if_empty(state: &Path) {
+    // Not empty: there are other runs.
+    let _ = state.parent().map(fs::remove_dir);
+}
+
+fn take_lock(dir: &Path) -> Result<OwnedFd> {
+    let path = dir.join(LOCK_FILE);
+    let tried = || format!("take the lock {}", path.display());
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(|e| LabError::system(tried(), e))?;
+    let mut answer = Err(Errno::WOULDBLOCK);
+    // Whoever asks whether the run is alive holds the lock for an instant.
+    process::wait_until(Duration::from_secs(1), || {
+        answer = flock(&file, FlockOperation::NonBlockingLockExclusive);
+        answer != Err(Errno::WOULDBLOCK)
+    });
+    answer.map_err(|e| LabError::system(tried(), e))?;
+    Ok(file)
+}
+
+fn base() -> PathBuf {
+    if !rootless::is_rootless() {
+        return PathBuf::from("/run/tare");
+    }
+    let uid = rootless::outer_uid();
+    match std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from) {
+        // Without links on the way: reaping refuses those.
+        Some(dir) if dir.is_absolute() && dir.is_dir() => dir.canonicalize().unwrap_or(dir).join("tare"),
+        _ => PathBuf::from(format!("/tmp/tare-{uid}")),
+    }
+}
+
+/// Makes a directory that only its owner may enter. One that is there already must be just that: in `/tmp`
+/// another user may have put something in its place.
+fn make_private(dir: &Path) -> Result<()> {
+    let tried = || format!("make the private directory {}", dir.display());
+    match DirBuilder::new().mode(0o700).create(dir) {
+        Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(LabError::system(tried(), e)),
+        _ => {}
+    }
+    let found = fs::symlink_metadata(dir).map_err(|e| LabError::system(tried(), e))?;
+    let owner = rustix::process::geteuid().as_raw();
+    if found.is_dir() && found.uid() == owner && found.mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    Err(LabError::Refused {
+        tried: tried(),
+        why: format!("what is there has owner {} and mode {:o}", found.uid(), found.mode() & 0o7777),
+        remedy: "Remove it, or make it a directory of yours with mode 0700".into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_run_is_alive_while_its_lock_is_held_and_dead_after() {
+        let base = tempfile::tempdir().unwrap();
+        let state = StateDir::create_in(base.path(), "run-1", Path::new("/results/run-1")).unwrap();
+        assert_eq!(fs::metadata(state.path()).unwrap().mode() & 0o777, 0o700);
+        let found = StateDir::list_in(base.path()).unwrap();
+        assert_eq!(found.len(), 1);
+        assert!(found[0].live);
+        assert_eq!(found[0].info.as_ref().unwrap().run_folder, Path::new("/results/run-1"));
+        assert_eq!(found[0].info.as_ref().unwrap().controller_pid, std::process::id());
+        let again = StateDir::create_in(base.path(), "run-1", Path::new("/r"));
+        assert!(matches!(again, Err(LabError::RunExists { live: true, .. })));
+
+        let path = state.path().to_owned();
+        drop(state);
+        assert!(!StateDir::is_live(&path).unwrap());
+        let again = StateDir::create_in(base.path(), "run-1", Path::new("/r"));
+        assert!(matches!(again, Err(LabError::RunExists { live: false, .. })));
+    }
+
+    #[test]
+    fn a_torn_description_still_lists_the_run() {
+        let base = tempfile::tempdir().unwrap();
+        let state = StateDir::create_in(base.path(), "run-2", Path::new("/r")).unwrap();
+        fs::write(state.path().join(RUN_FILE), "{\"run_id\"").unwrap();
+        assert_eq!(StateDir::list_in(base.path()).unwrap()[0].info, None);
+        let path = state.path().to_owned();
+        state.remove().unwrap();
+        assert!(!path.exists());
+        assert!(!StateDir::is_live(&path).unwrap());
+        assert_eq!(StateDir::list_in(base.path()).unwrap(), vec![]);
+    }
+
+    #[test]
+    fn a_directory_that_others_may_enter_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = dir.path().join("open");
+        DirBuilder::new().mode(0o755).create(&open).unwrap();
+        assert!(matches!(make_private(&open), Err(LabError::Refused { .. })));
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink("/tmp", &link).unwrap();
+        assert!(matches!(make_private(&link), Err(LabError::Refused { .. })));
+        make_private(&dir.path().join("new")).unwrap();
+    }
+}

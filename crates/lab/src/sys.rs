@@ -1,0 +1,58 @@
+//! The calls that need `unsafe`, each with why it is sound.
+#![allow(unsafe_code)]
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use rustix::thread::UnshareFlags;
+
+/// Leaves a namespace that this thread shares with others. Never the table of open files.
+pub(crate) fn unshare(kinds: Unshare) -> io::Result<()> {
+    let flags = match kinds {
+        Unshare::Network => UnshareFlags::NEWNET,
+        Unshare::UserAndMounts => UnshareFlags::NEWUSER | UnshareFlags::NEWNS,
+    };
+    // SAFETY: the one danger of unshare(2) that Rust cares about is an unshared table of file
+    // descriptors (CLONE_FILES), which neither set of flags asks for.
+    unsafe { rustix::thread::unshare_unsafe(flags) }?;
+    Ok(())
+}
+
+/// What [`unshare`] leaves.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Unshare {
+    /// The network namespace, of this thread alone.
+    Network,
+    /// The user and mount namespaces; the kernel allows it to a process of one thread only.
+    UserAndMounts,
+}
+
+/// The argument of the ethtool commands that get or set one number (`struct ethtool_value`, linux/ethtool.h).
+#[repr(C)]
+struct EthtoolValue {
+    cmd: u32,
+    data: u32,
+}
+
+/// Runs one get or set command of ethtool's `ethtool_value` family on a link, through any socket of the
+/// link's namespace. Returns the value after the call.
+pub(crate) fn ethtool_value(socket: BorrowedFd<'_>, link: &str, cmd: u32, data: u32) -> io::Result<u32> {
+    let name = CString::new(link)?;
+    let bytes = name.as_bytes_with_nul();
+    if bytes.len() > libc::IFNAMSIZ {
+        return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
+    }
+    let mut value = EthtoolValue { cmd, data };
+    // SAFETY: an all-zero `ifreq` is a valid value: it holds an array of bytes and a union of plain data.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(bytes) {
+        *to = *from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_data = (&raw mut value).cast();
+    // SAFETY: SIOCETHTOOL takes an `ifreq` whose name ends in NUL (checked above) and whose data points to
+    // the command's own structure; `value` is that of the `ethtool_value` family, to which every command
+    // that `offload.rs` passes belongs, and both live until the call returns.
+    let answer = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(value.data) }
+}

@@ -1,0 +1,241 @@
+//! What stays when the controller is killed, and that reaping takes it away.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tare_lab::{Resource, is_rootless, left_by_guests, leftovers, reap};
+
+/// Reaps the run also when the test fails.
+struct Held {
+    run_id: String,
+    child: Child,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        reap(&self.run_id, &[], &mut |_, _| Ok(()));
+    }
+}
+
+fn example() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let path = test.ancestors().nth(2).unwrap().join("examples/lab");
+    assert!(path.exists(), "`cargo build -p tare-lab --examples` makes {}", path.display());
+    path
+}
+
+/// Whether this is the inner one of two runs of a test. The outer one runs it again in a mount namespace with a
+/// `/run` of its own, for a tare that works on this host at the same time would reap the dead runs of the test.
+fn apart(test: &str) -> bool {
+    if std::env::var_os("TEST_APART").is_some() {
+        return true;
+    }
+    if is_rootless() {
+        eprintln!("SKIPPED: needs root, for control groups and mounts");
+        return false;
+    }
+    let script = "mount -t tmpfs -o mode=755 none /run && exec \"$0\" --exact --nocapture \"$1\"";
+    let inner = Command::new("unshare")
+        .args(["--mount", "--propagation", "private", "sh", "-c", script])
+        .arg(std::env::current_exe().unwrap())
+        .arg(test)
+        .env("TEST_APART", "1")
+        .output();
+    let Ok(inner) = inner else {
+        eprintln!("SKIPPED: needs unshare");
+        return false;
+    };
+    let (out, err) = (String::from_utf8_lossy(&inner.stdout), String::from_utf8_lossy(&inner.stderr));
+    assert!(inner.status.success() && out.contains("1 passed"), "{out}{err}");
+    eprint!("{err}");
+    false
+}
+
+fn hold(name: &str) -> (Held, u32, BTreeSet<u64>) {
+    let run_id = format!("test-{name}-{}", std::process::id());
+    let child = Command::new(example()).args(["hold", &run_id]).stdout(Stdio::piped()).spawn().unwrap();
+    ready(Held { run_id, child })
+}
+
+/// Waits until the example is ready; its guest's process and its namespaces.
+fn ready(mut held: Held) -> (Held, u32, BTreeSet<u64>) {
+    let mut line = String::new();
+    BufReader::new(held.child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let mut words = line.strip_prefix("ready ").expect("the example is ready").split_whitespace();
+    let guest = words.next().unwrap().parse().unwrap();
+    (held, guest, words.map(|w| w.parse().unwrap()).collect())
+}
+
+/// The network namespaces among `wanted` that some process is in or holds a descriptor of.
+fn namespaces_held(wanted: &BTreeSet<u64>) -> BTreeSet<u64> {
+    let mut found = BTreeSet::new();
+    for process in fs::read_dir("/proc").unwrap().flatten() {
+        let mut links = vec![process.path().join("ns/net")];
+        links.extend(fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten().map(|fd| fd.path()));
+        for link in links {
+            let Ok(target) = fs::read_link(link) else { continue };
+            let inode = target.to_str().and_then(|t| t.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok());
+            found.extend(inode.filter(|inode| wanted.contains(inode)));
+        }
+    }
+    found
+}
+
+fn kinds(found: &[String]) -> BTreeSet<&str> {
+    found.iter().map(|line| line.rsplit_once(" /").map_or(line.as_str(), |(kind, _)| kind)).collect()
+}
+
+fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(10), "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_killed_controller_leaves_what_reaping_finds_and_nothing_else() {
+    if !apart("a_killed_controller_leaves_what_reaping_finds_and_nothing_else") {
+        return;
+    }
+    let (mut held, guest, namespaces) = hold("crash");
+    assert_eq!(namespaces.len(), 4);
+    assert_eq!(namespaces_held(&namespaces), namespaces);
+    let guests = left_by_guests(&held.run_id).unwrap();
+    assert!(guests.contains(&format!("process {guest} (sleep)")), "{guests:?}");
+    assert!(guests.iter().any(|line| line.ends_with("/target")), "its group is not listed: {guests:?}");
+    let report = reap(&held.run_id, &[], &mut |_, _| Ok(()));
+    assert!(report.left[0].1.contains("is alive"), "a live run was reaped: {report:?}");
+
+    held.child.kill().unwrap();
+    held.child.wait().unwrap();
+    // The guest's process was orphaned and keeps its namespace; the other three went with the controller.
+    eventually("namespaces stayed", || namespaces_held(&namespaces).len() == 1);
+    let before = leftovers(&held.run_id);
+    let process = format!("process {guest} (sleep)");
+    assert_eq!(kinds(&before), BTreeSet::from(["control group", "directory", process.as_str()]), "{before:?}");
+
+    let report = reap(&held.run_id, &[], &mut |_, _| Ok(()));
+    assert!(report.is_clean(), "{report:?}");
+    assert!(report.killed.iter().any(|killed| killed.pid == guest && killed.name == "sleep"), "{report:?}");
+    assert_eq!(leftovers(&held.run_id), Vec::<String>::new());
+    assert_eq!(left_by_guests(&held.run_id).unwrap(), Vec::<String>::new());
+    assert_eq!(namespaces_held(&namespaces), BTreeSet::new());
+    assert_eq!(reap(&held.run_id, &[], &mut |_, _| Ok(())), tare_lab::ReapReport::default());
+}
+
+#[test]
+fn a_list_that_names_what_is_not_the_runs_does_no_harm() {
+    if !apart("a_list_that_names_what_is_not_the_runs_does_no_harm") {
+        return;
+    }
+    let (mut held, _, _) = hold("list");
+    held.child.kill().unwrap();
+    held.child.wait().unwrap();
+    let state = Path::new("/run/tare").join(&held.run_id);
+    let kept = tempfile::tempdir().unwrap();
+    fs::write(kept.path().join("file"), "x").unwrap();
+    let named = kept.path().join(format!("tare-{}", held.run_id));
+    fs::create_dir_all(named.join("inside")).unwrap();
+    std::os::unix::fs::symlink(kept.path(), state.join("link")).unwrap();
+    let directory = |path: &Path| Resource::Directory { path: path.to_owned() };
+    let resources = [
+        directory(kept.path()),
+        directory(&state.join("link/file")),
+        directory(&state.join("../../../tmp")),
+        directory(&named),
+        Resource::Mount { path: "/".into() },
+        Resource::Cgroup { paths: vec!["/sys/fs/cgroup".into()] },
+        Resource::Held { platform: "engine".into(), token: "one".into() },
+        Resource::Held { platform: "engine".into(), token: "two".into() },
+    ];
+    let mut asked = Vec::new();
+    let report = reap(&held.run_id, &resources, &mut |platform, token| {
+        asked.push(format!("{platform} {token}"));
+        if token == "two" { Err("the engine does not answer".into()) } else { Ok(()) }
+    });
+    let left: Vec<&Resource> = report.left.iter().map(|(resource, _)| resource).collect();
+    let expected = [&resources[5], &resources[7], &resources[4], &resources[0], &resources[1], &resources[2]];
+    assert_eq!(left, expected, "{report:?}");
+    assert_eq!(asked, ["engine \"one\"", "engine \"two\""]);
+    assert!(kept.path().join("file").exists() && !named.exists() && !state.exists());
+}
+
+#[test]
+fn a_mount_on_the_list_is_taken_away_and_one_that_is_not_is_left_alone() {
+    if !apart("a_mount_on_the_list_is_taken_away_and_one_that_is_not_is_left_alone") {
+        return;
+    }
+    let run_id = format!("test-mount-{}", std::process::id());
+    let state = Path::new("/run/tare").join(&run_id);
+    let (listed, other) = (state.join("listed"), state.join("other"));
+    for point in [&listed, &other] {
+        fs::create_dir_all(point).unwrap();
+        rustix::mount::mount("none", point, "tmpfs", rustix::mount::MountFlags::empty(), None).unwrap();
+    }
+    let resources = [Resource::Mount { path: listed.clone() }];
+    let report = reap(&run_id, &resources, &mut |_, _| Ok(()));
+    assert_eq!(report.removed, resources, "{report:?}");
+    assert_eq!(report.left.len(), 1, "{report:?}");
+    assert!(report.left[0].1.contains("something is mounted there"), "{report:?}");
+    assert!(leftovers(&run_id).contains(&format!("mount {}", other.display())));
+    assert!(!listed.exists());
+
+    let resources = [Resource::Mount { path: other }];
+    assert!(reap(&run_id, &resources, &mut |_, _| Ok(())).is_clean());
+    assert_eq!(leftovers(&run_id), Vec::<String>::new());
+}
+
+/// The example as user nobody, copied to where nobody may read it; `None` where this host lacks what it takes.
+fn as_nobody(dir: &Path, arguments: &[&str]) -> Option<Command> {
+    fs::set_permissions(dir, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let program = dir.join("lab");
+    fs::copy(example(), &program).unwrap();
+    let user = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let allowed = Command::new("setpriv").args(user).args(["unshare", "--user", "true"]).output();
+    if is_rootless() || !allowed.is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: needs root to become nobody, setpriv, and unprivileged user namespaces");
+        return None;
+    }
+    let mut command = Command::new("setpriv");
+    command.args(user).arg(program).args(arguments).env_remove("XDG_RUNTIME_DIR");
+    Some(command)
+}
+
+#[test]
+fn without_root_a_lab_passes_traffic_in_a_user_namespace() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(mut talk) = as_nobody(dir.path(), &["talk"]) else { return };
+    let output = talk.output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{out}{err}");
+    assert!(out.contains("rootless: true") && out.contains("answered `HELLO`"), "{out}");
+}
+
+#[test]
+fn without_root_what_a_killed_controller_left_is_reaped() {
+    let dir = tempfile::tempdir().unwrap();
+    let run_id = format!("test-nobody-{}", std::process::id());
+    let Some(mut command) = as_nobody(dir.path(), &["hold", &run_id]) else { return };
+    let child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let (mut held, guest, namespaces) = ready(Held { run_id: run_id.clone(), child });
+    assert_eq!(namespaces_held(&namespaces), namespaces);
+    held.child.kill().unwrap();
+    held.child.wait().unwrap();
+
+    let dir = tempfile::tempdir().unwrap();
+    let output = as_nobody(dir.path(), &["reap", &run_id]).unwrap().output().unwrap();
+    let out = String::from_utf8_lossy(&output.stdout);
+    let state = format!("directory /tmp/tare-65534/{run_id}");
+    assert!(output.status.success(), "{out}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(out.contains(&format!("killed {guest} (sleep)")) && out.contains(&format!("removed {state}")), "{out}");
+    eventually("namespaces stayed", || namespaces_held(&namespaces).is_empty());
+    assert!(!Path::new("/tmp/tare-65534").join(&run_id).exists());
+}
