@@ -1,0 +1,48 @@
+# tare: the chores. `make` lists them.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+STUDY ?= studies/quickstart.toml
+CARGO_TARGET_DIR ?= $(CURDIR)/target
+export PREFIX DESTDIR CARGO_TARGET_DIR
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build quickstart test tidy check bench install deb clean
+
+help: ## show this list
+	@grep -E '^[a-z]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+setup: ## install what is missing to build (root on Debian or Ubuntu; else it says what to run)
+	@scripts/setup.sh
+
+build: setup ## build tare and its static agent, into target/release
+	@scripts/build.sh
+
+quickstart: build ## build, then run the first study and say where its report is (STUDY=file for another)
+	$(CARGO_TARGET_DIR)/release/tare run $(STUDY)
+
+test: build ## run all tests; those that this machine cannot run are listed with the reason
+	@scripts/setup.sh test
+	@scripts/test.sh
+
+tidy: setup ## check the rules of the house, in seconds
+	@cargo xtask tidy
+
+check: ## run all that CI runs
+	@.ci/run
+
+bench: setup ## measure tare's drivers against their peers
+	@cargo build --release --package tare-driver --example bench_driver
+	@command -v netperf >/dev/null && command -v iperf3 >/dev/null || bench/install-peers.sh
+	@bench/rr.sh
+	@bench/stream.sh
+	@bench/recording.sh
+
+install: ## copy what `make build` built to PREFIX (default /usr/local)
+	@scripts/install.sh
+
+deb: build ## make a Debian package, in target/deb
+	@scripts/deb.sh
+
+clean: ## remove all that was built
+	cargo clean

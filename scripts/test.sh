@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Runs all tests and counts them honestly; further arguments go to `cargo test`.
+#
+# Tests are built in the dev profile, where they build fast and overflow is checked. Those that start tare itself
+# take the programs of `make build` through TARE_BIN and TARE_AGENT, so that what is tested end to end is what ships
+# and the agent is the static one.
+#
+# A test that needs what this machine lacks prints `SKIPPED: reason` and returns, which cargo calls passed.
+# `cargo xtask tally` reads the captured output, lists those tests with their reasons and counts them as skipped.
+# The whole output is kept in target/test.log, the closing line in target/test.summary.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+target_dir=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+export TARE_BIN=$target_dir/release/tare TARE_AGENT=$target_dir/release/tare-agent
+# The tally reads plain text.
+export CARGO_TERM_COLOR=never
+
+for program in "$TARE_BIN" "$TARE_AGENT"; do
+    [[ -x $program ]] || { echo "test: $program is not there: run make build" >&2 && exit 1; }
+done
+
+# Built before the pipe is opened: two cargos at once would wait for one another.
+cargo build --quiet --package xtask
+rm -f "$target_dir/test.log" "$target_dir/test.summary"
+cargo test --workspace --no-fail-fast "$@" -- --show-output 2>&1 </dev/null |
+    "$target_dir/debug/xtask" tally --log "$target_dir/test.log" --summary "$target_dir/test.summary"

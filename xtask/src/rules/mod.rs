@@ -1,0 +1,138 @@
+//! The rules: each one file, one function from the tree and the table to findings, its tests below it.
+//!
+//! Nothing here repeats what clippy sees (`unwrap`, `panic!`, missing SAFETY comments, `todo!`);
+//! [`lints`] makes sure instead that clippy goes on looking.
+
+mod adr_index;
+mod changelog;
+mod dependencies;
+mod leftovers;
+mod lints;
+mod manifests;
+mod module_docs;
+mod platform_names;
+mod sizes;
+mod text_form;
+mod unsafe_code;
+
+use std::fmt;
+
+use crate::house::House;
+use crate::tree::Tree;
+
+/// One rule of the house.
+pub struct Rule {
+    /// Its name in findings.
+    pub name: &'static str,
+    /// What it asks, in a line.
+    pub what: &'static str,
+    check: fn(&Tree, &House, &mut Findings),
+}
+
+/// All rules, from structure to spelling.
+pub const ALL: &[Rule] = &[
+    Rule {
+        name: "dependencies",
+        what: "a crate uses only the crates that the table allows it",
+        check: dependencies::check,
+    },
+    Rule {
+        name: "manifests",
+        what: "members inherit version, edition, licence and lints; versions stand in the root",
+        check: manifests::check,
+    },
+    Rule { name: "platform-names", what: "no platform is named outside its own folder", check: platform_names::check },
+    Rule { name: "sizes", what: "files and functions stay short; exceptions only shrink", check: sizes::check },
+    Rule { name: "unsafe-code", what: "unsafe stands in files of its own", check: unsafe_code::check },
+    Rule {
+        name: "lints",
+        what: "the lints we rely on are on, and off only in tests or for a reason",
+        check: lints::check,
+    },
+    Rule { name: "module-docs", what: "every module begins by saying what it is about", check: module_docs::check },
+    Rule {
+        name: "adr-index",
+        what: "every decision is in the index, numbered once, with a status",
+        check: adr_index::check,
+    },
+    Rule { name: "changelog", what: "the changelog has a place for what is not released", check: changelog::check },
+    Rule { name: "leftovers", what: "no unfinished work and no developer's own paths", check: leftovers::check },
+    Rule {
+        name: "text-form",
+        what: "Rust that is Rust; LF, a newline at the end, no trailing blanks, no tabs in Rust",
+        check: text_form::check,
+    },
+];
+
+/// What is wrong, where.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Finding {
+    /// File, from the workspace's root.
+    pub path: String,
+    /// Line, from 1; 0 for the whole file.
+    pub line: usize,
+    /// What is wrong and what would be right.
+    pub text: String,
+    /// The rule's name.
+    pub rule: &'static str,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = if self.line == 0 { String::new() } else { format!(":{}", self.line) };
+        write!(f, "{}{line}: {} [{}]", self.path, self.text, self.rule)
+    }
+}
+
+/// Collects the findings of one rule.
+pub struct Findings {
+    rule: &'static str,
+    list: Vec<Finding>,
+}
+
+impl Findings {
+    /// Adds a finding at a line of a file; line 0 means the whole file.
+    pub fn add(&mut self, path: &str, line: usize, text: impl Into<String>) {
+        self.list.push(Finding { path: path.into(), line, text: text.into(), rule: self.rule });
+    }
+}
+
+/// Every finding of every rule, by file and line.
+pub fn check(tree: &Tree, house: &House) -> Vec<Finding> {
+    let mut all: Vec<Finding> = ALL.iter().flat_map(|rule| run(rule, tree, house)).collect();
+    all.sort();
+    all
+}
+
+fn run(rule: &Rule, tree: &Tree, house: &House) -> Vec<Finding> {
+    let mut findings = Findings { rule: rule.name, list: Vec::new() };
+    (rule.check)(tree, house, &mut findings);
+    findings.list
+}
+
+/// The findings of one rule over files made up for a test, as they would be printed.
+#[cfg(test)]
+pub fn findings(rule: &str, house: &House, files: &[(&str, &str)]) -> Vec<String> {
+    let rules = ALL.iter().filter(|known| known.name == rule);
+    rules.flat_map(|rule| run(rule, &Tree::of(files), house)).map(|finding| finding.to_string()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_reads_as_editors_expect() {
+        let finding = Finding { path: "a.rs".into(), line: 3, text: "is odd".into(), rule: "sizes" };
+        assert_eq!(finding.to_string(), "a.rs:3: is odd [sizes]");
+        assert_eq!(Finding { line: 0, ..finding }.to_string(), "a.rs: is odd [sizes]");
+    }
+
+    #[test]
+    fn rules_have_different_names() {
+        let mut names: Vec<_> = ALL.iter().map(|rule| rule.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ALL.len());
+    }
+}

@@ -1,0 +1,242 @@
+//! Reads what `cargo test -- --show-output` says and counts it honestly.
+//!
+//! A test that finds the machine lacking prints `SKIPPED: reason` and returns; the test runner then calls it
+//! passed. Here it counts as skipped, with its reason, so that a green run cannot hide what was not tested.
+//! A test program that dies before its result line counts as one failure.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
+
+use crate::error::Error;
+use crate::say;
+
+/// What a skipped test prints, alone on a line, before the reason.
+const MARK: &str = "SKIPPED: ";
+
+/// The count so far, and where in the output the reader is.
+#[derive(Debug, Default)]
+pub struct Tally {
+    passed: usize,
+    failed: usize,
+    /// Skipped and ignored tests of all programs: program, test, reason.
+    skips: Vec<(String, String, String)>,
+    /// How many of them cargo calls passed.
+    skipped_passes: usize,
+    program: String,
+    /// A program was started and has not said its result.
+    open: bool,
+    section: Section,
+    test: String,
+}
+
+/// The part of a test program's output that a line belongs to.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Section {
+    /// Everything outside the other two.
+    #[default]
+    Running,
+    /// The captured output of tests that passed.
+    Successes,
+    /// The captured output of tests that failed.
+    Failures,
+}
+
+/// Reads stdin to its end. True when tests ran and none failed.
+pub fn run(log: &Path, summary: &Path) -> Result<bool, Error> {
+    let cannot_write = |path: &Path| {
+        let path = path.to_path_buf();
+        move |error| Error::Write(path, error)
+    };
+    let mut kept = std::fs::File::create(log).map_err(cannot_write(log))?;
+    let mut tally = Tally::default();
+    let mut input = BufReader::new(io::stdin().lock());
+    let mut bytes = Vec::new();
+    // Lines as bytes: a test may print what is not UTF-8.
+    while input.read_until(b'\n', &mut bytes).map_err(|error| Error::Read("stdin".into(), error))? > 0 {
+        kept.write_all(&bytes).map_err(cannot_write(log))?;
+        let line = String::from_utf8_lossy(&bytes);
+        let line = line.trim_end_matches(['\n', '\r']);
+        if tally.line(line) {
+            say(&format!("{line}\n"))?;
+        }
+        bytes.clear();
+    }
+    tally.close();
+    say(&tally.skipped_list())?;
+    let closing = tally.closing_line();
+    say(&format!("{closing}\n"))?;
+    std::fs::write(summary, format!("{closing}\n")).map_err(cannot_write(summary))?;
+    Ok(tally.failed == 0 && tally.passed > 0)
+}
+
+impl Tally {
+    /// Takes one line; true when it is worth showing.
+    pub fn line(&mut self, line: &str) -> bool {
+        let trimmed = line.trim_start();
+        let program = ["Running ", "Doc-tests "].iter().find_map(|start| trimmed.strip_prefix(start));
+        if let Some(program) = program.filter(|_| trimmed != line) {
+            self.close();
+            self.open = true;
+            short(program).clone_into(&mut self.program);
+        } else if let Some(counts) = line.strip_prefix("test result: ") {
+            self.result(counts);
+        } else if line == "successes:" {
+            self.section = Section::Successes;
+        } else if line == "failures:" {
+            self.section = Section::Failures;
+        } else if let Some(name) = line.strip_prefix("---- ").and_then(|rest| rest.strip_suffix(" stdout ----")) {
+            name.clone_into(&mut self.test);
+        } else if let Some(reason) = line.strip_prefix(MARK) {
+            self.skip(reason);
+        } else if let Some((test, why)) = line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... ignored")) {
+            let reason = why.strip_prefix(", ").unwrap_or("ignored, without a reason");
+            self.skips.push((self.program.clone(), test.to_owned(), reason.to_owned()));
+            return false;
+        } else if line.is_empty() || (line.starts_with("test ") && line.ends_with(" ... ok")) {
+            return false;
+        }
+        self.section != Section::Successes
+    }
+
+    /// A test may print several reasons: it is still one skipped test.
+    fn skip(&mut self, reason: &str) {
+        let known = self.skips.last().is_some_and(|(program, test, _)| *program == self.program && *test == self.test);
+        if self.section == Section::Successes && !known {
+            self.skips.push((self.program.clone(), self.test.clone(), reason.to_owned()));
+            self.skipped_passes += 1;
+        }
+    }
+
+    fn result(&mut self, counts: &str) {
+        self.passed += count(counts, "passed");
+        self.failed += count(counts, "failed");
+        self.section = Section::Running;
+        self.test.clear();
+        self.open = false;
+    }
+
+    /// Ends the present program: one that gave no result has died.
+    pub fn close(&mut self) {
+        if std::mem::take(&mut self.open) {
+            self.failed += 1;
+            self.section = Section::Running;
+        }
+    }
+
+    /// The skipped tests and why, a line each.
+    fn skipped_list(&self) -> String {
+        self.skips.iter().map(|(program, test, reason)| format!("skipped: {program}: {test}: {reason}\n")).collect()
+    }
+
+    /// `N passed, N failed, N skipped`; ignored tests count as skipped.
+    pub fn closing_line(&self) -> String {
+        let passed = self.passed.saturating_sub(self.skipped_passes);
+        format!("{passed} passed, {} failed, {} skipped", self.failed, self.skips.len())
+    }
+}
+
+/// `tare_lab` of `unittests src/lib.rs (target/debug/deps/tare_lab-0123)`; of a crate's documentation, its name.
+fn short(program: &str) -> &str {
+    let file = program.trim_end_matches(')').rsplit(['/', '(']).next().unwrap_or(program);
+    file.rsplit_once('-').map_or(file, |(name, _)| name)
+}
+
+/// The number before a word in `ok. 3 passed; 0 failed; ...`.
+fn count(counts: &str, word: &str) -> usize {
+    let mut words = counts.split([' ', ';', '.']).filter(|part| !part.is_empty());
+    let mut before = "";
+    for part in words.by_ref() {
+        if part == word {
+            return before.parse().unwrap_or(0);
+        }
+        before = part;
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(output: &str) -> (String, Vec<String>) {
+        let mut tally = Tally::default();
+        let shown = output.lines().filter(|line| tally.line(line)).map(str::to_owned).collect();
+        tally.close();
+        (tally.closing_line(), shown)
+    }
+
+    const PASSING: &str = "
+     Running unittests src/lib.rs (target/debug/deps/tare_lab-1)
+
+running 3 tests
+test a ... ok
+test b ... ok
+test c ... ignored, takes an hour
+
+successes:
+
+---- a stdout ----
+SKIPPED: no cgroup controllers
+SKIPPED: and not root
+
+successes:
+    a
+    b
+
+test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
+";
+
+    const FAILING: &str = "
+     Running tests/e2e.rs (target/debug/deps/e2e-2)
+test x ... FAILED
+
+failures:
+
+---- x stdout ----
+SKIPPED: half of it
+thread 'x' panicked
+
+failures:
+    x
+
+test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+";
+
+    #[test]
+    fn a_skipped_test_is_not_a_passed_one_and_counts_once() {
+        assert_eq!(tally(PASSING).0, "1 passed, 0 failed, 2 skipped");
+    }
+
+    #[test]
+    fn the_list_says_which_tests_and_why() {
+        let mut tally = Tally::default();
+        PASSING.lines().for_each(|line| {
+            tally.line(line);
+        });
+        let list = "skipped: tare_lab: c: takes an hour\nskipped: tare_lab: a: no cgroup controllers\n";
+        assert_eq!(tally.skipped_list(), list);
+    }
+
+    #[test]
+    fn what_passing_tests_print_is_hidden_and_what_failing_ones_print_is_shown() {
+        let (_, shown) = tally(PASSING);
+        assert!(!shown.iter().any(|line| line.contains("SKIPPED") || line.contains("... ok")), "{shown:?}");
+        let (closing, shown) = tally(FAILING);
+        assert_eq!(closing, "1 passed, 1 failed, 0 skipped", "a test that failed was not skipped");
+        assert!(shown.iter().any(|line| line.contains("panicked")), "{shown:?}");
+    }
+
+    #[test]
+    fn a_program_that_dies_without_a_result_is_a_failure() {
+        let dead = "     Running unittests src/main.rs (target/debug/deps/a-1)\nrunning 1 test\n";
+        assert_eq!(tally(dead).0, "0 passed, 1 failed, 0 skipped");
+        assert_eq!(tally(&format!("{dead}{FAILING}")).0, "1 passed, 2 failed, 0 skipped");
+    }
+
+    #[test]
+    fn several_programs_add_up() {
+        let output =
+            format!("{FAILING}{FAILING}   Doc-tests tare_model\ntest result: ok. 5 passed; 0 failed; 0 ignored;\n");
+        assert_eq!(tally(&output).0, "7 passed, 2 failed, 0 skipped");
+    }
+}

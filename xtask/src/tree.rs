@@ -1,0 +1,162 @@
+//! The files that the rules read: what git tracks, and what it would track if it were added.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use crate::error::Error;
+use crate::source::Source;
+
+/// One text file.
+#[derive(Debug, Default)]
+pub struct File {
+    /// Path from the workspace's root, with `/`.
+    pub path: String,
+    /// Its text.
+    pub text: String,
+    /// Its tokens, if it is Rust.
+    pub source: Source,
+    /// Why it has no tokens although its name says that it is Rust.
+    pub broken: Option<String>,
+    /// Whether all of it is code that does not ship (tests, examples, benches), by where it lies or by the
+    /// `#[cfg(test)]` before its `mod`.
+    pub is_test: bool,
+}
+
+/// All text files of the workspace.
+#[derive(Debug, Default)]
+pub struct Tree {
+    files: Vec<File>,
+}
+
+impl Tree {
+    /// Reads the work tree at `root`. Files that are not UTF-8 are left out: no rule is about them.
+    ///
+    /// # Errors
+    /// When git cannot list the files, or a listed file cannot be read.
+    pub fn read(root: &Path) -> Result<Self, Error> {
+        let mut files = Vec::new();
+        for path in list(root)? {
+            let full = root.join(&path);
+            // A file that was removed and not yet committed is still listed; a symbolic link is read as its target.
+            if !full.is_file() {
+                continue;
+            }
+            let bytes = std::fs::read(&full).map_err(|error| Error::Read(full, error))?;
+            files.extend(String::from_utf8(bytes).ok().map(|text| File::new(path, text)));
+        }
+        Ok(Self::new(files))
+    }
+
+    fn new(mut files: Vec<File>) -> Self {
+        let declared: BTreeSet<String> = files.iter().flat_map(File::test_modules).collect();
+        for file in &mut files {
+            file.is_test |= declared.contains(&file.path);
+        }
+        Self { files }
+    }
+
+    /// All files, in the order of their paths.
+    pub fn files(&self) -> &[File] {
+        &self.files
+    }
+
+    /// The file at `path`.
+    pub fn get(&self, path: &str) -> Option<&File> {
+        self.files.iter().find(|file| file.path == path)
+    }
+
+    /// All Rust files.
+    pub fn rust(&self) -> impl Iterator<Item = &File> {
+        self.files.iter().filter(|file| file.path.ends_with(".rs"))
+    }
+
+    /// Every member's manifest, as (folder's name, file).
+    pub fn manifests(&self) -> impl Iterator<Item = (&str, &File)> {
+        self.files.iter().filter_map(|file| {
+            let folder = file.path.strip_suffix("/Cargo.toml")?;
+            let name = if folder == "xtask" { folder } else { folder.strip_prefix("crates/")? };
+            (!name.contains('/')).then_some((name, file))
+        })
+    }
+
+    /// A tree made of (path, text), for tests.
+    #[cfg(test)]
+    pub fn of(files: &[(&str, &str)]) -> Self {
+        Self::new(files.iter().map(|(path, text)| File::new((*path).into(), (*text).into())).collect())
+    }
+}
+
+impl File {
+    fn new(path: String, text: String) -> Self {
+        let parsed = if path.ends_with(".rs") { Source::parse(&text) } else { Ok(Source::default()) };
+        let (source, broken) = match parsed {
+            Ok(source) => (source, None),
+            Err(why) => (Source::default(), Some(why)),
+        };
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let is_test = name == "tests.rs"
+            || name.ends_with("_tests.rs")
+            || path.split('/').any(|part| matches!(part, "tests" | "examples" | "benches"));
+        Self { path, text, source, broken, is_test }
+    }
+
+    /// The paths that a `#[cfg(test)] mod name;` of this file may mean.
+    fn test_modules(&self) -> Vec<String> {
+        let (folder, name) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
+        let folder = match name {
+            "lib.rs" | "main.rs" | "mod.rs" => folder.to_owned(),
+            _ => format!("{folder}/{}", name.trim_end_matches(".rs")),
+        };
+        let declared = self.source.tokens.windows(3).filter_map(|tokens| match tokens {
+            [word, name, end] if word.test && word.text == "mod" && end.text == ";" => Some(&name.text),
+            _ => None,
+        });
+        declared.flat_map(|name| [format!("{folder}/{name}.rs"), format!("{folder}/{name}/mod.rs")]).collect()
+    }
+}
+
+fn list(root: &Path) -> Result<Vec<String>, Error> {
+    let failed = |why: String| Error::List { path: root.into(), why };
+    let output = Command::new("git")
+        // The clone may belong to another user than the one who checks it, as in a container.
+        .args(["-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root)
+        .output()
+        .map_err(|error| failed(error.to_string()))?;
+    if !output.status.success() {
+        return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut paths: Vec<String> = text.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect();
+    paths.sort();
+    paths.dedup();
+    Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_files_are_known_by_their_place_and_by_their_declaration() {
+        let tree = Tree::of(&[
+            ("crates/a/src/lib.rs", "#[cfg(test)] mod kit; mod real;"),
+            ("crates/a/src/kit.rs", ""),
+            ("crates/a/src/real.rs", "#[cfg(test)] mod deep;"),
+            ("crates/a/src/real/deep.rs", ""),
+            ("crates/a/src/deep.rs", ""),
+            ("crates/a/tests/e2e.rs", ""),
+            ("crates/a/src/real/tests.rs", ""),
+        ]);
+        let tests: Vec<&str> = tree.rust().filter(|file| file.is_test).map(|file| &file.path[9..]).collect();
+        assert_eq!(tests, ["src/kit.rs", "src/real/deep.rs", "tests/e2e.rs", "src/real/tests.rs"]);
+    }
+
+    #[test]
+    fn members_are_the_crates_and_this_one() {
+        let paths = ["Cargo.toml", "crates/a/Cargo.toml", "crates/a/fuzz/Cargo.toml", "xtask/Cargo.toml"];
+        let tree = Tree::of(&paths.map(|path| (path, "")));
+        assert_eq!(tree.manifests().map(|(name, _)| name).collect::<Vec<_>>(), ["a", "xtask"]);
+    }
+}
