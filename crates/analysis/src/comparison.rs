@@ -71,7 +71,7 @@ impl Paired<'_> {
         };
         let differs = low > 1.0 || high < 1.0;
         if self.role == Role::Replica {
-            let far = words::percent(floor_of(ratio).unwrap_or_default());
+            let far = words::size(floor_of(ratio).unwrap_or_default());
             let odd =
                 if differs { "; its interval excludes equality, as happens by chance once in twenty" } else { "" };
             let sentence = format!("{baseline} differs from itself by up to {far} ({said}){odd}");
@@ -80,16 +80,18 @@ impl Paired<'_> {
         if !differs {
             let seen = match detectable {
                 Some(detectable) => {
-                    format!("; {} would have been", words::percent(detectable.max(self.floor.unwrap_or(0.0))))
+                    format!("; {} would have been seen", words::size(detectable.max(self.floor.unwrap_or(0.0))))
                 }
                 None => String::new(),
             };
-            return (Verdict::NoDifferenceSeen, format!("{arm}: {}, no difference seen{seen}", self.spec.label));
+            let interval = words::interval(ratio);
+            let sentence = format!("{arm}: {}, no difference seen{interval}{seen}", self.spec.label);
+            return (Verdict::NoDifferenceSeen, sentence);
         }
         if let Some(floor) = self.floor
             && ratio.value.ln().abs() <= floor.ln_1p()
         {
-            let floor = words::percent(floor);
+            let floor = words::size(floor);
             let sentence =
                 format!("{arm}: within the noise floor: {said}, but {baseline} differs from itself by up to {floor}");
             return (Verdict::WithinFloor, sentence);
@@ -202,14 +204,16 @@ mod tests {
     fn where_no_difference_is_seen_it_is_said_which_would_have_been() {
         let none = compare(&[0.99, 1.01, 1.0, 1.005, 0.995, 1.002], None, Role::Ordinary);
         assert_eq!(none.verdict, Verdict::NoDifferenceSeen);
-        let detectable = words::percent(none.detectable.unwrap());
+        let detectable = words::size(none.detectable.unwrap());
         assert_eq!(
             none.sentence,
-            format!("container: response time, median, no difference seen; {detectable} would have been")
+            format!(
+                "container: response time, median, no difference seen [-1.0, 1.0]; {detectable} would have been seen"
+            )
         );
         let floored = compare(&[0.99, 1.01, 1.0, 1.005, 0.995, 1.002], Some(0.08), Role::Ordinary);
         assert!(
-            floored.sentence.contains("8.0 % would have been"),
+            floored.sentence.contains("8.0 % would have been seen"),
             "what lies below the floor would not be called: {}",
             floored.sentence
         );

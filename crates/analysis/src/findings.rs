@@ -169,17 +169,15 @@ fn answer(plan: &Plan, cases: &[CaseFindings]) -> Vec<Answer> {
     let study = &plan.study;
     let mut ranked = Vec::new();
     for case in cases {
-        let told =
-            |sentence: &str| if cases.len() > 1 { format!("{}, {sentence}", case.label) } else { sentence.to_owned() };
         let primary = case.metrics.iter().find(|metric| metric.spec.primary);
         for arm in study.arms.iter().filter(|arm| arm.id != study.baseline && arm.replica_of.is_none()) {
             let found =
                 primary.and_then(|metric| metric.comparisons.iter().find(|comparison| comparison.arm == arm.id));
             let (verdict, size, sentence) = match found {
-                Some(c) => (c.verdict, c.ratio.value.ln().abs(), told(&c.sentence)),
+                Some(c) => (c.verdict, c.ratio.value.ln().abs(), c.sentence.clone()),
                 None => {
                     let none = format!("{}: cannot say: no trial of this case was run", arm.label);
-                    (Verdict::CannotSay, 0.0, told(&none))
+                    (Verdict::CannotSay, 0.0, none)
                 }
             };
             let rank = match verdict {

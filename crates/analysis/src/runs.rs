@@ -200,7 +200,7 @@ fn judge(spec: &MetricSpec, ratio: &Estimate, floor: f64) -> (Verdict, String) {
     }
     let said = words::difference(spec, ratio, FIRST);
     if ratio.value.ln().abs() <= floor.ln_1p() {
-        return (Verdict::WithinFloor, format!("{said}, within the noise floor of {}", words::percent(floor)));
+        return (Verdict::WithinFloor, format!("{said}, within the noise floor of {}", words::size(floor)));
     }
     let better = (ratio.value > 1.0) == (spec.better == Better::Higher);
     (if better { Verdict::Better } else { Verdict::Worse }, said)

@@ -21,6 +21,28 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{value:.*} %", decimals(value.abs() / 10.0))
 }
 
+/// A relative size for people: in percent, as a multiple where percents mislead, and not at all where a
+/// study could have seen nothing.
+pub(crate) fn size(share: f64) -> String {
+    match share {
+        s if s < 1.0 => percent(s),
+        s if s < 99.0 => format!("a factor of {}", multiple(1.0 + s).trim_end_matches('x')),
+        _ => "nothing short of a factor of 100".to_owned(),
+    }
+}
+
+/// The interval of a ratio in percent, with a space before it: ` [-1.0, 2.3]`; nothing without one.
+pub(crate) fn interval(ratio: &Estimate) -> String {
+    match (ratio.low, ratio.high) {
+        (Some(low), Some(high)) if low > 1.0 / MULTIPLE && high < MULTIPLE => {
+            let places = decimals((high - low) * 100.0);
+            format!(" [{:.places$}, {:.places$}]", (low - 1.0) * 100.0, (high - 1.0) * 100.0)
+        }
+        (Some(low), Some(high)) => format!(" [{}, {}]", multiple(low), multiple(high)),
+        _ => String::new(),
+    }
+}
+
 /// Decimals that show a figure whose interval is about `width` wide with the digits that mean something.
 fn decimals(width: f64) -> usize {
     match width {
@@ -96,6 +118,15 @@ mod tests {
         }
         let single = Estimate { low: None, high: None, n: 1, ..estimate(1.25, 0.0, 0.0) };
         assert_eq!(difference(&time, &single, "native"), "response time, median 25.0 % longer than native");
+    }
+
+    #[test]
+    fn sizes_that_percents_would_mislead_about_are_multiples() {
+        assert_eq!(size(0.015), "1.5 %");
+        assert_eq!(size(4.03), "a factor of 5.0");
+        assert_eq!(size(1e9), "nothing short of a factor of 100");
+        assert_eq!(interval(&estimate(1.0, 0.85, 1.10)), " [-15, 10]");
+        assert_eq!(interval(&estimate(1.0, 0.2, 4.0)), " [0.20x, 4.0x]");
     }
 
     #[test]

@@ -32,9 +32,11 @@ pub fn terminal(findings: &Findings, width: usize, colour: bool) -> String {
         out.push_str(&paragraph(line, width, "", ""));
     }
     out.push('\n');
-    for answer in &findings.answer {
+    let one_case = findings.cases.len() == 1;
+    for (answer, view) in findings.answer.iter().zip(&report.answers) {
         let verdict = words::verdict(answer.verdict);
-        let text = paragraph(&format!("{verdict}: {}", answer.sentence), width, "- ", "  ");
+        let case = if one_case { String::new() } else { format!("{}; ", view.case) };
+        let text = paragraph(&format!("{verdict}: {case}{}", answer.sentence), width, "- ", "  ");
         out.push_str(&text.replacen(verdict, &style.verdict(answer.verdict, verdict), 1));
     }
     out.push('\n');
