@@ -1,1 +1,56 @@
 //! Load drivers: load models, schedules, clients and servers of raw sockets, histograms.
+//!
+//! Both ends are here. [`serve::start`] runs in the guest, [`drive::run`] on the client's side, and
+//! [`busy::start`] keeps CPUs busy. A connection is one blocking thread at each end, and an operation
+//! costs one clock read and one histogram entry: that is what was measured to be the cheapest design
+//! for request and response (`bench/README.md`).
+//!
+//! # What a run is
+//! [`drive::prepare`] opens every connection and sees each server answer. [`drive::Prepared::run`] then
+//! waits for the start and goes through the phases:
+//!
+//! | phase | closed loop and bulk | open loop |
+//! |---|---|---|
+//! | warm-up | every client at full load | the full rate |
+//! | ramp-up | client *i* of *n* pauses, and joins after *i*/*n* of the phase | the rate grows linearly from nothing |
+//! | steady state | measured | measured |
+//! | ramp-down | load goes on, unmeasured | load goes on, unmeasured |
+//!
+//! An operation of a closed loop belongs to the measured window by its *end*, one of an open loop by its
+//! *intended start*, so that those who waited behind a stall are counted however late they ended.
+//! A run ends at the latest [`drive::GRACE_CLOSED_NS`] or [`drive::GRACE_NS`] after the end of its last
+//! phase: whatever still waits for a server then is cut off and shown as an error or as unfinished.
+
+pub mod busy;
+pub mod clock;
+pub mod drive;
+mod error;
+mod net;
+pub mod protocol;
+pub mod schedule;
+pub mod serve;
+
+mod backlog;
+mod bulk;
+mod closed;
+mod control;
+mod crr;
+mod null;
+mod open;
+mod operation;
+mod payload;
+mod record;
+mod serve_crr;
+mod serve_rr;
+mod serve_stream;
+mod serve_udp;
+mod sockopt;
+mod stream;
+mod supervise;
+mod sys;
+mod tally;
+mod tcp;
+mod timeline;
+mod udp;
+
+pub use error::DriverError;

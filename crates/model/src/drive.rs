@@ -94,7 +94,7 @@ pub enum ServeSpec {
         /// Socket settings.
         socket: SocketOptions,
     },
-    /// Takes or gives bulk data; the driver says in each connection's first byte which.
+    /// Takes or gives bulk data; the driver says at the start of each connection which.
     Stream {
         /// Send with.
         method: SendMethod,
@@ -183,17 +183,19 @@ pub struct DriveResult {
     pub steady_start_ns: u64,
     /// End of the measured window.
     pub steady_end_ns: u64,
-    /// Operations completed in the window.
+    /// Operations completed in the window. In an open loop the histograms hold those that were *due* in the
+    /// window, whenever they ended, so their count may differ.
     pub operations: u64,
     /// Payload bytes that reached the guest in the window.
     pub bytes_to_guest: u64,
     /// Payload bytes that left the guest in the window.
     pub bytes_from_guest: u64,
-    /// Operations that failed, by reason.
+    /// Operations that failed, by reason, in all phases.
     pub errors: Vec<(String, u64)>,
-    /// UDP exchanges lost.
+    /// UDP exchanges of the window that were lost.
     pub lost: u64,
-    /// Open loop: arrivals due in the window that had not ended when the load stopped.
+    /// Open loop: arrivals due in the window that had not ended when the driver gave them up, some seconds
+    /// after the last phase.
     pub unfinished: u64,
     /// Response time from the intended start, nanoseconds.
     pub response: Histogram,
@@ -201,7 +203,7 @@ pub struct DriveResult {
     pub service: Histogram,
     /// Open loop: actual minus intended start, nanoseconds.
     pub lateness: Histogram,
-    /// Open loop: most arrivals that waited at one moment.
+    /// Open loop: most arrivals that waited for their connection at one moment since the window began.
     pub backlog_max: u64,
     /// The whole run, all phases, in intervals.
     pub intervals: Vec<DriveInterval>,

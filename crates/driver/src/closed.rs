@@ -1,0 +1,69 @@
+//! The closed loop: a client starts its next operation when the last one ended and it has thought.
+
+use std::sync::atomic::Ordering;
+
+use crate::clock::{now_ns, sleep_until};
+use crate::operation::{CUT_OFF, Done, Operation, PAUSE_NS, Worker};
+use crate::tally::Tally;
+use crate::timeline::{Stage, Tracker};
+
+/// Runs one client through all phases. Without think time the end of an operation is the start of the
+/// next, so each costs one clock read.
+pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, think_ns: u64) -> Tally {
+    let mut tally = Tally::new(worker.record);
+    let stop = &worker.control.stop;
+    let timeline = &worker.timeline;
+    let joins_at = timeline.joins_at(worker.index, worker.of);
+    let warms_up = timeline.warm_end > timeline.start;
+    if !sleep_until(if warms_up { timeline.start } else { joins_at }, stop) {
+        return tally;
+    }
+
+    let mut tracker = Tracker::new(*timeline);
+    let mut ended = 0;
+    let mut warming = warms_up;
+    let mut started = now_ns();
+    while !stop.load(Ordering::Relaxed) {
+        let outcome = operation.perform();
+        let now = now_ns();
+        let stage = tracker.at(now);
+        match outcome {
+            Ok(Done::Answered) => {
+                ended += 1;
+                worker.meter.set_operations(ended);
+                if stage == Stage::Steady {
+                    tally.operations += 1;
+                    tally.response.record(now - started);
+                }
+            }
+            Ok(Done::Lost) => tally.lost += u64::from(stage == Stage::Steady),
+            Err(failure) => {
+                let cut = worker.control.cut.load(Ordering::Relaxed);
+                tally.error(if cut { CUT_OFF.to_owned() } else { failure.reason });
+                if failure.fatal || cut || !sleep_until(now + PAUSE_NS, stop) {
+                    break;
+                }
+            }
+        }
+        if stage == Stage::Over {
+            break;
+        }
+        started = now;
+        if warming && stage != Stage::WarmUp {
+            warming = false;
+            if !sleep_until(joins_at, stop) {
+                break;
+            }
+            started = now_ns();
+        } else if think_ns > 0 {
+            let wake = now.saturating_add(think_ns);
+            // Nobody thinks past the end of the load.
+            if wake >= timeline.load_end || !sleep_until(wake, stop) {
+                break;
+            }
+            started = now_ns();
+        }
+    }
+    tally.cpu = tracker.finish();
+    tally
+}

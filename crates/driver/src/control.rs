@@ -1,0 +1,151 @@
+//! How the supervisor and the threads of a run speak to each other: flags, counters, and the breaker
+//! that gets a thread out of a system call.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
+
+use crate::sys;
+
+/// Flags of one run.
+#[derive(Debug, Default)]
+pub(crate) struct Control {
+    /// Every thread ends as soon as it sees this.
+    pub stop: AtomicBool,
+    /// The supervisor has cut connections because time was up; failures after this are not the server's word.
+    pub cut: AtomicBool,
+    /// Threads still at work.
+    pub alive: AtomicUsize,
+}
+
+/// Counts of one thread, written by it alone and read by the supervisor. On cache lines of its own, so
+/// that counting never makes two threads wait for each other.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Meter {
+    operations: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Meter {
+    #[inline]
+    pub fn set_operations(&self, n: u64) {
+        self.operations.store(n, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub fn set_bytes(&self, n: u64) {
+        self.bytes.store(n, Ordering::Relaxed);
+    }
+
+    pub fn read(&self) -> (u64, u64) {
+        (self.operations.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
+    }
+}
+
+const IDLE: i32 = -1;
+const CUTTING: i32 = -2;
+const CUT: i32 = -3;
+
+/// Gets a thread out of a blocking call on a socket by shutting the socket down.
+///
+/// The thread says which socket it may block on; the supervisor may cut at any time. The descriptor is
+/// never closed while the supervisor uses it, so a number that was given to a new file is never cut.
+#[derive(Debug)]
+pub(crate) struct Breaker {
+    slot: AtomicI32,
+}
+
+impl Default for Breaker {
+    fn default() -> Self {
+        Self { slot: AtomicI32::new(IDLE) }
+    }
+}
+
+impl Breaker {
+    /// Lets the supervisor cut `fd` until the guard is dropped, which must be before the socket closes:
+    /// the guard borrows it. `None` when the breaker has been cut already.
+    #[inline]
+    pub fn guard<'a>(&'a self, fd: BorrowedFd<'a>) -> Option<Armed<'a>> {
+        self.slot
+            .compare_exchange(IDLE, fd.as_raw_fd(), Ordering::AcqRel, Ordering::Acquire)
+            .ok()
+            .map(|_| Armed { breaker: self, _fd: fd })
+    }
+
+    /// Shuts the armed socket down, if any, and every guard asked for later is refused.
+    pub fn cut(&self) {
+        loop {
+            let seen = self.slot.load(Ordering::Acquire);
+            match seen {
+                CUT | CUTTING => return,
+                IDLE => {
+                    if self.slot.compare_exchange(IDLE, CUT, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+                        return;
+                    }
+                }
+                fd => {
+                    if self.slot.compare_exchange(fd, CUTTING, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+                        // SAFETY: while the slot says CUTTING the guard's drop waits, and the guard
+                        // borrows the socket, so it cannot be closed.
+                        unsafe { sys::shutdown_raw(fd) };
+                        self.slot.store(CUT, Ordering::Release);
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A socket that the supervisor may cut.
+#[derive(Debug)]
+pub(crate) struct Armed<'a> {
+    breaker: &'a Breaker,
+    _fd: BorrowedFd<'a>,
+}
+
+impl Drop for Armed<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        loop {
+            match self.breaker.slot.load(Ordering::Acquire) {
+                CUT | IDLE => return,
+                CUTTING => std::thread::yield_now(),
+                fd => {
+                    if self.breaker.slot.compare_exchange(fd, IDLE, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::io::Read;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn cutting_wakes_a_blocked_reader_and_refuses_the_next() {
+        let (mut ours, _theirs) = UnixStream::pair().unwrap();
+        let breaker = Breaker::default();
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let fd = ours.try_clone().unwrap();
+                let _armed = breaker.guard(fd.as_fd()).unwrap();
+                ours.read(&mut [0; 1]).unwrap()
+            });
+            while breaker.slot.load(Ordering::Acquire) < 0 {
+                std::thread::yield_now();
+            }
+            breaker.cut();
+            assert_eq!(reader.join().unwrap(), 0, "a cut socket reads as ended");
+        });
+        let (other, _peer) = UnixStream::pair().unwrap();
+        assert!(breaker.guard(other.as_fd()).is_none());
+    }
+}

@@ -1,0 +1,415 @@
+//! A run of a driver: connects, goes through the phases, returns what was measured.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use tare_model::drive::{Direction, DriveInterval, DriveKind, DriveResult, DriveSpec, Exchange};
+use tare_model::load::LoadModel;
+
+use crate::backlog::Backlog;
+use crate::bulk::SendSettings;
+use crate::clock::{now_ns, tighten_timers};
+use crate::control::{Armed, Breaker, Control, Meter};
+use crate::crr::TcpCrr;
+use crate::null::Null;
+use crate::operation::{Operation, Worker};
+use crate::payload::Payload;
+use crate::protocol::{Hello, Purpose};
+use crate::schedule::{Dealer, Schedule};
+use crate::stream::Stream;
+use crate::supervise::{Watch, Watched};
+use crate::tally::{Tally, Total};
+use crate::tcp::TcpRr;
+use crate::timeline::Timeline;
+use crate::udp::UdpRr;
+use crate::{DriverError, closed, open, sockopt, stream, tcp, udp};
+
+/// How long after the end of the load a closed loop waits for answers still due.
+pub const GRACE_CLOSED_NS: u64 = 1_000_000_000;
+/// How long after the end of the load an open loop drains what was due in the measured window, and a bulk
+/// stream flushes and settles its count.
+pub const GRACE_NS: u64 = 5_000_000_000;
+/// Longest wait for one connection to open.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest wait for all of them.
+const CONNECT_ALL_NS: u64 = 30_000_000_000;
+/// Stack of a driver's thread; its histograms are on the heap.
+const STACK_BYTES: usize = 256 * 1024;
+/// Most bytes that fit into a UDP datagram over IPv4.
+const DATAGRAM_MAX: u32 = 65_507;
+
+/// Connects, runs at `spec.start_at_ns` and returns what was measured; see [`Prepared::run`].
+///
+/// # Errors
+/// Those of [`prepare`] and of [`Prepared::run`].
+pub fn run(
+    spec: &DriveSpec,
+    progress: &dyn Fn(DriveInterval),
+    cancel: &AtomicBool,
+) -> Result<DriveResult, DriverError> {
+    prepare(spec)?.run(spec.start_at_ns, progress, cancel)
+}
+
+/// A driver whose connections are open and whose servers have answered.
+#[derive(Debug)]
+pub struct Prepared {
+    spec: DriveSpec,
+    links: Vec<Link>,
+    granted: Vec<(String, String)>,
+}
+
+/// What a thread has before it starts.
+#[derive(Debug)]
+enum Link {
+    Null,
+    Tcp(OwnedFd),
+    Udp(OwnedFd),
+    Crr(SocketAddr),
+    Bulk { fd: OwnedFd, to_guest: bool },
+}
+
+impl Link {
+    const fn fd(&self) -> Option<&OwnedFd> {
+        match self {
+            Self::Tcp(fd) | Self::Udp(fd) | Self::Bulk { fd, .. } => Some(fd),
+            Self::Null | Self::Crr(_) => None,
+        }
+    }
+}
+
+/// Opens every connection and sees each server answer that it serves this load.
+///
+/// # Errors
+/// When the specification is impossible, a server cannot be reached within 5 s, is not ours or serves
+/// something else, or the kernel refuses a socket setting.
+pub fn prepare(spec: &DriveSpec) -> Result<Prepared, DriverError> {
+    check(spec)?;
+    let connections = spec.load.connections();
+    let deadline = now_ns() + CONNECT_ALL_NS;
+    let mut links = Vec::with_capacity(connections as usize);
+    let mut granted = Vec::new();
+    for index in 0..connections {
+        let left = Duration::from_nanos(deadline.saturating_sub(now_ns())).min(CONNECT_TIMEOUT);
+        let target = match spec.kind {
+            DriveKind::Null => None,
+            _ => Some(spec.targets[index as usize % spec.targets.len()]),
+        };
+        let link = connect(spec, index, target, left, &mut granted)?;
+        if let Some(fd) = link.fd().filter(|_| granted.is_empty()) {
+            granted = sockopt::granted(fd.as_fd(), !matches!(link, Link::Udp(_)));
+        }
+        links.push(link);
+    }
+    Ok(Prepared { spec: spec.clone(), links, granted })
+}
+
+fn connect(
+    spec: &DriveSpec,
+    index: u32,
+    target: Option<SocketAddr>,
+    timeout: Duration,
+    granted: &mut Vec<(String, String)>,
+) -> Result<Link, DriverError> {
+    let Some(target) = target else { return Ok(Link::Null) };
+    match spec.kind {
+        DriveKind::Null => Ok(Link::Null),
+        DriveKind::Rr { exchange, request_bytes, response_bytes, .. } => {
+            let hello = |purpose| Hello { purpose, request_bytes, response_bytes, connection: index };
+            match exchange {
+                Exchange::TcpRr => tcp::connect(target, &spec.socket, &hello(Purpose::TcpRr), timeout).map(Link::Tcp),
+                Exchange::UdpRr => {
+                    let loss_timeout = Duration::from_nanos(spec.loss_timeout_ns);
+                    udp::connect(target, &spec.socket, &hello(Purpose::UdpRr), loss_timeout).map(Link::Udp)
+                }
+                // Its connections are made during the run; this one only asks whether the server fits.
+                Exchange::TcpCrr => {
+                    let fd = tcp::connect(target, &spec.socket, &hello(Purpose::TcpCrr), timeout)?;
+                    if granted.is_empty() {
+                        *granted = sockopt::granted(fd.as_fd(), true);
+                    }
+                    Ok(Link::Crr(target))
+                }
+            }
+        }
+        DriveKind::Stream { direction, .. } => {
+            let to_guest = match direction {
+                Direction::Receive => true,
+                Direction::Send => false,
+                Direction::Both => index.is_multiple_of(2),
+            };
+            let purpose = if to_guest { Purpose::BulkToGuest } else { Purpose::BulkFromGuest };
+            let hello = Hello { purpose, request_bytes: 0, response_bytes: 0, connection: index };
+            let fd = stream::connect(target, &spec.socket, &hello, timeout)?;
+            Ok(Link::Bulk { fd, to_guest })
+        }
+    }
+}
+
+/// Refuses what cannot be driven, before anything is opened.
+fn check(spec: &DriveSpec) -> Result<(), DriverError> {
+    let invalid = |what: &str, remedy| DriverError::invalid(what, remedy);
+    let connections = spec.load.connections();
+    if connections == 0 {
+        return Err(invalid("it has no clients", "ask for at least one"));
+    }
+    if spec.targets.is_empty() && spec.kind != DriveKind::Null {
+        return Err(invalid("it has no server to drive", "name at least one target"));
+    }
+    if spec.phases.steady_state.ns == 0 {
+        return Err(invalid("its steady state is empty", "give steady_state a length"));
+    }
+    if spec.interval_ns == 0 {
+        return Err(invalid("its series has intervals of no length", "give interval_ns a length"));
+    }
+    if let LoadModel::Open { rate, .. } = spec.load
+        && !(rate.0.is_finite() && rate.0 > 0.0)
+    {
+        return Err(DriverError::invalid(format!("its arrival rate is {rate}"), "give a rate above zero"));
+    }
+    match spec.kind {
+        DriveKind::Null => Ok(()),
+        DriveKind::Rr { exchange, request_bytes, response_bytes, .. } => {
+            check_exchange(exchange, request_bytes, response_bytes)?;
+            if exchange == Exchange::UdpRr && spec.loss_timeout_ns < 1_000 {
+                return Err(invalid("datagrams count as lost at once", "give loss_timeout_ns at least 1000"));
+            }
+            Ok(())
+        }
+        DriveKind::Stream { direction, chunk_bytes, window_bytes, .. } => {
+            check_bulk(chunk_bytes, window_bytes)?;
+            if !matches!(spec.load, LoadModel::Closed { think_time, .. } if think_time.ns == 0) {
+                let what = "bulk transfer has no arrivals and no think time";
+                return Err(invalid(what, "use a closed loop without think time; its clients are the streams"));
+            }
+            if direction == Direction::Both && connections < 2 {
+                return Err(invalid("one stream cannot flow both ways", "ask for two clients or more"));
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Refuses sizes that no exchange can have.
+pub(crate) fn check_exchange(exchange: Exchange, request: u32, response: u32) -> Result<(), DriverError> {
+    if request == 0 || response == 0 {
+        return Err(DriverError::invalid("a request or response is empty", "give both at least 1 byte"));
+    }
+    if exchange == Exchange::UdpRr && request.max(response) > DATAGRAM_MAX {
+        let what = format!("{} bytes do not fit into a datagram", request.max(response));
+        return Err(DriverError::invalid(what, "stay below 65508 bytes, or use TCP"));
+    }
+    Ok(())
+}
+
+/// Refuses bulk data in pieces of nothing.
+pub(crate) fn check_bulk(chunk_bytes: u32, window_bytes: u32) -> Result<(), DriverError> {
+    if chunk_bytes == 0 || window_bytes == 0 {
+        let what = "bulk data is to be sent in chunks or from a window of 0 bytes";
+        return Err(DriverError::invalid(what, "give both at least 1 byte; 256 KiB is a good value"));
+    }
+    Ok(())
+}
+
+/// What all threads of a run borrow.
+struct Run<'a> {
+    spec: &'a DriveSpec,
+    timeline: Timeline,
+    control: &'a Control,
+    breakers: &'a [Breaker],
+    arrivals: Option<&'a open::Shared>,
+}
+
+impl Prepared {
+    /// Runs all phases from `start_at_ns` of CLOCK_MONOTONIC (or at once, when that has passed) and returns what
+    /// was measured. `progress` is called on this thread at the end of every interval. Setting `cancel`
+    /// ends the run within 0.1 s.
+    ///
+    /// Errors of operations do not end the run: they are counted by reason over all phases, and a client
+    /// whose connection broke stops. The run ends when its last client has, at the latest [`GRACE_CLOSED_NS`]
+    /// (closed loop) or [`GRACE_NS`] (open loop, bulk) after its last phase.
+    ///
+    /// # Errors
+    /// When threads are refused, or the run was cancelled.
+    pub fn run(
+        self,
+        start_at_ns: u64,
+        progress: &dyn Fn(DriveInterval),
+        cancel: &AtomicBool,
+    ) -> Result<DriveResult, DriverError> {
+        tighten_timers();
+        let spec = &self.spec;
+        let count = self.links.len();
+        let timeline = Timeline::new(start_at_ns.max(now_ns()), &spec.phases);
+        let bulk = matches!(spec.kind, DriveKind::Stream { .. });
+        let shared = shared_arrivals(spec, &timeline);
+        let grace = if bulk || shared.is_some() { GRACE_NS } else { GRACE_CLOSED_NS };
+        let control = Control::default();
+        let meters: Vec<Meter> = (0..count).map(|_| Meter::default()).collect();
+        let breakers: Vec<Breaker> = (0..count).map(|_| Breaker::default()).collect();
+        let run = Run { spec, timeline, control: &control, breakers: &breakers, arrivals: shared.as_ref() };
+        let watch = Watch {
+            timeline,
+            cut_at: timeline.load_end.saturating_add(grace),
+            interval_ns: spec.interval_ns,
+            operation_bytes: operation_bytes(spec).0 + operation_bytes(spec).1,
+            control: &control,
+            meters: &meters,
+            breakers: &breakers,
+            arrivals: shared.as_ref(),
+            progress,
+            cancel,
+        };
+        let (total, watched) = run_threads(&run, &self.links, &meters, &watch)?;
+        if watched.cancelled {
+            return Err(DriverError::Cancelled);
+        }
+        let backlog = shared.as_ref().map_or(0, |s| s.backlog.most(timeline.steady_start, timeline.load_end));
+        Ok(result_of(spec, timeline, total, watched, backlog, self.granted))
+    }
+}
+
+fn shared_arrivals(spec: &DriveSpec, timeline: &Timeline) -> Option<open::Shared> {
+    let LoadModel::Open { rate, arrivals, connections } = spec.load else { return None };
+    let schedule = Schedule::new(rate.0, arrivals, &spec.phases, timeline.start, spec.seed);
+    let dealer = Dealer::new(schedule, connections);
+    Some(open::Shared { dealer, backlog: Backlog::new(timeline, timeline.load_end.saturating_add(GRACE_NS)) })
+}
+
+/// Starts a thread for each link, watches them, and adds up what they bring back.
+fn run_threads(
+    run: &Run<'_>,
+    links: &[Link],
+    meters: &[Meter],
+    watch: &Watch<'_>,
+) -> Result<(Total, Watched), DriverError> {
+    let control = run.control;
+    thread::scope(|scope| {
+        let mut threads = Vec::with_capacity(links.len());
+        let mut refused = None;
+        for (index, (link, meter)) in links.iter().zip(meters).enumerate() {
+            control.alive.fetch_add(1, Ordering::Relaxed);
+            let builder = thread::Builder::new().name(format!("drive-{index}")).stack_size(STACK_BYTES);
+            let started = builder.spawn_scoped(scope, move || {
+                let _alive = Alive(control);
+                tighten_timers();
+                work(run, index, link, meter)
+            });
+            match started {
+                Ok(thread) => threads.push(thread),
+                Err(source) => {
+                    control.alive.fetch_sub(1, Ordering::Release);
+                    control.stop.store(true, Ordering::Relaxed);
+                    refused = Some(DriverError::Resource { what: "start a driver thread", source });
+                    break;
+                }
+            }
+        }
+        let watched = watch.run();
+        let mut total = Total::default();
+        for thread in threads {
+            total.add(thread.join().map_err(|_| DriverError::Thread)?);
+        }
+        refused.map_or(Ok((total, watched)), Err)
+    })
+}
+
+/// Counts a thread out however it ends.
+struct Alive<'a>(&'a Control);
+
+impl Drop for Alive<'_> {
+    fn drop(&mut self) {
+        self.0.alive.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// The whole life of one driver thread.
+fn work(run: &Run<'_>, index: usize, link: &Link, meter: &Meter) -> Tally {
+    let spec = run.spec;
+    let worker = Worker {
+        index: index as u32,
+        of: spec.load.connections(),
+        timeline: run.timeline,
+        control: run.control,
+        meter,
+        record: spec.record,
+    };
+    let breaker = &run.breakers[index];
+    let armed: Option<Armed<'_>> = link.fd().and_then(|fd| breaker.guard(fd.as_fd()));
+    let mut tally = match (link, &spec.kind) {
+        (Link::Tcp(fd), kind) => looped(TcpRr { fd, payload: payload(kind), _armed: armed }, &worker, run),
+        (Link::Udp(fd), kind) => {
+            let loss_timeout_ns = spec.loss_timeout_ns;
+            looped(UdpRr { fd, payload: payload(kind), loss_timeout_ns, _armed: armed }, &worker, run)
+        }
+        (Link::Crr(target), kind) => {
+            let payload = payload(kind);
+            looped(TcpCrr { target: *target, options: &spec.socket, payload, breaker }, &worker, run)
+        }
+        (Link::Bulk { fd, to_guest }, DriveKind::Stream { method, receive, chunk_bytes, window_bytes, .. }) => {
+            let send = SendSettings { method: *method, chunk_bytes: *chunk_bytes, window_bytes: *window_bytes };
+            stream::run(Stream { fd, to_guest: *to_guest, send, receive: *receive, _armed: armed }, &worker)
+        }
+        (Link::Null | Link::Bulk { .. }, _) => looped(Null, &worker, run),
+    };
+    let (to_guest, from_guest) = operation_bytes(spec);
+    tally.to_guest += tally.operations * to_guest;
+    tally.from_guest += tally.operations * from_guest;
+    tally
+}
+
+fn payload(kind: &DriveKind) -> Payload {
+    match *kind {
+        DriveKind::Rr { request_bytes, response_bytes, wait, .. } => Payload::new(request_bytes, response_bytes, wait),
+        DriveKind::Null | DriveKind::Stream { .. } => Payload::new(1, 1, tare_model::drive::Wait::Block),
+    }
+}
+
+fn looped<O: Operation>(operation: O, worker: &Worker<'_>, run: &Run<'_>) -> Tally {
+    match (&run.spec.load, run.arrivals) {
+        (LoadModel::Closed { think_time, .. }, _) => closed::run(operation, worker, think_time.ns),
+        (LoadModel::Open { .. }, Some(shared)) => open::run(operation, worker, shared),
+        (LoadModel::Open { .. }, None) => Tally::open(false),
+    }
+}
+
+/// Payload bytes of one operation to and from the guest.
+const fn operation_bytes(spec: &DriveSpec) -> (u64, u64) {
+    match spec.kind {
+        DriveKind::Rr { request_bytes, response_bytes, .. } => (request_bytes as u64, response_bytes as u64),
+        DriveKind::Null | DriveKind::Stream { .. } => (0, 0),
+    }
+}
+
+fn result_of(
+    spec: &DriveSpec,
+    timeline: Timeline,
+    total: Total,
+    watched: Watched,
+    backlog_max: u64,
+    granted: Vec<(String, String)>,
+) -> DriveResult {
+    let closed = matches!(spec.load, LoadModel::Closed { .. });
+    let service = if closed { total.response.clone() } else { total.service };
+    DriveResult {
+        steady_start_ns: timeline.steady_start,
+        steady_end_ns: timeline.steady_end,
+        operations: total.operations,
+        bytes_to_guest: total.to_guest,
+        bytes_from_guest: total.from_guest,
+        errors: total.errors.into_iter().collect(),
+        lost: total.lost,
+        unfinished: total.unfinished,
+        response: total.response,
+        service,
+        lateness: total.lateness,
+        backlog_max,
+        intervals: watched.intervals,
+        cpu_user_ns: total.cpu.user_ns + watched.cpu.user_ns,
+        cpu_system_ns: total.cpu.system_ns + watched.cpu.system_ns,
+        granted,
+        verified: total.unverified == 0,
+    }
+}

@@ -1,0 +1,114 @@
+//! The open loop: operations start at times fixed in advance, whether or not earlier ones have ended.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+
+use crate::backlog::Backlog;
+use crate::clock::{now_ns, sleep_until};
+use crate::operation::{Done, Operation, Worker};
+use crate::schedule::Dealer;
+use crate::tally::Tally;
+use crate::timeline::{Stage, Tracker};
+
+/// What the threads of an open loop share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub dealer: Dealer,
+    pub backlog: Backlog,
+}
+
+/// The arrivals of one connection, in order.
+struct Hand<'a> {
+    dealer: &'a Dealer,
+    connection: usize,
+    arrivals: VecDeque<u64>,
+}
+
+impl Hand<'_> {
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        if self.arrivals.is_empty() {
+            self.dealer.take(self.connection, &mut self.arrivals);
+        }
+        self.arrivals.pop_front()
+    }
+}
+
+/// Runs one connection through all its arrivals.
+///
+/// After the end of the load only arrivals that were due in the measured window are still sent; they come
+/// first, because a connection serves its arrivals in order. What is left when the supervisor stops
+/// the run is unfinished.
+pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, shared: &Shared) -> Tally {
+    let mut tally = Tally::open(worker.record);
+    let timeline = &worker.timeline;
+    let stop = &worker.control.stop;
+    let mut hand = Hand { dealer: &shared.dealer, connection: worker.index as usize, arrivals: VecDeque::new() };
+    let mut tracker = Tracker::new(*timeline);
+    let mut ended = 0;
+    let mut now = 0;
+    while let Some(intended) = hand.next() {
+        let due = timeline.measures(intended);
+        let behind = intended <= now;
+        if !behind {
+            let in_time = sleep_until(intended, stop);
+            now = now_ns();
+            if !in_time {
+                give_up(Some(intended), &mut hand, worker, shared, &mut tally);
+                break;
+            }
+        }
+        let late_and_unmeasured = now >= timeline.load_end && !due;
+        if late_and_unmeasured || stop.load(Ordering::Relaxed) {
+            give_up(Some(intended), &mut hand, worker, shared, &mut tally);
+            break;
+        }
+        if behind {
+            shared.backlog.waited(intended, now);
+        }
+        tracker.at(now);
+        let sent = now;
+        let outcome = operation.perform();
+        now = now_ns();
+        let stage = tracker.at(now);
+        match outcome {
+            Ok(Done::Answered) => {
+                ended += 1;
+                worker.meter.set_operations(ended);
+                tally.operations += u64::from(stage == Stage::Steady);
+                if due {
+                    tally.response.record(now - intended);
+                    tally.service.record(now - sent);
+                    tally.lateness.record(sent - intended);
+                }
+            }
+            Ok(Done::Lost) => tally.lost += u64::from(due),
+            Err(failure) => {
+                let cut = worker.control.cut.load(Ordering::Relaxed);
+                tally.unfinished += u64::from(due && cut);
+                if !cut {
+                    tally.error(failure.reason);
+                }
+                if failure.fatal || cut {
+                    give_up(None, &mut hand, worker, shared, &mut tally);
+                    break;
+                }
+            }
+        }
+    }
+    tally.cpu = tracker.finish();
+    tally
+}
+
+/// Counts what this connection will not send any more.
+fn give_up(first: Option<u64>, hand: &mut Hand<'_>, worker: &Worker<'_>, shared: &Shared, tally: &mut Tally) {
+    let mut next = first;
+    while let Some(intended) = next.or_else(|| hand.next()) {
+        next = None;
+        tally.unfinished += u64::from(worker.timeline.measures(intended));
+        shared.backlog.given_up(intended);
+        if intended >= worker.timeline.load_end {
+            break;
+        }
+    }
+}

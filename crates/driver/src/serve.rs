@@ -1,0 +1,299 @@
+//! The guest's end: a server that listens when [`start`] returns and is gone when [`Server::stop`] does.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::{Shutdown, SocketFlags, accept_with, shutdown};
+use serde::{Deserialize, Serialize};
+use tare_model::drive::{Exchange, ServeSpec};
+
+use crate::control::Breaker;
+use crate::error::reason_of;
+use crate::{DriverError, drive, net, serve_crr, serve_rr, serve_stream, serve_udp, sockopt};
+
+/// Stack of a server's thread; its buffers are on the heap.
+const STACK_BYTES: usize = 128 * 1024;
+/// Longest wait for a driver's hello on a fresh connection.
+pub(crate) const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
+/// Pause when no connection can be accepted (no descriptors, no memory), until some are free again.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// How often a server that stops looks whether its listening threads have ended, and how long before it
+/// does more than wait.
+const LOOK: Duration = Duration::from_millis(1);
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// What a server did in its life.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ServeReport {
+    /// Connections (UDP: drivers) served; a driver's hello before connect-request-response is one too.
+    pub connections: u64,
+    /// Payload bytes received.
+    pub bytes_in: u64,
+    /// Payload bytes sent.
+    pub bytes_out: u64,
+    /// What went wrong, by reason.
+    pub errors: Vec<(String, u64)>,
+    /// What the kernel granted of the socket settings, as name and value.
+    pub granted: Vec<(String, String)>,
+}
+
+/// A server at work. Dropping it stops it.
+#[derive(Debug)]
+pub struct Server {
+    /// Where it listens; the kernel chose the port.
+    pub addr: SocketAddr,
+    shared: Arc<Shared>,
+    socket: Arc<OwnedFd>,
+    threads: Vec<JoinHandle<()>>,
+    granted: Vec<(String, String)>,
+    tcp: bool,
+}
+
+/// What the threads of a server share.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    pub stop: AtomicBool,
+    pub tally: ServeTally,
+    /// One for each thread that opens and closes connections by itself.
+    pub breakers: Vec<Breaker>,
+    connections: Mutex<Connections>,
+}
+
+#[derive(Debug, Default)]
+struct Connections {
+    next: u64,
+    open: HashMap<u64, Arc<OwnedFd>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Counts of a server, added to once a connection.
+#[derive(Debug, Default)]
+pub(crate) struct ServeTally {
+    connections: AtomicU64,
+    bytes_in: AtomicU64,
+    bytes_out: AtomicU64,
+    errors: Mutex<BTreeMap<String, u64>>,
+}
+
+impl ServeTally {
+    pub fn served(&self, connections: u64, bytes_in: u64, bytes_out: u64) {
+        self.connections.fetch_add(connections, Ordering::Relaxed);
+        self.bytes_in.fetch_add(bytes_in, Ordering::Relaxed);
+        self.bytes_out.fetch_add(bytes_out, Ordering::Relaxed);
+    }
+
+    pub fn error(&self, reason: String) {
+        *self.errors.lock().unwrap_or_else(PoisonError::into_inner).entry(reason).or_insert(0) += 1;
+    }
+}
+
+/// Starts serving on `bind`, on a port that the kernel chooses.
+///
+/// # Errors
+/// When the specification is impossible, the address cannot be bound, the kernel refuses a socket setting
+/// or a thread.
+pub fn start(spec: &ServeSpec, bind: IpAddr) -> Result<Server, DriverError> {
+    let at = SocketAddr::new(bind, 0);
+    match spec {
+        ServeSpec::Rr { exchange, request_bytes, response_bytes, wait, socket } => {
+            drive::check_exchange(*exchange, *request_bytes, *response_bytes)?;
+            let sizes = serve_rr::Sizes { request: *request_bytes, response: *response_bytes, wait: *wait };
+            match exchange {
+                Exchange::TcpRr => {
+                    let (fd, addr) = net::listen_tcp(at, socket, true)?;
+                    Server::new(fd, addr, true, 0)?.accepting(move |shared, fd| serve_rr::serve(shared, fd, sizes))
+                }
+                Exchange::TcpCrr => {
+                    let (fd, addr) = net::listen_tcp(at, socket, true)?;
+                    let acceptors = serve_crr::acceptors();
+                    Server::new(fd, addr, true, acceptors)?
+                        .with_threads(acceptors, move |shared, fd, i| serve_crr::accept_and_serve(shared, fd, sizes, i))
+                }
+                Exchange::UdpRr => {
+                    let (fd, addr) = net::bind_udp(at, socket)?;
+                    let socket = socket.clone();
+                    Server::new(fd, addr, false, 0)?
+                        .with_threads(1, move |shared, fd, _| serve_udp::welcome(shared, fd, bind, sizes, &socket))
+                }
+            }
+        }
+        ServeSpec::Stream { method, receive, chunk_bytes, window_bytes, socket } => {
+            drive::check_bulk(*chunk_bytes, *window_bytes)?;
+            let (fd, addr) = net::listen_tcp(at, socket, false)?;
+            let send =
+                crate::bulk::SendSettings { method: *method, chunk_bytes: *chunk_bytes, window_bytes: *window_bytes };
+            let receive = *receive;
+            Server::new(fd, addr, true, 0)?.accepting(move |shared, fd| serve_stream::serve(shared, fd, &send, receive))
+        }
+    }
+}
+
+impl Server {
+    fn new(fd: OwnedFd, addr: SocketAddr, tcp: bool, breakers: usize) -> Result<Self, DriverError> {
+        let granted = sockopt::granted(fd.as_fd(), tcp);
+        let breakers = (0..breakers).map(|_| Breaker::default()).collect();
+        let shared = Arc::new(Shared { breakers, ..Shared::default() });
+        Ok(Self { addr, shared, socket: Arc::new(fd), threads: Vec::new(), granted, tcp })
+    }
+
+    /// Gives `count` threads the server's socket.
+    fn with_threads(
+        mut self,
+        count: usize,
+        work: impl Fn(&Arc<Shared>, &OwnedFd, usize) + Clone + Send + 'static,
+    ) -> Result<Self, DriverError> {
+        for index in 0..count {
+            let (shared, socket, work) = (Arc::clone(&self.shared), Arc::clone(&self.socket), work.clone());
+            let thread = spawn(format!("serve-{index}"), move || work(&shared, &socket, index))
+                .map_err(|source| DriverError::Resource { what: "start a server thread", source })?;
+            self.threads.push(thread);
+        }
+        Ok(self)
+    }
+
+    /// Accepts connections and gives each a thread of its own.
+    fn accepting(
+        self,
+        serve: impl Fn(&Shared, &OwnedFd) -> Result<(), String> + Clone + Send + 'static,
+    ) -> Result<Self, DriverError> {
+        self.with_threads(1, move |shared, listener, _| {
+            while let Some(fd) = shared.accept(listener) {
+                shared.adopt(fd, serve.clone());
+            }
+        })
+    }
+
+    /// Ends all connections and threads, and tells what was served. Nothing of the server is left when it returns.
+    pub fn stop(mut self) -> ServeReport {
+        self.end();
+        let tally = &self.shared.tally;
+        let errors = tally.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        ServeReport {
+            connections: tally.connections.load(Ordering::Relaxed),
+            bytes_in: tally.bytes_in.load(Ordering::Relaxed),
+            bytes_out: tally.bytes_out.load(Ordering::Relaxed),
+            errors: errors.iter().map(|(reason, count)| (reason.clone(), *count)).collect(),
+            granted: std::mem::take(&mut self.granted),
+        }
+    }
+
+    /// Waits for the threads that listen. Linux wakes them when their socket is shut down; a guest's kernel that
+    /// does not (sandboxes have their own network stack) gets a connection for each of them to accept.
+    fn wake_listeners(&self) {
+        let mut patience = PATIENCE;
+        while self.threads.iter().any(|thread| !thread.is_finished()) {
+            thread::sleep(LOOK);
+            patience = patience.saturating_sub(LOOK);
+            if patience.is_zero() && self.tcp {
+                // Refused or timed out is as good: the thread is looked at again.
+                let _ = TcpStream::connect_timeout(&self.addr, LOOK);
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        self.shared.stop.store(true, Ordering::SeqCst);
+        self.shared.breakers.iter().for_each(Breaker::cut);
+        // Wakes accept() and recvfrom(); on a UDP socket it also says that it was not connected.
+        let _ = shutdown(&*self.socket, Shutdown::Both);
+        let threads = {
+            let mut connections = self.shared.lock();
+            for fd in connections.open.values() {
+                let _ = shutdown(&**fd, Shutdown::Both);
+            }
+            std::mem::take(&mut connections.threads)
+        };
+        self.wake_listeners();
+        for thread in self.threads.drain(..).chain(threads) {
+            // A thread that panicked has ended, which is all that is asked here.
+            let _ = thread.join();
+        }
+        // One that was started while the others were being told.
+        let late = std::mem::take(&mut self.shared.lock().threads);
+        for thread in late {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
+    thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(work)
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Connections> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn stopping(&self) -> bool {
+        self.stop.load(Ordering::SeqCst)
+    }
+
+    /// The next connection; `None` when the server stops.
+    pub fn accept(&self, listener: &OwnedFd) -> Option<OwnedFd> {
+        loop {
+            let accepted = accept_with(listener, SocketFlags::CLOEXEC);
+            if self.stopping() {
+                return None;
+            }
+            match accepted {
+                Ok(fd) => return Some(fd),
+                // The driver gave up between its request and our answer: the next one, please.
+                Err(Errno::INTR | Errno::CONNABORTED) => {}
+                Err(errno) => {
+                    self.tally.error(format!("accept: {}", reason_of(errno)));
+                    thread::sleep(ACCEPT_PAUSE);
+                }
+            }
+        }
+    }
+
+    /// Serves a connection on a thread of its own, known to [`Server::stop`].
+    pub fn adopt(
+        self: &Arc<Self>,
+        fd: OwnedFd,
+        serve: impl FnOnce(&Self, &OwnedFd) -> Result<(), String> + Send + 'static,
+    ) {
+        let fd = Arc::new(fd);
+        let mut connections = self.lock();
+        // Under the lock: whoever stops the server either sees this connection or is seen here.
+        if self.stopping() {
+            return;
+        }
+        let id = connections.next;
+        connections.next += 1;
+        connections.open.insert(id, Arc::clone(&fd));
+        connections.threads.retain(|thread| !thread.is_finished());
+        let shared = Arc::clone(self);
+        let started = spawn(format!("serve-{id}"), move || {
+            let served = serve(&shared, &fd);
+            drop(fd);
+            shared.lock().open.remove(&id);
+            if let Err(reason) = served
+                && !shared.stopping()
+            {
+                shared.tally.error(reason);
+            }
+        });
+        match started {
+            Ok(thread) => connections.threads.push(thread),
+            Err(error) => {
+                connections.open.remove(&id);
+                self.tally.error(format!("cannot start a thread for a connection: {error}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Serves TCP request and response: a blocking thread for each connection.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::net::SendFlags;
+use tare_model::drive::Wait;
+
+use crate::error::reason_of;
+use crate::net;
+use crate::payload::stamp_len;
+use crate::protocol::{HELLO_LEN, Hello, Purpose, Reply};
+use crate::serve::{HELLO_TIMEOUT, Shared};
+
+/// What is served.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sizes {
+    pub request: u32,
+    pub response: u32,
+    pub wait: Wait,
+}
+
+impl Sizes {
+    pub const fn reply(&self, serves: Purpose, port: u16) -> Reply {
+        Reply { serves, request_bytes: self.request, response_bytes: self.response, port }
+    }
+}
+
+/// Hears a driver's first words and answers them. `None` when the driver wants something else, which it
+/// tells its user.
+pub(crate) fn welcome(fd: BorrowedFd<'_>, reply: &Reply) -> Result<Option<Hello>, String> {
+    net::receive_timeout(fd, Some(HELLO_TIMEOUT)).map_err(reason_of)?;
+    let mut hello = [0; HELLO_LEN];
+    let got = net::receive_full(fd, &mut hello, Wait::Block)
+        .map_err(|errno| format!("no hello from a driver: {}", reason_of(errno)))?;
+    let hello = Hello::decode(&hello[..got]).ok_or_else(|| "something that is no driver connected".to_owned())?;
+    net::send_full(fd, &reply.encode(), SendFlags::empty()).map_err(reason_of)?;
+    net::receive_timeout(fd, None).map_err(reason_of)?;
+    Ok(reply.fits(&hello).then_some(hello))
+}
+
+/// Serves one connection until the driver closes it.
+pub(crate) fn serve(shared: &Shared, fd: &OwnedFd, sizes: Sizes) -> Result<(), String> {
+    let fd = fd.as_fd();
+    if welcome(fd, &sizes.reply(Purpose::TcpRr, 0))?.is_none() {
+        return Ok(());
+    }
+    let mut request = vec![0; sizes.request as usize];
+    let mut response = vec![0; sizes.response as usize];
+    let stamp = stamp_len(request.len(), response.len());
+    let mut exchanges = 0;
+    let ended = loop {
+        match net::receive_full(fd, &mut request, sizes.wait) {
+            Ok(0) => break Ok(()),
+            Ok(n) if n < request.len() => break Err("a request was cut short".to_owned()),
+            Ok(_) => {}
+            Err(errno) => break Err(reason_of(errno)),
+        }
+        response[..stamp].copy_from_slice(&request[..stamp]);
+        if let Err(errno) = net::send_full(fd, &response, SendFlags::empty()) {
+            break Err(reason_of(errno));
+        }
+        exchanges += 1;
+    };
+    shared.tally.served(1, exchanges * u64::from(sizes.request), exchanges * u64::from(sizes.response));
+    ended
+}

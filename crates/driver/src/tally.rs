@@ -1,0 +1,94 @@
+//! What one thread of a run has to tell, and what they all add up to.
+
+use std::collections::BTreeMap;
+
+use tare_model::Histogram;
+
+use crate::record::Recorder;
+use crate::sys::CpuTime;
+
+/// Counts and durations of one thread in the measured window; errors of the whole run.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    /// Closed loop: durations of operations that ended in the window. Open loop: response times of those due in it.
+    pub response: Recorder,
+    /// Open loop only.
+    pub service: Recorder,
+    /// Open loop only.
+    pub lateness: Recorder,
+    pub operations: u64,
+    pub lost: u64,
+    pub unfinished: u64,
+    pub to_guest: u64,
+    pub from_guest: u64,
+    pub errors: BTreeMap<String, u64>,
+    pub cpu: CpuTime,
+    /// Bulk: the stream ended and both ends counted the same.
+    pub verified: bool,
+}
+
+impl Tally {
+    pub fn new(record: bool) -> Self {
+        Self {
+            response: Recorder::new(record),
+            service: Recorder::new(false),
+            lateness: Recorder::new(false),
+            operations: 0,
+            lost: 0,
+            unfinished: 0,
+            to_guest: 0,
+            from_guest: 0,
+            errors: BTreeMap::new(),
+            cpu: CpuTime::default(),
+            verified: true,
+        }
+    }
+
+    pub fn open(record: bool) -> Self {
+        Self { service: Recorder::new(record), lateness: Recorder::new(record), ..Self::new(record) }
+    }
+
+    pub fn bulk() -> Self {
+        Self { verified: false, ..Self::new(false) }
+    }
+
+    #[cold]
+    pub fn error(&mut self, reason: String) {
+        *self.errors.entry(reason).or_insert(0) += 1;
+    }
+}
+
+/// All threads together.
+#[derive(Debug, Default)]
+pub(crate) struct Total {
+    pub response: Histogram,
+    pub service: Histogram,
+    pub lateness: Histogram,
+    pub operations: u64,
+    pub lost: u64,
+    pub unfinished: u64,
+    pub to_guest: u64,
+    pub from_guest: u64,
+    pub errors: BTreeMap<String, u64>,
+    pub cpu: CpuTime,
+    pub unverified: u64,
+}
+
+impl Total {
+    pub fn add(&mut self, tally: Tally) {
+        self.response.merge(&tally.response.into_histogram());
+        self.service.merge(&tally.service.into_histogram());
+        self.lateness.merge(&tally.lateness.into_histogram());
+        self.operations += tally.operations;
+        self.lost += tally.lost;
+        self.unfinished += tally.unfinished;
+        self.to_guest += tally.to_guest;
+        self.from_guest += tally.from_guest;
+        for (reason, count) in tally.errors {
+            *self.errors.entry(reason).or_insert(0) += count;
+        }
+        self.cpu.user_ns += tally.cpu.user_ns;
+        self.cpu.system_ns += tally.cpu.system_ns;
+        self.unverified += u64::from(!tally.verified);
+    }
+}

@@ -1,0 +1,45 @@
+//! TCP request and response on a connection that stays open.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use tare_model::drive::SocketOptions;
+
+use crate::control::Armed;
+use crate::error::Failure;
+use crate::operation::{Done, Operation};
+use crate::payload::Payload;
+use crate::protocol::{Hello, introduce};
+use crate::{DriverError, net};
+
+/// Opens a connection and sees a server of ours answer on it.
+pub(crate) fn connect(
+    target: SocketAddr,
+    options: &SocketOptions,
+    hello: &Hello,
+    timeout: Duration,
+) -> Result<OwnedFd, DriverError> {
+    let fd = net::connect_tcp(target, options, true, timeout)?;
+    introduce(fd.as_fd(), target, hello)?;
+    Ok(fd)
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct TcpRr<'a> {
+    pub fd: &'a OwnedFd,
+    pub payload: Payload,
+    /// Lets the supervisor end a blocked exchange.
+    pub _armed: Option<Armed<'a>>,
+}
+
+impl Operation for TcpRr<'_> {
+    #[inline]
+    fn perform(&mut self) -> Result<Done, Failure> {
+        self.payload.next();
+        let wait = self.payload.wait;
+        net::exchange(self.fd.as_fd(), &self.payload.request, &mut self.payload.answer, wait)?;
+        if self.payload.answered() { Ok(Done::Answered) } else { Err(Failure::fatal("wrong answer")) }
+    }
+}

@@ -1,0 +1,76 @@
+//! What the tests of the driver share.
+#![allow(dead_code)]
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::AtomicBool;
+
+use tare_driver::serve::{self, Server};
+use tare_driver::{DriverError, drive};
+use tare_model::drive::{
+    DriveKind, DriveResult, DriveSpec, Exchange, ReceiveMethod, SendMethod, ServeSpec, SocketOptions, Wait,
+};
+use tare_model::load::{Arrivals, LoadModel, Phases};
+use tare_model::{Rate, Span};
+
+pub const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+pub fn closed(clients: u32) -> LoadModel {
+    LoadModel::Closed { clients, think_time: Span::ZERO }
+}
+
+pub fn open(rate: f64, arrivals: Arrivals, connections: u32) -> LoadModel {
+    LoadModel::Open { rate: Rate(rate), arrivals, connections }
+}
+
+/// Steady state alone.
+pub fn steady(ms: u64) -> Phases {
+    Phases { warm_up: Span::ZERO, ramp_up: Span::ZERO, steady_state: Span::from_millis(ms), ramp_down: Span::ZERO }
+}
+
+pub fn phases(warm_ms: u64, ramp_ms: u64, steady_ms: u64, down_ms: u64) -> Phases {
+    Phases {
+        warm_up: Span::from_millis(warm_ms),
+        ramp_up: Span::from_millis(ramp_ms),
+        steady_state: Span::from_millis(steady_ms),
+        ramp_down: Span::from_millis(down_ms),
+    }
+}
+
+pub fn rr(exchange: Exchange, request_bytes: u32, response_bytes: u32) -> DriveKind {
+    DriveKind::Rr { exchange, request_bytes, response_bytes, wait: Wait::Block }
+}
+
+pub fn spec(kind: DriveKind, target: SocketAddr, load: LoadModel, phases: Phases) -> DriveSpec {
+    DriveSpec {
+        kind,
+        targets: vec![target],
+        load,
+        phases,
+        start_at_ns: 0,
+        seed: 7,
+        socket: SocketOptions::default(),
+        record: true,
+        loss_timeout_ns: 50_000_000,
+        interval_ns: 50_000_000,
+    }
+}
+
+pub fn serve_rr(exchange: Exchange, request_bytes: u32, response_bytes: u32) -> Server {
+    let socket = SocketOptions::default();
+    let spec = ServeSpec::Rr { exchange, request_bytes, response_bytes, wait: Wait::Block, socket };
+    serve::start(&spec, LOOPBACK).unwrap()
+}
+
+pub fn serve_stream(method: SendMethod, receive: ReceiveMethod) -> Server {
+    let socket = SocketOptions::default();
+    let spec = ServeSpec::Stream { method, receive, chunk_bytes: 65_536, window_bytes: 100_000, socket };
+    serve::start(&spec, LOOPBACK).unwrap()
+}
+
+pub fn run(spec: &DriveSpec) -> Result<DriveResult, DriverError> {
+    drive::run(spec, &|_| (), &AtomicBool::new(false))
+}
+
+pub fn errors(result: &DriveResult) -> u64 {
+    result.errors.iter().map(|(_, count)| count).sum()
+}
