@@ -14,13 +14,17 @@ pub enum WireError {
         source: std::io::Error,
     },
     /// The other end is not a tare agent (or controller).
-    #[error("the other end of the channel is not tare: it began with {found:02x?} instead of `TARE`; is something else printing to this stream?")]
+    #[error(
+        "the other end of the channel is not tare: it began with {found:02x?} instead of `TARE`; is something else printing to this stream?"
+    )]
     NotTare {
         /// The first bytes seen.
         found: [u8; 4],
     },
     /// The ends speak different protocols.
-    #[error("the agent speaks protocol {theirs} (tare {their_version}), this tare speaks {ours}: use the agent that came with this tare")]
+    #[error(
+        "the agent speaks protocol {theirs} (tare {their_version}), this tare speaks {ours}: use the agent that came with this tare"
+    )]
     Version {
         /// Our protocol.
         ours: u32,
@@ -30,7 +34,9 @@ pub enum WireError {
         their_version: String,
     },
     /// A frame longer than any honest message.
-    #[error("a frame of {bytes} bytes was announced, more than the {limit} allowed: the other end is broken or hostile")]
+    #[error(
+        "a frame of {bytes} bytes was announced, more than the {limit} allowed: the other end is broken or hostile"
+    )]
     TooLong {
         /// Announced length.
         bytes: u64,

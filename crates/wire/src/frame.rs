@@ -38,7 +38,10 @@ impl Greeting {
         bytes.extend_from_slice(&self.protocol.to_le_bytes());
         bytes.push(version.len() as u8);
         bytes.extend_from_slice(version);
-        writer.write_all(&bytes).and_then(|()| writer.flush()).map_err(|source| WireError::Io { doing: "greeting", source })
+        writer
+            .write_all(&bytes)
+            .and_then(|()| writer.flush())
+            .map_err(|source| WireError::Io { doing: "greeting", source })
     }
 
     /// Reads the other end's.
@@ -78,7 +81,10 @@ pub fn write_frame<T: Serialize>(writer: &mut dyn Write, message: &T) -> Result<
         return Err(WireError::TooLong { bytes: length as u64, limit: MAX_FRAME_BYTES });
     }
     bytes[..4].copy_from_slice(&(length as u32).to_le_bytes());
-    writer.write_all(&bytes).and_then(|()| writer.flush()).map_err(|source| WireError::Io { doing: "writing a message", source })
+    writer
+        .write_all(&bytes)
+        .and_then(|()| writer.flush())
+        .map_err(|source| WireError::Io { doing: "writing a message", source })
 }
 
 /// Reads one message. `Ok(None)` is the end of the stream between two frames.

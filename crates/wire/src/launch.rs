@@ -18,6 +18,10 @@ pub struct Launch {
     pub cpu_set: Vec<u32>,
     /// Namespaces to make anew.
     pub unshare: Vec<Namespace>,
+    /// Mounts made in the new mount namespace before the root is changed, in order (needs
+    /// [`Namespace::Mount`]). The host's own mount table never sees them.
+    #[serde(default)]
+    pub mounts: Vec<PrivateMount>,
     /// Root file system to change to; `None` stays.
     pub root: Option<Root>,
     /// Host name inside (needs [`Namespace::Uts`]).
@@ -40,6 +44,34 @@ pub enum Namespace {
     Uts,
     /// Control groups.
     Cgroup,
+}
+
+/// A change to the mounts of the new mount namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PrivateMount {
+    /// A directory tree seen through an overlay, mounted on a directory, for a program that wants a root
+    /// file system by path.
+    Overlay {
+        /// The tree. `/` is the host's root, with the host's other file systems on their places.
+        lower: PathBuf,
+        /// Where the overlay is mounted.
+        at: PathBuf,
+        /// Where writes go.
+        upper: Upper,
+    },
+    /// Shows a directory at another place.
+    Bind {
+        /// The directory.
+        from: PathBuf,
+        /// The place.
+        at: PathBuf,
+    },
+    /// Takes a mount away, for a program that cannot cope with it.
+    Hide {
+        /// Its mount point.
+        at: PathBuf,
+    },
 }
 
 /// A root file system.

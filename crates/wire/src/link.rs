@@ -6,9 +6,9 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::WireError;
 use crate::frame::{Greeting, read_frame, write_frame};
 use crate::message::{FromAgent, Reply, Request, ToAgent};
-use crate::WireError;
 
 type Answer = Result<Reply, String>;
 
@@ -148,7 +148,9 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     /// An agent of a few lines: greets, then does `behave` with each request.
-    fn agent(behave: impl Fn(ToAgent, &mut UnixStream) + Send + 'static) -> (Box<dyn Read + Send>, Box<dyn Write + Send>) {
+    fn agent(
+        behave: impl Fn(ToAgent, &mut UnixStream) + Send + 'static,
+    ) -> (Box<dyn Read + Send>, Box<dyn Write + Send>) {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         std::thread::spawn(move || {
             Greeting::ours().write(&mut theirs).unwrap();
