@@ -1,1 +1,16 @@
-//! The static program that runs inside every guest and on every client host.
+//! The program that runs inside every guest and on every client host.
+//!
+//! As an agent it serves the controller's requests over a byte stream ([`session`]); as a launcher
+//! it first puts itself into the namespaces of a guest ([`enter`]). It is one static file and needs
+//! nothing where it runs: no library, no file, not even a mounted `/proc`.
+
+pub mod children;
+pub mod enter;
+pub mod exec;
+pub mod exit;
+pub mod facts;
+mod fstab;
+mod root;
+pub mod session;
+mod sys;
+mod work;

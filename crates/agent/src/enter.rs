@@ -1,0 +1,167 @@
+//! Putting this process into the namespaces, control groups and root file system of a guest.
+//!
+//! This runs while the process has one thread, and starts none.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use rustix::process::{Pid, Signal, WaitOptions, set_parent_process_death_signal, waitpid};
+use rustix::thread::{CpuSet, LinkNameSpaceType, UnshareFlags, move_into_link_name_space, sched_setaffinity};
+use tare_wire::launch::{Launch, Namespace};
+
+use crate::{root, sys};
+
+/// Which process came back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entered {
+    /// The one that is in the guest.
+    Inside,
+    /// The one that stayed outside, after the one inside ended.
+    Outside {
+        /// How it ended, as a shell tells it: its code, or 128 and the signal.
+        code: u8,
+    },
+}
+
+/// What of a guest could not be entered, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {what}: {source}{}", "cannot enter the guest", remedy(.source))]
+pub struct EnterError {
+    /// What was tried.
+    pub what: String,
+    /// Why it failed.
+    pub source: io::Error,
+}
+
+fn remedy(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => " (this needs root, or a user namespace of its own)",
+        io::ErrorKind::StorageFull => " (a limit on namespaces or mounts was met: see /proc/sys/user)",
+        _ => "",
+    }
+}
+
+/// Adds what was tried to a system error.
+pub(crate) fn during<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> EnterError {
+    let what = what.into();
+    |source| EnterError { what, source: source.into() }
+}
+
+fn impossible(what: &str, why: &str) -> EnterError {
+    EnterError { what: what.into(), source: io::Error::new(io::ErrorKind::InvalidInput, why) }
+}
+
+/// Carries out a launch. Returns inside the guest when this agent is to serve there; a program that
+/// was named replaces this one and nothing returns.
+///
+/// With a process namespace there are two processes: the outer one waits for the inner one, and
+/// neither outlives the other.
+///
+/// # Errors
+/// What could not be entered and why.
+pub fn enter(launch: &Launch) -> Result<Entered, EnterError> {
+    if (launch.root.is_some() || !launch.mounts.is_empty()) && !launch.unshare.contains(&Namespace::Mount) {
+        return Err(impossible("mount", "mounts were asked for without a mount namespace to make them in"));
+    }
+    if launch.hostname.is_some() && !launch.unshare.contains(&Namespace::Uts) {
+        return Err(impossible("set the host name", "it was asked for without a UTS namespace to set it in"));
+    }
+    for procs in &launch.cgroup_procs {
+        std::fs::write(procs, "0").map_err(during(format!("join the control group through {}", procs.display())))?;
+    }
+    if let Some(netns) = &launch.netns {
+        let file =
+            std::fs::File::open(netns).map_err(during(format!("open the network namespace {}", netns.display())))?;
+        move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
+            .map_err(during(format!("enter the network namespace {}", netns.display())))?;
+    }
+    bind_to_cpus(&launch.cpu_set)?;
+    if !launch.unshare.is_empty() {
+        let flags = launch.unshare.iter().fold(UnshareFlags::empty(), |flags, &kind| flags | flag(kind));
+        sys::unshare(flags).map_err(during(format!("make new namespaces {:?}", launch.unshare)))?;
+    }
+    if launch.unshare.contains(&Namespace::Pid) {
+        if let sys::Forked::Parent { child } =
+            sys::fork().map_err(during("start a process in the new process namespace"))?
+        {
+            return Ok(Entered::Outside { code: wait_outside(child)? });
+        }
+        // The outer process has one thread, so this fires when the process dies, and not before.
+        set_parent_process_death_signal(Some(Signal::KILL)).map_err(during("ask to die with the outer process"))?;
+    }
+    settle(launch)?;
+    if launch.argv.is_empty() { Ok(Entered::Inside) } else { Err(replace(&launch.argv)) }
+}
+
+const fn flag(kind: Namespace) -> UnshareFlags {
+    match kind {
+        Namespace::Mount => UnshareFlags::NEWNS,
+        Namespace::Pid => UnshareFlags::NEWPID,
+        Namespace::Ipc => UnshareFlags::NEWIPC,
+        Namespace::Uts => UnshareFlags::NEWUTS,
+        Namespace::Cgroup => UnshareFlags::NEWCGROUP,
+    }
+}
+
+fn bind_to_cpus(cpus: &[u32]) -> Result<(), EnterError> {
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    let mut set = CpuSet::new();
+    for &cpu in cpus {
+        if cpu as usize >= CpuSet::MAX_CPU {
+            return Err(impossible(
+                "bind to the CPUs",
+                &format!("CPU {cpu} is beyond the {} that can be named", CpuSet::MAX_CPU),
+            ));
+        }
+        set.set(cpu as usize);
+    }
+    sched_setaffinity(None, &set).map_err(during(format!("bind to the CPUs {cpus:?}")))
+}
+
+/// Mounts, root and name: all that must be done by the process that will live inside, because
+/// `/proc` shows the process namespace of the one that mounts it.
+fn settle(launch: &Launch) -> Result<(), EnterError> {
+    if launch.unshare.contains(&Namespace::Mount) {
+        root::make_private()?;
+    }
+    for mount in &launch.mounts {
+        root::mount(mount)?;
+    }
+    if let Some(wanted) = &launch.root {
+        root::change(wanted, launch.unshare.contains(&Namespace::Cgroup))?;
+    }
+    if let Some(name) = &launch.hostname {
+        rustix::system::sethostname(name.as_bytes()).map_err(during("set the host name"))?;
+    }
+    Ok(())
+}
+
+/// Replaces this process by the program; returns only why it could not.
+fn replace(argv: &[String]) -> EnterError {
+    let source = Command::new(&argv[0]).args(&argv[1..]).exec();
+    during(format!("run `{}`", argv.join(" ")))(source)
+}
+
+/// Lets go of the channel, so that its end is seen when the inner process ends, and waits for that.
+fn wait_outside(child: Pid) -> Result<u8, EnterError> {
+    let null = std::fs::OpenOptions::new().read(true).write(true).open(PathBuf::from("/dev/null"));
+    let null = null.map_err(during("open /dev/null"))?;
+    rustix::stdio::dup2_stdin(&null)
+        .and_then(|()| rustix::stdio::dup2_stdout(&null))
+        .map_err(during("let go of the channel"))?;
+    loop {
+        match waitpid(Some(child), WaitOptions::empty()) {
+            Ok(Some((_, status))) => {
+                let code = status.exit_status().unwrap_or_else(|| 128 + status.terminating_signal().unwrap_or(0));
+                return Ok(u8::try_from(code).unwrap_or(u8::MAX));
+            }
+            Ok(None) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(during("wait for the process inside")(error)),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Running a command of the user's in the guest.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use tare_wire::{ExecResult, ExecSpec};
+
+use crate::{children, sys};
+
+/// How often the child is looked at where the kernel has no pidfd.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// Runs a command to its end or its timeout, in a process group of its own, and keeps the end of
+/// what it prints. What it left in the background (a server that it started) lives on until the
+/// agent ends; what that prints later is not kept.
+///
+/// # Errors
+/// Why it could not be started, for people: not found, not permitted, no such directory.
+pub fn run(spec: &ExecSpec) -> Result<ExecResult, String> {
+    let began = Instant::now();
+    let mut child = start(spec)?;
+    let ended = watch(&mut child, spec, began);
+    children::forget(&child);
+    ended.map_err(|error| format!("lost sight of `{}`: {error}", spec.argv.join(" ")))
+}
+
+fn start(spec: &ExecSpec) -> Result<Child, String> {
+    let (program, arguments) = spec.argv.split_first().ok_or("no program was named")?;
+    if let Some(directory) = &spec.directory {
+        // Checked apart: the error of a spawn does not tell a missing directory from a missing program.
+        let seen = std::fs::metadata(directory).map_err(|e| format!("cannot use the directory {directory}: {e}"))?;
+        if !seen.is_dir() {
+            return Err(format!("cannot use {directory} as the working directory: it is no directory"));
+        }
+    }
+    let mut command = Command::new(program);
+    command.args(arguments).envs(spec.env.iter().map(|(name, value)| (name, value)));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if let Some(directory) = &spec.directory {
+        command.current_dir(directory);
+    }
+    sys::bind_to_this_thread(&mut command);
+    children::spawn(&mut command).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound if program.contains('/') => {
+            format!("cannot start `{program}`: there is no such program in this guest (or what it needs to run, such as its interpreter)")
+        }
+        io::ErrorKind::NotFound => {
+            let path = std::env::var("PATH").unwrap_or_else(|_| "not set".into());
+            format!("cannot start `{program}`: there is no such program in this guest (PATH is {path})")
+        }
+        io::ErrorKind::PermissionDenied => format!("cannot start `{program}`: not permitted; is it executable?"),
+        _ => format!("cannot start `{program}`: {error}"),
+    })
+}
+
+/// Follows the child until it ends, and kills it with its group when its time is over.
+fn watch(child: &mut Child, spec: &ExecSpec, began: Instant) -> io::Result<ExecResult> {
+    let limit = usize::try_from(spec.output_limit_bytes).unwrap_or(usize::MAX);
+    let group = Pid::from_raw(child.id().cast_signed()).ok_or(io::ErrorKind::InvalidData)?;
+    let mut stdout = Tail::new(child.stdout.take().map(|s: ChildStdout| s.into()), limit)?;
+    let mut stderr = Tail::new(child.stderr.take().map(|s: ChildStderr| s.into()), limit)?;
+    let deadline = began.checked_add(Duration::from_nanos(spec.timeout_ns));
+    let pidfd = pidfd_open(group, PidfdFlags::empty()).ok();
+    let mut timed_out = false;
+    let status: ExitStatus = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if !timed_out && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            timed_out = true;
+            kill_group(group);
+        }
+        wait_for_news(&stdout, &stderr, pidfd.as_ref(), deadline.filter(|_| !timed_out))?;
+        stdout.take_in()?;
+        stderr.take_in()?;
+    };
+    let wall_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    if timed_out {
+        kill_group(group);
+    }
+    // What it printed last is in the pipes by now.
+    stdout.take_in()?;
+    stderr.take_in()?;
+    let dropped_bytes = stdout.dropped + stderr.dropped;
+    Ok(ExecResult {
+        code: status.code(),
+        signal: status.signal(),
+        timed_out,
+        wall_ns,
+        stdout: stdout.kept.into(),
+        stderr: stderr.kept.into(),
+        dropped_bytes,
+    })
+}
+
+fn kill_group(group: Pid) {
+    // An error means that nobody is left in the group.
+    let _ = kill_process_group(group, Signal::KILL);
+}
+
+/// Sleeps until there is output, the child ended or the deadline came.
+fn wait_for_news(out: &Tail, err: &Tail, pidfd: Option<&OwnedFd>, deadline: Option<Instant>) -> io::Result<()> {
+    let streams = [out, err].into_iter().filter_map(|tail| tail.stream.as_ref());
+    let mut fds: Vec<PollFd<'_>> =
+        streams.chain(pidfd).map(|fd| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)).collect();
+    let longest = if pidfd.is_some() { Duration::from_secs(3600) } else { LOOK_EVERY };
+    let timeout = deadline.map_or(longest, |d| d.saturating_duration_since(Instant::now()).min(longest));
+    let timeout = Timespec { tv_sec: timeout.as_secs().cast_signed(), tv_nsec: timeout.subsec_nanos().into() };
+    match poll(&mut fds, Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The end of a stream: its last bytes, up to a limit.
+struct Tail {
+    stream: Option<OwnedFd>,
+    kept: VecDeque<u8>,
+    limit: usize,
+    dropped: u64,
+}
+
+impl Tail {
+    fn new(stream: Option<OwnedFd>, limit: usize) -> io::Result<Self> {
+        if let Some(fd) = &stream {
+            fcntl_setfl(fd, fcntl_getfl(fd)? | OFlags::NONBLOCK)?;
+        }
+        Ok(Self { stream, kept: VecDeque::new(), limit, dropped: 0 })
+    }
+
+    /// Takes in what is there without waiting; at most a MiB, so that a command that prints without
+    /// end still meets its timeout.
+    fn take_in(&mut self) -> io::Result<()> {
+        let mut buffer = [0; 16 << 10];
+        for _ in 0..64 {
+            let Some(fd) = &self.stream else { break };
+            match rustix::io::read(fd, &mut buffer) {
+                Ok(0) => self.stream = None,
+                Ok(read) => self.push(&buffer[..read]),
+                Err(rustix::io::Errno::AGAIN) => return Ok(()),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.kept.extend(bytes);
+        let surplus = self.kept.len().saturating_sub(self.limit);
+        self.kept.drain(..surplus);
+        self.dropped += surplus as u64;
+    }
+}

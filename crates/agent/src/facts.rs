@@ -1,0 +1,115 @@
+//! The guest as it looks from inside.
+
+use std::path::Path;
+
+use rustix::thread::{CpuSet, sched_getaffinity};
+use tare_wire::AgentFacts;
+
+/// Reads the facts. One that cannot be read is there too, its value saying why.
+pub fn read() -> AgentFacts {
+    let file = |path: &str| read_file(Path::new(path));
+    let mut facts = vec![
+        ("kernel release".to_owned(), rustix::system::uname().release().to_string_lossy().into_owned()),
+        ("machine".to_owned(), rustix::system::uname().machine().to_string_lossy().into_owned()),
+        ("host name".to_owned(), rustix::system::uname().nodename().to_string_lossy().into_owned()),
+        ("cpus allowed".to_owned(), cpus_allowed()),
+        ("cpus online".to_owned(), file("/sys/devices/system/cpu/online")),
+        ("memory total".to_owned(), line_value(&file("/proc/meminfo"), "MemTotal")),
+        ("process id".to_owned(), rustix::process::getpid().as_raw_nonzero().to_string()),
+        ("user id".to_owned(), rustix::process::getuid().as_raw().to_string()),
+        ("user namespace map".to_owned(), one_line(&file("/proc/self/uid_map"))),
+        ("control groups".to_owned(), one_line(&file("/proc/self/cgroup"))),
+        ("static program".to_owned(), if cfg!(target_feature = "crt-static") { "yes" } else { "no" }.to_owned()),
+        ("clock source".to_owned(), file("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
+        ("root file system".to_owned(), root_file_system(&file("/proc/self/mountinfo"))),
+        ("congestion control".to_owned(), file("/proc/sys/net/ipv4/tcp_congestion_control")),
+        ("clock monotonic ns".to_owned(), monotonic_ns().to_string()),
+    ];
+    for (name, mtu) in interfaces(&file("/proc/net/dev")) {
+        facts.push((format!("mtu {name}"), mtu));
+    }
+    AgentFacts { facts }
+}
+
+/// CLOCK_MONOTONIC, nanoseconds.
+pub fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}
+
+fn read_file(path: &Path) -> String {
+    match std::fs::read_to_string(path) {
+        Ok(text) => text.trim().to_owned(),
+        Err(error) => format!("not readable: {error}"),
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>().join("; ")
+}
+
+fn line_value(text: &str, key: &str) -> String {
+    let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+    value.map_or_else(|| text.lines().next().unwrap_or("empty").to_owned(), |value| value.trim().to_owned())
+}
+
+/// The CPUs that this process may run on, as a list such as `0-3,6`.
+fn cpus_allowed() -> String {
+    match sched_getaffinity(None) {
+        Ok(set) => ranges((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu))),
+        Err(error) => format!("not readable: {error}"),
+    }
+}
+
+fn ranges(numbers: impl Iterator<Item = usize>) -> String {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => runs.push((number, number)),
+        }
+    }
+    let written: Vec<String> =
+        runs.iter().map(|&(from, to)| if from == to { from.to_string() } else { format!("{from}-{to}") }).collect();
+    written.join(",")
+}
+
+fn root_file_system(mountinfo: &str) -> String {
+    // The last mount on `/` is the one that is seen.
+    let mounts = crate::fstab::parse_mountinfo(mountinfo);
+    mounts
+        .into_iter()
+        .rfind(|m| m.at == Path::new("/"))
+        .map_or_else(|| "not listed in /proc/self/mountinfo".into(), |m| m.kind)
+}
+
+/// The interfaces of this process's network namespace with their MTU.
+fn interfaces(net_dev: &str) -> Vec<(String, String)> {
+    let names = net_dev.lines().filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned()));
+    names.map(|name| (name.clone(), mtu(&name))).collect()
+}
+
+/// Asked of the kernel and not of `/sys`, which shows the network namespace of whoever mounted it.
+fn mtu(name: &str) -> String {
+    crate::sys::interface_mtu(name).map_or_else(|error| format!("not readable: {error}"), |mtu| mtu.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_lists_are_written_as_the_kernel_writes_them() {
+        assert_eq!(ranges([0, 1, 2, 5, 7, 8].into_iter()), "0-2,5,7-8");
+        assert_eq!(ranges([].into_iter()), "");
+    }
+
+    #[test]
+    fn the_facts_of_this_machine_are_read() {
+        let facts = read().facts;
+        let value = |name: &str| facts.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str()).unwrap_or_default();
+        assert_eq!(value("process id"), std::process::id().to_string());
+        assert!(value("memory total").ends_with("kB"), "{}", value("memory total"));
+        assert_eq!(value("mtu lo").parse::<u32>().ok(), Some(65_536));
+    }
+}

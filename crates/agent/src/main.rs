@@ -1,0 +1,87 @@
+//! `tare-agent`: the program that runs inside every guest.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use tare_agent::{enter, exit, session};
+use tare_wire::launch::Launch;
+
+const USAGE: &str = "\
+tare-agent is started by tare inside a guest; it is not meant to be run by hand.
+
+  tare-agent                  serve requests on standard input and output
+  tare-agent --channel PATH   serve requests on a character device or socket file
+  tare-agent enter JSON       enter namespaces, control groups and a root file system, then serve
+                              requests on standard input and output, or run a program
+  tare-agent --version        print the version";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        [] => serve_on_stdio(),
+        ["--channel", path] => serve_on_device(Path::new(path)),
+        ["enter", json] => enter_and_serve(json),
+        ["--version"] => {
+            // A closed standard output is no reason to fail loudly.
+            let _ = writeln!(std::io::stdout(), "tare-agent {}", env!("CARGO_PKG_VERSION"));
+            ExitCode::SUCCESS
+        }
+        _ => complain(USAGE, exit::USAGE),
+    }
+}
+
+fn complain(message: &str, code: u8) -> ExitCode {
+    // Standard error is the only place to complain to; if it is closed, the code has to do.
+    let _ = writeln!(std::io::stderr(), "tare-agent: {message}");
+    ExitCode::from(code)
+}
+
+fn serve_on_stdio() -> ExitCode {
+    match take_stdio() {
+        Ok((reader, writer)) => finish(session::run(reader, writer)),
+        Err(error) => complain(&format!("cannot take over standard input and output: {error}"), exit::BAD_CHANNEL),
+    }
+}
+
+fn serve_on_device(path: &Path) -> ExitCode {
+    let opened = OpenOptions::new().read(true).write(true).open(path).and_then(|file| Ok((file.try_clone()?, file)));
+    match opened {
+        Ok((reader, writer)) => finish(session::run(reader, writer)),
+        Err(error) => complain(&format!("cannot open the channel {}: {error}", path.display()), exit::BAD_CHANNEL),
+    }
+}
+
+fn finish(ended: session::Ended) -> ExitCode {
+    if let session::Ended::Broken(error) = &ended {
+        complain(&error.to_string(), exit::BAD_CHANNEL);
+    }
+    exit::now(ended.exit_code())
+}
+
+fn enter_and_serve(json: &str) -> ExitCode {
+    let launch: Launch = match serde_json::from_str(json) {
+        Ok(launch) => launch,
+        Err(error) => return complain(&format!("enter: not a launch description: {error}"), exit::USAGE),
+    };
+    match enter::enter(&launch) {
+        Ok(enter::Entered::Inside) => serve_on_stdio(),
+        Ok(enter::Entered::Outside { code }) => ExitCode::from(code),
+        Err(error) => complain(&error.to_string(), exit::NOT_ENTERED),
+    }
+}
+
+/// Takes the channel away from standard input and output, so that nothing else in this process or
+/// its children can print into it or read from it.
+fn take_stdio() -> std::io::Result<(File, File)> {
+    let reader = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+    let writer = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
+    // Without /dev/null in the guest, standard input stays: nothing reads it.
+    if let Ok(null) = File::open("/dev/null") {
+        rustix::stdio::dup2_stdin(&null)?;
+    }
+    rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
+    Ok((File::from(reader), File::from(writer)))
+}

@@ -1,0 +1,120 @@
+//! The few system calls that need `unsafe`.
+
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+use rustix::thread::UnshareFlags;
+
+/// Which side of a fork this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forked {
+    /// The process that forked.
+    Parent {
+        /// The new process.
+        child: Pid,
+    },
+    /// The new process.
+    Child,
+}
+
+/// Forks. To be called only while the process has one thread.
+///
+/// # Errors
+/// The system's, such as no more processes.
+pub fn fork() -> io::Result<Forked> {
+    // SAFETY: the process has one thread (the caller's duty, kept by `enter`, which starts none), so
+    // that no lock can be held by a thread that the child lacks.
+    match unsafe { libc::fork() } {
+        0 => Ok(Forked::Child),
+        raw => Pid::from_raw(raw)
+            .filter(|_| raw > 0)
+            .map_or_else(|| Err(io::Error::last_os_error()), |child| Ok(Forked::Parent { child })),
+    }
+}
+
+/// Moves the process into new namespaces. To be called only while the process has one thread.
+///
+/// # Errors
+/// The system's: not permitted, or too many namespaces.
+pub fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    // SAFETY: the unsafe case of unshare is CLONE_FILES in a process with several threads; no caller
+    // passes it and the process has one thread.
+    unsafe { rustix::thread::unshare_unsafe(flags) }.map_err(io::Error::from)
+}
+
+/// Makes the command die when the thread that starts it dies, and be the leader of a process group of
+/// its own, so that it can be killed with its children.
+pub fn bind_to_this_thread(command: &mut Command) {
+    let parent = rustix::process::getpid();
+    let check = move || {
+        set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from)?;
+        // The parent may have died before the signal was set.
+        if getppid() == Some(parent) { Ok(()) } else { Err(io::Error::from(io::ErrorKind::BrokenPipe)) }
+    };
+    // SAFETY: the closure makes two system calls and allocates nothing: it is safe between fork and exec.
+    unsafe { command.pre_exec(check) };
+    command.process_group(0);
+}
+
+/// `struct mount_attr` of mount_setattr(2).
+#[repr(C)]
+struct MountAttributes {
+    attr_set: u64,
+    attr_clr: u64,
+    propagation: u64,
+    userns_fd: u64,
+}
+
+/// Makes a mount and all mounts below it read-only.
+///
+/// # Errors
+/// The system's.
+pub fn make_read_only(at: &Path) -> io::Result<()> {
+    const MOUNT_ATTR_RDONLY: u64 = 1;
+    const AT_RECURSIVE: libc::c_uint = 0x8000;
+    let path = CString::new(at.as_os_str().as_bytes())?;
+    let attributes = MountAttributes { attr_set: MOUNT_ATTR_RDONLY, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    // SAFETY: `path` is a terminated string and `attributes` the structure that the call expects, of
+    // the size that is passed; both outlive the call.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            AT_RECURSIVE,
+            std::ptr::from_ref(&attributes),
+            size_of::<MountAttributes>(),
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// MTU of an interface of this process's network namespace, bytes (SIOCGIFMTU, netdevice(7)).
+///
+/// # Errors
+/// The system's: no such interface.
+pub fn interface_mtu(name: &str) -> io::Result<i32> {
+    use std::os::fd::AsRawFd;
+    let socket = std::net::UdpSocket::bind((std::net::Ipv4Addr::UNSPECIFIED, 0))?;
+    // SAFETY: `ifreq` is plain data for which all zeroes is a valid value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if name.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (slot, &byte) in request.ifr_name.iter_mut().zip(name.as_bytes()) {
+        *slot = byte.cast_signed();
+    }
+    // SAFETY: the call reads the terminated name (shorter than the field, the rest is zero) and writes
+    // the MTU into the same structure, which outlives it.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU as _, std::ptr::from_mut(&mut request)) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: after success the union holds the MTU.
+    Ok(unsafe { request.ifr_ifru.ifru_mtu })
+}

@@ -1,0 +1,107 @@
+//! What an agent does for its controller: servers, drivers, busy loops and sampling, by number.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tare_driver::{busy, drive, serve};
+use tare_model::Span;
+use tare_model::drive::{DriveSpec, ServeSpec};
+use tare_probe::GuestProbe;
+use tare_wire::{Reply, ServeReport};
+
+type Answer = Result<Reply, String>;
+
+/// Everything that goes on in this agent.
+#[derive(Default)]
+pub struct Work {
+    last_number: AtomicU64,
+    servers: Mutex<HashMap<u64, serve::Server>>,
+    busy: Mutex<HashMap<u64, busy::Busy>>,
+    drives: Mutex<HashMap<u64, Arc<AtomicBool>>>,
+    probe: Mutex<Option<GuestProbe>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A number of something that was never started, or is stopped already.
+fn unknown(what: &str, number: u64) -> String {
+    format!("there is no {what} with number {number}: it was never started or is stopped already")
+}
+
+impl Work {
+    fn number(&self) -> u64 {
+        self.last_number.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Starts a server.
+    pub fn serve(&self, spec: &ServeSpec, bind: IpAddr) -> Answer {
+        let server = serve::start(spec, bind).map_err(|error| error.to_string())?;
+        let (number, address) = (self.number(), server.addr);
+        lock(&self.servers).insert(number, server);
+        Ok(Reply::Serving { server: number, address })
+    }
+
+    /// Stops a server.
+    pub fn stop_serve(&self, number: u64) -> Answer {
+        let server = lock(&self.servers).remove(&number).ok_or_else(|| unknown("server", number))?;
+        let serve::ServeReport { connections, bytes_in, bytes_out, errors, .. } = server.stop();
+        Ok(Reply::Served(ServeReport { connections, bytes_in, bytes_out, errors }))
+    }
+
+    /// Runs a driver to its end.
+    pub fn drive(&self, spec: &DriveSpec) -> Answer {
+        let (number, cancel) = (self.number(), Arc::new(AtomicBool::new(false)));
+        lock(&self.drives).insert(number, Arc::clone(&cancel));
+        let result = drive::run(spec, &|_| {}, &cancel);
+        lock(&self.drives).remove(&number);
+        result.map(|result| Reply::Driven(Box::new(result))).map_err(|error| error.to_string())
+    }
+
+    /// Makes all running drivers end early.
+    pub fn cancel_drives(&self) {
+        for cancel in lock(&self.drives).values() {
+            cancel.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Starts busy loops.
+    pub fn busy(&self, threads: u32) -> Answer {
+        let busy = busy::start(threads).map_err(|error| error.to_string())?;
+        let number = self.number();
+        lock(&self.busy).insert(number, busy);
+        Ok(Reply::BusyStarted { busy: number })
+    }
+
+    /// How far busy loops have come.
+    pub fn busy_iterations(&self, number: u64) -> Answer {
+        let iterations = lock(&self.busy).get(&number).ok_or_else(|| unknown("busy loop", number))?.iterations();
+        Ok(Reply::BusyIterations { iterations })
+    }
+
+    /// Stops busy loops.
+    pub fn stop_busy(&self, number: u64) -> Answer {
+        let busy = lock(&self.busy).remove(&number).ok_or_else(|| unknown("busy loop", number))?;
+        Ok(Reply::BusyIterations { iterations: busy.stop() })
+    }
+
+    /// Begins to sample.
+    pub fn start_sampling(&self, guest: &str, interval_ns: u64) -> Answer {
+        let mut probe = lock(&self.probe);
+        if probe.is_some() {
+            return Err("it samples already".into());
+        }
+        *probe = Some(GuestProbe::start(guest, Span { ns: interval_ns }).map_err(|error| error.to_string())?);
+        Ok(Reply::Done)
+    }
+
+    /// Ends sampling.
+    pub fn stop_sampling(&self) -> Answer {
+        let probe = lock(&self.probe).take().ok_or("it does not sample")?;
+        let (samples, cpu_ns) = probe.stop().map_err(|error| error.to_string())?;
+        Ok(Reply::Samples { samples, cpu_ns })
+    }
+}

@@ -1,0 +1,283 @@
+//! The agent's program as a controller meets it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tare_wire::{
+    ExecResult, ExecSpec, FromAgent, Greeting, Link, Reply, Request, ToAgent, WireError, read_frame, write_frame,
+};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn spawn(arguments: &[&str]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_tare-agent"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn open(child: &mut Child, lifetime: Duration) -> Link {
+    let (reader, writer) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
+    Link::open(Box::new(reader), Box::new(writer), PATIENCE, lifetime).unwrap()
+}
+
+fn exec(link: &Link, script: &str, timeout: Duration, limit: u64) -> Result<ExecResult, WireError> {
+    let spec = ExecSpec {
+        argv: vec!["sh".into(), "-c".into(), script.into()],
+        env: vec![("GREETING".into(), "hello".into())],
+        directory: Some("/".into()),
+        timeout_ns: timeout.as_nanos() as u64,
+        output_limit_bytes: limit,
+    };
+    link.call(Request::Exec(spec), PATIENCE).map(|reply| match reply {
+        Reply::Executed(result) => result,
+        other => panic!("{other:?}"),
+    })
+}
+
+/// Waits for a condition of the system's.
+fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !condition() {
+        assert!(began.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn is_alive(pid: &str) -> bool {
+    // A zombie has no command line.
+    std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty())
+}
+
+#[test]
+fn commands_run_and_how_they_ended_is_told() {
+    let mut child = spawn(&[]);
+    let link = open(&mut child, PATIENCE);
+    let ran = exec(&link, "echo $GREETING; pwd; echo oops >&2; exit 3", PATIENCE, 1000).unwrap();
+    assert_eq!((ran.code, ran.signal, ran.timed_out), (Some(3), None, false));
+    assert_eq!((ran.stdout.as_slice(), ran.stderr.as_slice()), (&b"hello\n/\n"[..], &b"oops\n"[..]));
+    let ran = exec(&link, "kill -TERM $$", PATIENCE, 1000).unwrap();
+    assert_eq!((ran.code, ran.signal), (None, Some(15)));
+    let ran = exec(&link, "head -c 100000 /dev/zero; echo end", PATIENCE, 10).unwrap();
+    assert_eq!((ran.stdout.len(), ran.dropped_bytes), (10, 99_994));
+    assert!(ran.stdout.ends_with(b"end\n"));
+    link.call(Request::Bye, PATIENCE).unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_command_that_cannot_start_says_why() {
+    let mut child = spawn(&[]);
+    let link = open(&mut child, PATIENCE);
+    let refuse = |argv: &[&str], directory: Option<&str>| {
+        let spec = ExecSpec {
+            argv: argv.iter().map(|&word| word.to_owned()).collect(),
+            env: Vec::new(),
+            directory: directory.map(str::to_owned),
+            timeout_ns: 1_000_000_000,
+            output_limit_bytes: 10,
+        };
+        link.call(Request::Exec(spec), PATIENCE).unwrap_err().to_string()
+    };
+    assert!(refuse(&["no-such-program"], None).contains("no such program"));
+    assert!(refuse(&["/etc/passwd"], None).contains("executable"));
+    assert!(refuse(&["true"], Some("/no/such/place")).contains("directory /no/such/place"));
+    assert!(refuse(&[], None).contains("no program was named"));
+}
+
+#[test]
+fn a_timeout_ends_a_command_with_its_children_and_nothing_else() {
+    let mut child = spawn(&[]);
+    let link = open(&mut child, PATIENCE);
+    let began = Instant::now();
+    let ran = exec(&link, "sleep 1000 & echo $!; yes >&2", Duration::from_millis(100), 1000).unwrap();
+    assert!(ran.timed_out && ran.signal == Some(9), "{ran:?}");
+    assert!(began.elapsed() < PATIENCE);
+    let sleeper = String::from_utf8(ran.stdout).unwrap().trim().to_owned();
+    eventually("the sleeper is killed with its group", || !is_alive(&sleeper));
+    assert!(matches!(link.call(Request::Clock, PATIENCE), Ok(Reply::Clock { .. })));
+}
+
+#[test]
+fn requests_do_not_wait_for_each_other() {
+    let mut child = spawn(&[]);
+    let link = open(&mut child, PATIENCE);
+    std::thread::scope(|scope| {
+        let slow = scope.spawn(|| exec(&link, "sleep 1000", Duration::from_secs(2), 10).unwrap());
+        for _ in 0..10 {
+            link.call(Request::Clock, Duration::from_secs(1)).unwrap();
+        }
+        assert!(!slow.is_finished());
+        assert!(slow.join().unwrap().timed_out);
+    });
+}
+
+#[test]
+fn what_a_command_left_behind_dies_with_the_agent_and_the_agent_with_its_controller() {
+    let mut child = spawn(&[]);
+    let link = open(&mut child, PATIENCE);
+    // In a session of its own, and an orphan.
+    let ran = exec(&link, "setsid sh -c 'sleep 1000' >/dev/null 2>&1 & echo $!", PATIENCE, 100).unwrap();
+    let orphan = String::from_utf8(ran.stdout).unwrap().trim().to_owned();
+    // In the midst of an exec a process has no command line for a moment.
+    eventually("the orphan lives on", || is_alive(&orphan));
+    // Dropping the link closes the stream, as the kernel does when a controller is killed.
+    drop(link);
+    assert!(child.wait().unwrap().success());
+    eventually("the orphan is killed", || !is_alive(&orphan));
+}
+
+#[test]
+fn orphans_are_collected_and_nobodys_exit_status_is_stolen() {
+    let mut child = spawn(&[]);
+    let link = open(&mut child, PATIENCE);
+    for _ in 0..50 {
+        let ran = exec(&link, "(sleep 0.01 &) ; exit 5", PATIENCE, 10).unwrap();
+        assert_eq!(ran.code, Some(5));
+    }
+    let pid = child.id();
+    let zombies = || {
+        let children = std::fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
+            let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+            stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(&format!(" Z {pid} ")))
+        });
+        children.count()
+    };
+    // The reaper is woken by the next child's end at the latest.
+    exec(&link, "sleep 0.05", PATIENCE, 10).unwrap();
+    eventually("orphans are collected", || zombies() == 0);
+}
+
+#[test]
+fn nonsense_on_the_channel_ends_the_agent_with_its_code() {
+    for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"\xff\xff\xff\xff", &[3, 0, 0, 0, 9, 120, 9]] {
+        let mut child = spawn(&[]);
+        let mut input = child.stdin.take().unwrap();
+        if !bytes.starts_with(b"GET") {
+            Greeting::ours().write(&mut input).unwrap();
+        }
+        input.write_all(bytes).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(3));
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(said.starts_with("tare-agent: "), "{said}");
+    }
+}
+
+#[test]
+fn nothing_is_done_before_the_hello_and_life_ends_when_it_is_over() {
+    let mut child = spawn(&[]);
+    let (mut reader, mut writer) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
+    Greeting::ours().write(&mut writer).unwrap();
+    Greeting::read(&mut reader).unwrap();
+    write_frame(&mut writer, &ToAgent { id: 1, request: Request::Clock }).unwrap();
+    let answer: FromAgent = read_frame(&mut reader).unwrap().unwrap();
+    assert!(answer.result.unwrap_err().contains("hello"));
+    write_frame(&mut writer, &ToAgent { id: 2, request: Request::Hello { lifetime_ns: 50_000_000 } }).unwrap();
+    let answer: FromAgent = read_frame(&mut reader).unwrap().unwrap();
+    assert!(matches!(answer.result, Ok(Reply::Hello { .. })));
+    assert_eq!(child.wait().unwrap().code(), Some(4));
+}
+
+#[test]
+fn a_controller_that_does_not_read_does_not_stop_the_work() {
+    let mut child = spawn(&[]);
+    let (mut reader, mut writer) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
+    Greeting::ours().write(&mut writer).unwrap();
+    Greeting::read(&mut reader).unwrap();
+    write_frame(&mut writer, &ToAgent { id: 0, request: Request::Hello { lifetime_ns: u64::MAX } }).unwrap();
+    // More answers than a pipe holds, then a command whose effect shows outside of the channel.
+    for id in 1..10_000 {
+        write_frame(&mut writer, &ToAgent { id, request: Request::Clock }).unwrap();
+    }
+    let place = tempfile::tempdir().unwrap();
+    let mark = place.path().join("mark");
+    let argv = vec!["touch".to_owned(), mark.to_string_lossy().into_owned()];
+    let spec = ExecSpec { argv, env: vec![], directory: None, timeout_ns: u64::MAX, output_limit_bytes: 0 };
+    write_frame(&mut writer, &ToAgent { id: 10_000, request: Request::Exec(spec) }).unwrap();
+    eventually("the command ran although nobody read", || mark.exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn what_cannot_be_entered_is_said_in_one_line() {
+    for (json, code, words) in [
+        ("{", 2, "not a launch description"),
+        (
+            r#"{"cgroup_procs":["/no/such/group"],"netns":null,"cpu_set":[],"unshare":[],"root":null,"hostname":null,"argv":[]}"#,
+            5,
+            "/no/such/group",
+        ),
+        (
+            r#"{"cgroup_procs":[],"netns":"/dev/null","cpu_set":[],"unshare":[],"root":null,"hostname":null,"argv":[]}"#,
+            5,
+            "network namespace",
+        ),
+        (
+            r#"{"cgroup_procs":[],"netns":null,"cpu_set":[],"unshare":[],"root":null,"hostname":"x","argv":[]}"#,
+            5,
+            "host name",
+        ),
+        (
+            r#"{"cgroup_procs":[],"netns":null,"cpu_set":[],"unshare":[],"root":null,"hostname":null,"argv":["/no/program"]}"#,
+            5,
+            "/no/program",
+        ),
+    ] {
+        let mut child = spawn(&["enter", json]);
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{json}");
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(said.contains(words) && said.lines().count() == 1, "{said}");
+    }
+}
+
+/// A container of plain namespaces, also where this test is not run by root.
+#[test]
+fn inside_a_container_writes_stay_inside_and_nothing_outlives_it() {
+    let launch = r#"{"cgroup_procs":[],"netns":null,"cpu_set":[],"unshare":["mount","pid","ipc","uts"],"root":{"overlay-of-host":{"upper":"memory"}},"hostname":"inside","argv":[]}"#;
+    let agent = env!("CARGO_BIN_EXE_tare-agent");
+    for user_namespace in [false, true] {
+        let mut command = Command::new(if user_namespace { "unshare" } else { agent });
+        if user_namespace {
+            command.args(["-U", "-r", "-m", "-n", agent]);
+        }
+        command.args(["enter", launch]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (reader, writer) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
+        let link = match Link::open(Box::new(reader), Box::new(writer), PATIENCE, PATIENCE) {
+            Ok(link) => link,
+            Err(error) => {
+                let mut said = String::new();
+                child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+                assert!(!rustix::process::geteuid().is_root(), "{error}: {said}");
+                println!("SKIPPED: namespaces are not allowed here: {said}");
+                continue;
+            }
+        };
+        let name = format!("tare-test-{}", std::process::id());
+        let script = format!(
+            "hostname; cat /proc/1/comm; touch /etc/{name} && echo written; sleep 7654 & ls /dev/null /dev/shm"
+        );
+        let ran = exec(&link, &script, PATIENCE, 4000).unwrap();
+        let out = String::from_utf8_lossy(&ran.stdout).into_owned();
+        assert!(out.starts_with("inside\ntare-agent\nwritten\n"), "{out} {}", String::from_utf8_lossy(&ran.stderr));
+        assert!(!std::path::Path::new("/etc").join(&name).exists());
+        // The outer process is killed without a warning: the inner one and all below it must go.
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(link.call(Request::Clock, PATIENCE).is_err());
+        eventually("the sleeper inside is gone", || {
+            !std::fs::read_dir("/proc")
+                .unwrap()
+                .flatten()
+                .any(|entry| std::fs::read(entry.path().join("cmdline")).is_ok_and(|line| line == b"sleep\x007654\x00"))
+        });
+    }
+}
