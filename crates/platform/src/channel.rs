@@ -1,0 +1,130 @@
+//! A guest as a process whose standard input and output are the channel to its agent.
+
+use std::collections::VecDeque;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tare_wire::{Link, WireError};
+
+/// So much of the end of standard error is kept.
+const TAIL_BYTES: usize = 64 << 10;
+
+/// The end of a stream, taken in by a thread of its own so that the writer never waits.
+#[derive(Debug, Default, Clone)]
+struct Tail(Arc<Mutex<VecDeque<u8>>>);
+
+impl Tail {
+    fn follow(mut stream: ChildStderr) -> (Self, Option<std::thread::JoinHandle<()>>) {
+        let tail = Self::default();
+        let kept = Arc::clone(&tail.0);
+        let thread = std::thread::Builder::new().name("guest-stderr".into()).spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(read @ 1..) = stream.read(&mut buffer) {
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.extend(&buffer[..read]);
+                let surplus = kept.len().saturating_sub(TAIL_BYTES);
+                kept.drain(..surplus);
+            }
+        });
+        (tail, thread.ok())
+    }
+
+    fn text(&self) -> String {
+        let kept: Vec<u8> = self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+        String::from_utf8_lossy(&kept).into_owned()
+    }
+}
+
+/// A process and the channel to the agent that it is, or that it started.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    child: Child,
+    tail: Tail,
+    follower: Option<std::thread::JoinHandle<()>>,
+    status: Option<ExitStatus>,
+}
+
+impl Channel {
+    /// Starts the command with pipes on its three streams, in a process group of its own, so that a
+    /// Ctrl-C on the terminal is the controller's to handle.
+    ///
+    /// # Errors
+    /// Why it could not be started.
+    pub(crate) fn spawn(command: &mut Command) -> std::io::Result<Self> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let mut child = command.spawn()?;
+        let (tail, follower) = child.stderr.take().map_or_else(|| (Tail::default(), None), Tail::follow);
+        Ok(Self { child, tail, follower, status: None })
+    }
+
+    /// Greets the agent. To be called once.
+    ///
+    /// # Errors
+    /// When nobody answers in time, or somebody else does.
+    pub(crate) fn open(&mut self, patience: Duration, lifetime: Duration) -> Result<Link, WireError> {
+        match (self.child.stdout.take(), self.child.stdin.take()) {
+            (Some(reader), Some(writer)) => Link::open(Box::new(reader), Box::new(writer), patience, lifetime),
+            _ => Err(WireError::Gone { reason: "its channel was already taken".into() }),
+        }
+    }
+
+    /// The end of what it printed on standard error.
+    pub(crate) fn diagnostics(&self) -> String {
+        self.tail.text()
+    }
+
+    /// Kills the process, not its children.
+    pub(crate) fn kill(&mut self) -> std::io::Result<()> {
+        if self.status.is_some() { Ok(()) } else { self.child.kill() }
+    }
+
+    /// Waits at most `patience` for the process to end, and a moment for its last words.
+    pub(crate) fn wait(&mut self, patience: Duration) -> std::io::Result<Option<ExitStatus>> {
+        let deadline = Instant::now() + patience;
+        let mut pause = Duration::from_micros(100);
+        while self.status.is_none() {
+            self.status = self.child.try_wait()?;
+            if self.status.is_none() {
+                if Instant::now() >= deadline {
+                    return Ok(None);
+                }
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(Duration::from_millis(5));
+            }
+        }
+        // Others may hold its standard error open, so the end of the stream may never come.
+        let last_words = Instant::now() + Duration::from_millis(50);
+        while self.follower.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < last_words {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        Ok(self.status)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_end_of_what_was_said_is_kept_and_no_more() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "head -c 200000 /dev/zero | tr '\\0' x >&2; echo last words >&2; exit 3"]);
+        let mut channel = Channel::spawn(&mut command).unwrap();
+        let status = channel.wait(Duration::from_secs(20)).unwrap().unwrap();
+        assert_eq!(status.code(), Some(3));
+        let said = channel.diagnostics();
+        assert_eq!(said.len(), TAIL_BYTES);
+        assert!(said.ends_with("last words\n"), "{}", &said[said.len() - 20..]);
+    }
+
+    #[test]
+    fn something_else_than_an_agent_is_told() {
+        let mut channel = Channel::spawn(Command::new("echo").arg("Welcome!")).unwrap();
+        let error = channel.open(Duration::from_secs(10), Duration::from_secs(10)).unwrap_err();
+        assert!(matches!(error, WireError::NotTare { .. } | WireError::Io { .. }), "{error}");
+    }
+}

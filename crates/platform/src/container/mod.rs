@@ -1,0 +1,106 @@
+//! `container`: tare's own container out of plain namespaces, over the host's root file system.
+//!
+//! Mount, process, IPC, UTS and (where limits can be set) control group namespaces, and an overlay of
+//! the host's root. Nothing to install and no image to fetch.
+
+use std::time::Instant;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tare_model::Span;
+use tare_model::field::FieldError;
+use tare_model::guest::GuestSpec;
+use tare_wire::launch::{Namespace, Root, Upper};
+
+use crate::error::Result;
+use crate::making::{Making, plain_launch};
+use crate::options::{self, Writes};
+use crate::registry::{Entry, nothing_held};
+use crate::{Availability, Comparable, Guest, HostView, Platform, Site};
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "container",
+    summary: "tare's own container: namespaces and an overlay of the host's root; nothing to install",
+    schema: options::schema::<Options>,
+    check_options: options::fill::<Options>,
+    make,
+    start_estimate: Span::from_millis(40),
+    reap: nothing_held,
+};
+
+/// Options of the platform.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+struct Options {
+    /// Where the guest's writes go: `memory` (counted against its limit) or `disk`.
+    upper: Writes,
+}
+
+fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {
+    options::read(value).map(|options| Box::new(Container { options }) as Box<dyn Platform>)
+}
+
+struct Container {
+    options: Options,
+}
+
+impl Platform for Container {
+    fn check(&self, host: &HostView) -> Availability {
+        let filesystems = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+        if !filesystems.lines().any(|line| line.ends_with("\toverlay"))
+            && !std::path::Path::new("/sys/module/overlay").exists()
+        {
+            return Availability::Unavailable {
+                reason: "the kernel has no overlay file system".into(),
+                remedy: "Load it with `modprobe overlay`".into(),
+            };
+        }
+        let mut notes: Vec<String> = host.limits_unavailable.iter().map(|why| format!("no limits: {why}")).collect();
+        if host.rootless {
+            notes.push("without root, top directories with other mounts below them are read-only in the guest".into());
+        }
+        Availability::Available { notes }
+    }
+
+    fn disclosures(&self) -> Vec<String> {
+        let writes = match self.options.upper {
+            Writes::Memory => "Its writes go to memory and count against its limit.",
+            Writes::Disk => "Its writes go to the host's disk.",
+        };
+        vec![
+            format!("The guest reads the host's files through an overlay. {writes}"),
+            "It runs as root of the host with all capabilities and no seccomp filter: it weighs the namespaces and the \
+             overlay, and is no sandbox."
+                .into(),
+        ]
+    }
+
+    fn comparable(&self) -> Comparable {
+        Comparable::Yes
+    }
+
+    fn versions(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
+        let mut making = Making::new(site, spec);
+        let mut launch = plain_launch();
+        launch.netns = Some(making.attach()?);
+        launch.cgroup_procs = making.limit()?;
+        launch.cpu_set = spec.cpu_set.clone();
+        launch.unshare = vec![Namespace::Mount, Namespace::Pid, Namespace::Ipc, Namespace::Uts];
+        if !launch.cgroup_procs.is_empty() {
+            launch.unshare.push(Namespace::Cgroup);
+        }
+        launch.hostname = Some(spec.name.clone());
+        let began = Instant::now();
+        let upper = match self.options.upper {
+            Writes::Memory => Upper::Memory,
+            Writes::Disk => Upper::Disk(making.directory()?),
+        };
+        launch.root = Some(Root::OverlayOfHost { upper });
+        making.start(began, &launch)
+    }
+}

@@ -1,0 +1,165 @@
+//! The bundle of a guest: `config.json` and the place where its root will be mounted.
+
+use std::path::Path;
+
+use oci_spec::OciSpecError;
+use oci_spec::runtime::{
+    Capability, LinuxBuilder, LinuxCapabilitiesBuilder, LinuxCpuBuilder, LinuxMemoryBuilder, LinuxNamespaceBuilder,
+    LinuxNamespaceType, LinuxResourcesBuilder, MountBuilder, PosixRlimitBuilder, PosixRlimitType, Process,
+    ProcessBuilder, RootBuilder, Spec, SpecBuilder, get_default_mounts,
+};
+use rustix::process::{Resource, getrlimit};
+use tare_model::guest::GuestSpec;
+
+use crate::making::environment;
+use crate::parity::ranges;
+
+/// Where the agent is inside.
+const AGENT: &str = "/.tare/agent";
+
+/// One period of CPU quota, microseconds, as the lab sets it for every arm.
+const PERIOD_US: u64 = 100_000;
+
+/// The capabilities that container engines leave to root in a container by default.
+const CAPABILITIES: [Capability; 14] = [
+    Capability::AuditWrite,
+    Capability::Chown,
+    Capability::DacOverride,
+    Capability::Fowner,
+    Capability::Fsetid,
+    Capability::Kill,
+    Capability::Mknod,
+    Capability::NetBindService,
+    Capability::NetRaw,
+    Capability::Setfcap,
+    Capability::Setgid,
+    Capability::Setpcap,
+    Capability::Setuid,
+    Capability::SysChroot,
+];
+
+/// What a bundle is written from.
+pub(super) struct Bundle<'a> {
+    pub spec: &'a GuestSpec,
+    pub run_id: &'a str,
+    /// The agent's program on the host.
+    pub agent: &'a Path,
+    pub netns: &'a Path,
+    /// Where the guest's root will be mounted.
+    pub rootfs: &'a Path,
+    /// The control group, from the root of each hierarchy.
+    pub group: &'a str,
+}
+
+impl Bundle<'_> {
+    /// Writes the bundle into a folder that is there.
+    ///
+    /// # Errors
+    /// What could not be written, and why.
+    pub(super) fn write(&self, folder: &Path) -> Result<(), String> {
+        std::fs::create_dir_all(self.rootfs).map_err(|error| format!("{}: {error}", self.rootfs.display()))?;
+        let config = folder.join("config.json");
+        let spec = self.config().map_err(|error| format!("its description does not hold together: {error}"))?;
+        spec.save(&config).map_err(|error| format!("{}: {error}", config.display()))
+    }
+
+    fn config(&self) -> Result<Spec, OciSpecError> {
+        let mut mounts = get_default_mounts();
+        for mount in mounts.iter_mut().filter(|mount| mount.destination() == Path::new("/dev/shm")) {
+            // As large as on every other arm: half of the memory there is, within the guest's limit.
+            let kept =
+                mount.options().iter().flatten().filter(|option| !option.starts_with("size=")).cloned().collect();
+            mount.set_options(Some(kept));
+        }
+        let options: Vec<String> = ["bind", "ro", "nosuid", "nodev"].map(str::to_owned).into();
+        mounts
+            .push(MountBuilder::default().destination(AGENT).typ("bind").source(self.agent).options(options).build()?);
+        let root = RootBuilder::default().path(self.rootfs).readonly(false).build()?;
+        SpecBuilder::default()
+            .version("1.0.2")
+            .hostname(self.spec.name.as_str())
+            .root(root)
+            .mounts(mounts)
+            .process(self.process()?)
+            .linux(self.linux()?)
+            .build()
+    }
+
+    fn process(&self) -> Result<Process, OciSpecError> {
+        let all = || CAPABILITIES.into_iter().collect::<std::collections::HashSet<_>>();
+        let capabilities =
+            LinuxCapabilitiesBuilder::default().bounding(all()).effective(all()).permitted(all()).build()?;
+        // What tare itself has, as on every other arm: never more than the hard limit, which nobody without
+        // CAP_SYS_RESOURCE may raise.
+        let files = getrlimit(Resource::Nofile);
+        let hard = files.maximum.unwrap_or(u64::MAX);
+        let soft = files.current.unwrap_or(u64::MAX).min(hard);
+        let limit = PosixRlimitBuilder::default().typ(PosixRlimitType::RlimitNofile).hard(hard).soft(soft).build()?;
+        ProcessBuilder::default()
+            .terminal(false)
+            .args(vec![AGENT.to_owned()])
+            .env(environment(self.run_id).map(|(name, value)| format!("{name}={value}")).to_vec())
+            .cwd("/")
+            .capabilities(capabilities)
+            .rlimits(vec![limit])
+            .no_new_privileges(false)
+            .build()
+    }
+
+    fn linux(&self) -> Result<oci_spec::runtime::Linux, OciSpecError> {
+        let kinds = [
+            LinuxNamespaceType::Pid,
+            LinuxNamespaceType::Ipc,
+            LinuxNamespaceType::Uts,
+            LinuxNamespaceType::Mount,
+            LinuxNamespaceType::Cgroup,
+        ];
+        let mut namespaces = kinds
+            .map(|kind| LinuxNamespaceBuilder::default().typ(kind).build())
+            .into_iter()
+            .collect::<Result<Vec<_>, _>>()?;
+        namespaces.push(LinuxNamespaceBuilder::default().typ(LinuxNamespaceType::Network).path(self.netns).build()?);
+        let mut cpu = LinuxCpuBuilder::default()
+            .period(PERIOD_US)
+            .quota(i64::from(self.spec.size.cpus) * PERIOD_US.cast_signed());
+        if !self.spec.cpu_set.is_empty() {
+            cpu = cpu.cpus(ranges(&self.spec.cpu_set));
+        }
+        let memory = self.spec.size.memory.0;
+        let memory = LinuxMemoryBuilder::default().limit(i64::try_from(memory).unwrap_or(i64::MAX)).build()?;
+        let resources = LinuxResourcesBuilder::default().cpu(cpu.build()?).memory(memory).build()?;
+        LinuxBuilder::default().namespaces(namespaces).cgroups_path(self.group).resources(resources).build()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use tare_model::ByteSize;
+    use tare_model::guest::GuestSize;
+
+    #[test]
+    fn a_bundle_says_what_was_asked() {
+        let size = GuestSize { cpus: 2, memory: ByteSize(1 << 30) };
+        let spec = GuestSpec { name: "target".into(), size, cpu_set: vec![1, 2] };
+        let folder = tempfile::tempdir().unwrap();
+        let rootfs = folder.path().join("rootfs");
+        let netns = Path::new("/proc/1/fd/9");
+        let agent = Path::new("/opt/agent");
+        Bundle { spec: &spec, run_id: "r", agent, netns, rootfs: &rootfs, group: "/tare-r/target" }
+            .write(folder.path())
+            .unwrap();
+        let text = std::fs::read_to_string(folder.path().join("config.json")).unwrap();
+        let config: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(config["linux"]["cgroupsPath"], "/tare-r/target");
+        assert_eq!(config["linux"]["resources"]["cpu"]["quota"], 200_000);
+        assert_eq!(config["linux"]["resources"]["cpu"]["cpus"], "1-2");
+        assert_eq!(config["linux"]["resources"]["memory"]["limit"], 1 << 30);
+        let files = &config["process"]["rlimits"][0];
+        assert!(files["soft"].as_u64() <= files["hard"].as_u64(), "{files}");
+        let namespaces = config["linux"]["namespaces"].as_array().unwrap();
+        assert!(namespaces.iter().any(|n| n["type"] == "network" && n["path"] == "/proc/1/fd/9"), "{namespaces:?}");
+        assert!(config["process"]["env"].as_array().unwrap().contains(&"TARE_RUN=r".into()));
+    }
+}

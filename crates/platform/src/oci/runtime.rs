@@ -1,0 +1,188 @@
+//! The runtime's program: finding it, and taking away what it keeps.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tare_lab::RUN_VARIABLE;
+use tare_model::guest::GuestSpec;
+use tare_wire::launch::{Namespace, PrivateMount};
+
+use super::groups::{Arrangement, remove_strays};
+use super::options::Options;
+use crate::making::{environment, plain_launch};
+use crate::{Site, program};
+
+/// How long a runtime may take for anything but running a guest.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Arguments that a runtime needs to do what is asked of it here, by the name of its program.
+const KNOWN_FLAGS: [(&str, &[&str]); 1] =
+    // systrap works everywhere; its other platforms need /dev/kvm or are slower.
+    [("runsc", &["--platform=systrap"])];
+
+/// A runtime that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Runtime {
+    pub program: PathBuf,
+    pub flags: Vec<String>,
+}
+
+impl Runtime {
+    /// Finds the program, and the arguments it needs.
+    ///
+    /// # Errors
+    /// Why it cannot be used, and the remedy.
+    pub(super) fn find(options: &Options) -> Result<Self, (String, String)> {
+        let name = &options.runtime;
+        let program = program::find(name).ok_or_else(|| {
+            (
+                format!("there is no runtime `{name}` here"),
+                format!("Install it, or name another by `runtime = \"...\"`, such as a path to {name}"),
+            )
+        })?;
+        let program = std::path::absolute(&program).unwrap_or(program);
+        let short = program.file_name().unwrap_or_default();
+        let known = KNOWN_FLAGS.iter().find(|(known, _)| short == *known).map_or(&[][..], |(_, flags)| flags);
+        let flags = options.flags.clone().unwrap_or_else(|| known.iter().map(|&flag| flag.to_owned()).collect());
+        Ok(Self { program, flags })
+    }
+
+    /// The first line of what it says about its version.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub(super) fn version(&self) -> Result<String, String> {
+        let ran = program::run(Command::new(&self.program).arg("--version"), PATIENCE)
+            .map_err(|error| format!("`{} --version` failed: {error}", self.program.display()))?;
+        let first = ran.output.lines().next().unwrap_or_default().trim().to_owned();
+        if ran.success { Ok(first) } else { Err(format!("`{} --version` failed: {first}", self.program.display())) }
+    }
+}
+
+/// A container as it is written down: enough to take it away from a fresh process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Held {
+    program: PathBuf,
+    flags: Vec<String>,
+    /// The runtime's own state directory.
+    root: PathBuf,
+    id: String,
+    run_id: String,
+    /// Mounts that the runtime needs around it, whatever it is asked.
+    mounts: Vec<PrivateMount>,
+    /// Control groups that it may leave behind.
+    strays: Vec<PathBuf>,
+}
+
+impl Held {
+    /// The container of a guest.
+    pub(super) fn new(runtime: &Runtime, site: &Site<'_>, spec: &GuestSpec, arrangement: &Arrangement) -> Self {
+        Self {
+            program: runtime.program.clone(),
+            flags: runtime.flags.clone(),
+            root: site.state.join("oci"),
+            id: format!("tare-{}-{}", site.run_id, spec.name),
+            run_id: site.run_id.to_owned(),
+            mounts: arrangement.mounts.clone(),
+            strays: arrangement.strays.clone(),
+        }
+    }
+
+    /// The container as a token of the ledger.
+    pub(super) fn token(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// The container that a token names.
+    pub(super) fn from_token(token: &Value) -> Result<Self, String> {
+        serde_json::from_value(token.clone()).map_err(|error| format!("the note of it cannot be read: {error}"))
+    }
+
+    /// The runtime's program with these arguments, the last of which will be the container's id.
+    pub(super) fn command(&self, arguments: &[&str]) -> Vec<String> {
+        let mut argv = vec![self.program.to_string_lossy().into_owned()];
+        argv.extend(self.flags.iter().cloned());
+        argv.extend(["--root".to_owned(), self.root.to_string_lossy().into_owned()]);
+        argv.extend(arguments.iter().map(|&argument| argument.to_owned()));
+        argv.push(self.id.clone());
+        argv
+    }
+
+    /// Kills the container and makes the runtime forget it; does nothing when it is gone already.
+    ///
+    /// # Errors
+    /// What the runtime said.
+    pub(super) fn take_away(&self, agent: &Path) -> Result<(), String> {
+        self.delete(agent)?;
+        remove_strays(&self.strays)
+    }
+
+    fn delete(&self, agent: &Path) -> Result<(), String> {
+        // Every runtime keeps a container below its root under the container's id (as runc does).
+        if !self.root.join(&self.id).exists() {
+            return Ok(());
+        }
+        let deleted = self.run(agent, &["delete", "--force"])?;
+        // Already gone is as good, and only the runtime knows whether it is.
+        if deleted.success || !self.run(agent, &["state"])?.success {
+            return Ok(());
+        }
+        Err(format!("`{} delete --force {}` failed: {}", self.program.display(), self.id, deleted.output.trim()))
+    }
+
+    fn run(&self, agent: &Path, arguments: &[&str]) -> Result<program::Ran, String> {
+        let mut launch = plain_launch();
+        launch.unshare = vec![Namespace::Mount];
+        // What is no longer there need not be shown.
+        launch.mounts = self.mounts.iter().filter(|mount| is_there(mount)).cloned().collect();
+        launch.argv = self.command(arguments);
+        let description = serde_json::to_string(&launch).map_err(|error| error.to_string())?;
+        let mut command = Command::new(agent);
+        command.arg("enter").arg(description).env_clear().envs(environment(&self.run_id)).env_remove(RUN_VARIABLE);
+        program::run(&mut command, PATIENCE)
+            .map_err(|error| format!("`{} {}` failed: {error}", self.program.display(), arguments.join(" ")))
+    }
+}
+
+fn is_there(mount: &PrivateMount) -> bool {
+    match mount {
+        PrivateMount::Bind { from, .. } => from.exists(),
+        PrivateMount::Hide { at } => at.exists(),
+        PrivateMount::Overlay { .. } => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_container_is_found_again_from_its_note() {
+        let held = Held {
+            program: "/usr/bin/x".into(),
+            flags: vec!["--quiet".into()],
+            root: "/run/tare/r/oci".into(),
+            id: "tare-r-g".into(),
+            run_id: "r".into(),
+            mounts: vec![PrivateMount::Hide { at: "/sys/fs/cgroup/unified".into() }],
+            strays: vec!["/sys/fs/cgroup/pids/tare-r/g".into()],
+        };
+        assert_eq!(Held::from_token(&held.token()).unwrap(), held);
+        assert_eq!(
+            held.command(&["state"]),
+            ["/usr/bin/x", "--quiet", "--root", "/run/tare/r/oci", "state", "tare-r-g"]
+        );
+        assert!(Held::from_token(&serde_json::json!({"id": 1})).is_err());
+    }
+
+    #[test]
+    fn a_runtime_that_is_not_here_is_said_to_be() {
+        let options = Options { runtime: "no-such-runtime".into(), ..Options::default() };
+        let (reason, remedy) = Runtime::find(&options).unwrap_err();
+        assert!(reason.contains("no-such-runtime") && remedy.contains("Install"), "{reason} {remedy}");
+    }
+}

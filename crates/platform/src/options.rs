@@ -1,0 +1,46 @@
+//! Options of platforms: from a JSON value to a type, with the field named when something is wrong.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tare_model::field::FieldError;
+
+/// Options of a platform that has none.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, serde::Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NoOptions {}
+
+/// The options as a type.
+///
+/// # Errors
+/// Which field is wrong and why.
+pub(crate) fn read<T: DeserializeOwned>(value: &Value) -> Result<T, FieldError> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let path: Vec<String> = error.path().iter().map(ToString::to_string).filter(|key| key != ".").collect();
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        FieldError::new(&path, error.inner().to_string())
+    })
+}
+
+/// The options checked, with everything filled in that was left out.
+pub(crate) fn fill<T: DeserializeOwned + Serialize>(value: &Value) -> Result<Value, FieldError> {
+    let options: T = read(value)?;
+    serde_json::to_value(options).map_err(|error| FieldError::new(&[], error.to_string()))
+}
+
+/// The schema of the options.
+pub(crate) fn schema<T: JsonSchema>() -> Value {
+    schemars::schema_for!(T).to_value()
+}
+
+/// Where a guest's writes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, serde::Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Writes {
+    /// To memory, counted against the guest's limit.
+    #[default]
+    Memory,
+    /// To the host's disk, below the run's state directory.
+    Disk,
+}

@@ -1,0 +1,152 @@
+//! The contract of a platform and of its guests.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tare_lab::{Lab, Ledger};
+use tare_model::guest::{GuestSpec, ParityRow};
+use tare_wire::{AgentFacts, Link};
+
+use crate::error::Result;
+
+/// Whether a platform can be used on this host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Availability {
+    /// It can.
+    Available {
+        /// What a user should know all the same.
+        notes: Vec<String>,
+    },
+    /// It cannot.
+    Unavailable {
+        /// Why.
+        reason: String,
+        /// What would help.
+        remedy: String,
+    },
+}
+
+/// Whether figures of a platform may be compared with those of others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Comparable {
+    /// They may.
+    Yes,
+    /// They may not, and why. Reports show them apart and never as an answer.
+    No(String),
+}
+
+/// The host as a check needs to see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostView {
+    /// Whether tare works without root here.
+    pub rootless: bool,
+    /// Why limits cannot be set here; `None` when they can.
+    pub limits_unavailable: Option<String>,
+    /// The agent's program.
+    pub agent: PathBuf,
+}
+
+impl HostView {
+    /// The view of this host, now.
+    pub fn here(agent: &Path) -> Self {
+        Self {
+            rootless: tare_lab::is_rootless(),
+            limits_unavailable: tare_lab::Cgroup::unavailable(),
+            agent: agent.to_owned(),
+        }
+    }
+}
+
+/// Where a guest is made.
+pub struct Site<'a> {
+    /// The run.
+    pub run_id: &'a str,
+    /// The agent's program, on the host.
+    pub agent: &'a Path,
+    /// The lab.
+    pub lab: &'a Lab,
+    /// MTU that the lab was asked for, bytes.
+    pub mtu: u32,
+    /// The run's state directory.
+    pub state: &'a Path,
+    /// Where everything is written down before it is made.
+    pub ledger: &'a Arc<dyn Ledger>,
+    /// How long a guest's agent may live, whatever happens.
+    pub lifetime: Duration,
+    /// How long a guest may take from its creation to its agent's first answer.
+    pub patience: Duration,
+}
+
+/// What provides guests.
+pub trait Platform: Send + Sync {
+    /// Whether it is usable here: quick, and without making a guest. Asked before any run.
+    fn check(&self, host: &HostView) -> Availability;
+
+    /// What a reader of a report must know about this platform, each in a sentence.
+    fn disclosures(&self) -> Vec<String>;
+
+    /// Whether its figures may be compared with those of other platforms.
+    fn comparable(&self) -> Comparable;
+
+    /// Programs that it runs guests with, and their versions.
+    fn versions(&self) -> Vec<(String, String)>;
+
+    /// Makes a guest and waits until its agent answers.
+    ///
+    /// # Errors
+    /// When the guest cannot be made or does not answer in time. Whatever had been made is gone then.
+    fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>>;
+}
+
+/// One guest. Dropping it takes it away as [`Guest::destroy`] does, but nobody hears of failures.
+pub trait Guest: Send {
+    /// What was asked for.
+    fn spec(&self) -> &GuestSpec;
+
+    /// The channel to its agent.
+    fn link(&self) -> &Arc<Link>;
+
+    /// Where its servers listen, as the client sees them.
+    fn address(&self) -> IpAddr;
+
+    /// Directories of its control group, one for each hierarchy; none without limits.
+    fn groups(&self) -> Vec<PathBuf>;
+
+    /// What was asked and what was granted, read back when the guest was ready.
+    fn parity(&self) -> Vec<ParityRow>;
+
+    /// The guest from inside, read when it was ready.
+    fn facts(&self) -> &AgentFacts;
+
+    /// Seconds from the platform's first act to the agent's first answer. The lab's work (link, control
+    /// group), which is the same on every platform, comes before and is not in it.
+    fn start_time_s(&self) -> f64;
+
+    /// Packets dropped or damaged so far on the guest's link, both ends; `None` without a link of its own.
+    fn drops(&self) -> Option<u64>;
+
+    /// The end of what the guest printed on standard error or its console.
+    fn diagnostics(&self) -> String;
+
+    /// Kills the guest without a warning, as a crash would. It still has to be destroyed.
+    ///
+    /// # Errors
+    /// When it could not be killed.
+    fn kill(&mut self) -> Result<()>;
+
+    /// Takes away the guest and everything that was made for it. May be called again, also after a
+    /// failure, and takes a bounded time.
+    ///
+    /// # Errors
+    /// What is still there, and why.
+    fn destroy(&mut self) -> Result<()>;
+}
+
+/// What is at hand when a run that is over is cleaned up.
+#[derive(Debug, Clone, Copy)]
+pub struct ReapSite<'a> {
+    /// The agent's program, on the host.
+    pub agent: &'a Path,
+}

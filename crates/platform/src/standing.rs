@@ -1,0 +1,195 @@
+//! A guest that stands, and its teardown.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tare_lab::{Cgroup, Ledger, Port};
+use tare_model::guest::{GuestSpec, ParityRow};
+use tare_wire::{AgentFacts, Link, Request};
+
+use crate::Guest;
+use crate::channel::Channel;
+use crate::error::{PlatformError, Result};
+
+/// How long a guest has to say goodbye before it is killed.
+const GOODBYE: Duration = Duration::from_millis(500);
+/// How long a process that was killed may take to be gone.
+const GONE: Duration = Duration::from_secs(5);
+
+/// Takes away what a platform keeps elsewhere; may be called again after a failure.
+pub(crate) type Undo = Box<dyn FnMut() -> std::result::Result<(), String> + Send>;
+
+/// Everything that was made for a guest and has to be taken away.
+pub(crate) struct Parts {
+    guest: String,
+    ledger: Arc<dyn Ledger>,
+    pub written_down: Vec<u64>,
+    pub link: Option<Arc<Link>>,
+    pub channel: Option<Channel>,
+    pub undo: Option<Undo>,
+    pub port: Option<Port>,
+    pub cgroup: Option<Cgroup>,
+    pub directory: Option<PathBuf>,
+}
+
+impl Parts {
+    pub(crate) fn new(guest: &str, ledger: &Arc<dyn Ledger>) -> Self {
+        Self {
+            guest: guest.to_owned(),
+            ledger: Arc::clone(ledger),
+            written_down: Vec::new(),
+            link: None,
+            channel: None,
+            undo: None,
+            port: None,
+            cgroup: None,
+            directory: None,
+        }
+    }
+
+    /// Kills everything in the guest.
+    fn kill(&mut self) -> Vec<String> {
+        let mut failures = Vec::new();
+        if let Some(cgroup) = &self.cgroup {
+            failures.extend(cgroup.kill().err().map(|error| error.to_string()));
+        }
+        if let Some(channel) = &mut self.channel {
+            failures.extend(channel.kill().err().map(|error| format!("its process could not be killed: {error}")));
+        }
+        failures
+    }
+
+    /// Takes everything away that is still there. What could be taken away is forgotten, so that the
+    /// next call goes on with the rest.
+    fn take_away(&mut self) -> Result<()> {
+        self.say_goodbye();
+        let mut failures = Vec::new();
+        if let Some(undo) = &mut self.undo {
+            match undo() {
+                Ok(()) => self.undo = None,
+                Err(error) => failures.push(error),
+            }
+        }
+        failures.extend(self.kill());
+        if let Some(channel) = &mut self.channel {
+            match channel.wait(GONE) {
+                Ok(Some(_)) => self.channel = None,
+                Ok(None) => failures.push(format!("its process was killed and is still there after {GONE:?}")),
+                Err(error) => failures.push(format!("its process could not be waited for: {error}")),
+            }
+        }
+        if let Some(port) = self.port.take() {
+            failures.extend(port.detach().err().map(|error| error.to_string()));
+        }
+        if let Some(cgroup) = &mut self.cgroup {
+            match cgroup.remove() {
+                Ok(()) => self.cgroup = None,
+                Err(error) => failures.push(error.to_string()),
+            }
+        }
+        failures.extend(self.remove_directory());
+        if !failures.is_empty() {
+            return Err(PlatformError::Destroy { guest: self.guest.clone(), failures });
+        }
+        for number in self.written_down.drain(..) {
+            let released = self.ledger.released(number);
+            released.map_err(|source| PlatformError::Ledger { guest: self.guest.clone(), source })?;
+        }
+        Ok(())
+    }
+
+    /// An agent that says goodbye has killed everything that it started, also where there is no control
+    /// group to do that.
+    fn say_goodbye(&mut self) {
+        let Some(link) = self.link.take() else { return };
+        let heard = link.ended().is_none() && link.call(Request::Bye, GOODBYE).is_ok();
+        if let Some(channel) = self.channel.as_mut().filter(|_| heard) {
+            // If it stays all the same, it is killed next.
+            let _ = channel.wait(GOODBYE);
+        }
+    }
+
+    fn remove_directory(&mut self) -> Option<String> {
+        let directory = self.directory.as_ref()?;
+        match std::fs::remove_dir_all(directory) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Some(format!("its directory {} could not be removed: {error}", directory.display()))
+            }
+            _ => {
+                self.directory = None;
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Parts {
+    fn drop(&mut self) {
+        // Whoever wants to hear of failures calls destroy; what stays is on the ledger.
+        let _ = self.take_away();
+    }
+}
+
+/// A guest that stands.
+pub(crate) struct Standing {
+    pub spec: GuestSpec,
+    pub link: Arc<Link>,
+    pub address: IpAddr,
+    pub parity: Vec<ParityRow>,
+    pub facts: AgentFacts,
+    pub start_time_s: f64,
+    pub parts: Parts,
+}
+
+impl Guest for Standing {
+    fn spec(&self) -> &GuestSpec {
+        &self.spec
+    }
+
+    fn link(&self) -> &Arc<Link> {
+        &self.link
+    }
+
+    fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    fn groups(&self) -> Vec<PathBuf> {
+        self.parts.cgroup.as_ref().map(|cgroup| cgroup.paths().to_vec()).unwrap_or_default()
+    }
+
+    fn parity(&self) -> Vec<ParityRow> {
+        self.parity.clone()
+    }
+
+    fn facts(&self) -> &AgentFacts {
+        &self.facts
+    }
+
+    fn start_time_s(&self) -> f64 {
+        self.start_time_s
+    }
+
+    fn drops(&self) -> Option<u64> {
+        self.parts.port.as_ref()?.drops().ok()
+    }
+
+    fn diagnostics(&self) -> String {
+        self.parts.channel.as_ref().map(Channel::diagnostics).unwrap_or_default()
+    }
+
+    fn kill(&mut self) -> Result<()> {
+        let failures = self.parts.kill();
+        if failures.is_empty() {
+            Ok(())
+        } else {
+            Err(PlatformError::Destroy { guest: self.spec.name.clone(), failures })
+        }
+    }
+
+    fn destroy(&mut self) -> Result<()> {
+        self.parts.take_away()
+    }
+}
