@@ -1,1 +1,27 @@
 //! Runs a Plan: phases, journal, teardown, resume, reap.
+//!
+//! The controller is blocking and plain: one thread runs trials one after another, short-lived
+//! threads start guests side by side, and nothing of it is on a driver's hot path. Whatever it makes on
+//! the host is written to the journal of the run first, so that a fresh process can take it away.
+
+mod cancel;
+mod cleanliness;
+mod client;
+mod doctor;
+mod error;
+mod ledger;
+mod neighbours;
+mod observer;
+mod reap;
+mod registry;
+mod run;
+mod sampling;
+mod trial;
+
+pub use cancel::Cancel;
+pub use doctor::{Doctor, PlatformReport, Started, examine};
+pub use error::ControllerError;
+pub use observer::{Observer, Quiet};
+pub use reap::{ReapedRun, reap_dead, reap_run};
+pub use registry::{Registry, Shipped};
+pub use run::{RunEnd, RunOptions, run};

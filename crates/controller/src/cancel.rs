@@ -1,0 +1,119 @@
+//! The user's wish to stop, seen by everything that waits.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A wish to stop, shared by all clones.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<(Mutex<Option<String>>, Condvar)>);
+
+impl Cancel {
+    /// Nobody wishes to stop.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Wishes to stop, for this reason; the first reason stays.
+    pub fn cancel(&self, reason: &str) {
+        let mut state = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.get_or_insert_with(|| reason.to_owned());
+        self.0.1.notify_all();
+    }
+
+    /// The reason, if somebody wishes to stop.
+    pub fn reason(&self) -> Option<String> {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits until somebody wishes to stop, at most this long; the reason if so.
+    pub fn wait(&self, at_most: Duration) -> Option<String> {
+        let deadline = Instant::now() + at_most;
+        let mut state = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if state.is_some() || left.is_zero() {
+                return state.clone();
+            }
+            state = self.0.1.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Turns SIGINT, SIGTERM and SIGHUP into the wish to stop. A second signal ends the process at
+    /// once; what it leaves behind is `tare reap`'s.
+    ///
+    /// # Errors
+    /// When the handlers cannot be installed.
+    pub fn on_signals(&self) -> std::io::Result<()> {
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+        let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        let cancel = self.clone();
+        std::thread::Builder::new().name("signals".into()).spawn(move || {
+            for (count, signal) in signals.forever().enumerate() {
+                let name = match signal {
+                    SIGINT => "Ctrl-C",
+                    SIGTERM => "SIGTERM",
+                    _ => "SIGHUP",
+                };
+                if count > 0 {
+                    std::process::exit(128 + signal);
+                }
+                cancel.cancel(name);
+            }
+        })?;
+        Ok(())
+    }
+}
+
+/// Does `work` on this thread, and meanwhile `abort` on another if somebody wishes to stop. `abort` must
+/// make `work` end.
+pub fn guarded<T>(cancel: &Cancel, work: impl FnOnce() -> T, abort: impl FnOnce() + Send) -> T {
+    let done = Cancel::new();
+    std::thread::scope(|scope| {
+        let watched = done.clone();
+        scope.spawn(move || {
+            loop {
+                if cancel.reason().is_some() {
+                    abort();
+                    return;
+                }
+                if watched.wait(WATCH_EVERY).is_some() {
+                    return;
+                }
+            }
+        });
+        let result = work();
+        done.cancel("done");
+        result
+    })
+}
+
+/// How soon a wish to stop is seen by [`guarded`]: soon for a person, rare enough to cost nothing.
+const WATCH_EVERY: Duration = Duration::from_millis(200);
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn guarded_work_is_aborted_when_somebody_wishes_to_stop_and_left_alone_otherwise() {
+        let cancel = Cancel::new();
+        assert_eq!(guarded(&cancel, || 1, || panic!("nobody wished to stop")), 1);
+        cancel.cancel("test");
+        let aborted = Cancel::new();
+        let reason = guarded(&cancel, || aborted.wait(Duration::from_secs(60)), || aborted.cancel("aborted"));
+        assert_eq!(reason.as_deref(), Some("aborted"));
+    }
+
+    #[test]
+    fn the_first_reason_stays_and_wakes_those_who_wait() {
+        let cancel = Cancel::new();
+        assert_eq!(cancel.wait(Duration::from_millis(1)), None);
+        let other = cancel.clone();
+        let waiter = std::thread::spawn(move || other.wait(Duration::from_secs(60)));
+        cancel.cancel("first");
+        cancel.cancel("second");
+        assert_eq!(waiter.join().ok().flatten().as_deref(), Some("first"));
+        assert_eq!(cancel.reason().as_deref(), Some("first"));
+    }
+}

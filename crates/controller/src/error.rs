@@ -1,0 +1,65 @@
+//! What can end a run.
+
+use std::path::PathBuf;
+
+use tare_model::field::FieldError;
+
+/// An error that ends a run. What was acknowledged before it stays in the run folder.
+#[derive(Debug, thiserror::Error)]
+pub enum ControllerError {
+    /// The lab could not be made.
+    #[error("the lab could not be made: {0}")]
+    Lab(#[from] tare_lab::LabError),
+    /// The run folder could not be written or read.
+    #[error("{0}")]
+    Record(#[from] tare_record::RecordError),
+    /// A platform or workload of the plan cannot be made.
+    #[error("{what}: {source}")]
+    Registry {
+        /// The arm or case.
+        what: String,
+        /// What is wrong.
+        source: FieldError,
+    },
+    /// A platform of the plan is not usable on this host.
+    #[error("arm `{arm}`: this host cannot run it: {reason}\nremedy: {remedy}")]
+    Unavailable {
+        /// The arm.
+        arm: String,
+        /// Why.
+        reason: String,
+        /// What would help.
+        remedy: String,
+    },
+    /// A client's agent could not be started.
+    #[error("the driver's agent could not be started: {0}")]
+    Client(String),
+    /// What a trial made is still there.
+    #[error(
+        "after trial {trial} the host is not clean: {left}\nno further trial was started; run `tare reap`, then the same command with --resume"
+    )]
+    NotClean {
+        /// The trial.
+        trial: u32,
+        /// What is left, in words.
+        left: String,
+    },
+    /// The agent's program is not there.
+    #[error("there is no agent at {path}: build it with `make build`, or name it with TARE_AGENT")]
+    NoAgent {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// A folder to resume that belongs to another plan.
+    #[error(
+        "{path} holds a run of another plan (its hash is {theirs:.12}, this study's on this host is {ours:.12}): resume it with the study file and options it was begun with"
+    )]
+    OtherPlan {
+        /// The folder.
+        path: PathBuf,
+        /// Hash in the folder.
+        theirs: String,
+        /// Hash now.
+        ours: String,
+    },
+}

@@ -1,0 +1,271 @@
+//! A run from its first line in the journal to its last.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tare_lab::{Lab, LabConfig, LabError, Ledger, StateDir};
+use tare_model::environment::{Environment, Section};
+use tare_model::load::LoadModel;
+use tare_model::plan::Plan;
+use tare_model::trial::Outcome;
+use tare_platform::{Availability, HostView, Platform, Site};
+use tare_record::{JournalEvent, RunFolder, RunWriter};
+use tare_workload::Workload;
+
+use crate::cancel::Cancel;
+use crate::cleanliness::left_behind;
+use crate::error::ControllerError;
+use crate::ledger::Book;
+use crate::observer::Observer;
+use crate::reap::reap_dead;
+use crate::registry::Registry;
+use crate::trial::{self, Bench, PATIENCE};
+
+/// Everything that a run is told.
+pub struct RunOptions<'a> {
+    /// What to run.
+    pub plan: &'a Plan,
+    /// The study file's text, kept in the run folder.
+    pub source: &'a str,
+    /// Run folder.
+    pub out: &'a Path,
+    /// Whether the folder holds a run to go on with.
+    pub resume: bool,
+    /// Id of a new run.
+    pub run_id: String,
+    /// The agent's program.
+    pub agent: PathBuf,
+    /// Version of tare.
+    pub version: &'a str,
+    /// Whether the disclosed environment is redacted.
+    pub redact: bool,
+    /// Where platforms and workloads come from.
+    pub registry: &'a dyn Registry,
+    /// Who watches.
+    pub observer: &'a dyn Observer,
+    /// The wish to stop.
+    pub cancel: &'a Cancel,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunEnd {
+    /// Trials that completed, in this and earlier parts of the run.
+    pub completed: u32,
+    /// Trials that are invalid.
+    pub invalid: u32,
+    /// Trials that failed.
+    pub failed: u32,
+    /// Why it ended before its plan did.
+    pub interrupted: Option<String>,
+}
+
+/// Runs a plan, or goes on with one. Dead runs are reaped first, so that this run's host is clean.
+///
+/// # Errors
+/// When the run cannot begin, when the run folder cannot be written, and when a trial leaves the host
+/// unclean. What was acknowledged is in the run folder; whatever was made has been taken down.
+pub fn run(options: &RunOptions<'_>) -> Result<RunEnd, ControllerError> {
+    if !options.agent.exists() {
+        return Err(ControllerError::NoAgent { path: options.agent.clone() });
+    }
+    let made = Made::new(options)?;
+    clean_up(options)?;
+    let (book, run_id) = open_book(options, &made)?;
+    let state = state_of(options, &run_id)?;
+    let result = with_lab(options, &made, &book, &run_id, &state);
+    // From here on everything is taken down, whatever the result.
+    let groups = tare_lab::remove_run_groups(&run_id);
+    let removed = state.remove();
+    let end = result?;
+    groups?;
+    removed?;
+    let last = match &end.interrupted {
+        Some(reason) => JournalEvent::RunInterrupted { reason: reason.clone() },
+        None => JournalEvent::RunFinished,
+    };
+    book.write(&last)?;
+    Ok(end)
+}
+
+/// Reaps dead runs, and says so.
+fn clean_up(options: &RunOptions<'_>) -> Result<(), ControllerError> {
+    for reaped in reap_dead(&options.agent)? {
+        options.observer.note(&format!("cleaned up what the dead run {} had left", reaped.run_id));
+    }
+    Ok(())
+}
+
+/// The state directory of this run. One of the same id may still be there: a run that is resumed while
+/// somebody else reaps what it left.
+fn state_of(options: &RunOptions<'_>, run_id: &str) -> Result<StateDir, ControllerError> {
+    let deadline = Instant::now() + REAPED_WITHIN;
+    loop {
+        match StateDir::create(run_id, options.out) {
+            Err(LabError::RunExists { .. }) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(20));
+                clean_up(options)?;
+            }
+            other => return Ok(other?),
+        }
+    }
+}
+
+/// How long another process may take to reap the run that is to be resumed.
+const REAPED_WITHIN: Duration = Duration::from_secs(10);
+
+/// Platforms and workloads of the plan, made once.
+struct Made {
+    platforms: BTreeMap<String, Box<dyn Platform>>,
+    workloads: BTreeMap<String, Box<dyn Workload>>,
+}
+
+impl Made {
+    /// Makes all, and finds out before anything is started whether this host can run them.
+    fn new(options: &RunOptions<'_>) -> Result<Self, ControllerError> {
+        let study = &options.plan.study;
+        let host = HostView::here(&options.agent);
+        let mut platforms = BTreeMap::new();
+        for arm in &study.arms {
+            let platform = options
+                .registry
+                .platform(&arm.platform, &arm.options)
+                .map_err(|source| ControllerError::Registry { what: format!("arm `{}`", arm.id), source })?;
+            if let Availability::Unavailable { reason, remedy } = platform.check(&host) {
+                return Err(ControllerError::Unavailable { arm: arm.id.clone(), reason, remedy });
+            }
+            platforms.insert(arm.id.clone(), platform);
+        }
+        let mut workloads = BTreeMap::new();
+        for case in &study.cases {
+            let load: &LoadModel = &case.load;
+            let workload = options
+                .registry
+                .workload(&case.workload, &case.parameters, load)
+                .map_err(|source| ControllerError::Registry { what: format!("case `{}`", case.id), source })?;
+            workloads.insert(case.id.clone(), workload);
+        }
+        Ok(Self { platforms, workloads })
+    }
+
+    /// Versions of what the platforms run, for disclosure.
+    fn software(&self, version: &str) -> Section {
+        let mut facts = vec![("tare".to_owned(), version.to_owned())];
+        for (arm, platform) in &self.platforms {
+            for (name, version) in platform.versions() {
+                facts.push((format!("{name} (arm {arm})"), version));
+            }
+        }
+        Section { title: "Software".into(), facts }
+    }
+}
+
+/// A new run folder, or one to go on with; and the id of its run.
+fn open_book(options: &RunOptions<'_>, made: &Made) -> Result<(Arc<Book>, String), ControllerError> {
+    if options.resume {
+        let folder = RunFolder::open(options.out)?;
+        if folder.plan().hash != options.plan.hash {
+            return Err(ControllerError::OtherPlan {
+                path: options.out.to_owned(),
+                theirs: folder.plan().hash.clone(),
+                ours: options.plan.hash.clone(),
+            });
+        }
+        let run_id = folder.facts().run_id.clone();
+        let writer = RunWriter::open_for_resume(options.out, options.version)?;
+        for repair in writer.repairs() {
+            options.observer.note(repair);
+        }
+        return Ok((Arc::new(Book::new(writer)), run_id));
+    }
+    let mut environment: Environment = tare_probe::environment::capture(options.redact);
+    environment.sections.push(made.software(options.version));
+    let writer =
+        RunWriter::create(options.out, options.source, options.plan, &environment, &options.run_id, options.version)?;
+    Ok((Arc::new(Book::new(writer)), options.run_id.clone()))
+}
+
+/// Makes the lab and runs all trials in it.
+fn with_lab(
+    options: &RunOptions<'_>,
+    made: &Made,
+    book: &Arc<Book>,
+    run_id: &str,
+    state: &StateDir,
+) -> Result<RunEnd, ControllerError> {
+    let spec = &options.plan.study.lab;
+    let lab = Lab::create(LabConfig {
+        run_id: run_id.to_owned(),
+        mtu: spec.mtu,
+        offloads: spec.offloads,
+        congestion_control: spec.congestion_control.clone(),
+    })?;
+    let ledger: Arc<dyn Ledger> = Arc::clone(book) as Arc<dyn Ledger>;
+    let site = Site {
+        run_id,
+        agent: &options.agent,
+        lab: &lab,
+        mtu: spec.mtu,
+        state: state.path(),
+        ledger: &ledger,
+        lifetime: lifetime(options.plan),
+        patience: PATIENCE,
+    };
+    let bench = Bench { run_id, plan: options.plan, book, site, observer: options.observer, cancel: options.cancel };
+    all_trials(options, made, &bench)
+}
+
+/// How long an agent may live: its trial's load at its longest, and all that is waited for around it.
+fn lifetime(plan: &Plan) -> Duration {
+    let longest = plan.study.cases.iter().map(|case| case.phases.total()).max().unwrap_or_default();
+    longest.duration() * 2 + PATIENCE * 10 + Duration::from_secs(3600)
+}
+
+/// The trials that are not recorded yet, in the order of the plan.
+fn all_trials(options: &RunOptions<'_>, made: &Made, bench: &Bench<'_>) -> Result<RunEnd, ControllerError> {
+    let plan = options.plan;
+    let recorded = bench.book.recorded();
+    options.observer.run_began(plan, recorded.len() as u32);
+    let mut interrupted = None;
+    for planned in plan.trials.iter().filter(|trial| !recorded.contains(&trial.index)) {
+        if let Some(reason) = options.cancel.reason() {
+            interrupted = Some(reason);
+            break;
+        }
+        let case = plan.study.cases.iter().find(|case| case.id == planned.case);
+        let (Some(case), Some(platform), Some(workload)) =
+            (case, made.platforms.get(&planned.arm), made.workloads.get(&planned.case))
+        else {
+            continue;
+        };
+        options.observer.trial_began(planned);
+        bench.book.write(&JournalEvent::TrialStarted { index: planned.index })?;
+        let record = trial::run(bench, planned, case, &**platform, &**workload);
+        if let Some(reason) = options.cancel.reason() {
+            // A trial that was cut short says nothing; it is run again when the run is resumed.
+            interrupted = Some(reason);
+            break;
+        }
+        bench.book.append(&record)?;
+        options.observer.trial_ended(&record);
+        if let Some(left) = left_behind(bench.run_id, bench.book) {
+            return Err(ControllerError::NotClean { trial: planned.index, left });
+        }
+    }
+    count(options.out, interrupted)
+}
+
+/// How the trials in the run folder ended.
+fn count(out: &Path, interrupted: Option<String>) -> Result<RunEnd, ControllerError> {
+    let mut end = RunEnd { completed: 0, invalid: 0, failed: 0, interrupted };
+    for record in RunFolder::open(out)?.trials()? {
+        match record.outcome {
+            Outcome::Completed(_) => end.completed += 1,
+            Outcome::Invalid { .. } => end.invalid += 1,
+            Outcome::Failed { .. } => end.failed += 1,
+        }
+    }
+    Ok(end)
+}

@@ -1,0 +1,376 @@
+//! One trial: one arm, one case, one fresh instance, from provisioning to teardown.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tare_model::guest::{GuestSize, GuestSpec, ParityRow};
+use tare_model::metric::{Better, MetricSpec, Unit, common};
+use tare_model::plan::{Plan, PlannedTrial};
+use tare_model::sample::{CpuAccount, Sample, Source};
+use tare_model::study::Case;
+use tare_model::trial::{Flag, Measurement, Outcome, Phase, TrialRecord};
+use tare_platform::{Comparable, Guest, Platform, Site};
+use tare_probe::{HostProbe, ProbeData, ProbeError};
+use tare_record::JournalEvent;
+use tare_wire::{Reply, Request};
+use tare_workload::{Driven, Schedule, UnitOfWork, WorkSite, Workload};
+
+use crate::cancel::Cancel;
+use crate::client::Client;
+use crate::ledger::Book;
+use crate::neighbours;
+use crate::observer::Observer;
+use crate::sampling;
+
+/// How long an agent may take for anything that is not load. A guest on a saturated host answers late.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+/// From the moment when everything is ready to the start of load: enough for the driver to connect, so
+/// that the probes can be told the measured window before it begins.
+const LEAD: Duration = Duration::from_millis(25);
+
+/// Everything that a trial needs and that outlives it.
+pub struct Bench<'a> {
+    /// Run id.
+    pub run_id: &'a str,
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The run folder.
+    pub book: &'a Book,
+    /// Where guests keep what must not outlive them.
+    pub site: Site<'a>,
+    /// Who watches.
+    pub observer: &'a dyn Observer,
+    /// The wish to stop.
+    pub cancel: &'a Cancel,
+}
+
+/// Why a trial did not complete: where, and in which words.
+pub struct Stop {
+    /// The phase.
+    pub phase: Phase,
+    /// What was tried, why it failed and the remedy.
+    pub reason: String,
+}
+
+/// What a trial gathers on its way; whatever is there when it stops is recorded.
+#[derive(Default)]
+struct Gathered {
+    guests: Vec<Box<dyn Guest>>,
+    parity: Vec<ParityRow>,
+    start_time_s: Option<f64>,
+    cpu: Option<CpuAccount>,
+    window_ns: Option<(u64, u64)>,
+    samples: Vec<Sample>,
+    flags: Vec<Flag>,
+    facts: BTreeMap<String, String>,
+    load_s: f64,
+}
+
+/// One trial under way.
+struct Trial<'a> {
+    bench: &'a Bench<'a>,
+    planned: &'a PlannedTrial,
+    case: &'a Case,
+    platform: &'a dyn Platform,
+    workload: &'a dyn Workload,
+}
+
+/// Runs a trial to its end, whatever happens, and takes away all that it made. The error is one that
+/// the whole run must end for: the run folder cannot be written.
+pub fn run(
+    bench: &Bench<'_>,
+    planned: &PlannedTrial,
+    case: &Case,
+    platform: &dyn Platform,
+    workload: &dyn Workload,
+) -> TrialRecord {
+    let trial = Trial { bench, planned, case, platform, workload };
+    let started_at = jiff::Timestamp::now().to_string();
+    let began = Instant::now();
+    let mut gathered = Gathered::default();
+    if let Comparable::No(reason) = platform.comparable() {
+        gathered.flags.push(Flag { kind: "not-comparable".into(), detail: reason });
+    }
+    let attempted = trial.attempt(&mut gathered);
+    let torn_down = trial.tear_down(&mut gathered);
+    let outcome = match (attempted, torn_down) {
+        (Ok(outcome), Ok(())) => outcome,
+        // The figures stand: what failed came after them. The next trial waits for a clean host.
+        (Ok(outcome), Err(stop)) => {
+            gathered.flags.push(Flag { kind: "teardown".into(), detail: stop.reason });
+            outcome
+        }
+        (Err(stop), _) => Outcome::Failed { phase: stop.phase, reason: stop.reason },
+    };
+    tracing::debug!(trial = planned.index, wall_s = began.elapsed().as_secs_f64(), load_s = gathered.load_s, "ended");
+    TrialRecord {
+        planned: planned.clone(),
+        started_at,
+        wall_s: began.elapsed().as_secs_f64(),
+        load_s: gathered.load_s,
+        outcome,
+        metrics: metrics(workload),
+        parity: gathered.parity,
+        cpu: gathered.cpu,
+        window_ns: gathered.window_ns,
+        samples: gathered.samples,
+        flags: gathered.flags,
+        facts: gathered.facts,
+    }
+}
+
+/// The metrics of a workload and those that every trial has.
+fn metrics(workload: &dyn Workload) -> Vec<MetricSpec> {
+    let mut metrics = workload.metrics();
+    let demand = match workload.unit_of_work() {
+        UnitOfWork::Operation => Unit::CpuSecondsPerOperation,
+        UnitOfWork::Byte => Unit::CpuSecondsPerByte,
+    };
+    metrics.push(MetricSpec::new(
+        common::SERVICE_DEMAND,
+        "service demand on the host, kernel threads included",
+        demand,
+        Better::Lower,
+    ));
+    metrics.push(MetricSpec::new(
+        common::START_TIME,
+        "guest start, create to agent ready",
+        Unit::Seconds,
+        Better::Lower,
+    ));
+    metrics
+}
+
+impl Trial<'_> {
+    /// Tells everyone that a phase begins; stops the trial if the user wishes to stop.
+    fn enter(&self, phase: Phase) -> Result<(), Stop> {
+        tracing::debug!(trial = self.planned.index, arm = self.planned.arm, case = self.planned.case, %phase);
+        self.bench.observer.phase_entered(self.planned, phase);
+        let event = JournalEvent::PhaseEntered { index: self.planned.index, phase };
+        self.bench.book.write(&event).map_err(|error| Stop { phase, reason: error.to_string() })?;
+        match self.bench.cancel.reason() {
+            Some(reason) => Err(Stop { phase, reason: format!("stopped by {reason}") }),
+            None => Ok(()),
+        }
+    }
+
+    fn guest_spec(&self, name: String, size: GuestSize) -> GuestSpec {
+        GuestSpec { name, size, cpu_set: self.bench.plan.cpus.guests.clone() }
+    }
+
+    /// All phases up to the figures.
+    fn attempt(&self, gathered: &mut Gathered) -> Result<Outcome, Stop> {
+        self.enter(Phase::Provision)?;
+        let target_spec = self.guest_spec(format!("t{}", self.planned.index), self.case.guest);
+        let target = start(self.platform, &self.bench.site, &target_spec)
+            .map_err(|reason| Stop { phase: Phase::Provision, reason })?;
+        gathered.start_time_s = Some(target.start_time_s());
+        let told = target.facts().facts.iter();
+        gathered.facts.extend(told.map(|(name, value)| (format!("guest {name}"), value.clone())));
+        let link = Arc::clone(target.link());
+        let address = target.address();
+        gathered.guests.push(target);
+
+        self.enter(Phase::Connect)?;
+        link.call(Request::Clock, PATIENCE)
+            .map_err(|error| Stop { phase: Phase::Connect, reason: self.explain(&error, gathered) })?;
+        let client = Client::start(self.bench, self.planned.index)
+            .map_err(|reason| Stop { phase: Phase::Connect, reason: format!("the driver's agent: {reason}") })?;
+
+        self.enter(Phase::Parity)?;
+        self.check_parity(gathered);
+
+        self.enter(Phase::Neighbours)?;
+        self.make_busy(gathered).map_err(|reason| Stop { phase: Phase::Neighbours, reason })?;
+
+        self.enter(Phase::Prepare)?;
+        let site = WorkSite {
+            guest: &link,
+            guest_address: address,
+            client: client.link(),
+            load: self.case.load,
+            patience: PATIENCE,
+        };
+        let stop = |phase, error: &dyn std::fmt::Display| Stop { phase, reason: self.explain(error, gathered) };
+        let mut prepared = self.workload.prepare(&site).map_err(|error| stop(Phase::Prepare, &error))?;
+
+        self.enter(Phase::Drive)?;
+        let (driven, probed) = self.drive(&mut *prepared, &site, gathered)?;
+
+        self.enter(Phase::Verify)?;
+        let wrong = prepared
+            .verify(&site, &driven)
+            .map_err(|error| Stop { phase: Phase::Verify, reason: self.explain(&error, gathered) })?;
+
+        self.enter(Phase::Collect)?;
+        let invalid = driven.invalid.clone().or(wrong);
+        let measurement = self.collect(driven, probed, gathered);
+        if let Err(reason) = client.end() {
+            gathered.flags.push(Flag { kind: "teardown".into(), detail: reason });
+        }
+        Ok(match invalid {
+            Some(reason) => Outcome::Invalid { reason },
+            None => Outcome::Completed(measurement),
+        })
+    }
+
+    /// Reads back what was granted; what is not what was asked becomes a flag, never an assumption.
+    fn check_parity(&self, gathered: &mut Gathered) {
+        let Some(target) = gathered.guests.first() else { return };
+        gathered.parity = target.parity();
+        let unequal: Vec<String> = gathered
+            .parity
+            .iter()
+            .filter(|row| !row.equal)
+            .map(|row| {
+                let granted = row.granted.as_deref().unwrap_or("nothing");
+                format!("{}: asked {}, granted {granted} ({})", row.resource, row.asked, row.note)
+            })
+            .collect();
+        if !unequal.is_empty() {
+            gathered.flags.push(Flag { kind: "parity".into(), detail: unequal.join("; ") });
+        }
+    }
+
+    /// Starts the neighbours, and busy loops in them and, if the case says so, in the target.
+    fn make_busy(&self, gathered: &mut Gathered) -> Result<(), String> {
+        if let Some(wanted) = self.case.neighbours {
+            let specs: Vec<GuestSpec> = (0..wanted.count)
+                .map(|n| self.guest_spec(format!("n{}x{n}", self.planned.index), wanted.guest))
+                .collect();
+            neighbours::start(self.platform, &self.bench.site, &specs, &mut gathered.guests)?;
+        }
+        let busy_from = usize::from(!self.case.busy_target);
+        let busy: Vec<&dyn Guest> = gathered.guests.iter().skip(busy_from).map(|guest| &**guest).collect();
+        neighbours::keep_busy(&busy)
+    }
+
+    /// Offers load while the probes sample.
+    fn drive(
+        &self,
+        prepared: &mut dyn tare_workload::Prepared,
+        site: &WorkSite<'_>,
+        gathered: &mut Gathered,
+    ) -> Result<(Driven, ProbeData), Stop> {
+        let failed = |reason: String| Stop { phase: Phase::Drive, reason };
+        let start_at_ns = tare_probe::now_ns() + LEAD.as_nanos() as u64;
+        let steady_ns = start_at_ns + self.case.phases.steady_offset_ns();
+        let window = (steady_ns, steady_ns + self.case.phases.steady_state.ns);
+        let probe = self.start_probe(&gathered.guests, window).map_err(|error| failed(error.to_string()))?;
+        let interval_ns = self.bench.plan.study.lab.sample_interval.ns;
+        let schedule = Schedule { phases: self.case.phases, start_at_ns, seed: self.seed(), interval_ns };
+        let sampled = site.guest.call(Request::StartSampling { guest: TARGET.into(), interval_ns }, PATIENCE);
+        let began = Instant::now();
+        let driven = crate::cancel::guarded(
+            self.bench.cancel,
+            || prepared.drive(site, &schedule),
+            || {
+                // The drive then ends by itself and early; that it is cancelled is said by the next phase.
+                let _ = site.client.call(Request::CancelDrive, PATIENCE);
+            },
+        );
+        gathered.load_s = began.elapsed().as_secs_f64();
+        let probed = probe.stop().map_err(|error| failed(error.to_string()));
+        if sampled.is_ok()
+            && let Ok(Reply::Samples { samples, .. }) = site.guest.call(Request::StopSampling, PATIENCE)
+        {
+            gathered.samples.extend(samples);
+        }
+        let driven = driven.map_err(|error| failed(self.explain(&error, gathered)))?;
+        Ok((driven, probed?))
+    }
+
+    fn start_probe(&self, guests: &[Box<dyn Guest>], window: (u64, u64)) -> Result<HostProbe, ProbeError> {
+        let groups = guests.iter().enumerate().map(|(n, guest)| (source(n), guest.groups())).collect();
+        sampling::start(self.bench.plan, groups, window)
+    }
+
+    /// The same load for every arm of a block, another in every block.
+    fn seed(&self) -> u64 {
+        self.bench.plan.study.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(u64::from(self.planned.block))
+    }
+
+    /// Puts what was driven and what was probed together.
+    fn collect(&self, driven: Driven, probed: ProbeData, gathered: &mut Gathered) -> Measurement {
+        let window = driven.window_ns;
+        let neighbours: Vec<Source> = (1..gathered.guests.len()).map(source).collect();
+        gathered.flags.extend(tare_probe::flags(&probed, window));
+        gathered.cpu =
+            tare_probe::cpu_account(&probed.samples, window, &self.bench.plan.cpus.guests, &source(0), &neighbours);
+        if let Some(account) = &mut gathered.cpu {
+            account.probe_s = probed.cpu_ns as f64 / 1e9;
+        }
+        gathered.samples.extend(probed.samples);
+        gathered.samples.extend(driven.samples);
+        gathered.window_ns = Some(window);
+        gathered.facts.extend(driven.facts);
+        self.count_drops(gathered);
+        let mut measurement = driven.measurement;
+        if let Some(demand) = self.service_demand(gathered.cpu.as_ref(), driven.work) {
+            measurement.metrics.insert(common::SERVICE_DEMAND.into(), demand);
+        }
+        if let Some(start) = gathered.start_time_s {
+            measurement.metrics.insert(common::START_TIME.into(), start);
+        }
+        measurement
+    }
+
+    fn count_drops(&self, gathered: &mut Gathered) {
+        let dropped: u64 = gathered.guests.first().and_then(|target| target.drops()).unwrap_or(0);
+        if dropped > 0 {
+            let detail = format!("{dropped} packets were dropped on the guest's link in the whole trial");
+            gathered.flags.push(Flag { kind: "drops".into(), detail });
+        }
+    }
+
+    /// CPU seconds of the SUT a unit of work. Not told where the target itself runs busy loops: they
+    /// cannot be told apart from the work.
+    fn service_demand(&self, account: Option<&CpuAccount>, work: f64) -> Option<f64> {
+        let account = account?;
+        (!self.case.busy_target && work > 0.0).then(|| (account.total_s - account.neighbours_s) / work)
+    }
+
+    /// An error with all that the guest said about it, and the user's wish to stop in its place if that is
+    /// why things ended.
+    fn explain(&self, error: &dyn std::fmt::Display, gathered: &Gathered) -> String {
+        if let Some(reason) = self.bench.cancel.reason() {
+            return format!("stopped by {reason}");
+        }
+        let mut text = error.to_string();
+        if let Some(target) = gathered.guests.first() {
+            if let Some(how) = target.link().ended() {
+                text.push_str(&format!("; the guest's agent: {how}"));
+            }
+            let said = target.diagnostics();
+            if !said.trim().is_empty() {
+                text.push_str(&format!("; the guest said: {}", said.trim()));
+            }
+        }
+        text
+    }
+
+    /// Takes all guests away, all at once, and tells of every one that did not go.
+    fn tear_down(&self, gathered: &mut Gathered) -> Result<(), Stop> {
+        // Also when the journal cannot be written and when the user wishes to stop: hence no `enter`.
+        self.bench.observer.phase_entered(self.planned, Phase::Teardown);
+        let event = JournalEvent::PhaseEntered { index: self.planned.index, phase: Phase::Teardown };
+        let written = self.bench.book.write(&event).map_err(|error| error.to_string());
+        let mut failures = neighbours::destroy(&mut gathered.guests);
+        failures.extend(written.err());
+        if failures.is_empty() { Ok(()) } else { Err(Stop { phase: Phase::Teardown, reason: failures.join("; ") }) }
+    }
+}
+
+/// The measured guest's name in the samples: the same in every trial, so that trials can be laid over one another.
+const TARGET: &str = "target";
+
+/// Where the samples of a trial's n-th guest come from; the first is the measured one.
+fn source(n: usize) -> Source {
+    Source::Guest(if n == 0 { TARGET.to_owned() } else { format!("neighbour-{n}") })
+}
+
+/// Starts one guest; an error in words.
+fn start(platform: &dyn Platform, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>, String> {
+    platform.start(site, spec).map_err(|error| error.to_string())
+}

@@ -1,0 +1,125 @@
+//! A platform whose guests fail in one phase.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tare_model::guest::{GuestSpec, ParityRow};
+use tare_model::trial::Phase;
+use tare_platform::{Availability, Comparable, Guest, HostView, Platform, PlatformError, Site};
+use tare_wire::{AgentFacts, Link};
+
+use crate::REASON;
+
+/// A real platform, but for one phase.
+pub struct FailingPlatform {
+    pub inner: Box<dyn Platform>,
+    pub phase: Phase,
+}
+
+/// Neighbours' names begin with this; the measured guest's does not.
+const NEIGHBOUR: char = 'n';
+
+impl Platform for FailingPlatform {
+    fn check(&self, host: &HostView) -> Availability {
+        self.inner.check(host)
+    }
+
+    fn disclosures(&self) -> Vec<String> {
+        self.inner.disclosures()
+    }
+
+    fn comparable(&self) -> Comparable {
+        self.inner.comparable()
+    }
+
+    fn versions(&self) -> Vec<(String, String)> {
+        self.inner.versions()
+    }
+
+    fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>, PlatformError> {
+        let neighbour = spec.name.starts_with(NEIGHBOUR);
+        if self.phase == Phase::Provision || (self.phase == Phase::Neighbours && neighbour) {
+            return Err(PlatformError::Start {
+                guest: spec.name.clone(),
+                tried: "start it".into(),
+                why: REASON.into(),
+                remedy: "Do not use the failing platform".into(),
+                diagnostics: String::new(),
+            });
+        }
+        let mut inner = self.inner.start(site, spec)?;
+        if self.phase == Phase::Connect {
+            inner.kill()?;
+        }
+        Ok(Box::new(FailingGuest { inner, phase: self.phase }))
+    }
+}
+
+/// A real guest, but for one phase.
+struct FailingGuest {
+    inner: Box<dyn Guest>,
+    phase: Phase,
+}
+
+impl Guest for FailingGuest {
+    fn spec(&self) -> &GuestSpec {
+        self.inner.spec()
+    }
+
+    fn link(&self) -> &Arc<Link> {
+        self.inner.link()
+    }
+
+    fn address(&self) -> IpAddr {
+        self.inner.address()
+    }
+
+    fn groups(&self) -> Vec<PathBuf> {
+        if self.phase == Phase::Collect {
+            // Groups that are not there: nothing can be read of them.
+            return vec![PathBuf::from("/nonexistent/tare")];
+        }
+        self.inner.groups()
+    }
+
+    fn parity(&self) -> Vec<ParityRow> {
+        let mut rows = self.inner.parity();
+        if self.phase == Phase::Parity {
+            for row in &mut rows {
+                row.granted = None;
+                row.equal = false;
+                row.note = REASON.into();
+            }
+        }
+        rows
+    }
+
+    fn facts(&self) -> &AgentFacts {
+        self.inner.facts()
+    }
+
+    fn start_time_s(&self) -> f64 {
+        self.inner.start_time_s()
+    }
+
+    fn drops(&self) -> Option<u64> {
+        self.inner.drops()
+    }
+
+    fn diagnostics(&self) -> String {
+        self.inner.diagnostics()
+    }
+
+    fn kill(&mut self) -> Result<(), PlatformError> {
+        self.inner.kill()
+    }
+
+    fn destroy(&mut self) -> Result<(), PlatformError> {
+        if self.phase == Phase::Teardown {
+            let guest = self.inner.spec().name.clone();
+            return Err(PlatformError::Destroy { guest, failures: vec![REASON.into()] });
+        }
+        self.inner.destroy()
+    }
+}

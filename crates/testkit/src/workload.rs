@@ -1,0 +1,55 @@
+//! A workload that fails in one phase.
+
+use tare_model::metric::MetricSpec;
+use tare_model::trial::Phase;
+use tare_workload::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
+
+use crate::REASON;
+
+/// A real workload, but for one phase.
+pub struct FailingWorkload {
+    pub inner: Box<dyn Workload>,
+    pub phase: Phase,
+}
+
+fn failure() -> WorkloadError {
+    WorkloadError::Command(REASON.into())
+}
+
+impl Workload for FailingWorkload {
+    fn metrics(&self) -> Vec<MetricSpec> {
+        self.inner.metrics()
+    }
+
+    fn unit_of_work(&self) -> UnitOfWork {
+        self.inner.unit_of_work()
+    }
+
+    fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
+        if self.phase == Phase::Prepare {
+            return Err(failure());
+        }
+        let inner = self.inner.prepare(site)?;
+        Ok(Box::new(FailingPrepared { inner, phase: self.phase }))
+    }
+}
+
+struct FailingPrepared {
+    inner: Box<dyn Prepared>,
+    phase: Phase,
+}
+
+impl Prepared for FailingPrepared {
+    fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
+        if self.phase == Phase::Drive {
+            return Err(failure());
+        }
+        self.inner.drive(site, schedule)
+    }
+
+    fn verify(&mut self, site: &WorkSite<'_>, driven: &Driven) -> Result<Option<String>, WorkloadError> {
+        let verified = self.inner.verify(site, driven)?;
+        // The work was done, and it is wrong: that makes the trial invalid, not failed.
+        Ok(if self.phase == Phase::Verify { Some(REASON.into()) } else { verified })
+    }
+}
