@@ -1,0 +1,200 @@
+//! What can be asked on the command line. The help texts here are the reference.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done, and everything that was to be measured was
+  1    tare could not do what was asked; the message says what, why and what would help
+  2    the command line or a file of yours is wrong; nothing was started
+  3    the run ended, but some trials failed or are invalid; the report lists them
+  4    this host cannot do it; `tare doctor` says what is missing
+  130  you stopped it; everything was taken down and what was measured is kept
+
+Environment:
+  TARE_AGENT  path of the agent's program (default: `tare-agent` beside `tare`)
+  TARE_LOG    what is logged to standard error, such as `debug` or `tare_lab=trace`";
+
+/// tare measures what an isolation layer weighs: the same work natively, in containers, sandboxes and
+/// virtual machines on your own hosts, side by side, with an answer that stands up.
+///
+/// Start with `tare doctor`, then `tare run quickstart`.
+#[derive(Debug, Parser)]
+#[command(name = "tare", version, after_help = EXIT_CODES, max_term_width = 100)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a study: every trial of its plan, then the findings and the report.
+    ///
+    /// The run folder holds everything: `tare report` and `tare compare` need nothing else. Ctrl-C takes
+    /// everything down and keeps the trials that were completed; --resume goes on with the rest.
+    Run(RunArguments),
+    /// Show what a run would do: every trial in order, how long, how much memory and disk.
+    ///
+    /// Refuses, with the figures, what does not fit on this host.
+    Plan(PlanArguments),
+    /// Say what this host can run, what not, why, and the remedy.
+    Doctor(DoctorArguments),
+    /// Render findings and report again, from a run folder alone.
+    Report(ReportArguments),
+    /// Compare two runs, such as before and after an upgrade.
+    Compare(CompareArguments),
+    /// Measure the instrument itself on this host: its floor and what measuring costs.
+    Calibrate(CalibrateArguments),
+    /// Take away whatever dead runs left on this host.
+    ///
+    /// Finds processes, control groups, directories and containers by run id. Runs that are alive are left
+    /// alone. Running it again finds nothing.
+    Reap,
+    /// List platforms, workloads and shipped studies.
+    List(ListArguments),
+    /// Write a commented study file to start from.
+    Init(InitArguments),
+    /// Print the JSON schema of study files, for editors.
+    Schema,
+    /// Print shell completions.
+    Completions {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages into a folder.
+    Man {
+        /// The folder; it is made if it is not there.
+        folder: PathBuf,
+    },
+}
+
+/// What changes a study before it is planned.
+#[derive(Debug, Args)]
+pub struct StudyArguments {
+    /// Study file, or the name of a shipped study (`tare list studies`).
+    pub study: String,
+    /// Multiply every phase by this, such as 0.1 for a tenth of the time. The report states it.
+    #[arg(long, value_name = "FACTOR")]
+    pub scale: Option<f64>,
+    /// Run this many blocks instead of the study's.
+    #[arg(long, value_name = "N")]
+    pub blocks: Option<u32>,
+    /// Order trials by this seed instead of the study's.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+/// Arguments of `tare run`.
+#[derive(Debug, Args)]
+pub struct RunArguments {
+    /// The study.
+    #[command(flatten)]
+    pub study: StudyArguments,
+    /// Run folder [default: runs/STUDY-TIME].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Go on with a run that was cut short; --out names its folder.
+    #[arg(long, requires = "out")]
+    pub resume: bool,
+    /// Keep host names, addresses and serial numbers in the disclosed environment.
+    #[arg(long)]
+    pub no_redact: bool,
+}
+
+/// Arguments of `tare plan`.
+#[derive(Debug, Args)]
+pub struct PlanArguments {
+    /// The study.
+    #[command(flatten)]
+    pub study: StudyArguments,
+    /// Print plan.json instead of text.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `tare doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArguments {
+    /// Do not start a guest on each platform, only look.
+    #[arg(long)]
+    pub quick: bool,
+}
+
+/// Arguments of `tare report`.
+#[derive(Debug, Args)]
+pub struct ReportArguments {
+    /// Run folder.
+    pub run: PathBuf,
+    /// Print one form to standard output; without it, all are written into the run folder.
+    #[arg(long)]
+    pub format: Option<Format>,
+    /// Render although the folder is not what was written; the report says so.
+    #[arg(long)]
+    pub altered: bool,
+}
+
+/// A form of the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// One HTML file that opens offline.
+    Html,
+    /// Markdown.
+    Markdown,
+    /// The findings as JSON.
+    Json,
+    /// A table for the terminal.
+    Text,
+}
+
+/// Arguments of `tare compare`.
+#[derive(Debug, Args)]
+pub struct CompareArguments {
+    /// Run folder of the run to compare with.
+    pub before: PathBuf,
+    /// Run folder of the run to judge.
+    pub after: PathBuf,
+    /// Print Markdown instead of a table for the terminal.
+    #[arg(long)]
+    pub markdown: bool,
+}
+
+/// Arguments of `tare calibrate`.
+#[derive(Debug, Args)]
+pub struct CalibrateArguments {
+    /// Run folder [default: runs/calibrate-TIME].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Multiply every phase by this.
+    #[arg(long, value_name = "FACTOR")]
+    pub scale: Option<f64>,
+}
+
+/// Arguments of `tare list`.
+#[derive(Debug, Args)]
+pub struct ListArguments {
+    /// List only these.
+    pub what: Option<Listed>,
+}
+
+/// What can be listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Listed {
+    /// What provides guests.
+    Platforms,
+    /// What runs in them.
+    Workloads,
+    /// Study files that come with tare.
+    Studies,
+}
+
+/// Arguments of `tare init`.
+#[derive(Debug, Args)]
+pub struct InitArguments {
+    /// File to write; `-` prints it.
+    #[arg(default_value = "study.toml")]
+    pub file: PathBuf,
+}

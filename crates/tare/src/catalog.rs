@@ -1,0 +1,63 @@
+//! The registries of platforms and workloads, as a study sees them.
+
+use serde_json::Value;
+use tare_model::Span;
+use tare_model::field::FieldError;
+use tare_model::load::LoadModel;
+use tare_model::metric::MetricSpec;
+use tare_study::{Catalog, CatalogEntry};
+
+/// All platforms and workloads of this tare.
+#[derive(Debug, Clone, Copy)]
+pub struct Registries;
+
+impl Catalog for Registries {
+    fn platforms(&self) -> Vec<CatalogEntry> {
+        tare_platform::registry::all()
+            .iter()
+            .map(|entry| CatalogEntry {
+                name: entry.name.to_owned(),
+                summary: entry.summary.to_owned(),
+                schema: (entry.schema)(),
+            })
+            .collect()
+    }
+
+    fn workloads(&self) -> Vec<CatalogEntry> {
+        tare_workload::registry::ALL
+            .iter()
+            .map(|entry| CatalogEntry {
+                name: entry.name.to_owned(),
+                summary: entry.summary.to_owned(),
+                schema: (entry.schema)(),
+            })
+            .collect()
+    }
+
+    fn check_platform(&self, name: &str, options: &Value) -> Result<Value, FieldError> {
+        match tare_platform::registry::find(name) {
+            Some(entry) => (entry.check_options)(options),
+            None => Err(FieldError::new(&[], format!("there is no platform `{name}`"))),
+        }
+    }
+
+    fn check_workload(&self, name: &str, parameters: &Value, load: &LoadModel) -> Result<Value, FieldError> {
+        let entry = tare_workload::registry::find(name)
+            .ok_or_else(|| FieldError::new(&[], format!("there is no workload `{name}`")))?;
+        let normalised = (entry.normalise)(parameters)?;
+        (entry.make)(&normalised, load)?;
+        Ok(normalised)
+    }
+
+    fn metrics(&self, workload: &str, parameters: &Value) -> Vec<MetricSpec> {
+        let one_client = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
+        tare_workload::registry::find(workload)
+            .and_then(|entry| (entry.make)(parameters, &one_client).ok())
+            .map(|workload| workload.metrics())
+            .unwrap_or_default()
+    }
+
+    fn start_estimate(&self, platform: &str) -> Span {
+        tare_platform::registry::find(platform).map_or(Span::from_secs(1), |entry| entry.start_estimate)
+    }
+}

@@ -1,0 +1,34 @@
+//! One file a command.
+
+mod calibrate;
+mod compare;
+mod doctor;
+mod init;
+mod list;
+mod manual;
+mod plan;
+mod reap;
+mod report;
+mod run;
+mod schema;
+
+use crate::args::Command;
+use crate::exit::{Exit, Failure};
+
+/// Does what was asked.
+pub fn run(command: Command) -> Result<Exit, Failure> {
+    match command {
+        Command::Run(arguments) => run::command(&arguments),
+        Command::Plan(arguments) => plan::command(&arguments),
+        Command::Doctor(arguments) => doctor::command(&arguments),
+        Command::Report(arguments) => report::command(&arguments),
+        Command::Compare(arguments) => compare::command(&arguments),
+        Command::Calibrate(arguments) => calibrate::command(&arguments),
+        Command::Reap => reap::command(),
+        Command::List(arguments) => list::command(&arguments),
+        Command::Init(arguments) => init::command(&arguments),
+        Command::Schema => schema::command(),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { folder } => manual::pages(&folder),
+    }
+}

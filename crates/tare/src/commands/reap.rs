@@ -1,0 +1,38 @@
+//! `tare reap`.
+
+use std::fmt::Write;
+
+use tare_controller::ReapedRun;
+
+use crate::exit::{Exit, Failure};
+use crate::{output, place};
+
+/// Takes away what dead runs left.
+pub fn command() -> Result<Exit, Failure> {
+    let reaped = tare_controller::reap_dead(&place::agent()).map_err(|error| Failure::new(error, Exit::Failure))?;
+    if reaped.is_empty() {
+        output::print("nothing to reap: no dead run left anything on this host")?;
+        return Ok(Exit::Success);
+    }
+    let mut clean = true;
+    for run in &reaped {
+        output::print(&told(run))?;
+        clean &= run.report.left.is_empty();
+    }
+    Ok(if clean { Exit::Success } else { Exit::Failure })
+}
+
+/// What was done about one run, in words.
+pub fn told(run: &ReapedRun) -> String {
+    let mut text = format!("run {}", run.run_id);
+    if let Some(folder) = &run.folder {
+        // Writing to a string cannot fail.
+        let _ = write!(text, " (its results stay in {})", folder.display());
+    }
+    let report = &run.report;
+    let _ = write!(text, ": {} processes killed, {} things removed", report.killed.len(), report.removed.len());
+    for (resource, why) in &report.left {
+        let _ = write!(text, "\n  still there: {resource}: {why}");
+    }
+    text
+}

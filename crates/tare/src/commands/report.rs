@@ -1,0 +1,89 @@
+//! `tare report`.
+
+use std::path::{Path, PathBuf};
+
+use tare_model::findings::Findings;
+use tare_record::{ProblemKind, RunFolder};
+
+use crate::args::{Format, ReportArguments};
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+/// Analyses a run folder and renders it.
+pub fn command(arguments: &ReportArguments) -> Result<Exit, Failure> {
+    let findings = analysed(&arguments.run, arguments.altered)?;
+    match arguments.format {
+        Some(format) => output::print(&rendered(&findings, format)?)?,
+        None => {
+            let report = write_all(&arguments.run, &findings)?;
+            output::print(&tare_report::terminal(&findings, width(), colour()))?;
+            output::print(&format!("report: {}", report.display()))?;
+        }
+    }
+    Ok(Exit::Success)
+}
+
+/// Opens, verifies and analyses a run folder.
+///
+/// # Errors
+/// When it is no run folder or of a newer tare; and when it is not what was written, unless `altered` says to
+/// show it all the same. What a crash leaves is no reason to refuse: the findings tell it.
+pub fn analysed(run: &Path, altered: bool) -> Result<Findings, Failure> {
+    let folder = RunFolder::open(run).map_err(|error| Failure::new(error, Exit::Usage))?;
+    let damage: Vec<String> = folder
+        .verify()
+        .iter()
+        .filter(|problem| !explained_by_a_crash(problem.kind))
+        .map(|problem| format!("{}: {problem}", run.display()))
+        .collect();
+    if !damage.is_empty() && !altered {
+        let message = format!("{}\n`tare report --altered` shows it all the same, and says so", damage.join("\n"));
+        return Err(Failure::new(message, Exit::Failure));
+    }
+    tare_analysis::analyse(&folder).map_err(|error| Failure::new(error, Exit::Failure))
+}
+
+const fn explained_by_a_crash(kind: ProblemKind) -> bool {
+    matches!(kind, ProblemKind::CutShort | ProblemKind::Torn | ProblemKind::Unacknowledged(_))
+}
+
+fn rendered(findings: &Findings, format: Format) -> Result<String, Failure> {
+    match format {
+        Format::Html => tare_report::html(findings).map_err(|error| Failure::new(error, Exit::Failure)),
+        Format::Markdown => Ok(tare_report::markdown(findings)),
+        Format::Json => tare_report::json(findings).map_err(|error| Failure::new(error, Exit::Failure)),
+        Format::Text => Ok(tare_report::terminal(findings, width(), colour())),
+    }
+}
+
+/// Writes every form of the report into the run folder; gives the path of the HTML.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn write_all(run: &Path, findings: &Findings) -> Result<PathBuf, Failure> {
+    let folder = RunFolder::open(run).map_err(|error| Failure::new(error, Exit::Usage))?;
+    folder.write_findings(findings).map_err(|error| Failure::new(error, Exit::Failure))?;
+    let html = run.join("report.html");
+    write(&html, &rendered(findings, Format::Html)?)?;
+    write(&run.join("report.md"), &rendered(findings, Format::Markdown)?)?;
+    for (name, text) in tare_report::csv(findings) {
+        write(&run.join(name), &text)?;
+    }
+    Ok(html)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text)
+        .map_err(|error| Failure::new(format!("{} cannot be written: {error}", path.display()), Exit::Failure))
+}
+
+/// Columns of the terminal.
+pub fn width() -> usize {
+    rustix::termios::tcgetwinsize(std::io::stdout()).map_or(100, |size| usize::from(size.ws_col)).clamp(60, 160)
+}
+
+/// Whether standard output is a terminal that wants colour.
+pub fn colour() -> bool {
+    use std::io::IsTerminal;
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}

@@ -1,0 +1,88 @@
+//! `tare run`.
+
+use std::path::{Path, PathBuf};
+
+use tare_controller::{Cancel, ControllerError, RunEnd, RunOptions, Shipped};
+use tare_study::LoadedStudy;
+
+use crate::args::RunArguments;
+use crate::commands::plan::planned;
+use crate::commands::report;
+use crate::exit::{Exit, Failure};
+use crate::progress::Progress;
+use crate::{output, place, studies};
+
+/// Runs a study to its report.
+pub fn command(arguments: &RunArguments) -> Result<Exit, Failure> {
+    let loaded = studies::load(&arguments.study)?;
+    let out = arguments.out.clone().unwrap_or_else(|| place::default_folder(&loaded.study.name));
+    execute(&loaded, &out, arguments.resume, !arguments.no_redact)
+}
+
+/// Runs a study that is loaded, and ends with findings and report.
+///
+/// # Errors
+/// When the run cannot begin or go on; what was acknowledged is in the run folder.
+pub fn execute(loaded: &LoadedStudy, out: &Path, resume: bool, redact: bool) -> Result<Exit, Failure> {
+    let plan = planned(loaded, out)?;
+    let cancel = Cancel::new();
+    cancel.on_signals().map_err(|error| Failure::new(format!("signals cannot be caught: {error}"), Exit::Failure))?;
+    let progress = Progress::new();
+    let options = RunOptions {
+        plan: &plan,
+        source: &loaded.source,
+        out,
+        resume,
+        run_id: place::new_run_id(),
+        agent: place::agent(),
+        version: env!("CARGO_PKG_VERSION"),
+        redact,
+        registry: &Shipped,
+        observer: &progress,
+        cancel: &cancel,
+    };
+    let ended = tare_controller::run(&options);
+    progress.finish();
+    let end = ended.map_err(|error| failure(&error))?;
+    conclude(out, &end)
+}
+
+/// The exit code that fits an error of the controller's.
+fn failure(error: &ControllerError) -> Failure {
+    let exit = match error {
+        ControllerError::Unavailable { .. } | ControllerError::Lab(_) => Exit::HostUnfit,
+        ControllerError::Registry { .. } | ControllerError::OtherPlan { .. } => Exit::Usage,
+        _ => Exit::Failure,
+    };
+    Failure::new(error, exit)
+}
+
+/// Findings and report of whatever was completed.
+fn conclude(out: &Path, end: &RunEnd) -> Result<Exit, Failure> {
+    if end.completed + end.invalid + end.failed == 0 {
+        let why = end.interrupted.as_deref().unwrap_or("the plan holds no trial");
+        output::print(&format!("no trial was run ({why}); {} holds the plan", out.display()))?;
+        return Ok(if end.interrupted.is_some() { Exit::Interrupted } else { Exit::Failure });
+    }
+    let findings = report::analysed(out, false)?;
+    let html = report::write_all(out, &findings)?;
+    output::print(&tare_report::terminal(&findings, report::width(), report::colour()))?;
+    output::print(&format!("report: {}", absolute(&html).display()))?;
+    if let Some(reason) = &end.interrupted {
+        output::print(&format!(
+            "stopped by {reason}: everything was taken down, {} trials are kept; go on with `--resume --out {}`",
+            end.completed + end.invalid + end.failed,
+            out.display()
+        ))?;
+        return Ok(Exit::Interrupted);
+    }
+    if end.invalid + end.failed > 0 {
+        output::print(&format!("{} trials failed and {} are invalid: the report lists why", end.failed, end.invalid))?;
+        return Ok(Exit::Incomplete);
+    }
+    Ok(Exit::Success)
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}

@@ -1,0 +1,62 @@
+//! How tare ends.
+
+use std::fmt::Display;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use tare_study::StudyError;
+
+/// The documented exit codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Done.
+    Success = 0,
+    /// tare could not do what was asked.
+    Failure = 1,
+    /// The command line or a file of the user's is wrong.
+    Usage = 2,
+    /// Some trials failed or are invalid.
+    Incomplete = 3,
+    /// This host cannot do it.
+    HostUnfit = 4,
+    /// The user stopped it.
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Why a command ended without doing what was asked.
+#[derive(Debug)]
+pub struct Failure {
+    message: String,
+    exit: Exit,
+}
+
+impl Failure {
+    /// A failure with its exit code.
+    pub fn new(error: impl Display, exit: Exit) -> Self {
+        Self { message: format!("tare: {error}"), exit }
+    }
+
+    /// A study that is wrong: every problem with its place in the file.
+    pub fn study(error: &StudyError) -> Self {
+        let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        Self { message: error.render(colour), exit: Exit::Usage }
+    }
+
+    /// Tells the user, and gives the exit code.
+    pub fn report(self) -> ExitCode {
+        // Nothing can be told any more when standard error is closed; the exit code still is.
+        let _ = writeln!(std::io::stderr(), "{}", self.message.trim_end());
+        self.exit.into()
+    }
+}
+
+/// Tells the user of an error, and gives the exit code.
+pub fn report(error: &dyn Display, exit: Exit) -> ExitCode {
+    Failure::new(error, exit).report()
+}

@@ -1,0 +1,31 @@
+//! Where things are: the agent's program, run folders, run ids.
+
+use std::path::{Path, PathBuf};
+
+/// The agent's program: TARE_AGENT, else `tare-agent` beside this program, else where packages put it.
+pub fn agent() -> PathBuf {
+    if let Some(path) = std::env::var_os("TARE_AGENT") {
+        return path.into();
+    }
+    let beside = std::env::current_exe().ok().and_then(|exe| exe.parent().map(|dir| dir.join("tare-agent")));
+    let packaged = Path::new("/usr/lib/tare/tare-agent");
+    match beside {
+        Some(path) if path.exists() || !packaged.exists() => path,
+        _ => packaged.to_owned(),
+    }
+}
+
+/// Time of day for names, UTC: `20261121-214502`.
+fn stamp() -> String {
+    jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string()
+}
+
+/// A new run id: time and four random hexadecimal digits.
+pub fn new_run_id() -> String {
+    format!("{}-{:04x}", stamp(), rand::random::<u16>())
+}
+
+/// The default run folder of a study.
+pub fn default_folder(study: &str) -> PathBuf {
+    Path::new("runs").join(format!("{study}-{}", stamp()))
+}

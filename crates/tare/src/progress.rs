@@ -1,0 +1,159 @@
+//! What the terminal shows during a run.
+
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use tare_controller::Observer;
+use tare_model::plan::{Plan, PlannedTrial};
+use tare_model::trial::{Outcome, Phase, TrialRecord};
+
+/// A bar with an honest estimate of the time left: what is planned for the trials to come, plus, for
+/// each, what the trials so far took around their load.
+pub struct Progress {
+    bar: ProgressBar,
+    state: RefCell<State>,
+}
+
+#[derive(Default)]
+struct State {
+    load_s: Vec<f64>,
+    around_s: f64,
+    measured: u32,
+    label: String,
+    ends_at: Option<Instant>,
+    failures: u32,
+}
+
+impl Progress {
+    /// Nothing shown yet.
+    pub fn new() -> Self {
+        let bar = ProgressBar::new(0);
+        // The template is a constant that its own test parses.
+        let style = ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_bar());
+        bar.set_style(style.progress_chars("=> "));
+        bar.enable_steady_tick(Duration::from_millis(250));
+        Self { bar, state: RefCell::default() }
+    }
+
+    /// Takes the bar off the terminal.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    /// A line above the bar; where there is no terminal, a line on standard error.
+    fn line(&self, text: &str) {
+        if self.bar.is_hidden() {
+            eprintln!("{text}");
+        } else {
+            self.bar.println(text);
+        }
+    }
+
+    fn show(&self, phase: Phase) {
+        let state = self.state.borrow();
+        let left = state.ends_at.map(|at| at.saturating_duration_since(Instant::now()));
+        let left = left.map_or_else(String::new, |left| format!("about {} left, ", minutes(left)));
+        self.bar.set_message(format!("{left}{}: {phase}", state.label));
+    }
+}
+
+const TEMPLATE: &str = "[{elapsed_precise}] {bar:30} {pos}/{len} {msg}";
+
+/// Trials before anything is known of what surrounds the load are taken to need this much around it.
+const AROUND_GUESS_S: f64 = 0.5;
+
+fn minutes(left: Duration) -> String {
+    let seconds = left.as_secs();
+    if seconds < 90 { format!("{seconds} s") } else { format!("{} min", seconds.div_ceil(60)) }
+}
+
+/// Seconds that the trials from `next` on will take.
+fn seconds_left(load_s: &[f64], next: usize, around_s: f64) -> f64 {
+    load_s.iter().skip(next).map(|load| load + around_s).sum()
+}
+
+impl Observer for Progress {
+    fn run_began(&self, plan: &Plan, done: u32) {
+        let load_s: Vec<f64> = plan
+            .trials
+            .iter()
+            .map(|trial| {
+                let case = plan.study.cases.iter().find(|case| case.id == trial.case);
+                case.map_or(0.0, |case| case.phases.total().as_secs_f64())
+            })
+            .collect();
+        let total = Duration::from_secs_f64(seconds_left(&load_s, done as usize, AROUND_GUESS_S));
+        self.bar.set_length(plan.trials.len() as u64);
+        self.bar.set_position(u64::from(done));
+        self.line(&format!(
+            "{}: {} trials in {} blocks, about {}",
+            plan.study.name,
+            plan.trials.len(),
+            plan.study.blocks,
+            minutes(total)
+        ));
+        for deviation in &plan.deviations {
+            self.line(&format!("note: {deviation}"));
+        }
+        self.state.borrow_mut().load_s = load_s;
+    }
+
+    fn trial_began(&self, trial: &PlannedTrial) {
+        let mut state = self.state.borrow_mut();
+        state.label = format!("block {}, {}, {}", trial.block + 1, trial.case, trial.arm);
+        let around = if state.measured == 0 { AROUND_GUESS_S } else { state.around_s / f64::from(state.measured) };
+        let left = seconds_left(&state.load_s, trial.index as usize, around);
+        state.ends_at = Some(Instant::now() + Duration::from_secs_f64(left));
+    }
+
+    fn phase_entered(&self, _: &PlannedTrial, phase: Phase) {
+        self.show(phase);
+    }
+
+    fn trial_ended(&self, record: &TrialRecord) {
+        let planned = &record.planned;
+        {
+            let mut state = self.state.borrow_mut();
+            state.around_s += (record.wall_s - record.load_s).max(0.0);
+            state.measured += 1;
+        }
+        self.bar.inc(1);
+        let what = format!("block {}, {}, {}", planned.block + 1, planned.case, planned.arm);
+        match &record.outcome {
+            Outcome::Completed(_) => {}
+            Outcome::Invalid { reason } => {
+                self.state.borrow_mut().failures += 1;
+                self.line(&format!("{what}: invalid: {reason}"));
+            }
+            Outcome::Failed { phase, reason } => {
+                self.state.borrow_mut().failures += 1;
+                self.line(&format!("{what}: failed in {phase}: {reason}"));
+            }
+        }
+        if self.bar.is_hidden() && (planned.index + 1).is_multiple_of(10) {
+            eprintln!("{} of {} trials", planned.index + 1, self.state.borrow().load_s.len());
+        }
+    }
+
+    fn note(&self, text: &str) {
+        self.line(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_template_of_the_bar_is_one() {
+        assert!(ProgressStyle::with_template(TEMPLATE).is_ok());
+    }
+
+    #[test]
+    fn what_is_left_counts_the_trials_to_come_and_what_surrounds_them() {
+        assert_eq!(seconds_left(&[2.0, 3.0, 4.0], 1, 0.5), 8.0);
+        assert_eq!(seconds_left(&[2.0], 1, 0.5), 0.0);
+        assert_eq!(minutes(Duration::from_secs(91)), "2 min");
+    }
+}

@@ -1,0 +1,78 @@
+//! The studies that ship with tare, and where a study comes from.
+
+use std::path::Path;
+
+use tare_model::study::Study;
+use tare_study::LoadedStudy;
+
+use crate::args::StudyArguments;
+use crate::catalog::Registries;
+use crate::exit::{Exit, Failure};
+
+/// A study that is built into the program.
+pub struct ShippedStudy {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// The study file.
+    pub text: &'static str,
+}
+
+/// All of them, in the order in which they are listed.
+pub const SHIPPED: &[ShippedStudy] = &[
+    ShippedStudy { name: "quickstart", text: include_str!("../../../studies/quickstart.toml") },
+    ShippedStudy { name: "response-time", text: include_str!("../../../studies/response-time.toml") },
+    ShippedStudy {
+        name: "response-time-as-published",
+        text: include_str!("../../../studies/response-time-as-published.toml"),
+    },
+    ShippedStudy { name: "throughput", text: include_str!("../../../studies/throughput.toml") },
+];
+
+/// The instrument's own study: not listed, as `tare calibrate` runs it.
+pub const CALIBRATE: ShippedStudy =
+    ShippedStudy { name: "calibrate", text: include_str!("../../../studies/calibrate.toml") };
+
+/// Reads the study that the user named: a file, or a shipped one by name.
+///
+/// # Errors
+/// When there is none, or it is wrong; the error shows where.
+pub fn load(arguments: &StudyArguments) -> Result<LoadedStudy, Failure> {
+    let path = Path::new(&arguments.study);
+    let shipped = SHIPPED.iter().find(|study| study.name == arguments.study);
+    let loaded = match shipped {
+        Some(study) if !path.exists() => tare_study::parse(study.name, study.text, &Registries),
+        None if !path.exists() && !arguments.study.contains(['/', '.']) => {
+            let names: Vec<&str> = SHIPPED.iter().map(|study| study.name).collect();
+            let message = format!(
+                "there is no file `{}`, and no shipped study of that name; shipped are: {}",
+                arguments.study,
+                names.join(", ")
+            );
+            return Err(Failure::new(message, Exit::Usage));
+        }
+        _ => tare_study::load(path, &Registries),
+    };
+    let mut loaded = loaded.map_err(|error| Failure::study(&error))?;
+    loaded.study = changed(loaded.study, arguments)?;
+    Ok(loaded)
+}
+
+/// The study with what the command line changes.
+///
+/// # Errors
+/// When a value means nothing.
+pub fn changed(mut study: Study, arguments: &StudyArguments) -> Result<Study, Failure> {
+    if let Some(factor) = arguments.scale {
+        study = tare_study::scale(study, factor).map_err(|error| Failure::new(error, Exit::Usage))?;
+    }
+    if let Some(blocks) = arguments.blocks {
+        if blocks == 0 {
+            return Err(Failure::new("--blocks 0 would measure nothing", Exit::Usage));
+        }
+        study.blocks = blocks;
+    }
+    if let Some(seed) = arguments.seed {
+        study.seed = seed;
+    }
+    Ok(study)
+}

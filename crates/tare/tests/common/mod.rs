@@ -1,0 +1,155 @@
+//! What the end-to-end tests share: the real program, small studies, and eyes for what is left behind.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// The program that ships where TARE_BIN names it, else the one cargo built for this test.
+pub fn tare() -> Command {
+    let program = std::env::var_os("TARE_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_tare").into());
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null()).env("NO_COLOR", "1");
+    command
+}
+
+/// Runs tare and gives what it printed.
+pub fn run(args: &[&str]) -> Output {
+    tare().args(args).output().unwrap()
+}
+
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Fails with all that was printed unless tare ended with this code.
+#[track_caller]
+pub fn expect_code(output: &Output, code: i32) {
+    assert_eq!(
+        output.status.code(),
+        Some(code),
+        "tare ended otherwise\n--- stdout\n{}\n--- stderr\n{}",
+        stdout(output),
+        stderr(output)
+    );
+}
+
+/// Whether tests may make namespaces and control groups; tells why not.
+pub fn is_root() -> bool {
+    let root = Command::new("id").arg("-u").output().is_ok_and(|out| out.stdout == b"0\n");
+    if !root {
+        tare_testkit::skipped("needs root");
+    }
+    root
+}
+
+/// A study of a few trials, each a fraction of a second.
+pub fn small_study(blocks: u32, arms: &str) -> String {
+    format!(
+        r#"
+schema = 1
+name = "small"
+question = "Does it work?"
+baseline = "native"
+blocks = {blocks}
+noise-floor = false
+seed = 7
+
+[arms.native]
+platform = "native"
+{arms}
+
+[guest]
+cpus = 1
+memory = "128MiB"
+
+[phases]
+warm-up = "50ms"
+steady-state = "200ms"
+
+[cases.idle]
+workload = "rr"
+parameters = {{ request = "128B", response = "128B" }}
+"#
+    )
+}
+
+pub const CONTAINER: &str = "[arms.container]\nplatform = \"container\"";
+
+/// Writes a study into a folder.
+pub fn write_study(folder: &Path, text: &str) -> PathBuf {
+    let path = folder.join("study.toml");
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// Everything on this host that carries the name of a run of tare's: control groups, processes, state
+/// directories, mounts. Other tests run at the same time, so only runs into `folder` count.
+pub fn left_by_runs_into(folder: &Path) -> Vec<String> {
+    let mut left = Vec::new();
+    for run in run_ids(folder) {
+        for line in Command::new("find")
+            .args(["/sys/fs/cgroup", "/run/tare", "-maxdepth", "6", "-name", &format!("*{run}*")])
+            .output()
+            .map(|out| stdout(&out))
+            .unwrap_or_default()
+            .lines()
+        {
+            left.push(line.to_owned());
+        }
+        left.extend(processes_of(&run).into_iter().map(|pid| format!("process {pid} of {run}")));
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+        left.extend(mounts.lines().filter(|line| line.contains(&run)).map(str::to_owned));
+    }
+    left
+}
+
+/// Ids of the runs whose folders are in `folder`, or that is one itself.
+pub fn run_ids(folder: &Path) -> Vec<String> {
+    let mut ids = Vec::new();
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    for dir in entries.chain([folder.to_owned()]) {
+        let Ok(journal) = std::fs::read_to_string(dir.join("journal.jsonl")) else { continue };
+        if let Some(at) = journal.find("\"run_id\":\"") {
+            let rest = &journal[at + 10..];
+            ids.push(rest[..rest.find('"').unwrap()].to_owned());
+        }
+    }
+    ids
+}
+
+/// Processes that carry a run's id in their environment.
+pub fn processes_of(run: &str) -> Vec<u32> {
+    let mark = format!("TARE_RUN={run}");
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
+        let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        if environ.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes()) {
+            found.push(pid);
+        }
+    }
+    found
+}
+
+/// Polls until something is so; fails the test when it is not within a minute.
+#[track_caller]
+pub fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !so() {
+        assert!(Instant::now() < deadline, "waited a minute for: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Trials in a run folder, by outcome.
+pub fn outcomes(folder: &Path) -> Vec<String> {
+    let results = rusqlite::Connection::open(folder.join("results.sqlite")).unwrap();
+    let mut statement = results.prepare("SELECT outcome FROM trials ORDER BY 1").unwrap();
+    let rows = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    rows.map(Result::unwrap).collect()
+}

@@ -1,0 +1,179 @@
+//! Studies run for real, from study file to report.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::{CONTAINER, expect_code, is_root, left_by_runs_into, outcomes, run, small_study, stdout, write_study};
+
+fn have(program: &str) -> bool {
+    let found = std::process::Command::new(program).arg("--version").output().is_ok();
+    if !found {
+        tare_testkit::skipped(&format!("{program} is not installed"));
+    }
+    found
+}
+
+#[test]
+fn a_study_of_native_and_container_ends_with_a_verdict_and_a_report() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let study = write_study(folder.path(), &small_study(2, CONTAINER));
+    let out = folder.path().join("run");
+    let (study, out_text) = (study.to_str().unwrap(), out.to_str().unwrap());
+    let ran = run(&["run", study, "--out", out_text]);
+    expect_code(&ran, 0);
+    assert_eq!(outcomes(&out), vec!["completed"; 4]);
+    assert!(stdout(&ran).contains("report.html"), "{}", stdout(&ran));
+    let html = std::fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(html.contains("Does it work?") && html.contains("container"));
+    assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
+
+    // From the folder alone, also when it was moved.
+    let moved = folder.path().join("moved");
+    std::fs::rename(&out, &moved).unwrap();
+    std::fs::remove_file(moved.join("report.html")).unwrap();
+    expect_code(&run(&["report", moved.to_str().unwrap()]), 0);
+    assert!(moved.join("report.html").exists());
+    let json = run(&["report", moved.to_str().unwrap(), "--format", "json"]);
+    assert!(stdout(&json).contains("\"schema\""));
+    let compared = run(&["compare", moved.to_str().unwrap(), moved.to_str().unwrap()]);
+    expect_code(&compared, 0);
+    assert!(stdout(&compared).contains("response time"), "{}", stdout(&compared));
+}
+
+#[test]
+fn oci_runtimes_run_the_same_study() {
+    if !is_root() {
+        return;
+    }
+    let arms: String = ["runc", "crun"]
+        .into_iter()
+        .filter(|runtime| have(runtime))
+        .map(|runtime| format!("[arms.{runtime}]\nplatform = \"oci\"\noptions = {{ runtime = \"{runtime}\" }}\n"))
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    let study = write_study(folder.path(), &small_study(1, &arms));
+    let out = folder.path().join("run");
+    let ran = run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    expect_code(&ran, 0);
+    assert_eq!(outcomes(&out).len(), 1 + arms.matches("platform").count());
+    assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
+}
+
+#[test]
+fn limits_are_read_back_and_equal_on_every_arm() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let study = write_study(folder.path(), &small_study(1, CONTAINER));
+    let out = folder.path().join("run");
+    expect_code(&run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]), 0);
+    let results = rusqlite::Connection::open(out.join("results.sqlite")).unwrap();
+    let mut statement =
+        results.prepare("SELECT resource, count(DISTINCT granted), min(equal) FROM parity GROUP BY 1").unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+    let rows: Vec<(String, i64, i64)> = rows.map(Result::unwrap).collect();
+    let limits: Vec<_> =
+        rows.iter().filter(|(resource, ..)| resource.contains("cpu") || resource.contains("memory")).collect();
+    assert!(limits.len() >= 3, "{rows:?}");
+    for (resource, granted, equal) in limits {
+        assert_eq!((*granted, *equal), (1, 1), "{resource} differs between arms or from what was asked");
+    }
+}
+
+#[test]
+fn neighbours_and_bulk_data_both_ways_and_a_command_run_on_both_arms() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let cases = r#"
+[cases.busy]
+workload = "rr"
+neighbours = { count = 2, cpus = 2, memory = "64MiB" }
+busy-target = true
+
+[cases.send]
+workload = "stream"
+parameters = { direction = "send" }
+
+[cases.both]
+workload = "stream"
+parameters = { direction = "both", method = "write" }
+load = { closed = { clients = 2 } }
+
+[cases.open]
+workload = "rr"
+load = { open = { rate = "500/s", connections = 2 } }
+
+[cases.udp]
+workload = "rr"
+parameters = { exchange = "udp-rr" }
+
+[cases.crr]
+workload = "rr"
+parameters = { exchange = "tcp-crr" }
+
+[cases.command]
+workload = "exec"
+parameters = { command = ["sh", "-c", "echo score: 42"], metrics = { score = { regex = "score: ([0-9]+)", unit = "points", better = "higher" } } }
+"#;
+    let study = write_study(folder.path(), &(small_study(1, CONTAINER) + cases));
+    let out = folder.path().join("run");
+    expect_code(&run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]), 0);
+    assert_eq!(outcomes(&out), vec!["completed"; 16]);
+    let results = rusqlite::Connection::open(out.join("results.sqlite")).unwrap();
+    let scores: Vec<f64> = results
+        .prepare("SELECT value FROM metrics WHERE metric = 'score'")
+        .unwrap()
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    assert_eq!(scores, [42.0, 42.0]);
+}
+
+#[test]
+fn a_command_that_fails_is_a_failed_trial_and_the_others_go_on() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let case = "[cases.wrong]\nworkload = \"exec\"\nparameters = { command = [\"sh\", \"-c\", \"echo no such disk >&2; exit 3\"] }\n";
+    let study = write_study(folder.path(), &(small_study(1, CONTAINER) + case));
+    let out = folder.path().join("run");
+    let ran = run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    expect_code(&ran, 3);
+    assert_eq!(outcomes(&out), ["completed", "completed", "failed", "failed"]);
+    let markdown = std::fs::read_to_string(out.join("report.md")).unwrap();
+    assert!(markdown.contains("no such disk"), "the report says what the command said");
+}
+
+#[test]
+fn the_instrument_measures_itself() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let ran = run(&["calibrate", "--scale", "0.1", "--out", out.to_str().unwrap()]);
+    expect_code(&ran, 0);
+    assert!(stdout(&ran).contains("empty operations"), "{}", stdout(&ran));
+}
+
+#[test]
+fn the_doctor_starts_a_guest_on_what_it_calls_working() {
+    if !is_root() {
+        return;
+    }
+    let output = run(&["doctor"]);
+    expect_code(&output, 0);
+    let text = stdout(&output);
+    for platform in ["native", "container"] {
+        let line = text.lines().find(|line| line.trim_start().starts_with(platform)).unwrap();
+        assert!(line.contains("works: a guest was ready"), "{text}");
+    }
+}

@@ -1,0 +1,275 @@
+//! What must survive: kill -9 of the controller at every line of the journal, Ctrl-C, a guest that is
+//! killed, a full disk, a run folder that was cut short or altered, no root.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::path::Path;
+use std::process::Command;
+
+use common::{
+    CONTAINER, expect_code, is_root, left_by_runs_into, outcomes, processes_of, run, run_ids, small_study, stderr,
+    stdout, tare, until, write_study,
+};
+
+/// The signal that ended a process.
+fn signal(output: &std::process::Output) -> Option<i32> {
+    std::os::unix::process::ExitStatusExt::signal(&output.status)
+}
+
+fn lines_of_journal(out: &Path) -> usize {
+    std::fs::read_to_string(out.join("journal.jsonl")).map_or(0, |text| text.lines().count())
+}
+
+#[test]
+fn killed_at_every_line_of_the_journal_it_leaves_nothing_after_reap_and_resume_completes_the_plan() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let runc = Command::new("runc").arg("--version").output().is_ok();
+    let arm = if runc { "[arms.runc]\nplatform = \"oci\"" } else { CONTAINER };
+    let text = small_study(1, arm).replace("200ms", "20ms").replace("50ms", "10ms")
+        + "neighbours = { count = 1, cpus = 1, memory = \"64MiB\" }\n";
+    let study = write_study(folder.path(), &text);
+    let study = study.to_str().unwrap();
+    let mut line = 1;
+    loop {
+        let out = folder.path().join(format!("run{line}"));
+        let out_text = out.to_str().unwrap();
+        let killed = tare()
+            .args(["run", study, "--out", out_text])
+            .env("TARE_TEST_KILL_AT_JOURNAL_LINE", line.to_string())
+            .output()
+            .unwrap();
+        if killed.status.success() {
+            // The run has fewer lines than that: every one was tried.
+            assert!(line > 20, "only {line} lines were tried");
+            break;
+        }
+        assert_eq!(signal(&killed), Some(9), "{}", stderr(&killed));
+        let acknowledged = outcomes(&out).len();
+        // In turn by `tare reap` and by the next run.
+        if line % 2 == 0 {
+            expect_code(&run(&["reap"]), 0);
+            assert_eq!(left_by_runs_into(&out), Vec::<String>::new(), "after reaping a run killed at line {line}");
+        }
+        let resumed = run(&["run", study, "--out", out_text, "--resume"]);
+        expect_code(&resumed, 0);
+        assert!(outcomes(&out).len() >= acknowledged);
+        assert_eq!(outcomes(&out), ["completed", "completed"], "resumed after a kill at line {line}");
+        assert_eq!(left_by_runs_into(&out), Vec::<String>::new(), "after resuming a run killed at line {line}");
+        line += 1;
+    }
+}
+
+#[test]
+fn ctrl_c_takes_everything_down_and_says_what_was_kept() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let study = write_study(folder.path(), &small_study(1, CONTAINER).replace("200ms", "2s"));
+    let out = folder.path().join("run");
+    let child = tare()
+        .args(["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("the second trial to begin", || {
+        std::fs::read_to_string(out.join("journal.jsonl"))
+            .is_ok_and(|text| text.matches("\"trial-started\"").count() == 2 && text.ends_with("\n"))
+    });
+    let pid = rustix_pid(child.id());
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    expect_code(&ended, 130);
+    assert!(stdout(&ended).contains("1 trials are kept") && stdout(&ended).contains("--resume"), "{}", stdout(&ended));
+    assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
+    expect_code(&run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap(), "--resume"]), 0);
+    assert_eq!(outcomes(&out), ["completed", "completed"]);
+}
+
+fn rustix_pid(id: u32) -> rustix::process::Pid {
+    rustix::process::Pid::from_raw(i32::try_from(id).unwrap()).unwrap()
+}
+
+#[test]
+fn killed_at_a_random_moment_it_is_reaped_too() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let study = write_study(folder.path(), &small_study(1, CONTAINER));
+    for round in 0..5u64 {
+        let out = folder.path().join(format!("run{round}"));
+        let mut child = tare()
+            .args(["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()])
+            .stderr(std::process::Stdio::null())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        until("the run to begin", || lines_of_journal(&out) > 2);
+        std::thread::sleep(std::time::Duration::from_millis(rand::random_range(0..400)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        expect_code(&run(&["reap"]), 0);
+        assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_guest_that_is_killed_fails_its_trial_with_the_reason_and_the_run_goes_on() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let study = write_study(folder.path(), &small_study(1, CONTAINER).replace("200ms", "2s"));
+    let out = folder.path().join("run");
+    let child = tare()
+        .args(["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("the first trial to drive", || {
+        std::fs::read_to_string(out.join("journal.jsonl")).is_ok_and(|text| text.contains("\"drive\""))
+    });
+    let run_id = run_ids(&out).remove(0);
+    // All agents of the first trial: the guest's and the driver's.
+    for pid in processes_of(&run_id) {
+        let _ = rustix::process::kill_process(rustix_pid(pid), rustix::process::Signal::KILL);
+    }
+    let ended = child.wait_with_output().unwrap();
+    expect_code(&ended, 3);
+    assert_eq!(outcomes(&out), ["completed", "failed"]);
+    assert!(stderr(&ended).contains("failed in drive"), "{}", stderr(&ended));
+    assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
+}
+
+#[test]
+fn a_disk_that_fills_up_ends_the_run_with_a_clear_error_and_what_was_acknowledged_is_readable() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let study = write_study(folder.path(), &small_study(6, CONTAINER));
+    let disk = folder.path().join("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=64m", "tare-test"]).arg(&disk).status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        tare_testkit::skipped("no tmpfs can be mounted here");
+        return;
+    }
+    let out = disk.join("run");
+    let child = tare()
+        .args(["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("the first trial to be acknowledged", || {
+        std::fs::read_to_string(out.join("journal.jsonl")).is_ok_and(|text| text.contains("trial-acknowledged"))
+    });
+    let filled =
+        Command::new("dd").args(["if=/dev/zero", "bs=1M"]).arg(format!("of={}/filler", disk.display())).output();
+    let ended = child.wait_with_output().unwrap();
+    let left = left_by_runs_into(&out);
+    let kept = folder.path().join("kept");
+    let copied = Command::new("cp").arg("-r").arg(&out).arg(&kept).status();
+    let unmounted = Command::new("umount").arg(&disk).status();
+    assert!(!filled.unwrap().status.success(), "the disk was not filled");
+    assert!(copied.unwrap().success() && unmounted.unwrap().success());
+    let said = stderr(&ended);
+    expect_code(&ended, 1);
+    assert!(said.contains("No space left") || said.contains("full"), "{said}");
+    assert_eq!(left, Vec::<String>::new());
+    // Counted where there is room again: SQLite needs some even to read what a crash may have left.
+    let kept_trials = outcomes(&kept).len();
+    assert!((1..12).contains(&kept_trials), "{kept_trials} trials were kept; {said}");
+    expect_code(&run(&["report", kept.to_str().unwrap()]), 0);
+}
+
+#[test]
+fn a_run_folder_that_was_altered_or_cut_short_is_told() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let study = write_study(folder.path(), &small_study(1, CONTAINER));
+    let out = folder.path().join("run");
+    expect_code(&run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]), 0);
+    let copy = |name: &str| {
+        let to = folder.path().join(name);
+        assert!(Command::new("cp").arg("-r").arg(&out).arg(&to).status().unwrap().success());
+        to
+    };
+
+    let altered = copy("altered");
+    let results = rusqlite::Connection::open(altered.join("results.sqlite")).unwrap();
+    results.execute("UPDATE metrics SET value = value * 0.9", []).unwrap();
+    drop(results);
+    let said = stderr(&run(&["report", altered.to_str().unwrap()]));
+    assert!(said.contains("results.sqlite"), "{said}");
+
+    let cut = copy("cut");
+    let file = std::fs::OpenOptions::new().write(true).open(cut.join("results.sqlite")).unwrap();
+    file.set_len(file.metadata().unwrap().len() / 2).unwrap();
+    let output = run(&["report", cut.to_str().unwrap()]);
+    assert_ne!(output.status.code(), Some(0));
+    assert!(stderr(&output).contains("results.sqlite"), "{}", stderr(&output));
+
+    let no_run = run(&["report", folder.path().to_str().unwrap()]);
+    expect_code(&no_run, 2);
+}
+
+#[test]
+fn without_root_native_and_container_run_in_a_user_namespace() {
+    if !is_root() {
+        return;
+    }
+    let nobody = |args: &[&str]| {
+        let program = std::env::var_os("TARE_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_tare").into());
+        let agent = std::env::var_os("TARE_AGENT").map(std::path::PathBuf::from);
+        let agent = agent.unwrap_or_else(|| Path::new(&program).with_file_name("tare-agent"));
+        // The program may lie where others cannot look.
+        let folder = Path::new("/tmp").join(format!("tare-nobody-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        for (from, to) in [(Path::new(&program), "tare"), (agent.as_path(), "tare-agent")] {
+            if !folder.join(to).exists() {
+                std::fs::copy(from, folder.join(to)).unwrap();
+            }
+        }
+        let output = Command::new("setpriv")
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
+            .arg(folder.join("tare"))
+            .args(args)
+            .env_remove("TARE_AGENT")
+            .env_remove("XDG_RUNTIME_DIR")
+            .current_dir("/")
+            .output()
+            .unwrap();
+        (folder, output)
+    };
+    let (folder, doctor) = nobody(&["doctor"]);
+    let text = stdout(&doctor);
+    if text.is_empty() || stderr(&doctor).contains("user namespace") {
+        std::fs::remove_dir_all(folder).unwrap();
+        tare_testkit::skipped(&format!("user namespaces are not to be had here: {}", stderr(&doctor)));
+        return;
+    }
+    assert!(text.contains("not root") && text.contains("none:"), "{text}");
+    let place = tempfile::Builder::new().prefix("tare-nobody-run").tempdir_in("/tmp").unwrap();
+    std::os::unix::fs::chown(place.path(), Some(65534), Some(65534)).unwrap();
+    let study = write_study(place.path(), &small_study(1, CONTAINER));
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    std::fs::set_permissions(&study, mode).unwrap();
+    let out = place.path().join("run");
+    let (_, ran) = nobody(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    std::fs::remove_dir_all(folder).unwrap();
+    expect_code(&ran, 0);
+    assert_eq!(outcomes(&out), ["completed", "completed"]);
+    let markdown = std::fs::read_to_string(out.join("report.md")).unwrap();
+    assert!(markdown.contains("parity"), "that no limit was granted is told");
+}
