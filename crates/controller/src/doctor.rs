@@ -11,6 +11,7 @@ use tare_model::units::ByteSize;
 use tare_platform::{Availability, HostView, Platform, Site};
 
 use crate::error::ControllerError;
+use crate::reap::reap_own;
 
 /// The state of a host.
 #[derive(Debug)]
@@ -84,9 +85,12 @@ pub fn examine(agent: &Path, run_id: &str, deep: bool) -> Result<Doctor, Control
     }
     let host = host_facts(&view, lab.as_ref());
     drop(lab);
-    tare_lab::remove_run_groups(run_id)?;
-    if let Some(state) = state {
-        state.remove()?;
+    if state.is_some() {
+        let report = reap_own(run_id, Vec::new(), agent);
+        if !report.is_clean() {
+            let left: Vec<String> = report.left.iter().map(|(what, why)| format!("{what}: {why}")).collect();
+            return Err(ControllerError::LeftBehind { left: left.join("; ") });
+        }
     }
     Ok(Doctor { host, platforms })
 }

@@ -36,11 +36,19 @@ pub enum ControllerError {
     Client(String),
     /// What a trial made is still there.
     #[error(
-        "after trial {trial} the host is not clean: {left}\nno further trial was started; run `tare reap`, then the same command with --resume"
+        "after trial {trial} the host was not clean: {left}\nno further trial was started; what was left has been reaped; go on with --resume"
     )]
     NotClean {
         /// The trial.
         trial: u32,
+        /// What is left, in words.
+        left: String,
+    },
+    /// The run is over and something of it is still there.
+    #[error(
+        "the run is over and its figures stand, but something it made could not be taken away: {left}. Run `tare reap`"
+    )]
+    LeftBehind {
         /// What is left, in words.
         left: String,
     },

@@ -34,13 +34,18 @@ pub fn reap_dead(agent: &Path) -> Result<Vec<ReapedRun>, ControllerError> {
     Ok(reaped)
 }
 
+/// Takes away what is left of a run by its own controller, which holds the run's lock.
+pub fn reap_own(run_id: &str, mut held: Vec<Resource>, agent: &Path) -> ReapReport {
+    held.reverse();
+    tare_lab::reap(run_id, &held, &mut |platform, token| reap_held(&ReapSite { agent }, platform, token))
+}
+
 /// Reaps one run.
 pub fn reap_run(found: &FoundRun, agent: &Path) -> ReapedRun {
     let folder = found.info.as_ref().map(|info| info.run_folder.clone());
     let resources = folder.as_deref().map(still_planned).unwrap_or_default();
-    let report = tare_lab::reap(&found.run_id, &resources, &mut |platform, token| {
-        reap_held(&ReapSite { agent }, platform, token)
-    });
+    let site = ReapSite { agent };
+    let report = tare_lab::reap(&found.run_id, &resources, &mut |platform, token| reap_held(&site, platform, token));
     ReapedRun { run_id: found.run_id.clone(), folder, report }
 }
 

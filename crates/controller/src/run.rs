@@ -19,7 +19,7 @@ use crate::cleanliness::left_behind;
 use crate::error::ControllerError;
 use crate::ledger::Book;
 use crate::observer::Observer;
-use crate::reap::reap_dead;
+use crate::reap::{reap_dead, reap_own};
 use crate::registry::Registry;
 use crate::trial::{self, Bench, PATIENCE};
 
@@ -76,12 +76,14 @@ pub fn run(options: &RunOptions<'_>) -> Result<RunEnd, ControllerError> {
     let (book, run_id) = open_book(options, &made)?;
     let state = state_of(options, &run_id)?;
     let result = with_lab(options, &made, &book, &run_id, &state);
-    // From here on everything is taken down, whatever the result.
-    let groups = tare_lab::remove_run_groups(&run_id);
-    let removed = state.remove();
+    // Whatever the result, everything goes: by the same way as after a crash, under the lock held here.
+    let report = reap_own(&run_id, book.held(), &options.agent);
+    drop(state);
     let end = result?;
-    groups?;
-    removed?;
+    if !report.is_clean() {
+        let left: Vec<String> = report.left.iter().map(|(what, why)| format!("{what}: {why}")).collect();
+        return Err(ControllerError::LeftBehind { left: left.join("; ") });
+    }
     let last = match &end.interrupted {
         Some(reason) => JournalEvent::RunInterrupted { reason: reason.clone() },
         None => JournalEvent::RunFinished,

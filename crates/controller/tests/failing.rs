@@ -114,7 +114,7 @@ fn a_failure_in_any_phase_is_told_and_leaves_nothing_behind() {
         let (ended, records) = run_failing(phase, &folder.path().join("run"), &agent, &run_id);
         match phase {
             Phase::Teardown => {
-                // The guest's own drop took it away, but nobody could know: the next trial must not begin.
+                // The next trial must not begin on a host that is not clean.
                 assert!(matches!(ended, Err(ControllerError::NotClean { trial: 0, .. })), "{ended:?}");
                 assert_eq!(records.len(), 1);
                 assert!(records[0].flags.iter().any(|flag| flag.kind == "teardown" && flag.detail.contains(REASON)));

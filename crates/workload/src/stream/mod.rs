@@ -57,7 +57,7 @@ impl Default for Parameters {
             method: SendMethod::Sendfile,
             receive: ReceiveMethod::Read,
             chunk: ByteSize(256 << 10),
-            window: ByteSize(256 << 10),
+            window: ByteSize(1 << 20),
             buffer: None,
         }
     }
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_chunk_larger_than_its_window_is_refused() {
-        let error = checked(&json!({"chunk": "1MiB"})).unwrap_err();
-        assert!(error.message.contains("1MiB") && error.message.contains("256KiB"), "{error}");
+        let error = checked(&json!({"chunk": "2MiB"})).unwrap_err();
+        assert!(error.message.contains("2MiB") && error.message.contains("1MiB"), "{error}");
     }
 }
