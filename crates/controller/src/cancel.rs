@@ -1,5 +1,6 @@
 //! The user's wish to stop, seen by everything that waits.
 
+use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -55,13 +56,20 @@ impl Cancel {
                     _ => "SIGHUP",
                 };
                 if count > 0 {
+                    told("stopped at once; what is left on this host is taken away by `tare reap` or the next run");
                     std::process::exit(128 + signal);
                 }
                 cancel.cancel(name);
+                told("stopping: everything is taken down, what was measured is kept");
             }
         })?;
         Ok(())
     }
+}
+
+/// A line on standard error, whatever becomes of it.
+fn told(text: &str) {
+    let _ = writeln!(std::io::stderr(), "tare: {text}");
 }
 
 /// Does `work` on this thread, and meanwhile `abort` on another if somebody wishes to stop. `abort` must

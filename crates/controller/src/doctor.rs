@@ -4,14 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::Value;
 use tare_lab::{Lab, LabConfig, Ledger, NoLedger, StateDir};
 use tare_model::guest::{GuestSize, GuestSpec, ParityRow};
+use tare_model::study::Arm;
 use tare_model::units::ByteSize;
 use tare_platform::{Availability, HostView, Platform, Site};
 
 use crate::error::ControllerError;
 use crate::reap::reap_own;
+use crate::registry::{Registry, Shipped};
+use crate::run::left_in_words;
 
 /// The state of a host.
 #[derive(Debug)]
@@ -49,57 +52,121 @@ pub struct Started {
 /// How long a guest may take here.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// What to examine: a platform with options, under a name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Examined {
+    /// Name to be shown: the platform's, or the arm's.
+    pub name: String,
+    /// What it is, in one line.
+    pub summary: String,
+    /// Platform, by its name in the registry.
+    pub platform: String,
+    /// Its options.
+    pub options: Value,
+}
+
+/// Every platform of this tare, with its default options.
+pub fn every_platform() -> Vec<Examined> {
+    tare_platform::registry::all()
+        .iter()
+        .map(|entry| Examined {
+            name: entry.name.to_owned(),
+            summary: entry.summary.to_owned(),
+            platform: entry.name.to_owned(),
+            options: Value::Object(serde_json::Map::new()),
+        })
+        .collect()
+}
+
+/// Arms whose platform cannot be used on this host, each with the reason and the remedy; found without
+/// starting a guest.
+pub fn unavailable(arms: &[Arm], agent: &Path) -> Vec<(String, String, String)> {
+    let host = HostView::here(agent);
+    arms.iter()
+        .filter_map(|arm| match Shipped.platform(&arm.platform, &arm.options).map(|platform| platform.check(&host)) {
+            Ok(Availability::Unavailable { reason, remedy }) => Some((arm.id.clone(), reason, remedy)),
+            Ok(Availability::Available { .. }) => None,
+            Err(error) => Some((arm.id.clone(), error.to_string(), "mend the arm's options".to_owned())),
+        })
+        .collect()
+}
+
 /// Examines this host. With `deep`, a guest is started on every platform that looks usable: only what
-/// was seen to work is called so.
+/// was seen to work is called so. `confined` is why no lab can be made here, if that is known already.
 ///
 /// # Errors
 /// When nothing could be examined at all.
-pub fn examine(agent: &Path, run_id: &str, deep: bool) -> Result<Doctor, ControllerError> {
+pub fn examine(
+    what: &[Examined],
+    agent: &Path,
+    run_id: &str,
+    deep: bool,
+    confined: Option<String>,
+) -> Result<Doctor, ControllerError> {
     if !agent.exists() {
         return Err(ControllerError::NoAgent { path: agent.to_owned() });
     }
     let view = HostView::here(agent);
-    let mut platforms: Vec<PlatformReport> = Vec::new();
-    let lab = if deep {
-        Some(Lab::create(LabConfig { run_id: run_id.to_owned(), mtu: MTU, offloads: true, congestion_control: None }))
-    } else {
-        None
+    let config = LabConfig { run_id: run_id.to_owned(), mtu: MTU, offloads: true, congestion_control: None };
+    let lab = match confined {
+        Some(why) => Some(Err(why)),
+        None => deep.then(|| Lab::create(config).map_err(|error| error.to_string())),
     };
-    let state = if deep { Some(StateDir::create(run_id, Path::new("/nonexistent"))?) } else { None };
-    for entry in tare_platform::registry::all() {
-        let Ok(platform) = (entry.make)(&json!({})) else { continue };
-        let availability = platform.check(&view);
-        let started = match (&availability, &lab, &state) {
-            (Availability::Available { .. }, Some(Ok(lab)), Some(state)) => {
-                Some(try_start(&*platform, lab, run_id, agent, state.path()))
-            }
-            _ => None,
-        };
-        platforms.push(PlatformReport {
-            name: entry.name.to_owned(),
-            summary: entry.summary.to_owned(),
-            availability,
-            started,
-            disclosures: platform.disclosures(),
-        });
-    }
+    let state = match &lab {
+        Some(Ok(_)) => Some(StateDir::create(run_id, Path::new(""))?),
+        _ => None,
+    };
+    let place = Place { lab: lab.as_ref(), run_id, agent, state: state.as_ref().map(StateDir::path) };
+    let platforms = what.iter().map(|examined| report(examined, &view, &place)).collect();
     let host = host_facts(&view, lab.as_ref());
     drop(lab);
     if state.is_some() {
         let report = reap_own(run_id, Vec::new(), agent);
         if !report.is_clean() {
-            let left: Vec<String> = report.left.iter().map(|(what, why)| format!("{what}: {why}")).collect();
-            return Err(ControllerError::LeftBehind { left: left.join("; ") });
+            return Err(ControllerError::LeftBehind { left: left_in_words(&report) });
         }
     }
     Ok(Doctor { host, platforms })
+}
+
+/// Where guests are tried.
+struct Place<'a> {
+    lab: Option<&'a Result<Lab, String>>,
+    run_id: &'a str,
+    agent: &'a Path,
+    state: Option<&'a Path>,
+}
+
+/// What is found of one platform.
+fn report(examined: &Examined, view: &HostView, place: &Place<'_>) -> PlatformReport {
+    let (availability, disclosures, started) = match Shipped.platform(&examined.platform, &examined.options) {
+        Ok(platform) => {
+            let availability = platform.check(view);
+            let started = match (&availability, place.lab, place.state) {
+                (Availability::Available { .. }, Some(Ok(lab)), Some(state)) => {
+                    Some(try_start(&*platform, lab, place.run_id, place.agent, state))
+                }
+                (Availability::Available { .. }, Some(Err(why)), _) => {
+                    Some(Err(format!("no lab can be made on this host, and every guest needs one: {why}")))
+                }
+                _ => None,
+            };
+            (availability, platform.disclosures(), started)
+        }
+        Err(error) => {
+            let remedy = "mend the arm's options".to_owned();
+            (Availability::Unavailable { reason: error.to_string(), remedy }, Vec::new(), None)
+        }
+    };
+    let (name, summary) = (examined.name.clone(), examined.summary.clone());
+    PlatformReport { name, summary, availability, started, disclosures }
 }
 
 /// MTU of the lab in which guests are tried.
 const MTU: u32 = 1500;
 
 /// The host in general.
-fn host_facts(view: &HostView, lab: Option<&tare_lab::Result<Lab>>) -> Vec<(String, String)> {
+fn host_facts(view: &HostView, lab: Option<&Result<Lab, String>>) -> Vec<(String, String)> {
     let privileges = if view.rootless { "a user namespace (not root)" } else { "root" };
     let limits = match &view.limits_unavailable {
         None => format!("{:?}", tare_lab::detect()),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use tare_model::field::FieldError;
+use tare_model::plan::CpuPlacement;
 
 /// An error that ends a run. What was acknowledged before it stays in the run folder.
 #[derive(Debug, thiserror::Error)]
@@ -31,9 +32,34 @@ pub enum ControllerError {
         /// What would help.
         remedy: String,
     },
-    /// A client's agent could not be started.
-    #[error("the driver's agent could not be started: {0}")]
-    Client(String),
+    /// A dead run left something that cannot be taken away.
+    #[error(
+        "the dead run {run} left something that cannot be taken away: {left}. A run on a host that is not clean would measure that too; take it away by hand, then run again"
+    )]
+    DeadRun {
+        /// The dead run.
+        run: String,
+        /// What is left, in words.
+        left: String,
+    },
+    /// Another run is alive on this host.
+    #[error(
+        "run {run} is alive on this host (process {pid}): two runs would measure one another. Wait for it, stop it, or say --alongside, and every trial will say so"
+    )]
+    AnotherRun {
+        /// The other run.
+        run: String,
+        /// Its controller's process.
+        pid: String,
+    },
+    /// A run to resume that was placed on other CPUs.
+    #[error("the run was begun with the driver on CPUs {:?} and guests on {:?}, and would go on with {:?} and {:?}: its blocks could not be compared. Give this process the CPUs it had then", theirs.client, theirs.guests, ours.client, ours.guests)]
+    OtherCpus {
+        /// Placement in the folder.
+        theirs: Box<CpuPlacement>,
+        /// Placement now.
+        ours: Box<CpuPlacement>,
+    },
     /// What a trial made is still there.
     #[error(
         "after trial {trial} the host was not clean: {left}\nno further trial was started; what was left has been reaped; go on with --resume"

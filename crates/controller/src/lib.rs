@@ -19,7 +19,7 @@ mod sampling;
 mod trial;
 
 pub use cancel::Cancel;
-pub use doctor::{Doctor, PlatformReport, Started, examine};
+pub use doctor::{Doctor, Examined, PlatformReport, Started, every_platform, examine, unavailable};
 pub use error::ControllerError;
 pub use observer::{Observer, Quiet};
 pub use reap::{ReapedRun, reap_dead, reap_run};

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tare_model::guest::GuestSpec;
 use tare_platform::{Guest, Platform, Site};
-use tare_wire::{Reply, Request};
+use tare_wire::{Link, Reply, Request};
 
 use crate::trial::PATIENCE;
 
@@ -39,34 +39,75 @@ pub fn start(
     if failures.is_empty() { Ok(()) } else { Err(failures.join("; ")) }
 }
 
-/// Starts a busy loop on every CPU of these guests, and returns when every guest was seen to loop.
-pub fn keep_busy(guests: &[&dyn Guest]) -> Result<(), String> {
-    let mut loops = Vec::new();
-    for guest in guests {
-        let threads = guest.spec().size.cpus;
-        match guest.link().call(Request::Busy { threads }, PATIENCE) {
-            Ok(Reply::BusyStarted { busy }) => loops.push((guest, busy)),
-            Ok(_) => return Err(format!("{}: answered something else", guest.spec().name)),
-            Err(error) => return Err(format!("{}: {error}", guest.spec().name)),
-        }
-    }
-    let deadline = Instant::now() + BUSY_PATIENCE;
-    for (guest, busy) in loops {
-        while iterations(*guest, busy)? == 0 {
-            if Instant::now() > deadline {
-                return Err(format!("{}: its busy loops did not run within {BUSY_PATIENCE:?}", guest.spec().name));
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-    Ok(())
+/// Busy loops in one guest.
+pub struct BusyLoops {
+    /// Which of the trial's guests.
+    guest: usize,
+    /// Their number in the guest's agent.
+    number: u64,
+    /// Iterations when they were last looked at.
+    seen: u64,
 }
 
-fn iterations(guest: &dyn Guest, busy: u64) -> Result<u64, String> {
-    match guest.link().call(Request::BusyIterations { busy }, PATIENCE) {
+/// Starts a busy loop on every CPU of the guests from the `first` on, all guests at once: the first to be
+/// busy slow down whoever comes later. Returns when every one was seen to loop.
+pub fn keep_busy(guests: &[Box<dyn Guest>], first: usize) -> Result<Vec<BusyLoops>, String> {
+    let results: Vec<Result<BusyLoops, String>> = std::thread::scope(|scope| {
+        let starting: Vec<_> = guests
+            .iter()
+            .enumerate()
+            .skip(first)
+            .map(|(n, guest)| {
+                let (link, spec) = (guest.link(), guest.spec());
+                scope.spawn(move || start_loops(n, link, spec))
+            })
+            .collect();
+        starting
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|_| Err("starting busy loops panicked: a bug in tare".into())))
+            .collect()
+    });
+    results.into_iter().collect()
+}
+
+fn start_loops(guest: usize, link: &Link, spec: &GuestSpec) -> Result<BusyLoops, String> {
+    let number = match link.call(Request::Busy { threads: spec.size.cpus }, PATIENCE) {
+        Ok(Reply::BusyStarted { busy }) => busy,
+        Ok(_) => return Err(format!("{}: answered something else", spec.name)),
+        Err(error) => return Err(format!("{}: {error}", spec.name)),
+    };
+    let deadline = Instant::now() + BUSY_PATIENCE;
+    loop {
+        let seen = iterations(link, spec, number)?;
+        if seen > 0 {
+            return Ok(BusyLoops { guest, number, seen });
+        }
+        if Instant::now() > deadline {
+            return Err(format!("{}: its busy loops did not run within {BUSY_PATIENCE:?}", spec.name));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Looks at busy loops again: `Some(why)` when those of a guest did not go on since they were last looked
+/// at, and so the host was not as busy as the case says.
+pub fn still_busy(guests: &[Box<dyn Guest>], loops: &mut [BusyLoops]) -> Option<String> {
+    for busy in loops {
+        let Some(guest) = guests.get(busy.guest) else { continue };
+        match iterations(guest.link(), guest.spec(), busy.number) {
+            Ok(now) if now > busy.seen => busy.seen = now,
+            Ok(_) => return Some(format!("the busy loops of {} stood still under load", guest.spec().name)),
+            Err(why) => return Some(format!("a busy guest was lost under load: {why}")),
+        }
+    }
+    None
+}
+
+fn iterations(link: &Link, spec: &GuestSpec, busy: u64) -> Result<u64, String> {
+    match link.call(Request::BusyIterations { busy }, PATIENCE) {
         Ok(Reply::BusyIterations { iterations }) => Ok(iterations),
-        Ok(_) => Err(format!("{}: answered something else", guest.spec().name)),
-        Err(error) => Err(format!("{}: {error}", guest.spec().name)),
+        Ok(_) => Err(format!("{}: answered something else", spec.name)),
+        Err(error) => Err(format!("{}: {error}", spec.name)),
     }
 }
 

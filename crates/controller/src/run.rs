@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tare_lab::{Lab, LabConfig, LabError, Ledger, StateDir};
+use tare_lab::{FoundRun, Lab, LabConfig, LabError, Ledger, ReapReport, StateDir};
 use tare_model::environment::{Environment, Section};
+use tare_model::field::FieldError;
 use tare_model::load::LoadModel;
 use tare_model::plan::Plan;
-use tare_model::trial::Outcome;
+use tare_model::trial::{Flag, Outcome};
 use tare_platform::{Availability, HostView, Platform, Site};
 use tare_record::{JournalEvent, RunFolder, RunWriter};
 use tare_workload::Workload;
@@ -41,6 +42,8 @@ pub struct RunOptions<'a> {
     pub version: &'a str,
     /// Whether the disclosed environment is redacted.
     pub redact: bool,
+    /// Whether to run although another run is alive on this host; every trial then says so.
+    pub alongside: bool,
     /// Where platforms and workloads come from.
     pub registry: &'a dyn Registry,
     /// Who watches.
@@ -73,31 +76,64 @@ pub fn run(options: &RunOptions<'_>) -> Result<RunEnd, ControllerError> {
     }
     let made = Made::new(options)?;
     clean_up(options)?;
-    let (book, run_id) = open_book(options, &made)?;
+    let run_id = run_id(options)?;
     let state = state_of(options, &run_id)?;
-    let result = with_lab(options, &made, &book, &run_id, &state);
+    let mut book = None;
+    let result = in_lab(options, &made, &run_id, &state, &mut book);
     // Whatever the result, everything goes: by the same way as after a crash, under the lock held here.
-    let report = reap_own(&run_id, book.held(), &options.agent);
+    let held = book.as_ref().map(|book| book.held()).unwrap_or_default();
+    let report = reap_own(&run_id, held, &options.agent);
     drop(state);
     let end = result?;
     if !report.is_clean() {
-        let left: Vec<String> = report.left.iter().map(|(what, why)| format!("{what}: {why}")).collect();
-        return Err(ControllerError::LeftBehind { left: left.join("; ") });
+        return Err(ControllerError::LeftBehind { left: left_in_words(&report) });
     }
     let last = match &end.interrupted {
         Some(reason) => JournalEvent::RunInterrupted { reason: reason.clone() },
         None => JournalEvent::RunFinished,
     };
-    book.write(&last)?;
+    if let Some(book) = book {
+        book.write(&last)?;
+    }
     Ok(end)
 }
 
-/// Reaps dead runs, and says so.
+/// What could not be taken away, and why.
+pub fn left_in_words(report: &ReapReport) -> String {
+    let left: Vec<String> = report.left.iter().map(|(what, why)| format!("{what}: {why}")).collect();
+    left.join("; ")
+}
+
+/// The id of a new run, or of the one to go on with.
+fn run_id(options: &RunOptions<'_>) -> Result<String, ControllerError> {
+    if options.resume { Ok(RunFolder::open(options.out)?.facts().run_id.clone()) } else { Ok(options.run_id.clone()) }
+}
+
+/// Reaps dead runs, and says so. What cannot be reaped, or is alive, would be in the way of what is measured.
 fn clean_up(options: &RunOptions<'_>) -> Result<(), ControllerError> {
     for reaped in reap_dead(&options.agent)? {
+        if !reaped.report.is_clean() {
+            let left = left_in_words(&reaped.report);
+            // Another process that reaps the same run holds its lock; what it leaves is seen next time.
+            if StateDir::list()?.iter().any(|found| found.run_id == reaped.run_id && !found.live) {
+                return Err(ControllerError::DeadRun { run: reaped.run_id, left });
+            }
+            continue;
+        }
         options.observer.note(&format!("cleaned up what the dead run {} had left", reaped.run_id));
     }
+    if let Some(other) = others(&options.run_id)?.first()
+        && !options.alongside
+    {
+        let pid = other.info.as_ref().map_or_else(|| "unknown".to_owned(), |info| info.controller_pid.to_string());
+        return Err(ControllerError::AnotherRun { run: other.run_id.clone(), pid });
+    }
     Ok(())
+}
+
+/// Runs that are alive on this host beside this one.
+pub fn others(run_id: &str) -> Result<Vec<FoundRun>, ControllerError> {
+    Ok(StateDir::list()?.into_iter().filter(|found| found.live && found.run_id != run_id).collect())
 }
 
 /// The state directory of this run. One of the same id may still be there: a run that is resumed while
@@ -152,6 +188,14 @@ impl Made {
         Ok(Self { platforms, workloads })
     }
 
+    /// What a reader must know about the platforms, for disclosure.
+    fn disclosed(&self) -> Section {
+        let sentences = self.platforms.iter().flat_map(|(arm, platform)| {
+            platform.disclosures().into_iter().map(move |sentence| (arm.clone(), sentence))
+        });
+        Section { title: "Platforms".into(), facts: sentences.collect() }
+    }
+
     /// Versions of what the platforms run, for disclosure.
     fn software(&self, version: &str) -> Section {
         let mut facts = vec![("tare".to_owned(), version.to_owned())];
@@ -164,38 +208,41 @@ impl Made {
     }
 }
 
-/// A new run folder, or one to go on with; and the id of its run.
-fn open_book(options: &RunOptions<'_>, made: &Made) -> Result<(Arc<Book>, String), ControllerError> {
+/// A new run folder, or one to go on with.
+fn open_book(options: &RunOptions<'_>, made: &Made, lab: &Lab) -> Result<Arc<Book>, ControllerError> {
     if options.resume {
         let folder = RunFolder::open(options.out)?;
-        if folder.plan().hash != options.plan.hash {
-            return Err(ControllerError::OtherPlan {
-                path: options.out.to_owned(),
-                theirs: folder.plan().hash.clone(),
-                ours: options.plan.hash.clone(),
-            });
+        let (theirs, ours) = (folder.plan(), options.plan);
+        if theirs.hash != ours.hash {
+            let (theirs, ours) = (theirs.hash.clone(), ours.hash.clone());
+            return Err(ControllerError::OtherPlan { path: options.out.to_owned(), theirs, ours });
         }
-        let run_id = folder.facts().run_id.clone();
+        if theirs.cpus != ours.cpus {
+            let (theirs, ours) = (theirs.cpus.clone(), ours.cpus.clone());
+            return Err(ControllerError::OtherCpus { theirs: Box::new(theirs), ours: Box::new(ours) });
+        }
         let writer = RunWriter::open_for_resume(options.out, options.version)?;
         for repair in writer.repairs() {
             options.observer.note(repair);
         }
-        return Ok((Arc::new(Book::new(writer)), run_id));
+        return Ok(Arc::new(Book::new(writer)));
     }
     let mut environment: Environment = tare_probe::environment::capture(options.redact);
+    environment.sections.push(Section { title: "Lab, as granted".into(), facts: lab.facts() });
+    environment.sections.push(made.disclosed());
     environment.sections.push(made.software(options.version));
-    let writer =
-        RunWriter::create(options.out, options.source, options.plan, &environment, &options.run_id, options.version)?;
-    Ok((Arc::new(Book::new(writer)), options.run_id.clone()))
+    let RunOptions { out, source, plan, run_id, version, .. } = options;
+    Ok(Arc::new(Book::new(RunWriter::create(out, source, plan, &environment, run_id, version)?)))
 }
 
-/// Makes the lab and runs all trials in it.
-fn with_lab(
+/// Makes the lab, opens the run folder and runs all trials. The folder comes second, so that it can tell
+/// what the kernel granted; the lab's namespaces need no list, as they end with this process.
+fn in_lab(
     options: &RunOptions<'_>,
     made: &Made,
-    book: &Arc<Book>,
     run_id: &str,
     state: &StateDir,
+    opened: &mut Option<Arc<Book>>,
 ) -> Result<RunEnd, ControllerError> {
     let spec = &options.plan.study.lab;
     let lab = Lab::create(LabConfig {
@@ -204,6 +251,7 @@ fn with_lab(
         offloads: spec.offloads,
         congestion_control: spec.congestion_control.clone(),
     })?;
+    let book = &*opened.insert(open_book(options, made, &lab)?);
     let ledger: Arc<dyn Ledger> = Arc::clone(book) as Arc<dyn Ledger>;
     let site = Site {
         run_id,
@@ -215,7 +263,8 @@ fn with_lab(
         lifetime: lifetime(options.plan),
         patience: PATIENCE,
     };
-    let bench = Bench { run_id, plan: options.plan, book, site, observer: options.observer, cancel: options.cancel };
+    let (plan, observer, cancel) = (options.plan, options.observer, options.cancel);
+    let bench = Bench { run_id, plan, book, site, observer, cancel, redact: options.redact };
     all_trials(options, made, &bench)
 }
 
@@ -240,15 +289,23 @@ fn all_trials(options: &RunOptions<'_>, made: &Made, bench: &Bench<'_>) -> Resul
         let (Some(case), Some(platform), Some(workload)) =
             (case, made.platforms.get(&planned.arm), made.workloads.get(&planned.case))
         else {
-            continue;
+            let what = format!("trial {} (case `{}`, arm `{}`)", planned.index, planned.case, planned.arm);
+            let source = FieldError::new(&["trials"], "the plan names a case or arm that its study does not have");
+            return Err(ControllerError::Registry { what, source });
         };
         options.observer.trial_began(planned);
         bench.book.write(&JournalEvent::TrialStarted { index: planned.index })?;
-        let record = trial::run(bench, planned, case, &**platform, &**workload);
-        if let Some(reason) = options.cancel.reason() {
+        let mut record = trial::run(bench, planned, case, &**platform, &**workload);
+        if let Some(reason) = options.cancel.reason()
+            && !matches!(record.outcome, Outcome::Completed(_))
+        {
             // A trial that was cut short says nothing; it is run again when the run is resumed.
             interrupted = Some(reason);
             break;
+        }
+        if let Some(other) = others(bench.run_id)?.first() {
+            let detail = format!("run {} was alive on this host at the end of the trial", other.run_id);
+            record.flags.push(Flag { kind: "alongside".into(), detail });
         }
         bench.book.append(&record)?;
         options.observer.trial_ended(&record);

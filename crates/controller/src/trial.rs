@@ -19,7 +19,7 @@ use tare_workload::{Driven, Schedule, UnitOfWork, WorkSite, Workload};
 use crate::cancel::Cancel;
 use crate::client::Client;
 use crate::ledger::Book;
-use crate::neighbours;
+use crate::neighbours::{self, BusyLoops};
 use crate::observer::Observer;
 use crate::sampling;
 
@@ -43,7 +43,12 @@ pub struct Bench<'a> {
     pub observer: &'a dyn Observer,
     /// The wish to stop.
     pub cancel: &'a Cancel,
+    /// Whether what names the host is left out of the facts.
+    pub redact: bool,
 }
+
+/// Facts of a guest that may name the host that carries it.
+const NAMES_THE_HOST: [&str; 2] = ["host name", "control groups"];
 
 /// Why a trial did not complete: where, and in which words.
 pub struct Stop {
@@ -57,6 +62,7 @@ pub struct Stop {
 #[derive(Default)]
 struct Gathered {
     guests: Vec<Box<dyn Guest>>,
+    busy: Vec<BusyLoops>,
     parity: Vec<ParityRow>,
     start_time_s: Option<f64>,
     cpu: Option<CpuAccount>,
@@ -65,6 +71,12 @@ struct Gathered {
     flags: Vec<Flag>,
     facts: BTreeMap<String, String>,
     load_s: f64,
+}
+
+impl Gathered {
+    fn flag(&mut self, kind: &str, detail: String) {
+        self.flags.push(Flag { kind: kind.to_owned(), detail });
+    }
 }
 
 /// One trial under way.
@@ -166,7 +178,8 @@ impl Trial<'_> {
         let target = start(self.platform, &self.bench.site, &target_spec)
             .map_err(|reason| Stop { phase: Phase::Provision, reason })?;
         gathered.start_time_s = Some(target.start_time_s());
-        let told = target.facts().facts.iter();
+        let told =
+            target.facts().facts.iter().filter(|(name, _)| !self.bench.redact || !NAMES_THE_HOST.contains(&&**name));
         gathered.facts.extend(told.map(|(name, value)| (format!("guest {name}"), value.clone())));
         let link = Arc::clone(target.link());
         let address = target.address();
@@ -204,7 +217,8 @@ impl Trial<'_> {
             .map_err(|error| Stop { phase: Phase::Verify, reason: self.explain(&error, gathered) })?;
 
         self.enter(Phase::Collect)?;
-        let invalid = driven.invalid.clone().or(wrong);
+        let idle = neighbours::still_busy(&gathered.guests, &mut gathered.busy);
+        let invalid = driven.invalid.clone().or(wrong).or(idle);
         let measurement = self.collect(driven, probed, gathered);
         if let Err(reason) = client.end() {
             gathered.flags.push(Flag { kind: "teardown".into(), detail: reason });
@@ -241,9 +255,8 @@ impl Trial<'_> {
                 .collect();
             neighbours::start(self.platform, &self.bench.site, &specs, &mut gathered.guests)?;
         }
-        let busy_from = usize::from(!self.case.busy_target);
-        let busy: Vec<&dyn Guest> = gathered.guests.iter().skip(busy_from).map(|guest| &**guest).collect();
-        neighbours::keep_busy(&busy)
+        gathered.busy = neighbours::keep_busy(&gathered.guests, usize::from(!self.case.busy_target))?;
+        Ok(())
     }
 
     /// Offers load while the probes sample.
@@ -272,10 +285,15 @@ impl Trial<'_> {
         );
         gathered.load_s = began.elapsed().as_secs_f64();
         let probed = probe.stop().map_err(|error| failed(error.to_string()));
-        if sampled.is_ok()
-            && let Ok(Reply::Samples { samples, .. }) = site.guest.call(Request::StopSampling, PATIENCE)
-        {
-            gathered.samples.extend(samples);
+        let sampled = sampled.and_then(|_| site.guest.call(Request::StopSampling, PATIENCE));
+        match sampled {
+            Ok(Reply::Samples { samples, cpu_ns }) => {
+                gathered.samples.extend(samples);
+                let share = cpu_ns as f64 / 1e7 / gathered.load_s.max(f64::MIN_POSITIVE);
+                gathered.facts.insert("probe in the guest, CPU".into(), format!("{share:.2} % of one CPU"));
+            }
+            Ok(_) => gathered.flag("lost-samples", "the guest's own probe answered something else".into()),
+            Err(error) => gathered.flag("lost-samples", format!("the guest's own probe: {error}")),
         }
         let driven = driven.map_err(|error| failed(self.explain(&error, gathered)))?;
         Ok((driven, probed?))
@@ -298,9 +316,6 @@ impl Trial<'_> {
         gathered.flags.extend(tare_probe::flags(&probed, window));
         gathered.cpu =
             tare_probe::cpu_account(&probed.samples, window, &self.bench.plan.cpus.guests, &source(0), &neighbours);
-        if let Some(account) = &mut gathered.cpu {
-            account.probe_s = probed.cpu_ns as f64 / 1e9;
-        }
         gathered.samples.extend(probed.samples);
         gathered.samples.extend(driven.samples);
         gathered.window_ns = Some(window);
@@ -317,18 +332,19 @@ impl Trial<'_> {
     }
 
     fn count_drops(&self, gathered: &mut Gathered) {
-        let dropped: u64 = gathered.guests.first().and_then(|target| target.drops()).unwrap_or(0);
+        let dropped = gathered.guests.first().and_then(|target| target.drops()).unwrap_or(0);
         if dropped > 0 {
-            let detail = format!("{dropped} packets were dropped on the guest's link in the whole trial");
-            gathered.flags.push(Flag { kind: "drops".into(), detail });
+            gathered.flag("drops", format!("{dropped} packets were dropped on the guest's link in the whole trial"));
         }
     }
 
-    /// CPU seconds of the SUT a unit of work. Not told where the target itself runs busy loops: they
-    /// cannot be told apart from the work.
+    /// CPU seconds of the SUT a unit of work. Not told where it cannot be told apart from something else:
+    /// from busy loops in the target itself, or from a driver on the same CPUs.
     fn service_demand(&self, account: Option<&CpuAccount>, work: f64) -> Option<f64> {
         let account = account?;
-        (!self.case.busy_target && work > 0.0).then(|| (account.total_s - account.neighbours_s) / work)
+        let cpus = &self.bench.plan.cpus;
+        let shared = cpus.guests.is_empty() || cpus.client.iter().any(|cpu| cpus.guests.contains(cpu));
+        (!self.case.busy_target && !shared && work > 0.0).then(|| (account.total_s - account.neighbours_s) / work)
     }
 
     /// An error with all that the guest said about it, and the user's wish to stop in its place if that is
@@ -337,14 +353,14 @@ impl Trial<'_> {
         if let Some(reason) = self.bench.cancel.reason() {
             return format!("stopped by {reason}");
         }
-        let mut text = error.to_string();
+        let mut text = readable(&error.to_string());
         if let Some(target) = gathered.guests.first() {
             if let Some(how) = target.link().ended() {
                 text.push_str(&format!("; the guest's agent: {how}"));
             }
             let said = target.diagnostics();
             if !said.trim().is_empty() {
-                text.push_str(&format!("; the guest said: {}", said.trim()));
+                text.push_str(&format!("; the guest said: {}", readable(said.trim())));
             }
         }
         text
@@ -361,6 +377,17 @@ impl Trial<'_> {
         if failures.is_empty() { Ok(()) } else { Err(Stop { phase: Phase::Teardown, reason: failures.join("; ") }) }
     }
 }
+
+/// What came from a guest, fit for a terminal: no control characters, and only the end of what is long.
+fn readable(text: &str) -> String {
+    let from = text.char_indices().rev().nth(READABLE_CHARS).map_or(0, |(at, _)| at);
+    let shown: String =
+        text[from..].chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect();
+    if from == 0 { shown } else { format!("... {shown}") }
+}
+
+/// So much of what a guest said is shown.
+const READABLE_CHARS: usize = 4000;
 
 /// The measured guest's name in the samples: the same in every trial, so that trials can be laid over one another.
 const TARGET: &str = "target";

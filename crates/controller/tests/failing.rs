@@ -94,6 +94,7 @@ fn run_failing(
         agent: agent.to_owned(),
         version: "test",
         redact: true,
+        alongside: true,
         registry: &Failing { phase },
         observer: &Quiet,
         cancel: &Cancel::new(),

@@ -39,7 +39,7 @@ pub enum Command {
     Run(RunArguments),
     /// Show what a run would do: every trial in order, how long, how much memory and disk.
     ///
-    /// Refuses, with the figures, what does not fit on this host.
+    /// Refuses, with the figures, what does not fit on this host, and tells the arms that it cannot run.
     Plan(PlanArguments),
     /// Say what this host can run, what not, why, and the remedy.
     Doctor(DoctorArguments),
@@ -86,6 +86,9 @@ pub struct StudyArguments {
     /// Order trials by this seed instead of the study's.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Leave this arm out, such as one whose runtime this host lacks; may be given again. The report states it.
+    #[arg(long, value_name = "ARM")]
+    pub without: Vec<String>,
 }
 
 /// Arguments of `tare run`.
@@ -103,6 +106,9 @@ pub struct RunArguments {
     /// Keep host names, addresses and serial numbers in the disclosed environment.
     #[arg(long)]
     pub no_redact: bool,
+    /// Run although another run of tare's is alive on this host; every trial then says so.
+    #[arg(long, env = "TARE_ALONGSIDE")]
+    pub alongside: bool,
 }
 
 /// Arguments of `tare plan`.
@@ -119,6 +125,8 @@ pub struct PlanArguments {
 /// Arguments of `tare doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArguments {
+    /// Examine the arms of this study, with their options, instead of every platform with its defaults.
+    pub study: Option<String>,
     /// Do not start a guest on each platform, only look.
     #[arg(long)]
     pub quick: bool,
@@ -171,6 +179,9 @@ pub struct CalibrateArguments {
     /// Multiply every phase by this.
     #[arg(long, value_name = "FACTOR")]
     pub scale: Option<f64>,
+    /// Run although another run of tare's is alive on this host; every trial then says so.
+    #[arg(long, env = "TARE_ALONGSIDE")]
+    pub alongside: bool,
 }
 
 /// Arguments of `tare list`.

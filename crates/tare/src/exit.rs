@@ -55,8 +55,3 @@ impl Failure {
         self.exit.into()
     }
 }
-
-/// Tells the user of an error, and gives the exit code.
-pub fn report(error: &dyn Display, exit: Exit) -> ExitCode {
-    Failure::new(error, exit).report()
-}

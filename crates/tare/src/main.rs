@@ -10,30 +10,43 @@ mod progress;
 mod studies;
 
 use clap::Parser;
+use tracing_subscriber::EnvFilter;
 
 use crate::args::{Arguments, Command};
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 
 fn main() -> std::process::ExitCode {
     let arguments = Arguments::parse();
-    tracing_subscriber::fmt()
-        .with_env_filter(
-            tracing_subscriber::EnvFilter::try_from_env("TARE_LOG")
-                .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn")),
-        )
-        .with_writer(std::io::stderr)
-        .init();
-    // Before any thread is started: only a process of one thread may enter a user namespace.
-    if needs_lab(&arguments.command)
-        && !rustix::process::geteuid().is_root()
-        && let Err(error) = tare_lab::enter_user_namespace()
-    {
-        return exit::report(&error, Exit::HostUnfit);
+    if let Err(failure) = log() {
+        return failure.report();
     }
-    match commands::run(arguments.command) {
+    let mut confined = None;
+    // Before any thread is started: only a process of one thread may enter a user namespace.
+    if needs_lab(&arguments.command) && !rustix::process::geteuid().is_root() {
+        // From inside, the processes of dead runs could not be told any more. What cannot be reaped now is
+        // told by the run itself, which looks again.
+        let _ = tare_controller::reap_dead(&place::agent());
+        confined = tare_lab::enter_user_namespace().err().map(|error| error.to_string());
+    }
+    match commands::run(arguments.command, confined) {
         Ok(exit) => exit.into(),
         Err(failure) => failure.report(),
     }
+}
+
+/// Logs to standard error what TARE_LOG asks for.
+fn log() -> Result<(), Failure> {
+    let filter = match std::env::var("TARE_LOG") {
+        Ok(wanted) => EnvFilter::try_new(&wanted).map_err(|error| {
+            Failure::new(
+                format!("TARE_LOG is `{wanted}`, which is no filter: {error}; write `debug`, say"),
+                Exit::Usage,
+            )
+        })?,
+        Err(_) => EnvFilter::new("warn"),
+    };
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    Ok(())
 }
 
 /// Whether a command makes namespaces.

@@ -65,6 +65,14 @@ pub fn changed(mut study: Study, arguments: &StudyArguments) -> Result<Study, Fa
     if let Some(factor) = arguments.scale {
         study = tare_study::scale(study, factor).map_err(|error| Failure::new(error, Exit::Usage))?;
     }
+    for id in &arguments.without {
+        let found = study.arms.iter().any(|arm| arm.id == *id);
+        if !found || study.baseline == *id {
+            let why = if found { "is the baseline" } else { "is no arm of the study" };
+            return Err(Failure::new(format!("--without {id}: `{id}` {why}"), Exit::Usage));
+        }
+        study.arms.retain(|arm| arm.id != *id);
+    }
     if let Some(blocks) = arguments.blocks {
         if blocks == 0 {
             return Err(Failure::new("--blocks 0 would measure nothing", Exit::Usage));

@@ -15,12 +15,15 @@ mod schema;
 use crate::args::Command;
 use crate::exit::{Exit, Failure};
 
-/// Does what was asked.
-pub fn run(command: Command) -> Result<Exit, Failure> {
+/// Does what was asked. `confined` is why no lab can be made here, if that is known already.
+pub fn run(command: Command, confined: Option<String>) -> Result<Exit, Failure> {
     match command {
+        Command::Run(_) | Command::Calibrate(_) if confined.is_some() => {
+            Err(Failure::new(confined.unwrap_or_default(), Exit::HostUnfit))
+        }
         Command::Run(arguments) => run::command(&arguments),
         Command::Plan(arguments) => plan::command(&arguments),
-        Command::Doctor(arguments) => doctor::command(&arguments),
+        Command::Doctor(arguments) => doctor::command(&arguments, confined),
         Command::Report(arguments) => report::command(&arguments),
         Command::Compare(arguments) => compare::command(&arguments),
         Command::Calibrate(arguments) => calibrate::command(&arguments),

@@ -25,7 +25,7 @@ pub fn command() -> Result<Exit, Failure> {
 /// What was done about one run, in words.
 pub fn told(run: &ReapedRun) -> String {
     let mut text = format!("run {}", run.run_id);
-    if let Some(folder) = &run.folder {
+    if let Some(folder) = run.folder.as_ref().filter(|folder| folder.is_dir()) {
         // Writing to a string cannot fail.
         let _ = write!(text, " (its results stay in {})", folder.display());
     }

@@ -16,27 +16,49 @@ use crate::{output, place, studies};
 pub fn command(arguments: &RunArguments) -> Result<Exit, Failure> {
     let loaded = studies::load(&arguments.study)?;
     let out = arguments.out.clone().unwrap_or_else(|| place::default_folder(&loaded.study.name));
-    execute(&loaded, &out, arguments.resume, !arguments.no_redact)
+    let how = How {
+        out: &out,
+        resume: arguments.resume,
+        redact: !arguments.no_redact,
+        alongside: arguments.alongside,
+        without: &arguments.study.without,
+    };
+    execute(&loaded, &how)
+}
+
+/// How a study is run.
+pub struct How<'a> {
+    /// Run folder.
+    pub out: &'a Path,
+    /// Whether the folder holds a run to go on with.
+    pub resume: bool,
+    /// Whether the disclosed environment is redacted.
+    pub redact: bool,
+    /// Whether other runs may be alive.
+    pub alongside: bool,
+    /// Arms that were left out.
+    pub without: &'a [String],
 }
 
 /// Runs a study that is loaded, and ends with findings and report.
 ///
 /// # Errors
 /// When the run cannot begin or go on; what was acknowledged is in the run folder.
-pub fn execute(loaded: &LoadedStudy, out: &Path, resume: bool, redact: bool) -> Result<Exit, Failure> {
-    let plan = planned(loaded, out)?;
+pub fn execute(loaded: &LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> {
+    let plan = planned(loaded, how.out, how.without)?;
     let cancel = Cancel::new();
     cancel.on_signals().map_err(|error| Failure::new(format!("signals cannot be caught: {error}"), Exit::Failure))?;
     let progress = Progress::new();
     let options = RunOptions {
         plan: &plan,
         source: &loaded.source,
-        out,
-        resume,
+        out: how.out,
+        resume: how.resume,
         run_id: place::new_run_id(),
         agent: place::agent(),
         version: env!("CARGO_PKG_VERSION"),
-        redact,
+        redact: how.redact,
+        alongside: how.alongside,
         registry: &Shipped,
         observer: &progress,
         cancel: &cancel,
@@ -44,14 +66,19 @@ pub fn execute(loaded: &LoadedStudy, out: &Path, resume: bool, redact: bool) -> 
     let ended = tare_controller::run(&options);
     progress.finish();
     let end = ended.map_err(|error| failure(&error))?;
-    conclude(out, &end)
+    conclude(how.out, &end)
 }
 
 /// The exit code that fits an error of the controller's.
 fn failure(error: &ControllerError) -> Failure {
     let exit = match error {
-        ControllerError::Unavailable { .. } | ControllerError::Lab(_) => Exit::HostUnfit,
-        ControllerError::Registry { .. } | ControllerError::OtherPlan { .. } => Exit::Usage,
+        ControllerError::Unavailable { .. }
+        | ControllerError::Lab(_)
+        | ControllerError::AnotherRun { .. }
+        | ControllerError::DeadRun { .. } => Exit::HostUnfit,
+        ControllerError::Registry { .. } | ControllerError::OtherPlan { .. } | ControllerError::OtherCpus { .. } => {
+            Exit::Usage
+        }
         _ => Exit::Failure,
     };
     Failure::new(error, exit)
@@ -70,7 +97,8 @@ fn conclude(out: &Path, end: &RunEnd) -> Result<Exit, Failure> {
     output::print(&format!("report: {}", absolute(&html).display()))?;
     if let Some(reason) = &end.interrupted {
         output::print(&format!(
-            "stopped by {reason}: everything was taken down, {} trials are kept; go on with `--resume --out {}`",
+            "stopped by {reason}: everything was taken down, {} trials are kept; \
+             go on with the same command and `--resume --out {}`",
             end.completed + end.invalid + end.failed,
             out.display()
         ))?;

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 pub fn tare() -> Command {
     let program = std::env::var_os("TARE_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_tare").into());
     let mut command = Command::new(program);
-    command.stdin(Stdio::null()).env("NO_COLOR", "1");
+    // Tests run side by side.
+    command.stdin(Stdio::null()).env("NO_COLOR", "1").env("TARE_ALONGSIDE", "true");
     command
 }
 
