@@ -1,0 +1,48 @@
+//! The report of a real run opens in a real browser, with scripts switched off and no network.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::path::Path;
+use std::process::Command;
+
+use common::{CONTAINER, expect_code, is_root, run, small_study, write_study};
+
+/// Opens a file in a browser without a window; gives what it printed.
+fn browser(file: &Path, profile: &Path, action: &str) -> Option<std::process::Output> {
+    let program = ["chromium", "chromium-browser", "google-chrome"]
+        .into_iter()
+        .find(|name| Command::new(name).arg("--version").output().is_ok_and(|out| out.status.success()))?;
+    let output = Command::new(program)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .args(["--blink-settings=scriptEnabled=false", "--host-resolver-rules=MAP * ~NOTFOUND"])
+        .args(["--window-size=1200,1600", action])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg(format!("file://{}", file.display()))
+        .output()
+        .unwrap();
+    Some(output)
+}
+
+#[test]
+fn the_report_of_a_run_is_read_and_drawn_by_a_browser_without_scripts_or_network() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let study = write_study(folder.path(), &small_study(2, CONTAINER));
+    let out = folder.path().join("run");
+    expect_code(&run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]), 0);
+    let html = out.join("report.html");
+    let Some(dom) = browser(&html, &folder.path().join("profile"), "--dump-dom") else {
+        return tare_testkit::skipped("no Chromium is installed");
+    };
+    let dom = common::stdout(&dom);
+    assert!(dom.contains("Does it work?") && dom.contains("</html>"), "{dom:.300}");
+    assert!(dom.matches("<svg").count() >= 3, "the figures are there");
+    let picture = folder.path().join("report.png");
+    browser(&html, &folder.path().join("profile2"), &format!("--screenshot={}", picture.display()));
+    let bytes = std::fs::read(&picture).unwrap();
+    assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 20_000, "{} bytes of picture", bytes.len());
+}
