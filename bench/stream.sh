@@ -5,8 +5,9 @@
 #
 # Where the file lies matters more than who sends it: a file on disk may sit in large folios of the page
 # cache, of which the kernel makes fewer, longer fragments than of the single pages of a file in memory.
-# tare sends from memory, so that the guest's file system is no part of the figure. The peers run both ways:
-# "memory" is the equal setting, "disk" is what they do when nobody asks.
+# tare sends from memory, so that the guest's file system is no part of the figure, and lays that memory in
+# huge pages where it may. The peers run both ways: "memory" is the like setting, "disk" is what they do
+# when nobody asks. tare-write copies every byte into the kernel; no peer here does, so compare it to none.
 # A placement is several words or none, so it stands unquoted.
 # shellcheck disable=SC2086,SC2054
 . "$(dirname "$0")/lib.sh"

@@ -1,10 +1,11 @@
 //! Running a command of the user's in the guest.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -17,17 +18,72 @@ use crate::{children, sys};
 /// How often the child is looked at where the kernel has no pidfd.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
+/// The process groups of the commands that run, so that all can be ended at once.
+#[derive(Debug, Default)]
+pub struct Commands(Mutex<Groups>);
+
+#[derive(Debug, Default)]
+struct Groups {
+    running: HashSet<Pid>,
+    cancelled: bool,
+}
+
+impl Commands {
+    fn lock(&self) -> MutexGuard<'_, Groups> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Kills every command, and every one that is started later.
+    pub fn cancel(&self) {
+        let mut groups = self.lock();
+        groups.cancelled = true;
+        groups.running.iter().copied().for_each(kill_group);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.lock().cancelled
+    }
+
+    /// From now on the group is killed when all are; at once, if they have been.
+    fn add(&self, group: Pid) {
+        let mut groups = self.lock();
+        groups.running.insert(group);
+        if groups.cancelled {
+            kill_group(group);
+        }
+    }
+
+    /// How the leader of a group ended, if it has. Its number is given back under the same lock that
+    /// [`Self::cancel`] kills under, so that nobody else's group of that number is ever killed.
+    fn collect(&self, group: Pid, leader: &mut Child) -> io::Result<Option<ExitStatus>> {
+        let mut groups = self.lock();
+        let status = leader.try_wait()?;
+        if status.is_some() {
+            groups.running.remove(&group);
+        }
+        Ok(status)
+    }
+}
+
 /// Runs a command to its end or its timeout, in a process group of its own, and keeps the end of
 /// what it prints. What it left in the background (a server that it started) lives on until the
 /// agent ends; what that prints later is not kept.
 ///
 /// # Errors
-/// Why it could not be started, for people: not found, not permitted, no such directory.
-pub fn run(spec: &ExecSpec) -> Result<ExecResult, String> {
+/// Why it could not be started, for people: not found, not permitted, no such directory; or that it was
+/// cancelled.
+pub fn run(spec: &ExecSpec, commands: &Commands) -> Result<ExecResult, String> {
+    let cancelled = || format!("`{}` was cancelled", spec.argv.join(" "));
+    if commands.is_cancelled() {
+        return Err(cancelled());
+    }
     let began = Instant::now();
     let mut child = start(spec)?;
-    let ended = watch(&mut child, spec, began);
+    let ended = watch(&mut child, spec, began, commands);
     children::forget(&child);
+    if commands.is_cancelled() {
+        return Err(cancelled());
+    }
     ended.map_err(|error| format!("lost sight of `{}`: {error}", spec.argv.join(" ")))
 }
 
@@ -61,16 +117,17 @@ fn start(spec: &ExecSpec) -> Result<Child, String> {
 }
 
 /// Follows the child until it ends, and kills it with its group when its time is over.
-fn watch(child: &mut Child, spec: &ExecSpec, began: Instant) -> io::Result<ExecResult> {
+fn watch(child: &mut Child, spec: &ExecSpec, began: Instant, commands: &Commands) -> io::Result<ExecResult> {
     let limit = usize::try_from(spec.output_limit_bytes).unwrap_or(usize::MAX);
     let group = Pid::from_raw(child.id().cast_signed()).ok_or(io::ErrorKind::InvalidData)?;
+    commands.add(group);
     let mut stdout = Tail::new(child.stdout.take().map(|s: ChildStdout| s.into()), limit)?;
     let mut stderr = Tail::new(child.stderr.take().map(|s: ChildStderr| s.into()), limit)?;
     let deadline = began.checked_add(Duration::from_nanos(spec.timeout_ns));
     let pidfd = pidfd_open(group, PidfdFlags::empty()).ok();
     let mut timed_out = false;
     let status: ExitStatus = loop {
-        if let Some(status) = child.try_wait()? {
+        if let Some(status) = commands.collect(group, child)? {
             break status;
         }
         if !timed_out && deadline.is_some_and(|deadline| Instant::now() >= deadline) {

@@ -158,8 +158,8 @@ fn take(session: &Arc<Session>, message: ToAgent) {
             session.answer(id, told.map(|()| hello).map_err(|_| "the agent is ending".to_owned()));
         }
         Request::Clock => session.answer(id, Ok(Reply::Clock { monotonic_ns: facts::monotonic_ns() })),
-        Request::CancelDrive => {
-            session.work.cancel_drives();
+        Request::Cancel => {
+            session.work.cancel();
             session.answer(id, Ok(Reply::Done));
         }
         Request::BusyIterations { busy } => session.answer(id, session.work.busy_iterations(busy)),
@@ -180,18 +180,17 @@ fn perform(work: &Work, request: Request) -> Result<Reply, String> {
         Request::Facts => Ok(Reply::Facts(facts::read())),
         Request::Serve { spec, bind } => work.serve(&spec, bind),
         Request::StopServe { server } => work.stop_serve(server),
-        Request::Drive(spec) => work.drive(&spec),
+        Request::PrepareDrive(spec) => work.prepare_drive(&spec),
+        Request::StartDrive { drive, start_at_ns } => work.start_drive(drive, start_at_ns),
         Request::Busy { threads } => work.busy(threads),
         Request::StopBusy { busy } => work.stop_busy(busy),
-        Request::Exec(spec) => exec::run(&spec).map(Reply::Executed),
+        Request::Exec(spec) => exec::run(&spec, work.commands()).map(Reply::Executed),
         Request::StartSampling { guest, interval_ns } => work.start_sampling(&guest, interval_ns),
         Request::StopSampling => work.stop_sampling(),
         // These are answered where they are read.
-        Request::Hello { .. }
-        | Request::Clock
-        | Request::CancelDrive
-        | Request::BusyIterations { .. }
-        | Request::Bye => Err("the agent lost track of its requests".into()),
+        Request::Hello { .. } | Request::Clock | Request::Cancel | Request::BusyIterations { .. } | Request::Bye => {
+            Err("the agent lost track of its requests".into())
+        }
     }
 }
 

@@ -107,7 +107,7 @@ pub fn interface_mtu(name: &str) -> io::Result<i32> {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     for (slot, &byte) in request.ifr_name.iter_mut().zip(name.as_bytes()) {
-        *slot = byte.cast_signed();
+        *slot = byte as libc::c_char;
     }
     // SAFETY: the call reads the terminated name (shorter than the field, the rest is zero) and writes
     // the MTU into the same structure, which outlives it.

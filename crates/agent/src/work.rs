@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tare_driver::{busy, drive, serve};
 use tare_model::Span;
 use tare_model::drive::{DriveSpec, ServeSpec};
 use tare_probe::GuestProbe;
 use tare_wire::{Reply, ServeReport};
+
+use crate::exec::Commands;
 
 type Answer = Result<Reply, String>;
 
@@ -19,7 +21,10 @@ pub struct Work {
     last_number: AtomicU64,
     servers: Mutex<HashMap<u64, serve::Server>>,
     busy: Mutex<HashMap<u64, busy::Busy>>,
-    drives: Mutex<HashMap<u64, Arc<AtomicBool>>>,
+    drives: Mutex<HashMap<u64, drive::Prepared>>,
+    /// Set once and for ever: an agent serves one trial, and what is cancelled is the trial.
+    cancelled: AtomicBool,
+    commands: Commands,
     probe: Mutex<Option<GuestProbe>>,
 }
 
@@ -48,24 +53,34 @@ impl Work {
     /// Stops a server.
     pub fn stop_serve(&self, number: u64) -> Answer {
         let server = lock(&self.servers).remove(&number).ok_or_else(|| unknown("server", number))?;
-        let serve::ServeReport { connections, bytes_in, bytes_out, errors, .. } = server.stop();
-        Ok(Reply::Served(ServeReport { connections, bytes_in, bytes_out, errors }))
+        let serve::ServeReport { connections, bytes_in, bytes_out, errors, granted } = server.stop();
+        Ok(Reply::Served(ServeReport { connections, bytes_in, bytes_out, errors, granted }))
+    }
+
+    /// Opens a driver's connections.
+    pub fn prepare_drive(&self, spec: &DriveSpec) -> Answer {
+        let prepared = drive::prepare(spec, &self.cancelled).map_err(|error| error.to_string())?;
+        let number = self.number();
+        lock(&self.drives).insert(number, prepared);
+        Ok(Reply::Prepared { drive: number })
     }
 
     /// Runs a driver to its end.
-    pub fn drive(&self, spec: &DriveSpec) -> Answer {
-        let (number, cancel) = (self.number(), Arc::new(AtomicBool::new(false)));
-        lock(&self.drives).insert(number, Arc::clone(&cancel));
-        let result = drive::run(spec, &|_| {}, &cancel);
-        lock(&self.drives).remove(&number);
+    pub fn start_drive(&self, number: u64, start_at_ns: u64) -> Answer {
+        let prepared = lock(&self.drives).remove(&number).ok_or_else(|| unknown("prepared driver", number))?;
+        let result = prepared.run(start_at_ns, &|_| {}, &self.cancelled);
         result.map(|result| Reply::Driven(Box::new(result))).map_err(|error| error.to_string())
     }
 
-    /// Makes all running drivers end early.
-    pub fn cancel_drives(&self) {
-        for cancel in lock(&self.drives).values() {
-            cancel.store(true, Ordering::Relaxed);
-        }
+    /// The commands that run.
+    pub const fn commands(&self) -> &Commands {
+        &self.commands
+    }
+
+    /// Makes all drivers and commands end early, those of now and those of later.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+        self.commands.cancel();
     }
 
     /// Starts busy loops.

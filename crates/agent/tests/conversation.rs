@@ -5,6 +5,9 @@ use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use tare_model::Span;
+use tare_model::drive::{DriveKind, DriveSpec, Exchange, ServeSpec, SocketOptions, Wait};
+use tare_model::load::{LoadModel, Phases};
 use tare_wire::{
     ExecResult, ExecSpec, FromAgent, Greeting, Link, Reply, Request, ToAgent, WireError, read_frame, write_frame,
 };
@@ -279,5 +282,103 @@ fn inside_a_container_writes_stay_inside_and_nothing_outlives_it() {
                 .flatten()
                 .any(|entry| std::fs::read(entry.path().join("cmdline")).is_ok_and(|line| line == b"sleep\x007654\x00"))
         });
+    }
+}
+
+#[test]
+fn a_cancel_kills_commands_with_their_children_and_those_that_come_later() {
+    let mut child = spawn(&[]);
+    let link = open(&mut child, PATIENCE);
+    let place = tempfile::tempdir().unwrap();
+    let pids = place.path().join("pids");
+    let script = format!("sleep 1000 & echo $! $$ > {0}.new; mv {0}.new {0}; wait", pids.display());
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| exec(&link, &script, Duration::from_secs(1000), 10));
+        eventually("the command runs", || pids.exists());
+        link.call(Request::Cancel, PATIENCE).unwrap();
+        let error = running.join().unwrap().unwrap_err().to_string();
+        assert!(error.contains("was cancelled"), "{error}");
+    });
+    for pid in std::fs::read_to_string(&pids).unwrap().split_whitespace() {
+        eventually("all of its group are killed", || !is_alive(pid));
+    }
+    let mark = place.path().join("mark");
+    let error = exec(&link, &format!("touch {}", mark.display()), PATIENCE, 10).unwrap_err().to_string();
+    assert!(error.contains("was cancelled") && !mark.exists(), "{error}");
+    assert!(matches!(link.call(Request::Clock, PATIENCE), Ok(Reply::Clock { .. })), "the agent itself lives on");
+}
+
+/// A closed loop of one client against a server in the same agent, for so long after a warm-up.
+fn drive_spec(link: &Link, warm_up_ms: u64, steady_ms: u64) -> DriveSpec {
+    let (exchange, wait, socket) = (Exchange::TcpRr, Wait::Block, SocketOptions::default());
+    let spec = ServeSpec::Rr { exchange, request_bytes: 16, response_bytes: 16, wait, socket: socket.clone() };
+    let bind = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+    let Reply::Serving { address, .. } = link.call(Request::Serve { spec, bind }, PATIENCE).unwrap() else {
+        panic!("it does not serve");
+    };
+    DriveSpec {
+        kind: DriveKind::Rr { exchange, request_bytes: 16, response_bytes: 16, wait },
+        targets: vec![address],
+        load: LoadModel::Closed { clients: 1, think_time: Span::ZERO },
+        phases: Phases {
+            warm_up: Span::from_millis(warm_up_ms),
+            ramp_up: Span::ZERO,
+            steady_state: Span::from_millis(steady_ms),
+            ramp_down: Span::ZERO,
+        },
+        start_at_ns: 0,
+        seed: 1,
+        socket,
+        record: true,
+        loss_timeout_ns: 1_000_000_000,
+        interval_ns: 100_000_000,
+    }
+}
+
+fn prepare(link: &Link, spec: DriveSpec) -> u64 {
+    match link.call(Request::PrepareDrive(Box::new(spec)), PATIENCE).unwrap() {
+        Reply::Prepared { drive } => drive,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_driver_starts_when_it_is_told_and_offers_nothing_before() {
+    let mut child = spawn(&[]);
+    let link = open(&mut child, PATIENCE);
+    let spec = drive_spec(&link, 100, 50);
+    let drive = prepare(&link, spec);
+    let Reply::Clock { monotonic_ns } = link.call(Request::Clock, PATIENCE).unwrap() else { panic!("no clock") };
+    let start_at_ns = monotonic_ns + 20_000_000;
+    let started = link.call(Request::StartDrive { drive, start_at_ns }, PATIENCE).unwrap();
+    let Reply::Driven(result) = started else { panic!("{started:?}") };
+    assert_eq!(result.steady_start_ns, start_at_ns + 100_000_000, "the window is where it was announced");
+    assert_eq!(result.steady_end_ns, start_at_ns + 150_000_000);
+    assert!(result.operations > 0 && result.answered_total > result.operations);
+    let again = link.call(Request::StartDrive { drive, start_at_ns: 0 }, PATIENCE).unwrap_err().to_string();
+    assert!(again.contains("prepared driver"), "{again}");
+}
+
+#[test]
+fn a_cancel_ends_a_drive_whenever_it_comes() {
+    for before_start in [false, true] {
+        let mut child = spawn(&[]);
+        let link = open(&mut child, PATIENCE);
+        let spec = drive_spec(&link, 0, 1_000_000);
+        let drive = prepare(&link, spec.clone());
+        std::thread::scope(|scope| {
+            if before_start {
+                link.call(Request::Cancel, PATIENCE).unwrap();
+            }
+            let run = scope.spawn(|| link.call(Request::StartDrive { drive, start_at_ns: 0 }, PATIENCE));
+            if !before_start {
+                std::thread::sleep(Duration::from_millis(50));
+                link.call(Request::Cancel, PATIENCE).unwrap();
+            }
+            let error = run.join().unwrap().unwrap_err().to_string();
+            assert!(error.contains("cancelled"), "{error}");
+        });
+        let error = link.call(Request::PrepareDrive(Box::new(spec)), PATIENCE).unwrap_err().to_string();
+        assert!(error.contains("cancelled"), "{error}");
     }
 }

@@ -1,11 +1,13 @@
 //! Moving bulk data, the same way at both ends.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{MemfdFlags, memfd_create, sendfile};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use tare_model::drive::{ReceiveMethod, SendMethod};
+
+use crate::sys::{HUGE_PAGE, collapse};
 
 /// Bytes asked of one read: as many as one call usually sends. It stays in a CPU's second-level cache, and was
 /// never slower than 64 or 128 KiB.
@@ -21,29 +23,52 @@ pub(crate) struct SendSettings {
     pub window_bytes: u32,
 }
 
+/// A file in memory that sendfile() cycles through. Each stream has its own, so that streams on several CPUs do
+/// not share the counters of its pages.
+#[derive(Debug)]
+pub(crate) struct Window {
+    file: OwnedFd,
+    bytes: u64,
+    /// Whether it lies in huge pages.
+    pub huge: bool,
+}
+
+impl Window {
+    /// Makes the file that the settings ask for; none where nothing is sent from a file.
+    ///
+    /// It is laid in huge pages where the kernel lets it: a socket buffer then holds one long fragment where
+    /// single pages from all over the memory make one each, which costs the sender twice the CPU.
+    pub fn new(settings: &SendSettings) -> Result<Option<Self>, Errno> {
+        if settings.method != SendMethod::Sendfile {
+            return Ok(None);
+        }
+        let file = memfd_create("tare-stream", MemfdFlags::CLOEXEC)?;
+        let bytes = settings.window_bytes as usize;
+        // Only whole huge pages that are filled can be laid together; what lies behind the window is never sent.
+        let content = pattern(bytes.next_multiple_of(HUGE_PAGE));
+        let mut written = 0;
+        while written < content.len() {
+            written += rustix::io::write(&file, &content[written..])?;
+        }
+        let huge = collapse(file.as_fd(), content.len()).is_ok();
+        Ok(Some(Self { file, bytes: bytes as u64, huge }))
+    }
+}
+
 /// The sending end of a stream.
 #[derive(Debug)]
-pub(crate) enum Source {
+pub(crate) enum Source<'a> {
     /// write() from a buffer.
     Write(Vec<u8>),
     /// sendfile() from a file in memory, over and over.
-    Sendfile { file: OwnedFd, chunk: u64, window: u64, offset: u64 },
+    Sendfile { window: &'a Window, chunk: u64, offset: u64 },
 }
 
-impl Source {
-    pub fn new(settings: &SendSettings) -> Result<Self, Errno> {
-        let chunk = settings.chunk_bytes as usize;
-        match settings.method {
-            SendMethod::Write => Ok(Self::Write(pattern(chunk))),
-            SendMethod::Sendfile => {
-                let file = memfd_create("tare-stream", MemfdFlags::CLOEXEC)?;
-                let content = pattern(settings.window_bytes as usize);
-                let mut written = 0;
-                while written < content.len() {
-                    written += rustix::io::write(&file, &content[written..])?;
-                }
-                Ok(Self::Sendfile { file, chunk: chunk as u64, window: content.len() as u64, offset: 0 })
-            }
+impl<'a> Source<'a> {
+    pub fn new(settings: &SendSettings, window: Option<&'a Window>) -> Self {
+        match window {
+            Some(window) => Self::Sendfile { window, chunk: settings.chunk_bytes.into(), offset: 0 },
+            None => Self::Write(pattern(settings.chunk_bytes as usize)),
         }
     }
 
@@ -53,10 +78,10 @@ impl Source {
         loop {
             let sent = match self {
                 Self::Write(buffer) => send(to, buffer, SendFlags::NOSIGNAL),
-                Self::Sendfile { file, chunk, window, offset } => {
-                    let count = (*chunk).min(*window - *offset);
-                    let sent = sendfile(to, &*file, Some(offset), count as usize);
-                    if *offset >= *window {
+                Self::Sendfile { window, chunk, offset } => {
+                    let count = (*chunk).min(window.bytes - *offset);
+                    let sent = sendfile(to, &window.file, Some(offset), count as usize);
+                    if *offset >= window.bytes {
                         *offset = 0;
                     }
                     sent

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::clock::{now_ns, sleep_until};
+use crate::error::Failure;
 use crate::operation::{CUT_OFF, Done, Operation, PAUSE_NS, Worker};
 use crate::tally::Tally;
 use crate::timeline::{Stage, Tracker};
@@ -28,19 +29,20 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, think_ns:
         let now = now_ns();
         let stage = tracker.at(now);
         match outcome {
-            Ok(Done::Answered) => {
-                ended += 1;
-                worker.meter.set_operations(ended);
+            Ok(done) => {
+                if done == Done::Answered {
+                    ended += 1;
+                    worker.meter.set_operations(ended);
+                }
                 if stage == Stage::Steady {
-                    tally.operations += 1;
+                    tally.operations += u64::from(done == Done::Answered);
+                    tally.lost += u64::from(done == Done::Lost);
+                    // Of a lost one it is censored: it took longer than was waited for.
                     tally.response.record(now - started);
                 }
             }
-            Ok(Done::Lost) => tally.lost += u64::from(stage == Stage::Steady),
             Err(failure) => {
-                let cut = worker.control.cut.load(Ordering::Relaxed);
-                tally.error(if cut { CUT_OFF.to_owned() } else { failure.reason });
-                if failure.fatal || cut || !sleep_until(now + PAUSE_NS, stop) {
+                if !goes_on(failure, worker, &mut tally, (started, now)) {
                     break;
                 }
             }
@@ -64,6 +66,19 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, think_ns:
             started = now_ns();
         }
     }
+    tally.answered = ended;
     tally.cpu = tracker.finish();
     tally
+}
+
+/// Counts a failed operation by reason; whether another may be tried, after a pause.
+#[cold]
+fn goes_on(failure: Failure, worker: &Worker<'_>, tally: &mut Tally, (started, now): (u64, u64)) -> bool {
+    let cut = worker.control.cut.load(Ordering::Relaxed);
+    if cut && worker.timeline.measures(started) {
+        // Censored: nobody knows how long it would have taken.
+        tally.response.record(now - started);
+    }
+    tally.error(if cut { CUT_OFF.to_owned() } else { failure.reason });
+    !failure.fatal && !cut && sleep_until(now + PAUSE_NS, &worker.control.stop)
 }

@@ -10,7 +10,7 @@ use tare_model::drive::{Direction, DriveInterval, DriveKind, DriveResult, DriveS
 use tare_model::load::LoadModel;
 
 use crate::backlog::Backlog;
-use crate::bulk::SendSettings;
+use crate::bulk::{SendSettings, Window};
 use crate::clock::{now_ns, tighten_timers};
 use crate::control::{Armed, Breaker, Control, Meter};
 use crate::crr::TcpCrr;
@@ -25,6 +25,7 @@ use crate::tally::{Tally, Total};
 use crate::tcp::TcpRr;
 use crate::timeline::Timeline;
 use crate::udp::UdpRr;
+use crate::usage::run_delay_ns;
 use crate::{DriverError, closed, open, sockopt, stream, tcp, udp};
 
 /// How long after the end of the load a closed loop waits for answers still due.
@@ -50,7 +51,7 @@ pub fn run(
     progress: &dyn Fn(DriveInterval),
     cancel: &AtomicBool,
 ) -> Result<DriveResult, DriverError> {
-    prepare(spec)?.run(spec.start_at_ns, progress, cancel)
+    prepare(spec, cancel)?.run(spec.start_at_ns, progress, cancel)
 }
 
 /// A driver whose connections are open and whose servers have answered.
@@ -68,7 +69,7 @@ enum Link {
     Tcp(OwnedFd),
     Udp(OwnedFd),
     Crr(SocketAddr),
-    Bulk { fd: OwnedFd, to_guest: bool },
+    Bulk { fd: OwnedFd, to_guest: bool, window: Option<Window> },
 }
 
 impl Link {
@@ -84,14 +85,17 @@ impl Link {
 ///
 /// # Errors
 /// When the specification is impossible, a server cannot be reached within 5 s, is not ours or serves
-/// something else, or the kernel refuses a socket setting.
-pub fn prepare(spec: &DriveSpec) -> Result<Prepared, DriverError> {
+/// something else, the kernel refuses a socket setting, or `cancel` is set meanwhile.
+pub fn prepare(spec: &DriveSpec, cancel: &AtomicBool) -> Result<Prepared, DriverError> {
     check(spec)?;
     let connections = spec.load.connections();
     let deadline = now_ns() + CONNECT_ALL_NS;
     let mut links = Vec::with_capacity(connections as usize);
     let mut granted = Vec::new();
     for index in 0..connections {
+        if cancel.load(Ordering::Relaxed) {
+            return Err(DriverError::Cancelled);
+        }
         let left = Duration::from_nanos(deadline.saturating_sub(now_ns())).min(CONNECT_TIMEOUT);
         let target = match spec.kind {
             DriveKind::Null => None,
@@ -103,6 +107,11 @@ pub fn prepare(spec: &DriveSpec) -> Result<Prepared, DriverError> {
         }
         links.push(link);
     }
+    let windows = |huge: bool| {
+        let lies = |link: &&Link| matches!(link, Link::Bulk { window: Some(window), .. } if window.huge || !huge);
+        links.iter().filter(lies).count() as u64
+    };
+    granted.extend(sockopt::windows(windows(false), windows(true)));
     Ok(Prepared { spec: spec.clone(), links, granted })
 }
 
@@ -134,7 +143,7 @@ fn connect(
                 }
             }
         }
-        DriveKind::Stream { direction, .. } => {
+        DriveKind::Stream { direction, method, chunk_bytes, window_bytes, .. } => {
             let to_guest = match direction {
                 Direction::Receive => true,
                 Direction::Send => false,
@@ -143,7 +152,10 @@ fn connect(
             let purpose = if to_guest { Purpose::BulkToGuest } else { Purpose::BulkFromGuest };
             let hello = Hello { purpose, request_bytes: 0, response_bytes: 0, connection: index };
             let fd = stream::connect(target, &spec.socket, &hello, timeout)?;
-            Ok(Link::Bulk { fd, to_guest })
+            let settings = SendSettings { method, chunk_bytes, window_bytes };
+            let window = if to_guest { Window::new(&settings) } else { Ok(None) };
+            let window = window.map_err(DriverError::resource("make the file to send"))?;
+            Ok(Link::Bulk { fd, to_guest, window })
         }
     }
 }
@@ -223,8 +235,9 @@ struct Run<'a> {
 }
 
 impl Prepared {
-    /// Runs all phases from `start_at_ns` of CLOCK_MONOTONIC (or at once, when that has passed) and returns what
-    /// was measured. `progress` is called on this thread at the end of every interval. Setting `cancel`
+    /// Runs all phases from `start_at_ns` of CLOCK_MONOTONIC and returns what was measured; 0 means at once. The
+    /// measured window is never shifted, because others are told of it in advance: a driver that is told
+    /// too late offers less load before it. `progress` is called on this thread at the end of every interval. Setting `cancel`
     /// ends the run within 0.1 s.
     ///
     /// Errors of operations do not end the run: they are counted by reason over all phases, and a client
@@ -232,7 +245,7 @@ impl Prepared {
     /// (closed loop) or [`GRACE_NS`] (open loop, bulk) after its last phase.
     ///
     /// # Errors
-    /// When threads are refused, or the run was cancelled.
+    /// When threads are refused, the measured window has begun already, or the run was cancelled.
     pub fn run(
         self,
         start_at_ns: u64,
@@ -242,7 +255,7 @@ impl Prepared {
         tighten_timers();
         let spec = &self.spec;
         let count = self.links.len();
-        let timeline = Timeline::new(start_at_ns.max(now_ns()), &spec.phases);
+        let timeline = timeline(start_at_ns, spec)?;
         let bulk = matches!(spec.kind, DriveKind::Stream { .. });
         let shared = shared_arrivals(spec, &timeline);
         let grace = if bulk || shared.is_some() { GRACE_NS } else { GRACE_CLOSED_NS };
@@ -268,6 +281,16 @@ impl Prepared {
         }
         let backlog = shared.as_ref().map_or(0, |s| s.backlog.most(timeline.steady_start, timeline.load_end));
         Ok(result_of(spec, timeline, total, watched, backlog, self.granted))
+    }
+}
+
+/// The moments of a run that begins at `start_at_ns`, or now if that is 0.
+fn timeline(start_at_ns: u64, spec: &DriveSpec) -> Result<Timeline, DriverError> {
+    let now = now_ns();
+    let timeline = Timeline::new(if start_at_ns == 0 { now } else { start_at_ns }, &spec.phases);
+    match now.saturating_sub(timeline.steady_start) {
+        0 => Ok(timeline),
+        late_ns => Err(DriverError::Late { late_ns }),
     }
 }
 
@@ -348,9 +371,12 @@ fn work(run: &Run<'_>, index: usize, link: &Link, meter: &Meter) -> Tally {
             let payload = payload(kind);
             looped(TcpCrr { target: *target, options: &spec.socket, payload, breaker }, &worker, run)
         }
-        (Link::Bulk { fd, to_guest }, DriveKind::Stream { method, receive, chunk_bytes, window_bytes, .. }) => {
+        (Link::Bulk { fd, to_guest, window }, DriveKind::Stream { method, receive, chunk_bytes, window_bytes, .. }) => {
             let send = SendSettings { method: *method, chunk_bytes: *chunk_bytes, window_bytes: *window_bytes };
-            stream::run(Stream { fd, to_guest: *to_guest, send, receive: *receive, _armed: armed }, &worker)
+            stream::run(
+                Stream { fd, to_guest: *to_guest, send, window: window.as_ref(), receive: *receive, _armed: armed },
+                &worker,
+            )
         }
         (Link::Null | Link::Bulk { .. }, _) => looped(Null, &worker, run),
     };
@@ -392,13 +418,18 @@ fn result_of(
     granted: Vec<(String, String)>,
 ) -> DriveResult {
     let closed = matches!(spec.load, LoadModel::Closed { .. });
+    let mut used = total.cpu;
+    used.add(watched.cpu);
     let service = if closed { total.response.clone() } else { total.service };
     DriveResult {
         steady_start_ns: timeline.steady_start,
         steady_end_ns: timeline.steady_end,
         operations: total.operations,
+        answered_total: total.answered,
         bytes_to_guest: total.to_guest,
         bytes_from_guest: total.from_guest,
+        bytes_to_guest_total: total.to_guest_total,
+        bytes_from_guest_total: total.from_guest_total,
         errors: total.errors.into_iter().collect(),
         lost: total.lost,
         unfinished: total.unfinished,
@@ -407,8 +438,10 @@ fn result_of(
         lateness: total.lateness,
         backlog_max,
         intervals: watched.intervals,
-        cpu_user_ns: total.cpu.user_ns + watched.cpu.user_ns,
-        cpu_system_ns: total.cpu.system_ns + watched.cpu.system_ns,
+        cpu_user_ns: used.cpu.user_ns,
+        cpu_system_ns: used.cpu.system_ns,
+        run_delay_ns: run_delay_ns().map(|_| used.run_delay_ns),
+        threads: spec.load.connections() + 1,
         granted,
         verified: total.unverified == 0,
     }

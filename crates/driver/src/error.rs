@@ -75,6 +75,14 @@ pub enum DriverError {
     /// A thread of the driver ended abnormally: a defect of tare.
     #[error("a driver thread ended abnormally; this is a defect of tare, please report it with the study file")]
     Thread,
+    /// The measured window had begun before the driver could.
+    #[error(
+        "the load was to be measured from a moment that had passed by {late_ns} ns when the driver was told to start; this host is too busy for its controller: leave it a CPU, or give the load a warm-up"
+    )]
+    Late {
+        /// How long ago, nanoseconds.
+        late_ns: u64,
+    },
     /// The run was cancelled from outside.
     #[error("the run was cancelled")]
     Cancelled,

@@ -18,6 +18,8 @@
 //!
 //! An operation of a closed loop belongs to the measured window by its *end*, one of an open loop by its
 //! *intended start*, so that those who waited behind a stall are counted however late they ended.
+//! What was never answered is in the response times too, with the time it was waited for (a lost datagram) or
+//! would have been when the driver gave up (unfinished): leaving it out would flatter a server that drops.
 //! A run ends at the latest [`drive::GRACE_CLOSED_NS`] or [`drive::GRACE_NS`] after the end of its last
 //! phase: whatever still waits for a server then is cut off and shown as an error or as unfinished.
 
@@ -52,5 +54,6 @@ mod tally;
 mod tcp;
 mod timeline;
 mod udp;
+mod usage;
 
 pub use error::DriverError;

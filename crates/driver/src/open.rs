@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use crate::backlog::Backlog;
 use crate::clock::{now_ns, sleep_until};
+use crate::drive::GRACE_NS;
 use crate::operation::{Done, Operation, Worker};
 use crate::schedule::Dealer;
 use crate::tally::Tally;
@@ -24,7 +25,11 @@ struct Hand<'a> {
     arrivals: VecDeque<u64>,
 }
 
-impl Hand<'_> {
+impl<'a> Hand<'a> {
+    const fn of(dealer: &'a Dealer, connection: usize) -> Self {
+        Self { dealer, connection, arrivals: VecDeque::new() }
+    }
+
     #[inline]
     fn next(&mut self) -> Option<u64> {
         if self.arrivals.is_empty() {
@@ -43,7 +48,7 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, shared: &
     let mut tally = Tally::open(worker.record);
     let timeline = &worker.timeline;
     let stop = &worker.control.stop;
-    let mut hand = Hand { dealer: &shared.dealer, connection: worker.index as usize, arrivals: VecDeque::new() };
+    let mut hand = Hand::of(&shared.dealer, worker.index as usize);
     let mut tracker = Tracker::new(*timeline);
     let mut ended = 0;
     let mut now = 0;
@@ -77,16 +82,15 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, shared: &
                 worker.meter.set_operations(ended);
                 tally.operations += u64::from(stage == Stage::Steady);
                 if due {
-                    tally.response.record(now - intended);
-                    tally.service.record(now - sent);
-                    tally.lateness.record(sent - intended);
+                    tally.answered_at(intended, sent, now);
                 }
             }
-            Ok(Done::Lost) => tally.lost += u64::from(due),
+            Ok(Done::Lost) => lost(due, now - intended, &mut tally),
             Err(failure) => {
                 let cut = worker.control.cut.load(Ordering::Relaxed);
-                tally.unfinished += u64::from(due && cut);
-                if !cut {
+                if cut {
+                    unfinished(intended, worker, &mut tally);
+                } else {
                     tally.error(failure.reason);
                 }
                 if failure.fatal || cut {
@@ -96,8 +100,27 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, shared: &
             }
         }
     }
+    tally.answered = ended;
     tally.cpu = tracker.finish();
     tally
+}
+
+/// Counts an exchange without an answer. Its response time is censored: it took longer than was waited for.
+#[cold]
+fn lost(due: bool, waited: u64, tally: &mut Tally) {
+    if due {
+        tally.lost += 1;
+        tally.response.record(waited);
+    }
+}
+
+/// Counts an arrival that was due in the window and got no answer. Its response time is censored at the moment
+/// until which a run waits at most, which is the same for every connection however early its own broke.
+fn unfinished(intended: u64, worker: &Worker<'_>, tally: &mut Tally) {
+    if worker.timeline.measures(intended) {
+        tally.unfinished += 1;
+        tally.response.record(worker.timeline.load_end.saturating_add(GRACE_NS) - intended);
+    }
 }
 
 /// Counts what this connection will not send any more.
@@ -105,7 +128,7 @@ fn give_up(first: Option<u64>, hand: &mut Hand<'_>, worker: &Worker<'_>, shared:
     let mut next = first;
     while let Some(intended) = next.or_else(|| hand.next()) {
         next = None;
-        tally.unfinished += u64::from(worker.timeline.measures(intended));
+        unfinished(intended, worker, tally);
         shared.backlog.given_up(intended);
         if intended >= worker.timeline.load_end {
             break;

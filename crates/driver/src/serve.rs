@@ -79,6 +79,9 @@ pub(crate) struct ServeTally {
     connections: AtomicU64,
     bytes_in: AtomicU64,
     bytes_out: AtomicU64,
+    /// Windows that bulk data was sent from, and how many of them lay in huge pages.
+    windows: AtomicU64,
+    windows_huge: AtomicU64,
     errors: Mutex<BTreeMap<String, u64>>,
 }
 
@@ -87,6 +90,11 @@ impl ServeTally {
         self.connections.fetch_add(connections, Ordering::Relaxed);
         self.bytes_in.fetch_add(bytes_in, Ordering::Relaxed);
         self.bytes_out.fetch_add(bytes_out, Ordering::Relaxed);
+    }
+
+    pub fn window(&self, huge: bool) {
+        self.windows.fetch_add(1, Ordering::Relaxed);
+        self.windows_huge.fetch_add(u64::from(huge), Ordering::Relaxed);
     }
 
     pub fn error(&self, reason: String) {
@@ -174,13 +182,18 @@ impl Server {
     pub fn stop(mut self) -> ServeReport {
         self.end();
         let tally = &self.shared.tally;
+        let mut granted = std::mem::take(&mut self.granted);
+        granted.extend(sockopt::windows(
+            tally.windows.load(Ordering::Relaxed),
+            tally.windows_huge.load(Ordering::Relaxed),
+        ));
         let errors = tally.errors.lock().unwrap_or_else(PoisonError::into_inner);
         ServeReport {
             connections: tally.connections.load(Ordering::Relaxed),
             bytes_in: tally.bytes_in.load(Ordering::Relaxed),
             bytes_out: tally.bytes_out.load(Ordering::Relaxed),
             errors: errors.iter().map(|(reason, count)| (reason.clone(), *count)).collect(),
-            granted: std::mem::take(&mut self.granted),
+            granted,
         }
     }
 

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::{SendFlags, Shutdown, shutdown};
 use tare_model::drive::{ReceiveMethod, Wait};
 
-use crate::bulk::{SendSettings, Sink, Source};
+use crate::bulk::{SendSettings, Sink, Source, Window};
 use crate::clock::now_ns;
 use crate::error::reason_of;
 use crate::net;
@@ -47,13 +47,17 @@ fn take(shared: &Shared, fd: BorrowedFd<'_>, receive: ReceiveMethod) -> Result<(
 
 /// Sends from the driver's word to start until its word to stop, then tells it how much that was.
 fn give(shared: &Shared, fd: BorrowedFd<'_>, settings: &SendSettings) -> Result<(), String> {
+    let window = Window::new(settings).map_err(|e| format!("cannot make the file to send: {e}"))?;
+    if let Some(window) = &window {
+        shared.tally.window(window.huge);
+    }
+    let mut source = Source::new(settings, window.as_ref());
     let mut word = [0; 1];
     match net::receive(fd, &mut word, Wait::Block).map_err(reason_of)? {
         0 => return Ok(()),
         _ if word[0] != GO => return Err("a driver that does not say when to start".to_owned()),
         _ => {}
     }
-    let mut source = Source::new(settings).map_err(|e| format!("cannot make the file to send: {e}"))?;
     let mut sent = 0;
     let mut look_at = now_ns() + LOOK_NS;
     let ended = loop {

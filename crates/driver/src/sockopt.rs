@@ -62,3 +62,13 @@ pub(crate) fn granted(fd: BorrowedFd<'_>, tcp: bool) -> Vec<(String, String)> {
     }
     granted
 }
+
+/// Whether the windows that bulk data is sent from lie in huge pages, as name and value; nothing without a window.
+pub(crate) fn windows(all: u64, huge: u64) -> Option<(String, String)> {
+    let value = match huge {
+        0 => "no".to_owned(),
+        n if n == all => "yes".to_owned(),
+        n => format!("{n} of {all} windows"),
+    };
+    (all > 0).then(|| ("window_in_huge_pages".to_owned(), value))
+}

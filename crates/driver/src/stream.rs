@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown, shutdown};
 use tare_model::drive::{ReceiveMethod, SocketOptions, Wait};
 
-use crate::bulk::{SendSettings, Sink, Source};
+use crate::bulk::{SendSettings, Sink, Source, Window};
 use crate::clock::{now_ns, sleep_until};
 use crate::control::Armed;
 use crate::error::reason_of;
@@ -42,6 +42,7 @@ pub(crate) struct Stream<'a> {
     pub fd: &'a OwnedFd,
     pub to_guest: bool,
     pub send: SendSettings,
+    pub window: Option<&'a Window>,
     pub receive: ReceiveMethod,
     /// Lets the supervisor end a blocked call.
     pub _armed: Option<Armed<'a>>,
@@ -111,9 +112,9 @@ fn send_to_guest(
     tally: &mut Tally,
 ) -> Result<(), String> {
     let fd = stream.fd.as_fd();
-    let mut source = Source::new(&stream.send).map_err(|e| format!("cannot make the file to send: {e}"))?;
+    let mut source = Source::new(&stream.send, stream.window);
     let (sent, measured, ended) = pump(worker, tracker, || source.send(fd).map_err(reason_of));
-    tally.to_guest = measured;
+    (tally.to_guest, tally.to_guest_total) = (measured, sent);
     ended?;
     shutdown(fd, Shutdown::Write).map_err(reason_of)?;
     let mut note = [0; CLOSING_LEN];
@@ -153,6 +154,7 @@ fn receive_from_guest(
             }
         }
     }
+    tally.from_guest_total = received.saturating_sub(CLOSING_LEN as u64);
     match closing_count(&tail.bytes) {
         Some(sent) if sent + CLOSING_LEN as u64 == received => Ok(()),
         Some(_) => Err("bytes received differ from bytes sent".to_owned()),

@@ -7,8 +7,8 @@ use tare_model::drive::DriveInterval;
 use crate::clock::{now_ns, sleep_until};
 use crate::control::{Breaker, Control, Meter};
 use crate::open;
-use crate::sys::CpuTime;
 use crate::timeline::{Timeline, Tracker};
+use crate::usage::Usage;
 
 /// How often the supervisor looks up when nothing else is due.
 const LOOK_NS: u64 = 50_000_000;
@@ -36,7 +36,7 @@ pub(crate) struct Watch<'a> {
 /// What the supervisor brings back.
 pub(crate) struct Watched {
     pub intervals: Vec<DriveInterval>,
-    pub cpu: CpuTime,
+    pub cpu: Usage,
     pub cancelled: bool,
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tare_model::Histogram;
 
 use crate::record::Recorder;
-use crate::sys::CpuTime;
+use crate::usage::Usage;
 
 /// Counts and durations of one thread in the measured window; errors of the whole run.
 #[derive(Debug)]
@@ -17,12 +17,17 @@ pub(crate) struct Tally {
     /// Open loop only.
     pub lateness: Recorder,
     pub operations: u64,
+    /// Operations answered in all phases.
+    pub answered: u64,
     pub lost: u64,
     pub unfinished: u64,
     pub to_guest: u64,
     pub from_guest: u64,
+    /// Bulk: bytes of all phases.
+    pub to_guest_total: u64,
+    pub from_guest_total: u64,
     pub errors: BTreeMap<String, u64>,
-    pub cpu: CpuTime,
+    pub cpu: Usage,
     /// Bulk: the stream ended and both ends counted the same.
     pub verified: bool,
 }
@@ -34,12 +39,15 @@ impl Tally {
             service: Recorder::new(false),
             lateness: Recorder::new(false),
             operations: 0,
+            answered: 0,
             lost: 0,
             unfinished: 0,
             to_guest: 0,
             from_guest: 0,
+            to_guest_total: 0,
+            from_guest_total: 0,
             errors: BTreeMap::new(),
-            cpu: CpuTime::default(),
+            cpu: Usage::default(),
             verified: true,
         }
     }
@@ -50,6 +58,14 @@ impl Tally {
 
     pub fn bulk() -> Self {
         Self { verified: false, ..Self::new(false) }
+    }
+
+    /// Open loop: an arrival that was due in the window was answered.
+    #[inline]
+    pub fn answered_at(&mut self, intended: u64, sent: u64, now: u64) {
+        self.response.record(now - intended);
+        self.service.record(now - sent);
+        self.lateness.record(sent - intended);
     }
 
     #[cold]
@@ -65,12 +81,15 @@ pub(crate) struct Total {
     pub service: Histogram,
     pub lateness: Histogram,
     pub operations: u64,
+    pub answered: u64,
     pub lost: u64,
     pub unfinished: u64,
     pub to_guest: u64,
     pub from_guest: u64,
+    pub to_guest_total: u64,
+    pub from_guest_total: u64,
     pub errors: BTreeMap<String, u64>,
-    pub cpu: CpuTime,
+    pub cpu: Usage,
     pub unverified: u64,
 }
 
@@ -80,15 +99,17 @@ impl Total {
         self.service.merge(&tally.service.into_histogram());
         self.lateness.merge(&tally.lateness.into_histogram());
         self.operations += tally.operations;
+        self.answered += tally.answered;
         self.lost += tally.lost;
         self.unfinished += tally.unfinished;
         self.to_guest += tally.to_guest;
         self.from_guest += tally.from_guest;
+        self.to_guest_total += tally.to_guest_total;
+        self.from_guest_total += tally.from_guest_total;
         for (reason, count) in tally.errors {
             *self.errors.entry(reason).or_insert(0) += count;
         }
-        self.cpu.user_ns += tally.cpu.user_ns;
-        self.cpu.system_ns += tally.cpu.system_ns;
+        self.cpu.add(tally.cpu);
         self.unverified += u64::from(!tally.verified);
     }
 }

@@ -2,7 +2,7 @@
 
 use tare_model::load::Phases;
 
-use crate::sys::{CpuTime, thread_cpu};
+use crate::usage::Usage;
 
 /// The moments at which phases begin and end, nanoseconds of CLOCK_MONOTONIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,19 +62,19 @@ impl Timeline {
     }
 }
 
-/// Follows one thread through the stages, and takes its CPU time at both ends of the measured window.
+/// Follows one thread through the stages, and takes its use of CPUs at both ends of the measured window.
 #[derive(Debug)]
 pub(crate) struct Tracker {
     timeline: Timeline,
     stage: Stage,
     until: u64,
-    entered: Option<CpuTime>,
-    spent: CpuTime,
+    entered: Option<Usage>,
+    spent: Usage,
 }
 
 impl Tracker {
     pub fn new(timeline: Timeline) -> Self {
-        let mut tracker = Self { timeline, stage: Stage::WarmUp, until: 0, entered: None, spent: CpuTime::default() };
+        let mut tracker = Self { timeline, stage: Stage::WarmUp, until: 0, entered: None, spent: Usage::default() };
         tracker.cross(timeline.start);
         tracker
     }
@@ -92,7 +92,7 @@ impl Tracker {
     fn cross(&mut self, now: u64) {
         let (stage, until) = self.timeline.stage_at(now);
         if stage == Stage::Steady && self.stage != Stage::Steady {
-            self.entered = Some(thread_cpu());
+            self.entered = Some(Usage::of_this_thread());
         }
         if stage != Stage::Steady {
             self.leave();
@@ -102,14 +102,12 @@ impl Tracker {
 
     fn leave(&mut self) {
         if let Some(before) = self.entered.take() {
-            let after = thread_cpu();
-            self.spent.user_ns += after.user_ns.saturating_sub(before.user_ns);
-            self.spent.system_ns += after.system_ns.saturating_sub(before.system_ns);
+            self.spent.add(Usage::of_this_thread().since(before));
         }
     }
 
-    /// CPU time that the thread spent in the measured window.
-    pub fn finish(mut self) -> CpuTime {
+    /// What the thread used of CPUs in the measured window.
+    pub fn finish(mut self) -> Usage {
         self.leave();
         self.spent
     }
@@ -150,6 +148,6 @@ mod tests {
         let mut tracker = Tracker::new(timeline());
         assert_eq!(tracker.at(105), Stage::WarmUp);
         assert_eq!(tracker.at(170), Stage::RampDown);
-        assert_eq!(tracker.finish(), CpuTime::default(), "it never was in the window");
+        assert_eq!(tracker.finish(), Usage::default(), "it never was in the window");
     }
 }

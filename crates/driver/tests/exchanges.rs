@@ -103,7 +103,7 @@ fn think_time_is_between_operations_and_not_in_them() {
 fn a_run_starts_when_told_and_tells_its_intervals() {
     let server = serve_rr(Exchange::TcpRr, 1, 1);
     let spec = spec(rr(Exchange::TcpRr, 1, 1), server.addr, closed(1), phases(0, 0, 200, 0));
-    let prepared = drive::prepare(&spec).unwrap();
+    let prepared = drive::prepare(&spec, &AtomicBool::new(false)).unwrap();
     let start = clock::now_ns() + 100_000_000;
     let seen = RefCell::new(Vec::new());
     let result = prepared.run(start, &|i| seen.borrow_mut().push(i), &AtomicBool::new(false)).unwrap();

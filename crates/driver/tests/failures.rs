@@ -51,7 +51,7 @@ fn a_server_that_dies_in_the_run_gives_errors_and_an_early_end() {
             _ => serve_stream(SendMethod::Write, ReceiveMethod::Read),
         };
         let spec = spec(kind, server.addr, closed(2), steady(600));
-        let prepared = drive::prepare(&spec).unwrap();
+        let prepared = drive::prepare(&spec, &AtomicBool::new(false)).unwrap();
         let killer = thread::spawn(move || {
             thread::sleep(Duration::from_millis(200));
             server.stop()
@@ -79,6 +79,34 @@ fn a_closed_loop_whose_server_stalls_ends_and_says_so() {
     assert!(took < 100_000_000 + drive::GRACE_CLOSED_NS + 5_000_000_000, "{took} ns");
     assert_eq!(result.operations, 0);
     assert_eq!(result.errors, [("no answer by the end of the run".to_owned(), 3)]);
+    assert_eq!(result.response.count(), 3, "they are no better than those that were answered");
+    assert!(result.response.min >= drive::GRACE_CLOSED_NS);
+}
+
+#[test]
+fn a_window_that_has_begun_is_refused_and_never_shifted() {
+    let server = serve_rr(Exchange::TcpRr, 16, 16);
+    let never = AtomicBool::new(false);
+    let late = spec(rr(Exchange::TcpRr, 16, 16), server.addr, closed(1), steady(50));
+    let refused = drive::prepare(&late, &never).unwrap().run(clock::now_ns() - 1_000_000, &|_| (), &never);
+    assert!(matches!(refused, Err(DriverError::Late { late_ns }) if late_ns >= 1_000_000), "{refused:?}");
+    // With a warm-up there is room: the window stays where it was announced.
+    let spec = spec(rr(Exchange::TcpRr, 16, 16), server.addr, closed(1), phases(2_000, 0, 50, 0));
+    let start = clock::now_ns() - 1_900_000_000;
+    let result = drive::prepare(&spec, &never).unwrap().run(start, &|_| (), &never).unwrap();
+    assert_eq!(result.steady_start_ns, start + 2_000_000_000);
+    assert_eq!(result.steady_end_ns, start + 2_050_000_000);
+    assert!(result.operations > 0);
+}
+
+#[test]
+fn a_cancel_that_comes_first_ends_what_comes_after() {
+    let server = serve_rr(Exchange::TcpRr, 16, 16);
+    let spec = spec(rr(Exchange::TcpRr, 16, 16), server.addr, closed(1), steady(60_000));
+    let (never, cancelled) = (AtomicBool::new(false), AtomicBool::new(true));
+    assert!(matches!(drive::prepare(&spec, &cancelled), Err(DriverError::Cancelled)));
+    let prepared = drive::prepare(&spec, &never).unwrap();
+    assert!(matches!(prepared.run(0, &|_| (), &cancelled), Err(DriverError::Cancelled)));
 }
 
 #[test]
@@ -91,6 +119,9 @@ fn an_open_loop_whose_server_stalls_shows_every_arrival_as_unfinished() {
     let result = run(&spec(rr(Exchange::TcpRr, 16, 16), address, load, steady(300))).unwrap();
     assert_eq!(result.operations, 0);
     assert_eq!(result.unfinished, 300);
+    assert_eq!(result.response.count(), 300);
+    assert!(result.response.quantile(0.5).unwrap() >= drive::GRACE_NS as f64);
+    assert!(result.service.is_empty() && result.lateness.is_empty());
     assert_eq!(result.backlog_max, 298, "two are on their way, all the others wait");
 }
 
@@ -177,7 +208,8 @@ fn lost_datagrams_are_counted_and_late_ones_are_not_taken_for_answers() {
             // The wait for the last one may end after the window.
             assert!(dropped - result.lost <= 1, "dropped {dropped}, counted {}", result.lost);
             assert!(result.operations >= result.lost * 9);
-            assert!(result.response.max < 50_000_000, "a lost exchange has no response time");
+            assert_eq!(result.response.count(), result.operations + result.lost, "losses are among the times");
+            assert!(result.response.max >= 50_000_000, "a lost exchange took at least what was waited for it");
         });
     }
 }
@@ -194,7 +226,8 @@ fn open_loop_losses_are_counted_too() {
         stop.store(true, Ordering::Relaxed);
         assert_eq!(result.lost, 10);
         assert_eq!(server.join().unwrap(), 10);
-        assert_eq!(result.response.count() + result.lost, 40);
+        assert_eq!((result.response.count(), result.service.count()), (40, 30));
+        assert!(result.response.max >= 50_000_000);
     });
 }
 

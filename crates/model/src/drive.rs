@@ -183,13 +183,19 @@ pub struct DriveResult {
     pub steady_start_ns: u64,
     /// End of the measured window.
     pub steady_end_ns: u64,
-    /// Operations completed in the window. In an open loop the histograms hold those that were *due* in the
+    /// Operations answered in the window. In an open loop the histograms hold those that were *due* in the
     /// window, whenever they ended, so their count may differ.
     pub operations: u64,
+    /// Operations answered in all phases: what the server must have served, but for what was under way.
+    pub answered_total: u64,
     /// Payload bytes that reached the guest in the window.
     pub bytes_to_guest: u64,
     /// Payload bytes that left the guest in the window.
     pub bytes_from_guest: u64,
+    /// Bulk transfer: payload bytes that were sent to the guest in all phases.
+    pub bytes_to_guest_total: u64,
+    /// Bulk transfer: payload bytes that came from the guest in all phases.
+    pub bytes_from_guest_total: u64,
     /// Operations that failed, by reason, in all phases.
     pub errors: Vec<(String, u64)>,
     /// UDP exchanges of the window that were lost.
@@ -197,9 +203,13 @@ pub struct DriveResult {
     /// Open loop: arrivals due in the window that had not ended when the driver gave them up, some seconds
     /// after the last phase.
     pub unfinished: u64,
-    /// Response time from the intended start, nanoseconds.
+    /// Response time from the intended start, nanoseconds. What was not answered is in it too, censored: a
+    /// lost exchange with the time it was waited for, an unfinished one with the time until the driver gave up.
+    /// Their true time is longer, so a quantile that falls among them is a lower bound, and never flattered
+    /// by leaving them out. Operations that failed at once are not in it; they are counted in `errors`.
     pub response: Histogram,
-    /// Service time from the actual start, nanoseconds (equals response in a closed loop).
+    /// Service time from the actual start, nanoseconds (equals response in a closed loop; in an open loop of
+    /// answered operations only).
     pub service: Histogram,
     /// Open loop: actual minus intended start, nanoseconds.
     pub lateness: Histogram,
@@ -211,6 +221,11 @@ pub struct DriveResult {
     pub cpu_user_ns: u64,
     /// CPU the driver's threads spent in the kernel in the window, nanoseconds.
     pub cpu_system_ns: u64,
+    /// Time in the window in which the driver's threads could have run but waited for a CPU, nanoseconds,
+    /// summed over them (`/proc/thread-self/schedstat`); `None` where the kernel does not tell.
+    pub run_delay_ns: Option<u64>,
+    /// Threads of the driver: one a connection, and one that watches them.
+    pub threads: u32,
     /// What the kernel granted of the socket settings, as name and value.
     pub granted: Vec<(String, String)>,
     /// Bulk transfer: whether bytes sent and bytes received agreed to the byte at the end of every stream.

@@ -40,6 +40,10 @@ struct FailingPrepared {
 }
 
 impl Prepared for FailingPrepared {
+    fn connect(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<(), WorkloadError> {
+        self.inner.connect(site, schedule)
+    }
+
     fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
         if self.phase == Phase::Drive {
             return Err(failure());
@@ -47,7 +51,7 @@ impl Prepared for FailingPrepared {
         self.inner.drive(site, schedule)
     }
 
-    fn verify(&mut self, site: &WorkSite<'_>, driven: &Driven) -> Result<Option<String>, WorkloadError> {
+    fn verify(&mut self, site: &WorkSite<'_>, driven: &mut Driven) -> Result<Option<String>, WorkloadError> {
         let verified = self.inner.verify(site, driven)?;
         // The work was done, and it is wrong: that makes the trial invalid, not failed.
         Ok(if self.phase == Phase::Verify { Some(REASON.into()) } else { verified })

@@ -33,6 +33,16 @@ pub enum WireError {
         /// Their version of tare.
         their_version: String,
     },
+    /// The ends come from different builds.
+    #[error(
+        "the agent is of another build ({theirs}) than this tare ({ours}): use the agent that came with this tare, or, in a source tree, build it anew: cargo build -p tare-agent"
+    )]
+    Build {
+        /// Our build.
+        ours: &'static str,
+        /// Theirs.
+        theirs: String,
+    },
     /// A frame longer than any honest message.
     #[error(
         "a frame of {bytes} bytes was announced, more than the {limit} allowed: the other end is broken or hostile"

@@ -8,10 +8,14 @@ use serde::de::DeserializeOwned;
 use crate::WireError;
 
 /// Version of the messages. Both ends must have the same: the agent comes with its tare.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// Longest frame that is read: a trial's samples and histograms take a few MiB at most.
 pub const MAX_FRAME_BYTES: usize = 64 << 20;
+
+/// Version of this tare and, behind a `+`, a hash of the sources that define its messages: two builds between
+/// which a message changed never talk, also where nobody raised [`PROTOCOL`].
+pub const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("TARE_WIRE_BUILD"));
 
 const MAGIC: [u8; 4] = *b"TARE";
 
@@ -21,14 +25,14 @@ const MAGIC: [u8; 4] = *b"TARE";
 pub struct Greeting {
     /// Protocol of the end that sent it.
     pub protocol: u32,
-    /// Version of tare of the end that sent it.
+    /// Version and build of the end that sent it, as in [`BUILD`].
     pub version: String,
 }
 
 impl Greeting {
     /// The greeting of this build.
     pub fn ours() -> Self {
-        Self { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").to_owned() }
+        Self { protocol: PROTOCOL, version: BUILD.to_owned() }
     }
 
     /// Sends it.
@@ -61,13 +65,15 @@ impl Greeting {
         Ok(Self { protocol, version: String::from_utf8_lossy(&version).into_owned() })
     }
 
-    /// Fails unless the other end speaks our protocol.
+    /// Fails unless the other end speaks our protocol and was built from the same messages.
     pub fn check(self) -> Result<Self, WireError> {
-        if self.protocol == PROTOCOL {
-            Ok(self)
-        } else {
-            Err(WireError::Version { ours: PROTOCOL, theirs: self.protocol, their_version: self.version })
+        if self.protocol != PROTOCOL {
+            return Err(WireError::Version { ours: PROTOCOL, theirs: self.protocol, their_version: self.version });
         }
+        if self.version != BUILD {
+            return Err(WireError::Build { ours: BUILD, theirs: self.version });
+        }
+        Ok(self)
     }
 }
 
@@ -131,6 +137,17 @@ mod tests {
         let read = Greeting::read(&mut bytes.as_slice()).unwrap();
         let error = read.check().unwrap_err().to_string();
         assert!(error.contains("protocol 99") && error.contains("9.9.9"), "{error}");
+    }
+
+    #[test]
+    fn an_agent_of_another_build_is_refused_with_what_to_do() {
+        let stale = Greeting { protocol: PROTOCOL, version: format!("{}+0123456789abcdef", env!("CARGO_PKG_VERSION")) };
+        let error = stale.check().unwrap_err().to_string();
+        assert!(error.contains("0123456789abcdef") && error.contains("cargo build -p tare-agent"), "{error}");
+        assert_eq!(Greeting::ours().check().unwrap(), Greeting::ours());
+        let (version, hash) = BUILD.split_once('+').unwrap();
+        assert_eq!(version, env!("CARGO_PKG_VERSION"));
+        assert!(hash.len() == 16 && hash != "cbf29ce484222325", "a hash of nothing: {hash}");
     }
 
     #[test]

@@ -12,6 +12,6 @@ mod link;
 mod message;
 
 pub use error::WireError;
-pub use frame::{Greeting, MAX_FRAME_BYTES, PROTOCOL, read_frame, write_frame};
+pub use frame::{BUILD, Greeting, MAX_FRAME_BYTES, PROTOCOL, read_frame, write_frame};
 pub use link::Link;
 pub use message::{AgentFacts, ExecResult, ExecSpec, FromAgent, Reply, Request, ServeReport, ToAgent};

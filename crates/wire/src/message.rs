@@ -48,10 +48,17 @@ pub enum Request {
         /// Its number.
         server: u64,
     },
-    /// Run a driver to its end.
-    Drive(Box<DriveSpec>),
-    /// End the running drivers early.
-    CancelDrive,
+    /// Open all connections of a driver, and offer nothing yet. Its start is not looked at.
+    PrepareDrive(Box<DriveSpec>),
+    /// Run a prepared driver to its end.
+    StartDrive {
+        /// Its number.
+        drive: u64,
+        /// When its first phase starts, CLOCK_MONOTONIC of the agent, nanoseconds; 0 means at once.
+        start_at_ns: u64,
+    },
+    /// End all drivers and kill all commands early. Lasts: those that are asked for later end at once too.
+    Cancel,
     /// Start busy loops.
     Busy {
         /// Threads.
@@ -91,8 +98,9 @@ impl Request {
             Self::Clock => "tell its clock",
             Self::Serve { .. } => "start a server",
             Self::StopServe { .. } => "stop a server",
-            Self::Drive(_) => "drive load",
-            Self::CancelDrive => "cancel the load",
+            Self::PrepareDrive(_) => "connect the driver",
+            Self::StartDrive { .. } => "drive load",
+            Self::Cancel => "cancel its work",
             Self::Busy { .. } => "start busy loops",
             Self::BusyIterations { .. } => "count busy iterations",
             Self::StopBusy { .. } => "stop busy loops",
@@ -130,7 +138,12 @@ pub enum Reply {
     },
     /// To `StopServe`.
     Served(ServeReport),
-    /// To `Drive`.
+    /// To `PrepareDrive`.
+    Prepared {
+        /// Number of the driver.
+        drive: u64,
+    },
+    /// To `StartDrive`.
     Driven(Box<DriveResult>),
     /// To `Busy`.
     BusyStarted {
@@ -207,4 +220,6 @@ pub struct ServeReport {
     pub bytes_out: u64,
     /// Failures by reason.
     pub errors: Vec<(String, u64)>,
+    /// What the kernel granted of what was asked for, as name and value.
+    pub granted: Vec<(String, String)>,
 }

@@ -33,16 +33,26 @@ pub trait Workload: Send + Sync {
 
 /// A workload set up in one guest. Dropping it leaves the guest as it is: the guest is thrown away.
 pub trait Prepared {
-    /// Offers load for all phases, and tells what was measured in steady state.
+    /// Makes ready all that takes time of its own, such as the driver's connections, and offers nothing yet.
+    /// Called once, before [`Self::drive`], so that the moment of its start can be kept.
     ///
     /// # Errors
-    /// When load could not be offered to the end.
+    /// When an agent could not do its part.
+    fn connect(&mut self, _site: &WorkSite<'_>, _schedule: &Schedule) -> Result<(), WorkloadError> {
+        Ok(())
+    }
+
+    /// Offers load for all phases from `schedule.start_at_ns`, and tells what was measured in steady state.
+    ///
+    /// # Errors
+    /// When load could not be offered to the end, or not from that moment.
     fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError>;
 
     /// Ends the guest's end and checks what was done, outside the measured time: `Some(reason)` when
-    /// the work was wrong and its figures must not be used.
+    /// the work was wrong and its figures must not be used. What is merely worth knowing is added to
+    /// `driven` as counts and flags.
     ///
     /// # Errors
     /// When the check itself could not be made.
-    fn verify(&mut self, site: &WorkSite<'_>, driven: &Driven) -> Result<Option<String>, WorkloadError>;
+    fn verify(&mut self, site: &WorkSite<'_>, driven: &mut Driven) -> Result<Option<String>, WorkloadError>;
 }

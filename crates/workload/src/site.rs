@@ -28,7 +28,8 @@ pub struct WorkSite<'a> {
 pub struct Schedule {
     /// The phases.
     pub phases: Phases,
-    /// Start of the first phase, CLOCK_MONOTONIC of the client's host, nanoseconds.
+    /// Start of the first phase, CLOCK_MONOTONIC of the client's host, nanoseconds. Not looked at when
+    /// connecting; when driving, 0 means at once.
     pub start_at_ns: u64,
     /// Seed of the driver's randomness.
     pub seed: u64,
@@ -51,6 +52,9 @@ pub(crate) struct Drive {
     pub loss_timeout: Span,
 }
 
+/// Longest that a driver takes to open its connections or to say why it cannot.
+const CONNECTING: Duration = Duration::from_secs(35);
+
 /// What can go wrong in a workload.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkloadError {
@@ -62,6 +66,9 @@ pub enum WorkloadError {
         /// What happened.
         source: WireError,
     },
+    /// Load was to be offered by a driver that nobody connected.
+    #[error("load was to be offered before the driver was connected: a defect of tare, please report it")]
+    NotConnected,
     /// The command of the user's did not do what the study says.
     #[error("{0}")]
     Command(String),
@@ -73,16 +80,28 @@ impl WorkSite<'_> {
         self.guest.call(request, self.patience).map_err(|source| WorkloadError::Agent { side: "guest", source })
     }
 
-    /// Has the client's agent drive load through all phases.
-    pub(crate) fn drive(&self, drive: Drive, schedule: &Schedule) -> Result<DriveResult, WorkloadError> {
+    /// Has the client's agent open all connections of a driver; returns the driver's number.
+    pub(crate) fn connect(&self, drive: Drive, schedule: &Schedule) -> Result<u64, WorkloadError> {
         let Schedule { phases, start_at_ns, seed, interval_ns } = *schedule;
         let Drive { kind, targets, socket, record, loss_timeout } = drive;
         let loss_timeout_ns = loss_timeout.ns;
         let load = self.load;
         let spec =
             DriveSpec { kind, targets, load, phases, start_at_ns, seed, socket, record, loss_timeout_ns, interval_ns };
-        let patience = phases.total().duration() + self.patience;
-        match self.client.call(Request::Drive(Box::new(spec)), patience) {
+        // The driver itself gives up after 30 s, and says why.
+        let patience = CONNECTING + self.patience;
+        match self.client.call(Request::PrepareDrive(Box::new(spec)), patience) {
+            Ok(Reply::Prepared { drive }) => Ok(drive),
+            Ok(_) => Err(Self::unexpected("client", "connect the driver")),
+            Err(source) => Err(WorkloadError::Agent { side: "client", source }),
+        }
+    }
+
+    /// Has the client's agent drive load through all phases with the driver that [`Self::connect`] gave.
+    pub(crate) fn drive(&self, driver: Option<u64>, schedule: &Schedule) -> Result<DriveResult, WorkloadError> {
+        let drive = driver.ok_or(WorkloadError::NotConnected)?;
+        let patience = schedule.phases.total().duration() + self.patience;
+        match self.client.call(Request::StartDrive { drive, start_at_ns: schedule.start_at_ns }, patience) {
             Ok(Reply::Driven(result)) => Ok(*result),
             Ok(_) => Err(Self::unexpected("client", "drive load")),
             Err(source) => Err(WorkloadError::Agent { side: "client", source }),

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use tare_model::Histogram;
 use tare_model::drive::DriveResult;
 use tare_model::sample::{Sample, Source};
-use tare_model::trial::Measurement;
+use tare_model::trial::{Flag, Measurement};
+use tare_wire::ServeReport;
 
 /// What service demand is counted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +30,31 @@ pub struct Driven {
     pub samples: Vec<Sample>,
     /// What was granted and other facts for disclosure.
     pub facts: BTreeMap<String, String>,
+    /// What a reader must know.
+    pub flags: Vec<Flag>,
     /// Why the figures must not be used, if the driver itself saw that.
     pub invalid: Option<String>,
+}
+
+/// Operations that must lie beyond a quantile for it to be told: with fewer, single operations decide it.
+const BEYOND: f64 = 10.0;
+
+/// The quantile `q` of a histogram, or `None` where fewer than ten values lie beyond it: the 99th percentile takes
+/// 1,000 operations, the 99.9th 10,000.
+pub fn supported_quantile(histogram: &Histogram, q: f64) -> Option<f64> {
+    // 0.99 and 0.999 have no exact form, so that ten may come out as a little less.
+    let beyond = histogram.count() as f64 * (1.0 - q) + 1e-6;
+    if beyond < BEYOND { None } else { histogram.quantile(q) }
+}
+
+/// Driver threads that waited for a CPU longer than this part of the window are flagged: their own delay
+/// is then in what they measured.
+const STARVED: f64 = 0.01;
+
+/// What the driver waited for CPUs, as a part of its threads' time in the window.
+fn starved(result: &DriveResult) -> Option<f64> {
+    let all = window_s(result) * 1e9 * f64::from(result.threads);
+    result.run_delay_ns.filter(|_| all > 0.0).map(|ns| ns as f64 / all)
 }
 
 /// Length of the measured window in seconds.
@@ -44,6 +69,10 @@ pub fn from_result(result: DriveResult, unit: UnitOfWork) -> Driven {
     counts.insert("lost".into(), result.lost);
     counts.insert("unfinished".into(), result.unfinished);
     counts.insert("backlog_max".into(), result.backlog_max);
+    counts.insert("driver_cpu_ns".into(), result.cpu_user_ns + result.cpu_system_ns);
+    if let Some(ns) = result.run_delay_ns {
+        counts.insert("driver_run_delay_ns".into(), ns);
+    }
     for (reason, count) in &result.errors {
         counts.insert(format!("errors: {reason}"), *count);
     }
@@ -54,6 +83,15 @@ pub fn from_result(result: DriveResult, unit: UnitOfWork) -> Driven {
         let share = |ns: u64| format!("{:.1} % of one CPU", ns as f64 / 1e7 / window);
         facts.insert("driver CPU, user".into(), share(result.cpu_user_ns));
         facts.insert("driver CPU, system".into(), share(result.cpu_system_ns));
+    }
+    let mut flags = Vec::new();
+    if let Some(part) = starved(&result) {
+        let waited = format!("{:.2} % of its threads' time", part * 100.0);
+        facts.insert("driver waited for a CPU".into(), waited.clone());
+        if part > STARVED {
+            let detail = format!("the driver waited for a CPU {waited}, more than {} %", STARVED * 100.0);
+            flags.push(Flag { kind: "driver-starved".into(), detail });
+        }
     }
     let work = match unit {
         UnitOfWork::Operation => result.operations as f64,
@@ -67,7 +105,22 @@ pub fn from_result(result: DriveResult, unit: UnitOfWork) -> Driven {
         .map(|(name, histogram)| (name.to_owned(), histogram))
         .collect();
     let measurement = Measurement { metrics: BTreeMap::new(), histograms, counts };
-    Driven { measurement, window_ns, work, samples, facts, invalid: None }
+    Driven { measurement, window_ns, work, samples, facts, flags, invalid: None }
+}
+
+/// Adds what the server tells to what a trial tells: what it was granted as facts, its errors as counts and one
+/// flag. How many errors there are, if any.
+pub fn add_server(report: &ServeReport, driven: &mut Driven) -> Option<u64> {
+    let granted = report.granted.iter().map(|(name, value)| (format!("server {name}"), value.clone()));
+    driven.facts.extend(granted);
+    let (first, _) = report.errors.first()?;
+    let count = report.errors.iter().map(|(_, count)| count).sum();
+    for (reason, count) in &report.errors {
+        driven.measurement.counts.insert(format!("server errors: {reason}"), *count);
+    }
+    let detail = format!("the guest's server counts {count} errors, first: {first}");
+    driven.flags.push(Flag { kind: "server-errors".into(), detail });
+    Some(count)
 }
 
 /// The driver's rate over time, as a gauge at the end of each interval.
@@ -91,4 +144,54 @@ fn series(result: &DriveResult, unit: UnitOfWork) -> Vec<Sample> {
         });
     }
     samples
+}
+
+#[cfg(test)]
+pub mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// The result of a driver of one thread and its watcher over a second, in which all went well.
+    pub fn result(operations: u64) -> DriveResult {
+        DriveResult {
+            steady_start_ns: 0,
+            steady_end_ns: 1_000_000_000,
+            operations,
+            answered_total: operations,
+            bytes_to_guest: 0,
+            bytes_from_guest: 0,
+            bytes_to_guest_total: 0,
+            bytes_from_guest_total: 0,
+            errors: Vec::new(),
+            lost: 0,
+            unfinished: 0,
+            response: Histogram::default(),
+            service: Histogram::default(),
+            lateness: Histogram::default(),
+            backlog_max: 0,
+            intervals: Vec::new(),
+            cpu_user_ns: 1,
+            cpu_system_ns: 2,
+            run_delay_ns: Some(0),
+            threads: 2,
+            granted: Vec::new(),
+            verified: true,
+        }
+    }
+
+    #[test]
+    fn a_driver_that_waited_for_its_cpu_is_flagged_with_how_long() {
+        let with = |run_delay_ns| from_result(DriveResult { run_delay_ns, ..result(10) }, UnitOfWork::Operation);
+        let fine = with(Some(19_000_000));
+        assert!(fine.flags.is_empty());
+        assert_eq!(
+            (fine.measurement.counts["driver_cpu_ns"], fine.measurement.counts["driver_run_delay_ns"]),
+            (3, 19_000_000)
+        );
+        let starved = with(Some(50_000_000));
+        assert_eq!(starved.flags[0].kind, "driver-starved");
+        assert!(starved.flags[0].detail.contains("2.50 %"), "{}", starved.flags[0].detail);
+        let unknown = with(None);
+        assert!(unknown.flags.is_empty() && !unknown.measurement.counts.contains_key("driver_run_delay_ns"));
+    }
 }

@@ -186,11 +186,12 @@ impl Prepared for Exec {
             work: 1.0,
             samples: Vec::new(),
             facts: BTreeMap::from([("command".to_owned(), self.parameters.command.join(" "))]),
+            flags: Vec::new(),
             invalid: None,
         })
     }
 
-    fn verify(&mut self, _: &WorkSite<'_>, _: &Driven) -> Result<Option<String>, WorkloadError> {
+    fn verify(&mut self, _: &WorkSite<'_>, _: &mut Driven) -> Result<Option<String>, WorkloadError> {
         // The command's own exit code was its verification: `drive` fails on any other than 0.
         Ok(None)
     }

@@ -10,7 +10,7 @@ use tare_model::metric::{Better, MetricSpec, Unit};
 
 use crate::registry::{Entry, normalise, read, schema};
 use crate::site::Drive;
-use crate::yields::{from_result, window_s};
+use crate::yields::{from_result, supported_quantile, window_s};
 use crate::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
 
 /// The registry's line.
@@ -52,30 +52,41 @@ impl Workload for Null {
     }
 
     fn prepare(&self, _: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
-        Ok(Box::new(Self(self.0)))
+        Ok(Box::new(Running { record: self.0.record, driver: None }))
     }
 }
 
-impl Prepared for Null {
-    fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
+/// What the driver is told, and its number once it knows.
+struct Running {
+    record: bool,
+    driver: Option<u64>,
+}
+
+impl Prepared for Running {
+    fn connect(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<(), WorkloadError> {
         let drive = Drive {
             kind: DriveKind::Null,
             targets: Vec::new(),
             socket: SocketOptions::default(),
-            record: self.0.record,
+            record: self.record,
             loss_timeout: Span::ZERO,
         };
-        let result = site.drive(drive, schedule)?;
+        self.driver = Some(site.connect(drive, schedule)?);
+        Ok(())
+    }
+
+    fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
+        let result = site.drive(self.driver.take(), schedule)?;
         let rate = result.operations as f64 / window_s(&result);
         let mut driven = from_result(result, UnitOfWork::Operation);
         driven.measurement.metrics.insert("operations_per_s".into(), rate);
-        if let Some(late) = driven.measurement.histograms.get("lateness").and_then(|h| h.quantile(0.99)) {
+        if let Some(late) = driven.measurement.histograms.get("lateness").and_then(|h| supported_quantile(h, 0.99)) {
             driven.measurement.metrics.insert("lateness_p99_s".into(), late / 1e9);
         }
         Ok(driven)
     }
 
-    fn verify(&mut self, _: &WorkSite<'_>, driven: &Driven) -> Result<Option<String>, WorkloadError> {
+    fn verify(&mut self, _: &WorkSite<'_>, driven: &mut Driven) -> Result<Option<String>, WorkloadError> {
         Ok((driven.work == 0.0).then(|| "the driver did no operation at all".to_owned()))
     }
 }

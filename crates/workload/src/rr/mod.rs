@@ -7,11 +7,11 @@ use tare_model::drive::{DriveKind, DriveResult, Exchange, ServeSpec, SocketOptio
 use tare_model::field::FieldError;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::{ByteSize, Span};
-use tare_wire::{Reply, Request};
+use tare_wire::{Reply, Request, ServeReport};
 
 use crate::registry::{Entry, normalise, read, schema};
 use crate::site::Drive;
-use crate::yields::{from_result, window_s};
+use crate::yields::{add_server, from_result, supported_quantile, window_s};
 use crate::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
 
 /// The registry's line.
@@ -46,6 +46,9 @@ pub struct Parameters {
     pub loss_timeout: Span,
     /// What the verdict is about.
     pub verdict: VerdictOn,
+    /// Whether each exchange is recorded in the histogram; off only to see what recording costs, and then
+    /// there is no response time to tell.
+    pub record: bool,
 }
 
 /// Which figure of the response time the verdict is about.
@@ -63,6 +66,18 @@ pub enum VerdictOn {
     Rate,
 }
 
+impl VerdictOn {
+    /// Id of the metric.
+    const fn metric(self) -> &'static str {
+        match self {
+            Self::Mean => "response_time_mean_s",
+            Self::P50 => "response_time_p50_s",
+            Self::P99 => "response_time_p99_s",
+            Self::Rate => "operations_per_s",
+        }
+    }
+}
+
 impl Default for Parameters {
     fn default() -> Self {
         Self {
@@ -73,6 +88,7 @@ impl Default for Parameters {
             buffer: None,
             loss_timeout: Span::from_millis(1000),
             verdict: VerdictOn::Mean,
+            record: true,
         }
     }
 }
@@ -96,6 +112,13 @@ fn checked(parameters: &Value) -> Result<Parameters, FieldError> {
     }
     if read.buffer.is_some_and(|buffer| buffer.0 == 0 || buffer.0 > 1 << 30) {
         return Err(FieldError::new(&["buffer"], "a socket buffer is between 1B and 1GiB"));
+    }
+    if !read.record && read.verdict != VerdictOn::Rate {
+        return Err(FieldError::new(
+            &["record"],
+            "without recording there is no response time for the verdict to be about",
+        )
+        .help("write `verdict = \"rate\"` beside it"));
     }
     if read.loss_timeout == Span::ZERO {
         return Err(FieldError::new(&["loss-timeout"], "0s would count every exchange as lost"));
@@ -128,12 +151,7 @@ impl Workload for Rr {
             time("response_time_p999_s", "response time, 99.9th percentile"),
             MetricSpec::new("operations_per_s", "transactions", Unit::OperationsPerSecond, Better::Higher),
         ];
-        let primary = match self.0.verdict {
-            VerdictOn::Mean => 0,
-            VerdictOn::P50 => 1,
-            VerdictOn::P99 => 2,
-            VerdictOn::Rate => 4,
-        };
+        let primary = metrics.iter().position(|metric| metric.id == self.0.verdict.metric()).unwrap_or(0);
         let chosen = metrics.remove(primary).primary();
         metrics.insert(0, chosen);
         metrics
@@ -165,10 +183,17 @@ impl Workload for Rr {
             kind,
             targets: vec![address],
             socket: self.socket(),
-            record: true,
+            record: self.0.record,
             loss_timeout: self.0.loss_timeout,
         };
-        Ok(Box::new(Running { server, drive }))
+        Ok(Box::new(Running {
+            server,
+            drive,
+            verdict: self.0.verdict,
+            connections: site.load.connections(),
+            driver: None,
+            answered: 0,
+        }))
     }
 }
 
@@ -176,44 +201,105 @@ impl Workload for Rr {
 struct Running {
     server: u64,
     drive: Drive,
+    verdict: VerdictOn,
+    connections: u32,
+    /// Number of the connected driver.
+    driver: Option<u64>,
+    /// Exchanges answered in all phases.
+    answered: u64,
 }
 
 impl Prepared for Running {
-    fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
-        Ok(yields(site.drive(self.drive.clone(), schedule)?))
+    fn connect(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<(), WorkloadError> {
+        self.driver = Some(site.connect(self.drive.clone(), schedule)?);
+        Ok(())
     }
 
-    fn verify(&mut self, site: &WorkSite<'_>, driven: &Driven) -> Result<Option<String>, WorkloadError> {
+    fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
+        let result = site.drive(self.driver.take(), schedule)?;
+        self.answered = result.answered_total;
+        Ok(yields(result, self.verdict))
+    }
+
+    fn verify(&mut self, site: &WorkSite<'_>, driven: &mut Driven) -> Result<Option<String>, WorkloadError> {
         let Reply::Served(report) = site.ask_guest(Request::StopServe { server: self.server })? else {
             return Err(WorkSite::unexpected("guest", "stop a server"));
         };
         if driven.work == 0.0 {
             return Ok(Some("no exchange was completed in steady state".into()));
         }
-        // The guest must have seen at least what the client says was answered.
-        let DriveKind::Rr { request_bytes, .. } = self.drive.kind else {
+        let DriveKind::Rr { exchange, request_bytes, response_bytes, .. } = self.drive.kind else {
             return Err(WorkSite::unexpected("client", "drive load"));
         };
-        let least = driven.work * f64::from(request_bytes);
-        if (report.bytes_in as f64) < least {
-            return Ok(Some(format!(
-                "the driver counts {} exchanges, but the server received only {} bytes, less than their requests hold",
-                driven.work, report.bytes_in
-            )));
-        }
-        Ok(None)
+        let failed: u64 =
+            driven.measurement.counts.iter().filter(|(n, _)| n.starts_with("errors: ")).map(|(_, c)| c).sum();
+        let sizes = Sizes { exchange, request: request_bytes.into(), response: response_bytes.into() };
+        let wrong = disagreement(&sizes, &report, self.answered, u64::from(self.connections) + failed);
+        Ok(wrong.or(server_errors(&report, self.answered, driven)))
     }
 }
 
-/// The metrics of `rr` from what the driver saw.
-fn yields(result: DriveResult) -> Driven {
+/// The bytes of an exchange.
+struct Sizes {
+    exchange: Exchange,
+    request: u64,
+    response: u64,
+}
+
+/// How server and driver disagree about the exchanges of all phases, if they do. Every answered one was served,
+/// and on a stream none was served beyond those but `in_doubt`: at most one a connection that was under way
+/// at the end, and those that failed. Of datagrams any number may have been served and lost on their way back.
+fn disagreement(sizes: &Sizes, report: &ServeReport, answered: u64, in_doubt: u64) -> Option<String> {
+    let (received, sent) = (report.bytes_in / sizes.request, report.bytes_out / sizes.response);
+    let whole = report.bytes_in.is_multiple_of(sizes.request) && report.bytes_out.is_multiple_of(sizes.response);
+    let too_few = received < answered || sent < answered;
+    let too_many = sizes.exchange != Exchange::UdpRr && received.max(sent) > answered + in_doubt;
+    (!whole || too_few || too_many).then(|| {
+        format!(
+            "the driver counts {answered} answered exchanges in all phases (and {in_doubt} at most in doubt), but the server received {} bytes, {received} requests, and sent {} bytes, {sent} responses",
+            report.bytes_in, report.bytes_out
+        )
+    })
+}
+
+/// Tells of the server's own errors, by count and flag; `Some(reason)` when they are too many.
+fn server_errors(report: &ServeReport, answered: u64, driven: &mut Driven) -> Option<String> {
+    let count = add_server(report, driven)?;
+    (count as f64 > FAILED_MAX * answered as f64)
+        .then(|| format!("the server counts {count} errors on {answered} exchanges, first: {}", report.errors[0].0))
+}
+
+/// Largest part of the operations that may fail or stay unfinished. A few refused connections under overload
+/// are a finding; a run that fails more often measures how it fails.
+const FAILED_MAX: f64 = 0.01;
+/// Largest part of the datagrams that may be lost. Loss is in the nature of the thing and in the response
+/// times (a lost exchange counts with its timeout), but beyond this the timeout is all they tell.
+const LOST_MAX: f64 = 0.05;
+
+/// Why figures must not be used in which so many operations got no answer.
+fn unanswered(result: &DriveResult) -> Option<String> {
+    let failed: u64 = result.errors.iter().map(|(_, count)| count).sum();
+    let (lost, unfinished) = (result.lost, result.unfinished);
+    let all = result.operations + failed + lost + unfinished;
+    let bad = (failed + unfinished) as f64 > FAILED_MAX * all as f64 || lost as f64 > LOST_MAX * all as f64;
+    let first = result.errors.first().map(|(reason, _)| format!("; first error: {reason}")).unwrap_or_default();
+    bad.then(|| {
+        format!(
+            "of {all} exchanges {failed} failed, {unfinished} were unfinished (together {} % are allowed) and {lost} were lost ({} %){first}",
+            FAILED_MAX * 100.0,
+            LOST_MAX * 100.0
+        )
+    })
+}
+
+/// The metrics of `rr` from what the driver saw. A quantile beyond which fewer than ten operations lie is not told.
+fn yields(result: DriveResult, verdict: VerdictOn) -> Driven {
     let rate = result.operations as f64 / window_s(&result);
     let mean = result.response.mean();
     let quantiles = [("response_time_p50_s", 0.5), ("response_time_p99_s", 0.99), ("response_time_p999_s", 0.999)]
-        .map(|(id, q)| (id, result.response.quantile(q)));
-    let failed: u64 = result.errors.iter().map(|(_, count)| count).sum();
-    let broken = result.errors.first().map(|(reason, _)| reason.clone());
-    let operations = result.operations;
+        .map(|(id, q)| (id, supported_quantile(&result.response, q)));
+    let unanswered = unanswered(&result);
+    let count = result.response.count();
     let mut driven = from_result(result, UnitOfWork::Operation);
     let metrics = &mut driven.measurement.metrics;
     metrics.insert("operations_per_s".into(), rate);
@@ -222,10 +308,14 @@ fn yields(result: DriveResult) -> Driven {
             metrics.insert(id.into(), ns / 1e9);
         }
     }
-    // A few refused connections under overload are a finding; a run that mostly fails is none.
-    if let (Some(reason), true) = (broken, failed as f64 > 0.01 * operations as f64) {
-        driven.invalid = Some(format!("{failed} of {} exchanges failed, first: {reason}", operations + failed));
-    }
+    let withheld = verdict.metric();
+    driven.invalid = unanswered.or_else(|| {
+        (!driven.measurement.metrics.contains_key(withheld)).then(|| {
+            format!(
+                "{count} exchanges are too few for {withheld}, on which the verdict is to be: ten must lie beyond it"
+            )
+        })
+    });
     driven
 }
 
@@ -243,6 +333,7 @@ mod tests {
             (json!({"exchange": "udp-rr", "request": "64KiB"}), "request"),
             (json!({"loss-timeout": "0s"}), "loss-timeout"),
             (json!({"request": 128}), "request"),
+            (json!({"record": false}), "record"),
         ] {
             let error = checked(&parameters).unwrap_err();
             assert_eq!(error.path, [field], "{error}");
@@ -257,5 +348,73 @@ mod tests {
             let rr = Rr(checked(&json!({ "verdict": verdict })).unwrap());
             assert_eq!(rr.metrics()[0].id, id);
         }
+    }
+
+    /// A result with so many operations of 1 ms.
+    fn result(operations: u64, failed: u64, lost: u64, unfinished: u64) -> DriveResult {
+        let bins = vec![tare_model::histogram::Bin { low: 1_000_000, high: 1_000_000, count: operations }];
+        DriveResult {
+            errors: if failed > 0 { vec![("connection reset".into(), failed)] } else { Vec::new() },
+            lost,
+            unfinished,
+            response: tare_model::Histogram {
+                bins,
+                min: 1_000_000,
+                max: 1_000_000,
+                sum: u128::from(operations) * 1_000_000,
+            },
+            ..crate::yields::tests::result(operations)
+        }
+    }
+
+    #[test]
+    fn a_quantile_is_told_only_when_ten_operations_lie_beyond_it() {
+        let told = |n| yields(result(n, 0, 0, 0), VerdictOn::Mean).measurement.metrics;
+        assert!(!told(999).contains_key("response_time_p99_s") && told(1000).contains_key("response_time_p99_s"));
+        assert!(!told(9_999).contains_key("response_time_p999_s") && told(10_000).contains_key("response_time_p999_s"));
+        assert!(told(5).contains_key("response_time_mean_s"));
+        let invalid = yields(result(999, 0, 0, 0), VerdictOn::P99).invalid.unwrap();
+        assert!(invalid.contains("999 exchanges are too few for response_time_p99_s"), "{invalid}");
+    }
+
+    #[test]
+    fn too_many_without_an_answer_make_a_trial_invalid_and_the_counts_are_told() {
+        let invalid =
+            |failed, lost, unfinished| yields(result(10_000, failed, lost, unfinished), VerdictOn::Mean).invalid;
+        assert_eq!(invalid(50, 400, 50), None);
+        let reason = invalid(60, 0, 60).unwrap();
+        assert!(reason.contains("60 failed, 60 were unfinished") && reason.contains("connection reset"), "{reason}");
+        assert!(invalid(0, 600, 0).unwrap().contains("600 were lost"));
+    }
+
+    #[test]
+    fn server_and_driver_must_agree_about_what_was_exchanged() {
+        let report = |received: u64, sent: u64| ServeReport {
+            bytes_in: received * 128,
+            bytes_out: sent * 64,
+            ..ServeReport::default()
+        };
+        let check = |exchange, report| disagreement(&Sizes { exchange, request: 128, response: 64 }, &report, 1000, 4);
+        assert_eq!(check(Exchange::TcpRr, report(1000, 1000)), None);
+        assert_eq!(check(Exchange::TcpRr, report(1004, 1002)), None);
+        assert!(check(Exchange::TcpRr, report(1005, 1000)).unwrap().contains("1005 requests"));
+        assert!(check(Exchange::TcpCrr, report(999, 1000)).is_some());
+        assert!(check(Exchange::TcpRr, report(1000, 999)).is_some());
+        assert!(check(Exchange::TcpRr, ServeReport { bytes_in: 128_001, ..report(1000, 1000) }).is_some());
+        assert_eq!(check(Exchange::UdpRr, report(1900, 1900)), None, "answers may be lost on their way");
+        assert!(check(Exchange::UdpRr, report(999, 999)).is_some());
+    }
+
+    #[test]
+    fn errors_of_the_server_are_flagged_and_many_make_a_trial_invalid() {
+        let report =
+            |count| ServeReport { errors: vec![("accept: no memory".into(), count)], ..ServeReport::default() };
+        let mut driven = yields(result(1000, 0, 0, 0), VerdictOn::Mean);
+        assert_eq!(server_errors(&ServeReport::default(), 1000, &mut driven), None);
+        assert!(driven.flags.is_empty());
+        assert_eq!(server_errors(&report(5), 1000, &mut driven), None);
+        assert_eq!(driven.flags[0].kind, "server-errors");
+        assert_eq!(driven.measurement.counts["server errors: accept: no memory"], 5);
+        assert!(server_errors(&report(11), 1000, &mut driven).unwrap().contains("11 errors"));
     }
 }

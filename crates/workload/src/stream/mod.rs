@@ -8,11 +8,11 @@ use tare_model::field::FieldError;
 use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::{ByteSize, Span};
-use tare_wire::{Reply, Request};
+use tare_wire::{Reply, Request, ServeReport};
 
 use crate::registry::{Entry, normalise, read, schema};
 use crate::site::Drive;
-use crate::yields::{from_result, window_s};
+use crate::yields::{add_server, from_result, window_s};
 use crate::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
 
 /// The registry's line.
@@ -135,7 +135,8 @@ impl Workload for Stream {
         let kind = DriveKind::Stream { direction, method, receive, chunk_bytes, window_bytes };
         let drive =
             Drive { kind, targets: vec![address], socket: self.socket(), record: true, loss_timeout: Span::ZERO };
-        Ok(Box::new(Running { server, drive, both: direction == Direction::Both }))
+        let both = direction == Direction::Both;
+        Ok(Box::new(Running { server, drive, both, driver: None, moved: (0, 0) }))
     }
 }
 
@@ -144,29 +145,44 @@ struct Running {
     server: u64,
     drive: Drive,
     both: bool,
+    /// Number of the connected driver.
+    driver: Option<u64>,
+    /// Bytes to and from the guest in all phases, as the driver counts them.
+    moved: (u64, u64),
 }
 
 impl Prepared for Running {
-    fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
-        Ok(yields(site.drive(self.drive.clone(), schedule)?, self.both))
+    fn connect(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<(), WorkloadError> {
+        self.driver = Some(site.connect(self.drive.clone(), schedule)?);
+        Ok(())
     }
 
-    fn verify(&mut self, site: &WorkSite<'_>, driven: &Driven) -> Result<Option<String>, WorkloadError> {
+    fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
+        let result = site.drive(self.driver.take(), schedule)?;
+        self.moved = (result.bytes_to_guest_total, result.bytes_from_guest_total);
+        Ok(yields(result, self.both))
+    }
+
+    fn verify(&mut self, site: &WorkSite<'_>, driven: &mut Driven) -> Result<Option<String>, WorkloadError> {
         let Reply::Served(report) = site.ask_guest(Request::StopServe { server: self.server })? else {
             return Err(WorkSite::unexpected("guest", "stop a server"));
         };
         if driven.work == 0.0 {
             return Ok(Some("no byte was carried in steady state".into()));
         }
-        let seen = report.bytes_in + report.bytes_out;
-        if (seen as f64) < driven.work {
-            return Ok(Some(format!(
-                "the driver counts {} bytes in steady state, but the server saw only {seen} in all",
-                driven.work
-            )));
-        }
-        Ok(None)
+        add_server(&report, driven);
+        Ok(disagreement(self.moved, &report))
     }
+}
+
+/// How server and driver disagree about the bytes of all phases, to the byte, if they do.
+fn disagreement((to_guest, from_guest): (u64, u64), report: &ServeReport) -> Option<String> {
+    (report.bytes_in != to_guest || report.bytes_out != from_guest).then(|| {
+        format!(
+            "the driver counts {to_guest} bytes to the guest and {from_guest} from it in all phases, but the server received {} and sent {}",
+            report.bytes_in, report.bytes_out
+        )
+    })
 }
 
 /// The metrics of `stream` from what the driver saw.
@@ -212,6 +228,13 @@ mod tests {
         let one = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
         assert!(refusal(&json!({}), &OPEN).help.unwrap().contains("closed"));
         assert_eq!(refusal(&json!({"direction": "both"}), &one).path, ["direction"]);
+    }
+
+    #[test]
+    fn server_and_driver_must_agree_to_the_byte() {
+        let report = ServeReport { bytes_in: 7, bytes_out: 9, ..ServeReport::default() };
+        assert_eq!(disagreement((7, 9), &report), None);
+        assert!(disagreement((7, 8), &report).is_some() && disagreement((8, 9), &report).is_some());
     }
 
     #[test]

@@ -1,0 +1,58 @@
+//! Tells this build's messages from any other's: a hash of the sources that define them.
+
+use std::path::{Path, PathBuf};
+
+/// What the messages are made of: this crate's sources and those of the model that they carry. A copy of
+/// this crate without the model beside it hashes its own alone, at both ends alike.
+const SOURCES: [&str; 9] = [
+    "src/message.rs",
+    "src/frame.rs",
+    "src/launch.rs",
+    "../model/src/drive.rs",
+    "../model/src/load.rs",
+    "../model/src/sample.rs",
+    "../model/src/histogram.rs",
+    "../model/src/units.rs",
+    "../driver/src/protocol.rs",
+];
+
+fn main() {
+    let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    let mut hash = Fnv::new();
+    for source in SOURCES {
+        let path = here.join(source);
+        if let Some(text) = read(&path) {
+            println!("cargo::rerun-if-changed={}", path.display());
+            hash.add(source.as_bytes());
+            definitions(&text).for_each(|line| hash.add(line.as_bytes()));
+        }
+    }
+    println!("cargo::rustc-env=TARE_WIRE_BUILD={:016x}", hash.0);
+}
+
+fn read(path: &Path) -> Option<String> {
+    std::fs::read_to_string(path).ok()
+}
+
+/// The lines of a source that can change a message: no comments, no tests.
+fn definitions(text: &str) -> impl Iterator<Item = &str> {
+    text.lines()
+        .take_while(|line| *line != "#[cfg(test)]")
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with("//"))
+}
+
+/// FNV-1a of 64 bits (draft-eastlake-fnv): the same on every machine and with every compiler.
+struct Fnv(u64);
+
+impl Fnv {
+    const fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        for &byte in bytes.iter().chain(b"\n") {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
