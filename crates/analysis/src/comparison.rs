@@ -3,9 +3,12 @@
 use tare_model::findings::{Comparison, Estimate, Verdict};
 use tare_model::metric::{Better, MetricSpec};
 
-use crate::estimate::{self, ALPHA, POWER, RANK_BLOCKS_MIN};
-use crate::student;
+use crate::estimate::{self, ALPHA};
+use crate::power;
 use crate::words;
+
+/// A study that would have seen only differences larger than this is told to be too noisy where it sees none.
+pub(crate) const NOISY_MIN: f64 = 0.20;
 
 /// What an arm is to the baseline.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,10 +36,11 @@ pub(crate) struct Paired<'a> {
     pub role: Role,
 }
 
-/// The noise floor that a replica's ratio shows: the far end of its interval, whichever arm is on top of the fraction.
+/// The noise floor that a replica's ratio shows: how far its estimate lies from equality, whichever arm is on top of the
+/// fraction. `None` with too few blocks for an interval.
 pub(crate) fn floor_of(ratio: &Estimate) -> Option<f64> {
-    let (low, high) = ratio.low.zip(ratio.high)?;
-    Some(low.ln().abs().max(high.ln().abs()).exp_m1())
+    ratio.low.zip(ratio.high)?;
+    Some(ratio.value.ln().abs().exp_m1())
 }
 
 impl Paired<'_> {
@@ -53,8 +57,10 @@ impl Paired<'_> {
             return self.cannot_say(why);
         };
         let ratio = estimate::from_logs(located, procedure, logs.len(), "log ratios");
-        let alpha = if logs.len() < RANK_BLOCKS_MIN { ALPHA } else { 1.0 - ratio.level };
-        let detectable = student::detectable(&logs, alpha, POWER).map(f64::exp_m1);
+        let judged_by = self.floor.filter(|_| self.role == Role::Ordinary);
+        let detectable = power::detectable(&logs, judged_by.is_some()).map(f64::exp_m1);
+        // What lies below the floor would not be called a difference, however narrow the interval.
+        let detectable = detectable.map(|size| size.max(judged_by.unwrap_or(0.0)));
         let (verdict, sentence) = self.verdict(&ratio, detectable);
         let blocks = self.pairs.iter().map(|&(block, a, b)| (block, a / b)).collect();
         self.with(ratio, blocks, detectable, verdict, sentence)
@@ -71,33 +77,48 @@ impl Paired<'_> {
         };
         let differs = low > 1.0 || high < 1.0;
         if self.role == Role::Replica {
-            let far = words::size(floor_of(ratio).unwrap_or_default());
-            let odd =
-                if differs { "; its interval excludes equality, as happens by chance once in twenty" } else { "" };
-            let sentence = format!("{baseline} differs from itself by up to {far} ({said}){odd}");
-            return (Verdict::NoiseFloor, sentence);
+            return (Verdict::NoiseFloor, self.against_itself(&said, differs));
         }
         if !differs {
-            let seen = match detectable {
-                Some(detectable) => {
-                    format!("; {} would have been seen", words::size(detectable.max(self.floor.unwrap_or(0.0))))
-                }
-                None => String::new(),
-            };
-            let interval = words::interval(ratio);
-            let sentence = format!("{arm}: {}, no difference seen{interval}{seen}", self.spec.label);
-            return (Verdict::NoDifferenceSeen, sentence);
+            return self.nothing_seen(ratio, detectable);
         }
         if let Some(floor) = self.floor
             && ratio.value.ln().abs() <= floor.ln_1p()
         {
             let floor = words::size(floor);
             let sentence =
-                format!("{arm}: within the noise floor: {said}, but {baseline} differs from itself by up to {floor}");
+                format!("{arm}: within the noise floor: {said}, but {baseline} differs from itself by {floor}");
             return (Verdict::WithinFloor, sentence);
         }
         let better = (ratio.value > 1.0) == (self.spec.better == Better::Higher);
         (if better { Verdict::Better } else { Verdict::Worse }, format!("{arm}: {said}"))
+    }
+
+    fn against_itself(&self, said: &str, differs: bool) -> String {
+        let baseline = self.baseline.1;
+        let odd = if differs { "; the interval excludes equality, as happens by chance once in twenty" } else { "" };
+        format!("{baseline} against itself: {said}{odd}")
+    }
+
+    fn nothing_seen(&self, ratio: &Estimate, detectable: Option<f64>) -> (Verdict, String) {
+        let said = format!("{}: {}", self.arm.1, self.spec.label);
+        let interval = words::interval(ratio);
+        match detectable {
+            Some(size) if size > NOISY_MIN => {
+                let size = words::size(size);
+                let sentence =
+                    format!("{said}, too noisy to tell{interval}; a difference under {size} could not have been seen");
+                (Verdict::TooNoisy, sentence)
+            }
+            Some(size) => {
+                let size = words::size(size);
+                (
+                    Verdict::NoDifferenceSeen,
+                    format!("{said}, no difference seen{interval}; {size} would have been seen"),
+                )
+            }
+            None => (Verdict::NoDifferenceSeen, format!("{said}, no difference seen{interval}")),
+        }
     }
 
     fn too_few(&self) -> String {
@@ -197,7 +218,7 @@ mod tests {
     fn a_difference_within_the_floor_is_not_called_one() {
         let within = compare(&THREE_PERCENT, Some(0.05), Role::Ordinary);
         assert_eq!(within.verdict, Verdict::WithinFloor);
-        assert!(within.sentence.contains("differs from itself by up to 5.0 %"), "{}", within.sentence);
+        assert!(within.sentence.contains("differs from itself by 5.0 %"), "{}", within.sentence);
     }
 
     #[test]
@@ -208,7 +229,7 @@ mod tests {
         assert_eq!(
             none.sentence,
             format!(
-                "container: response time, median, no difference seen [-1.0, 1.0]; {detectable} would have been seen"
+                "container: response time, median, no difference seen [-1.0, +1.0] %; {detectable} would have been seen"
             )
         );
         let floored = compare(&[0.99, 1.01, 1.0, 1.005, 0.995, 1.002], Some(0.08), Role::Ordinary);
@@ -232,12 +253,23 @@ mod tests {
     }
 
     #[test]
-    fn the_floor_is_the_far_end_whichever_way_round() {
-        let there = compare(&[0.97, 0.99, 1.0, 1.0, 1.01, 1.02], None, Role::Replica);
-        let back = compare(&[0.97, 0.99, 1.0, 1.0, 1.01, 1.02].map(|r: f64| 1.0 / r), None, Role::Replica);
+    fn a_study_that_sees_only_large_differences_says_that_it_is_too_noisy() {
+        let noisy = compare(&[0.6, 1.5, 0.9, 1.3, 0.7, 1.2], None, Role::Ordinary);
+        assert_eq!(noisy.verdict, Verdict::TooNoisy);
+        let size = words::size(noisy.detectable.unwrap());
+        let end = format!("too noisy to tell [-40, +50] %; a difference under {size} could not have been seen");
+        assert!(noisy.sentence.ends_with(&end), "{}", noisy.sentence);
+    }
+
+    #[test]
+    fn the_floor_is_the_replicas_estimate_whichever_way_round() {
+        let ratios = [0.95, 0.97, 0.98, 0.98, 0.99, 1.01];
+        let there = compare(&ratios, None, Role::Replica);
+        let back = compare(&ratios.map(|r: f64| 1.0 / r), None, Role::Replica);
         assert_eq!(there.verdict, Verdict::NoiseFloor);
         let (a, b) = (floor_of(&there.ratio).unwrap(), floor_of(&back.ratio).unwrap());
-        assert!((a - b).abs() < 1e-12 && (a - (1.0 / 0.97 - 1.0)).abs() < 1e-12, "{a} {b}");
+        assert!((a - b).abs() < 1e-12 && (a - (1.0 / there.ratio.value - 1.0)).abs() < 1e-12, "{a} {b}");
+        assert_eq!(floor_of(&compare(&[1.1], None, Role::Replica).ratio), None);
         let odd = Role::NotComparable("emulated".to_owned());
         assert_eq!(compare(&THREE_PERCENT, None, odd).verdict, Verdict::NotComparable);
     }

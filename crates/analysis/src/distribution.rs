@@ -1,5 +1,7 @@
 //! Latency distributions: merged over blocks, with intervals from the blocks.
 
+use std::collections::BTreeMap;
+
 use tare_model::Histogram;
 use tare_model::findings::{Distribution, Estimate};
 use tare_model::trial::{Measurement, Outcome, TrialRecord};
@@ -38,60 +40,100 @@ pub(crate) fn of_arm(arm: &str, trials: &[&TrialRecord]) -> Vec<Distribution> {
 }
 
 fn distribution(arm: &str, name: &str, blocks: &[&Histogram]) -> Option<Distribution> {
-    let mut merged = Histogram::default();
-    blocks.iter().for_each(|block| merged.merge(block));
-    let operations = merged.count();
-    let quantiles = QUANTILES.iter().filter_map(|&q| Some((q, quantile(q, &merged, blocks)?))).collect();
-    let ccdf = thinned(&ccdf(&merged));
-    (operations > 0).then(|| Distribution { arm: arm.to_owned(), name: name.to_owned(), operations, quantiles, ccdf })
+    let operations: u64 = blocks.iter().map(|block| block.count()).sum();
+    let mixture = Mixture::of(blocks)?;
+    let (arm, name) = (arm.to_owned(), name.to_owned());
+    Some(Distribution { arm, name, operations, quantiles: quantiles(blocks), ccdf: thinned(&mixture.ccdf()) })
 }
 
-fn supports(histogram: &Histogram, q: f64) -> bool {
-    histogram.count() as f64 * (1.0 - q) >= BEYOND_MIN * (1.0 - 1e-9)
+/// The percentiles that `blocks` support, seconds.
+pub(crate) fn quantiles(blocks: &[&Histogram]) -> Vec<(f64, Estimate)> {
+    let Some(mixture) = Mixture::of(blocks) else { return Vec::new() };
+    let operations: u64 = blocks.iter().map(|block| block.count()).sum();
+    let told = QUANTILES.iter().filter(|q| supports(operations, **q));
+    told.map(|&q| (q, quantile(q, &mixture, blocks))).collect()
 }
 
-/// The merged quantile, seconds, with the interval of the blocks' own quantiles. Where blocks disagree so much that
-/// the merged value lies outside, the interval is widened to hold it.
-fn quantile(q: f64, merged: &Histogram, blocks: &[&Histogram]) -> Option<Estimate> {
-    if !supports(merged, q) {
-        return None;
-    }
-    let value = merged.quantile(q)? * SECONDS;
+fn supports(operations: u64, q: f64) -> bool {
+    operations as f64 * (1.0 - q) >= BEYOND_MIN * (1.0 - 1e-9)
+}
+
+/// The mixture's quantile, seconds, with the interval of the blocks' own quantiles.
+fn quantile(q: f64, mixture: &Mixture, blocks: &[&Histogram]) -> Estimate {
+    let value = mixture.quantile(q) * SECONDS;
     let own: Option<Vec<f64>> = blocks
         .iter()
-        .map(|block| if supports(block, q) { block.quantile(q).map(|ns| ns * SECONDS) } else { None })
+        .map(|block| if supports(block.count(), q) { block.quantile(q).map(|ns| ns * SECONDS) } else { None })
         .collect();
-    let interval = own.and_then(|own| estimate::of_values(&own));
     let n = blocks.len() as u32;
-    Some(match interval {
-        Some(e) => Estimate {
-            value,
-            low: e.low.map(|low| low.min(value)),
-            high: e.high.map(|high| high.max(value)),
-            level: e.level,
-            n,
-            method: format!("merged over blocks; interval of the blocks' own: {}", e.method),
-        },
+    match own.and_then(|own| estimate::of_values(&own)) {
+        Some(e) => {
+            let method = format!("blocks merged with equal weight; interval of the blocks' own: {}", e.method);
+            Estimate { value, low: e.low, high: e.high, level: e.level, n, method }
+        }
         None => {
-            let method =
-                format!("merged over blocks; no interval: a block has fewer than {BEYOND_MIN} operations beyond it");
+            let method = format!(
+                "blocks merged with equal weight; no interval: a block has fewer than {BEYOND_MIN} operations beyond it"
+            );
             Estimate { value, low: None, high: None, level: 1.0 - estimate::ALPHA, n, method }
         }
-    })
+    }
 }
 
-/// (seconds, share of operations that took longer), falling; ends at the last bin with operations beyond it.
-fn ccdf(histogram: &Histogram) -> Vec<(f64, f64)> {
-    let total = histogram.count();
-    let mut beyond = total;
-    let mut points = vec![(histogram.min as f64 * SECONDS, 1.0)];
-    for bin in &histogram.bins {
-        beyond -= bin.count;
-        if beyond > 0 {
-            points.push((bin.high as f64 * SECONDS, beyond as f64 / total as f64));
+/// Histograms merged so that each block counts the same, however many operations it held: a fast block must not speak
+/// louder than a slow one.
+struct Mixture {
+    /// Lowest value of a bin: its highest value and its share of all.
+    bins: BTreeMap<u64, (u64, f64)>,
+    min: u64,
+    max: u64,
+}
+
+impl Mixture {
+    /// `None` when nothing was recorded.
+    fn of(blocks: &[&Histogram]) -> Option<Self> {
+        let blocks: Vec<_> = blocks.iter().filter(|block| !block.is_empty()).collect();
+        let mut bins: BTreeMap<u64, (u64, f64)> = BTreeMap::new();
+        for block in &blocks {
+            let weight = 1.0 / (block.count() as f64 * blocks.len() as f64);
+            for bin in &block.bins {
+                let known = bins.entry(bin.low).or_insert((bin.high, 0.0));
+                *known = (known.0.max(bin.high), known.1 + bin.count as f64 * weight);
+            }
         }
+        let min = blocks.iter().map(|block| block.min).min()?;
+        let max = blocks.iter().map(|block| block.max).max()?;
+        Some(Self { bins, min, max })
     }
-    points
+
+    /// The smallest bin such that a share of at least `q` lies in it or below, by its middle; nanoseconds.
+    fn quantile(&self, q: f64) -> f64 {
+        let mut seen = 0.0;
+        for (low, (high, share)) in &self.bins {
+            seen += share;
+            // Shares are sums of fractions: a hair of rounding must not move the quantile by a bin.
+            if seen >= q * (1.0 - 1e-12) {
+                return f64::midpoint(*low as f64, *high as f64).clamp(self.min as f64, self.max as f64);
+            }
+        }
+        self.max as f64
+    }
+
+    /// (seconds, share of operations that took longer), falling; ends at the last bin with operations beyond it.
+    fn ccdf(&self) -> Vec<(f64, f64)> {
+        let mut points = Vec::with_capacity(self.bins.len() + 1);
+        // From the largest down, so that the smallest shares are the most exact.
+        let mut beyond = 0.0;
+        for (high, share) in self.bins.values().rev() {
+            if beyond > 0.0 {
+                points.push((*high as f64 * SECONDS, beyond));
+            }
+            beyond += share;
+        }
+        points.push((self.min as f64 * SECONDS, 1.0));
+        points.reverse();
+        points
+    }
 }
 
 /// Keeps a point when the curve has moved by a step on either logarithmic axis, and the ends.
@@ -148,6 +190,17 @@ mod tests {
         assert!(p999.low.is_none() && p999.method.contains("fewer than 10"), "no block alone supports it");
         let (_, p99) = &ten.quantiles[3];
         assert!((p99.value - 990e-9).abs() < 1e-15 && p99.low.is_some());
+    }
+
+    #[test]
+    fn a_fast_block_does_not_speak_louder_than_a_slow_one() {
+        let (fast, slow) = (of((0..9000).map(|i| 1000 + i % 100)), of((0..1000).map(|i| 5000 + i % 100)));
+        let both = distribution("a", "response", &[&fast, &slow]).unwrap();
+        let at = |q: f64| both.quantiles.iter().find(|(own, _)| *own == q).unwrap().1.clone();
+        assert!(at(0.9).value > 5000e-9, "a tenth of the operations, but half of the blocks: {:?}", at(0.9));
+        assert_eq!(both.operations, 10_000);
+        let beyond = both.ccdf.iter().find(|(x, _)| *x >= 1099e-9).unwrap().1;
+        assert!((beyond - 0.5).abs() < 1e-9, "{beyond}");
     }
 
     #[test]

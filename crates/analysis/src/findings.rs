@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use tare_model::environment::Environment;
 use tare_model::findings::{
-    Answer, ArmEstimate, ArmParity, CaseFindings, Comparison, FINDINGS_SCHEMA, Findings, FlaggedTrial, MetricFindings,
-    NotCompleted, RunSummary, Verdict,
+    Answer, ArmEstimate, ArmObjective, ArmParity, CaseFindings, Comparison, FINDINGS_SCHEMA, Findings, FlaggedTrial,
+    MetricFindings, NotCompleted, RunSummary, Verdict,
 };
-use tare_model::metric::MetricSpec;
+use tare_model::metric::{MetricSpec, Unit, common};
 use tare_model::plan::Plan;
 use tare_model::study::{Arm, Case};
 use tare_model::trial::{Outcome, TrialRecord};
@@ -15,7 +15,7 @@ use tare_record::RunFacts;
 
 use crate::comparison::{Paired, Role, floor_of};
 use crate::distribution::{self, completed};
-use crate::{cpu, estimate, flags, method, series};
+use crate::{account, cpu, estimate, flags, method, objective, series, steady};
 
 /// Kind of the flag by which a platform says that its figures must not be compared (emulation).
 const NOT_COMPARABLE: &str = "not-comparable";
@@ -46,6 +46,7 @@ pub fn findings(run: &Run<'_>) -> Findings {
         deviations: deviations(run),
         not_completed: not_completed(run),
         flagged: flagged(run),
+        unchecked: unchecked(run),
         parity: parity(run),
         environment: run.environment.clone(),
         plan: run.plan.clone(),
@@ -59,6 +60,7 @@ pub fn findings(run: &Run<'_>) -> Findings {
 struct CaseTrials<'a> {
     plan: &'a Plan,
     case: &'a Case,
+    redacted: bool,
     by_arm: BTreeMap<&'a str, Vec<&'a TrialRecord>>,
 }
 
@@ -69,7 +71,7 @@ impl<'a> CaseTrials<'a> {
             by_arm.entry(&record.planned.arm).or_default().push(record);
         }
         by_arm.values_mut().for_each(|records| records.sort_by_key(|record| record.planned.block));
-        Self { plan: run.plan, case, by_arm }
+        Self { plan: run.plan, case, redacted: run.environment.redacted, by_arm }
     }
 
     fn arm(&self, id: &str) -> &[&'a TrialRecord] {
@@ -81,7 +83,7 @@ impl<'a> CaseTrials<'a> {
     }
 
     fn findings(&self) -> CaseFindings {
-        let specs = self.specs();
+        let (specs, not_measured) = self.measured();
         let primary = specs.first().map_or("", |spec| spec.id.as_str());
         let offset = self.case.phases.steady_offset_ns();
         CaseFindings {
@@ -89,11 +91,17 @@ impl<'a> CaseTrials<'a> {
             label: self.case.label.clone(),
             metrics: specs.iter().map(|spec| self.metric(spec)).collect(),
             distributions: self.arms().flat_map(|(arm, trials)| distribution::of_arm(&arm.id, trials)).collect(),
-            cpu: self.arms().filter_map(|(arm, trials)| cpu::of_arm(&arm.id, trials)).collect(),
+            cpu: self.arms().filter_map(|(arm, trials)| cpu::of_arm(&arm.id, trials, self.case.busy_target)).collect(),
             timelines: self
                 .arms()
                 .filter_map(|(arm, trials)| series::timeline(&arm.id, trials, primary, offset))
                 .collect(),
+            accounts: self
+                .arms()
+                .filter_map(|(arm, trials)| account::of_arm(&arm.id, trials, &self.case.load, self.redacted))
+                .collect(),
+            objectives: self.objectives(),
+            not_measured,
         }
     }
 
@@ -107,6 +115,57 @@ impl<'a> CaseTrials<'a> {
         }
         specs.sort_by_key(|spec| !spec.primary);
         specs
+    }
+
+    /// The metrics that there is something to say about, and a sentence for each that completed trials withheld.
+    fn measured(&self) -> (Vec<&'a MetricSpec>, Vec<String>) {
+        let mut kept = Vec::new();
+        let mut told = Vec::new();
+        for spec in self.specs() {
+            let without: Vec<&Arm> =
+                self.plan.study.arms.iter().filter(|arm| self.withheld(&arm.id, &spec.id)).collect();
+            let some = self.arms().any(|(arm, _)| !self.values(&arm.id, &spec.id).is_empty());
+            let why = self.why_withheld(spec);
+            if without.is_empty() || spec.primary {
+                kept.push(spec);
+            } else if some {
+                kept.push(spec);
+                let arms: Vec<&str> = without.iter().map(|arm| arm.label.as_str()).collect();
+                told.push(format!("Not measured here on {}: {}{why}.", arms.join(", "), spec.label));
+            } else {
+                told.push(format!("Not measured here: {}{why}.", spec.label));
+            }
+        }
+        (kept, told)
+    }
+
+    /// Whether trials of the arm completed and none of them has the metric.
+    fn withheld(&self, arm: &str, metric: &str) -> bool {
+        self.arm(arm).iter().any(|record| completed(record).is_some()) && self.values(arm, metric).is_empty()
+    }
+
+    fn why_withheld(&self, spec: &MetricSpec) -> &'static str {
+        if spec.id == common::SERVICE_DEMAND && self.case.busy_target {
+            " (the busy loops in the measured guest burn CPU in its name)"
+        } else if spec.unit == Unit::Seconds {
+            " (too few operations)"
+        } else {
+            ""
+        }
+    }
+
+    fn objectives(&self) -> Vec<ArmObjective> {
+        let specs = self.specs();
+        let mut judged = Vec::new();
+        for objective in &self.case.qos {
+            let Some(spec) = specs.iter().find(|spec| spec.id == objective.metric) else { continue };
+            for (arm, trials) in self.arms().filter(|(_, trials)| !trials.is_empty()) {
+                let values = self.values(&arm.id, &objective.metric);
+                let planned = self.plan.study.blocks.max(trials.len() as u32);
+                judged.push(objective::judge((&arm.id, &arm.label), spec, objective, &values, planned));
+            }
+        }
+        judged
     }
 
     /// (block, value) of the completed trials of an arm that have a finite value.
@@ -133,7 +192,8 @@ impl<'a> CaseTrials<'a> {
         let others = || study.arms.iter().filter(|arm| arm.id != study.baseline);
         let replica = others().find(|arm| arm.replica_of.as_deref() == Some(&study.baseline));
         let floor = replica.and_then(|arm| floor_of(&self.paired(spec, arm, None).compare().ratio));
-        others().map(|arm| self.paired(spec, arm, floor).compare()).collect()
+        let said = |arm: &&Arm| !self.withheld(&arm.id, &spec.id) && !self.withheld(&study.baseline, &spec.id);
+        others().filter(|arm| spec.primary || said(arm)).map(|arm| self.paired(spec, arm, floor).compare()).collect()
     }
 
     fn paired<'b>(&'b self, spec: &'b MetricSpec, arm: &'b Arm, floor: Option<f64>) -> Paired<'b> {
@@ -184,9 +244,12 @@ fn answer(plan: &Plan, cases: &[CaseFindings]) -> Vec<Answer> {
                 Verdict::Better | Verdict::Worse => 0,
                 Verdict::WithinFloor => 1,
                 Verdict::NoDifferenceSeen | Verdict::NoiseFloor => 2,
-                Verdict::CannotSay => 3,
-                Verdict::NotComparable => 4,
+                Verdict::TooNoisy => 3,
+                Verdict::CannotSay => 4,
+                Verdict::NotComparable => 5,
             };
+            // Only differences have a size worth an order; the rest stays in the order of the study.
+            let size = if rank <= 1 { size } else { 0.0 };
             ranked.push((rank, size, Answer { case: case.id.clone(), arm: arm.id.clone(), sentence, verdict }));
         }
     }
@@ -265,6 +328,22 @@ fn flagged(run: &Run<'_>) -> Vec<FlaggedTrial> {
         flags: flags::of_trial(record, run.plan.study.lab.sample_interval),
     });
     flagged.filter(|trial| !trial.flags.is_empty()).collect()
+}
+
+/// What could not be checked, and in how many trials.
+fn unchecked(run: &Run<'_>) -> Vec<String> {
+    let done: Vec<_> = run.trials.iter().filter(|record| completed(record).is_some()).collect();
+    let intervals = done.iter().map(|record| series::rate_in_window(record).len());
+    let short: Vec<usize> = intervals.filter(|n| *n < steady::POINTS_MIN).collect();
+    let (Some(least), Some(most)) = (short.iter().min(), short.iter().max()) else { return Vec::new() };
+    let range = if least == most { least.to_string() } else { format!("{least} to {most}") };
+    vec![format!(
+        "Steady state was not checked in {} of {} completed trials: their windows hold {range} intervals of the driver's rate, \
+         and the check needs {}.",
+        short.len(),
+        done.len(),
+        steady::POINTS_MIN
+    )]
 }
 
 fn parity(run: &Run<'_>) -> Vec<ArmParity> {

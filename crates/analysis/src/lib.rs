@@ -3,6 +3,7 @@
 //! [`analyse`] reads a run folder; [`findings`] is the pure function behind it; [`compare`] sets two runs side by side.
 //! What is estimated how, and why, is argued in `docs/adr/0004-statistics.md`; `docs/method.md` explains it to users.
 
+mod account;
 mod comparison;
 mod cpu;
 mod distribution;
@@ -10,6 +11,9 @@ mod estimate;
 mod findings;
 mod flags;
 mod method;
+mod objective;
+mod paired;
+mod power;
 mod rank;
 mod runs;
 mod series;
@@ -20,6 +24,7 @@ mod tests;
 mod words;
 
 pub use findings::{Run, findings};
+pub use paired::paired_ratio;
 pub use runs::{AnalysisError, Compared, RunComparison, RunComparisonRow, compare};
 
 use tare_model::findings::Findings;

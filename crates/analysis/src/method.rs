@@ -2,10 +2,11 @@
 
 use tare_model::plan::Plan;
 
+use crate::comparison::NOISY_MIN;
 use crate::distribution::BEYOND_MIN;
 use crate::estimate::{ALPHA, POWER, RANK_BLOCKS_MIN};
 use crate::flags::{GAP_INTERVALS_MAX, STEAL_MAX};
-use crate::steady::{CHANGE_MIN, UNSTEADY_ALPHA};
+use crate::steady::{CHANGE_MIN, POINTS_MIN, UNSTEADY_ALPHA};
 
 /// The paragraphs.
 pub(crate) fn paragraphs(plan: &Plan, comparisons: usize) -> Vec<String> {
@@ -28,9 +29,9 @@ pub(crate) fn paragraphs(plan: &Plan, comparisons: usize) -> Vec<String> {
             RANK_BLOCKS_MIN - 1
         ),
         if replica {
-            "The noise floor is what the baseline shows against itself: it ran twice in each block, and the floor is the far end of \
-             the interval of the one over the other. A difference is called one only when its interval excludes equality and its \
-             estimate lies beyond the floor."
+            "The noise floor is what the baseline shows against itself: it ran twice in each block, and the floor is the estimate of the one \
+             run over the other, made from as many blocks as an arm's. A difference is called one only when its \
+             interval excludes equality and its estimate lies further from equality than the floor."
                 .to_owned()
         } else {
             "The study ran the baseline once a block, so no noise floor was measured: a difference is called one when its \
@@ -38,22 +39,25 @@ pub(crate) fn paragraphs(plan: &Plan, comparisons: usize) -> Vec<String> {
                 .to_owned()
         },
         format!(
-            "\"Would have been\" seen is the difference that this many blocks of this spread show with probability {:.0} % \
-             (t-based, on log ratios), or the floor where that is larger.",
-            percent(POWER)
+            "\"Would have been\" seen is the difference that this rule calls one with probability {:.0} % in a study of this many blocks of \
+             this spread (from a simulation of the rule with normal noise), or the floor where that is larger. Where it is above {:.0} % \
+             and no difference is seen, the verdict is \"too noisy to tell\".",
+            percent(POWER),
+            percent(NOISY_MIN)
         ),
         format!(
             "Comparisons of primary metrics: {comparisons}. Each interval holds for itself, without correction for their number: where \
              nothing differs, {level:.0} of 100 intervals hold equality."
         ),
         format!(
-            "Percentiles come from histograms merged over blocks (bins at most 0.1 % wide), their intervals from the blocks' own percentiles; a percentile \
-             is given where at least {BEYOND_MIN:.0} operations lie beyond it."
+            "Percentiles of a distribution come from histograms merged over blocks, each block with equal weight (bins at most 0.1 % wide); their \
+             intervals come from the blocks' own percentiles and need not hold the merged value. Percentiles among the metrics are estimates over \
+             the blocks' own. A percentile is given where at least {BEYOND_MIN:.0} operations lie beyond it."
         ),
         format!(
             "Trials are flagged, and stay in: steal above {:.0} % of the SUT's CPU time; a pause between samples above {GAP_INTERVALS_MAX:.0} \
              sample intervals; a driver's rate that drifts (Mann-Kendall, Theil-Sen) or shifts (Pettitt) by more than {:.0} % in the window with \
-             p < {UNSTEADY_ALPHA}; lost, failed or unfinished operations; resources not granted as asked. Leaving out what looks odd after the fact \
+             p < {UNSTEADY_ALPHA} (not checked with fewer than {POINTS_MIN} intervals); lost, failed or unfinished operations; resources not granted as asked. Leaving out what looks odd after the fact \
              would make the intervals too short.",
             percent(STEAL_MAX),
             percent(CHANGE_MIN)

@@ -90,6 +90,7 @@ fn shown(record: &TrialRecord) -> BTreeMap<String, Vec<(u64, f64)>> {
         let counter = if sut.is_empty() { of(&Source::Host, &format!("cpu_{kind}_s")) } else { sut };
         shown.insert(format!("host_cpu_{kind}_cpus"), rates(&counter));
     }
+    shown.insert("host_cpu_busy_cpus".to_owned(), rates(&busy(record)));
     for series in ["run_queue_tasks", "memory_available_bytes"] {
         shown.insert(format!("host_{series}"), of(&Source::Host, series));
     }
@@ -105,6 +106,21 @@ fn shown(record: &TrialRecord) -> BTreeMap<String, Vec<(u64, f64)>> {
         shown.insert(format!("guest_{guest}_throttled_share"), rates(&of(&source, "throttled_s")));
     }
     shown
+}
+
+/// Busy CPU seconds of the SUT's CPUs, or of the host's where it has none of its own: all kinds but idle, waiting and stolen.
+fn busy(record: &TrialRecord) -> Vec<(u64, f64)> {
+    let sum_of = |prefix: &str| {
+        let mut sum: BTreeMap<u64, f64> = BTreeMap::new();
+        for kind in ["user", "nice", "system", "irq", "softirq"] {
+            for (at, value) in points(&record.samples, &Source::Host, &format!("{prefix}cpu_{kind}_s")) {
+                *sum.entry(at).or_default() += value;
+            }
+        }
+        sum
+    };
+    let sut = sum_of("sut_");
+    if sut.is_empty() { sum_of("") } else { sut }.into_iter().collect()
 }
 
 fn guests(record: &TrialRecord) -> std::collections::BTreeSet<&str> {
@@ -132,6 +148,8 @@ mod tests {
         assert_eq!(user.len(), 40);
         // 0.05 CPU seconds each 0.25 s.
         assert!(user.iter().all(|(_, cpus)| (cpus - 0.2).abs() < 1e-6), "{user:?}");
+        let busy = &timeline.series["host_cpu_busy_cpus"];
+        assert!(busy.iter().zip(user).all(|(busy, user)| busy.1 >= user.1), "user mode is part of what is busy");
         assert!(timeline.series.contains_key("guest_target_cpu_system_cpus"));
         assert!(!timeline.series.contains_key("bits_per_s"), "a series without points is not there");
         assert_eq!(timeline.series["operations_per_s"][0].0, 0.0);

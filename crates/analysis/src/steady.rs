@@ -7,8 +7,8 @@ use crate::student::normal_tail;
 pub(crate) const CHANGE_MIN: f64 = 0.05;
 /// Error probability of the two tests, each.
 pub(crate) const UNSTEADY_ALPHA: f64 = 0.01;
-/// Points below which nothing is said.
-const POINTS_MIN: usize = 10;
+/// Points below which nothing can be said.
+pub(crate) const POINTS_MIN: usize = 10;
 /// Points that the tests see at most; a longer series is averaged in groups. It bounds their cost (quadratic) and
 /// takes out most of what neighbouring intervals have in common.
 const POINTS_MAX: usize = 240;

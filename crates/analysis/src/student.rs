@@ -65,12 +65,3 @@ pub(crate) fn welch(x: &[f64], y: &[f64], alpha: f64) -> Option<Located> {
     });
     Some(Located { value, ends, level: 1.0 - alpha })
 }
-
-/// The difference that `values` of this number and spread would have shown with probability `power` in a two-sided
-/// test at `alpha`: (t(1 - alpha/2) + t(power)) s / sqrt(n) with n - 1 degrees of freedom (Zar, Biostatistical Analysis,
-/// 5th ed., section 7.6). `None` of fewer than two values.
-pub(crate) fn detectable(values: &[f64], alpha: f64, power: f64) -> Option<f64> {
-    let sd = deviation(values)?;
-    let freedom = values.len() as f64 - 1.0;
-    Some((t_quantile(1.0 - alpha / 2.0, freedom) + t_quantile(power, freedom)) * sd / (freedom + 1.0).sqrt())
-}

@@ -15,10 +15,15 @@ const fn more_and_less(unit: &Unit) -> (&'static str, &'static str) {
     }
 }
 
-/// A relative size: `1.5 %`.
+/// A relative size: `1.5 %`, with the digits that the report gives it too.
 pub(crate) fn percent(share: f64) -> String {
     let value = share * 100.0;
-    format!("{value:.*} %", decimals(value.abs() / 10.0))
+    let places = match value.abs() {
+        v if v >= 10.0 => 0,
+        v if v >= 0.1 => 1,
+        _ => 2,
+    };
+    format!("{value:.places$} %")
 }
 
 /// A relative size for people: in percent, as a multiple where percents mislead, and not at all where a
@@ -27,16 +32,49 @@ pub(crate) fn size(share: f64) -> String {
     match share {
         s if s < 1.0 => percent(s),
         s if s < 99.0 => format!("a factor of {}", multiple(1.0 + s).trim_end_matches('x')),
-        _ => "nothing short of a factor of 100".to_owned(),
+        _ => "a factor of 100".to_owned(),
     }
 }
 
-/// The interval of a ratio in percent, with a space before it: ` [-1.0, 2.3]`; nothing without one.
+/// A value with its unit and three digits that count: `1.20 ms`.
+pub(crate) fn value(value: f64, unit: &Unit) -> String {
+    let (prefixes, name): (&[(f64, &str)], &str) = match unit {
+        Unit::Seconds => (&[(1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n")], "s"),
+        Unit::CpuSecondsPerOperation => (&[(1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n")], "s/op"),
+        Unit::CpuSecondsPerByte => (&[(1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"), (1e-12, "p")], "s/B"),
+        Unit::OperationsPerSecond => (&[(1e6, "M"), (1e3, "k"), (1.0, "")], "op/s"),
+        Unit::BitsPerSecond => (&[(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")], "bit/s"),
+        Unit::Bytes => (&[(1_073_741_824.0, "Gi"), (1_048_576.0, "Mi"), (1024.0, "Ki"), (1.0, "")], "B"),
+        Unit::Count => (&[(1.0, "")], ""),
+        Unit::Other(name) => (&[(1.0, "")], name),
+    };
+    let one = (1.0, "");
+    let fits = prefixes.iter().find(|(size, _)| value.abs() >= *size).or(prefixes.last());
+    let (size, prefix) = fits.copied().filter(|_| value != 0.0).unwrap_or(one);
+    let number = value / size;
+    let places = match number.abs() {
+        n if n >= 100.0 => 0,
+        n if n >= 10.0 => 1,
+        n if n >= 1.0 || n == 0.0 => 2,
+        _ => 3,
+    };
+    format!("{number:.places$} {prefix}{name}").trim_end().to_owned()
+}
+
+/// Whether a ratio is said as a multiple: it or an end of its interval is twofold or more, either way. Percents would
+/// mislead there, and 219 % shorter is no length.
+fn as_multiple(ratio: &Estimate) -> bool {
+    let far = |r: f64| r >= MULTIPLE || r <= 1.0 / MULTIPLE;
+    far(ratio.value) || ratio.low.is_some_and(far) || ratio.high.is_some_and(far)
+}
+
+/// The interval of a ratio in percent or, where that misleads, in multiples, with a space before it:
+/// ` [-1.0, +2.3] %`; nothing without one.
 pub(crate) fn interval(ratio: &Estimate) -> String {
     match (ratio.low, ratio.high) {
-        (Some(low), Some(high)) if low > 1.0 / MULTIPLE && high < MULTIPLE => {
+        (Some(low), Some(high)) if !as_multiple(ratio) => {
             let places = decimals((high - low) * 100.0);
-            format!(" [{:.places$}, {:.places$}]", (low - 1.0) * 100.0, (high - 1.0) * 100.0)
+            format!(" [{:+.places$}, {:+.places$}] %", (low - 1.0) * 100.0, (high - 1.0) * 100.0)
         }
         (Some(low), Some(high)) => format!(" [{}, {}]", multiple(low), multiple(high)),
         _ => String::new(),
@@ -53,25 +91,22 @@ fn decimals(width: f64) -> usize {
     }
 }
 
-/// A multiple with three digits that count, at most two of them decimals.
+/// A multiple with at most two decimals; beyond a hundredfold either way only that.
 fn multiple(ratio: f64) -> String {
     match ratio {
+        r if r > 100.0 => ">100x".to_owned(),
+        r if r < 0.01 => "<0.01x".to_owned(),
         r if r >= 9.95 => format!("{r:.0}x"),
         r if r >= 2.0 => format!("{r:.1}x"),
-        r if r >= 0.1 => format!("{r:.2}x"),
-        r => format!("{r:.3}x"),
+        r => format!("{r:.2}x"),
     }
 }
 
 /// `response time, median 3.1 % longer than native [2.2, 4.0]`; the interval is told in the same direction.
 pub(crate) fn difference(spec: &MetricSpec, ratio: &Estimate, baseline: &str) -> String {
     let label = &spec.label;
-    if ratio.value >= MULTIPLE || ratio.value <= 1.0 / MULTIPLE {
-        let ends = match (ratio.low, ratio.high) {
-            (Some(low), Some(high)) => format!(" [{}, {}]", multiple(low), multiple(high)),
-            _ => String::new(),
-        };
-        return format!("{label} {} that of {baseline}{ends}", multiple(ratio.value));
+    if as_multiple(ratio) {
+        return format!("{label} {} that of {baseline}{}", multiple(ratio.value), interval(ratio));
     }
     let (more, less) = more_and_less(&spec.unit);
     let (word, sign) = if ratio.value >= 1.0 { (more, 1.0) } else { (less, -1.0) };
@@ -111,6 +146,7 @@ mod tests {
                 "response time, median 0.312 % longer than native [0.310, 0.315]",
             ),
             (&time, estimate(5.04, 4.96, 12.3), "response time, median 5.0x that of native [5.0x, 12x]"),
+            (&time, estimate(0.80, 0.20, 3.19), "response time, median 0.80x that of native [0.20x, 3.2x]"),
             (&rate, estimate(0.42, 0.40, 0.45), "throughput 0.42x that of native [0.40x, 0.45x]"),
         ];
         for (spec, ratio, words) in cases {
@@ -124,13 +160,22 @@ mod tests {
     fn sizes_that_percents_would_mislead_about_are_multiples() {
         assert_eq!(size(0.015), "1.5 %");
         assert_eq!(size(4.03), "a factor of 5.0");
-        assert_eq!(size(1e9), "nothing short of a factor of 100");
-        assert_eq!(interval(&estimate(1.0, 0.85, 1.10)), " [-15, 10]");
+        assert_eq!(size(1e9), "a factor of 100");
+        assert_eq!(interval(&estimate(1.0, 0.85, 1.10)), " [-15, +10] %");
         assert_eq!(interval(&estimate(1.0, 0.2, 4.0)), " [0.20x, 4.0x]");
     }
 
     #[test]
+    fn values_have_their_prefix_and_three_digits() {
+        assert_eq!(value(1.2e-3, &Unit::Seconds), "1.20 ms");
+        assert_eq!(value(28.94e9, &Unit::BitsPerSecond), "28.9 Gbit/s");
+        assert_eq!(value(0.0, &Unit::Seconds), "0.00 s");
+        assert_eq!(value(950.0, &Unit::Other("events/s".to_owned())), "950 events/s");
+        assert_eq!(value(7.0, &Unit::Count), "7.00");
+    }
+
+    #[test]
     fn percents_keep_the_digits_that_matter() {
-        assert_eq!([0.015, 0.23, 0.0004, 1.5].map(percent), ["1.5 %", "23.0 %", "0.040 %", "150 %"]);
+        assert_eq!([0.015, 0.23, 0.0004, 1.5].map(percent), ["1.5 %", "23 %", "0.04 %", "150 %"]);
     }
 }

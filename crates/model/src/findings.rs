@@ -31,6 +31,9 @@ pub struct Findings {
     pub not_completed: Vec<NotCompleted>,
     /// Trials that completed but carry a flag.
     pub flagged: Vec<FlaggedTrial>,
+    /// Checks that could not be made, each in a sentence with how many trials it concerns.
+    #[serde(default)]
+    pub unchecked: Vec<String>,
     /// Asked and granted, by arm and case id, from the first trial of each; differences between
     /// trials of one arm are deviations.
     pub parity: Vec<ArmParity>,
@@ -87,10 +90,55 @@ pub struct CaseFindings {
     pub metrics: Vec<MetricFindings>,
     /// Latency distribution an arm, where the workload has operations.
     pub distributions: Vec<Distribution>,
-    /// Mean CPU account of the completed trials an arm, and what one unit of work is.
+    /// CPU account of the completed trials an arm, and what one unit of work is.
     pub cpu: Vec<ArmCpu>,
     /// One representative trial an arm (the block whose primary value is the median).
     pub timelines: Vec<Timeline>,
+    /// What qualifies the figures of each arm: counts, lateness, rates, facts.
+    #[serde(default)]
+    pub accounts: Vec<ArmAccount>,
+    /// The objectives of the case, judged on each arm.
+    #[serde(default)]
+    pub objectives: Vec<ArmObjective>,
+    /// Metrics that completed trials withheld, each in a sentence.
+    #[serde(default)]
+    pub not_measured: Vec<String>,
+}
+
+/// What qualifies the figures of one arm in one case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArmAccount {
+    /// Arm id.
+    pub arm: String,
+    /// Completed trials that it covers.
+    pub trials: u32,
+    /// Counts by name, added up over the trials; of a name that ends in `_max` the largest.
+    pub counts: BTreeMap<String, u64>,
+    /// Open loop: (quantile, how late operations started, seconds), made as the percentiles of a [`Distribution`].
+    pub lateness: Vec<(f64, Estimate)>,
+    /// Open loop: operations a second that were to be started.
+    pub offered_per_s: Option<f64>,
+    /// Operations a second that completed in the window, over the trials; `None` in bulk transfer.
+    pub achieved_per_s: Option<Estimate>,
+    /// Facts of its first completed trial: granted socket options, the driver's CPU, the guest's own view.
+    pub facts: BTreeMap<String, String>,
+}
+
+/// An objective of quality of service, judged on one arm.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArmObjective {
+    /// Arm id.
+    pub arm: String,
+    /// The metric that it bounds.
+    pub spec: MetricSpec,
+    /// The bound, in the metric's unit: the largest value allowed where less is better, else the smallest.
+    pub bound: f64,
+    /// (block, value, whether it was met), completed trials that have the metric.
+    pub blocks: Vec<(u32, f64, bool)>,
+    /// Blocks planned: one without a figure has not met its objective.
+    pub planned: u32,
+    /// The judgement in words.
+    pub sentence: String,
 }
 
 /// One metric over all arms of a case.
@@ -143,11 +191,11 @@ pub struct Comparison {
     pub ratio: Estimate,
     /// (block, ratio).
     pub blocks: Vec<(u32, f64)>,
-    /// The smallest relative difference (0.015 is 1.5 %) that this many blocks of this spread would
-    /// have shown four times in five; `None` with too few blocks.
+    /// The smallest relative difference (0.015 is 1.5 %) that a study of this many blocks of this spread calls one
+    /// four times in five, by the rule of the verdict; never below the floor. `None` with too few blocks.
     pub detectable: Option<f64>,
-    /// The noise floor: the largest relative difference that the baseline shows against itself, by the
-    /// far end of its interval; `None` without an A/A arm.
+    /// The noise floor: the relative difference of the baseline's second run to its first, estimated over as many
+    /// blocks as the arm's own; `None` without an A/A arm.
     pub floor: Option<f64>,
     /// The verdict.
     pub verdict: Verdict,
@@ -167,6 +215,8 @@ pub enum Verdict {
     WithinFloor,
     /// No difference was seen.
     NoDifferenceSeen,
+    /// No difference was seen, and nothing short of a large one would have been.
+    TooNoisy,
     /// Too few completed blocks to say.
     CannotSay,
     /// The arm is the baseline's replica: it measures the floor.
@@ -201,6 +251,10 @@ pub struct ArmCpu {
     pub work: f64,
     /// What a unit of work is: `operation` or `byte`.
     pub unit_of_work: String,
+    /// CPU seconds a unit of work without neighbours, estimated over the trials as the metrics are; `None` where the
+    /// account holds work that is not the workload's (a measured guest kept busy), or where no work was counted.
+    #[serde(default)]
+    pub per_work_s: Option<f64>,
 }
 
 /// One trial over time.

@@ -92,14 +92,15 @@ pub struct Measurement {
     pub metrics: BTreeMap<String, f64>,
     /// Histograms by name: `response`, `service`, `lateness`; nanoseconds.
     pub histograms: BTreeMap<String, Histogram>,
-    /// Counts that qualify the figures: `operations`, `errors: REASON`, `lost`, `unfinished`, `backlog_max`.
+    /// Counts that qualify the figures: `operations`, `errors: REASON`, `server errors: REASON`, `lost`, `unfinished`,
+    /// `backlog_max`, `driver_cpu_ns`, `driver_run_delay_ns` (ready but waiting for a CPU).
     pub counts: BTreeMap<String, u64>,
 }
 
 /// Something about a trial that a reader must know when trusting it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Flag {
-    /// Short name: `steal`, `drops`, `lost-samples`, `not-steady`, `parity`.
+    /// Short name: `steal`, `drops`, `lost-samples`, `not-steady`, `parity`, `driver-starved`, `server-errors`.
     pub kind: String,
     /// What was seen, with the figure and the limit.
     pub detail: String,

@@ -60,7 +60,7 @@ impl ComparisonRow {
     fn ratio(&self) -> Option<format::Parts> {
         let value = self.ratio?;
         let (low, high) = (self.low, self.high);
-        Some(format::ratio_parts(&Estimate { value, low, high, level: 0.95, n: 0, method: String::new() }))
+        Some(format::ratio_parts(&Estimate { value, low, high, level: 0.95, n: 1, method: String::new() }))
     }
 
     fn verdict(&self) -> &'static str {

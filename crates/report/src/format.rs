@@ -10,6 +10,9 @@ use tare_model::metric::Unit;
 /// Text for a value that is not a finite number.
 pub const NOT_A_NUMBER: &str = "n/a";
 
+/// Text where there is no value.
+pub const NOTHING: &str = "\u{2013}";
+
 /// Bytes that one unit of service demand in bulk transfer covers, as netperf's "KB".
 const BYTES_PER_KIB: f64 = 1024.0;
 
@@ -129,18 +132,20 @@ pub fn estimate(estimate: &Estimate, unit: &Unit) -> String {
     estimate_parts(estimate, unit).joined()
 }
 
-/// A ratio as a difference, `+3.1 %`, when it is under twofold either way, else as a factor, `2.31x`;
-/// the interval in the same form.
+/// A ratio as a difference, `+3.1 %`, when it and its interval are under twofold either way, else as a factor, `2.31x`;
+/// the interval in the same form. A dash where nothing was compared.
 pub fn ratio_parts(ratio: &Estimate) -> Parts {
+    if ratio.n == 0 {
+        return Parts { value: NOTHING.to_owned(), interval: None };
+    }
     if !ratio.value.is_finite() {
         return Parts { value: NOT_A_NUMBER.to_owned(), interval: None };
     }
     let bounds = bounds(ratio);
-    if is_factor(ratio.value) {
-        let digits = decimals(ratio.value, None);
+    if is_factor(ratio.value) || bounds.is_some_and(|(low, high)| is_factor(low) || is_factor(high)) {
         return Parts {
-            value: format!("{}x", fixed(ratio.value, digits)),
-            interval: bounds.map(|(low, high)| format!("[{}, {}]", fixed(low, digits), fixed(high, digits))),
+            value: format!("{}x", factor(ratio.value)),
+            interval: bounds.map(|(low, high)| format!("[{}, {}]", factor(low), factor(high))),
         };
     }
     let percent = |r: f64| (r - 1.0) * 100.0;
@@ -150,6 +155,15 @@ pub fn ratio_parts(ratio: &Estimate) -> Parts {
         value: format!("{} %", signed(percent(ratio.value), digits)),
         interval: bounds
             .map(|(low, high)| format!("[{}, {}]", signed(percent(low), digits), signed(percent(high), digits))),
+    }
+}
+
+/// A factor with at most two decimals; beyond a hundredfold either way only that.
+fn factor(ratio: f64) -> String {
+    match ratio {
+        r if r > 100.0 => ">100".to_owned(),
+        r if r < 0.01 => "<0.01".to_owned(),
+        r => fixed(r, decimals(r, None).min(2)),
     }
 }
 
@@ -163,13 +177,17 @@ pub fn is_factor(ratio: f64) -> bool {
     ratio >= 2.0 || ratio <= 0.5
 }
 
-/// A relative size without a sign, such as a detectable difference or a floor: 0.015 is `1.5 %`.
+/// A relative size without a sign, such as a detectable difference or a floor: 0.015 is `1.5 %`, 4 is `factor 5.0`.
 pub fn relative(share: f64) -> String {
-    if !share.is_finite() {
-        return NOT_A_NUMBER.to_owned();
+    match share {
+        s if !s.is_finite() => NOT_A_NUMBER.to_owned(),
+        s if s < 1.0 => {
+            let percent = s * 100.0;
+            format!("{} %", fixed(percent, percent_decimals(percent, None)))
+        }
+        s if s < 99.0 => format!("factor {}", fixed(1.0 + s, if s < 8.95 { 1 } else { 0 })),
+        _ => "factor 100".to_owned(),
     }
-    let percent = share * 100.0;
-    format!("{} %", fixed(percent, percent_decimals(percent, None)))
 }
 
 /// A share of a whole, as on the axis of a distribution: 0.001 is `0.1 %`, 0.0001 is `0.01 %`.
@@ -348,8 +366,10 @@ mod tests {
         assert_eq!(ratio(&of(0.999, 0.985, 1.013)), "-0.1 % [-1.5, +1.3]");
         assert_eq!(ratio(&of(1.0, 0.9996, 1.0004)), "0.00 % [-0.04, +0.04]");
         assert_eq!(ratio(&of(2.31, 2.11, 2.53)), "2.31x [2.11, 2.53]");
-        assert_eq!(ratio(&of(0.42, 0.40, 0.44)), "0.420x [0.400, 0.440]");
-        assert_eq!(ratio(&of(1.6, 1.3, 2.1)), "+60 % [+30, +110]");
+        assert_eq!(ratio(&of(0.42, 0.40, 0.44)), "0.42x [0.40, 0.44]");
+        assert_eq!(ratio(&of(1.6, 1.3, 2.1)), "1.60x [1.30, 2.10]", "an end is twofold");
+        assert_eq!(ratio(&of(3.0, 0.0001, 1e7)), "3.00x [<0.01, >100]");
+        assert_eq!(ratio(&Estimate { low: None, high: None, n: 0, ..of(1.0, 0.0, 0.0) }), "\u{2013}");
     }
 
     #[test]
@@ -358,7 +378,7 @@ mod tests {
         assert_eq!(quantile(0.999), "p99.9");
         assert_eq!(quantile(1.0), "max");
         assert_eq!(share(0.0001), "0.01 %");
-        assert_eq!(relative(0.0153), "1.5 %");
+        assert_eq!([0.0153, 0.556, 4.03].map(relative), ["1.5 %", "56 %", "factor 5.0"]);
         assert_eq!(wall_time(271.2), "4 min 31 s");
         assert_eq!(wall_time(7500.0), "2 h 05 min");
         assert_eq!(plural(1, "block", "blocks"), "1 block");

@@ -15,6 +15,13 @@ pub fn markdown(findings: &Findings) -> String {
         for verdict in &case.verdicts {
             out.push_str(&format!("- **{}**: {}\n", verdict.verdict, escaped(&verdict.sentence)));
         }
+        for objective in &case.objectives {
+            out.push_str(&format!("- **{}**: {}", objective.verdict, escaped(&objective.sentence)));
+            if !objective.blocks.is_empty() {
+                out.push_str(&format!(". By block: {}", escaped(&objective.blocks)));
+            }
+            out.push('\n');
+        }
         push_list(&mut out, &case.missing);
         out.push_str(&format!("\n{}\n\n", escaped(&case.setup)));
         push_tables(&mut out, &case.tables);
@@ -47,6 +54,7 @@ fn answer(out: &mut String, report: &Report) {
 fn trust(out: &mut String, report: &Report) {
     out.push_str(&format!("## Parity\n\n{}\n\n", escaped(&report.parity_summary)));
     push_tables(out, &report.parity);
+    push_tables(out, &report.platforms);
     out.push_str("## Deviations\n\n");
     if report.deviations.is_empty() {
         out.push_str("None: the run is the study as written.\n");
@@ -55,6 +63,10 @@ fn trust(out: &mut String, report: &Report) {
     out.push_str(&format!("\n## Trials\n\n{}.\n\n", escaped(&report.trials_summary)));
     push_tables(out, report.not_completed.as_slice());
     push_tables(out, report.flagged.as_slice());
+    push_list(out, &report.unchecked);
+    if !report.unchecked.is_empty() {
+        out.push('\n');
+    }
     out.push_str("## How it was measured\n\n");
     for paragraph in &report.method {
         out.push_str(&format!("{}\n\n", escaped(paragraph)));
@@ -67,6 +79,7 @@ fn disclosure(out: &mut String, report: &Report) {
     push_tables(out, &[disclosure.arms.clone(), disclosure.cases.clone()]);
     push_tables(out, &[disclosure.run.clone(), disclosure.lab.clone()]);
     push_tables(out, &disclosure.environment);
+    push_tables(out, &disclosure.facts);
     push_tables(out, disclosure.order.as_slice());
 }
 

@@ -1,6 +1,7 @@
 //! The findings for the end of a run: a compact table, then the answer.
 
 use tare_model::findings::{CaseFindings, Findings, MetricFindings, Verdict};
+use tare_model::metric::Unit;
 
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
@@ -19,10 +20,13 @@ pub fn terminal(findings: &Findings, width: usize, colour: bool) -> String {
     let lines: Vec<(String, Vec<Line>)> = findings.cases.iter().map(|case| case_lines(case, findings, &arms)).collect();
     let widths = Widths::of(lines.iter().flat_map(|(_, lines)| lines), width);
     let mut out = String::new();
-    for (heading, lines) in &lines {
+    for ((heading, lines), notes) in lines.iter().zip(findings.cases.iter().map(|case| notes(case, &arms))) {
         out.push_str(&style.bold(&paragraph(heading, width, "", "  ")));
         for line in lines {
             out.push_str(&line.text(&widths, &style));
+        }
+        for note in &notes {
+            out.push_str(&paragraph(note, width, "  ", "    "));
         }
         out.push('\n');
     }
@@ -114,6 +118,33 @@ fn case_lines(case: &CaseFindings, findings: &Findings, arms: &Arms) -> (String,
     (heading, arms.iter().map(|arm| arm_line(arm, metric, findings)).collect())
 }
 
+/// What qualifies the figures of a case, in lines: objectives, what was not measured, operations that are missing or late.
+fn notes(case: &CaseFindings, arms: &Arms) -> Vec<String> {
+    let mut out: Vec<String> = case.objectives.iter().map(|objective| objective.sentence.clone()).collect();
+    out.extend(case.not_measured.iter().cloned());
+    let mut same: Vec<(Vec<String>, String)> = Vec::new();
+    for account in &case.accounts {
+        let count = |name: &str| account.counts.get(name).copied().unwrap_or(0);
+        let missing = ["errors", "lost", "unfinished"].map(count);
+        let open = account.offered_per_s.map(|offered| {
+            let late = account.lateness.iter().find(|(q, _)| (q - 0.99).abs() < 1e-9);
+            let late = late.map_or_else(|| "n/a".to_owned(), |(_, e)| format::value(e.value, &Unit::Seconds));
+            let rate = |rate: f64| format::value(rate, &Unit::OperationsPerSecond);
+            let achieved = account.achieved_per_s.as_ref().map_or_else(|| "n/a".to_owned(), |e| rate(e.value));
+            format!(", late by {late} at p99, offered {}, achieved {achieved}", rate(offered))
+        });
+        let [failed, lost, unfinished] = missing.map(format::count);
+        let told = format!("{failed} failed, {lost} lost, {unfinished} unfinished{}", open.unwrap_or_default());
+        let label = arms.label(&account.arm);
+        match same.iter_mut().find(|(_, known)| *known == told) {
+            Some((labels, _)) => labels.push(label),
+            None => same.push((vec![label], told)),
+        }
+    }
+    out.extend(same.into_iter().map(|(labels, told)| format!("operations of {}: {told}", labels.join("; "))));
+    out
+}
+
 fn arm_line(arm: &ArmLook, metric: &MetricFindings, findings: &Findings) -> Line {
     let found = metric.arms.iter().find(|estimate| estimate.arm == arm.id);
     let parts = found.map(|found| format::estimate_parts(&found.estimate, &metric.spec.unit));
@@ -166,7 +197,7 @@ impl Style {
         match verdict {
             Verdict::Worse => self.paint("31", text),
             Verdict::Better => self.paint("32", text),
-            Verdict::CannotSay | Verdict::NotComparable => self.paint("33", text),
+            Verdict::CannotSay | Verdict::TooNoisy | Verdict::NotComparable => self.paint("33", text),
             Verdict::NoDifferenceSeen | Verdict::WithinFloor => self.paint("36", text),
             Verdict::NoiseFloor => self.paint("2", text),
         }

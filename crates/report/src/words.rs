@@ -13,6 +13,7 @@ pub const fn verdict(verdict: Verdict) -> &'static str {
         Verdict::Worse => "worse",
         Verdict::WithinFloor => "within noise floor",
         Verdict::NoDifferenceSeen => "no difference seen",
+        Verdict::TooNoisy => "too noisy to tell",
         Verdict::CannotSay => "cannot say",
         Verdict::NoiseFloor => "noise floor",
         Verdict::NotComparable => "not comparable",
@@ -25,8 +26,14 @@ pub(crate) const fn verdict_class(verdict: Verdict) -> &'static str {
         Verdict::Better => "better",
         Verdict::Worse => "worse",
         Verdict::NoDifferenceSeen | Verdict::WithinFloor => "same",
-        Verdict::CannotSay | Verdict::NoiseFloor | Verdict::NotComparable => "unknown",
+        Verdict::TooNoisy | Verdict::CannotSay | Verdict::NoiseFloor | Verdict::NotComparable => "unknown",
     }
+}
+
+/// A relative size in a sentence: `1.5 %`, `a factor of 5.0`.
+pub(crate) fn size(share: f64) -> String {
+    let text = format::relative(share);
+    text.strip_prefix("factor ").map_or(text.clone(), |factor| format!("a factor of {factor}"))
 }
 
 /// Which way is better.

@@ -210,6 +210,48 @@ fn every_missing_piece_is_named() {
 }
 
 #[test]
+fn what_is_missing_or_late_is_shown_also_when_it_is_nothing() {
+    let findings = fixture::findings();
+    let markdown = tare_report::markdown(&findings);
+    assert!(markdown.contains("| container | 2,030,000 | 3 (3 connection reset) | 0 | 0 | 48.300 kop/s"), "{markdown}");
+    assert!(
+        markdown.contains("| native | 2,030,000 | 0 | 0 | 0 | 2.00 us | 31.0 us | 12 | 50.0 kop/s |"),
+        "an open loop"
+    );
+    let terminal = tare_report::terminal(&findings, 200, false);
+    assert!(terminal.contains("operations of native; native, again: 0 failed, 0 lost, 0 unfinished"), "{terminal}");
+    assert!(terminal.contains("operations of container: 3 failed, 0 lost, 0 unfinished"), "{terminal}");
+}
+
+#[test]
+fn objectives_checks_platforms_and_facts_reach_the_reader() {
+    let findings = fixture::findings();
+    for output in [html(&findings), tare_report::markdown(&findings)] {
+        assert!(output.contains("objective met") && output.contains("objective not met"));
+        assert!(output.contains("Steady state was not checked in 2 of 91"));
+        assert!(output.contains("Not measured here: service demand"));
+        assert!(output.contains("driver CPU, user") && output.contains("MTU of the driver"));
+        let disclosed = "the guest sees the host";
+        assert_eq!(output.matches(disclosed).count(), 2, "near parity, and in the disclosure");
+    }
+}
+
+#[test]
+fn a_study_that_saw_nothing_says_what_it_could_have_seen() {
+    let mut findings = fixture::findings();
+    for (i, case) in findings.cases.iter_mut().enumerate() {
+        for comparison in case.metrics.iter_mut().flat_map(|m| &mut m.comparisons).filter(|c| c.arm == "container") {
+            comparison.verdict = Verdict::TooNoisy;
+            comparison.detectable = Some(0.42 + i as f64);
+        }
+    }
+    let text = tare_report::terminal(&findings, 400, false);
+    let told = "too noisy to tell in 5. Differences under 42 % in the quietest of these cases, and under a factor of 5.4 \
+                in the noisiest, could not have been seen";
+    assert!(text.contains(told), "{text}");
+}
+
+#[test]
 fn json_is_the_findings() {
     let findings = fixture::findings();
     let back: Findings = serde_json::from_str(&tare_report::json(&findings).unwrap()).unwrap();

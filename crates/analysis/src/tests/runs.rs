@@ -144,3 +144,52 @@ fn two_runs_are_set_side_by_side() {
     second.cases[0].id = "elsewhere".to_owned();
     assert!(matches!(compare(&first, &second), Err(AnalysisError::NothingInCommon { .. })));
 }
+
+#[test]
+fn objectives_are_judged_on_every_arm() {
+    let (mut plan, trials) = whole(6);
+    plan.study.cases[0].qos =
+        vec![tare_model::study::QosObjective { metric: "response_time_p50_s".to_owned(), bound: 20.5e-6 }];
+    let judged = of(&plan, &trials).cases[0].objectives.clone();
+    let met = |arm: &str| {
+        let found = judged.iter().find(|o| o.arm == arm).unwrap();
+        (found.blocks.iter().filter(|b| b.2).count(), found.planned)
+    };
+    assert_eq!((met("native"), met("container"), judged.len()), ((6, 6), (0, 6), 3), "20 us, and 5 % more");
+}
+
+#[test]
+fn a_metric_that_completed_trials_withhold_is_told_once_and_not_compared() {
+    let (mut plan, mut trials) = whole(6);
+    plan.study.cases[0].busy_target = true;
+    let demand = tare_model::metric::common::SERVICE_DEMAND;
+    for record in &mut trials {
+        if let Outcome::Completed(m) = &mut record.outcome {
+            m.metrics.remove(demand);
+            if record.planned.arm == "container" {
+                m.metrics.remove("operations_per_s");
+            }
+        }
+    }
+    let found = of(&plan, &trials);
+    let case = &found.cases[0];
+    assert!(case.metrics.iter().all(|m| m.spec.id != demand));
+    let transactions = case.metrics.iter().find(|m| m.spec.id == "operations_per_s").unwrap();
+    assert_eq!((transactions.arms.len(), transactions.comparisons.len()), (2, 1), "the replica is still compared");
+    assert_eq!(case.not_measured.len(), 2, "{:?}", case.not_measured);
+    assert!(case.not_measured.iter().any(|s| s == "Not measured here on container: transactions."));
+    assert!(case.not_measured.iter().any(|s| s.contains("busy loops")), "{:?}", case.not_measured);
+    assert!(case.metrics.iter().flat_map(|m| &m.comparisons).all(|c| c.verdict != Verdict::CannotSay));
+    assert!(case.cpu.iter().all(|cpu| cpu.per_work_s.is_none()));
+}
+
+#[test]
+fn a_check_that_was_not_made_is_told() {
+    let (plan, mut trials) = whole(2);
+    assert!(of(&plan, &trials).unchecked.is_empty());
+    for record in trials.iter_mut().take(2) {
+        record.samples.retain(|s| s.source != tare_model::sample::Source::Client);
+    }
+    let told = of(&plan, &trials).unchecked;
+    assert!(told[0].contains("not checked in 2 of 6 completed trials: their windows hold 0 intervals"), "{told:?}");
+}

@@ -8,7 +8,6 @@ use tare_model::metric::{Better, MetricSpec, Unit};
 
 use crate::comparison::{Paired, Role};
 use crate::estimate;
-use crate::student;
 
 const RUNS: u32 = 4000;
 
@@ -40,7 +39,7 @@ fn signed_ranks_hold_under_heavy_tails_as_well() {
     }
 }
 
-fn verdict(ratios: Vec<f64>, floor: Option<f64>) -> Verdict {
+pub(super) fn verdict_of(ratios: Vec<f64>, floor: Option<f64>) -> Verdict {
     let spec = MetricSpec::new("p50", "response time", Unit::Seconds, Better::Lower);
     let pairs = ratios.iter().enumerate().map(|(block, ratio)| (block as u32, *ratio, 1.0)).collect();
     let planned = ratios.len() as u32;
@@ -59,32 +58,10 @@ fn the_same_arm_twice_is_called_different_in_at_most_one_of_twenty() {
                 let mut one =
                     || f64::exp(normal.sample(&mut rng) + if rng.random_bool(0.1) { noise * 3.0 } else { 0.0 });
                 let ratios = (0..n).map(|_| one() / one()).collect();
-                matches!(verdict(ratios, None), Verdict::Better | Verdict::Worse)
+                matches!(verdict_of(ratios, None), Verdict::Better | Verdict::Worse)
             })
             .count();
         assert!(claims <= 50 + 24, "n = {n}: {claims} of 1000");
         assert!(claims >= 5, "n = {n}: {claims} of 1000: an interval this careful sees nothing");
-    }
-}
-
-#[test]
-fn a_detectable_difference_is_seen_about_four_times_in_five() {
-    for n in [5usize, 10, 20] {
-        let mut rng = StdRng::seed_from_u64(n as u64);
-        let (sd, runs) = (0.01, 2000);
-        // The size that is seen with 80 % at the true spread; the estimate from a sample scatters around it.
-        let scaled: Vec<f64> = (0..n).map(|i| (i as f64 - (n - 1) as f64 / 2.0) / (n as f64)).collect();
-        let alpha = 1.0 - estimate::location(&scaled).unwrap().0.level;
-        let unit = student::deviation(&scaled).unwrap();
-        let shift = student::detectable(&scaled, alpha, 0.8).unwrap() * sd / unit;
-        let normal = Normal::new(shift, sd).unwrap();
-        let seen = (0..runs)
-            .filter(|_| {
-                let ratios = (0..n).map(|_| normal.sample(&mut rng).exp()).collect();
-                verdict(ratios, None) == Verdict::Worse
-            })
-            .count();
-        let power = seen as f64 / f64::from(runs);
-        assert!((0.72..=0.88).contains(&power), "n = {n}: {power}");
     }
 }

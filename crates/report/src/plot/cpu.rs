@@ -32,11 +32,19 @@ pub(crate) fn unit(cpu: &ArmCpu) -> Unit {
     }
 }
 
-/// CPU seconds for one unit of work by part, in the order of [`PARTS`]; `None` when no work was done.
-pub(crate) fn parts(cpu: &ArmCpu) -> Option<[f64; 5]> {
+/// CPU seconds by part in the mean window, in the order of [`PARTS`].
+pub(crate) fn seconds(cpu: &ArmCpu) -> [f64; 5] {
     let a = &cpu.account;
-    let parts = [a.guest_user_s, a.guest_system_s, a.softirq_s, a.irq_s, a.other_s].map(|s| s / cpu.work);
-    (cpu.work > 0.0 && parts.iter().all(|part| part.is_finite())).then_some(parts)
+    [a.guest_user_s, a.guest_system_s, a.softirq_s, a.irq_s, a.other_s]
+}
+
+/// CPU seconds for one unit of work by part, in the order of [`PARTS`]: the estimate over the trials, shared out as the
+/// mean account is. `None` where there is no such estimate.
+pub(crate) fn parts(cpu: &ArmCpu) -> Option<[f64; 5]> {
+    let (whole, seconds) = (cpu.per_work_s?, seconds(cpu));
+    let all: f64 = seconds.iter().sum();
+    let parts = seconds.map(|s| s / all * whole);
+    (all > 0.0 && parts.iter().all(|part| part.is_finite())).then_some(parts)
 }
 
 /// Draws the stacks; `None` when no arm has an account.

@@ -124,7 +124,8 @@ fn draw_axis(svg: &mut Svg, ratio_axis: &RatioAxis, (top, bottom): (f64, f64), b
 fn draw_heading(svg: &mut Svg, group: &Group, ratio_axis: &RatioAxis, top: f64, page: &Page) {
     let y = top + 18.0;
     let axis = &ratio_axis.axis;
-    let room = if page.narrow { page.width - 20.0 } else { axis.start() - 20.0 };
+    // The words beside equality are all that shares the line with a heading.
+    let room = if page.narrow { page.width - 20.0 } else { (axis.at(1.0) - 70.0).max(axis.start() - 20.0) };
     for line in wrapped(&group.heading, room, TEXT, 1) {
         svg.text((if page.narrow { 12.0 } else { 4.0 }, y), Anchor::Start, "label strong", &line);
     }

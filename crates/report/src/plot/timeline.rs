@@ -16,13 +16,40 @@ pub(crate) const PANELS: usize = 6;
 /// Most points of a line that are drawn.
 const POINTS: usize = 600;
 
+/// The series that tell most, in the order in which they are drawn, with their names for people; others follow.
+const TELLING: [(&str, &str); 19] = [
+    ("operations_per_s", "operations of the driver"),
+    ("bits_per_s", "bits of the driver"),
+    ("guest_target_cpu_total_cpus", "measured guest, CPU"),
+    ("host_cpu_busy_cpus", "all of the SUT, busy CPU"),
+    ("host_cpu_steal_cpus", "SUT, CPU taken away by the machine under it (steal)"),
+    ("host_run_queue_tasks", "host, tasks that run or wait for a CPU"),
+    ("host_pressure_cpu_share", "host, share of time in which a task waits for a CPU"),
+    ("host_memory_available_bytes", "host, memory available"),
+    ("host_pressure_memory_share", "host, share of time in which a task waits for memory"),
+    ("guest_target_throttled_share", "measured guest, held back by its CPU quota"),
+    ("host_cpu_softirq_cpus", "SUT, CPU in software interrupts"),
+    ("host_cpu_system_cpus", "SUT, CPU in the kernel"),
+    ("host_cpu_user_cpus", "SUT, CPU in user mode"),
+    ("host_cpu_irq_cpus", "SUT, CPU in hardware interrupts"),
+    ("host_pressure_io_share", "host, share of time in which a task waits for a disk"),
+    ("guest_target_cpu_user_cpus", "measured guest, CPU in user mode"),
+    ("guest_target_cpu_system_cpus", "measured guest, CPU in the kernel"),
+    ("throughput_bits_per_s", "throughput of the driver"),
+    ("throughput_bytes_per_s", "throughput of the driver"),
+];
+
 /// Names of the series of a case in the order in which they are drawn: what the work did first.
 pub(crate) fn series(timelines: &[Timeline]) -> Vec<String> {
     let names: BTreeSet<&String> = timelines
         .iter()
         .flat_map(|timeline| timeline.series.iter().filter(|(_, points)| points.len() > 1).map(|(name, _)| name))
         .collect();
-    let rank = |name: &str| usize::from(!["per_s", "/s", "rate", "throughput"].iter().any(|word| name.contains(word)));
+    let rank = |name: &str| {
+        let listed = TELLING.iter().position(|(known, _)| *known == name);
+        let rate = ["per_s", "/s", "rate", "throughput"].iter().any(|word| name.contains(word));
+        if rate { 0 } else { listed.map_or(TELLING.len() + 1, |at| at + 1) }
+    };
     let mut names: Vec<String> = names.into_iter().cloned().collect();
     names.sort_by_key(|name| rank(name));
     names
@@ -41,16 +68,18 @@ pub(crate) fn named(series: &str) -> (String, Unit) {
         ("per_s", Unit::Other("/s".to_owned())),
         ("s", Unit::Seconds),
     ];
+    let said = TELLING.iter().find(|(known, _)| *known == series).map(|(_, name)| (*name).to_owned());
     for (suffix, unit) in known {
         if series == suffix {
-            return (suffix.replace('_', " "), unit);
+            return (said.unwrap_or_else(|| suffix.replace('_', " ")), unit);
         }
         if let Some(stem) = series.strip_suffix(suffix).and_then(|stem| stem.strip_suffix(['_', ' '])) {
             let name = if stem.is_empty() { suffix.replace('_', " ") } else { stem.replace('_', " ") };
-            return (name, unit);
+            let name = name.strip_prefix("guest ").map_or(name.clone(), |guest| guest.replacen(" cpu", ", CPU", 1));
+            return (said.unwrap_or(name), unit);
         }
     }
-    (series.replace('_', " "), Unit::Count)
+    (said.unwrap_or_else(|| series.replace('_', " ")), Unit::Count)
 }
 
 /// Draws the panels; `None` when there is no line to draw.
@@ -146,7 +175,7 @@ impl Chart<'_> {
             svg.line((x.start(), at), (x.end(), at), "grid");
             svg.text((x.start() - 7.0, at + 4.0), Anchor::End, "tick", &text);
         }
-        let title = if scale.unit().is_empty() { label } else { format!("{label}, {}", scale.unit()) };
+        let title = if scale.unit().is_empty() { label } else { format!("{label} ({})", scale.unit()) };
         for line in wrapped(&title, x.end() - x.start(), TEXT, 1) {
             svg.text((x.start(), top - 7.0), Anchor::Start, "label strong", &line);
         }
@@ -189,9 +218,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_tells_most_is_drawn_first() {
+        let names =
+            ["host_cpu_irq_cpus", "guest_neighbour-1_cpu_total_cpus", "host_cpu_steal_cpus", "operations_per_s"];
+        let line = || vec![(0.0, 1.0), (1.0, 1.0)];
+        let series = names.iter().map(|name| ((*name).to_owned(), line())).collect();
+        let timeline = Timeline { arm: "a".to_owned(), block: 0, steady_s: (0.0, 1.0), series };
+        let order = super::series(&[timeline]);
+        assert_eq!(order, ["operations_per_s", "host_cpu_steal_cpus", "host_cpu_irq_cpus", names[1]]);
+    }
+
+    #[test]
     fn the_unit_is_read_from_the_end_of_the_name() {
-        assert_eq!(named("operations_per_s"), ("operations per s".to_owned(), Unit::OperationsPerSecond));
-        assert_eq!(named("throughput_bits_per_s"), ("throughput".to_owned(), Unit::BitsPerSecond));
+        assert_eq!(named("operations_per_s"), ("operations of the driver".to_owned(), Unit::OperationsPerSecond));
+        assert_eq!(named("goodput_bits_per_s"), ("goodput".to_owned(), Unit::BitsPerSecond));
+        let cpus = Unit::Other("CPUs".to_owned());
+        assert_eq!(named("guest_target_cpu_total_cpus"), ("measured guest, CPU".to_owned(), cpus.clone()));
+        assert_eq!(named("guest_neighbour-2_cpu_total_cpus"), ("neighbour-2, CPU total".to_owned(), cpus));
+        assert_eq!(named("host_run_queue_tasks").1, Unit::Count);
         assert_eq!(named("memory_available_bytes"), ("memory available".to_owned(), Unit::Bytes));
         assert_eq!(named("run_queue"), ("run queue".to_owned(), Unit::Count));
     }

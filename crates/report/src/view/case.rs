@@ -1,9 +1,10 @@
 //! One case: its figures and tables.
 
 use serde::Serialize;
-use tare_model::findings::{ArmCpu, CaseFindings, Comparison, Distribution, Findings, MetricFindings};
+use tare_model::findings::{ArmCpu, ArmObjective, CaseFindings, Comparison, Distribution, Findings, MetricFindings};
 use tare_model::metric::{Better, Unit, common};
 
+use super::account;
 use super::primary;
 use super::table::{Cell, Column, Table};
 use crate::format;
@@ -22,6 +23,8 @@ pub(crate) struct CaseView {
     pub(crate) verdicts: Vec<VerdictView>,
     pub(crate) figures: Vec<FigureView>,
     pub(crate) tables: Vec<Table>,
+    /// The objectives, judged, in sentences.
+    pub(crate) objectives: Vec<ObjectiveView>,
     /// What this case lacks, in sentences.
     pub(crate) missing: Vec<String>,
 }
@@ -32,6 +35,33 @@ pub(crate) struct VerdictView {
     pub(crate) verdict: &'static str,
     pub(crate) class: &'static str,
     pub(crate) sentence: String,
+}
+
+/// An objective judged on one arm.
+#[derive(Debug, Serialize)]
+pub(crate) struct ObjectiveView {
+    pub(crate) verdict: &'static str,
+    pub(crate) class: &'static str,
+    pub(crate) sentence: String,
+    /// The value of each block, those that missed the bound marked.
+    pub(crate) blocks: String,
+}
+
+impl ObjectiveView {
+    pub(crate) fn new(objective: &ArmObjective) -> Self {
+        let met = objective.blocks.iter().filter(|(.., met)| *met).count();
+        let (verdict, class) = match (met, objective.planned as usize) {
+            (_, planned) if met == planned && planned > 0 => ("objective met", "better"),
+            (0, _) => ("objective not met", "worse"),
+            _ => ("objective met at times", "unknown"),
+        };
+        let value = |(block, value, met): &(u32, f64, bool)| {
+            let missed = if *met { "" } else { " (missed)" };
+            format!("{}: {}{missed}", block + 1, format::value(*value, &objective.spec.unit))
+        };
+        let blocks: Vec<String> = objective.blocks.iter().map(value).collect();
+        Self { verdict, class, sentence: objective.sentence.clone(), blocks: blocks.join(", ") }
+    }
 }
 
 /// A figure with its heading.
@@ -59,6 +89,7 @@ impl CaseView {
             verdicts: verdicts.collect(),
             figures: figures(&anchor, case, findings, arms),
             tables: tables(case, arms),
+            objectives: case.objectives.iter().map(ObjectiveView::new).collect(),
             missing: missing(case, arms),
             anchor,
         }
@@ -130,13 +161,13 @@ fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) 
         let of_name: Vec<&Distribution> = case.distributions.iter().filter(|d| &d.name == name).collect();
         add(
             format!("Distribution of the {name} time"),
-            "Share of operations that took longer than the time on the axis, merged over the blocks. Marks: percentiles with intervals made from the blocks' own.",
+            "Share of operations that took longer than the time on the axis, blocks merged with equal weight. Marks: percentiles; lines: intervals of the blocks' own percentiles, which need not hold the merged value where blocks differ much.",
             ccdf::figure(&format!("fig-{anchor}-ccdf-{i}"), name, &of_name, arms),
         );
     }
     add(
         "Where the CPU went".to_owned(),
-        "CPU time of the system under test for one unit of work, mean of the completed trials, the host's own work included. Neighbours are left out; the table gives them apart.",
+        "CPU time of the system under test for one unit of work, the host's own work included: the estimate of the metrics table, shared out as in the mean of the completed trials. Neighbours are left out; the table gives them apart.",
         cpu::figure(&format!("fig-{anchor}-cpu"), &case.cpu, arms),
     );
     let left_out = timeline::series(&case.timelines).len().saturating_sub(timeline::PANELS);
@@ -176,7 +207,8 @@ fn distribution_names(case: &CaseFindings) -> Vec<String> {
 }
 
 fn tables(case: &CaseFindings, arms: &Arms) -> Vec<Table> {
-    let mut tables: Vec<Option<Table>> = vec![metrics_table(case, arms), comparisons_table(case, arms)];
+    let mut tables: Vec<Option<Table>> =
+        vec![metrics_table(case, arms), comparisons_table(case, arms), account::operations(case, arms)];
     for name in distribution_names(case) {
         tables.push(percentiles_table(case, &name, arms));
     }
@@ -196,8 +228,10 @@ fn estimate_cell(parts: format::Parts, n: u32) -> Cell {
 }
 
 fn metrics_table(case: &CaseFindings, arms: &Arms) -> Option<Table> {
-    let mut table =
-        Table::new("Metrics: estimate, [interval] and number of completed trials.", arm_columns("Metric", arms));
+    let mut table = Table::new(
+        "Metrics, one value a trial: estimate over the trials, [interval] and number of completed trials.",
+        arm_columns("Metric", arms),
+    );
     for metric in &case.metrics {
         let note = if metric.spec.primary { "primary, " } else { "" };
         let mut row = vec![Cell::with_note(&metric.spec.label, format!("{note}{}", words::better(metric.spec.better)))];
@@ -223,7 +257,7 @@ fn comparisons_table(case: &CaseFindings, arms: &Arms) -> Option<Table> {
         Column::text("In words"),
     ];
     let caption = "Comparisons with the baseline, paired within blocks. Detectable: the smallest difference that \
-                   this study would have shown four times in five. Noise floor: what the baseline shows against itself.";
+                   such a study calls one four times in five. Noise floor: the difference of the baseline's second run to its first.";
     let mut table = Table::new(caption, columns);
     for metric in &case.metrics {
         for c in &metric.comparisons {
@@ -231,7 +265,7 @@ fn comparisons_table(case: &CaseFindings, arms: &Arms) -> Option<Table> {
             table.rows.push(vec![
                 Cell::text(&metric.spec.label),
                 Cell::text(arms.label(&c.arm)),
-                estimate_cell(format::ratio_parts(&c.ratio), c.ratio.n),
+                if c.ratio.n == 0 { Cell::none() } else { estimate_cell(format::ratio_parts(&c.ratio), c.ratio.n) },
                 share(c.detectable),
                 share(c.floor),
                 Cell::chip(words::verdict(c.verdict), words::verdict_class(c.verdict)),
@@ -247,8 +281,12 @@ fn percentiles_table(case: &CaseFindings, name: &str, arms: &Arms) -> Option<Tab
     let mut quantiles: Vec<f64> = of_name.iter().flat_map(|d| d.quantiles.iter().map(|(q, _)| *q)).collect();
     quantiles.sort_by(f64::total_cmp);
     quantiles.dedup();
-    let mut table =
-        Table::new(format!("Percentiles of the {name} time, merged over the blocks."), arm_columns("Percentile", arms));
+    let mut table = Table::new(
+        format!(
+            "Percentiles of the {name} time over all operations, blocks merged with equal weight; [interval] of the blocks' own. The table of metrics gives the estimate over the blocks' own, which is another figure."
+        ),
+        arm_columns("Percentile", arms),
+    );
     let mut operations = vec![Cell::text("operations")];
     for arm in arms.iter() {
         let found = of_name.iter().find(|d| d.arm == arm.id);
@@ -276,8 +314,13 @@ fn cpu_table(accounts: &[ArmCpu], arms: &Arms) -> Option<Table> {
     if accounts.is_empty() {
         return None;
     }
-    let caption =
-        "CPU for one unit of work by where it was spent, and what else the account holds for the measured window.";
+    let by_work = accounts.iter().any(|cpu| cpu::parts(cpu).is_some());
+    let caption = if by_work {
+        "CPU for one unit of work by where it was spent, and what else the account holds for the measured window."
+    } else {
+        "CPU seconds in the measured window by where they were spent. Not given for one unit of work: the measured guest was \
+         kept busy, and nobody can tell its work from its busy loops, or no work was counted."
+    };
     let mut table = Table::new(caption, arm_columns("CPU", arms));
     let mut row = |name: &str, of: &dyn Fn(&ArmCpu) -> Option<String>| {
         let cell = |arm: &ArmLook| {
@@ -286,12 +329,17 @@ fn cpu_table(accounts: &[ArmCpu], arms: &Arms) -> Option<Table> {
         };
         table.rows.push(std::iter::once(Cell::text(name)).chain(arms.iter().map(cell)).collect());
     };
+    let part = |cpu: &ArmCpu, of: &dyn Fn([f64; 5]) -> f64| {
+        if by_work {
+            cpu::parts(cpu).map(|parts| format::value(of(parts), &cpu::unit(cpu)))
+        } else {
+            Some(format::value(of(cpu::seconds(cpu)), &Unit::Seconds))
+        }
+    };
     for (i, (name, _, _)) in cpu::PARTS.iter().enumerate() {
-        row(name, &|cpu| cpu::parts(cpu).map(|parts| format::value(parts[i], &cpu::unit(cpu))));
+        row(name, &|cpu| part(cpu, &|parts| parts[i]));
     }
-    row("in all, without neighbours", &|cpu| {
-        cpu::parts(cpu).map(|parts| format::value(parts.iter().sum(), &cpu::unit(cpu)))
-    });
+    row("in all, without neighbours", &|cpu| part(cpu, &|parts| parts.iter().sum()));
     let seconds = |s: f64| Some(format::value(s, &Unit::Seconds));
     row("neighbours, in the window", &|cpu| seconds(cpu.account.neighbours_s));
     row("steal, in the window", &|cpu| seconds(cpu.account.steal_s));
@@ -318,6 +366,7 @@ fn missing(case: &CaseFindings, arms: &Arms) -> Vec<String> {
             Some(_) => {}
         }
     }
+    out.extend(case.not_measured.iter().cloned());
     if case.cpu.is_empty() {
         out.push("No CPU account: CPU for one unit of work cannot be given.".to_owned());
     }

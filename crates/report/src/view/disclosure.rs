@@ -4,6 +4,7 @@ use serde::Serialize;
 use tare_model::findings::Findings;
 use tare_model::study::{Case, LabSpec, Placement};
 
+use super::account;
 use super::case_label;
 use super::table::{Cell, Column, Table};
 use crate::format;
@@ -18,6 +19,8 @@ pub(crate) struct Disclosure {
     pub(crate) arms: Table,
     pub(crate) cases: Table,
     pub(crate) environment: Vec<Table>,
+    /// What driver and guest of each arm said of themselves.
+    pub(crate) facts: Vec<Table>,
     pub(crate) redacted: bool,
     /// The order of trials, a row a block.
     pub(crate) order: Option<Table>,
@@ -25,17 +28,23 @@ pub(crate) struct Disclosure {
 
 impl Disclosure {
     pub(crate) fn new(findings: &Findings, arms: &Arms) -> Self {
-        let sections = findings.environment.sections.iter();
         Self {
             run: facts("The run", run_facts(findings)),
             lab: facts("The lab", lab_facts(findings)),
             arms: arms_table(findings),
             cases: cases_table(findings),
-            environment: sections.map(|section| facts(&section.title, section.facts.clone())).collect(),
+            environment: sections(findings, |_| true),
+            facts: account::facts(findings, arms),
             redacted: findings.environment.redacted,
             order: order(findings, arms),
         }
     }
+}
+
+/// The sections of the environment whose title is wanted.
+pub(crate) fn sections(findings: &Findings, wanted: impl Fn(&str) -> bool) -> Vec<Table> {
+    let sections = findings.environment.sections.iter().filter(|section| wanted(&section.title));
+    sections.map(|section| facts(&section.title, section.facts.clone())).collect()
 }
 
 /// A table of names and values.

@@ -1,12 +1,13 @@
 //! Findings arranged for reading: what stands where, as text, tables and figures. No output format here.
 
+mod account;
 mod case;
 mod disclosure;
 pub(crate) mod table;
 mod trust;
 
 use serde::Serialize;
-use tare_model::findings::{Answer, CaseFindings, Findings, MetricFindings, Verdict};
+use tare_model::findings::{Answer, CaseFindings, Comparison, Findings, MetricFindings, Verdict};
 
 use crate::format;
 use crate::plot::arms::Arms;
@@ -41,6 +42,10 @@ pub(crate) struct Report {
     pub(crate) not_completed: Option<Table>,
     pub(crate) flagged: Option<Table>,
     pub(crate) trials_summary: String,
+    /// Checks that could not be made.
+    pub(crate) unchecked: Vec<String>,
+    /// What the platforms say about themselves, arm by arm.
+    pub(crate) platforms: Vec<Table>,
     pub(crate) method: Vec<String>,
     pub(crate) disclosure: Disclosure,
 }
@@ -82,6 +87,8 @@ impl Report {
             not_completed: trust::not_completed(findings, &arms),
             flagged: trust::flagged(findings, &arms),
             trials_summary: trust::trials_summary(findings),
+            unchecked: findings.unchecked.clone(),
+            platforms: disclosure::sections(findings, |title| title == "Platforms"),
             method: findings.method.clone(),
             disclosure: Disclosure::new(findings, &arms),
         }
@@ -119,25 +126,21 @@ fn answer_view(answer: &Answer, findings: &Findings, arms: &Arms) -> AnswerView 
 
 /// For each arm that is neither the baseline nor its replica, how often which verdict fell.
 fn summary(findings: &Findings, arms: &Arms) -> Vec<String> {
-    const ORDER: [Verdict; 6] = [
+    const ORDER: [Verdict; 7] = [
         Verdict::Worse,
         Verdict::Better,
         Verdict::WithinFloor,
         Verdict::NoDifferenceSeen,
+        Verdict::TooNoisy,
         Verdict::CannotSay,
         Verdict::NotComparable,
     ];
     let baseline = arms.label(&findings.plan.study.baseline);
     let compared = arms.iter().filter(|arm| !arm.is_baseline && !arm.is_replica);
     let line = |arm: &crate::plot::arms::ArmLook| {
-        let verdicts: Vec<Option<Verdict>> = findings
-            .cases
-            .iter()
-            .map(|case| {
-                let comparison = primary(case)?.comparisons.iter().find(|c| c.arm == arm.id)?;
-                Some(comparison.verdict)
-            })
-            .collect();
+        let of_case = |case| primary(case)?.comparisons.iter().find(|c| c.arm == arm.id);
+        let found: Vec<Option<&Comparison>> = findings.cases.iter().map(of_case).collect();
+        let verdicts: Vec<Option<Verdict>> = found.iter().map(|found| found.map(|c| c.verdict)).collect();
         let mut said: Vec<String> = Vec::new();
         for verdict in ORDER {
             let times = verdicts.iter().filter(|v| **v == Some(verdict)).count();
@@ -150,9 +153,35 @@ fn summary(findings: &Findings, arms: &Arms) -> Vec<String> {
             said.push(format!("not compared in {silent}"));
         }
         let cases = format::plural(verdicts.len() as u64, "case", "cases");
-        format!("{} against {baseline}, {cases}: {}.", arm.label, said.join(", "))
+        let found: Vec<&Comparison> = found.into_iter().flatten().collect();
+        format!("{} against {baseline}, {cases}: {}.{}", arm.label, said.join(", "), resolution(&found))
     };
     compared.map(line).collect()
+}
+
+/// How large the differences are that could not have been seen, where none was: without it, "no difference seen" reads as
+/// "costs nothing".
+fn resolution(comparisons: &[&Comparison]) -> String {
+    let of = |verdict: Verdict| -> Option<(String, String)> {
+        let sizes = || comparisons.iter().filter(|c| c.verdict == verdict).filter_map(|c| c.detectable);
+        Some((words::size(sizes().reduce(f64::min)?), words::size(sizes().reduce(f64::max)?)))
+    };
+    let mut out = String::new();
+    if let Some((least, most)) = of(Verdict::NoDifferenceSeen) {
+        let range = if least == most { least } else { format!("{least} to {most}, by case,") };
+        out.push_str(&format!(" Where no difference was seen, one of {range} would have been."));
+    }
+    if let Some((least, most)) = of(Verdict::TooNoisy) {
+        let range = if least == most {
+            least
+        } else {
+            format!("{least} in the quietest of these cases, and under {most} in the noisiest,")
+        };
+        out.push_str(&format!(
+            " Differences under {range} could not have been seen: this host was too noisy for this number of blocks."
+        ));
+    }
+    out
 }
 
 /// All comparisons of primary metrics in one figure.
@@ -186,6 +215,6 @@ fn overview_caption(findings: &Findings) -> String {
     };
     format!(
         "Large mark: the estimate. Line: its {} interval. Small dots: one ratio a block. {floor}",
-        format::share(level)
+        format::share((level * 1000.0).round() / 1000.0)
     )
 }

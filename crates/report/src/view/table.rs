@@ -22,7 +22,7 @@ pub(crate) struct Column {
 }
 
 /// One cell.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Cell {
     pub(crate) text: String,
     /// Said under the text, smaller.

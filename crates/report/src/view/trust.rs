@@ -98,8 +98,7 @@ pub(crate) fn parity_summary(findings: &Findings) -> String {
 
 /// One table for all cases with the same parity.
 pub(crate) fn parity(findings: &Findings, arms: &Arms) -> Vec<Table> {
-    type Rows<'a> = Vec<(&'a str, &'a [ParityRow])>;
-    let mut groups: Vec<(Vec<String>, Rows<'_>)> = Vec::new();
+    let mut groups: Vec<(Vec<String>, Table)> = Vec::new();
     let mut cases: Vec<&str> = Vec::new();
     for parity in &findings.parity {
         if !cases.contains(&parity.case.as_str()) {
@@ -107,28 +106,29 @@ pub(crate) fn parity(findings: &Findings, arms: &Arms) -> Vec<Table> {
         }
     }
     for case in cases {
-        let rows: Rows<'_> = arms
+        let of = |id: &str| findings.parity.iter().find(|ArmParity { arm, case: of, .. }| arm == id && of == case);
+        let rows: Vec<(&str, &[ParityRow])> = arms
             .iter()
-            .filter_map(|arm| {
-                let found =
-                    findings.parity.iter().find(|ArmParity { arm: id, case: of, .. }| *id == arm.id && of == case)?;
-                Some((found.arm.as_str(), found.rows.as_slice()))
-            })
+            .filter_map(|arm| of(&arm.id))
+            .map(|found| (found.arm.as_str(), found.rows.as_slice()))
             .collect();
-        let label = case_label(findings, case);
-        match groups.iter_mut().find(|(_, same)| *same == rows) {
+        let (label, table) = (case_label(findings, case), parity_table(&rows, arms));
+        let same = |known: &Table| known.rows == table.rows && known.columns.len() == table.columns.len();
+        match groups.iter_mut().find(|(_, known)| same(known)) {
             Some((labels, _)) => labels.push(label),
-            None => groups.push((vec![label], rows)),
+            None => groups.push((vec![label], table)),
         }
     }
-    groups.iter().map(|(labels, rows)| parity_table(labels, rows, arms)).collect()
+    let captioned = groups
+        .into_iter()
+        .map(|(labels, table)| Table { caption: format!("Asked and granted: {}.", labels.join("; ")), ..table });
+    captioned.collect()
 }
 
-fn parity_table(labels: &[String], rows: &[(&str, &[ParityRow])], arms: &Arms) -> Table {
-    let caption = format!("Asked and granted: {}.", labels.join("; "));
+fn parity_table(rows: &[(&str, &[ParityRow])], arms: &Arms) -> Table {
     let mut columns = vec![Column::text("Resource"), Column::text("Asked")];
     columns.extend(rows.iter().map(|(arm, _)| Column { key: arms.key(arm), ..Column::text(&arms.label(arm)) }));
-    let mut table = Table::new(caption, columns);
+    let mut table = Table::new("", columns);
     let mut resources: Vec<(&str, &str)> = Vec::new();
     for row in rows.iter().flat_map(|(_, rows)| *rows) {
         if !resources.contains(&(row.resource.as_str(), row.asked.as_str())) {
@@ -148,10 +148,20 @@ fn parity_table(labels: &[String], rows: &[(&str, &[ParityRow])], arms: &Arms) -
 
 fn granted(row: &ParityRow) -> Cell {
     let text = row.granted.clone().unwrap_or_else(|| "not granted".to_owned());
+    let note = without_folders(&row.note);
     if row.equal {
-        return Cell::with_note(text, row.note.clone());
+        return Cell::with_note(text, note);
     }
-    Cell { chip: "worse", note: row.note.clone(), ..Cell::text(format!("{text}, not equal")) }
+    Cell { chip: "worse", note, ..Cell::text(format!("{text}, not equal")) }
+}
+
+/// A note whose absolute paths have lost their folders: they name the trial, and only the file tells what was read.
+fn without_folders(note: &str) -> String {
+    let words = note.split(' ').map(|word| match word.rsplit_once('/') {
+        Some((_, file)) if word.starts_with('/') && !file.is_empty() => file,
+        _ => word,
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Trials without figures.
@@ -186,4 +196,15 @@ pub(crate) fn flagged(findings: &Findings, arms: &Arms) -> Option<Table> {
         }
     }
     table.filled()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_folders;
+
+    #[test]
+    fn a_note_keeps_the_file_and_loses_the_folders_of_the_trial() {
+        let note = "read from /sys/fs/cgroup/cpu/run-7/t2/cpu.cfs_quota_us; time in CPUs and/or periods";
+        assert_eq!(without_folders(note), "read from cpu.cfs_quota_us; time in CPUs and/or periods");
+    }
 }

@@ -1,0 +1,109 @@
+//! What qualifies the figures of an arm: counts, lateness, rates, facts.
+
+use std::collections::BTreeMap;
+
+use tare_model::Histogram;
+use tare_model::findings::ArmAccount;
+use tare_model::load::LoadModel;
+use tare_model::trial::{Measurement, TrialRecord};
+
+use crate::distribution::{self, completed};
+use crate::estimate;
+
+/// Counts that are told even where a workload never wrote them: their absence means none.
+const ALWAYS: [&str; 3] = ["errors", "lost", "unfinished"];
+
+/// The end of the name of a fact that names a machine.
+const NAMES_A_MACHINE: &str = "host name";
+
+/// The account of an arm's completed trials; `None` when there is none. `redacted`: without names of machines (a native
+/// guest has the host's own).
+pub(crate) fn of_arm(arm: &str, trials: &[&TrialRecord], load: &LoadModel, redacted: bool) -> Option<ArmAccount> {
+    let done: Vec<(&TrialRecord, &Measurement)> =
+        trials.iter().filter_map(|record| Some((*record, completed(record)?))).collect();
+    let (first, _) = done.first()?;
+    let late: Vec<&Histogram> =
+        done.iter().filter_map(|(_, m)| m.histograms.get("lateness")).filter(|h| !h.is_empty()).collect();
+    let offered_per_s = match load {
+        LoadModel::Open { rate, .. } => Some(rate.0),
+        LoadModel::Closed { .. } => None,
+    };
+    let rates: Vec<f64> = done.iter().filter_map(|(record, m)| rate(record, m)).collect();
+    Some(ArmAccount {
+        arm: arm.to_owned(),
+        trials: done.len() as u32,
+        counts: counts(done.iter().map(|(_, m)| *m)),
+        lateness: if offered_per_s.is_some() { distribution::quantiles(&late) } else { Vec::new() },
+        offered_per_s,
+        achieved_per_s: estimate::of_values(&rates),
+        facts: first
+            .facts
+            .iter()
+            .filter(|(name, _)| !(redacted && name.ends_with(NAMES_A_MACHINE)))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+    })
+}
+
+/// Operations a second of the measured window; `None` where no operations are counted.
+fn rate(record: &TrialRecord, measurement: &Measurement) -> Option<f64> {
+    let (start, end) = record.window_ns?;
+    let operations = *measurement.counts.get("operations").filter(|n| **n > 0)?;
+    (end > start).then(|| operations as f64 / ((end - start) as f64 * 1e-9))
+}
+
+fn counts<'a>(measurements: impl Iterator<Item = &'a Measurement>) -> BTreeMap<String, u64> {
+    let mut counts: BTreeMap<String, u64> = ALWAYS.iter().map(|name| ((*name).to_owned(), 0)).collect();
+    for (name, n) in measurements.flat_map(|m| &m.counts) {
+        let known = counts.entry(name.clone()).or_default();
+        *known = if name.ends_with("_max") { (*known).max(*n) } else { known.saturating_add(*n) };
+        if name.starts_with("errors: ") {
+            let all = counts.entry("errors".to_owned()).or_default();
+            *all = all.saturating_add(*n);
+        }
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use tare_model::load::Arrivals;
+    use tare_model::trial::Outcome;
+    use tare_model::{Rate, Span};
+    use tare_record::testing;
+
+    #[test]
+    fn counts_add_up_over_blocks_maxima_do_not_and_nothing_lost_is_told_as_zero() {
+        let plan = testing::plan(2);
+        let mut trials: Vec<_> = (0..3).map(|index| testing::trial(&plan, index)).collect();
+        for (record, backlog) in trials.iter_mut().zip([3, 9, 1000]) {
+            if let Outcome::Completed(m) = &mut record.outcome {
+                m.counts = BTreeMap::from([
+                    ("operations".to_owned(), 800),
+                    ("errors: reset".to_owned(), 2),
+                    ("backlog_max".to_owned(), backlog),
+                ]);
+                m.histograms.insert("lateness".to_owned(), m.histograms["response"].clone());
+            }
+        }
+        trials[0].facts.insert("guest host name".to_owned(), "secret".to_owned());
+        trials[2].outcome = Outcome::Invalid { reason: "x".to_owned() };
+        let trials: Vec<_> = trials.iter().collect();
+        let closed = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
+        let account = of_arm("native", &trials, &closed, true).unwrap();
+        let count = |name: &str| account.counts[name];
+        assert_eq!((count("operations"), count("errors: reset"), count("errors")), (1600, 4, 4));
+        assert_eq!((count("backlog_max"), count("lost"), count("unfinished"), account.trials), (9, 0, 0, 2));
+        assert!(account.lateness.is_empty() && account.offered_per_s.is_none());
+        assert!((account.achieved_per_s.unwrap().value - 100.0).abs() < 1e-9, "800 in 8 s");
+        assert_eq!(account.facts["congestion control"], "cubic");
+        assert!(!account.facts.contains_key("guest host name"), "redacted");
+        let open = LoadModel::Open { rate: Rate(100.0), arrivals: Arrivals::Poisson, connections: 1 };
+        let account = of_arm("native", &trials, &open, false).unwrap();
+        assert_eq!((account.offered_per_s, account.facts.len()), (Some(100.0), 2));
+        assert!(account.lateness.iter().any(|(q, _)| *q == 0.5));
+        assert_eq!(of_arm("native", &trials[2..], &open, false), None);
+    }
+}

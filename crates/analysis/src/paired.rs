@@ -1,0 +1,29 @@
+//! A ratio of paired values, for those who have pairs that are not arms of a study.
+
+use tare_model::findings::Estimate;
+
+use crate::estimate;
+
+/// The ratio of the first values over the second, with its interval, by the same procedure as a comparison
+/// of arms: pairs are what was measured in one block. `None` without a pair, or when a value is not above
+/// zero.
+pub fn paired_ratio(pairs: &[(f64, f64)]) -> Option<Estimate> {
+    let logs: Option<Vec<f64>> = pairs.iter().map(|&(a, b)| (a > 0.0 && b > 0.0).then(|| (a / b).ln())).collect();
+    let logs = logs?;
+    let (located, procedure) = estimate::location(&logs)?;
+    Some(estimate::from_logs(located, procedure, logs.len(), "log ratios"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_is_told_with_its_interval_and_not_at_all_where_there_is_none() {
+        let pairs: Vec<(f64, f64)> = (0..6).map(|n| (2.0 + 0.01 * f64::from(n), 1.0)).collect();
+        let ratio = paired_ratio(&pairs);
+        assert!(ratio.is_some_and(|r| (2.0..2.06).contains(&r.value) && r.low >= Some(2.0) && r.high <= Some(2.06)));
+        assert_eq!(paired_ratio(&[(1.0, 0.0)]), None);
+        assert_eq!(paired_ratio(&[]), None);
+    }
+}

@@ -1,0 +1,127 @@
+//! What qualifies the figures of a case: operations that are missing or late, rates, facts of the arms.
+
+use tare_model::findings::{ArmAccount, CaseFindings, Findings};
+use tare_model::metric::Unit;
+
+use super::table::{Cell, Column, Table};
+use crate::format;
+use crate::plot::arms::{ArmLook, Arms};
+
+/// Columns of the table of operations that stand in every report, also when all of them are zero.
+const MISSING: [(&str, &str); 3] = [("errors", "Failed"), ("lost", "Lost"), ("unfinished", "Unfinished")];
+
+/// A line an arm: operations, failed, lost, unfinished and late ones, offered and achieved rate.
+pub(crate) fn operations(case: &CaseFindings, arms: &Arms) -> Option<Table> {
+    let open = case.accounts.iter().any(|account| account.offered_per_s.is_some());
+    let counted = |name: &str| case.accounts.iter().any(|account| account.counts.get(name).is_some_and(|n| *n > 0));
+    // Bulk transfer has no operations: what it carried stands in their place.
+    let bulk = counted("bytes") && !counted("operations");
+    let mut columns = vec![Column::text("Arm")];
+    columns.push(Column::numeric(if bulk { "Bytes" } else { "Operations" }));
+    columns.extend(MISSING.iter().map(|(_, title)| Column::numeric(title)));
+    if open {
+        columns.extend(["Late by, p50", "Late by, p99", "Waiting at most", "Offered"].map(Column::numeric));
+    }
+    if !bulk {
+        columns.push(Column::numeric("Achieved"));
+    }
+    let late = if bulk {
+        ""
+    } else if open {
+        " Late: from the moment at which an operation was due to its start. Waiting: most operations that were due and not started at one moment."
+    } else {
+        " Closed loop: a client starts its next operation when the last has ended, so none starts late."
+    };
+    let caption = format!(
+        "Operations that are in the figures and those that are not, all completed trials together: failed and lost over all phases, \
+         unfinished of those due in the window.{late}"
+    );
+    let mut table = Table::new(caption, columns);
+    for account in &case.accounts {
+        table.rows.push(row(account, arms, open, bulk));
+    }
+    table.filled()
+}
+
+fn row(account: &ArmAccount, arms: &Arms, open: bool, bulk: bool) -> Vec<Cell> {
+    let count = |name: &str| account.counts.get(name).map_or_else(Cell::none, |n| Cell::text(format::count(*n)));
+    let mut cells = vec![Cell::text(arms.label(&account.arm))];
+    cells.push(if bulk {
+        let bytes = account.counts.get("bytes").copied().unwrap_or(0);
+        Cell::text(format::value(bytes as f64, &Unit::Bytes))
+    } else {
+        count("operations")
+    });
+    for (name, _) in MISSING {
+        let mut cell = count(name);
+        if name == "errors" {
+            cell.note = reasons(account);
+        }
+        cells.push(cell);
+    }
+    if open {
+        for q in [0.5, 0.99] {
+            let found = account.lateness.iter().find(|(own, _)| (own - q).abs() < 1e-9);
+            cells.push(found.map_or_else(Cell::none, |(_, e)| Cell::text(format::value(e.value, &Unit::Seconds))));
+        }
+        cells.push(count("backlog_max"));
+        let rate = |rate: f64| Cell::text(format::value(rate, &Unit::OperationsPerSecond));
+        cells.push(account.offered_per_s.map_or_else(Cell::none, rate));
+    }
+    if bulk {
+        return cells;
+    }
+    cells.push(account.achieved_per_s.as_ref().map_or_else(Cell::none, |achieved| {
+        let parts = format::estimate_parts(achieved, &Unit::OperationsPerSecond);
+        Cell::with_note(parts.value, parts.interval.unwrap_or_default())
+    }));
+    cells
+}
+
+/// Why operations failed, with counts.
+fn reasons(account: &ArmAccount) -> String {
+    let named = account.counts.iter().filter(|(_, n)| **n > 0);
+    let reasons: Vec<String> = named
+        .filter_map(|(name, n)| Some(format!("{} {}", format::count(*n), name.strip_prefix("errors: ")?)))
+        .collect();
+    if reasons.is_empty() { String::new() } else { format!("({})", reasons.join("; ")) }
+}
+
+/// What driver and guest said of themselves: what holds in every case in one table, the rest case by case.
+pub(crate) fn facts(findings: &Findings, arms: &Arms) -> Vec<Table> {
+    const WHO: &str = "Driver and guest, first completed trial of each arm";
+    let mut tables: Vec<(&str, Table)> =
+        findings.cases.iter().filter_map(|case| Some((case.label.as_str(), facts_of(case, arms)?))).collect();
+    let Some((_, first)) = tables.first() else { return Vec::new() };
+    let same = |table: &Table| table.columns.len() == first.columns.len();
+    let everywhere = |row: &&Vec<Cell>| tables.iter().all(|(_, table)| same(table) && table.rows.contains(row));
+    let shared: Vec<Vec<Cell>> = first.rows.iter().filter(everywhere).cloned().collect();
+    let cases = if tables.len() == 1 { tables[0].0 } else { "the same in every case" };
+    let common = Table { caption: format!("{WHO}: {cases}."), rows: shared, ..first.clone() };
+    for (label, table) in &mut tables {
+        table.rows.retain(|row| !common.rows.contains(row));
+        table.caption = format!("{WHO}: {label}.");
+    }
+    let own = tables.into_iter().map(|(_, table)| table);
+    std::iter::once(common).chain(own).filter_map(Table::filled).collect()
+}
+
+fn facts_of(case: &CaseFindings, arms: &Arms) -> Option<Table> {
+    let of = |arm: &ArmLook| case.accounts.iter().find(|account| account.arm == arm.id);
+    let shown: Vec<(&ArmLook, &ArmAccount)> = arms.iter().filter_map(|arm| Some((arm, of(arm)?))).collect();
+    let names: std::collections::BTreeSet<&String> =
+        shown.iter().flat_map(|(_, account)| account.facts.keys()).filter(|name| !is_momentary(name)).collect();
+    let head = shown.iter().map(|(arm, _)| Column { key: arms.key(&arm.id), ..Column::text(&arm.label) });
+    let mut table = Table::new("", std::iter::once(Column::text("Fact")).chain(head).collect());
+    for name in names {
+        let value =
+            |(_, account): &(&ArmLook, &ArmAccount)| account.facts.get(name).map_or_else(Cell::none, Cell::text);
+        table.rows.push(std::iter::once(Cell::text(name)).chain(shown.iter().map(value)).collect());
+    }
+    table.filled()
+}
+
+/// Facts of one moment, which tell a reader nothing; `findings.json` has them.
+fn is_momentary(name: &str) -> bool {
+    ["clock monotonic ns", "process id", "control groups"].iter().any(|end| name.ends_with(end))
+}
