@@ -63,7 +63,9 @@ pub(crate) fn paragraphs(plan: &Plan, comparisons: usize) -> Vec<String> {
             percent(CHANGE_MIN)
         ),
         "A trial that is invalid or failed has no figures; it is listed with its reason, and its block does not count for the comparisons of its arm. \
-         CPU time is that of the whole SUT in the measured window, the host's own threads included."
+         CPU time is that of the whole SUT in the measured window, the host's own threads included. On virtual links a \
+         frame is received on the CPU of its sender: service demand of network cases leaves out what the guest's kernel did on the driver's CPUs, \
+         and holds what the client's kernel did on the SUT's, on every arm alike."
             .to_owned(),
     ]
 }

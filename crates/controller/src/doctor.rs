@@ -107,7 +107,7 @@ pub fn examine(
         return Err(ControllerError::NoAgent { path: agent.to_owned() });
     }
     let view = HostView::here(agent);
-    let config = LabConfig { run_id: run_id.to_owned(), mtu: MTU, offloads: true, congestion_control: None };
+    let config = LabConfig { mtu: MTU, ..LabConfig::new(run_id) };
     let lab = match confined {
         Some(why) => Some(Err(why)),
         None => deep.then(|| Lab::create(config).map_err(|error| error.to_string())),

@@ -52,6 +52,11 @@ impl Book {
         Ok(())
     }
 
+    /// The run folder.
+    pub fn dir(&self) -> std::path::PathBuf {
+        self.lock().writer.dir().to_owned()
+    }
+
     /// What was planned and not released yet.
     pub fn held(&self) -> Vec<Resource> {
         self.lock().held.values().cloned().collect()

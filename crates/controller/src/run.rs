@@ -250,6 +250,8 @@ fn in_lab(
         mtu: spec.mtu,
         offloads: spec.offloads,
         congestion_control: spec.congestion_control.clone(),
+        // Links receive on the CPU of the sender: steering them costs bulk transfer too much (ADR 0006).
+        ..LabConfig::new(run_id)
     })?;
     let book = &*opened.insert(open_book(options, made, &lab)?);
     let ledger: Arc<dyn Ledger> = Arc::clone(book) as Arc<dyn Ledger>;

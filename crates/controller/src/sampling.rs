@@ -1,25 +1,50 @@
 //! The host's probe, as a trial needs it.
 
-use std::path::PathBuf;
+use std::path::Path;
 
+use tare_lab::Port;
 use tare_model::plan::Plan;
 use tare_model::sample::Source;
-use tare_probe::{Group, HostConfig, HostProbe, ProbeError};
+use tare_platform::{Guest, LinkEnd, Site};
+use tare_probe::{Group, HostConfig, HostProbe, Interface, ProbeError};
 
-/// Starts to sample the host and the control groups of the guests, and sees to it that there is a sample
-/// at both ends of the measured window. The probe runs on the driver's CPUs, away from what it measures.
-pub fn start(plan: &Plan, groups: Vec<(Source, Vec<PathBuf>)>, window: (u64, u64)) -> Result<HostProbe, ProbeError> {
+/// Starts to sample the host, the control groups of the guests (the first is the measured one), the links of the
+/// client and the measured guest, and the disk of the run folder. Whoever knows the measured window adds its ends.
+/// The probe runs on the driver's CPUs, away from what it measures. Stop it before the guests go: it holds their
+/// namespaces.
+pub fn start(
+    plan: &Plan,
+    site: &Site<'_>,
+    run_folder: &Path,
+    guests: &[(Source, &dyn Guest)],
+) -> Result<HostProbe, ProbeError> {
     HostProbe::start(HostConfig {
         interval: plan.study.lab.sample_interval,
         sut_cpus: plan.cpus.guests.clone(),
+        client_cpus: plan.cpus.client.clone(),
         probe_cpus: plan.cpus.client.clone(),
-        at_ns: vec![window.0, window.1],
-        groups: groups
-            .into_iter()
+        groups: guests
+            .iter()
+            .map(|(source, guest)| Group { source: source.clone(), directories: guest.groups() })
             // A guest without limits has no group of its own, and is then part of what else was busy.
-            .filter(|(_, directories)| !directories.is_empty())
-            .map(|(source, directories)| Group { source, directories })
+            .filter(|group| !group.directories.is_empty())
             .collect(),
+        interfaces: interfaces(site, guests.first().map(|(_, guest)| *guest)),
+        disks: tare_probe::disk_of(run_folder).into_iter().collect(),
         ..HostConfig::default()
     })
+}
+
+/// The client's link, and both ends of the measured guest's.
+fn interfaces(site: &Site<'_>, target: Option<&dyn Guest>) -> Vec<Interface> {
+    let client = site.lab.client().path();
+    let mut all = vec![Interface { name: Port::LINK.into(), label: "client".into(), namespace: Some(client) }];
+    for link in target.map(|guest| guest.links()).unwrap_or_default() {
+        let label = match link.end {
+            LinkEnd::Guest => "target",
+            LinkEnd::Bridge => "target-port",
+        };
+        all.push(Interface { name: link.name, label: label.into(), namespace: Some(link.netns) });
+    }
+    all
 }

@@ -25,9 +25,13 @@ use crate::sampling;
 
 /// How long an agent may take for anything that is not load. A guest on a saturated host answers late.
 pub const PATIENCE: Duration = Duration::from_secs(30);
-/// From the moment when everything is ready to the start of load: enough for the driver to connect, so
-/// that the probes can be told the measured window before it begins.
-const LEAD: Duration = Duration::from_millis(25);
+/// From the moment when everything is connected to the start of load: enough for the probes to be told the
+/// measured window and for the driver to start its threads.
+const LEAD: Duration = Duration::from_millis(5);
+/// The same where no warm-up precedes the measured window, of which a late start would cost a part.
+const LEAD_WITHOUT_WARM_UP: Duration = Duration::from_millis(50);
+/// How long an agent may take to say that it was told to stop.
+const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Everything that a trial needs and that outlives it.
 pub struct Bench<'a> {
@@ -209,15 +213,15 @@ impl Trial<'_> {
         let mut prepared = self.workload.prepare(&site).map_err(|error| stop(Phase::Prepare, &error))?;
 
         self.enter(Phase::Drive)?;
-        let (driven, probed) = self.drive(&mut *prepared, &site, gathered)?;
+        let (mut driven, probed) = self.drive(&mut *prepared, &site, gathered)?;
 
         self.enter(Phase::Verify)?;
         let wrong = prepared
-            .verify(&site, &driven)
+            .verify(&site, &mut driven)
             .map_err(|error| Stop { phase: Phase::Verify, reason: self.explain(&error, gathered) })?;
 
         self.enter(Phase::Collect)?;
-        let idle = neighbours::still_busy(&gathered.guests, &mut gathered.busy);
+        let idle = neighbours::still_busy(&gathered.guests, &gathered.busy);
         let invalid = driven.invalid.clone().or(wrong).or(idle);
         let measurement = self.collect(driven, probed, gathered);
         if let Err(reason) = client.end() {
@@ -267,22 +271,26 @@ impl Trial<'_> {
         gathered: &mut Gathered,
     ) -> Result<(Driven, ProbeData), Stop> {
         let failed = |reason: String| Stop { phase: Phase::Drive, reason };
-        let start_at_ns = tare_probe::now_ns() + LEAD.as_nanos() as u64;
+        let cancel = || {
+            // Both then end their work by themselves and early; that it is cancelled is said by the next phase.
+            for agent in [site.client, site.guest] {
+                let _ = agent.call(Request::Cancel, CANCEL_PATIENCE);
+            }
+        };
+        let interval_ns = self.bench.plan.study.lab.sample_interval.ns;
+        let mut schedule = Schedule { phases: self.case.phases, start_at_ns: 0, seed: self.seed(), interval_ns };
+        crate::cancel::guarded(self.bench.cancel, || prepared.connect(site, &schedule), cancel)
+            .map_err(|error| failed(self.explain(&error, gathered)))?;
+        let sampled = site.guest.call(Request::StartSampling { guest: TARGET.into(), interval_ns }, PATIENCE);
+        let probe = self.start_probe(&gathered.guests).map_err(|error| failed(error.to_string()))?;
+        let lead = if self.case.phases.steady_offset_ns() == 0 { LEAD_WITHOUT_WARM_UP } else { LEAD };
+        let start_at_ns = tare_probe::now_ns() + lead.as_nanos() as u64;
+        schedule.start_at_ns = start_at_ns;
         let steady_ns = start_at_ns + self.case.phases.steady_offset_ns();
         let window = (steady_ns, steady_ns + self.case.phases.steady_state.ns);
-        let probe = self.start_probe(&gathered.guests, window).map_err(|error| failed(error.to_string()))?;
-        let interval_ns = self.bench.plan.study.lab.sample_interval.ns;
-        let schedule = Schedule { phases: self.case.phases, start_at_ns, seed: self.seed(), interval_ns };
-        let sampled = site.guest.call(Request::StartSampling { guest: TARGET.into(), interval_ns }, PATIENCE);
+        probe.add_instants(&[window.0, window.1]);
         let began = Instant::now();
-        let driven = crate::cancel::guarded(
-            self.bench.cancel,
-            || prepared.drive(site, &schedule),
-            || {
-                // The drive then ends by itself and early; that it is cancelled is said by the next phase.
-                let _ = site.client.call(Request::CancelDrive, PATIENCE);
-            },
-        );
+        let driven = crate::cancel::guarded(self.bench.cancel, || prepared.drive(site, &schedule), cancel);
         gathered.load_s = began.elapsed().as_secs_f64();
         let probed = probe.stop().map_err(|error| failed(error.to_string()));
         let sampled = sampled.and_then(|_| site.guest.call(Request::StopSampling, PATIENCE));
@@ -299,9 +307,9 @@ impl Trial<'_> {
         Ok((driven, probed?))
     }
 
-    fn start_probe(&self, guests: &[Box<dyn Guest>], window: (u64, u64)) -> Result<HostProbe, ProbeError> {
-        let groups = guests.iter().enumerate().map(|(n, guest)| (source(n), guest.groups())).collect();
-        sampling::start(self.bench.plan, groups, window)
+    fn start_probe(&self, guests: &[Box<dyn Guest>]) -> Result<HostProbe, ProbeError> {
+        let guests: Vec<(Source, &dyn Guest)> = guests.iter().enumerate().map(|(n, g)| (source(n), &**g)).collect();
+        sampling::start(self.bench.plan, &self.bench.site, &self.bench.book.dir(), &guests)
     }
 
     /// The same load for every arm of a block, another in every block.
@@ -316,10 +324,12 @@ impl Trial<'_> {
         gathered.flags.extend(tare_probe::flags(&probed, window));
         gathered.cpu =
             tare_probe::cpu_account(&probed.samples, window, &self.bench.plan.cpus.guests, &source(0), &neighbours);
+        gathered.flags.extend(tare_probe::guest_flags(&probed, window, &source(0), gathered.cpu.as_ref()));
         gathered.samples.extend(probed.samples);
         gathered.samples.extend(driven.samples);
         gathered.window_ns = Some(window);
         gathered.facts.extend(driven.facts);
+        gathered.flags.extend(driven.flags);
         self.count_drops(gathered);
         let mut measurement = driven.measurement;
         if let Some(demand) = self.service_demand(gathered.cpu.as_ref(), driven.work) {

@@ -33,8 +33,7 @@ fn main() -> Outcome<()> {
 }
 
 fn make_lab(run_id: &str) -> Outcome<Lab> {
-    let config = LabConfig { run_id: run_id.into(), mtu: 1500, offloads: true, congestion_control: None };
-    Ok(Lab::create(config)?)
+    Ok(Lab::create(LabConfig::new(run_id))?)
 }
 
 fn talk() -> Outcome<()> {

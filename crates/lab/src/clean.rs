@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::cgroup::find_run_groups;
+use crate::disk::disk_path;
 use crate::error::Result;
 use crate::name::check_run_id;
 use crate::process;
@@ -26,7 +27,9 @@ pub fn left_by_guests(run_id: &str) -> Result<Vec<String>> {
         let groups = below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         left.extend(groups.map(|entry| format!("control group {}", entry.path().display())));
     }
-    let directories = fs::read_dir(state_path(run_id).join("guests")).into_iter().flatten().flatten();
+    let places = [state_path(run_id), disk_path(run_id)];
+    let directories =
+        places.iter().flat_map(|place| fs::read_dir(place.join("guests")).into_iter().flatten().flatten());
     left.extend(directories.map(|entry| format!("directory {}", entry.path().display())));
     Ok(left)
 }

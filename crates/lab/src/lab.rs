@@ -13,10 +13,12 @@ use crate::netlink::{Links, Netlink};
 use crate::netns::{NetNs, scratch};
 use crate::offload::Offloads;
 use crate::port::Port;
-use crate::sysctl;
+use crate::{steer, sysctl};
 
 /// The bridge in `sut`.
 const BRIDGE: &str = "tare0";
+/// The bridge's end of the client's link.
+const CLIENT_PORT: &str = "client0";
 /// The link of every namespace that is attached to the bridge.
 pub(crate) const GUEST_LINK: &str = "eth0";
 /// RFC 2544 sets 198.18.0.0/15 aside for measuring: no such address is routed anywhere.
@@ -38,6 +40,25 @@ pub struct LabConfig {
     pub offloads: bool,
     /// TCP congestion control of the lab's namespaces; `None` leaves the host's own.
     pub congestion_control: Option<String>,
+    /// CPUs on which frames for guests are received and bridged, where the kernel lets them be chosen (RPS; root
+    /// only); empty leaves them on the CPU of the sender. See [`Lab::facts`] for what was granted.
+    pub guest_cpus: Vec<u32>,
+    /// The same for frames that the client receives.
+    pub client_cpus: Vec<u32>,
+}
+
+impl LabConfig {
+    /// A lab with the MTU and offloads of an Ethernet, and all else as the host has it.
+    pub fn new(run_id: impl Into<String>) -> Self {
+        Self {
+            run_id: run_id.into(),
+            mtu: 1500,
+            offloads: true,
+            congestion_control: None,
+            guest_cpus: Vec::new(),
+            client_cpus: Vec::new(),
+        }
+    }
 }
 
 /// Two network namespaces, `client` and `sut`, with a bridge in `sut` and the client on it.
@@ -104,7 +125,7 @@ impl Lab {
                 links.add("make the lab's bridge", bridge(config.mtu, &alias)).await
             })?;
             Offloads::open()?.set(BRIDGE, config.offloads)?;
-            let client = join(&netlink, &sut, &config, "client0", CLIENT_HOST)?;
+            let client = join(&netlink, &sut, &config, CLIENT_PORT, CLIENT_HOST)?;
             Ok((sut, client))
         })??;
         let hosts = Arc::new(Mutex::new(Hosts::default()));
@@ -160,7 +181,7 @@ impl Lab {
     pub fn facts(&self) -> Vec<(String, String)> {
         let mut facts = Vec::new();
         for (place, netns, links) in
-            [("client", &self.client, [GUEST_LINK].as_slice()), ("sut", &self.sut, &[BRIDGE, "client0"])]
+            [("client", &self.client, [GUEST_LINK].as_slice()), ("sut", &self.sut, &[BRIDGE, CLIENT_PORT])]
         {
             match netns.run(|| facts_here(place, links)) {
                 Ok(Ok(here)) => facts.extend(here),
@@ -183,12 +204,20 @@ fn facts_here(place: &str, links: &[&str]) -> Result<Vec<(String, String)>> {
         let value = sysctl::read(name)?.unwrap_or_else(|| "this kernel has no such setting".into());
         facts.push((format!("{place} {name}"), value));
     }
+    let sysfs = steer::mount_sysfs_here();
     let netlink = Netlink::new()?;
     let sockets = (netlink.open()?, Offloads::open()?);
     for name in links {
         let link = netlink.wait(sockets.0.get(name))?;
         facts.push((format!("{place} {name} mtu"), format!("{} B", link.mtu)));
         facts.push((format!("{place} {name} offloads"), sockets.1.describe(name)));
+        if *name != BRIDGE {
+            let cpus = match &sysfs {
+                Ok(()) => steer::describe(name),
+                Err(error) => format!("cannot be told: {error}"),
+            };
+            facts.push((format!("{place} {name} received on CPU"), cpus));
+        }
     }
     Ok(facts)
 }
@@ -224,7 +253,22 @@ fn join(netlink: &Netlink, sut: &NetNs, config: &LabConfig, port: &str, host: u3
         inside.wait_until(GUEST_LINK, "operating", |link| link.carrier && link.operating).await?;
         outside.wait_until(port, "forwarding", |link| link.carrier && link.forwarding == Some(true)).await
     })?;
+    steer_ends(sut, &netns, config, port);
     Ok(netns)
+}
+
+/// Has each end of a link receive on its own side's CPUs. Where the kernel does not allow that, all arms do
+/// without alike, and [`Lab::facts`] says so: a lab is not refused for it.
+fn steer_ends(sut: &NetNs, inside: &NetNs, config: &LabConfig, port: &str) {
+    let own = if port == CLIENT_PORT { &config.client_cpus } else { &config.guest_cpus };
+    for (netns, link, cpus) in [(sut, port, &config.guest_cpus), (inside, GUEST_LINK, own)] {
+        if !cpus.is_empty() {
+            let steered = netns.run(|| steer::mount_sysfs_here().and_then(|()| steer::set(link, cpus)));
+            if !matches!(steered, Ok(Ok(()))) {
+                return;
+            }
+        }
+    }
 }
 
 async fn finish(inside: &mut Links, host: u32) -> Result<()> {

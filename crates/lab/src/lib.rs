@@ -15,6 +15,7 @@
 mod cgroup;
 mod clean;
 mod cpu;
+mod disk;
 mod error;
 mod lab;
 mod links;
@@ -29,15 +30,18 @@ mod reap;
 mod resource;
 mod rootless;
 mod state;
+mod steer;
 mod sys;
 mod sysctl;
 mod tree;
+mod trust;
 
 pub use cgroup::{
     Cgroup, CgroupMode, CgroupPlan, GroupCpu, GroupMemory, Hierarchies, Limits, detect, remove_run_groups,
 };
 pub use clean::left_by_guests;
 pub use cpu::{Cpu, cpu_topology, online_cpus, set_affinity};
+pub use disk::{check_on_disk, disk_path, make_disk_directory};
 pub use error::{LabError, Result};
 pub use lab::{Lab, LabConfig};
 pub use netns::NetNs;
@@ -45,7 +49,8 @@ pub use port::Port;
 pub use reap::{Killed, ReapReport, leftovers, reap};
 pub use resource::{Ledger, LedgerError, NoLedger, Resource};
 pub use rootless::{enter_user_namespace, is_rootless};
-pub use state::{FoundRun, RunInfo, StateDir};
+pub use state::{FoundRun, RunInfo, StateDir, state_path};
+pub use trust::open_trusted;
 
 /// Name of the environment variable that every process of a run carries; its value is the run id.
 pub const RUN_VARIABLE: &str = "TARE_RUN";

@@ -35,6 +35,11 @@ impl Port {
         &self.link
     }
 
+    /// The namespace of the bridge's end.
+    pub fn bridge_netns(&self) -> &NetNs {
+        &self.sut
+    }
+
     /// Deletes the link; both ends go. No error when it is gone already.
     ///
     /// # Errors

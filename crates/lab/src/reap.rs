@@ -15,7 +15,8 @@ use crate::netlink::Netlink;
 use crate::netns::scratch;
 use crate::resource::Resource;
 use crate::state::StateDir;
-use crate::{cgroup, mounts, process, state, tree};
+use crate::trust::check_private;
+use crate::{cgroup, disk, mounts, process, state, tree};
 
 /// How long killed processes may take to go.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -106,8 +107,11 @@ pub fn reap(
             report.note(resource.clone(), remove_directory(path, &state, run_id));
         }
     }
-    report.note(Resource::Directory { path: state.clone() }, remove_directory(&state, &state, run_id));
-    state::remove_base_if_empty(&state);
+    // The state directory last: as long as it is there, the run is found.
+    for path in [disk::disk_path(run_id), state.clone()] {
+        report.note(Resource::Directory { path: path.clone() }, remove_private(&path, &state, run_id));
+        state::remove_base_if_empty(&path);
+    }
     report
 }
 
@@ -118,10 +122,13 @@ fn mount_path(resource: &Resource) -> Option<&PathBuf> {
     }
 }
 
-/// Takes the run's lock, if it has one, so that it may be reaped: its id is one, and no other process's controller
-/// is alive. A controller reaps its own run under the lock that it holds already.
+/// Takes the run's lock, if it has one, so that it may be reaped: its id is one, its directory is ours alone, and no
+/// other process's controller is alive. A controller reaps its own run under the lock that it holds already.
 fn may_reap(run_id: &str, state: &Path) -> std::result::Result<Option<OwnedFd>, String> {
     check_run_id(run_id).map_err(|e| e.to_string())?;
+    for directory in state.parent().into_iter().chain([state]) {
+        check_private(directory).map_err(|e| e.to_string())?;
+    }
     if let Some(lock) = StateDir::lock_dead(state).map_err(|e| e.to_string())? {
         return Ok(lock);
     }
@@ -212,6 +219,14 @@ fn unmount_exact(path: &Path, state: &Path) -> std::result::Result<bool, String>
     Ok(any)
 }
 
+/// Removes one of the run's own two directories, where nobody else can have made it.
+fn remove_private(path: &Path, state: &Path, run_id: &str) -> std::result::Result<bool, String> {
+    if let Some(base) = path.parent() {
+        check_private(base).map_err(|e| e.to_string())?;
+    }
+    remove_directory(path, state, run_id)
+}
+
 /// Removes a directory that is below the state directory or named after the run.
 fn remove_directory(path: &Path, state: &Path, run_id: &str) -> std::result::Result<bool, String> {
     // The whole name: `tare-1` is not `tare-12`.
@@ -272,9 +287,8 @@ pub fn leftovers(run_id: &str) -> Vec<String> {
         Ok(names) => found.extend(names.iter().map(|name| format!("link {name}"))),
         Err(e) => found.push(format!("the links cannot be listed: {e}")),
     }
-    if state.exists() {
-        found.push(format!("directory {}", state.display()));
-    }
+    let places = [state, disk::disk_path(run_id)];
+    found.extend(places.iter().filter(|path| path.exists()).map(|path| format!("directory {}", path.display())));
     found
 }
 

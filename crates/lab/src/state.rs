@@ -3,7 +3,7 @@
 use std::fs::{self, DirBuilder, File};
 use std::io::{ErrorKind, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{LabError, Result};
 use crate::name::check_run_id;
-use crate::{process, rootless, tree};
+use crate::trust::{check_private, make_private};
+use crate::{disk, process, rootless, tree};
 
 const RUN_FILE: &str = "run.json";
 const LOCK_FILE: &str = "lock";
@@ -142,15 +143,26 @@ impl StateDir {
         }
     }
 
-    /// The runs of this user that have a state directory, alive or not, by run id.
+    /// The runs of this user that have a state directory or left one on disk, alive or not, by run id.
     ///
     /// # Errors
-    /// When the directory of state directories cannot be read.
+    /// When a directory of such directories cannot be read, or is not this user's own with mode 0700.
     pub fn list() -> Result<Vec<FoundRun>> {
-        Self::list_in(&base())
+        let mut runs = Self::list_in(&base())?;
+        for run_id in disk::runs()? {
+            if !runs.iter().any(|run| run.run_id == run_id) {
+                let path = state_path(&run_id);
+                // A run that has begun in the meantime has made its state directory before the other.
+                let live = Self::is_live(&path)?;
+                runs.push(FoundRun { run_id, path, info: None, live });
+            }
+        }
+        runs.sort_by(|a, b| a.run_id.cmp(&b.run_id));
+        Ok(runs)
     }
 
     fn list_in(base: &Path) -> Result<Vec<FoundRun>> {
+        check_private(base)?;
         let entries = match fs::read_dir(base) {
             Ok(entries) => entries,
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -163,7 +175,10 @@ impl StateDir {
                 continue;
             }
             let path = entry.path();
-            let info = fs::read(path.join(RUN_FILE)).ok().and_then(|text| serde_json::from_slice(&text).ok());
+            // Nothing is believed of a directory that others may write to.
+            let private = check_private(&path).is_ok();
+            let text = if private { fs::read(path.join(RUN_FILE)).ok() } else { None };
+            let info = text.and_then(|text| serde_json::from_slice(&text).ok());
             let live = Self::is_live(&path)?;
             runs.push(FoundRun { run_id, path, info, live });
         }
@@ -184,7 +199,7 @@ impl StateDir {
 }
 
 /// Where the state directory of a run is on this host, for this user, whether it is there or not.
-pub(crate) fn state_path(run_id: &str) -> PathBuf {
+pub fn state_path(run_id: &str) -> PathBuf {
     base().join(run_id)
 }
 
@@ -221,36 +236,21 @@ fn base() -> PathBuf {
     }
 }
 
-/// Makes a directory that only its owner may enter. One that is there already must be just that: in `/tmp`
-/// another user may have put something in its place.
-fn make_private(dir: &Path) -> Result<()> {
-    let tried = || format!("make the private directory {}", dir.display());
-    match DirBuilder::new().mode(0o700).create(dir) {
-        Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(LabError::system(tried(), e)),
-        _ => {}
-    }
-    let found = fs::symlink_metadata(dir).map_err(|e| LabError::system(tried(), e))?;
-    let owner = rustix::process::geteuid().as_raw();
-    if found.is_dir() && found.uid() == owner && found.mode() & 0o077 == 0 {
-        return Ok(());
-    }
-    Err(LabError::Refused {
-        tried: tried(),
-        why: format!("what is there has owner {} and mode {:o}", found.uid(), found.mode() & 0o7777),
-        remedy: "Remove it, or make it a directory of yours with mode 0700".into(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
+    fn private_place() -> tempfile::TempDir {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        tempfile::Builder::new().permissions(mode).tempdir().unwrap()
+    }
+
     #[test]
     fn a_run_is_alive_while_its_lock_is_held_and_dead_after() {
-        let base = tempfile::tempdir().unwrap();
+        let base = private_place();
         let state = StateDir::create_in(base.path(), "run-1", Path::new("/results/run-1")).unwrap();
-        assert_eq!(fs::metadata(state.path()).unwrap().mode() & 0o777, 0o700);
+        assert!(check_private(state.path()).unwrap());
         let found = StateDir::list_in(base.path()).unwrap();
         assert_eq!(found.len(), 1);
         assert!(found[0].live);
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_torn_description_still_lists_the_run() {
-        let base = tempfile::tempdir().unwrap();
+        let base = private_place();
         let state = StateDir::create_in(base.path(), "run-2", Path::new("/r")).unwrap();
         fs::write(state.path().join(RUN_FILE), "{\"run_id\"").unwrap();
         assert_eq!(StateDir::list_in(base.path()).unwrap()[0].info, None);
@@ -280,14 +280,25 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_others_may_enter_is_refused() {
-        let dir = tempfile::tempdir().unwrap();
-        let open = dir.path().join("open");
-        DirBuilder::new().mode(0o755).create(&open).unwrap();
-        assert!(matches!(make_private(&open), Err(LabError::Refused { .. })));
-        let link = dir.path().join("link");
-        std::os::unix::fs::symlink("/tmp", &link).unwrap();
-        assert!(matches!(make_private(&link), Err(LabError::Refused { .. })));
-        make_private(&dir.path().join("new")).unwrap();
+    fn a_run_that_another_user_made_up_is_never_read() {
+        let base = private_place();
+        let run = base.path().join("x");
+        DirBuilder::new().mode(0o755).create(&run).unwrap();
+        let info = serde_json::json!({"run_id": "x", "run_folder": "/evil", "controller_pid": 1,
+            "controller_started": 1, "tare_version": "0"});
+        fs::write(run.join(RUN_FILE), info.to_string()).unwrap();
+        assert_eq!(StateDir::list_in(base.path()).unwrap()[0].info, None, "a run directory that is open to others");
+        fs::set_permissions(&run, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        assert!(StateDir::list_in(base.path()).unwrap()[0].info.is_some());
+
+        fs::set_permissions(base.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        assert!(matches!(StateDir::list_in(base.path()), Err(LabError::Refused { .. })));
+        fs::set_permissions(base.path(), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(base.path(), Some(65_534), None).unwrap();
+            assert!(matches!(StateDir::list_in(base.path()), Err(LabError::Refused { .. })));
+        } else {
+            eprintln!("SKIPPED: needs root, to give a directory away");
+        }
     }
 }

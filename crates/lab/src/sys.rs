@@ -11,10 +11,11 @@ use rustix::thread::UnshareFlags;
 pub(crate) fn unshare(kinds: Unshare) -> io::Result<()> {
     let flags = match kinds {
         Unshare::Network => UnshareFlags::NEWNET,
+        Unshare::Mounts => UnshareFlags::NEWNS,
         Unshare::UserAndMounts => UnshareFlags::NEWUSER | UnshareFlags::NEWNS,
     };
     // SAFETY: the one danger of unshare(2) that Rust cares about is an unshared table of file
-    // descriptors (CLONE_FILES), which neither set of flags asks for.
+    // descriptors (CLONE_FILES), which none of these sets of flags asks for.
     unsafe { rustix::thread::unshare_unsafe(flags) }?;
     Ok(())
 }
@@ -24,6 +25,8 @@ pub(crate) fn unshare(kinds: Unshare) -> io::Result<()> {
 pub(crate) enum Unshare {
     /// The network namespace, of this thread alone.
     Network,
+    /// The mount namespace, of this thread alone.
+    Mounts,
     /// The user and mount namespaces; the kernel allows it to a process of one thread only.
     UserAndMounts,
 }

@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tare_lab::{Resource, is_rootless, left_by_guests, leftovers, reap};
+use tare_lab::{Resource, StateDir, is_rootless, left_by_guests, leftovers, make_disk_directory, reap};
 
 /// Reaps the run also when the test fails.
 struct Held {
@@ -32,7 +33,7 @@ fn example() -> PathBuf {
 }
 
 /// Whether this is the inner one of two runs of a test. The outer one runs it again in a mount namespace with a
-/// `/run` of its own, for a tare that works on this host at the same time would reap the dead runs of the test.
+/// `/run` and `/var/lib` of its own, for a tare that works on this host at the same time would reap the dead runs of the test.
 fn apart(test: &str) -> bool {
     if std::env::var_os("TEST_APART").is_some() {
         return true;
@@ -41,7 +42,7 @@ fn apart(test: &str) -> bool {
         eprintln!("SKIPPED: needs root, for control groups and mounts");
         return false;
     }
-    let script = "mount -t tmpfs -o mode=755 none /run && exec \"$0\" --exact --nocapture \"$1\"";
+    let script = "for place in /run /var/lib; do mount -t tmpfs -o mode=755 none $place || exit 1; done; exec \"$0\" --exact --nocapture \"$1\"";
     let inner = Command::new("unshare")
         .args(["--mount", "--propagation", "private", "sh", "-c", script])
         .arg(std::env::current_exe().unwrap())
@@ -177,7 +178,7 @@ fn a_mount_on_the_list_is_taken_away_and_one_that_is_not_is_left_alone() {
     let state = Path::new("/run/tare").join(&run_id);
     let (listed, other) = (state.join("listed"), state.join("other"));
     for point in [&listed, &other] {
-        fs::create_dir_all(point).unwrap();
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(point).unwrap();
         rustix::mount::mount("none", point, "tmpfs", rustix::mount::MountFlags::empty(), None).unwrap();
     }
     let resources = [Resource::Mount { path: listed.clone() }];
@@ -193,9 +194,56 @@ fn a_mount_on_the_list_is_taken_away_and_one_that_is_not_is_left_alone() {
     assert_eq!(leftovers(&run_id), Vec::<String>::new());
 }
 
+#[test]
+fn layers_on_disk_are_found_by_the_runs_id_when_a_reboot_has_taken_its_state() {
+    if !apart("layers_on_disk_are_found_by_the_runs_id_when_a_reboot_has_taken_its_state") {
+        return;
+    }
+    let run_id = format!("test-disk-{}", std::process::id());
+    let disk = make_disk_directory(&run_id).unwrap();
+    let layers = disk.join("guests/target");
+    fs::create_dir_all(layers.join("upper")).unwrap();
+    let found = StateDir::list().unwrap();
+    assert_eq!(found.iter().map(|run| (run.run_id.as_str(), run.live)).collect::<Vec<_>>(), [(run_id.as_str(), false)]);
+    assert_eq!(leftovers(&run_id), [format!("directory {}", disk.display())]);
+    assert_eq!(left_by_guests(&run_id).unwrap(), [format!("directory {}", layers.display())]);
+    let report = reap(&run_id, &[], &mut |_, _| Ok(()));
+    assert!(report.is_clean() && report.removed == [Resource::Directory { path: disk.clone() }], "{report:?}");
+    assert_eq!(leftovers(&run_id), Vec::<String>::new());
+    assert!(!disk.parent().unwrap().exists(), "the last one takes the directory above with it");
+}
+
+#[test]
+fn what_another_user_may_have_made_is_not_reaped() {
+    if !apart("what_another_user_may_have_made_is_not_reaped") {
+        return;
+    }
+    let mut asked = 0;
+    let held = [Resource::Held { platform: "engine".into(), token: "one".into() }];
+    let mut try_it = || {
+        reap("x", &held, &mut |_, _| {
+            asked += 1;
+            Ok(())
+        })
+    };
+    let state = Path::new("/run/tare/x");
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(state).unwrap();
+    let base = state.parent().unwrap();
+    for open in [state, base] {
+        fs::set_permissions(open, fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(try_it().left[0].1.contains("mode 755"), "{}", open.display());
+        fs::set_permissions(open, fs::Permissions::from_mode(0o700)).unwrap();
+        std::os::unix::fs::chown(open, Some(65_534), None).unwrap();
+        assert!(try_it().left[0].1.contains("owner 65534"), "{}", open.display());
+        std::os::unix::fs::chown(open, Some(0), None).unwrap();
+    }
+    assert!(try_it().is_clean() && !state.exists());
+    assert_eq!(asked, 1, "a list was acted upon that another may have named");
+}
+
 /// The example as user nobody, copied to where nobody may read it; `None` where this host lacks what it takes.
 fn as_nobody(dir: &Path, arguments: &[&str]) -> Option<Command> {
-    fs::set_permissions(dir, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
     let program = dir.join("lab");
     fs::copy(example(), &program).unwrap();
     let user = ["--reuid=65534", "--regid=65534", "--clear-groups"];

@@ -1,5 +1,7 @@
 //! How long guests take to be ready, against the same by hand: `container` against `unshare` with the same
-//! overlay, `oci` against the bare runtime. Rounds are interleaved; medians and ratios are printed.
+//! overlay, `oci` against the bare runtime. A guest's start counts from its link and control group on, so by hand
+//! these are made and counted too: the link on both, the control group where the runtime does not make its own.
+//! Rounds are interleaved; medians and ratios are printed.
 //!
 //! `cargo run --release -p tare-platform --example start_time [ROUNDS] [RUNTIME]`, as root. The agent is the static one of
 //! `TARE_AGENT`, or that of the target directory.
@@ -13,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tare_lab::{Lab, LabConfig, Ledger, NoLedger};
+use tare_lab::{Cgroup, Lab, LabConfig, Ledger, Limits, NoLedger, Port};
 use tare_model::ByteSize;
 use tare_model::guest::{GuestSize, GuestSpec};
 use tare_platform::{Site, registry};
@@ -32,7 +34,7 @@ fn main() -> Outcome<()> {
     let run_id = format!("start-{}", std::process::id());
     let state = std::env::temp_dir().join(&run_id);
     std::fs::create_dir_all(&state)?;
-    let lab = Lab::create(LabConfig { run_id: run_id.clone(), mtu: 1500, offloads: true, congestion_control: None })?;
+    let lab = Lab::create(LabConfig::new(run_id.clone()))?;
     let ledger: Arc<dyn Ledger> = Arc::new(NoLedger);
     let site = Site {
         run_id: &run_id,
@@ -44,18 +46,19 @@ fn main() -> Outcome<()> {
         lifetime: Duration::from_secs(60),
         patience: Duration::from_secs(20),
     };
-    // By hand the network namespace is there beforehand too, so that neither side counts its making.
-    let port = lab.attach("hand")?;
-    let bundle = hand_made_bundle(&state, &runtime, &port.netns.path())?;
     let names = ["unshare by hand", "container", "runtime by hand", "oci"];
     let mut times: [Vec<f64>; 4] = Default::default();
     for _ in 0..rounds {
-        times[0].push(port.netns.run(|| unshare_by_hand().map_err(|error| error.to_string()))??);
+        times[0].push(with_link(&site, true, |port| {
+            Ok(port.netns.run(|| unshare_by_hand().map_err(|error| error.to_string()))??)
+        })?);
         times[1].push(ours(&site, "container", &json!({}))?);
-        times[2].push(runtime_by_hand(&bundle, &state, &runtime)?);
+        times[2].push(with_link(&site, false, |port| {
+            let bundle = hand_made_bundle(&state, &runtime, &port.netns.path())?;
+            runtime_by_hand(&bundle, &state, &runtime)
+        })?);
         times[3].push(ours(&site, "oci", &json!({"runtime": runtime}))?);
     }
-    port.detach()?;
     let medians = times.map(median);
     println!("{rounds} rounds, interleaved; milliseconds, medians");
     for (name, value) in names.iter().zip(medians) {
@@ -71,6 +74,19 @@ fn main() -> Outcome<()> {
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
+}
+
+/// The time of `work`, with that of a link and, if so wanted, of a control group with limits added.
+fn with_link(site: &Site<'_>, group: bool, work: impl FnOnce(&Port) -> Outcome<f64>) -> Outcome<f64> {
+    let began = Instant::now();
+    let port = site.lab.attach("hand")?;
+    let limits = Limits { cpu_quota_cpus: Some(2), memory_bytes: Some(512 << 20), ..Limits::default() };
+    let mut group = if group { Some(Cgroup::create(Cgroup::plan(site.run_id, "hand")?, &limits)?) } else { None };
+    let made_s = began.elapsed().as_secs_f64();
+    let work_s = work(&port);
+    group.as_mut().map_or(Ok(()), Cgroup::remove)?;
+    port.detach()?;
+    Ok(made_s + work_s?)
 }
 
 fn ours(site: &Site<'_>, platform: &str, options: &serde_json::Value) -> Outcome<f64> {
@@ -110,10 +126,14 @@ fn unshare_by_hand() -> Outcome<f64> {
 fn hand_made_bundle(state: &Path, runtime: &str, netns: &Path) -> Outcome<PathBuf> {
     let bundle = state.join("by-hand");
     std::fs::create_dir_all(bundle.join("rootfs"))?;
+    let path = bundle.join("config.json");
+    // That of the round before; a runtime writes over none.
+    if path.exists() {
+        std::fs::remove_file(&path)?;
+    }
     if !Command::new(runtime).arg("spec").current_dir(&bundle).status()?.success() {
         return Err(format!("`{runtime} spec` failed").into());
     }
-    let path = bundle.join("config.json");
     let mut config: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path)?)?;
     config["process"]["terminal"] = json!(false);
     config["process"]["args"] = json!(["/bin/echo", "ready"]);

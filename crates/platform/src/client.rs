@@ -1,7 +1,5 @@
 //! The driver's end of the lab: an agent that is no guest of any platform.
 
-use std::time::Instant;
-
 use tare_model::guest::GuestSpec;
 
 use crate::error::Result;
@@ -14,9 +12,9 @@ use crate::{Guest, Site};
 /// # Errors
 /// When it cannot be started or does not answer.
 pub fn client(site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
-    let began = Instant::now();
+    let making = Making::new(site, spec);
     let mut launch = plain_launch();
     launch.netns = Some(site.lab.client().path());
     launch.cpu_set = spec.cpu_set.clone();
-    Making::new(site, spec).start(began, &launch)
+    making.start(&launch)
 }

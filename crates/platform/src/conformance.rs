@@ -80,7 +80,7 @@ pub fn check(
     if let Availability::Unavailable { reason, remedy } = platform.check(&host) {
         return Err(Skipped(format!("{reason}. {remedy}")));
     }
-    let config = LabConfig { run_id: run_id.to_owned(), mtu: MTU, offloads: true, congestion_control: None };
+    let config = LabConfig { mtu: MTU, ..LabConfig::new(run_id) };
     let lab = Lab::create(config).map_err(|error| Skipped(error.to_string()))?;
     let notebook = Arc::new(Notebook::default());
     let ledger: Arc<dyn Ledger> = Arc::clone(&notebook) as Arc<dyn Ledger>;
@@ -94,7 +94,9 @@ pub fn check(
     let swept = tare_lab::reap(run_id, &[], &mut |_, _| Ok(()));
     let result = result.and_then(|()| {
         let left = run_groups(run_id);
-        hold(left.is_empty(), || format!("after the run, these control groups are still there: {left:?}"))
+        hold(left.is_empty(), || format!("after the run, these control groups are still there: {left:?}"))?;
+        let disk = tare_lab::disk_path(run_id);
+        hold(!disk.exists(), || format!("after the run, {} is still there", disk.display()))
     });
     Ok(result.and_then(|()| {
         swept.left.first().map_or(Ok(()), |(resource, why)| Err(format!("{resource} could not be reaped: {why}")))
@@ -113,6 +115,10 @@ impl Ground<'_> {
             lifetime: Duration::from_secs(300),
             patience: PATIENCE,
         }
+    }
+
+    fn reap_site(&self) -> crate::ReapSite<'_> {
+        crate::ReapSite { run_id: &self.run_id, state: &self.state, agent: &self.host.agent }
     }
 
     fn start(&self, name: &str) -> Result<Box<dyn Guest>, Broken> {
@@ -143,11 +149,30 @@ impl Ground<'_> {
         hold(is_lab_address(guest.address()), || format!("its address {} is none of the lab's", guest.address()))?;
         let ran = exec(&*guest, &["true"])?;
         hold(ran.code == Some(0), || format!("`true` ended with {ran:?}"))?;
+        self.writes_to_disk(&*guest)?;
         let result = self.exchange(guest.as_ref())?;
         hold(result.operations > 0 && result.errors.is_empty(), || format!("request and response: {result:?}"))?;
         guest.destroy().map_err(|error| error.to_string())?;
         guest.destroy().map_err(|error| format!("destroyed twice: {error}"))?;
         self.is_clean("after an orderly end")
+    }
+
+    /// What a guest with a place on disk writes is there, and nowhere in memory.
+    fn writes_to_disk(&self, guest: &dyn Guest) -> Result<(), Broken> {
+        let disk = tare_lab::disk_path(&self.run_id);
+        for resource in self.notebook.open() {
+            let Resource::Directory { path } = resource else { continue };
+            if !path.starts_with(&disk) {
+                continue;
+            }
+            tare_lab::check_on_disk(&path).map_err(|error| error.to_string())?;
+            let ran = exec(guest, &["sh", "-c", "mkdir /tare-written"])?;
+            hold(ran.code == Some(0), || format!("it cannot write: {ran:?}"))?;
+            hold(!below(&path, "tare-written", 4).is_empty(), || {
+                format!("what it wrote is not in {}", path.display())
+            })?;
+        }
+        Ok(())
     }
 
     /// Request and response between an agent in the client's namespace and one in the guest.
@@ -181,7 +206,10 @@ impl Ground<'_> {
             loss_timeout_ns: 1_000_000_000,
             interval_ns: 100_000_000,
         };
-        let result = match ask(&*driver, Request::Drive(Box::new(drive)))? {
+        let Reply::Prepared { drive } = ask(&*driver, Request::PrepareDrive(Box::new(drive)))? else {
+            return Err("asked to connect a driver, it answered something else".into());
+        };
+        let result = match ask(&*driver, Request::StartDrive { drive, start_at_ns: 0 })? {
             Reply::Driven(result) => *result,
             other => return Err(format!("asked to drive, it answered {other:?}")),
         };
@@ -208,8 +236,7 @@ impl Ground<'_> {
             let entry = registry::find(&platform)
                 .ok_or_else(|| format!("`{platform}` holds something and is not in the registry"))?;
             for _ in 0..2 {
-                (entry.reap)(&crate::ReapSite { agent: &self.host.agent }, &token)
-                    .map_err(|error| error.to_string())?;
+                (entry.reap)(&self.reap_site(), &token).map_err(|error| error.to_string())?;
             }
             hold(guest.link().call(Request::Clock, PATIENCE).is_err(), || "a reaped guest still answers".into())?;
         }
@@ -247,8 +274,9 @@ impl Ground<'_> {
         hold(processes.is_empty(), || format!("{when}, these processes are still there: {processes:?}"))?;
         let groups = groups_of(&self.run_id);
         hold(groups.is_empty(), || format!("{when}, these control groups are still there: {groups:?}"))?;
-        let left = self.state.join("guests");
-        let left: Vec<_> = std::fs::read_dir(left).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+        let places = [self.state.join("guests"), tare_lab::disk_path(&self.run_id).join("guests")];
+        let left = places.iter().flat_map(|place| std::fs::read_dir(place).into_iter().flatten().flatten());
+        let left: Vec<_> = left.map(|entry| entry.path()).collect();
         hold(left.is_empty(), || format!("{when}, these directories are still there: {left:?}"))
     }
 }

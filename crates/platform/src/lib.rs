@@ -24,4 +24,4 @@ mod oci;
 
 pub use client::client;
 pub use error::PlatformError;
-pub use platform::{Availability, Comparable, Guest, HostView, Platform, ReapSite, Site};
+pub use platform::{Availability, Comparable, Guest, GuestLink, HostView, LinkEnd, Platform, ReapSite, Site};

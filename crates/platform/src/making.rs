@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use tare_lab::{Cgroup, LabError, Limits, RUN_VARIABLE, Resource};
+use tare_lab::{Cgroup, LabError, Limits, RUN_VARIABLE, Resource, check_on_disk, make_disk_directory};
 use tare_model::guest::GuestSpec;
 use tare_wire::launch::Launch;
 use tare_wire::{Reply, Request, WireError};
@@ -26,12 +26,25 @@ pub(crate) struct Making<'a> {
     pub site: &'a Site<'a>,
     pub spec: &'a GuestSpec,
     parts: Parts,
+    began: Instant,
+    /// What went by since then and is no part of the start.
+    aside: Duration,
 }
 
 impl<'a> Making<'a> {
-    /// Nothing is made yet.
+    /// Nothing is made yet. The guest's start counts from here, so this is the first line of every platform's
+    /// [`crate::Platform::start`].
     pub(crate) fn new(site: &'a Site<'a>, spec: &'a GuestSpec) -> Self {
-        Self { site, spec, parts: Parts::new(&spec.name, site.ledger) }
+        let parts = Parts::new(&spec.name, site.ledger);
+        Self { site, spec, parts, began: Instant::now(), aside: Duration::ZERO }
+    }
+
+    /// Does what is no part of a guest's start: tare's own bookkeeping, and work that is done once a run.
+    pub(crate) fn aside<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        let began = Instant::now();
+        let done = work(self);
+        self.aside += began.elapsed();
+        done
     }
 
     /// The link to the lab's network.
@@ -61,8 +74,24 @@ impl<'a> Making<'a> {
     /// A directory of the guest's own in the run's state directory.
     pub(crate) fn directory(&mut self) -> Result<PathBuf> {
         let path = self.site.state.join("guests").join(&self.spec.name);
+        self.make_directory(path)
+    }
+
+    /// The run's directory on a disk.
+    pub(crate) fn disk(&self) -> Result<PathBuf> {
+        make_disk_directory(self.site.run_id).map_err(|source| self.lab_error(source))
+    }
+
+    /// A directory of the guest's own on a disk, for what it writes.
+    pub(crate) fn layers(&mut self) -> Result<PathBuf> {
+        let run = self.disk()?;
+        check_on_disk(&run).map_err(|source| self.lab_error(source))?;
+        self.make_directory(run.join("guests").join(&self.spec.name))
+    }
+
+    fn make_directory(&mut self, path: PathBuf) -> Result<PathBuf> {
         self.write_down(&Resource::Directory { path: path.clone() })?;
-        self.parts.directory = Some(path.clone());
+        self.parts.directories.push(path.clone());
         std::fs::create_dir_all(&path).map_err(|error| {
             self.failed(
                 &format!("make its directory {}", path.display()),
@@ -81,7 +110,7 @@ impl<'a> Making<'a> {
     }
 
     /// Starts the agent by a launch and waits until it answers.
-    pub(crate) fn start(mut self, began: Instant, launch: &Launch) -> Result<Box<dyn Guest>> {
+    pub(crate) fn start(mut self, launch: &Launch) -> Result<Box<dyn Guest>> {
         let description = serde_json::to_string(launch).map_err(|error| {
             self.failed("describe its start", error.to_string(), "Report this: it should not happen")
         })?;
@@ -95,7 +124,7 @@ impl<'a> Making<'a> {
         })?;
         let channel = self.parts.channel.insert(channel);
         let link = channel.open(self.site.patience, self.site.lifetime).map_err(|error| self.no_answer(&error))?;
-        let start_time_s = began.elapsed().as_secs_f64();
+        let start_time_s = self.began.elapsed().saturating_sub(self.aside).as_secs_f64();
         self.parts.link = Some(Arc::new(link));
         self.finish(start_time_s)
     }
@@ -127,7 +156,8 @@ impl<'a> Making<'a> {
     }
 
     fn write_down(&mut self, resource: &Resource) -> Result<()> {
-        let number = self.site.ledger.planned(resource);
+        // The journal waits for the disk: that time is tare's own and differs from one platform to the next.
+        let number = self.aside(|making| making.site.ledger.planned(resource));
         let number = number.map_err(|source| PlatformError::Ledger { guest: self.spec.name.clone(), source })?;
         self.parts.written_down.push(number);
         Ok(())

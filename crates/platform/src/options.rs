@@ -41,6 +41,7 @@ pub(crate) enum Writes {
     /// To memory, counted against the guest's limit.
     #[default]
     Memory,
-    /// To the host's disk, below the run's state directory.
+    /// To the host's disk: a directory of the run's in `/var/lib/tare`, or in `~/.local/state/tare` without root.
+    /// Refused where that is in memory (tmpfs).
     Disk,
 }

@@ -120,9 +120,15 @@ pub trait Guest: Send {
     /// The guest from inside, read when it was ready.
     fn facts(&self) -> &AgentFacts;
 
-    /// Seconds from the platform's first act to the agent's first answer. The lab's work (link, control
-    /// group), which is the same on every platform, comes before and is not in it.
+    /// Seconds from the first act of making the guest to its agent's first answer: its link, control group and
+    /// root file system are in it, on every platform alike. What tare writes down for its own sake (which waits
+    /// for the disk) and what is done once a run (unpacking an archive) is not.
     fn start_time_s(&self) -> f64;
+
+    /// Both ends of the guest's link, to be watched while the guest stands; none without a link of its own.
+    fn links(&self) -> Vec<GuestLink> {
+        Vec::new()
+    }
 
     /// Packets dropped or damaged so far on the guest's link, both ends; `None` without a link of its own.
     fn drops(&self) -> Option<u64>;
@@ -144,9 +150,33 @@ pub trait Guest: Send {
     fn destroy(&mut self) -> Result<()>;
 }
 
+/// One end of a guest's link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuestLink {
+    /// Its name in its namespace.
+    pub name: String,
+    /// A path to its network namespace, good while the guest stands.
+    pub netns: PathBuf,
+    /// Which end it is.
+    pub end: LinkEnd,
+}
+
+/// Which end of a guest's link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkEnd {
+    /// The guest's own.
+    Guest,
+    /// The port of the lab's bridge.
+    Bridge,
+}
+
 /// What is at hand when a run that is over is cleaned up.
 #[derive(Debug, Clone, Copy)]
 pub struct ReapSite<'a> {
+    /// The run. What is noted of another one is not touched.
+    pub run_id: &'a str,
+    /// The run's state directory ([`tare_lab::state_path`]), whether it is there or not.
+    pub state: &'a Path,
     /// The agent's program, on the host.
     pub agent: &'a Path,
 }

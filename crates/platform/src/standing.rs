@@ -1,17 +1,17 @@
 //! A guest that stands, and its teardown.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tare_lab::{Cgroup, Ledger, Port};
+use tare_lab::{Cgroup, Ledger, NetNs, Port};
 use tare_model::guest::{GuestSpec, ParityRow};
 use tare_wire::{AgentFacts, Link, Request};
 
-use crate::Guest;
 use crate::channel::Channel;
 use crate::error::{PlatformError, Result};
+use crate::{Guest, GuestLink, LinkEnd};
 
 /// How long a guest has to say goodbye before it is killed.
 const GOODBYE: Duration = Duration::from_millis(500);
@@ -31,7 +31,7 @@ pub(crate) struct Parts {
     pub undo: Option<Undo>,
     pub port: Option<Port>,
     pub cgroup: Option<Cgroup>,
-    pub directory: Option<PathBuf>,
+    pub directories: Vec<PathBuf>,
 }
 
 impl Parts {
@@ -45,7 +45,7 @@ impl Parts {
             undo: None,
             port: None,
             cgroup: None,
-            directory: None,
+            directories: Vec::new(),
         }
     }
 
@@ -89,7 +89,12 @@ impl Parts {
                 Err(error) => failures.push(error.to_string()),
             }
         }
-        failures.extend(self.remove_directory());
+        self.directories.retain(|directory| {
+            let failure = remove_directory(directory);
+            let stays = failure.is_some();
+            failures.extend(failure);
+            stays
+        });
         if !failures.is_empty() {
             return Err(PlatformError::Destroy { guest: self.guest.clone(), failures });
         }
@@ -110,18 +115,15 @@ impl Parts {
             let _ = channel.wait(GOODBYE);
         }
     }
+}
 
-    fn remove_directory(&mut self) -> Option<String> {
-        let directory = self.directory.as_ref()?;
-        match std::fs::remove_dir_all(directory) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Some(format!("its directory {} could not be removed: {error}", directory.display()))
-            }
-            _ => {
-                self.directory = None;
-                None
-            }
+/// Why a directory could not be removed; `None` when it is gone.
+fn remove_directory(directory: &Path) -> Option<String> {
+    match std::fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Some(format!("its directory {} could not be removed: {error}", directory.display()))
         }
+        _ => None,
     }
 }
 
@@ -170,6 +172,17 @@ impl Guest for Standing {
 
     fn start_time_s(&self) -> f64 {
         self.start_time_s
+    }
+
+    fn links(&self) -> Vec<GuestLink> {
+        let ends = self.parts.port.as_ref().map(|port| {
+            let end = |name: &str, netns: &NetNs, end| GuestLink { name: name.to_owned(), netns: netns.path(), end };
+            [
+                end(Port::LINK, &port.netns, LinkEnd::Guest),
+                end(port.bridge_link(), port.bridge_netns(), LinkEnd::Bridge),
+            ]
+        });
+        ends.into_iter().flatten().collect()
     }
 
     fn drops(&self) -> Option<u64> {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
+use tare_lab::StateDir;
 use tare_platform::{conformance, registry};
 
 const CYCLES: u32 = 20;
@@ -28,7 +29,8 @@ fn conforms(test: &str, platform: &str, options: &Value) {
     let entry = registry::find(platform).unwrap();
     let platform = (entry.make)(&(entry.check_options)(options).unwrap()).unwrap();
     let run_id = format!("test-{}-{test}", std::process::id());
-    let state = tempfile::tempdir().unwrap();
+    // Its lock keeps a tare that works on this host at the same time from reaping the run.
+    let state = StateDir::create(&run_id, std::path::Path::new("/nonexistent")).unwrap();
     match conformance::check(&*platform, &agent, &run_id, state.path(), CYCLES) {
         Err(conformance::Skipped(reason)) => println!("SKIPPED: {reason}"),
         Ok(result) => result.unwrap(),
@@ -53,6 +55,38 @@ fn container_conforms() {
 #[test]
 fn container_on_disk_conforms() {
     conforms("disk", "container", &json!({"upper": "disk"}));
+}
+
+/// Runs itself again in a mount namespace where the place for layers is in memory.
+#[test]
+fn layers_on_disk_are_refused_where_that_is_memory() {
+    const TEST: &str = "layers_on_disk_are_refused_where_that_is_memory";
+    if std::env::var_os("TEST_APART").is_some() {
+        return conforms("memory", "container", &json!({"upper": "disk"}));
+    }
+    if agent().is_none() || tare_lab::is_rootless() {
+        println!("SKIPPED: needs the agent, and root for mounts");
+        return;
+    }
+    let script = "mount -t tmpfs -o mode=755 none /var/lib && exec \"$0\" --exact --nocapture \"$1\"";
+    let inner = std::process::Command::new("unshare")
+        .args(["--mount", "--propagation", "private", "sh", "-c", script])
+        .arg(std::env::current_exe().unwrap())
+        .arg(TEST)
+        .env("TEST_APART", "1")
+        .output();
+    let Ok(inner) = inner else {
+        println!("SKIPPED: needs unshare");
+        return;
+    };
+    let said = [inner.stdout, inner.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    if said.contains("SKIPPED") {
+        println!("{said}");
+        return;
+    }
+    assert!(!inner.status.success(), "a layer in memory was taken for one on disk: {said}");
+    assert!(said.contains("it is on a tmpfs") && said.contains("upper = "), "{said}");
 }
 
 #[test]

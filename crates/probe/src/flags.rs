@@ -1,6 +1,6 @@
 //! What a reader must know when trusting a window.
 
-use tare_model::sample::Source;
+use tare_model::sample::{CpuAccount, Source};
 use tare_model::trial::Flag;
 
 use crate::ProbeData;
@@ -9,11 +9,19 @@ use crate::timeline::Timeline;
 /// Share of the SUT's CPU time that a hypervisor under the host may take before a trial is flagged.
 pub const STEAL_LIMIT: f64 = 0.01;
 
+/// Share of the SUT's CPU time that others may take (all that is neither a guest nor an interrupt) before a trial is
+/// flagged.
+pub const FOREIGN_LIMIT: f64 = 0.05;
+
+/// Share of the driver's CPU time beyond which the driver may be what limits a trial.
+pub const DRIVER_LIMIT: f64 = 0.95;
+
 /// Warnings about a window (CLOCK_MONOTONIC nanoseconds), from a host's probe.
 ///
 /// `steal`: more than [`STEAL_LIMIT`] of the SUT's CPU time was taken away. `drops`: an interface dropped packets.
 /// `lost-samples`: samples were not taken, or the window is not covered. `oom`: the kernel killed a process of a
-/// guest for memory. `swap`: the host swapped.
+/// guest for memory. `swap`: the host swapped. `driver-saturated`: the driver's CPUs were busy for more than
+/// [`DRIVER_LIMIT`] of the window, by the driver, the controller, the probe or anybody else.
 pub fn flags(data: &ProbeData, window: (u64, u64)) -> Vec<Flag> {
     let timeline = Timeline::new(&data.samples);
     let mut flags = Vec::new();
@@ -22,7 +30,55 @@ pub fn flags(data: &ProbeData, window: (u64, u64)) -> Vec<Flag> {
     flags.extend(lost(&timeline, data, window));
     flags.extend(oom(&timeline, window));
     flags.extend(swap(&timeline, window));
+    flags.extend(saturated(&timeline, window));
     flags
+}
+
+/// Warnings about a window that need to know which guest was measured, or what the SUT's CPUs did in it.
+///
+/// `throttled`: the guest used up its CPU quota and was made to wait. `foreign-load`: more than [`FOREIGN_LIMIT`] of
+/// the SUT's CPU time went to tasks outside all guests: kernel threads, a hypervisor's threads outside the guest's
+/// group, other programs of the host.
+pub fn guest_flags(data: &ProbeData, window: (u64, u64), guest: &Source, account: Option<&CpuAccount>) -> Vec<Flag> {
+    let timeline = Timeline::new(&data.samples);
+    throttled(&timeline, window, guest).into_iter().chain(account.and_then(foreign)).collect()
+}
+
+fn throttled(timeline: &Timeline<'_>, window: (u64, u64), guest: &Source) -> Option<Flag> {
+    let throttled_s = timeline.gain(guest, "throttled_s", window).filter(|&seconds| seconds > 0.0)?;
+    let periods = timeline.gain(guest, "throttled_periods", window).unwrap_or(0.0);
+    let detail = format!(
+        "the guest used up its CPU quota in {periods:.0} periods of the window and waited {:.1} ms (limit 0)",
+        throttled_s * 1e3
+    );
+    Some(flag("throttled", detail))
+}
+
+fn foreign(account: &CpuAccount) -> Option<Flag> {
+    let share = account.other_s / (account.window_s * f64::from(account.cpus));
+    (share > FOREIGN_LIMIT).then(|| {
+        let detail = format!(
+            "tasks outside all guests (kernel threads, other programs) took {:.1} % of the SUT's CPU time (limit {} %)",
+            100.0 * share,
+            100.0 * FOREIGN_LIMIT
+        );
+        flag("foreign-load", detail)
+    })
+}
+
+fn saturated(timeline: &Timeline<'_>, window: (u64, u64)) -> Option<Flag> {
+    let gain = |column: &str| timeline.gain(&Source::Host, &format!("client_cpu_{column}_s"), window);
+    let capacity_s = timeline.constant(&Source::Host, "client_cpus")? * window.1.checked_sub(window.0)? as f64 / 1e9;
+    // What was stolen could not be used either, and is flagged as such where it is the SUT's.
+    let idle_s = gain("idle")? + gain("iowait")?;
+    let share = 1.0 - idle_s / capacity_s;
+    (share > DRIVER_LIMIT).then(|| {
+        let (percent, limit) = (100.0 * share, 100.0 * DRIVER_LIMIT);
+        let detail = format!(
+            "the driver's CPUs were busy for {percent:.1} % of the window (limit {limit} %): the driver may be the limit"
+        );
+        flag("driver-saturated", detail)
+    })
 }
 
 fn flag(kind: &str, detail: String) -> Flag {
@@ -139,6 +195,35 @@ mod tests {
         let kinds: Vec<_> = flags.iter().map(|flag| flag.kind.as_str()).collect();
         assert_eq!(kinds, ["drops", "lost-samples", "oom", "swap"]);
         assert!(flags[0].detail.starts_with("client dropped 7 packets that it sent"), "{:?}", flags[0]);
+    }
+
+    #[test]
+    fn a_driver_that_has_no_cpu_left_is_told() {
+        let busy = |idle_s| {
+            let mut data =
+                data(&[(Source::Host, "client_cpu_idle_s", idle_s), (Source::Host, "client_cpu_iowait_s", 0.0)]);
+            data.samples.push(Sample { at_ns: 0, source: Source::Host, series: "client_cpus".into(), value: 1.0 });
+            kinds(&data)
+        };
+        // One CPU for 2 s.
+        assert_eq!(busy(0.09), ["driver-saturated"]);
+        assert!(busy(0.11).is_empty());
+    }
+
+    #[test]
+    fn a_throttled_guest_and_load_of_others_are_told_with_their_figures() {
+        let target = Source::Guest("target".into());
+        let gains = |name: &str| {
+            [(Source::Guest(name.into()), "throttled_s", 0.25), (Source::Guest(name.into()), "throttled_periods", 4.0)]
+        };
+        let account = |other_s| CpuAccount { window_s: 2.0, cpus: 2, other_s, ..CpuAccount::default() };
+        let told = guest_flags(&data(&gains("target")), WINDOW, &target, Some(&account(0.3)));
+        let kinds: Vec<_> = told.iter().map(|flag| flag.kind.as_str()).collect();
+        assert_eq!(kinds, ["throttled", "foreign-load"]);
+        assert!(told[0].detail.contains("4 periods") && told[0].detail.contains("250.0 ms"), "{}", told[0].detail);
+        assert!(told[1].detail.contains("7.5 %"), "{}", told[1].detail);
+        // A neighbour's quota is not the target's, and 5 % of 4 CPU seconds may be others'.
+        assert!(guest_flags(&data(&gains("neighbour-1")), WINDOW, &target, Some(&account(0.2))).is_empty());
     }
 
     #[test]

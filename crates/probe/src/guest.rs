@@ -33,7 +33,7 @@ impl GuestProbe {
     fn start_in(root: &Path, name: &str, interval: Span) -> Result<Self, ProbeError> {
         let source = Source::InGuest(name.to_owned());
         let mut catalog = Catalog::default();
-        let stat = StatCollector::new(root, &source, &[], &mut catalog)?;
+        let stat = StatCollector::new(root, &source, [&[], &[]], &mut catalog)?;
         let others = system(root, &source, &mut catalog);
         let settings = Settings {
             name: "probe-guest".to_owned(),

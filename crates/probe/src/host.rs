@@ -21,6 +21,8 @@ pub struct HostConfig {
     pub interval: Span,
     /// The SUT's CPUs; empty means all.
     pub sut_cpus: Vec<u32>,
+    /// The driver's CPUs; empty means that they are not watched apart.
+    pub client_cpus: Vec<u32>,
     /// CPUs that the probe may run on, best apart from the SUT's; empty means any.
     pub probe_cpus: Vec<u32>,
     /// Instants (CLOCK_MONOTONIC, nanoseconds) at which a sample is taken whatever the interval: the ends of windows.
@@ -41,6 +43,7 @@ impl Default for HostConfig {
         Self {
             interval: Span::from_millis(200),
             sut_cpus: Vec::new(),
+            client_cpus: Vec::new(),
             probe_cpus: Vec::new(),
             at_ns: Vec::new(),
             groups: Vec::new(),
@@ -59,6 +62,7 @@ impl Default for HostConfig {
 /// |---|---|
 /// | `cpu_{user,nice,system,idle,iowait,irq,softirq,steal}_s` | `/proc/stat`, all CPUs together |
 /// | `sut_cpu_{...}_s` | the same of the SUT's CPUs together, where those are not simply all |
+/// | `client_cpu_{...}_s`, `client_cpus` | the same of the driver's CPUs, where they were named, and how many those are |
 /// | `sut_cpu_sleep_s`, `sut_cpu_task_s` | time in idle states and time that tasks ran on the SUT's CPUs, where the kernel tells |
 /// | `sut_cpus`, `irq_time_accounting` | how many CPUs those are; 1 where interrupts are measured apart; first sample only |
 /// | `context_switches`, `interrupts`, `run_queue_tasks`, `load_1min_tasks` | `/proc/stat`, `/proc/loadavg` |
@@ -120,7 +124,7 @@ fn collectors(config: &HostConfig, catalog: &mut Catalog) -> Result<Collectors, 
     let source = Source::Host;
     let root = config.root.as_path();
     let mut all = Collectors::default();
-    let mut stat = StatCollector::new(root, &source, &config.sut_cpus, catalog)?;
+    let mut stat = StatCollector::new(root, &source, [&config.sut_cpus, &config.client_cpus], catalog)?;
     let cpus = if config.sut_cpus.is_empty() { stat.online() } else { config.sut_cpus.clone() };
     all.together.push(Box::new(stat));
     if let Some(sleep) = SleepCollector::new(root, &source, &cpus, catalog) {
@@ -138,7 +142,9 @@ fn collectors(config: &HostConfig, catalog: &mut Catalog) -> Result<Collectors, 
         (catalog.add(&source, "sut_cpus"), cpus.len() as f64),
         (catalog.add(&source, "irq_time_accounting"), f64::from(u8::from(IrqTime::detect(root).apart()))),
     ];
-    all.others.push(Box::new(Once(Some(constants))));
+    let clients = config.client_cpus.len();
+    let clients = (clients > 0).then(|| (catalog.add(&source, "client_cpus"), clients as f64));
+    all.others.push(Box::new(Once(constants.into_iter().chain(clients).collect())));
     all.others.extend(system(root, &source, catalog));
     for resource in ["cpu", "memory", "io"] {
         let path = root.join("proc/pressure").join(resource);
@@ -208,11 +214,11 @@ fn disks(root: &Path, names: &[String], catalog: &mut Catalog) -> Result<Box<dyn
 }
 
 /// Values that do not change: told with the first sample and never again.
-struct Once(Option<[(SeriesId, f64); 2]>);
+struct Once(Vec<(SeriesId, f64)>);
 
 impl Collector for Once {
     fn collect(&mut self, at_ns: u64, values: &mut Values) -> io::Result<()> {
-        for (series, value) in self.0.take().into_iter().flatten() {
+        for (series, value) in self.0.drain(..) {
             values.push(at_ns, series, value);
         }
         Ok(())

@@ -35,6 +35,7 @@ pub mod environment;
 
 mod account;
 mod collector;
+mod disk;
 mod error;
 mod flags;
 mod group;
@@ -50,8 +51,9 @@ mod text;
 mod timeline;
 
 pub use account::cpu_account;
+pub use disk::disk_of;
 pub use error::ProbeError;
-pub use flags::{STEAL_LIMIT, flags};
+pub use flags::{DRIVER_LIMIT, FOREIGN_LIMIT, STEAL_LIMIT, flags, guest_flags};
 pub use group::Group;
 pub use guest::GuestProbe;
 pub use host::{HostConfig, HostProbe};

@@ -37,14 +37,15 @@ pub(crate) struct StatCollector {
     reader: Reader,
     units_per_second: f64,
     host: [SeriesId; COLUMNS.len()],
-    sut: Option<(Vec<u32>, [SeriesId; COLUMNS.len()])>,
+    /// Parts of the machine, each with its series.
+    parts: Vec<(Vec<u32>, [SeriesId; COLUMNS.len()])>,
     counters: Vec<(SeriesId, &'static str)>,
 }
 
 impl StatCollector {
-    /// A collector of the whole machine as `cpu_*_s`, and, where `sut_cpus` is a part of it, of those CPUs together
-    /// as `sut_cpu_*_s`.
-    pub fn new(root: &Path, source: &Source, sut_cpus: &[u32], catalog: &mut Catalog) -> Result<Self, ProbeError> {
+    /// A collector of the whole machine as `cpu_*_s`, and of the SUT's and the driver's CPUs, where they are named, as
+    /// `sut_cpu_*_s` and `client_cpu_*_s`.
+    pub fn new(root: &Path, source: &Source, parts: [&[u32]; 2], catalog: &mut Catalog) -> Result<Self, ProbeError> {
         let path = root.join("proc/stat");
         let unreadable = |source| ProbeError::Unreadable { path: path.clone(), source };
         let mut reader = Reader::open(&path).map_err(unreadable)?;
@@ -53,13 +54,19 @@ impl StatCollector {
             return Err(ProbeError::Malformed { path, missing: "the line `cpu`" });
         }
         let online: Vec<u32> = text.lines().take_while(|line| line.starts_with("cpu")).filter_map(cpu_number).collect();
-        if let Some(&cpu) = sut_cpus.iter().find(|cpu| !online.contains(cpu)) {
+        if let Some(&cpu) = parts.into_iter().flatten().find(|cpu| !online.contains(cpu)) {
             return Err(ProbeError::NoSuchCpu { cpu });
         }
         let named =
             |prefix: &str, catalog: &mut Catalog| COLUMNS.map(|c| catalog.add(source, format!("{prefix}cpu_{c}_s")));
         let host = named("", catalog);
-        let sut = (!sut_cpus.is_empty()).then(|| (sut_cpus.to_vec(), named("sut_", catalog)));
+        let mut series = Vec::new();
+        for (cpus, prefix) in parts.into_iter().zip(["sut_", "client_"]) {
+            if !cpus.is_empty() {
+                series.push((cpus.to_vec(), named(prefix, catalog)));
+            }
+        }
+        let parts = series;
         let mut counters = Vec::new();
         for (key, series) in
             [("ctxt", "context_switches"), ("intr", "interrupts"), ("procs_running", "run_queue_tasks")]
@@ -71,7 +78,7 @@ impl StatCollector {
             }
         }
         let units_per_second = rustix::param::clock_ticks_per_second() as f64;
-        Ok(Self { reader, units_per_second, host, sut, counters })
+        Ok(Self { reader, units_per_second, host, parts, counters })
     }
 
     /// CPUs that are online now.
@@ -91,13 +98,16 @@ impl Collector for StatCollector {
             }
         };
         put(&self.host, columns(lines.next().unwrap_or_default()));
-        if let Some((cpus, series)) = &self.sut {
-            let mut sums = [0.0; COLUMNS.len()];
-            for line in lines.take_while(|line| line.starts_with("cpu")) {
-                if cpu_number(line).is_some_and(|cpu| cpus.contains(&cpu)) {
+        let mut sums = vec![[0.0; COLUMNS.len()]; self.parts.len()];
+        for line in lines.take_while(|line| line.starts_with("cpu")) {
+            let Some(cpu) = cpu_number(line) else { continue };
+            for ((cpus, _), sums) in self.parts.iter().zip(&mut sums) {
+                if cpus.contains(&cpu) {
                     sums.iter_mut().zip(columns(line)).for_each(|(sum, value)| *sum += value);
                 }
             }
+        }
+        for ((_, series), sums) in self.parts.iter().zip(sums) {
             put(series, sums);
         }
         for &(series, key) in &self.counters {

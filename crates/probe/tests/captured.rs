@@ -60,6 +60,18 @@ fn a_cpu_is_found_by_its_number_not_by_its_line() {
 }
 
 #[test]
+fn the_drivers_cpus_are_counted_apart_from_the_suts() {
+    let root = root();
+    let data = probe(HostConfig { sut_cpus: vec![2], client_cpus: vec![0, 2], ..config(root.path()) });
+    let host = |series| value(&data, &Source::Host, series).unwrap();
+    assert_eq!((host("sut_cpu_user_s"), host("sut_cpus"), host("client_cpus")), (108.99, 1.0, 2.0));
+    // This host has no other CPUs, so those two are all of it, but for rounding.
+    assert!((host("client_cpu_user_s") - host("cpu_user_s")).abs() < 0.02);
+    let none = probe(config(root.path()));
+    assert_eq!(value(&none, &Source::Host, "client_cpu_user_s"), None);
+}
+
+#[test]
 fn an_offline_cpu_cannot_be_the_suts() {
     let root = root();
     let error = HostProbe::start(HostConfig { sut_cpus: vec![1], ..config(root.path()) }).err();

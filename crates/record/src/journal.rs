@@ -5,6 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -214,6 +215,8 @@ impl JournalWriter {
             .read(true)
             .write(true)
             .create_new(new)
+            // Reaping trusts a list of what must be torn down only if nobody else can have written it.
+            .mode(0o644)
             .open(path)
             .map_err(|e| RecordError::io("opening the journal", path, e))?;
         if file.try_lock().is_err() {

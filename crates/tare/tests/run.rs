@@ -168,7 +168,9 @@ fn the_instrument_measures_itself() {
     let out = folder.path().join("run");
     let ran = run(&["calibrate", "--scale", "0.1", "--out", out.to_str().unwrap()]);
     expect_code(&ran, 0);
-    assert!(stdout(&ran).contains("empty operations"), "{}", stdout(&ran));
+    let said = stdout(&ran);
+    assert!(said.contains("empty operations") && said.contains("What measuring costs"), "{said}");
+    assert!(said.contains("of the rate over loopback, 6 blocks") && !said.contains("cannot be told"), "{said}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::*;
 use crate::is_rootless;
 
 fn config() -> LabConfig {
-    LabConfig { run_id: "test-lab".into(), mtu: 1500, offloads: true, congestion_control: None }
+    LabConfig::new("test-lab")
 }
 
 fn root() -> bool {
@@ -73,6 +73,31 @@ fn settings_are_those_that_the_kernel_reads_back() {
 
     let lab = Lab::create(config()).unwrap();
     assert!(fact(&lab, "client eth0 offloads").starts_with("tso on, gso on"));
+}
+
+#[test]
+fn each_end_receives_on_the_cpus_of_its_own_side() {
+    if !root() {
+        return;
+    }
+    let lab = Lab::create(LabConfig { guest_cpus: vec![0], client_cpus: vec![1], ..config() }).unwrap();
+    let port = lab.attach("guest").unwrap();
+    let (client, sut) = (fact(&lab, "client eth0 received on CPU"), fact(&lab, "sut client0 received on CPU"));
+    if client.contains("cannot be told") || !client.contains("RPS)") {
+        eprintln!("SKIPPED: RPS cannot be set here: {client}");
+        return;
+    }
+    assert_eq!((client.as_str(), sut.as_str()), ("1 (RPS)", "0 (RPS)"));
+    let received = |netns: &NetNs, link: &'static str| {
+        let facts = netns.run(|| facts_here("x", &[link])).unwrap().unwrap();
+        facts.into_iter().find(|(name, _)| name.ends_with("received on CPU")).unwrap().1
+    };
+    assert_eq!(received(&port.netns, GUEST_LINK), "0 (RPS)");
+    let link: &'static str = port.bridge_link().to_owned().leak();
+    assert_eq!(received(lab.sut(), link), "0 (RPS)");
+    assert!(carries_a_message(&lab, &port));
+    let plain = Lab::create(config()).unwrap();
+    assert!(fact(&plain, "client eth0 received on CPU").contains("RPS off"));
 }
 
 #[test]

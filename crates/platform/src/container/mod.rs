@@ -3,8 +3,6 @@
 //! Mount, process, IPC, UTS and (where limits can be set) control group namespaces, and an overlay of
 //! the host's root. Nothing to install and no image to fetch.
 
-use std::time::Instant;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -95,12 +93,11 @@ impl Platform for Container {
             launch.unshare.push(Namespace::Cgroup);
         }
         launch.hostname = Some(spec.name.clone());
-        let began = Instant::now();
         let upper = match self.options.upper {
             Writes::Memory => Upper::Memory,
-            Writes::Disk => Upper::Disk(making.directory()?),
+            Writes::Disk => Upper::Disk(making.layers()?),
         };
         launch.root = Some(Root::OverlayOfHost { upper });
-        making.start(began, &launch)
+        making.start(&launch)
     }
 }

@@ -3,8 +3,6 @@
 //! It differs from a container only by what the container adds: it has the network namespace, which
 //! the link needs, and the control group, and shares everything else with the host.
 
-use std::time::Instant;
-
 use serde_json::Value;
 use tare_model::Span;
 use tare_model::field::FieldError;
@@ -61,6 +59,6 @@ impl Platform for Native {
         launch.netns = Some(making.attach()?);
         launch.cgroup_procs = making.limit()?;
         launch.cpu_set = spec.cpu_set.clone();
-        making.start(Instant::now(), &launch)
+        making.start(&launch)
     }
 }

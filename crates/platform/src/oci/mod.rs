@@ -11,7 +11,6 @@ mod options;
 mod runtime;
 
 use std::path::PathBuf;
-use std::time::Instant;
 
 use serde_json::Value;
 use tare_model::Span;
@@ -47,10 +46,12 @@ fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {
 }
 
 fn reap(site: &ReapSite<'_>, token: &Value) -> Result<()> {
-    Held::from_token(token).and_then(|held| held.take_away(site.agent)).map_err(|why| crate::PlatformError::Reap {
-        tried: format!("take away the container {token}"),
-        why,
-        remedy: "Remove it with the runtime's own `delete --force`".into(),
+    Held::from_token(token).and_then(|held| held.check(site).and_then(|()| held.take_away(site.agent))).map_err(|why| {
+        crate::PlatformError::Reap {
+            tried: format!("take away the container {token}"),
+            why,
+            remedy: "Remove it with the runtime's own `delete --force`".into(),
+        }
     })
 }
 
@@ -127,13 +128,11 @@ impl Platform for Oci {
         let runtime = Runtime::find(&self.options).map_err(|(why, remedy)| {
             making.failed(&format!("find the runtime {}", self.options.runtime), why, &remedy)
         })?;
-        let lower = self.lower(&making)?;
+        let lower = making.aside(|making| self.lower(making))?;
         let netns = making.attach()?;
         making.limit()?;
         let arrangement = Arrangement::of(&making.groups());
         let folder = making.directory()?;
-
-        let began = Instant::now();
         let agent = absolute(site.agent);
         let held = Held::new(&runtime, site, spec, &arrangement);
         let rootfs = folder.join("rootfs");
@@ -157,12 +156,12 @@ impl Platform for Oci {
         launch.unshare = vec![Namespace::Mount];
         let upper = match self.options.upper {
             Writes::Memory => Upper::Memory,
-            Writes::Disk => Upper::Disk(folder.clone()),
+            Writes::Disk => Upper::Disk(making.layers()?),
         };
         launch.mounts = arrangement.mounts;
         launch.mounts.push(PrivateMount::Overlay { lower, at: rootfs, upper });
         launch.argv = held.command(&["run", "--bundle", &folder.to_string_lossy()]);
-        making.start(began, &launch)
+        making.start(&launch)
     }
 }
 
@@ -174,13 +173,17 @@ impl Oci {
             RootFs::Directory(path) => std::path::absolute(path).map_err(|error| {
                 making.failed("find its root directory", error.to_string(), "Check the path in the study")
             }),
-            RootFs::Archive(path) => archive::unpacked(path, &making.site.state.join("images")).map_err(|error| {
-                making.failed(
-                    &format!("unpack {}", path.display()),
-                    error.to_string(),
-                    "Make the archive anew, from the root of a file system",
-                )
-            }),
+            RootFs::Archive(path) => {
+                // It outlives the guest, so it is not written down for it: reaping finds the run's directory by its id.
+                let images = making.disk()?.join("images");
+                archive::unpacked(path, &images).map_err(|error| {
+                    making.failed(
+                        &format!("unpack {}", path.display()),
+                        error.to_string(),
+                        "Make the archive anew, from the root of a file system",
+                    )
+                })
+            }
         }
     }
 }

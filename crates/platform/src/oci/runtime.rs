@@ -1,6 +1,6 @@
 //! The runtime's program: finding it, and taking away what it keeps.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tare_wire::launch::{Namespace, PrivateMount};
 use super::groups::{Arrangement, remove_strays};
 use super::options::Options;
 use crate::making::{environment, plain_launch};
-use crate::{Site, program};
+use crate::{ReapSite, Site, program};
 
 /// How long a runtime may take for anything but running a guest.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -101,6 +101,31 @@ impl Held {
         serde_json::from_value(token.clone()).map_err(|error| format!("the note of it cannot be read: {error}"))
     }
 
+    /// Refuses a note that is not of this run: what it names will be run, killed and removed.
+    ///
+    /// # Errors
+    /// What in it is not the run's.
+    pub(super) fn check(&self, site: &ReapSite<'_>) -> Result<(), String> {
+        let group = format!("tare-{}", site.run_id);
+        let plain = |path: &Path| path.components().all(|part| part != Component::ParentDir);
+        if self.run_id != site.run_id || !self.id.strip_prefix(&group).is_some_and(|rest| rest.starts_with('-')) {
+            return Err(format!("`{}` of run {} is no container of run {}", self.id, self.run_id, site.run_id));
+        }
+        // The id becomes a file name below the root.
+        if self.id.contains('/') {
+            return Err(format!("`{}` is no name of a container", self.id));
+        }
+        if !self.root.starts_with(site.state) || self.root == site.state || !plain(&self.root) {
+            let (root, state) = (self.root.display(), site.state.display());
+            return Err(format!("its state {root} is not below the run's directory {state}"));
+        }
+        let ours = |stray: &PathBuf| plain(stray) && stray.parent().and_then(Path::file_name) == Some(group.as_ref());
+        match self.strays.iter().find(|stray| !ours(stray)) {
+            Some(stray) => Err(format!("the control group {} is not of run {}", stray.display(), site.run_id)),
+            None => Ok(()),
+        }
+    }
+
     /// The runtime's program with these arguments, the last of which will be the container's id.
     pub(super) fn command(&self, arguments: &[&str]) -> Vec<String> {
         let mut argv = vec![self.program.to_string_lossy().into_owned()];
@@ -160,9 +185,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    #[test]
-    fn a_container_is_found_again_from_its_note() {
-        let held = Held {
+    fn held() -> Held {
+        Held {
             program: "/usr/bin/x".into(),
             flags: vec!["--quiet".into()],
             root: "/run/tare/r/oci".into(),
@@ -170,7 +194,35 @@ mod tests {
             run_id: "r".into(),
             mounts: vec![PrivateMount::Hide { at: "/sys/fs/cgroup/unified".into() }],
             strays: vec!["/sys/fs/cgroup/pids/tare-r/g".into()],
-        };
+        }
+    }
+
+    #[test]
+    fn a_note_that_is_not_of_the_run_is_refused() {
+        let site = ReapSite { run_id: "r", state: Path::new("/run/tare/r"), agent: Path::new("/agent") };
+        assert_eq!(held().check(&site), Ok(()));
+        let wrong = [
+            (Held { root: "/home/x/oci".into(), ..held() }, "not below"),
+            (Held { root: "/run/tare/r".into(), ..held() }, "not below"),
+            (Held { root: "/run/tare/r2/oci".into(), ..held() }, "not below"),
+            (Held { root: "/run/tare/r/../x".into(), ..held() }, "not below"),
+            (Held { id: "tare-other-g".into(), ..held() }, "no container of run r"),
+            (Held { id: "tare-r2-g".into(), ..held() }, "no container of run r"),
+            (Held { id: "tare-r-../../x".into(), ..held() }, "no name"),
+            (Held { run_id: "other".into(), ..held() }, "no container of run r"),
+            (Held { strays: vec!["/sys/fs/cgroup/system.slice".into()], ..held() }, "not of run r"),
+        ];
+        for (held, word) in wrong {
+            let why = held.check(&site).unwrap_err();
+            assert!(why.contains(word), "{held:?}: {why}");
+            let refused = (super::super::ENTRY.reap)(&site, &held.token()).unwrap_err().to_string();
+            assert!(refused.contains(word), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_container_is_found_again_from_its_note() {
+        let held = held();
         assert_eq!(Held::from_token(&held.token()).unwrap(), held);
         assert_eq!(
             held.command(&["state"]),

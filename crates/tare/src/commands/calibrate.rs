@@ -1,10 +1,16 @@
 //! `tare calibrate`.
 
+use tare_model::findings::Findings;
+use tare_model::sample::Source;
+use tare_model::trial::TrialRecord;
+use tare_record::RunFolder;
+
 use crate::args::{CalibrateArguments, StudyArguments};
 use crate::catalog::Registries;
+use crate::commands::report;
 use crate::commands::run::{self, How};
 use crate::exit::{Exit, Failure};
-use crate::{place, studies};
+use crate::{output, place, studies};
 
 /// Runs the instrument's own study: the platform and the workload that do nothing.
 pub fn command(arguments: &CalibrateArguments) -> Result<Exit, Failure> {
@@ -20,5 +26,56 @@ pub fn command(arguments: &CalibrateArguments) -> Result<Exit, Failure> {
     loaded.study = studies::changed(loaded.study, &scale)?;
     let out = arguments.out.clone().unwrap_or_else(|| place::default_folder(study.name));
     let how = How { out: &out, resume: false, redact: true, alongside: arguments.alongside, without: &[] };
-    run::execute(&loaded, &how)
+    let exit = run::execute(&loaded, &how)?;
+    if exit != Exit::Interrupted {
+        let folder = RunFolder::open(&out).map_err(|error| Failure::new(error, Exit::Failure))?;
+        let trials = folder.trials().map_err(|error| Failure::new(error, Exit::Failure))?;
+        output::print(&cost_of_measuring(&report::analysed(&out, false)?, &trials))?;
+    }
+    Ok(exit)
+}
+
+/// What recording every operation costs, and the probes, in words.
+fn cost_of_measuring(findings: &Findings, trials: &[TrialRecord]) -> String {
+    let recorded = rates(findings, "loopback");
+    let unrecorded = rates(findings, "loopback-unrecorded");
+    let pairs: Vec<(f64, f64)> = recorded
+        .iter()
+        .filter_map(|(block, with)| {
+            unrecorded.iter().find(|(other, _)| other == block).map(|(_, without)| (*with, *without))
+        })
+        .collect();
+    let recording = match tare_analysis::paired_ratio(&pairs) {
+        Some(ratio) => {
+            let interval = match (ratio.low, ratio.high) {
+                (Some(low), Some(high)) => format!(" [{:+.2}, {:+.2}]", (low - 1.0) * 100.0, (high - 1.0) * 100.0),
+                _ => String::new(),
+            };
+            format!("{:+.2} %{interval} of the rate over loopback, {} blocks", (ratio.value - 1.0) * 100.0, ratio.n)
+        }
+        None => "cannot be told: too few trials completed".to_owned(),
+    };
+    let probes: Vec<f64> = trials.iter().filter_map(probe_share).collect();
+    let probing = match probes.iter().copied().reduce(f64::max) {
+        Some(most) => format!("at most {:.2} % of one CPU", most * 100.0),
+        None => "cannot be told: no trial was sampled".to_owned(),
+    };
+    format!("What measuring costs\n  recording every operation  {recording}\n  the host's probe           {probing}")
+}
+
+/// CPU of the host's probe over a trial, as a share of one CPU.
+fn probe_share(trial: &TrialRecord) -> Option<f64> {
+    let mut samples = trial.samples.iter().filter(|s| s.source == Source::Host && s.series == "probe_cpu_s");
+    let first = samples.next()?;
+    let last = samples.next_back()?;
+    let seconds = last.at_ns.checked_sub(first.at_ns).filter(|ns| *ns > 0)? as f64 / 1e9;
+    Some((last.value - first.value) / seconds)
+}
+
+/// Transactions in a second, (block, rate), of the baseline in one case.
+fn rates(findings: &Findings, case: &str) -> Vec<(u32, f64)> {
+    let found = findings.cases.iter().find(|found| found.id == case);
+    let metric = found.and_then(|case| case.metrics.iter().find(|metric| metric.spec.primary));
+    let arm = metric.and_then(|metric| metric.arms.iter().find(|arm| arm.arm == findings.plan.study.baseline));
+    arm.map(|arm| arm.blocks.clone()).unwrap_or_default()
 }
