@@ -37,6 +37,10 @@ struct RrParameters {
     wait: Wait,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     buffer: Option<ByteSize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    verdict: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    record: Option<bool>,
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
