@@ -262,7 +262,7 @@ fn in_lab(
         mtu: spec.mtu,
         state: state.path(),
         ledger: &ledger,
-        lifetime: lifetime(options.plan),
+        lifetime: lifetime(options.plan, made),
         patience: PATIENCE,
     };
     let (plan, observer, cancel) = (options.plan, options.observer, options.cancel);
@@ -271,8 +271,10 @@ fn in_lab(
 }
 
 /// How long an agent may live: its trial's load at its longest, and all that is waited for around it.
-fn lifetime(plan: &Plan) -> Duration {
-    let longest = plan.study.cases.iter().map(|case| case.phases.total()).max().unwrap_or_default();
+fn lifetime(plan: &Plan, made: &Made) -> Duration {
+    let phases = plan.study.cases.iter().map(|case| case.phases.total());
+    let commands = made.workloads.values().filter_map(|workload| workload.longest());
+    let longest = phases.chain(commands).max().unwrap_or_default();
     longest.duration() * 2 + PATIENCE * 10 + Duration::from_secs(3600)
 }
 

@@ -1,5 +1,6 @@
 //! A workload that fails in one phase.
 
+use tare_model::Span;
 use tare_model::metric::MetricSpec;
 use tare_model::trial::Phase;
 use tare_workload::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
@@ -23,6 +24,10 @@ impl Workload for FailingWorkload {
 
     fn unit_of_work(&self) -> UnitOfWork {
         self.inner.unit_of_work()
+    }
+
+    fn longest(&self) -> Option<Span> {
+        self.inner.longest()
     }
 
     fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {

@@ -14,6 +14,7 @@ mod yields;
 pub use site::{Schedule, WorkSite, WorkloadError};
 pub use yields::{Driven, UnitOfWork};
 
+use tare_model::Span;
 use tare_model::metric::MetricSpec;
 
 /// What runs in a guest and is measured.
@@ -23,6 +24,11 @@ pub trait Workload: Send + Sync {
 
     /// What service demand is counted by.
     fn unit_of_work(&self) -> UnitOfWork;
+
+    /// The longest that one trial's load may take where its phases do not say; `None`: the phases say.
+    fn longest(&self) -> Option<Span> {
+        None
+    }
 
     /// Sets up the guest's end. When this returns, the guest is ready for load.
     ///

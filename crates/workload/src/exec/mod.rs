@@ -140,6 +140,10 @@ impl Workload for Exec {
         UnitOfWork::Operation
     }
 
+    fn longest(&self) -> Option<Span> {
+        Some(self.parameters.timeout)
+    }
+
     fn prepare(&self, _: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
         Ok(Box::new(Self { parameters: self.parameters.clone(), extractors: self.extractors.clone() }))
     }
