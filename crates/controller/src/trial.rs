@@ -92,8 +92,8 @@ struct Trial<'a> {
     workload: &'a dyn Workload,
 }
 
-/// Runs a trial to its end, whatever happens, and takes away all that it made. The error is one that
-/// the whole run must end for: the run folder cannot be written.
+/// Runs a trial to its end, whatever happens, and takes away all that it made. A failure is in the
+/// record, with the phase and the reason; what a teardown left behind is a flag there.
 pub fn run(
     bench: &Bench<'_>,
     planned: &PlannedTrial,
