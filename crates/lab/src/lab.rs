@@ -16,7 +16,7 @@ use crate::port::Port;
 use crate::{steer, sysctl};
 
 /// The bridge in `sut`.
-const BRIDGE: &str = "tare0";
+pub(crate) const BRIDGE: &str = "tare0";
 /// The bridge's end of the client's link.
 const CLIENT_PORT: &str = "client0";
 /// The link of every namespace that is attached to the bridge.
@@ -71,7 +71,7 @@ pub struct Lab {
     config: LabConfig,
     client: NetNs,
     sut: NetNs,
-    hosts: Arc<Mutex<Hosts>>,
+    pub(crate) hosts: Arc<Mutex<Hosts>>,
 }
 
 /// The host parts of addresses in use. Given out in turn, so that a guest does not meet connections
@@ -96,13 +96,13 @@ impl Hosts {
     }
 }
 
-fn address(host: u32) -> IpAddr {
+pub(crate) fn address(host: u32) -> IpAddr {
     IpAddr::V4(Ipv4Addr::from_bits(NETWORK + host))
 }
 
 /// A locally administered hardware address that follows from the IP address, so that a peer's ARP
 /// entry can never be wrong about which guest has an address.
-fn hardware_address(kind: u8, host: u32) -> Vec<u8> {
+pub(crate) fn hardware_address(kind: u8, host: u32) -> Vec<u8> {
     let [_, a, b, c] = host.to_be_bytes();
     vec![0x02, b't', kind, a, b, c]
 }
@@ -154,12 +154,7 @@ impl Lab {
     /// When the kernel refuses, or the link does not come up within 5 s.
     pub fn attach(&self, guest: &str) -> Result<Port> {
         check_guest(guest)?;
-        let host =
-            self.hosts.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or_else(|| LabError::Unavailable {
-                tried: format!("attach guest {guest}"),
-                why: "all addresses of 198.18.0.0/15 are in use".into(),
-                remedy: "Detach guests that are gone".into(),
-            })?;
+        let host = self.take_host(guest)?;
         let link = format!("p{host}");
         let made = self.sut.try_clone().and_then(|sut| {
             let netns = scratch("tare-attach", || join(&Netlink::new()?, &sut, &self.config, &link, host))??;
@@ -175,6 +170,19 @@ impl Lab {
                 Err(e)
             }
         }
+    }
+
+    /// What it was made with.
+    pub(crate) fn config(&self) -> &LabConfig {
+        &self.config
+    }
+
+    pub(crate) fn take_host(&self, guest: &str) -> Result<u32> {
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or_else(|| LabError::Unavailable {
+            tried: format!("attach guest {guest}"),
+            why: "all addresses of 198.18.0.0/15 are in use".into(),
+            remedy: "Detach guests that are gone".into(),
+        })
     }
 
     /// What the lab is, as name and value, all read back from the kernel now. What cannot be read says why.

@@ -2,7 +2,7 @@
 //! run, and how all of it is taken away, also from a fresh process after the controller was killed.
 //!
 //! - [`Lab`] holds the namespaces `client` and `sut`, the bridge between them, and gives each guest a
-//!   [`Port`]: a namespace of its own with `eth0` in it.
+//!   [`Port`]: a namespace of its own with `eth0` in it. A guest with a network card of its own gets a [`Tap`].
 //! - [`Cgroup`] gives a guest its CPU quota, CPU set and memory limit, reads back what the kernel granted,
 //!   and accounts for what the guest used.
 //! - [`StateDir`] is where a run keeps what must not outlive it, and the lock that says it is alive.
@@ -33,6 +33,7 @@ mod state;
 mod steer;
 mod sys;
 mod sysctl;
+mod tap;
 mod tree;
 mod trust;
 
@@ -49,6 +50,7 @@ pub use port::Port;
 pub use reap::{Killed, ReapReport, leftovers, reap};
 pub use resource::{Ledger, LedgerError, NoLedger, Resource};
 pub use rootless::{enter_user_namespace, is_rootless};
+pub use tap::{Place, Tap};
 pub use state::{FoundRun, RunInfo, StateDir, state_path};
 pub use trust::open_trusted;
 

@@ -64,10 +64,22 @@ impl Links {
 
     pub(crate) async fn up(&self, name: &str) -> Result<()> {
         let message = LinkUnspec::new_with_name(name).up().build();
-        self.handle.link().change(message).execute().await.map_err(|e| refused(&format!("set link {name} up"), e))
+        self.change(&format!("set link {name} up"), message).await
     }
 
-    pub(crate) async fn delete(&self, index: u32) -> Result<()> {
+    pub(crate) async fn change(&self, tried: &str, message: LinkMessage) -> Result<()> {
+        self.handle.link().change(message).execute().await.map_err(|e| refused(tried, e))
+    }
+
+    /// Deletes the link of that name, if there is one.
+    pub(crate) async fn remove(&self, name: &str) -> Result<()> {
+        match self.find(name).await? {
+            Some(link) => self.delete(link.index).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn delete(&self, index: u32) -> Result<()> {
         let tried = format!("delete link number {index}");
         self.handle.link().del(index).execute().await.map_err(|e| refused(&tried, e))
     }

@@ -48,12 +48,7 @@ impl Port {
         self.sut.run(|| {
             let netlink = Netlink::new()?;
             let links = netlink.open()?;
-            netlink.wait(async {
-                match links.find(&self.link).await? {
-                    Some(link) => links.delete(link.index).await,
-                    None => Ok(()),
-                }
-            })
+            netlink.wait(links.remove(&self.link))
         })?
     }
 

@@ -41,21 +41,47 @@ struct EthtoolValue {
 /// Runs one get or set command of ethtool's `ethtool_value` family on a link, through any socket of the
 /// link's namespace. Returns the value after the call.
 pub(crate) fn ethtool_value(socket: BorrowedFd<'_>, link: &str, cmd: u32, data: u32) -> io::Result<u32> {
-    let name = CString::new(link)?;
-    let bytes = name.as_bytes_with_nul();
-    if bytes.len() > libc::IFNAMSIZ {
-        return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
-    }
     let mut value = EthtoolValue { cmd, data };
-    // SAFETY: an all-zero `ifreq` is a valid value: it holds an array of bytes and a union of plain data.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (to, from) in request.ifr_name.iter_mut().zip(bytes) {
-        *to = *from as libc::c_char;
-    }
+    let mut request = request_for(link)?;
     request.ifr_ifru.ifru_data = (&raw mut value).cast();
     // SAFETY: SIOCETHTOOL takes an `ifreq` whose name ends in NUL (checked above) and whose data points to
     // the command's own structure; `value` is that of the `ethtool_value` family, to which every command
     // that `offload.rs` passes belongs, and both live until the call returns.
     let answer = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(value.data) }
+}
+
+/// An `ifreq` about the link of that name, all else in it zero.
+fn request_for(link: &str) -> io::Result<libc::ifreq> {
+    let name = CString::new(link)?;
+    let bytes = name.as_bytes_with_nul();
+    if bytes.len() > libc::IFNAMSIZ {
+        return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
+    }
+    // SAFETY: an all-zero `ifreq` is a valid value: it holds an array of bytes and a union of plain data.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(bytes) {
+        *to = *from as libc::c_char;
+    }
+    Ok(request)
+}
+
+/// Makes a tap of that name in the network namespace that this thread is in; it stays until it is deleted. Frames
+/// bear a virtio header, as virtual network cards want them.
+pub(crate) fn make_tap(link: &str, several_queues: bool) -> io::Result<()> {
+    let tun = std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun")?;
+    let mut request = request_for(link)?;
+    let queues = if several_queues { libc::IFF_MULTI_QUEUE } else { 0 };
+    // The flags fill 16 bits, the highest of which is the sign here.
+    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | queues) as libc::c_short;
+    // SAFETY: TUNSETIFF takes an `ifreq` with a name that ends in NUL (`request_for` sees to that) and flags; it lives
+    // until the call returns.
+    if unsafe { libc::ioctl(tun.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: TUNSETPERSIST takes a plain number.
+    if unsafe { libc::ioctl(tun.as_raw_fd(), libc::TUNSETPERSIST as _, 1) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
 }

@@ -197,3 +197,47 @@ fn addresses_are_given_in_turn_and_never_twice_at_a_time() {
     assert_eq!(hosts.take(), Some(b + 2), "one in use was given out");
     assert_eq!(address(LAST_GUEST_HOST).to_string(), "198.19.255.254");
 }
+
+#[test]
+fn a_tap_is_a_port_of_the_bridge_until_it_is_detached() {
+    if !root() {
+        return;
+    }
+    if !std::path::Path::new("/dev/net/tun").exists() {
+        eprintln!("SKIPPED: needs /dev/net/tun");
+        return;
+    }
+    let lab = Lab::create(LabConfig { mtu: 9000, ..config() }).unwrap();
+    let look = |name: String| {
+        lab.sut()
+            .run(|| {
+                let netlink = Netlink::new().unwrap();
+                let links = netlink.open().unwrap();
+                netlink.wait(links.find(&name)).unwrap()
+            })
+            .unwrap()
+    };
+    for queues in [1, 4] {
+        let tap = lab.tap("machine", queues).unwrap();
+        let link = look(tap.link().to_owned()).unwrap();
+        assert_eq!((link.mtu, link.alias.as_deref()), (9000, Some("tare-test-lab")));
+        assert!(link.forwarding.is_some(), "no port of a bridge: {link:?}");
+        assert_eq!(tap.drops().unwrap(), 0);
+        let name = tap.link().to_owned();
+        tap.detach().unwrap();
+        assert_eq!(look(name), None);
+    }
+    assert!(lab.tap("machine", 0).is_err());
+
+    // As another program makes it, elsewhere.
+    let outside = NetNs::create().unwrap();
+    outside.run(|| crate::sys::make_tap("vnet7", false)).unwrap().unwrap();
+    let place = lab.reserve("machine").unwrap();
+    let mac = place.mac.clone();
+    let adopted = lab.adopt(place, &outside, "vnet7").unwrap();
+    assert!(look(adopted.link().to_owned()).unwrap().forwarding.is_some());
+    assert!(mac.starts_with("02:74:67:") && mac.len() == 17, "{mac}");
+    let error = lab.adopt(lab.reserve("other").unwrap(), &outside, "vnet7").unwrap_err();
+    assert!(error.to_string().contains("vnet7"), "{error}");
+    adopted.detach().unwrap();
+}
