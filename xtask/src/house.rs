@@ -50,8 +50,14 @@ pub struct Dependencies {
 pub struct Platforms {
     /// The folder whose sub-folders are the platforms.
     pub folder: String,
+    /// Sub-folders that are no platform but what platforms share.
+    #[serde(default)]
+    pub shared: Vec<String>,
     /// Files, or folders (ending in `/`), where any platform may be named.
     pub exempt: Vec<String>,
+    /// For a word, folders (ending in `/`) where it names something else that has the same name.
+    #[serde(default)]
+    pub elsewhere: BTreeMap<String, Vec<String>>,
     /// For a platform, words besides its folder's name that give it away.
     #[serde(default)]
     pub words: BTreeMap<String, Vec<String>>,

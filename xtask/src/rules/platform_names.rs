@@ -1,6 +1,8 @@
 //! No platform is named outside its own folder, so that adding one touches one folder and one line.
 //!
-//! The names are the sub-folders of `platforms.folder` and the further words that the table gives for each.
+//! The names are the sub-folders of `platforms.folder`, save those of `platforms.shared`, and the further words that
+//! the table gives for each. Where one platform's name means something of another's, such as a driver of a library,
+//! `platforms.elsewhere` says so.
 //! What is looked for, outside tests and comments:
 //!
 //! - Of a word that means nothing else (`crun`): any part of an identifier in snake or camel case, and any whole
@@ -25,6 +27,14 @@ struct Word {
     everyday: Option<Everyday>,
 }
 
+impl Word {
+    /// Whether it may be used in the file.
+    fn is_at_home(&self, path: &str, table: &Platforms) -> bool {
+        let elsewhere = table.elsewhere.get(&self.text);
+        path.starts_with(&self.home) || elsewhere.into_iter().flatten().any(|folder| path.starts_with(folder.as_str()))
+    }
+}
+
 pub fn check(tree: &Tree, house: &House, findings: &mut Findings) {
     let table = &house.platforms;
     let names = platforms(tree, table);
@@ -32,10 +42,13 @@ pub fn check(tree: &Tree, house: &House, findings: &mut Findings) {
     for name in table.words.keys().chain(table.everyday.keys()).filter(|name| !names.contains(*name)) {
         findings.add(PATH, 0, format!("has words for the platform {name}, which has no folder: remove them"));
     }
+    for name in table.elsewhere.keys().filter(|name| !words.iter().any(|word| word.text == **name)) {
+        findings.add(PATH, 0, format!("says where else {name} is used, which is no platform's word: remove it"));
+    }
     let mut counts = BTreeMap::new();
     let mut places = BTreeMap::new();
     for file in tree.rust().filter(|file| !file.is_test && !is_exempt(&file.path, table)) {
-        for word in words.iter().filter(|word| !file.path.starts_with(&word.home)) {
+        for word in words.iter().filter(|word| !word.is_at_home(&file.path, table)) {
             let lines = occurrences(file, word, file.path.starts_with(&table.folder));
             if let Some(&first) = lines.first() {
                 let subject = subject(&file.path, &word.text);
@@ -60,10 +73,11 @@ fn subject(path: &str, word: &str) -> String {
     format!("{path} {word}")
 }
 
-/// The sub-folders of the platforms' folder.
+/// The sub-folders of the platforms' folder that are platforms.
 fn platforms(tree: &Tree, table: &Platforms) -> BTreeSet<String> {
     let below = tree.rust().filter_map(|file| file.path.strip_prefix(&format!("{}/", table.folder)));
-    below.filter_map(|path| path.split_once('/')).map(|(folder, _)| folder.to_owned()).collect()
+    let folders = below.filter_map(|path| path.split_once('/')).map(|(folder, _)| folder.to_owned());
+    folders.filter(|folder| !table.shared.contains(folder)).collect()
 }
 
 fn words(names: &BTreeSet<String>, table: &Platforms) -> Vec<Word> {
@@ -169,6 +183,8 @@ mod tests {
                 words: BTreeMap::from([("oci".into(), vec!["crun".into()])]),
                 everyday: BTreeMap::from([("native".into(), all)]),
                 exceptions,
+                shared: vec!["rootfs".into()],
+                elsewhere: BTreeMap::from([("crun".into(), vec!["crates/image/".into()])]),
             },
             ..House::default()
         }
@@ -240,6 +256,18 @@ mod tests {
         assert_eq!(check_at("crates/platform/src/lib.rs", names).len(), 1);
         assert_eq!(check_at("crates/platform/src/lib.rs", "mod oci; mod native;"), [""; 0]);
         assert_eq!(check_at("crates/platform/src/lib.rs", "fn f() { native::start() }").len(), 1);
+    }
+
+    #[test]
+    fn what_platforms_share_is_no_platform_and_a_word_may_mean_something_elsewhere() {
+        let shared = "crates/platform/src/rootfs/mod.rs";
+        assert_eq!(check_at(shared, "fn f() { rootfs() }"), [""; 0]);
+        assert_eq!(check_at(shared, "fn crun() {}").len(), 1);
+        assert_eq!(check_at("crates/image/src/lib.rs", "fn crun() {}"), [""; 0]);
+        let mut house = house(vec![]);
+        house.platforms.elsewhere.insert("gone".into(), vec!["crates/image/".into()]);
+        let files = [("crates/platform/src/oci/mod.rs", ""), ("crates/platform/src/native/mod.rs", "")];
+        assert!(findings("platform-names", &house, &files)[0].contains("says where else gone is used"));
     }
 
     #[test]

@@ -28,11 +28,11 @@ pub fn check(tree: &Tree, _house: &House, findings: &mut Findings) {
     }
 }
 
-/// Files kept byte for byte: captured output that tests read, snapshots, and the licence.
+/// Files kept byte for byte: captured output that tests read, what fuzzing starts from, snapshots, and the licence.
 fn is_verbatim(path: &str) -> bool {
     path.ends_with(".snap")
         || path == "LICENSE"
-        || path.split('/').any(|part| matches!(part, "fixtures" | "golden" | "snapshots"))
+        || path.split('/').any(|part| matches!(part, "fixtures" | "golden" | "seeds" | "snapshots"))
 }
 
 #[cfg(test)]
