@@ -1,0 +1,184 @@
+//! Where images are kept, and how they get there: by content, whole or not at all.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+use tempfile::NamedTempFile;
+
+use crate::error::{Result, reading, writing};
+
+/// Folder of initial file systems.
+pub(crate) const INITRDS: &str = "initrd";
+
+/// Folder of images.
+pub(crate) const IMAGES: &str = "images";
+
+/// How the names begin of what is not finished.
+pub(crate) const BEGUN: &str = ".new-";
+
+/// Digits of the names in the cache: 128 bits, against accidents.
+const NAME_DIGITS: usize = 32;
+
+/// Where kernels, initial file systems and images are kept: `TARE_CACHE`, else `/var/cache/tare` for root, else
+/// `$XDG_CACHE_HOME/tare` or `~/.cache/tare`.
+pub fn cache_directory() -> PathBuf {
+    let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(named) = named("TARE_CACHE") {
+        return named;
+    }
+    if rustix::process::geteuid().is_root() {
+        return PathBuf::from("/var/cache/tare");
+    }
+    named("XDG_CACHE_HOME")
+        .unwrap_or_else(|| named("HOME").unwrap_or_else(|| PathBuf::from("/tmp")).join(".cache"))
+        .join("tare")
+}
+
+/// A file of the cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cached {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Room that it takes up on the disk, bytes.
+    pub bytes: u64,
+}
+
+/// What is in the cache besides kernels, sorted by path: initial file systems, and images with what is written beside
+/// them.
+///
+/// # Errors
+/// When the cache cannot be read.
+pub fn cached() -> Result<Vec<Cached>> {
+    cached_in(&cache_directory())
+}
+
+fn cached_in(cache: &Path) -> Result<Vec<Cached>> {
+    let mut found = Vec::new();
+    for folder in [INITRDS, IMAGES].map(|name| cache.join(name)) {
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            other => other.map_err(reading(&folder))?,
+        };
+        for entry in entries {
+            let path = entry.map_err(reading(&folder))?.path();
+            let seen = path.symlink_metadata().map_err(reading(&path))?;
+            let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+            if seen.is_file() && !hidden {
+                found.push(Cached { path, bytes: seen.blocks() * 512 });
+            }
+        }
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+/// Removes all of [`cached`], and gives what it was. What is needed again is made again; a guest that runs goes on
+/// with what it has open.
+///
+/// # Errors
+/// When one cannot be removed.
+pub fn clear() -> Result<Vec<Cached>> {
+    let found = cached()?;
+    for cached in &found {
+        fs::remove_file(&cached.path).map_err(writing(&cached.path))?;
+    }
+    Ok(found)
+}
+
+/// A directory of the cache, made if it is not there.
+pub(crate) fn folder(name: &str) -> Result<PathBuf> {
+    let path = cache_directory().join(name);
+    fs::create_dir_all(&path).map_err(writing(&path))?;
+    Ok(path)
+}
+
+/// Removes what was begun in a folder and given up. To be called only by who holds the lock of all who write there.
+pub(crate) fn sweep(folder: &Path) -> Result<()> {
+    for entry in fs::read_dir(folder).map_err(reading(folder))? {
+        let path = entry.map_err(reading(folder))?.path();
+        if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(BEGUN.as_bytes())) {
+            let gone = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            gone.map_err(writing(&path))?;
+        }
+    }
+    Ok(())
+}
+
+/// A file that is being written beside its final place; dropped, it is gone.
+pub(crate) fn beside(path: &Path) -> Result<NamedTempFile> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    // Machine monitors may run as users of their own.
+    let readable = Permissions::from_mode(0o644);
+    tempfile::Builder::new().prefix(BEGUN).permissions(readable).tempfile_in(folder).map_err(writing(path))
+}
+
+/// Puts a finished file in its place. Another caller's, made meanwhile of the same content, is as good.
+pub(crate) fn publish(file: NamedTempFile, path: &Path) -> Result<()> {
+    file.persist(path).map(drop).map_err(|error| writing(path)(error.error))
+}
+
+/// Names things by what goes into them.
+#[derive(Default)]
+pub(crate) struct Key(Sha256);
+
+impl Key {
+    /// One more thing, with its length, so that two never look like another two.
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
+        self.0.update((bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+    }
+
+    /// The name: hexadecimal digits.
+    pub(crate) fn name(self) -> String {
+        let mut name: String = self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        name.truncate(NAME_DIGITS);
+        name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn what_is_cached_is_listed_and_nothing_else() {
+        let cache = tempfile::tempdir().unwrap();
+        assert_eq!(cached_in(cache.path()).unwrap(), []);
+        for file in ["initrd/a.cpio", "images/b.raw", "images/.lock", "kernel/boot/vmlinuz-1", "other"] {
+            let path = cache.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, [1; 5000]).unwrap();
+        }
+        let found = cached_in(cache.path()).unwrap();
+        let names: Vec<_> = found.iter().map(|c| c.path.file_name().unwrap().to_str().unwrap()).collect();
+        assert_eq!(names, ["b.raw", "a.cpio"]);
+    }
+
+    #[test]
+    fn what_was_given_up_is_swept_away() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in [".new-a", "whole"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        fs::create_dir_all(folder.path().join(".new-b/root")).unwrap();
+        sweep(folder.path()).unwrap();
+        let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["whole"]);
+    }
+
+    #[test]
+    fn names_tell_what_goes_in_and_where_it_ends() {
+        let name = |parts: &[&[u8]]| {
+            let mut key = Key::default();
+            parts.iter().for_each(|part| key.add(part));
+            key.name()
+        };
+        assert_eq!(name(&[b"a", b"b"]), name(&[b"a", b"b"]));
+        assert_ne!(name(&[b"a", b"b"]), name(&[b"ab", b""]));
+        assert_eq!(name(&[]).len(), NAME_DIGITS);
+    }
+}

@@ -1,0 +1,33 @@
+//! Guest images: everything that a virtual machine boots from.
+//!
+//! A kernel ([`Kernel`]), the initial file system with the agent as its `/init` ([`boot`]), what is told to that agent
+//! ([`GuestConfig`]), disks ([`inspect`], [`overlay`], [`blank`]), a Debian built here ([`debian_build`]), and the seed
+//! that brings the agent into an image of the user's own ([`seed`]). The platforms that run virtual machines share it;
+//! it knows none of them.
+
+mod cache;
+mod clone;
+mod config;
+mod debian;
+mod disk;
+mod error;
+mod initrd;
+mod kernel;
+mod library;
+mod modules;
+mod program;
+mod qcow2;
+mod seed;
+
+pub use cache::{Cached, cache_directory, cached, clear};
+pub use clone::{blank, overlay, raw_copy};
+pub use config::{DataDisk, GuestConfig, Root};
+pub use debian::{DebianSpec, debian_build, debian_find, debian_key};
+pub use disk::{Disk, Format, inspect};
+pub use error::ImageError;
+pub use initrd::{Boot, boot};
+pub use kernel::Kernel;
+pub use seed::{Seed, seed};
+
+/// Name of the virtio port that the agent serves: the platform gives it to the port, the guest finds it by it.
+pub const CHANNEL_PORT: &str = "org.tare.agent.0";
