@@ -10,6 +10,8 @@ pub fn read() -> AgentFacts {
     let file = |path: &str| read_file(Path::new(path));
     let mut facts = vec![
         ("kernel release".to_owned(), rustix::system::uname().release().to_string_lossy().into_owned()),
+        // Of the kernel, not of the guest: guests of one kernel have the same.
+        ("boot id".to_owned(), file("/proc/sys/kernel/random/boot_id")),
         ("machine".to_owned(), rustix::system::uname().machine().to_string_lossy().into_owned()),
         ("host name".to_owned(), rustix::system::uname().nodename().to_string_lossy().into_owned()),
         ("cpus allowed".to_owned(), cpus_allowed()),
@@ -109,6 +111,7 @@ mod tests {
         let facts = read().facts;
         let value = |name: &str| facts.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str()).unwrap_or_default();
         assert_eq!(value("process id"), std::process::id().to_string());
+        assert_eq!(value("boot id").len(), 36, "{}", value("boot id"));
         assert!(value("memory total").ends_with("kB"), "{}", value("memory total"));
         assert_eq!(value("mtu lo").parse::<u32>().ok(), Some(65_536));
     }

@@ -4,12 +4,15 @@
 //! it first puts itself into the namespaces of a guest ([`enter`]). It is one static file and needs
 //! nothing where it runs: no library, no file, not even a mounted `/proc`.
 
+pub mod channel;
 pub mod children;
 pub mod enter;
 pub mod exec;
 pub mod exit;
 pub mod facts;
+pub mod files;
 mod fstab;
+pub mod init;
 mod root;
 pub mod session;
 mod sys;

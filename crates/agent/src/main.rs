@@ -1,11 +1,11 @@
 //! `tare-agent`: the program that runs inside every guest.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use tare_agent::{enter, exit, session};
+use tare_agent::{channel, enter, exit, init, session};
 use tare_wire::launch::Launch;
 
 const USAGE: &str = "\
@@ -21,6 +21,8 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
+        // The kernel hands on words that it does not know.
+        _ if init::is_wanted() => init::run(),
         [] => serve_on_stdio(),
         ["--channel", path] => serve_on_device(Path::new(path)),
         ["enter", json] => enter_and_serve(json),
@@ -47,8 +49,7 @@ fn serve_on_stdio() -> ExitCode {
 }
 
 fn serve_on_device(path: &Path) -> ExitCode {
-    let opened = OpenOptions::new().read(true).write(true).open(path).and_then(|file| Ok((file.try_clone()?, file)));
-    match opened {
+    match channel::open(path) {
         Ok((reader, writer)) => finish(session::run(reader, writer)),
         Err(error) => complain(&format!("cannot open the channel {}: {error}", path.display()), exit::BAD_CHANNEL),
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tare_wire::{FromAgent, Greeting, Reply, Request, ToAgent, WireError, read_frame, write_frame};
 
 use crate::work::Work;
-use crate::{children, exec, exit, facts};
+use crate::{children, exec, exit, facts, files};
 
 /// How long the agent waits for the hello of a controller before it gives up.
 const HELLO_PATIENCE: Duration = Duration::from_secs(60);
@@ -182,9 +182,11 @@ fn perform(work: &Work, request: Request) -> Result<Reply, String> {
         Request::StopServe { server } => work.stop_serve(server),
         Request::PrepareDrive(spec) => work.prepare_drive(&spec),
         Request::StartDrive { drive, start_at_ns } => work.start_drive(drive, start_at_ns),
-        Request::Busy { threads } => work.busy(threads),
+        Request::Busy { threads, work: kind } => work.busy(threads, kind),
         Request::StopBusy { busy } => work.stop_busy(busy),
         Request::Exec(spec) => exec::run(&spec, work.commands()).map(Reply::Executed),
+        Request::PutFile { path, mode, offset, bytes, last } => files::put(&path, mode, offset, &bytes, last),
+        Request::GetFile { path, offset, limit_bytes } => files::get(&path, offset, limit_bytes),
         Request::StartSampling { guest, interval_ns } => work.start_sampling(&guest, interval_ns),
         Request::StopSampling => work.stop_sampling(),
         // These are answered where they are read.

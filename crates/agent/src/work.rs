@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tare_driver::{busy, drive, serve};
 use tare_model::Span;
-use tare_model::drive::{DriveSpec, ServeSpec};
+use tare_model::drive::{BusyWork, DriveSpec, ServeSpec};
 use tare_probe::GuestProbe;
 use tare_wire::{Reply, ServeReport};
 
@@ -77,15 +77,16 @@ impl Work {
         &self.commands
     }
 
-    /// Makes all drivers and commands end early, those of now and those of later.
+    /// Makes all drivers and commands end early, those of now and those of later, and stops busy loops.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
+        lock(&self.busy).clear();
         self.commands.cancel();
     }
 
     /// Starts busy loops.
-    pub fn busy(&self, threads: u32) -> Answer {
-        let busy = busy::start(threads).map_err(|error| error.to_string())?;
+    pub fn busy(&self, threads: u32, work: BusyWork) -> Answer {
+        let busy = busy::start(threads, work).map_err(|error| error.to_string())?;
         let number = self.number();
         lock(&self.busy).insert(number, busy);
         Ok(Reply::BusyStarted { busy: number })
@@ -94,13 +95,14 @@ impl Work {
     /// How far busy loops have come.
     pub fn busy_iterations(&self, number: u64) -> Answer {
         let iterations = lock(&self.busy).get(&number).ok_or_else(|| unknown("busy loop", number))?.iterations();
-        Ok(Reply::BusyIterations { iterations })
+        iterations.map(|iterations| Reply::BusyIterations { iterations }).map_err(|error| error.to_string())
     }
 
     /// Stops busy loops.
     pub fn stop_busy(&self, number: u64) -> Answer {
         let busy = lock(&self.busy).remove(&number).ok_or_else(|| unknown("busy loop", number))?;
-        Ok(Reply::BusyIterations { iterations: busy.stop() })
+        let iterations = busy.stop();
+        iterations.map(|iterations| Reply::BusyIterations { iterations }).map_err(|error| error.to_string())
     }
 
     /// Begins to sample.

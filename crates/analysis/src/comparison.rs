@@ -46,6 +46,10 @@ pub(crate) fn floor_of(ratio: &Estimate) -> Option<f64> {
 impl Paired<'_> {
     /// The comparison.
     pub(crate) fn compare(self) -> Comparison {
+        if let Role::NotComparable(why) = &self.role {
+            let (arm, why) = (self.arm.1, why.clone());
+            return self.without_ratio(Verdict::NotComparable, why.clone(), format!("{arm}: not comparable ({why})"));
+        }
         let positive = self.pairs.iter().all(|&(_, a, b)| a > 0.0 && b > 0.0);
         let equal = !self.pairs.is_empty() && self.pairs.iter().all(|&(_, a, b)| a == b);
         if !positive {
@@ -69,9 +73,6 @@ impl Paired<'_> {
     fn verdict(&self, ratio: &Estimate, detectable: Option<f64>) -> (Verdict, String) {
         let (arm, baseline) = (self.arm.1, self.baseline.1);
         let said = words::difference(self.spec, ratio, baseline);
-        if let Role::NotComparable(why) = &self.role {
-            return (Verdict::NotComparable, format!("{arm}: not comparable ({why})"));
-        }
         let Some((low, high)) = ratio.low.zip(ratio.high) else {
             return (Verdict::CannotSay, format!("{arm}: {}", self.too_few()));
         };
@@ -157,11 +158,15 @@ impl Paired<'_> {
     }
 
     fn cannot_say(self, why: String) -> Comparison {
-        let method = why.clone();
-        // JSON has no word for "no number": the ratio is 1 with n = 0 and no ends, and nobody may show it.
-        let ratio = Estimate { value: 1.0, low: None, high: None, level: 1.0 - ALPHA, n: 0, method };
         let sentence = format!("{}: {why}", self.arm.1);
-        self.with(ratio, Vec::new(), None, Verdict::CannotSay, sentence)
+        self.without_ratio(Verdict::CannotSay, why, sentence)
+    }
+
+    /// A verdict that stands without a figure.
+    fn without_ratio(self, verdict: Verdict, why: String, sentence: String) -> Comparison {
+        // JSON has no word for "no number": the ratio is 1 with n = 0 and no ends, and nobody may show it.
+        let ratio = Estimate { value: 1.0, low: None, high: None, level: 1.0 - ALPHA, n: 0, method: why };
+        self.with(ratio, Vec::new(), None, verdict, sentence)
     }
 
     fn with(

@@ -13,12 +13,9 @@ use tare_model::study::{Arm, Case};
 use tare_model::trial::{Outcome, TrialRecord};
 use tare_record::RunFacts;
 
-use crate::comparison::{Paired, Role, floor_of};
+use crate::comparison::{Paired, floor_of};
 use crate::distribution::{self, completed};
-use crate::{account, cpu, estimate, flags, method, objective, series, steady};
-
-/// Kind of the flag by which a platform says that its figures must not be compared (emulation).
-const NOT_COMPARABLE: &str = "not-comparable";
+use crate::{account, across, cpu, estimate, flags, marked, method, objective, series, steady};
 
 /// Everything that findings are made from.
 #[derive(Debug, Clone, Copy)]
@@ -37,12 +34,15 @@ pub struct Run<'a> {
 
 /// Makes the findings: the same input gives the same output, whatever the order of trials.
 pub fn findings(run: &Run<'_>) -> Findings {
+    let plan = marked::marked(run.plan, run.trials);
+    let run = &Run { plan: &plan, ..*run };
     let cases: Vec<CaseFindings> =
         run.plan.study.cases.iter().map(|case| CaseTrials::of(run, case).findings()).collect();
     let answer = answer(run.plan, &cases);
     Findings {
         schema: FINDINGS_SCHEMA,
         run: summary(run),
+        across: across::of_run(run.plan, run.trials),
         deviations: deviations(run),
         not_completed: not_completed(run),
         flagged: flagged(run),
@@ -147,6 +147,8 @@ impl<'a> CaseTrials<'a> {
     fn why_withheld(&self, spec: &MetricSpec) -> &'static str {
         if spec.id == common::SERVICE_DEMAND && self.case.busy_target {
             " (the busy loops in the measured guest burn CPU in its name)"
+        } else if spec.id == common::IDLE_MEMORY {
+            " (no control group tells it)"
         } else if spec.unit == Unit::Seconds {
             " (too few operations)"
         } else {
@@ -208,18 +210,8 @@ impl<'a> CaseTrials<'a> {
             pairs: self.values(&arm.id, &spec.id).into_iter().filter_map(both).collect(),
             blocks_planned: study.blocks,
             floor,
-            role: self.role(arm),
+            role: marked::role(&study.baseline, arm, self.by_arm.values().flatten().copied()),
         }
-    }
-
-    fn role(&self, arm: &Arm) -> Role {
-        if arm.replica_of.as_deref() == Some(&self.plan.study.baseline) {
-            return Role::Replica;
-        }
-        let mut flags = self.arm(&arm.id).iter().flat_map(|record| &record.flags);
-        flags
-            .find(|flag| flag.kind == NOT_COMPARABLE)
-            .map_or(Role::Ordinary, |flag| Role::NotComparable(flag.detail.clone()))
     }
 }
 

@@ -4,12 +4,14 @@
 //! What is estimated how, and why, is argued in `docs/adr/0004-statistics.md`; `docs/method.md` explains it to users.
 
 mod account;
+mod across;
 mod comparison;
 mod cpu;
 mod distribution;
 mod estimate;
 mod findings;
 mod flags;
+mod marked;
 mod method;
 mod objective;
 mod paired;

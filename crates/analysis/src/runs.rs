@@ -7,6 +7,7 @@ use tare_model::findings::{ArmEstimate, CaseFindings, Comparison, Estimate, Find
 use tare_model::metric::{Better, MetricSpec, Unit};
 
 use crate::estimate;
+use crate::marked::is_apart;
 use crate::words;
 
 /// Why two runs cannot be set side by side.
@@ -57,6 +58,8 @@ pub struct RunComparisonRow {
     pub case: String,
     /// Arm id.
     pub arm: String,
+    /// The arm for people: its id, or its name where that says that its figures must not be compared with other arms'.
+    pub name: String,
     /// Metric.
     pub metric: MetricSpec,
     /// What is compared.
@@ -67,7 +70,7 @@ pub struct RunComparisonRow {
     pub a: Estimate,
     /// The second run's estimate.
     pub b: Estimate,
-    /// The second over the first, from blocks that are not paired.
+    /// The second over the first, from blocks that are not paired; none, with `n` = 0, where they must not be compared.
     pub ratio: Estimate,
     /// The verdict on the second run.
     pub verdict: Verdict,
@@ -87,7 +90,7 @@ pub fn compare(a: &Findings, b: &Findings) -> Result<RunComparison, AnalysisErro
             if let Some(beside) =
                 other.metrics.iter().find(|m| m.spec.id == metric.spec.id && m.spec.unit == metric.spec.unit)
             {
-                rows.extend(metric_rows(case, metric, beside));
+                rows.extend(metric_rows((a, b), case, metric, beside));
             }
         }
     }
@@ -103,12 +106,26 @@ pub fn compare(a: &Findings, b: &Findings) -> Result<RunComparison, AnalysisErro
     })
 }
 
-fn metric_rows(case: &CaseFindings, a: &MetricFindings, b: &MetricFindings) -> Vec<RunComparisonRow> {
+/// An arm in a sentence: by its id, and where its name bears a mark in one of the runs (emulated), by that name.
+fn named(runs: (&Findings, &Findings), arm: &str) -> String {
+    let run = [runs.0, runs.1].into_iter().find(|run| is_apart(run, arm));
+    let marked = run.and_then(|run| run.plan.study.arms.iter().find(|own| own.id == arm));
+    marked.map_or_else(|| arm.to_owned(), |own| own.label.clone())
+}
+
+fn metric_rows(
+    runs: (&Findings, &Findings),
+    case: &CaseFindings,
+    a: &MetricFindings,
+    b: &MetricFindings,
+) -> Vec<RunComparisonRow> {
     let spec = &a.spec;
     let mut rows = Vec::new();
     for arm in &a.arms {
         if let Some(beside) = b.arms.iter().find(|other| other.arm == arm.arm) {
-            rows.extend(value_row(case, spec, arm, beside, floor(a).max(floor(b))));
+            let row = value_row(case, spec, arm, beside, floor(a).max(floor(b)));
+            let alike = is_apart(runs.0, &arm.arm) == is_apart(runs.1, &arm.arm);
+            rows.extend(row.map(|row| if alike { row } else { of_two_kinds(row) }));
         }
         let of = |m: &MetricFindings| {
             m.comparisons.iter().find(|c| c.arm == arm.arm && c.verdict != Verdict::NoiseFloor).cloned()
@@ -117,7 +134,20 @@ fn metric_rows(case: &CaseFindings, a: &MetricFindings, b: &MetricFindings) -> V
             rows.extend(effect_row(case, spec, &x, &y));
         }
     }
+    for row in &mut rows {
+        row.name = named(runs, &row.arm);
+        row.sentence = format!("{}, {}: {}", case.label, row.name, row.sentence);
+    }
     rows
+}
+
+/// The same arm once with figures that may be compared and once with such that may not (on a host with KVM, and
+/// emulated): both are shown, and no ratio.
+fn of_two_kinds(row: RunComparisonRow) -> RunComparisonRow {
+    let why = "its figures are of two kinds: those of one of the runs must not be compared with others";
+    let ratio = Estimate { value: 1.0, low: None, high: None, n: 0, method: why.to_owned(), ..row.ratio };
+    let sentence = format!("{}: not comparable ({why})", row.metric.label);
+    RunComparisonRow { ratio, sentence, verdict: Verdict::NotComparable, ..row }
 }
 
 /// The noise floor that the comparisons of a metric were judged by, 0 without one.
@@ -184,7 +214,8 @@ fn row(
         b: b.estimate.clone(),
         ratio,
         verdict,
-        sentence: format!("{}, {arm}: {words}", case.label),
+        name: String::new(),
+        sentence: words,
     })
 }
 

@@ -1,38 +1,82 @@
-//! The driver's end: an agent on the client's side of the lab.
+//! The driver's end: an agent where it can reach the guests.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tare_model::guest::{GuestSize, GuestSpec};
 use tare_model::units::ByteSize;
-use tare_platform::Guest;
+use tare_platform::{ClientPlace, Guest, Reach};
 use tare_wire::Link;
+use tare_workload::{Clock, SameClock};
 
+use crate::clock::ClientClock;
 use crate::trial::Bench;
+
+/// Added to the lead of a driver on another machine: the word to start is on its way there for a while, and a start
+/// in the past would cost a part of the first phase.
+const LEAD_ELSEWHERE: Duration = Duration::from_millis(500);
 
 /// An agent that drives load, on the CPUs that the plan keeps for it. A fresh one for every trial: what
 /// one driver left behind in its process cannot move the next one's figures.
-pub struct Client(Box<dyn Guest>);
+pub struct Client {
+    agent: Box<dyn Guest>,
+    /// Where it runs on another machine.
+    clock: Option<ClientClock>,
+}
 
 impl Client {
-    /// Starts it in the lab's client namespace; it is under no limit, as the driver must never be what
-    /// is measured.
-    pub fn start(bench: &Bench<'_>, trial: u32) -> Result<Self, String> {
+    /// Starts it where guests of this reach can be reached: in the lab's client namespace, on this host's own network, or
+    /// on the machine that the study names. It is under no limit, as the driver must never be what is measured.
+    pub fn start(bench: &Bench<'_>, trial: u32, reach: Reach) -> Result<Self, String> {
+        let place = match (bench.client, reach) {
+            (None, Reach::Lab) => ClientPlace::Lab,
+            (None, Reach::Outside) => ClientPlace::Host,
+            (Some(machine), Reach::Outside) => ClientPlace::Machine(machine),
+            (Some(_), Reach::Lab) => {
+                return Err(
+                    "the study's client is another machine, which cannot reach guests on the lab's network".into()
+                );
+            }
+        };
         let cpus = &bench.plan.cpus.client;
         let spec = GuestSpec {
             name: format!("c{trial}"),
             size: GuestSize { cpus: u32::try_from(cpus.len()).unwrap_or(u32::MAX).max(1), memory: ByteSize(1 << 30) },
             cpu_set: cpus.clone(),
         };
-        tare_platform::client(&bench.site, &spec).map(Self).map_err(|error| error.to_string())
+        let agent = tare_platform::client(&bench.site, &spec, place).map_err(|error| error.to_string())?;
+        let clock = match place {
+            ClientPlace::Machine(_) => Some(ClientClock::ask(agent.link())?),
+            ClientPlace::Lab | ClientPlace::Host => None,
+        };
+        Ok(Self { agent, clock })
     }
 
     /// The channel to it.
     pub fn link(&self) -> &Arc<Link> {
-        self.0.link()
+        self.agent.link()
+    }
+
+    /// The clock of its machine.
+    pub fn clock(&self) -> &dyn Clock {
+        match &self.clock {
+            Some(clock) => clock,
+            None => &SameClock,
+        }
+    }
+
+    /// What is known of a clock that is not the controller's, for disclosure.
+    pub fn clock_fact(&self) -> Option<String> {
+        self.clock.as_ref().map(ClientClock::describe)
     }
 
     /// Ends it.
     pub fn end(mut self) -> Result<(), String> {
-        self.0.destroy().map_err(|error| error.to_string())
+        self.agent.destroy().map_err(|error| error.to_string())
     }
+}
+
+/// How long before its start the driver must be told, beyond what it takes on this host.
+pub fn further_lead(bench: &Bench<'_>) -> Duration {
+    if bench.client.is_some() { LEAD_ELSEWHERE } else { Duration::ZERO }
 }

@@ -9,7 +9,7 @@ use tare_lab::{Lab, LabConfig, Ledger, NoLedger, StateDir};
 use tare_model::guest::{GuestSize, GuestSpec, ParityRow};
 use tare_model::study::Arm;
 use tare_model::units::ByteSize;
-use tare_platform::{Availability, HostView, Platform, Site};
+use tare_platform::{Availability, Comparable, HostView, Platform, Site};
 
 use crate::error::ControllerError;
 use crate::reap::reap_own;
@@ -38,6 +38,8 @@ pub struct PlatformReport {
     pub started: Option<Result<Started, String>>,
     /// What a report will say about it.
     pub disclosures: Vec<String>,
+    /// Why its figures must not be compared with those of others, if so.
+    pub not_comparable: Option<String>,
 }
 
 /// A guest that came up.
@@ -49,8 +51,16 @@ pub struct Started {
     pub parity: Vec<ParityRow>,
 }
 
-/// How long a guest may take here.
+/// How long a guest may take here at least.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How many times as long as is usual with a platform a guest may take.
+const TIMES_USUAL: u32 = 10;
+
+/// How long a guest of that platform may take.
+fn patience(platform: &str) -> Duration {
+    let usual = tare_platform::registry::find(platform).map_or(Duration::ZERO, |entry| entry.start_estimate.duration());
+    PATIENCE.max(usual * TIMES_USUAL)
+}
 
 /// What to examine: a platform with options, under a name.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,17 +75,25 @@ pub struct Examined {
     pub options: Value,
 }
 
-/// Every platform of this tare, with its default options.
+/// Every platform of this tare that can be examined without a study, in each of its variants.
 pub fn every_platform() -> Vec<Examined> {
-    tare_platform::registry::all()
-        .iter()
-        .map(|entry| Examined {
-            name: entry.name.to_owned(),
+    let variants =
+        tare_platform::registry::all().iter().flat_map(|entry| entry.variants.iter().map(move |v| (entry, v)));
+    variants
+        .map(|(entry, variant)| Examined {
+            name: format!("{} {}", entry.name, variant.name).trim_end().to_owned(),
             summary: entry.summary.to_owned(),
             platform: entry.name.to_owned(),
-            options: Value::Object(serde_json::Map::new()),
+            // Options that are refused are told where the platform is made.
+            options: variant.options(entry).unwrap_or_default(),
         })
         .collect()
+}
+
+/// Platforms of which only a study can say what there is to examine: name and summary.
+pub fn on_request() -> Vec<(&'static str, &'static str)> {
+    let all = tare_platform::registry::all().iter();
+    all.filter(|entry| entry.variants.is_empty()).map(|entry| (entry.name, entry.summary)).collect()
 }
 
 /// Arms whose platform cannot be used on this host, each with the reason and the remedy; found without
@@ -139,18 +157,23 @@ struct Place<'a> {
 
 /// What is found of one platform.
 fn report(examined: &Examined, view: &HostView, place: &Place<'_>) -> PlatformReport {
+    let mut not_comparable = None;
     let (availability, disclosures, started) = match Shipped.platform(&examined.platform, &examined.options) {
         Ok(platform) => {
             let availability = platform.check(view);
             let started = match (&availability, place.lab, place.state) {
                 (Availability::Available { .. }, Some(Ok(lab)), Some(state)) => {
-                    Some(try_start(&*platform, lab, place.run_id, place.agent, state))
+                    Some(try_start(&*platform, lab, place, state, patience(&examined.platform)))
                 }
                 (Availability::Available { .. }, Some(Err(why)), _) => {
                     Some(Err(format!("no lab can be made on this host, and every guest needs one: {why}")))
                 }
                 _ => None,
             };
+            // Asked after a guest was tried: only then some platforms know how they run.
+            if let (Availability::Available { .. }, Comparable::No(why)) = (&availability, platform.comparable()) {
+                not_comparable = Some(why);
+            }
             (availability, platform.disclosures(), started)
         }
         Err(error) => {
@@ -159,7 +182,7 @@ fn report(examined: &Examined, view: &HostView, place: &Place<'_>) -> PlatformRe
         }
     };
     let (name, summary) = (examined.name.clone(), examined.summary.clone());
-    PlatformReport { name, summary, availability, started, disclosures }
+    PlatformReport { name, summary, availability, started, disclosures, not_comparable }
 }
 
 /// MTU of the lab in which guests are tried.
@@ -182,11 +205,17 @@ fn host_facts(view: &HostView, lab: Option<&Result<Lab, String>>) -> Vec<(String
 }
 
 /// Starts a guest for real and takes it away again.
-fn try_start(platform: &dyn Platform, lab: &Lab, run_id: &str, agent: &Path, state: &Path) -> Result<Started, String> {
+fn try_start(
+    platform: &dyn Platform,
+    lab: &Lab,
+    place: &Place<'_>,
+    state: &Path,
+    patience: Duration,
+) -> Result<Started, String> {
+    let (run_id, agent) = (place.run_id, place.agent);
     // What a crash of the doctor's would leave is found by run id.
     let ledger: Arc<dyn Ledger> = Arc::new(NoLedger);
-    let site =
-        Site { run_id, agent, lab, mtu: MTU, state, ledger: &ledger, lifetime: PATIENCE * 3, patience: PATIENCE };
+    let site = Site { run_id, agent, lab, mtu: MTU, state, ledger: &ledger, lifetime: patience * 3, patience };
     let size = GuestSize { cpus: 1, memory: ByteSize(256 << 20) };
     let spec = GuestSpec { name: "doctor".into(), size, cpu_set: Vec::new() };
     let mut guest = platform.start(&site, &spec).map_err(|error| error.to_string())?;

@@ -22,6 +22,14 @@ pub enum ControllerError {
         /// What is wrong.
         source: FieldError,
     },
+    /// The machine that is to offer load cannot be used.
+    #[error("`hosts.clients`: {reason}\nremedy: {remedy}")]
+    NoClient {
+        /// Why.
+        reason: String,
+        /// What would help.
+        remedy: String,
+    },
     /// A platform of the plan is not usable on this host.
     #[error("arm `{arm}`: this host cannot run it: {reason}\nremedy: {remedy}")]
     Unavailable {

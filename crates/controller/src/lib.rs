@@ -5,13 +5,18 @@
 //! the host is written to the journal of the run first, so that a fresh process can take it away.
 
 mod cancel;
+mod charges;
 mod cleanliness;
 mod client;
+mod clock;
 mod doctor;
 mod error;
+mod idle;
+mod inside;
 mod ledger;
 mod neighbours;
 mod observer;
+mod outside;
 mod reap;
 mod registry;
 mod run;
@@ -19,7 +24,7 @@ mod sampling;
 mod trial;
 
 pub use cancel::Cancel;
-pub use doctor::{Doctor, Examined, PlatformReport, Started, every_platform, examine, unavailable};
+pub use doctor::{Doctor, Examined, PlatformReport, Started, every_platform, examine, on_request, unavailable};
 pub use error::ControllerError;
 pub use observer::{Observer, Quiet};
 pub use reap::{ReapedRun, reap_dead, reap_run};

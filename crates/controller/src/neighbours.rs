@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use tare_model::drive::BusyWork;
 use tare_model::guest::GuestSpec;
 use tare_platform::{Guest, Platform, Site};
 use tare_wire::{Link, Reply, Request};
@@ -71,7 +72,7 @@ pub fn keep_busy(guests: &[Box<dyn Guest>], first: usize) -> Result<Vec<BusyLoop
 }
 
 fn start_loops(guest: usize, link: &Link, spec: &GuestSpec) -> Result<BusyLoops, String> {
-    let number = match link.call(Request::Busy { threads: spec.size.cpus }, PATIENCE) {
+    let number = match link.call(Request::Busy { threads: spec.size.cpus, work: BusyWork::Spin }, PATIENCE) {
         Ok(Reply::BusyStarted { busy }) => busy,
         Ok(_) => return Err(format!("{}: answered something else", spec.name)),
         Err(error) => return Err(format!("{}: {error}", spec.name)),

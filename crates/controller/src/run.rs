@@ -10,8 +10,9 @@ use tare_model::environment::{Environment, Section};
 use tare_model::field::FieldError;
 use tare_model::load::LoadModel;
 use tare_model::plan::Plan;
+use tare_model::study::ClientHost;
 use tare_model::trial::{Flag, Outcome};
-use tare_platform::{Availability, HostView, Platform, Site};
+use tare_platform::{Availability, HostView, Platform, Reach, Site};
 use tare_record::{JournalEvent, RunFolder, RunWriter};
 use tare_workload::Workload;
 
@@ -158,6 +159,8 @@ const REAPED_WITHIN: Duration = Duration::from_secs(10);
 struct Made {
     platforms: BTreeMap<String, Box<dyn Platform>>,
     workloads: BTreeMap<String, Box<dyn Workload>>,
+    /// What leads to the machine that offers load, where that is not this host.
+    client: Option<Box<dyn Platform>>,
 }
 
 impl Made {
@@ -185,7 +188,26 @@ impl Made {
                 .map_err(|source| ControllerError::Registry { what: format!("case `{}`", case.id), source })?;
             workloads.insert(case.id.clone(), workload);
         }
-        Ok(Self { platforms, workloads })
+        let client = Self::client(options, &host)?;
+        Ok(Self { platforms, workloads, client })
+    }
+
+    fn client(options: &RunOptions<'_>, host: &HostView) -> Result<Option<Box<dyn Platform>>, ControllerError> {
+        let ClientHost::Machine { platform, options: own } = &options.plan.study.client else { return Ok(None) };
+        let machine = options
+            .registry
+            .platform(platform, own)
+            .map_err(|source| ControllerError::Registry { what: "the client".into(), source })?;
+        match machine.check(host) {
+            Availability::Unavailable { reason, remedy } => Err(ControllerError::NoClient { reason, remedy }),
+            Availability::Available { .. } => Ok(Some(machine)),
+        }
+    }
+
+    /// Whether some arms are on the lab's network and others are not.
+    fn mixed(&self) -> bool {
+        let outside = self.platforms.values().filter(|platform| platform.reach() == Reach::Outside).count();
+        outside > 0 && outside < self.platforms.len()
     }
 
     /// What a reader must know about the platforms, for disclosure.
@@ -193,7 +215,13 @@ impl Made {
         let sentences = self.platforms.iter().flat_map(|(arm, platform)| {
             platform.disclosures().into_iter().map(move |sentence| (arm.clone(), sentence))
         });
-        Section { title: "Platforms".into(), facts: sentences.collect() }
+        let client = self.client.as_ref().map(|_| {
+            (
+                "client".to_owned(),
+                "Load comes from a machine of its own, over a network that was there before.".to_owned(),
+            )
+        });
+        Section { title: "Platforms".into(), facts: sentences.chain(client).collect() }
     }
 
     /// Versions of what the platforms run, for disclosure.
@@ -266,7 +294,17 @@ fn in_lab(
         patience: PATIENCE,
     };
     let (plan, observer, cancel) = (options.plan, options.observer, options.cancel);
-    let bench = Bench { run_id, plan, book, site, observer, cancel, redact: options.redact };
+    let bench = Bench {
+        run_id,
+        plan,
+        book,
+        site,
+        observer,
+        cancel,
+        redact: options.redact,
+        client: made.client.as_deref(),
+        mixed: made.mixed(),
+    };
     all_trials(options, made, &bench)
 }
 

@@ -10,18 +10,19 @@ use tare_model::plan::{Plan, PlannedTrial};
 use tare_model::sample::{CpuAccount, Sample, Source};
 use tare_model::study::Case;
 use tare_model::trial::{Flag, Measurement, Outcome, Phase, TrialRecord};
-use tare_platform::{Comparable, Guest, Platform, Site};
+use tare_platform::{Comparable, Guest, Platform, Reach, Site};
 use tare_probe::{HostProbe, ProbeData, ProbeError};
 use tare_record::JournalEvent;
-use tare_wire::{Reply, Request};
+use tare_wire::Request;
 use tare_workload::{Driven, Schedule, UnitOfWork, WorkSite, Workload};
 
 use crate::cancel::Cancel;
 use crate::client::Client;
+use crate::inside::Inside;
 use crate::ledger::Book;
 use crate::neighbours::{self, BusyLoops};
 use crate::observer::Observer;
-use crate::sampling;
+use crate::{outside, sampling};
 
 /// How long an agent may take for anything that is not load. A guest on a saturated host answers late.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -49,6 +50,10 @@ pub struct Bench<'a> {
     pub cancel: &'a Cancel,
     /// Whether what names the host is left out of the facts.
     pub redact: bool,
+    /// The machine that offers load, where that is not this host.
+    pub client: Option<&'a dyn Platform>,
+    /// Whether some arms are on the lab's network and others are not.
+    pub mixed: bool,
 }
 
 /// Facts of a guest that may name the host that carries it.
@@ -69,6 +74,7 @@ struct Gathered {
     busy: Vec<BusyLoops>,
     parity: Vec<ParityRow>,
     start_time_s: Option<f64>,
+    idle_memory_bytes: Option<u64>,
     cpu: Option<CpuAccount>,
     window_ns: Option<(u64, u64)>,
     samples: Vec<Sample>,
@@ -155,6 +161,7 @@ fn metrics(workload: &dyn Workload) -> Vec<MetricSpec> {
         Unit::Seconds,
         Better::Lower,
     ));
+    metrics.push(MetricSpec::new(common::IDLE_MEMORY, "memory of the idle guest", Unit::Bytes, Better::Lower));
     metrics
 }
 
@@ -186,13 +193,14 @@ impl Trial<'_> {
             target.facts().facts.iter().filter(|(name, _)| !self.bench.redact || !NAMES_THE_HOST.contains(&&**name));
         gathered.facts.extend(told.map(|(name, value)| (format!("guest {name}"), value.clone())));
         let link = Arc::clone(target.link());
-        let address = target.address();
+        let (address, listen) = (target.address(), target.listen());
         gathered.guests.push(target);
 
         self.enter(Phase::Connect)?;
         link.call(Request::Clock, PATIENCE)
             .map_err(|error| Stop { phase: Phase::Connect, reason: self.explain(&error, gathered) })?;
-        let client = Client::start(self.bench, self.planned.index)
+        self.weigh_idle(gathered);
+        let client = Client::start(self.bench, self.planned.index, self.platform.reach())
             .map_err(|reason| Stop { phase: Phase::Connect, reason: format!("the driver's agent: {reason}") })?;
 
         self.enter(Phase::Parity)?;
@@ -205,7 +213,9 @@ impl Trial<'_> {
         let site = WorkSite {
             guest: &link,
             guest_address: address,
+            guest_listen: listen,
             client: client.link(),
+            client_clock: client.clock(),
             load: self.case.load,
             patience: PATIENCE,
         };
@@ -224,6 +234,7 @@ impl Trial<'_> {
         let idle = neighbours::still_busy(&gathered.guests, &gathered.busy);
         let invalid = driven.invalid.clone().or(wrong).or(idle);
         let measurement = self.collect(driven, probed, gathered);
+        gathered.facts.extend(client.clock_fact().map(|fact| ("driver clock".to_owned(), fact)));
         if let Err(reason) = client.end() {
             gathered.flags.push(Flag { kind: "teardown".into(), detail: reason });
         }
@@ -231,6 +242,14 @@ impl Trial<'_> {
             Some(reason) => Outcome::Invalid { reason },
             None => Outcome::Completed(measurement),
         })
+    }
+
+    /// Notes what the guest takes of the host's memory, before anything was asked of it but whether it is there.
+    fn weigh_idle(&self, gathered: &mut Gathered) {
+        let groups = gathered.guests.first().map(|target| target.groups()).unwrap_or_default();
+        let Some(idle) = crate::idle::read(&groups) else { return };
+        gathered.idle_memory_bytes = Some(idle.bytes());
+        gathered.facts.extend(idle.facts());
     }
 
     /// Reads back what was granted; what is not what was asked becomes a flag, never an assumption.
@@ -281,35 +300,34 @@ impl Trial<'_> {
         let mut schedule = Schedule { phases: self.case.phases, start_at_ns: 0, seed: self.seed(), interval_ns };
         crate::cancel::guarded(self.bench.cancel, || prepared.connect(site, &schedule), cancel)
             .map_err(|error| failed(self.explain(&error, gathered)))?;
-        let sampled = site.guest.call(Request::StartSampling { guest: TARGET.into(), interval_ns }, PATIENCE);
+        let inside = Inside::start(site.guest, TARGET, interval_ns);
         let probe = self.start_probe(&gathered.guests).map_err(|error| failed(error.to_string()))?;
         let lead = if self.case.phases.steady_offset_ns() == 0 { LEAD_WITHOUT_WARM_UP } else { LEAD };
+        let lead = lead + crate::client::further_lead(self.bench);
         let start_at_ns = tare_probe::now_ns() + lead.as_nanos() as u64;
         schedule.start_at_ns = start_at_ns;
         let steady_ns = start_at_ns + self.case.phases.steady_offset_ns();
         let window = (steady_ns, steady_ns + self.case.phases.steady_state.ns);
         probe.add_instants(&[window.0, window.1]);
+        let charged = crate::charges::read(&gathered.guests);
         let began = Instant::now();
         let driven = crate::cancel::guarded(self.bench.cancel, || prepared.drive(site, &schedule), cancel);
         gathered.load_s = began.elapsed().as_secs_f64();
+        let charged = crate::charges::between(&charged, &crate::charges::read(&gathered.guests), gathered.load_s);
+        gathered.facts.extend(charged);
         let probed = probe.stop().map_err(|error| failed(error.to_string()));
-        let sampled = sampled.and_then(|_| site.guest.call(Request::StopSampling, PATIENCE));
-        match sampled {
-            Ok(Reply::Samples { samples, cpu_ns }) => {
-                gathered.samples.extend(samples);
-                let share = cpu_ns as f64 / 1e7 / gathered.load_s.max(f64::MIN_POSITIVE);
-                gathered.facts.insert("probe in the guest, CPU".into(), format!("{share:.2} % of one CPU"));
-            }
-            Ok(_) => gathered.flag("lost-samples", "the guest's own probe answered something else".into()),
-            Err(error) => gathered.flag("lost-samples", format!("the guest's own probe: {error}")),
-        }
+        let seen = inside.stop(gathered.load_s);
+        gathered.samples.extend(seen.samples);
+        gathered.facts.extend(seen.facts);
+        gathered.flags.extend(seen.flag);
         let driven = driven.map_err(|error| failed(self.explain(&error, gathered)))?;
         Ok((driven, probed?))
     }
 
     fn start_probe(&self, guests: &[Box<dyn Guest>]) -> Result<HostProbe, ProbeError> {
         let guests: Vec<(Source, &dyn Guest)> = guests.iter().enumerate().map(|(n, g)| (source(n), &**g)).collect();
-        sampling::start(self.bench.plan, &self.bench.site, &self.bench.book.dir(), &guests)
+        let in_lab = self.platform.reach() == Reach::Lab;
+        sampling::start(self.bench.plan, &self.bench.site, &self.bench.book.dir(), &guests, in_lab)
     }
 
     /// The same load for every arm of a block, another in every block.
@@ -321,10 +339,17 @@ impl Trial<'_> {
     fn collect(&self, driven: Driven, probed: ProbeData, gathered: &mut Gathered) -> Measurement {
         let window = driven.window_ns;
         let neighbours: Vec<Source> = (1..gathered.guests.len()).map(source).collect();
-        gathered.flags.extend(tare_probe::flags(&probed, window));
-        gathered.cpu =
-            tare_probe::cpu_account(&probed.samples, window, &self.bench.plan.cpus.guests, &source(0), &neighbours);
-        gathered.flags.extend(tare_probe::guest_flags(&probed, window, &source(0), gathered.cpu.as_ref()));
+        let flags = tare_probe::flags(&probed, window);
+        if self.platform.reach() == Reach::Outside {
+            // What this host's CPUs did is not what the guest cost.
+            gathered.flags.extend(outside::flags(flags, self.bench.mixed));
+            gathered.facts.extend(outside::facts(&gathered.samples, TARGET, window));
+        } else {
+            gathered.flags.extend(flags);
+            gathered.cpu =
+                tare_probe::cpu_account(&probed.samples, window, &self.bench.plan.cpus.guests, &source(0), &neighbours);
+            gathered.flags.extend(tare_probe::guest_flags(&probed, window, &source(0), gathered.cpu.as_ref()));
+        }
         gathered.samples.extend(probed.samples);
         gathered.samples.extend(driven.samples);
         gathered.window_ns = Some(window);
@@ -337,6 +362,9 @@ impl Trial<'_> {
         }
         if let Some(start) = gathered.start_time_s {
             measurement.metrics.insert(common::START_TIME.into(), start);
+        }
+        if let Some(bytes) = gathered.idle_memory_bytes {
+            measurement.metrics.insert(common::IDLE_MEMORY.into(), bytes as f64);
         }
         measurement
     }
@@ -391,8 +419,7 @@ impl Trial<'_> {
 /// What came from a guest, fit for a terminal: no control characters, and only the end of what is long.
 fn readable(text: &str) -> String {
     let from = text.char_indices().rev().nth(READABLE_CHARS).map_or(0, |(at, _)| at);
-    let shown: String =
-        text[from..].chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect();
+    let shown = tare_wire::readable(&text[from..]);
     if from == 0 { shown } else { format!("... {shown}") }
 }
 

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tare_controller::{Cancel, ControllerError, Quiet, RunEnd, RunOptions, run};
+use tare_controller::{Cancel, ControllerError, Quiet, Registry, RunEnd, RunOptions, run};
 use tare_model::Span;
 use tare_model::guest::GuestSize;
 use tare_model::load::{LoadModel, Phases};
@@ -13,7 +13,7 @@ use tare_model::study::{Arm, Case, LabSpec, Neighbours, Placement, STUDY_SCHEMA,
 use tare_model::trial::{Outcome, Phase, TrialRecord};
 use tare_model::units::ByteSize;
 use tare_record::RunFolder;
-use tare_testkit::{Failing, REASON, skipped};
+use tare_testkit::{Failing, Hostile, Mischief, REASON, skipped};
 
 /// The agent's program: TARE_AGENT, else where cargo puts it.
 fn agent() -> Option<PathBuf> {
@@ -64,6 +64,8 @@ fn plan() -> Plan {
         cases: vec![case],
         lab,
         scale: 1.0,
+        skip_unavailable: false,
+        client: tare_model::study::ClientHost::Local,
     };
     let trial = |index, arm: &str| PlannedTrial { index, block: 0, case: "idle".into(), arm: arm.into() };
     Plan {
@@ -74,12 +76,13 @@ fn plan() -> Plan {
         trials: vec![trial(0, "a"), trial(1, "b")],
         cost: Cost { measuring: Span::from_millis(100), around: Span::ZERO, memory: size.memory, disk: size.memory },
         deviations: Vec::new(),
+        left_out: Vec::new(),
     }
 }
 
-/// Runs the plan with failures in one phase, and reads what was recorded.
-fn run_failing(
-    phase: Phase,
+/// Runs the plan with what this registry has in place of the shipped platforms, and reads what was recorded.
+fn run_with(
+    registry: &dyn Registry,
     out: &Path,
     agent: &Path,
     run_id: &str,
@@ -95,7 +98,7 @@ fn run_failing(
         version: "test",
         redact: true,
         alongside: true,
-        registry: &Failing { phase },
+        registry,
         observer: &Quiet,
         cancel: &Cancel::new(),
     });
@@ -112,7 +115,7 @@ fn a_failure_in_any_phase_is_told_and_leaves_nothing_behind() {
     for (n, phase) in Phase::ALL.into_iter().enumerate() {
         let folder = tempfile::tempdir().unwrap();
         let run_id = format!("fail-{}-{n}", std::process::id());
-        let (ended, records) = run_failing(phase, &folder.path().join("run"), &agent, &run_id);
+        let (ended, records) = run_with(&Failing { phase }, &folder.path().join("run"), &agent, &run_id);
         match phase {
             Phase::Teardown => {
                 // The next trial must not begin on a host that is not clean.
@@ -142,5 +145,26 @@ fn a_failure_in_any_phase_is_told_and_leaves_nothing_behind() {
             }
         }
         assert_eq!(tare_lab::leftovers(&run_id), Vec::<String>::new(), "after a failure in {phase}");
+    }
+}
+
+#[test]
+fn an_agent_that_turns_against_its_controller_costs_a_trial_and_no_more() {
+    let Some(agent) = agent() else { return skipped("there is no tare-agent: build it first") };
+    if !rustix::process::geteuid().is_root() {
+        return skipped("needs root");
+    }
+    use Mischief::{Escapes, Flood, Malformed, TooLong};
+    for (n, mischief) in [TooLong, Malformed, Flood, Escapes].into_iter().enumerate() {
+        let folder = tempfile::tempdir().unwrap();
+        let run_id = format!("hostile-{}-{n}", std::process::id());
+        let (ended, records) = run_with(&Hostile { mischief }, &folder.path().join("run"), &agent, &run_id);
+        assert_eq!(ended.unwrap().failed, 2, "{mischief:?}");
+        for record in records {
+            let Outcome::Failed { phase, reason } = record.outcome else { panic!("{mischief:?}: completed") };
+            assert!(phase == Phase::Prepare && reason.contains(mischief.reason()), "{mischief:?}: {phase}: {reason}");
+            assert!(!reason.contains(|c: char| c.is_control() && c != '\n'), "{mischief:?}: {reason:?}");
+        }
+        assert_eq!(tare_lab::leftovers(&run_id), Vec::<String>::new(), "{mischief:?}");
     }
 }

@@ -4,71 +4,115 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
+use tare_model::drive::BusyWork;
+
 use crate::DriverError;
+use crate::compute::Compute;
 
 /// Steps between two looks at the flag; some tens of microseconds.
 const STEPS: u64 = 50_000;
 const STACK_BYTES: usize = 64 * 1024;
 
-/// Threads that spin until stopped or dropped.
+/// Threads that compute until stopped or dropped.
 #[derive(Debug)]
 pub struct Busy {
-    stop: Arc<AtomicBool>,
+    shared: Arc<Shared>,
     counters: Vec<Arc<AtomicU64>>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Starts `threads` threads that each use all the CPU time they get, in user mode and without touching memory.
+#[derive(Debug, Default)]
+struct Shared {
+    stop: AtomicBool,
+    /// Set by a thread that got a wrong result, which then stops.
+    wrong: AtomicBool,
+}
+
+/// Starts `threads` threads that each use all the CPU time they get, in user mode, on this work.
 ///
 /// # Errors
 /// When a thread is refused; those already started are stopped.
-pub fn start(threads: u32) -> Result<Busy, DriverError> {
-    let mut busy = Busy { stop: Arc::default(), counters: Vec::new(), threads: Vec::new() };
+pub fn start(threads: u32, work: BusyWork) -> Result<Busy, DriverError> {
+    match work {
+        BusyWork::Spin => start_each(threads, || {
+            let mut state = 1;
+            move || spin(&mut state)
+        }),
+        BusyWork::Mixed => start_each(threads, || {
+            let mut compute = Compute::new();
+            move || compute.chunk().then_some(1)
+        }),
+    }
+}
+
+/// Threads that each do their piece again and again. `piece` is made inside its thread; it returns how many
+/// iterations it was, or nothing when it computed wrong.
+fn start_each<P: FnMut() -> Option<u64>>(
+    threads: u32,
+    piece: impl Fn() -> P + Send + Copy + 'static,
+) -> Result<Busy, DriverError> {
+    let mut busy = Busy { shared: Arc::default(), counters: Vec::new(), threads: Vec::new() };
     for index in 0..threads {
-        let (stop, counter) = (Arc::clone(&busy.stop), Arc::<AtomicU64>::default());
+        let (shared, counter) = (Arc::clone(&busy.shared), Arc::<AtomicU64>::default());
         busy.counters.push(Arc::clone(&counter));
         let thread = thread::Builder::new()
             .name(format!("busy-{index}"))
             .stack_size(STACK_BYTES)
-            .spawn(move || spin(&stop, &counter))
+            .spawn(move || repeat(&shared, &counter, piece()))
             .map_err(|source| DriverError::Resource { what: "start a busy thread", source })?;
         busy.threads.push(thread);
     }
     Ok(busy)
 }
 
-fn spin(stop: &AtomicBool, counter: &AtomicU64) {
-    let mut state = 1u64;
+fn repeat(shared: &Shared, counter: &AtomicU64, mut piece: impl FnMut() -> Option<u64>) {
     let mut iterations = 0;
-    while !stop.load(Ordering::Relaxed) {
-        for _ in 0..STEPS {
-            // A chain of multiplications: each needs the last one's result.
-            state = std::hint::black_box(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
-        }
-        iterations += STEPS;
+    while !shared.stop.load(Ordering::Relaxed) {
+        let Some(done) = piece() else {
+            shared.wrong.store(true, Ordering::Relaxed);
+            return;
+        };
+        iterations += done;
         counter.store(iterations, Ordering::Relaxed);
     }
 }
 
+fn spin(state: &mut u64) -> Option<u64> {
+    for _ in 0..STEPS {
+        // A chain of multiplications: each needs the last one's result.
+        *state = std::hint::black_box(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+    }
+    Some(STEPS)
+}
+
 impl Busy {
-    /// Steps taken so far by all threads. That it grows shows that they run; how fast, how much CPU they get.
-    pub fn iterations(&self) -> u64 {
-        self.counters.iter().map(|counter| counter.load(Ordering::Relaxed)).sum()
+    /// Iterations so far of all threads. That it grows shows that they run; how fast, how much CPU they get.
+    ///
+    /// # Errors
+    /// When one of them computed wrong.
+    pub fn iterations(&self) -> Result<u64, DriverError> {
+        if self.shared.wrong.load(Ordering::Relaxed) {
+            return Err(DriverError::Wrong);
+        }
+        Ok(self.iterations_by_thread().iter().sum())
     }
 
-    /// Steps taken so far by each thread.
+    /// Iterations so far of each thread.
     pub fn iterations_by_thread(&self) -> Vec<u64> {
         self.counters.iter().map(|counter| counter.load(Ordering::Relaxed)).collect()
     }
 
-    /// Stops all threads and returns the steps taken.
-    pub fn stop(mut self) -> u64 {
+    /// Stops all threads and returns the iterations.
+    ///
+    /// # Errors
+    /// When one of them computed wrong; all are stopped all the same.
+    pub fn stop(mut self) -> Result<u64, DriverError> {
         self.end();
         self.iterations()
     }
 
     fn end(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.shared.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
             // It holds nothing that a panic could have broken.
             let _ = thread.join();
@@ -88,18 +132,39 @@ mod tests {
     use super::*;
     use crate::clock::now_ns;
 
-    #[test]
-    fn every_thread_runs_until_it_is_stopped() {
-        let busy = start(3).unwrap();
-        let patience = now_ns() + 10_000_000_000;
-        while busy.iterations_by_thread().contains(&0) && now_ns() < patience {
+    fn wait_for(what: impl Fn() -> bool) {
+        let patience = now_ns() + 20_000_000_000;
+        while !what() && now_ns() < patience {
             thread::yield_now();
         }
-        assert!(busy.iterations_by_thread().iter().all(|&n| n > 0));
-        let counters: Vec<_> = busy.counters.to_vec();
-        let total = busy.stop();
-        let after: u64 = counters.iter().map(|c| c.load(Ordering::Relaxed)).sum();
-        assert_eq!(total, after, "nothing counts on after stop");
-        assert!(counters.iter().all(|c| Arc::strong_count(c) == 1), "no thread is left");
+        assert!(what());
+    }
+
+    #[test]
+    fn every_thread_runs_until_it_is_stopped() {
+        for work in [BusyWork::Spin, BusyWork::Mixed] {
+            let busy = start(3, work).unwrap();
+            wait_for(|| !busy.iterations_by_thread().contains(&0));
+            let counters: Vec<_> = busy.counters.to_vec();
+            let total = busy.stop().unwrap();
+            let after: u64 = counters.iter().map(|c| c.load(Ordering::Relaxed)).sum();
+            assert_eq!(total, after, "nothing counts on after stop");
+            assert!(counters.iter().all(|c| Arc::strong_count(c) == 1), "no thread is left");
+        }
+    }
+
+    #[test]
+    fn one_thread_that_computes_wrong_makes_all_of_it_wrong() {
+        let busy = start_each(2, || {
+            let mut pieces = 0;
+            move || {
+                pieces += 1;
+                (pieces < 100).then_some(1)
+            }
+        });
+        let busy = busy.unwrap();
+        wait_for(|| busy.iterations().is_err());
+        let error = busy.stop().unwrap_err().to_string();
+        assert!(error.contains("computed wrong"), "{error}");
     }
 }

@@ -75,6 +75,11 @@ pub enum DriverError {
     /// A thread of the driver ended abnormally: a defect of tare.
     #[error("a driver thread ended abnormally; this is a defect of tare, please report it with the study file")]
     Thread,
+    /// A busy loop got another result than every machine must get.
+    #[error(
+        "a busy loop computed wrong: its result was not the one that every machine gets; do not trust what this machine computes (memory, processor, or the emulation of one)"
+    )]
+    Wrong,
     /// The measured window had begun before the driver could.
     #[error(
         "the load was to be measured from a moment that had passed by {late_ns} ns when the driver was told to start; this host is too busy for its controller: leave it a CPU, or give the load a warm-up"

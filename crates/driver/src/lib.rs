@@ -35,6 +35,7 @@ pub mod serve;
 mod backlog;
 mod bulk;
 mod closed;
+mod compute;
 mod control;
 mod crr;
 mod null;

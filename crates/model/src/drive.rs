@@ -176,6 +176,19 @@ pub struct DriveInterval {
     pub bytes: u64,
 }
 
+/// What busy loops do, over and over. What one iteration is stays the same on every machine, so that iterations
+/// a second can be compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BusyWork {
+    /// A chain of multiplications in registers, no memory. One iteration is one multiplication.
+    #[default]
+    Spin,
+    /// Some of all that programs do: hashing, sorting, floating point, and walking through memory. One iteration is
+    /// one whole chunk, whose sizes are stated where it is computed, and whose result is checked.
+    Mixed,
+}
+
 /// What a driver measured in steady state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DriveResult {

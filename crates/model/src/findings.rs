@@ -25,6 +25,10 @@ pub struct Findings {
     pub answer: Vec<Answer>,
     /// One entry a case, in the order of the study.
     pub cases: Vec<CaseFindings>,
+    /// Metrics of the guest and not of its work (start time, memory when idle), over the trials of all cases: a block's
+    /// value is the mean over its cases.
+    #[serde(default)]
+    pub across: Vec<MetricFindings>,
     /// What differs from the study as written, or from the published original.
     pub deviations: Vec<String>,
     /// Trials that did not complete, and why.

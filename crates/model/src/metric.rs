@@ -68,6 +68,9 @@ impl MetricSpec {
 pub mod common {
     /// Seconds from the request to create the guest to its agent's first answer.
     pub const START_TIME: &str = "start_time_s";
+    /// Bytes of the host's memory that a guest takes when it has answered and nothing was asked of it yet: anonymous,
+    /// shared and kernel memory of its control group, page cache left out. Absent without a control group.
+    pub const IDLE_MEMORY: &str = "idle_memory_bytes";
     /// CPU seconds of the whole SUT an operation (or a byte), host's kernel threads included.
     pub const SERVICE_DEMAND: &str = "service_demand_cpu_s";
 }

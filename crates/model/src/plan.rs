@@ -26,6 +26,23 @@ pub struct Plan {
     pub cost: Cost,
     /// What differs on this host from what the study asks, each in a sentence. The report repeats them.
     pub deviations: Vec<String>,
+    /// Arms of the study that this host cannot run and that are left out, as the study allows. The deviations tell
+    /// them too; `study` holds only the arms that remain.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
+}
+
+/// An arm that is not measured on this host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Arm id.
+    pub arm: String,
+    /// Its name for people.
+    pub label: String,
+    /// Why its platform cannot be used.
+    pub reason: String,
+    /// What would help.
+    pub remedy: String,
 }
 
 /// CPUs of the host as the plan uses them.

@@ -33,6 +33,36 @@ pub struct Study {
     pub lab: LabSpec,
     /// Factor by which all phases were shortened; 1 is the study as written.
     pub scale: f64,
+    /// Whether arms whose platform cannot be used on a host are left out there, instead of the run being refused. Not
+    /// written when false, so that the hashes of studies that are older than this field stay as they were.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub skip_unavailable: bool,
+    /// Where load comes from. Not written when it is this host, for the sake of older hashes.
+    #[serde(default, skip_serializing_if = "ClientHost::is_local")]
+    pub client: ClientHost,
+}
+
+/// The machine that offers load.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClientHost {
+    /// The host that tare is started on.
+    #[default]
+    Local,
+    /// A machine of its own.
+    Machine {
+        /// The platform that leads to it, by its name in the registry.
+        platform: String,
+        /// The platform's own options, checked by the platform.
+        options: Value,
+    },
+}
+
+impl ClientHost {
+    /// Whether it is the host that tare is started on.
+    pub const fn is_local(&self) -> bool {
+        matches!(self, Self::Local)
+    }
 }
 
 /// One platform configuration under comparison.

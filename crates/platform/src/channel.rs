@@ -1,9 +1,9 @@
-//! A guest as a process whose standard input and output are the channel to its agent.
+//! The processes of a guest: one whose standard input and output are the channel to its agent, others beside it.
 
 use std::collections::VecDeque;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,10 +14,11 @@ const TAIL_BYTES: usize = 64 << 10;
 
 /// The end of a stream, taken in by a thread of its own so that the writer never waits.
 #[derive(Debug, Default, Clone)]
-struct Tail(Arc<Mutex<VecDeque<u8>>>);
+pub(crate) struct Tail(Arc<Mutex<VecDeque<u8>>>);
 
 impl Tail {
-    fn follow(mut stream: ChildStderr) -> (Self, Option<std::thread::JoinHandle<()>>) {
+    /// Follows the stream to its end.
+    pub(crate) fn follow(mut stream: impl Read + Send + 'static) -> (Self, Option<std::thread::JoinHandle<()>>) {
         let tail = Self::default();
         let kept = Arc::clone(&tail.0);
         let thread = std::thread::Builder::new().name("guest-stderr".into()).spawn(move || {
@@ -32,9 +33,10 @@ impl Tail {
         (tail, thread.ok())
     }
 
-    fn text(&self) -> String {
+    /// What is kept, as text that is fit for a terminal.
+    pub(crate) fn text(&self) -> String {
         let kept: Vec<u8> = self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
-        String::from_utf8_lossy(&kept).into_owned()
+        tare_wire::readable(&String::from_utf8_lossy(&kept))
     }
 }
 
@@ -54,8 +56,21 @@ impl Channel {
     /// # Errors
     /// Why it could not be started.
     pub(crate) fn spawn(command: &mut Command) -> std::io::Result<Self> {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        let mut child = command.spawn()?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        Self::start(command)
+    }
+
+    /// Starts a command that is no channel, only something that a guest needs beside it.
+    ///
+    /// # Errors
+    /// Why it could not be started.
+    pub(crate) fn beside(command: &mut Command) -> std::io::Result<Self> {
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        Self::start(command)
+    }
+
+    fn start(command: &mut Command) -> std::io::Result<Self> {
+        let mut child = command.stderr(Stdio::piped()).process_group(0).spawn()?;
         let (tail, follower) = child.stderr.take().map_or_else(|| (Tail::default(), None), Tail::follow);
         Ok(Self { child, tail, follower, status: None })
     }
@@ -69,6 +84,11 @@ impl Channel {
             (Some(reader), Some(writer)) => Link::open(Box::new(reader), Box::new(writer), patience, lifetime),
             _ => Err(WireError::Gone { reason: "its channel was already taken".into() }),
         }
+    }
+
+    /// Its process number.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// The end of what it printed on standard error.

@@ -1,20 +1,36 @@
-//! The driver's end of the lab: an agent that is no guest of any platform.
+//! The driver's end: an agent that is no guest of any arm.
 
 use tare_model::guest::GuestSpec;
 
 use crate::error::Result;
 use crate::making::{Making, plain_launch};
-use crate::{Guest, Site};
+use crate::{Guest, Platform, Site};
 
-/// An agent as a plain process in the client's namespace, on the CPUs of `spec` and under no limit: the
-/// driver must never be what is measured.
+/// Where the driver runs.
+#[derive(Clone, Copy)]
+pub enum ClientPlace<'a> {
+    /// In the lab's client namespace, where the lab's guests are reached.
+    Lab,
+    /// On this host's own network, where machines are reached that are not in the lab.
+    Host,
+    /// On a machine of its own, as this platform reaches it.
+    Machine(&'a dyn Platform),
+}
+
+/// An agent for the driver, under no limit: the driver must never be what is measured. On this host it is a plain process
+/// on the CPUs of `spec`.
 ///
 /// # Errors
 /// When it cannot be started or does not answer.
-pub fn client(site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
+pub fn client(site: &Site<'_>, spec: &GuestSpec, place: ClientPlace<'_>) -> Result<Box<dyn Guest>> {
+    let netns = match place {
+        ClientPlace::Lab => Some(site.lab.client().path()),
+        ClientPlace::Host => None,
+        ClientPlace::Machine(platform) => return platform.start(site, spec),
+    };
     let making = Making::new(site, spec);
     let mut launch = plain_launch();
-    launch.netns = Some(site.lab.client().path());
+    launch.netns = netns;
     launch.cpu_set = spec.cpu_set.clone();
     making.start(&launch)
 }

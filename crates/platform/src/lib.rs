@@ -9,19 +9,30 @@ mod client;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
+mod groups;
 mod making;
 mod options;
 mod parity;
 mod platform;
 mod program;
 pub mod registry;
+mod remembered;
+mod rootfs;
 mod standing;
+mod system;
 
 mod container;
+mod libvirt;
+mod lxc;
 mod native;
+mod nspawn;
 mod null;
 mod oci;
+mod qemu;
+mod ssh;
 
-pub use client::client;
+pub use client::{ClientPlace, client};
 pub use error::PlatformError;
-pub use platform::{Availability, Comparable, Guest, GuestLink, HostView, LinkEnd, Platform, ReapSite, Site};
+pub use platform::{
+    Availability, Charge, Comparable, Guest, GuestLink, HostView, LinkEnd, Platform, Reach, ReapSite, Site,
+};

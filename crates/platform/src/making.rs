@@ -1,21 +1,25 @@
 //! The making of a guest, step by step. Each step writes down what it is about to make; a step that
 //! fails takes back everything before it.
 
+use std::io::{Read, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tare_lab::{Cgroup, LabError, Limits, RUN_VARIABLE, Resource, check_on_disk, make_disk_directory};
-use tare_model::guest::GuestSpec;
+use tare_lab::{
+    Cgroup, LabError, Limits, NetNs, Place, RUN_VARIABLE, Resource, Tap, check_on_disk, make_disk_directory,
+};
+use tare_model::ByteSize;
+use tare_model::guest::{GuestSpec, ParityRow};
 use tare_wire::launch::Launch;
-use tare_wire::{Reply, Request, WireError};
+use tare_wire::{AgentFacts, Link, Reply, Request, WireError};
 
-use crate::channel::Channel;
+use crate::channel::{Channel, Tail};
 use crate::error::{PlatformError, Result};
 use crate::program::PATH;
-use crate::standing::{Parts, Standing, Undo};
+use crate::standing::{Charges, Parts, Standing, Undo};
 use crate::{Guest, Site, parity};
 
 /// The guest's interface on the lab's network.
@@ -29,6 +33,24 @@ pub(crate) struct Making<'a> {
     began: Instant,
     /// What went by since then and is no part of the start.
     aside: Duration,
+    /// Memory that the host gives beyond the guest's own, bytes.
+    allowance: u64,
+    /// Seconds from the beginning to the agent's first answer, once it came.
+    start_time_s: f64,
+}
+
+/// What a guest that stands has beside what every guest has.
+#[derive(Default)]
+pub(crate) struct Particulars {
+    /// Where its servers listen, when that is not on the lab's network.
+    pub address: Option<IpAddr>,
+    /// What its servers bind to, when that is another address.
+    pub listen: Option<IpAddr>,
+    /// What the platform itself read back of what was asked, instead of what [`parity::inside`] reads in a guest
+    /// whose kernel is the host's.
+    pub parity: Option<Vec<ParityRow>>,
+    /// Tells its CPU time by kind of thread.
+    pub charges: Option<Charges>,
 }
 
 impl<'a> Making<'a> {
@@ -36,7 +58,7 @@ impl<'a> Making<'a> {
     /// [`crate::Platform::start`].
     pub(crate) fn new(site: &'a Site<'a>, spec: &'a GuestSpec) -> Self {
         let parts = Parts::new(&spec.name, site.ledger);
-        Self { site, spec, parts, began: Instant::now(), aside: Duration::ZERO }
+        Self { site, spec, parts, began: Instant::now(), aside: Duration::ZERO, allowance: 0, start_time_s: 0.0 }
     }
 
     /// Does what is no part of a guest's start: tare's own bookkeeping, and work that is done once a run.
@@ -53,6 +75,31 @@ impl<'a> Making<'a> {
         Ok(self.parts.port.insert(port).netns.path())
     }
 
+    /// A tap on the lab's network, for a guest that has a network card of its own. The program that opens it must
+    /// be in the namespace that the tap is in.
+    pub(crate) fn tap(&mut self, queues: u32) -> Result<&Tap> {
+        let tap = self.site.lab.tap(&self.spec.name, queues).map_err(|source| self.lab_error(source))?;
+        Ok(self.parts.tap.insert(tap))
+    }
+
+    /// An address on the lab's network for a guest whose link another program makes.
+    pub(crate) fn reserve(&self) -> Result<Place> {
+        self.site.lab.reserve(&self.spec.name).map_err(|source| self.lab_error(source))
+    }
+
+    /// Takes a link that another program made in the namespace `from` into the lab.
+    pub(crate) fn adopt(&mut self, place: Place, from: &NetNs, name: &str) -> Result<&Tap> {
+        let tap = self.site.lab.adopt(place, from, name).map_err(|source| self.lab_error(source))?;
+        Ok(self.parts.tap.insert(tap))
+    }
+
+    /// As [`Self::limit`], for a guest that carries a kernel and devices of its own: the limit on memory is so much
+    /// higher than what the guest itself is promised.
+    pub(crate) fn limit_machine(&mut self, allowance: ByteSize) -> Result<Vec<PathBuf>> {
+        self.allowance = allowance.0;
+        self.limit()
+    }
+
     /// The control group with the guest's limits; the files through which a process joins it.
     pub(crate) fn limit(&mut self) -> Result<Vec<PathBuf>> {
         let plan = Cgroup::plan(self.site.run_id, &self.spec.name).map_err(|source| self.lab_error(source))?;
@@ -60,7 +107,7 @@ impl<'a> Making<'a> {
         let limits = Limits {
             cpu_quota_cpus: Some(self.spec.size.cpus),
             cpu_set: self.spec.cpu_set.clone(),
-            memory_bytes: Some(self.spec.size.memory.0),
+            memory_bytes: Some(self.spec.size.memory.0.saturating_add(self.allowance)),
         };
         let cgroup = Cgroup::create(plan, &limits).map_err(|source| self.lab_error(source))?;
         Ok(self.parts.cgroup.insert(cgroup).procs_files())
@@ -111,6 +158,132 @@ impl<'a> Making<'a> {
 
     /// Starts the agent by a launch and waits until it answers.
     pub(crate) fn start(mut self, launch: &Launch) -> Result<Box<dyn Guest>> {
+        self.spawn(launch)?;
+        self.greet(self.site.patience)?;
+        self.finish(Particulars::default())
+    }
+
+    /// Starts the process whose standard input and output are the channel.
+    pub(crate) fn spawn(&mut self, launch: &Launch) -> Result<()> {
+        let mut command = self.entering(launch)?;
+        self.spawn_command(&mut command)
+    }
+
+    /// The same by a command of the platform's own, which runs outside all namespaces and control groups of the
+    /// guest's. Its environment is the caller's business.
+    pub(crate) fn spawn_command(&mut self, command: &mut Command) -> Result<()> {
+        let channel = Channel::spawn(command).map_err(|error| self.not_started(command, &error))?;
+        self.parts.channel = Some(channel);
+        Ok(())
+    }
+
+    /// Starts a process that the guest needs beside the channel's. It goes when the guest goes.
+    pub(crate) fn beside(&mut self, launch: &Launch) -> Result<()> {
+        let mut command = self.entering(launch)?;
+        let process = Channel::beside(&mut command).map_err(|error| self.not_started(&command, &error))?;
+        self.parts.beside.push(process);
+        Ok(())
+    }
+
+    /// The process whose standard input and output are the channel.
+    pub(crate) fn channel_pid(&self) -> Option<u32> {
+        self.parts.channel.as_ref().map(Channel::pid)
+    }
+
+    /// Keeps the end of what a console says.
+    pub(crate) fn console(&mut self, stream: impl Read + Send + 'static) {
+        self.parts.consoles.push(Tail::follow(stream).0);
+    }
+
+    /// How the guest is killed where it is neither in the control group nor a process that was started here.
+    pub(crate) fn kill_by(&mut self, killer: Undo) {
+        self.parts.killer = Some(killer);
+    }
+
+    /// Waits for the agent at the other end of the process's standard input and output. The start ends with its answer.
+    pub(crate) fn greet(&mut self, patience: Duration) -> Result<()> {
+        let lifetime = self.site.lifetime;
+        let opened = match &mut self.parts.channel {
+            Some(channel) => channel.open(patience, lifetime),
+            None => Err(WireError::Gone { reason: "it has no channel".into() }),
+        };
+        self.answered(opened)
+    }
+
+    /// The same over a stream of the platform's own.
+    pub(crate) fn greet_over(
+        &mut self,
+        reader: Box<dyn Read + Send>,
+        writer: Box<dyn Write + Send>,
+        patience: Duration,
+    ) -> Result<()> {
+        let opened = Link::open(reader, writer, patience, self.site.lifetime);
+        self.answered(opened)
+    }
+
+    fn answered(&mut self, opened: std::result::Result<Link, WireError>) -> Result<()> {
+        let link = opened.map_err(|error| self.no_answer(&error))?;
+        self.start_time_s = self.began.elapsed().saturating_sub(self.aside).as_secs_f64();
+        self.parts.link = Some(Arc::new(link));
+        Ok(())
+    }
+
+    /// The guest from inside.
+    pub(crate) fn facts(&mut self) -> Result<AgentFacts> {
+        let answer = self.link()?.call(Request::Facts, self.site.patience);
+        match answer {
+            Ok(Reply::Facts(facts)) => Ok(facts),
+            Ok(_) => Err(self.no_answer(&WireError::Unexpected { request: "tell its facts" })),
+            Err(error) => Err(self.no_answer(&error)),
+        }
+    }
+
+    fn link(&self) -> Result<Arc<Link>> {
+        self.parts.link.clone().ok_or_else(|| {
+            self.failed("reach its agent", "there is no channel".into(), "Report this: it should not happen")
+        })
+    }
+
+    /// The rows of the control group, read back.
+    fn group_rows(&self) -> Vec<ParityRow> {
+        let Some(cgroup) = &self.parts.cgroup else { return parity::unlimited(self.spec) };
+        let mut size = self.spec.size;
+        size.memory.0 = size.memory.0.saturating_add(self.allowance);
+        let mut rows = cgroup.parity(&size, &self.spec.cpu_set);
+        if self.allowance > 0 {
+            for row in rows.iter_mut().filter(|row| row.resource.contains("memory")) {
+                row.note = format!(
+                    "{}; {} beyond the guest's own memory are for what carries it",
+                    row.note,
+                    ByteSize(self.allowance)
+                );
+            }
+        }
+        rows
+    }
+
+    /// Reads back what was granted. The guest stands.
+    pub(crate) fn finish(mut self, particulars: Particulars) -> Result<Box<dyn Guest>> {
+        let link = self.link()?;
+        let facts = self.facts()?;
+        let mut rows = if self.parts.cgroup.is_none() && particulars.parity.is_some() {
+            Vec::new()
+        } else {
+            self.group_rows()
+        };
+        let mtu = self.parts.port.as_ref().map(|_| (GUEST_LINK, self.site.mtu));
+        rows.extend(particulars.parity.unwrap_or_else(|| parity::inside(self.spec, &facts, mtu)));
+        let port = self.parts.port.as_ref().map(|port| port.address);
+        let tap = self.parts.tap.as_ref().map(|tap| tap.place().address);
+        let address = particulars.address.or(port).or(tap).unwrap_or_else(|| IpAddr::from([127, 0, 0, 1]));
+        let listen = particulars.listen.unwrap_or(address);
+        let parts = std::mem::replace(&mut self.parts, Parts::new(&self.spec.name, self.site.ledger));
+        let (spec, start_time_s, charges) = (self.spec.clone(), self.start_time_s, particulars.charges);
+        Ok(Box::new(Standing { spec, link, address, listen, parity: rows, facts, start_time_s, charges, parts }))
+    }
+
+    /// The agent's program, told to carry out a launch.
+    fn entering(&self, launch: &Launch) -> Result<Command> {
         let description = serde_json::to_string(launch).map_err(|error| {
             self.failed("describe its start", error.to_string(), "Report this: it should not happen")
         })?;
@@ -118,41 +291,12 @@ impl<'a> Making<'a> {
         command.arg("enter").arg(description);
         // No variable of the user's shell may make one arm differ from another.
         command.env_clear().envs(environment(self.site.run_id));
-        let channel = Channel::spawn(&mut command).map_err(|error| {
-            let tried = format!("start the agent {}", self.site.agent.display());
-            self.failed(&tried, error.to_string(), "Is the agent's program there and executable?")
-        })?;
-        let channel = self.parts.channel.insert(channel);
-        let link = channel.open(self.site.patience, self.site.lifetime).map_err(|error| self.no_answer(&error))?;
-        let start_time_s = self.began.elapsed().saturating_sub(self.aside).as_secs_f64();
-        self.parts.link = Some(Arc::new(link));
-        self.finish(start_time_s)
+        Ok(command)
     }
 
-    /// Reads back what was granted.
-    fn finish(mut self, start_time_s: f64) -> Result<Box<dyn Guest>> {
-        let Some(link) = self.parts.link.clone() else {
-            return Err(self.failed(
-                "reach its agent",
-                "there is no channel".into(),
-                "Report this: it should not happen",
-            ));
-        };
-        let facts = match link.call(Request::Facts, self.site.patience) {
-            Ok(Reply::Facts(facts)) => facts,
-            Ok(_) => return Err(self.no_answer(&WireError::Unexpected { request: "tell its facts" })),
-            Err(error) => return Err(self.no_answer(&error)),
-        };
-        let mut rows = match &self.parts.cgroup {
-            Some(cgroup) => cgroup.parity(&self.spec.size, &self.spec.cpu_set),
-            None => parity::unlimited(self.spec),
-        };
-        let mtu = self.parts.port.as_ref().map(|_| (GUEST_LINK, self.site.mtu));
-        rows.extend(parity::inside(self.spec, &facts, mtu));
-        let loopback = IpAddr::from([127, 0, 0, 1]);
-        let address = self.parts.port.as_ref().map_or(loopback, |port| port.address);
-        let parts = std::mem::replace(&mut self.parts, Parts::new(&self.spec.name, self.site.ledger));
-        Ok(Box::new(Standing { spec: self.spec.clone(), link, address, parity: rows, facts, start_time_s, parts }))
+    fn not_started(&self, command: &Command, error: &std::io::Error) -> PlatformError {
+        let tried = format!("start {}", Path::new(command.get_program()).display());
+        self.failed(&tried, error.to_string(), "Is the program there and executable?")
     }
 
     fn write_down(&mut self, resource: &Resource) -> Result<()> {
@@ -192,7 +336,7 @@ impl<'a> Making<'a> {
             tried: tried.to_owned(),
             why,
             remedy: remedy.to_owned(),
-            diagnostics: self.parts.channel.as_ref().map(Channel::diagnostics).unwrap_or_default(),
+            diagnostics: self.parts.diagnostics(),
         }
     }
 }

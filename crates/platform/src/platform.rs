@@ -90,6 +90,11 @@ pub trait Platform: Send + Sync {
     /// Whether its figures may be compared with those of other platforms.
     fn comparable(&self) -> Comparable;
 
+    /// Where its guests are reached: asked before a run, for the driver must be there too.
+    fn reach(&self) -> Reach {
+        Reach::Lab
+    }
+
     /// Programs that it runs guests with, and their versions.
     fn versions(&self) -> Vec<(String, String)>;
 
@@ -110,6 +115,11 @@ pub trait Guest: Send {
 
     /// Where its servers listen, as the client sees them.
     fn address(&self) -> IpAddr;
+
+    /// What its servers bind to: another address where the client's packets are translated on their way.
+    fn listen(&self) -> IpAddr {
+        self.address()
+    }
 
     /// Directories of its control group, one for each hierarchy; none without limits.
     fn groups(&self) -> Vec<PathBuf>;
@@ -133,6 +143,12 @@ pub trait Guest: Send {
     /// Packets dropped or damaged so far on the guest's link, both ends; `None` without a link of its own.
     fn drops(&self) -> Option<u64>;
 
+    /// CPU time that the guest has used so far, by kind of thread, where it has several (virtual CPUs, I/O,
+    /// a file server of its own); all of it is in its control group too. Empty where there is nothing to tell apart.
+    fn charges(&self) -> Vec<Charge> {
+        Vec::new()
+    }
+
     /// The end of what the guest printed on standard error or its console.
     fn diagnostics(&self) -> String;
 
@@ -148,6 +164,24 @@ pub trait Guest: Send {
     /// # Errors
     /// What is still there, and why.
     fn destroy(&mut self) -> Result<()>;
+}
+
+/// Where guests are reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// On the lab's network.
+    Lab,
+    /// On a network that was there before the run.
+    Outside,
+}
+
+/// CPU time of one kind of a guest's threads on the host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Charge {
+    /// The kind, such as `virtual CPUs` or `I/O threads`.
+    pub kind: String,
+    /// CPU seconds since the guest was started.
+    pub cpu_s: f64,
 }
 
 /// One end of a guest's link.

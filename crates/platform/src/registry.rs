@@ -5,7 +5,7 @@ use tare_model::Span;
 use tare_model::field::FieldError;
 
 use crate::error::Result;
-use crate::{Platform, ReapSite, container, native, null, oci};
+use crate::{Platform, ReapSite, container, libvirt, lxc, native, nspawn, null, oci, qemu, ssh};
 
 /// One platform, as study files, plans and lists need to know it.
 pub struct Entry {
@@ -24,17 +24,48 @@ pub struct Entry {
     /// Takes away what a run that is over left with this platform; the value is the token of
     /// [`tare_lab::Resource::Held`].
     pub reap: fn(&ReapSite<'_>, &Value) -> Result<()>,
+    /// What of it is examined on a host; empty where only a study can say what there is to examine.
+    pub variants: &'static [Variant],
+}
+
+/// One kind of a platform that a host may have or lack apart from the others.
+#[derive(Debug, Clone, Copy)]
+pub struct Variant {
+    /// What tells it from the others; empty where there is one.
+    pub name: &'static str,
+    /// Its options, as JSON.
+    pub options: &'static str,
+}
+
+/// The only variant of a platform, as it is without options.
+pub(crate) const PLAIN: &[Variant] = &[Variant { name: "", options: "{}" }];
+
+impl Variant {
+    /// Its options, filled in as in a study.
+    ///
+    /// # Errors
+    /// When the platform refuses them, which a test rules out.
+    pub fn options(&self, entry: &Entry) -> std::result::Result<Value, FieldError> {
+        let options = serde_json::from_str(self.options).map_err(|error| FieldError::new(&[], error.to_string()))?;
+        (entry.check_options)(&options)
+    }
 }
 
 /// Every platform, the plainest first.
 pub fn all() -> &'static [Entry] {
-    const ALL: &[Entry] = &[null::ENTRY, native::ENTRY, container::ENTRY, oci::ENTRY];
+    const ALL: &[Entry] = &[null::ENTRY, native::ENTRY, container::ENTRY, lxc::ENTRY, nspawn::ENTRY, oci::ENTRY, qemu::ENTRY, libvirt::ENTRY, ssh::ENTRY];
     ALL
 }
 
 /// The platform of that name.
 pub fn find(name: &str) -> Option<&'static Entry> {
     all().iter().find(|entry| entry.name == name)
+}
+
+/// Whether what the platform provides are machines on a network of their own, whatever its options
+/// ([`crate::Reach::Outside`]).
+pub fn is_outside(name: &str) -> bool {
+    name == ssh::ENTRY.name
 }
 
 /// For platforms that keep nothing elsewhere: there is nothing to take away.
@@ -49,16 +80,44 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn names_are_unique_and_every_platform_works_without_options() {
+    fn names_are_unique_and_every_platform_works_without_options_or_names_the_one_it_needs() {
         let mut names: Vec<_> = all().iter().map(|entry| entry.name).collect();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), all().len());
         for entry in all() {
+            if let Some(needed) = (entry.schema)()["required"].as_array() {
+                let error = (entry.check_options)(&json!({})).unwrap_err().to_string();
+                assert!(needed.iter().any(|field| error.contains(field.as_str().unwrap())), "{}: {error}", entry.name);
+                continue;
+            }
             let filled = (entry.check_options)(&json!({})).unwrap();
             assert_eq!((entry.check_options)(&filled).unwrap(), filled, "{}: filled options are final", entry.name);
             assert!((entry.make)(&filled).is_ok(), "{}", entry.name);
             assert_eq!((entry.schema)()["type"], "object", "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn what_is_called_outside_is_reached_outside() {
+        for entry in all() {
+            let Ok(platform) = (entry.make)(&json!({})).or_else(|_| (entry.make)(&json!({"host": "x"}))) else { continue };
+            assert_eq!(platform.reach() == crate::Reach::Outside, is_outside(entry.name), "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn every_variant_has_a_name_of_its_own_and_options_that_its_platform_takes() {
+        for entry in all() {
+            let mut names: Vec<_> = entry.variants.iter().map(|variant| variant.name).collect();
+            names.dedup();
+            assert_eq!(names.len(), entry.variants.len(), "{}", entry.name);
+            for variant in entry.variants {
+                let options = variant.options(entry).unwrap();
+                assert!((entry.make)(&options).is_ok(), "{} {}", entry.name, variant.name);
+            }
+            let needs = (entry.schema)()["required"].as_array().is_some_and(|needed| !needed.is_empty());
+            assert_eq!(entry.variants.is_empty(), needs, "{}: a study is needed where options are", entry.name);
         }
     }
 

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tare_lab::{Cgroup, Ledger, NetNs, Port};
+use tare_lab::{Cgroup, Ledger, NetNs, Port, Tap};
 use tare_model::guest::{GuestSpec, ParityRow};
 use tare_wire::{AgentFacts, Link, Request};
 
-use crate::channel::Channel;
+use crate::channel::{Channel, Tail};
 use crate::error::{PlatformError, Result};
-use crate::{Guest, GuestLink, LinkEnd};
+use crate::{Charge, Guest, GuestLink, LinkEnd};
 
 /// How long a guest has to say goodbye before it is killed.
 const GOODBYE: Duration = Duration::from_millis(500);
@@ -21,6 +21,9 @@ const GONE: Duration = Duration::from_secs(5);
 /// Takes away what a platform keeps elsewhere; may be called again after a failure.
 pub(crate) type Undo = Box<dyn FnMut() -> std::result::Result<(), String> + Send>;
 
+/// Tells the CPU time of the guest's threads, by kind.
+pub(crate) type Charges = Box<dyn Fn() -> Vec<Charge> + Send + Sync>;
+
 /// Everything that was made for a guest and has to be taken away.
 pub(crate) struct Parts {
     guest: String,
@@ -28,8 +31,15 @@ pub(crate) struct Parts {
     pub written_down: Vec<u64>,
     pub link: Option<Arc<Link>>,
     pub channel: Option<Channel>,
+    /// Processes that the guest needs beside the one that is the channel.
+    pub beside: Vec<Channel>,
+    /// Consoles that are no process's standard error.
+    pub consoles: Vec<Tail>,
+    /// Kills what is neither in the control group nor a process of ours.
+    pub killer: Option<Undo>,
     pub undo: Option<Undo>,
     pub port: Option<Port>,
+    pub tap: Option<Tap>,
     pub cgroup: Option<Cgroup>,
     pub directories: Vec<PathBuf>,
 }
@@ -42,8 +52,12 @@ impl Parts {
             written_down: Vec::new(),
             link: None,
             channel: None,
+            beside: Vec::new(),
+            consoles: Vec::new(),
+            killer: None,
             undo: None,
             port: None,
+            tap: None,
             cgroup: None,
             directories: Vec::new(),
         }
@@ -55,9 +69,40 @@ impl Parts {
         if let Some(cgroup) = &self.cgroup {
             failures.extend(cgroup.kill().err().map(|error| error.to_string()));
         }
-        if let Some(channel) = &mut self.channel {
-            failures.extend(channel.kill().err().map(|error| format!("its process could not be killed: {error}")));
+        for process in self.channel.iter_mut().chain(&mut self.beside) {
+            failures.extend(process.kill().err().map(|error| format!("its process could not be killed: {error}")));
         }
+        if let Some(killer) = &mut self.killer {
+            failures.extend(killer().err());
+        }
+        failures
+    }
+
+    /// What the guest's processes and its consoles said last.
+    pub(crate) fn diagnostics(&self) -> String {
+        let processes = self.channel.iter().chain(&self.beside).map(Channel::diagnostics);
+        let said: Vec<String> = processes.chain(self.consoles.iter().map(Tail::text)).collect();
+        said.into_iter().filter(|text| !text.trim().is_empty()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Waits for killed processes to be gone; why one is not.
+    fn bury(&mut self) -> Vec<String> {
+        let mut failures = Vec::new();
+        let mut gone = |process: &mut Channel| match process.wait(GONE) {
+            Ok(Some(_)) => true,
+            Ok(None) => {
+                failures.push(format!("its process was killed and is still there after {GONE:?}"));
+                false
+            }
+            Err(error) => {
+                failures.push(format!("its process could not be waited for: {error}"));
+                false
+            }
+        };
+        if self.channel.as_mut().is_some_and(&mut gone) {
+            self.channel = None;
+        }
+        self.beside.retain_mut(|process| !gone(process));
         failures
     }
 
@@ -68,17 +113,14 @@ impl Parts {
         let mut failures = Vec::new();
         if let Some(undo) = &mut self.undo {
             match undo() {
-                Ok(()) => self.undo = None,
+                Ok(()) => (self.undo, self.killer) = (None, None),
                 Err(error) => failures.push(error),
             }
         }
         failures.extend(self.kill());
-        if let Some(channel) = &mut self.channel {
-            match channel.wait(GONE) {
-                Ok(Some(_)) => self.channel = None,
-                Ok(None) => failures.push(format!("its process was killed and is still there after {GONE:?}")),
-                Err(error) => failures.push(format!("its process could not be waited for: {error}")),
-            }
+        failures.extend(self.bury());
+        if let Some(tap) = self.tap.take() {
+            failures.extend(tap.detach().err().map(|error| error.to_string()));
         }
         if let Some(port) = self.port.take() {
             failures.extend(port.detach().err().map(|error| error.to_string()));
@@ -139,9 +181,11 @@ pub(crate) struct Standing {
     pub spec: GuestSpec,
     pub link: Arc<Link>,
     pub address: IpAddr,
+    pub listen: IpAddr,
     pub parity: Vec<ParityRow>,
     pub facts: AgentFacts,
     pub start_time_s: f64,
+    pub charges: Option<Charges>,
     pub parts: Parts,
 }
 
@@ -156,6 +200,10 @@ impl Guest for Standing {
 
     fn address(&self) -> IpAddr {
         self.address
+    }
+
+    fn listen(&self) -> IpAddr {
+        self.listen
     }
 
     fn groups(&self) -> Vec<PathBuf> {
@@ -182,15 +230,27 @@ impl Guest for Standing {
                 end(port.bridge_link(), port.bridge_netns(), LinkEnd::Bridge),
             ]
         });
-        ends.into_iter().flatten().collect()
+        let tap = self.parts.tap.as_ref().map(|tap| {
+            let (name, netns) = (tap.link().to_owned(), tap.netns().path());
+            GuestLink { name, netns, end: LinkEnd::Bridge }
+        });
+        ends.into_iter().flatten().chain(tap).collect()
     }
 
     fn drops(&self) -> Option<u64> {
-        self.parts.port.as_ref()?.drops().ok()
+        match (&self.parts.port, &self.parts.tap) {
+            (Some(port), _) => port.drops().ok(),
+            (None, Some(tap)) => tap.drops().ok(),
+            (None, None) => None,
+        }
+    }
+
+    fn charges(&self) -> Vec<Charge> {
+        self.charges.as_ref().map(|charges| charges()).unwrap_or_default()
     }
 
     fn diagnostics(&self) -> String {
-        self.parts.channel.as_ref().map(Channel::diagnostics).unwrap_or_default()
+        self.parts.diagnostics()
     }
 
     fn kill(&mut self) -> Result<()> {

@@ -64,6 +64,8 @@ pub fn study(blocks: u32) -> Study {
             sample_interval: Span::from_millis(250),
         },
         scale: 1.0,
+        skip_unavailable: false,
+        client: tare_model::study::ClientHost::Local,
     }
 }
 
@@ -90,6 +92,7 @@ pub fn plan(blocks: u32) -> Plan {
             disk: ByteSize(1 << 20),
         },
         deviations: Vec::new(),
+        left_out: Vec::new(),
     }
 }
 

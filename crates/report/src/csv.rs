@@ -1,6 +1,6 @@
 //! The raw numbers as CSV (RFC 4180): full precision, stored units, ids instead of labels.
 
-use tare_model::findings::{CaseFindings, Estimate, Findings};
+use tare_model::findings::{CaseFindings, Estimate, Findings, MetricFindings};
 use tare_model::metric::Unit;
 
 use crate::words;
@@ -12,7 +12,8 @@ use crate::words;
 /// - `comparisons.csv`: each arm against the baseline;
 /// - `percentiles.csv`: the latency percentiles in seconds, with intervals.
 ///
-/// Blocks count from 0, as in `findings.json`. A figure that does not exist is an empty field.
+/// Blocks count from 0, as in `findings.json`. A figure that does not exist is an empty field. Each record ends with the
+/// arm's name, which says so where its figures must not be compared. Figures of a guest over all cases have no case.
 pub fn csv(findings: &Findings) -> Vec<(String, String)> {
     vec![
         ("blocks.csv".to_owned(), blocks(findings)),
@@ -81,34 +82,55 @@ fn interval(estimate: &Estimate) -> Vec<String> {
     ]
 }
 
+/// A ratio, whose value is no figure where nothing was compared.
+fn ratio(ratio: &Estimate) -> Vec<String> {
+    let mut fields = interval(ratio);
+    if ratio.n == 0 {
+        fields[0].clear();
+    }
+    fields
+}
+
 fn blocks(findings: &Findings) -> String {
-    let mut out = Writer::new(&["case", "arm", "metric", "unit", "block", "value"]);
-    for case in &findings.cases {
-        for metric in &case.metrics {
-            for arm in &metric.arms {
-                for (block, value) in &arm.blocks {
-                    let (id, unit) = (metric.spec.id.clone(), unit(&metric.spec.unit));
-                    out.record(vec![case.id.clone(), arm.arm.clone(), id, unit, block.to_string(), number(*value)]);
-                }
+    let mut out = Writer::new(&["case", "arm", "metric", "unit", "block", "value", "label"]);
+    for (case, metric) in metrics(findings) {
+        for arm in &metric.arms {
+            for (block, value) in &arm.blocks {
+                let (id, unit) = (metric.spec.id.clone(), unit(&metric.spec.unit));
+                let mut fields = vec![case.to_owned(), arm.arm.clone(), id, unit, block.to_string(), number(*value)];
+                fields.push(label(findings, &arm.arm));
+                out.record(fields);
             }
         }
     }
     out.0
 }
 
+/// Every metric with the id of its case, which is empty for those over all cases.
+fn metrics(findings: &Findings) -> impl Iterator<Item = (&str, &MetricFindings)> {
+    let across = findings.across.iter().map(|metric| ("", metric));
+    let cases = findings.cases.iter();
+    cases.flat_map(|case| case.metrics.iter().map(|metric| (case.id.as_str(), metric))).chain(across)
+}
+
+/// Name of an arm for people.
+fn label(findings: &Findings, arm: &str) -> String {
+    let found = findings.plan.study.arms.iter().find(|own| own.id == arm);
+    found.map_or_else(|| arm.to_owned(), |own| own.label.clone())
+}
+
 fn estimates(findings: &Findings) -> String {
-    let mut out =
-        Writer::new(&["case", "arm", "metric", "unit", "primary", "value", "low", "high", "level", "n", "method"]);
-    for case in &findings.cases {
-        for metric in &case.metrics {
-            for arm in &metric.arms {
-                let spec = &metric.spec;
-                let mut fields = vec![case.id.clone(), arm.arm.clone(), spec.id.clone(), unit(&spec.unit)];
-                fields.push(spec.primary.to_string());
-                fields.extend(interval(&arm.estimate));
-                fields.push(arm.estimate.method.clone());
-                out.record(fields);
-            }
+    let mut out = Writer::new(&[
+        "case", "arm", "metric", "unit", "primary", "value", "low", "high", "level", "n", "method", "label",
+    ]);
+    for (case, metric) in metrics(findings) {
+        for arm in &metric.arms {
+            let spec = &metric.spec;
+            let mut fields = vec![case.to_owned(), arm.arm.clone(), spec.id.clone(), unit(&spec.unit)];
+            fields.push(spec.primary.to_string());
+            fields.extend(interval(&arm.estimate));
+            fields.extend([arm.estimate.method.clone(), label(findings, &arm.arm)]);
+            out.record(fields);
         }
     }
     out.0
@@ -130,18 +152,18 @@ fn comparisons(findings: &Findings) -> String {
         "verdict",
         "method",
         "sentence",
+        "label",
     ]);
-    for case in &findings.cases {
-        for metric in &case.metrics {
-            for comparison in &metric.comparisons {
-                let mut fields = vec![case.id.clone(), comparison.arm.clone(), comparison.baseline.clone()];
-                fields.push(metric.spec.id.clone());
-                fields.extend(interval(&comparison.ratio));
-                fields.extend([optional(comparison.detectable), optional(comparison.floor)]);
-                fields.push(words::verdict(comparison.verdict).to_owned());
-                fields.extend([comparison.ratio.method.clone(), comparison.sentence.clone()]);
-                out.record(fields);
-            }
+    for (case, metric) in metrics(findings) {
+        for comparison in &metric.comparisons {
+            let mut fields = vec![case.to_owned(), comparison.arm.clone(), comparison.baseline.clone()];
+            fields.push(metric.spec.id.clone());
+            fields.extend(ratio(&comparison.ratio));
+            fields.extend([optional(comparison.detectable), optional(comparison.floor)]);
+            fields.push(words::verdict(comparison.verdict).to_owned());
+            fields.extend([comparison.ratio.method.clone(), comparison.sentence.clone()]);
+            fields.push(label(findings, &comparison.arm));
+            out.record(fields);
         }
     }
     out.0
@@ -160,6 +182,7 @@ fn percentiles(findings: &Findings) -> String {
         "level",
         "n",
         "method",
+        "label",
     ]);
     for CaseFindings { id, distributions, .. } in &findings.cases {
         for distribution in distributions {
@@ -167,7 +190,7 @@ fn percentiles(findings: &Findings) -> String {
                 let mut fields = vec![id.clone(), distribution.arm.clone(), distribution.name.clone()];
                 fields.extend([distribution.operations.to_string(), q.to_string()]);
                 fields.extend(interval(estimate));
-                fields.push(estimate.method.clone());
+                fields.extend([estimate.method.clone(), label(findings, &distribution.arm)]);
                 out.record(fields);
             }
         }

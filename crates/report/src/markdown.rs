@@ -10,6 +10,7 @@ pub fn markdown(findings: &Findings) -> String {
     let report = Report::new(findings);
     let mut out = format!("# {}\n\n", escaped(&report.question));
     answer(&mut out, &report);
+    glance(&mut out, &report);
     for case in &report.cases {
         out.push_str(&format!("## {}\n\n", escaped(&case.label)));
         for verdict in &case.verdicts {
@@ -49,6 +50,19 @@ fn answer(out: &mut String, report: &Report) {
         ));
     }
     out.push_str(&format!("\n{}.\n\n", escaped(&report.grounds.join("; "))));
+}
+
+fn glance(out: &mut String, report: &Report) {
+    let Some(glance) = &report.glance else { return };
+    out.push_str("## All arms at a glance\n\n");
+    push_tables(out, std::slice::from_ref(&glance.compared));
+    push_tables(out, glance.apart.as_slice());
+    push_list(out, &glance.why_apart);
+    for left in &glance.left_out {
+        let (label, reason, remedy) = (escaped(&left.label), escaped(&left.reason), escaped(&left.remedy));
+        out.push_str(&format!("- **not measured here**: {label}: {reason} Remedy: {remedy}\n"));
+    }
+    out.push('\n');
 }
 
 fn trust(out: &mut String, report: &Report) {
@@ -100,7 +114,8 @@ fn push_tables(out: &mut String, tables: &[Table]) {
 pub(crate) fn table_markdown(table: &Table) -> String {
     let mut out = format!("**{}**\n\n|", escaped(&table.caption));
     for column in &table.columns {
-        out.push_str(&format!(" {} |", escaped(&column.title)));
+        let note = if column.note.is_empty() { String::new() } else { format!(" ({})", escaped(&column.note)) };
+        out.push_str(&format!(" {}{note} |", escaped(&column.title)));
     }
     out.push_str("\n|");
     for column in &table.columns {
@@ -120,6 +135,8 @@ pub(crate) fn table_markdown(table: &Table) -> String {
 fn cell_markdown(cell: &Cell, numeric: bool) -> String {
     let text = escaped(&cell.text);
     let text = if cell.chip.is_empty() { text } else { format!("**{text}**") };
+    let tag = [cell.tag.as_str(), cell.word].join(" ");
+    let text = if tag.trim().is_empty() { text } else { format!("{text} **{}**", escaped(tag.trim())) };
     let note = escaped(&cell.note);
     match (note.is_empty(), numeric) {
         (true, _) => text,

@@ -1,6 +1,6 @@
 //! The findings for the end of a run: a compact table, then the answer.
 
-use tare_model::findings::{CaseFindings, Findings, MetricFindings, Verdict};
+use tare_model::findings::{Answer, CaseFindings, Findings, MetricFindings, Verdict};
 use tare_model::metric::Unit;
 
 use crate::format;
@@ -17,10 +17,17 @@ pub fn terminal(findings: &Findings, width: usize, colour: bool) -> String {
     let width = width.max(NARROWEST);
     let style = Style::new(colour);
     let arms = Arms::of(findings);
-    let lines: Vec<(String, Vec<Line>)> = findings.cases.iter().map(|case| case_lines(case, findings, &arms)).collect();
+    let report = Report::new(findings);
+    let mut lines: Vec<(String, Vec<Line>)> =
+        findings.cases.iter().map(|case| case_lines(case, findings, &arms)).collect();
+    // What the guests themselves take matters where there are several kinds of them.
+    if report.glance.is_some() {
+        lines.extend(findings.across.iter().map(|metric| metric_lines("all cases", metric, findings, &arms)));
+    }
     let widths = Widths::of(lines.iter().flat_map(|(_, lines)| lines), width);
     let mut out = String::new();
-    for ((heading, lines), notes) in lines.iter().zip(findings.cases.iter().map(|case| notes(case, &arms))) {
+    let notes = findings.cases.iter().map(|case| notes(case, &arms)).chain(std::iter::repeat(Vec::new()));
+    for ((heading, lines), notes) in lines.iter().zip(notes) {
         out.push_str(&style.bold(&paragraph(heading, width, "", "  ")));
         for line in lines {
             out.push_str(&line.text(&widths, &style));
@@ -30,18 +37,32 @@ pub fn terminal(findings: &Findings, width: usize, colour: bool) -> String {
         }
         out.push('\n');
     }
-    let report = Report::new(findings);
+    for left in report.glance.iter().flat_map(|glance| &glance.left_out) {
+        let text = format!("not measured here: {}: {} Remedy: {}", left.label, left.reason, left.remedy);
+        out.push_str(&paragraph(&text, width, "", "  "));
+    }
     out.push_str(&style.bold(&paragraph(&report.question, width, "", "")));
     for line in &report.summary {
         out.push_str(&paragraph(line, width, "", ""));
     }
     out.push('\n');
     let one_case = findings.cases.len() == 1;
-    for (answer, view) in findings.answer.iter().zip(&report.answers) {
+    // With many arms the sentences on what was not seen would bury those on what was; the tables above have all.
+    let told = |answer: &Answer| {
+        report.glance.is_none() || matches!(answer.verdict, Verdict::Better | Verdict::Worse | Verdict::WithinFloor)
+    };
+    for (answer, view) in findings.answer.iter().zip(&report.answers).filter(|(answer, _)| told(answer)) {
         let verdict = words::verdict(answer.verdict);
         let case = if one_case { String::new() } else { format!("{}; ", view.case) };
         let text = paragraph(&format!("{verdict}: {case}{}", answer.sentence), width, "- ", "  ");
         out.push_str(&text.replacen(verdict, &style.verdict(answer.verdict, verdict), 1));
+    }
+    let apart = report.glance.as_ref().map_or(&[][..], |glance| &glance.why_apart);
+    if !apart.is_empty() {
+        out.push('\n');
+    }
+    for sentence in apart {
+        out.push_str(&paragraph(sentence, width, "", "  "));
     }
     out.push('\n');
     out.push_str(&paragraph(&format!("{}.", report.grounds.join("; ")), width, "", ""));
@@ -114,7 +135,11 @@ fn case_lines(case: &CaseFindings, findings: &Findings, arms: &Arms) -> (String,
     let Some(metric) = primary(case) else {
         return (format!("{}: no completed trial", case.label), Vec::new());
     };
-    let heading = format!("{}: {}, {}", case.label, metric.spec.label, words::better(metric.spec.better));
+    metric_lines(&case.label, metric, findings, arms)
+}
+
+fn metric_lines(what: &str, metric: &MetricFindings, findings: &Findings, arms: &Arms) -> (String, Vec<Line>) {
+    let heading = format!("{what}: {}, {}", metric.spec.label, words::better(metric.spec.better));
     (heading, arms.iter().map(|arm| arm_line(arm, metric, findings)).collect())
 }
 

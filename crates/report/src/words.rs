@@ -20,6 +20,16 @@ pub const fn verdict(verdict: Verdict) -> &'static str {
     }
 }
 
+/// A verdict in a word or two, short enough for a narrow column.
+pub(crate) const fn verdict_short(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::WithinFloor => "within floor",
+        Verdict::NoDifferenceSeen => "none seen",
+        Verdict::TooNoisy => "too noisy",
+        other => self::verdict(other),
+    }
+}
+
 /// Style sheet class of a verdict.
 pub(crate) const fn verdict_class(verdict: Verdict) -> &'static str {
     match verdict {

@@ -252,6 +252,34 @@ fn a_study_that_saw_nothing_says_what_it_could_have_seen() {
 }
 
 #[test]
+fn the_name_of_an_emulated_arm_says_so_in_every_output_and_no_ratio_of_it_is_told() {
+    let findings = fixture::platforms();
+    let page = html(&findings);
+    parsed(&page);
+    let marked = "full machine (emulated)";
+    let csv: String = tare_report::csv(&findings).into_iter().map(|(_, text)| text).collect();
+    let outputs = [page, tare_report::markdown(&findings), tare_report::terminal(&findings, 200, false), csv];
+    for output in &outputs {
+        assert!(output.contains(marked) && output.contains(fixture::WHY));
+        assert_eq!(output.matches("full machine").count(), output.matches(marked).count(), "named without its mark");
+    }
+    let (_, comparisons) = tare_report::csv(&findings).remove(2);
+    let of_vm: Vec<_> = records(&comparisons).into_iter().filter(|record| record[1] == "vm").collect();
+    assert!(!of_vm.is_empty() && of_vm.iter().all(|record| record[4..7].iter().all(String::is_empty)), "{of_vm:?}");
+    for line in outputs[2].lines().filter(|line| line.contains(marked) && line.contains("not comparable")) {
+        assert!(!line.contains('%') && !line.contains("x  "), "{line}");
+    }
+}
+
+#[test]
+fn what_was_not_measured_is_told_with_its_reason_and_remedy() {
+    let findings = fixture::platforms();
+    for output in [html(&findings), tare_report::markdown(&findings), tare_report::terminal(&findings, 200, false)] {
+        assert!(output.contains("no libvirtd answers.") && output.contains("install and start libvirtd."));
+    }
+}
+
+#[test]
 fn json_is_the_findings() {
     let findings = fixture::findings();
     let back: Findings = serde_json::from_str(&tare_report::json(&findings).unwrap()).unwrap();

@@ -46,6 +46,13 @@ pub trait Catalog {
     /// The metrics that a workload yields with these (checked) parameters.
     fn metrics(&self, workload: &str, parameters: &Value) -> Vec<MetricSpec>;
 
+    /// Whether what this platform provides are machines on a network that was there before the run, which are reached
+    /// from other hosts too.
+    fn is_outside(&self, platform: &str) -> bool {
+        let _ = platform;
+        false
+    }
+
     /// Usual time from asking this platform for a guest to its being ready, for the cost of a plan.
     fn start_estimate(&self, platform: &str) -> Span;
 }

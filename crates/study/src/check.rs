@@ -4,6 +4,7 @@
 //! is returned only when there was none, so no stand-in ever leaves this module.
 
 mod case;
+mod hosts;
 mod lab;
 mod size;
 
@@ -48,9 +49,12 @@ pub(crate) fn study(root: &Cursor<'_>, catalog: &dyn Catalog) -> Option<Study> {
     let guest = size::default_guest(&table);
     let phases = size::default_phases(&table);
     let lab = lab::lab(&table);
-    lab::hosts(&table);
     let cases = case::cases(&table, &context, guest, phases);
-    Some(Study { schema, name, question, blocks: blocks.unwrap_or(1), seed, baseline, arms, cases, lab, scale: 1.0 })
+    let client = hosts::client(&table, &context, &arms);
+    hosts::neighbours(&table, &context, &arms, &cases);
+    let skip_unavailable = table.get("skip-unavailable").and_then(|c| c.boolean()).unwrap_or(false);
+    let (blocks, scale) = (blocks.unwrap_or(1), 1.0);
+    Some(Study { schema, name, question, blocks, seed, baseline, arms, cases, lab, scale, skip_unavailable, client })
 }
 
 /// A newer file may be wrong in every line to this tare: only its schema number is worth reporting.

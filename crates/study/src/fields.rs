@@ -47,6 +47,11 @@ pub(crate) const STUDY: &[Field] = &[
         "true",
         "Runs the baseline a second time in each case of each block, as an arm of its own, so that the report can say how large a difference mere noise makes. Default true.",
     ),
+    optional(
+        "skip-unavailable",
+        "true",
+        "Leaves out arms whose platform cannot be used on the host, and tells which and why in plan and report, instead of refusing the run. The baseline and one more arm must remain. Default false.",
+    ),
     required(
         "arms",
         "{ native = { platform = \"native\" } }",
@@ -66,7 +71,7 @@ pub(crate) const STUDY: &[Field] = &[
     optional(
         "hosts",
         "{ sut = \"local\", clients = [\"local\"] }",
-        "Which hosts take part. This version of tare runs everything on the host it is started on.",
+        "Which hosts take part: where the guests are, and where load comes from.",
     ),
     required(
         "cases",
@@ -129,8 +134,16 @@ pub(crate) const PLACEMENT: &[Field] = &[
 
 /// `[hosts]`.
 pub(crate) const HOSTS: &[Field] = &[
-    optional("sut", "\"local\"", "The host that carries the guests. This version takes only `local`."),
-    optional("clients", "[\"local\"]", "The hosts that offer load. This version takes only `[\"local\"]`."),
+    optional(
+        "sut",
+        "\"local\"",
+        "The host that carries the guests: `local`. Guests elsewhere are arms on a platform that reaches them.",
+    ),
+    optional(
+        "clients",
+        "[\"local\"]",
+        "The host that offers load, exactly one: `\"local\"`, or a machine as `{ PLATFORM = { its options } }`, by a platform that reaches machines elsewhere. Such a client cannot reach guests on the lab's network, inside this host.",
+    ),
 ];
 
 /// `[cases.ID]`.

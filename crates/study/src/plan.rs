@@ -1,6 +1,7 @@
 //! A study on a host: every trial in order, where it runs, what it costs, whether it fits.
 
 mod cost;
+mod hosts;
 mod human;
 mod order;
 mod place;
@@ -106,16 +107,19 @@ pub fn plan(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Result<Pl
     let mut refusals = Vec::new();
     let placed = place::place(&study.lab.placement, host).map_err(|refusal| refusals.push(refusal)).ok();
     let cost = cost::cost(study, catalog);
-    refusals.extend(cost::memory_refusal(study, host));
+    let elsewhere = hosts::all_outside(study, catalog);
+    refusals.extend(if elsewhere { None } else { cost::memory_refusal(study, host) });
     if cost.disk > host.disk_free {
         refusals.push(Refusal::Disk { need: cost.disk, free: host.disk_free });
     }
     let Some(placed) = placed.filter(|_| refusals.is_empty()) else { return Err(refused(refusals)) };
     let mut deviations = placed.deviations;
-    deviations.extend(place::crowded(study, &placed.cpus, host));
+    deviations.extend(if elsewhere { Vec::new() } else { place::crowded(study, &placed.cpus, host) });
+    deviations.extend(hosts::deviations(study, catalog));
     let trials = order::order(study);
     let hash = hash(study, &trials);
-    Ok(Plan { schema: PLAN_SCHEMA, study: study.clone(), hash, cpus: placed.cpus, trials, cost, deviations })
+    let (study, cpus, left_out) = (study.clone(), placed.cpus, Vec::new());
+    Ok(Plan { schema: PLAN_SCHEMA, study, hash, cpus, trials, cost, deviations, left_out })
 }
 
 /// SHA-256, hexadecimal, of the JSON of schema, study and order with sorted keys and no white space.

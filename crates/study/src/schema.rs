@@ -23,6 +23,7 @@ pub fn schema(catalog: &dyn Catalog) -> Json {
     definitions.insert("phases".to_owned(), table(fields::PHASES, &[], &|_| reference("span")));
     let arm = arm(&catalog.platforms(), &mut definitions);
     definitions.insert("arm".to_owned(), arm);
+    definitions.insert("client".to_owned(), client(catalog));
     let case = case(&catalog.workloads(), &mut definitions);
     definitions.insert("case".to_owned(), case);
     let mut root = table(fields::STUDY, &required(fields::STUDY), &study_field);
@@ -75,16 +76,34 @@ fn study_field(key: &str) -> Json {
         "blocks" => json!({ "type": "integer", "minimum": 1, "maximum": 10_000 }),
         "seed" => json!({ "type": "integer", "minimum": 0 }),
         "noise-floor" => json!({ "type": "boolean", "default": true }),
+        "skip-unavailable" => json!({ "type": "boolean", "default": false }),
         "arms" => named(&reference("arm")),
         "cases" => named(&reference("case")),
         "guest" | "phases" => reference(key),
         "lab" => table(fields::LAB, &[], &lab_field),
         "hosts" => table(fields::HOSTS, &[], &|key| match key {
-            "clients" => json!({ "type": "array", "items": { "const": "local" }, "minItems": 1, "maxItems": 1 }),
+            "clients" => {
+                json!({ "type": "array", "items": { "$ref": "#/$defs/client" }, "minItems": 1, "maxItems": 1 })
+            }
             _ => json!({ "const": "local" }),
         }),
         _ => text(),
     }
+}
+
+/// This host, or a machine by the platform that leads to it.
+fn client(catalog: &dyn Catalog) -> Json {
+    let machine = |entry: &CatalogEntry| {
+        let own = reference(&format!("platform-{}", entry.name));
+        json!({
+            "type": "object", "properties": { entry.name.as_str(): own }, "required": [entry.name],
+            "additionalProperties": false,
+        })
+    };
+    let platforms = catalog.platforms();
+    let machines = platforms.iter().filter(|entry| catalog.is_outside(&entry.name)).map(machine);
+    let all: Vec<Json> = std::iter::once(json!({ "const": "local" })).chain(machines).collect();
+    json!({ "anyOf": all })
 }
 
 fn text() -> Json {

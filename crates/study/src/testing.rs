@@ -26,6 +26,13 @@ struct OciOptions {
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct FarOptions {
+    /// Where it is.
+    host: String,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct RrParameters {
     #[serde(default)]
     exchange: Exchange,
@@ -84,7 +91,14 @@ const fn yes() -> bool {
     true
 }
 
-/// Platforms `null`, `native`, `container`, `oci`; workloads `null`, `rr`, `stream`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct CpuParameters {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    threads: Option<u32>,
+}
+
+/// The platforms that the shipped studies name, and `far`; workloads `null`, `rr`, `stream`, `cpu`.
 pub(crate) struct Fake;
 
 impl Catalog for Fake {
@@ -94,6 +108,11 @@ impl Catalog for Fake {
             entry::<NoOptions>("native", "processes on the host"),
             entry::<NoOptions>("container", "tare's own container"),
             entry::<OciOptions>("oci", "any OCI runtime"),
+            entry::<NoOptions>("nspawn", "a system container"),
+            entry::<NoOptions>("lxc", "a system container"),
+            entry::<NoOptions>("qemu", "a virtual machine"),
+            entry::<NoOptions>("libvirt", "a virtual machine"),
+            entry::<FarOptions>("far", "a machine elsewhere"),
         ]
     }
 
@@ -102,11 +121,16 @@ impl Catalog for Fake {
             entry::<NullParameters>("null", "nothing"),
             entry::<RrParameters>("rr", "request and response"),
             entry::<StreamParameters>("stream", "bulk data"),
+            entry::<CpuParameters>("cpu", "computing"),
         ]
     }
 
     fn check_platform(&self, name: &str, options: &Json) -> Result<Json, FieldError> {
-        if name == "oci" { checked::<OciOptions>(options) } else { checked::<NoOptions>(options) }
+        match name {
+            "oci" => checked::<OciOptions>(options),
+            "far" => checked::<FarOptions>(options),
+            _ => checked::<NoOptions>(options),
+        }
     }
 
     fn check_workload(&self, name: &str, parameters: &Json, load: &LoadModel) -> Result<Json, FieldError> {
@@ -116,6 +140,7 @@ impl Catalog for Fake {
             }
             ("stream", _) => checked::<StreamParameters>(parameters),
             ("rr", _) => checked::<RrParameters>(parameters),
+            ("cpu", _) => checked::<CpuParameters>(parameters),
             _ => checked::<NullParameters>(parameters),
         }
     }
@@ -131,6 +156,10 @@ impl Catalog for Fake {
             "stream" => vec![metric("goodput_bits", Unit::BitsPerSecond, Better::Higher).primary()],
             _ => vec![metric("operations", Unit::Count, Better::Higher).primary()],
         }
+    }
+
+    fn is_outside(&self, platform: &str) -> bool {
+        platform == "far"
     }
 
     fn start_estimate(&self, platform: &str) -> Span {

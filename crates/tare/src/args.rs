@@ -15,6 +15,7 @@ Exit codes:
 
 Environment:
   TARE_AGENT  path of the agent's program (default: `tare-agent` beside `tare`)
+  TARE_CACHE  where kernels and images of virtual machines are kept
   TARE_LOG    what is logged to standard error, such as `debug` or `tare_lab=trace`";
 
 /// tare measures what an isolation layer weighs: the same work natively, in containers, sandboxes and
@@ -54,6 +55,8 @@ pub enum Command {
     /// Finds processes, control groups, directories and containers by run id. Runs that are alive are left
     /// alone. Running it again finds nothing.
     Reap,
+    /// Make, check, list and clear what virtual machines boot from.
+    Image(ImageArguments),
     /// List platforms, workloads and shipped studies.
     List(ListArguments),
     /// Write a commented study file to start from.
@@ -182,6 +185,57 @@ pub struct CalibrateArguments {
     /// Run although another run of tare's is alive on this host; every trial then says so.
     #[arg(long, env = "TARE_ALONGSIDE")]
     pub alongside: bool,
+}
+
+/// Arguments of `tare image`.
+#[derive(Debug, Args)]
+pub struct ImageArguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: ImageCommand,
+}
+
+/// What can be done about images.
+#[derive(Debug, Subcommand)]
+pub enum ImageCommand {
+    /// Build an image, unless it is in the cache; a run never does.
+    Build {
+        /// Which.
+        what: Built,
+        /// Packages besides the base system.
+        packages: Vec<String>,
+        /// Suite, such as `bookworm` [default: the host's own if it is a Debian, else `stable`].
+        #[arg(long)]
+        suite: Option<String>,
+    },
+    /// Look at an image as a run would: its format, and whether it refers to other files.
+    Check {
+        /// File or block device.
+        image: PathBuf,
+        /// Its format; it is never guessed.
+        #[arg(long)]
+        format: ImageFormat,
+    },
+    /// List the kernel that would be used and what is in the cache (TARE_CACHE).
+    List,
+    /// Remove everything from the cache but kernels.
+    Clear,
+}
+
+/// What can be built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Built {
+    /// A small Debian, with mmdebstrap.
+    Debian,
+}
+
+/// Format of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ImageFormat {
+    /// Byte for byte.
+    Raw,
+    /// QEMU's own.
+    Qcow2,
 }
 
 /// Arguments of `tare list`.

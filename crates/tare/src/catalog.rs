@@ -57,6 +57,10 @@ impl Catalog for Registries {
             .unwrap_or_default()
     }
 
+    fn is_outside(&self, platform: &str) -> bool {
+        tare_platform::registry::is_outside(platform)
+    }
+
     fn start_estimate(&self, platform: &str) -> Span {
         tare_platform::registry::find(platform).map_or(Span::from_secs(1), |entry| entry.start_estimate)
     }

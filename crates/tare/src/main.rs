@@ -1,6 +1,7 @@
 //! The command line: arguments, progress, exit codes; nothing else.
 
 mod args;
+mod available;
 mod catalog;
 mod commands;
 mod exit;

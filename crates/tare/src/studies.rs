@@ -20,6 +20,7 @@ pub struct ShippedStudy {
 /// All of them, in the order in which they are listed.
 pub const SHIPPED: &[ShippedStudy] = &[
     ShippedStudy { name: "quickstart", text: include_str!("../../../studies/quickstart.toml") },
+    ShippedStudy { name: "platforms", text: include_str!("../../../studies/platforms.toml") },
     ShippedStudy { name: "response-time", text: include_str!("../../../studies/response-time.toml") },
     ShippedStudy {
         name: "response-time-as-published",

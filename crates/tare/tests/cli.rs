@@ -22,10 +22,10 @@ fn a_study_that_init_writes_can_be_planned_and_is_never_written_over() {
 #[test]
 fn every_shipped_study_is_listed_and_can_be_planned() {
     let listed = stdout(&run(&["list"]));
-    for name in ["null", "native", "container", "oci", "rr", "stream", "exec", "quickstart"] {
+    for name in ["null", "native", "container", "oci", "rr", "stream", "cpu", "exec", "quickstart"] {
         assert!(listed.contains(name), "{name} is not in\n{listed}");
     }
-    for study in ["quickstart", "response-time", "response-time-as-published", "throughput"] {
+    for study in ["quickstart", "platforms", "response-time", "response-time-as-published", "throughput"] {
         let plan = run(&["plan", study]);
         // 4 where this host lacks a runtime that an arm asks for: the plan is shown, and which arm that is.
         assert!(matches!(plan.status.code(), Some(0 | 4)), "{study}: {}", stderr(&plan));

@@ -70,6 +70,63 @@ fn oci_runtimes_run_the_same_study() {
 }
 
 #[test]
+fn arms_that_cannot_run_here_are_left_out_and_told_and_a_resumed_run_keeps_to_that() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let absent =
+        "[arms.absent]\nlabel = \"the absent\"\nplatform = \"oci\"\noptions = { runtime = \"tare-no-runtime\" }\n";
+    let text = small_study(1, &format!("{CONTAINER}\n{absent}"));
+    let study = write_study(folder.path(), &text);
+    let out = folder.path().join("run");
+    let (study_text, out_text) = (study.to_str().unwrap(), out.to_str().unwrap());
+    expect_code(&run(&["run", study_text, "--out", out_text]), 4);
+    assert!(!out.exists(), "refused before anything is made, unless the study says otherwise");
+
+    std::fs::write(&study, text.replacen("blocks = ", "skip-unavailable = true\nblocks = ", 1)).unwrap();
+    expect_code(&run(&["plan", study_text]), 0);
+    let ran = run(&["run", study_text, "--out", out_text]);
+    expect_code(&ran, 0);
+    assert_eq!(outcomes(&out), vec!["completed"; 2]);
+    assert!(stdout(&ran).contains("not measured here: the absent"), "{}", stdout(&ran));
+    let markdown = std::fs::read_to_string(out.join("report.md")).unwrap();
+    assert!(markdown.contains("**not measured here**: the absent"), "{markdown}");
+    let plan = std::fs::read_to_string(out.join("plan.json")).unwrap();
+    assert!(plan.contains("\"left_out\"") && plan.contains("tare-no-runtime"), "{plan}");
+
+    // The runtime is there now, and the run is still the one that was planned.
+    let programs = folder.path().join("bin");
+    std::fs::create_dir(&programs).unwrap();
+    std::os::unix::fs::symlink("/bin/true", programs.join("tare-no-runtime")).unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let resumed = common::tare().args(["run", study_text, "--resume", "--out", out_text]).env("PATH", path).output();
+    expect_code(&resumed.unwrap(), 0);
+    assert_eq!(outcomes(&out), vec!["completed"; 2]);
+}
+
+#[test]
+fn how_fast_a_guest_computes_and_what_it_weighs_is_measured_on_every_arm() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let cases = "\n[cases.speed]\nworkload = \"cpu\"\nparameters = { threads = 1 }\n";
+    let study = write_study(folder.path(), &(small_study(1, CONTAINER) + cases));
+    let out = folder.path().join("run");
+    expect_code(&run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]), 0);
+    let results = rusqlite::Connection::open(out.join("results.sqlite")).unwrap();
+    let values = |metric: &str| -> Vec<f64> {
+        let mut statement = results.prepare("SELECT value FROM metrics WHERE metric = ?1").unwrap();
+        statement.query_map([metric], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    let speeds = values("chunks_per_s");
+    assert!(speeds.len() == 2 && speeds.iter().all(|speed| *speed > 1.0), "{speeds:?}");
+    let weights = values("idle_memory_bytes");
+    assert!(weights.len() == 4 && weights.iter().all(|bytes| *bytes > 0.0), "one a trial: {weights:?}");
+}
+
+#[test]
 fn limits_are_read_back_and_equal_on_every_arm() {
     if !is_root() {
         return;

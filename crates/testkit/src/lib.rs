@@ -1,8 +1,10 @@
-//! Platforms and workloads that fail on purpose, for tests: one way for each phase of a trial.
+//! Platforms and workloads that fail on purpose, for tests: one way for each phase of a trial, and some ways in which
+//! a guest may turn against its controller.
 //!
-//! [`Failing`] wraps the shipped registry. Everything before the chosen phase is the real thing, so
+//! [`Failing`] and [`Hostile`] wrap the shipped registry. Everything before the chosen phase is the real thing, so
 //! what a test sees torn down is what a user's run would have made.
 
+mod hostile;
 mod platform;
 mod skip;
 mod workload;
@@ -15,6 +17,7 @@ use tare_model::trial::Phase;
 use tare_platform::Platform;
 use tare_workload::Workload;
 
+pub use hostile::Mischief;
 pub use skip::skipped;
 
 /// The shipped platforms and workloads, of which those of one arm or case fail in one phase.
@@ -36,5 +39,23 @@ impl Registry for Failing {
     fn workload(&self, name: &str, parameters: &Value, load: &LoadModel) -> Result<Box<dyn Workload>, FieldError> {
         let inner = Shipped.workload(name, parameters, load)?;
         Ok(Box::new(workload::FailingWorkload { inner, phase: self.phase }))
+    }
+}
+
+/// The shipped platforms and workloads, but the agent in a measured guest does mischief.
+#[derive(Debug, Clone, Copy)]
+pub struct Hostile {
+    /// What it does.
+    pub mischief: Mischief,
+}
+
+impl Registry for Hostile {
+    fn platform(&self, name: &str, options: &Value) -> Result<Box<dyn Platform>, FieldError> {
+        let inner = Shipped.platform(name, options)?;
+        Ok(Box::new(hostile::HostilePlatform { inner, mischief: self.mischief }))
+    }
+
+    fn workload(&self, name: &str, parameters: &Value, load: &LoadModel) -> Result<Box<dyn Workload>, FieldError> {
+        Shipped.workload(name, parameters, load)
     }
 }

@@ -20,7 +20,7 @@ pub struct FailingPlatform {
 }
 
 /// Neighbours' names begin with this; the measured guest's does not.
-const NEIGHBOUR: char = 'n';
+pub const NEIGHBOUR: char = 'n';
 
 impl Platform for FailingPlatform {
     fn check(&self, host: &HostView) -> Availability {

@@ -53,6 +53,16 @@ pub enum WireError {
         /// Limit.
         limit: usize,
     },
+    /// A frame that would take far more memory than its length.
+    #[error(
+        "a frame of {bytes} bytes would take more than {limit} bytes in memory: the other end is broken or hostile"
+    )]
+    Swollen {
+        /// Length of the frame.
+        bytes: usize,
+        /// Limit.
+        limit: usize,
+    },
     /// A frame that does not decode.
     #[error("a message could not be decoded ({reason}): the other end is broken or of another version")]
     Malformed {
@@ -80,6 +90,24 @@ pub enum WireError {
         request: &'static str,
         /// The agent's reason.
         reason: String,
+    },
+    /// A file on this side could not be read or written.
+    #[error("cannot {doing} {path}: {source}")]
+    Local {
+        /// What was tried.
+        doing: &'static str,
+        /// The file.
+        path: String,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A file of the guest's that is larger than what was asked for.
+    #[error("{path} in the guest is larger than the {limit_bytes} bytes that were allowed for it; nothing was kept")]
+    TooLarge {
+        /// The file.
+        path: String,
+        /// The limit.
+        limit_bytes: u64,
     },
     /// An answer to another question.
     #[error("the agent answered `{request}` with something else: it is of another version or broken")]

@@ -5,10 +5,10 @@ use std::io::{Read, Write};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::WireError;
+use crate::{WireError, meter, text};
 
 /// Version of the messages. Both ends must have the same: the agent comes with its tare.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// Longest frame that is read: a trial's samples and histograms take a few MiB at most.
 pub const MAX_FRAME_BYTES: usize = 64 << 20;
@@ -62,7 +62,8 @@ impl Greeting {
         let protocol = u32::from_le_bytes([fixed[0], fixed[1], fixed[2], fixed[3]]);
         let mut version = vec![0; usize::from(fixed[4])];
         reader.read_exact(&mut version).map_err(io)?;
-        Ok(Self { protocol, version: String::from_utf8_lossy(&version).into_owned() })
+        // It will be shown, and may come from anybody.
+        Ok(Self { protocol, version: text::readable(&String::from_utf8_lossy(&version)) })
     }
 
     /// Fails unless the other end speaks our protocol and was built from the same messages.
@@ -79,6 +80,15 @@ impl Greeting {
 
 /// Writes one message as a frame, in one write.
 pub fn write_frame<T: Serialize>(writer: &mut dyn Write, message: &T) -> Result<(), WireError> {
+    let bytes = encode(message)?;
+    writer
+        .write_all(&bytes)
+        .and_then(|()| writer.flush())
+        .map_err(|source| WireError::Io { doing: "writing a message", source })
+}
+
+/// The frame of one message.
+pub(crate) fn encode<T: Serialize>(message: &T) -> Result<Vec<u8>, WireError> {
     let malformed = |e: postcard::Error| WireError::Malformed { reason: e.to_string() };
     let mut bytes = vec![0; 4];
     bytes = postcard::to_extend(message, bytes).map_err(malformed)?;
@@ -87,10 +97,7 @@ pub fn write_frame<T: Serialize>(writer: &mut dyn Write, message: &T) -> Result<
         return Err(WireError::TooLong { bytes: length as u64, limit: MAX_FRAME_BYTES });
     }
     bytes[..4].copy_from_slice(&(length as u32).to_le_bytes());
-    writer
-        .write_all(&bytes)
-        .and_then(|()| writer.flush())
-        .map_err(|source| WireError::Io { doing: "writing a message", source })
+    Ok(bytes)
 }
 
 /// Reads one message. `Ok(None)` is the end of the stream between two frames.
@@ -117,12 +124,7 @@ pub fn read_frame<T: DeserializeOwned>(reader: &mut dyn Read) -> Result<Option<T
     if got < length {
         return Err(io(std::io::ErrorKind::UnexpectedEof.into()));
     }
-    let (message, rest) =
-        postcard::take_from_bytes(&bytes).map_err(|e| WireError::Malformed { reason: e.to_string() })?;
-    if !rest.is_empty() {
-        return Err(WireError::Malformed { reason: format!("{} bytes left over", rest.len()) });
-    }
-    Ok(Some(message))
+    meter::decode(&bytes, meter::MAX_DECODED_BYTES).map(Some)
 }
 
 #[cfg(test)]

@@ -7,22 +7,44 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::WireError;
-use crate::frame::{Greeting, read_frame, write_frame};
+use crate::frame::{Greeting, encode, read_frame};
 use crate::message::{FromAgent, Reply, Request, ToAgent};
+use crate::text;
 
 type Answer = Result<Reply, String>;
+
+/// Requests that may wait to be written. An agent that reads takes each at once.
+const UNWRITTEN: usize = 64;
+
+/// How long the reader is given to see how the channel ended, when writing failed.
+const READER_KNOWS: Duration = Duration::from_millis(50);
 
 /// State shared with the thread that reads: who waits for what, and why the channel ended.
 #[derive(Default)]
 struct Waiting {
+    /// Number of the last request.
+    last: u64,
+    /// Every request that was not answered yet, also those that nobody waits for any longer.
     answers: HashMap<u64, mpsc::Sender<Answer>>,
     ended: Option<String>,
 }
 
+impl Waiting {
+    /// Nothing more is to be expected. The first reason is the cause, later ones follow from it.
+    fn end(&mut self, reason: String) {
+        self.ended.get_or_insert(reason);
+        self.answers.clear();
+    }
+}
+
 /// A channel to one agent. Requests may be made from several threads at once, and a long one (a
 /// driver's run) does not hold up the others.
+///
+/// The agent at the other end is not trusted. Whatever it does, a call ends after its patience, also when the agent
+/// does not read; what it sends is bounded in length and in memory; an answer that nobody asked for ends the
+/// channel; and the text in its answers can be shown as it is.
 pub struct Link {
-    writer: Mutex<(Box<dyn Write + Send>, u64)>,
+    frames: mpsc::SyncSender<Vec<u8>>,
     waiting: Arc<Mutex<Waiting>>,
     version: String,
 }
@@ -63,9 +85,7 @@ impl Link {
                 let _ = greeted.send(result);
                 if go_on {
                     let reason = read_answers(&mut *reader, &shared);
-                    let mut state = lock(&shared);
-                    state.ended = Some(reason);
-                    state.answers.clear();
+                    lock(&shared).end(reason);
                 }
             })
             .map_err(|source| WireError::Io { doing: "starting the reading thread", source })?;
@@ -73,7 +93,13 @@ impl Link {
             Ok(result) => result?,
             Err(_) => return Err(WireError::Timeout { request: "greet", waited: patience }),
         };
-        let link = Self { writer: Mutex::new((writer, 0)), waiting, version: theirs.version };
+        let (frames, queue) = mpsc::sync_channel(UNWRITTEN);
+        let shared = Arc::clone(&waiting);
+        std::thread::Builder::new()
+            .name("agent-writer".into())
+            .spawn(move || write_requests(&mut *writer, &queue, &shared))
+            .map_err(|source| WireError::Io { doing: "starting the writing thread", source })?;
+        let link = Self { frames, waiting, version: theirs.version };
         let lifetime_ns = u64::try_from(lifetime.as_nanos()).unwrap_or(u64::MAX);
         link.call(Request::Hello { lifetime_ns }, patience)?;
         Ok(link)
@@ -91,22 +117,20 @@ impl Link {
     pub fn call(&self, request: Request, patience: Duration) -> Result<Reply, WireError> {
         let name = request.name();
         let (sender, answer) = mpsc::channel();
-        {
-            let mut writer = lock(&self.writer);
-            writer.1 += 1;
-            let id = writer.1;
-            {
-                let mut waiting = lock(&self.waiting);
-                if let Some(reason) = &waiting.ended {
-                    return Err(WireError::Gone { reason: reason.clone() });
-                }
-                waiting.answers.insert(id, sender);
+        let id = {
+            let mut waiting = lock(&self.waiting);
+            if let Some(reason) = &waiting.ended {
+                return Err(WireError::Gone { reason: reason.clone() });
             }
-            if let Err(error) = write_frame(&mut *writer.0, &ToAgent { id, request }) {
-                // The reader usually knows better why the other end is gone than a broken pipe tells.
-                let ended = lock(&self.waiting).ended.clone();
-                return Err(ended.map_or(error, |reason| WireError::Gone { reason }));
-            }
+            waiting.last += 1;
+            let id = waiting.last;
+            waiting.answers.insert(id, sender);
+            id
+        };
+        if let Err(error) = self.send(ToAgent { id, request }) {
+            // It was never sent, so no answer may come.
+            lock(&self.waiting).answers.remove(&id);
+            return Err(error);
         }
         match answer.recv_timeout(patience) {
             Ok(Ok(reply)) => Ok(reply),
@@ -117,6 +141,15 @@ impl Link {
                 Err(WireError::Gone { reason })
             }
         }
+    }
+
+    /// Hands a request to the thread that writes.
+    fn send(&self, message: ToAgent) -> Result<(), WireError> {
+        let gone = || {
+            let ended = lock(&self.waiting).ended.clone();
+            WireError::Gone { reason: ended.unwrap_or_else(|| "it has stopped reading".into()) }
+        };
+        self.frames.try_send(encode(&message)?).map_err(|_| gone())
     }
 
     /// Whether the agent is known to be gone, and how that was seen.
@@ -130,13 +163,26 @@ fn read_answers(reader: &mut dyn Read, waiting: &Mutex<Waiting>) -> String {
     loop {
         match read_frame::<FromAgent>(reader) {
             Ok(Some(FromAgent { id, result })) => {
-                if let Some(sender) = lock(waiting).answers.remove(&id) {
-                    // The caller may have given up waiting.
-                    let _ = sender.send(result);
-                }
+                let Some(sender) = lock(waiting).answers.remove(&id) else {
+                    return format!("it answered a request that was not made, number {id}");
+                };
+                let result = result.map(text::clean).map_err(|reason| text::brief(&reason));
+                // The caller may have given up waiting.
+                let _ = sender.send(result);
             }
             Ok(None) => return "it closed the channel".into(),
             Err(error) => return error.to_string(),
+        }
+    }
+}
+
+/// Writes requests until there are no more, or nobody takes them.
+fn write_requests(writer: &mut dyn Write, queue: &mpsc::Receiver<Vec<u8>>, waiting: &Mutex<Waiting>) {
+    for frame in queue {
+        if let Err(error) = writer.write_all(&frame).and_then(|()| writer.flush()) {
+            // The reader usually knows better why the other end is gone than a broken pipe tells.
+            std::thread::sleep(READER_KNOWS);
+            return lock(waiting).end(format!("writing a message: {error}"));
         }
     }
 }
@@ -145,7 +191,9 @@ fn read_answers(reader: &mut dyn Read, waiting: &Mutex<Waiting>) -> String {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
     use super::*;
+    use crate::frame::write_frame;
     use std::os::unix::net::UnixStream;
+    use tare_model::drive::BusyWork;
 
     /// An agent of a few lines: greets, then does `behave` with each request.
     fn agent(
@@ -180,7 +228,7 @@ mod tests {
         });
         let link = Link::open(reader, writer, PATIENCE, PATIENCE).unwrap();
         assert!(matches!(link.call(Request::Clock, PATIENCE), Ok(Reply::Clock { .. })));
-        let error = link.call(Request::Busy { threads: 1 }, PATIENCE).unwrap_err().to_string();
+        let error = link.call(Request::Busy { threads: 1, work: BusyWork::Mixed }, PATIENCE).unwrap_err().to_string();
         assert!(error.contains("busy loops") && error.contains("no CPU to be had"), "{error}");
     }
 

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
-use tare_model::drive::{DriveResult, DriveSpec, ServeSpec};
+use tare_model::drive::{BusyWork, DriveResult, DriveSpec, ServeSpec};
 use tare_model::sample::Sample;
 
 /// A request with the number that its answer will carry.
@@ -57,12 +57,14 @@ pub enum Request {
         /// When its first phase starts, CLOCK_MONOTONIC of the agent, nanoseconds; 0 means at once.
         start_at_ns: u64,
     },
-    /// End all drivers and kill all commands early. Lasts: those that are asked for later end at once too.
+    /// End all drivers, stop busy loops and kill all commands early. Lasts: those that are asked for later end at once too.
     Cancel,
     /// Start busy loops.
     Busy {
         /// Threads.
         threads: u32,
+        /// What each of them does.
+        work: BusyWork,
     },
     /// How far have the busy loops come?
     BusyIterations {
@@ -76,6 +78,30 @@ pub enum Request {
     },
     /// Run a command.
     Exec(ExecSpec),
+    /// Write a part of a file, in order. The file is put in its place, whole, by the last part; until then it is
+    /// beside it under another name.
+    PutFile {
+        /// Where the file is to be; its directory is there already.
+        path: String,
+        /// Its permissions, the lowest nine bits.
+        mode: u32,
+        /// Where in the file the part begins, bytes; the first part begins anew.
+        offset: u64,
+        /// The part, at most [`crate::CHUNK_BYTES`].
+        #[serde(with = "crate::bytes")]
+        bytes: Vec<u8>,
+        /// Whether it is the last.
+        last: bool,
+    },
+    /// Read a part of a file.
+    GetFile {
+        /// The file.
+        path: String,
+        /// Where in the file the part begins, bytes.
+        offset: u64,
+        /// At most so many bytes, and at most [`crate::CHUNK_BYTES`].
+        limit_bytes: u64,
+    },
     /// Begin to sample inside the guest.
     StartSampling {
         /// Name of the guest in the samples.
@@ -105,6 +131,8 @@ impl Request {
             Self::BusyIterations { .. } => "count busy iterations",
             Self::StopBusy { .. } => "stop busy loops",
             Self::Exec(_) => "run a command",
+            Self::PutFile { .. } => "write a file",
+            Self::GetFile { .. } => "read a file",
             Self::StartSampling { .. } => "start sampling",
             Self::StopSampling => "stop sampling",
             Self::Bye => "end",
@@ -150,13 +178,21 @@ pub enum Reply {
         /// Number of the loops.
         busy: u64,
     },
-    /// To `BusyIterations` and `StopBusy`.
+    /// To `BusyIterations` and `StopBusy`, unless one of the loops computed wrong: then that is the error.
     BusyIterations {
         /// Iterations of all loops since they were started.
         iterations: u64,
     },
     /// To `Exec`.
     Executed(ExecResult),
+    /// To `GetFile`.
+    File {
+        /// The part; empty at the end of the file.
+        #[serde(with = "crate::bytes")]
+        bytes: Vec<u8>,
+        /// Length of the file, as its file system tells it: 0 for the files of `/proc`.
+        total_bytes: u64,
+    },
     /// To `StopSampling`.
     Samples {
         /// The samples, by the guest's own clock.
@@ -202,8 +238,10 @@ pub struct ExecResult {
     /// Wall time, nanoseconds.
     pub wall_ns: u64,
     /// End of its standard output.
+    #[serde(with = "crate::bytes")]
     pub stdout: Vec<u8>,
     /// End of its standard error.
+    #[serde(with = "crate::bytes")]
     pub stderr: Vec<u8>,
     /// Bytes of output that were not kept.
     pub dropped_bytes: u64,

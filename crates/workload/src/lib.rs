@@ -3,6 +3,8 @@
 //! A workload never asks which platform it is on. It talks to two agents, one in the guest and one
 //! on the client's side, through a [`WorkSite`], and yields one [`Driven`] a trial.
 
+mod clock;
+mod cpu;
 mod exec;
 mod null;
 pub mod registry;
@@ -11,7 +13,7 @@ mod site;
 mod stream;
 mod yields;
 
-pub use site::{Schedule, WorkSite, WorkloadError};
+pub use site::{Clock, SameClock, Schedule, WorkSite, WorkloadError};
 pub use yields::{Driven, UnitOfWork};
 
 use tare_model::Span;

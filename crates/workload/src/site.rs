@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use tare_model::Span;
-use tare_model::drive::{DriveKind, DriveResult, DriveSpec, SocketOptions};
+use tare_model::drive::{DriveKind, DriveResult, DriveSpec, ServeSpec, SocketOptions};
 use tare_model::load::{LoadModel, Phases};
 use tare_wire::{Link, Reply, Request, WireError};
 
@@ -13,14 +13,41 @@ use tare_wire::{Link, Reply, Request, WireError};
 pub struct WorkSite<'a> {
     /// The agent in the guest.
     pub guest: &'a Link,
-    /// The guest's address, seen from the client; also the address that servers bind to.
+    /// The guest's address, seen from the client.
     pub guest_address: IpAddr,
+    /// The address that servers bind to in the guest, mostly the same.
+    pub guest_listen: IpAddr,
     /// The agent on the client's side.
     pub client: &'a Link,
+    /// The clock of the client's machine.
+    pub client_clock: &'a dyn Clock,
     /// How load is offered.
     pub load: LoadModel,
     /// How long an agent may take for anything that is not load.
     pub patience: Duration,
+}
+
+/// How the clock of the client's machine stands to the controller's, both CLOCK_MONOTONIC in nanoseconds.
+pub trait Clock: std::fmt::Debug + Sync {
+    /// A moment of the controller's by the client's clock. Asked before the load.
+    fn theirs(&self, ours_ns: u64) -> u64;
+
+    /// A moment of the client's by the controller's clock. Asked after the load.
+    fn ours(&self, theirs_ns: u64) -> u64;
+}
+
+/// The client runs on the controller's host.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SameClock;
+
+impl Clock for SameClock {
+    fn theirs(&self, ours_ns: u64) -> u64 {
+        ours_ns
+    }
+
+    fn ours(&self, theirs_ns: u64) -> u64 {
+        theirs_ns
+    }
 }
 
 /// When load is offered.
@@ -28,7 +55,7 @@ pub struct WorkSite<'a> {
 pub struct Schedule {
     /// The phases.
     pub phases: Phases,
-    /// Start of the first phase, CLOCK_MONOTONIC of the client's host, nanoseconds. Not looked at when
+    /// Start of the first phase, CLOCK_MONOTONIC of the controller's host, nanoseconds. Not looked at when
     /// connecting; when driving, 0 means at once.
     pub start_at_ns: u64,
     /// Seed of the driver's randomness.
@@ -101,10 +128,33 @@ impl WorkSite<'_> {
     pub(crate) fn drive(&self, driver: Option<u64>, schedule: &Schedule) -> Result<DriveResult, WorkloadError> {
         let drive = driver.ok_or(WorkloadError::NotConnected)?;
         let patience = schedule.phases.total().duration() + self.patience;
-        match self.client.call(Request::StartDrive { drive, start_at_ns: schedule.start_at_ns }, patience) {
-            Ok(Reply::Driven(result)) => Ok(*result),
+        let start_at_ns = match schedule.start_at_ns {
+            0 => 0,
+            ours => self.client_clock.theirs(ours),
+        };
+        match self.client.call(Request::StartDrive { drive, start_at_ns }, patience) {
+            Ok(Reply::Driven(result)) => Ok(self.by_our_clock(*result)),
             Ok(_) => Err(Self::unexpected("client", "drive load")),
             Err(source) => Err(WorkloadError::Agent { side: "client", source }),
+        }
+    }
+
+    /// The moments in a driver's result by the controller's clock. Lengths of time stay as the client measured them.
+    fn by_our_clock(&self, mut result: DriveResult) -> DriveResult {
+        let clock = self.client_clock;
+        result.steady_start_ns = clock.ours(result.steady_start_ns);
+        result.steady_end_ns = clock.ours(result.steady_end_ns);
+        for interval in &mut result.intervals {
+            interval.end_ns = clock.ours(interval.end_ns);
+        }
+        result
+    }
+
+    /// Has the guest's agent start a server; its number, and where the client finds it.
+    pub(crate) fn serve(&self, spec: ServeSpec) -> Result<(u64, SocketAddr), WorkloadError> {
+        match self.ask_guest(Request::Serve { spec, bind: self.guest_listen })? {
+            Reply::Serving { server, address } => Ok((server, SocketAddr::new(self.guest_address, address.port()))),
+            _ => Err(Self::unexpected("guest", "start a server")),
         }
     }
 

@@ -45,6 +45,44 @@ fn the_order_of_the_trials_changes_nothing_and_json_holds_everything() {
 }
 
 #[test]
+fn two_runs_of_an_emulated_arm_are_compared_by_value_under_its_marked_name_and_by_no_effect() {
+    let (plan, mut trials) = whole(4);
+    for record in trials.iter_mut().filter(|record| record.planned.arm == "container") {
+        record.flags.push(Flag { kind: "not-comparable".into(), detail: "emulated: no virtualisation here".into() });
+    }
+    let found = of(&plan, &trials);
+    assert!(found.plan.study.arms.iter().any(|arm| arm.label == "container (emulated)"));
+    assert!(found.answer.iter().all(|answer| answer.sentence.contains("container (emulated)")));
+    let compared = compare(&found, &found).unwrap();
+    let rows: Vec<_> = compared.rows.iter().filter(|row| row.arm == "container").collect();
+    assert!(!rows.is_empty() && rows.iter().all(|row| row.compared == Compared::Value));
+    assert!(rows.iter().all(|row| row.name == "container (emulated)" && row.sentence.contains(&row.name)), "{rows:?}");
+}
+
+#[test]
+fn an_arm_that_is_emulated_in_one_run_alone_has_both_values_and_no_ratio_and_a_marked_baseline_keeps_its_mark() {
+    let (plan, trials) = whole(4);
+    let mark = |arm: &str| {
+        let mut trials = trials.clone();
+        for record in trials.iter_mut().filter(|record| record.planned.arm == arm) {
+            record.flags.push(Flag { kind: "not-comparable".into(), detail: "emulated: no KVM".into() });
+        }
+        of(&plan, &trials)
+    };
+    let (real, emulated) = (of(&plan, &trials), mark("container"));
+    for (a, b) in [(&real, &emulated), (&emulated, &real)] {
+        let rows = compare(a, b).unwrap().rows;
+        let rows: Vec<_> = rows.iter().filter(|row| row.arm == "container").collect();
+        assert!(!rows.is_empty() && rows.iter().all(|row| row.compared == Compared::Value));
+        assert!(rows.iter().all(|row| row.verdict == Verdict::NotComparable && row.ratio.n == 0), "{rows:?}");
+        assert!(rows.iter().all(|row| row.name == "container (emulated)"));
+    }
+    let baseline = mark("native");
+    let rows = compare(&baseline, &baseline).unwrap().rows;
+    assert!(rows.iter().filter(|row| row.arm == "native").all(|row| row.name == "native (emulated)"));
+}
+
+#[test]
 fn trials_without_figures_are_listed_and_never_counted_as_zero() {
     let (plan, mut trials) = whole(6);
     for record in trials.iter_mut().filter(|t| t.planned.arm == "container" && t.planned.block > 0) {

@@ -14,7 +14,7 @@ use tare_wire::launch::{Namespace, Root, Upper};
 use crate::error::Result;
 use crate::making::{Making, plain_launch};
 use crate::options::{self, Writes};
-use crate::registry::{Entry, nothing_held};
+use crate::registry::{Entry, PLAIN, nothing_held};
 use crate::{Availability, Comparable, Guest, HostView, Platform, Site};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -25,6 +25,7 @@ pub(crate) const ENTRY: Entry = Entry {
     make,
     start_estimate: Span::from_millis(40),
     reap: nothing_held,
+    variants: PLAIN,
 };
 
 /// Options of the platform.

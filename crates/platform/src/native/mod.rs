@@ -11,7 +11,7 @@ use tare_model::guest::GuestSpec;
 use crate::error::Result;
 use crate::making::{Making, plain_launch};
 use crate::options::{self, NoOptions};
-use crate::registry::{Entry, nothing_held};
+use crate::registry::{Entry, PLAIN, nothing_held};
 use crate::{Availability, Comparable, Guest, HostView, Platform, Site};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -22,6 +22,7 @@ pub(crate) const ENTRY: Entry = Entry {
     make,
     start_estimate: Span::from_millis(20),
     reap: nothing_held,
+    variants: PLAIN,
 };
 
 fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {

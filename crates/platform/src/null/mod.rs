@@ -8,10 +8,10 @@ use tare_model::Span;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
 
-use crate::client::client;
+use crate::client::{ClientPlace, client};
 use crate::error::Result;
 use crate::options::{self, NoOptions};
-use crate::registry::{Entry, nothing_held};
+use crate::registry::{Entry, PLAIN, nothing_held};
 use crate::{Availability, Comparable, Guest, HostView, Platform, Site};
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -22,6 +22,7 @@ pub(crate) const ENTRY: Entry = Entry {
     make,
     start_estimate: Span::from_millis(10),
     reap: nothing_held,
+    variants: PLAIN,
 };
 
 fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {
@@ -51,6 +52,6 @@ impl Platform for Null {
     }
 
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
-        client(site, spec)
+        client(site, spec, ClientPlace::Lab)
     }
 }

@@ -4,40 +4,49 @@
 //! of its own, where the guest's overlay is mounted and the control groups are arranged as any runtime
 //! understands them; so nothing shows in the host's mount table, and all of it goes with the guest.
 
-mod archive;
 mod bundle;
-mod groups;
+mod gvisor;
+mod known;
 mod options;
 mod runtime;
-
-use std::path::PathBuf;
 
 use serde_json::Value;
 use tare_model::Span;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
-use tare_wire::launch::{Namespace, PrivateMount, Upper};
+use tare_wire::launch::Namespace;
 
 use self::bundle::Bundle;
-use self::groups::Arrangement;
-use self::options::{Options, RootFs};
+use self::options::Options;
 use self::runtime::{Held, Runtime};
 use crate::error::Result;
-use crate::making::{Making, absolute, plain_launch};
-use crate::options::{self as common, Writes};
-use crate::registry::Entry;
+use crate::groups::Arrangement;
+use crate::making::{Making, Particulars, absolute, plain_launch};
+use crate::options as common;
+use crate::registry::{Entry, Variant};
+use crate::rootfs;
 use crate::{Availability, Comparable, Guest, HostView, Platform, ReapSite, Site};
 
 const NAME: &str = "oci";
 
+/// The runtimes that are known by name; any other is used by naming it.
+const VARIANTS: &[Variant] = &[
+    Variant { name: "runc", options: r#"{"runtime": "runc"}"# },
+    Variant { name: "crun", options: r#"{"runtime": "crun"}"# },
+    Variant { name: "runsc (gVisor)", options: r#"{"runtime": "runsc"}"# },
+    Variant { name: "kata-runtime", options: r#"{"runtime": "kata-runtime"}"# },
+    Variant { name: "youki", options: r#"{"runtime": "youki"}"# },
+];
+
 pub(crate) const ENTRY: Entry = Entry {
     name: NAME,
-    summary: "any OCI runtime by its name (runc, crun, runsc, kata-runtime, youki ...), over the host's root, a directory or an archive",
+    summary: "any OCI runtime by its name (runc, crun, youki, gVisor's runsc ...), over the host's root, a directory or an archive",
     schema: common::schema::<Options>,
     check_options: options::check,
     make,
     start_estimate: Span::from_millis(120),
     reap,
+    variants: VARIANTS,
 };
 
 fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {
@@ -78,37 +87,38 @@ impl Platform for Oci {
             Ok(runtime) => runtime,
             Err((reason, remedy)) => return unavailable(reason, remedy),
         };
-        if let Err(reason) = runtime.version() {
-            return unavailable(reason, format!("Try `{} --version` by hand", runtime.program.display()));
+        let version = match runtime.version() {
+            Ok(version) => version,
+            Err(reason) => {
+                return unavailable(reason, format!("Try `{} --version` by hand", runtime.program.display()));
+            }
+        };
+        if let Some((reason, remedy)) = known::objection(&runtime.program, &version) {
+            return unavailable(reason, remedy);
         }
-        match self.options.rootfs.path() {
-            Some(path) if !path.exists() => unavailable(
-                format!("the root file system {} is not there", path.display()),
-                "Check the path in the study".into(),
-            ),
-            _ => Availability::Available { notes: Vec::new() },
+        if runtime.gvisor.is_some()
+            && let Err(reason) = gvisor::works(&runtime.program, &runtime.flags)
+        {
+            return unavailable(
+                reason,
+                "Choose another `gvisor = { platform = \"...\" }`: systrap works on most hosts".into(),
+            );
         }
+        self.options.rootfs.unavailable().unwrap_or(Availability::Available { notes: Vec::new() })
     }
 
     fn disclosures(&self) -> Vec<String> {
-        let root = match &self.options.rootfs {
-            RootFs::Overlay => "The guest reads the host's files through an overlay.".to_owned(),
-            RootFs::Directory(path) => {
-                format!("The guest's root is the directory {}, through an overlay.", path.display())
-            }
-            RootFs::Archive(path) => {
-                format!("The guest's root is unpacked from {}, seen through an overlay.", path.display())
-            }
-        };
-        let writes = match self.options.upper {
-            Writes::Memory => "Its writes go to memory.",
-            Writes::Disk => "Its writes go to the host's disk.",
-        };
-        vec![
-            format!("{root} {writes}"),
+        let mut told = vec![
+            self.options.rootfs.disclosure(self.options.upper),
             "The guest runs as root with the usual default capabilities and no seccomp filter (engines add one by default)."
                 .into(),
-        ]
+        ];
+        match (&self.options.flags, Runtime::find(&self.options)) {
+            (Some(flags), _) => told.push(format!("The runtime is run with the arguments `{}`.", flags.join(" "))),
+            (None, Ok(Runtime { gvisor: Some(settings), .. })) => told.extend(settings.disclosures()),
+            _ => {}
+        }
+        told
     }
 
     fn comparable(&self) -> Comparable {
@@ -128,22 +138,16 @@ impl Platform for Oci {
         let runtime = Runtime::find(&self.options).map_err(|(why, remedy)| {
             making.failed(&format!("find the runtime {}", self.options.runtime), why, &remedy)
         })?;
-        let lower = making.aside(|making| self.lower(making))?;
+        let lower = self.options.rootfs.lower(&mut making)?;
         let netns = making.attach()?;
         making.limit()?;
         let arrangement = Arrangement::of(&making.groups());
         let folder = making.directory()?;
         let agent = absolute(site.agent);
         let held = Held::new(&runtime, site, spec, &arrangement);
-        let rootfs = folder.join("rootfs");
-        let bundle = Bundle {
-            spec,
-            run_id: site.run_id,
-            agent: &agent,
-            netns: &netns,
-            rootfs: &rootfs,
-            group: &arrangement.group,
-        };
+        let at = folder.join("rootfs");
+        let bundle =
+            Bundle { spec, run_id: site.run_id, agent: &agent, netns: &netns, rootfs: &at, group: &arrangement.group };
         bundle
             .write(&folder)
             .map_err(|why| making.failed("write the bundle", why, "Is the file system full or read-only?"))?;
@@ -154,35 +158,16 @@ impl Platform for Oci {
         let mut launch = plain_launch();
         launch.cgroup_procs = arrangement.join;
         launch.unshare = vec![Namespace::Mount];
-        let upper = match self.options.upper {
-            Writes::Memory => Upper::Memory,
-            Writes::Disk => Upper::Disk(making.layers()?),
-        };
         launch.mounts = arrangement.mounts;
-        launch.mounts.push(PrivateMount::Overlay { lower, at: rootfs, upper });
+        launch.mounts.push(rootfs::overlay(&mut making, lower, &at, self.options.upper)?);
         launch.argv = held.command(&["run", "--bundle", &folder.to_string_lossy()]);
-        making.start(&launch)
-    }
-}
-
-impl Oci {
-    /// The tree below the guest's overlay; an archive is unpacked once a run.
-    fn lower(&self, making: &Making<'_>) -> Result<PathBuf> {
-        match &self.options.rootfs {
-            RootFs::Overlay => Ok("/".into()),
-            RootFs::Directory(path) => std::path::absolute(path).map_err(|error| {
-                making.failed("find its root directory", error.to_string(), "Check the path in the study")
-            }),
-            RootFs::Archive(path) => {
-                // It outlives the guest, so it is not written down for it: reaping finds the run's directory by its id.
-                let images = making.disk()?.join("images");
-                archive::unpacked(path, &images).map_err(|error| {
-                    making.failed(
-                        &format!("unpack {}", path.display()),
-                        error.to_string(),
-                        "Make the archive anew, from the root of a file system",
-                    )
-                })
+        match runtime.gvisor {
+            None => making.start(&launch),
+            Some(_) => {
+                making.spawn(&launch)?;
+                making.greet(site.patience)?;
+                let parity = Some(gvisor::inside(spec, &making.facts()?, site.mtu));
+                making.finish(Particulars { parity, ..Particulars::default() })
             }
         }
     }

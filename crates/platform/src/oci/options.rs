@@ -1,13 +1,15 @@
 //! Options of the platform.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tare_model::field::FieldError;
 
+use super::gvisor::{Gvisor, is_gvisor};
 use crate::options::{self as common, Writes};
+use crate::rootfs::RootFs;
 
 /// Options of the platform.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -23,33 +25,15 @@ pub(super) struct Options {
     /// Arguments of the runtime that come before its command. Left out: what is known to be right for that
     /// runtime.
     pub flags: Option<Vec<String>>,
+    /// Settings of gVisor, for a runtime whose program is named `runsc` or begins so. Left out: `systrap`, its own
+    /// network stack, its own overlay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gvisor: Option<Gvisor>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { runtime: "runc".into(), rootfs: RootFs::Overlay, upper: Writes::Memory, flags: None }
-    }
-}
-
-/// Where a root file system comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum RootFs {
-    /// The host's root.
-    Overlay,
-    /// A directory on the host.
-    Directory(PathBuf),
-    /// A tar archive on the host, not compressed.
-    Archive(PathBuf),
-}
-
-impl RootFs {
-    /// The path on the host, other than its root.
-    pub(super) fn path(&self) -> Option<&Path> {
-        match self {
-            Self::Overlay => None,
-            Self::Directory(path) | Self::Archive(path) => Some(path),
-        }
+        Self { runtime: "runc".into(), rootfs: RootFs::Overlay, upper: Writes::Memory, flags: None, gvisor: None }
     }
 }
 
@@ -65,6 +49,14 @@ pub(super) fn check(value: &Value) -> Result<Value, FieldError> {
         return Err(FieldError::new(&["runtime"], format!("`{}` is no program", options.runtime))
             .help("arguments go into `flags`"));
     }
+    if options.gvisor.is_some() && !is_gvisor(Path::new(&options.runtime)) {
+        return Err(FieldError::new(&["gvisor"], format!("the runtime `{}` is not gVisor's", options.runtime))
+            .help("leave it out, or write `runtime = \"runsc\"`"));
+    }
+    if options.gvisor.is_some() && options.flags.is_some() {
+        return Err(FieldError::new(&["flags"], "`gvisor` says already with which arguments the runtime is run")
+            .help("write all arguments into `flags`, or all settings into `gvisor`"));
+    }
     common::fill::<Options>(value)
 }
 
@@ -79,7 +71,7 @@ mod tests {
         let read = |value| common::read::<Options>(&value).unwrap();
         assert_eq!(read(json!({})).runtime, "runc");
         let options = read(json!({"runtime": "crun", "rootfs": {"archive": "x.tar"}, "upper": "disk"}));
-        assert_eq!(options.rootfs.path(), Some(Path::new("x.tar")));
+        assert_eq!(options.rootfs, RootFs::Archive("x.tar".into()));
         assert_eq!(read(json!({"rootfs": "overlay"})).rootfs, RootFs::Overlay);
     }
 
@@ -89,5 +81,10 @@ mod tests {
         assert_eq!(error.path, ["rootfs"], "{error}");
         assert!(error.message.contains("image"), "{error}");
         assert_eq!(check(&json!({"runtime": "--debug"})).unwrap_err().path, ["runtime"]);
+        assert_eq!(check(&json!({"gvisor": {}})).unwrap_err().path, ["gvisor"]);
+        let both = json!({"runtime": "/opt/runsc", "gvisor": {"platform": "kvm"}, "flags": []});
+        assert_eq!(check(&both).unwrap_err().path, ["flags"]);
+        let error = check(&json!({"runtime": "runsc", "gvisor": {"platform": "hvf"}})).unwrap_err();
+        assert_eq!(error.path, ["gvisor", "platform"], "{error}");
     }
 }

@@ -10,24 +10,23 @@ use tare_lab::RUN_VARIABLE;
 use tare_model::guest::GuestSpec;
 use tare_wire::launch::{Namespace, PrivateMount};
 
-use super::groups::{Arrangement, remove_strays};
+use super::gvisor::{Gvisor, is_gvisor};
+use super::known;
 use super::options::Options;
+use crate::groups::{Arrangement, Strays};
 use crate::making::{environment, plain_launch};
 use crate::{ReapSite, Site, program};
 
 /// How long a runtime may take for anything but running a guest.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Arguments that a runtime needs to do what is asked of it here, by the name of its program.
-const KNOWN_FLAGS: [(&str, &[&str]); 1] =
-    // systrap works everywhere; its other platforms need /dev/kvm or are slower.
-    [("runsc", &["--platform=systrap"])];
-
 /// A runtime that is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Runtime {
     pub program: PathBuf,
     pub flags: Vec<String>,
+    /// Set when it is gVisor's.
+    pub gvisor: Option<Gvisor>,
 }
 
 impl Runtime {
@@ -37,17 +36,12 @@ impl Runtime {
     /// Why it cannot be used, and the remedy.
     pub(super) fn find(options: &Options) -> Result<Self, (String, String)> {
         let name = &options.runtime;
-        let program = program::find(name).ok_or_else(|| {
-            (
-                format!("there is no runtime `{name}` here"),
-                format!("Install it, or name another by `runtime = \"...\"`, such as a path to {name}"),
-            )
-        })?;
+        let program =
+            program::find(name).ok_or_else(|| (format!("there is no runtime `{name}` here"), known::remedy(name)))?;
         let program = std::path::absolute(&program).unwrap_or(program);
-        let short = program.file_name().unwrap_or_default();
-        let known = KNOWN_FLAGS.iter().find(|(known, _)| short == *known).map_or(&[][..], |(_, flags)| flags);
-        let flags = options.flags.clone().unwrap_or_else(|| known.iter().map(|&flag| flag.to_owned()).collect());
-        Ok(Self { program, flags })
+        let gvisor = is_gvisor(&program).then(|| options.gvisor.unwrap_or_default());
+        let flags = options.flags.clone().or_else(|| gvisor.map(Gvisor::flags)).unwrap_or_default();
+        Ok(Self { program, flags, gvisor })
     }
 
     /// The first line of what it says about its version.
@@ -74,7 +68,7 @@ pub(super) struct Held {
     /// Mounts that the runtime needs around it, whatever it is asked.
     mounts: Vec<PrivateMount>,
     /// Control groups that it may leave behind.
-    strays: Vec<PathBuf>,
+    strays: Strays,
 }
 
 impl Held {
@@ -119,11 +113,7 @@ impl Held {
             let (root, state) = (self.root.display(), site.state.display());
             return Err(format!("its state {root} is not below the run's directory {state}"));
         }
-        let ours = |stray: &PathBuf| plain(stray) && stray.parent().and_then(Path::file_name) == Some(group.as_ref());
-        match self.strays.iter().find(|stray| !ours(stray)) {
-            Some(stray) => Err(format!("the control group {} is not of run {}", stray.display(), site.run_id)),
-            None => Ok(()),
-        }
+        self.strays.check(site.run_id)
     }
 
     /// The runtime's program with these arguments, the last of which will be the container's id.
@@ -142,7 +132,7 @@ impl Held {
     /// What the runtime said.
     pub(super) fn take_away(&self, agent: &Path) -> Result<(), String> {
         self.delete(agent)?;
-        remove_strays(&self.strays)
+        self.strays.remove()
     }
 
     fn delete(&self, agent: &Path) -> Result<(), String> {
@@ -193,7 +183,7 @@ mod tests {
             id: "tare-r-g".into(),
             run_id: "r".into(),
             mounts: vec![PrivateMount::Hide { at: "/sys/fs/cgroup/unified".into() }],
-            strays: vec!["/sys/fs/cgroup/pids/tare-r/g".into()],
+            strays: Strays(vec!["/sys/fs/cgroup/pids/tare-r/g".into()]),
         }
     }
 
@@ -210,7 +200,7 @@ mod tests {
             (Held { id: "tare-r2-g".into(), ..held() }, "no container of run r"),
             (Held { id: "tare-r-../../x".into(), ..held() }, "no name"),
             (Held { run_id: "other".into(), ..held() }, "no container of run r"),
-            (Held { strays: vec!["/sys/fs/cgroup/system.slice".into()], ..held() }, "not of run r"),
+            (Held { strays: Strays(vec!["/sys/fs/cgroup/system.slice".into()]), ..held() }, "not of run r"),
         ];
         for (held, word) in wrong {
             let why = held.check(&site).unwrap_err();

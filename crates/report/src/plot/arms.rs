@@ -7,6 +7,9 @@ use super::svg::{Shape, Svg};
 /// Dashes of the arms' lines, in the order of the arms; the baseline's is solid.
 const DASHES: [&str; 6] = ["", "7 3", "2 3", "9 3 2 3", "5 2 1 2 1 2", "12 4"];
 
+/// Colours that the style sheet has for arms, beside the baseline's.
+const COLOURS: usize = 6;
+
 /// An arm and its look.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ArmLook {
@@ -47,8 +50,10 @@ impl Arms {
                 (None, true) => ("arm-base".to_owned(), Shape::ALL[0], DASHES[0]),
                 (None, false) => {
                     others += 1;
-                    let class = format!("arm-{}", (others - 1) % 6 + 1);
-                    (class, Shape::ALL[others % Shape::ALL.len()], DASHES[others % DASHES.len()])
+                    let class = format!("arm-{}", (others - 1) % COLOURS + 1);
+                    // Once the colours are used up, each comes again with another shape and dash.
+                    let look = others + (others - 1) / COLOURS;
+                    (class, Shape::ALL[look % Shape::ALL.len()], DASHES[look % DASHES.len()])
                 }
             };
             let (hollow, is_replica) = (original.is_some(), replica_of.is_some());
@@ -99,5 +104,27 @@ impl Arms {
         let drawn = svg.finish(12.0, "", "");
         let body = drawn.split_once("</desc>").map_or("", |(_, body)| body);
         format!(r#"<svg class="key" viewBox="0 0 12 12" aria-hidden="true">{body}"#)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn no_two_arms_of_a_large_study_look_alike() {
+        let mut findings = fixture::findings();
+        for n in 0..12 {
+            let mut arm = findings.plan.study.arms[2].clone();
+            arm.id = format!("arm-{n}");
+            findings.plan.study.arms.push(arm);
+        }
+        let arms = Arms::of(&findings);
+        let looks: Vec<_> =
+            arms.iter().map(|arm| (arm.class.clone(), format!("{:?}", arm.shape), arm.hollow)).collect();
+        for (n, look) in looks.iter().enumerate() {
+            assert!(!looks[..n].contains(look), "{look:?}");
+        }
     }
 }

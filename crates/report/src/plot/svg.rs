@@ -229,7 +229,15 @@ pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     em * size
 }
 
-/// A text cut into at most `lines` lines of `width` pixels, the last with an ellipsis if there is more.
+/// What stands in parentheses at the end of a text, with the space before it: it tells apart what has the same name, or
+/// qualifies it (`(emulated)`), and must not be cut off. Empty where there is none, or no room for it.
+fn qualifier(text: &str, width: f64, size: f64) -> &str {
+    let found = text.rfind(" (").filter(|_| text.ends_with(')')).map_or("", |at| &text[at..]);
+    if text_width(found, size) + 2.0 * size <= width { found } else { "" }
+}
+
+/// A text cut into at most `lines` lines of `width` pixels, the last with an ellipsis if there is more, which keeps what
+/// stands in parentheses at the end.
 pub(crate) fn wrapped(text: &str, width: f64, size: f64, lines: usize) -> Vec<String> {
     let mut out: Vec<String> = vec![String::new()];
     for word in text.split_whitespace() {
@@ -248,10 +256,12 @@ pub(crate) fn wrapped(text: &str, width: f64, size: f64, lines: usize) -> Vec<St
     for (i, line) in out.iter_mut().enumerate() {
         let cut_after = more && i == end;
         if cut_after || text_width(line, size) > width {
-            while !line.is_empty() && text_width(line, size) + size > width {
+            let kept = if i == end { qualifier(text, width, size) } else { "" };
+            let room = width - text_width(kept, size);
+            while !line.is_empty() && text_width(line, size) + size > room {
                 line.pop();
             }
-            *line = format!("{}\u{2026}", line.trim_end());
+            *line = format!("{}\u{2026}{kept}", line.trim_end());
         }
     }
     out
@@ -280,6 +290,7 @@ mod tests {
         assert!(lines[1].ends_with('\u{2026}'));
         assert!(lines.iter().all(|line| text_width(line, 12.0) <= 132.0));
         assert_eq!(wrapped("short", 120.0, 12.0, 2), ["short"]);
+        assert_eq!(wrapped("a virtual machine of any kind (emulated)", 150.0, 12.0, 1), ["a virtual\u{2026} (emulated)"]);
         assert!(wrapped("oneverylongwordthatcannotbebrokenanywhere", 60.0, 12.0, 2)[0].ends_with('\u{2026}'));
     }
 }

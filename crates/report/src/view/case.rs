@@ -1,7 +1,9 @@
 //! One case: its figures and tables.
 
 use serde::Serialize;
-use tare_model::findings::{ArmCpu, ArmObjective, CaseFindings, Comparison, Distribution, Findings, MetricFindings};
+use tare_model::findings::{
+    ArmCpu, ArmObjective, CaseFindings, Comparison, Distribution, Findings, MetricFindings, Verdict,
+};
 use tare_model::metric::{Better, Unit, common};
 
 use super::account;
@@ -132,7 +134,8 @@ pub(crate) fn rows(metric: &MetricFindings, arms: &Arms, label: impl Fn(&ArmLook
             arm,
         }
     };
-    metric.comparisons.iter().map(row).collect()
+    // What must not be compared has no place on an axis of ratios.
+    metric.comparisons.iter().filter(|comparison| comparison.verdict != Verdict::NotComparable).map(row).collect()
 }
 
 /// A group of rows of one metric.

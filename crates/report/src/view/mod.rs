@@ -3,6 +3,7 @@
 mod account;
 mod case;
 mod disclosure;
+pub(crate) mod glance;
 pub(crate) mod table;
 mod trust;
 
@@ -15,6 +16,7 @@ use crate::plot::{Figure, ratios};
 use crate::words;
 use case::CaseView;
 use disclosure::Disclosure;
+use glance::Glance;
 use table::Table;
 
 /// A whole report.
@@ -32,6 +34,8 @@ pub(crate) struct Report {
     pub(crate) answers: Vec<AnswerView>,
     /// What makes the answer believable, or not, in a few words each.
     pub(crate) grounds: Vec<String>,
+    /// All arms in one table, where the study has several of them and several cases.
+    pub(crate) glance: Option<Glance>,
     pub(crate) overview: Option<Figure>,
     pub(crate) overview_caption: String,
     pub(crate) cases: Vec<CaseView>,
@@ -77,6 +81,7 @@ impl Report {
             summary: summary(findings, &arms),
             answers: findings.answer.iter().map(|answer| answer_view(answer, findings, &arms)).collect(),
             grounds: trust::grounds(findings, &arms),
+            glance: Glance::new(findings, &arms),
             overview: overview(findings, &arms),
             overview_caption: overview_caption(findings),
             cases: cases.collect(),

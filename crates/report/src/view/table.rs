@@ -19,6 +19,8 @@ pub(crate) struct Column {
     pub(crate) key: String,
     /// Whether it holds figures, which are set flush right.
     pub(crate) numeric: bool,
+    /// Said under the title, smaller.
+    pub(crate) note: String,
 }
 
 /// One cell.
@@ -31,6 +33,14 @@ pub(crate) struct Cell {
     pub(crate) chip: &'static str,
     /// Whether the text is a machine's own writing.
     pub(crate) code: bool,
+    /// A difference under the text; empty for none.
+    pub(crate) tag: String,
+    /// The verdict on it; empty for none.
+    pub(crate) word: &'static str,
+    /// Style sheet class of that verdict.
+    pub(crate) tag_class: &'static str,
+    /// Markup of this crate's own in front of the text; empty for none.
+    pub(crate) key: String,
 }
 
 impl Table {
@@ -46,7 +56,7 @@ impl Table {
 
 impl Column {
     pub(crate) fn text(title: &str) -> Self {
-        Self { title: title.to_owned(), key: String::new(), numeric: false }
+        Self { title: title.to_owned(), key: String::new(), numeric: false, note: String::new() }
     }
 
     pub(crate) fn numeric(title: &str) -> Self {

@@ -1,4 +1,4 @@
-//! `[lab]` and `[hosts]`.
+//! `[lab]`.
 
 use tare_model::study::{LabSpec, Placement};
 use tare_model::units::Span;
@@ -86,25 +86,4 @@ fn cpu_list(cursor: &Cursor<'_>) -> Option<Vec<u32>> {
         cursor.wrong(&format!("is {text:?}, which is no list of CPUs"), "write numbers and ranges, such as \"0,2-3\"");
     }
     parsed
-}
-
-/// Checks `[hosts]`; it changes nothing in this version.
-pub(super) fn hosts(study: &Table<'_>) {
-    let Some(table) = study.get("hosts").and_then(|cursor| cursor.table(fields::HOSTS)) else { return };
-    if let Some(cursor) = table.get("sut") {
-        local(&cursor);
-    }
-    let Some((cursor, clients)) = table.get("clients").and_then(|c| c.items().map(|items| (c, items))) else { return };
-    clients.iter().for_each(local);
-    if clients.len() != 1 {
-        let what = format!("lists {} hosts; this version of tare takes exactly one", clients.len());
-        cursor.wrong(&what, "write `clients = [\"local\"]`");
-    }
-}
-
-fn local(cursor: &Cursor<'_>) {
-    if let Some(host) = cursor.text().filter(|&host| host != "local") {
-        let what = format!("names the host {host:?}: this version of tare runs only on the host it is started on");
-        cursor.wrong(&what, "write \"local\", and start tare on that host");
-    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tare_model::plan::Plan;
 use tare_model::units::{ByteSize, Span};
 
 use super::{good, roomy};
@@ -127,8 +128,68 @@ fn a_plan_is_readable() {
 }
 
 #[test]
+fn a_study_that_leaves_no_arm_out_is_written_and_hashed_as_before_that_could_be_asked() {
+    let mut study = good();
+    assert!(study.skip_unavailable);
+    let asked = plan(&study, &roomy(), &Fake).unwrap();
+    study.skip_unavailable = false;
+    let plain = plan(&study, &roomy(), &Fake).unwrap();
+    assert_ne!(asked.hash, plain.hash);
+    let written = serde_json::to_string(&plain).unwrap();
+    assert!(!written.contains("skip_unavailable") && !written.contains("left_out"), "{written}");
+    assert_eq!(serde_json::from_str::<Plan>(&written).unwrap(), plain);
+}
+
+#[test]
 fn a_plan_survives_its_file() {
     let plan = plan(&good(), &roomy(), &Fake).unwrap();
     let text = serde_json::to_string(&plan).unwrap();
     assert_eq!(serde_json::from_str::<tare_model::plan::Plan>(&text).unwrap(), plan);
+}
+
+/// The good study with these arms and this client, on the fake platform whose guests are machines elsewhere.
+fn elsewhere(arms: &str, client: &str) -> Result<crate::LoadedStudy, crate::StudyError> {
+    let text = format!(
+        "schema = 1\nname = \"far\"\nquestion = \"How far?\"\nbaseline = \"here\"\nblocks = 2\nnoise-floor = false\n{arms}\n\
+         [hosts]\nclients = [{client}]\n[guest]\ncpus = 1000\nmemory = \"1TiB\"\n[phases]\nsteady-state = \"1s\"\n\
+         [cases.idle]\nworkload = \"rr\"\n"
+    );
+    crate::parse("far.toml", &text, &Fake)
+}
+
+const FAR: &str = "[arms.here]\nplatform = \"far\"\noptions = { host = \"a\" }\n";
+
+#[test]
+fn machines_elsewhere_are_asked_for_nothing_of_this_host_and_the_plan_says_what_differs() {
+    let study = elsewhere(FAR, "{ far = { host = \"b\" } }").unwrap().study;
+    let client =
+        tare_model::study::ClientHost::Machine { platform: "far".into(), options: serde_json::json!({ "host": "b" }) };
+    assert_eq!(study.client, client);
+    let plan = plan(&study, &roomy(), &Fake).unwrap();
+    assert_eq!(plan.deviations.len(), 2, "{:?}", plan.deviations);
+    assert!(plan.deviations[0].starts_with("`here` is not made by tare") && plan.deviations[1].contains("the driver"));
+    // A plan that was written before there were clients elsewhere is still read, and hashes as it did.
+    let mut older = serde_json::to_value(good()).unwrap();
+    assert!(older.as_object_mut().unwrap().remove("client").is_none());
+    assert!(serde_json::from_value::<tare_model::study::Study>(older).unwrap().client.is_local());
+}
+
+#[test]
+fn arms_on_two_networks_are_planned_with_that_said() {
+    let arms = FAR.to_owned() + "[arms.native]\nplatform = \"native\"\n";
+    let mut study = elsewhere(&arms, "\"local\"").unwrap().study;
+    study.cases[0].guest.memory = ByteSize(64 << 20);
+    let plan = plan(&study, &roomy(), &Fake).unwrap();
+    let said = plan.deviations.iter().any(|said| said.contains("one of these networks") && said.contains("`native`"));
+    assert!(said, "{:?}", plan.deviations);
+}
+
+#[test]
+fn neighbours_of_a_machine_elsewhere_are_refused_at_their_line() {
+    let arms =
+        FAR.to_owned() + "[cases.busy]\nworkload = \"rr\"\nneighbours = { count = 1, cpus = 1, memory = \"64MiB\" }\n";
+    let error = elsewhere(&arms, "\"local\"").unwrap_err();
+    let [problem] = error.problems() else { panic!("{error}") };
+    assert_eq!(problem.path, ["cases", "busy", "neighbours"]);
+    assert!(problem.message.contains("`here`"), "{}", problem.message);
 }

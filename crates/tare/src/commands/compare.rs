@@ -39,11 +39,12 @@ fn table(compared: RunComparison, names: &Findings) -> ComparisonTable {
                 Compared::Effect => format!("{} against its own baseline", row.metric.label),
             };
             ComparisonRow {
-                label: format!("{}, {}: {what}", case_label(names, &row.case), row.arm),
+                label: format!("{}, {}: {what}", case_label(names, &row.case), row.name),
                 unit: row.unit,
                 a: Some(row.a.value),
                 b: Some(row.b.value),
-                ratio: Some(row.ratio.value),
+                // None of what must not be compared.
+                ratio: (row.ratio.n > 0).then_some(row.ratio.value),
                 low: row.ratio.low,
                 high: row.ratio.high,
                 verdict: Some(row.verdict),

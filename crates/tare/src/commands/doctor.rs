@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use tare_controller::{Examined, PlatformReport, Started};
-use tare_model::study::Arm;
+use tare_model::study::{Arm, Study};
 use tare_platform::Availability;
 
 use crate::args::{DoctorArguments, StudyArguments};
@@ -12,10 +12,8 @@ use crate::{output, place, studies};
 
 /// Says what this host can run. `confined` is why no lab can be made here, if that is known already.
 pub fn command(arguments: &DoctorArguments, confined: Option<String>) -> Result<Exit, Failure> {
-    let what = match &arguments.study {
-        Some(study) => arms_of(study)?,
-        None => tare_controller::every_platform(),
-    };
+    let study = arguments.study.as_deref().map(study_of).transpose()?;
+    let what = study.as_ref().map_or_else(tare_controller::every_platform, arms_of);
     let doctor = tare_controller::examine(&what, &place::agent(), &place::new_run_id(), !arguments.quick, confined)
         .map_err(|error| Failure::new(error, Exit::HostUnfit))?;
     let mut text = String::from("Host\n");
@@ -23,24 +21,48 @@ pub fn command(arguments: &DoctorArguments, confined: Option<String>) -> Result<
         // Writing to a string cannot fail.
         let _ = writeln!(text, "  {name:<22} {finding}");
     }
-    text.push_str(if arguments.study.is_some() { "\nArms\n" } else { "\nPlatforms\n" });
-    let mut usable = 0;
+    text.push_str(if study.is_some() { "\nArms\n" } else { "\nPlatforms\n" });
+    let widest = doctor.platforms.iter().map(|platform| platform.name.chars().count()).max().unwrap_or(0);
     for platform in &doctor.platforms {
-        usable += usize::from(works(platform));
-        describe(&mut text, platform);
+        let _ = writeln!(text, "  {:<widest$}  {}", platform.name, verdict(platform));
     }
+    if study.is_none() {
+        for (name, _) in tare_controller::on_request() {
+            let _ = writeln!(
+                text,
+                "  {name:<widest$}  not examined: an arm of a study must say which; then `tare doctor STUDY`"
+            );
+        }
+    }
+    remedies(&mut text, &doctor.platforms);
+    worth_knowing(&mut text, &doctor.platforms);
     output::print(text.trim_end())?;
-    // Of a study every arm is needed; of the platforms, one is enough to measure something.
-    let fit = if arguments.study.is_some() { usable == doctor.platforms.len() } else { usable > 0 };
+    let usable: Vec<&str> = doctor.platforms.iter().filter(|p| works(p)).map(|p| p.name.as_str()).collect();
+    let fit = match &study {
+        // The baseline and something to compare it with.
+        Some(study) if study.skip_unavailable => usable.contains(&study.baseline.as_str()) && usable.len() > 1,
+        Some(_) => usable.len() == doctor.platforms.len(),
+        // One is enough to measure something.
+        None => !usable.is_empty(),
+    };
     Ok(if fit { Exit::Success } else { Exit::HostUnfit })
 }
 
-/// The arms of a study, as they will be used.
-fn arms_of(study: &str) -> Result<Vec<Examined>, Failure> {
+/// The study that the user named.
+fn study_of(study: &str) -> Result<Study, Failure> {
     let named = StudyArguments { study: study.to_owned(), scale: None, blocks: None, seed: None, without: Vec::new() };
-    let arms = studies::load(&named)?.study.arms;
-    let of = |arm: Arm| Examined { name: arm.id, summary: arm.label, platform: arm.platform, options: arm.options };
-    Ok(arms.into_iter().filter(|arm| arm.replica_of.is_none()).map(of).collect())
+    Ok(studies::load(&named)?.study)
+}
+
+/// The arms of a study, as they will be used.
+fn arms_of(study: &Study) -> Vec<Examined> {
+    let of = |arm: &Arm| Examined {
+        name: arm.id.clone(),
+        summary: arm.label.clone(),
+        platform: arm.platform.clone(),
+        options: arm.options.clone(),
+    };
+    study.arms.iter().filter(|arm| arm.replica_of.is_none()).map(of).collect()
 }
 
 /// Whether nothing speaks against using a platform.
@@ -49,31 +71,70 @@ fn works(platform: &PlatformReport) -> bool {
         && platform.started.as_ref().is_none_or(Result::is_ok)
 }
 
-fn describe(text: &mut String, platform: &PlatformReport) {
-    let verdict = match (&platform.availability, &platform.started) {
+/// What was found, in a line.
+fn verdict(platform: &PlatformReport) -> String {
+    match (&platform.availability, &platform.started) {
         (Availability::Unavailable { .. }, _) => "not usable".to_owned(),
-        (_, Some(Ok(started))) => format!("works: a guest was ready in {:.0} ms", started.seconds * 1e3),
-        (_, Some(Err(_))) => "does not work".to_owned(),
-        (_, None) => "looks usable (no guest was started)".to_owned(),
-    };
-    let _ = writeln!(text, "  {:<12} {verdict}", platform.name);
-    let mut detail = |line: &str| {
-        let _ = writeln!(text, "               {line}");
-    };
-    if works(platform) {
-        platform.disclosures.iter().for_each(|sentence| detail(sentence));
-    }
-    match &platform.availability {
-        Availability::Unavailable { reason, remedy } => {
-            detail(&format!("why: {reason}"));
-            detail(&format!("remedy: {remedy}"));
+        (_, Some(Ok(started))) => {
+            let apart = if platform.not_comparable.is_some() { "; shown in reports, never compared" } else { "" };
+            format!("works: a guest was ready in {}{apart}", time(started.seconds))
         }
-        Availability::Available { notes } => notes.iter().for_each(|note| detail(note)),
+        (_, Some(Err(_))) => "does not work: no guest came up".to_owned(),
+        (_, None) => "looks usable (no guest was started)".to_owned(),
     }
-    match &platform.started {
-        Some(Err(why)) => why.lines().for_each(&mut detail),
-        Some(Ok(started)) => not_granted(started).iter().for_each(|line| detail(line)),
-        None => {}
+}
+
+fn time(seconds: f64) -> String {
+    if seconds < 1.0 { format!("{:.0} ms", seconds * 1e3) } else { format!("{seconds:.1} s") }
+}
+
+/// Why each platform that cannot be used cannot, and what would help.
+fn remedies(text: &mut String, platforms: &[PlatformReport]) {
+    if platforms.iter().all(works) {
+        return;
+    }
+    text.push_str("\nNot usable, and what would help\n");
+    for platform in platforms.iter().filter(|platform| !works(platform)) {
+        let _ = writeln!(text, "  {}: {}", platform.name, platform.summary);
+        if let Availability::Unavailable { reason, remedy } = &platform.availability {
+            let _ = writeln!(text, "    why:    {}", indented(reason));
+            let _ = writeln!(text, "    remedy: {}", indented(remedy));
+        }
+        if let Some(Err(why)) = &platform.started {
+            let _ = writeln!(text, "    why:    {}", indented(why));
+        }
+    }
+}
+
+/// A text of several lines under what stands before its first.
+fn indented(text: &str) -> String {
+    text.trim().lines().collect::<Vec<_>>().join("\n            ")
+}
+
+/// What a user should know of those that can be used: each sentence once, with whom it is about.
+fn worth_knowing(text: &mut String, platforms: &[PlatformReport]) {
+    let mut told: Vec<(String, Vec<&str>)> = Vec::new();
+    for platform in platforms.iter().filter(|platform| works(platform)) {
+        let notes = match &platform.availability {
+            Availability::Available { notes } => notes.as_slice(),
+            Availability::Unavailable { .. } => &[],
+        };
+        let refused = platform.started.iter().flatten().flat_map(not_granted);
+        let not_comparable = platform.not_comparable.clone();
+        let sentences = platform.disclosures.iter().chain(notes).cloned().chain(refused).chain(not_comparable);
+        for sentence in sentences {
+            match told.iter_mut().find(|(known, _)| *known == sentence) {
+                Some((_, names)) if names.contains(&platform.name.as_str()) => {}
+                Some((_, names)) => names.push(&platform.name),
+                None => told.push((sentence, vec![&platform.name])),
+            }
+        }
+    }
+    if !told.is_empty() {
+        text.push_str("\nWorth knowing\n");
+    }
+    for (sentence, names) in told {
+        let _ = writeln!(text, "  {}: {sentence}", names.join(", "));
     }
 }
 

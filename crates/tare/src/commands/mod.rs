@@ -3,6 +3,7 @@
 mod calibrate;
 mod compare;
 mod doctor;
+mod image;
 mod init;
 mod list;
 mod manual;
@@ -28,6 +29,7 @@ pub fn run(command: Command, confined: Option<String>) -> Result<Exit, Failure> 
         Command::Compare(arguments) => compare::command(&arguments),
         Command::Calibrate(arguments) => calibrate::command(&arguments),
         Command::Reap => reap::command(),
+        Command::Image(arguments) => image::command(&arguments),
         Command::List(arguments) => list::command(&arguments),
         Command::Init(arguments) => init::command(&arguments),
         Command::Schema => schema::command(),

@@ -8,11 +8,12 @@ use tare_study::{HostFacts, LoadedStudy};
 use crate::args::PlanArguments;
 use crate::catalog::Registries;
 use crate::exit::{Exit, Failure};
-use crate::{output, place, studies};
+use crate::{available, output, place, studies};
 
 /// Shows what a run would do, and which of its arms this host cannot run.
 pub fn command(arguments: &PlanArguments) -> Result<Exit, Failure> {
-    let plan = planned(&studies::load(&arguments.study)?, Path::new("runs"), &arguments.study.without)?;
+    let loaded = studies::load(&arguments.study)?;
+    let plan = planned(&loaded, Path::new("runs"), &arguments.study.without, false)?;
     if arguments.json {
         let json = serde_json::to_string_pretty(&plan).map_err(|error| Failure::new(error, Exit::Failure))?;
         output::print(&json)?;
@@ -32,14 +33,18 @@ pub fn command(arguments: &PlanArguments) -> Result<Exit, Failure> {
     Err(Failure::new(arms.join("\n"), Exit::HostUnfit))
 }
 
-/// Plans a study on this host; `out` is where its run folder will be, `without` the arms that were left out.
+/// Plans a study on this host; `out` is where its run folder will be (or is, when `resume`), `without` the arms that
+/// were left out by the user. Those that the host cannot run are left out too if the study says so.
 ///
 /// # Errors
 /// When it does not fit, with the figures.
-pub fn planned(loaded: &LoadedStudy, out: &Path, without: &[String]) -> Result<Plan, Failure> {
+pub fn planned(loaded: &LoadedStudy, out: &Path, without: &[String], resume: bool) -> Result<Plan, Failure> {
     let host = HostFacts::read(out).map_err(|error| Failure::new(error, Exit::Failure))?;
-    let planned = tare_study::plan(&loaded.study, &host, &Registries);
+    let (study, left_out) = available::reduced(&loaded.study, resume.then_some(out))?;
+    let planned = tare_study::plan(&study, &host, &Registries);
     let mut plan = planned.map_err(|error| Failure::new(error, Exit::HostUnfit))?;
+    plan.deviations.extend(left_out.iter().map(available::sentence));
+    plan.left_out = left_out;
     for arm in without {
         plan.deviations.push(format!("the study's arm `{arm}` was left out (--without)"));
     }

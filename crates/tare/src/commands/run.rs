@@ -45,7 +45,7 @@ pub struct How<'a> {
 /// # Errors
 /// When the run cannot begin or go on; what was acknowledged is in the run folder.
 pub fn execute(loaded: &LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> {
-    let plan = planned(loaded, how.out, how.without)?;
+    let plan = planned(loaded, how.out, how.without, how.resume)?;
     let cancel = Cancel::new();
     cancel.on_signals().map_err(|error| Failure::new(format!("signals cannot be caught: {error}"), Exit::Failure))?;
     let progress = Progress::new();
@@ -73,6 +73,7 @@ pub fn execute(loaded: &LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> {
 fn failure(error: &ControllerError) -> Failure {
     let exit = match error {
         ControllerError::Unavailable { .. }
+        | ControllerError::NoClient { .. }
         | ControllerError::Lab(_)
         | ControllerError::AnotherRun { .. }
         | ControllerError::DeadRun { .. } => Exit::HostUnfit,

@@ -17,6 +17,7 @@ use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::trial::Measurement;
 use tare_wire::{ExecResult, ExecSpec, Reply, Request, WireError};
 
+use crate::clock::monotonic_ns;
 use crate::registry::{Entry, normalise, read, schema};
 use crate::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
 use metric::{Extractor, MetricParameters};
@@ -199,12 +200,6 @@ impl Prepared for Exec {
         // The command's own exit code was its verification: `drive` fails on any other than 0.
         Ok(None)
     }
-}
-
-/// CLOCK_MONOTONIC of this host, the probes' clock, nanoseconds.
-fn monotonic_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
 /// Fails with all that helps when the command did not end well.

@@ -169,10 +169,7 @@ impl Workload for Rr {
             wait: self.0.wait,
             socket: self.socket(),
         };
-        let Reply::Serving { server, address } = site.ask_guest(Request::Serve { spec, bind: site.guest_address })?
-        else {
-            return Err(WorkSite::unexpected("guest", "start a server"));
-        };
+        let (server, address) = site.serve(spec)?;
         let kind = DriveKind::Rr {
             exchange: self.0.exchange,
             request_bytes: Self::bytes(self.0.request),

@@ -128,10 +128,7 @@ impl Workload for Stream {
         let Parameters { direction, method, receive, chunk, window, .. } = self.0;
         let (chunk_bytes, window_bytes) = (Self::bytes(chunk), Self::bytes(window));
         let spec = ServeSpec::Stream { method, receive, chunk_bytes, window_bytes, socket: self.socket() };
-        let Reply::Serving { server, address } = site.ask_guest(Request::Serve { spec, bind: site.guest_address })?
-        else {
-            return Err(WorkSite::unexpected("guest", "start a server"));
-        };
+        let (server, address) = site.serve(spec)?;
         let kind = DriveKind::Stream { direction, method, receive, chunk_bytes, window_bytes };
         let drive =
             Drive { kind, targets: vec![address], socket: self.socket(), record: true, loss_timeout: Span::ZERO };

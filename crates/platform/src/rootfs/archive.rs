@@ -9,7 +9,7 @@ use tar::{Archive, EntryType};
 
 /// Why an archive was not unpacked.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ArchiveError {
+pub(crate) enum ArchiveError {
     /// It cannot be read, or what it holds cannot be written.
     #[error("{0}")]
     Io(#[from] io::Error),

@@ -1,0 +1,179 @@
+//! Records real conversations between a controller and an agent as seeds for the fuzz targets.
+//!
+//! `cargo run -p tare-agent --example record_seeds -- AGENT FOLDER` writes `FOLDER/agent_frames/NAME` and
+//! `FOLDER/controller_frames/NAME`: all that each end said, from its greeting on.
+
+use std::error::Error;
+use std::fs::{File, create_dir_all};
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use tare_model::Span;
+use tare_model::drive::{
+    BusyWork, Direction, DriveKind, DriveSpec, Exchange, ReceiveMethod, SendMethod, ServeSpec, SocketOptions, Wait,
+};
+use tare_model::load::{LoadModel, Phases};
+use tare_wire::{ExecSpec, Link, Reply, Request, WireError};
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What is asked of an agent.
+type Conversation = fn(&Link) -> Result<()>;
+
+/// A stream of which a copy goes to a file.
+struct Tee<S>(S, File);
+
+impl<S: Read> Read for Tee<S> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.0.read(buffer)?;
+        self.1.write_all(&buffer[..read])?;
+        Ok(read)
+    }
+}
+
+impl<S: Write> Write for Tee<S> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.0.write(bytes)?;
+        self.1.write_all(&bytes[..written])?;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
+fn main() -> Result<()> {
+    let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
+    let (Some(agent), Some(folder)) = (arguments.next(), arguments.next()) else {
+        return Err("usage: record_seeds AGENT FOLDER".into());
+    };
+    let conversations: [(&str, Conversation); 5] =
+        [("facts", facts), ("commands", commands), ("files", files), ("load", load), ("sampling", sampling)];
+    for (name, conversation) in conversations {
+        record(&agent, &folder, name, conversation)?;
+    }
+    Ok(())
+}
+
+fn record(agent: &Path, folder: &Path, name: &str, conversation: Conversation) -> Result<()> {
+    let open = |target: &str| -> std::io::Result<File> {
+        create_dir_all(folder.join(target))?;
+        File::create(folder.join(target).join(name))
+    };
+    let mut child = Command::new(agent).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    let (Some(reader), Some(writer)) = (child.stdout.take(), child.stdin.take()) else {
+        return Err("the agent has no streams".into());
+    };
+    let (reader, writer) = (Tee(reader, open("agent_frames")?), Tee(writer, open("controller_frames")?));
+    let link = Link::open(Box::new(reader), Box::new(writer), PATIENCE, PATIENCE)?;
+    conversation(&link)?;
+    link.call(Request::Bye, PATIENCE)?;
+    child.wait()?;
+    Ok(())
+}
+
+fn ask(link: &Link, request: Request) -> std::result::Result<Reply, WireError> {
+    link.call(request, PATIENCE)
+}
+
+fn facts(link: &Link) -> Result<()> {
+    ask(link, Request::Facts)?;
+    ask(link, Request::Clock)?;
+    if let Reply::BusyStarted { busy } = ask(link, Request::Busy { threads: 1, work: BusyWork::Mixed })? {
+        ask(link, Request::BusyIterations { busy })?;
+        ask(link, Request::StopBusy { busy })?;
+        // An answer that is a refusal.
+        ask(link, Request::StopBusy { busy }).map_or_else(|_| Ok(()), |_| Err("stopped twice".into()))
+    } else {
+        Err("no busy loops".into())
+    }
+}
+
+fn commands(link: &Link) -> Result<()> {
+    let spec = ExecSpec {
+        argv: ["sh", "-c", "echo $GREETING; echo oops >&2; exit 3"].map(str::to_owned).to_vec(),
+        env: vec![("GREETING".into(), "hello".into())],
+        directory: Some("/".into()),
+        timeout_ns: 10_000_000_000,
+        output_limit_bytes: 100,
+    };
+    ask(link, Request::Exec(spec))?;
+    ask(link, Request::Cancel)?;
+    Ok(())
+}
+
+fn files(link: &Link) -> Result<()> {
+    let path = std::env::temp_dir().join(format!("tare-seed-{}", std::process::id())).to_string_lossy().into_owned();
+    let put = |offset, bytes: &[u8], last| Request::PutFile {
+        path: path.clone(),
+        mode: 0o600,
+        offset,
+        bytes: bytes.to_vec(),
+        last,
+    };
+    ask(link, put(0, b"hello ", false))?;
+    ask(link, put(6, b"world", true))?;
+    for offset in [0, 11] {
+        ask(link, Request::GetFile { path: path.clone(), offset, limit_bytes: 100 })?;
+    }
+    std::fs::remove_file(&path)?;
+    Ok(())
+}
+
+fn sampling(link: &Link) -> Result<()> {
+    ask(link, Request::StartSampling { guest: "target".into(), interval_ns: 50_000_000 })?;
+    std::thread::sleep(Duration::from_millis(120));
+    ask(link, Request::StopSampling)?;
+    Ok(())
+}
+
+fn load(link: &Link) -> Result<()> {
+    let (exchange, wait) = (Exchange::TcpRr, Wait::Block);
+    let (request_bytes, response_bytes) = (64, 64);
+    let socket = SocketOptions::default();
+    let serve = ServeSpec::Rr { exchange, request_bytes, response_bytes, wait, socket: socket.clone() };
+    drive(link, serve, DriveKind::Rr { exchange, request_bytes, response_bytes, wait })?;
+    let (method, receive) = (SendMethod::Write, ReceiveMethod::Read);
+    let (chunk_bytes, window_bytes, direction) = (4096, 65_536, Direction::Both);
+    let serve = ServeSpec::Stream { method, receive, chunk_bytes, window_bytes, socket };
+    drive(link, serve, DriveKind::Stream { direction, method, receive, chunk_bytes, window_bytes })
+}
+
+fn drive(link: &Link, spec: ServeSpec, kind: DriveKind) -> Result<()> {
+    let Reply::Serving { server, address } = ask(link, Request::Serve { spec, bind: IpAddr::V4(Ipv4Addr::LOCALHOST) })?
+    else {
+        return Err("no server".into());
+    };
+    let Reply::Prepared { drive } = ask(link, Request::PrepareDrive(Box::new(drive_spec(kind, address))))? else {
+        return Err("no driver".into());
+    };
+    ask(link, Request::StartDrive { drive, start_at_ns: 0 })?;
+    ask(link, Request::StopServe { server })?;
+    Ok(())
+}
+
+fn drive_spec(kind: DriveKind, target: SocketAddr) -> DriveSpec {
+    DriveSpec {
+        kind,
+        targets: vec![target],
+        load: LoadModel::Closed { clients: 2, think_time: Span::ZERO },
+        phases: Phases {
+            warm_up: Span::ZERO,
+            ramp_up: Span::ZERO,
+            steady_state: Span::from_millis(20),
+            ramp_down: Span::ZERO,
+        },
+        start_at_ns: 0,
+        seed: 1,
+        socket: SocketOptions::default(),
+        record: true,
+        loss_timeout_ns: 1_000_000_000,
+        interval_ns: 10_000_000,
+    }
+}

@@ -1,0 +1,139 @@
+//! What the kernel's command line tells the guest: words `tare.KEY=VALUE`, values separated by commas.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+const PREFIX: &str = "tare.";
+
+/// The root file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Root {
+    /// The host's, by the tag of its share.
+    Virtiofs { tag: String },
+    /// A disk.
+    Disk { device: PathBuf, filesystem: String },
+    /// The initial file system.
+    Initrd,
+}
+
+/// A disk for data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct DataDisk {
+    pub device: PathBuf,
+    /// Below the root.
+    pub mount: PathBuf,
+    pub filesystem: String,
+}
+
+/// All of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Told {
+    pub hostname: String,
+    pub run_id: String,
+    pub root: Root,
+    pub address: Option<(IpAddr, u8)>,
+    pub mtu: Option<u32>,
+    pub congestion: Option<String>,
+    pub disks: Vec<DataDisk>,
+}
+
+/// Reads the words; others are the kernel's.
+///
+/// # Errors
+/// A word of ours that is not understood, or one that is missing.
+pub(super) fn parse(words: &str) -> Result<Told, String> {
+    let (mut hostname, mut run_id, mut root) = (None, None, None);
+    let (mut address, mut mtu, mut congestion, mut disks) = (None, None, None, Vec::new());
+    for word in words.split_whitespace() {
+        let Some((key, value)) = word.strip_prefix(PREFIX).and_then(|word| word.split_once('=')) else { continue };
+        let wrong = || format!("`{word}` is not understood");
+        match key {
+            "hostname" => hostname = Some(value.to_owned()),
+            "run" => run_id = Some(value.to_owned()),
+            "root" => root = Some(parse_root(value).ok_or_else(wrong)?),
+            "address" => address = Some(parse_address(value).ok_or_else(wrong)?),
+            "mtu" => mtu = Some(value.parse().map_err(|_| wrong())?),
+            "congestion" => congestion = Some(value.to_owned()),
+            "disk" => disks.push(parse_disk(value).ok_or_else(wrong)?),
+            _ => return Err(wrong()),
+        }
+    }
+    let missing = |key: &str| format!("there is no `{PREFIX}{key}=`");
+    Ok(Told {
+        hostname: hostname.ok_or_else(|| missing("hostname"))?,
+        run_id: run_id.ok_or_else(|| missing("run"))?,
+        root: root.ok_or_else(|| missing("root"))?,
+        address,
+        mtu,
+        congestion,
+        disks,
+    })
+}
+
+fn parse_root(value: &str) -> Option<Root> {
+    match value.split(',').collect::<Vec<_>>().as_slice() {
+        ["virtiofs", tag] => Some(Root::Virtiofs { tag: (*tag).to_owned() }),
+        ["disk", device, filesystem] => {
+            Some(Root::Disk { device: device_file(device), filesystem: (*filesystem).to_owned() })
+        }
+        ["initrd"] => Some(Root::Initrd),
+        _ => None,
+    }
+}
+
+fn parse_address(value: &str) -> Option<(IpAddr, u8)> {
+    let (address, prefix) = value.split_once('/')?;
+    let (address, prefix) = (address.parse::<IpAddr>().ok()?, prefix.parse().ok()?);
+    (prefix <= if address.is_ipv4() { 32 } else { 128 }).then_some((address, prefix))
+}
+
+fn parse_disk(value: &str) -> Option<DataDisk> {
+    let [device, mount, filesystem] = value.split(',').collect::<Vec<_>>().try_into().ok()?;
+    let mount = Path::new(mount.strip_prefix('/')?).to_owned();
+    Some(DataDisk { device: device_file(device), mount, filesystem: filesystem.to_owned() })
+}
+
+fn device_file(name: &str) -> PathBuf {
+    Path::new("/dev").join(name)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn words_are_read_among_the_kernels() {
+        let told = parse(
+            "console=ttyS0 quiet tare.hostname=g1 tare.run=r-1 tare.root=disk,vda,ext4 tare.mtu=9000 \
+             tare.address=198.18.0.2/24 tare.congestion=bbr tare.disk=vdb,/data,ext4 panic=-1\n",
+        )
+        .unwrap();
+        assert_eq!((told.hostname.as_str(), told.run_id.as_str()), ("g1", "r-1"));
+        assert_eq!(told.root, Root::Disk { device: "/dev/vda".into(), filesystem: "ext4".into() });
+        assert_eq!(told.address, Some(("198.18.0.2".parse().unwrap(), 24)));
+        assert_eq!((told.mtu, told.congestion.as_deref()), (Some(9000), Some("bbr")));
+        assert_eq!(
+            told.disks,
+            [DataDisk { device: "/dev/vdb".into(), mount: "data".into(), filesystem: "ext4".into() }]
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_or_missing_is_said() {
+        let base = "tare.hostname=g tare.run=r tare.root=initrd";
+        assert_eq!(parse(base).unwrap().root, Root::Initrd);
+        assert!(parse("tare.hostname=g tare.run=r").unwrap_err().contains("tare.root="));
+        for word in [
+            "tare.mtu=big",
+            "tare.address=1.2.3.4",
+            "tare.address=1.2.3.4/33",
+            "tare.root=nfs,x",
+            "tare.disk=vdb,data,ext4",
+            "tare.other=1",
+        ] {
+            let error = parse(&format!("{base} {word}")).unwrap_err();
+            assert!(error.contains(word), "{error}");
+        }
+    }
+}

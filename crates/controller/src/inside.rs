@@ -1,0 +1,59 @@
+//! What the guest's own probe sees, by the controller's clock.
+
+use std::collections::BTreeMap;
+
+use tare_model::sample::Sample;
+use tare_model::trial::Flag;
+use tare_wire::{Link, Reply, Request, WireError};
+
+use crate::clock::{Offset, Relation};
+use crate::trial::PATIENCE;
+
+/// The guest's probe under way.
+pub struct Inside<'a> {
+    guest: &'a Link,
+    before: Result<Offset, String>,
+    started: Result<Reply, WireError>,
+}
+
+/// What it saw.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// The samples, stamped by the controller's clock.
+    pub samples: Vec<Sample>,
+    /// What it cost, and what is known of the guest's clock.
+    pub facts: BTreeMap<String, String>,
+    /// Why there are no samples.
+    pub flag: Option<Flag>,
+}
+
+impl<'a> Inside<'a> {
+    /// Asks for the guest's clock and starts to sample there. The samples will say that they are of `name`.
+    pub fn start(guest: &'a Link, name: &str, interval_ns: u64) -> Self {
+        let before = Offset::ask(guest);
+        let started = guest.call(Request::StartSampling { guest: name.to_owned(), interval_ns }, PATIENCE);
+        Self { guest, before, started }
+    }
+
+    /// Ends sampling, after `load_s` seconds of load.
+    pub fn stop(self, load_s: f64) -> Seen {
+        let ended = self.started.and_then(|_| self.guest.call(Request::StopSampling, PATIENCE));
+        let mut seen = Seen::default();
+        let lost = match (ended, self.before) {
+            (Ok(Reply::Samples { mut samples, cpu_ns }), Ok(before)) => {
+                let relation = Relation::new(before, Offset::ask(self.guest).ok());
+                relation.translate(&mut samples);
+                seen.samples = samples;
+                seen.facts.insert("guest clock".into(), relation.describe());
+                let share = cpu_ns as f64 / 1e7 / load_s.max(f64::MIN_POSITIVE);
+                seen.facts.insert("probe in the guest, CPU".into(), format!("{share:.2} % of one CPU"));
+                return seen;
+            }
+            (Ok(Reply::Samples { .. }), Err(why)) => format!("the guest's clock could not be told: {why}"),
+            (Ok(_), _) => "the guest's own probe answered something else".into(),
+            (Err(error), _) => format!("the guest's own probe: {error}"),
+        };
+        seen.flag = Some(Flag { kind: "lost-samples".into(), detail: lost });
+        seen
+    }
+}

@@ -1,0 +1,87 @@
+//! The network between the driver's place and a guest.
+
+use std::net::SocketAddr;
+
+use tare_model::Span;
+use tare_model::drive::{
+    Direction, DriveKind, DriveResult, DriveSpec, Exchange, ReceiveMethod, SendMethod, ServeSpec, SocketOptions, Wait,
+};
+use tare_model::guest::GuestSpec;
+use tare_model::load::{LoadModel, Phases};
+use tare_wire::{Link, Reply, Request, WireError};
+
+use super::{Broken, Ground, hold};
+use crate::{ClientPlace, Guest};
+
+const STEADY: Span = Span::from_millis(200);
+/// Connections of the driver: one stream cannot flow both ways.
+const STREAMS: u32 = 2;
+/// The largest body of a request: several packets, in both directions.
+const LARGE_BYTES: u32 = 16 << 10;
+
+impl Ground<'_> {
+    /// Requests and responses small and large, and bulk data both ways.
+    pub(super) fn exchanges(&self, guest: &dyn Guest) -> Result<(), Broken> {
+        for bytes in [128, LARGE_BYTES] {
+            let (exchange, wait) = (Exchange::TcpRr, Wait::Block);
+            let (request_bytes, response_bytes) = (bytes, bytes);
+            let socket = SocketOptions::default();
+            let serve = ServeSpec::Rr { exchange, request_bytes, response_bytes, wait, socket };
+            let kind = DriveKind::Rr { exchange, request_bytes, response_bytes, wait };
+            let result = self.drive(guest, serve, kind)?;
+            hold(result.operations > 0 && result.errors.is_empty(), || {
+                format!("request and response of {bytes} bytes: {result:?}")
+            })?;
+        }
+        let (method, receive) = (SendMethod::Write, ReceiveMethod::Read);
+        let (chunk_bytes, window_bytes) = (64 << 10, 1 << 20);
+        let serve = ServeSpec::Stream { method, receive, chunk_bytes, window_bytes, socket: SocketOptions::default() };
+        let kind = DriveKind::Stream { direction: Direction::Both, method, receive, chunk_bytes, window_bytes };
+        let result = self.drive(guest, serve, kind)?;
+        let moved = result.bytes_to_guest_total > 0 && result.bytes_from_guest_total > 0;
+        hold(moved && result.verified && result.errors.is_empty(), || format!("bulk data: {result:?}"))
+    }
+
+    fn drive(&self, guest: &dyn Guest, spec: ServeSpec, kind: DriveKind) -> Result<DriveResult, Broken> {
+        let (server, target) = match self.ask(guest, Request::Serve { spec, bind: guest.listen() })? {
+            Reply::Serving { server, address } => (server, SocketAddr::new(guest.address(), address.port())),
+            other => return Err(format!("asked to serve, it answered {other:?}")),
+        };
+        let phases = Phases { warm_up: Span::ZERO, ramp_up: Span::ZERO, steady_state: STEADY, ramp_down: Span::ZERO };
+        let spec = DriveSpec {
+            kind,
+            targets: vec![target],
+            load: LoadModel::Closed { clients: STREAMS, think_time: Span::ZERO },
+            phases,
+            start_at_ns: 0,
+            seed: 1,
+            socket: SocketOptions::default(),
+            record: true,
+            loss_timeout_ns: 1_000_000_000,
+            interval_ns: 100_000_000,
+        };
+        let mut driver = self.driver()?;
+        let result = self.run_driver(driver.link(), spec);
+        driver.destroy().map_err(|error| error.to_string())?;
+        self.ask(guest, Request::StopServe { server })?;
+        result.map_err(|error| format!("{error}. The guest said: {}", guest.diagnostics()))
+    }
+
+    fn run_driver(&self, link: &Link, spec: DriveSpec) -> Result<DriveResult, WireError> {
+        let patience = self.expect.patience;
+        let Reply::Prepared { drive } = link.call(Request::PrepareDrive(Box::new(spec)), patience)? else {
+            return Err(WireError::Unexpected { request: "connect the driver" });
+        };
+        match link.call(Request::StartDrive { drive, start_at_ns: 0 }, patience)? {
+            Reply::Driven(result) => Ok(*result),
+            _ => Err(WireError::Unexpected { request: "drive load" }),
+        }
+    }
+
+    /// An agent where its guests can be reached.
+    fn driver(&self) -> Result<Box<dyn Guest>, Broken> {
+        let place = if self.is_in_lab() { ClientPlace::Lab } else { ClientPlace::Host };
+        let spec = GuestSpec { name: "driver".into(), size: self.expect.guest, cpu_set: Vec::new() };
+        crate::client(&self.site(), &spec, place).map_err(|error| format!("no driver started: {error}"))
+    }
+}

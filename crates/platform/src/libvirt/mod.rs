@@ -1,0 +1,194 @@
+//! `libvirt`: guests of any libvirt connection, defined, started and ended through libvirt's own interface.
+//!
+//! The library is loaded when it is needed. A domain is described by a tree that an XML library writes, started
+//! paused, put under the guest's limits, and let run; its network card is moved into the lab. Nothing of a program's
+//! text is read.
+
+mod accel;
+mod connection;
+mod emulator;
+mod error;
+mod existing;
+mod held;
+mod machine;
+mod options;
+mod share;
+mod start;
+mod sys;
+#[cfg(test)]
+mod tests;
+mod uri;
+mod xml;
+
+use serde_json::Value;
+use tare_model::Span;
+use tare_model::field::FieldError;
+use tare_model::guest::GuestSpec;
+
+use self::connection::version_text;
+use self::held::Held;
+use self::options::{Image, Options};
+use self::uri::{Support, Uri};
+use crate::error::Result;
+use crate::options as common;
+use crate::registry::{Entry, PLAIN};
+use crate::{Availability, Comparable, Guest, HostView, Platform, PlatformError, Reach, ReapSite, Site};
+
+const NAME: &str = "libvirt";
+
+/// Where guests go that libvirt can start and not reach.
+const ELSEWHERE: &str = "Reach its guest over the network instead: the platform for machines that are there already \
+                         takes `virsh start` and `virsh destroy` as its commands (docs/reference/libvirt.md)";
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: NAME,
+    summary: "virtual machines through libvirt, by any of its connections; made for the run, or there already",
+    schema: common::schema::<Options>,
+    check_options: options::check,
+    make,
+    start_estimate: Span::from_secs(5),
+    reap,
+    variants: PLAIN,
+};
+
+fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {
+    options::check(value)?;
+    common::read(value).map(|options| Box::new(Libvirt { options }) as Box<dyn Platform>)
+}
+
+fn reap(site: &ReapSite<'_>, token: &Value) -> Result<()> {
+    Held::from_token(token).and_then(|held| held.check(site).and_then(|()| held.take_away())).map_err(|why| {
+        PlatformError::Reap {
+            tried: format!("take away the domain {token}"),
+            why,
+            remedy: "Remove it with `virsh destroy` and `virsh undefine --nvram --managed-save`".into(),
+        }
+    })
+}
+
+struct Libvirt {
+    options: Options,
+}
+
+/// Why it cannot be used, and the remedy.
+type Refusal = (String, String);
+
+impl Libvirt {
+    /// Asks everything that can be asked without making a guest.
+    fn look(&self, host: &HostView) -> std::result::Result<Vec<String>, Refusal> {
+        let options = &self.options;
+        let uri = Uri::parse(&options.uri).map_err(|why| (why, "Write uri = \"qemu:///system\"".to_owned()))?;
+        if let Some(Support::NoChannel(why)) = uri.support() {
+            return Err((format!("{}: {why}", options.uri), ELSEWHERE.into()));
+        }
+        let connection =
+            connection::open(&options.uri).map_err(|error| (error.to_string(), uri::remedy(&error, &options.uri)))?;
+        if options.domain.is_some() {
+            return Ok(Vec::new());
+        }
+        if host.rootless {
+            return Err(("it needs root: control groups and the lab's network".into(), "Run as root".into()));
+        }
+        if !uri.local || uri.driver != "qemu" {
+            let why = format!("guests are made by the driver `qemu` on this host, and not by {}", options.uri);
+            return Err((why, "Name a domain that is there already: domain = { existing = \"NAME\", ... }".into()));
+        }
+        self.look_at_image()?;
+        if options.network.vhost == Some(true) && !std::path::Path::new(machine::VHOST_DEVICE).exists() {
+            let remedy = "Load it with `modprobe vhost_net`, or leave `vhost` out".to_owned();
+            return Err((format!("there is no {}", machine::VHOST_DEVICE), remedy));
+        }
+        let kvm = accel::decide(&connection, options, &crate::making::absolute(&host.agent))
+            .map_err(|why| (why, "Write accel = \"tcg\" to have guests emulated".to_owned()))?;
+        let emulated = accel::emulated(options).filter(|_| !kvm);
+        Ok(emulated.into_iter().map(|why| format!("guests are emulated: {why}")).collect())
+    }
+
+    fn look_at_image(&self) -> std::result::Result<(), Refusal> {
+        let told = |error: tare_image::ImageError| (format!("cannot {}: {}", error.tried, error.why), error.remedy);
+        if !matches!(self.options.image, Image::File(_)) {
+            tare_image::Kernel::find(self.options.kernel.as_deref()).map_err(told)?;
+        }
+        match &self.options.image {
+            Image::Host if share::find().is_none() => {
+                Err(("there is no virtiofsd, which shares the host's root".into(), share::REMEDY.into()))
+            }
+            Image::Host => Ok(()),
+            Image::Debian(debian) => start::find_debian(debian).map(drop).map_err(told),
+            Image::File(file) => start::inspect(file).map(drop).map_err(told),
+        }
+    }
+}
+
+impl Platform for Libvirt {
+    fn check(&self, host: &HostView) -> Availability {
+        match self.look(host) {
+            Ok(notes) => Availability::Available { notes },
+            Err((reason, remedy)) => Availability::Unavailable { reason, remedy },
+        }
+    }
+
+    fn disclosures(&self) -> Vec<String> {
+        if let Some(domain) = &self.options.domain {
+            return vec![format!(
+                "The guest is the domain {} as it was before the run: its size, its limits and its network are its own, \
+                 and of its CPU time on the host only that of its virtual CPUs is told.",
+                domain.existing
+            )];
+        }
+        let root = match self.options.image {
+            Image::Host => "It reads the host's files over virtiofs; what it writes stays in its memory.",
+            Image::Debian(_) => "It boots a Debian that was built on this host, through an overlay.",
+            Image::File(_) => "It boots the user's own image, through an overlay.",
+        };
+        vec![
+            root.into(),
+            "The emulator runs as root, not confined by libvirt, in tare's control group instead of libvirt's own."
+                .into(),
+        ]
+    }
+
+    fn comparable(&self) -> Comparable {
+        let emulated = |why| Comparable::No(format!("emulated: {why}"));
+        if let Some(there) = &self.options.domain {
+            return existing::emulated(&self.options.uri, &there.existing).map_or(Comparable::Yes, emulated);
+        }
+        // Asked without a check before: it is then decided now, with the agent beside this program.
+        let named = std::env::var_os("TARE_AGENT").map(std::path::PathBuf::from);
+        let beside = || Some(std::env::current_exe().ok()?.with_file_name("tare-agent"));
+        let agent = named.or_else(beside).unwrap_or_default();
+        if let Ok(connection) = connection::open(&self.options.uri) {
+            // A refusal is a start's to tell.
+            let _ = accel::decide(&connection, &self.options, &agent);
+        }
+        accel::emulated(&self.options).map_or(Comparable::Yes, emulated)
+    }
+
+    fn reach(&self) -> Reach {
+        if self.options.domain.is_some() { Reach::Outside } else { Reach::Lab }
+    }
+
+    fn versions(&self) -> Vec<(String, String)> {
+        let mut versions = Vec::new();
+        if let Ok(version) = sys::library_version() {
+            versions.push(("libvirt (library)".to_owned(), version_text(version)));
+        }
+        let told = connection::open(&self.options.uri).and_then(|connection| {
+            connection::within(uri::CALL_LIMIT, "tell its versions", move || {
+                Ok((connection.driver()?, connection.versions()?))
+            })
+        });
+        if let Ok((driver, (daemon, hypervisor))) = told {
+            versions.push(("libvirt (daemon)".to_owned(), version_text(daemon)));
+            versions.push((driver, version_text(hypervisor)));
+        }
+        versions
+    }
+
+    fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
+        match &self.options.domain {
+            Some(there) => existing::start(&self.options, there, site, spec),
+            None => start::start(&self.options, site, spec),
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! Options of the platform.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tare_model::Span;
+use tare_model::field::FieldError;
+
+use super::uri::Uri;
+use crate::options as common;
+
+/// Options of the platform.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(super) struct Options {
+    /// The connection, as libvirt writes them.
+    pub uri: String,
+    /// What runs the guest's instructions: `auto`, `kvm` or `tcg` (emulation).
+    pub accel: Accel,
+    /// Machine type, such as `q35`.
+    pub machine: String,
+    /// CPU model: `host-passthrough`, `host-model`, `maximum` or a name that libvirt knows. Left out:
+    /// `host-passthrough` with KVM, `maximum` when emulated.
+    pub cpu_model: Option<String>,
+    /// What the guest boots: `"host"` (the host's own root, shared and never written), `{ debian = {} }` or
+    /// `{ file = { path = "DISK", format = "qcow2" } }`.
+    pub image: Image,
+    /// The kernel for `host` and `debian`. Left out: the one that `make platforms` fetched, or the host's.
+    pub kernel: Option<PathBuf>,
+    /// A domain that is there already, started and stopped instead of one made for the run.
+    pub domain: Option<Existing>,
+    /// The guest's memory on the host.
+    pub memory: Memory,
+    /// The guest's disk, for images that have one.
+    pub disk: Disk,
+    /// The guest's network card.
+    pub network: Network,
+    /// Pin virtual CPU n to the n-th of the guest's CPUs, the first again after the last.
+    pub pin_vcpus: bool,
+    /// How long the guest may take to its agent's first answer; then it is given up.
+    pub boot_within: Span,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            uri: "qemu:///system".into(),
+            accel: Accel::Auto,
+            machine: "q35".into(),
+            cpu_model: None,
+            image: Image::Host,
+            kernel: None,
+            domain: None,
+            memory: Memory::default(),
+            disk: Disk::default(),
+            network: Network::default(),
+            pin_vcpus: false,
+            boot_within: Span::from_secs(60),
+        }
+    }
+}
+
+/// What runs the guest's instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Accel {
+    /// KVM where it has really booted a guest, emulation elsewhere.
+    #[default]
+    Auto,
+    /// The processor's virtualisation.
+    Kvm,
+    /// Emulation.
+    Tcg,
+}
+
+/// What the guest boots.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Image {
+    /// The host's own root file system over virtiofs; what the guest writes stays in its memory.
+    #[default]
+    Host,
+    /// A Debian that was built here.
+    Debian(Debian),
+    /// A disk of the user's, with cloud-init in it.
+    File(File),
+}
+
+/// What is in the Debian.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(super) struct Debian {
+    /// Its suite, such as `bookworm`. Left out: the host's own.
+    pub suite: Option<String>,
+    /// Packages besides the base system.
+    pub packages: Vec<String>,
+}
+
+/// A disk of the user's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct File {
+    /// The file. It is never written: the guest writes to an overlay.
+    pub path: PathBuf,
+    /// Its format, which is not guessed.
+    pub format: Format,
+}
+
+/// Format of a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Format {
+    /// Byte for byte.
+    Raw,
+    /// QEMU's copy on write format, without a backing file.
+    Qcow2,
+}
+
+/// A domain that is there already. Its guest runs the agent on a virtio port of the name `org.tare.agent.0`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Existing {
+    /// Its name. It must be shut off: a running one is somebody's.
+    pub existing: String,
+    /// A snapshot of it to go back to before every start.
+    #[serde(default)]
+    pub snapshot: Option<String>,
+    /// The address of its guest, where its servers are reached.
+    pub address: IpAddr,
+}
+
+/// The guest's memory on the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(super) struct Memory {
+    /// Offer it to the kernel's same-page merging (KSM).
+    pub merge: bool,
+    /// Take it from the host's huge pages.
+    pub huge_pages: bool,
+}
+
+/// The guest's disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(super) struct Disk {
+    /// How the guest sees it.
+    pub bus: Bus,
+    /// The host's cache. Left out: libvirt's choice.
+    pub cache: Option<Cache>,
+    /// How the host reads and writes. Left out: libvirt's choice.
+    pub io: Option<Io>,
+}
+
+/// How the guest sees its disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Bus {
+    /// virtio-blk.
+    #[default]
+    Virtio,
+    /// virtio-scsi; for images with a kernel of their own.
+    Scsi,
+    /// An emulated SATA disk; for images with a kernel of their own.
+    Sata,
+}
+
+/// The host's cache of a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Cache {
+    /// The host's page cache is passed by.
+    None,
+    /// It is used.
+    Writeback,
+    /// It is used for reading.
+    Writethrough,
+    /// Passed by, and each write waits for the disk.
+    Directsync,
+    /// Used, and the guest's flushes are ignored: data is lost when the host fails.
+    Unsafe,
+}
+
+/// How the host reads and writes a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(super) enum Io {
+    /// By a pool of threads.
+    #[serde(rename = "threads")]
+    Threads,
+    /// By the kernel's asynchronous I/O; needs a cache of `none` or `directsync`.
+    #[serde(rename = "native")]
+    Native,
+    /// By io_uring.
+    #[serde(rename = "io_uring")]
+    Uring,
+}
+
+/// The guest's network card.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(super) struct Network {
+    /// Its model, such as `virtio`, or `e1000e` for images with a kernel of their own.
+    pub model: String,
+    /// Pairs of queues, of virtio alone.
+    pub queues: u32,
+    /// Whether the kernel (vhost-net) moves packets instead of QEMU. Left out: where the host has it and KVM is used.
+    pub vhost: Option<bool>,
+}
+
+impl Default for Network {
+    fn default() -> Self {
+        Self { model: "virtio".into(), queues: 1, vhost: None }
+    }
+}
+
+/// Most pairs of queues that a virtio network card has in QEMU.
+const QUEUES_MAX: u32 = 128;
+
+/// Checks options and fills in what was left out.
+pub(super) fn check(value: &Value) -> Result<Value, FieldError> {
+    let options: Options = common::read(value)?;
+    let wrong = |path: &[&str], why: &str, help: &str| Err(FieldError::new(path, why).help(help));
+    let uri = Uri::parse(&options.uri).map_err(|why| FieldError::new(&["uri"], why))?;
+    if let Some(domain) = &options.domain {
+        if domain.existing.trim().is_empty() {
+            return wrong(
+                &["domain", "existing"],
+                "no domain is named",
+                "write the name that `virsh list --all` shows",
+            );
+        }
+    } else if !uri.local && uri.driver == "qemu" {
+        let help = "write domain = { existing = \"NAME\", address = \"ADDRESS\" }";
+        return wrong(&["uri"], "guests elsewhere cannot be made, for image and lab are on this host", help);
+    }
+    for (path, word) in [(["machine"].as_slice(), &options.machine), (&["network", "model"], &options.network.model)] {
+        name(path, word)?;
+    }
+    options.cpu_model.iter().try_for_each(|model| name(&["cpu-model"], model))?;
+    let own_kernel = matches!(options.image, Image::File(_));
+    let help = "images with a kernel of their own have other drivers: image = { file = { ... } }";
+    if options.disk.bus != Bus::Virtio && !own_kernel {
+        return wrong(&["disk", "bus"], "tare's own initial file system knows virtio disks alone", help);
+    }
+    if options.network.model != "virtio" && !own_kernel {
+        return wrong(&["network", "model"], "tare's own initial file system knows virtio network cards alone", help);
+    }
+    let queues = options.network.queues;
+    if !(1..=QUEUES_MAX).contains(&queues) || (queues > 1 && options.network.model != "virtio") {
+        return wrong(
+            &["network", "queues"],
+            "it has one pair of queues, or with virtio up to 128",
+            "write queues = 1",
+        );
+    }
+    if options.disk.io == Some(Io::Native) && !matches!(options.disk.cache, Some(Cache::None | Cache::Directsync)) {
+        return wrong(
+            &["disk", "io"],
+            "the kernel's asynchronous I/O needs the cache passed by",
+            "add cache = \"none\"",
+        );
+    }
+    if options.memory.merge && (options.memory.huge_pages || options.image == Image::Host) {
+        let help = "choose an image with a disk, and no huge pages";
+        return wrong(&["memory", "merge"], "memory shared with a file server, and huge pages, are never merged", help);
+    }
+    common::fill::<Options>(value)
+}
+
+/// A word that libvirt looks up.
+fn name(path: &[&str], word: &str) -> Result<(), FieldError> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.+:".contains(c);
+    if word.is_empty() || !word.chars().all(fits) {
+        return Err(FieldError::new(path, format!("`{}` is no name", word.escape_debug())));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_study_says_as_little_as_it_likes() {
+        let read = |value| common::read::<Options>(&check(&value).unwrap()).unwrap();
+        assert_eq!(read(json!({})), Options::default());
+        let options = read(json!({
+            "image": {"file": {"path": "/x.qcow2", "format": "qcow2"}},
+            "disk": {"bus": "sata", "cache": "none", "io": "native"},
+            "network": {"model": "e1000e"},
+            "memory": {"merge": true},
+        }));
+        assert_eq!(options.disk.io, Some(Io::Native));
+        assert_eq!(read(json!({"image": {"debian": {}}})).image, Image::Debian(Debian::default()));
+        let there = json!({"uri": "qemu+ssh://h/system", "domain": {"existing": "vm", "address": "192.0.2.1"}});
+        assert_eq!(read(there).domain.unwrap().existing, "vm");
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_where_it_is_written() {
+        let refused = |value: Value, path: &[&str]| {
+            let error = check(&value).unwrap_err();
+            assert_eq!(error.path, path, "{error}");
+        };
+        refused(json!({"uri": "qemu"}), &["uri"]);
+        refused(json!({"uri": "qemu+ssh://host/system"}), &["uri"]);
+        refused(json!({"machine": "q35 -nic none"}), &["machine"]);
+        refused(json!({"cpu-model": ""}), &["cpu-model"]);
+        refused(json!({"disk": {"bus": "scsi"}}), &["disk", "bus"]);
+        refused(json!({"network": {"queues": 0}}), &["network", "queues"]);
+        refused(json!({"network": {"model": "e1000"}}), &["network", "model"]);
+        refused(json!({"disk": {"io": "native"}}), &["disk", "io"]);
+        refused(json!({"memory": {"merge": true}}), &["memory", "merge"]);
+        refused(json!({"image": {"file": {"path": "/x"}}}), &["image", "file"]);
+        refused(json!({"domain": {"existing": " ", "address": "192.0.2.1"}}), &["domain", "existing"]);
+    }
+}

@@ -1,0 +1,300 @@
+//! A guest in a domain that tare makes on this host.
+
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tare_image::{CHANNEL_PORT, DebianSpec, GuestConfig, ImageError, Kernel, Root, Seed};
+use tare_lab::{NetNs, Place};
+use tare_model::ByteSize;
+use tare_model::guest::{GuestSpec, ParityRow};
+
+use super::NAME;
+use super::connection::{open, with, within};
+use super::error::LibvirtError;
+use super::held::Held;
+use super::machine::{Boot, DiskFile, Machine, granted};
+use super::options::{Debian, File, Format, Image, Options};
+use super::sys::{Connection, Domain};
+use super::uri::{CALL_LIMIT, remedy};
+use super::xml::Node;
+use super::{accel, emulator, share};
+use crate::error::Result;
+use crate::making::{Making, Particulars, absolute};
+use crate::parity::fact;
+use crate::{Charge, Guest, Site};
+
+/// Memory of the emulator and its devices beyond the guest's own.
+const ALLOWANCE: ByteSize = ByteSize(256 << 20);
+/// The same when it translates the guest's instructions, and keeps what it translated.
+const ALLOWANCE_EMULATED: ByteSize = ByteSize(512 << 20);
+/// Starting a domain with all that libvirt looks at may take so long.
+const START_LIMIT: Duration = Duration::from_secs(120);
+/// What every guest's kernel is told: one that cannot go on ends its machine, and with it the wait for its agent.
+const KERNEL_WORDS: &str = "panic=-1";
+/// Emulation has no side channels to close, and a clock that may be trusted.
+const EMULATED_WORDS: &str = "mitigations=off tsc=reliable random.trust_cpu=on";
+
+/// A place in memory or on a disk, and what boots from it.
+struct Prepared {
+    boot: Boot,
+    disks: Vec<DiskFile>,
+    shared: bool,
+}
+
+/// Makes a guest.
+pub(super) fn start(options: &Options, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
+    let mut making = Making::new(site, spec);
+    let connection = open(&options.uri).map_err(|error| {
+        let remedy = remedy(&error, &options.uri);
+        making.failed("reach libvirt", error.to_string(), &remedy)
+    })?;
+    let agent = absolute(site.agent);
+    let kvm = making.aside(|_| accel::decide(&connection, options, &agent));
+    let kvm = kvm.map_err(|why| making.failed("use KVM", why, "Write accel = \"tcg\" to have it emulated"))?;
+    let place = making.reserve()?;
+    let folder = making.directory()?;
+    let groups = making.limit_machine(if kvm { ALLOWANCE } else { ALLOWANCE_EMULATED })?;
+    let prepared = prepare(&mut making, options, &place, &folder, kvm)?;
+    let socket = folder.join(share::SOCKET);
+    if prepared.shared {
+        share::start(&mut making, groups.clone(), &folder)?;
+    }
+    let held = Held::new(&options.uri, site.run_id, spec)
+        .map_err(|error| making.failed("name its domain", error.to_string(), "Is /proc mounted?"))?;
+    let card = card_name(&held.uuid);
+    let (channel, console) = (folder.join("agent"), folder.join("console"));
+    let confined_by = confined_by(&connection).map_err(|error| refused(&making, &error))?;
+    let machine = Machine {
+        name: &held.name,
+        uuid: &held.uuid,
+        run_id: site.run_id,
+        spec,
+        options,
+        kvm,
+        network: Some((&place.mac, &card)),
+        boot: prepared.boot,
+        disks: prepared.disks,
+        share: prepared.shared.then_some(socket),
+        channel: Some(channel.clone()),
+        console: Some(console.clone()),
+        confined_by,
+    };
+    let xml = machine.describe().write().map_err(|error| refused(&making, &error))?;
+    let domain = define(&mut making, &connection, &held, xml)?;
+    let pid = settle(&mut making, &held, &groups, (place, &card))?;
+    pin(&making, options, &domain)?;
+    let (reader, writer) = connect(&mut making, &channel, &console)?;
+    with(&domain, CALL_LIMIT, "let the domain run", Domain::resume).map_err(|error| refused(&making, &error))?;
+    making.greet_over(Box::new(reader), Box::new(writer), options.boot_within.duration())?;
+    let parity = parity(&mut making, &domain)?;
+    let group = groups.into_iter().next();
+    let charges = Box::new(move || charges(pid, group.as_deref()));
+    making.finish(Particulars { parity: Some(parity), charges: Some(charges), ..Particulars::default() })
+}
+
+/// Writes the domain down, defines it and starts it, before its first instruction.
+fn define(making: &mut Making<'_>, connection: &Arc<Connection>, held: &Held, xml: String) -> Result<Arc<Domain>> {
+    let (undo, killer) = (held.clone(), held.clone());
+    making.hold(NAME, held.token(), Box::new(move || undo.take_away()))?;
+    making.kill_by(Box::new(move || killer.stop()));
+    let by = Arc::clone(connection);
+    let defined = within(CALL_LIMIT, "define a domain", move || by.define(&xml).map(Arc::new));
+    let domain = defined.map_err(|error| refused(making, &error))?;
+    with(&domain, START_LIMIT, "start the domain", |domain| domain.create(true))
+        .map_err(|error| refused(making, &error))?;
+    Ok(domain)
+}
+
+/// Puts the emulator under the guest's limits and its network card into the lab.
+fn settle(making: &mut Making<'_>, held: &Held, groups: &[PathBuf], link: (Place, &str)) -> Result<u32> {
+    let run_id = making.site.run_id;
+    let Some(pid) = emulator::find(run_id, &held.uuid) else {
+        let why = "no process of this host has its UUID".to_owned();
+        return Err(making.failed("find its emulator", why, "Is libvirt's daemon in another container or host?"));
+    };
+    emulator::join(pid, groups).map_err(|error| {
+        making.failed("put its emulator under limits", error.to_string(), "Are the control groups writable?")
+    })?;
+    let here = NetNs::current()
+        .map_err(|error| making.failed("find the host's network", error.to_string(), "Is /proc mounted?"))?;
+    making.adopt(link.0, &here, link.1)?;
+    Ok(pid)
+}
+
+/// Pins its virtual CPUs, if that is asked for.
+fn pin(making: &Making<'_>, options: &Options, domain: &Arc<Domain>) -> Result<()> {
+    let cpus = &making.spec.cpu_set;
+    if !options.pin_vcpus || cpus.is_empty() {
+        return Ok(());
+    }
+    for (vcpu, &cpu) in (0..making.spec.size.cpus).zip(cpus.iter().cycle()) {
+        with(domain, CALL_LIMIT, "pin a virtual CPU", move |domain| domain.pin_vcpu(vcpu, cpu))
+            .map_err(|error| refused(making, &error))?;
+    }
+    Ok(())
+}
+
+/// Connects to the channel and the console, while nothing was said yet.
+fn connect(making: &mut Making<'_>, channel: &Path, console: &Path) -> Result<(UnixStream, UnixStream)> {
+    let connected = UnixStream::connect(console).and_then(|console| {
+        let channel = UnixStream::connect(channel)?;
+        Ok((console, channel.try_clone()?, channel))
+    });
+    let (console, reader, writer) = connected.map_err(|error| {
+        making.failed("connect to its channel", error.to_string(), "Does libvirt's daemon see the same file system?")
+    })?;
+    making.console(console);
+    Ok((reader, writer))
+}
+
+/// What libvirt and the guest say that was granted.
+fn parity(making: &mut Making<'_>, domain: &Arc<Domain>) -> Result<Vec<ParityRow>> {
+    let told = with(domain, CALL_LIMIT, "describe the domain", Domain::description).and_then(|text| Node::parse(&text));
+    let mut rows = granted(making.spec, &told.map_err(|error| refused(making, &error))?);
+    let facts = making.facts()?;
+    let mtu = facts.facts.iter().find(|(name, _)| name.starts_with("mtu ") && name != "mtu lo");
+    let asked = making.site.mtu.to_string();
+    let row = |resource: &str, asked: String, granted: Option<String>, note: &str| ParityRow {
+        resource: resource.to_owned(),
+        equal: granted.as_ref() == Some(&asked),
+        asked,
+        granted,
+        note: note.to_owned(),
+    };
+    rows.push(row("link mtu", asked, mtu.map(|(_, mtu)| mtu.clone()), "the guest's interface, asked inside"));
+    let cpus = making.spec.size.cpus;
+    let online = if cpus == 1 { "0".to_owned() } else { format!("0-{}", cpus.saturating_sub(1)) };
+    let inside = fact(&facts, "cpus online").map(str::to_owned);
+    rows.push(row("cpus online inside", online, inside, "the guest's kernel"));
+    Ok(rows)
+}
+
+/// CPU time of the emulator by kind of thread, and of the file server, which is what else is in the guest's group.
+fn charges(emulator: u32, group: Option<&Path>) -> Vec<Charge> {
+    let members = group.and_then(|procs| std::fs::read_to_string(procs).ok()).unwrap_or_default();
+    let server = members.lines().filter_map(|pid| pid.parse().ok()).filter(|&pid| pid != emulator);
+    let mut charges = emulator::charges(emulator);
+    charges.extend(
+        server
+            .map(emulator::cpu)
+            .map(|cpu_s| Charge { kind: "file server".into(), cpu_s })
+            .reduce(|a, b| Charge { cpu_s: a.cpu_s + b.cpu_s, ..a }),
+    );
+    charges
+}
+
+/// What the guest boots, with all that has to be made for it.
+fn prepare(making: &mut Making<'_>, options: &Options, place: &Place, folder: &Path, kvm: bool) -> Result<Prepared> {
+    let image_error = |making: &Making<'_>, error: ImageError| making.failed(&error.tried, error.why, &error.remedy);
+    match &options.image {
+        Image::Host => {
+            let root = Root::HostOverVirtiofs { tag: share::TAG.into() };
+            let boot = kernel(making, options, place, root, kvm).map_err(|error| image_error(making, error))?;
+            Ok(Prepared { boot, disks: Vec::new(), shared: true })
+        }
+        Image::Debian(debian) => {
+            let disk = making.layers()?.join("root.qcow2");
+            let root = Root::Disk { device: "vda".into(), filesystem: "ext4".into() };
+            let made = find_debian(debian).and_then(|base| tare_image::overlay(&base, &disk));
+            let boot = made.and_then(|()| kernel(making, options, place, root, kvm));
+            let boot = boot.map_err(|error| image_error(making, error))?;
+            Ok(Prepared { boot, disks: vec![overlay_disk(disk)], shared: false })
+        }
+        Image::File(file) => {
+            let disk = making.layers()?.join("root.qcow2");
+            let seed = folder.join("seed");
+            let config = Seed {
+                hostname: making.spec.name.clone(),
+                address: Some((place.address, place.prefix)),
+                mac: place.mac.clone(),
+                mtu: making.site.mtu,
+                run_id: making.site.run_id.to_owned(),
+                channel: CHANNEL_PORT.into(),
+            };
+            let made = inspect(file)
+                .and_then(|base| tare_image::overlay(&base, &disk))
+                .and_then(|()| tare_image::seed(&config, making.site.agent, &seed));
+            made.map_err(|error| image_error(making, error))?;
+            let seed = DiskFile { path: seed, format: "raw", read_only: true };
+            Ok(Prepared { boot: Boot::Disk, disks: vec![overlay_disk(disk), seed], shared: false })
+        }
+    }
+}
+
+fn overlay_disk(path: PathBuf) -> DiskFile {
+    DiskFile { path, format: "qcow2", read_only: false }
+}
+
+/// The Debian that was built here.
+pub(super) fn find_debian(debian: &Debian) -> std::result::Result<tare_image::Disk, ImageError> {
+    let spec = DebianSpec { suite: debian.suite.clone(), packages: debian.packages.clone() };
+    tare_image::debian_find(&spec)?.ok_or_else(|| ImageError {
+        tried: "boot a Debian".into(),
+        why: "there is none with these packages".into(),
+        remedy: "build it with `tare image build debian`".into(),
+    })
+}
+
+/// The user's disk, looked at.
+pub(super) fn inspect(file: &File) -> std::result::Result<tare_image::Disk, ImageError> {
+    let format = match file.format {
+        Format::Raw => tare_image::Format::Raw,
+        Format::Qcow2 => tare_image::Format::Qcow2,
+    };
+    tare_image::inspect(&file.path, format)
+}
+
+/// The kernel with the agent as its first process. It is put together once, for all guests of the run.
+fn kernel(
+    making: &mut Making<'_>,
+    options: &Options,
+    place: &Place,
+    root: Root,
+    kvm: bool,
+) -> std::result::Result<Boot, ImageError> {
+    let boot = making.aside(|making| {
+        let kernel = Kernel::find(options.kernel.as_deref())?;
+        tare_image::boot(&kernel, making.site.agent)
+    })?;
+    let config = GuestConfig {
+        hostname: making.spec.name.clone(),
+        run_id: making.site.run_id.to_owned(),
+        root,
+        address: Some((place.address, place.prefix)),
+        mtu: making.site.mtu,
+        congestion_control: None,
+        data_disks: Vec::new(),
+    };
+    let command_line = command_line(&config.command_line()?, kvm);
+    Ok(Boot::Kernel { image: boot.kernel, initrd: boot.initrd, command_line })
+}
+
+/// The kernel's command line around what is for the agent.
+pub(super) fn command_line(agent: &str, kvm: bool) -> String {
+    let console = if cfg!(target_arch = "aarch64") { "ttyAMA0" } else { "ttyS0" };
+    let emulated = if kvm { "" } else { EMULATED_WORDS };
+    format!("console={console} {KERNEL_WORDS} {emulated} {agent}")
+}
+
+/// A name for the network card on the host that nobody else has: 15 characters are allowed. It has it until it is
+/// in the lab, and it goes with the emulator.
+fn card_name(uuid: &str) -> String {
+    let digits: String = uuid.chars().filter(char::is_ascii_hexdigit).take(10).collect();
+    format!("tare-{digits}")
+}
+
+/// What this libvirt confines emulators with.
+pub(super) fn confined_by(connection: &Arc<Connection>) -> std::result::Result<Vec<String>, LibvirtError> {
+    let asked = Arc::clone(connection);
+    let told = within(CALL_LIMIT, "tell its capabilities", move || asked.capabilities())?;
+    let told = Node::parse(&told)?;
+    let models = told.find("host").into_iter().flat_map(|host| host.all("secmodel"));
+    let names = models.filter_map(|model| Some(model.find("model")?.text.clone()));
+    Ok(names.filter(|name| !name.is_empty() && name != "none").collect())
+}
+
+fn refused(making: &Making<'_>, error: &LibvirtError) -> crate::PlatformError {
+    making.failed("run its domain", error.to_string(), "libvirt's log says more (journalctl -u libvirtd)")
+}

@@ -1,0 +1,111 @@
+//! `lxc`: system containers started by LXC's own `lxc-execute`, without its daemon.
+//!
+//! The program runs in the guest's control groups and its network namespace, and in a mount namespace of its own,
+//! where the guest's overlay is mounted and the host's control group hierarchies are out of sight: LXC then makes no
+//! groups of its own, and all that it starts stays in the guest's.
+
+mod config;
+
+use serde_json::Value;
+use tare_model::Span;
+use tare_model::field::FieldError;
+use tare_model::guest::GuestSpec;
+use tare_wire::launch::{Namespace, PrivateMount};
+
+use self::config::{Config, Shown, seccomp_profile};
+use crate::error::Result;
+use crate::groups::Hierarchy;
+use crate::making::{Making, absolute, plain_launch};
+use crate::options as common;
+use crate::registry::{Entry, PLAIN, nothing_held};
+use crate::rootfs::overlay;
+use crate::system::{AGENT, Options, Starter, private_state};
+use crate::{Availability, Comparable, Guest, HostView, Platform, Site};
+
+const STARTER: Starter = Starter { program: "lxc-execute", package: "lxc" };
+
+/// Where the program keeps locks of its containers.
+const STATE: &str = "/run/lxc";
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: "lxc",
+    summary: "system containers of LXC, by lxc-execute, over the host's root, a directory or an archive",
+    schema: common::schema::<Options>,
+    check_options: common::fill::<Options>,
+    make,
+    start_estimate: Span::from_millis(60),
+    reap: nothing_held,
+    variants: PLAIN,
+};
+
+fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {
+    common::read(value).map(|options| Box::new(Lxc { options }) as Box<dyn Platform>)
+}
+
+struct Lxc {
+    options: Options,
+}
+
+impl Platform for Lxc {
+    fn check(&self, host: &HostView) -> Availability {
+        STARTER.check(host, &self.options)
+    }
+
+    fn disclosures(&self) -> Vec<String> {
+        let filter = match seccomp_profile() {
+            Some(profile) => format!("the system call filter {}", profile.display()),
+            None => "no system call filter, as this host has none of LXC's".into(),
+        };
+        vec![
+            self.options.rootfs.disclosure(self.options.upper),
+            format!(
+                "The guest is a process below LXC's small init, as root with the capabilities that LXC's common \
+                 configuration leaves, with {filter}."
+            ),
+            "The control groups are tare's, as on every arm: LXC sets no limits and no filter of devices.".into(),
+        ]
+    }
+
+    fn comparable(&self) -> Comparable {
+        Comparable::Yes
+    }
+
+    fn versions(&self) -> Vec<(String, String)> {
+        STARTER.versions()
+    }
+
+    fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
+        let mut making = Making::new(site, spec);
+        let program = STARTER.find().map_err(|(why, remedy)| making.failed("find its program", why, &remedy))?;
+        let lower = self.options.rootfs.lower(&mut making)?;
+        let mut launch = plain_launch();
+        launch.netns = Some(making.attach()?);
+        launch.cgroup_procs = making.limit()?;
+        launch.cpu_set = spec.cpu_set.clone();
+        launch.unshare = vec![Namespace::Mount];
+        let folder = making.directory()?;
+        let (root, file) = (folder.join("root"), folder.join("config"));
+        let agent = absolute(site.agent);
+        let mounted = Hierarchy::mounted();
+        let shown = Shown::of(&making.groups(), &mounted, &folder);
+        let config = Config { guest: &spec.name, run_id: site.run_id, root: &root, agent: &agent, groups: &shown };
+        let places = shown.iter().map(|shown| &shown.from).chain([&root]);
+        let state = { places }
+            .try_for_each(std::fs::create_dir_all)
+            .and_then(|()| std::fs::write(&file, config.text()))
+            .map_err(|error| error.to_string())
+            .and_then(|()| private_state(&folder, STATE))
+            .map_err(|why| {
+                let tried = format!("make its configuration in {}", folder.display());
+                making.failed(&tried, why, "Is the file system full or read-only?")
+            })?;
+        launch.mounts = vec![overlay(&mut making, lower, &root, self.options.upper)?, state];
+        launch.mounts.extend(shown.into_iter().map(|shown| PrivateMount::Bind { from: shown.group, at: shown.from }));
+        launch.mounts.extend(mounted.into_iter().map(|hierarchy| PrivateMount::Hide { at: hierarchy.at }));
+        let (file, folder) = (file.to_string_lossy(), folder.to_string_lossy());
+        let argv = [&program.to_string_lossy(), "--name", &spec.name, "--rcfile", &file, "--lxcpath", &folder];
+        launch.argv = argv.map(str::to_owned).to_vec();
+        launch.argv.extend(["--logfile", "/dev/stderr", "--logpriority", "ERROR", "--", AGENT].map(str::to_owned));
+        making.start(&launch)
+    }
+}

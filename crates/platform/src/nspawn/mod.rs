@@ -1,0 +1,232 @@
+//! `nspawn`: system containers started by systemd-nspawn.
+//!
+//! Its program runs in the guest's control groups and in a mount namespace of its own, where the guest's overlay is
+//! mounted: it refuses the host's `/` itself. It makes groups in hierarchies that tare does not use and leaves them
+//! behind empty, so they are written down and removed.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tare_model::Span;
+use tare_model::field::FieldError;
+use tare_model::guest::GuestSpec;
+use tare_wire::launch::Namespace;
+
+use crate::error::Result;
+use crate::groups::{Arrangement, Hierarchy, Strays};
+use crate::making::{Making, absolute, environment, plain_launch};
+use crate::options as common;
+use crate::registry::{Entry, PLAIN};
+use crate::rootfs::{RootFs, overlay};
+use crate::system::{AGENT, Options, Starter, private_state};
+use crate::{Availability, Comparable, Guest, HostView, Platform, PlatformError, ReapSite, Site};
+
+const NAME: &str = "nspawn";
+
+const STARTER: Starter = Starter { program: "systemd-nspawn", package: "systemd-container" };
+
+/// Where the program keeps locks and mount points of its containers.
+const STATE: &str = "/run/systemd/nspawn";
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: NAME,
+    summary: "system containers of systemd-nspawn, over the host's root, a directory or an archive",
+    schema: common::schema::<Options>,
+    check_options: common::fill::<Options>,
+    make,
+    start_estimate: Span::from_millis(80),
+    reap,
+    variants: PLAIN,
+};
+
+fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {
+    common::read(value).map(|options| Box::new(Nspawn { options }) as Box<dyn Platform>)
+}
+
+/// What is written down of a guest.
+#[derive(Debug, Serialize, Deserialize)]
+struct Held {
+    run_id: String,
+    strays: Strays,
+}
+
+fn reap(site: &ReapSite<'_>, token: &Value) -> Result<()> {
+    take_away(site.run_id, token).map_err(|why| PlatformError::Reap {
+        tried: format!("remove the control groups {token}"),
+        why,
+        remedy: "End the processes in them, then remove them with rmdir".into(),
+    })
+}
+
+fn take_away(run_id: &str, token: &Value) -> std::result::Result<(), String> {
+    let held: Held =
+        serde_json::from_value(token.clone()).map_err(|error| format!("the note of it cannot be read: {error}"))?;
+    if held.run_id != run_id {
+        return Err(format!("it is of run {}", held.run_id));
+    }
+    held.strays.check(run_id)?;
+    held.strays.remove()
+}
+
+struct Nspawn {
+    options: Options,
+}
+
+impl Platform for Nspawn {
+    fn check(&self, host: &HostView) -> Availability {
+        if let RootFs::Directory(path) = &self.options.rootfs
+            && path.is_dir()
+            && !path.join("usr").is_dir()
+        {
+            return Availability::Unavailable {
+                reason: format!("the root file system {} has no /usr, which the program wants to see", path.display()),
+                remedy: "Name a directory that holds a whole system, such as one made by mmdebstrap".into(),
+            };
+        }
+        STARTER.check(host, &self.options)
+    }
+
+    fn disclosures(&self) -> Vec<String> {
+        vec![
+            self.options.rootfs.disclosure(self.options.upper),
+            "The guest is a process below systemd-nspawn's stub init, as root with its default capabilities and its \
+             default system call filter, which costs a little at every system call."
+                .into(),
+        ]
+    }
+
+    fn comparable(&self) -> Comparable {
+        Comparable::Yes
+    }
+
+    fn versions(&self) -> Vec<(String, String)> {
+        STARTER.versions()
+    }
+
+    fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
+        let mut making = Making::new(site, spec);
+        let program = STARTER.find().map_err(|(why, remedy)| making.failed("find its program", why, &remedy))?;
+        let lower = self.options.rootfs.lower(&mut making)?;
+        let netns = making.attach()?;
+        let mut launch = plain_launch();
+        launch.cgroup_procs = making.limit()?;
+        launch.cpu_set = spec.cpu_set.clone();
+        launch.unshare = vec![Namespace::Mount];
+        let folder = making.directory()?;
+        let held = Held { run_id: site.run_id.to_owned(), strays: strays(&making.groups(), &Hierarchy::mounted()) };
+        let token = serde_json::to_value(&held).unwrap_or_default();
+        making.hold(NAME, token, Box::new(move || held.strays.remove()))?;
+
+        let root = folder.join("root");
+        let state = std::fs::create_dir(&root)
+            .map_err(|error| format!("{}: {error}", root.display()))
+            .and_then(|()| private_state(&folder, STATE))
+            .map_err(|why| making.failed("make its directories", why, "Is the file system full or read-only?"))?;
+        launch.mounts = vec![overlay(&mut making, lower, &root, self.options.upper)?, state];
+        launch.argv = arguments(&program, &root, &netns, &absolute(site.agent), &spec.name, site.run_id);
+        making.start(&launch)
+    }
+}
+
+/// The groups that the program makes: it takes the path of its version 2 group for that in systemd's own hierarchy
+/// of version 1.
+fn strays(groups: &[PathBuf], mounted: &[Hierarchy]) -> Strays {
+    let mut strays = Arrangement::of(groups).strays;
+    for unified in mounted.iter().filter(|hierarchy| hierarchy.version_2) {
+        let inside = groups.iter().filter_map(|group| group.strip_prefix(&unified.at).ok());
+        let legacy = || mounted.iter().filter(|hierarchy| !hierarchy.version_2);
+        strays.0.extend(inside.flat_map(|path| legacy().map(|hierarchy| hierarchy.at.join(path)).collect::<Vec<_>>()));
+    }
+    strays.0.retain(|stray| !groups.contains(stray));
+    strays.0.sort();
+    strays.0.dedup();
+    strays
+}
+
+/// The program with its arguments.
+fn arguments(program: &Path, root: &Path, netns: &Path, agent: &Path, guest: &str, run_id: &str) -> Vec<String> {
+    // A host name does not end so.
+    let machine = guest.trim_end_matches('-');
+    let mut argv = vec![program.to_string_lossy().into_owned()];
+    let fixed = [
+        // No manager of the host's is told, and no unit is made: the control groups are tare's.
+        "--quiet",
+        "--register=no",
+        "--keep-unit",
+        "--settings=no",
+        "--as-pid2",
+        "--pipe",
+        // Files of the guest's root stay as they are.
+        "--resolv-conf=off",
+        "--timezone=off",
+        "--link-journal=no",
+    ];
+    argv.extend(fixed.map(str::to_owned));
+    argv.push(format!("--directory={}", root.display()));
+    argv.push(format!("--machine={machine}"));
+    argv.push(format!("--network-namespace-path={}", netns.display()));
+    argv.push(format!("--bind-ro={}:{AGENT}", escaped(&agent.to_string_lossy())));
+    argv.push(format!("--rlimit=NOFILE={}", files()));
+    argv.extend(environment(run_id).map(|(name, value)| format!("--setenv={name}={value}")));
+    argv.extend(["--".to_owned(), AGENT.to_owned()]);
+    argv
+}
+
+/// Colons part the fields of a bind mount (systemd-nspawn(1)).
+fn escaped(path: &str) -> String {
+    path.replace('\\', "\\\\").replace(':', "\\:")
+}
+
+/// What tare itself may open, as on every other arm.
+fn files() -> String {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let number = |limit: Option<u64>| limit.map_or_else(|| "infinity".to_owned(), |limit| limit.to_string());
+    format!("{}:{}", number(limit.current), number(limit.maximum))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn groups_in_systemds_own_hierarchy_are_known() {
+        let hierarchy = |name: &str, version_2| Hierarchy { at: Path::new("/sys/fs/cgroup").join(name), version_2 };
+        let mounted = [hierarchy("cpu", false), hierarchy("systemd", false), hierarchy("unified", true)];
+        let groups = ["cpu/box/tare-r/g", "unified/box/tare-r/g"].map(|path| Path::new("/sys/fs/cgroup").join(path));
+        let strays = strays(&groups, &mounted);
+        assert!(strays.0.contains(&"/sys/fs/cgroup/systemd/box/tare-r/g".into()), "{strays:?}");
+        assert!(groups.iter().all(|group| !strays.0.contains(group)), "{strays:?}");
+        assert_eq!(strays.check("r"), Ok(()));
+    }
+
+    #[test]
+    fn a_note_of_another_run_is_refused() {
+        for (token, word) in [
+            (json!({"run_id": "other", "strays": []}), "run other"),
+            (json!({"run_id": "r", "strays": ["/sys/fs/cgroup/systemd/system.slice"]}), "not of run r"),
+            (json!({"strays": 1}), "cannot be read"),
+        ] {
+            let site = ReapSite { run_id: "r", state: Path::new("/run/tare/r"), agent: Path::new("/agent") };
+            let why = reap(&site, &token).unwrap_err().to_string();
+            assert!(why.contains(word), "{why}");
+        }
+    }
+
+    #[test]
+    fn an_agents_path_cannot_end_its_field() {
+        let argv = arguments(
+            Path::new("/usr/bin/x"),
+            Path::new("/g/root"),
+            Path::new("/proc/1/fd/9"),
+            Path::new("/a:b\\c"),
+            "g-",
+            "r",
+        );
+        assert!(argv.contains(&"--bind-ro=/a\\:b\\\\c:/.tare/agent".to_owned()), "{argv:?}");
+        assert!(argv.contains(&"--setenv=TARE_RUN=r".to_owned()), "{argv:?}");
+        assert!(argv.contains(&"--machine=g".to_owned()), "{argv:?}");
+    }
+}

@@ -1,0 +1,252 @@
+//! gVisor, a runtime that brings a kernel of its own: its settings, whether it works here, and what its guests show.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tare_lab::StateDir;
+use tare_model::guest::{GuestSpec, ParityRow};
+use tare_wire::AgentFacts;
+
+use crate::making::environment;
+use crate::remembered::{identity, remembered};
+use crate::{parity, program};
+
+/// The name of its program; `runsc-2026` is one, too.
+const PROGRAM: &str = "runsc";
+
+/// How long the smallest program may take in a sandbox.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How gVisor works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(super) struct Gvisor {
+    /// How it takes over the guest's system calls: `systrap` (works everywhere), `kvm` (needs a `/dev/kvm` that runs
+    /// guests) or `ptrace` (the old and slow way).
+    pub platform: Trap,
+    /// Whose network stack the guest has: gVisor's own (`sandbox`) or the host's (`host`).
+    pub network: Network,
+    /// Where writes to the guest's root go inside the sandbox: to a file of gVisor's own in the guest's overlay
+    /// (`self`, as gVisor has it by default), to its memory (`memory`), or, one by one, to the guest's overlay
+    /// (`none`).
+    pub overlay: Overlay,
+}
+
+/// How system calls are taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Trap {
+    /// By seccomp and shared memory.
+    #[default]
+    Systrap,
+    /// By hardware virtualization.
+    Kvm,
+    /// By ptrace(2).
+    Ptrace,
+}
+
+/// Whose network stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Network {
+    /// gVisor's own, on the guest's link.
+    #[default]
+    Sandbox,
+    /// The host's.
+    Host,
+}
+
+/// Where writes to the root go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Overlay {
+    /// A file of gVisor's own.
+    #[default]
+    #[serde(rename = "self")]
+    Itself,
+    /// Memory of the sandbox.
+    Memory,
+    /// The guest's overlay on the host.
+    None,
+}
+
+/// Whether a program is gVisor's, by its name.
+pub(super) fn is_gvisor(program: &Path) -> bool {
+    program.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PROGRAM))
+}
+
+impl Gvisor {
+    /// The arguments that say so.
+    pub(super) fn flags(self) -> Vec<String> {
+        let overlay = match self.overlay {
+            Overlay::Itself => "root:self",
+            Overlay::Memory => "root:memory",
+            Overlay::None => "none",
+        };
+        let network = match self.network {
+            Network::Sandbox => "sandbox",
+            Network::Host => "host",
+        };
+        vec![
+            format!("--platform={}", self.platform.name()),
+            format!("--network={network}"),
+            format!("--overlay2={overlay}"),
+            // It warns at every start that the host's memory map limit could be higher.
+            "--host-settings=ignore".into(),
+        ]
+    }
+
+    /// What a reader must know.
+    pub(super) fn disclosures(self) -> Vec<String> {
+        let network = match self.network {
+            Network::Sandbox => "network stack of gVisor's own on the guest's link",
+            Network::Host => "network stack of the host's",
+        };
+        let overlay = match self.overlay {
+            Overlay::Itself => "Writes to its root are kept by gVisor in one file in the guest's overlay.",
+            Overlay::Memory => "Writes to its root are kept in gVisor's memory, wherever the guest's overlay is.",
+            Overlay::None => "Each write to its root goes to the guest's overlay.",
+        };
+        vec![
+            format!(
+                "The guest runs on gVisor's kernel (platform {}) with the {network}; its sandbox and its file server \
+                 are in the guest's control group.",
+                self.platform.name()
+            ),
+            overlay.into(),
+        ]
+    }
+}
+
+impl Trap {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Systrap => "systrap",
+            Self::Kvm => "kvm",
+            Self::Ptrace => "ptrace",
+        }
+    }
+}
+
+/// Whether a sandbox with these flags runs the smallest program here: tried once, then remembered for this kernel
+/// and this program.
+///
+/// # Errors
+/// Why not.
+pub(super) fn works(program: &Path, flags: &[String]) -> Result<(), String> {
+    let flags: Vec<&String> = flags.iter().filter(|flag| !flag.starts_with("--network")).collect();
+    let written = flags.iter().map(|flag| flag.as_str()).collect::<Vec<_>>().join(" ");
+    remembered(&format!("a sandbox with {written}, by {}", identity(program)), || {
+        let tried = format!("`{} {written}` did not run /bin/true", program.display());
+        try_out(program, &flags).map_err(|why| format!("{tried}: {why}"))
+    })
+}
+
+fn try_out(program: &Path, flags: &[&String]) -> Result<(), String> {
+    // A run of its own, so that whatever stays behind is found and ended.
+    let run_id = format!("probe-{}-{:?}", std::process::id(), std::thread::current().id());
+    let run_id: String = run_id.to_lowercase().chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
+    let state = StateDir::create(&run_id, Path::new("/")).map_err(|error| error.to_string())?;
+    let mut command = Command::new(program);
+    let root: PathBuf = state.path().join("sandbox");
+    command.args(flags).args(["--network=none", "--ignore-cgroups"]).arg("--root").arg(root);
+    command.args(["do", "/bin/true"]).env_clear().envs(environment(&run_id));
+    let ran = program::run(&mut command, PATIENCE);
+    let left = tare_lab::reap(&run_id, &[], &mut |_, _| Ok(())).left;
+    match ran {
+        Err(error) => Err(error.to_string()),
+        Ok(ran) if !ran.success => Err(last_line(&ran.output)),
+        Ok(_) if !left.is_empty() => Err(format!("it left something behind: {left:?}")),
+        Ok(_) => Ok(()),
+    }
+}
+
+fn last_line(output: &str) -> String {
+    let line = output.lines().rfind(|line| !line.trim().is_empty());
+    line.map_or_else(|| "it failed without a word".into(), |line| line.trim().chars().take(500).collect())
+}
+
+/// Rows of what a guest on gVisor's kernel shows, which numbers its CPUs from 0 and tells its own memory.
+pub(super) fn inside(spec: &GuestSpec, facts: &AgentFacts, mtu: u32) -> Vec<ParityRow> {
+    let mut rows = Vec::new();
+    if !spec.cpu_set.is_empty() {
+        let seen = parity::fact(facts, "cpus allowed").and_then(count);
+        let wanted = spec.cpu_set.len();
+        rows.push(ParityRow {
+            resource: "cpus seen inside".into(),
+            asked: wanted.to_string(),
+            granted: seen.map(|seen| seen.to_string()),
+            equal: seen == Some(wanted),
+            note: "sched_getaffinity in the guest, whose own kernel numbers its CPUs from 0: which of the host's they \
+                   are is the control group's to say"
+                .into(),
+        });
+    }
+    let without_cpus = GuestSpec { cpu_set: Vec::new(), ..spec.clone() };
+    rows.extend(parity::inside(&without_cpus, facts, Some(("eth0", mtu))));
+    let total = parity::fact(facts, "memory total").and_then(kilobytes);
+    rows.push(ParityRow {
+        resource: "memory seen inside".into(),
+        asked: spec.size.memory.to_string(),
+        granted: total.map(|bytes| tare_model::ByteSize(bytes).to_string()),
+        equal: total == Some(spec.size.memory.0),
+        note: "MemTotal in the guest".into(),
+    });
+    rows
+}
+
+/// How many CPUs a list such as `0-3,6` has.
+fn count(list: &str) -> Option<usize> {
+    list.split(',').try_fold(0, |sum, run| {
+        let (from, to) = run.split_once('-').unwrap_or((run, run));
+        let (from, to): (usize, usize) = (from.parse().ok()?, to.parse().ok()?);
+        Some(sum + to.checked_sub(from)? + 1)
+    })
+}
+
+/// `NUMBER kB` (proc(5)), in bytes.
+fn kilobytes(value: &str) -> Option<u64> {
+    value.strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use tare_model::ByteSize;
+    use tare_model::guest::GuestSize;
+
+    #[test]
+    fn settings_become_flags() {
+        let set = Gvisor { platform: Trap::Kvm, network: Network::Host, overlay: Overlay::None };
+        let flags = set.flags();
+        assert_eq!(flags[..3], ["--platform=kvm", "--network=host", "--overlay2=none"]);
+        assert!(Gvisor::default().flags().contains(&"--overlay2=root:self".into()));
+        assert!(is_gvisor(Path::new("/opt/runsc-2026")) && !is_gvisor(Path::new("/usr/sbin/runc")));
+    }
+
+    #[test]
+    fn what_the_guests_own_kernel_shows_is_compared_with_what_it_can_show() {
+        let size = GuestSize { cpus: 2, memory: ByteSize(1 << 30) };
+        let spec = GuestSpec { name: "g".into(), size, cpu_set: vec![4, 6] };
+        let fact = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let facts = |cpus, memory| AgentFacts {
+            facts: vec![fact("cpus allowed", cpus), fact("mtu eth0", "1500"), fact("memory total", memory)],
+        };
+        let equal = |facts| inside(&spec, &facts, 1500).iter().map(|row| row.equal).collect::<Vec<_>>();
+        assert_eq!(equal(facts("0-1", "1048576 kB")), [true, true, true]);
+        assert_eq!(equal(facts("0-3", "24684096 kB")), [false, true, false]);
+        assert_eq!(equal(facts("not readable", "kB")), [false, true, false]);
+        assert_eq!((count("0-3,6"), count("3-1"), count("")), (Some(5), None, None));
+    }
+
+    #[test]
+    fn a_program_that_is_no_sandbox_is_refused_with_what_it_said() {
+        let why = works(Path::new("/bin/false"), &["--platform=x".into()]).unwrap_err();
+        assert!(why.contains("/bin/false --platform=x") && why.contains("without a word"), "{why}");
+        assert_eq!(last_line("a\nthe reason\n\n"), "the reason");
+    }
+}

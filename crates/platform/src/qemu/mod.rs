@@ -1,0 +1,193 @@
+//! `qemu`: virtual machines, one QEMU process each.
+//!
+//! QEMU's standard input and output are the channel to the agent, over a virtio-serial port: the guest needs no network
+//! for it. The guest's console goes to QEMU's standard error. QEMU starts with its processor halted; over its monitor tare
+//! reads what was made, pins the virtual CPUs, and lets it run.
+
+mod accel;
+mod charges;
+mod command;
+mod disks;
+mod network;
+mod options;
+mod qmp;
+mod readback;
+mod share;
+mod start;
+mod sys;
+mod tell;
+
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use serde_json::Value;
+use tare_image::Kernel;
+use tare_model::Span;
+use tare_model::field::FieldError;
+use tare_model::guest::GuestSpec;
+
+use self::accel::Chosen;
+use self::options::{Image, Options};
+use crate::error::Result;
+use crate::making::Making;
+use crate::options as common;
+use crate::program::{find, run};
+use crate::registry::{Entry, Variant, nothing_held};
+use crate::{Availability, Comparable, Guest, HostView, Platform, Reach, Site};
+
+const NAME: &str = "qemu";
+
+/// With the processor's help, and without.
+const VARIANTS: &[Variant] = &[
+    Variant { name: "kvm", options: r#"{"accel": "kvm"}"# },
+    Variant { name: "tcg (emulated)", options: r#"{"accel": "tcg"}"# },
+];
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: NAME,
+    summary: "virtual machines of QEMU, with KVM or emulated: over the host's root, a Debian built here, or an image of yours",
+    schema: common::schema::<Options>,
+    check_options: options::check,
+    make,
+    start_estimate: Span::from_millis(5000),
+    reap: nothing_held,
+    variants: VARIANTS,
+};
+
+/// How long a program may take to tell its version.
+const TELLS: Duration = Duration::from_secs(10);
+
+fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {
+    options::check(value)?;
+    common::read(value).map(|options| Box::new(Qemu { options, chosen: OnceLock::new() }) as Box<dyn Platform>)
+}
+
+/// What this host lacks, and what would help.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Lack {
+    reason: String,
+    remedy: String,
+}
+
+impl Lack {
+    fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { reason: reason.into(), remedy: remedy.into() }
+    }
+}
+
+struct Qemu {
+    options: Options,
+    /// What runs guests here: found out once, as everything told about the platform depends on it.
+    chosen: OnceLock<std::result::Result<Chosen, Lack>>,
+}
+
+impl Qemu {
+    fn chosen(&self, agent: &Path) -> std::result::Result<Chosen, Lack> {
+        self.chosen.get_or_init(|| accel::choose(&self.options, agent)).clone()
+    }
+
+    /// The same for what is told before a check or without one: the agent is then the one beside this program.
+    fn chosen_here(&self) -> Chosen {
+        let named = std::env::var_os("TARE_AGENT").map(std::path::PathBuf::from);
+        let beside = || Some(std::env::current_exe().ok()?.with_file_name("tare-agent"));
+        self.chosen(&named.or_else(beside).unwrap_or_default()).unwrap_or(Chosen::Kvm)
+    }
+
+    /// The first thing that this host lacks.
+    fn lack(&self, host: &HostView) -> std::result::Result<(), Lack> {
+        let options = &self.options;
+        if host.rootless {
+            let reason = "it needs root here: for control groups, and for a file server that may read the host's root";
+            return Err(Lack::new(reason, "Run as root"));
+        }
+        if let Some(why) = &host.limits_unavailable {
+            return Err(Lack::new(
+                format!("machines need control groups, and {why}"),
+                "Use the platform that needs none: `null`",
+            ));
+        }
+        if !cfg!(target_arch = "x86_64") {
+            return Err(Lack::new("its machines are those of x86_64", "Use a host with that processor"));
+        }
+        if find(&options.program).is_none() {
+            return Err(Lack::new(format!("there is no {}", options.program), "apt-get install qemu-system-x86"));
+        }
+        match options.image {
+            Image::File(_) => {}
+            _ => drop(Kernel::find(options.kernel.as_deref())?),
+        }
+        if options.image == Image::Host {
+            share::server(options)?;
+        }
+        disks::lack(options)?;
+        options.network.lack()?;
+        start::huge_pages(options, 1)?;
+        self.chosen(&host.agent).map(drop)
+    }
+}
+
+impl Platform for Qemu {
+    fn check(&self, host: &HostView) -> Availability {
+        if let Err(Lack { reason, remedy }) = self.lack(host) {
+            return Availability::Unavailable { reason, remedy };
+        }
+        let mut notes = Vec::new();
+        if let Ok(Chosen::Tcg(why)) = self.chosen(&host.agent) {
+            let why = why.map(|why| format!(", as {why}")).unwrap_or_default();
+            notes.push(format!("guests are emulated{why}: their figures are labelled so and compared with nothing"));
+        }
+        Availability::Available { notes }
+    }
+
+    fn disclosures(&self) -> Vec<String> {
+        tell::disclosures(&self.options, &self.chosen_here())
+    }
+
+    fn comparable(&self) -> Comparable {
+        match self.chosen_here() {
+            Chosen::Kvm => Comparable::Yes,
+            Chosen::Tcg(_) => Comparable::No(
+                "emulated: QEMU runs the guest's instructions in software (TCG), which is not what a virtual machine costs".into(),
+            ),
+        }
+    }
+
+    fn reach(&self) -> Reach {
+        if self.options.network.vfio.is_some() { Reach::Outside } else { Reach::Lab }
+    }
+
+    fn versions(&self) -> Vec<(String, String)> {
+        let mut versions = vec![(self.options.program.clone(), version(find(&self.options.program).as_deref()))];
+        if !matches!(self.options.image, Image::File(_)) {
+            let release = Kernel::find(self.options.kernel.as_deref());
+            let release = release.map_or_else(|error| error.to_string(), |kernel| kernel.release);
+            versions.push(("guest kernel".into(), release));
+        }
+        if self.options.image == Image::Host {
+            let server = share::server(&self.options).ok();
+            versions.push(("virtiofsd".into(), version(server.as_deref())));
+        }
+        versions
+    }
+
+    fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
+        let mut making = Making::new(site, spec);
+        let prepared = making.aside(|making| {
+            let chosen = self.chosen(site.agent);
+            chosen
+                .and_then(|chosen| start::prepare(&self.options, chosen, making))
+                .map_err(|lack| start::lacking(making, lack))
+        })?;
+        start::start(making, &self.options, &prepared)
+    }
+}
+
+/// The first line of what a program tells of its version.
+fn version(program: Option<&Path>) -> String {
+    let Some(program) = program else { return "not here".into() };
+    match run(std::process::Command::new(program).arg("--version"), TELLS) {
+        Ok(ran) => ran.output.lines().find(|line| !line.trim().is_empty()).unwrap_or("it tells none").trim().to_owned(),
+        Err(error) => error.to_string(),
+    }
+}

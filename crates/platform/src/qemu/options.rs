@@ -1,0 +1,381 @@
+//! Options of the platform.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tare_model::field::FieldError;
+use tare_model::{ByteSize, Span};
+
+use super::network::Network;
+use crate::options as common;
+
+/// Options of the platform.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(super) struct Options {
+    /// What runs the guest's instructions: `kvm`, `tcg` (emulated) or `auto`, which takes KVM only after a guest has
+    /// really booted with it here.
+    pub accel: Accel,
+    /// The machine that the guest sees.
+    pub machine: Machine,
+    /// QEMU: the name of a program in PATH, or its path.
+    pub program: String,
+    /// The guest's processor, as QEMU's `-cpu` has it. Left out: `host` with KVM, `max` when emulated.
+    pub cpu_model: Option<String>,
+    /// The kernel that the guest boots; its modules are looked for beside it. Left out: the newest that
+    /// `make platforms` fetched, or the host's.
+    pub kernel: Option<PathBuf>,
+    /// Further words for the kernel's command line.
+    pub append: Vec<String>,
+    /// Firmware in a flash chip (UEFI), for an image of one's own. Left out: QEMU's BIOS.
+    pub firmware: Option<PathBuf>,
+    /// What the guest's root file system is: `"host"`, `{ debian = { packages = [..] } }` or
+    /// `{ file = { path = "..", format = "qcow2" } }`.
+    pub image: Image,
+    /// The server that shares the host's root with the guest. Left out: looked for where distributions put it.
+    pub virtiofsd: Option<PathBuf>,
+    /// How the root disk is attached, where the guest has one.
+    pub disk: RootDisk,
+    /// A disk for data.
+    pub data_disk: Option<DataDisk>,
+    /// The network card.
+    pub network: Network,
+    /// The guest's memory on the host.
+    pub memory: Memory,
+    /// Whether each virtual CPU stays on one CPU of the guest's CPU set, in turn. Without a CPU set nothing is pinned.
+    pub pin_vcpus: bool,
+    /// How long the guest may take from the start of its processor to its agent's first answer. Beyond it the guest is
+    /// given up, and the end of its console is shown.
+    pub boot_within: Span,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            accel: Accel::Auto,
+            machine: Machine::Q35,
+            program: "qemu-system-x86_64".into(),
+            cpu_model: None,
+            kernel: None,
+            append: Vec::new(),
+            firmware: None,
+            image: Image::Host,
+            virtiofsd: None,
+            disk: RootDisk::default(),
+            data_disk: None,
+            network: Network::default(),
+            memory: Memory::default(),
+            pin_vcpus: true,
+            boot_within: Span::from_millis(60_000),
+        }
+    }
+}
+
+/// What runs the guest's instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Accel {
+    /// KVM where it has really booted a guest, else emulation.
+    Auto,
+    /// The processor, through KVM.
+    Kvm,
+    /// Emulation in software. Its figures say nothing about virtual machines.
+    Tcg,
+}
+
+/// The machine that the guest sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Machine {
+    /// A PC with PCI Express.
+    Q35,
+    /// A small machine without PCI, its devices memory-mapped.
+    Microvm,
+}
+
+/// What the guest's root file system is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Image {
+    /// The host's own root over virtiofs; what the guest writes stays in its memory.
+    Host,
+    /// A Debian built by `tare image build debian`.
+    Debian(DebianImage),
+    /// A disk image of one's own, booted by its own boot loader and set up by its cloud-init.
+    File(FileImage),
+}
+
+/// A Debian that was built here.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(super) struct DebianImage {
+    /// Suite, such as `bookworm`. Left out: the host's.
+    pub suite: Option<String>,
+    /// Packages beyond the smallest system.
+    pub packages: Vec<String>,
+}
+
+/// A disk image of one's own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct FileImage {
+    /// The image, a file or a block device. It is never written.
+    pub path: PathBuf,
+    /// Its format. It is never guessed: a guest that writes a header could otherwise choose what the host reads.
+    pub format: DiskFormat,
+}
+
+/// Format of a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum DiskFormat {
+    /// Byte for byte.
+    Raw,
+    /// QEMU's own. One that refers to another file (a backing file) is refused.
+    Qcow2,
+}
+
+/// How the root disk is attached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(super) struct RootDisk {
+    /// What each guest writes to: `qcow2` (an overlay over the image) or `raw` (a copy of it).
+    pub clone: DiskFormat,
+    /// What of it the host keeps in its memory.
+    pub cache: Cache,
+    /// How the host's files are read and written.
+    pub aio: Aio,
+    /// Whether a thread of its own serves it.
+    pub iothread: bool,
+}
+
+impl Default for RootDisk {
+    fn default() -> Self {
+        Self { clone: DiskFormat::Qcow2, cache: Cache::Writeback, aio: Aio::Threads, iothread: false }
+    }
+}
+
+/// A disk for data: either a `size`, and tare makes a file, or a block `device` of the host's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(super) struct DataDisk {
+    /// Size of a disk that is made for each guest, with an empty file system.
+    pub size: Option<ByteSize>,
+    /// Format of such a disk.
+    pub format: DiskFormat,
+    /// A block device of the host's that is passed through. It must not be in use, and one guest has it at a time.
+    /// tare never makes a file system on it; the guest writes to it.
+    pub device: Option<PathBuf>,
+    /// Where it is mounted in the guest. Left out: `/data` for one that was made, nowhere for a device.
+    pub mount: Option<String>,
+    /// Type of its file system.
+    pub filesystem: String,
+    /// What of it the host keeps in its memory.
+    pub cache: Cache,
+    /// How it is read and written on the host.
+    pub aio: Aio,
+    /// Whether a thread of its own serves it.
+    pub iothread: bool,
+}
+
+impl Default for DataDisk {
+    fn default() -> Self {
+        Self {
+            size: None,
+            format: DiskFormat::Raw,
+            device: None,
+            mount: None,
+            filesystem: "ext4".into(),
+            cache: Cache::Writeback,
+            aio: Aio::Threads,
+            iothread: false,
+        }
+    }
+}
+
+impl DataDisk {
+    /// Where it is mounted in the guest.
+    pub(super) fn mount(&self) -> Option<&str> {
+        self.mount.as_deref().or(self.device.is_none().then_some("/data"))
+    }
+}
+
+/// What of a disk the host keeps in its memory, as QEMU names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Cache {
+    /// Nothing (O_DIRECT).
+    None,
+    /// Reads and writes; a flush of the guest's reaches the disk.
+    Writeback,
+    /// Reads; every write reaches the disk.
+    Writethrough,
+    /// Reads and writes, and the guest's flushes are ignored: no figure of a database holds with it.
+    Unsafe,
+}
+
+/// How the host's files are read and written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Aio {
+    /// By threads.
+    Threads,
+    /// By the kernel's asynchronous calls; needs `cache = "none"`.
+    Native,
+    /// By io_uring.
+    IoUring,
+}
+
+/// The guest's memory on the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(super) struct Memory {
+    /// Whether the host may merge its pages with equal ones (KSM).
+    pub merge: bool,
+    /// Whether it lies in huge pages that the host has set apart.
+    pub huge_pages: bool,
+    /// Whether a balloon gives pages back that the guest has freed.
+    pub balloon: bool,
+    /// What the control group grants beyond the guest's own memory, for QEMU, its translated code and a file server.
+    pub allowance: ByteSize,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self { merge: false, huge_pages: false, balloon: false, allowance: ByteSize(256 << 20) }
+    }
+}
+
+/// Checks options and fills in what was left out.
+pub(super) fn check(value: &Value) -> Result<Value, FieldError> {
+    let options: Options = common::read(value)?;
+    options.check()?;
+    common::fill::<Options>(value)
+}
+
+impl Options {
+    /// Whether the guest sees a file system of the host's, for which its memory must be shared with the file server.
+    pub(super) fn shares_root(&self) -> bool {
+        self.image == Image::Host
+    }
+
+    fn check(&self) -> Result<(), FieldError> {
+        let refuse = |path: &[&str], why: &str, help: &str| Err(FieldError::new(path, why).help(help));
+        if self.program.trim().is_empty() || self.program.starts_with('-') {
+            return refuse(&["program"], "it is no program", "write a name such as \"qemu-system-x86_64\", or a path");
+        }
+        if self.boot_within.ns == 0 {
+            return refuse(&["boot-within"], "no guest boots in no time", "write a time such as \"60s\"");
+        }
+        if let Some(word) = self.append.iter().find(|word| word.contains(|c: char| c.is_control())) {
+            return refuse(&["append"], &format!("{word:?} has a control character"), "write plain words");
+        }
+        self.check_image()?;
+        self.check_memory()?;
+        self.check_disks()?;
+        self.network.check(matches!(self.image, Image::File(_)))
+    }
+
+    fn check_image(&self) -> Result<(), FieldError> {
+        let refuse = |path: &[&str], why: &str, help: &str| Err(FieldError::new(path, why).help(help));
+        let own = matches!(self.image, Image::File(_));
+        if own && self.machine == Machine::Microvm {
+            return refuse(&["machine"], "a microvm cannot boot an image by its own boot loader", "use `q35`");
+        }
+        if own && self.kernel.is_some() {
+            return refuse(&["kernel"], "an image of one's own boots its own kernel", "leave `kernel` out");
+        }
+        if own && !self.append.is_empty() {
+            return refuse(&["append"], "an image of one's own has its own boot loader", "set its words in the image");
+        }
+        if !own && self.firmware.is_some() {
+            return refuse(&["firmware"], "this guest's kernel is loaded without firmware", "leave `firmware` out");
+        }
+        Ok(())
+    }
+
+    fn check_memory(&self) -> Result<(), FieldError> {
+        if self.memory.merge && (self.shares_root() || self.memory.huge_pages) {
+            let why = "the kernel merges neither shared memory, which the image `host` needs, nor huge pages";
+            let help = "use an image `debian` or `file` without huge pages, or leave `merge` out";
+            return Err(FieldError::new(&["memory", "merge"], why).help(help));
+        }
+        Ok(())
+    }
+
+    fn check_disks(&self) -> Result<(), FieldError> {
+        let native = |aio, cache| aio == Aio::Native && cache != Cache::None;
+        let (why, help) = ("native reads and writes go past the host's cache", "write cache = \"none\" too");
+        if native(self.disk.aio, self.disk.cache) {
+            return Err(FieldError::new(&["disk", "aio"], why).help(help));
+        }
+        let Some(data) = &self.data_disk else { return Ok(()) };
+        if native(data.aio, data.cache) {
+            return Err(FieldError::new(&["data-disk", "aio"], why).help(help));
+        }
+        if data.size.is_some() == data.device.is_some() {
+            return Err(FieldError::new(&["data-disk"], "it needs either a `size` or a `device`")
+                .help("write size = \"1GiB\" for a disk that tare makes"));
+        }
+        if data.size.is_some_and(|size| size.0 < 16 << 20) {
+            return Err(FieldError::new(&["data-disk", "size"], "there is no room for a file system in it")
+                .help("write 16MiB or more"));
+        }
+        if data.mount.as_deref().is_some_and(|mount| !mount.starts_with('/')) {
+            return Err(FieldError::new(&["data-disk", "mount"], "it is no absolute path").help("write \"/data\""));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_study_sets_everything() {
+        let all = json!({
+            "accel": "tcg", "machine": "microvm", "program": "/opt/qemu", "cpu-model": "max,-avx", "kernel": "/boot/k",
+            "append": ["quiet"], "image": {"debian": {"packages": ["sysbench"]}},
+            "disk": {"clone": "raw", "cache": "none", "aio": "native", "iothread": true},
+            "data-disk": {"size": "1GiB", "format": "qcow2", "mount": "/var/lib/x", "cache": "unsafe"},
+            "network": {"vhost": "off", "queues": 2, "offloads": false, "tx": "bh", "rx-queue-size": 512},
+            "memory": {"merge": true, "balloon": true, "allowance": "512MiB"}, "pin-vcpus": false, "boot-within": "20s",
+        });
+        let filled = check(&all).unwrap();
+        assert_eq!(check(&filled).unwrap(), filled);
+        let options: Options = common::read(&filled).unwrap();
+        assert_eq!(options.data_disk.unwrap().mount(), Some("/var/lib/x"));
+        let file = json!({"image": {"file": {"path": "x.qcow2", "format": "qcow2"}}, "firmware": "/OVMF.fd"});
+        assert!(check(&file).is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_where_it_is_written() {
+        let wrong = |value: Value| check(&value).unwrap_err().path.join(".");
+        let file = json!({"file": {"path": "x", "format": "raw"}});
+        assert_eq!(wrong(json!({"image": {"file": {"path": "x"}}})), "image.file", "the format is never guessed");
+        assert_eq!(wrong(json!({"image": file, "machine": "microvm"})), "machine");
+        assert_eq!(wrong(json!({"image": file, "kernel": "/k"})), "kernel");
+        assert_eq!(wrong(json!({"image": file, "append": ["x"]})), "append");
+        assert_eq!(wrong(json!({"firmware": "/k"})), "firmware");
+        assert_eq!(wrong(json!({"memory": {"merge": true}})), "memory.merge");
+        assert_eq!(wrong(json!({"disk": {"aio": "native"}})), "disk.aio");
+        assert_eq!(wrong(json!({"data-disk": {}})), "data-disk");
+        assert_eq!(wrong(json!({"data-disk": {"size": "1GiB", "device": "/dev/sdb"}})), "data-disk");
+        assert_eq!(wrong(json!({"data-disk": {"size": "1GiB", "mount": "data"}})), "data-disk.mount");
+        assert_eq!(wrong(json!({"boot-within": "0s"})), "boot-within");
+        assert_eq!(wrong(json!({"program": "-x"})), "program");
+    }
+
+    #[test]
+    fn a_device_is_mounted_only_where_that_is_written() {
+        let device = DataDisk { device: Some("/dev/sdb".into()), ..DataDisk::default() };
+        assert_eq!(device.mount(), None);
+        assert_eq!(DataDisk::default().mount(), Some("/data"));
+    }
+}

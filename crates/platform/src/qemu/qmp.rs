@@ -1,0 +1,194 @@
+//! QEMU's monitor: what the machine is made of, and its start.
+
+use std::io::BufReader;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use qapi::qmp::{self, CpuInfoFast};
+use qapi::{Command, Qmp, Stream};
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// How long an answer of the monitor's may take. The guest does not run yet.
+const ANSWER: Duration = Duration::from_secs(20);
+/// How often it is looked whether the monitor listens.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+/// Longest path of a Unix socket, bytes (`sun_path` of unix(7), with its end).
+pub(super) const SOCKET_PATH_BYTES: usize = 107;
+
+/// The monitor of a machine that does not run yet.
+pub(super) struct Monitor(Qmp<Stream<BufReader<UnixStream>, UnixStream>>);
+
+/// What QEMU made.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Made {
+    /// Thread of each virtual CPU, in their order.
+    pub vcpus: Vec<u32>,
+    /// Threads that serve disks.
+    pub iothreads: Vec<u32>,
+    /// Whether KVM is in use.
+    pub kvm: bool,
+    /// Memory of the machine, bytes.
+    pub memory_bytes: u64,
+}
+
+impl Monitor {
+    /// Waits until the monitor listens. `ended` tells whether QEMU is gone.
+    ///
+    /// # Errors
+    /// When QEMU ended, or does not listen in time.
+    pub(super) fn connect(path: &Path, ended: impl Fn() -> bool, patience: Duration) -> Result<Self, String> {
+        let stream = wait_for(&ended, patience, || UnixStream::connect(path))?;
+        let failed = |error: std::io::Error| error.to_string();
+        stream.set_read_timeout(Some(ANSWER)).map_err(failed)?;
+        stream.set_write_timeout(Some(ANSWER)).map_err(failed)?;
+        let reader = BufReader::new(stream.try_clone().map_err(failed)?);
+        let mut monitor = Qmp::new(Stream::new(reader, stream));
+        monitor.handshake().map_err(|error| format!("its monitor does not answer: {error}"))?;
+        Ok(Self(monitor))
+    }
+
+    fn ask<C: Command>(&mut self, command: &C) -> Result<C::Ok, String> {
+        self.0.execute(command).map_err(|error| format!("its monitor answered `{}` with: {error}", C::NAME))
+    }
+
+    /// What QEMU made of what was asked.
+    ///
+    /// # Errors
+    /// When the monitor does not answer.
+    pub(super) fn made(&mut self) -> Result<Made, String> {
+        let thread = |id: i64| u32::try_from(id).map_err(|_| format!("its monitor tells of a thread {id}"));
+        let mut vcpus = Vec::new();
+        for cpu in self.ask(&qmp::query_cpus_fast {})? {
+            // This build is for x86 alone: the check of the host sees to that.
+            if let CpuInfoFast::x86_64(cpu) | CpuInfoFast::i386(cpu) = cpu {
+                vcpus.push((cpu.cpu_index, thread(cpu.thread_id)?));
+            }
+        }
+        vcpus.sort_unstable();
+        let iothreads = self.ask(&qmp::query_iothreads {})?;
+        let memory = self.ask(&qmp::query_memory_size_summary {})?;
+        Ok(Made {
+            vcpus: vcpus.into_iter().map(|(_, id)| id).collect(),
+            iothreads: iothreads.iter().map(|info| thread(info.thread_id)).collect::<Result<_, _>>()?,
+            kvm: self.ask(&qmp::query_kvm {})?.enabled,
+            memory_bytes: memory.base_memory.saturating_add(memory.plugged_memory.unwrap_or(0)),
+        })
+    }
+
+    /// Lets the guest run. The monitor is not needed any longer.
+    ///
+    /// # Errors
+    /// When the monitor does not answer.
+    pub(super) fn run(mut self) -> Result<(), String> {
+        self.ask(&qmp::cont {}).map(drop)
+    }
+}
+
+/// Tries until it works.
+///
+/// # Errors
+/// When it is over with what is waited for, or the time is.
+pub(super) fn wait_for<T>(
+    ended: impl Fn() -> bool,
+    patience: Duration,
+    attempt: impl Fn() -> std::io::Result<T>,
+) -> Result<T, String> {
+    let deadline = Instant::now() + patience;
+    loop {
+        match attempt() {
+            Ok(done) => return Ok(done),
+            Err(_) if ended() => return Err("it ended at once".into()),
+            Err(error) if Instant::now() >= deadline => {
+                return Err(format!("it is not ready after {patience:?}: {error}"));
+            }
+            Err(_) => std::thread::sleep(LOOK_EVERY),
+        }
+    }
+}
+
+/// Binds each thread to one of the CPUs, in turn.
+///
+/// # Errors
+/// When the kernel refuses.
+pub(super) fn pin(threads: &[u32], cpus: &[u32]) -> Result<(), String> {
+    for (&thread, &cpu) in threads.iter().zip(cpus.iter().cycle()) {
+        let mut set = CpuSet::new();
+        set.set(cpu as usize);
+        sched_setaffinity(pid(thread), &set).map_err(|error| format!("virtual CPU on CPU {cpu}: {error}"))?;
+    }
+    Ok(())
+}
+
+/// The CPUs that each thread may run on, read back.
+pub(super) fn pinned(threads: &[u32]) -> Option<Vec<Vec<u32>>> {
+    let read = |&thread: &u32| {
+        let set = sched_getaffinity(Some(pid(thread)?)).ok()?;
+        Some((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).filter_map(|cpu| u32::try_from(cpu).ok()).collect())
+    };
+    threads.iter().map(read).collect()
+}
+
+fn pid(thread: u32) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(thread).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::io::{BufRead, Write};
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn threads_are_pinned_in_turn_and_read_back() {
+        let own = u32::try_from(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
+        let before = pinned(&[own]).unwrap()[0].clone();
+        pin(&[own], &before[..1]).unwrap();
+        assert_eq!(pinned(&[own]).unwrap(), [before[..1].to_vec()]);
+        pin(&[], &[]).unwrap();
+        assert_eq!(pinned(&[u32::MAX]), None);
+    }
+
+    #[test]
+    fn a_monitor_that_is_none_is_told() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("q");
+        let short = Duration::from_millis(20);
+        assert!(Monitor::connect(&path, || true, ANSWER).err().unwrap().contains("ended"));
+        assert!(Monitor::connect(&path, || false, short).err().unwrap().contains("not ready"));
+        let listener = UnixListener::bind(&path).unwrap();
+        let other = std::thread::spawn(move || listener.accept().unwrap().0.write_all(b"Welcome!\n").unwrap());
+        assert!(Monitor::connect(&path, || false, ANSWER).err().unwrap().contains("monitor"));
+        other.join().unwrap();
+    }
+
+    #[test]
+    fn what_the_monitor_tells_is_understood() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("q");
+        let listener = UnixListener::bind(&path).unwrap();
+        let answers = [
+            r#"{"return": {}}"#,
+            r#"{"event": "RESUME", "timestamp": {"seconds": 1, "microseconds": 2}}
+{"return": [{"thread-id": 12, "cpu-index": 1, "qom-path": "/b", "target": "x86_64"}, {"thread-id": 11, "cpu-index": 0, "qom-path": "/a", "target": "x86_64"}]}"#,
+            r#"{"return": [{"id": "root-io", "thread-id": 13, "poll-max-ns": 0, "poll-grow": 0, "poll-shrink": 0, "aio-max-batch": 0}]}"#,
+            r#"{"return": {"base-memory": 1048576, "plugged-memory": 0}}"#,
+            r#"{"return": {"enabled": false, "present": true}}"#,
+        ];
+        let other = std::thread::spawn(move || {
+            let mut stream = listener.accept().unwrap().0;
+            let version = r#""version": {"qemu": {"micro": 0, "minor": 2, "major": 7}, "package": ""}"#;
+            writeln!(stream, "{{\"QMP\": {{{version}, \"capabilities\": []}}}}").unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            for answer in answers {
+                lines.next().unwrap().unwrap();
+                writeln!(stream, "{answer}").unwrap();
+            }
+        });
+        let made = Monitor::connect(&path, || false, ANSWER).unwrap().made().unwrap();
+        assert_eq!(made, Made { vcpus: vec![11, 12], iothreads: vec![13], kvm: false, memory_bytes: 1 << 20 });
+        other.join().unwrap();
+    }
+}

@@ -1,0 +1,89 @@
+//! What was asked of a machine and what it got, read back from QEMU, the host's kernel and the guest.
+
+use tare_model::ByteSize;
+use tare_model::guest::{GuestSpec, ParityRow};
+use tare_wire::AgentFacts;
+
+use super::qmp::{Made, pinned};
+use crate::parity::{fact, ranges};
+
+/// The rows. `kvm` and `mtu` are what was asked for; `pin`: whether virtual CPUs were to be pinned.
+pub(super) fn rows(
+    spec: &GuestSpec,
+    made: &Made,
+    facts: &AgentFacts,
+    kvm: bool,
+    mtu: Option<u32>,
+    pin: bool,
+) -> Vec<ParityRow> {
+    let cpus: Vec<u32> = (0..spec.size.cpus).collect();
+    let total = fact(facts, "memory total").unwrap_or("unknown");
+    let mut rows = vec![
+        row("virtual CPUs", spec.size.cpus.to_string(), Some(made.vcpus.len().to_string()), "query-cpus-fast of QEMU"),
+        row("CPUs online inside", ranges(&cpus), fact(facts, "cpus online").map(str::to_owned), "/sys of the guest"),
+        row(
+            "machine memory",
+            spec.size.memory.to_string(),
+            Some(ByteSize(made.memory_bytes).to_string()),
+            &format!("query-memory-size-summary of QEMU; the guest's kernel keeps some to itself: MemTotal is {total}"),
+        ),
+        row("acceleration", accel(kvm), Some(accel(made.kvm)), "query-kvm of QEMU"),
+    ];
+    if let Some(mtu) = mtu {
+        rows.push(row("link mtu", mtu.to_string(), card_mtu(facts), "the guest's interface, asked inside"));
+    }
+    if pin && !spec.cpu_set.is_empty() {
+        let asked = in_turn(made.vcpus.len(), &spec.cpu_set);
+        let granted = pinned(&made.vcpus).map(|sets| sets.iter().map(|set| ranges(set)).collect::<Vec<_>>().join(" "));
+        rows.push(row("CPU of each virtual CPU", asked, granted, "sched_getaffinity of each thread"));
+    }
+    rows
+}
+
+fn accel(kvm: bool) -> String {
+    if kvm { "kvm" } else { "tcg" }.to_owned()
+}
+
+/// The CPU of each of so many virtual CPUs.
+fn in_turn(count: usize, cpus: &[u32]) -> String {
+    cpus.iter().cycle().take(count).map(u32::to_string).collect::<Vec<_>>().join(" ")
+}
+
+/// MTU of the guest's one card, whatever it is called there.
+fn card_mtu(facts: &AgentFacts) -> Option<String> {
+    let mut cards = facts.facts.iter().filter_map(|(name, mtu)| Some((name.strip_prefix("mtu ")?, mtu)));
+    cards.find(|(name, _)| *name != "lo").map(|(_, mtu)| mtu.clone())
+}
+
+fn row(resource: &str, asked: String, granted: Option<String>, note: &str) -> ParityRow {
+    let equal = granted.as_ref() == Some(&asked);
+    ParityRow { resource: resource.to_owned(), asked, granted, equal, note: note.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tare_model::guest::GuestSize;
+
+    #[test]
+    fn only_what_was_granted_is_equal() {
+        let size = GuestSize { cpus: 2, memory: ByteSize(1 << 30) };
+        let spec = GuestSpec { name: "g".into(), size, cpu_set: vec![3] };
+        let made = Made { vcpus: vec![1, 2], iothreads: Vec::new(), kvm: false, memory_bytes: 1 << 30 };
+        let text = |pairs: &[(&str, &str)]| AgentFacts {
+            facts: pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
+        };
+        let facts =
+            text(&[("cpus online", "0-1"), ("mtu lo", "65536"), ("mtu ens3", "9000"), ("memory total", "1 kB")]);
+        let unequal = |made: &Made, facts: &AgentFacts, kvm| {
+            let rows = rows(&spec, made, facts, kvm, Some(9000), false);
+            rows.into_iter().filter(|row| !row.equal).map(|row| row.resource).collect::<Vec<_>>()
+        };
+        assert!(unequal(&made, &facts, false).is_empty());
+        assert_eq!(unequal(&made, &facts, true), ["acceleration"]);
+        assert_eq!(unequal(&Made { memory_bytes: 1, ..made.clone() }, &facts, false), ["machine memory"]);
+        assert_eq!(unequal(&Made { vcpus: vec![1], ..made.clone() }, &facts, false), ["virtual CPUs"]);
+        assert_eq!(unequal(&made, &text(&[]), false), ["CPUs online inside", "link mtu"]);
+        assert_eq!(in_turn(3, &[4, 6]), "4 6 4");
+    }
+}

@@ -1,0 +1,335 @@
+//! The making of one machine.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tare_image::{Boot, CHANNEL_PORT, Disk, GuestConfig, ImageError, Kernel, Root, Seed};
+use tare_wire::launch::Launch;
+
+use super::Lack;
+use super::accel::Chosen;
+use super::charges::Threads;
+use super::command::{self, Basics};
+use super::disks::{self, Attached};
+use super::options::{DiskFormat, Image, Options};
+use super::qmp::{self, Made, Monitor, SOCKET_PATH_BYTES};
+use super::{readback, share, tell};
+use crate::Guest;
+use crate::error::{PlatformError, Result};
+use crate::making::{Making, Particulars, absolute, plain_launch};
+use crate::program::find;
+
+/// Name of the monitor's socket in the guest's directory.
+const MONITOR: &str = "qmp";
+/// Type of the file system of Debian images.
+const ROOT_FILESYSTEM: &str = "ext4";
+/// How long QEMU and the file server may take until they listen.
+const LISTENS: Duration = Duration::from_secs(20);
+
+/// What is found out before a guest is made, and the same for all of an arm.
+pub(super) struct Prepared {
+    chosen: Chosen,
+    program: PathBuf,
+    /// What tare's own images boot.
+    boot: Option<Boot>,
+    /// What root disks are cloned from.
+    base: Option<Disk>,
+    server: Option<PathBuf>,
+    vhost: bool,
+}
+
+/// Finds everything that the guest needs. Nothing is started yet.
+pub(super) fn prepare(options: &Options, chosen: Chosen, making: &Making<'_>) -> std::result::Result<Prepared, Lack> {
+    let base = disks::base(&options.image)?;
+    let program = find(&options.program)
+        .ok_or_else(|| Lack::new(format!("there is no {}", options.program), "Install QEMU, or correct `program`"))?;
+    let boot = match options.image {
+        Image::File(_) => None,
+        _ => Some(tare_image::boot(&Kernel::find(options.kernel.as_deref())?, &absolute(making.site.agent))?),
+    };
+    let server = if options.shares_root() { Some(share::server(options)?) } else { None };
+    options.network.lack()?;
+    huge_pages(options, making.spec.size.memory.0)?;
+    if let Some(device) = options.data_disk.as_ref().and_then(|data| data.device.as_deref()) {
+        disks::free_device(device)?;
+    }
+    Ok(Prepared { chosen, program, boot, base, server, vhost: options.network.vhost()? })
+}
+
+/// Whether so many bytes of huge pages are free, where they are asked for.
+pub(super) fn huge_pages(options: &Options, bytes: u64) -> std::result::Result<(), Lack> {
+    if !options.memory.huge_pages {
+        return Ok(());
+    }
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let (size, free) = free_huge_pages(&text).unwrap_or_default();
+    if size > 0 && free.saturating_mul(size) >= bytes {
+        return Ok(());
+    }
+    let reason = format!("{free} huge pages of {} kB are free, which is not enough", size >> 10);
+    Err(Lack::new(reason, "Set some apart: `sysctl vm.nr_hugepages=N`, early after the boot"))
+}
+
+/// Size in bytes and number of free huge pages, from /proc/meminfo.
+fn free_huge_pages(meminfo: &str) -> Option<(u64, u64)> {
+    let value = |key: &str| {
+        let line = meminfo.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    Some((value("Hugepagesize")?.checked_mul(1024)?, value("HugePages_Free")?))
+}
+
+/// A lack as an error of the guest.
+pub(super) fn lacking(making: &Making<'_>, lack: Lack) -> PlatformError {
+    making.failed("make the machine", lack.reason, &lack.remedy)
+}
+
+fn image_error(making: &Making<'_>, error: ImageError) -> PlatformError {
+    making.failed(&error.tried, error.why, &error.remedy)
+}
+
+/// How the guest is on the network.
+struct Card {
+    words: Vec<String>,
+    netns: Option<PathBuf>,
+    mac: String,
+    address: Option<(IpAddr, u8)>,
+    /// Where servers listen, when that is not on the lab's network.
+    outside: Option<IpAddr>,
+}
+
+/// Makes the machine and waits until its agent answers.
+pub(super) fn start(mut making: Making<'_>, options: &Options, prepared: &Prepared) -> Result<Box<dyn Guest>> {
+    let card = card(&mut making, options, prepared)?;
+    let procs = making.limit_machine(options.memory.allowance)?;
+    let folder = making.directory()?;
+    if folder.join(MONITOR).as_os_str().len() > SOCKET_PATH_BYTES {
+        let why = format!("the path of its sockets, {}, is longer than {SOCKET_PATH_BYTES} bytes", folder.display());
+        return Err(making.failed("make its sockets", why, "Use a shorter name for the run or the guest"));
+    }
+    let mut words = vec![prepared.program.to_string_lossy().into_owned()];
+    words.extend(machine(&making, options, prepared, &card)?);
+    words.extend(root(&mut making, options, prepared, &card, &folder)?);
+    words.extend(data(&mut making, options)?);
+    words.extend(card.words);
+    words.extend(["-S".to_owned(), "-qmp".to_owned(), monitor_word(&folder)]);
+    if let Some(server) = &prepared.server {
+        serve_root(&mut making, server, &folder, &procs)?;
+        words.extend(share::words(&folder, options.machine.bus()));
+    }
+    let launch = Launch {
+        cgroup_procs: procs,
+        netns: card.netns,
+        cpu_set: making.spec.cpu_set.clone(),
+        argv: words,
+        ..plain_launch()
+    };
+    making.spawn(&launch)?;
+    let made = let_run(&mut making, options, &folder)?;
+    let patience = Duration::from_nanos(options.boot_within.ns);
+    making.greet(patience)?;
+    stand(making, options, prepared, made, card.outside)
+}
+
+fn monitor_word(folder: &Path) -> String {
+    format!("unix:{},server=on,wait=off", command::escaped(&folder.join(MONITOR)))
+}
+
+fn card(making: &mut Making<'_>, options: &Options, prepared: &Prepared) -> Result<Card> {
+    if let Some(vfio) = &options.network.vfio {
+        let words = ["-device".to_owned(), format!("vfio-pci,host={}", vfio.device)].to_vec();
+        let address = vfio.place();
+        let outside = address.map(|(address, _)| address);
+        return Ok(Card { words, netns: None, mac: vfio.mac.clone(), address, outside });
+    }
+    let (mtu, offloads) = (making.site.mtu, making.site.lab.config().offloads);
+    let tap = making.tap(options.network.queues)?;
+    let place = tap.place();
+    let words = options.network.words(tap.link(), &place.mac, mtu, offloads, prepared.vhost, options.machine.bus());
+    let address = Some((place.address, place.prefix));
+    Ok(Card { words, netns: Some(tap.netns().path()), mac: place.mac.clone(), address, outside: None })
+}
+
+/// Processor, memory, kernel, console and channel.
+fn machine(making: &Making<'_>, options: &Options, prepared: &Prepared, card: &Card) -> Result<Vec<String>> {
+    let told = match &prepared.boot {
+        None => String::new(),
+        Some(_) => told(making, options, card).command_line().map_err(|error| image_error(making, error))?,
+    };
+    let basics = Basics {
+        machine: options.machine,
+        kvm: prepared.chosen.is_kvm(),
+        cpu: tell::cpu_model(options, &prepared.chosen),
+        cpus: making.spec.size.cpus,
+        memory: making.spec.size.memory,
+        boot: prepared.boot.as_ref().map(|boot| (boot, told.as_str())),
+        append: &options.append,
+    };
+    let mut words = vec!["-name".to_owned(), format!("guest={},debug-threads=on", making.spec.name)];
+    words.extend(command::basics(&basics));
+    words.extend(command::memory(options.machine, basics.memory, &options.memory, options.shares_root()));
+    if let Some(firmware) = &options.firmware {
+        let flash = format!("if=pflash,format=raw,readonly=on,file={}", command::escaped(firmware));
+        words.extend(["-drive".to_owned(), flash]);
+    }
+    Ok(words)
+}
+
+/// What the agent is told as the first process.
+fn told(making: &Making<'_>, options: &Options, card: &Card) -> GuestConfig {
+    let root = match options.image {
+        Image::Host | Image::File(_) => Root::HostOverVirtiofs { tag: share::TAG.into() },
+        Image::Debian(_) => Root::Disk { device: "vda".into(), filesystem: ROOT_FILESYSTEM.into() },
+    };
+    let data = options.data_disk.as_ref();
+    let data_disks = data.and_then(|data| {
+        let (mount, filesystem) = (data.mount()?.to_owned(), data.filesystem.clone());
+        // Disks are named in their order; the root's comes first where there is one.
+        let device = if options.shares_root() { "vda" } else { "vdb" }.to_owned();
+        Some(tare_image::DataDisk { device, mount, filesystem })
+    });
+    GuestConfig {
+        hostname: making.spec.name.clone(),
+        run_id: making.site.run_id.to_owned(),
+        root,
+        address: card.address,
+        mtu: making.site.mtu,
+        congestion_control: making.site.lab.config().congestion_control.clone(),
+        data_disks: data_disks.into_iter().collect(),
+    }
+}
+
+/// The root disk's clone, and what sets it up where it is no image of tare's.
+fn root(
+    making: &mut Making<'_>,
+    options: &Options,
+    prepared: &Prepared,
+    card: &Card,
+    folder: &Path,
+) -> Result<Vec<String>> {
+    let Some(base) = &prepared.base else { return Ok(Vec::new()) };
+    let clone = making.layers()?.join("root");
+    let cloned = match options.disk.clone {
+        DiskFormat::Qcow2 => tare_image::overlay(base, &clone),
+        DiskFormat::Raw => tare_image::raw_copy(base, &clone),
+    };
+    cloned.map_err(|error| image_error(making, error))?;
+    let bus = options.machine.bus();
+    let mut words = Attached::root(options, clone).words(bus);
+    if let Image::File(_) = options.image {
+        let seed = Seed {
+            hostname: making.spec.name.clone(),
+            address: card.address,
+            mac: card.mac.clone(),
+            mtu: making.site.mtu,
+            run_id: making.site.run_id.to_owned(),
+            channel: CHANNEL_PORT.into(),
+        };
+        let at = folder.join("seed");
+        let agent = absolute(making.site.agent);
+        tare_image::seed(&seed, &agent, &at).map_err(|error| image_error(making, error))?;
+        words.extend(Attached::seed(at).words(bus));
+    }
+    Ok(words)
+}
+
+/// The data disk, made if it is to be.
+fn data(making: &mut Making<'_>, options: &Options) -> Result<Vec<String>> {
+    let Some(data) = &options.data_disk else { return Ok(Vec::new()) };
+    let path = match (&data.device, data.size) {
+        (Some(device), _) => device.clone(),
+        (None, size) => {
+            let at = making.layers()?.join("data");
+            let made = tare_image::blank(size.unwrap_or_default().0, &data.filesystem, &at, data.format.into());
+            made.map_err(|error| image_error(making, error))?;
+            at
+        }
+    };
+    Ok(Attached::data(data, path).words(options.machine.bus()))
+}
+
+/// Starts the file server and waits until it listens.
+fn serve_root(making: &mut Making<'_>, server: &Path, folder: &Path, procs: &[PathBuf]) -> Result<()> {
+    making.beside(&share::launch(server, folder, procs.to_vec(), making.spec.cpu_set.clone()))?;
+    let socket = folder.join(share::SOCKET);
+    // It serves one client alone, so it is not connected to here; a socket that is there is being listened on.
+    qmp::wait_for(|| false, LISTENS, || socket.metadata().map(drop))
+        .map_err(|why| making.failed("share the host's root", why, "Try the file server by hand"))
+}
+
+/// Reads what QEMU made, pins it, and lets it run.
+fn let_run(making: &mut Making<'_>, options: &Options, folder: &Path) -> Result<Made> {
+    let process = making.channel_pid().unwrap_or_default();
+    let run = || {
+        let mut monitor = Monitor::connect(&folder.join(MONITOR), || has_ended(process), LISTENS)?;
+        let made = monitor.made()?;
+        if options.pin_vcpus {
+            qmp::pin(&made.vcpus, &making.spec.cpu_set)?;
+        }
+        monitor.run()?;
+        Ok(made)
+    };
+    run().map_err(|why: String| {
+        // Its last words are on their way.
+        std::thread::sleep(Duration::from_millis(20));
+        making.failed("start QEMU", why, "See below what it said")
+    })
+}
+
+/// Whether a child of ours is no more, or waits to be buried.
+fn has_ended(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
+}
+
+/// Reads back what was granted.
+fn stand(
+    mut making: Making<'_>,
+    options: &Options,
+    prepared: &Prepared,
+    made: Made,
+    outside: Option<IpAddr>,
+) -> Result<Box<dyn Guest>> {
+    let facts = making.facts()?;
+    let mtu = outside.is_none().then_some(making.site.mtu);
+    let kvm = prepared.chosen.is_kvm();
+    let rows = readback::rows(making.spec, &made, &facts, kvm, mtu, options.pin_vcpus);
+    let threads = Threads {
+        process: making.channel_pid().unwrap_or_default(),
+        vcpus: made.vcpus,
+        iothreads: made.iothreads,
+        group: making.groups().into_iter().next(),
+    };
+    let charges: Box<dyn Fn() -> Vec<crate::Charge> + Send + Sync> = Box::new(move || threads.charges());
+    let (address, parity, charges) = (outside, Some(rows), Some(charges));
+    making.finish(Particulars { address, parity, charges, ..Particulars::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn huge_pages_are_counted() {
+        let text = "MemTotal: 1 kB\nHugePages_Total:      10\nHugePages_Free:        3\nHugepagesize:       2048 kB\n";
+        assert_eq!(free_huge_pages(text), Some((2 << 20, 3)));
+        assert_eq!(free_huge_pages("MemTotal: 1 kB\n"), None);
+    }
+
+    #[test]
+    fn an_ended_child_is_seen() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        qmp::wait_for(
+            || false,
+            LISTENS,
+            || {
+                if has_ended(child.id()) { Ok(()) } else { Err(std::io::Error::other("it runs")) }
+            },
+        )
+        .unwrap();
+        child.wait().unwrap();
+        assert!(!has_ended(std::process::id()));
+    }
+}

@@ -1,0 +1,173 @@
+//! What a reader of a report must know about a machine.
+
+use super::accel::Chosen;
+use super::command::{self, Basics};
+use super::options::{Aio, Cache, DataDisk, DiskFormat, Image, Machine, Options};
+
+/// The sentences.
+pub(super) fn disclosures(options: &Options, chosen: &Chosen) -> Vec<String> {
+    let mut told = vec![accel(chosen), machine(options, chosen), image(options)];
+    if let Some(words) = kernel(options, chosen) {
+        told.push(words);
+    }
+    told.push(network(options));
+    told.extend(options.data_disk.as_ref().map(data_disk));
+    told.push(memory(options));
+    told.push(if options.pin_vcpus {
+        "Each virtual CPU stays on one CPU of the guest's CPU set, in turn.".into()
+    } else {
+        "Virtual CPUs move freely within the guest's CPU set.".into()
+    });
+    told
+}
+
+fn accel(chosen: &Chosen) -> String {
+    match chosen {
+        Chosen::Kvm => "The guest runs on the processor through KVM.".into(),
+        Chosen::Tcg(why) => {
+            let why = why.as_ref().map(|why| format!(" KVM was not used: {why}.")).unwrap_or_default();
+            format!("The guest is emulated in software (TCG): its figures are not those of a virtual machine.{why}")
+        }
+    }
+}
+
+fn machine(options: &Options, chosen: &Chosen) -> String {
+    let (what, cpu) = (options.machine.name(), cpu_model(options, chosen));
+    let boots = match (&options.image, &options.firmware) {
+        (Image::File(_), Some(path)) => format!(", booted by the firmware {}", path.display()),
+        (Image::File(_), None) => ", booted by its BIOS".into(),
+        _ => ", its kernel loaded directly".into(),
+    };
+    format!("The machine is `{what}` with the processor `{cpu}`{boots}.")
+}
+
+/// The processor that the guest sees.
+pub(super) fn cpu_model<'a>(options: &'a Options, chosen: &Chosen) -> &'a str {
+    options.cpu_model.as_deref().unwrap_or(if chosen.is_kvm() { "host" } else { "max" })
+}
+
+fn kernel(options: &Options, chosen: &Chosen) -> Option<String> {
+    if matches!(options.image, Image::File(_)) {
+        return None;
+    }
+    let basics = Basics {
+        machine: options.machine,
+        kvm: chosen.is_kvm(),
+        cpu: "",
+        cpus: 1,
+        memory: tare_model::ByteSize(0),
+        boot: None,
+        append: &options.append,
+    };
+    let words = command::kernel_words(&basics).join(" ");
+    Some(format!("The guest's kernel is told `{words}`."))
+}
+
+fn image(options: &Options) -> String {
+    let disk = || {
+        let clone = match options.disk.clone {
+            DiskFormat::Qcow2 => "a qcow2 overlay over it",
+            DiskFormat::Raw => "a raw copy of it",
+        };
+        format!(
+            "Each guest writes to {clone}, a virtio-blk disk {}.",
+            settings(options.disk.cache, options.disk.aio, options.disk.iothread)
+        )
+    };
+    match &options.image {
+        Image::Host => {
+            "The guest reads the host's root over virtiofs (cache=always) and writes to its own memory. The \
+            share itself could be written by the guest's root: this image is for guests that are trusted."
+                .into()
+        }
+        Image::Debian(debian) if debian.packages.is_empty() => {
+            format!("The root is a Debian built by tare. {}", disk())
+        }
+        Image::Debian(debian) => {
+            format!("The root is a Debian built by tare with {}. {}", debian.packages.join(", "), disk())
+        }
+        Image::File(file) => {
+            format!("The root is the image {}, set up by its cloud-init. {}", file.path.display(), disk())
+        }
+    }
+}
+
+fn settings(cache: Cache, aio: Aio, iothread: bool) -> String {
+    let cache = match cache {
+        Cache::None => "past the host's cache",
+        Cache::Writeback => "through the host's cache (writeback)",
+        Cache::Writethrough => "through the host's cache, each write to the disk (writethrough)",
+        Cache::Unsafe => "through the host's cache WITHOUT flushes (unsafe)",
+    };
+    let aio = match aio {
+        Aio::Threads => "by threads",
+        Aio::Native => "by asynchronous calls",
+        Aio::IoUring => "by io_uring",
+    };
+    let own = if iothread { ", in an I/O thread of its own" } else { "" };
+    format!("{cache}, {aio}{own}")
+}
+
+fn data_disk(data: &DataDisk) -> String {
+    let what = match (&data.device, data.size) {
+        (Some(device), _) => format!("the host's block device {}", device.display()),
+        (None, size) => format!(
+            "a new {} file of {}",
+            if data.format == DiskFormat::Raw { "raw" } else { "qcow2" },
+            size.map(|size| size.to_string()).unwrap_or_default()
+        ),
+    };
+    let at = data.mount().map_or("not mounted".to_owned(), |at| format!("mounted on {at} as {}", data.filesystem));
+    format!("The data disk is {what}, virtio-blk {}; {at}.", settings(data.cache, data.aio, data.iothread))
+}
+
+fn network(options: &Options) -> String {
+    let network = &options.network;
+    if let Some(vfio) = &network.vfio {
+        return format!("The network card is the host's device {}, passed through.", vfio.device);
+    }
+    let by = match network.vhost() {
+        Ok(true) => "the host's kernel (vhost-net)",
+        Ok(false) => "QEMU itself (no vhost-net)",
+        Err(_) => "vhost-net, which is not here",
+    };
+    let offloads = match network.offloads {
+        None => "segmentation offloads as in the lab",
+        Some(true) => "segmentation offloads on",
+        Some(false) => "segmentation offloads off",
+    };
+    let mut told = format!(
+        "The network card is virtio-net on a tap with {} pair(s) of queues, its frames moved by {by}, {offloads}",
+        network.queues
+    );
+    let set = [
+        network.rx_queue_size.map(|n| format!("{n} frames wait to be received")),
+        network.tx_queue_size.map(|n| format!("{n} frames wait to be sent")),
+        network
+            .tx
+            .map(|tx| format!("sent by {}", if tx == super::network::Transmit::Timer { "a timer" } else { "turns" })),
+        network.tx_timer_ns.map(|ns| format!("the timer waits {ns} ns")),
+        network.tx_burst.map(|n| format!("{n} frames a turn at most")),
+    ];
+    set.into_iter().flatten().for_each(|part| told.push_str(&format!(", {part}")));
+    told.push('.');
+    told
+}
+
+fn memory(options: &Options) -> String {
+    let memory = options.memory;
+    let yes = |yes: bool, what: &str| yes.then(|| what.to_owned());
+    let kinds = [
+        yes(options.shares_root(), "shared with the file server"),
+        yes(memory.huge_pages, "in huge pages"),
+        yes(memory.merge, "open to merging (KSM)"),
+        yes(memory.balloon, "with a balloon that gives freed pages back"),
+    ];
+    let kinds: Vec<String> = kinds.into_iter().flatten().collect();
+    let kinds = if kinds.is_empty() { "ordinary memory".to_owned() } else { kinds.join(", ") };
+    let serial = if options.machine == Machine::Microvm { " Its devices are memory-mapped." } else { "" };
+    format!(
+        "The guest's memory is {kinds} of the host's; its control group may use {} more, for QEMU and what is beside it.{serial}",
+        memory.allowance
+    )
+}

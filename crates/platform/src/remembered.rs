@@ -1,0 +1,240 @@
+//! Verdicts of probes that take long, remembered for this kernel and this CPU.
+//!
+//! Whether a hypervisor really boots a guest here, or a sandbox really runs a program, is known only by trying,
+//! and trying takes seconds. The verdict is kept in a directory that only this user can enter, one file a key. A
+//! file that is torn, old, somebody else's or about another key is no verdict: the probe runs again.
+
+use std::fs::{self, DirBuilder, Metadata};
+use std::io::Read;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+/// After so long even an unchanged host is asked again what worked.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+/// What did not work is tried again sooner: the host may only have been too busy.
+const FAILURE_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Longer files are not ours.
+const FILE_BYTES: u64 = 64 << 10;
+/// So much of a reason is kept.
+const REASON_CHARS: usize = 2000;
+
+/// What is kept of one probe.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Verdict {
+    /// All that it depends on, in full: a file name alone could be that of another key.
+    key: String,
+    /// When it was found, seconds after 1970.
+    found_s: u64,
+    /// Why not; `None` when it works.
+    reason: Option<String>,
+}
+
+/// What the probe found, now or at most 30 days ago (a failure: 7 days) on the same kernel and CPU.
+///
+/// `key` says what is probed, with the identity of the program that decides it (see [`identity`]). Where nothing
+/// can be kept, the probe runs every time.
+///
+/// # Errors
+/// Why the probe failed. A remembered reason says where it is remembered, so that it can be forgotten.
+pub(crate) fn remembered(key: &str, probe: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+    match directory() {
+        Some(directory) => remembered_in(&directory, &format!("{key}\n{}", host()), now_s(), probe),
+        None => probe(),
+    }
+}
+
+/// The identity of a program for a key: its path, size and time of change, as make(1) has it.
+pub(crate) fn identity(program: &Path) -> String {
+    let seen = |seen: Metadata| format!("{} bytes, changed {}.{:09}", seen.len(), seen.mtime(), seen.mtime_nsec());
+    let seen = fs::metadata(program).map_or_else(|error| error.to_string(), seen);
+    format!("{}: {seen}", program.display())
+}
+
+fn remembered_in(
+    directory: &Path,
+    key: &str,
+    now_s: u64,
+    probe: impl FnOnce() -> Result<(), String>,
+) -> Result<(), String> {
+    let file = directory.join(format!("{:016x}.json", fnv_1a(key.as_bytes())));
+    if let Some(verdict) = read(&file, key, now_s) {
+        let Some(reason) = verdict.reason else { return Ok(()) };
+        let days = now_s.saturating_sub(verdict.found_s) / (24 * 3600);
+        return Err(format!(
+            "{reason} (found {}; to try again, remove {})",
+            if days == 0 { "less than a day ago".to_owned() } else { format!("{days} days ago") },
+            file.display()
+        ));
+    }
+    let found = probe();
+    let reason = found.as_ref().err().map(|reason| reason.chars().take(REASON_CHARS).collect());
+    // Not being able to remember costs time at the next question, and nothing else.
+    let _ = write(&file, &Verdict { key: key.to_owned(), found_s: now_s, reason });
+    found
+}
+
+/// The verdict in a file, if it is one of ours, about this key and fresh.
+fn read(file: &Path, key: &str, now_s: u64) -> Option<Verdict> {
+    let open = tare_lab::open_trusted(file).ok()??;
+    let mut text = String::new();
+    open.take(FILE_BYTES).read_to_string(&mut text).ok()?;
+    let verdict: Verdict = serde_json::from_str(&text).ok()?;
+    // A clock that was set back makes verdicts from the future: nothing is known about their age.
+    let age_s = now_s.checked_sub(verdict.found_s)?;
+    let kept = if verdict.reason.is_some() { FAILURE_KEPT } else { KEPT };
+    (verdict.key == key && age_s < kept.as_secs()).then_some(verdict)
+}
+
+/// Written aside and renamed, so that nobody ever reads half of it.
+fn write(file: &Path, verdict: &Verdict) -> std::io::Result<()> {
+    let aside = file.with_extension(format!("{}.{:?}", std::process::id(), std::thread::current().id()));
+    let written = fs::write(&aside, serde_json::to_vec(verdict)?)
+        .and_then(|()| fs::set_permissions(&aside, fs::Permissions::from_mode(0o600)))
+        .and_then(|()| fs::rename(&aside, file));
+    if written.is_err() {
+        // What was half written is found by nobody, as no key names it.
+        let _ = fs::remove_file(&aside);
+    }
+    written
+}
+
+/// The directory of verdicts; `None` where there is no place that is ours alone.
+fn directory() -> Option<PathBuf> {
+    let base = if rustix::process::geteuid().is_root() && !tare_lab::is_rootless() {
+        PathBuf::from("/var/cache")
+    } else {
+        let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))?
+    };
+    let place = base.join("tare").join("probes");
+    private(&place).then_some(place)
+}
+
+/// Makes a directory that only we can enter, with what is missing above it; whether it is just that now.
+fn private(directory: &Path) -> bool {
+    // One that is there already is looked at below; one that cannot be made is not.
+    let _ = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    fs::symlink_metadata(directory).is_ok_and(|seen| {
+        seen.is_dir() && seen.uid() == rustix::process::geteuid().as_raw() && seen.mode() & 0o077 == 0
+    })
+}
+
+/// What a verdict of any probe depends on, and a reboot does not change.
+fn host() -> String {
+    let kernel = rustix::system::uname();
+    let words = [kernel.release(), kernel.version(), kernel.machine()].map(|word| word.to_string_lossy().into_owned());
+    let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let told = |line: &&str| ["model name", "flags", "Features"].iter().any(|name| line.starts_with(name));
+    // The first CPU stands for all.
+    let mut cpu: Vec<&str> = cpus.lines().filter(told).take(2).collect();
+    cpu.dedup();
+    format!("{}\n{}", words.join(" "), cpu.join("\n"))
+}
+
+fn now_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// FNV-1a of 64 bits: a name for a file, not a secret.
+fn fnv_1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use std::cell::Cell;
+    use std::os::unix::fs::symlink;
+
+    const DAY_S: u64 = 24 * 3600;
+
+    struct Place {
+        directory: tempfile::TempDir,
+        probes: Cell<u32>,
+    }
+
+    impl Place {
+        fn new() -> Self {
+            Self { directory: tempfile::tempdir().unwrap(), probes: Cell::new(0) }
+        }
+
+        fn ask(&self, key: &str, day: u64, answer: Result<(), String>) -> Result<(), String> {
+            remembered_in(self.directory.path(), key, (100 + day) * DAY_S, || {
+                self.probes.set(self.probes.get() + 1);
+                answer
+            })
+        }
+
+        fn file(&self, key: &str) -> PathBuf {
+            self.directory.path().join(format!("{:016x}.json", fnv_1a(key.as_bytes())))
+        }
+    }
+
+    #[test]
+    fn a_probe_runs_once_a_key_and_again_when_it_is_old() {
+        let place = Place::new();
+        assert_eq!(place.ask("a", 0, Ok(())), Ok(()));
+        assert_eq!(place.ask("a", 29, Err("changed".into())), Ok(()));
+        assert_eq!(place.ask("b", 0, Err("it hangs".into())), Err("it hangs".into()));
+        let again = place.ask("b", 3, Ok(())).unwrap_err();
+        assert!(again.starts_with("it hangs (found 3 days ago") && again.contains(".json"), "{again}");
+        assert_eq!(place.probes.get(), 2);
+        assert_eq!(place.ask("b", 8, Ok(())), Ok(()), "a failure is tried again sooner");
+        assert_eq!(place.ask("b", 0, Ok(())), Ok(()), "from the future");
+        assert_eq!(place.probes.get(), 4);
+        let files = fs::read_dir(place.directory.path()).unwrap().count();
+        assert_eq!(files, 2, "nothing is left aside");
+    }
+
+    #[test]
+    fn what_is_no_verdict_of_ours_is_not_believed() {
+        let place = Place::new();
+        let file = place.file("k");
+        let good = |key: &str| serde_json::to_vec(&Verdict { key: key.into(), found_s: 100 * DAY_S, reason: None });
+        let torn = [b"{\"key\":\"k\"".to_vec(), b"".to_vec(), vec![0xff; 100], vec![b' '; 200_000], b"null".to_vec()];
+        for bytes in torn.into_iter().chain([good("another key with the same name").unwrap()]) {
+            fs::write(&file, bytes).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+            place.probes.set(0);
+            assert!(place.ask("k", 1, Err("no".into())).is_err());
+            assert_eq!(place.probes.get(), 1, "it was believed");
+        }
+        fs::write(&file, good("k").unwrap()).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
+        assert!(place.ask("k", 1, Err("others may write it".into())).is_err());
+        let elsewhere = place.directory.path().join("elsewhere");
+        fs::write(&elsewhere, good("k").unwrap()).unwrap();
+        fs::remove_file(&file).unwrap();
+        symlink(&elsewhere, &file).unwrap();
+        assert!(place.ask("k", 1, Err("it is a link".into())).is_err());
+        assert_eq!(fs::read(&elsewhere).unwrap(), good("k").unwrap(), "the link was written through");
+        assert!(place.ask("k", 1, Ok(())).is_err(), "the link was replaced by a verdict");
+    }
+
+    #[test]
+    fn a_place_that_others_can_enter_is_not_used() {
+        let above = tempfile::tempdir().unwrap();
+        let place = above.path().join("tare/probes");
+        assert!(private(&place) && private(&place));
+        fs::set_permissions(&place, fs::Permissions::from_mode(0o750)).unwrap();
+        assert!(!private(&place));
+        let link = above.path().join("link");
+        symlink("/tmp", &link).unwrap();
+        assert!(!private(&link) && !private(Path::new("/proc/none")));
+    }
+
+    #[test]
+    fn a_program_that_was_replaced_has_another_identity() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let before = identity(file.path());
+        fs::write(file.path(), "x").unwrap();
+        assert_ne!(before, identity(file.path()));
+        assert!(identity(Path::new("/none")).contains("No such file"));
+        assert!(!host().is_empty());
+    }
+}

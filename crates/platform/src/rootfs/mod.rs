@@ -1,0 +1,177 @@
+//! Root file systems of guests that are processes of the host's: what they may come from, and the overlay that
+//! every guest sees them through.
+
+mod archive;
+
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tare_wire::launch::{PrivateMount, Upper};
+
+use crate::Availability;
+use crate::error::Result;
+use crate::making::Making;
+use crate::options::Writes;
+
+/// What helps against a root that cannot be one.
+const REMEDY: &str = "Check the path in the study: it must be a system's root, with /dev, /proc and the like in it";
+
+/// Where programs that start guests mount or write something. Some of them follow a link there as the host would, out
+/// of the root.
+const PLACES: [&str; 9] = ["dev", "proc", "sys", "run", "tmp", "etc", "var", ".tare", ".tare/agent"];
+
+/// Where a root file system comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RootFs {
+    /// The host's root.
+    #[default]
+    Overlay,
+    /// A directory on the host.
+    Directory(PathBuf),
+    /// A tar archive on the host, not compressed.
+    Archive(PathBuf),
+}
+
+impl RootFs {
+    /// Why guests cannot be made from it; `None` when they can, as far as can be seen from outside.
+    pub(crate) fn unavailable(&self) -> Option<Availability> {
+        let (path, wanted) = match self {
+            Self::Overlay => return None,
+            Self::Directory(path) => (path, "directory"),
+            Self::Archive(path) => (path, "file"),
+        };
+        let why = match path.metadata() {
+            Ok(seen) if seen.is_dir() == (wanted == "directory") => seen.is_dir().then(|| leads_out(path)).flatten()?,
+            Ok(_) => format!("is no {wanted}"),
+            Err(error) => format!("is not there ({error})"),
+        };
+        let reason = format!("the root file system {} {why}", path.display());
+        Some(Availability::Unavailable { reason, remedy: REMEDY.into() })
+    }
+
+    /// What a reader must know about it, with where the guest's writes go.
+    pub(crate) fn disclosure(&self, upper: Writes) -> String {
+        let root = match self {
+            Self::Overlay => "The guest reads the host's files through an overlay.".to_owned(),
+            Self::Directory(path) => {
+                format!("The guest's root is the directory {}, through an overlay.", path.display())
+            }
+            Self::Archive(path) => {
+                format!("The guest's root is unpacked from {}, seen through an overlay.", path.display())
+            }
+        };
+        let writes = match upper {
+            Writes::Memory => "Its writes go to memory.",
+            Writes::Disk => "Its writes go to the host's disk.",
+        };
+        format!("{root} {writes}")
+    }
+
+    /// The tree below the guest's overlay; an archive is unpacked once a run, which is no part of the start.
+    pub(crate) fn lower(&self, making: &mut Making<'_>) -> Result<PathBuf> {
+        making.aside(|making| {
+            let lower = self.tree(making)?;
+            match leads_out(&lower) {
+                Some(why) if *self != Self::Overlay => {
+                    let tried = format!("use the root file system {}", lower.display());
+                    Err(making.failed(&tried, format!("it {why}"), REMEDY))
+                }
+                _ => Ok(lower),
+            }
+        })
+    }
+
+    fn tree(&self, making: &Making<'_>) -> Result<PathBuf> {
+        match self {
+            Self::Overlay => Ok("/".into()),
+            Self::Directory(path) => std::path::absolute(path).map_err(|error| {
+                making.failed("find its root directory", error.to_string(), "Check the path in the study")
+            }),
+            Self::Archive(path) => {
+                // It outlives the guest, so it is not written down for it: reaping finds the run's directory by its id.
+                let images = making.disk()?.join("images");
+                archive::unpacked(path, &images).map_err(|error| {
+                    making.failed(
+                        &format!("unpack {}", path.display()),
+                        error.to_string(),
+                        "Make the archive anew, from the root of a file system",
+                    )
+                })
+            }
+        }
+    }
+}
+
+/// What in a root leads out of it and must not; `None` when nothing does.
+fn leads_out(root: &Path) -> Option<String> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = match rustix::fs::open(root, flags, Mode::empty()) {
+        Ok(opened) => opened,
+        Err(error) => return Some(format!("cannot be opened: {error}")),
+    };
+    PLACES.into_iter().find_map(|place| {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        match openat2(&opened, place, flags, Mode::empty(), ResolveFlags::BENEATH) {
+            // A runtime makes what is missing.
+            Ok(_) | Err(Errno::NOENT) => None,
+            Err(Errno::XDEV) => Some(format!("has a link at /{place} that leads out of it")),
+            Err(error) => Some(format!("has a /{place} that cannot be used: {error}")),
+        }
+    })
+}
+
+/// The overlay of `lower` on the directory `at`, with the guest's writes where they are wanted.
+pub(crate) fn overlay(making: &mut Making<'_>, lower: PathBuf, at: &Path, upper: Writes) -> Result<PrivateMount> {
+    let upper = match upper {
+        Writes::Memory => Upper::Memory,
+        Writes::Disk => Upper::Disk(making.layers()?),
+    };
+    Ok(PrivateMount::Overlay { lower, at: at.to_owned(), upper })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_root_with_a_link_out_of_it_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("root");
+        std::fs::create_dir_all(root.join("var/tmp")).unwrap();
+        std::os::unix::fs::symlink("var/tmp", root.join("tmp")).unwrap();
+        assert_eq!(RootFs::Directory(root.clone()).unavailable(), None, "a link inside");
+        for (at, target) in [("dev", "/tmp"), ("proc", "../.."), ("run", "var/run"), ("etc", "etc"), (".tare", "/none")]
+        {
+            std::os::unix::fs::symlink("/tmp", root.join("var/run")).unwrap();
+            std::os::unix::fs::symlink(target, root.join(at)).unwrap();
+            let said = format!("{:?}", RootFs::Directory(root.clone()).unavailable().unwrap());
+            assert!(said.contains(&format!("/{at}")), "{said}");
+            std::fs::remove_file(root.join(at)).unwrap();
+            std::fs::remove_file(root.join("var/run")).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_a_root_is_refused_before_any_guest() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(RootFs::Overlay.unavailable(), None);
+        assert_eq!(RootFs::Directory(place.path().into()).unavailable(), None);
+        assert_eq!(RootFs::Archive(file.clone()).unavailable(), None);
+        for (root, word) in [
+            (RootFs::Directory(file.clone()), "no directory"),
+            (RootFs::Archive(place.path().into()), "no file"),
+            (RootFs::Directory("/none".into()), "not there"),
+            (RootFs::Directory(file.join("below")), "not there"),
+        ] {
+            let said = format!("{:?}", root.unavailable().unwrap());
+            assert!(said.contains(word), "{root:?}: {said}");
+        }
+    }
+}

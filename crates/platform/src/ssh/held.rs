@@ -1,0 +1,175 @@
+//! What is held on the other machine and by the user's own commands, and how it is taken away.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tare_lab::RUN_VARIABLE;
+
+use super::destination::Destination;
+use super::program::{self, Ended};
+use super::remote::{self, Place};
+
+/// Everything that has to be undone after a guest, as it is written down before anything is done.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Held {
+    /// The run.
+    run: String,
+    /// The machine.
+    pub to: Destination,
+    /// Where the agent's copy is.
+    pub place: Place,
+    /// The user's command that stops the guest.
+    stop: Option<Vec<String>>,
+    /// How long that may take, nanoseconds.
+    limit_ns: u64,
+    /// Whether the copying has begun, as far as this process knows; what was read from a journal may have.
+    #[serde(skip, default = "may_have")]
+    begun: Arc<AtomicBool>,
+}
+
+fn may_have() -> Arc<AtomicBool> {
+    Arc::new(AtomicBool::new(true))
+}
+
+impl Held {
+    pub(super) fn new(run: &str, to: Destination, place: Place, stop: Option<&[String]>, limit: Duration) -> Self {
+        let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        let begun = Arc::new(AtomicBool::new(false));
+        Self { run: run.to_owned(), to, place, stop: stop.map(<[String]>::to_vec), limit_ns, begun }
+    }
+
+    pub(super) fn token(&self) -> Value {
+        // Plain fields: this cannot fail.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// What a journal holds, if it is of this run.
+    pub(super) fn from_token(token: &Value, run_id: &str) -> Result<Self, String> {
+        let held: Self =
+            serde_json::from_value(token.clone()).map_err(|error| format!("it is not readable: {error}"))?;
+        if held.run != run_id || !held.place.is_of(run_id) {
+            return Err(format!("it is not of the run {run_id}"));
+        }
+        Ok(held)
+    }
+
+    /// From now on there may be a copy.
+    pub(super) fn begin(&self) {
+        self.begun.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes the copy away and stops the guest. May be called again.
+    ///
+    /// # Errors
+    /// What is still there. A guest that cannot be reached and was then stopped keeps no process; that its file system
+    /// still holds the copy is no error.
+    pub(super) fn take_away(&self) -> Result<(), String> {
+        let removed =
+            if self.begun.load(Ordering::Relaxed) { remote::remove(&self.to, &self.run, &self.place) } else { Ok(()) };
+        let stopped = self.stop.as_ref().map(|argv| command(&self.run, "stop", argv, self.limit()));
+        match (removed, stopped) {
+            (Ok(()), None | Some(Ok(_))) => {
+                self.begun.store(false, Ordering::Relaxed);
+                Ok(())
+            }
+            (Err(failed), Some(Ok(_))) if failed.unreached => Ok(()),
+            (Err(failed), None | Some(Ok(_))) => Err(format!("{}. {}", failed.why, failed.remedy)),
+            (Ok(()), Some(Err(why))) => Err(why),
+            (Err(failed), Some(Err(why))) => Err(format!("{}; {why}", failed.why)),
+        }
+    }
+
+    fn limit(&self) -> Duration {
+        Duration::from_nanos(self.limit_ns)
+    }
+}
+
+/// Runs a command of the user's on this host, with the user's own environment: what it needs is the user's to say.
+///
+/// # Errors
+/// When it fails or takes too long, with what it said.
+pub(super) fn command(run_id: &str, what: &str, argv: &[String], limit: Duration) -> Result<Ended, String> {
+    let Some((program, arguments)) = argv.split_first() else { return Err(format!("`{what}` names no program")) };
+    let mut command = Command::new(program);
+    command.args(arguments).env(RUN_VARIABLE, run_id);
+    let ended = program::run(&mut command, Vec::new(), limit).map_err(|why| format!("the `{what}` command: {why}"))?;
+    match ended.code {
+        Some(0) => Ok(ended),
+        code => {
+            let how =
+                code.map_or_else(|| "was killed by a signal".to_owned(), |code| format!("ended with code {code}"));
+            Err(format!("the `{what}` command `{}` {how}; it said: {}", argv.join(" "), ended.words()))
+        }
+    }
+}
+
+/// Tries again and again until it succeeds, at most for `limit`; then the last error.
+pub(super) fn until<T, E>(limit: Duration, mut attempt: impl FnMut(Duration) -> Result<T, E>) -> Result<T, E> {
+    let deadline = Instant::now() + limit;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_secs(1));
+        match attempt(left) {
+            Err(_) if Instant::now() + PAUSE < deadline => std::thread::sleep(PAUSE),
+            other => return other,
+        }
+    }
+}
+
+/// Pause between two attempts.
+const PAUSE: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use serde_json::json;
+    use std::path::Path;
+
+    fn held(stop: Option<&[String]>) -> Held {
+        let options = crate::options::read(&json!({"host": "127.0.0.1", "port": 1, "config": "/dev/null"})).unwrap();
+        let place = Place::new(Path::new("/tmp"), "run-1", "t0").unwrap();
+        Held::new("run-1", Destination::of(&options), place, stop, Duration::from_secs(20))
+    }
+
+    #[test]
+    fn a_token_of_another_run_is_refused() {
+        let token = held(None).token();
+        assert!(Held::from_token(&token, "run-1").is_ok());
+        assert!(Held::from_token(&token, "run-2").unwrap_err().contains("run-2"));
+        let mut elsewhere = token;
+        elsewhere["place"]["directory"] = json!("/home");
+        assert!(Held::from_token(&elsewhere, "run-1").is_err());
+        assert!(Held::from_token(&json!({"run": "run-1"}), "run-1").is_err());
+    }
+
+    #[test]
+    fn what_was_never_copied_takes_no_connection_and_the_stop_command_runs_each_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log").to_string_lossy().into_owned();
+        let stop = ["sh", "-c", "echo stopped >> \"$0\"", log.as_str()].map(str::to_owned);
+        held(Some(&stop)).take_away().unwrap();
+        // From the journal: nobody answers there, and the guest is stopped all the same.
+        let token = held(Some(&stop)).token();
+        if crate::program::find("ssh").is_some() {
+            Held::from_token(&token, "run-1").unwrap().take_away().unwrap();
+            assert_eq!(std::fs::read_to_string(&log).unwrap(), "stopped\nstopped\n");
+            let alone = Held::from_token(&held(None).token(), "run-1").unwrap();
+            assert!(alone.take_away().unwrap_err().contains("127.0.0.1"));
+        }
+    }
+
+    #[test]
+    fn a_command_that_fails_is_told_with_what_it_said() {
+        let argv = ["sh", "-c", "echo no such machine >&2; exit 7"].map(str::to_owned);
+        let error = command("r", "start", &argv, Duration::from_secs(20)).unwrap_err();
+        assert!(error.contains("`start`") && error.contains("code 7") && error.contains("no such machine"), "{error}");
+        let slow = ["sleep", "100"].map(str::to_owned);
+        let error = command("r", "ready", &slow, Duration::from_millis(50)).unwrap_err();
+        assert!(error.contains("did not end within"), "{error}");
+    }
+}

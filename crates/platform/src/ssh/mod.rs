@@ -1,0 +1,264 @@
+//! `ssh`: a guest or a host that exists already, on any hypervisor and anywhere.
+//!
+//! The system's ssh with the user's own configuration copies the agent there and is its channel. tare makes nothing of
+//! the machine and limits nothing there: it tells what the machine has. The user's own commands may start, restore
+//! and stop it. So it is on a network of its own, and not on the lab's.
+
+mod destination;
+mod held;
+mod key;
+mod machine;
+mod options;
+mod program;
+mod remote;
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+use tare_model::guest::{GuestSpec, ParityRow};
+use tare_model::units::ByteSize;
+use tare_model::{Span, field::FieldError};
+use tare_wire::AgentFacts;
+
+use self::destination::{Destination, Failed};
+use self::held::Held;
+use self::options::{Kind, Options};
+use self::remote::Place;
+use crate::error::Result;
+use crate::making::{Making, Particulars, absolute};
+use crate::options as common;
+use crate::registry::Entry;
+use crate::{Availability, Comparable, Guest, HostView, Platform, Reach, ReapSite, Site, parity};
+
+const NAME: &str = "ssh";
+
+/// How long the check waits for an answer.
+const CHECK_LIMIT: Duration = Duration::from_secs(15);
+/// The same for one attempt at a machine that is starting.
+const ATTEMPT_LIMIT: Duration = Duration::from_secs(20);
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: NAME,
+    summary: "a guest or host that exists already, on any hypervisor, reached by ssh; your commands may start and stop it",
+    schema: common::schema::<Options>,
+    check_options: options::check,
+    make,
+    start_estimate: Span::from_secs(3),
+    reap,
+    variants: &[],
+};
+
+fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {
+    options::check(value)?;
+    common::read(value).map(|options| Box::new(Ssh { options }) as Box<dyn Platform>)
+}
+
+fn reap(site: &ReapSite<'_>, token: &Value) -> Result<()> {
+    Held::from_token(token, site.run_id).and_then(|held| held.take_away()).map_err(|why| crate::PlatformError::Reap {
+        tried: "take the agent away from another machine, and stop that".into(),
+        why,
+        remedy: "Make the machine answer again and run `tare reap`, or look there by hand".into(),
+    })
+}
+
+struct Ssh {
+    options: Options,
+}
+
+impl Platform for Ssh {
+    fn check(&self, _: &HostView) -> Availability {
+        let unavailable = |reason: String, remedy: String| Availability::Unavailable { reason, remedy };
+        let mut notes = Vec::new();
+        match destination::version() {
+            Ok(version) => notes.push(version),
+            Err(reason) => {
+                let remedy = "Install the OpenSSH client (Debian: `apt install openssh-client`)";
+                return unavailable(reason, remedy.into());
+            }
+        }
+        let to = Destination::of(&self.options);
+        if let Err(Failed { why, remedy, .. }) = self.address(&to, CHECK_RUN) {
+            return unavailable(why, remedy);
+        }
+        if self.options.start.is_some() || self.options.restore.is_some() {
+            notes.push("it is not asked before a run, as a command of yours starts it".into());
+            return Availability::Available { notes };
+        }
+        match remote::greet(&to, CHECK_RUN, CHECK_LIMIT) {
+            Ok(()) => Availability::Available { notes },
+            Err(Failed { why, remedy, .. }) => unavailable(why, remedy),
+        }
+    }
+
+    fn disclosures(&self) -> Vec<String> {
+        let what = match self.options.kind {
+            Kind::Guest => "It is a guest that existed before the run, on a hypervisor that tare does not see.",
+            Kind::Host => "It is a whole host that existed before the run.",
+        };
+        let mut all = vec![
+            what.to_owned(),
+            "It is reached over a network that was there before the run; what that network costs is in its figures.".into(),
+            "tare limits nothing there: CPUs and memory are what the machine has, read from inside.".into(),
+            "Its CPU figures are its own kernel's; no service demand is told, as the host that carries it is not sampled."
+                .into(),
+        ];
+        let start = if self.options.start.is_none() && self.options.restore.is_none() {
+            all.push("The machine is the same in every trial: only the agent in it is fresh.".into());
+            "Its start time is that of one ssh connection and of the agent: the machine was up before."
+        } else {
+            "Its start time is that of the user's own commands, of one ssh connection and of the agent."
+        };
+        all.push(start.into());
+        all
+    }
+
+    fn comparable(&self) -> Comparable {
+        Comparable::Yes
+    }
+
+    fn reach(&self) -> Reach {
+        Reach::Outside
+    }
+
+    fn versions(&self) -> Vec<(String, String)> {
+        vec![("ssh".into(), destination::version().unwrap_or_else(|why| why))]
+    }
+
+    fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
+        let mut making = Making::new(site, spec);
+        let failed =
+            |making: &Making<'_>, tried: &str, Failed { why, remedy, .. }: Failed| making.failed(tried, why, &remedy);
+        let to = Destination::of(&self.options);
+        let address = self.address(&to, site.run_id).map_err(|error| failed(&making, "find its address", error))?;
+        let below = &self.options.directory;
+        let place = Place::new(below, site.run_id, &spec.name)
+            .map_err(|why| making.failed("choose a place for its agent", why, "Is /dev mounted?"))?;
+        let limit = self.options.command_timeout.duration();
+        let held = Held::new(site.run_id, to, place, self.options.stop.as_deref(), limit);
+        let undo = held.clone();
+        making.hold(NAME, held.token(), Box::new(move || undo.take_away()))?;
+        self.bring_up(&mut making, &held)?;
+        held.begin();
+        let agent = self.agent(site);
+        making
+            .aside(|_| remote::copy(&held.to, site.run_id, &held.place, &agent))
+            .map_err(|error| failed(&making, "copy the agent there", error))?;
+        let mut command = remote::agent(&held.to, site.run_id, &held.place)
+            .map_err(|error| failed(&making, "start the agent there", error))?;
+        making.spawn_command(&mut command)?;
+        making.greet(site.patience)?;
+        let parity = rows(spec, &making.facts()?);
+        let listen = self.options.listen;
+        making.finish(Particulars { address: Some(address), listen, parity: Some(parity), ..Particulars::default() })
+    }
+}
+
+/// Stands for the run where none is under way.
+const CHECK_RUN: &str = "check";
+
+impl Ssh {
+    fn address(&self, to: &Destination, run_id: &str) -> std::result::Result<IpAddr, Failed> {
+        self.options.address.map_or_else(|| to.address(run_id), Ok)
+    }
+
+    fn agent(&self, site: &Site<'_>) -> PathBuf {
+        absolute(self.options.agent.as_deref().unwrap_or(site.agent as &Path))
+    }
+
+    /// Restores and starts the machine by the user's commands, and waits until it is ready.
+    fn bring_up(&self, making: &mut Making<'_>, held: &Held) -> Result<()> {
+        let run_id = making.site.run_id;
+        let limit = self.options.command_timeout.duration();
+        let failed =
+            |what: &str, why| making.failed(&format!("run its `{what}` command"), why, "Try the command by hand");
+        for (what, argv) in [("restore", &self.options.restore), ("start", &self.options.start)] {
+            if let Some(argv) = argv {
+                held::command(run_id, what, argv, limit).map_err(|why| failed(what, why))?;
+            }
+        }
+        if let Some(argv) = &self.options.ready {
+            held::until(limit, |left| held::command(run_id, "ready", argv, left))
+                .map_err(|why| failed("ready", why))?;
+        }
+        // Before anything is copied: so a machine that is not there, or is another, leaves nothing to be looked for.
+        let attempt = |left: Duration| match remote::greet(&held.to, run_id, left.min(ATTEMPT_LIMIT)) {
+            Err(failed) if failed.is_final() => Ok(Err(failed)),
+            other => other.map(Ok),
+        };
+        let began_by_us = self.options.start.is_some() || self.options.restore.is_some();
+        let greeted = if began_by_us { held::until(limit, attempt) } else { making.aside(|_| attempt(ATTEMPT_LIMIT)) };
+        let greeted = greeted.and_then(|last| last);
+        greeted.map_err(|Failed { why, remedy, .. }| making.failed("reach it", why, &remedy))
+    }
+}
+
+/// What the machine has, beside what was asked.
+fn rows(spec: &GuestSpec, facts: &AgentFacts) -> Vec<ParityRow> {
+    let cpus = parity::fact(facts, "cpus online").and_then(count);
+    let memory = parity::fact(facts, "memory total").and_then(kibibytes);
+    let asked = spec.size.memory.0;
+    // A kernel keeps a part for itself before it counts: page descriptors (1.6 %), its own image, a crash kernel.
+    let least = asked - asked / 8 - (64 << 20).min(asked / 4);
+    let most = asked + asked / 64;
+    vec![
+        ParityRow {
+            resource: "cpus".into(),
+            asked: spec.size.cpus.to_string(),
+            granted: cpus.map(|cpus| cpus.to_string()),
+            equal: cpus == Some(u64::from(spec.size.cpus)),
+            note: "CPUs online in the machine; tare sets no limit there".into(),
+        },
+        ParityRow {
+            resource: "memory".into(),
+            asked: spec.size.memory.to_string(),
+            granted: memory.map(|bytes| ByteSize(bytes).to_string()),
+            equal: memory.is_some_and(|bytes| (least..=most).contains(&bytes)),
+            note: format!(
+                "what the machine's kernel counts; equal from {} to {}, as a kernel keeps a part; tare sets no limit there",
+                ByteSize(least),
+                ByteSize(most)
+            ),
+        },
+    ]
+}
+
+/// How many CPUs a list such as `0-3,6` has.
+fn count(list: &str) -> Option<u64> {
+    let runs = list.split(',').map(|run| {
+        let (first, last) = run.split_once('-').unwrap_or((run, run));
+        let (first, last): (u64, u64) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        last.checked_sub(first)?.checked_add(1)
+    });
+    runs.sum()
+}
+
+/// The bytes of a figure such as `1024 kB`.
+fn kibibytes(text: &str) -> Option<u64> {
+    text.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use tare_model::guest::GuestSize;
+
+    #[test]
+    fn what_the_machine_has_is_compared_with_what_was_asked() {
+        let equal = |cpus: &str, memory: &str| {
+            let facts =
+                vec![("cpus online".to_owned(), cpus.to_owned()), ("memory total".to_owned(), memory.to_owned())];
+            let size = GuestSize { cpus: 2, memory: ByteSize(1 << 30) };
+            let spec = GuestSpec { name: "g".into(), size, cpu_set: vec![0] };
+            rows(&spec, &AgentFacts { facts }).iter().map(|row| row.equal).collect::<Vec<_>>()
+        };
+        assert_eq!(equal("0-1", "1000000 kB"), [true, true]);
+        assert_eq!(equal("0,2", "700000 kB"), [true, false], "far less than asked");
+        assert_eq!(equal("0-3", "2000000 kB"), [false, false]);
+        assert_eq!(equal("not readable: x", "not readable: x"), [false, false]);
+        assert_eq!(count("0-3,6"), Some(5));
+        assert_eq!(count("3-0"), None);
+    }
+}

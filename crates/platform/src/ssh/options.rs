@@ -1,0 +1,163 @@
+//! Options of the platform.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tare_model::Span;
+use tare_model::field::FieldError;
+
+use super::key::HostKey;
+use crate::options as common;
+
+/// Options of the platform.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Options {
+    /// Where to: a host name, an address, or an alias of your ssh configuration.
+    #[schemars(regex(pattern = r"^[^\s-]\S*$"))]
+    pub host: String,
+    /// The user there. Default: what your ssh configuration says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The port of its sshd. Default: what your ssh configuration says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// IP address under which the client reaches the servers there. Default: what `ssh -G` says that `host` is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
+    /// IP address that servers bind to there, where that is another one (behind one-to-one NAT). Default: `address`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listen: Option<IpAddr>,
+    /// The only host key that is accepted: `ssh-ed25519 AAAA...`, or its fingerprint `SHA256:...`. Default: what your
+    /// known_hosts says; a key that is not there is refused, never accepted silently.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_key: Option<String>,
+    /// A file with the key to log in with. Default: what your ssh configuration and your ssh agent offer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<PathBuf>,
+    /// An ssh configuration file to use instead of your own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<PathBuf>,
+    /// The agent's program for the machine's architecture. Default: the one beside `tare`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<PathBuf>,
+    /// Directory there in which a directory of its own is made for the agent. Programs must be allowed to run in it.
+    #[serde(default = "tmp")]
+    pub directory: PathBuf,
+    /// Run here before `start`, as program and arguments: brings the guest back to a known state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restore: Option<Vec<String>>,
+    /// Run here before every trial, as program and arguments: starts the guest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<Vec<String>>,
+    /// Run here again and again until it succeeds, as program and arguments: whether the guest is ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<Vec<String>>,
+    /// Run here after every trial, and by `tare reap`, as program and arguments: stops the guest. It has to succeed also
+    /// where the guest is stopped already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Vec<String>>,
+    /// How long each of the commands may take, and the guest to answer ssh after `start`.
+    #[serde(default = "two_minutes")]
+    pub command_timeout: Span,
+    /// What it is: `guest` of some hypervisor, or a `host` of its own. For disclosure.
+    #[serde(default)]
+    pub kind: Kind,
+}
+
+/// What is at the other end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Kind {
+    /// A guest of some hypervisor.
+    #[default]
+    Guest,
+    /// A machine without one.
+    Host,
+}
+
+fn tmp() -> PathBuf {
+    PathBuf::from("/tmp")
+}
+
+const fn two_minutes() -> Span {
+    Span::from_secs(120)
+}
+
+/// Checks options and fills in what was left out.
+pub(super) fn check(value: &Value) -> Result<Value, FieldError> {
+    let options: Options = common::read(value)?;
+    plain(&["host"], &options.host)?;
+    if let Some(user) = &options.user {
+        plain(&["user"], user)?;
+    }
+    if let Some(key) = &options.host_key {
+        HostKey::parse(key).map_err(|why| {
+            FieldError::new(&["host-key"], why)
+                .help("copy it from /etc/ssh/ssh_host_ed25519_key.pub there, or from `ssh-keygen -lf` of that file")
+        })?;
+    }
+    let directory = options.directory.to_string_lossy();
+    if !options.directory.is_absolute() || directory.contains(char::is_control) {
+        return Err(FieldError::new(&["directory"], format!("{directory:?} is no absolute path")));
+    }
+    let commands =
+        [("restore", &options.restore), ("start", &options.start), ("ready", &options.ready), ("stop", &options.stop)];
+    for (field, command) in commands {
+        if command.as_ref().is_some_and(|argv| argv.first().is_none_or(|program| program.trim().is_empty())) {
+            return Err(FieldError::new(&[field], "there is no program to run")
+                .help("write the program and its arguments as a list: [\"vim-cmd\", \"vmsvc/power.on\", \"12\"]"));
+        }
+    }
+    if options.command_timeout == Span::ZERO {
+        return Err(FieldError::new(&["command-timeout"], "0s leaves the commands no time"));
+    }
+    common::fill::<Options>(value)
+}
+
+/// A word that ssh cannot take for an option, nor for several words.
+fn plain(path: &[&str], word: &str) -> Result<(), FieldError> {
+    let wrong = if word.is_empty() {
+        "is empty"
+    } else if word.starts_with('-') {
+        "begins with `-`, as options do"
+    } else if word.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        "has blanks in it"
+    } else {
+        return Ok(());
+    };
+    Err(FieldError::new(path, format!("{word:?} {wrong}")).help("write it as you would behind `ssh`"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_wrong_is_named_by_its_field() {
+        let field = |value: Value| check(&value).unwrap_err().path.join(".");
+        assert!(check(&json!({})).unwrap_err().to_string().contains("host"));
+        assert_eq!(field(json!({"host": "-oProxyCommand=x"})), "host");
+        assert_eq!(field(json!({"host": "a b"})), "host");
+        assert_eq!(field(json!({"host": "a", "user": "-l"})), "user");
+        assert_eq!(field(json!({"host": "a", "host-key": "no key"})), "host-key");
+        assert_eq!(field(json!({"host": "a", "address": "a.example"})), "address");
+        assert_eq!(field(json!({"host": "a", "directory": "tmp"})), "directory");
+        assert_eq!(field(json!({"host": "a", "start": []})), "start");
+        assert_eq!(field(json!({"host": "a", "stop": "halt"})), "stop");
+        assert_eq!(field(json!({"host": "a", "command-timeout": "0s"})), "command-timeout");
+        assert_eq!(field(json!({"host": "a", "kind": "cloud"})), "kind");
+    }
+
+    #[test]
+    fn what_was_left_out_is_filled_in() {
+        let filled = check(&json!({"host": "vm1", "start": ["true"]})).unwrap();
+        assert_eq!((&filled["directory"], &filled["kind"]), (&json!("/tmp"), &json!("guest")));
+        assert_eq!(check(&filled).unwrap(), filled);
+    }
+}

@@ -1,0 +1,146 @@
+//! What system containers have in common that a program of the host's starts: their options, what they need, and
+//! the place for the program's own state.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tare_wire::launch::PrivateMount;
+
+use crate::options::Writes;
+use crate::rootfs::RootFs;
+use crate::{Availability, HostView, program};
+
+/// Where the agent is inside.
+pub(crate) const AGENT: &str = "/.tare/agent";
+
+/// How long a program may take to tell its version.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Options of a system container.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(crate) struct Options {
+    /// Where the guest's root file system comes from: `"overlay"` (the host's own), `{ directory = "PATH" }` or
+    /// `{ archive = "FILE.tar" }`. The guest writes to an overlay in any case.
+    pub rootfs: RootFs,
+    /// Where the guest's writes go: `memory` (counted against its limit) or `disk`.
+    pub upper: Writes,
+}
+
+/// The program that starts containers.
+pub(crate) struct Starter {
+    /// Its name.
+    pub program: &'static str,
+    /// The package of Debian's that it is in.
+    pub package: &'static str,
+}
+
+impl Starter {
+    /// Finds the program.
+    ///
+    /// # Errors
+    /// That it is not here, and the remedy.
+    pub(crate) fn find(&self) -> Result<PathBuf, (String, String)> {
+        program::find(self.program).ok_or_else(|| {
+            let (program, package) = (self.program, self.package);
+            (
+                format!("there is no `{program}` here"),
+                format!("Install it: on Debian and Ubuntu, `apt-get install {package}`"),
+            )
+        })
+    }
+
+    /// The first line of what the program says about its version.
+    ///
+    /// # Errors
+    /// When it does not run.
+    fn version(&self) -> Result<String, (String, String)> {
+        let path = self.find()?;
+        let by_hand = || format!("Try `{} --version` by hand", path.display());
+        let ran = program::run(Command::new(&path).arg("--version"), PATIENCE)
+            .map_err(|error| (format!("`{} --version` failed: {error}", path.display()), by_hand()))?;
+        let first = ran.output.lines().next().unwrap_or_default().trim().to_owned();
+        if ran.success {
+            return Ok(first);
+        }
+        Err((format!("`{} --version` failed: {first}", path.display()), by_hand()))
+    }
+
+    /// The program and its version, or why there is none.
+    pub(crate) fn versions(&self) -> Vec<(String, String)> {
+        vec![(self.program.to_owned(), self.version().unwrap_or_else(|(reason, _)| reason))]
+    }
+
+    /// Whether it can start guests with these options here.
+    pub(crate) fn check(&self, host: &HostView, options: &Options) -> Availability {
+        let unavailable = |reason: String, remedy: String| Availability::Unavailable { reason, remedy };
+        if host.rootless {
+            return unavailable(
+                "it needs root: it mounts the guest's root and sets up its devices".into(),
+                "Run as root, or use the platform that is made of plain namespaces, which works in a user namespace"
+                    .into(),
+            );
+        }
+        if let Some(why) = &host.limits_unavailable {
+            return unavailable(
+                format!("its guests are held by control groups, and {why}"),
+                "Use a platform that works without limits; `tare doctor` lists them".into(),
+            );
+        }
+        if let Err((reason, remedy)) = self.version() {
+            return unavailable(reason, remedy);
+        }
+        options.rootfs.unavailable().unwrap_or(Availability::Available { notes: Vec::new() })
+    }
+}
+
+/// Shows the program a directory of the guest's own at `place`, where it keeps locks and links of all its containers
+/// on the host: so what it leaves there, even when it is killed, goes with the guest.
+///
+/// # Errors
+/// What could not be made, and why.
+pub(crate) fn private_state(folder: &Path, place: &str) -> Result<PrivateMount, String> {
+    let from = folder.join("state");
+    for directory in [from.as_path(), Path::new(place)] {
+        std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    }
+    Ok(PrivateMount::Bind { from, at: place.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_told_with_its_package() {
+        let host = HostView { rootless: false, limits_unavailable: None, agent: "/agent".into() };
+        let none = Starter { program: "no-such-starter", package: "the-package" };
+        let said = format!("{:?}", none.check(&host, &Options::default()));
+        assert!(said.contains("no-such-starter") && said.contains("apt-get install the-package"), "{said}");
+        assert!(none.versions()[0].1.contains("there is no"), "{:?}", none.versions());
+        for host in [
+            HostView { rootless: true, ..host.clone() },
+            HostView { limits_unavailable: Some("there are none".into()), ..host.clone() },
+        ] {
+            let there = Starter { program: "true", package: "coreutils" };
+            assert!(matches!(there.check(&host, &Options::default()), Availability::Unavailable { .. }));
+        }
+        let wrong = Options { rootfs: RootFs::Directory("/none".into()), upper: Writes::Memory };
+        let there = Starter { program: "true", package: "coreutils" };
+        assert!(format!("{:?}", there.check(&host, &wrong)).contains("/none"));
+        assert!(matches!(there.check(&host, &Options::default()), Availability::Available { .. }));
+    }
+
+    #[test]
+    fn state_of_the_program_is_the_guests() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("run/starter");
+        let mount = private_state(folder.path(), place.to_str().unwrap()).unwrap();
+        assert_eq!(mount, PrivateMount::Bind { from: folder.path().join("state"), at: place.clone() });
+        assert!(place.is_dir() && folder.path().join("state").is_dir());
+    }
+}

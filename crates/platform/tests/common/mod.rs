@@ -1,0 +1,59 @@
+//! What the tests of real platforms share.
+//!
+//! The agent's program is found through `TARE_AGENT`, or beside the tests in the target directory.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tare_lab::StateDir;
+use tare_platform::conformance::{self, Expect};
+use tare_platform::{Platform, registry};
+
+static TURN: Mutex<()> = Mutex::new(());
+
+/// One at a time: the checks count this process's descriptors, threads and children.
+pub fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tells that a test is skipped and why, in the form that `cargo xtask tally` counts.
+pub fn skipped(reason: &str) {
+    // Standard output that cannot be written must not fail the test that skips.
+    let _ = writeln!(std::io::stdout(), "SKIPPED: {reason}");
+}
+
+/// The agent's program; says that the test is skipped where there is none.
+pub fn agent() -> Option<PathBuf> {
+    let beside = || Some(std::env::current_exe().ok()?.ancestors().nth(2)?.join("tare-agent"));
+    let found = std::env::var_os("TARE_AGENT").map(PathBuf::from).or_else(beside).filter(|path| path.exists());
+    if found.is_none() {
+        skipped("no agent: `cargo build -p tare-agent` first, or set TARE_AGENT");
+    }
+    found
+}
+
+/// A platform of the registry with these options.
+pub fn platform(name: &str, options: &Value) -> Box<dyn Platform> {
+    let entry = registry::find(name).unwrap();
+    (entry.make)(&(entry.check_options)(options).unwrap()).unwrap()
+}
+
+/// Checks a platform. `label` is a word that no other check of this test program has.
+pub fn conforms(label: &str, name: &str, options: &Value, expect: &Expect) {
+    let _turn = turn();
+    let Some(agent) = agent() else { return };
+    let platform = platform(name, options);
+    // A process that was started to be killed does nothing but what it was started for.
+    let Some(run_id) = conformance::run_id(label) else { return };
+    // Its lock keeps a tare that works on this host at the same time from reaping the run.
+    let state = StateDir::create(&run_id, Path::new("/nonexistent")).unwrap();
+    let result = conformance::check(&*platform, &agent, &run_id, state.path(), expect);
+    state.remove().unwrap();
+    match result {
+        Err(conformance::Skipped(reason)) => skipped(&reason),
+        Ok(result) => result.unwrap(),
+    }
+}

@@ -1,0 +1,339 @@
+//! System containers and sandboxes, for real, against the conformance checks.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tare_lab::{Lab, LabConfig, Ledger, NoLedger, StateDir};
+use tare_model::ByteSize;
+use tare_model::guest::{GuestSize, GuestSpec};
+use tare_platform::conformance::{self, Expect};
+use tare_platform::{Availability, Guest, HostView, Site};
+use tare_wire::{ExecSpec, Reply, Request};
+
+use common::{agent, conforms, platform, skipped, turn};
+
+const CYCLES: u32 = 20;
+
+fn fully() -> Expect {
+    Expect { cycles: CYCLES, ..Expect::default() }
+}
+
+/// For a second set of options: what every start does is known from the first.
+fn shortly() -> Expect {
+    Expect { cycles: 3, printed_bytes: 1 << 20, ..Expect::default() }
+}
+
+#[test]
+fn a_sandbox_conforms() {
+    conforms("runsc", "oci", &json!({"runtime": "runsc"}), &fully());
+}
+
+#[test]
+fn a_sandbox_with_the_hosts_network_and_the_guests_overlay_conforms() {
+    let options = json!({"runtime": "runsc", "upper": "disk", "gvisor": {"overlay": "none", "network": "host"}});
+    conforms("runsc-disk", "oci", &options, &shortly());
+}
+
+#[test]
+fn a_container_of_systemd_conforms() {
+    conforms("nspawn", "nspawn", &json!({}), &fully());
+}
+
+#[test]
+fn a_container_of_lxc_conforms() {
+    conforms("lxc", "lxc", &json!({}), &fully());
+}
+
+/// The programs that the checks run, with the libraries they need, from this host.
+fn small_root(at: &Path) -> Option<()> {
+    // The agent too, where it is one of the tests' own and not the static one.
+    let agent = agent()?.to_string_lossy().into_owned();
+    let tools = ["sh", "true", "sleep", "rm", "mkdir", "sync", "dd", "head", "cat"].map(|tool| format!("/bin/{tool}"));
+    for program in tools.iter().chain([&agent]).map(String::as_str) {
+        let listed = Command::new("ldd").arg(program).output().ok()?;
+        let text = String::from_utf8(listed.stdout).ok()?;
+        let libraries = text.split_whitespace().filter(|word| word.starts_with('/'));
+        for file in libraries.chain([program]) {
+            let inside = at.join(file.trim_start_matches('/'));
+            std::fs::create_dir_all(inside.parent()?).ok()?;
+            std::fs::copy(file, inside).ok()?;
+        }
+    }
+    for directory in ["usr", "etc", "dev", "proc", "sys", "run", "tmp"] {
+        std::fs::create_dir_all(at.join(directory)).ok()?;
+    }
+    Some(())
+}
+
+#[test]
+fn containers_conform_on_a_directory_and_on_an_archive_and_write_to_disk() {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path().join("root");
+    if small_root(&root).is_none() {
+        return skipped("the programs for a small root file system are not here (`ldd /bin/sh` failed)");
+    }
+    let archive = place.path().join("root.tar");
+    let mut builder = tar::Builder::new(std::fs::File::create(&archive).unwrap());
+    builder.append_dir_all(".", &root).unwrap();
+    builder.finish().unwrap();
+    for name in ["nspawn", "lxc"] {
+        let (directory, disk) = (format!("{name}-directory"), format!("{name}-disk"));
+        conforms(&directory, name, &json!({"rootfs": {"directory": root}}), &shortly());
+        conforms(&disk, name, &json!({"rootfs": {"archive": archive}, "upper": "disk"}), &shortly());
+    }
+}
+
+/// Whether the platform says that it can be used.
+fn check(name: &str, options: &Value, agent: &Path) -> Result<(), (String, String)> {
+    match platform(name, options).check(&HostView::here(agent)) {
+        Availability::Available { .. } => Ok(()),
+        Availability::Unavailable { reason, remedy } => Err((reason, remedy)),
+    }
+}
+
+#[test]
+fn a_root_that_is_not_there_is_refused_by_every_container() {
+    let Some(agent) = agent() else { return };
+    if tare_lab::is_rootless() {
+        return skipped("needs root: without it these platforms are refused for that");
+    }
+    for (name, options) in [("nspawn", json!({})), ("lxc", json!({})), ("oci", json!({"runtime": "runc"}))] {
+        if let Err((reason, remedy)) = check(name, &options, &agent) {
+            skipped(&format!("{name}: {reason}. {remedy}"));
+            continue;
+        }
+        for root in
+            [json!({"directory": "/nowhere/at/all"}), json!({"archive": "/"}), json!({"directory": "/etc/hosts"})]
+        {
+            let mut options = options.clone();
+            options["rootfs"] = root;
+            let (reason, remedy) = check(name, &options, &agent).unwrap_err();
+            assert!(reason.contains("root file system") && remedy.contains("path"), "{name}: {reason} {remedy}");
+        }
+    }
+}
+
+/// A mode that does not work here is refused with the reason, in bounded time, and at once when asked again.
+#[test]
+fn a_sandbox_mode_that_hangs_is_refused_and_remembered() {
+    let _turn = turn();
+    let Some(agent) = agent() else { return };
+    if let Err((reason, _)) = check("oci", &json!({"runtime": "runsc"}), &agent) {
+        return skipped(&reason);
+    }
+    let kvm = json!({"runtime": "runsc", "gvisor": {"platform": "kvm"}});
+    let first = check("oci", &kvm, &agent);
+    let asked = Instant::now();
+    let again = check("oci", &kvm, &agent);
+    // The second answer starts nothing but `--version`.
+    assert!(asked.elapsed() < Duration::from_secs(9), "it tried again");
+    assert_eq!(first.is_ok(), again.is_ok());
+    let Err((reason, remedy)) = again else {
+        return skipped("the sandbox's KVM mode works on this host");
+    };
+    assert!(reason.contains("--platform=kvm") && remedy.contains("systrap"), "{reason} {remedy}");
+}
+
+/// A place to start guests in.
+struct Ground {
+    run_id: String,
+    agent: PathBuf,
+    lab: Lab,
+    state: StateDir,
+    ledger: Arc<dyn Ledger>,
+}
+
+impl Ground {
+    fn new(label: &str, agent: &Path) -> Option<Self> {
+        let run_id = conformance::run_id(label)?;
+        let lab = match Lab::create(LabConfig::new(&run_id)) {
+            Ok(lab) => lab,
+            Err(error) => {
+                skipped(&error.to_string());
+                return None;
+            }
+        };
+        let state = StateDir::create(&run_id, Path::new("/nonexistent")).unwrap();
+        Some(Self { run_id, agent: agent.to_owned(), lab, state, ledger: Arc::new(NoLedger) })
+    }
+
+    /// Whether a guest came up; it is gone then.
+    fn starts(&self, name: &str, options: &Value, guest: &str) -> Result<(), String> {
+        let mut started = self.start(name, options, guest, 0)?;
+        started.destroy().map_err(|error| error.to_string())
+    }
+
+    /// A guest on one CPU.
+    fn start(&self, name: &str, options: &Value, guest: &str, cpu: u32) -> Result<Box<dyn Guest>, String> {
+        let site = Site {
+            run_id: &self.run_id,
+            agent: &self.agent,
+            lab: &self.lab,
+            mtu: 1500,
+            state: self.state.path(),
+            ledger: &self.ledger,
+            lifetime: Duration::from_secs(60),
+            patience: Duration::from_secs(10),
+        };
+        let size = GuestSize { cpus: 1, memory: ByteSize(256 << 20) };
+        let spec = GuestSpec { name: guest.to_owned(), size, cpu_set: vec![cpu] };
+        platform(name, options).start(&site, &spec).map_err(|error| error.to_string())
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        let left = tare_lab::reap(&self.run_id, &[], &mut |_, _| Ok(())).left;
+        if !std::thread::panicking() {
+            assert!(left.is_empty(), "{left:?}");
+        }
+    }
+}
+
+/// A root whose `/dev`, `/proc` ... are links out of it: whatever becomes of the guest, nothing is written where they
+/// lead, and nothing is mounted there for the host to see.
+#[test]
+fn links_in_a_root_do_not_lead_out_of_it() {
+    let _turn = turn();
+    let Some(agent) = agent() else { return };
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path().join("root");
+    if tare_lab::is_rootless() || small_root(&root).is_none() {
+        return skipped("needs root, and the programs for a small root file system");
+    }
+    let outside = place.path().join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    let Some(ground) = Ground::new("links", &agent) else { return };
+    let arms = [("nspawn", json!({})), ("lxc", json!({})), ("oci", json!({})), ("oci", json!({"runtime": "runsc"}))];
+    let mut tried = 0;
+    for (number, (name, options)) in arms.into_iter().enumerate() {
+        let mut options = options;
+        if let Err((reason, remedy)) = check(name, &options, &agent) {
+            skipped(&format!("{name}: {reason}. {remedy}"));
+            continue;
+        }
+        options["rootfs"] = json!({"directory": root});
+        ground.starts(name, &options, &format!("plain-{number}")).unwrap();
+        for link in ["dev", "proc", "sys", "run", "etc", ".tare"] {
+            let at = root.join(link);
+            // What an earlier start has made there is the guest's overlay's, so this is what the root came with.
+            let _ = std::fs::remove_dir(&at);
+            symlink(&outside, &at).unwrap();
+            let came = ground.starts(name, &options, &format!("{}-{number}", link.trim_start_matches('.')));
+            let refused = came.as_ref().is_err_and(|why| why.contains(&format!("a link at /{link}")));
+            assert!(refused, "{name} took a root with a link at /{link}: {came:?}");
+            std::fs::remove_file(&at).unwrap();
+            if link != ".tare" {
+                std::fs::create_dir(&at).unwrap();
+            }
+            let written: Vec<_> = std::fs::read_dir(&outside).unwrap().flatten().map(|entry| entry.path()).collect();
+            assert!(written.is_empty(), "{name} wrote {written:?} through /{link}: {came:?}");
+            let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+            assert!(!mounts.contains("/outside"), "{name} mounted something through /{link}: {mounts}");
+            tried += 1;
+        }
+    }
+    assert!(tried > 0 || tare_lab::Cgroup::unavailable().is_some(), "nothing was tried");
+}
+
+/// CPU time that a guest's control group has used, seconds.
+fn charged_s(guest: &dyn Guest) -> f64 {
+    let read = |file: &str| guest.groups().iter().find_map(|group| std::fs::read_to_string(group.join(file)).ok());
+    let version_1 = read("cpuacct.usage").map(|text| text.trim().parse::<f64>().unwrap() / 1e9);
+    version_1.unwrap_or_else(|| {
+        let text = read("cpu.stat").unwrap();
+        let usage = text.lines().find_map(|line| line.strip_prefix("usage_usec ")).unwrap();
+        usage.parse::<f64>().unwrap() / 1e6
+    })
+}
+
+/// Command lines of the run's processes that are in none of the groups.
+fn outside_of(groups: &[PathBuf], run_id: &str) -> Vec<String> {
+    let mark = format!("TARE_RUN={run_id}");
+    let inside: Vec<String> = groups
+        .iter()
+        .flat_map(|group| {
+            let below = ["", "payload", "supervisor"].map(|name| group.join(name).join("cgroup.procs"));
+            below.map(|file| std::fs::read_to_string(file).unwrap_or_default())
+        })
+        .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    let processes = std::fs::read_dir("/proc").unwrap().flatten().filter(|process| {
+        let environment = std::fs::read(process.path().join("environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+    });
+    let strangers = processes.filter(|process| !inside.contains(&process.file_name().to_string_lossy().into_owned()));
+    strangers
+        .map(|process| {
+            let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).replace('\0', " ")
+        })
+        .collect()
+}
+
+/// What a guest does, and all that is done for it by others of its processes, is charged to it.
+#[test]
+fn the_work_of_a_guest_is_charged_to_it() {
+    let _turn = turn();
+    let Some(agent) = agent() else { return };
+    if let Some(why) = tare_lab::Cgroup::unavailable() {
+        return skipped(&why);
+    }
+    let Some(ground) = Ground::new("charged", &agent) else { return };
+    // Not the first, which a kernel of the guest's own would number the same.
+    let cpu = std::thread::available_parallelism().map_or(0, |count| u32::try_from(count.get() - 1).unwrap_or(0));
+    for (name, options) in [("nspawn", json!({})), ("lxc", json!({})), ("oci", json!({"runtime": "runsc"}))] {
+        if let Err((reason, remedy)) = check(name, &options, &agent) {
+            skipped(&format!("{name}: {reason}. {remedy}"));
+            continue;
+        }
+        let mut guest = ground.start(name, &options, name, cpu).unwrap();
+        for row in guest.parity() {
+            assert!(row.equal, "{name}: {row:?}");
+        }
+        let before = charged_s(&*guest);
+        let argv = ["sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"].map(str::to_owned).to_vec();
+        let spec =
+            ExecSpec { argv, env: Vec::new(), directory: None, timeout_ns: 30_000_000_000, output_limit_bytes: 4096 };
+        let Ok(Reply::Executed(ran)) = guest.link().call(Request::Exec(spec), Duration::from_secs(40)) else {
+            panic!("{name}: it did not run a command: {}", guest.diagnostics());
+        };
+        assert_eq!(ran.code, Some(0), "{name}: {ran:?}");
+        let (charged, wall) = (charged_s(&*guest) - before, ran.wall_ns as f64 / 1e9);
+        // Others may have kept it from the CPU, so only the order is known; idle processes take a hundredth of it.
+        assert!(charged > wall / 10.0, "{name}: {charged} s were charged for {wall} s of work");
+        // What is left outside is the program that waits for the runtime's end, if any.
+        let outside = outside_of(&guest.groups(), &ground.run_id);
+        assert!(outside.iter().all(|line| line.contains(" run ")), "{name}: outside of its group: {outside:?}");
+        guest.destroy().unwrap();
+    }
+}
+
+/// Guests that are started at the same time do not wait for each other's locks, nor refuse for them.
+#[test]
+fn guests_start_side_by_side() {
+    let _turn = turn();
+    let Some(agent) = agent() else { return };
+    let Some(ground) = Ground::new("many", &agent) else { return };
+    for (name, options) in [("nspawn", json!({})), ("lxc", json!({})), ("oci", json!({"runtime": "runsc"}))] {
+        if let Err((reason, remedy)) = check(name, &options, &agent) {
+            skipped(&format!("{name}: {reason}. {remedy}"));
+            continue;
+        }
+        let guests: Vec<String> = (0..6).map(|number| format!("{name}-{number}")).collect();
+        std::thread::scope(|scope| {
+            let starts = guests.iter().map(|guest| scope.spawn(|| ground.start(name, &options, guest, 0)));
+            let starts: Vec<_> = starts.collect::<Vec<_>>();
+            // All stand at the same time before the first is taken away.
+            let standing: Vec<_> = starts.into_iter().map(|start| start.join().unwrap().unwrap()).collect();
+            standing.into_iter().for_each(|mut guest| guest.destroy().unwrap());
+        });
+    }
+}

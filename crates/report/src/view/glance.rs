@@ -1,0 +1,155 @@
+//! All arms in one table: what each costs to start, in memory, and in every case, against the baseline.
+
+use serde::Serialize;
+use tare_model::findings::{Comparison, Findings, MetricFindings, Verdict};
+use tare_model::metric::{Better, Unit, common};
+
+use super::table::{Cell, Column, Table};
+use super::{primary, several};
+use crate::format;
+use crate::plot::arms::{ArmLook, Arms};
+use crate::words;
+
+/// The table, and beside it what must not be read with it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Glance {
+    /// The baseline, and every arm that may be compared with it.
+    pub(crate) compared: Table,
+    /// Arms whose figures must not be compared; `None` where there is none.
+    pub(crate) apart: Option<Table>,
+    /// Why not, a sentence an arm.
+    pub(crate) why_apart: Vec<String>,
+    /// Arms that this host cannot run, each with the reason and the remedy.
+    pub(crate) left_out: Vec<LeftOutView>,
+}
+
+/// An arm that was not measured.
+#[derive(Debug, Serialize)]
+pub(crate) struct LeftOutView {
+    pub(crate) label: String,
+    pub(crate) reason: String,
+    pub(crate) remedy: String,
+}
+
+/// A metric of the table, under a heading that tells it from the others.
+struct Measure<'a> {
+    title: String,
+    note: String,
+    metric: &'a MetricFindings,
+}
+
+impl Glance {
+    /// The table of a study of several arms and cases, or of one that lacks arms; others are seen at a glance as they are.
+    pub(crate) fn new(findings: &Findings, arms: &Arms) -> Option<Self> {
+        let large = several(arms) && findings.cases.len() > 1;
+        let measures = measures(findings);
+        if measures.is_empty() || (!large && findings.plan.left_out.is_empty()) {
+            return None;
+        }
+        // The replica has its say as the floor that every verdict was judged by.
+        let shown: Vec<&ArmLook> = arms.iter().filter(|arm| !arm.is_replica).collect();
+        let (apart, compared): (Vec<&ArmLook>, _) = shown.into_iter().partition(|arm| stands_apart(findings, &arm.id));
+        let baseline = arms.label(&findings.plan.study.baseline);
+        let caption = format!(
+            "Each cell: the estimate over the blocks; below it the difference to {baseline}, within blocks, with its verdict and \
+             [interval]. \u{2193} less is better, \u{2191} more is better. \u{201c}None seen\u{201d}: no difference was seen; \u{201c}within \
+             floor\u{201d}: {baseline} differs from itself by as much; \u{201c}too noisy\u{201d}: only an enormous difference would have been seen."
+        );
+        let apart_caption = "Each cell: the estimate and its [interval]. No difference is given, because it would not tell what \
+                             such a layer costs; the reason stands below the table.";
+        let sentences = apart.iter().filter_map(|arm| comparisons(findings, &arm.id).next());
+        let left_out = findings.plan.left_out.iter().map(|left| LeftOutView {
+            label: left.label.clone(),
+            reason: ended(&left.reason),
+            remedy: ended(&left.remedy),
+        });
+        Some(Self {
+            compared: table(caption, &measures, &compared, arms).filled()?,
+            why_apart: sentences.map(|comparison| comparison.sentence.clone()).collect(),
+            apart: table(apart_caption.to_owned(), &measures, &apart, arms).filled(),
+            left_out: left_out.collect(),
+        })
+    }
+}
+
+/// A text with a full stop at its end.
+fn ended(text: &str) -> String {
+    format!("{}.", text.trim().trim_end_matches('.'))
+}
+
+/// Everything that is said of an arm against the baseline, the primary metrics first.
+fn comparisons<'a>(findings: &'a Findings, arm: &'a str) -> impl Iterator<Item = &'a Comparison> {
+    let metrics = findings.cases.iter().filter_map(primary).chain(&findings.across);
+    metrics.flat_map(|metric| &metric.comparisons).filter(move |comparison| comparison.arm == arm)
+}
+
+/// Whether the figures of an arm must not be compared.
+fn stands_apart(findings: &Findings, arm: &str) -> bool {
+    comparisons(findings, arm).any(|comparison| comparison.verdict == Verdict::NotComparable)
+}
+
+/// What the guests take, then of each case its primary metric and the CPU for one unit of its work.
+fn measures(findings: &Findings) -> Vec<Measure<'_>> {
+    let mut measures = Vec::new();
+    for metric in &findings.across {
+        let (title, note) = match metric.spec.id.as_str() {
+            common::START_TIME => ("Start", "create to first answer"),
+            common::IDLE_MEMORY => ("Memory, idle", "without page cache"),
+            _ => (metric.spec.label.as_str(), ""),
+        };
+        measures.push(Measure { title: title.to_owned(), note: note.to_owned(), metric });
+    }
+    for case in &findings.cases {
+        let Some(metric) = primary(case) else { continue };
+        let note = if metric.spec.label == case.label { String::new() } else { metric.spec.label.clone() };
+        measures.push(Measure { title: case.label.clone(), note, metric });
+        if let Some(metric) = case.metrics.iter().find(|metric| metric.spec.id == common::SERVICE_DEMAND) {
+            let per = if metric.spec.unit == Unit::CpuSecondsPerByte { "KiB" } else { "operation" };
+            measures.push(Measure { title: format!("CPU for one {per}"), note: case.label.clone(), metric });
+        }
+    }
+    measures
+}
+
+fn table(caption: String, measures: &[Measure<'_>], shown: &[&ArmLook], arms: &Arms) -> Table {
+    let heads = measures.iter().map(|measure| {
+        let arrow = if measure.metric.spec.better == Better::Lower { "\u{2193}" } else { "\u{2191}" };
+        Column { note: measure.note.clone(), ..Column::numeric(&format!("{}\u{a0}{arrow}", measure.title)) }
+    });
+    let mut table = Table::new(caption, std::iter::once(Column::text("Arm")).chain(heads).collect());
+    for arm in shown {
+        let mut first = Cell { key: arms.key(&arm.id), ..Cell::text(&arm.label) };
+        if arm.is_baseline {
+            first.note = "baseline".to_owned();
+        }
+        let cells = measures.iter().map(|measure| cell(measure.metric, &arm.id));
+        table.rows.push(std::iter::once(first).chain(cells).collect());
+    }
+    table
+}
+
+/// The estimate of a metric on one arm, and how it compares where it may be compared.
+fn cell(metric: &MetricFindings, arm: &str) -> Cell {
+    let Some(found) = metric.arms.iter().find(|estimate| estimate.arm == arm) else { return Cell::none() };
+    let value = format::estimate_parts(&found.estimate, &metric.spec.unit);
+    let comparison = metric.comparisons.iter().find(|c| c.arm == arm && c.verdict != Verdict::NotComparable);
+    let Some(comparison) = comparison else {
+        return Cell::with_note(value.value, value.interval.unwrap_or_default());
+    };
+    let word = words::verdict_short(comparison.verdict);
+    let class = words::verdict_class(comparison.verdict);
+    if comparison.ratio.n == 0 {
+        return Cell { word, tag_class: class, ..Cell::text(value.value) };
+    }
+    let ratio = format::ratio_parts(&comparison.ratio);
+    Cell {
+        tag: ratio.value,
+        word,
+        tag_class: class,
+        ..Cell::with_note(value.value, ratio.interval.unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+#[path = "glance_tests.rs"]
+mod tests;

@@ -1,0 +1,119 @@
+//! `[hosts]`: where the guests are and where load comes from.
+
+use tare_model::field::FieldError;
+use tare_model::study::{Arm, Case, ClientHost};
+
+use super::{Context, known, options_of, schema_of};
+use crate::fields;
+use crate::tree::{Cursor, Table};
+
+/// The client, and what it cannot reach.
+pub(super) fn client(study: &Table<'_>, context: &Context<'_>, arms: &[Arm]) -> ClientHost {
+    let Some(table) = study.get("hosts").and_then(|cursor| cursor.table(fields::HOSTS)) else {
+        return ClientHost::Local;
+    };
+    if let Some(cursor) = table.get("sut") {
+        sut(&cursor);
+    }
+    let Some((cursor, items)) = table.get("clients").and_then(|c| c.items().map(|items| (c, items))) else {
+        return ClientHost::Local;
+    };
+    let clients: Vec<ClientHost> = items.iter().filter_map(|item| one(item, context)).collect();
+    if items.len() != 1 {
+        let what = format!("lists {} hosts; this version of tare takes exactly one", items.len());
+        cursor.wrong(&what, "write `clients = [\"local\"]`, or the one machine that offers load");
+    }
+    let Some(client) = clients.into_iter().next() else { return ClientHost::Local };
+    if let (ClientHost::Machine { .. }, Some(item)) = (&client, items.first()) {
+        reaches(item, context, arms);
+    }
+    client
+}
+
+fn sut(cursor: &Cursor<'_>) {
+    if let Some(host) = cursor.text().filter(|&host| host != "local") {
+        let what = format!("names the host {host:?}: tare makes guests only on the host it is started on");
+        cursor.wrong(&what, "write \"local\", and start tare on that host; a guest elsewhere is an arm of its own");
+    }
+}
+
+/// `"local"`, or a table with one key: the platform that leads to the machine.
+fn one(item: &Cursor<'_>, context: &Context<'_>) -> Option<ClientHost> {
+    let ways: Vec<&str> = context
+        .platforms
+        .iter()
+        .map(|entry| entry.name.as_str())
+        .filter(|name| context.catalog.is_outside(name))
+        .collect();
+    let help = || match ways.first() {
+        Some(way) => format!("write \"local\", or a machine as `{{ {way} = {{ ... }} }}`"),
+        None => "write \"local\"".to_owned(),
+    };
+    if !item.is_table() {
+        let host = item.text()?;
+        if host == "local" {
+            return Some(ClientHost::Local);
+        }
+        item.wrong(&format!("names the host {host:?}, but not the way to it"), help());
+        return None;
+    }
+    let keys = item.named()?;
+    let [way] = keys.as_slice() else {
+        item.wrong(
+            &format!("has {} keys; one is expected, the platform that leads to the machine", keys.len()),
+            help(),
+        );
+        return None;
+    };
+    let platform = way.key();
+    if !known(way, platform, "platform", &context.platforms) {
+        return None;
+    }
+    if !context.catalog.is_outside(platform) {
+        way.wrong_key("is a platform of guests inside this host, and leads to no other machine", help());
+        return None;
+    }
+    let options = options_of(way)?;
+    match context.catalog.check_platform(platform, &options) {
+        Ok(options) => Some(ClientHost::Machine { platform: platform.to_owned(), options }),
+        Err(error) => {
+            way.foreign(&[], error, schema_of(platform, &context.platforms));
+            None
+        }
+    }
+}
+
+/// A machine elsewhere cannot send a packet into the lab.
+fn reaches(item: &Cursor<'_>, context: &Context<'_>, arms: &[Arm]) {
+    let inside: Vec<String> = arms
+        .iter()
+        .filter(|arm| !arm.platform.is_empty() && !context.catalog.is_outside(&arm.platform))
+        .map(|arm| format!("`{}`", arm.id))
+        .collect();
+    if !inside.is_empty() {
+        let what = format!(
+            "is a machine of its own and cannot reach {}: their network is inside this host and has no way out",
+            inside.join(", ")
+        );
+        item.wrong(&what, "write `clients = [\"local\"]`, or compare only arms that are machines of their own");
+    }
+}
+
+/// What exists already is not made in numbers.
+pub(super) fn neighbours(study: &Table<'_>, context: &Context<'_>, arms: &[Arm], cases: &[Case]) {
+    let outside = arms.iter().find(|arm| context.catalog.is_outside(&arm.platform));
+    let Some(arm) = outside else { return };
+    for case in cases.iter().filter(|case| case.neighbours.is_some()) {
+        let id = case.id.split('@').next().unwrap_or(&case.id);
+        let message = format!(
+            "`cases.{id}.neighbours` asks for guests beside the measured one, and the arm `{}` is a machine that tare does \
+             not make",
+            arm.id
+        );
+        let error = FieldError::new(&["cases", id, "neighbours"], message);
+        study
+            .cursor()
+            .sink()
+            .add(error.help("leave the neighbours out, or the arm; such arms go into a study of their own"));
+    }
+}

@@ -1,0 +1,127 @@
+//! Which arms of a study this host can run, where the study lets the others be left out.
+
+use std::path::Path;
+
+use tare_model::plan::LeftOut;
+use tare_model::study::Study;
+use tare_record::RunFolder;
+
+use crate::exit::{Exit, Failure};
+use crate::place;
+
+/// Fewest arms that there is something to compare between, the baseline among them.
+const FEWEST_ARMS: usize = 2;
+
+/// The study with the arms that can be run here, and those that cannot. A study that does not ask for that stays as it
+/// is. A run that is `resumed` keeps the arms that it began with: what was installed or removed since would make
+/// another plan of it.
+///
+/// # Errors
+/// When the baseline cannot be run, or fewer than two arms remain.
+pub fn reduced(study: &Study, resumed: Option<&Path>) -> Result<(Study, Vec<LeftOut>), Failure> {
+    if !study.skip_unavailable {
+        return Ok((study.clone(), Vec::new()));
+    }
+    let left_out = match resumed {
+        // A folder that cannot be read is told of by the run, which reads it next.
+        Some(folder) => RunFolder::open(folder).map(|folder| folder.plan().left_out.clone()).unwrap_or_default(),
+        None => unavailable(study),
+    };
+    without(study, left_out)
+}
+
+/// The arms that cannot be run here. The baseline's replica shares its fate, and is not told twice.
+fn unavailable(study: &Study) -> Vec<LeftOut> {
+    let arms: Vec<_> = study.arms.iter().filter(|arm| arm.replica_of.is_none()).cloned().collect();
+    let label = |id: &str| arms.iter().find(|arm| arm.id == id).map_or_else(|| id.to_owned(), |arm| arm.label.clone());
+    tare_controller::unavailable(&arms, &place::agent())
+        .into_iter()
+        .map(|(arm, reason, remedy)| LeftOut { label: label(&arm), arm, reason, remedy })
+        .collect()
+}
+
+fn without(study: &Study, left_out: Vec<LeftOut>) -> Result<(Study, Vec<LeftOut>), Failure> {
+    let mut study = study.clone();
+    if let Some(baseline) = left_out.iter().find(|left| left.arm == study.baseline) {
+        let LeftOut { arm, reason, remedy, .. } = baseline;
+        let message = format!(
+            "the baseline `{arm}`, which all others are compared with, cannot run here: {reason}\n  remedy: {remedy}"
+        );
+        return Err(Failure::new(message, Exit::HostUnfit));
+    }
+    study.arms.retain(|arm| left_out.iter().all(|left| left.arm != arm.id));
+    if study.arms.iter().filter(|arm| arm.replica_of.is_none()).count() < FEWEST_ARMS {
+        let told: Vec<String> = left_out.iter().map(|left| format!("  - {}", sentence(left))).collect();
+        let message =
+            format!("nothing is left to compare `{}` with on this host:\n{}", study.baseline, told.join("\n"));
+        return Err(Failure::new(message, Exit::HostUnfit));
+    }
+    Ok((study, left_out))
+}
+
+/// What plan, terminal and report say of an arm that is left out.
+pub fn sentence(left: &LeftOut) -> String {
+    let name = if left.label == left.arm { String::new() } else { format!(" ({})", left.label) };
+    format!("not measured here: `{}`{name}: {}. Remedy: {}", left.arm, ended(&left.reason), ended(&left.remedy))
+}
+
+/// A sentence without the full stop at its end.
+fn ended(text: &str) -> &str {
+    text.trim().trim_end_matches('.')
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use crate::catalog::Registries;
+
+    const STUDY: &str = r#"
+schema = 1
+name = "some"
+question = "Which?"
+baseline = "native"
+blocks = 2
+skip-unavailable = true
+[arms.native]
+platform = "native"
+[arms.other]
+label = "the other"
+platform = "container"
+[arms.third]
+platform = "container"
+[guest]
+cpus = 1
+memory = "64MiB"
+[phases]
+steady-state = "1s"
+[cases.idle]
+workload = "rr"
+"#;
+
+    fn study() -> Study {
+        tare_study::parse("some", STUDY, &Registries).unwrap_or_else(|error| panic!("{error}")).study
+    }
+
+    fn left(arm: &str) -> LeftOut {
+        let (reason, remedy) = ("there is no such program.".to_owned(), "install it".to_owned());
+        LeftOut { arm: arm.to_owned(), label: format!("the {arm}"), reason, remedy }
+    }
+
+    #[test]
+    fn what_cannot_run_is_left_out_and_told_and_the_replica_stays() {
+        let (reduced, told) = without(&study(), vec![left("other")]).unwrap_or_else(|failure| panic!("{failure:?}"));
+        let arms: Vec<&str> = reduced.arms.iter().map(|arm| arm.id.as_str()).collect();
+        assert_eq!(arms, ["native", "third", "native-again"]);
+        assert_eq!(
+            sentence(&told[0]),
+            "not measured here: `other` (the other): there is no such program. Remedy: install it"
+        );
+    }
+
+    #[test]
+    fn the_baseline_and_something_to_compare_it_with_must_remain() {
+        assert!(without(&study(), vec![left("native")]).is_err());
+        assert!(without(&study(), vec![left("other"), left("third")]).is_err());
+    }
+}

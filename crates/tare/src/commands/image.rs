@@ -1,0 +1,83 @@
+//! `tare image`.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use tare_image::{Cached, DebianSpec, Format, ImageError, Kernel};
+
+use crate::args::{Built, ImageArguments, ImageCommand, ImageFormat};
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+/// Does what was asked about images.
+pub fn command(arguments: &ImageArguments) -> Result<Exit, Failure> {
+    match &arguments.command {
+        ImageCommand::Build { what: Built::Debian, packages, suite } => {
+            build(&DebianSpec { suite: suite.clone(), packages: packages.clone() })
+        }
+        ImageCommand::Check { image, format } => {
+            let format = match format {
+                ImageFormat::Raw => Format::Raw,
+                ImageFormat::Qcow2 => Format::Qcow2,
+            };
+            let disk = tare_image::inspect(image, format).map_err(failed)?;
+            output::print(&format!("{}: {}, {}", disk.path.display(), format.name(), size(disk.virtual_size)))?;
+            Ok(Exit::Success)
+        }
+        ImageCommand::List => list(),
+        ImageCommand::Clear => {
+            let removed = tare_image::clear().map_err(failed)?;
+            let bytes = removed.iter().map(|cached| cached.bytes).sum();
+            output::print(&format!("{} files removed, {}", removed.len(), size(bytes)))?;
+            Ok(Exit::Success)
+        }
+    }
+}
+
+fn failed(error: ImageError) -> Failure {
+    Failure::new(error, Exit::Failure)
+}
+
+fn build(spec: &DebianSpec) -> Result<Exit, Failure> {
+    // What is going on goes to standard error: standard output is the path.
+    let mut progress = |told: &str| {
+        let _ = writeln!(std::io::stderr(), "{told}");
+    };
+    let disk = tare_image::debian_build(spec, &mut progress).map_err(failed)?;
+    output::print(&disk.path.display().to_string())?;
+    Ok(Exit::Success)
+}
+
+fn list() -> Result<Exit, Failure> {
+    let mut text = match Kernel::find(None) {
+        Ok(kernel) => format!("kernel {}: {}\n", kernel.release, kernel.image.display()),
+        Err(error) => format!("no kernel: {error}\n"),
+    };
+    let cached = tare_image::cached().map_err(failed)?;
+    for Cached { path, bytes } in &cached {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{:>10}  {}", size(*bytes), path.display());
+    }
+    if cached.is_empty() {
+        let _ = writeln!(text, "nothing in {}", tare_image::cache_directory().display());
+    }
+    output::print(&text)?;
+    Ok(Exit::Success)
+}
+
+/// As people read it.
+fn size(bytes: u64) -> String {
+    let mib = bytes / (1 << 20);
+    if mib == 0 { format!("{} KiB", bytes.div_ceil(1 << 10)) } else { format!("{mib} MiB") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_short() {
+        assert_eq!(size(5), "1 KiB");
+        assert_eq!(size(3 << 20), "3 MiB");
+    }
+}

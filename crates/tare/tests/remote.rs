@@ -1,0 +1,137 @@
+//! Studies with machines that exist already, by the real program: against sshd in a network namespace of each test's own.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+#[path = "../../platform/tests/common/sshd.rs"]
+mod sshd;
+
+use std::path::Path;
+
+use common::{
+    expect_code, left_by_runs_into, outcomes, run, run_ids, small_study, stderr, stdout, tare, until, write_study,
+};
+use sshd::{PLAIN, Sshd, apart};
+use tare_testkit::skipped;
+
+/// The options of a machine, as TOML.
+fn machine(sshd: &Sshd, more: &str) -> String {
+    let options = sshd.options(PLAIN);
+    let fields: Vec<String> =
+        options.as_object().unwrap().iter().map(|(key, value)| format!("{key} = {value}")).collect();
+    format!("{{ {}{more} }}", fields.join(", "))
+}
+
+fn arm(sshd: &Sshd, more: &str) -> String {
+    format!("[arms.far]\nplatform = \"ssh\"\noptions = {}\n", machine(sshd, more))
+}
+
+/// Copies of the agent on the "other" machine of runs into that folder.
+fn copies(folder: &Path) -> Vec<String> {
+    let ids = run_ids(folder);
+    let entries = std::fs::read_dir("/tmp").unwrap().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| ids.iter().any(|id| name.starts_with(&format!("tare-{id}-")))).collect()
+}
+
+#[track_caller]
+fn is_clean(out: &Path) {
+    assert_eq!((copies(out), left_by_runs_into(out)), (Vec::new(), Vec::new()));
+}
+
+fn query(out: &Path, sql: &str) -> Vec<String> {
+    let results = rusqlite::Connection::open(out.join("results.sqlite")).unwrap();
+    let mut statement = results.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    rows.map(Result::unwrap).collect()
+}
+
+#[test]
+fn an_arm_in_the_lab_and_one_behind_ssh_are_measured_from_this_host() {
+    apart("an_arm_in_the_lab_and_one_behind_ssh_are_measured_from_this_host", skipped, |sshd| {
+        let folder = tempfile::tempdir().unwrap();
+        let study = write_study(folder.path(), &small_study(2, &arm(sshd, "")));
+        let (study, out) = (study.to_str().unwrap().to_owned(), folder.path().join("run"));
+        let planned = run(&["plan", &study]);
+        expect_code(&planned, 0);
+        assert!(stdout(&planned).contains("one of these networks"), "{}", stdout(&planned));
+        expect_code(&run(&["run", &study, "--out", out.to_str().unwrap()]), 0);
+        assert_eq!(outcomes(&out), vec!["completed"; 4]);
+        is_clean(&out);
+        let findings = std::fs::read_to_string(out.join("findings.json")).unwrap();
+        for expected in ["network-path", "no service demand", "Not measured here on far: service demand"] {
+            assert!(findings.contains(expected), "{expected} is not in the findings");
+        }
+        let facts = query(&out, "SELECT DISTINCT name FROM facts ORDER BY 1");
+        for expected in ["guest clock", "machine CPU, by its own kernel"] {
+            assert!(facts.iter().any(|fact| fact == expected), "{expected}: {facts:?}");
+        }
+    });
+}
+
+#[test]
+fn load_comes_from_a_machine_behind_ssh() {
+    apart("load_comes_from_a_machine_behind_ssh", skipped, |sshd| {
+        let folder = tempfile::tempdir().unwrap();
+        let client = format!("\n[hosts]\nclients = [{{ ssh = {} }}]\n", machine(sshd, ""));
+        // With an arm in the lab it is refused before anything is started, with the line.
+        let mixed = write_study(folder.path(), &(small_study(1, &arm(sshd, "")) + &client));
+        let refused = run(&["run", mixed.to_str().unwrap(), "--out", folder.path().join("no").to_str().unwrap()]);
+        expect_code(&refused, 2);
+        assert!(stderr(&refused).contains("cannot reach `native`"), "{}", stderr(&refused));
+        assert!(!folder.path().join("no").exists());
+
+        let text = small_study(2, &arm(sshd, "")).replace("[arms.native]\nplatform = \"native\"\n", "") + &client;
+        let study = write_study(folder.path(), &text.replace("baseline = \"native\"", "baseline = \"far\""));
+        let out = folder.path().join("run");
+        expect_code(&run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]), 0);
+        assert_eq!(outcomes(&out), vec!["completed"; 2]);
+        is_clean(&out);
+        let facts = query(&out, "SELECT value FROM facts WHERE name = 'driver clock'");
+        assert!(facts.len() == 2 && facts.iter().all(|fact| fact.contains("us")), "{facts:?}");
+    });
+}
+
+#[test]
+fn a_killed_run_leaves_nothing_there_and_reaping_stops_the_machine() {
+    apart("a_killed_run_leaves_nothing_there_and_reaping_stops_the_machine", skipped, |sshd| {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("stopped");
+        let stop = format!(", stop = [\"touch\", \"{}\"]", log.display());
+        let text = small_study(1, &arm(sshd, &stop)).replace("steady-state = \"200ms\"", "steady-state = \"60s\"");
+        let text = text.replace("[arms.native]\nplatform = \"native\"\n", "");
+        let study = write_study(folder.path(), &text.replace("baseline = \"native\"", "baseline = \"far\""));
+        let out = folder.path().join("run");
+        let mut running =
+            tare().args(["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]).spawn().unwrap();
+        until("load", || {
+            std::fs::read_to_string(out.join("journal.jsonl")).is_ok_and(|journal| journal.contains("\"drive\""))
+        });
+        running.kill().unwrap();
+        running.wait().unwrap();
+        // The kernel ends the connection, that ends the agent, and its shell there takes the copy away.
+        until("the agent to end with its controller", || copies(&out).is_empty());
+        assert!(!log.exists());
+        expect_code(&run(&["reap"]), 0);
+        assert!(log.exists(), "the stop command was not run");
+        is_clean(&out);
+    });
+}
+
+#[test]
+fn the_study_of_the_reference_is_planned() {
+    // In a namespace of its own, so that nobody out there is asked for the machines of the example.
+    apart("the_study_of_the_reference_is_planned", skipped, |_| {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/hosts.md");
+        let text = std::fs::read_to_string(page).unwrap();
+        let example = text.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let study = write_study(folder.path(), example);
+        let planned = run(&["plan", "--json", study.to_str().unwrap()]);
+        let plan: serde_json::Value = serde_json::from_str(&stdout(&planned)).unwrap();
+        assert_eq!(plan["trials"].as_array().unwrap().len(), 6 * 3);
+        assert_eq!(plan["study"]["client"]["machine"]["options"]["host"], "loadgen.example.net");
+        // Only the machine that no command starts is asked, and it is not there.
+        let said = stderr(&planned);
+        assert!(said.contains("arm `metal` cannot run here") && !said.contains("arm `esxi`"), "{said}");
+    });
+}

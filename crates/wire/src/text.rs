@@ -1,0 +1,125 @@
+//! Text from a guest, made fit to be shown.
+//!
+//! What a guest says ends on terminals and in files that people open. An escape sequence there could clear a screen,
+//! rewrite what was said before or set a title; a sign that turns the direction of writing could make a line read
+//! as another. So both are taken out, once, where an answer comes in.
+
+use tare_model::sample::{Sample, Source};
+
+use crate::message::{AgentFacts, Reply, ServeReport};
+
+/// Longest text of an answer that is kept, bytes; what a command printed is not text here.
+const LONGEST_BYTES: usize = 16 << 10;
+/// Most facts, reasons or settings that are kept of one answer.
+const MOST_ENTRIES: usize = 1000;
+
+/// The text without control characters other than line feeds and tabs, and without signs that change the direction of
+/// writing; each is replaced by U+FFFD. A carriage return before a line feed, as consoles print it, is dropped.
+pub fn readable(text: &str) -> String {
+    let text = text.replace("\r\n", "\n");
+    text.chars().map(|c| if is_unfit(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// The same of the text's beginning, if it is very long.
+pub(crate) fn brief(text: &str) -> String {
+    let end = text.floor_char_boundary(LONGEST_BYTES);
+    let mut shown = readable(&text[..end]);
+    if end < text.len() {
+        shown.push_str(" ...");
+    }
+    shown
+}
+
+/// Control characters (Unicode's Cc), line and paragraph separators, and the bidirectional marks, embeddings,
+/// overrides and isolates of UAX #9.
+fn is_unfit(c: char) -> bool {
+    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || (c.is_control() && c != '\n' && c != '\t')
+}
+
+/// The answer with all its text fit to be shown. Bytes, such as a command's output, stay as they are.
+pub(crate) fn clean(mut reply: Reply) -> Reply {
+    match &mut reply {
+        Reply::Hello { version, .. } => make_readable(version),
+        Reply::Facts(AgentFacts { facts }) => clean_pairs(facts),
+        Reply::Served(ServeReport { errors, granted, .. }) => {
+            clean_counts(errors);
+            clean_pairs(granted);
+        }
+        Reply::Driven(result) => {
+            clean_counts(&mut result.errors);
+            clean_pairs(&mut result.granted);
+        }
+        Reply::Samples { samples, .. } => {
+            // A guest tells what it sees inside, and nothing about the host or the client.
+            samples.retain(|sample| matches!(sample.source, Source::InGuest(_)));
+            for Sample { source, series, .. } in samples {
+                make_readable(series);
+                if let Source::InGuest(name) = source {
+                    make_readable(name);
+                }
+            }
+        }
+        Reply::Clock { .. }
+        | Reply::Serving { .. }
+        | Reply::Prepared { .. }
+        | Reply::BusyStarted { .. }
+        | Reply::BusyIterations { .. }
+        | Reply::Executed(_)
+        | Reply::File { .. }
+        | Reply::Done => {}
+    }
+    reply
+}
+
+fn clean_pairs(pairs: &mut Vec<(String, String)>) {
+    pairs.truncate(MOST_ENTRIES);
+    for (name, value) in pairs {
+        make_readable(name);
+        make_readable(value);
+    }
+}
+
+fn clean_counts(counts: &mut Vec<(String, u64)>) {
+    counts.truncate(MOST_ENTRIES);
+    counts.iter_mut().for_each(|(reason, _)| make_readable(reason));
+}
+
+/// Most text is fit already and stays where it is.
+fn make_readable(text: &mut String) {
+    if text.len() > LONGEST_BYTES || text.chars().any(is_unfit) {
+        *text = brief(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escape_sequences_and_turned_writing_do_not_come_through() {
+        assert_eq!(readable("two\nlines,\tnaïve, 日本"), "two\nlines,\tnaïve, 日本");
+        assert_eq!(readable("login: \r\nhello\rworld\r\r\n"), "login: \nhello\u{fffd}world\u{fffd}\n");
+        let shown = readable("\u{1b}[2J\u{1b}]0;title\u{7}\r\u{9b}31m\u{202e}gnp.exe");
+        assert!(shown.contains("[2J") && !shown.contains(is_unfit), "{shown:?}");
+        let long = brief(&"é".repeat(LONGEST_BYTES));
+        assert!(long.len() <= LONGEST_BYTES + 4 && long.ends_with(" ..."));
+    }
+
+    #[test]
+    fn every_text_of_an_answer_is_cleaned_and_bytes_are_not() {
+        let facts = vec![("k\u{1b}".to_owned(), "v\u{7}".to_owned()); MOST_ENTRIES + 1];
+        let Reply::Facts(AgentFacts { facts }) = clean(Reply::Facts(AgentFacts { facts })) else { return };
+        assert_eq!(facts.len(), MOST_ENTRIES);
+        assert_eq!(facts[0], ("k\u{fffd}".to_owned(), "v\u{fffd}".to_owned()));
+        let report = ServeReport { errors: vec![("\u{1b}".into(), 1)], ..ServeReport::default() };
+        assert!(matches!(clean(Reply::Served(report)), Reply::Served(r) if r.errors[0].0 == "\u{fffd}"));
+        let sample = |source| Sample { at_ns: 1, source, series: "a\u{1b}".into(), value: 1.0 };
+        let samples = vec![sample(Source::Host), sample(Source::InGuest("g\u{7}".into()))];
+        let Reply::Samples { samples, .. } = clean(Reply::Samples { samples, cpu_ns: 0 }) else { return };
+        assert_eq!(samples.len(), 1, "a guest spoke for the host");
+        assert_eq!((&samples[0].source, &*samples[0].series), (&Source::InGuest("g\u{fffd}".into()), "a\u{fffd}"));
+        let file = Reply::File { bytes: vec![0x1b], total_bytes: 1 };
+        assert_eq!(clean(file.clone()), file);
+    }
+}
