@@ -7,7 +7,7 @@ CARGO_TARGET_DIR ?= $(CURDIR)/target
 export PREFIX DESTDIR CARGO_TARGET_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build quickstart test tidy check bench install deb clean
+.PHONY: help setup build quickstart platforms test tidy check fuzz bench install deb clean
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -21,6 +21,11 @@ build: setup ## build tare and its static agent, into target/release
 quickstart: build ## build, then run the first study and say where its report is (STUDY=file for another)
 	$(CARGO_TARGET_DIR)/release/tare run $(STUDY)
 
+platforms: build ## get every platform that can be had here, build a guest image, and say what is usable
+	@scripts/setup.sh platforms
+	@$(CARGO_TARGET_DIR)/release/tare image build debian || echo "make platforms: no image was built; guests boot the host's own root all the same"
+	@$(CARGO_TARGET_DIR)/release/tare doctor
+
 test: build ## run all tests; those that this machine cannot run are listed with the reason
 	@scripts/setup.sh test
 	@scripts/test.sh
@@ -30,6 +35,9 @@ tidy: setup ## check the rules of the house, in seconds
 
 check: ## run all that CI runs
 	@.ci/run
+
+fuzz: ## fuzz what reads the bytes of strangers, a minute each (needs cargo-fuzz and a nightly compiler)
+	@scripts/fuzz.sh
 
 bench: setup ## measure tare's drivers against their peers
 	@cargo build --release --package tare-driver --example bench_driver

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs what is missing, and says nothing when nothing is.
 #
-#   scripts/setup.sh         to build tare
-#   scripts/setup.sh test    and to run all of its tests
-#   scripts/setup.sh check   and to run all checks of .ci/run
+#   scripts/setup.sh             to build tare
+#   scripts/setup.sh platforms   and to have every platform that can be had here
+#   scripts/setup.sh test        and to run all of its tests
+#   scripts/setup.sh check       and to run all checks of .ci/run
 #
 # As root on Debian or Ubuntu it installs; anywhere else it prints the commands and stops.
 set -euo pipefail
@@ -11,8 +12,8 @@ cd "$(dirname "$0")/.."
 
 purpose=${1:-build}
 case $purpose in
-build | test | check) ;;
-*) echo "setup: unknown purpose '$purpose': build, test or check" >&2 && exit 2 ;;
+build | platforms | test | check) ;;
+*) echo "setup: unknown purpose '$purpose': build, platforms, test or check" >&2 && exit 2 ;;
 esac
 
 say() { printf 'setup: %s\n' "$*" >&2; }
@@ -100,13 +101,67 @@ setup_static_target() {
     rustup target add "$target" >&2 || say "$target is not to be had; the agent will be linked against glibc"
 }
 
-# OCI runtimes for the end-to-end tests, a browser for the report's.
+# absent PACKAGE...: prints those of the packages that are not installed.
+absent() {
+    local package
+    for package in "$@"; do
+        dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || echo "$package"
+    done
+}
+
+# Services that come with a package are not started by its installation: tare, and its tests, start what they
+# need by themselves and in places of their own.
+without_starting() {
+    local policy=/usr/sbin/policy-rc.d
+    if [[ $EUID -ne 0 || -e $policy ]]; then
+        "$@"
+        return
+    fi
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod 755 "$policy"
+    local code=0
+    "$@" || code=$?
+    rm -f "$policy"
+    return "$code"
+}
+
+# What guests are made with: runtimes, hypervisors, containers, image tools; and the kernel and sandbox that no
+# package of the distribution provides as they are needed.
+setup_platforms() {
+    local machine wanted=(runc crun lxc systemd-container libvirt-daemon-system libvirt-daemon-driver-lxc
+        mmdebstrap qemu-utils e2fsprogs)
+    machine=$(uname -m)
+    case $machine in
+    aarch64) wanted+=(qemu-system-arm) ;;
+    *) wanted+=(qemu-system-x86) ;;
+    esac
+    has apt-get || {
+        say "this is not Debian or Ubuntu: \`tare doctor\` tells which platforms are missing, and what they need"
+        return
+    }
+    # Newer releases package the file server of virtual machines by itself; older ones ship it with QEMU.
+    ! apt_has_cached virtiofsd || wanted+=(virtiofsd)
+    mapfile -t wanted < <(absent "${wanted[@]}")
+    [[ ${#wanted[@]} -eq 0 ]] || without_starting install_packages optional "${wanted[@]}"
+    scripts/platforms-kernel.sh || say "without a kernel for guests, virtual machines boot only images of your own"
+    scripts/platforms-gvisor.sh || say "runsc is not to be had here; its arms will be left out"
+}
+
+# As apt_has, without fetching the lists for it.
+apt_has_cached() { [[ -n $(apt-cache madison "$1" 2>/dev/null) ]]; }
+
+# A browser for the report's tests, a server for those of hosts elsewhere.
 setup_tests() {
-    local missing=()
-    has runc || missing+=(runc)
-    has crun || missing+=(crun)
+    local missing=() had_server=yes
     has chromium || has chromium-browser || has google-chrome || missing+=(chromium)
-    [[ ${#missing[@]} -eq 0 ]] || install_packages optional "${missing[@]}"
+    has sshd || [[ -x /usr/sbin/sshd ]] || {
+        missing+=(openssh-server)
+        had_server=
+    }
+    has ssh || missing+=(openssh-client)
+    [[ ${#missing[@]} -eq 0 ]] || without_starting install_packages optional "${missing[@]}"
+    # The tests need the program, not a service that would listen from the next start of this machine on.
+    [[ -n $had_server || $EUID -ne 0 ]] || systemctl disable ssh.service ssh.socket >/dev/null 2>&1 || true
 }
 
 # Linters: the programs that .ci/tools.txt pins, in an environment of their own.
@@ -131,5 +186,6 @@ setup_checks() {
 has cc || install_packages required build-essential
 setup_rust
 setup_static_target
-[[ $purpose == build ]] || setup_tests
+case $purpose in platforms | test | check) setup_platforms ;; esac
+case $purpose in test | check) setup_tests ;; esac
 [[ $purpose != check ]] || setup_checks
