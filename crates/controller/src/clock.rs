@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn anothers_stamps_come_back_by_our_clock_with_the_drift_taken_out() {
+    fn stamps_of_another_clock_come_back_by_ours_with_the_drift_taken_out() {
         // A guest that was started long after the host, and drifts by 200 parts in a million.
         let theirs = Skewed { began: -4_990 * S.cast_signed(), ppm: 200 };
         let relation =

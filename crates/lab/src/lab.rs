@@ -173,7 +173,7 @@ impl Lab {
     }
 
     /// What it was made with.
-    pub(crate) fn config(&self) -> &LabConfig {
+    pub fn config(&self) -> &LabConfig {
         &self.config
     }
 
