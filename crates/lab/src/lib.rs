@@ -50,8 +50,8 @@ pub use port::Port;
 pub use reap::{Killed, ReapReport, leftovers, reap};
 pub use resource::{Ledger, LedgerError, NoLedger, Resource};
 pub use rootless::{enter_user_namespace, is_rootless};
-pub use tap::{Place, Tap};
 pub use state::{FoundRun, RunInfo, StateDir, state_path};
+pub use tap::{Place, Tap};
 pub use trust::open_trusted;
 
 /// Name of the environment variable that every process of a run carries; its value is the run id.

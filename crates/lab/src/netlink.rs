@@ -2,6 +2,9 @@
 //!
 //! A netlink socket belongs to the namespace in which it was opened and stays there. So one scratch thread
 //! opens a socket in each namespace that it needs, and then works with all of them.
+//!
+//! Events have a socket of their own. Where many links come and go at once the kernel throws away what a full socket
+//! cannot take, and an answer that was thrown away would be waited for without end.
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -17,6 +20,8 @@ use crate::links::Link;
 
 /// How long a link may take to come up. It takes well under a millisecond on an idle host.
 const LINK_READY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long an answer may take. The kernel gives it at once, unless it waits for its lock on all links.
+const ANSWER: Duration = Duration::from_secs(20);
 /// State is asked for again after this long even when no event came: events may be lost, state may not.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
 
@@ -38,8 +43,10 @@ impl Netlink {
     /// Opens a socket in the namespace that this thread is in now.
     pub(crate) fn open(&self) -> Result<Links> {
         let _entered = self.runtime.enter();
-        let (connection, handle, events) = rtnetlink::new_multicast_connection(&[MulticastGroup::Link])
-            .map_err(|e| LabError::system("open a netlink socket", e))?;
+        let failed = |e| LabError::system("open a netlink socket", e);
+        let (connection, handle, _) = rtnetlink::new_connection().map_err(failed)?;
+        self.runtime.spawn(connection);
+        let (connection, _, events) = rtnetlink::new_multicast_connection(&[MulticastGroup::Link]).map_err(failed)?;
         self.runtime.spawn(connection);
         Ok(Links { handle, events: events.map(|_| ()).boxed() })
     }
@@ -59,7 +66,7 @@ pub(crate) struct Links {
 
 impl Links {
     pub(crate) async fn add(&self, tried: &str, message: LinkMessage) -> Result<()> {
-        self.handle.link().add(message).execute().await.map_err(|e| refused(tried, e))
+        answered(tried, self.handle.link().add(message).execute()).await
     }
 
     pub(crate) async fn up(&self, name: &str) -> Result<()> {
@@ -68,7 +75,7 @@ impl Links {
     }
 
     pub(crate) async fn change(&self, tried: &str, message: LinkMessage) -> Result<()> {
-        self.handle.link().change(message).execute().await.map_err(|e| refused(tried, e))
+        answered(tried, self.handle.link().change(message).execute()).await
     }
 
     /// Deletes the link of that name, if there is one.
@@ -81,20 +88,20 @@ impl Links {
 
     async fn delete(&self, index: u32) -> Result<()> {
         let tried = format!("delete link number {index}");
-        self.handle.link().del(index).execute().await.map_err(|e| refused(&tried, e))
+        answered(&tried, self.handle.link().del(index).execute()).await
     }
 
     pub(crate) async fn address(&self, index: u32, address: IpAddr, prefix: u8) -> Result<()> {
         let tried = format!("give address {address}/{prefix} to link number {index}");
-        self.handle.address().add(index, address, prefix).execute().await.map_err(|e| refused(&tried, e))
+        answered(&tried, self.handle.address().add(index, address, prefix).execute()).await
     }
 
     /// The link of that name; `None` when there is none.
     pub(crate) async fn find(&self, name: &str) -> Result<Option<Link>> {
-        let found = first(self.handle.link().get().match_name(name).execute()).await;
-        match found {
+        let tried = format!("look at link {name}");
+        match in_time(&tried, first(self.handle.link().get().match_name(name).execute())).await? {
             Some(Err(rtnetlink::Error::NetlinkError(e))) if e.to_io().raw_os_error() == Some(libc::ENODEV) => Ok(None),
-            Some(Err(e)) => Err(refused(&format!("look at link {name}"), e)),
+            Some(Err(e)) => Err(refused(&tried, e)),
             Some(Ok(message)) => Ok(Some(Link::read(&message))),
             None => Ok(None),
         }
@@ -111,7 +118,7 @@ impl Links {
 
     /// All links.
     pub(crate) async fn all(&self) -> Result<Vec<Link>> {
-        let answers: Vec<_> = self.handle.link().get().execute().collect().await;
+        let answers: Vec<_> = in_time("list the links", self.handle.link().get().execute().collect()).await?;
         answers
             .into_iter()
             .map(|answer| answer.map(|message| Link::read(&message)).map_err(|e| refused("list the links", e)))
@@ -134,10 +141,28 @@ impl Links {
                     remedy: "The host may be overloaded, or something else may set links down".into(),
                 });
             }
-            // Either an event or the end of the wait: both lead to asking again.
-            let _ = tokio::time::timeout(ASK_AGAIN, self.events.next()).await;
+            // Either an event or the end of the wait: both lead to asking again. There are no more events when their
+            // socket is broken: then the time alone is waited for.
+            if let Ok(None) = tokio::time::timeout(ASK_AGAIN, self.events.next()).await {
+                tokio::time::sleep(ASK_AGAIN).await;
+            }
         }
     }
+}
+
+/// Waits for an answer that is a yes or a no.
+async fn answered(tried: &str, answer: impl Future<Output = std::result::Result<(), rtnetlink::Error>>) -> Result<()> {
+    in_time(tried, answer).await?.map_err(|e| refused(tried, e))
+}
+
+/// Waits for an answer, not without end.
+async fn in_time<T>(tried: &str, answer: impl Future<Output = T>) -> Result<T> {
+    tokio::time::timeout(ANSWER, answer).await.map_err(|_| LabError::Timeout {
+        tried: tried.to_owned(),
+        waited_ms: u64::try_from(ANSWER.as_millis()).unwrap_or(u64::MAX),
+        seen: "the kernel gave no answer".into(),
+        remedy: "The host may be overloaded; try again".into(),
+    })
 }
 
 async fn first<T>(stream: impl Stream<Item = T>) -> Option<T> {

@@ -241,3 +241,33 @@ fn a_tap_is_a_port_of_the_bridge_until_it_is_detached() {
     assert!(error.to_string().contains("vnet7"), "{error}");
     adopted.detach().unwrap();
 }
+
+/// The kernel tells everybody of a new link under the number of the request that made it, and everybody counts from one.
+#[test]
+fn nobody_takes_what_others_are_told_for_an_answer() {
+    use crate::netlink::Netlink;
+    if !root() {
+        return;
+    }
+    let lab = Lab::create(config()).unwrap();
+    let (lab, begin) = (&lab, &std::sync::Barrier::new(4));
+    let one = |number: u32| {
+        lab.sut()
+            .run(|| {
+                let netlink = Netlink::new().unwrap();
+                let links = netlink.open().unwrap();
+                let name = format!("own{number}");
+                begin.wait();
+                for _ in 0..8 {
+                    netlink.wait(links.add("add", rtnetlink::LinkBridge::new(&name).build())).unwrap();
+                    assert_eq!(netlink.wait(links.get(&name)).unwrap().name, name);
+                    netlink.wait(links.remove(&name)).unwrap();
+                    assert_eq!(netlink.wait(links.find(&name)).unwrap(), None);
+                }
+            })
+            .unwrap();
+    };
+    std::thread::scope(|scope| {
+        (0..4).for_each(|number| drop(scope.spawn(move || one(number))));
+    });
+}
