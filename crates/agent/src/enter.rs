@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use rustix::process::{Pid, Signal, WaitOptions, set_parent_process_death_signal, waitpid};
-use rustix::thread::{CpuSet, LinkNameSpaceType, UnshareFlags, move_into_link_name_space, sched_setaffinity};
+use rustix::thread::{CpuSet, LinkNameSpaceType, UnshareFlags, move_into_link_name_space, sched_setaffinity, set_name};
 use tare_wire::launch::{Launch, Namespace};
 
 use crate::{root, sys};
@@ -63,6 +63,8 @@ fn impossible(what: &str, why: &str) -> EnterError {
 /// # Errors
 /// What could not be entered and why.
 pub fn enter(launch: &Launch) -> Result<Entered, EnterError> {
+    // Begun anew it would be called `exe`. A name is for people who look at processes, and may fail to be set.
+    let _ = set_name(c"tare-agent");
     if (launch.root.is_some() || !launch.mounts.is_empty()) && !launch.unshare.contains(&Namespace::Mount) {
         return Err(impossible("mount", "mounts were asked for without a mount namespace to make them in"));
     }
@@ -71,6 +73,9 @@ pub fn enter(launch: &Launch) -> Result<Entered, EnterError> {
     }
     for procs in &launch.cgroup_procs {
         std::fs::write(procs, "0").map_err(during(format!("join the control group through {}", procs.display())))?;
+    }
+    if !launch.cgroup_procs.is_empty() && launch.argv.is_empty() {
+        return Err(begin_anew(launch));
     }
     if let Some(netns) = &launch.netns {
         let file =
@@ -94,6 +99,22 @@ pub fn enter(launch: &Launch) -> Result<Entered, EnterError> {
     }
     settle(launch)?;
     if launch.argv.is_empty() { Ok(Entered::Inside) } else { Err(replace(&launch.argv)) }
+}
+
+/// Starts this program once more, in the control groups that it is in by now: what it had touched before stays charged
+/// to whoever started it, and would be missing from the memory of the guest. Returns only why it could not.
+fn begin_anew(launch: &Launch) -> EnterError {
+    let rest = Launch { cgroup_procs: Vec::new(), ..launch.clone() };
+    let json = match serde_json::to_string(&rest) {
+        Ok(json) => json,
+        Err(error) => return during("describe the rest of the launch")(io::Error::other(error)),
+    };
+    // Found so also where its file was replaced meanwhile.
+    let mut again = Command::new("/proc/self/exe");
+    if let Some(name) = std::env::args_os().next() {
+        again.arg0(name);
+    }
+    during("start the agent anew in its control groups")(again.args(["enter", &json]).exec())
 }
 
 const fn flag(kind: Namespace) -> UnshareFlags {

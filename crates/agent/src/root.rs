@@ -37,9 +37,28 @@ pub fn mount(wanted: &PrivateMount) -> Result<(), EnterError> {
         PrivateMount::Bind { from, at } => {
             mount_bind(from, at).map_err(during(format!("bind {} to {}", from.display(), at.display())))
         }
+        PrivateMount::HostReadOnly { at } => host_read_only(at),
         PrivateMount::Hide { at } => unmount(at, UnmountFlags::DETACH)
             .map_err(during(format!("hide the mount {} from the program", at.display()))),
     }
+}
+
+/// Binds the host's root and its other file systems to `at`, then closes all of them to writing at once. The host's own
+/// mounts stay as they are: read-only is what a mount is, not what the file system is.
+fn host_read_only(at: &Path) -> Result<(), EnterError> {
+    let what = |from: &Path| format!("show {} below {}", from.display(), at.display());
+    // Read before anything is added to it.
+    let mountinfo = fs::read_to_string("/proc/self/mountinfo").map_err(during("read /proc/self/mountinfo"))?;
+    mount_bind("/", at).map_err(during(what(Path::new("/"))))?;
+    for mount in fstab::parse_mountinfo(&mountinfo).iter().filter(|mount| mount.holds_files()) {
+        let Ok(inside) = mount.at.strip_prefix("/") else { continue };
+        let here = at.join(inside);
+        // Not there: it is mounted inside something that is not shown.
+        if here.is_dir() {
+            mount_bind(&mount.at, &here).map_err(during(what(&mount.at)))?;
+        }
+    }
+    sys::make_read_only(at).map_err(during(format!("make {} read-only", at.display())))
 }
 
 /// Changes to a new root and leaves the old one behind. `own_cgroups`: the process is in a control

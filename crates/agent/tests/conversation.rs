@@ -241,6 +241,25 @@ fn what_cannot_be_entered_is_said_in_one_line() {
     }
 }
 
+/// The memory that it had before it joined its control groups would stay charged to somebody else.
+#[test]
+fn an_agent_begins_anew_in_its_control_groups() {
+    let place = tempfile::tempdir().unwrap();
+    let procs = place.path().join("cgroup.procs");
+    std::fs::write(&procs, "").unwrap();
+    let launch = format!(
+        r#"{{"cgroup_procs":[{procs:?}],"netns":null,"cpu_set":[],"unshare":[],"root":null,"hostname":null,"argv":[]}}"#
+    );
+    let mut child = spawn(&["enter", &launch]);
+    let link = open(&mut child, PATIENCE);
+    let of_agent = |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", child.id())).unwrap();
+    assert_eq!(std::fs::read_to_string(&procs).unwrap(), "0");
+    assert!(of_agent("cmdline").contains(r#""cgroup_procs":[]"#), "it joins once, then starts anew");
+    assert_eq!(of_agent("comm"), "tare-agent\n");
+    link.call(Request::Bye, PATIENCE).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
 /// A container of plain namespaces, also where this test is not run by root.
 #[test]
 fn inside_a_container_writes_stay_inside_and_nothing_outlives_it() {

@@ -10,6 +10,7 @@ mod client;
 pub mod conformance;
 mod error;
 mod groups;
+mod machine;
 mod making;
 mod options;
 mod parity;

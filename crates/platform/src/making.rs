@@ -266,11 +266,8 @@ impl<'a> Making<'a> {
     pub(crate) fn finish(mut self, particulars: Particulars) -> Result<Box<dyn Guest>> {
         let link = self.link()?;
         let facts = self.facts()?;
-        let mut rows = if self.parts.cgroup.is_none() && particulars.parity.is_some() {
-            Vec::new()
-        } else {
-            self.group_rows()
-        };
+        let mut rows =
+            if self.parts.cgroup.is_none() && particulars.parity.is_some() { Vec::new() } else { self.group_rows() };
         let mtu = self.parts.port.as_ref().map(|_| (GUEST_LINK, self.site.mtu));
         rows.extend(particulars.parity.unwrap_or_else(|| parity::inside(self.spec, &facts, mtu)));
         let port = self.parts.port.as_ref().map(|port| port.address);
@@ -282,8 +279,9 @@ impl<'a> Making<'a> {
         Ok(Box::new(Standing { spec, link, address, listen, parity: rows, facts, start_time_s, charges, parts }))
     }
 
-    /// The agent's program, told to carry out a launch.
-    fn entering(&self, launch: &Launch) -> Result<Command> {
+    /// The agent's program, told to carry out a launch. A platform may add to its environment what the program that
+    /// it starts reads there.
+    pub(crate) fn entering(&self, launch: &Launch) -> Result<Command> {
         let description = serde_json::to_string(launch).map_err(|error| {
             self.failed("describe its start", error.to_string(), "Report this: it should not happen")
         })?;
@@ -344,6 +342,31 @@ impl<'a> Making<'a> {
 /// The environment of everything that is started for a guest.
 pub(crate) fn environment(run_id: &str) -> [(&str, &str); 4] {
     [("PATH", PATH), ("HOME", "/root"), ("LANG", "C.UTF-8"), (RUN_VARIABLE, run_id)]
+}
+
+/// Every limit on resources that tare itself has, as on every other arm: its name without `RLIMIT_`, what holds and
+/// what it may be raised to; `None` is no limit. So a program that would set limits of its own sets these.
+pub(crate) fn limits() -> [(&'static str, rustix::process::Rlimit); 16] {
+    use rustix::process::Resource as Kind;
+    [
+        ("AS", Kind::As),
+        ("CORE", Kind::Core),
+        ("CPU", Kind::Cpu),
+        ("DATA", Kind::Data),
+        ("FSIZE", Kind::Fsize),
+        ("LOCKS", Kind::Locks),
+        ("MEMLOCK", Kind::Memlock),
+        ("MSGQUEUE", Kind::Msgqueue),
+        ("NICE", Kind::Nice),
+        ("NOFILE", Kind::Nofile),
+        ("NPROC", Kind::Nproc),
+        ("RSS", Kind::Rss),
+        ("RTPRIO", Kind::Rtprio),
+        ("RTTIME", Kind::Rttime),
+        ("SIGPENDING", Kind::Sigpending),
+        ("STACK", Kind::Stack),
+    ]
+    .map(|(name, kind)| (name, rustix::process::getrlimit(kind)))
 }
 
 /// A launch that changes nothing.

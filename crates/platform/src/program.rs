@@ -1,6 +1,6 @@
 //! Programs of the host's that a platform runs: found in PATH, run with a time limit.
 
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::channel::Tail;
 
 /// PATH of everything that tare starts, on the host and in every guest alike, so that an arm never
 /// differs from another by what the user's shell had set.
@@ -18,7 +20,7 @@ pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 pub(crate) struct Ran {
     /// Whether it ended with success.
     pub success: bool,
-    /// Standard output, then standard error.
+    /// The end of standard output, then that of standard error.
     pub output: String,
 }
 
@@ -40,14 +42,9 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
 pub(crate) fn run(command: &mut Command, limit: Duration) -> io::Result<Ran> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn()?;
-    let streams = (child.stdout.take(), child.stderr.take());
-    let reader = std::thread::Builder::new().name("program-output".into()).spawn(move || {
-        let mut text = Vec::new();
-        // What cannot be read is not worth failing for: the exit status decides.
-        let _ = streams.0.map(|stream| stream.take(1 << 20).read_to_end(&mut text));
-        let _ = streams.1.map(|stream| stream.take(1 << 20).read_to_end(&mut text));
-        String::from_utf8_lossy(&text).into_owned()
-    })?;
+    // Both at once: a program that is kept from saying the one would never end the other.
+    let (output, out) = child.stdout.take().map(Tail::follow).unwrap_or_default();
+    let (said, err) = child.stderr.take().map(Tail::follow).unwrap_or_default();
     let deadline = Instant::now() + limit;
     let status = loop {
         if let Some(status) = child.try_wait()? {
@@ -62,8 +59,12 @@ pub(crate) fn run(command: &mut Command, limit: Duration) -> io::Result<Ran> {
         }
         std::thread::sleep(Duration::from_millis(1));
     };
-    let output = reader.join().unwrap_or_default();
-    Ok(Ran { success: status.success(), output })
+    // What it left running may hold its output open, so the end of that may never come.
+    let last_words = Instant::now() + Duration::from_millis(200);
+    while [&out, &err].into_iter().flatten().any(|thread| !thread.is_finished()) && Instant::now() < last_words {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    Ok(Ran { success: status.success(), output: output.text() + &said.text() })
 }
 
 #[cfg(test)]
@@ -81,5 +82,9 @@ mod tests {
         let error =
             run(Command::new(&sh).args(["-c", "sleep 1000 & sleep 1000"]), Duration::from_millis(50)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        // More on standard error than a pipe takes, and somebody who holds the output open.
+        let loud = "sleep 5 & head -c 200000 /dev/zero | tr '\\0' x >&2; echo end >&2";
+        let ran = run(Command::new(&sh).args(["-c", loud]), Duration::from_secs(20)).unwrap();
+        assert!(ran.success && ran.output.ends_with("xend\n"), "{}", ran.output.len());
     }
 }

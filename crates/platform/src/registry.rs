@@ -5,7 +5,7 @@ use tare_model::Span;
 use tare_model::field::FieldError;
 
 use crate::error::Result;
-use crate::{Platform, ReapSite, container, libvirt, lxc, native, nspawn, null, oci, qemu, ssh};
+use crate::{Platform, Reach, ReapSite, container, libvirt, lxc, native, nspawn, null, oci, qemu, ssh};
 
 /// One platform, as study files, plans and lists need to know it.
 pub struct Entry {
@@ -53,7 +53,17 @@ impl Variant {
 
 /// Every platform, the plainest first.
 pub fn all() -> &'static [Entry] {
-    const ALL: &[Entry] = &[null::ENTRY, native::ENTRY, container::ENTRY, lxc::ENTRY, nspawn::ENTRY, oci::ENTRY, qemu::ENTRY, libvirt::ENTRY, ssh::ENTRY];
+    const ALL: &[Entry] = &[
+        null::ENTRY,
+        native::ENTRY,
+        container::ENTRY,
+        lxc::ENTRY,
+        nspawn::ENTRY,
+        oci::ENTRY,
+        qemu::ENTRY,
+        libvirt::ENTRY,
+        ssh::ENTRY,
+    ];
     ALL
 }
 
@@ -66,6 +76,13 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 /// ([`crate::Reach::Outside`]).
 pub fn is_outside(name: &str) -> bool {
     name == ssh::ENTRY.name
+}
+
+/// Whether guests of the platform with these options are reached on a network of their own: those of some platforms are
+/// for some options alone, such as a machine that is there already or a network card passed through.
+pub fn reaches_outside(name: &str, options: &Value) -> bool {
+    let made = find(name).and_then(|entry| (entry.make)(options).ok());
+    made.map_or_else(|| is_outside(name), |platform| platform.reach() == Reach::Outside)
 }
 
 /// For platforms that keep nothing elsewhere: there is nothing to take away.
@@ -101,8 +118,28 @@ mod tests {
     #[test]
     fn what_is_called_outside_is_reached_outside() {
         for entry in all() {
-            let Ok(platform) = (entry.make)(&json!({})).or_else(|_| (entry.make)(&json!({"host": "x"}))) else { continue };
+            let Ok(platform) = (entry.make)(&json!({})).or_else(|_| (entry.make)(&json!({"host": "x"}))) else {
+                continue;
+            };
             assert_eq!(platform.reach() == crate::Reach::Outside, is_outside(entry.name), "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn options_decide_where_guests_are_reached() {
+        let card = json!({"device": "0000:01:00.1", "mac": "02:00:00:00:00:01", "address": "192.0.2.7/24"});
+        let device = json!({"image": {"file": {"path": "/x", "format": "raw"}}, "network": {"vfio": card}});
+        let there = json!({"domain": {"existing": "x", "address": "192.0.2.1"}});
+        for (name, options, outside) in [
+            ("qemu", json!({}), false),
+            ("qemu", device, true),
+            ("libvirt", json!({}), false),
+            ("libvirt", there, true),
+            ("ssh", json!({"host": "x"}), true),
+            ("ssh", json!({"colour": "red"}), true),
+            ("none", json!({}), false),
+        ] {
+            assert_eq!(reaches_outside(name, &options), outside, "{name} {options}");
         }
     }
 

@@ -15,7 +15,7 @@ use tare_model::ByteSize;
 use tare_model::guest::{GuestSize, GuestSpec};
 use tare_platform::conformance::{self, Expect};
 use tare_platform::{Availability, Guest, HostView, Site};
-use tare_wire::{ExecSpec, Reply, Request};
+use tare_wire::{ExecResult, ExecSpec, Reply, Request};
 
 use common::{agent, conforms, platform, skipped, turn};
 
@@ -129,7 +129,10 @@ fn a_sandbox_mode_that_hangs_is_refused_and_remembered() {
         return skipped(&reason);
     }
     let kvm = json!({"runtime": "runsc", "gvisor": {"platform": "kvm"}});
+    let mounted = || std::fs::read_to_string("/proc/self/mounts").unwrap().matches("/runsc-do").count();
+    let before = mounted();
     let first = check("oci", &kvm, &agent);
+    assert!(mounted() <= before, "a sandbox that was tried left a mount behind");
     let asked = Instant::now();
     let again = check("oci", &kvm, &agent);
     // The second answer starts nothing but `--version`.
@@ -278,6 +281,60 @@ fn outside_of(groups: &[PathBuf], run_id: &str) -> Vec<String> {
         .collect()
 }
 
+/// Runs a script in a guest, to its good end.
+fn executed(guest: &dyn Guest, script: &str) -> ExecResult {
+    let argv = ["sh", "-c", script].map(str::to_owned).to_vec();
+    let spec =
+        ExecSpec { argv, env: Vec::new(), directory: None, timeout_ns: 30_000_000_000, output_limit_bytes: 16 << 10 };
+    let name = &guest.spec().name;
+    let Ok(Reply::Executed(ran)) = guest.link().call(Request::Exec(spec), Duration::from_secs(40)) else {
+        panic!("{name}: it did not run a command: {}", guest.diagnostics());
+    };
+    assert_eq!(ran.code, Some(0), "{name}: {ran:?}");
+    ran
+}
+
+/// What programs that start containers like to set by themselves is the same in all of them.
+#[test]
+fn limits_and_places_in_memory_are_alike_in_every_container() {
+    let _turn = turn();
+    let Some(agent) = agent() else { return };
+    if tare_lab::is_rootless() {
+        return skipped("needs root: without it these platforms are refused for that");
+    }
+    let Some(ground) = Ground::new("alike", &agent) else { return };
+    let told = |label: &str, name: &str, options: &Value, script: &str| {
+        if let Err((reason, remedy)) = check(name, options, &agent) {
+            skipped(&format!("{label}: {reason}. {remedy}"));
+            return None;
+        }
+        let mut guest = ground.start(name, options, label, 0).unwrap();
+        let ran = executed(&*guest, script);
+        guest.destroy().unwrap();
+        Some(String::from_utf8_lossy(&ran.stdout).into_owned())
+    };
+    let limits = "cat /proc/self/limits | tr -s ' '; ";
+    let places = "stat -f -c %b /dev/shm; stat -f -c %T /tmp; cat /proc/self/oom_score_adj /proc/self/coredump_filter";
+    let script = format!("{limits}{places}");
+    let expected = told("container", "container", &json!({}), &script).unwrap();
+    assert!(expected.contains("Max locked memory"), "{expected}");
+    for (label, name, options) in
+        [("nspawn", "nspawn", json!({})), ("lxc", "lxc", json!({})), ("runc", "oci", json!({"runtime": "runc"}))]
+    {
+        let seen = told(label, name, &options, &script);
+        assert!(seen.as_ref().is_none_or(|seen| *seen == expected), "{label}: {seen:?}, not {expected:?}");
+    }
+    // A kernel of its own counts its memory by itself.
+    if let Some(seen) = told("runsc", "oci", &json!({"runtime": "runsc"}), limits) {
+        let rows = |text: &str| -> Vec<String> {
+            // It has no real-time scheduling and no queue of signals to limit.
+            let known = |line: &&str| !line.contains("pending signals") && !line.contains("realtime");
+            text.lines().filter(|line| line.starts_with("Max ")).filter(known).map(str::to_owned).collect()
+        };
+        assert_eq!(rows(&seen), rows(&expected));
+    }
+}
+
 /// What a guest does, and all that is done for it by others of its processes, is charged to it.
 #[test]
 fn the_work_of_a_guest_is_charged_to_it() {
@@ -299,13 +356,7 @@ fn the_work_of_a_guest_is_charged_to_it() {
             assert!(row.equal, "{name}: {row:?}");
         }
         let before = charged_s(&*guest);
-        let argv = ["sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"].map(str::to_owned).to_vec();
-        let spec =
-            ExecSpec { argv, env: Vec::new(), directory: None, timeout_ns: 30_000_000_000, output_limit_bytes: 4096 };
-        let Ok(Reply::Executed(ran)) = guest.link().call(Request::Exec(spec), Duration::from_secs(40)) else {
-            panic!("{name}: it did not run a command: {}", guest.diagnostics());
-        };
-        assert_eq!(ran.code, Some(0), "{name}: {ran:?}");
+        let ran = executed(&*guest, "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done");
         let (charged, wall) = (charged_s(&*guest) - before, ran.wall_ns as f64 / 1e9);
         // Others may have kept it from the CPU, so only the order is known; idle processes take a hundredth of it.
         assert!(charged > wall / 10.0, "{name}: {charged} s were charged for {wall} s of work");

@@ -165,6 +165,8 @@ fn a_machine_has_what_was_asked_and_is_charged_for_all_of_it() {
     let said = String::from_utf8_lossy(&ran.stdout);
     assert!(ran.code == Some(0) && said.contains("/dev/vda /data ext4") && said.ends_with("2\n"), "{ran:?}");
 
+    common::cannot_write_the_host(|script| String::from_utf8_lossy(&exec(&*guest, script).stdout).into_owned());
+
     // Every process that was started for it is in its control group, the file server too.
     let group = std::fs::read_to_string(guest.groups()[0].join("cgroup.procs")).unwrap();
     let comm = |pid: &str| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();

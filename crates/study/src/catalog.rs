@@ -46,11 +46,18 @@ pub trait Catalog {
     /// The metrics that a workload yields with these (checked) parameters.
     fn metrics(&self, workload: &str, parameters: &Value) -> Vec<MetricSpec>;
 
-    /// Whether what this platform provides are machines on a network that was there before the run, which are reached
+    /// Whether, whatever its options, what this platform provides are machines on a network that was there before the run, which are reached
     /// from other hosts too.
     fn is_outside(&self, platform: &str) -> bool {
         let _ = platform;
         false
+    }
+
+    /// Whether guests of this platform with these (checked) options are such machines; for some platforms it takes the
+    /// options to say.
+    fn reaches_outside(&self, platform: &str, options: &Value) -> bool {
+        let _ = options;
+        self.is_outside(platform)
     }
 
     /// Usual time from asking this platform for a guest to its being ready, for the cost of a plan.

@@ -87,6 +87,13 @@ struct NullParameters {
     record: bool,
 }
 
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct MachineOptions {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    boot_within: Option<tare_model::Span>,
+}
+
 const fn yes() -> bool {
     true
 }
@@ -110,8 +117,8 @@ impl Catalog for Fake {
             entry::<OciOptions>("oci", "any OCI runtime"),
             entry::<NoOptions>("nspawn", "a system container"),
             entry::<NoOptions>("lxc", "a system container"),
-            entry::<NoOptions>("qemu", "a virtual machine"),
-            entry::<NoOptions>("libvirt", "a virtual machine"),
+            entry::<MachineOptions>("qemu", "a virtual machine"),
+            entry::<MachineOptions>("libvirt", "a virtual machine"),
             entry::<FarOptions>("far", "a machine elsewhere"),
         ]
     }
@@ -129,6 +136,7 @@ impl Catalog for Fake {
         match name {
             "oci" => checked::<OciOptions>(options),
             "far" => checked::<FarOptions>(options),
+            "qemu" | "libvirt" => checked::<MachineOptions>(options),
             _ => checked::<NoOptions>(options),
         }
     }

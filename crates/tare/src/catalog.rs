@@ -61,6 +61,10 @@ impl Catalog for Registries {
         tare_platform::registry::is_outside(platform)
     }
 
+    fn reaches_outside(&self, platform: &str, options: &Value) -> bool {
+        tare_platform::registry::reaches_outside(platform, options)
+    }
+
     fn start_estimate(&self, platform: &str) -> Span {
         tare_platform::registry::find(platform).map_or(Span::from_secs(1), |entry| entry.start_estimate)
     }

@@ -67,6 +67,13 @@ pub enum PrivateMount {
         /// The place.
         at: PathBuf,
     },
+    /// Shows the host's root, with the host's other file systems on their places, where nothing can be written: for a
+    /// program that hands files on to somebody who must not change them. Views of the kernel (`/proc`, `/sys`, `/dev`)
+    /// and what is in memory (`/run`) are not shown.
+    HostReadOnly {
+        /// The place.
+        at: PathBuf,
+    },
     /// Takes a mount away, for a program that cannot cope with it.
     Hide {
         /// Its mount point.

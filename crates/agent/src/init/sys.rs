@@ -21,13 +21,16 @@ pub(super) fn set_environment(wanted: &[(&str, &str)]) {
 /// Sets the MTU, bytes.
 pub(super) fn set_mtu(link: &str, mtu: u32) -> io::Result<()> {
     let mtu = i32::try_from(mtu).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-    ask(link, libc::SIOCSIFMTU, |request| request.ifr_ifru.ifru_mtu = mtu)
+    ask(link, libc::SIOCSIFMTU, |request| request.ifr_ifru.ifru_mtu = mtu).map(drop)
 }
 
-/// Sets the flag IFF_UP. Whatever other flags an interface starts with are the driver's and cannot be taken away.
+/// Sets the flag IFF_UP beside those that the interface has: of them the call would take away IFF_MULTICAST.
 pub(super) fn bring_up(link: &str) -> io::Result<()> {
-    let up = libc::c_short::try_from(libc::IFF_UP | libc::IFF_RUNNING).unwrap_or(libc::c_short::MAX);
-    ask(link, libc::SIOCSIFFLAGS, |request| request.ifr_ifru.ifru_flags = up)
+    let there = ask(link, libc::SIOCGIFFLAGS, |_| ())?;
+    // SAFETY: SIOCGIFFLAGS was answered, which fills this member of the union (netdevice(7)).
+    let there = unsafe { there.ifr_ifru.ifru_flags };
+    let up = libc::c_short::try_from(libc::IFF_UP).unwrap_or(libc::c_short::MAX);
+    ask(link, libc::SIOCSIFFLAGS, |request| request.ifr_ifru.ifru_flags = there | up).map(drop)
 }
 
 /// Sets the address and, by the length of the prefix, the route to its neighbours.
@@ -66,10 +69,11 @@ fn set_v4(link: &str, code: libc::c_ulong, value: u32) -> io::Result<()> {
         // SAFETY: both are plain data of 16 bytes, made to be taken for each other (sockaddr(3type)).
         request.ifr_ifru.ifru_addr = unsafe { std::mem::transmute::<libc::sockaddr_in, libc::sockaddr>(address) };
     })
+    .map(drop)
 }
 
-/// One request about an interface (netdevice(7)), of which `fill` sets the value.
-fn ask(link: &str, code: libc::c_ulong, fill: impl FnOnce(&mut libc::ifreq)) -> io::Result<()> {
+/// One request about an interface (netdevice(7)), of which `fill` sets the value; with what the kernel answered.
+fn ask(link: &str, code: libc::c_ulong, fill: impl FnOnce(&mut libc::ifreq)) -> io::Result<libc::ifreq> {
     let socket = UdpSocket::bind((std::net::Ipv4Addr::UNSPECIFIED, 0))?;
     // SAFETY: `ifreq` is plain data for which all zeroes is a valid value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -83,5 +87,5 @@ fn ask(link: &str, code: libc::c_ulong, fill: impl FnOnce(&mut libc::ifreq)) -> 
     // SAFETY: the call reads the terminated name (shorter than the field, the rest is zero) and the value that belongs
     // to the request; the structure outlives the call.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), code as _, std::ptr::from_mut(&mut request)) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(request) }
 }

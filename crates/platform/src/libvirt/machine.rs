@@ -6,8 +6,8 @@ use tare_model::ByteSize;
 use tare_model::guest::{GuestSpec, ParityRow};
 
 use super::options::{Bus, Cache, Io, Memory, Network, Options};
-use super::share;
 use super::xml::Node;
+use crate::machine::share;
 
 /// QEMU's own elements.
 const QEMU_NAMESPACE: &str = "http://libvirt.org/schemas/domain/qemu/1.0";

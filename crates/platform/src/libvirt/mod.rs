@@ -12,7 +12,6 @@ mod existing;
 mod held;
 mod machine;
 mod options;
-mod share;
 mod start;
 mod sys;
 #[cfg(test)]
@@ -30,6 +29,7 @@ use self::held::Held;
 use self::options::{Image, Options};
 use self::uri::{Support, Uri};
 use crate::error::Result;
+use crate::machine::share;
 use crate::options as common;
 use crate::registry::{Entry, PLAIN};
 use crate::{Availability, Comparable, Guest, HostView, Platform, PlatformError, Reach, ReapSite, Site};
@@ -110,10 +110,7 @@ impl Libvirt {
             tare_image::Kernel::find(self.options.kernel.as_deref()).map_err(told)?;
         }
         match &self.options.image {
-            Image::Host if share::find().is_none() => {
-                Err(("there is no virtiofsd, which shares the host's root".into(), share::REMEDY.into()))
-            }
-            Image::Host => Ok(()),
+            Image::Host => share::server(None).map(drop),
             Image::Debian(debian) => start::find_debian(debian).map(drop).map_err(told),
             Image::File(file) => start::inspect(file).map(drop).map_err(told),
         }
@@ -137,7 +134,7 @@ impl Platform for Libvirt {
             )];
         }
         let root = match self.options.image {
-            Image::Host => "It reads the host's files over virtiofs; what it writes stays in its memory.",
+            Image::Host => share::DISCLOSURE,
             Image::Debian(_) => "It boots a Debian that was built on this host, through an overlay.",
             Image::File(_) => "It boots the user's own image, through an overlay.",
         };

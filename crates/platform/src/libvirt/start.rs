@@ -19,8 +19,9 @@ use super::options::{Debian, File, Format, Image, Options};
 use super::sys::{Connection, Domain};
 use super::uri::{CALL_LIMIT, remedy};
 use super::xml::Node;
-use super::{accel, emulator, share};
+use super::{accel, emulator};
 use crate::error::Result;
+use crate::machine::share;
 use crate::making::{Making, Particulars, absolute};
 use crate::parity::fact;
 use crate::{Charge, Guest, Site};
@@ -59,7 +60,9 @@ pub(super) fn start(options: &Options, site: &Site<'_>, spec: &GuestSpec) -> Res
     let prepared = prepare(&mut making, options, &place, &folder, kvm)?;
     let socket = folder.join(share::SOCKET);
     if prepared.shared {
-        share::start(&mut making, groups.clone(), &folder)?;
+        let server =
+            share::server(None).map_err(|(why, remedy)| making.failed("share the host's root", why, &remedy))?;
+        share::serve(&mut making, &server, &folder, groups.clone())?;
     }
     let held = Held::new(&options.uri, site.run_id, spec)
         .map_err(|error| making.failed("name its domain", error.to_string(), "Is /proc mounted?"))?;

@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use rustix::process::Rlimit;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tare_model::Span;
@@ -15,7 +16,7 @@ use tare_wire::launch::Namespace;
 
 use crate::error::Result;
 use crate::groups::{Arrangement, Hierarchy, Strays};
-use crate::making::{Making, absolute, environment, plain_launch};
+use crate::making::{Making, Particulars, absolute, environment, limits, plain_launch};
 use crate::options as common;
 use crate::registry::{Entry, PLAIN};
 use crate::rootfs::{RootFs, overlay};
@@ -93,6 +94,7 @@ impl Platform for Nspawn {
             "The guest is a process below systemd-nspawn's stub init, as root with its default capabilities and its \
              default system call filter, which costs a little at every system call."
                 .into(),
+            "Its /run is a file system in memory of the program's, wherever its other writes go.".into(),
         ]
     }
 
@@ -125,7 +127,12 @@ impl Platform for Nspawn {
             .map_err(|why| making.failed("make its directories", why, "Is the file system full or read-only?"))?;
         launch.mounts = vec![overlay(&mut making, lower, &root, self.options.upper)?, state];
         launch.argv = arguments(&program, &root, &netns, &absolute(site.agent), &spec.name, site.run_id);
-        making.start(&launch)
+        let mut command = making.entering(&launch)?;
+        // Its /tmp is a directory of the root's, as on every other arm, and not in memory.
+        command.env("SYSTEMD_NSPAWN_TMPFS_TMP", "0");
+        making.spawn_command(&mut command)?;
+        making.greet(site.patience)?;
+        making.finish(Particulars::default())
     }
 }
 
@@ -161,13 +168,16 @@ fn arguments(program: &Path, root: &Path, netns: &Path, agent: &Path, guest: &st
         "--resolv-conf=off",
         "--timezone=off",
         "--link-journal=no",
+        // As large as on every other arm: half of the memory there is, and not a tenth.
+        "--tmpfs=/dev/shm:mode=1777,nosuid,nodev",
     ];
     argv.extend(fixed.map(str::to_owned));
     argv.push(format!("--directory={}", root.display()));
     argv.push(format!("--machine={machine}"));
     argv.push(format!("--network-namespace-path={}", netns.display()));
     argv.push(format!("--bind-ro={}:{AGENT}", escaped(&agent.to_string_lossy())));
-    argv.push(format!("--rlimit=NOFILE={}", files()));
+    // Left to itself the program sets those of the host's first process.
+    argv.extend(limits().map(written));
     argv.extend(environment(run_id).map(|(name, value)| format!("--setenv={name}={value}")));
     argv.extend(["--".to_owned(), AGENT.to_owned()]);
     argv
@@ -178,11 +188,10 @@ fn escaped(path: &str) -> String {
     path.replace('\\', "\\\\").replace(':', "\\:")
 }
 
-/// What tare itself may open, as on every other arm.
-fn files() -> String {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+/// A limit as `--rlimit=` takes it.
+fn written((name, limit): (&str, Rlimit)) -> String {
     let number = |limit: Option<u64>| limit.map_or_else(|| "infinity".to_owned(), |limit| limit.to_string());
-    format!("{}:{}", number(limit.current), number(limit.maximum))
+    format!("--rlimit={name}={}:{}", number(limit.current), number(limit.maximum))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The bundle of a guest: `config.json` and the place where its root will be mounted.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use oci_spec::OciSpecError;
@@ -8,10 +9,10 @@ use oci_spec::runtime::{
     LinuxNamespaceType, LinuxResourcesBuilder, MountBuilder, PosixRlimitBuilder, PosixRlimitType, Process,
     ProcessBuilder, RootBuilder, Spec, SpecBuilder, get_default_mounts,
 };
-use rustix::process::{Resource, getrlimit};
+use rustix::process::Rlimit;
 use tare_model::guest::GuestSpec;
 
-use crate::making::environment;
+use crate::making::{environment, limits};
 use crate::parity::ranges;
 
 /// Where the agent is inside.
@@ -86,22 +87,30 @@ impl Bundle<'_> {
     }
 
     fn process(&self) -> Result<Process, OciSpecError> {
-        let all = || CAPABILITIES.into_iter().collect::<std::collections::HashSet<_>>();
-        let capabilities =
-            LinuxCapabilitiesBuilder::default().bounding(all()).effective(all()).permitted(all()).build()?;
-        // What tare itself has, as on every other arm: never more than the hard limit, which nobody without
-        // CAP_SYS_RESOURCE may raise.
-        let files = getrlimit(Resource::Nofile);
-        let hard = files.maximum.unwrap_or(u64::MAX);
-        let soft = files.current.unwrap_or(u64::MAX).min(hard);
-        let limit = PosixRlimitBuilder::default().typ(PosixRlimitType::RlimitNofile).hard(hard).soft(soft).build()?;
+        let all = || CAPABILITIES.into_iter().collect::<HashSet<_>>();
+        let capabilities = LinuxCapabilitiesBuilder::default()
+            .bounding(all())
+            .effective(all())
+            .permitted(all())
+            // Engines pass on none of them by themselves.
+            .inheritable(HashSet::new())
+            .ambient(HashSet::new())
+            .build()?;
+        // What tare itself has, as on every other arm: a runtime with a kernel of its own has others by itself. Never
+        // more than the hard limit, which nobody without CAP_SYS_RESOURCE may raise.
+        let limit = |(name, limit): (&str, Rlimit)| {
+            let kind: PosixRlimitType = serde_json::from_value(format!("RLIMIT_{name}").into())?;
+            let hard = limit.maximum.unwrap_or(u64::MAX);
+            PosixRlimitBuilder::default().typ(kind).hard(hard).soft(limit.current.unwrap_or(hard).min(hard)).build()
+        };
+        let limits = limits().map(limit).into_iter().collect::<Result<Vec<_>, _>>()?;
         ProcessBuilder::default()
             .terminal(false)
             .args(vec![AGENT.to_owned()])
             .env(environment(self.run_id).map(|(name, value)| format!("{name}={value}")).to_vec())
             .cwd("/")
             .capabilities(capabilities)
-            .rlimits(vec![limit])
+            .rlimits(limits)
             .no_new_privileges(false)
             .build()
     }
@@ -156,8 +165,9 @@ mod tests {
         assert_eq!(config["linux"]["resources"]["cpu"]["quota"], 200_000);
         assert_eq!(config["linux"]["resources"]["cpu"]["cpus"], "1-2");
         assert_eq!(config["linux"]["resources"]["memory"]["limit"], 1 << 30);
-        let files = &config["process"]["rlimits"][0];
-        assert!(files["soft"].as_u64() <= files["hard"].as_u64(), "{files}");
+        let limits = config["process"]["rlimits"].as_array().unwrap();
+        assert!(limits.iter().all(|limit| limit["soft"].as_u64() <= limit["hard"].as_u64()), "{limits:?}");
+        assert!(limits.iter().any(|limit| limit["type"] == "RLIMIT_MEMLOCK"), "{limits:?}");
         let namespaces = config["linux"]["namespaces"].as_array().unwrap();
         assert!(namespaces.iter().any(|n| n["type"] == "network" && n["path"] == "/proc/1/fd/9"), "{namespaces:?}");
         assert!(config["process"]["env"].as_array().unwrap().contains(&"TARE_RUN=r".into()));

@@ -1,6 +1,6 @@
 //! gVisor, a runtime that brings a kernel of its own: its settings, whether it works here, and what its guests show.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use tare_lab::StateDir;
 use tare_model::guest::{GuestSpec, ParityRow};
 use tare_wire::AgentFacts;
+use tare_wire::launch::Namespace;
 
-use crate::making::environment;
+use crate::making::{absolute, environment, plain_launch};
 use crate::remembered::{identity, remembered};
 use crate::{parity, program};
 
@@ -102,7 +103,9 @@ impl Gvisor {
     /// What a reader must know.
     pub(super) fn disclosures(self) -> Vec<String> {
         let network = match self.network {
-            Network::Sandbox => "network stack of gVisor's own on the guest's link",
+            Network::Sandbox => {
+                "network stack of gVisor's own on the guest's link, with its own sizes of socket buffers and offloads"
+            }
             Network::Host => "network stack of the host's",
         };
         let overlay = match self.overlay {
@@ -136,24 +139,32 @@ impl Trap {
 ///
 /// # Errors
 /// Why not.
-pub(super) fn works(program: &Path, flags: &[String]) -> Result<(), String> {
+pub(super) fn works(program: &Path, flags: &[String], agent: &Path) -> Result<(), String> {
     let flags: Vec<&String> = flags.iter().filter(|flag| !flag.starts_with("--network")).collect();
     let written = flags.iter().map(|flag| flag.as_str()).collect::<Vec<_>>().join(" ");
     remembered(&format!("a sandbox with {written}, by {}", identity(program)), || {
         let tried = format!("`{} {written}` did not run /bin/true", program.display());
-        try_out(program, &flags).map_err(|why| format!("{tried}: {why}"))
+        try_out(program, &flags, agent).map_err(|why| format!("{tried}: {why}"))
     })
 }
 
-fn try_out(program: &Path, flags: &[&String]) -> Result<(), String> {
+fn try_out(program: &Path, flags: &[&String], agent: &Path) -> Result<(), String> {
     // A run of its own, so that whatever stays behind is found and ended.
     let run_id = format!("probe-{}-{:?}", std::process::id(), std::thread::current().id());
     let run_id: String = run_id.to_lowercase().chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
     let state = StateDir::create(&run_id, Path::new("/")).map_err(|error| error.to_string())?;
-    let mut command = Command::new(program);
-    let root: PathBuf = state.path().join("sandbox");
-    command.args(flags).args(["--network=none", "--ignore-cgroups"]).arg("--root").arg(root);
-    command.args(["do", "/bin/true"]).env_clear().envs(environment(&run_id));
+    let place = state.path().display().to_string();
+    // What it mounts and writes for a moment stays behind when it is killed: the mounts are seen by nobody else and go
+    // with its processes, the files go with the run's directory.
+    let mut launch = plain_launch();
+    launch.unshare = vec![Namespace::Mount];
+    launch.argv = vec![program.to_string_lossy().into_owned()];
+    launch.argv.extend(flags.iter().map(|&flag| flag.clone()));
+    let fixed = ["--network=none", "--ignore-cgroups", "--root", &format!("{place}/sandbox"), "do", "/bin/true"];
+    launch.argv.extend(fixed.map(str::to_owned));
+    let description = serde_json::to_string(&launch).map_err(|error| error.to_string())?;
+    let mut command = Command::new(absolute(agent));
+    command.arg("enter").arg(description).env_clear().envs(environment(&run_id)).env("TMPDIR", place);
     let ran = program::run(&mut command, PATIENCE);
     let left = tare_lab::reap(&run_id, &[], &mut |_, _| Ok(())).left;
     match ran {
@@ -169,8 +180,9 @@ fn last_line(output: &str) -> String {
     line.map_or_else(|| "it failed without a word".into(), |line| line.trim().chars().take(500).collect())
 }
 
-/// Rows of what a guest on gVisor's kernel shows, which numbers its CPUs from 0 and tells its own memory.
-pub(super) fn inside(spec: &GuestSpec, facts: &AgentFacts, mtu: u32) -> Vec<ParityRow> {
+/// Rows of what a guest on gVisor's kernel shows, which numbers its CPUs from 0, tells its own memory and, with a
+/// network stack of its own, has a congestion control of its own; `congestion` is the one asked for.
+pub(super) fn inside(spec: &GuestSpec, facts: &AgentFacts, mtu: u32, congestion: Option<&str>) -> Vec<ParityRow> {
     let mut rows = Vec::new();
     if !spec.cpu_set.is_empty() {
         let seen = parity::fact(facts, "cpus allowed").and_then(count);
@@ -195,6 +207,16 @@ pub(super) fn inside(spec: &GuestSpec, facts: &AgentFacts, mtu: u32) -> Vec<Pari
         equal: total == Some(spec.size.memory.0),
         note: "MemTotal in the guest".into(),
     });
+    if let Some(asked) = congestion {
+        let granted = parity::fact(facts, "congestion control");
+        rows.push(ParityRow {
+            resource: "congestion control".into(),
+            asked: asked.to_owned(),
+            granted: granted.map(str::to_owned),
+            equal: granted == Some(asked),
+            note: "net.ipv4.tcp_congestion_control in the guest, whose network stack sets it by itself".into(),
+        });
+    }
     rows
 }
 
@@ -236,16 +258,19 @@ mod tests {
         let facts = |cpus, memory| AgentFacts {
             facts: vec![fact("cpus allowed", cpus), fact("mtu eth0", "1500"), fact("memory total", memory)],
         };
-        let equal = |facts| inside(&spec, &facts, 1500).iter().map(|row| row.equal).collect::<Vec<_>>();
+        let equal = |facts| inside(&spec, &facts, 1500, None).iter().map(|row| row.equal).collect::<Vec<_>>();
         assert_eq!(equal(facts("0-1", "1048576 kB")), [true, true, true]);
         assert_eq!(equal(facts("0-3", "24684096 kB")), [false, true, false]);
         assert_eq!(equal(facts("not readable", "kB")), [false, true, false]);
+        let own = AgentFacts { facts: vec![fact("congestion control", "reno")] };
+        let last = |asked| inside(&spec, &own, 1500, Some(asked)).pop().unwrap();
+        assert!(last("reno").equal && !last("cubic").equal);
         assert_eq!((count("0-3,6"), count("3-1"), count("")), (Some(5), None, None));
     }
 
     #[test]
     fn a_program_that_is_no_sandbox_is_refused_with_what_it_said() {
-        let why = works(Path::new("/bin/false"), &["--platform=x".into()]).unwrap_err();
+        let why = works(Path::new("/bin/false"), &["--platform=x".into()], Path::new("/bin/false")).unwrap_err();
         assert!(why.contains("/bin/false --platform=x") && why.contains("without a word"), "{why}");
         assert_eq!(last_line("a\nthe reason\n\n"), "the reason");
     }

@@ -97,7 +97,7 @@ impl Platform for Oci {
             return unavailable(reason, remedy);
         }
         if runtime.gvisor.is_some()
-            && let Err(reason) = gvisor::works(&runtime.program, &runtime.flags)
+            && let Err(reason) = gvisor::works(&runtime.program, &runtime.flags, &host.agent)
         {
             return unavailable(
                 reason,
@@ -166,7 +166,8 @@ impl Platform for Oci {
             Some(_) => {
                 making.spawn(&launch)?;
                 making.greet(site.patience)?;
-                let parity = Some(gvisor::inside(spec, &making.facts()?, site.mtu));
+                let congestion = site.lab.config().congestion_control.as_deref();
+                let parity = Some(gvisor::inside(spec, &making.facts()?, site.mtu, congestion));
                 making.finish(Particulars { parity, ..Particulars::default() })
             }
         }

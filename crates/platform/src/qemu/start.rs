@@ -17,6 +17,7 @@ use super::qmp::{self, Made, Monitor, SOCKET_PATH_BYTES};
 use super::{readback, share, tell};
 use crate::Guest;
 use crate::error::{PlatformError, Result};
+use crate::machine::share::{TAG, serve};
 use crate::making::{Making, Particulars, absolute, plain_launch};
 use crate::program::find;
 
@@ -24,7 +25,7 @@ use crate::program::find;
 const MONITOR: &str = "qmp";
 /// Type of the file system of Debian images.
 const ROOT_FILESYSTEM: &str = "ext4";
-/// How long QEMU and the file server may take until they listen.
+/// How long QEMU may take until its monitor listens.
 const LISTENS: Duration = Duration::from_secs(20);
 
 /// What is found out before a guest is made, and the same for all of an arm.
@@ -115,7 +116,7 @@ pub(super) fn start(mut making: Making<'_>, options: &Options, prepared: &Prepar
     words.extend(card.words);
     words.extend(["-S".to_owned(), "-qmp".to_owned(), monitor_word(&folder)]);
     if let Some(server) = &prepared.server {
-        serve_root(&mut making, server, &folder, &procs)?;
+        serve(&mut making, server, &folder, procs.clone())?;
         words.extend(share::words(&folder, options.machine.bus()));
     }
     let launch = Launch {
@@ -179,7 +180,7 @@ fn machine(making: &Making<'_>, options: &Options, prepared: &Prepared, card: &C
 /// What the agent is told as the first process.
 fn told(making: &Making<'_>, options: &Options, card: &Card) -> GuestConfig {
     let root = match options.image {
-        Image::Host | Image::File(_) => Root::HostOverVirtiofs { tag: share::TAG.into() },
+        Image::Host | Image::File(_) => Root::HostOverVirtiofs { tag: TAG.into() },
         Image::Debian(_) => Root::Disk { device: "vda".into(), filesystem: ROOT_FILESYSTEM.into() },
     };
     let data = options.data_disk.as_ref();
@@ -247,15 +248,6 @@ fn data(making: &mut Making<'_>, options: &Options) -> Result<Vec<String>> {
         }
     };
     Ok(Attached::data(data, path).words(options.machine.bus()))
-}
-
-/// Starts the file server and waits until it listens.
-fn serve_root(making: &mut Making<'_>, server: &Path, folder: &Path, procs: &[PathBuf]) -> Result<()> {
-    making.beside(&share::launch(server, folder, procs.to_vec(), making.spec.cpu_set.clone()))?;
-    let socket = folder.join(share::SOCKET);
-    // It serves one client alone, so it is not connected to here; a socket that is there is being listened on.
-    qmp::wait_for(|| false, LISTENS, || socket.metadata().map(drop))
-        .map_err(|why| making.failed("share the host's root", why, "Try the file server by hand"))
 }
 
 /// Reads what QEMU made, pins it, and lets it run.

@@ -3,6 +3,7 @@
 use super::accel::Chosen;
 use super::command::{self, Basics};
 use super::options::{Aio, Cache, DataDisk, DiskFormat, Image, Machine, Options};
+use crate::machine::share::DISCLOSURE;
 
 /// The sentences.
 pub(super) fn disclosures(options: &Options, chosen: &Chosen) -> Vec<String> {
@@ -75,11 +76,7 @@ fn image(options: &Options) -> String {
         )
     };
     match &options.image {
-        Image::Host => {
-            "The guest reads the host's root over virtiofs (cache=always) and writes to its own memory. The \
-            share itself could be written by the guest's root: this image is for guests that are trusted."
-                .into()
-        }
+        Image::Host => DISCLOSURE.into(),
         Image::Debian(debian) if debian.packages.is_empty() => {
             format!("The root is a Debian built by tare. {}", disk())
         }

@@ -24,6 +24,8 @@ const SETTINGS: &[&str] = &[
     "ServerAliveCountMax=3",
     "StrictHostKeyChecking=yes",
     "UpdateHostKeys=no",
+    // Or a key that is pinned for this host would not be looked at.
+    "NoHostAuthenticationForLocalhost=no",
     // A connection of somebody else's would not be checked against the pinned key, and one of ours that others use
     // would outlive the run.
     "ControlMaster=no",
@@ -89,6 +91,9 @@ impl Destination {
         };
         let mut command = Command::new(program);
         command.env_clear().env("PATH", PATH).env("LANG", "C.UTF-8").env(RUN_VARIABLE, run_id);
+        // BatchMode is not passed on to an ssh that is only on the way (ProxyJump). One that would ask something all the
+        // same asks a program that never answers, and not the terminal.
+        command.env("SSH_ASKPASS", "/bin/false").env("SSH_ASKPASS_REQUIRE", "force");
         // The user's own keys and agent; nothing else of the user's shell.
         for name in ["HOME", "SSH_AUTH_SOCK"] {
             if let Some(value) = std::env::var_os(name) {
@@ -259,6 +264,10 @@ mod tests {
         for expected in ["BatchMode=yes", "StrictHostKeyChecking=yes", "me", "2222", "/k", "/c", "vm1"] {
             assert!(words.iter().any(|word| word == expected), "{expected}: {words:?}");
         }
+        // Nor does an ssh on the way there, to which BatchMode is not passed on.
+        assert!(
+            command.get_envs().any(|(name, value)| name == "SSH_ASKPASS_REQUIRE" && value == Some("force".as_ref()))
+        );
         assert_eq!(words.last().unwrap(), "'sh' '-c' 'exit 0' 'tare' 'it'\\''s'");
         let token = serde_json::to_value(destination(&options)).unwrap();
         assert_eq!(serde_json::from_value::<Destination>(token).unwrap(), destination(&options));

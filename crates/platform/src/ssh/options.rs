@@ -126,6 +126,9 @@ fn plain(path: &[&str], word: &str) -> Result<(), FieldError> {
         "begins with `-`, as options do"
     } else if word.contains(|c: char| c.is_whitespace() || c.is_control()) {
         "has blanks in it"
+    } else if word.contains(['\'', '"', '`', '$', ';', '&', '|', '<', '>', '(', ')', '{', '}']) {
+        // A ProxyCommand of the user's gives it to a shell (CVE-2023-51385); newer clients refuse the same signs.
+        "has signs in it that a shell would take for its own"
     } else {
         return Ok(());
     };
@@ -143,7 +146,10 @@ mod tests {
         let field = |value: Value| check(&value).unwrap_err().path.join(".");
         assert!(check(&json!({})).unwrap_err().to_string().contains("host"));
         assert_eq!(field(json!({"host": "-oProxyCommand=x"})), "host");
-        assert_eq!(field(json!({"host": "a b"})), "host");
+        for host in ["a b", "`id`", "$(id)", "a;id", "a'b", "a\nb", ""] {
+            assert_eq!(field(json!({"host": host})), "host");
+        }
+        assert_eq!(field(json!({"host": "a", "user": "$(id)"})), "user");
         assert_eq!(field(json!({"host": "a", "user": "-l"})), "user");
         assert_eq!(field(json!({"host": "a", "host-key": "no key"})), "host-key");
         assert_eq!(field(json!({"host": "a", "address": "a.example"})), "address");

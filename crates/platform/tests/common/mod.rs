@@ -41,6 +41,40 @@ pub fn platform(name: &str, options: &Value) -> Box<dyn Platform> {
     (entry.make)(&(entry.check_options)(options).unwrap()).unwrap()
 }
 
+/// What a guest's root tries on the host's files through the share, mounted anew and for writing, and how each attempt
+/// must end: the host refuses it. `run` runs a script in the guest and gives what it printed.
+pub fn cannot_write_the_host(run: impl FnOnce(&str) -> String) {
+    // Not below /tmp, which may be in memory and is then not shared.
+    let place = tempfile::tempdir_in("/var/tmp").unwrap();
+    let (there, at) = (place.path().join("there"), place.path().display());
+    std::fs::write(&there, "the host's\n").unwrap();
+    let attempts = [
+        format!("echo x > $m{at}/new"),
+        format!("echo x >> $m{at}/there"),
+        format!("rm $m{at}/there"),
+        format!("mv $m{at}/there $m{at}/moved"),
+        format!("chmod 777 $m{at}/there"),
+        format!("mkdir $m{at}/directory"),
+    ];
+    let tried: Vec<String> = attempts.iter().map(|attempt| format!("({attempt}) 2>&1")).collect();
+    let said = run(&format!(
+        "export LC_ALL=C; m=/tmp/again; mkdir $m; mount -t virtiofs hostroot $m && mount -o remount,rw $m; \
+         grep \" $m \" /proc/mounts; cat $m{at}/there; {}",
+        tried.join("; ")
+    ));
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].contains(" virtiofs rw"), "the guest itself still refuses, so nothing is shown: {said}");
+    assert_eq!(lines[1], "the host's", "{said}");
+    assert_eq!(
+        lines[2..].iter().filter(|line| line.contains("Read-only file system")).count(),
+        attempts.len(),
+        "{said}"
+    );
+    assert_eq!(lines.len(), attempts.len() + 2, "{said}");
+    assert_eq!(std::fs::read_to_string(&there).unwrap(), "the host's\n");
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
+}
+
 /// Checks a platform. `label` is a word that no other check of this test program has.
 pub fn conforms(label: &str, name: &str, options: &Value, expect: &Expect) {
     let _turn = turn();

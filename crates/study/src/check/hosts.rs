@@ -87,7 +87,7 @@ fn one(item: &Cursor<'_>, context: &Context<'_>) -> Option<ClientHost> {
 fn reaches(item: &Cursor<'_>, context: &Context<'_>, arms: &[Arm]) {
     let inside: Vec<String> = arms
         .iter()
-        .filter(|arm| !arm.platform.is_empty() && !context.catalog.is_outside(&arm.platform))
+        .filter(|arm| !arm.platform.is_empty() && !context.catalog.reaches_outside(&arm.platform, &arm.options))
         .map(|arm| format!("`{}`", arm.id))
         .collect();
     if !inside.is_empty() {
@@ -101,7 +101,7 @@ fn reaches(item: &Cursor<'_>, context: &Context<'_>, arms: &[Arm]) {
 
 /// What exists already is not made in numbers.
 pub(super) fn neighbours(study: &Table<'_>, context: &Context<'_>, arms: &[Arm], cases: &[Case]) {
-    let outside = arms.iter().find(|arm| context.catalog.is_outside(&arm.platform));
+    let outside = arms.iter().find(|arm| context.catalog.reaches_outside(&arm.platform, &arm.options));
     let Some(arm) = outside else { return };
     for case in cases.iter().filter(|case| case.neighbours.is_some()) {
         let id = case.id.split('@').next().unwrap_or(&case.id);

@@ -7,7 +7,7 @@ use crate::catalog::Catalog;
 /// How such a run differs from one that is all on this host, each in a sentence.
 pub(super) fn deviations(study: &Study, catalog: &dyn Catalog) -> Vec<String> {
     let (outside, inside): (Vec<&Arm>, Vec<&Arm>) =
-        study.arms.iter().partition(|arm| catalog.is_outside(&arm.platform));
+        study.arms.iter().partition(|arm| catalog.reaches_outside(&arm.platform, &arm.options));
     let mut all = Vec::new();
     if !outside.is_empty() {
         all.push(format!(
@@ -35,7 +35,7 @@ pub(super) fn deviations(study: &Study, catalog: &dyn Catalog) -> Vec<String> {
 
 /// Whether every guest is a machine that exists already, so that nothing is promised to guests on this host.
 pub(super) fn all_outside(study: &Study, catalog: &dyn Catalog) -> bool {
-    !study.arms.is_empty() && study.arms.iter().all(|arm| catalog.is_outside(&arm.platform))
+    !study.arms.is_empty() && study.arms.iter().all(|arm| catalog.reaches_outside(&arm.platform, &arm.options))
 }
 
 fn named(arms: &[&Arm]) -> String {

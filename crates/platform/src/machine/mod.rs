@@ -1,0 +1,3 @@
+//! What the platforms of virtual machines share.
+
+pub(crate) mod share;

@@ -1,0 +1,150 @@
+//! The host's root as the guest's: a file server (virtiofsd) beside the machine, in the guest's control group.
+//!
+//! The guest's own root is not to be trusted with the host's files. So the server works in mounts of its own, in which
+//! all that it shares is read-only: whatever the guest asks for, the host's kernel answers EROFS.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, getrlimit};
+use tare_wire::launch::{Launch, Namespace, PrivateMount};
+
+use crate::error::Result;
+use crate::making::{Making, plain_launch};
+use crate::program;
+
+/// Tag of the share, by which the guest mounts it.
+pub(crate) const TAG: &str = "hostroot";
+/// Name of the server's socket in the guest's directory.
+pub(crate) const SOCKET: &str = "fs";
+/// What a reader of a report must know about it.
+pub(crate) const DISCLOSURE: &str = "The guest reads the host's root over virtiofs (cache=always) and writes to its own memory. The share is \
+     read-only to the guest, its root included; what the host's root may read, the guest's root may read.";
+/// Where distributions put the server, beside PATH.
+const PLACES: [&str; 4] = ["virtiofsd", "/usr/libexec/virtiofsd", "/usr/lib/qemu/virtiofsd", "/usr/lib/virtiofsd"];
+/// What helps where there is none.
+const REMEDY: &str = "Install it (Debian 12: part of qemu-system-common; later: `apt install virtiofsd`)";
+/// How long the server may take until it listens, and to tell its options.
+const LISTENS: Duration = Duration::from_secs(20);
+/// How often it is looked whether it listens.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+/// Name of the directory, in the guest's own, on which the server has the host's root.
+const HOST: &str = "host";
+
+/// The server's program: the one that was named, or the first that is found. Otherwise what is lacking, and the remedy.
+pub(crate) fn server(named: Option<&Path>) -> std::result::Result<PathBuf, (String, String)> {
+    match named {
+        Some(path) => program::find(&path.to_string_lossy())
+            .ok_or_else(|| (format!("there is no program {}", path.display()), REMEDY.to_owned())),
+        None => PLACES.iter().find_map(|place| program::find(place)).ok_or_else(|| {
+            let reason = "the image `host` needs virtiofsd, and it is not here".to_owned();
+            (reason, format!("{REMEDY}, or use an image with a disk: image = {{ debian = {{}} }}"))
+        }),
+    }
+}
+
+/// Starts the server and waits until it listens. `folder` is the guest's own directory.
+pub(crate) fn serve(making: &mut Making<'_>, server: &Path, folder: &Path, groups: Vec<PathBuf>) -> Result<()> {
+    let tried = "share the host's root";
+    match std::fs::create_dir(folder.join(HOST)) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            return Err(making.failed(tried, error.to_string(), "Is the file system full or read-only?"));
+        }
+        _ => {}
+    }
+    let help = making.aside(|_| help(server));
+    let mut launch = launch(server, folder, &help);
+    launch.cgroup_procs = groups;
+    launch.cpu_set = making.spec.cpu_set.clone();
+    making.beside(&launch)?;
+    // It serves one client alone, so it is not connected to here; a socket that is there is being listened on.
+    let socket = folder.join(SOCKET);
+    let deadline = Instant::now() + LISTENS;
+    while !socket.exists() {
+        if Instant::now() >= deadline {
+            let why = format!("{} does not listen after {LISTENS:?}", server.display());
+            return Err(making.failed(tried, why, "See below what it said"));
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
+}
+
+/// How the server is started.
+///
+/// It sees the guest's directory as `/run`: the server that comes with QEMU keeps a lock there which it never removes.
+fn launch(server: &Path, folder: &Path, help: &str) -> Launch {
+    let shared = Path::new("/run").join(HOST);
+    let mut launch = plain_launch();
+    launch.unshare = vec![Namespace::Mount];
+    launch.mounts = vec![
+        PrivateMount::Bind { from: folder.to_owned(), at: "/run".into() },
+        PrivateMount::HostReadOnly { at: shared.clone() },
+    ];
+    launch.argv = vec![server.to_string_lossy().into_owned()];
+    launch.argv.extend(arguments(help, &shared));
+    launch
+}
+
+/// The older server is written in C and came with QEMU up to 7.2, the later one in Rust.
+fn arguments(help: &str, shared: &Path) -> Vec<String> {
+    let shared = shared.display();
+    let mut words = vec![format!("--socket-path=/run/{SOCKET}")];
+    // Left to itself it asks for a million open files, which not every host grants.
+    if let Some(most) = getrlimit(Resource::Nofile).maximum {
+        words.push(format!("--rlimit-nofile={most}"));
+    }
+    if help.contains("--shared-dir") {
+        words.push(format!("--shared-dir={shared}"));
+        words.extend(["--cache=always", "--sandbox=chroot", "--xattr"].map(str::to_owned));
+        if help.contains("--readonly") {
+            words.push("--readonly".into());
+        }
+    } else {
+        words.extend(["-f".into(), "-o".into(), format!("source={shared},cache=always,sandbox=chroot,xattr")]);
+    }
+    words
+}
+
+/// What the server tells of its options, asked once in this process.
+fn help(server: &Path) -> String {
+    static TOLD: Mutex<BTreeMap<PathBuf, String>> = Mutex::new(BTreeMap::new());
+    // Held while it is asked: others wait for the same.
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = told.get(server) {
+        return known.clone();
+    }
+    let ran = program::run(Command::new(server).arg("--help"), LISTENS);
+    let text = ran.map(|ran| ran.output).unwrap_or_default();
+    told.insert(server.to_owned(), text.clone());
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn either_server_is_given_the_read_only_tree() {
+        let shared = Path::new("/run/host");
+        let older = arguments("-o source=PATH  shared directory tree", shared);
+        assert!(older.iter().any(|word| word.starts_with("source=/run/host,cache=always")), "{older:?}");
+        let later = arguments("--shared-dir <SHARED_DIR> --readonly", shared);
+        assert!(later.contains(&"--shared-dir=/run/host".to_owned()) && later.contains(&"--readonly".to_owned()));
+        assert!(!arguments("--shared-dir <SHARED_DIR>", shared).contains(&"--readonly".to_owned()));
+        let launch = launch(Path::new("/x"), Path::new("/run/tare/r/guests/g"), "");
+        assert_eq!(launch.mounts.last(), Some(&PrivateMount::HostReadOnly { at: shared.to_owned() }));
+        assert!(launch.unshare.contains(&Namespace::Mount));
+    }
+
+    #[test]
+    fn a_server_that_is_not_there_is_told() {
+        let (reason, remedy) = server(Some(Path::new("/none/virtiofsd"))).unwrap_err();
+        assert!(reason.contains("/none/virtiofsd") && remedy.contains("apt install"), "{reason}. {remedy}");
+    }
+}
