@@ -35,12 +35,25 @@ for algorithm in $CONGESTION; do
 done
 echo "congestion control: $(cat /proc/sys/net/ipv4/tcp_congestion_control)"
 
+# discard DIRECTORY: takes away what is mounted in it, the innermost first, then itself; never a file of another file system.
+# What is mounted there may be the host's root, so with any mount left nothing is removed.
+discard() {
+    local at
+    while read -r at; do
+        umount "$at" 2>/dev/null || umount -l "$at" || true
+    done < <(awk -v below="$1/" 'index($2, below) == 1 { print $2 }' /proc/self/mounts | tac)
+    if awk -v below="$1/" 'index($2, below) == 1 { found = 1 } END { exit !found }' /proc/self/mounts; then
+        echo "$1 is left as it is: something is still mounted in it" >&2
+        return
+    fi
+    rm -rf --one-file-system "$1"
+}
+
 work=$(mktemp -d)
 pids=()
 cleanup() {
     for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
-    umount "$work/memory" 2>/dev/null || true
-    rm -rf "$work"
+    discard "$work"
 }
 trap cleanup EXIT
 results=$work/results

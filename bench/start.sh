@@ -2,8 +2,10 @@
 # Starts of guests against the same by a plain shell script: one machine, four at once, sixteen containers at once.
 # usage: bench/start.sh [one] [machines] [containers]
 #
-# By hand there are no control groups and no checks, so the ratio errs on the side of the script. The machine by hand boots the
-# same kernel and initial file system with a static first process in place of the agent (bench/init.c).
+# By hand there are the same limits (control groups of CPU and memory), the same runtime or the same QEMU and its options, and no
+# checks, so the ratio errs on the side of the script. The machine by hand boots the same kernel and initial file system with a
+# static first process in place of the agent (bench/init.c). Nobody is polled for: each guest's `ready` is read as it is said. All
+# that is mounted is mounted in a namespace of the bench's own.
 ROUNDS=${ROUNDS:-9}
 bench=$(cd "$(dirname "$0")" && pwd)
 target=${CARGO_TARGET_DIR:-$bench/../target}
@@ -21,7 +23,10 @@ RUNTIME=${RUNTIME:-runc}
 ip link add br0 type bridge
 ip link set br0 up
 
-# The first of these makes /run/netns a mount, which several at once get wrong.
+# Names of namespaces are files: here they go with the bench, however it ends.
+mkdir -p /run/netns
+mount -t tmpfs none /run/netns
+# The first of these makes /run/netns a shared mount, which several at once get wrong.
 ip netns add bench-first
 ip netns delete bench-first
 
@@ -38,10 +43,31 @@ fileserver() {
     exit 1
 }
 
+# limit NAME BYTES: puts the calling process under the limits that tare sets, of 2 CPUs and so much memory.
+limit() {
+    local controller
+    for controller in cpu cpuacct memory; do
+        mkdir -p "$groups/$controller/$1"
+        # By its own number: the shell that runs this may be one of a subshell.
+        [ "$controller" != cpu ] || echo 200000 >"$groups/cpu/$1/cpu.cfs_quota_us"
+        [ "$controller" != memory ] || echo "$2" >"$groups/memory/$1/memory.limit_in_bytes"
+        echo "$BASHPID" >"$groups/$controller/$1/cgroup.procs"
+    done
+}
+
+# The same where there is version 2 alone.
+limit_2() {
+    mkdir -p "$groups/$1"
+    echo "200000 100000" >"$groups/$1/cpu.max"
+    echo "$2" >"$groups/$1/memory.max"
+    echo "$BASHPID" >"$groups/$1/cgroup.procs"
+}
+
 # machine N: one machine by hand; prints `ready`.
 machine() {
     local place=$work/m$1
     mkdir -p "$place"
+    $limit "bench-$$-$1" $((768 << 20))
     mkfifo "$place/in"
     # Its standard input never ends.
     # shellcheck disable=SC2034
@@ -50,7 +76,8 @@ machine() {
     ip link set "tap$1" master br0 up
     "$server" --socket-path="$place/fs" -o source=/,cache=always,sandbox=chroot,xattr --rlimit-nofile="$(ulimit -Hn)" -f >/dev/null 2>&1 &
     echo $! >>"$work/started"
-    until [ -S "$place/fs" ]; do sleep 0.005; done
+    # A read from what never says anything waits without another process.
+    until [ -S "$place/fs" ]; do read -rt 0.001 -u "$hold" || true; done
     qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot -accel tcg,thread=multi,tb-size=64 -cpu max \
         -smp 2,sockets=1,cores=2,threads=1 -M q35,memory-backend=ram -m 512M -object memory-backend-memfd,id=ram,size=512M,share=on \
         -chardev file,id=console,path="$place/console" -serial chardev:console -chardev stdio,id=agent,signal=off -device virtio-serial-pci \
@@ -81,40 +108,53 @@ bundle() {
 
 container() {
     bundle "$1"
+    $limit "bench-$$-$1" $((512 << 20))
     "$RUNTIME" --root "$work/runtime" run --bundle "$work/c$1" "bench-$$-$1"
 }
 
-# wait_ready COUNT FILE: until so many have said that they are.
+# wait_ready COUNT: until so many have said that they are.
 wait_ready() {
-    local tries
-    for tries in $(seq 24000); do
-        [ "$(grep -c '^ready' "$2")" -lt "$1" ] || return 0
-        sleep 0.005
+    local line ready=0
+    while [ "$ready" -lt "$1" ]; do
+        if ! read -rt 120 -u "$said" line || [ "$line" = failed ]; then
+            echo "$ready of $1 are ready, and no more come: $(cat "$work/complaints")" >&2
+            exit 1
+        fi
+        [[ $line != ready* ]] || ready=$((ready + 1))
     done
-    echo "not ready after $tries tries: $(cat "$2" "$work/complaints")" >&2
-    exit 1
 }
 
 # by_hand KIND COUNT: seconds, in $took.
 by_hand() {
-    local began number
-    : >"$work/said"
+    local began number jobs=()
     : >"$work/started"
     began=$EPOCHREALTIME
     for number in $(seq "$2"); do
-        "$1" "$number" >>"$work/said" 2>>"$work/complaints" &
+        (trap '[ $? = 0 ] || echo failed' EXIT && "$1" "$number") 1>&"$said" 2>>"$work/complaints" &
+        jobs+=($!)
     done
-    wait_ready "$2" "$work/said"
+    wait_ready "$2"
     took=$(awk -v a="$began" -v b="$EPOCHREALTIME" 'BEGIN { print b - a }')
+    [ "$1" != machine ] || wait "${jobs[@]}"
     xargs -r kill -9 <"$work/started" 2>/dev/null || true
     wait
     for number in $(seq "$2"); do
         ip link delete "tap$number" 2>/dev/null || true
-        if [ "$1" = container ]; then
-            umount "$work/c$number/rootfs" "$work/c$number/layers"
-            ip netns delete "bench-c$number"
-        fi
-        rm -rf "$work/m$number" "$work/c$number"
+        [ "$1" != container ] || ip netns delete "bench-c$number"
+        discard "$work/m$number"
+        discard "$work/c$number"
+    done
+    forget_groups
+}
+
+# The groups' last processes are a moment in going.
+forget_groups() {
+    local group tries
+    for group in "$groups/bench-$$-"* "$groups"/*/"bench-$$-"*; do
+        for tries in $(seq 100); do
+            [ -d "$group" ] || break
+            rmdir "$group" 2>/dev/null || sleep 0.02
+        done
     done
 }
 
@@ -141,6 +181,11 @@ contest() {
         }' "$results"
 }
 
+groups=/sys/fs/cgroup
+limit=limit
+[ ! -e "$groups/cgroup.controllers" ] || limit=limit_2
+mkfifo "$work/said"
+exec {said}<>"$work/said"
 server=$(fileserver)
 read -r kernel initrd <<<"$("$DRIVER" boot)"
 mkdir "$work/hand"

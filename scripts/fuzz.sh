@@ -6,15 +6,15 @@
 set -euo pipefail
 cd "$(dirname "$0")/../fuzz"
 
-seconds=${1:-60}
-shift || true
-targets=("$@")
-[[ $# -gt 0 ]] || mapfile -t targets < <(cargo +nightly fuzz list)
-
 for tool in "cargo-fuzz:cargo install cargo-fuzz" "rustup:see https://rustup.rs"; do
     command -v "${tool%%:*}" >/dev/null || { echo "fuzz: needs ${tool%%:*} (${tool#*:})" >&2; exit 1; }
 done
 rustup run nightly rustc --version >/dev/null || { echo "fuzz: needs rustup toolchain install nightly --profile minimal" >&2; exit 1; }
+
+seconds=${1:-60}
+shift || true
+targets=("$@")
+[[ $# -gt 0 ]] || mapfile -t targets < <(cargo +nightly fuzz list)
 
 cargo +nightly fuzz build
 host=$(rustc +nightly -vV | sed -n 's/^host: //p')

@@ -17,9 +17,11 @@ else
 fi
 runtime=$bin/runsc
 
-if [[ -x $runtime && $("$runtime" --version 2>/dev/null) == *"$version"* ]]; then
-    exit 0
-fi
+for there in "$runtime" "$(command -v runsc || true)"; do
+    if [[ -x $there && $("$there" --version 2>/dev/null) == *"$version"* ]]; then
+        exit 0
+    fi
+done
 go=$(command -v go || true)
 if [[ -z $go && -x /usr/local/go/bin/go ]]; then
     go=/usr/local/go/bin/go

@@ -15,8 +15,12 @@ pub(crate) fn role<'a>(baseline: &str, arm: &Arm, trials: impl Iterator<Item = &
     if arm.replica_of.as_deref() == Some(baseline) {
         return Role::Replica;
     }
-    let why = why_not(&arm.id, trials.clone()).or_else(|| why_not(baseline, trials));
-    why.map_or(Role::Ordinary, |why| Role::NotComparable(why.to_owned()))
+    if let Some(why) = why_not(&arm.id, trials.clone()) {
+        return Role::NotComparable(why.to_owned());
+    }
+    // Said of the baseline, or a reader would take this arm for the emulated one.
+    why_not(baseline, trials)
+        .map_or(Role::Ordinary, |why| Role::NotComparable(format!("the baseline must not be compared: {why}")))
 }
 
 /// Why the figures of an arm must not be compared, if one of its trials says so.
@@ -92,7 +96,8 @@ mod tests {
             record.flags = vec![Flag { kind: NOT_COMPARABLE.into(), detail: "it is the floor: no link".into() }];
         }
         let arm = |id: &str| plan.study.arms.iter().find(|arm| arm.id == id).unwrap();
-        assert!(matches!(role("native", arm("container"), trials.iter()), Role::NotComparable(_)));
+        let why = "the baseline must not be compared: it is the floor: no link".to_owned();
+        assert_eq!(role("native", arm("container"), trials.iter()), Role::NotComparable(why));
         assert_eq!(role("native", arm(testing::ARMS[2]), trials.iter()), Role::Replica);
         assert_eq!(marked(&plan, &trials), plan);
     }

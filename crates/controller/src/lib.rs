@@ -21,6 +21,7 @@ mod reap;
 mod registry;
 mod run;
 mod sampling;
+mod told;
 mod trial;
 
 pub use cancel::Cancel;

@@ -37,7 +37,7 @@ pub fn start(
             Err(reason) => failures.push(format!("neighbour {}: {reason}", spec.name)),
         }
     }
-    if failures.is_empty() { Ok(()) } else { Err(failures.join("; ")) }
+    if failures.is_empty() { Ok(()) } else { Err(crate::told::together(&failures)) }
 }
 
 /// Busy loops in one guest.

@@ -22,6 +22,7 @@ use crate::inside::Inside;
 use crate::ledger::Book;
 use crate::neighbours::{self, BusyLoops};
 use crate::observer::Observer;
+use crate::told::fit;
 use crate::{outside, sampling};
 
 /// How long an agent may take for anything that is not load. A guest on a saturated host answers late.
@@ -200,8 +201,7 @@ impl Trial<'_> {
         link.call(Request::Clock, PATIENCE)
             .map_err(|error| Stop { phase: Phase::Connect, reason: self.explain(&error, gathered) })?;
         self.weigh_idle(gathered);
-        let client = Client::start(self.bench, self.planned.index, self.platform.reach())
-            .map_err(|reason| Stop { phase: Phase::Connect, reason: format!("the driver's agent: {reason}") })?;
+        let client = self.start_client()?;
 
         self.enter(Phase::Parity)?;
         self.check_parity(gathered);
@@ -241,6 +241,13 @@ impl Trial<'_> {
         Ok(match invalid {
             Some(reason) => Outcome::Invalid { reason },
             None => Outcome::Completed(measurement),
+        })
+    }
+
+    fn start_client(&self) -> Result<Client, Stop> {
+        Client::start(self.bench, self.planned.index, self.platform.reach()).map_err(|reason| {
+            let reason = format!("the driver's agent: {}", fit(&reason));
+            Stop { phase: Phase::Connect, reason }
         })
     }
 
@@ -391,14 +398,14 @@ impl Trial<'_> {
         if let Some(reason) = self.bench.cancel.reason() {
             return format!("stopped by {reason}");
         }
-        let mut text = readable(&error.to_string());
+        let mut text = fit(&error.to_string());
         if let Some(target) = gathered.guests.first() {
             if let Some(how) = target.link().ended() {
                 text.push_str(&format!("; the guest's agent: {how}"));
             }
             let said = target.diagnostics();
             if !said.trim().is_empty() {
-                text.push_str(&format!("; the guest said: {}", readable(said.trim())));
+                text.push_str(&format!("; the guest said: {}", fit(said.trim())));
             }
         }
         text
@@ -416,16 +423,6 @@ impl Trial<'_> {
     }
 }
 
-/// What came from a guest, fit for a terminal: no control characters, and only the end of what is long.
-fn readable(text: &str) -> String {
-    let from = text.char_indices().rev().nth(READABLE_CHARS).map_or(0, |(at, _)| at);
-    let shown = tare_wire::readable(&text[from..]);
-    if from == 0 { shown } else { format!("... {shown}") }
-}
-
-/// So much of what a guest said is shown.
-const READABLE_CHARS: usize = 4000;
-
 /// The measured guest's name in the samples: the same in every trial, so that trials can be laid over one another.
 const TARGET: &str = "target";
 
@@ -436,5 +433,5 @@ fn source(n: usize) -> Source {
 
 /// Starts one guest; an error in words.
 fn start(platform: &dyn Platform, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>, String> {
-    platform.start(site, spec).map_err(|error| error.to_string())
+    platform.start(site, spec).map_err(|error| fit(&error.to_string()))
 }

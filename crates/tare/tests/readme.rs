@@ -47,17 +47,19 @@ fn every_command_of_tare_in_the_readme_does_what_it_says() {
         ran += 1;
     }
     assert!(ran >= 10, "only {ran} commands were found");
-    assert!(folder.path().join("first/report.html").exists());
+    for report in ["first/report.html", "second/report.html"] {
+        assert!(folder.path().join(report).exists(), "{report}");
+    }
 }
 
-/// These tests are run by `make test` themselves, and `make quickstart` takes minutes, so that both are
-/// there and would run what the README says is asked of make.
+/// These tests are run by `make test` themselves, `make quickstart` takes minutes and `make platforms` installs, so
+/// that all are there and would run what the README says is asked of make.
 #[test]
 fn every_make_target_in_the_readme_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let targets: Vec<String> =
         commands().iter().filter_map(|line| line.strip_prefix("make ").map(str::to_owned)).collect();
-    assert_eq!(targets, ["quickstart", "test"]);
+    assert_eq!(targets, ["quickstart", "test", "platforms"]);
     for target in targets.iter().map(String::as_str).chain(["install"]) {
         let output = Command::new("make").args(["--dry-run", target]).current_dir(&root).output().unwrap();
         assert!(output.status.success(), "make {target}: {}", common::stderr(&output));
@@ -65,6 +67,7 @@ fn every_make_target_in_the_readme_exists() {
         let expected = match target {
             "quickstart" => "tare run studies/quickstart.toml",
             "test" => "scripts/test.sh",
+            "platforms" => "scripts/setup.sh platforms",
             _ => "scripts/install.sh",
         };
         assert!(would_run.contains(expected), "make {target} would run: {would_run}");

@@ -290,7 +290,10 @@ mod tests {
         assert!(lines[1].ends_with('\u{2026}'));
         assert!(lines.iter().all(|line| text_width(line, 12.0) <= 132.0));
         assert_eq!(wrapped("short", 120.0, 12.0, 2), ["short"]);
-        assert_eq!(wrapped("a virtual machine of any kind (emulated)", 150.0, 12.0, 1), ["a virtual\u{2026} (emulated)"]);
+        assert_eq!(
+            wrapped("a virtual machine of any kind (emulated)", 150.0, 12.0, 1),
+            ["a virtual\u{2026} (emulated)"]
+        );
         assert!(wrapped("oneverylongwordthatcannotbebrokenanywhere", 60.0, 12.0, 2)[0].ends_with('\u{2026}'));
     }
 }

@@ -94,7 +94,8 @@ pub fn left_by_runs_into(folder: &Path) -> Vec<String> {
     let mut left = Vec::new();
     for run in run_ids(folder) {
         for line in Command::new("find")
-            .args(["/sys/fs/cgroup", "/run/tare", "-maxdepth", "6", "-name", &format!("*{run}*")])
+            .args(["/sys/fs/cgroup", "/run/tare", "/run/lxc", "/var/lib/tare"])
+            .args(["-maxdepth", "6", "-name", &format!("*{run}*")])
             .output()
             .map(|out| stdout(&out))
             .unwrap_or_default()
