@@ -21,6 +21,7 @@ mod remembered;
 mod rootfs;
 mod standing;
 mod system;
+mod watch;
 
 mod container;
 mod libvirt;

@@ -8,6 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use tare_lab::{
     Cgroup, LabError, Limits, NetNs, Place, RUN_VARIABLE, Resource, Tap, check_on_disk, make_disk_directory,
 };
@@ -20,7 +21,7 @@ use crate::channel::{Channel, Tail};
 use crate::error::{PlatformError, Result};
 use crate::program::PATH;
 use crate::standing::{Charges, Parts, Standing, Undo};
-use crate::{Guest, Site, parity};
+use crate::{Guest, Site, parity, watch};
 
 /// The guest's interface on the lab's network.
 const GUEST_LINK: &str = "eth0";
@@ -203,8 +204,17 @@ impl<'a> Making<'a> {
     /// Waits for the agent at the other end of the process's standard input and output. The start ends with its answer.
     pub(crate) fn greet(&mut self, patience: Duration) -> Result<()> {
         let lifetime = self.site.lifetime;
-        let opened = match &mut self.parts.channel {
-            Some(channel) => channel.open(patience, lifetime),
+        let Parts { channel, beside, .. } = &mut self.parts;
+        let opened = match channel {
+            Some(channel) => {
+                // Not waited for before the channel is closed, so the number is still its own.
+                let process = Pid::from_raw(channel.pid().cast_signed());
+                let end = || {
+                    // One that is gone already needs no killing.
+                    let _ = process.map(|process| kill_process(process, Signal::KILL));
+                };
+                watch::open(beside, end, || channel.open(patience, lifetime))
+            }
             None => Err(WireError::Gone { reason: "it has no channel".into() }),
         };
         self.answered(opened)
@@ -217,7 +227,13 @@ impl<'a> Making<'a> {
         writer: Box<dyn Write + Send>,
         patience: Duration,
     ) -> Result<()> {
-        let opened = Link::open(reader, writer, patience, self.site.lifetime);
+        let lifetime = self.site.lifetime;
+        let Parts { beside, killer, .. } = &mut self.parts;
+        let end = || {
+            // Whether it worked is seen when the guest is taken away.
+            let _ = killer.as_mut().map(|killer| killer());
+        };
+        let opened = watch::open(beside, end, || Link::open(reader, writer, patience, lifetime));
         self.answered(opened)
     }
 
@@ -323,7 +339,8 @@ impl<'a> Making<'a> {
         self.failed(
             "reach the agent inside",
             why,
-            "See below what was said; `tare doctor` tries the platform by itself",
+            "See below what was said; `tare doctor` tries the platform by itself. A virtual machine on a busy host may need \
+             a longer `boot-within`",
         )
     }
 
