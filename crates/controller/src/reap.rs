@@ -2,6 +2,7 @@
 
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::Value;
 use tare_lab::{FoundRun, ReapReport, Resource, StateDir};
@@ -9,6 +10,9 @@ use tare_platform::ReapSite;
 use tare_record::{Journal, JournalEvent};
 
 use crate::ControllerError;
+
+/// How long the lock of a run may be held by others after its controller is gone.
+const LET_GO_WITHIN: Duration = Duration::from_secs(10);
 
 /// A run whose controller is gone, and what was done about it.
 #[derive(Debug)]
@@ -28,7 +32,9 @@ pub struct ReapedRun {
 pub fn reap_dead(agent: &Path) -> Result<Vec<ReapedRun>, ControllerError> {
     let mut reaped = Vec::new();
     for found in StateDir::list()? {
-        if !found.live {
+        // Somebody else is at it, or about to let go: what is still there after that is ours to take away.
+        let dead = !found.live || (found.is_orphan() && found.wait_for_lock(LET_GO_WITHIN)?);
+        if dead && (!found.live || found.path.exists()) {
             reaped.push(reap_run(&found, agent));
         }
     }

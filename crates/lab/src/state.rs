@@ -47,6 +47,29 @@ pub struct FoundRun {
     pub live: bool,
 }
 
+impl FoundRun {
+    /// Whether the lock is held although the controller is gone: by another process that reaps the run at this moment,
+    /// or by a child of the controller's that had not yet begun to be a program of its own.
+    pub fn is_orphan(&self) -> bool {
+        let Some(info) = self.info.as_ref().filter(|_| self.live) else { return false };
+        let stat = process::stat(info.controller_pid);
+        !stat.is_some_and(|stat| stat.started == info.controller_started && stat.state != 'Z')
+    }
+
+    /// Waits at most `patience` for the lock of such a run to be let go; whether it is. The run may be gone by then.
+    ///
+    /// # Errors
+    /// When the lock cannot be looked at.
+    pub fn wait_for_lock(&self, patience: Duration) -> Result<bool> {
+        let mut free = Ok(false);
+        process::wait_until(patience, || {
+            free = StateDir::is_live(&self.path).map(|live| !live);
+            !matches!(free, Ok(false))
+        });
+        free
+    }
+}
+
 /// `/run/tare/RUN` for root, `$XDG_RUNTIME_DIR/tare/RUN` or `/tmp/tare-UID/RUN` for others; mode 0700.
 /// The kernel lets go of its lock when the controller ends, however it ends.
 #[derive(Debug)]
@@ -259,8 +282,15 @@ mod tests {
         let again = StateDir::create_in(base.path(), "run-1", Path::new("/r"));
         assert!(matches!(again, Err(LabError::RunExists { live: true, .. })));
 
+        let mut orphan = found[0].clone();
+        assert!(!orphan.is_orphan(), "its controller is this process");
+        assert!(!orphan.wait_for_lock(Duration::from_millis(5)).unwrap());
+        orphan.info.as_mut().unwrap().controller_started += 1;
+        assert!(orphan.is_orphan(), "the number was given to another process since");
+
         let path = state.path().to_owned();
         drop(state);
+        assert!(orphan.wait_for_lock(Duration::from_secs(5)).unwrap());
         assert!(!StateDir::is_live(&path).unwrap());
         let again = StateDir::create_in(base.path(), "run-1", Path::new("/r"));
         assert!(matches!(again, Err(LabError::RunExists { live: false, .. })));
