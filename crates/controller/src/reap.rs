@@ -2,7 +2,7 @@
 
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tare_lab::{FoundRun, ReapReport, Resource, StateDir};
@@ -32,13 +32,30 @@ pub struct ReapedRun {
 pub fn reap_dead(agent: &Path) -> Result<Vec<ReapedRun>, ControllerError> {
     let mut reaped = Vec::new();
     for found in StateDir::list()? {
-        // Somebody else is at it, or about to let go: what is still there after that is ours to take away.
-        let dead = !found.live || (found.is_orphan() && found.wait_for_lock(LET_GO_WITHIN)?);
-        if dead && (!found.live || found.path.exists()) {
-            reaped.push(reap_run(&found, agent));
-        }
+        reaped.extend(reap_found(found, agent)?);
     }
     Ok(reaped)
+}
+
+/// Reaps a run unless it is alive. Where another process is at it, or about to let go, what is still there after that
+/// is ours to take away; `None` when there is nothing.
+fn reap_found(mut found: FoundRun, agent: &Path) -> Result<Option<ReapedRun>, ControllerError> {
+    let deadline = Instant::now() + LET_GO_WITHIN;
+    loop {
+        if found.live {
+            let patience = deadline.saturating_duration_since(Instant::now());
+            let ours = found.is_orphan() && found.wait_for_lock(patience)? && found.path.exists();
+            if !ours {
+                return Ok(None);
+            }
+        }
+        let reaped = reap_run(&found, agent);
+        // Another may have taken the lock between the look and the deed.
+        found.live = !reaped.report.is_clean() && StateDir::is_live(&found.path)?;
+        if !found.live || Instant::now() >= deadline {
+            return Ok(Some(reaped));
+        }
+    }
 }
 
 /// Takes away what is left of a run by its own controller, which holds the run's lock.
