@@ -97,6 +97,7 @@ fn facts(link: &Link) -> Result<()> {
 
 fn commands(link: &Link) -> Result<()> {
     let spec = ExecSpec {
+        user: None,
         argv: ["sh", "-c", "echo $GREETING; echo oops >&2; exit 3"].map(str::to_owned).to_vec(),
         env: vec![("GREETING".into(), "hello".into())],
         directory: Some("/".into()),

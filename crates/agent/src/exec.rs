@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -101,6 +101,10 @@ fn start(spec: &ExecSpec) -> Result<Child, String> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     if let Some(directory) = &spec.directory {
         command.current_dir(directory);
+    }
+    if let Some((user, group)) = spec.user {
+        // With a user set the standard library gives up the further groups as well, where it may.
+        command.uid(user).gid(group);
     }
     sys::bind_to_this_thread(&mut command);
     children::spawn(&mut command).map_err(|error| match error.kind() {

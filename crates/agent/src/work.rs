@@ -72,6 +72,11 @@ impl Work {
         result.map(|result| Reply::Driven(Box::new(result))).map_err(|error| error.to_string())
     }
 
+    /// Whether all work is to end early.
+    pub const fn cancelled(&self) -> &AtomicBool {
+        &self.cancelled
+    }
+
     /// The commands that run.
     pub const fn commands(&self) -> &Commands {
         &self.commands

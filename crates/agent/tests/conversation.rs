@@ -31,6 +31,7 @@ fn open(child: &mut Child, lifetime: Duration) -> Link {
 
 fn exec(link: &Link, script: &str, timeout: Duration, limit: u64) -> Result<ExecResult, WireError> {
     let spec = ExecSpec {
+        user: None,
         argv: vec!["sh".into(), "-c".into(), script.into()],
         env: vec![("GREETING".into(), "hello".into())],
         directory: Some("/".into()),
@@ -79,6 +80,7 @@ fn a_command_that_cannot_start_says_why() {
     let link = open(&mut child, PATIENCE);
     let refuse = |argv: &[&str], directory: Option<&str>| {
         let spec = ExecSpec {
+            user: None,
             argv: argv.iter().map(|&word| word.to_owned()).collect(),
             env: Vec::new(),
             directory: directory.map(str::to_owned),
@@ -201,7 +203,7 @@ fn a_controller_that_does_not_read_does_not_stop_the_work() {
     let place = tempfile::tempdir().unwrap();
     let mark = place.path().join("mark");
     let argv = vec!["touch".to_owned(), mark.to_string_lossy().into_owned()];
-    let spec = ExecSpec { argv, env: vec![], directory: None, timeout_ns: u64::MAX, output_limit_bytes: 0 };
+    let spec = ExecSpec { user: None, argv, env: vec![], directory: None, timeout_ns: u64::MAX, output_limit_bytes: 0 };
     write_frame(&mut writer, &ToAgent { id: 10_000, request: Request::Exec(spec) }).unwrap();
     eventually("the command ran although nobody read", || mark.exists());
     child.kill().unwrap();

@@ -102,6 +102,8 @@ impl<'a> CaseTrials<'a> {
                 .collect(),
             objectives: self.objectives(),
             not_measured,
+            parts: Vec::new(),
+            steps: Vec::new(),
         }
     }
 

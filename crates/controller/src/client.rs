@@ -43,6 +43,7 @@ impl Client {
             name: format!("c{trial}"),
             size: GuestSize { cpus: u32::try_from(cpus.len()).unwrap_or(u32::MAX).max(1), memory: ByteSize(1 << 30) },
             cpu_set: cpus.clone(),
+            data: None,
         };
         let agent = tare_platform::client(&bench.site, &spec, place).map_err(|error| error.to_string())?;
         let clock = match place {

@@ -14,7 +14,7 @@ use tare_platform::{Comparable, Guest, Platform, Reach, Site};
 use tare_probe::{HostProbe, ProbeData, ProbeError};
 use tare_record::JournalEvent;
 use tare_wire::Request;
-use tare_workload::{Driven, Schedule, UnitOfWork, WorkSite, Workload};
+use tare_workload::{Driven, DriverSite, Schedule, UnitOfWork, WorkSite, Workload};
 
 use crate::cancel::Cancel;
 use crate::client::Client;
@@ -180,7 +180,7 @@ impl Trial<'_> {
     }
 
     fn guest_spec(&self, name: String, size: GuestSize) -> GuestSpec {
-        GuestSpec { name, size, cpu_set: self.bench.plan.cpus.guests.clone() }
+        GuestSpec { name, size, cpu_set: self.bench.plan.cpus.guests.clone(), data: None }
     }
 
     /// All phases up to the figures.
@@ -216,6 +216,10 @@ impl Trial<'_> {
             guest_listen: listen,
             client: client.link(),
             client_clock: client.clock(),
+            drivers: &[DriverSite { client: client.link(), clock: client.clock() }],
+            index: 0,
+            size: self.case.guest,
+            data: None,
             load: self.case.load,
             patience: PATIENCE,
         };

@@ -35,6 +35,8 @@ fn plan() -> Plan {
         replica_of: None,
     };
     let case = Case {
+        drivers: 1,
+        guests: 1,
         id: "idle".into(),
         label: "idle".into(),
         workload: "rr".into(),

@@ -124,7 +124,7 @@ fn connect(
 ) -> Result<Link, DriverError> {
     let Some(target) = target else { return Ok(Link::Null) };
     match spec.kind {
-        DriveKind::Null => Ok(Link::Null),
+        DriveKind::Null | DriveKind::Store(_) => Ok(Link::Null),
         DriveKind::Rr { exchange, request_bytes, response_bytes, .. } => {
             let hello = |purpose| Hello { purpose, request_bytes, response_bytes, connection: index };
             match exchange {
@@ -183,6 +183,7 @@ fn check(spec: &DriveSpec) -> Result<(), DriverError> {
     }
     match spec.kind {
         DriveKind::Null => Ok(()),
+        DriveKind::Store(_) => Err(invalid("it drives a store", "ask for something else")),
         DriveKind::Rr { exchange, request_bytes, response_bytes, .. } => {
             check_exchange(exchange, request_bytes, response_bytes)?;
             if exchange == Exchange::UdpRr && spec.loss_timeout_ns < 1_000 {
@@ -389,7 +390,9 @@ fn work(run: &Run<'_>, index: usize, link: &Link, meter: &Meter) -> Tally {
 fn payload(kind: &DriveKind) -> Payload {
     match *kind {
         DriveKind::Rr { request_bytes, response_bytes, wait, .. } => Payload::new(request_bytes, response_bytes, wait),
-        DriveKind::Null | DriveKind::Stream { .. } => Payload::new(1, 1, tare_model::drive::Wait::Block),
+        DriveKind::Null | DriveKind::Store(_) | DriveKind::Stream { .. } => {
+            Payload::new(1, 1, tare_model::drive::Wait::Block)
+        }
     }
 }
 
@@ -405,7 +408,7 @@ fn looped<O: Operation>(operation: O, worker: &Worker<'_>, run: &Run<'_>) -> Tal
 const fn operation_bytes(spec: &DriveSpec) -> (u64, u64) {
     match spec.kind {
         DriveKind::Rr { request_bytes, response_bytes, .. } => (request_bytes as u64, response_bytes as u64),
-        DriveKind::Null | DriveKind::Stream { .. } => (0, 0),
+        DriveKind::Null | DriveKind::Store(_) | DriveKind::Stream { .. } => (0, 0),
     }
 }
 
@@ -444,5 +447,7 @@ fn result_of(
         threads: spec.load.connections() + 1,
         granted,
         verified: total.unverified == 0,
+        steps: Vec::new(),
+        store: None,
     }
 }

@@ -28,9 +28,11 @@ pub mod clock;
 pub mod drive;
 mod error;
 mod net;
+pub mod pg;
 pub mod protocol;
 pub mod schedule;
 pub mod serve;
+pub mod store;
 
 mod backlog;
 mod bulk;

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
 use crate::load::{LoadModel, Phases};
+use crate::store::{StoreDone, StoreDrive};
+use crate::trial::Step;
 
 /// The exchange that an `rr` operation is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -125,6 +127,8 @@ pub enum DriveKind {
         /// How the driver's threads wait.
         wait: Wait,
     },
+    /// Orders in a store on PostgreSQL.
+    Store(Box<StoreDrive>),
     /// Bulk data.
     Stream {
         /// Which way, seen from the guest.
@@ -243,4 +247,9 @@ pub struct DriveResult {
     pub granted: Vec<(String, String)>,
     /// Bulk transfer: whether bytes sent and bytes received agreed to the byte at the end of every stream.
     pub verified: bool,
+    /// The parts of an operation in the measured window, in the order in which they are done; empty where an operation
+    /// has no parts.
+    pub steps: Vec<Step>,
+    /// What a store's driver did.
+    pub store: Option<StoreDone>,
 }

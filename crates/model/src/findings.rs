@@ -107,6 +107,64 @@ pub struct CaseFindings {
     /// Metrics that completed trials withheld, each in a sentence.
     #[serde(default)]
     pub not_measured: Vec<String>,
+    /// The primary metric by guest and driver on each arm, where a trial has several.
+    #[serde(default)]
+    pub parts: Vec<ArmParts>,
+    /// Where the time of an operation goes on each arm, where the workload times its parts.
+    #[serde(default)]
+    pub steps: Vec<ArmSteps>,
+}
+
+/// The primary metric of one arm, by guest and driver.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArmParts {
+    /// Arm id.
+    pub arm: String,
+    /// The metric, which adds up over guests and drivers.
+    pub metric: String,
+    /// One entry a driver and one a guest (`driver` is `None`), in order.
+    pub parts: Vec<PartEstimate>,
+    /// Sum over the guests: the median over the trials of each trial's sum.
+    pub total: Estimate,
+}
+
+/// What one guest or driver contributed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PartEstimate {
+    /// Which guest, from 1.
+    pub guest: u32,
+    /// Which of its drivers, from 1; `None`: the whole guest.
+    pub driver: Option<u32>,
+    /// Median over the completed trials, with its interval.
+    pub estimate: Estimate,
+}
+
+/// Where the time of an operation goes on one arm.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArmSteps {
+    /// Arm id.
+    pub arm: String,
+    /// The steps, in the order in which they are done.
+    pub steps: Vec<StepFindings>,
+    /// Seconds an operation takes as a whole, mean over the trials.
+    pub operation_s: Option<Estimate>,
+    /// Of which no step accounts for: the driver's own time between steps, seconds.
+    pub rest_s: Option<f64>,
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepFindings {
+    /// Name for people.
+    pub name: String,
+    /// Whether its time is part of the operation's response time.
+    pub within: bool,
+    /// How often an operation has it, on average.
+    pub per_operation: f64,
+    /// Seconds that it takes of an operation, on average, over the trials.
+    pub of_operation_s: Estimate,
+    /// (quantile, seconds of one such step with an interval made from the trials' own quantiles).
+    pub quantiles: Vec<(f64, Estimate)>,
 }
 
 /// What qualifies the figures of one arm in one case.

@@ -1,5 +1,7 @@
 //! What is asked for a guest, and what the kernel granted.
 
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +26,33 @@ pub struct GuestSpec {
     pub size: GuestSize,
     /// Host CPUs that the guest may run on; empty means any.
     pub cpu_set: Vec<u32>,
+    /// Data that the guest is given; `None`: none.
+    pub data: Option<GuestData>,
+}
+
+/// Data that a guest is given: a copy of its own, restored before the guest starts and taken away with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestData {
+    /// The gold copy: a directory on the controller's host that is complete and never written. Owners and modes of its
+    /// files are kept in every copy.
+    pub gold: PathBuf,
+    /// Size of the guest's volume where that is a disk of its own, bytes: the gold copy and the room that the workload
+    /// needs beyond it.
+    pub size: ByteSize,
+}
+
+/// Where a guest finds its data, and how it got there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DataPlace {
+    /// Directory in the guest that shows what the gold copy shows.
+    pub path: String,
+    /// What it lies on, for people, such as `directory on ext4 of the host` or `virtio-blk, raw file on ext4 of the host`.
+    pub storage: String,
+    /// Seconds that restoring took, until it was on the disk and out of the host's page cache. Not part of the guest's
+    /// start.
+    pub restore_s: f64,
+    /// How it was restored, for people, such as `copied` or `cloned (reflink)`.
+    pub restored_by: String,
 }
 
 /// One line of the parity check: what was asked of a resource and what the kernel granted.

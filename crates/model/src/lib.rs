@@ -13,6 +13,8 @@ pub mod load;
 pub mod metric;
 pub mod plan;
 pub mod sample;
+pub mod sql;
+pub mod store;
 pub mod study;
 pub mod trial;
 pub mod units;

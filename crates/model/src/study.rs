@@ -95,14 +95,31 @@ pub struct Case {
     pub load: LoadModel,
     /// How long.
     pub phases: Phases,
-    /// Size of the measured guest.
+    /// Size of each measured guest.
     pub guest: GuestSize,
+    /// Measured guests at one time, each with a server and drivers of its own. Not written when it is one, so that the
+    /// hashes of studies that are older than this field stay as they were.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub guests: u32,
+    /// Drivers a measured guest, each a process of its own that offers the whole of `load`. Not written when it is one.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub drivers: u32,
     /// Guests beside the measured one that keep the host busy.
     pub neighbours: Option<Neighbours>,
     /// Whether the measured guest itself is kept busy by a busy loop on each of its CPUs.
     pub busy_target: bool,
     /// Objectives that a trial must meet to count as goodput.
     pub qos: Vec<QosObjective>,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+// Serde hands over a reference.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+const fn is_one(count: &u32) -> bool {
+    *count == 1
 }
 
 /// Guests that keep the host busy, on the arm's own platform.

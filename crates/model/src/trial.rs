@@ -95,6 +95,34 @@ pub struct Measurement {
     /// Counts that qualify the figures: `operations`, `errors: REASON`, `server errors: REASON`, `lost`, `unfinished`,
     /// `backlog_max`, `driver_cpu_ns`, `driver_run_delay_ns` (ready but waiting for a CPU).
     pub counts: BTreeMap<String, u64>,
+    /// The same metrics by measured guest and driver, where there are several; in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
+    /// The parts of an operation, in the order in which they are done, where the workload times them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<Step>,
+}
+
+/// What one guest, or one driver of it, contributed.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Part {
+    /// Which guest, from 1.
+    pub guest: u32,
+    /// Which of the guest's drivers, from 1; `None`: all of them, that is the whole guest.
+    pub driver: Option<u32>,
+    /// Metric ids and values.
+    pub metrics: BTreeMap<String, f64>,
+}
+
+/// A part of an operation that is timed by itself.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Step {
+    /// Name for people, unique in the workload, such as `browse by title`.
+    pub name: String,
+    /// Whether its time is part of the operation's response time.
+    pub within: bool,
+    /// How long it took each time, nanoseconds; one operation may have it several times, or not at all.
+    pub times: Histogram,
 }
 
 /// Something about a trial that a reader must know when trusting it.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tare_lab::{Lab, Ledger};
-use tare_model::guest::{GuestSpec, ParityRow};
+use tare_model::guest::{DataPlace, GuestSpec, ParityRow};
 use tare_wire::{AgentFacts, Link};
 
 use crate::error::Result;
@@ -129,6 +129,12 @@ pub trait Guest: Send {
 
     /// The guest from inside, read when it was ready.
     fn facts(&self) -> &AgentFacts;
+
+    /// Where it finds the data that its specification gives it. `None` without such data, and where this platform has no
+    /// way to hand data over: the workload then makes its own inside.
+    fn data(&self) -> Option<&DataPlace> {
+        None
+    }
 
     /// Seconds from the first act of making the guest to its agent's first answer: its link, control group and
     /// root file system are in it, on every platform alike. What tare writes down for its own sake (which waits

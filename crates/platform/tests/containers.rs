@@ -186,7 +186,7 @@ impl Ground {
             patience: Duration::from_secs(10),
         };
         let size = GuestSize { cpus: 1, memory: ByteSize(256 << 20) };
-        let spec = GuestSpec { name: guest.to_owned(), size, cpu_set: vec![cpu] };
+        let spec = GuestSpec { name: guest.to_owned(), size, cpu_set: vec![cpu], data: None };
         platform(name, options).start(&site, &spec).map_err(|error| error.to_string())
     }
 }
@@ -284,8 +284,14 @@ fn outside_of(groups: &[PathBuf], run_id: &str) -> Vec<String> {
 /// Runs a script in a guest, to its good end.
 fn executed(guest: &dyn Guest, script: &str) -> ExecResult {
     let argv = ["sh", "-c", script].map(str::to_owned).to_vec();
-    let spec =
-        ExecSpec { argv, env: Vec::new(), directory: None, timeout_ns: 30_000_000_000, output_limit_bytes: 16 << 10 };
+    let spec = ExecSpec {
+        user: None,
+        argv,
+        env: Vec::new(),
+        directory: None,
+        timeout_ns: 30_000_000_000,
+        output_limit_bytes: 16 << 10,
+    };
     let name = &guest.spec().name;
     let Ok(Reply::Executed(ran)) = guest.link().call(Request::Exec(spec), Duration::from_secs(40)) else {
         panic!("{name}: it did not run a command: {}", guest.diagnostics());

@@ -86,7 +86,7 @@ fn stands(label: &str, options: &Value, check: impl FnOnce(&dyn Guest)) {
     let site =
         Site { run_id: &run_id, agent: &agent, lab: &lab, mtu, state: state_path, ledger: &ledger, lifetime, patience };
     let size = GuestSize { cpus: 2, memory: ByteSize(512 << 20) };
-    let spec = GuestSpec { name: "one".into(), size, cpu_set: vec![0, 1] };
+    let spec = GuestSpec { name: "one".into(), size, cpu_set: vec![0, 1], data: None };
     let mut guest = platform.start(&site, &spec).unwrap_or_else(|error| panic!("{error}"));
     check(&*guest);
     guest.destroy().unwrap();
@@ -98,6 +98,7 @@ fn stands(label: &str, options: &Value, check: impl FnOnce(&dyn Guest)) {
 
 fn ran(guest: &dyn Guest, argv: &[&str]) -> String {
     let spec = ExecSpec {
+        user: None,
         argv: argv.iter().map(|&word| word.to_owned()).collect(),
         env: Vec::new(),
         directory: None,

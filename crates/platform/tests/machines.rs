@@ -75,7 +75,7 @@ impl Ground {
             patience: Duration::from_secs(120),
         };
         let size = GuestSize { cpus, memory: ByteSize(256 << 20) };
-        platform.start(&site, &GuestSpec { name: name.to_owned(), size, cpu_set: vec![0, 1] })
+        platform.start(&site, &GuestSpec { name: name.to_owned(), size, cpu_set: vec![0, 1], data: None })
     }
 
     /// Nothing is left: what was written down was taken back, and no process carries the run's id.
@@ -100,6 +100,7 @@ fn processes_of(run_id: &str) -> Vec<String> {
 
 fn exec(guest: &dyn Guest, script: &str) -> ExecResult {
     let spec = ExecSpec {
+        user: None,
         argv: ["sh", "-c", script].map(str::to_owned).to_vec(),
         env: Vec::new(),
         directory: None,

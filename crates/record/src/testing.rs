@@ -40,6 +40,8 @@ pub fn study(blocks: u32) -> Study {
         baseline: ARMS[0].to_owned(),
         arms: ARMS.iter().map(|id| arm(id)).collect(),
         cases: vec![Case {
+            drivers: 1,
+            guests: 1,
             id: "idle".to_owned(),
             label: "idle host".to_owned(),
             workload: "rr".to_owned(),
@@ -174,6 +176,8 @@ fn measurement(p50: f64) -> Measurement {
     }
     let operations = response.count();
     Measurement {
+        parts: Vec::new(),
+        steps: Vec::new(),
         metrics: BTreeMap::from([
             ("response_time_p50_s".to_owned(), p50),
             ("operations_per_s".to_owned(), 0.9 / p50),

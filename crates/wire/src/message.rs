@@ -5,6 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use serde::{Deserialize, Serialize};
 use tare_model::drive::{BusyWork, DriveResult, DriveSpec, ServeSpec};
 use tare_model::sample::Sample;
+use tare_model::sql::{SqlFailure, SqlRows, SqlSpec};
+use tare_model::store::{StoreCount, StoreCounts, StoreLoad, StoreLoaded};
 
 /// A request with the number that its answer will carry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -78,6 +80,12 @@ pub enum Request {
     },
     /// Run a command.
     Exec(ExecSpec),
+    /// Ask a SQL server.
+    Sql(Box<SqlSpec>),
+    /// Fill a store.
+    StoreLoad(Box<StoreLoad>),
+    /// Count what a store holds.
+    StoreCount(Box<StoreCount>),
     /// Write a part of a file, in order. The file is put in its place, whole, by the last part; until then it is
     /// beside it under another name.
     PutFile {
@@ -131,6 +139,9 @@ impl Request {
             Self::BusyIterations { .. } => "count busy iterations",
             Self::StopBusy { .. } => "stop busy loops",
             Self::Exec(_) => "run a command",
+            Self::Sql(_) => "ask the database",
+            Self::StoreLoad(_) => "fill the store",
+            Self::StoreCount(_) => "count what is in the store",
             Self::PutFile { .. } => "write a file",
             Self::GetFile { .. } => "read a file",
             Self::StartSampling { .. } => "start sampling",
@@ -185,6 +196,12 @@ pub enum Reply {
     },
     /// To `Exec`.
     Executed(ExecResult),
+    /// To `Sql`: one result a statement, or why one failed.
+    Rows(Result<Vec<SqlRows>, SqlFailure>),
+    /// To `StoreLoad`.
+    StoreLoaded(Result<StoreLoaded, SqlFailure>),
+    /// To `StoreCount`.
+    StoreCounted(Result<Box<StoreCounts>, SqlFailure>),
     /// To `GetFile`.
     File {
         /// The part; empty at the end of the file.
@@ -220,6 +237,9 @@ pub struct ExecSpec {
     pub env: Vec<(String, String)>,
     /// Working directory.
     pub directory: Option<String>,
+    /// User and group that it runs as, by number, without further groups; `None`: the agent's own.
+    #[serde(default)]
+    pub user: Option<(u32, u32)>,
     /// The command and all its children are killed after this long, nanoseconds.
     pub timeout_ns: u64,
     /// Of each output stream, only the last so many bytes are kept.

@@ -5,6 +5,7 @@
 //! as another. So both are taken out, once, where an answer comes in.
 
 use tare_model::sample::{Sample, Source};
+use tare_model::sql::SqlRows;
 
 use crate::message::{AgentFacts, Reply, ServeReport};
 
@@ -49,6 +50,18 @@ pub(crate) fn clean(mut reply: Reply) -> Reply {
         Reply::Driven(result) => {
             clean_counts(&mut result.errors);
             clean_pairs(&mut result.granted);
+            result.steps.truncate(MOST_ENTRIES);
+            result.steps.iter_mut().for_each(|step| make_readable(&mut step.name));
+            if let Some(done) = &mut result.store {
+                done.in_doubt.truncate(MOST_ENTRIES);
+                make_readable(&mut done.ramp);
+            }
+        }
+        Reply::Rows(Ok(results)) => results.iter_mut().for_each(clean_rows),
+        Reply::StoreLoaded(Ok(loaded)) => loaded.tables.iter_mut().for_each(|(table, ..)| make_readable(table)),
+        Reply::Rows(Err(failure)) | Reply::StoreLoaded(Err(failure)) | Reply::StoreCounted(Err(failure)) => {
+            make_readable(&mut failure.message);
+            failure.sqlstate.iter_mut().for_each(make_readable);
         }
         Reply::Samples { samples, .. } => {
             // A guest tells what it sees inside, and nothing about the host or the client.
@@ -67,9 +80,17 @@ pub(crate) fn clean(mut reply: Reply) -> Reply {
         | Reply::BusyIterations { .. }
         | Reply::Executed(_)
         | Reply::File { .. }
+        | Reply::StoreCounted(Ok(_))
         | Reply::Done => {}
     }
     reply
+}
+
+fn clean_rows(results: &mut SqlRows) {
+    make_readable(&mut results.tag);
+    results.columns.iter_mut().for_each(make_readable);
+    results.rows.truncate(MOST_ENTRIES);
+    results.rows.iter_mut().flatten().flatten().for_each(make_readable);
 }
 
 fn clean_pairs(pairs: &mut Vec<(String, String)>) {

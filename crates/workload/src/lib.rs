@@ -13,11 +13,13 @@ mod site;
 mod stream;
 mod yields;
 
-pub use site::{Clock, SameClock, Schedule, WorkSite, WorkloadError};
+pub use site::{AheadSite, Clock, DriverSite, SameClock, Schedule, WorkSite, WorkloadError};
 pub use yields::{Driven, UnitOfWork};
 
 use tare_model::Span;
+use tare_model::guest::{GuestData, GuestSize};
 use tare_model::metric::MetricSpec;
+use tare_model::units::ByteSize;
 
 /// What runs in a guest and is measured.
 pub trait Workload: Send + Sync {
@@ -32,6 +34,37 @@ pub trait Workload: Send + Sync {
         None
     }
 
+    /// Whether several guests can be measured at one time, each with several drivers. Then [`Self::combine`] is written.
+    fn several(&self) -> bool {
+        false
+    }
+
+    /// Disk that it takes for guests of this size, for the plan. Nothing is looked at on the host.
+    fn footprint(&self, guest: &GuestSize) -> Footprint {
+        let _ = guest;
+        Footprint::default()
+    }
+
+    /// What this host lacks for it: (reason, remedy). Quick, and nothing is started. Asked before any run.
+    fn lack(&self) -> Option<(String, String)> {
+        None
+    }
+
+    /// What is done once a run, before its first trial and for one case: what only a try can tell is tried, and the data
+    /// that every guest is given is made, or found where an earlier run has left it.
+    ///
+    /// # Errors
+    /// What would make every trial fail, with the remedy.
+    fn ahead(&self, site: &AheadSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
+        let _ = site;
+        Ok(None)
+    }
+
+    /// One trial's figures from those of its guests, in their order. Each has been verified. Called also with one.
+    fn combine(&self, guests: Vec<Driven>) -> Option<Driven> {
+        guests.into_iter().next()
+    }
+
     /// Sets up the guest's end. When this returns, the guest is ready for load.
     ///
     /// # Errors
@@ -39,8 +72,18 @@ pub trait Workload: Send + Sync {
     fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError>;
 }
 
-/// A workload set up in one guest. Dropping it leaves the guest as it is: the guest is thrown away.
-pub trait Prepared {
+/// Disk that a workload takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Footprint {
+    /// For what is made once and kept from run to run, bytes.
+    pub kept: ByteSize,
+    /// For each guest while it stands, bytes.
+    pub guest: ByteSize,
+}
+
+/// A workload set up in one guest. Dropping it leaves the guest as it is: the guest is thrown away. Each of a trial's
+/// guests has one, on a thread of its own.
+pub trait Prepared: Send {
     /// Makes ready all that takes time of its own, such as the driver's connections, and offers nothing yet.
     /// Called once, before [`Self::drive`], so that the moment of its start can be kept.
     ///

@@ -1,10 +1,12 @@
 //! What a workload is given.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::time::Duration;
 
 use tare_model::Span;
 use tare_model::drive::{DriveKind, DriveResult, DriveSpec, ServeSpec, SocketOptions};
+use tare_model::guest::{DataPlace, GuestSize};
 use tare_model::load::{LoadModel, Phases};
 use tare_wire::{Link, Reply, Request, WireError};
 
@@ -21,10 +23,48 @@ pub struct WorkSite<'a> {
     pub client: &'a Link,
     /// The clock of the client's machine.
     pub client_clock: &'a dyn Clock,
+    /// All drivers of this guest; `client` and `client_clock` are those of the first.
+    pub drivers: &'a [DriverSite<'a>],
+    /// Which of the trial's guests this is, from 0.
+    pub index: u32,
+    /// What was asked for the guest.
+    pub size: GuestSize,
+    /// Where the guest finds the data that [`crate::Workload::ahead`] gave it; `None` where there is none or the
+    /// platform cannot hand data over.
+    pub data: Option<&'a DataPlace>,
     /// How load is offered.
     pub load: LoadModel,
     /// How long an agent may take for anything that is not load.
     pub patience: Duration,
+}
+
+/// A driver of a guest.
+#[derive(Clone, Copy, Debug)]
+pub struct DriverSite<'a> {
+    /// Its agent.
+    pub client: &'a Link,
+    /// The clock of its machine.
+    pub clock: &'a dyn Clock,
+}
+
+/// What a workload is given before the first trial.
+#[derive(Clone, Copy)]
+pub struct AheadSite<'a> {
+    /// An agent on the controller's host under no limit, in a network of its own or the lab's client's: what listens on
+    /// 127.0.0.1 there is reached by itself alone.
+    pub here: &'a Link,
+    /// An agent where load will come from; may be the same.
+    pub client: &'a Link,
+    /// A directory on a disk that is kept from run to run, there already.
+    pub cache: &'a Path,
+    /// Size of the guests.
+    pub size: GuestSize,
+    /// Guests at one time.
+    pub guests: u32,
+    /// How long an agent may take for anything that is short by nature.
+    pub patience: Duration,
+    /// Tells the user what is going on where that takes a while.
+    pub note: &'a (dyn Fn(&str) + Sync),
 }
 
 /// How the clock of the client's machine stands to the controller's, both CLOCK_MONOTONIC in nanoseconds.

@@ -104,7 +104,8 @@ pub fn from_result(result: DriveResult, unit: UnitOfWork) -> Driven {
         .filter(|(_, histogram)| !histogram.is_empty())
         .map(|(name, histogram)| (name.to_owned(), histogram))
         .collect();
-    let measurement = Measurement { metrics: BTreeMap::new(), histograms, counts };
+    let measurement =
+        Measurement { parts: Vec::new(), steps: Vec::new(), metrics: BTreeMap::new(), histograms, counts };
     Driven { measurement, window_ns, work, samples, facts, flags, invalid: None }
 }
 
@@ -154,6 +155,8 @@ pub mod tests {
     /// The result of a driver of one thread and its watcher over a second, in which all went well.
     pub fn result(operations: u64) -> DriveResult {
         DriveResult {
+            steps: Vec::new(),
+            store: None,
             steady_start_ns: 0,
             steady_end_ns: 1_000_000_000,
             operations,

@@ -123,6 +123,7 @@ impl Machine {
     /// What a command printed, after it ended well.
     pub fn run(&self, argv: &[&str]) -> String {
         let spec = ExecSpec {
+            user: None,
             argv: argv.iter().map(|&word| word.to_owned()).collect(),
             env: Vec::new(),
             directory: None,

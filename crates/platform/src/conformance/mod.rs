@@ -163,7 +163,7 @@ impl Ground<'_> {
     }
 
     fn start(&self, name: &str) -> Result<Box<dyn Guest>, Broken> {
-        let spec = GuestSpec { name: name.to_owned(), size: self.expect.guest, cpu_set: vec![0] };
+        let spec = GuestSpec { name: name.to_owned(), size: self.expect.guest, cpu_set: vec![0], data: None };
         self.platform.start(&self.site(), &spec).map_err(|error| format!("a guest did not start: {error}"))
     }
 
@@ -174,6 +174,7 @@ impl Ground<'_> {
 
     fn exec(&self, guest: &dyn Guest, argv: &[&str]) -> Result<ExecResult, Broken> {
         let spec = ExecSpec {
+            user: None,
             argv: argv.iter().map(|&word| word.to_owned()).collect(),
             env: Vec::new(),
             directory: None,

@@ -303,7 +303,7 @@ mod tests {
 
     fn spec() -> GuestSpec {
         let size = GuestSize { cpus: 2, memory: ByteSize(512 << 20) };
-        GuestSpec { name: "g".into(), size, cpu_set: vec![0, 1, 3] }
+        GuestSpec { name: "g".into(), size, cpu_set: vec![0, 1, 3], data: None }
     }
 
     #[test]

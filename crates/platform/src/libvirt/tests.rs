@@ -40,7 +40,7 @@ fn connected() -> Option<Arc<Connection>> {
 
 fn held(guest: &str) -> Held {
     let size = GuestSize { cpus: 2, memory: ByteSize(64 << 20) };
-    Held::new(URI, "unit", &GuestSpec { name: guest.into(), size, cpu_set: Vec::new() }).unwrap()
+    Held::new(URI, "unit", &GuestSpec { name: guest.into(), size, cpu_set: Vec::new(), data: None }).unwrap()
 }
 
 fn description(held: &Held) -> String {
@@ -69,8 +69,12 @@ fn a_domain_is_defined_started_ended_and_gone() {
     assert!(domain.create(true).unwrap_err().is_flag_refused(), "this driver cannot start a domain paused");
     domain.create(false).unwrap();
     assert_eq!(domain.state().unwrap(), 1, "running");
-    let spec =
-        GuestSpec { name: "g".into(), size: GuestSize { cpus: 2, memory: ByteSize(64 << 20) }, cpu_set: Vec::new() };
+    let spec = GuestSpec {
+        name: "g".into(),
+        size: GuestSize { cpus: 2, memory: ByteSize(64 << 20) },
+        cpu_set: Vec::new(),
+        data: None,
+    };
     let rows = machine::granted(&spec, &Node::parse(&domain.description().unwrap()).unwrap());
     assert!(rows.iter().all(|row| row.equal), "{rows:?}");
     assert_eq!(domain.vcpu_times_ns(8).unwrap().len(), 2);

@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn a_bundle_says_what_was_asked() {
         let size = GuestSize { cpus: 2, memory: ByteSize(1 << 30) };
-        let spec = GuestSpec { name: "target".into(), size, cpu_set: vec![1, 2] };
+        let spec = GuestSpec { name: "target".into(), size, cpu_set: vec![1, 2], data: None };
         let folder = tempfile::tempdir().unwrap();
         let rootfs = folder.path().join("rootfs");
         let netns = Path::new("/proc/1/fd/9");

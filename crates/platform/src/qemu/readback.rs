@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn only_what_was_granted_is_equal() {
         let size = GuestSize { cpus: 2, memory: ByteSize(1 << 30) };
-        let spec = GuestSpec { name: "g".into(), size, cpu_set: vec![3] };
+        let spec = GuestSpec { name: "g".into(), size, cpu_set: vec![3], data: None };
         let made = Made { vcpus: vec![1, 2], iothreads: Vec::new(), kvm: false, memory_bytes: 1 << 30 };
         let text = |pairs: &[(&str, &str)]| AgentFacts {
             facts: pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),

@@ -102,6 +102,8 @@ fn read_measurement(db: &Connection, trial: u32) -> Read<Measurement> {
     let values: BTreeMap<String, Option<f64>> = map(db, "SELECT metric, value FROM metrics WHERE trial = ?1", trial)?;
     let counts: BTreeMap<String, i64> = map(db, "SELECT name, value FROM counts WHERE trial = ?1", trial)?;
     let mut measurement = Measurement {
+        parts: Vec::new(),
+        steps: Vec::new(),
         metrics: values.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect(),
         histograms: BTreeMap::new(),
         counts: counts.into_iter().map(|(name, value)| Ok((name, unsigned(1, value)?))).collect::<Read<_>>()?,

@@ -71,6 +71,8 @@ fn case(cursor: &Cursor<'_>, context: &Context<'_>, guest: Option<GuestSize>, ph
         metrics.map_or_else(Vec::new, |metrics| qos(&c, name, &metrics))
     });
     let one = |(load, parameters): (&NamedLoad, Json)| Case {
+        drivers: 1,
+        guests: 1,
         id: load.name.as_ref().map_or_else(|| id.to_owned(), |name| format!("{id}{LOAD_SEPARATOR}{name}")),
         label: load.name.as_ref().map_or_else(|| label.to_owned(), |name| format!("{label}, {name}")),
         workload: workload.unwrap_or_default().to_owned(),

@@ -153,6 +153,7 @@ impl Workload for Exec {
 impl Prepared for Exec {
     fn drive(&mut self, site: &WorkSite<'_>, _: &Schedule) -> Result<Driven, WorkloadError> {
         let spec = ExecSpec {
+            user: None,
             argv: self.parameters.command.clone(),
             env: self.parameters.env.clone().into_iter().collect(),
             directory: self.parameters.directory.clone(),
@@ -181,6 +182,8 @@ impl Prepared for Exec {
             metrics.insert(id.clone(), value);
         }
         let measurement = Measurement {
+            parts: Vec::new(),
+            steps: Vec::new(),
             metrics,
             histograms: BTreeMap::new(),
             counts: BTreeMap::from([("operations".to_owned(), 1)]),
