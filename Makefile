@@ -40,11 +40,12 @@ fuzz: ## fuzz what reads the bytes of strangers, a minute each (needs cargo-fuzz
 	@scripts/fuzz.sh
 
 bench: setup ## measure tare's drivers against their peers
-	@cargo build --release --package tare-driver --example bench_driver
+	@cargo build --release --package tare-driver --example bench_driver --example bench_store
 	@command -v netperf >/dev/null && command -v iperf3 >/dev/null || bench/install-peers.sh
 	@bench/rr.sh
 	@bench/stream.sh
 	@bench/recording.sh
+	@bench/store.sh
 
 install: ## copy what `make build` built to PREFIX (default /usr/local)
 	@scripts/install.sh

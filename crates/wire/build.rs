@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// What the messages are made of: this crate's sources and those of the model that they carry. A copy of
 /// this crate without the model beside it hashes its own alone, at both ends alike.
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 13] = [
     "src/message.rs",
     "src/bytes.rs",
     "src/frame.rs",
@@ -12,6 +12,9 @@ const SOURCES: [&str; 10] = [
     "../model/src/drive.rs",
     "../model/src/load.rs",
     "../model/src/sample.rs",
+    "../model/src/sql.rs",
+    "../model/src/store.rs",
+    "../model/src/trial.rs",
     "../model/src/histogram.rs",
     "../model/src/units.rs",
     "../driver/src/protocol.rs",

@@ -11,18 +11,17 @@ use crate::timeline::{Stage, Tracker};
 /// Runs one client through all phases. Without think time the end of an operation is the start of the
 /// next, so each costs one clock read.
 pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, think_ns: u64) -> Tally {
-    let mut tally = Tally::new(worker.record);
+    let mut tally = worker.tally(false);
     let stop = &worker.control.stop;
     let timeline = &worker.timeline;
     let joins_at = timeline.joins_at(worker.index, worker.of);
-    let warms_up = timeline.warm_end > timeline.start;
-    if !sleep_until(if warms_up { timeline.start } else { joins_at }, stop) {
+    if !sleep_until(worker.begins_at(), stop) {
         return tally;
     }
 
     let mut tracker = Tracker::new(*timeline);
     let mut ended = 0;
-    let mut warming = warms_up;
+    let mut warming = timeline.warm_end > timeline.start;
     let mut started = now_ns();
     while !stop.load(Ordering::Relaxed) {
         let outcome = operation.perform();
@@ -38,7 +37,8 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, think_ns:
                     tally.operations += u64::from(done == Done::Answered);
                     tally.lost += u64::from(done == Done::Lost);
                     // Of a lost one it is censored: it took longer than was waited for.
-                    tally.response.record(now - started);
+                    tally.response.record((now - started).saturating_sub(operation.untimed_ns()));
+                    operation.counts();
                 }
             }
             Err(failure) => {
@@ -58,7 +58,7 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, think_ns:
             }
             started = now_ns();
         } else if think_ns > 0 {
-            let wake = now.saturating_add(think_ns);
+            let wake = now.saturating_add(operation.think_ns(think_ns));
             // Nobody thinks past the end of the load.
             if wake >= timeline.load_end || !sleep_until(wake, stop) {
                 break;

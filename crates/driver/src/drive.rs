@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -17,8 +18,10 @@ use crate::crr::TcpCrr;
 use crate::null::Null;
 use crate::operation::{Operation, Worker};
 use crate::payload::Payload;
+use crate::pg::Connection;
 use crate::protocol::{Hello, Purpose};
 use crate::schedule::{Dealer, Schedule};
+use crate::store::flow::{self, Client, Fleet};
 use crate::stream::Stream;
 use crate::supervise::{Watch, Watched};
 use crate::tally::{Tally, Total};
@@ -30,8 +33,8 @@ use crate::{DriverError, closed, open, sockopt, stream, tcp, udp};
 
 /// How long after the end of the load a closed loop waits for answers still due.
 pub const GRACE_CLOSED_NS: u64 = 1_000_000_000;
-/// How long after the end of the load an open loop drains what was due in the measured window, and a bulk
-/// stream flushes and settles its count.
+/// How long after the end of the load an open loop drains what was due in the measured window, a bulk
+/// stream flushes and settles its count, and an order in a store, which may have to be tried again, comes to its end.
 pub const GRACE_NS: u64 = 5_000_000_000;
 /// Longest wait for one connection to open.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -60,6 +63,8 @@ pub struct Prepared {
     spec: DriveSpec,
     links: Vec<Link>,
     granted: Vec<(String, String)>,
+    /// What the clients of a store share.
+    fleet: Option<Fleet>,
 }
 
 /// What a thread has before it starts.
@@ -69,14 +74,20 @@ enum Link {
     Tcp(OwnedFd),
     Udp(OwnedFd),
     Crr(SocketAddr),
-    Bulk { fd: OwnedFd, to_guest: bool, window: Option<Window> },
+    Bulk {
+        fd: OwnedFd,
+        to_guest: bool,
+        window: Option<Window>,
+    },
+    /// Taken by its thread.
+    Store(Mutex<Option<Connection>>),
 }
 
 impl Link {
     const fn fd(&self) -> Option<&OwnedFd> {
         match self {
             Self::Tcp(fd) | Self::Udp(fd) | Self::Bulk { fd, .. } => Some(fd),
-            Self::Null | Self::Crr(_) => None,
+            Self::Null | Self::Crr(_) | Self::Store(_) => None,
         }
     }
 }
@@ -89,6 +100,13 @@ impl Link {
 pub fn prepare(spec: &DriveSpec, cancel: &AtomicBool) -> Result<Prepared, DriverError> {
     check(spec)?;
     let connections = spec.load.connections();
+    if let DriveKind::Store(drive) = &spec.kind {
+        let fleet = Fleet::new(spec, drive);
+        let connections = fleet.connect(connections, cancel)?;
+        let granted = connections.first().map_or_else(Vec::new, |c| sockopt::granted(c.socket().as_fd(), true));
+        let links = connections.into_iter().map(|c| Link::Store(Mutex::new(Some(c)))).collect();
+        return Ok(Prepared { spec: spec.clone(), links, granted, fleet: Some(fleet) });
+    }
     let deadline = now_ns() + CONNECT_ALL_NS;
     let mut links = Vec::with_capacity(connections as usize);
     let mut granted = Vec::new();
@@ -112,7 +130,7 @@ pub fn prepare(spec: &DriveSpec, cancel: &AtomicBool) -> Result<Prepared, Driver
         links.iter().filter(lies).count() as u64
     };
     granted.extend(sockopt::windows(windows(false), windows(true)));
-    Ok(Prepared { spec: spec.clone(), links, granted })
+    Ok(Prepared { spec: spec.clone(), links, granted, fleet: None })
 }
 
 fn connect(
@@ -183,7 +201,7 @@ fn check(spec: &DriveSpec) -> Result<(), DriverError> {
     }
     match spec.kind {
         DriveKind::Null => Ok(()),
-        DriveKind::Store(_) => Err(invalid("it drives a store", "ask for something else")),
+        DriveKind::Store(ref drive) => flow::check(drive),
         DriveKind::Rr { exchange, request_bytes, response_bytes, .. } => {
             check_exchange(exchange, request_bytes, response_bytes)?;
             if exchange == Exchange::UdpRr && spec.loss_timeout_ns < 1_000 {
@@ -233,6 +251,7 @@ struct Run<'a> {
     control: &'a Control,
     breakers: &'a [Breaker],
     arrivals: Option<&'a open::Shared>,
+    fleet: Option<&'a Fleet>,
 }
 
 impl Prepared {
@@ -243,7 +262,7 @@ impl Prepared {
     ///
     /// Errors of operations do not end the run: they are counted by reason over all phases, and a client
     /// whose connection broke stops. The run ends when its last client has, at the latest [`GRACE_CLOSED_NS`]
-    /// (closed loop) or [`GRACE_NS`] (open loop, bulk) after its last phase.
+    /// (closed loop) or [`GRACE_NS`] (open loop, bulk, store) after its last phase.
     ///
     /// # Errors
     /// When threads are refused, the measured window has begun already, or the run was cancelled.
@@ -259,11 +278,13 @@ impl Prepared {
         let timeline = timeline(start_at_ns, spec)?;
         let bulk = matches!(spec.kind, DriveKind::Stream { .. });
         let shared = shared_arrivals(spec, &timeline);
-        let grace = if bulk || shared.is_some() { GRACE_NS } else { GRACE_CLOSED_NS };
+        let long = bulk || shared.is_some() || self.fleet.is_some();
+        let grace = if long { GRACE_NS } else { GRACE_CLOSED_NS };
         let control = Control::default();
         let meters: Vec<Meter> = (0..count).map(|_| Meter::default()).collect();
         let breakers: Vec<Breaker> = (0..count).map(|_| Breaker::default()).collect();
-        let run = Run { spec, timeline, control: &control, breakers: &breakers, arrivals: shared.as_ref() };
+        let (arrivals, fleet) = (shared.as_ref(), self.fleet.as_ref());
+        let run = Run { spec, timeline, control: &control, breakers: &breakers, arrivals, fleet };
         let watch = Watch {
             timeline,
             cut_at: timeline.load_end.saturating_add(grace),
@@ -272,16 +293,21 @@ impl Prepared {
             control: &control,
             meters: &meters,
             breakers: &breakers,
-            arrivals: shared.as_ref(),
+            arrivals,
             progress,
             cancel,
         };
-        let (total, watched) = run_threads(&run, &self.links, &meters, &watch)?;
+        let (mut total, watched) = run_threads(&run, &self.links, &meters, &watch)?;
         if watched.cancelled {
             return Err(DriverError::Cancelled);
         }
         let backlog = shared.as_ref().map_or(0, |s| s.backlog.most(timeline.steady_start, timeline.load_end));
-        Ok(result_of(spec, timeline, total, watched, backlog, self.granted))
+        let done = total.store.take();
+        let mut result = result_of(spec, timeline, total, watched, backlog, self.granted);
+        if let Some(fleet) = &self.fleet {
+            fleet.tell(done, shared.is_some(), &mut result);
+        }
+        Ok(result)
     }
 }
 
@@ -359,6 +385,8 @@ fn work(run: &Run<'_>, index: usize, link: &Link, meter: &Meter) -> Tally {
         control: run.control,
         meter,
         record: spec.record,
+        shared: run.fleet.map(|fleet| &fleet.shared),
+        delay_ns: run.fleet.map_or(0, |fleet| fleet.delay_ns(index as u32)),
     };
     let breaker = &run.breakers[index];
     let armed: Option<Armed<'_>> = link.fd().and_then(|fd| breaker.guard(fd.as_fd()));
@@ -378,6 +406,14 @@ fn work(run: &Run<'_>, index: usize, link: &Link, meter: &Meter) -> Tally {
                 Stream { fd, to_guest: *to_guest, send, window: window.as_ref(), receive: *receive, _armed: armed },
                 &worker,
             )
+        }
+        (Link::Store(connection), _) => {
+            let Some(fleet) = run.fleet else { return Tally::new(false) };
+            let connection = connection.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let mut client = Client::new(fleet, &worker, breaker, connection);
+            let mut tally = looped(&mut client, &worker, run);
+            client.settle(&mut tally);
+            tally
         }
         (Link::Null | Link::Bulk { .. }, _) => looped(Null, &worker, run),
     };

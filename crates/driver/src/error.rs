@@ -36,6 +36,14 @@ pub enum DriverError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// A database could not be used.
+    #[error("the store in {server} cannot be driven: {source}")]
+    Database {
+        /// The server, without the password.
+        server: String,
+        /// What it or the network said, with the remedy where there is one.
+        source: crate::pg::PgError,
+    },
     /// Something answers at the address, but it is no server of tare's.
     #[error("{target} is not a server of this tare: {got}; check which program listens there")]
     NotOurs {

@@ -16,6 +16,8 @@
 //! | steady state | measured | measured |
 //! | ramp-down | load goes on, unmeasured | load goes on, unmeasured |
 //!
+//! The clients of a store start within the warm-up, after a jitter and one after another, as its published flow has it.
+//!
 //! An operation of a closed loop belongs to the measured window by its *end*, one of an open loop by its
 //! *intended start*, so that those who waited behind a stall are counted however late they ended.
 //! What was never answered is in the response times too, with the time it was waited for (a lost datagram) or
@@ -56,6 +58,7 @@ mod sys;
 mod tally;
 mod tcp;
 mod timeline;
+mod times;
 mod udp;
 mod usage;
 

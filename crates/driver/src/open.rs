@@ -45,13 +45,12 @@ impl<'a> Hand<'a> {
 /// first, because a connection serves its arrivals in order. What is left when the supervisor stops
 /// the run is unfinished.
 pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, shared: &Shared) -> Tally {
-    let mut tally = Tally::open(worker.record);
+    let mut tally = worker.tally(true);
     let timeline = &worker.timeline;
     let stop = &worker.control.stop;
     let mut hand = Hand::of(&shared.dealer, worker.index as usize);
     let mut tracker = Tracker::new(*timeline);
-    let mut ended = 0;
-    let mut now = 0;
+    let (mut ended, mut now) = (0, 0);
     while let Some(intended) = hand.next() {
         let due = timeline.measures(intended);
         let behind = intended <= now;
@@ -80,10 +79,11 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, shared: &
             Ok(Done::Answered) => {
                 ended += 1;
                 worker.meter.set_operations(ended);
-                tally.operations += u64::from(stage == Stage::Steady);
-                if due {
-                    tally.answered_at(intended, sent, now);
+                if stage == Stage::Steady {
+                    tally.operations += 1;
+                    operation.counts();
                 }
+                answered(&operation, due.then_some((intended, sent, now)), &mut tally);
             }
             Ok(Done::Lost) => lost(due, now - intended, &mut tally),
             Err(failure) => {
@@ -103,6 +103,15 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, shared: &
     tally.answered = ended;
     tally.cpu = tracker.finish();
     tally
+}
+
+/// Records when an arrival that was due in the window was due, was sent and was answered.
+#[inline]
+fn answered<O: Operation>(operation: &O, times: Option<(u64, u64, u64)>, tally: &mut Tally) {
+    if let Some((intended, sent, now)) = times {
+        // Never before it was sent: what is not timed was spent after that.
+        tally.answered_at(intended, sent, now.saturating_sub(operation.untimed_ns()).max(sent));
+    }
 }
 
 /// Counts an exchange without an answer. Its response time is censored: it took longer than was waited for.

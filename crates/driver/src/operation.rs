@@ -2,6 +2,7 @@
 
 use crate::control::{Control, Meter};
 use crate::error::Failure;
+use crate::tally::{Shared, Tally};
 use crate::timeline::Timeline;
 
 /// How an operation ended that did not fail.
@@ -17,6 +18,22 @@ pub(crate) enum Done {
 pub(crate) trait Operation {
     /// Performs it.
     fn perform(&mut self) -> Result<Done, Failure>;
+
+    /// Part of the last one's time that does not belong to it, nanoseconds.
+    #[inline]
+    fn untimed_ns(&self) -> u64 {
+        0
+    }
+
+    /// How long the client thinks now if it thinks for `mean_ns` on average.
+    #[inline]
+    fn think_ns(&mut self, mean_ns: u64) -> u64 {
+        mean_ns
+    }
+
+    /// The last one was answered in the measured window.
+    #[inline]
+    fn counts(&mut self) {}
 }
 
 /// What every thread of a run is given.
@@ -30,6 +47,31 @@ pub(crate) struct Worker<'a> {
     pub control: &'a Control,
     pub meter: &'a Meter,
     pub record: bool,
+    /// Where durations go instead of into histograms of the thread's own.
+    pub shared: Option<&'a Shared>,
+    /// How long after the start of a warm-up this one begins, nanoseconds (closed loop).
+    pub delay_ns: u64,
+}
+
+impl Worker<'_> {
+    /// When a client of a closed loop begins: in the warm-up, or else when it joins in the ramp-up.
+    pub fn begins_at(&self) -> u64 {
+        let timeline = &self.timeline;
+        if timeline.warm_end > timeline.start {
+            timeline.start.saturating_add(self.delay_ns)
+        } else {
+            timeline.joins_at(self.index, self.of)
+        }
+    }
+
+    /// An empty tally of a closed loop, or of an open one.
+    pub fn tally(&self, open: bool) -> Tally {
+        match (self.shared.filter(|_| self.record), open) {
+            (Some(shared), _) => Tally::sharing(shared, open),
+            (None, true) => Tally::open(self.record),
+            (None, false) => Tally::new(self.record),
+        }
+    }
 }
 
 /// The word for an operation that was under way when time was up.

@@ -1,18 +1,31 @@
 //! Recording of durations: every operation, 0.1 % at most off, about 10 ns an entry.
 
+use std::sync::Arc;
+
 use tare_model::Histogram;
 use tare_model::histogram::Bin;
 
-/// Durations of one thread. Merged at the end of a run, never shared during it.
+use crate::times::Times;
+
+/// Durations of one thread. Merged at the end of a run, never shared during it, unless it was made so.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    /// `None` when recording is switched off.
-    bins: Option<hdrhistogram::Histogram<u64>>,
+    bins: Bins,
     min: u64,
     max: u64,
     sum: u128,
     /// Sum not yet carried into `sum`: adding 64 bits is cheaper an entry, and 2^64 ns is 584 years.
     sum_low: u64,
+}
+
+/// Where durations go.
+#[derive(Debug)]
+enum Bins {
+    /// Recording is switched off.
+    Off,
+    Own(hdrhistogram::Histogram<u64>),
+    /// To where all threads record.
+    Shared(Arc<Times>),
 }
 
 impl Recorder {
@@ -26,13 +39,29 @@ impl Recorder {
             bins.auto(true);
             bins
         });
+        Self::of(bins.map_or(Bins::Off, Bins::Own))
+    }
+
+    /// One that records where others do too. It has no histogram of its own to be merged.
+    pub fn shared(times: &Arc<Times>) -> Self {
+        Self::of(Bins::Shared(Arc::clone(times)))
+    }
+
+    const fn of(bins: Bins) -> Self {
         Self { bins, min: u64::MAX, max: 0, sum: 0, sum_low: 0 }
+    }
+
+    #[cold]
+    fn record_elsewhere(&self, ns: u64) {
+        if let Bins::Shared(times) = &self.bins {
+            times.record(ns);
+        }
     }
 
     /// Records one duration in nanoseconds.
     #[inline]
     pub fn record(&mut self, ns: u64) {
-        let Some(bins) = &mut self.bins else { return };
+        let Bins::Own(bins) = &mut self.bins else { return self.record_elsewhere(ns) };
         // It grows by itself to any value there is, so this cannot be refused.
         let _ = bins.record(ns);
         self.min = self.min.min(ns);
@@ -48,7 +77,10 @@ impl Recorder {
 
     /// The same counts in the form that is stored.
     pub fn into_histogram(self) -> Histogram {
-        let Some(bins) = self.bins.filter(|bins| !bins.is_empty()) else { return Histogram::default() };
+        let Bins::Own(bins) = self.bins else { return Histogram::default() };
+        if bins.is_empty() {
+            return Histogram::default();
+        }
         let recorded = bins
             .iter_recorded()
             .map(|step| Bin {

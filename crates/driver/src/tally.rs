@@ -1,10 +1,13 @@
 //! What one thread of a run has to tell, and what they all add up to.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use tare_model::Histogram;
+use tare_model::store::StoreDone;
 
 use crate::record::Recorder;
+use crate::times::Times;
 use crate::usage::Usage;
 
 /// Counts and durations of one thread in the measured window; errors of the whole run.
@@ -30,6 +33,23 @@ pub(crate) struct Tally {
     pub cpu: Usage,
     /// Bulk: the stream ended and both ends counted the same.
     pub verified: bool,
+    /// What a client of a store did.
+    pub store: Option<Box<StoreDone>>,
+}
+
+/// Durations that all threads of a run record together.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub response: Arc<Times>,
+    pub service: Arc<Times>,
+    pub lateness: Arc<Times>,
+}
+
+impl Shared {
+    pub fn new() -> Self {
+        let times = || Arc::new(Times::new());
+        Self { response: times(), service: times(), lateness: times() }
+    }
 }
 
 impl Tally {
@@ -49,6 +69,18 @@ impl Tally {
             errors: BTreeMap::new(),
             cpu: Usage::default(),
             verified: true,
+            store: None,
+        }
+    }
+
+    /// One that has its durations recorded together with those of others.
+    pub fn sharing(shared: &Shared, open: bool) -> Self {
+        let of = |times, on: bool| if on { Recorder::shared(times) } else { Recorder::new(false) };
+        Self {
+            response: of(&shared.response, true),
+            service: of(&shared.service, open),
+            lateness: of(&shared.lateness, open),
+            ..Self::new(false)
         }
     }
 
@@ -91,6 +123,7 @@ pub(crate) struct Total {
     pub errors: BTreeMap<String, u64>,
     pub cpu: Usage,
     pub unverified: u64,
+    pub store: Option<StoreDone>,
 }
 
 impl Total {
@@ -111,5 +144,8 @@ impl Total {
         }
         self.cpu.add(tally.cpu);
         self.unverified += u64::from(!tally.verified);
+        if let Some(done) = tally.store {
+            self.store.get_or_insert_default().add(&done);
+        }
     }
 }

@@ -29,6 +29,10 @@ pub struct Findings {
     /// value is the mean over its cases.
     #[serde(default)]
     pub across: Vec<MetricFindings>,
+    /// What must be read before any figure, such as settings under which a server may lose what it acknowledged; a
+    /// sentence each, with the arms and cases that it concerns.
+    #[serde(default)]
+    pub warnings: Vec<String>,
     /// What differs from the study as written, or from the published original.
     pub deviations: Vec<String>,
     /// Trials that did not complete, and why.
@@ -107,7 +111,7 @@ pub struct CaseFindings {
     /// Metrics that completed trials withheld, each in a sentence.
     #[serde(default)]
     pub not_measured: Vec<String>,
-    /// The primary metric by guest and driver on each arm, where a trial has several.
+    /// By guest and driver on each arm, where a trial has several: the primary metric, or the first that adds up over them.
     #[serde(default)]
     pub parts: Vec<ArmParts>,
     /// Where the time of an operation goes on each arm, where the workload times its parts.
@@ -115,14 +119,14 @@ pub struct CaseFindings {
     pub steps: Vec<ArmSteps>,
 }
 
-/// The primary metric of one arm, by guest and driver.
+/// A metric of one arm, by guest and driver.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ArmParts {
     /// Arm id.
     pub arm: String,
     /// The metric, which adds up over guests and drivers.
     pub metric: String,
-    /// One entry a driver and one a guest (`driver` is `None`), in order.
+    /// By guest: one entry a driver, and after them one for the whole guest (`driver` is `None`).
     pub parts: Vec<PartEstimate>,
     /// Sum over the guests: the median over the trials of each trial's sum.
     pub total: Estimate,
@@ -135,7 +139,7 @@ pub struct PartEstimate {
     pub guest: u32,
     /// Which of its drivers, from 1; `None`: the whole guest.
     pub driver: Option<u32>,
-    /// Median over the completed trials, with its interval.
+    /// Median over the completed trials, with the interval of order statistics where there are enough for one.
     pub estimate: Estimate,
 }
 
@@ -148,7 +152,8 @@ pub struct ArmSteps {
     pub steps: Vec<StepFindings>,
     /// Seconds an operation takes as a whole, mean over the trials.
     pub operation_s: Option<Estimate>,
-    /// Of which no step accounts for: the driver's own time between steps, seconds.
+    /// Of which no step accounts for: the driver's own time between steps, seconds. `None` without the whole, or where the
+    /// steps exceed it.
     pub rest_s: Option<f64>,
 }
 

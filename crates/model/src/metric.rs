@@ -73,4 +73,9 @@ pub mod common {
     pub const IDLE_MEMORY: &str = "idle_memory_bytes";
     /// CPU seconds of the whole SUT an operation (or a byte), host's kernel threads included.
     pub const SERVICE_DEMAND: &str = "service_demand_cpu_s";
+    /// Bytes that were written to the host's disk under the guests' data in the measured window, by all programs together,
+    /// for each unit of work. Only where guests are given data.
+    pub const DISK_WRITE: &str = "disk_write_bytes_per_operation";
+    /// The same read from it.
+    pub const DISK_READ: &str = "disk_read_bytes_per_operation";
 }

@@ -5,6 +5,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::sql::SqlServer;
+use crate::units::ByteSize;
+
+/// Changes whenever the same seed and size give other rows, tables, indexes or functions than before: a copy of an older store is
+/// none of a newer one.
+pub const GENERATION: u32 = 1;
+
+/// Bytes of a gigabyte, as sizes of a store are counted.
+const GB: u64 = 1_000_000_000;
 
 /// How many rows a store begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +23,54 @@ pub struct StoreSize {
     pub orders_per_month: u64,
     /// Products, numbered from 1. Every 10,000th sells ten times as often.
     pub products: u64,
+}
+
+impl StoreSize {
+    /// The rows of a store of a nominal size, by the published rule, in decimal units.
+    ///
+    /// Three sizes are given: 10 MB (20,000 customers, 1,000 orders a month, 10,000 products), 1 GB (2 million, 100,000,
+    /// 100,000) and 100 GB (200 million, 10 million, 1 million). Sizes below 1 GB are multiples of the first, sizes above 1 GB fractions of the
+    /// last. Customers and orders are in proportion to the size all along. Products are not: there are 1,000 a MB below 1 GB
+    /// and 10,000 a GB above, so that a store of 999 MB has 999,000, one of 1 GB 100,000 and one of 1.1 GB 11,000. That is how
+    /// the original has it, and the published 4 GB are 8 million customers, 400,000 orders a month and
+    /// 40,000 products; it is kept. The nominal size is the original's: [`disk_bytes`](Self::disk_bytes) tells what is needed.
+    ///
+    /// Of everything there is at least one.
+    #[must_use]
+    pub fn of(db_size: ByteSize) -> Self {
+        let bytes = db_size.0;
+        let product_bytes = match bytes {
+            0..GB => 1_000,
+            GB => 10_000,
+            _ => 100_000,
+        };
+        Self {
+            customers: (bytes / 500).max(1),
+            orders_per_month: (bytes / 10_000).max(1),
+            products: (bytes / product_bytes).max(1),
+        }
+    }
+
+    /// An estimate of what the data directory of a server takes after loading, bytes: an empty cluster, tables and indexes, and the
+    /// write-ahead log that loading leaves (as much as the tables, at most the server's default `max_wal_size`).
+    ///
+    /// Fitted to PostgreSQL 15 with pages of 8 KiB: stores of 10 MB, 100 MB and 1 GB were 79, 338 and 2,505 MiB on
+    /// disk, of which 33, 145 and 1,025 were the log; the estimate is 82, 388 and 2,555. What orders add in a run, and a larger
+    /// `max_wal_size`, come on top.
+    #[must_use]
+    pub fn disk_bytes(&self) -> u64 {
+        const EMPTY: u64 = 48 << 20;
+        let tables = self.table_bytes();
+        EMPTY.saturating_add(tables).saturating_add(tables.min(1 << 30))
+    }
+
+    /// An estimate of tables and indexes alone, bytes, fitted as [`disk_bytes`](Self::disk_bytes).
+    #[must_use]
+    pub fn table_bytes(&self) -> u64 {
+        // A customer, a month's order in each of twelve months with its lines and history, a product with its stock.
+        let rows = [(self.customers, 300), (self.orders_per_month, 12 * 775), (self.products, 250)];
+        rows.iter().fold(0, |sum: u64, (count, bytes)| sum.saturating_add(count.saturating_mul(*bytes)))
+    }
 }
 
 /// How statements reach the server.
@@ -46,9 +102,9 @@ pub struct StoreLoad {
 pub struct StoreLoaded {
     /// Table, rows, bytes sent for it.
     pub tables: Vec<(String, u64, u64)>,
-    /// Seconds for the rows.
+    /// Seconds until the last row was there. Indexes are made meanwhile, as soon as their rows are there.
     pub rows_s: f64,
-    /// Seconds for indexes, keys, functions, trigger and statistics.
+    /// Seconds from then on: the other indexes, keys, functions, trigger and statistics.
     pub indexes_s: f64,
 }
 
@@ -97,7 +153,8 @@ pub struct StoreDone {
     pub quantity: u64,
     /// Customers whose insertion was acknowledged.
     pub new_customers: u64,
-    /// Numbers of orders whose commit was sent and never answered: they may or may not be there.
+    /// Numbers of orders whose commit was sent and never answered: they may or may not be there. 0 is an order whose
+    /// number is not known, because a function in the database makes order and commit at once.
     pub in_doubt: Vec<u64>,
     /// Insertions of customers that were sent and never answered.
     pub customers_in_doubt: u64,
@@ -117,6 +174,30 @@ pub struct StoreDone {
     pub statements: u64,
     /// How clients were started, for people, with what was compressed.
     pub ramp: String,
+}
+
+impl StoreDone {
+    /// Adds what another client or driver did. How clients were started is kept from the first that tells.
+    pub fn add(&mut self, other: &Self) {
+        self.orders += other.orders;
+        self.order_ids += other.order_ids;
+        self.total_cents += other.total_cents;
+        self.lines += other.lines;
+        self.quantity += other.quantity;
+        self.new_customers += other.new_customers;
+        self.in_doubt.extend_from_slice(&other.in_doubt);
+        self.customers_in_doubt += other.customers_in_doubt;
+        self.rolled_back += other.rolled_back;
+        self.rolled_back_total += other.rolled_back_total;
+        self.deadlock_retries += other.deadlock_retries;
+        self.name_retries += other.name_retries;
+        self.reconnects += other.reconnects;
+        self.gave_up += other.gave_up;
+        self.statements += other.statements;
+        if self.ramp.is_empty() {
+            self.ramp.clone_from(&other.ramp);
+        }
+    }
 }
 
 /// What a store holds.
@@ -165,4 +246,40 @@ pub struct StoreCount {
     pub in_doubt: Vec<u64>,
     /// Longest that it may take, nanoseconds.
     pub timeout_ns: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn size(text: &str) -> [u64; 3] {
+        let size = StoreSize::of(text.parse().unwrap());
+        [size.customers, size.orders_per_month, size.products]
+    }
+
+    #[test]
+    fn the_three_published_sizes_are_as_published() {
+        assert_eq!(size("10MB"), [20_000, 1_000, 10_000]);
+        assert_eq!(size("1GB"), [2_000_000, 100_000, 100_000]);
+        assert_eq!(size("100GB"), [200_000_000, 10_000_000, 1_000_000]);
+    }
+
+    #[test]
+    fn the_disk_is_estimated_within_a_sixth_of_what_was_seen() {
+        for (text, mib) in [("10MB", 79.0), ("100MB", 338.0), ("1GB", 2_505.0)] {
+            let estimate = StoreSize::of(text.parse().unwrap()).disk_bytes() as f64 / f64::from(1 << 20);
+            assert!(estimate >= mib && estimate < mib * 7.0 / 6.0, "{text}: {estimate}");
+        }
+    }
+
+    #[test]
+    fn megabytes_scale_from_the_smallest_and_gigabytes_from_the_largest() {
+        assert_eq!(size("50MB"), [100_000, 5_000, 50_000]);
+        assert_eq!(size("999MB"), [1_998_000, 99_900, 999_000]);
+        assert_eq!(size("1000MB"), size("1GB"));
+        assert_eq!(size("2GB"), [4_000_000, 200_000, 20_000]);
+        assert_eq!(size("4GB"), [8_000_000, 400_000, 40_000], "the size of the published study");
+        assert_eq!(size("1B"), [1, 1, 1]);
+    }
 }

@@ -24,6 +24,10 @@ pub struct Launch {
     pub mounts: Vec<PrivateMount>,
     /// Root file system to change to; `None` stays.
     pub root: Option<Root>,
+    /// Directories of the host's that the new root shows, each at a place of its own, as they are and not through an
+    /// overlay (needs a root to change to).
+    #[serde(default)]
+    pub shown: Vec<Shown>,
     /// Host name inside (needs [`Namespace::Uts`]).
     pub hostname: Option<String>,
     /// Program and arguments, as seen from inside; empty means this agent itself, as an agent.
@@ -79,6 +83,15 @@ pub enum PrivateMount {
         /// Its mount point.
         at: PathBuf,
     },
+}
+
+/// A directory of the host's that is shown in a new root.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shown {
+    /// The directory, as the host names it.
+    pub from: PathBuf,
+    /// Where it is shown inside: an absolute path, made where it is not there.
+    pub at: PathBuf,
 }
 
 /// A root file system.

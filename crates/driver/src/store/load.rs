@@ -1,0 +1,284 @@
+//! Filling a store: tables and rows side by side over several connections, then all that rests on them.
+//!
+//! A table that one connection can fill is made (or emptied), filled and committed in one transaction, so that its rows are written
+//! frozen (`COPY ... FREEZE`): nobody has to visit them again. A table larger than a connection's share is cut into chunks.
+//! Indexes come after the rows. A superuser loads lines and history with their foreign keys in place and unchecked, and the
+//! keys are then held against all rows at once; for others the server validates them.
+//!
+//! The last transaction makes functions and trigger, has the numbers go on behind the loaded rows, and writes a
+//! mark onto the store: a store without it is not whole, and [`count`](super::count()) refuses it. What was made is dropped
+//! again when the load fails or is cancelled; a load that was killed leaves tables without the mark.
+
+mod crew;
+mod jobs;
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tare_model::sql::SqlFailure;
+use tare_model::store::{GENERATION, StoreLoad, StoreLoaded, StoreSize};
+
+use self::crew::{Crew, cancelled, connect, failed_at};
+use self::jobs::{Chunk, Work};
+use super::data::{Source, Table, copy};
+use super::schema::{self, FOREIGN_KEYS, ForeignKey, TABLES};
+use crate::pg::Connection;
+
+/// Oldest server: generated statements and procedures that end transactions are of version 11, `COPY FREEZE` with visibility, `REINDEX`
+/// and what else an administrator expects of version 12.
+const OLDEST: u32 = 120_000;
+/// Bytes of rows that are handed over at once.
+const BUFFER: usize = 64 * 1024;
+/// Highest number of a row: `integer` in the database, with room for ten times what a long run adds.
+const NUMBER_MAX: u64 = 2_000_000_000;
+/// Longest that dropping what a failed load made may take.
+const DROP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Settings of the connections that load. A commit need not wait for the disk, since the last one does and its place in the log is
+/// behind all others. As many processes work as there are connections, and none more.
+const SETTINGS: &str = "SET client_min_messages = warning; SET synchronous_commit = off; \
+    SET maintenance_work_mem = '128MB'; SET max_parallel_maintenance_workers = 0; \
+    SET max_parallel_workers_per_gather = 0; SET jit = off; SET statement_timeout = 0; SET lock_timeout = 0";
+
+/// Has the server take rows in this transaction without holding each against the foreign keys. No trigger of a store is fired
+/// by an insertion.
+const UNCHECKED: &str = "SET LOCAL session_replication_role = replica";
+
+/// What begins the mark of a store that is whole.
+pub const MARK: &str = "tare store";
+
+/// Makes the tables, fills them and makes all that rests on them.
+///
+/// # Errors
+/// Why the server did not do what it was asked, with its SQLSTATE and the table: too old, tables of a store there
+/// already, another load at work, a store too large for numbers of 32 bits, cancelled.
+pub fn load(load: &StoreLoad, cancel: &AtomicBool) -> Result<StoreLoaded, SqlFailure> {
+    check_size(&load.size)?;
+    let mut keeper = connect(&load.server)?;
+    keeper.simple(SETTINGS)?;
+    let result = check_server(&mut keeper, load).and_then(|()| {
+        let filled = fill(&mut keeper, load, cancel);
+        if filled.is_err() {
+            drop_tables(load);
+        }
+        filled.map_err(|mut failure| {
+            failure.message = format!("cannot fill the store in {}: {}", load.server, failure.message);
+            failure
+        })
+    });
+    // The lock goes with the session, but somewhat later than this returns.
+    let _ = keeper.simple("SELECT pg_advisory_unlock_all()");
+    result
+}
+
+fn check_size(size: &StoreSize) -> Result<(), SqlFailure> {
+    let highest = size.customers.max(size.orders_per_month.saturating_mul(12)).max(size.products);
+    let lowest = size.customers.min(size.orders_per_month).min(size.products);
+    let refuse = |why: String| Err(SqlFailure { sqlstate: None, message: why });
+    if highest > NUMBER_MAX {
+        return refuse(format!(
+            "the store is too large: {highest} rows of a table, at most {NUMBER_MAX} can be numbered"
+        ));
+    }
+    if lowest == 0 {
+        return refuse("the store is too small: it needs a customer, an order a month and a product".to_owned());
+    }
+    Ok(())
+}
+
+/// Whether the server can hold a store, and holds none yet. Takes a lock that lasts as long as the session, so that two loads do
+/// not meet.
+fn check_server(keeper: &mut Connection, load: &StoreLoad) -> Result<(), SqlFailure> {
+    let refuse = |sqlstate: Option<&str>, why: String| {
+        Err(SqlFailure { sqlstate: sqlstate.map(str::to_owned), message: format!("{}: {why}", load.server) })
+    };
+    let version = ask(keeper, "SHOW server_version_num")?;
+    let number: u32 = version.parse().unwrap_or(0);
+    if number < OLDEST {
+        let (major, oldest) = (number / 10_000, OLDEST / 10_000);
+        return refuse(None, format!("PostgreSQL {major} is too old; the store needs {oldest} or later"));
+    }
+    let schema = ask(keeper, "SELECT coalesce(current_schema(), '')")?;
+    if schema.is_empty() {
+        let name = load.server.schema.as_deref().unwrap_or("public");
+        return refuse(Some("3F000"), format!("there is no schema {name}; create it, or name another"));
+    }
+    let lock = ask(keeper, "SELECT pg_try_advisory_lock(1952543333, hashtext(current_schema()))")?;
+    if lock != "t" {
+        return refuse(Some("55006"), format!("somebody else is filling a store in schema {schema}"));
+    }
+    let names = TABLES.map(|t| format!("'{t}'")).join(", ");
+    let there = ask(
+        keeper,
+        &format!(
+            "SELECT coalesce(string_agg(relname, ', ' ORDER BY relname), '') FROM pg_class \
+             WHERE relnamespace = current_schema()::regnamespace AND relname IN ({names})"
+        ),
+    )?;
+    if !there.is_empty() {
+        return refuse(
+            Some("42P07"),
+            format!(
+                "schema already there: schema {schema} has {there}, and nothing of it was touched; name a database or schema \
+                 without a store, or drop these first"
+            ),
+        );
+    }
+    Ok(())
+}
+
+/// The one value that a query gives.
+pub(super) fn ask(connection: &mut Connection, sql: &str) -> Result<String, SqlFailure> {
+    let said = connection.simple(sql)?;
+    Ok(said.first().and_then(|r| r.rows.first()?.first()?.clone()).unwrap_or_default())
+}
+
+fn fill(keeper: &mut Connection, load: &StoreLoad, cancel: &AtomicBool) -> Result<StoreLoaded, SqlFailure> {
+    let began = Instant::now();
+    let mut crew = Crew::new(&load.server, load.connections, SETTINGS)?;
+    let unchecked = may_load_unchecked(keeper)?;
+    let plan = jobs::plan(&load.size, u64::from(load.connections.max(1)), unchecked);
+    for table in plan.tables {
+        keeper.simple(schema::create_table(table).unwrap_or_default()).map_err(failed_at(table))?;
+    }
+    let source = Source::new(load.seed, load.size);
+    let done = Mutex::new((Table::ALL.map(|t| (t.name().to_owned(), 0, 0)), Duration::ZERO));
+    crew.run(&plan.jobs, cancel, |connection, work, stop| match work {
+        Work::Rows(chunk) => {
+            let (rows, bytes) = send(connection, &source, chunk, unchecked, stop)?;
+            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            done.1 = began.elapsed();
+            for (_, all_rows, all_bytes) in done.0.iter_mut().filter(|(name, ..)| name == chunk.table.name()) {
+                (*all_rows, *all_bytes) = (*all_rows + rows, *all_bytes + bytes);
+            }
+            Ok(())
+        }
+        Work::Statements { about, statements } => statements.iter().try_for_each(|sql| {
+            connection.simple(sql).map_err(failed_at(&format!("table {about}: `{sql}`")))?;
+            Ok(())
+        }),
+    })?;
+    if cancel.load(Ordering::SeqCst) {
+        return Err(cancelled());
+    }
+    if unchecked {
+        check_keys(keeper, &load.size)?;
+    }
+    finish(keeper, load)?;
+    let (tables, rows) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let indexes = began.elapsed().saturating_sub(rows);
+    Ok(StoreLoaded { tables: tables.to_vec(), rows_s: rows.as_secs_f64(), indexes_s: indexes.as_secs_f64() })
+}
+
+/// Whether rows can be loaded without the server's holding each against the foreign keys, which is a superuser's to ask for.
+fn may_load_unchecked(keeper: &mut Connection) -> Result<bool, SqlFailure> {
+    keeper.simple("BEGIN")?;
+    let said = keeper.simple(UNCHECKED);
+    keeper.simple("ROLLBACK")?;
+    match said {
+        Ok(_) => Ok(true),
+        Err(error) if error.broken => Err(error.into()),
+        Err(_) => Ok(false),
+    }
+}
+
+/// Holds rows that were loaded unchecked against the foreign keys, all at once: the keys that are referred to are 1 to the number of
+/// their rows, each of them once, so a reference is good exactly if it is neither below nor above.
+fn check_keys(keeper: &mut Connection, size: &StoreSize) -> Result<(), SqlFailure> {
+    for ForeignKey { name, table, column, to, .. } in &FOREIGN_KEYS {
+        let rows = Table::ALL.into_iter().find(|t| t.name() == *to).map_or(0, |t| t.numbers(size));
+        let holds = ask(
+            keeper,
+            &format!(
+                "SELECT (SELECT min({column}) FROM {table}) >= 1 AND (SELECT max({column}) FROM {table}) <= {rows} AND \
+                 (SELECT min({column}) FROM {to}) = 1 AND (SELECT max({column}) FROM {to}) = {rows}"
+            ),
+        )?;
+        if holds != "t" {
+            let message = format!("table {table}: rows do not keep to the foreign key {name}");
+            return Err(SqlFailure { sqlstate: Some("23503".to_owned()), message });
+        }
+    }
+    Ok(())
+}
+
+/// Loads a chunk in a transaction of its own. Returns rows and bytes.
+fn send(
+    connection: &mut Connection,
+    source: &Source,
+    chunk: &Chunk,
+    unchecked: bool,
+    stop: &AtomicBool,
+) -> Result<(u64, u64), SqlFailure> {
+    let table = chunk.table.name();
+    let what = format!("table {table}, rows");
+    let keyed = unchecked && jobs::is_late(table);
+    let mut before = vec!["BEGIN".to_owned()];
+    before.extend(keyed.then(|| UNCHECKED.to_owned()));
+    match (chunk.whole, keyed) {
+        (true, false) => before.extend(schema::create_table(table).map(str::to_owned)),
+        // As good as made in this transaction.
+        (true, true) => before.push(format!("TRUNCATE {table}")),
+        // Rows of a commit that is not on disk yet cannot be marked visible to all.
+        (false, _) => before.push("SET LOCAL synchronous_commit = on".to_owned()),
+    }
+    before.iter().try_for_each(|sql| connection.simple(sql).map(|_| ())).map_err(failed_at(&what))?;
+    let freeze = if chunk.whole { ", FREEZE" } else { "" };
+    let mut copy = connection
+        .copy_in(&format!("COPY {table} FROM STDIN WITH (FORMAT binary{freeze})"))
+        .map_err(failed_at(&what))?;
+    let mut out = Vec::with_capacity(2 * BUFFER);
+    let (mut rows, mut bytes) = (0, 0);
+    out.extend_from_slice(copy::HEADER);
+    for number in chunk.from..=chunk.to {
+        rows += source.write(chunk.table, number, &mut out);
+        if out.len() >= BUFFER {
+            if stop.load(Ordering::Relaxed) {
+                return Err(cancelled());
+            }
+            copy.write(&out).map_err(failed_at(&what))?;
+            bytes += out.len() as u64;
+            out.clear();
+        }
+    }
+    out.extend_from_slice(&copy::TRAILER);
+    copy.write(&out).map_err(failed_at(&what))?;
+    bytes += out.len() as u64;
+    let taken = copy.finish().map_err(failed_at(&what))?;
+    if taken != rows {
+        let message = format!("{what}: {rows} were sent, and the server says that it took {taken}");
+        return Err(SqlFailure { sqlstate: None, message });
+    }
+    connection.simple("COMMIT").map_err(failed_at(&what))?;
+    Ok((rows, bytes))
+}
+
+/// The last transaction: what makes the store one that is whole. Its commit waits for the disk.
+fn finish(keeper: &mut Connection, load: &StoreLoad) -> Result<(), SqlFailure> {
+    let StoreSize { customers, orders_per_month, products } = load.size;
+    let mut statements = vec!["BEGIN".to_owned(), "SET LOCAL synchronous_commit = on".to_owned()];
+    statements.extend(schema::functions::CREATE.map(str::to_owned));
+    statements.extend(schema::continue_after(customers, 12 * orders_per_month));
+    statements.push(format!(
+        "COMMENT ON TABLE orders IS '{MARK} {GENERATION}: seed {}, {customers} customers, {orders_per_month} orders a \
+         month, {products} products'",
+        load.seed
+    ));
+    statements.push("COMMIT".to_owned());
+    for sql in &statements {
+        keeper.simple(sql).map_err(failed_at(&format!("functions and trigger: `{}`", sql.trim())))?;
+    }
+    Ok(())
+}
+
+/// Drops what a load made that failed. That it cannot be dropped is told by the failure that led here, or by the next load.
+fn drop_tables(load: &StoreLoad) {
+    if let Ok(mut connection) = Connection::connect(&load.server, DROP_TIMEOUT)
+        && connection.bound(Some(DROP_TIMEOUT)).is_ok()
+    {
+        let _ = connection.simple("SET client_min_messages = warning");
+        let _ = connection.simple(&format!("DROP TABLE IF EXISTS {} CASCADE", TABLES.join(", ")));
+    }
+}

@@ -1,0 +1,300 @@
+//! The order flow against a real server: what the driver says it did is what the database holds.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+#[path = "common/postgres.rs"]
+mod postgres;
+
+mod common;
+
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use common::{closed, open, phases, run, spec, steady};
+use tare_driver::pg::Connection;
+use tare_driver::{DriverError, drive, store};
+use tare_model::drive::{DriveKind, DriveResult, DriveSpec};
+use tare_model::load::{Arrivals, LoadModel, Phases};
+use tare_model::sql::SqlServer;
+use tare_model::store::{StoreCount, StoreCounts, StoreDone, StoreDrive, StoreLoad, StoreSize, StoreStatements};
+
+const SIZE: StoreSize = StoreSize { customers: 300, orders_per_month: 10, products: 400 };
+const LOADED: u64 = 12 * SIZE.orders_per_month;
+
+fn server(address: SocketAddr) -> SqlServer {
+    SqlServer {
+        address,
+        user: postgres::USER.to_owned(),
+        password: None,
+        database: postgres::DATABASE.to_owned(),
+        schema: None,
+    }
+}
+
+fn sql(address: SocketAddr, text: &str) {
+    Connection::connect(&server(address), Duration::from_secs(20)).unwrap().simple(text).unwrap();
+}
+
+fn filled(settings: &[&str], size: StoreSize) -> Option<postgres::Postgres> {
+    let postgres = postgres::start(settings)?;
+    let load = StoreLoad { server: server(postgres.address()), size, seed: 4, connections: 2 };
+    store::load(&load, &AtomicBool::new(false)).unwrap();
+    Some(postgres)
+}
+
+fn count(address: SocketAddr, done: &StoreDone) -> StoreCounts {
+    let in_doubt = done.in_doubt.clone();
+    let count = StoreCount { server: server(address), after_order: LOADED, in_doubt, timeout_ns: 20_000_000_000 };
+    store::count(&count).unwrap()
+}
+
+fn orders(address: SocketAddr, load: LoadModel, phases: Phases, change: impl Fn(&mut StoreDrive)) -> DriveSpec {
+    let mut drive = StoreDrive {
+        // Not looked at: the targets say where.
+        server: server("192.0.2.1:1".parse().unwrap()),
+        size: SIZE,
+        statements: StoreStatements::Prepared,
+        new_customers: 0.2,
+        searches: 3,
+        search_batch: 5,
+        line_items: 5,
+        start_jitter_ns: 0,
+        ramp_rate_per_s: 0.0,
+        connect_timeout_ns: 20_000_000_000,
+        failures_max: 10,
+        new_user_from: 1,
+    };
+    change(&mut drive);
+    spec(DriveKind::Store(Box::new(drive)), address, load, phases)
+}
+
+/// Holds what the driver saw acknowledged against what the database holds.
+fn agree(address: SocketAddr, before: &StoreCounts, done: &StoreDone) -> StoreCounts {
+    let counts = count(address, done);
+    assert_eq!(counts.new_orders, done.orders);
+    assert_eq!(counts.new_order_ids, done.order_ids);
+    assert_eq!(counts.new_total_cents, done.total_cents);
+    assert_eq!((counts.new_lines, counts.new_history), (done.lines, done.lines));
+    assert_eq!(counts.new_quantity, done.quantity);
+    assert_eq!(counts.orphans, 0);
+    let doubtful_quantity: u64 = counts.doubtful.iter().map(|(_, _, quantity, _)| quantity).sum();
+    assert_eq!(counts.sales - before.sales, (done.quantity + doubtful_quantity) as i64);
+    assert_eq!(before.stock + counts.restocked - before.restocked - (counts.sales - before.sales), counts.stock);
+    let new = counts.customers - before.customers;
+    assert!((done.new_customers..=done.new_customers + done.customers_in_doubt).contains(&new), "{new}: {done:?}");
+    counts
+}
+
+fn done(result: &DriveResult) -> &StoreDone {
+    result.store.as_ref().unwrap()
+}
+
+#[test]
+fn what_clients_saw_committed_is_in_the_database() {
+    let Some(postgres) = filled(&[], SIZE) else { return };
+    let address = postgres.address();
+    for (statements, from) in [(StoreStatements::Prepared, 1), (StoreStatements::Functions, 1_000_000)] {
+        let before = count(address, &StoreDone::default());
+        let spec = orders(address, closed(8), phases(150, 0, 500, 50), |drive| {
+            drive.statements = statements;
+            drive.new_user_from = from;
+            drive.start_jitter_ns = 100_000_000;
+            drive.ramp_rate_per_s = 1_000.0;
+        });
+        let result = run(&spec).unwrap();
+        let mut all = done(&result).clone();
+        // Both levels' orders are in the database together.
+        all.orders += before.new_orders;
+        all.order_ids += before.new_order_ids;
+        all.total_cents += before.new_total_cents;
+        all.lines += before.new_lines;
+        all.quantity += before.new_quantity;
+        let fresh =
+            StoreCounts { sales: 0, restocked: 0, stock: before.stock + before.sales - before.restocked, ..before };
+        agree(address, &fresh, &all);
+        let done = done(&result);
+        assert!(result.errors.is_empty(), "{:?}", result.errors);
+        assert!(done.orders > 20 && done.new_customers > 0, "{done:?}");
+        assert_eq!(result.answered_total, done.orders + done.rolled_back_total);
+        assert!(done.rolled_back <= done.rolled_back_total && result.operations <= result.answered_total);
+        assert_eq!(result.response.count(), result.operations);
+        assert!(done.ramp.contains("8 clients at 1000 a second"), "{}", done.ramp);
+        check_steps(&result, statements);
+    }
+}
+
+/// The steps that belong to an order add up to its response time.
+fn check_steps(result: &DriveResult, statements: StoreStatements) {
+    let times = |within| result.steps.iter().filter(move |s| s.within == within);
+    let names: Vec<&str> = times(false).map(|s| s.name.as_str()).collect();
+    assert_eq!(names, ["read prices"]);
+    assert_eq!(times(false).map(|s| s.times.count()).sum::<u64>(), result.operations);
+    let steps: u128 = times(true).map(|s| s.times.sum).sum();
+    // What lies between the steps: drawing an order, a few clock reads.
+    assert!(steps <= result.response.sum, "{steps} of {}", result.response.sum);
+    assert!(steps as f64 > 0.8 * result.response.sum as f64, "{steps} of {}", result.response.sum);
+    let whole = result.steps.iter().any(|s| s.name == "purchase");
+    assert_eq!(whole, statements == StoreStatements::Functions);
+    let done = done(result);
+    let each = done.statements as f64 / result.operations as f64;
+    // Login 1.8, browses 3, prices 5, and 3 + 3 x 5 for the purchase, or 1 + 3 + 5 + 1.
+    let expected = if whole { 10.0 } else { 27.8 };
+    assert!((each / expected - 1.0).abs() < 0.25, "{each} statements an order, {expected} expected");
+}
+
+#[test]
+fn deadlocks_are_tried_again_and_are_no_failures() {
+    // Three products in many carts, in any order.
+    let size = StoreSize { products: 3, ..SIZE };
+    let Some(postgres) = filled(&["deadlock_timeout=5ms"], size) else { return };
+    let address = postgres.address();
+    let before = count(address, &StoreDone::default());
+    let spec = orders(address, closed(8), steady(1_500), |drive| {
+        drive.size = size;
+        drive.failures_max = 0;
+    });
+    let result = run(&spec).unwrap();
+    let done = done(&result);
+    assert!(done.deadlock_retries > 0, "{done:?}");
+    // One that waits for its next try when the load ends may be cut off.
+    assert!(result.errors.iter().all(|(reason, _)| reason.contains("end of the run")), "{:?}", result.errors);
+    assert!(done.orders > 0 && done.gave_up == 0 && done.in_doubt.is_empty(), "{done:?}");
+    assert!(result.steps.iter().any(|s| s.name.contains("deadlock")), "{:?}", result.steps);
+    agree(address, &before, done);
+}
+
+#[test]
+fn a_server_that_is_killed_and_comes_back_has_all_that_it_acknowledged() {
+    for statements in [StoreStatements::Prepared, StoreStatements::Functions] {
+        let Some(mut postgres) = filled(&["max_wal_size=1GB"], SIZE) else { return };
+        let address = postgres.address();
+        let before = count(address, &StoreDone::default());
+        let spec = orders(address, closed(8), steady(3_000), |drive| drive.statements = statements);
+        let runs = std::thread::spawn(move || drive::run(&spec, &|_| (), &AtomicBool::new(false)));
+        std::thread::sleep(Duration::from_millis(700));
+        postgres.kill();
+        std::thread::sleep(Duration::from_millis(300));
+        postgres.start();
+        assert_eq!(postgres.address(), address, "another program took the port meanwhile");
+        let result = runs.join().unwrap().unwrap();
+        let done = done(&result);
+        println!("{statements:?}: {:?} {done:?}", result.errors);
+        assert!(done.reconnects >= 8 && done.gave_up == 0, "{done:?}");
+        // Some see the connection end, some are told why by a process of the server that outlived it for a moment.
+        let lost = |why: &str| ["08006", "57P01", "57P02"].iter().any(|code| why.starts_with(code));
+        let lost: u64 = result.errors.iter().filter(|(why, _)| lost(why)).map(|(_, n)| n).sum();
+        assert!(lost >= 8, "{:?}", result.errors);
+        assert!(done.in_doubt.len() <= 8);
+        let unknown = done.in_doubt.iter().filter(|&&number| number == 0).count() as u64;
+        if unknown == 0 {
+            let counts = agree(address, &before, done);
+            assert!(counts.doubtful.iter().all(|(number, ..)| done.in_doubt.contains(number)));
+        } else {
+            let counts = count(address, done);
+            assert!((done.orders..=done.orders + unknown).contains(&counts.new_orders), "{counts:?} {done:?}");
+        }
+        // It went on after it came back.
+        let last = result.intervals.iter().rev().take(10).map(|i| i.operations).sum::<u64>();
+        assert!(last > 0, "{:?}", result.intervals);
+    }
+}
+
+#[test]
+fn names_that_are_taken_are_not_taken_twice() {
+    let Some(postgres) = filled(&[], SIZE) else { return };
+    let address = postgres.address();
+    for statements in [StoreStatements::Prepared, StoreStatements::Functions] {
+        let before = count(address, &StoreDone::default());
+        let registering = |drive: &mut StoreDrive| {
+            drive.new_customers = 1.0;
+            drive.statements = statements;
+        };
+        let first = run(&orders(address, closed(3), steady(200), registering)).unwrap();
+        let second = run(&orders(address, closed(3), steady(200), registering)).unwrap();
+        assert!(done(&second).name_retries > 0, "{:?}", done(&second));
+        let after = count(address, &StoreDone::default());
+        assert_eq!(after.customers - before.customers, done(&first).new_customers + done(&second).new_customers);
+    }
+}
+
+#[test]
+fn an_open_loop_makes_an_order_of_each_arrival() {
+    let Some(postgres) = filled(&[], SIZE) else { return };
+    let address = postgres.address();
+    let before = count(address, &StoreDone::default());
+    let spec = orders(address, open(40.0, Arrivals::Uniform, 6), phases(0, 0, 1_000, 0), |drive| {
+        drive.start_jitter_ns = 1_000_000_000;
+    });
+    let result = run(&spec).unwrap();
+    assert_eq!(result.response.count(), 40, "{:?}", result.errors);
+    assert_eq!(result.unfinished, 0);
+    assert_eq!(result.answered_total, 40);
+    assert!(result.lateness.count() == 40 && result.service.count() == 40);
+    assert!(done(&result).ramp.contains("arrivals set the pace"));
+    agree(address, &before, done(&result));
+}
+
+#[test]
+fn clients_give_up_after_the_failures_that_are_allowed() {
+    let Some(postgres) = filled(&[], SIZE) else { return };
+    let address = postgres.address();
+    sql(
+        address,
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no lines today''; END';
+         CREATE TRIGGER refuse BEFORE INSERT ON orderlines FOR EACH ROW EXECUTE FUNCTION refuse()",
+    );
+    for statements in [StoreStatements::Prepared, StoreStatements::Functions] {
+        let spec = orders(address, closed(4), steady(5_000), |drive| {
+            drive.failures_max = 2;
+            drive.statements = statements;
+        });
+        let result = run(&spec).unwrap();
+        assert_eq!(done(&result).gave_up, 4);
+        assert_eq!(result.errors, [("P0001 no lines today".to_owned(), 12)]);
+        assert_eq!((done(&result).orders, done(&result).in_doubt.len()), (0, 0));
+    }
+}
+
+#[test]
+fn what_cannot_be_driven_is_refused_before_the_load() {
+    let Some(postgres) = postgres::start(&[]) else { return };
+    let address = postgres.address();
+    let refused = |address, change: fn(&mut StoreDrive)| match run(&orders(address, closed(2), steady(100), change)) {
+        Err(error @ DriverError::Database { .. }) => error.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let empty = refused(address, |_| ());
+    assert!(empty.contains("42P01") && empty.contains("fill the store first"), "{empty}");
+    let nobody = refused(address, |drive| drive.server.user = "nobody".to_owned());
+    assert!(nobody.contains("28000") && nobody.contains("nobody"), "{nobody}");
+    let secret = refused(address, |drive| {
+        drive.server.database = "none".to_owned();
+        drive.server.password = Some("hush".to_owned());
+    });
+    assert!(secret.contains("3D000") && !secret.contains("hush"), "{secret}");
+    drop(postgres);
+    let gone = refused(address, |drive| drive.connect_timeout_ns = 2_000_000_000);
+    assert!(gone.contains("cannot connect"), "{gone}");
+}
+
+#[test]
+fn a_cancelled_run_ends_at_once() {
+    let Some(postgres) = filled(&[], SIZE) else { return };
+    let address = postgres.address();
+    let spec = orders(address, closed(4), steady(60_000), |_| ());
+    // Purchases wait for the lock, and then even whoever prepares them.
+    for mode in ["SHARE", "ACCESS EXCLUSIVE"] {
+        let mut holder = Connection::connect(&server(address), Duration::from_secs(20)).unwrap();
+        holder.simple(&format!("BEGIN; LOCK TABLE inventory IN {mode} MODE")).unwrap();
+        let cancel = AtomicBool::new(false);
+        let began = std::time::Instant::now();
+        std::thread::scope(|scope| {
+            let runs = scope.spawn(|| drive::run(&spec, &|_| (), &cancel));
+            std::thread::sleep(Duration::from_millis(300));
+            cancel.store(true, std::sync::atomic::Ordering::Relaxed);
+            let ended = runs.join().unwrap();
+            assert!(matches!(ended, Err(DriverError::Cancelled)), "{mode}: {ended:?}");
+        });
+        assert!(began.elapsed() < Duration::from_secs(15), "{mode}");
+    }
+}
