@@ -132,7 +132,7 @@ without_starting() {
 # package of the distribution provides as they are needed.
 setup_platforms() {
     local machine wanted=(runc crun lxc systemd-container libvirt-daemon-system libvirt-daemon-driver-lxc
-        mmdebstrap qemu-utils e2fsprogs)
+        mmdebstrap qemu-utils e2fsprogs tgt open-iscsi qemu-block-extra)
     machine=$(uname -m)
     case $machine in
     aarch64) wanted+=(qemu-system-arm) ;;
@@ -148,6 +148,7 @@ setup_platforms() {
     [[ ${#wanted[@]} -eq 0 ]] || without_starting install_packages optional "${wanted[@]}"
     scripts/platforms-kernel.sh || say "without a kernel for guests, virtual machines boot only images of your own"
     scripts/platforms-gvisor.sh || say "runsc is not to be had here; its arms will be left out"
+    scripts/postgres.sh || say "without a PostgreSQL for guests, order entry needs one that is installed (postgres = \"DIRECTORY\")"
 }
 
 # As apt_has, without fetching the lists for it.

@@ -68,6 +68,9 @@ pub fn enter(launch: &Launch) -> Result<Entered, EnterError> {
     if (launch.root.is_some() || !launch.mounts.is_empty()) && !launch.unshare.contains(&Namespace::Mount) {
         return Err(impossible("mount", "mounts were asked for without a mount namespace to make them in"));
     }
+    if launch.root.is_none() && !launch.shown.is_empty() {
+        return Err(impossible("show directories", "they were asked for without a new root to show them in"));
+    }
     if launch.hostname.is_some() && !launch.unshare.contains(&Namespace::Uts) {
         return Err(impossible("set the host name", "it was asked for without a UTS namespace to set it in"));
     }
@@ -154,7 +157,7 @@ fn settle(launch: &Launch) -> Result<(), EnterError> {
         root::mount(mount)?;
     }
     if let Some(wanted) = &launch.root {
-        root::change(wanted, launch.unshare.contains(&Namespace::Cgroup))?;
+        root::change(wanted, &launch.shown, launch.unshare.contains(&Namespace::Cgroup))?;
     }
     if let Some(name) = &launch.hostname {
         rustix::system::sethostname(name.as_bytes()).map_err(during("set the host name"))?;

@@ -105,19 +105,44 @@ fn start(spec: &ExecSpec) -> Result<Child, String> {
     if let Some((user, group)) = spec.user {
         // With a user set the standard library gives up the further groups as well, where it may.
         command.uid(user).gid(group);
+        if spec.directory.is_none() {
+            // That user may not be allowed where this agent is.
+            command.current_dir("/");
+        }
     }
     sys::bind_to_this_thread(&mut command);
-    children::spawn(&mut command).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound if program.contains('/') => {
-            format!("cannot start `{program}`: there is no such program in this guest (or what it needs to run, such as its interpreter)")
+    children::spawn(&mut command).map_err(|error| refusal(program, spec, &error))
+}
+
+/// Why a program could not be started, for people.
+fn refusal(program: &str, spec: &ExecSpec, error: &io::Error) -> String {
+    let number = error.raw_os_error();
+    match (error.kind(), spec.user) {
+        (_, Some((user, group))) if matches!(number, Some(libc::EPERM | libc::EINVAL)) => {
+            format!(
+                "cannot start `{program}` as user {user}, group {group}: {error}; this agent is not root, or its guest knows no such user"
+            )
         }
-        io::ErrorKind::NotFound => {
+        (io::ErrorKind::PermissionDenied, Some((user, group))) => {
+            let at = spec.directory.as_deref().map_or_else(String::new, |at| format!(" in {at}"));
+            format!(
+                "cannot start `{program}`{at} as user {user}, group {group}: not permitted; is it executable, and may that user pass through all directories on the way?"
+            )
+        }
+        (io::ErrorKind::NotFound, _) if program.contains('/') => {
+            format!(
+                "cannot start `{program}`: there is no such program in this guest (or what it needs to run, such as its interpreter)"
+            )
+        }
+        (io::ErrorKind::NotFound, _) => {
             let path = std::env::var("PATH").unwrap_or_else(|_| "not set".into());
             format!("cannot start `{program}`: there is no such program in this guest (PATH is {path})")
         }
-        io::ErrorKind::PermissionDenied => format!("cannot start `{program}`: not permitted; is it executable?"),
+        (io::ErrorKind::PermissionDenied, None) => {
+            format!("cannot start `{program}`: not permitted; is it executable?")
+        }
         _ => format!("cannot start `{program}`: {error}"),
-    })
+    }
 }
 
 /// Follows the child until it ends, and kills it with its group when its time is over.

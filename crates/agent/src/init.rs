@@ -4,6 +4,7 @@
 //! collects orphans, and switches the machine off when that one ends, however it ends. Nothing here waits longer than
 //! for what it needs, since the time until the agent answers is measured.
 
+mod iscsi;
 mod modules;
 mod network;
 mod root;
@@ -79,7 +80,9 @@ fn prepare() -> Result<PathBuf> {
     setrlimit(Resource::Nofile, limit).map_err(during("let processes open more files"))?;
     rustix::system::sethostname(told.hostname.as_bytes()).map_err(during("set the host name"))?;
     network::bring_up(&told, &mut modules)?;
+    iscsi::load(&told, &mut modules)?;
     root::change(&told, &mut modules)?;
+    iscsi::attach(&told)?;
     sys::set_environment(&environment(&told));
     find_channel()
 }

@@ -7,16 +7,17 @@
 use std::ffi::CString;
 use std::fs;
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Mode;
+use rustix::fs::{Mode, OFlags};
 use rustix::mount::{
     MountFlags, MountPropagationFlags, UnmountFlags, mount as mount_at, mount_bind, mount_bind_recursive, mount_change,
     mount_move, mount_remount, unmount,
 };
-use tare_wire::launch::{PrivateMount, Root, Upper};
+use tare_wire::launch::{PrivateMount, Root, Shown, Upper};
 
 use crate::enter::{EnterError, during};
 use crate::{fstab, sys};
@@ -61,9 +62,11 @@ fn host_read_only(at: &Path) -> Result<(), EnterError> {
     sys::make_read_only(at).map_err(during(format!("make {} read-only", at.display())))
 }
 
-/// Changes to a new root and leaves the old one behind. `own_cgroups`: the process is in a control
-/// group namespace of its own, so the control groups can be shown inside.
-pub fn change(wanted: &Root, own_cgroups: bool) -> Result<(), EnterError> {
+/// Changes to a new root and leaves the old one behind; `shown` of the host's directories are bound in it. `own_cgroups`:
+/// the process is in a control group namespace of its own, so the control groups can be shown inside.
+pub fn change(wanted: &Root, shown: &[Shown], own_cgroups: bool) -> Result<(), EnterError> {
+    // Opened first: the new root is built on a place that may hide them.
+    let shown = shown.iter().map(open_shown).collect::<Result<Vec<_>, _>>()?;
     let new = match wanted {
         Root::OverlayOfHost { upper } => {
             let at = place_for_root(upper)?;
@@ -77,8 +80,26 @@ pub fn change(wanted: &Root, own_cgroups: bool) -> Result<(), EnterError> {
             directory.clone()
         }
     };
+    for (from, at) in &shown {
+        show(from, &new, at)?;
+    }
     views_of_the_kernel(&new, own_cgroups)?;
     pivot(&new)
+}
+
+fn open_shown(Shown { from, at }: &Shown) -> Result<(OwnedFd, &Path), EnterError> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(from, flags, Mode::empty());
+    opened.map(|opened| (opened, at.as_path())).map_err(during(format!("open the directory {}", from.display())))
+}
+
+/// Binds an open directory in the new root.
+fn show(from: &OwnedFd, root: &Path, at: &Path) -> Result<(), EnterError> {
+    let here = root.join(at.strip_prefix("/").unwrap_or(at));
+    make_directory(&here)?;
+    // The link leads to what was opened, whatever is mounted over its name by now.
+    mount_bind(format!("/proc/self/fd/{}", from.as_raw_fd()), &here)
+        .map_err(during(format!("show a directory of the host's at {}", at.display())))
 }
 
 /// Where the new root is mounted while it is built.

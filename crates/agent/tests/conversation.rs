@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -93,6 +94,72 @@ fn a_command_that_cannot_start_says_why() {
     assert!(refuse(&["/etc/passwd"], None).contains("executable"));
     assert!(refuse(&["true"], Some("/no/such/place")).contains("directory /no/such/place"));
     assert!(refuse(&[], None).contains("no program was named"));
+}
+
+/// A command as the user and group nobody.
+fn as_nobody(argv: &[&str], directory: Option<&str>) -> ExecSpec {
+    ExecSpec {
+        user: Some((65_534, 65_534)),
+        argv: argv.iter().map(|&word| word.to_owned()).collect(),
+        env: Vec::new(),
+        directory: directory.map(str::to_owned),
+        timeout_ns: PATIENCE.as_nanos() as u64,
+        output_limit_bytes: 10_000,
+    }
+}
+
+#[test]
+fn a_command_runs_as_the_user_it_is_to_run_as() {
+    let mut child = spawn(&[]);
+    let link = open(&mut child, PATIENCE);
+    if !rustix::process::geteuid().is_root() {
+        let told = link.call(Request::Exec(as_nobody(&["true"], None)), PATIENCE).unwrap_err().to_string();
+        assert!(told.contains("user 65534") && told.contains("not root"), "{told}");
+        return println!("SKIPPED: needs root, to become another user");
+    }
+    let script = "grep -E '^(Uid|Gid|Groups):' /proc/self/status; pwd; echo x > /etc/tare-not-to-be";
+    let reply = link.call(Request::Exec(as_nobody(&["sh", "-c", script], None)), PATIENCE).unwrap();
+    let Reply::Executed(ran) = reply else { panic!("{reply:?}") };
+    let said = String::from_utf8(ran.stdout.clone()).unwrap();
+    let lines: Vec<Vec<&str>> = said.lines().map(|line| line.split_whitespace().collect()).collect();
+    let nobody = ["65534"; 4];
+    assert_eq!((&lines[0][1..], &lines[1][1..]), (&nobody[..], &nobody[..]), "{said}");
+    assert_eq!(lines[2], ["Groups:"], "further groups: {said}");
+    assert_eq!(lines[3], ["/"], "{said}");
+    assert!(ran.code != Some(0) && !std::path::Path::new("/etc/tare-not-to-be").exists(), "{ran:?}");
+
+    let closed = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(closed.path(), PermissionsExt::from_mode(0o700)).unwrap();
+    let refuse = |argv: &[&str], directory: Option<&str>| {
+        link.call(Request::Exec(as_nobody(argv, directory)), PATIENCE).unwrap_err().to_string()
+    };
+    let told = refuse(&["true"], closed.path().to_str());
+    assert!(told.contains("user 65534") && told.contains("pass through"), "{told}");
+    let program = closed.path().join("program");
+    std::fs::copy("/bin/true", &program).unwrap();
+    let told = refuse(&[program.to_str().unwrap()], None);
+    assert!(told.contains("user 65534") && told.contains("pass through"), "{told}");
+}
+
+/// Where only one user is known, as in a user namespace, no other can be become.
+#[test]
+fn a_user_that_the_guest_does_not_know_is_told() {
+    let child = Command::new("unshare")
+        .args(["--user", "--map-root-user", env!("CARGO_BIN_EXE_tare-agent")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let Ok(mut child) = child else { return println!("SKIPPED: needs unshare") };
+    let (reader, writer) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
+    let Ok(link) = Link::open(Box::new(reader), Box::new(writer), PATIENCE, PATIENCE) else {
+        child.wait().unwrap();
+        return println!("SKIPPED: needs user namespaces");
+    };
+    let told = link.call(Request::Exec(as_nobody(&["true"], None)), PATIENCE).unwrap_err().to_string();
+    assert!(told.contains("user 65534") && told.contains("no such user"), "{told}");
+    link.call(Request::Bye, PATIENCE).unwrap();
+    child.wait().unwrap();
 }
 
 #[test]
@@ -230,6 +297,16 @@ fn what_cannot_be_entered_is_said_in_one_line() {
             "host name",
         ),
         (
+            r#"{"cgroup_procs":[],"netns":null,"cpu_set":[],"unshare":["mount"],"root":null,"shown":[{"from":"/etc","at":"/x"}],"hostname":null,"argv":[]}"#,
+            5,
+            "without a new root",
+        ),
+        (
+            r#"{"cgroup_procs":[],"netns":null,"cpu_set":[],"unshare":["mount"],"root":{"overlay-of-host":{"upper":"memory"}},"shown":[{"from":"/none/at/all","at":"/x"}],"hostname":null,"argv":[]}"#,
+            5,
+            "/none/at/all",
+        ),
+        (
             r#"{"cgroup_procs":[],"netns":null,"cpu_set":[],"unshare":[],"root":null,"hostname":null,"argv":["/no/program"]}"#,
             5,
             "/no/program",
@@ -265,7 +342,14 @@ fn an_agent_begins_anew_in_its_control_groups() {
 /// A container of plain namespaces, also where this test is not run by root.
 #[test]
 fn inside_a_container_writes_stay_inside_and_nothing_outlives_it() {
-    let launch = r#"{"cgroup_procs":[],"netns":null,"cpu_set":[],"unshare":["mount","pid","ipc","uts"],"root":{"overlay-of-host":{"upper":"memory"}},"hostname":"inside","argv":[]}"#;
+    // Below the place that the new root is built on.
+    let shown = tempfile::tempdir_in("/tmp").unwrap();
+    std::fs::write(shown.path().join("table"), "the host's\n").unwrap();
+    let launch = format!(
+        r#"{{"cgroup_procs":[],"netns":null,"cpu_set":[],"unshare":["mount","pid","ipc","uts"],"root":{{"overlay-of-host":{{"upper":"memory"}}}},"shown":[{{"from":{:?},"at":"/.shown/data"}}],"hostname":"inside","argv":[]}}"#,
+        shown.path()
+    );
+    let launch = launch.as_str();
     let agent = env!("CARGO_BIN_EXE_tare-agent");
     for user_namespace in [false, true] {
         let mut command = Command::new(if user_namespace { "unshare" } else { agent });
@@ -293,6 +377,10 @@ fn inside_a_container_writes_stay_inside_and_nothing_outlives_it() {
         let out = String::from_utf8_lossy(&ran.stdout).into_owned();
         assert!(out.starts_with("inside\ntare-agent\nwritten\n"), "{out} {}", String::from_utf8_lossy(&ran.stderr));
         assert!(!std::path::Path::new("/etc").join(&name).exists());
+        let ran = exec(&link, "cat /.shown/data/table; echo new > /.shown/data/new", PATIENCE, 4000).unwrap();
+        assert_eq!((ran.code, ran.stdout.as_slice()), (Some(0), &b"the host's\n"[..]), "{ran:?}");
+        assert!(!std::path::Path::new("/.shown").exists());
+        std::fs::remove_file(shown.path().join("new")).unwrap();
         // The outer process is killed without a warning: the inner one and all below it must go.
         child.kill().unwrap();
         child.wait().unwrap();

@@ -16,6 +16,9 @@ pub(crate) const INITRDS: &str = "initrd";
 /// Folder of images.
 pub(crate) const IMAGES: &str = "images";
 
+/// Folder of gold copies: a directory for each, with the disks that were made of it.
+const GOLD: &str = "gold";
+
 /// How the names begin of what is not finished.
 pub(crate) const BEGUN: &str = ".new-";
 
@@ -37,7 +40,7 @@ pub fn cache_directory() -> PathBuf {
         .join("tare")
 }
 
-/// A file of the cache.
+/// A file of the cache, or a directory that belongs together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cached {
     /// Where it is.
@@ -46,8 +49,8 @@ pub struct Cached {
     pub bytes: u64,
 }
 
-/// What is in the cache besides kernels, sorted by path: initial file systems, and images with what is written beside
-/// them.
+/// What is in the cache besides kernels and payload, which only set-up brings, sorted by path: initial file systems,
+/// images with what is written beside them, and gold copies of data, each a directory with the disks made of it.
 ///
 /// # Errors
 /// When the cache cannot be read.
@@ -58,11 +61,7 @@ pub fn cached() -> Result<Vec<Cached>> {
 fn cached_in(cache: &Path) -> Result<Vec<Cached>> {
     let mut found = Vec::new();
     for folder in [INITRDS, IMAGES].map(|name| cache.join(name)) {
-        let entries = match fs::read_dir(&folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            other => other.map_err(reading(&folder))?,
-        };
-        for entry in entries {
+        for entry in entries(&folder)? {
             let path = entry.map_err(reading(&folder))?.path();
             let seen = path.symlink_metadata().map_err(reading(&path))?;
             let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
@@ -71,8 +70,40 @@ fn cached_in(cache: &Path) -> Result<Vec<Cached>> {
             }
         }
     }
+    let gold = cache.join(GOLD);
+    for entry in entries(&gold)? {
+        let path = entry.map_err(reading(&gold))?.path();
+        if path.symlink_metadata().is_ok_and(|seen| seen.is_dir()) {
+            let bytes = room(&path)?;
+            found.push(Cached { path, bytes });
+        }
+    }
     found.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(found)
+}
+
+/// What is in a directory; nothing where there is none.
+fn entries(folder: &Path) -> Result<impl Iterator<Item = io::Result<fs::DirEntry>>> {
+    match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None.into_iter().flatten()),
+        other => Ok(Some(other.map_err(reading(folder))?).into_iter().flatten()),
+    }
+}
+
+/// Room that a directory takes up on the disk with all in it, bytes.
+fn room(folder: &Path) -> Result<u64> {
+    let (mut bytes, mut folders) = (0, vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in entries(&folder)? {
+            let path = entry.map_err(reading(&folder))?.path();
+            let Ok(seen) = path.symlink_metadata() else { continue };
+            bytes += seen.blocks() * 512;
+            if seen.is_dir() {
+                folders.push(path);
+            }
+        }
+    }
+    Ok(bytes)
 }
 
 /// Removes all of [`cached`], and gives what it was. What is needed again is made again; a guest that runs goes on
@@ -83,7 +114,9 @@ fn cached_in(cache: &Path) -> Result<Vec<Cached>> {
 pub fn clear() -> Result<Vec<Cached>> {
     let found = cached()?;
     for cached in &found {
-        fs::remove_file(&cached.path).map_err(writing(&cached.path))?;
+        let is_folder = cached.path.symlink_metadata().is_ok_and(|seen| seen.is_dir());
+        let gone = if is_folder { fs::remove_dir_all(&cached.path) } else { fs::remove_file(&cached.path) };
+        gone.map_err(writing(&cached.path))?;
     }
     Ok(found)
 }
@@ -148,14 +181,23 @@ mod tests {
     fn what_is_cached_is_listed_and_nothing_else() {
         let cache = tempfile::tempdir().unwrap();
         assert_eq!(cached_in(cache.path()).unwrap(), []);
-        for file in ["initrd/a.cpio", "images/b.raw", "images/.lock", "kernel/boot/vmlinuz-1", "other"] {
+        for file in [
+            "initrd/a.cpio",
+            "images/b.raw",
+            "images/.lock",
+            "kernel/boot/vmlinuz-1",
+            "other",
+            "gold/k/tree/f",
+            "payload/p/x",
+        ] {
             let path = cache.path().join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, [1; 5000]).unwrap();
         }
         let found = cached_in(cache.path()).unwrap();
         let names: Vec<_> = found.iter().map(|c| c.path.file_name().unwrap().to_str().unwrap()).collect();
-        assert_eq!(names, ["b.raw", "a.cpio"]);
+        assert_eq!(names, ["k", "b.raw", "a.cpio"]);
+        assert!(found[0].bytes >= 5000, "{found:?}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What the agent is told when it starts as the first process of a guest.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use crate::error::{ImageError, Result};
 
@@ -26,8 +26,25 @@ pub enum Root {
 /// A disk for data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataDisk {
-    /// Device without `/dev/`, such as `vdb`.
+    /// Device without `/dev/`, such as `vdb`; or `serial:` and the serial number of a virtio disk.
     pub device: String,
+    /// Where it is mounted in the guest.
+    pub mount: String,
+    /// Type of its file system, such as `ext4`.
+    pub filesystem: String,
+}
+
+/// A disk for data that the guest itself reaches over its network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IscsiDisk {
+    /// Address and port of the portal.
+    pub portal: SocketAddr,
+    /// Name of the target, such as `iqn.2026-01.example:store`.
+    pub target: String,
+    /// Number of the logical unit.
+    pub lun: u32,
+    /// The guest's own name.
+    pub initiator: String,
     /// Where it is mounted in the guest.
     pub mount: String,
     /// Type of its file system, such as `ext4`.
@@ -51,6 +68,9 @@ pub struct GuestConfig {
     pub congestion_control: Option<String>,
     /// Further disks.
     pub data_disks: Vec<DataDisk>,
+    /// A disk that the guest logs in to once its network is up. The root needs `iscsistart` of open-iscsi, and the guest
+    /// boots from [`crate::boot_with_iscsi`].
+    pub iscsi: Option<IscsiDisk>,
 }
 
 impl GuestConfig {
@@ -78,6 +98,12 @@ impl GuestConfig {
         }
         for disk in &self.data_disks {
             words.push(word("disk", &[&disk.device, &disk.mount, &disk.filesystem])?);
+        }
+        if let Some(disk) = &self.iscsi {
+            let (address, port) = (disk.portal.ip().to_string(), disk.portal.port().to_string());
+            let at = [&disk.target, &disk.lun.to_string(), &disk.initiator, &disk.mount, &disk.filesystem];
+            let values: Vec<&str> = [&address, &port].into_iter().chain(at).map(String::as_str).collect();
+            words.push(word("iscsi", &values)?);
         }
         Ok(words.join(" "))
     }
@@ -110,6 +136,7 @@ mod tests {
             mtu: 9000,
             congestion_control: Some("bbr".into()),
             data_disks: vec![DataDisk { device: "vdb".into(), mount: "/data".into(), filesystem: "ext4".into() }],
+            iscsi: None,
         }
     }
 
@@ -122,6 +149,17 @@ mod tests {
         );
         let share = GuestConfig { root: Root::HostOverVirtiofs { tag: "host".into() }, ..example() };
         assert!(share.command_line().unwrap().contains("tare.root=virtiofs,host "));
+        let disk = IscsiDisk {
+            portal: "198.18.1.9:3260".parse().unwrap(),
+            target: "iqn.2026-01.example:g1".into(),
+            lun: 1,
+            initiator: "iqn.2026-01.example:i".into(),
+            mount: "/data".into(),
+            filesystem: "ext4".into(),
+        };
+        let told = GuestConfig { iscsi: Some(disk), ..example() }.command_line().unwrap();
+        let word = "tare.iscsi=198.18.1.9,3260,iqn.2026-01.example:g1,1,iqn.2026-01.example:i,/data,ext4";
+        assert!(told.ends_with(word), "{told}");
     }
 
     #[test]

@@ -33,6 +33,9 @@ const FEATURES: [(&str, &[&str]); 10] = [
     ("filesystem-ext4", &["crc32c_generic", "ext4"]),
 ];
 
+/// The same for guests that reach a disk over their network. No other guest has these to copy at its start.
+const ISCSI: (&str, &[&str]) = ("iscsi", &["crc32c_generic", "iscsi_tcp", "sd_mod"]);
+
 /// What no guest can do without: its channel.
 const INDISPENSABLE: [&str; 2] = ["virtio_pci", "virtio_console"];
 
@@ -51,25 +54,59 @@ pub struct Boot {
     pub initrd: PathBuf,
 }
 
+impl Kernel {
+    /// Whether it has an initiator for iSCSI: found out before a run.
+    ///
+    /// # Errors
+    /// That it has none, or that its modules cannot be read.
+    pub fn check_iscsi(&self) -> Result<()> {
+        check_has(self, &Modules::look(&self.modules)?, ISCSI.1)
+    }
+}
+
+fn check_has(kernel: &Kernel, modules: &Modules, wanted: &[&str]) -> Result<()> {
+    let Some(missing) = wanted.iter().find(|name| !modules.has(name)) else { return Ok(()) };
+    Err(ImageError::new(
+        format!("boot guests with the kernel {}", kernel.release),
+        format!("it has no {missing}"),
+        "run `make platforms`, which fetches one for virtual machines, or name another: kernel = \"PATH\"",
+    ))
+}
+
 /// A file as it was when it was last looked at.
 type Seen = (PathBuf, u64, u64, i64, i64);
 
+/// Agent, modules, and whether with iSCSI.
+type Ingredients = (Seen, Seen, bool);
+
 /// What was made in this process, by the agent and the modules that it was made of: guests start one after the other
 /// with the same ones, and their start is timed.
-static MADE: Mutex<Option<HashMap<(Seen, Seen), PathBuf>>> = Mutex::new(None);
+static MADE: Mutex<Option<HashMap<Ingredients, PathBuf>>> = Mutex::new(None);
 
 /// The initial file system for an agent with a kernel's modules, made if it is not in the cache.
 ///
 /// # Errors
 /// When the agent or a module cannot be read, when the kernel has no virtio, or when the cache cannot be written.
 pub fn boot(kernel: &Kernel, agent: &Path) -> Result<Boot> {
-    let key = (seen(agent)?, seen(&kernel.modules.join("kernel"))?);
+    boot_from(kernel, agent, false)
+}
+
+/// The same with the kernel's iSCSI initiator, for a guest that is told of an [`crate::IscsiDisk`].
+///
+/// # Errors
+/// As [`boot`], and when the kernel has no such initiator.
+pub fn boot_with_iscsi(kernel: &Kernel, agent: &Path) -> Result<Boot> {
+    boot_from(kernel, agent, true)
+}
+
+fn boot_from(kernel: &Kernel, agent: &Path, iscsi: bool) -> Result<Boot> {
+    let key = (seen(agent)?, seen(&kernel.modules.join("kernel"))?, iscsi);
     // Held while it is made: others wait for the same.
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     let made = made.get_or_insert_default();
     let initrd = match made.get(&key) {
         Some(initrd) if initrd.exists() => initrd.clone(),
-        _ => keep(&archive(kernel, agent)?)?,
+        _ => keep(&archive(kernel, agent, iscsi)?)?,
     };
     made.insert(key, initrd.clone());
     Ok(Boot { kernel: kernel.image.clone(), initrd })
@@ -110,14 +147,11 @@ fn forget_old(folder: &Path) {
     }
 }
 
-fn archive(kernel: &Kernel, agent: &Path) -> Result<Vec<u8>> {
+fn archive(kernel: &Kernel, agent: &Path, iscsi: bool) -> Result<Vec<u8>> {
     let modules = Modules::look(&kernel.modules)?;
-    if let Some(missing) = INDISPENSABLE.iter().find(|name| !modules.has(name)) {
-        return Err(ImageError::new(
-            format!("boot guests with the kernel {}", kernel.release),
-            format!("it has no {missing}"),
-            "run `make platforms`, which fetches one for virtual machines, or name another: kernel = \"PATH\"",
-        ));
+    check_has(kernel, &modules, &INDISPENSABLE)?;
+    if iscsi {
+        check_has(kernel, &modules, ISCSI.1)?;
     }
     let program = fs::read(agent).map_err(reading(agent))?;
     let mut files = vec![("init".to_owned(), program)];
@@ -125,7 +159,7 @@ fn archive(kernel: &Kernel, agent: &Path) -> Result<Vec<u8>> {
         let inside = path.to_string_lossy().trim_start_matches('/').to_owned();
         files.push((inside, fs::read(&path).map_err(reading(&path))?));
     }
-    let (list, loaded) = features(&modules)?;
+    let (list, loaded) = features(&modules, iscsi)?;
     files.push(("modules.load".to_owned(), list.into_bytes()));
     files.extend(loaded.into_iter().map(|module| (file_name(&module.name), module.bytes)));
     write_archive(&files).map_err(|error| {
@@ -138,12 +172,13 @@ fn file_name(module: &str) -> String {
 }
 
 /// What is loaded for which feature, and the modules of all of them.
-fn features(modules: &Modules) -> Result<(String, Vec<Module>)> {
+fn features(modules: &Modules, iscsi: bool) -> Result<(String, Vec<Module>)> {
     let congestion = modules.in_folder(CONGESTION_FOLDER);
     let congestion = congestion.into_iter().filter(|name| name.starts_with("tcp_") && *name != "tcp_diag");
     let congestion: Vec<(String, Vec<&str>)> =
         congestion.map(|name| (format!("congestion-{}", name.trim_start_matches("tcp_")), vec![name])).collect();
-    let fixed = FEATURES.iter().map(|(feature, names)| ((*feature).to_owned(), names.to_vec()));
+    let fixed =
+        FEATURES.iter().chain(iscsi.then_some(&ISCSI)).map(|(feature, names)| ((*feature).to_owned(), names.to_vec()));
     let mut known = HashMap::new();
     let mut list = String::new();
     for (feature, names) in fixed.chain(congestion) {
@@ -244,7 +279,13 @@ mod tests {
             assert!(written.iter().any(|(name, _)| name == wanted), "{wanted}");
         }
         let modules = Modules::look(&kernel.modules).unwrap();
-        let (list, _) = features(&modules).unwrap();
+        let (list, _) = features(&modules, false).unwrap();
+        assert!(!list.contains("iscsi"), "{list}");
+        if modules.has("iscsi_tcp") {
+            let (list, _) = features(&modules, true).unwrap();
+            let line = list.lines().find(|line| line.starts_with("iscsi ")).unwrap();
+            assert!(line.find("/libiscsi.ko").unwrap() < line.find("/iscsi_tcp.ko").unwrap(), "{line}");
+        }
         let order: Vec<&str> =
             list.lines().find(|line| line.starts_with("virtio-1 ")).unwrap_or_default().split(' ').collect();
         let place = |name: &str| order.iter().position(|path| path.ends_with(name));
@@ -272,5 +313,6 @@ mod tests {
         let kernel = Kernel { image: "/k".into(), modules: place.path().into(), release: "1.0".into() };
         let error = boot(&kernel, &std::env::current_exe().unwrap()).unwrap_err().to_string();
         assert!(error.contains("no virtio_pci"), "{error}");
+        assert!(kernel.check_iscsi().unwrap_err().to_string().contains("no crc32c_generic"));
     }
 }

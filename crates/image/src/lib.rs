@@ -1,7 +1,7 @@
 //! Guest images: everything that a virtual machine boots from.
 //!
 //! A kernel ([`Kernel`]), the initial file system with the agent as its `/init` ([`boot`]), what is told to that agent
-//! ([`GuestConfig`]), disks ([`inspect`], [`overlay`], [`blank`]), a Debian built here ([`debian_build`]), and the seed
+//! ([`GuestConfig`]), disks ([`inspect`], [`overlay`], [`blank`], [`gold_image`]), a Debian built here ([`debian_build`]), and the seed
 //! that brings the agent into an image of the user's own ([`seed`]). The platforms that run virtual machines share it;
 //! it knows none of them.
 
@@ -11,6 +11,7 @@ mod config;
 mod debian;
 mod disk;
 mod error;
+mod gold;
 mod initrd;
 mod kernel;
 mod library;
@@ -21,11 +22,12 @@ mod seed;
 
 pub use cache::{Cached, cache_directory, cached, clear};
 pub use clone::{blank, overlay, raw_copy};
-pub use config::{DataDisk, GuestConfig, Root};
+pub use config::{DataDisk, GuestConfig, IscsiDisk, Root};
 pub use debian::{DebianSpec, debian_build, debian_find, debian_key};
 pub use disk::{Disk, Format, inspect};
 pub use error::ImageError;
-pub use initrd::{Boot, boot};
+pub use gold::{DATA_FILESYSTEM, gold_image, make_cold};
+pub use initrd::{Boot, boot, boot_with_iscsi};
 pub use kernel::Kernel;
 pub use seed::{Seed, seed};
 

@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::cgroup::find_run_groups;
+use crate::data::data_path;
 use crate::disk::disk_path;
 use crate::error::Result;
 use crate::name::check_run_id;
@@ -30,6 +31,7 @@ pub fn left_by_guests(run_id: &str) -> Result<Vec<String>> {
     let places = [state_path(run_id), disk_path(run_id)];
     let directories =
         places.iter().flat_map(|place| fs::read_dir(place.join("guests")).into_iter().flatten().flatten());
-    left.extend(directories.map(|entry| format!("directory {}", entry.path().display())));
+    let data = fs::read_dir(data_path(run_id, None)).into_iter().flatten().flatten();
+    left.extend(directories.chain(data).map(|entry| format!("directory {}", entry.path().display())));
     Ok(left)
 }

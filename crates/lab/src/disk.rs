@@ -49,9 +49,7 @@ pub fn disk_path(run_id: &str) -> PathBuf {
 /// # Errors
 /// [`LabError::Refused`] when it is on a tmpfs or ramfs; [`LabError::System`] when that cannot be told.
 pub fn check_on_disk(path: &Path) -> Result<()> {
-    let found = rustix::fs::statfs(path)
-        .map_err(|e| LabError::system(format!("look at the file system of {}", path.display()), e))?;
-    if !matches!(found.f_type as u64 & 0xffff_ffff, TMPFS_MAGIC | RAMFS_MAGIC) {
+    if !is_in_memory(path)? {
         return Ok(());
     }
     Err(LabError::Refused {
@@ -63,19 +61,34 @@ pub fn check_on_disk(path: &Path) -> Result<()> {
     })
 }
 
+/// Whether files there are in memory (tmpfs, ramfs).
+///
+/// # Errors
+/// [`LabError::System`] when that cannot be told.
+pub fn is_in_memory(path: &Path) -> Result<bool> {
+    let found = rustix::fs::statfs(path)
+        .map_err(|e| LabError::system(format!("look at the file system of {}", path.display()), e))?;
+    Ok(matches!(found.f_type as u64 & 0xffff_ffff, TMPFS_MAGIC | RAMFS_MAGIC))
+}
+
 /// Ids of runs that have such a directory; a reboot takes the state directories and leaves these.
 pub(crate) fn runs() -> Result<Vec<String>> {
     let base = base();
     if !check_private(&base)? {
         return Ok(Vec::new());
     }
-    let entries = fs::read_dir(&base).map_err(|e| LabError::system(format!("read directory {}", base.display()), e))?;
+    runs_in(&base)
+}
+
+/// Ids of the runs that have a directory in this one.
+pub(crate) fn runs_in(base: &Path) -> Result<Vec<String>> {
+    let entries = fs::read_dir(base).map_err(|e| LabError::system(format!("read directory {}", base.display()), e))?;
     let directories = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     let names = directories.filter_map(|entry| entry.file_name().into_string().ok());
     Ok(names.filter(|name| check_run_id(name).is_ok()).collect())
 }
 
-fn base() -> PathBuf {
+pub(crate) fn base() -> PathBuf {
     if !rootless::is_rootless() {
         return PathBuf::from("/var/lib/tare");
     }

@@ -26,6 +26,8 @@ pub(crate) const PREFIX: u8 = 15;
 const NETWORK: u32 = u32::from_be_bytes([198, 18, 0, 0]);
 /// The client is 198.18.0.1; guests follow from 198.18.1.0 on.
 const CLIENT_HOST: u32 = 1;
+/// Programs in `sut` that need an address of their own there.
+const SUT_HOST: u32 = 2;
 const FIRST_GUEST_HOST: u32 = 256;
 const LAST_GUEST_HOST: u32 = (1 << (32 - PREFIX as u32)) - 2;
 
@@ -145,6 +147,24 @@ impl Lab {
     /// The namespace that holds the bridge.
     pub fn sut(&self) -> &NetNs {
         &self.sut
+    }
+
+    /// Gives the bridge an address of its own, so that programs in `sut`, such as a hypervisor, reach servers on the
+    /// lab's network as guests do. It stays, and is the same at every call. No lab has one that nobody asked for.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn sut_address(&self) -> Result<IpAddr> {
+        let own = address(SUT_HOST);
+        let given = self.sut.run(|| {
+            let netlink = Netlink::new()?;
+            let links = netlink.open()?;
+            netlink.wait(async { links.address(links.get(BRIDGE).await?.index, own, PREFIX).await })
+        })?;
+        match given {
+            Err(e) if e.errno() != Some(libc::EEXIST) => Err(e),
+            _ => Ok(own),
+        }
     }
 
     /// Makes a namespace for a guest with `eth0` in it, addressed, up, and seen to be forwarded by the

@@ -15,6 +15,7 @@
 mod cgroup;
 mod clean;
 mod cpu;
+mod data;
 mod disk;
 mod error;
 mod lab;
@@ -42,7 +43,8 @@ pub use cgroup::{
 };
 pub use clean::left_by_guests;
 pub use cpu::{Cpu, cpu_topology, online_cpus, set_affinity};
-pub use disk::{check_on_disk, disk_path, make_disk_directory};
+pub use data::{data_path, make_data_directory};
+pub use disk::{check_on_disk, disk_path, is_in_memory, make_disk_directory};
 pub use error::{LabError, Result};
 pub use lab::{Lab, LabConfig};
 pub use netns::NetNs;

@@ -16,7 +16,7 @@ use crate::netns::scratch;
 use crate::resource::Resource;
 use crate::state::StateDir;
 use crate::trust::check_private;
-use crate::{cgroup, disk, mounts, process, state, tree};
+use crate::{cgroup, data, disk, mounts, process, state, tree};
 
 /// How long killed processes may take to go.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -108,8 +108,8 @@ pub fn reap(
         }
     }
     // The state directory last: as long as it is there, the run is found.
-    for path in [disk::disk_path(run_id), state.clone()] {
-        report.note(Resource::Directory { path: path.clone() }, remove_private(&path, &state, run_id));
+    for path in [data::data_path(run_id, None), disk::disk_path(run_id), state.clone()] {
+        report.note(Resource::Directory { path: path.clone() }, remove_own(&path, &state, run_id));
         state::remove_base_if_empty(&path);
     }
     report
@@ -219,9 +219,11 @@ fn unmount_exact(path: &Path, state: &Path) -> std::result::Result<bool, String>
     Ok(any)
 }
 
-/// Removes one of the run's own two directories, where nobody else can have made it.
-fn remove_private(path: &Path, state: &Path, run_id: &str) -> std::result::Result<bool, String> {
-    if let Some(base) = path.parent() {
+/// Removes one of the run's own directories, where nobody else can have made it.
+fn remove_own(path: &Path, state: &Path, run_id: &str) -> std::result::Result<bool, String> {
+    if path == data::data_path(run_id, None) {
+        data::check_base().map_err(|e| e.to_string())?;
+    } else if let Some(base) = path.parent() {
         check_private(base).map_err(|e| e.to_string())?;
     }
     remove_directory(path, state, run_id)
@@ -287,7 +289,7 @@ pub fn leftovers(run_id: &str) -> Vec<String> {
         Ok(names) => found.extend(names.iter().map(|name| format!("link {name}"))),
         Err(e) => found.push(format!("the links cannot be listed: {e}")),
     }
-    let places = [state, disk::disk_path(run_id)];
+    let places = [state, disk::disk_path(run_id), data::data_path(run_id, None)];
     found.extend(places.iter().filter(|path| path.exists()).map(|path| format!("directory {}", path.display())));
     found
 }

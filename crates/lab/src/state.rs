@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{LabError, Result};
 use crate::name::check_run_id;
 use crate::trust::{check_private, make_private};
-use crate::{disk, process, rootless, tree};
+use crate::{data, disk, process, rootless, tree};
 
 const RUN_FILE: &str = "run.json";
 const LOCK_FILE: &str = "lock";
@@ -172,7 +172,7 @@ impl StateDir {
     /// When a directory of such directories cannot be read, or is not this user's own with mode 0700.
     pub fn list() -> Result<Vec<FoundRun>> {
         let mut runs = Self::list_in(&base())?;
-        for run_id in disk::runs()? {
+        for run_id in disk::runs()?.into_iter().chain(data::runs()?) {
             if !runs.iter().any(|run| run.run_id == run_id) {
                 let path = state_path(&run_id);
                 // A run that has begun in the meantime has made its state directory before the other.

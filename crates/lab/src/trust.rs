@@ -4,7 +4,7 @@
 //! under a name that we would look for, in `/tmp` or beside the results; what is in it must never be acted upon.
 
 use std::fs::{self, File};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
@@ -78,11 +78,44 @@ pub(crate) fn make_private(dir: &Path) -> Result<()> {
     check_private(dir).map(|_| ())
 }
 
+/// Checks that a directory is this user's own and that others cannot write to it; they may pass through. One that is not
+/// there is fine: `false`.
+///
+/// # Errors
+/// [`LabError::Refused`] when it is a link, another's, or others may write to it.
+pub(crate) fn check_passage(dir: &Path) -> Result<bool> {
+    let tried = || format!("use the directory {}", dir.display());
+    let found = match fs::symlink_metadata(dir) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        other => other.map_err(|e| LabError::system(tried(), e))?,
+    };
+    if found.is_dir() && ours(&found) && found.mode() & 0o022 == 0 {
+        return Ok(true);
+    }
+    Err(LabError::Refused {
+        tried: tried(),
+        why: format!("what is there has owner {} and mode {:o}", found.uid(), found.mode() & 0o7777),
+        remedy: "Remove it, or make it a directory of yours with mode 0711".into(),
+    })
+}
+
+/// Makes a directory that others may pass through and do no more with. One that is there already must be such a one.
+pub(crate) fn make_passage(dir: &Path) -> Result<()> {
+    match fs::DirBuilder::new().mode(0o711).create(dir) {
+        // Whatever the mask of this process.
+        Ok(()) => fs::set_permissions(dir, fs::Permissions::from_mode(0o711)),
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(e) => Err(e),
+    }
+    .map_err(|e| LabError::system(format!("make the directory {}", dir.display()), e))?;
+    check_passage(dir).map(|_| ())
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use std::io::Read;
-    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+    use std::os::unix::fs::{chown, symlink};
 
     use super::*;
 

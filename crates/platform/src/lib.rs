@@ -8,6 +8,7 @@ mod channel;
 mod client;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod data;
 mod error;
 mod groups;
 mod machine;
@@ -18,6 +19,7 @@ mod platform;
 mod program;
 pub mod registry;
 mod remembered;
+mod restore;
 mod rootfs;
 mod standing;
 mod system;
@@ -34,6 +36,8 @@ mod qemu;
 mod ssh;
 
 pub use client::{ClientPlace, client};
+/// Where what is kept from run to run is: kernels, images, gold copies.
+pub use tare_image::cache_directory;
 pub use error::PlatformError;
 pub use platform::{
     Availability, Charge, Comparable, Guest, GuestLink, HostView, LinkEnd, Platform, Reach, ReapSite, Site,

@@ -10,14 +10,16 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tare_lab::{
-    Cgroup, LabError, Limits, NetNs, Place, RUN_VARIABLE, Resource, Tap, check_on_disk, make_disk_directory,
+    Cgroup, LabError, Limits, NetNs, Place, RUN_VARIABLE, Resource, Tap, check_on_disk, data_path, is_in_memory,
+    make_data_directory, make_disk_directory,
 };
 use tare_model::ByteSize;
-use tare_model::guest::{GuestSpec, ParityRow};
+use tare_model::guest::{DataPlace, GuestSpec, ParityRow};
 use tare_wire::launch::Launch;
 use tare_wire::{AgentFacts, Link, Reply, Request, WireError};
 
 use crate::channel::{Channel, Tail};
+use crate::data::{self, DataDirectory};
 use crate::error::{PlatformError, Result};
 use crate::program::PATH;
 use crate::standing::{Charges, Parts, Standing, Undo};
@@ -38,6 +40,8 @@ pub(crate) struct Making<'a> {
     allowance: u64,
     /// Seconds from the beginning to the agent's first answer, once it came.
     start_time_s: f64,
+    /// Where the guest finds its data, once they were restored for it.
+    data: Option<DataPlace>,
 }
 
 /// What a guest that stands has beside what every guest has.
@@ -52,6 +56,8 @@ pub(crate) struct Particulars {
     pub parity: Option<Vec<ParityRow>>,
     /// Tells its CPU time by kind of thread.
     pub charges: Option<Charges>,
+    /// Where it finds its data, when these are not in a directory of the host's ([`Making::data_directory`]).
+    pub data: Option<DataPlace>,
 }
 
 impl<'a> Making<'a> {
@@ -59,7 +65,8 @@ impl<'a> Making<'a> {
     /// [`crate::Platform::start`].
     pub(crate) fn new(site: &'a Site<'a>, spec: &'a GuestSpec) -> Self {
         let parts = Parts::new(&spec.name, site.ledger);
-        Self { site, spec, parts, began: Instant::now(), aside: Duration::ZERO, allowance: 0, start_time_s: 0.0 }
+        let (began, aside) = (Instant::now(), Duration::ZERO);
+        Self { site, spec, parts, began, aside, allowance: 0, start_time_s: 0.0, data: None }
     }
 
     /// Does what is no part of a guest's start: tare's own bookkeeping, and work that is done once a run.
@@ -114,6 +121,30 @@ impl<'a> Making<'a> {
         Ok(self.parts.cgroup.insert(cgroup).procs_files())
     }
 
+    /// A control group beside the guest's, for a server that the guest uses and that is no part of its account; the files
+    /// through which a process joins it. It goes with the guest.
+    pub(crate) fn limit_beside(&mut self, name: &str, limits: &Limits) -> Result<Vec<PathBuf>> {
+        let plan = Cgroup::plan(self.site.run_id, name).map_err(|source| self.lab_error(source))?;
+        self.write_down(&plan.resource())?;
+        let cgroup = Cgroup::create(plan, limits).map_err(|source| self.lab_error(source))?;
+        let files = cgroup.procs_files();
+        self.parts.groups_beside.push(cgroup);
+        Ok(files)
+    }
+
+    /// A place on the lab's network beside the guest's own: its namespace and its address. It goes with the guest.
+    pub(crate) fn attach_beside(&mut self, name: &str) -> Result<(PathBuf, IpAddr)> {
+        let port = self.site.lab.attach(name).map_err(|source| self.lab_error(source))?;
+        let place = (port.netns.path(), port.address);
+        self.parts.ports_beside.push(port);
+        Ok(place)
+    }
+
+    /// An address on the lab's network for what carries the guest.
+    pub(crate) fn sut_address(&self) -> Result<IpAddr> {
+        self.site.lab.sut_address().map_err(|source| self.lab_error(source))
+    }
+
     /// The directories of the control group.
     pub(crate) fn groups(&self) -> Vec<PathBuf> {
         self.parts.cgroup.as_ref().map(|cgroup| cgroup.paths().to_vec()).unwrap_or_default()
@@ -148,6 +179,38 @@ impl<'a> Making<'a> {
             )
         })?;
         Ok(path)
+    }
+
+    /// Restores the guest's data in a directory of the host's, which is no part of its start, and gives that: in the
+    /// directory that the study names, or in the run's own for data. The guest will see it at `inside`, or without that
+    /// where the host does. `None` where it has none, and without root, where owners of files cannot be kept.
+    pub(crate) fn data_directory(
+        &mut self,
+        named: Option<&DataDirectory>,
+        inside: Option<&str>,
+    ) -> Result<Option<PathBuf>> {
+        let Some(wanted) = self.spec.data.as_ref().filter(|_| !tare_lab::is_rootless()) else { return Ok(None) };
+        let within = named.map(DataDirectory::place).transpose().map_err(|(why, remedy)| {
+            let why = format!("the directory that the study names {why}");
+            self.failed("find a place for its data", why, remedy)
+        })?;
+        let (run_id, within) = (self.site.run_id, within.as_deref());
+        // With it all that is in it.
+        let place = data_path(run_id, within);
+        self.write_down(&Resource::Directory { path: place.clone() })?;
+        self.parts.directories.push(place.join(&self.spec.name));
+        self.parts.passages.push(place);
+        self.aside(|making| {
+            let made = data::make_own(|| make_data_directory(run_id, within), &making.spec.name);
+            let copy = made.map_err(|source| making.lab_error(source))?;
+            check_way(making, copy.parent().unwrap_or(&copy), named, inside)?;
+            let restored = data::restore(wanted, &copy, named, inside).map_err(|error| {
+                let tried = format!("restore its data in {}", copy.display());
+                making.failed(&tried, error.to_string(), error.remedy())
+            })?;
+            making.data = Some(restored);
+            Ok(Some(copy))
+        })
     }
 
     /// What the platform keeps elsewhere; `undo` takes it away.
@@ -254,7 +317,8 @@ impl<'a> Making<'a> {
         }
     }
 
-    fn link(&self) -> Result<Arc<Link>> {
+    /// The channel to its agent, which has answered.
+    pub(crate) fn link(&self) -> Result<Arc<Link>> {
         self.parts.link.clone().ok_or_else(|| {
             self.failed("reach its agent", "there is no channel".into(), "Report this: it should not happen")
         })
@@ -292,7 +356,8 @@ impl<'a> Making<'a> {
         let listen = particulars.listen.unwrap_or(address);
         let parts = std::mem::replace(&mut self.parts, Parts::new(&self.spec.name, self.site.ledger));
         let (spec, start_time_s, charges) = (self.spec.clone(), self.start_time_s, particulars.charges);
-        Ok(Box::new(Standing { spec, link, address, listen, parity: rows, facts, start_time_s, charges, parts }))
+        let data = particulars.data.or(self.data);
+        Ok(Box::new(Standing { spec, link, address, listen, parity: rows, facts, start_time_s, charges, data, parts }))
     }
 
     /// The agent's program, told to carry out a launch. A platform may add to its environment what the program that
@@ -356,6 +421,22 @@ impl<'a> Making<'a> {
     }
 }
 
+/// Refuses a place for data that is in memory and not said to be, and one that the guest's servers cannot get to.
+fn check_way(making: &Making<'_>, place: &Path, named: Option<&DataDirectory>, inside: Option<&str>) -> Result<()> {
+    let tried = format!("use {} for its data", place.display());
+    // Of the one that the study names this was asked before.
+    if named.is_none() && is_in_memory(place).map_err(|source| making.lab_error(source))? {
+        let remedy = "Name a directory on a disk in the study: `data = { directory = \"PATH\" }`";
+        return Err(making.failed(&tried, "it is on a tmpfs: what is written there is in memory".into(), remedy));
+    }
+    let Some(closed) = data::closed_to_nobody(place).filter(|_| inside.is_none()) else { return Ok(()) };
+    Err(making.failed(
+        &tried,
+        format!("its servers run as nobody, who may not pass through {}", closed.display()),
+        "Open it with `chmod o+x`, or name another directory for the data in the study",
+    ))
+}
+
 /// The environment of everything that is started for a guest.
 pub(crate) fn environment(run_id: &str) -> [(&str, &str); 4] {
     [("PATH", PATH), ("HOME", "/root"), ("LANG", "C.UTF-8"), (RUN_VARIABLE, run_id)]
@@ -395,6 +476,7 @@ pub(crate) fn plain_launch() -> Launch {
         unshare: Vec::new(),
         mounts: Vec::new(),
         root: None,
+        shown: Vec::new(),
         hostname: None,
         argv: Vec::new(),
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tare_lab::{Cgroup, Ledger, NetNs, Port, Tap};
-use tare_model::guest::{GuestSpec, ParityRow};
+use tare_model::guest::{DataPlace, GuestSpec, ParityRow};
 use tare_wire::{AgentFacts, Link, Request};
 
 use crate::channel::{Channel, Tail};
@@ -41,7 +41,12 @@ pub(crate) struct Parts {
     pub port: Option<Port>,
     pub tap: Option<Tap>,
     pub cgroup: Option<Cgroup>,
+    /// Groups and places of servers beside the guest.
+    pub groups_beside: Vec<Cgroup>,
+    pub ports_beside: Vec<Port>,
     pub directories: Vec<PathBuf>,
+    /// Directories that guests have in common: each goes with the last of them.
+    pub passages: Vec<PathBuf>,
 }
 
 impl Parts {
@@ -59,14 +64,17 @@ impl Parts {
             port: None,
             tap: None,
             cgroup: None,
+            groups_beside: Vec::new(),
+            ports_beside: Vec::new(),
             directories: Vec::new(),
+            passages: Vec::new(),
         }
     }
 
     /// Kills everything in the guest.
     fn kill(&mut self) -> Vec<String> {
         let mut failures = Vec::new();
-        if let Some(cgroup) = &self.cgroup {
+        for cgroup in self.cgroup.iter().chain(&self.groups_beside) {
             failures.extend(cgroup.kill().err().map(|error| error.to_string()));
         }
         for process in self.channel.iter_mut().chain(&mut self.beside) {
@@ -122,7 +130,7 @@ impl Parts {
         if let Some(tap) = self.tap.take() {
             failures.extend(tap.detach().err().map(|error| error.to_string()));
         }
-        if let Some(port) = self.port.take() {
+        for port in self.port.take().into_iter().chain(self.ports_beside.drain(..)) {
             failures.extend(port.detach().err().map(|error| error.to_string()));
         }
         if let Some(cgroup) = &mut self.cgroup {
@@ -131,12 +139,22 @@ impl Parts {
                 Err(error) => failures.push(error.to_string()),
             }
         }
+        self.groups_beside.retain_mut(|cgroup| {
+            let failure = cgroup.remove().err();
+            let stays = failure.is_some();
+            failures.extend(failure.map(|error| error.to_string()));
+            stays
+        });
         self.directories.retain(|directory| {
             let failure = remove_directory(directory);
             let stays = failure.is_some();
             failures.extend(failure);
             stays
         });
+        for passage in &self.passages {
+            // Refused as long as another guest's is in it.
+            let _ = std::fs::remove_dir(passage);
+        }
         if !failures.is_empty() {
             return Err(PlatformError::Destroy { guest: self.guest.clone(), failures });
         }
@@ -186,6 +204,7 @@ pub(crate) struct Standing {
     pub facts: AgentFacts,
     pub start_time_s: f64,
     pub charges: Option<Charges>,
+    pub data: Option<DataPlace>,
     pub parts: Parts,
 }
 
@@ -216,6 +235,10 @@ impl Guest for Standing {
 
     fn facts(&self) -> &AgentFacts {
         &self.facts
+    }
+
+    fn data(&self) -> Option<&DataPlace> {
+        self.data.as_ref()
     }
 
     fn start_time_s(&self) -> f64 {

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tare_wire::launch::PrivateMount;
 
+use crate::data::DataDirectory;
 use crate::options::Writes;
 use crate::rootfs::RootFs;
 use crate::{Availability, HostView, program};
@@ -28,6 +29,10 @@ pub(crate) struct Options {
     pub rootfs: RootFs,
     /// Where the guest's writes go: `memory` (counted against its limit) or `disk`.
     pub upper: Writes,
+    /// Where the data lie that a workload gives its guests: a directory of the host's, `{ directory = "PATH" }`, which tare
+    /// makes one of its own in for each guest. Left out: `/var/lib/tare-data`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<DataDirectory>,
 }
 
 /// The program that starts containers.
@@ -93,6 +98,9 @@ impl Starter {
         if let Err((reason, remedy)) = self.version() {
             return unavailable(reason, remedy);
         }
+        if let Some(unavailable) = options.data.as_ref().and_then(DataDirectory::unavailable) {
+            return unavailable;
+        }
         options.rootfs.unavailable().unwrap_or(Availability::Available { notes: Vec::new() })
     }
 }
@@ -129,9 +137,12 @@ mod tests {
             let there = Starter { program: "true", package: "coreutils" };
             assert!(matches!(there.check(&host, &Options::default()), Availability::Unavailable { .. }));
         }
-        let wrong = Options { rootfs: RootFs::Directory("/none".into()), upper: Writes::Memory };
+        let wrong = Options { rootfs: RootFs::Directory("/none".into()), ..Options::default() };
         let there = Starter { program: "true", package: "coreutils" };
         assert!(format!("{:?}", there.check(&host, &wrong)).contains("/none"));
+        let data = DataDirectory { directory: "/no/disk".into(), in_memory: false };
+        let wrong = Options { data: Some(data), ..Options::default() };
+        assert!(format!("{:?}", there.check(&host, &wrong)).contains("/no/disk"));
         assert!(matches!(there.check(&host, &Options::default()), Availability::Available { .. }));
     }
 

@@ -17,7 +17,7 @@ use tare_platform::conformance::{self, Expect};
 use tare_platform::{Availability, Guest, HostView, Site};
 use tare_wire::{ExecResult, ExecSpec, Reply, Request};
 
-use common::{agent, conforms, platform, skipped, turn};
+use common::{agent, conforms, platform, program, skipped, turn};
 
 const CYCLES: u32 = 20;
 
@@ -37,7 +37,7 @@ fn a_sandbox_conforms() {
 
 #[test]
 fn a_sandbox_with_the_hosts_network_and_the_guests_overlay_conforms() {
-    let options = json!({"runtime": "runsc", "upper": "disk", "gvisor": {"overlay": "none", "network": "host"}});
+    let options = json!({"runtime": "runsc", "upper": "disk", "gvisor": {"overlay": "none", "network": "host", "data": "exclusive"}});
     conforms("runsc-disk", "oci", &options, &shortly());
 }
 
@@ -55,7 +55,8 @@ fn a_container_of_lxc_conforms() {
 fn small_root(at: &Path) -> Option<()> {
     // The agent too, where it is one of the tests' own and not the static one.
     let agent = agent()?.to_string_lossy().into_owned();
-    let tools = ["sh", "true", "sleep", "rm", "mkdir", "sync", "dd", "head", "cat"].map(|tool| format!("/bin/{tool}"));
+    let tools = ["sh", "true", "sleep", "rm", "mkdir", "sync", "dd", "head", "cat", "ls", "stat", "readlink"];
+    let tools = tools.map(program);
     for program in tools.iter().chain([&agent]).map(String::as_str) {
         let listed = Command::new("ldd").arg(program).output().ok()?;
         let text = String::from_utf8(listed.stdout).ok()?;

@@ -65,7 +65,8 @@ fn options(uri: &str, more: &Value) -> Value {
 #[test]
 fn a_machine_conforms() {
     let Some(uri) = with_daemon("a_machine_conforms") else { return };
-    common::conforms("libvirt", "libvirt", &options(&uri, &json!({})), &Expect::machine());
+    let expect = Expect { data: true, ..Expect::machine() };
+    common::conforms("libvirt", "libvirt", &options(&uri, &json!({"data-disk": {"format": "qcow2"}})), &expect);
     assert_eq!(domains(&uri), Vec::<String>::new(), "nothing stays defined");
 }
 
@@ -173,6 +174,7 @@ fn a_domain_that_is_there_is_started_reached_and_stopped() {
         mtu: 1500,
         congestion_control: None,
         data_disks: Vec::new(),
+        iscsi: None,
     };
     let xml = format!(
         "<domain type='qemu'><name>theirs</name><memory unit='MiB'>512</memory><vcpu>2</vcpu>\

@@ -115,7 +115,7 @@ fn exec(guest: &dyn Guest, script: &str) -> ExecResult {
 
 /// A machine, and how long it is tried: emulated ones take seconds to boot.
 fn machine(cycles: u32) -> Expect {
-    Expect { cycles, ..Expect::machine() }
+    Expect { cycles, data: true, ..Expect::machine() }
 }
 
 #[test]
@@ -125,7 +125,13 @@ fn a_machine_over_the_hosts_root_conforms() {
 
 #[test]
 fn a_microvm_conforms() {
-    conforms("microvm", "qemu", &json!({"machine": "microvm"}), &machine(1));
+    let options = json!({"machine": "microvm", "data-disk": {"format": "qcow2"}});
+    conforms("microvm", "qemu", &options, &machine(1));
+}
+
+#[test]
+fn a_machine_that_logs_in_to_a_target_by_itself_conforms() {
+    conforms("iscsi-guest", "qemu", &json!({"data-disk": {"iscsi": "guest"}}), &machine(1));
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod common;
 use serde_json::json;
 use tare_platform::conformance::Expect;
 
-use common::{agent, conforms, skipped};
+use common::{agent, conforms, program, skipped};
 
 /// For variants of what another test lets come and go often enough.
 fn some() -> Expect {
@@ -15,7 +15,7 @@ fn some() -> Expect {
 
 #[test]
 fn null_conforms() {
-    let expect = Expect { limits: false, ..Expect::default() };
+    let expect = Expect { limits: false, data: false, ..Expect::default() };
     conforms("null", "null", &json!({}), &expect);
 }
 
@@ -31,36 +31,42 @@ fn container_conforms() {
 
 #[test]
 fn container_on_disk_conforms() {
-    conforms("disk", "container", &json!({"upper": "disk"}), &some());
+    // Also with data in a directory that the study names.
+    let options = json!({"upper": "disk", "data": {"directory": "/var/tmp"}});
+    conforms("disk", "container", &options, &some());
 }
 
 /// Runs itself again in a mount namespace where the place for layers is in memory.
 #[test]
-fn layers_on_disk_are_refused_where_that_is_memory() {
-    const TEST: &str = "layers_on_disk_are_refused_where_that_is_memory";
-    if std::env::var_os("TEST_APART").is_some() {
-        return conforms("memory", "container", &json!({"upper": "disk"}), &Expect::default());
+fn layers_and_data_on_disk_are_refused_where_that_is_memory() {
+    const TEST: &str = "layers_and_data_on_disk_are_refused_where_that_is_memory";
+    match std::env::var("TEST_APART").as_deref() {
+        Ok("layers") => return conforms("memory", "container", &json!({"upper": "disk"}), &Expect::default()),
+        Ok(_) => return conforms("memory-data", "native", &json!({}), &Expect::default()),
+        Err(_) => {}
     }
     if agent().is_none() || tare_lab::is_rootless() {
         return skipped("needs the agent, and root for mounts");
     }
     let script = "mount -t tmpfs -o mode=755 none /var/lib && exec \"$0\" --exact --nocapture \"$1\"";
-    let inner = std::process::Command::new("unshare")
-        .args(["--mount", "--propagation", "private", "sh", "-c", script])
-        .arg(std::env::current_exe().unwrap())
-        .arg(TEST)
-        .env("TEST_APART", "1")
-        .output();
-    let Ok(inner) = inner else {
-        return skipped("needs unshare");
-    };
-    let said = [inner.stdout, inner.stderr].concat();
-    let said = String::from_utf8_lossy(&said);
-    if said.contains("SKIPPED") {
-        return skipped(&said);
+    for (what, remedy) in [("layers", "upper = "), ("data", "data = ")] {
+        let inner = std::process::Command::new("unshare")
+            .args(["--mount", "--propagation", "private", "sh", "-c", script])
+            .arg(std::env::current_exe().unwrap())
+            .arg(TEST)
+            .env("TEST_APART", what)
+            .output();
+        let Ok(inner) = inner else {
+            return skipped("needs unshare");
+        };
+        let said = [inner.stdout, inner.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        if said.contains("SKIPPED") {
+            return skipped(&said);
+        }
+        assert!(!inner.status.success(), "{what} in memory were taken for some on disk: {said}");
+        assert!(said.contains("it is on a tmpfs") && said.contains(remedy), "{said}");
     }
-    assert!(!inner.status.success(), "a layer in memory was taken for one on disk: {said}");
-    assert!(said.contains("it is on a tmpfs") && said.contains("upper = "), "{said}");
 }
 
 #[test]
@@ -78,7 +84,8 @@ fn small_root(at: &std::path::Path) -> Option<()> {
     std::fs::create_dir_all(at.join("tmp")).ok()?;
     // The agent too, where it is one of the tests' own and not the static one.
     let agent = agent()?.to_string_lossy().into_owned();
-    for program in ["/bin/sh", "/bin/true", "/bin/sleep", "/bin/rm", &agent] {
+    let tools = ["sh", "true", "sleep", "rm", "ls", "dd", "cat", "stat", "readlink"].map(program);
+    for program in tools.iter().chain([&agent]).map(String::as_str) {
         let listed = std::process::Command::new("ldd").arg(program).output().ok()?;
         let text = String::from_utf8(listed.stdout).ok()?;
         let libraries = text.split_whitespace().filter(|word| word.starts_with('/'));

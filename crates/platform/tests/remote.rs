@@ -157,7 +157,7 @@ fn exec(guest: &dyn Guest, argv: &[&str]) -> String {
 #[test]
 fn a_machine_behind_ssh_conforms() {
     apart("a_machine_behind_ssh_conforms", skipped, |sshd| {
-        let expect = Expect { cycles: 2, limits: false, ..Expect::default() };
+        let expect = Expect { cycles: 2, limits: false, data: false, ..Expect::default() };
         conforms("remote", PLATFORM, &sshd.options(PLAIN), &expect);
     });
 }

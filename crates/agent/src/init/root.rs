@@ -4,13 +4,13 @@ use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode};
 use rustix::mount::{MountFlags, mount as mount_at, mount_move};
 
 use super::modules::Modules;
-use super::told::{Root, Told};
+use super::told::{Find, Root, Told};
 use super::{InitError, Result, during, wait_until};
 
 /// Where the new root is put together.
@@ -44,12 +44,12 @@ pub(super) fn change(told: &Told, modules: &mut Modules) -> Result<()> {
             modules.load("overlay")?;
             overlay_of_host(tag, new)?;
         }
-        Root::Disk { device, filesystem } => mount_disk(device, filesystem, new, modules)?,
+        Root::Disk { device, filesystem } => mount_disk(&Find::Device(device.clone()), filesystem, new, modules)?,
         Root::Initrd => {}
     }
     let root = if told.root == Root::Initrd { Path::new("/") } else { new };
     for disk in &told.disks {
-        mount_disk(&disk.device, &disk.filesystem, &root.join(&disk.mount), modules)?;
+        mount_disk(&disk.disk, &disk.filesystem, &root.join(&disk.mount), modules)?;
     }
     if told.root != Root::Initrd {
         for view in ["proc", "sys", "dev"] {
@@ -76,18 +76,40 @@ fn overlay_of_host(tag: &str, at: &Path) -> Result<()> {
     mount("overlay", "overlay", at, MountFlags::empty(), options)
 }
 
-fn mount_disk(device: &Path, filesystem: &str, at: &Path, modules: &mut Modules) -> Result<()> {
+fn mount_disk(disk: &Find, filesystem: &str, at: &Path, modules: &mut Modules) -> Result<()> {
     modules.load(&format!("filesystem-{filesystem}"))?;
-    wait_until(|| {
-        fs::metadata(device)
-            .ok()
-            .filter(|seen| FileType::from_raw_mode(std::os::unix::fs::MetadataExt::mode(seen)).is_block_device())
+    let device = wait_until(|| match disk {
+        Find::Device(device) => Some(device.clone()).filter(|device| is_block_device(device)),
+        Find::Serial(serial) => with_serial(serial),
     })
     .ok_or_else(|| InitError {
-        tried: format!("find the disk {}", device.display()),
+        tried: match disk {
+            Find::Device(device) => format!("find the disk {}", device.display()),
+            Find::Serial(serial) => format!("find the disk with the serial number {serial}"),
+        },
         why: format!("it did not appear; there is {}", super::modules::devices()),
     })?;
+    mount_device(filesystem, &device, at)
+}
+
+/// Mounts a device whose file system's driver is loaded.
+pub(super) fn mount_device(filesystem: &str, device: &Path, at: &Path) -> Result<()> {
     mount(filesystem, &device.to_string_lossy(), at, MountFlags::NOATIME, "")
+}
+
+fn is_block_device(path: &Path) -> bool {
+    fs::metadata(path)
+        .is_ok_and(|seen| FileType::from_raw_mode(std::os::unix::fs::MetadataExt::mode(&seen)).is_block_device())
+}
+
+/// The device file of the virtio disk with that serial number.
+fn with_serial(serial: &str) -> Option<PathBuf> {
+    let disks = fs::read_dir("/sys/block").ok()?.filter_map(io::Result::ok);
+    let ours = |disk: &fs::DirEntry| {
+        fs::read_to_string(disk.path().join("serial")).is_ok_and(|told| told.trim_end_matches(['\n', '\0']) == serial)
+    };
+    let found = disks.into_iter().find(ours)?;
+    Some(Path::new("/dev").join(found.file_name())).filter(|device| is_block_device(device))
 }
 
 /// Removes from memory what is not needed any more.

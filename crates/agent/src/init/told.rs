@@ -16,10 +16,32 @@ pub(super) enum Root {
     Initrd,
 }
 
+/// How a disk is found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Find {
+    /// By its device file.
+    Device(PathBuf),
+    /// By its serial number: names of disks follow the order in which the kernel finds them.
+    Serial(String),
+}
+
 /// A disk for data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DataDisk {
-    pub device: PathBuf,
+    pub disk: Find,
+    /// Below the root.
+    pub mount: PathBuf,
+    pub filesystem: String,
+}
+
+/// A disk for data that is reached over the network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct IscsiDisk {
+    pub address: IpAddr,
+    pub port: u16,
+    pub target: String,
+    pub lun: u32,
+    pub initiator: String,
     /// Below the root.
     pub mount: PathBuf,
     pub filesystem: String,
@@ -35,6 +57,7 @@ pub(super) struct Told {
     pub mtu: Option<u32>,
     pub congestion: Option<String>,
     pub disks: Vec<DataDisk>,
+    pub iscsi: Option<IscsiDisk>,
 }
 
 /// Reads the words; others are the kernel's.
@@ -43,7 +66,7 @@ pub(super) struct Told {
 /// A word of ours that is not understood, or one that is missing.
 pub(super) fn parse(words: &str) -> Result<Told, String> {
     let (mut hostname, mut run_id, mut root) = (None, None, None);
-    let (mut address, mut mtu, mut congestion, mut disks) = (None, None, None, Vec::new());
+    let (mut address, mut mtu, mut congestion, mut disks, mut iscsi) = (None, None, None, Vec::new(), None);
     for word in words.split_whitespace() {
         let Some((key, value)) = word.strip_prefix(PREFIX).and_then(|word| word.split_once('=')) else { continue };
         let wrong = || format!("`{word}` is not understood");
@@ -55,6 +78,7 @@ pub(super) fn parse(words: &str) -> Result<Told, String> {
             "mtu" => mtu = Some(value.parse().map_err(|_| wrong())?),
             "congestion" => congestion = Some(value.to_owned()),
             "disk" => disks.push(parse_disk(value).ok_or_else(wrong)?),
+            "iscsi" => iscsi = Some(parse_iscsi(value).ok_or_else(wrong)?),
             _ => return Err(wrong()),
         }
     }
@@ -67,6 +91,7 @@ pub(super) fn parse(words: &str) -> Result<Told, String> {
         mtu,
         congestion,
         disks,
+        iscsi,
     })
 }
 
@@ -89,8 +114,29 @@ fn parse_address(value: &str) -> Option<(IpAddr, u8)> {
 
 fn parse_disk(value: &str) -> Option<DataDisk> {
     let [device, mount, filesystem] = value.split(',').collect::<Vec<_>>().try_into().ok()?;
-    let mount = Path::new(mount.strip_prefix('/')?).to_owned();
-    Some(DataDisk { device: device_file(device), mount, filesystem: filesystem.to_owned() })
+    let disk = match device.strip_prefix("serial:") {
+        Some(serial) => Find::Serial(serial.to_owned()),
+        None => Find::Device(device_file(device)),
+    };
+    Some(DataDisk { disk, mount: below_root(mount)?, filesystem: filesystem.to_owned() })
+}
+
+fn parse_iscsi(value: &str) -> Option<IscsiDisk> {
+    let [address, port, target, lun, initiator, mount, filesystem] =
+        value.split(',').collect::<Vec<_>>().try_into().ok()?;
+    Some(IscsiDisk {
+        address: address.parse().ok()?,
+        port: port.parse().ok()?,
+        target: target.to_owned(),
+        lun: lun.parse().ok()?,
+        initiator: initiator.to_owned(),
+        mount: below_root(mount)?,
+        filesystem: filesystem.to_owned(),
+    })
+}
+
+fn below_root(mount: &str) -> Option<PathBuf> {
+    mount.strip_prefix('/').map(PathBuf::from)
 }
 
 fn device_file(name: &str) -> PathBuf {
@@ -115,8 +161,17 @@ mod tests {
         assert_eq!((told.mtu, told.congestion.as_deref()), (Some(9000), Some("bbr")));
         assert_eq!(
             told.disks,
-            [DataDisk { device: "/dev/vdb".into(), mount: "data".into(), filesystem: "ext4".into() }]
+            [DataDisk { disk: Find::Device("/dev/vdb".into()), mount: "data".into(), filesystem: "ext4".into() }]
         );
+        assert_eq!(told.iscsi, None);
+        let told = parse(
+            "tare.hostname=g tare.run=r tare.root=initrd tare.disk=serial:tare-data,/data,ext4 \
+             tare.iscsi=198.18.1.9,3260,iqn.2026-01.example:g1,1,iqn.2026-01.example:i,/data,ext4",
+        )
+        .unwrap();
+        assert_eq!(told.disks[0].disk, Find::Serial("tare-data".into()));
+        let disk = told.iscsi.unwrap();
+        assert_eq!((disk.port, disk.lun, disk.target.as_str()), (3260, 1, "iqn.2026-01.example:g1"));
     }
 
     #[test]
@@ -130,6 +185,8 @@ mod tests {
             "tare.address=1.2.3.4/33",
             "tare.root=nfs,x",
             "tare.disk=vdb,data,ext4",
+            "tare.iscsi=198.18.1.9,3260,iqn.x:y,1,iqn.x:z,data,ext4",
+            "tare.iscsi=198.18.1.9,3260",
             "tare.other=1",
         ] {
             let error = parse(&format!("{base} {word}")).unwrap_err();

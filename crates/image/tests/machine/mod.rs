@@ -41,6 +41,7 @@ pub fn config(root: Root) -> GuestConfig {
         mtu: 1500,
         congestion_control: None,
         data_disks: Vec::new(),
+        iscsi: None,
     }
 }
 

@@ -26,6 +26,22 @@ fn fact(lab: &Lab, name: &str) -> String {
     facts.iter().find(|(n, _)| n == name).unwrap_or_else(|| panic!("no {name} in {facts:?}")).1.clone()
 }
 
+#[test]
+fn programs_beside_the_bridge_reach_servers_on_it() {
+    if !root() {
+        return;
+    }
+    let lab = Lab::create(config()).unwrap();
+    let port = lab.attach("server").unwrap();
+    let listener = port.netns.run(|| TcpListener::bind(SocketAddr::new(port.address, 0))).unwrap().unwrap();
+    let to = listener.local_addr().unwrap();
+    let connect = || lab.sut().run(|| TcpStream::connect_timeout(&to, Duration::from_secs(5))).unwrap();
+    assert!(connect().is_err(), "it has no address before it is asked for");
+    let own = lab.sut_address().unwrap();
+    assert_eq!(lab.sut_address().unwrap(), own);
+    assert_eq!(connect().unwrap().local_addr().unwrap().ip(), own);
+}
+
 fn carries_a_message(lab: &Lab, port: &Port) -> bool {
     let listener = port.netns.run(|| TcpListener::bind(SocketAddr::new(port.address, 0))).unwrap().unwrap();
     let to = listener.local_addr().unwrap();

@@ -5,12 +5,14 @@
 //!
 //! - a guest starts, is granted what was asked, runs commands, takes files and gives them back, may print as much as it
 //!   likes, answers over the network, and goes when it is told to, also twice;
+//! - it finds the data that it is given as they are in the gold copy, writes to a copy of its own, and leaves nothing of it;
 //! - it can be killed, and is taken away all the same;
 //! - what its controller left when that was killed is found and taken away from what was written down;
 //! - many guests come and go, and neither we nor the host grow.
 //!
 //! A part that cannot be tried here is printed as `SKIPPED: reason`, never passed over in silence.
 
+mod data;
 mod orphan;
 mod traces;
 mod traffic;
@@ -24,7 +26,7 @@ use std::time::Duration;
 
 use tare_lab::{Lab, LabConfig, Ledger, Resource, disk_path};
 use tare_model::ByteSize;
-use tare_model::guest::{GuestSize, GuestSpec};
+use tare_model::guest::{GuestData, GuestSize, GuestSpec};
 use tare_wire::{ExecResult, ExecSpec, Reply, Request};
 
 use crate::{Availability, Guest, HostView, Platform, Reach, ReapSite, Site, registry};
@@ -52,6 +54,8 @@ pub struct Expect {
     pub guest: GuestSize,
     /// So many bytes a guest prints on its console, or standard error: they must be taken from it, and not be kept.
     pub printed_bytes: u64,
+    /// Whether it hands data over to its guests: they are given some, and must find them.
+    pub data: bool,
     /// How long a guest may take to come up, and an agent to answer.
     pub patience: Duration,
 }
@@ -64,6 +68,7 @@ impl Default for Expect {
             limits: true,
             guest: GuestSize { cpus: 1, memory: ByteSize(256 << 20) },
             printed_bytes: 50_000_000,
+            data: true,
             patience: Duration::from_secs(20),
         }
     }
@@ -77,6 +82,7 @@ impl Expect {
             cycles: 5,
             guest: GuestSize { cpus: 1, memory: ByteSize(512 << 20) },
             printed_bytes: 1_000_000,
+            data: false,
             patience: Duration::from_secs(120),
             ..Self::default()
         }
@@ -136,6 +142,7 @@ pub fn check(
     }
     let result = ground
         .serves()
+        .and_then(|()| ground.gives_data())
         .and_then(|()| ground.survives_its_death())
         .and_then(|()| ground.is_reaped())
         .and_then(|()| ground.is_reaped_after_a_crash())
@@ -163,7 +170,12 @@ impl Ground<'_> {
     }
 
     fn start(&self, name: &str) -> Result<Box<dyn Guest>, Broken> {
-        let spec = GuestSpec { name: name.to_owned(), size: self.expect.guest, cpu_set: vec![0], data: None };
+        self.start_given(name, None)
+    }
+
+    fn start_given(&self, name: &str, data: Option<&GuestData>) -> Result<Box<dyn Guest>, Broken> {
+        let (name, data) = (name.to_owned(), data.cloned());
+        let spec = GuestSpec { name, size: self.expect.guest, cpu_set: vec![0], data };
         self.platform.start(&self.site(), &spec).map_err(|error| format!("a guest did not start: {error}"))
     }
 
@@ -173,14 +185,22 @@ impl Ground<'_> {
     }
 
     fn exec(&self, guest: &dyn Guest, argv: &[&str]) -> Result<ExecResult, Broken> {
-        let spec = ExecSpec {
+        self.executed(guest, Self::command(argv))
+    }
+
+    /// A command of the guest's root.
+    fn command(argv: &[&str]) -> ExecSpec {
+        ExecSpec {
             user: None,
             argv: argv.iter().map(|&word| word.to_owned()).collect(),
             env: Vec::new(),
             directory: None,
             timeout_ns: COMMAND_NS,
             output_limit_bytes: 4096,
-        };
+        }
+    }
+
+    fn executed(&self, guest: &dyn Guest, spec: ExecSpec) -> Result<ExecResult, Broken> {
         match self.ask(guest, Request::Exec(spec))? {
             Reply::Executed(result) => Ok(result),
             other => Err(format!("asked to run a command, it answered {other:?}")),
@@ -200,7 +220,7 @@ impl Ground<'_> {
     /// What the platform keeps elsewhere is taken away from what was written down alone, any number of times, also
     /// while the guest stands.
     fn is_reaped(&self) -> Result<(), Broken> {
-        let mut guest = self.start("orphan")?;
+        let mut guest = self.start_given("orphan", self.gold()?.as_ref())?;
         for resource in self.notebook.open() {
             let Resource::Held { platform, token } = resource else { continue };
             for _ in 0..2 {

@@ -119,7 +119,7 @@ impl Ledger for Notebook {
 impl Ground<'_> {
     /// The part of the process that will be killed. It ends by itself when whoever would kill it is gone.
     pub(super) fn wait_for_death(&self) -> Result<(), Broken> {
-        let guest = self.start("orphan")?;
+        let guest = self.start_given("orphan", self.gold()?.as_ref())?;
         self.notebook.ready().map_err(|error| error.to_string())?;
         // The other end is held by the one that kills.
         let _ = std::io::stdin().read(&mut [0]);
@@ -152,6 +152,10 @@ impl Ground<'_> {
         let report = reaped?;
         hold(report.is_clean(), || format!("after its controller was killed, not reaped: {:?}", report.left))?;
         let left = leftovers(&order.run_id);
+        hold(left.is_empty(), || format!("after its controller was killed and it was reaped, still there: {left:?}"))?;
+        let planned = still_planned(&order.ledger).map_err(|error| error.to_string())?;
+        let left: Vec<_> =
+            planned.iter().filter(|made| matches!(made, Resource::Directory { path } if path.exists())).collect();
         hold(left.is_empty(), || format!("after its controller was killed and it was reaped, still there: {left:?}"))?;
         let again = self.reap_from_outside(&order)?;
         // A platform is asked to take away what it holds each time, and does not tell whether it found any.

@@ -161,7 +161,7 @@ fn bytes_below(directory: &Path) -> u64 {
 }
 
 /// Bytes without a pattern, the same every time (xorshift64 by Marsaglia, 2003).
-fn noise(length: usize) -> Vec<u8> {
+pub(super) fn noise(length: usize) -> Vec<u8> {
     let mut state = 0x7461_7265_u64;
     let mut next = || {
         state ^= state << 13;

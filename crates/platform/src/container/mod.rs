@@ -9,8 +9,9 @@ use serde_json::Value;
 use tare_model::Span;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
-use tare_wire::launch::{Namespace, Root, Upper};
+use tare_wire::launch::{Namespace, Root, Shown, Upper};
 
+use crate::data::{DataDirectory, INSIDE};
 use crate::error::Result;
 use crate::making::{Making, plain_launch};
 use crate::options::{self, Writes};
@@ -29,11 +30,15 @@ pub(crate) const ENTRY: Entry = Entry {
 };
 
 /// Options of the platform.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 struct Options {
     /// Where the guest's writes go: `memory` (counted against its limit) or `disk`.
     upper: Writes,
+    /// Where the data lie that a workload gives its guests: a directory of the host's, `{ directory = "PATH" }`, which tare
+    /// makes one of its own in for each guest. Left out: `/var/lib/tare-data`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<DataDirectory>,
 }
 
 fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {
@@ -55,6 +60,9 @@ impl Platform for Container {
                 remedy: "Load it with `modprobe overlay`".into(),
             };
         }
+        if let Some(unavailable) = self.options.data.as_ref().and_then(DataDirectory::unavailable) {
+            return unavailable;
+        }
         let mut notes: Vec<String> = host.limits_unavailable.iter().map(|why| format!("no limits: {why}")).collect();
         if host.rootless {
             notes.push("without root, top directories with other mounts below them are read-only in the guest".into());
@@ -67,12 +75,14 @@ impl Platform for Container {
             Writes::Memory => "Its writes go to memory and count against its limit.",
             Writes::Disk => "Its writes go to the host's disk.",
         };
-        vec![
+        let mut told = vec![
             format!("The guest reads the host's files through an overlay. {writes}"),
             "It runs as root of the host with all capabilities and no seccomp filter: it weighs the namespaces and the \
              overlay, and is no sandbox."
                 .into(),
-        ]
+        ];
+        told.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));
+        told
     }
 
     fn comparable(&self) -> Comparable {
@@ -85,7 +95,9 @@ impl Platform for Container {
 
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
         let mut making = Making::new(site, spec);
+        let data = making.data_directory(self.options.data.as_ref(), Some(INSIDE))?;
         let mut launch = plain_launch();
+        launch.shown = data.into_iter().map(|from| Shown { from, at: INSIDE.into() }).collect();
         launch.netns = Some(making.attach()?);
         launch.cgroup_procs = making.limit()?;
         launch.cpu_set = spec.cpu_set.clone();

@@ -124,6 +124,7 @@ pub(super) fn boots(
         mtu: 1500,
         congestion_control: None,
         data_disks: Vec::new(),
+        iscsi: None,
     };
     let words = config.command_line().map_err(|error| error.to_string())?;
     let uuid = std::fs::read_to_string("/proc/sys/kernel/random/uuid").map_err(|error| error.to_string())?;

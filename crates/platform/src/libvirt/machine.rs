@@ -47,11 +47,14 @@ pub(super) enum Boot {
 }
 
 /// A disk of it.
+#[derive(Clone)]
 pub(super) struct DiskFile {
     pub path: PathBuf,
     /// `raw` or `qcow2`.
     pub format: &'static str,
     pub read_only: bool,
+    /// Its serial number. A disk that is found by it is a virtio one, whatever the others are.
+    pub serial: Option<&'static str>,
 }
 
 impl Machine<'_> {
@@ -150,6 +153,7 @@ impl Machine<'_> {
     fn disk(&self, number: usize, file: &DiskFile) -> Node {
         let options = self.options.disk;
         let (bus, letters) = match options.bus {
+            _ if file.serial.is_some() => ("virtio", "vd"),
             Bus::Virtio => ("virtio", "vd"),
             Bus::Scsi => ("scsi", "sd"),
             Bus::Sata => ("sata", "sd"),
@@ -168,6 +172,7 @@ impl Machine<'_> {
             .child(driver)
             .child(Node::new("source").with("file", file.path.display()))
             .child(Node::new("target").with("dev", format!("{letters}{letter}")).with("bus", bus));
+        let disk = disk.children(file.serial.map(|serial| Node::new("serial").text(serial)));
         if file.read_only { disk.child(Node::new("readonly")) } else { disk }
     }
 }
@@ -293,7 +298,7 @@ mod tests {
             kvm: false,
             network: Some(("02:00:00:00:00:01", "tare1")),
             boot: Boot::Disk,
-            disks: vec![DiskFile { path: "/a&b<".into(), format: "qcow2", read_only: false }],
+            disks: vec![DiskFile { path: "/a&b<".into(), format: "qcow2", read_only: false, serial: Some("s&") }],
             share: Some("/s".into()),
             channel: Some("/c".into()),
             console: Some("/t".into()),

@@ -6,6 +6,7 @@
 
 mod accel;
 mod connection;
+mod data;
 mod emulator;
 mod error;
 mod existing;
@@ -26,10 +27,10 @@ use tare_model::guest::GuestSpec;
 
 use self::connection::version_text;
 use self::held::Held;
-use self::options::{Image, Options};
+use self::options::{Format, Image, Options};
 use self::uri::{Support, Uri};
 use crate::error::Result;
-use crate::machine::share;
+use crate::machine::{share, target};
 use crate::options as common;
 use crate::registry::{Entry, PLAIN};
 use crate::{Availability, Comparable, Guest, HostView, Platform, PlatformError, Reach, ReapSite, Site};
@@ -94,6 +95,7 @@ impl Libvirt {
             return Err((why, "Name a domain that is there already: domain = { existing = \"NAME\", ... }".into()));
         }
         self.look_at_image()?;
+        self.look_at_data()?;
         if options.network.vhost == Some(true) && !std::path::Path::new(machine::VHOST_DEVICE).exists() {
             let remedy = "Load it with `modprobe vhost_net`, or leave `vhost` out".to_owned();
             return Err((format!("there is no {}", machine::VHOST_DEVICE), remedy));
@@ -102,6 +104,24 @@ impl Libvirt {
             .map_err(|why| (why, "Write accel = \"tcg\" to have guests emulated".to_owned()))?;
         let emulated = accel::emulated(options).filter(|_| !kvm);
         Ok(emulated.into_iter().map(|why| format!("guests are emulated: {why}")).collect())
+    }
+
+    fn look_at_data(&self) -> std::result::Result<(), Refusal> {
+        if self.options.data_disk.iscsi.is_none() {
+            return Ok(());
+        }
+        let told = |error: tare_image::ImageError| (format!("cannot {}: {}", error.tried, error.why), error.remedy);
+        target::lack().map_or(Ok(()), Err)?;
+        if self.options.image == Image::Host && crate::program::find("iscsistart").is_none() {
+            let why = "the guest logs in with iscsistart, and the host's root, which is the guest's, has none";
+            return Err((why.to_owned(), "apt-get install open-iscsi".to_owned()));
+        }
+        match self.options.image {
+            Image::File(_) => Ok(()),
+            _ => tare_image::Kernel::find(self.options.kernel.as_deref())
+                .and_then(|kernel| kernel.check_iscsi())
+                .map_err(told),
+        }
     }
 
     fn look_at_image(&self) -> std::result::Result<(), Refusal> {
@@ -138,11 +158,20 @@ impl Platform for Libvirt {
             Image::Debian(_) => "It boots a Debian that was built on this host, through an overlay.",
             Image::File(_) => "It boots the user's own image, through an overlay.",
         };
-        vec![
+        let mut told = vec![
             root.into(),
             "The emulator runs as root, not confined by libvirt, in tare's control group instead of libvirt's own."
                 .into(),
-        ]
+        ];
+        told.push(match (self.options.data_disk.iscsi, self.options.data_disk.format) {
+            (Some(_), _) => format!(
+                "A workload's data are on a unit of an iSCSI target that the guest logs in to, over its own network card. {}",
+                target::DISCLOSURE
+            ),
+            (None, Format::Raw) => "A workload's data are on a virtio-blk disk, a raw copy of the gold image.".into(),
+            (None, Format::Qcow2) => "A workload's data are on a virtio-blk disk, qcow2 over the gold image.".into(),
+        });
+        told
     }
 
     fn comparable(&self) -> Comparable {

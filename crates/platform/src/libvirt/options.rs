@@ -34,8 +34,10 @@ pub(super) struct Options {
     pub domain: Option<Existing>,
     /// The guest's memory on the host.
     pub memory: Memory,
-    /// The guest's disk, for images that have one.
+    /// The guest's disk, for images that have one; its cache and io are those of the data disk, too.
     pub disk: Disk,
+    /// The disk with the data of a workload that brings some.
+    pub data_disk: DataDisk,
     /// The guest's network card.
     pub network: Network,
     /// Pin virtual CPU n to the n-th of the guest's CPUs, the first again after the last.
@@ -56,6 +58,7 @@ impl Default for Options {
             domain: None,
             memory: Memory::default(),
             disk: Disk::default(),
+            data_disk: DataDisk::default(),
             network: Network::default(),
             pin_vcpus: false,
             boot_within: Span::from_secs(60),
@@ -152,6 +155,33 @@ pub(super) struct Disk {
     pub cache: Option<Cache>,
     /// How the host reads and writes. Left out: libvirt's choice.
     pub io: Option<Io>,
+}
+
+/// The disk with a workload's data: virtio-blk, or a unit of an iSCSI target that the guest itself logs in to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(super) struct DataDisk {
+    /// `raw`: a whole copy (shared blocks where the host's file system can). `qcow2`: a file over the image that all
+    /// guests begin with.
+    pub format: Format,
+    /// The unit of the lab's own target that `guest` logs in to, over its network card.
+    pub iscsi: Option<Initiator>,
+}
+
+impl Default for DataDisk {
+    fn default() -> Self {
+        Self { format: Format::Raw, iscsi: None }
+    }
+}
+
+/// Who logs in to an iSCSI target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Initiator {
+    /// The emulator: not to be had here, as libvirt starts it in the host's network and not in the lab's.
+    Hypervisor,
+    /// The guest, over its own network card.
+    Guest,
 }
 
 /// How the guest sees its disk.
@@ -266,7 +296,26 @@ pub(super) fn check(value: &Value) -> Result<Value, FieldError> {
         let help = "choose an image with a disk, and no huge pages";
         return wrong(&["memory", "merge"], "memory shared with a file server, and huge pages, are never merged", help);
     }
+    check_data(&options)?;
     common::fill::<Options>(value)
+}
+
+fn check_data(options: &Options) -> Result<(), FieldError> {
+    let wrong = |why: &str, help: &str| Err(FieldError::new(&["data-disk", "iscsi"], why).help(help));
+    match (options.data_disk.iscsi, &options.image) {
+        (None, _) => Ok(()),
+        (Some(Initiator::Hypervisor), _) => wrong(
+            "libvirt starts the emulator in the host's network, from which the lab's target is not to be reached",
+            "write \"guest\", or use the platform that starts the emulator itself",
+        ),
+        (Some(_), _) if options.data_disk.format != Format::Raw => {
+            wrong("the unit of the target is a raw file", "leave `format` out")
+        }
+        (Some(_), Image::Debian(debian)) if !debian.packages.iter().any(|name| name == "open-iscsi") => {
+            wrong("the image has nothing to log in with", "write packages = [\"open-iscsi\", ..] for the image")
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A word that libvirt looks up.
@@ -316,6 +365,9 @@ mod tests {
         refused(json!({"disk": {"io": "native"}}), &["disk", "io"]);
         refused(json!({"memory": {"merge": true}}), &["memory", "merge"]);
         refused(json!({"image": {"file": {"path": "/x"}}}), &["image", "file"]);
+        refused(json!({"data-disk": {"iscsi": "hypervisor"}}), &["data-disk", "iscsi"]);
+        refused(json!({"data-disk": {"iscsi": "guest", "format": "qcow2"}}), &["data-disk", "iscsi"]);
+        refused(json!({"image": {"debian": {}}, "data-disk": {"iscsi": "guest"}}), &["data-disk", "iscsi"]);
         refused(json!({"domain": {"existing": " ", "address": "192.0.2.1"}}), &["domain", "existing"]);
     }
 }

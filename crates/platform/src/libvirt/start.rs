@@ -12,6 +12,7 @@ use tare_model::guest::{GuestSpec, ParityRow};
 
 use super::NAME;
 use super::connection::{open, with, within};
+use super::data::{self, Data};
 use super::error::LibvirtError;
 use super::held::Held;
 use super::machine::{Boot, DiskFile, Machine, granted};
@@ -22,6 +23,7 @@ use super::xml::Node;
 use super::{accel, emulator};
 use crate::error::Result;
 use crate::machine::share;
+use crate::machine::volume::image_error;
 use crate::making::{Making, Particulars, absolute};
 use crate::parity::fact;
 use crate::{Charge, Guest, Site};
@@ -57,7 +59,8 @@ pub(super) fn start(options: &Options, site: &Site<'_>, spec: &GuestSpec) -> Res
     let place = making.reserve()?;
     let folder = making.directory()?;
     let groups = making.limit_machine(if kvm { ALLOWANCE } else { ALLOWANCE_EMULATED })?;
-    let prepared = prepare(&mut making, options, &place, &folder, kvm)?;
+    let data = data::make(&mut making, options, &folder, place.address)?;
+    let prepared = prepare(&mut making, options, (&place, &data), &folder, kvm)?;
     let socket = folder.join(share::SOCKET);
     if prepared.shared {
         let server =
@@ -78,7 +81,7 @@ pub(super) fn start(options: &Options, site: &Site<'_>, spec: &GuestSpec) -> Res
         kvm,
         network: Some((&place.mac, &card)),
         boot: prepared.boot,
-        disks: prepared.disks,
+        disks: prepared.disks.into_iter().chain(data.file.clone()).collect(),
         share: prepared.shared.then_some(socket),
         channel: Some(channel.clone()),
         console: Some(console.clone()),
@@ -94,7 +97,8 @@ pub(super) fn start(options: &Options, site: &Site<'_>, spec: &GuestSpec) -> Res
     let parity = parity(&mut making, &domain)?;
     let group = groups.into_iter().next();
     let charges = Box::new(move || charges(pid, group.as_deref()));
-    making.finish(Particulars { parity: Some(parity), charges: Some(charges), ..Particulars::default() })
+    let data = data.place(&making)?;
+    making.finish(Particulars { parity: Some(parity), charges: Some(charges), data, ..Particulars::default() })
 }
 
 /// Writes the domain down, defines it and starts it, before its first instruction.
@@ -189,19 +193,25 @@ fn charges(emulator: u32, group: Option<&Path>) -> Vec<Charge> {
 }
 
 /// What the guest boots, with all that has to be made for it.
-fn prepare(making: &mut Making<'_>, options: &Options, place: &Place, folder: &Path, kvm: bool) -> Result<Prepared> {
-    let image_error = |making: &Making<'_>, error: ImageError| making.failed(&error.tried, error.why, &error.remedy);
+fn prepare(
+    making: &mut Making<'_>,
+    options: &Options,
+    (place, data): (&Place, &Data),
+    folder: &Path,
+    kvm: bool,
+) -> Result<Prepared> {
     match &options.image {
         Image::Host => {
             let root = Root::HostOverVirtiofs { tag: share::TAG.into() };
-            let boot = kernel(making, options, place, root, kvm).map_err(|error| image_error(making, error))?;
+            let boot = kernel(making, options, (place, data), root, kvm);
+            let boot = boot.map_err(|error| image_error(making, error))?;
             Ok(Prepared { boot, disks: Vec::new(), shared: true })
         }
         Image::Debian(debian) => {
             let disk = making.layers()?.join("root.qcow2");
             let root = Root::Disk { device: "vda".into(), filesystem: "ext4".into() };
             let made = find_debian(debian).and_then(|base| tare_image::overlay(&base, &disk));
-            let boot = made.and_then(|()| kernel(making, options, place, root, kvm));
+            let boot = made.and_then(|()| kernel(making, options, (place, data), root, kvm));
             let boot = boot.map_err(|error| image_error(making, error))?;
             Ok(Prepared { boot, disks: vec![overlay_disk(disk)], shared: false })
         }
@@ -220,14 +230,14 @@ fn prepare(making: &mut Making<'_>, options: &Options, place: &Place, folder: &P
                 .and_then(|base| tare_image::overlay(&base, &disk))
                 .and_then(|()| tare_image::seed(&config, making.site.agent, &seed));
             made.map_err(|error| image_error(making, error))?;
-            let seed = DiskFile { path: seed, format: "raw", read_only: true };
+            let seed = DiskFile { path: seed, format: "raw", read_only: true, serial: None };
             Ok(Prepared { boot: Boot::Disk, disks: vec![overlay_disk(disk), seed], shared: false })
         }
     }
 }
 
 fn overlay_disk(path: PathBuf) -> DiskFile {
-    DiskFile { path, format: "qcow2", read_only: false }
+    DiskFile { path, format: "qcow2", read_only: false, serial: None }
 }
 
 /// The Debian that was built here.
@@ -253,13 +263,14 @@ pub(super) fn inspect(file: &File) -> std::result::Result<tare_image::Disk, Imag
 fn kernel(
     making: &mut Making<'_>,
     options: &Options,
-    place: &Place,
+    (place, data): (&Place, &Data),
     root: Root,
     kvm: bool,
 ) -> std::result::Result<Boot, ImageError> {
     let boot = making.aside(|making| {
         let kernel = Kernel::find(options.kernel.as_deref())?;
-        tare_image::boot(&kernel, making.site.agent)
+        let boot = if data.iscsi.is_some() { tare_image::boot_with_iscsi } else { tare_image::boot };
+        boot(&kernel, making.site.agent)
     })?;
     let config = GuestConfig {
         hostname: making.spec.name.clone(),
@@ -268,7 +279,8 @@ fn kernel(
         address: Some((place.address, place.prefix)),
         mtu: making.site.mtu,
         congestion_control: None,
-        data_disks: Vec::new(),
+        data_disks: data.disk.clone().into_iter().collect(),
+        iscsi: data.iscsi.clone(),
     };
     let command_line = command_line(&config.command_line()?, kvm);
     Ok(Boot::Kernel { image: boot.kernel, initrd: boot.initrd, command_line })

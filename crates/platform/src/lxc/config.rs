@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::data::INSIDE;
 use crate::groups::Hierarchy;
 use crate::making::environment;
 use crate::system::AGENT;
@@ -23,6 +24,8 @@ pub(super) struct Config<'a> {
     pub root: &'a Path,
     /// The agent's program on the host.
     pub agent: &'a Path,
+    /// The guest's data on the host.
+    pub data: Option<&'a Path>,
     pub run_id: &'a str,
     /// The guest's own control groups, shown at their places inside.
     pub groups: &'a [Shown],
@@ -73,6 +76,9 @@ impl Config<'_> {
         };
         let agent = inside(Path::new(AGENT));
         entry(&format!("{} {agent} none bind,ro,nosuid,nodev,create=file", field(self.agent)));
+        if let Some(data) = self.data {
+            entry(&format!("{} {} none bind,rw,nosuid,nodev,create=dir", field(data), inside(Path::new(INSIDE))));
+        }
         entry("tmpfs dev/shm tmpfs nosuid,nodev,create=dir");
         // Several hierarchies lie in one directory, which sysfs has no room for.
         let mut parents: Vec<&Path> = self.groups.iter().filter_map(|shown| shown.place.parent()).collect();
@@ -125,13 +131,15 @@ mod tests {
         let groups = [at("memory/box/tare-r/g"), at("unified/tare-r/g")];
         let shown = Shown::of(&groups, &hybrid, Path::new("/run/tare/r/guests/g"));
         let (root, agent) = (Path::new("/run/tare/r/guests/g/root"), Path::new("/a b#\\c\n/agent"));
-        let config = |groups| Config { guest: "g", run_id: "r", root, agent, groups }.text();
+        let data = Some(Path::new("/mnt/a b/tare-r/g"));
+        let config = |groups| Config { guest: "g", run_id: "r", root, agent, data, groups }.text();
         let text = config(&shown);
         let bound = "lxc.mount.entry = /run/tare/r/guests/g/groups/0 sys/fs/cgroup/memory none bind,ro";
         let tmpfs = "tmpfs sys/fs/cgroup tmpfs";
         assert!(text.contains(bound), "{text}");
         assert!(text.find(tmpfs) < text.find(bound) && text.matches(tmpfs).count() == 1, "{text}");
         assert!(text.contains("= /a\\040b\\043\\134c\\012/agent .tare/agent none"), "{text}");
+        assert!(text.contains("= /mnt/a\\040b/tare-r/g .tare/data none bind,rw,"), "{text}");
         assert!(text.contains("lxc.environment = TARE_RUN=r\n"), "{text}");
 
         let shown = Shown::of(&[at("tare-r/g")], &[hierarchy("", true)], Path::new("/f"));

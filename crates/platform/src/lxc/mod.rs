@@ -13,6 +13,7 @@ use tare_model::guest::GuestSpec;
 use tare_wire::launch::{Namespace, PrivateMount};
 
 use self::config::{Config, Shown, seccomp_profile};
+use crate::data::{DataDirectory, INSIDE};
 use crate::error::Result;
 use crate::groups::Hierarchy;
 use crate::making::{Making, absolute, plain_launch};
@@ -56,14 +57,16 @@ impl Platform for Lxc {
             Some(profile) => format!("the system call filter {}", profile.display()),
             None => "no system call filter, as this host has none of LXC's".into(),
         };
-        vec![
+        let mut told = vec![
             self.options.rootfs.disclosure(self.options.upper),
             format!(
                 "The guest is a process below LXC's small init, as root with the capabilities that LXC's common \
                  configuration leaves, with {filter}."
             ),
             "The control groups are tare's, as on every arm: LXC sets no limits and no filter of devices.".into(),
-        ]
+        ];
+        told.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));
+        told
     }
 
     fn comparable(&self) -> Comparable {
@@ -78,6 +81,7 @@ impl Platform for Lxc {
         let mut making = Making::new(site, spec);
         let program = STARTER.find().map_err(|(why, remedy)| making.failed("find its program", why, &remedy))?;
         let lower = self.options.rootfs.lower(&mut making)?;
+        let data = making.data_directory(self.options.data.as_ref(), Some(INSIDE))?;
         let mut launch = plain_launch();
         launch.netns = Some(making.attach()?);
         launch.cgroup_procs = making.limit()?;
@@ -88,7 +92,9 @@ impl Platform for Lxc {
         let agent = absolute(site.agent);
         let mounted = Hierarchy::mounted();
         let shown = Shown::of(&making.groups(), &mounted, &folder);
-        let config = Config { guest: &spec.name, run_id: site.run_id, root: &root, agent: &agent, groups: &shown };
+        let data = data.as_deref();
+        let config =
+            Config { guest: &spec.name, run_id: site.run_id, root: &root, agent: &agent, data, groups: &shown };
         let places = shown.iter().map(|shown| &shown.from).chain([&root]);
         let state = { places }
             .try_for_each(std::fs::create_dir_all)

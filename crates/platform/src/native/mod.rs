@@ -3,47 +3,67 @@
 //! It differs from a container only by what the container adds: it has the network namespace, which
 //! the link needs, and the control group, and shares everything else with the host.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tare_model::Span;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
 
+use crate::data::DataDirectory;
 use crate::error::Result;
 use crate::making::{Making, plain_launch};
-use crate::options::{self, NoOptions};
+use crate::options;
 use crate::registry::{Entry, PLAIN, nothing_held};
 use crate::{Availability, Comparable, Guest, HostView, Platform, Site};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "native",
     summary: "processes of the host's with the same link and limits as a guest, and no other isolation",
-    schema: options::schema::<NoOptions>,
-    check_options: options::fill::<NoOptions>,
+    schema: options::schema::<Options>,
+    check_options: options::fill::<Options>,
     make,
     start_estimate: Span::from_millis(20),
     reap: nothing_held,
     variants: PLAIN,
 };
 
-fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {
-    options::read::<NoOptions>(value).map(|_| Box::new(Native) as Box<dyn Platform>)
+/// Options of the platform.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+struct Options {
+    /// Where the data lie that a workload gives its guests: a directory of the host's, `{ directory = "PATH" }`, which tare
+    /// makes one of its own in for each guest. Left out: `/var/lib/tare-data`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<DataDirectory>,
 }
 
-struct Native;
+fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {
+    options::read(value).map(|options| Box::new(Native { options }) as Box<dyn Platform>)
+}
+
+struct Native {
+    options: Options,
+}
 
 impl Platform for Native {
     fn check(&self, host: &HostView) -> Availability {
+        if let Some(unavailable) = self.options.data.as_ref().and_then(DataDirectory::unavailable_to_nobody) {
+            return unavailable;
+        }
         Availability::Available {
             notes: host.limits_unavailable.iter().map(|why| format!("no limits: {why}")).collect(),
         }
     }
 
     fn disclosures(&self) -> Vec<String> {
-        vec![
+        let mut told = vec![
             "The native arm runs in a network namespace behind one veth and in a control group, as the other arms do; \
              a program on the bare host has neither."
                 .into(),
-        ]
+        ];
+        told.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));
+        told
     }
 
     fn comparable(&self) -> Comparable {
@@ -56,6 +76,8 @@ impl Platform for Native {
 
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
         let mut making = Making::new(site, spec);
+        // It sees the host's files as they are, so its data too.
+        making.data_directory(self.options.data.as_ref(), None)?;
         let mut launch = plain_launch();
         launch.netns = Some(making.attach()?);
         launch.cgroup_procs = making.limit()?;

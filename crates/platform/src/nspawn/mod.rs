@@ -14,6 +14,7 @@ use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
 use tare_wire::launch::Namespace;
 
+use crate::data::{DataDirectory, INSIDE};
 use crate::error::Result;
 use crate::groups::{Arrangement, Hierarchy, Strays};
 use crate::making::{Making, Particulars, absolute, environment, limits, plain_launch};
@@ -89,13 +90,15 @@ impl Platform for Nspawn {
     }
 
     fn disclosures(&self) -> Vec<String> {
-        vec![
+        let mut told = vec![
             self.options.rootfs.disclosure(self.options.upper),
             "The guest is a process below systemd-nspawn's stub init, as root with its default capabilities and its \
              default system call filter, which costs a little at every system call."
                 .into(),
             "Its /run is a file system in memory of the program's, wherever its other writes go.".into(),
-        ]
+        ];
+        told.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));
+        told
     }
 
     fn comparable(&self) -> Comparable {
@@ -110,6 +113,7 @@ impl Platform for Nspawn {
         let mut making = Making::new(site, spec);
         let program = STARTER.find().map_err(|(why, remedy)| making.failed("find its program", why, &remedy))?;
         let lower = self.options.rootfs.lower(&mut making)?;
+        let data = making.data_directory(self.options.data.as_ref(), Some(INSIDE))?;
         let netns = making.attach()?;
         let mut launch = plain_launch();
         launch.cgroup_procs = making.limit()?;
@@ -126,7 +130,9 @@ impl Platform for Nspawn {
             .and_then(|()| private_state(&folder, STATE))
             .map_err(|why| making.failed("make its directories", why, "Is the file system full or read-only?"))?;
         launch.mounts = vec![overlay(&mut making, lower, &root, self.options.upper)?, state];
-        launch.argv = arguments(&program, &root, &netns, &absolute(site.agent), &spec.name, site.run_id);
+        let agent = absolute(site.agent);
+        let inside = Inside { root: &root, netns: &netns, agent: &agent, data: data.as_deref() };
+        launch.argv = arguments(&program, &inside, &spec.name, site.run_id);
         let mut command = making.entering(&launch)?;
         // Its /tmp is a directory of the root's, as on every other arm, and not in memory.
         command.env("SYSTEMD_NSPAWN_TMPFS_TMP", "0");
@@ -151,8 +157,16 @@ fn strays(groups: &[PathBuf], mounted: &[Hierarchy]) -> Strays {
     strays
 }
 
+/// What of the host's a guest is made of.
+struct Inside<'a> {
+    root: &'a Path,
+    netns: &'a Path,
+    agent: &'a Path,
+    data: Option<&'a Path>,
+}
+
 /// The program with its arguments.
-fn arguments(program: &Path, root: &Path, netns: &Path, agent: &Path, guest: &str, run_id: &str) -> Vec<String> {
+fn arguments(program: &Path, inside: &Inside<'_>, guest: &str, run_id: &str) -> Vec<String> {
     // A host name does not end so.
     let machine = guest.trim_end_matches('-');
     let mut argv = vec![program.to_string_lossy().into_owned()];
@@ -172,10 +186,11 @@ fn arguments(program: &Path, root: &Path, netns: &Path, agent: &Path, guest: &st
         "--tmpfs=/dev/shm:mode=1777,nosuid,nodev",
     ];
     argv.extend(fixed.map(str::to_owned));
-    argv.push(format!("--directory={}", root.display()));
+    argv.push(format!("--directory={}", inside.root.display()));
     argv.push(format!("--machine={machine}"));
-    argv.push(format!("--network-namespace-path={}", netns.display()));
-    argv.push(format!("--bind-ro={}:{AGENT}", escaped(&agent.to_string_lossy())));
+    argv.push(format!("--network-namespace-path={}", inside.netns.display()));
+    argv.push(format!("--bind-ro={}:{AGENT}", escaped(&inside.agent.to_string_lossy())));
+    argv.extend(inside.data.map(|data| format!("--bind={}:{INSIDE}", escaped(&data.to_string_lossy()))));
     // Left to itself the program sets those of the host's first process.
     argv.extend(limits().map(written));
     argv.extend(environment(run_id).map(|(name, value)| format!("--setenv={name}={value}")));
@@ -226,14 +241,14 @@ mod tests {
 
     #[test]
     fn an_agents_path_cannot_end_its_field() {
-        let argv = arguments(
-            Path::new("/usr/bin/x"),
-            Path::new("/g/root"),
-            Path::new("/proc/1/fd/9"),
-            Path::new("/a:b\\c"),
-            "g-",
-            "r",
-        );
+        let inside = Inside {
+            root: Path::new("/g/root"),
+            netns: Path::new("/proc/1/fd/9"),
+            agent: Path::new("/a:b\\c"),
+            data: Some(Path::new("/mnt/a:b")),
+        };
+        let argv = arguments(Path::new("/usr/bin/x"), &inside, "g-", "r");
+        assert!(argv.contains(&"--bind=/mnt/a\\:b:/.tare/data".to_owned()), "{argv:?}");
         assert!(argv.contains(&"--bind-ro=/a\\:b\\\\c:/.tare/agent".to_owned()), "{argv:?}");
         assert!(argv.contains(&"--setenv=TARE_RUN=r".to_owned()), "{argv:?}");
         assert!(argv.contains(&"--machine=g".to_owned()), "{argv:?}");

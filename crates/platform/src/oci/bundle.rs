@@ -12,6 +12,7 @@ use oci_spec::runtime::{
 use rustix::process::Rlimit;
 use tare_model::guest::GuestSpec;
 
+use crate::data::INSIDE;
 use crate::making::{environment, limits};
 use crate::parity::ranges;
 
@@ -45,6 +46,8 @@ pub(super) struct Bundle<'a> {
     pub run_id: &'a str,
     /// The agent's program on the host.
     pub agent: &'a Path,
+    /// The guest's data on the host.
+    pub data: Option<&'a Path>,
     pub netns: &'a Path,
     /// Where the guest's root will be mounted.
     pub rootfs: &'a Path,
@@ -75,6 +78,10 @@ impl Bundle<'_> {
         let options: Vec<String> = ["bind", "ro", "nosuid", "nodev"].map(str::to_owned).into();
         mounts
             .push(MountBuilder::default().destination(AGENT).typ("bind").source(self.agent).options(options).build()?);
+        if let Some(data) = self.data {
+            let options: Vec<String> = ["bind", "rw", "nosuid", "nodev"].map(str::to_owned).into();
+            mounts.push(MountBuilder::default().destination(INSIDE).typ("bind").source(data).options(options).build()?);
+        }
         let root = RootBuilder::default().path(self.rootfs).readonly(false).build()?;
         SpecBuilder::default()
             .version("1.0.2")
@@ -156,7 +163,8 @@ mod tests {
         let rootfs = folder.path().join("rootfs");
         let netns = Path::new("/proc/1/fd/9");
         let agent = Path::new("/opt/agent");
-        Bundle { spec: &spec, run_id: "r", agent, netns, rootfs: &rootfs, group: "/tare-r/target" }
+        let data = Some(Path::new("/mnt/san/tare-r/target"));
+        Bundle { spec: &spec, run_id: "r", agent, data, netns, rootfs: &rootfs, group: "/tare-r/target" }
             .write(folder.path())
             .unwrap();
         let text = std::fs::read_to_string(folder.path().join("config.json")).unwrap();
@@ -165,6 +173,10 @@ mod tests {
         assert_eq!(config["linux"]["resources"]["cpu"]["quota"], 200_000);
         assert_eq!(config["linux"]["resources"]["cpu"]["cpus"], "1-2");
         assert_eq!(config["linux"]["resources"]["memory"]["limit"], 1 << 30);
+        let mounts = config["mounts"].as_array().unwrap();
+        let bound = mounts.iter().find(|mount| mount["source"] == "/mnt/san/tare-r/target").unwrap();
+        assert_eq!(bound["destination"], INSIDE);
+        assert!(bound["options"].as_array().unwrap().contains(&"rw".into()), "{bound}");
         let limits = config["process"]["rlimits"].as_array().unwrap();
         assert!(limits.iter().all(|limit| limit["soft"].as_u64() <= limit["hard"].as_u64()), "{limits:?}");
         assert!(limits.iter().any(|limit| limit["type"] == "RLIMIT_MEMLOCK"), "{limits:?}");

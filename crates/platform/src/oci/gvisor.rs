@@ -34,6 +34,10 @@ pub(super) struct Gvisor {
     /// (`self`, as gVisor has it by default), to its memory (`memory`), or, one by one, to the guest's overlay
     /// (`none`).
     pub overlay: Overlay,
+    /// Whose the files of the guest's data are to gVisor: `shared` with the host (it looks there at each use, as it does
+    /// by default) or `exclusive`ly its own (kept in the sandbox until they are flushed), which is true of data that
+    /// are restored for one guest.
+    pub data: Access,
 }
 
 /// How system calls are taken over.
@@ -74,6 +78,17 @@ pub(super) enum Overlay {
     None,
 }
 
+/// Whose the files of a guest's data are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Access {
+    /// The host's, which may change them.
+    #[default]
+    Shared,
+    /// The guest's alone.
+    Exclusive,
+}
+
 /// Whether a program is gVisor's, by its name.
 pub(super) fn is_gvisor(program: &Path) -> bool {
     program.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PROGRAM))
@@ -91,13 +106,17 @@ impl Gvisor {
             Network::Sandbox => "sandbox",
             Network::Host => "host",
         };
-        vec![
+        let mut flags = vec![
             format!("--platform={}", self.platform.name()),
             format!("--network={network}"),
             format!("--overlay2={overlay}"),
             // It warns at every start that the host's memory map limit could be higher.
             "--host-settings=ignore".into(),
-        ]
+        ];
+        if self.data == Access::Exclusive {
+            flags.push("--file-access-mounts=exclusive".into());
+        }
+        flags
     }
 
     /// What a reader must know.
@@ -113,14 +132,18 @@ impl Gvisor {
             Overlay::Memory => "Writes to its root are kept in gVisor's memory, wherever the guest's overlay is.",
             Overlay::None => "Each write to its root goes to the guest's overlay.",
         };
-        vec![
+        let mut told = vec![
             format!(
                 "The guest runs on gVisor's kernel (platform {}) with the {network}; its sandbox and its file server \
                  are in the guest's control group.",
                 self.platform.name()
             ),
             overlay.into(),
-        ]
+        ];
+        if self.data == Access::Exclusive {
+            told.push("gVisor takes the files of the guest's data for its own and does not look whether the host changed them.".into());
+        }
+        told
     }
 }
 
@@ -243,8 +266,10 @@ mod tests {
 
     #[test]
     fn settings_become_flags() {
-        let set = Gvisor { platform: Trap::Kvm, network: Network::Host, overlay: Overlay::None };
+        let set =
+            Gvisor { platform: Trap::Kvm, network: Network::Host, overlay: Overlay::None, data: Access::Exclusive };
         let flags = set.flags();
+        assert!(flags.contains(&"--file-access-mounts=exclusive".into()), "{flags:?}");
         assert_eq!(flags[..3], ["--platform=kvm", "--network=host", "--overlay2=none"]);
         assert!(Gvisor::default().flags().contains(&"--overlay2=root:self".into()));
         assert!(is_gvisor(Path::new("/opt/runsc-2026")) && !is_gvisor(Path::new("/usr/sbin/runc")));

@@ -19,6 +19,7 @@ use tare_wire::launch::Namespace;
 use self::bundle::Bundle;
 use self::options::Options;
 use self::runtime::{Held, Runtime};
+use crate::data::{DataDirectory, INSIDE};
 use crate::error::Result;
 use crate::groups::Arrangement;
 use crate::making::{Making, Particulars, absolute, plain_launch};
@@ -104,6 +105,9 @@ impl Platform for Oci {
                 "Choose another `gvisor = { platform = \"...\" }`: systrap works on most hosts".into(),
             );
         }
+        if let Some(unavailable) = self.options.data.as_ref().and_then(DataDirectory::unavailable) {
+            return unavailable;
+        }
         self.options.rootfs.unavailable().unwrap_or(Availability::Available { notes: Vec::new() })
     }
 
@@ -118,6 +122,7 @@ impl Platform for Oci {
             (None, Ok(Runtime { gvisor: Some(settings), .. })) => told.extend(settings.disclosures()),
             _ => {}
         }
+        told.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));
         told
     }
 
@@ -139,6 +144,7 @@ impl Platform for Oci {
             making.failed(&format!("find the runtime {}", self.options.runtime), why, &remedy)
         })?;
         let lower = self.options.rootfs.lower(&mut making)?;
+        let data = making.data_directory(self.options.data.as_ref(), Some(INSIDE))?;
         let netns = making.attach()?;
         making.limit()?;
         let arrangement = Arrangement::of(&making.groups());
@@ -146,8 +152,15 @@ impl Platform for Oci {
         let agent = absolute(site.agent);
         let held = Held::new(&runtime, site, spec, &arrangement);
         let at = folder.join("rootfs");
-        let bundle =
-            Bundle { spec, run_id: site.run_id, agent: &agent, netns: &netns, rootfs: &at, group: &arrangement.group };
+        let bundle = Bundle {
+            spec,
+            run_id: site.run_id,
+            agent: &agent,
+            data: data.as_deref(),
+            netns: &netns,
+            rootfs: &at,
+            group: &arrangement.group,
+        };
         bundle
             .write(&folder)
             .map_err(|why| making.failed("write the bundle", why, "Is the file system full or read-only?"))?;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use tare_model::field::FieldError;
 
 use super::gvisor::{Gvisor, is_gvisor};
+use crate::data::DataDirectory;
 use crate::options::{self as common, Writes};
 use crate::rootfs::RootFs;
 
@@ -22,6 +23,10 @@ pub(super) struct Options {
     pub rootfs: RootFs,
     /// Where the guest's writes go: `memory` or `disk`.
     pub upper: Writes,
+    /// Where the data lie that a workload gives its guests: a directory of the host's, `{ directory = "PATH" }`, which tare
+    /// makes one of its own in for each guest. Left out: `/var/lib/tare-data`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<DataDirectory>,
     /// Arguments of the runtime that come before its command. Left out: what is known to be right for that
     /// runtime.
     pub flags: Option<Vec<String>>,
@@ -33,7 +38,14 @@ pub(super) struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { runtime: "runc".into(), rootfs: RootFs::Overlay, upper: Writes::Memory, flags: None, gvisor: None }
+        Self {
+            runtime: "runc".into(),
+            rootfs: RootFs::Overlay,
+            upper: Writes::Memory,
+            data: None,
+            flags: None,
+            gvisor: None,
+        }
     }
 }
 

@@ -102,6 +102,7 @@ fn try_to_boot(timeout: &Path, program: &Path, boot: &Boot, cpu: &str) -> Result
         mtu: 1500,
         congestion_control: None,
         data_disks: Vec::new(),
+        iscsi: None,
     };
     let told = config.command_line().map_err(|error| error.to_string())?;
     let basics = Basics {

@@ -3,13 +3,32 @@
 use std::fs::OpenOptions;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
 
-use tare_image::{DebianSpec, Disk, Format, ImageError};
+use tare_image::{DebianSpec, Disk, Format, ImageError, Kernel};
 
 use super::Lack;
 use super::command::escaped;
 use super::network::on;
-use super::options::{Aio, Cache, DataDisk, DebianImage, DiskFormat, Image, Options};
+use super::options::{Aio, Cache, DataDisk, DebianImage, DiskFormat, Image, Initiator, Options};
+use crate::machine::target::{self, Unit};
+use crate::machine::volume::{SERIAL, for_guest};
+use crate::program::{find, run};
+
+/// How long QEMU may take to tell what it has.
+const ASKED: Duration = Duration::from_secs(10);
+
+impl Aio {
+    /// As QEMU names it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Threads => "threads",
+            Self::Native => "native",
+            Self::IoUring => "io_uring",
+        }
+    }
+}
 
 impl From<DiskFormat> for Format {
     fn from(format: DiskFormat) -> Self {
@@ -54,11 +73,56 @@ pub(super) fn base(image: &Image) -> Result<Option<Disk>, Lack> {
 /// What this host lacks for the disks.
 pub(super) fn lack(options: &Options) -> Result<(), Lack> {
     let base = base(&options.image)?;
-    let makes = options.data_disk.as_ref().is_some_and(|data| data.size.is_some());
-    if (base.is_some() || makes) && crate::program::find("qemu-img").is_none() {
+    let data = options.data_disk.as_ref();
+    let makes = data.is_some_and(|data| data.size.is_some() || data.overwrite || data.format == DiskFormat::Qcow2);
+    if (base.is_some() || makes) && find("qemu-img").is_none() {
         return Err(Lack::new("clones of disks need qemu-img, and it is not here", "apt-get install qemu-utils"));
     }
-    options.data_disk.as_ref().and_then(|data| data.device.as_deref()).map_or(Ok(()), free_device)
+    let Some(data) = data else { return Ok(()) };
+    if find("mke2fs").is_none() {
+        return Err(Lack::new("data disks need mke2fs, and it is not here", "apt-get install e2fsprogs"));
+    }
+    iscsi_lack(options, data)?;
+    // One with a guest's name in it is looked at when the guest is made.
+    let device = data.device.as_deref().filter(|path| for_guest(&path.to_string_lossy(), "") == path.to_string_lossy());
+    device.map_or(Ok(()), free_device)
+}
+
+/// What this host lacks for a disk on an iSCSI target.
+fn iscsi_lack(options: &Options, data: &DataDisk) -> Result<(), Lack> {
+    let Some(initiator) = data.iscsi else { return Ok(()) };
+    if let (None, Some((reason, remedy))) = (&data.san, target::lack()) {
+        return Err(Lack::new(reason, remedy));
+    }
+    if initiator == Initiator::Hypervisor || data.san.is_some() {
+        speaks_iscsi(&options.program, options.machine.name())?;
+    }
+    if initiator == Initiator::Hypervisor {
+        return Ok(());
+    }
+    if options.image == Image::Host && find("iscsistart").is_none() {
+        let reason = "the guest logs in with iscsistart, and the host's root, which is the guest's, has none";
+        return Err(Lack::new(reason, "apt-get install open-iscsi"));
+    }
+    match options.image {
+        Image::File(_) => Ok(()),
+        _ => Ok(Kernel::find(options.kernel.as_deref())?.check_iscsi()?),
+    }
+}
+
+/// Whether QEMU has its own initiator: distributions have it in a package of its own.
+fn speaks_iscsi(program: &str, machine: &str) -> Result<(), Lack> {
+    let remedy = "Debian and Ubuntu have it in the package qemu-block-extra";
+    let Some(path) = find(program) else { return Err(Lack::new(format!("there is no {program}"), remedy)) };
+    let mut command = Command::new(path);
+    // It is to fail: nobody serves a target on this port. What it fails at is told.
+    let node = "driver=iscsi,node-name=x,transport=tcp,portal=127.0.0.1:1,target=iqn.2026-01.invalid:none,lun=0";
+    command.args(["-M", machine, "-nodefaults", "-display", "none", "-S", "-blockdev", node]);
+    match run(&mut command, ASKED) {
+        Ok(ran) if !ran.output.contains("nknown driver") && !ran.output.contains("does not accept") => Ok(()),
+        Ok(_) => Err(Lack::new(format!("{program} has no initiator for iSCSI"), remedy)),
+        Err(error) => Err(Lack::new(format!("{program} does not tell whether it has an initiator: {error}"), remedy)),
+    }
 }
 
 /// Whether a block device is there and nobody uses it. The kernel itself is asked: it grants exclusive use only of what
@@ -80,11 +144,22 @@ pub(super) fn free_device(path: &Path) -> Result<(), Lack> {
     })
 }
 
+/// What a disk is to the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Store {
+    /// A file or block device.
+    Path(PathBuf),
+    /// A unit that QEMU logs in to.
+    Unit(Unit),
+}
+
 /// How one disk is attached.
 pub(super) struct Attached<'a> {
     /// Its name within QEMU.
     pub id: &'a str,
-    pub path: PathBuf,
+    pub store: Store,
+    /// Its serial number, by which the guest finds it.
+    pub serial: Option<&'a str>,
     pub format: DiskFormat,
     pub cache: Cache,
     pub aio: Aio,
@@ -100,14 +175,16 @@ impl<'a> Attached<'a> {
     pub(super) fn root(options: &Options, clone: PathBuf) -> Self {
         let disk = options.disk;
         let (format, cache, aio, iothread) = (disk.clone, disk.cache, disk.aio, disk.iothread);
-        Self { id: "root", path: clone, format, cache, aio, iothread, read_only: false, boots: true }
+        let store = Store::Path(clone);
+        Self { id: "root", store, serial: None, format, cache, aio, iothread, read_only: false, boots: true }
     }
 
-    /// The data disk, at its path.
-    pub(super) fn data(data: &DataDisk, path: PathBuf) -> Self {
+    /// The data disk.
+    pub(super) fn data(data: &DataDisk, store: Store) -> Self {
         let format = if data.device.is_some() { DiskFormat::Raw } else { data.format };
         let (cache, aio, iothread) = (data.cache, data.aio, data.iothread);
-        Self { id: "data", path, format, cache, aio, iothread, read_only: false, boots: false }
+        let serial = Some(SERIAL);
+        Self { id: "data", store, serial, format, cache, aio, iothread, read_only: false, boots: false }
     }
 
     /// What sets up an image of one's own.
@@ -115,7 +192,8 @@ impl<'a> Attached<'a> {
         let (cache, aio) = (Cache::Writeback, Aio::Threads);
         Attached {
             id: "seed",
-            path,
+            store: Store::Path(path),
+            serial: None,
             format: DiskFormat::Raw,
             cache,
             aio,
@@ -129,19 +207,11 @@ impl<'a> Attached<'a> {
     pub(super) fn words(&self, bus: &str) -> Vec<String> {
         let id = self.id;
         let format = if self.format == DiskFormat::Raw { "raw" } else { "qcow2" };
-        let is_device = self.path.metadata().is_ok_and(|seen| seen.file_type().is_block_device());
-        let driver = if is_device { "host_device" } else { "file" };
-        let aio = match self.aio {
-            Aio::Threads => "threads",
-            Aio::Native => "native",
-            Aio::IoUring => "io_uring",
-        };
         let (direct, ignore) = (on(self.cache == Cache::None), on(self.cache == Cache::Unsafe));
         let read_only = on(self.read_only);
         let node = format!(
-            "driver={format},node-name={id},read-only={read_only},cache.direct={direct},cache.no-flush={ignore},\
-             file.driver={driver},file.filename={},file.aio={aio}",
-            escaped(&self.path)
+            "driver={format},node-name={id},read-only={read_only},cache.direct={direct},cache.no-flush={ignore},{}",
+            self.file_words()
         );
         let mut device = format!("virtio-blk-{bus},drive={id},write-cache={}", on(self.cache != Cache::Writethrough));
         let mut words = Vec::new();
@@ -152,8 +222,28 @@ impl<'a> Attached<'a> {
         if self.boots {
             device.push_str(",bootindex=1");
         }
+        if let Some(serial) = self.serial {
+            device.push_str(&format!(",serial={serial}"));
+        }
         words.extend(["-blockdev", &node, "-device", &device].map(str::to_owned));
         words
+    }
+
+    /// What is below the format.
+    fn file_words(&self) -> String {
+        let path = match &self.store {
+            Store::Path(path) => path,
+            Store::Unit(unit) => {
+                let Unit { portal, target, lun, initiator } = unit;
+                return format!(
+                    "file.driver=iscsi,file.transport=tcp,file.portal={portal},file.target={target},file.lun={lun},\
+                     file.initiator-name={initiator}"
+                );
+            }
+        };
+        let is_device = path.metadata().is_ok_and(|seen| seen.file_type().is_block_device());
+        let driver = if is_device { "host_device" } else { "file" };
+        format!("file.driver={driver},file.filename={},file.aio={}", escaped(path), self.aio.name())
     }
 }
 
@@ -169,6 +259,27 @@ mod tests {
         assert!(said(file.path()).contains("no block device"));
         assert!(said(Path::new("/dev/null")).contains("no block device"));
         assert!(said(Path::new("/dev/no-such")).contains("not there"));
+    }
+
+    #[test]
+    fn a_unit_is_named_to_qemu() {
+        let unit = Unit {
+            portal: "198.18.1.0:3260".parse().unwrap(),
+            target: "iqn.x:g".into(),
+            lun: 1,
+            initiator: "iqn.x:i".into(),
+        };
+        let words = Attached::data(&DataDisk::default(), Store::Unit(unit)).words("pci").join(" ");
+        assert!(words.contains("file.driver=iscsi,file.transport=tcp,file.portal=198.18.1.0:3260"), "{words}");
+        assert!(words.contains("file.lun=1") && words.contains("serial=tare-data"), "{words}");
+    }
+
+    #[test]
+    fn an_initiator_that_is_not_there_is_missed() {
+        // A program that knows no such driver; and one that does not run.
+        let said = speaks_iscsi("false", "q35");
+        assert!(said.is_ok(), "what it cannot tell is told when the guest is made: {said:?}");
+        assert!(speaks_iscsi("no-such-qemu", "q35").unwrap_err().reason.contains("no-such-qemu"));
     }
 
     #[test]

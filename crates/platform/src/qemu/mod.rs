@@ -7,6 +7,7 @@
 mod accel;
 mod charges;
 mod command;
+mod data;
 mod disks;
 mod network;
 mod options;
@@ -38,10 +39,12 @@ use crate::{Availability, Comparable, Guest, HostView, Platform, Reach, Site};
 
 const NAME: &str = "qemu";
 
-/// With the processor's help, and without.
+/// With the processor's help, and without; and the storage paths that need more than QEMU.
 const VARIANTS: &[Variant] = &[
     Variant { name: "kvm", options: r#"{"accel": "kvm"}"# },
     Variant { name: "tcg (emulated)", options: r#"{"accel": "tcg"}"# },
+    Variant { name: "data over iSCSI, by QEMU", options: r#"{"data-disk": {"iscsi": "hypervisor"}}"# },
+    Variant { name: "data over iSCSI, by the guest", options: r#"{"data-disk": {"iscsi": "guest"}}"# },
 ];
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -167,6 +170,9 @@ impl Platform for Qemu {
         if self.options.image == Image::Host {
             let server = share::server(&self.options).ok();
             versions.push(("virtiofsd".into(), version(server.as_deref())));
+        }
+        if self.options.data_disk.as_ref().is_some_and(|data| data.iscsi.is_some() && data.san.is_none()) {
+            versions.push(crate::machine::target::version());
         }
         versions
     }

@@ -4,20 +4,22 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tare_image::{Boot, CHANNEL_PORT, Disk, GuestConfig, ImageError, Kernel, Root, Seed};
+use tare_image::{Boot, CHANNEL_PORT, Disk, GuestConfig, Kernel, Root, Seed};
 use tare_wire::launch::Launch;
 
 use super::Lack;
 use super::accel::Chosen;
 use super::charges::Threads;
 use super::command::{self, Basics};
+use super::data::{self, Data};
 use super::disks::{self, Attached};
-use super::options::{DiskFormat, Image, Options};
+use super::options::{DiskFormat, Image, Initiator, Options};
 use super::qmp::{self, Made, Monitor, SOCKET_PATH_BYTES};
 use super::{readback, share, tell};
 use crate::Guest;
 use crate::error::{PlatformError, Result};
 use crate::machine::share::{TAG, serve};
+use crate::machine::volume::image_error;
 use crate::making::{Making, Particulars, absolute, plain_launch};
 use crate::program::find;
 
@@ -47,14 +49,16 @@ pub(super) fn prepare(options: &Options, chosen: Chosen, making: &Making<'_>) ->
         .ok_or_else(|| Lack::new(format!("there is no {}", options.program), "Install QEMU, or correct `program`"))?;
     let boot = match options.image {
         Image::File(_) => None,
-        _ => Some(tare_image::boot(&Kernel::find(options.kernel.as_deref())?, &absolute(making.site.agent))?),
+        _ => {
+            let (kernel, agent) = (Kernel::find(options.kernel.as_deref())?, absolute(making.site.agent));
+            let logs_in = options.data_disk.as_ref().is_some_and(|data| data.iscsi == Some(Initiator::Guest));
+            let boot = if logs_in { tare_image::boot_with_iscsi } else { tare_image::boot };
+            Some(boot(&kernel, &agent)?)
+        }
     };
     let server = if options.shares_root() { Some(share::server(options)?) } else { None };
     options.network.lack()?;
     huge_pages(options, making.spec.size.memory.0)?;
-    if let Some(device) = options.data_disk.as_ref().and_then(|data| data.device.as_deref()) {
-        disks::free_device(device)?;
-    }
     Ok(Prepared { chosen, program, boot, base, server, vhost: options.network.vhost()? })
 }
 
@@ -86,10 +90,6 @@ pub(super) fn lacking(making: &Making<'_>, lack: Lack) -> PlatformError {
     making.failed("make the machine", lack.reason, &lack.remedy)
 }
 
-fn image_error(making: &Making<'_>, error: ImageError) -> PlatformError {
-    making.failed(&error.tried, error.why, &error.remedy)
-}
-
 /// How the guest is on the network.
 struct Card {
     words: Vec<String>,
@@ -109,10 +109,12 @@ pub(super) fn start(mut making: Making<'_>, options: &Options, prepared: &Prepar
         let why = format!("the path of its sockets, {}, is longer than {SOCKET_PATH_BYTES} bytes", folder.display());
         return Err(making.failed("make its sockets", why, "Use a shorter name for the run or the guest"));
     }
+    let address = card.address.map_or(IpAddr::from([0, 0, 0, 0]), |(address, _)| address);
+    let data = data::make(&mut making, options, &folder, address)?;
     let mut words = vec![prepared.program.to_string_lossy().into_owned()];
-    words.extend(machine(&making, options, prepared, &card)?);
+    words.extend(machine(&making, options, prepared, &card, &data)?);
     words.extend(root(&mut making, options, prepared, &card, &folder)?);
-    words.extend(data(&mut making, options)?);
+    words.extend(data.words.iter().cloned());
     words.extend(card.words);
     words.extend(["-S".to_owned(), "-qmp".to_owned(), monitor_word(&folder)]);
     if let Some(server) = &prepared.server {
@@ -121,7 +123,7 @@ pub(super) fn start(mut making: Making<'_>, options: &Options, prepared: &Prepar
     }
     let launch = Launch {
         cgroup_procs: procs,
-        netns: card.netns,
+        netns: card.netns.or_else(|| data.by_qemu_in_lab().then(|| making.site.lab.sut().path())),
         cpu_set: making.spec.cpu_set.clone(),
         argv: words,
         ..plain_launch()
@@ -130,7 +132,7 @@ pub(super) fn start(mut making: Making<'_>, options: &Options, prepared: &Prepar
     let made = let_run(&mut making, options, &folder)?;
     let patience = Duration::from_nanos(options.boot_within.ns);
     making.greet(patience)?;
-    stand(making, options, prepared, made, card.outside)
+    stand(making, options, prepared, made, card.outside, data)
 }
 
 fn monitor_word(folder: &Path) -> String {
@@ -153,10 +155,16 @@ fn card(making: &mut Making<'_>, options: &Options, prepared: &Prepared) -> Resu
 }
 
 /// Processor, memory, kernel, console and channel.
-fn machine(making: &Making<'_>, options: &Options, prepared: &Prepared, card: &Card) -> Result<Vec<String>> {
+fn machine(
+    making: &Making<'_>,
+    options: &Options,
+    prepared: &Prepared,
+    card: &Card,
+    data: &Data,
+) -> Result<Vec<String>> {
     let told = match &prepared.boot {
         None => String::new(),
-        Some(_) => told(making, options, card).command_line().map_err(|error| image_error(making, error))?,
+        Some(_) => told(making, options, card, data).command_line().map_err(|error| image_error(making, error))?,
     };
     let basics = Basics {
         machine: options.machine,
@@ -178,18 +186,11 @@ fn machine(making: &Making<'_>, options: &Options, prepared: &Prepared, card: &C
 }
 
 /// What the agent is told as the first process.
-fn told(making: &Making<'_>, options: &Options, card: &Card) -> GuestConfig {
+fn told(making: &Making<'_>, options: &Options, card: &Card, data: &Data) -> GuestConfig {
     let root = match options.image {
         Image::Host | Image::File(_) => Root::HostOverVirtiofs { tag: TAG.into() },
         Image::Debian(_) => Root::Disk { device: "vda".into(), filesystem: ROOT_FILESYSTEM.into() },
     };
-    let data = options.data_disk.as_ref();
-    let data_disks = data.and_then(|data| {
-        let (mount, filesystem) = (data.mount()?.to_owned(), data.filesystem.clone());
-        // Disks are named in their order; the root's comes first where there is one.
-        let device = if options.shares_root() { "vda" } else { "vdb" }.to_owned();
-        Some(tare_image::DataDisk { device, mount, filesystem })
-    });
     GuestConfig {
         hostname: making.spec.name.clone(),
         run_id: making.site.run_id.to_owned(),
@@ -197,7 +198,8 @@ fn told(making: &Making<'_>, options: &Options, card: &Card) -> GuestConfig {
         address: card.address,
         mtu: making.site.mtu,
         congestion_control: making.site.lab.config().congestion_control.clone(),
-        data_disks: data_disks.into_iter().collect(),
+        data_disks: data.disk.clone().into_iter().collect(),
+        iscsi: data.iscsi.clone(),
     }
 }
 
@@ -235,21 +237,6 @@ fn root(
     Ok(words)
 }
 
-/// The data disk, made if it is to be.
-fn data(making: &mut Making<'_>, options: &Options) -> Result<Vec<String>> {
-    let Some(data) = &options.data_disk else { return Ok(Vec::new()) };
-    let path = match (&data.device, data.size) {
-        (Some(device), _) => device.clone(),
-        (None, size) => {
-            let at = making.layers()?.join("data");
-            let made = tare_image::blank(size.unwrap_or_default().0, &data.filesystem, &at, data.format.into());
-            made.map_err(|error| image_error(making, error))?;
-            at
-        }
-    };
-    Ok(Attached::data(data, path).words(options.machine.bus()))
-}
-
 /// Reads what QEMU made, pins it, and lets it run.
 fn let_run(making: &mut Making<'_>, options: &Options, folder: &Path) -> Result<Made> {
     let process = making.channel_pid().unwrap_or_default();
@@ -282,6 +269,7 @@ fn stand(
     prepared: &Prepared,
     made: Made,
     outside: Option<IpAddr>,
+    data: Data,
 ) -> Result<Box<dyn Guest>> {
     let facts = making.facts()?;
     let mtu = outside.is_none().then_some(making.site.mtu);
@@ -293,9 +281,15 @@ fn stand(
         iothreads: made.iothreads,
         group: making.groups().into_iter().next(),
     };
-    let charges: Box<dyn Fn() -> Vec<crate::Charge> + Send + Sync> = Box::new(move || threads.charges());
-    let (address, parity, charges) = (outside, Some(rows), Some(charges));
-    making.finish(Particulars { address, parity, charges, ..Particulars::default() })
+    let (address, parity) = (outside, Some(rows));
+    let mut particulars = Particulars { address, parity, ..Particulars::default() };
+    let claim = data.place(&making, &mut particulars)?;
+    particulars.charges = Some(Box::new(move || {
+        // The guest's right to a device of the user's goes when the guest goes.
+        let _ = &claim;
+        threads.charges()
+    }));
+    making.finish(particulars)
 }
 
 #[cfg(test)]

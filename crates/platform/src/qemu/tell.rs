@@ -2,8 +2,10 @@
 
 use super::accel::Chosen;
 use super::command::{self, Basics};
-use super::options::{Aio, Cache, DataDisk, DiskFormat, Image, Machine, Options};
+use super::options::{Aio, Cache, DataDisk, DiskFormat, Image, Initiator, Machine, Options};
 use crate::machine::share::DISCLOSURE;
+use crate::machine::target::DISCLOSURE as DISCLOSURE_TARGET;
+use crate::machine::volume::MOUNT;
 
 /// The sentences.
 pub(super) fn disclosures(options: &Options, chosen: &Chosen) -> Vec<String> {
@@ -105,17 +107,31 @@ fn settings(cache: Cache, aio: Aio, iothread: bool) -> String {
     format!("{cache}, {aio}{own}")
 }
 
+/// Where a guest's data are: those of a workload, and the empty disk of a study that asks for one.
 fn data_disk(data: &DataDisk) -> String {
+    let set = settings(data.cache, data.aio, data.iothread);
+    if let Some(initiator) = data.iscsi {
+        let by = match initiator {
+            Initiator::Hypervisor => "QEMU logs in to, and the guest sees as a virtio-blk disk",
+            Initiator::Guest => "the guest logs in to, over its own network card",
+        };
+        let whose = data.san.as_ref().map_or_else(
+            || DISCLOSURE_TARGET.to_owned(),
+            |san| format!("The target is {} at {}; its unit is overwritten before each guest.", san.target, san.portal),
+        );
+        return format!("A workload's data are on a unit of an iSCSI target that {by}. {whose}");
+    }
+    let format = if data.format == DiskFormat::Raw { "raw" } else { "qcow2" };
+    let overwritten = if data.overwrite { ", overwritten with a workload's data before each guest" } else { "" };
     let what = match (&data.device, data.size) {
-        (Some(device), _) => format!("the host's block device {}", device.display()),
-        (None, size) => format!(
-            "a new {} file of {}",
-            if data.format == DiskFormat::Raw { "raw" } else { "qcow2" },
-            size.map(|size| size.to_string()).unwrap_or_default()
-        ),
+        (Some(device), _) => format!("the host's block device {}{overwritten}", device.display()),
+        (None, Some(size)) => format!("a new {format} file of {size}, with a workload's data where it brings any"),
+        (None, None) => format!("a {format} clone of a disk with the workload's data, where it brings any"),
     };
-    let at = data.mount().map_or("not mounted".to_owned(), |at| format!("mounted on {at} as {}", data.filesystem));
-    format!("The data disk is {what}, virtio-blk {}; {at}.", settings(data.cache, data.aio, data.iothread))
+    let at = data.mount.as_deref().or(data.device.is_none().then_some(MOUNT));
+    let at =
+        at.map_or("not mounted unless it has data".to_owned(), |at| format!("mounted on {at} as {}", data.filesystem));
+    format!("The data disk is {what}, virtio-blk {set}; {at}.")
 }
 
 fn network(options: &Options) -> String {

@@ -21,7 +21,7 @@ const REMEDY: &str = "Check the path in the study: it must be a system's root, w
 
 /// Where programs that start guests mount or write something. Some of them follow a link there as the host would, out
 /// of the root.
-const PLACES: [&str; 9] = ["dev", "proc", "sys", "run", "tmp", "etc", "var", ".tare", ".tare/agent"];
+const PLACES: [&str; 10] = ["dev", "proc", "sys", "run", "tmp", "etc", "var", ".tare", ".tare/agent", ".tare/data"];
 
 /// Where a root file system comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

@@ -35,6 +35,12 @@ pub fn agent() -> Option<PathBuf> {
     found
 }
 
+/// The path of a small program of this host's, by its name.
+pub fn program(name: &str) -> String {
+    let place = ["/bin", "/usr/bin"].into_iter().find(|place| Path::new(place).join(name).exists());
+    format!("{}/{name}", place.unwrap_or("/bin"))
+}
+
 /// A platform of the registry with these options.
 pub fn platform(name: &str, options: &Value) -> Box<dyn Platform> {
     let entry = registry::find(name).unwrap();

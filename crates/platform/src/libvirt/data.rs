@@ -1,0 +1,93 @@
+//! The data of a domain's guest: a virtio disk, or a unit of a target that the guest logs in to.
+
+use std::net::IpAddr;
+use std::path::Path;
+
+use tare_image::{DATA_FILESYSTEM, DataDisk, IscsiDisk};
+use tare_model::guest::DataPlace;
+
+use super::machine::DiskFile;
+use super::options::{Cache, Format, Image, Io, Options};
+use crate::error::Result;
+use crate::machine::own::{self, Which};
+use crate::machine::target::{self, Unit};
+use crate::machine::volume::{self, Form, MOUNT, SERIAL};
+use crate::making::Making;
+
+/// The data as far as the domain needs them; nothing without any.
+#[derive(Default)]
+pub(super) struct Data {
+    /// The domain's disk.
+    pub file: Option<DiskFile>,
+    /// What the agent is told as the first process.
+    pub disk: Option<DataDisk>,
+    pub iscsi: Option<IscsiDisk>,
+    place: Option<DataPlace>,
+    /// Whether the guest has a kernel of its own and is asked to mount.
+    own: bool,
+    unit: Option<Unit>,
+}
+
+/// Restores the data. `folder` is the guest's own directory, `guest` its address.
+pub(super) fn make(making: &mut Making<'_>, options: &Options, folder: &Path, guest: IpAddr) -> Result<Data> {
+    let Some(given) = making.spec.data.clone() else { return Ok(Data::default()) };
+    let own = matches!(options.image, Image::File(_));
+    let gold = volume::gold(making, &given, None)?;
+    let (form, format) = match options.data_disk.format {
+        Format::Raw => (Form::Raw, "raw"),
+        Format::Qcow2 => (Form::Qcow2, "qcow2"),
+    };
+    let made = volume::restore(making, &gold, form)?;
+    let place = |storage: String| {
+        let (path, restored_by) = (MOUNT.to_owned(), made.by.to_owned());
+        Some(DataPlace { path, storage, restore_s: made.seconds, restored_by })
+    };
+    let (mount, filesystem) = (MOUNT.to_owned(), DATA_FILESYSTEM.to_owned());
+    if options.data_disk.iscsi.is_some() {
+        let unit = making.aside(|making| target::serve(making, folder, &made.path, guest))?;
+        let storage = format!(
+            "unit of the lab's iSCSI target (tgt), a {}, logged in to by the guest over its own network card",
+            made.what
+        );
+        let Unit { portal, target, lun, initiator } = unit.clone();
+        let told = IscsiDisk { portal, target, lun, initiator, mount, filesystem };
+        let iscsi = (!own).then_some(told);
+        return Ok(Data { iscsi, place: place(storage), own, unit: Some(unit), ..Data::default() });
+    }
+    let storage = format!("virtio-blk, {}{}", made.what, set(options));
+    let place = place(storage);
+    let file = DiskFile { path: made.path, format, read_only: false, serial: Some(SERIAL) };
+    let disk = (!own).then(|| DataDisk { device: format!("serial:{SERIAL}"), mount, filesystem });
+    Ok(Data { file: Some(file), disk, place, own, ..Data::default() })
+}
+
+/// What is set of the disk, for people.
+fn set(options: &Options) -> String {
+    let cache = options.disk.cache.map_or("libvirt's own choice", |cache| match cache {
+        Cache::None => "none",
+        Cache::Writeback => "writeback",
+        Cache::Writethrough => "writethrough",
+        Cache::Directsync => "directsync",
+        Cache::Unsafe => "unsafe",
+    });
+    let io = options.disk.io.map_or("libvirt's own choice", |io| match io {
+        Io::Threads => "threads",
+        Io::Native => "native",
+        Io::Uring => "io_uring",
+    });
+    format!(", cache={cache}, io={io}")
+}
+
+impl Data {
+    /// Has an image of the user's mount them, and says where they are.
+    pub(super) fn place(self, making: &Making<'_>) -> Result<Option<DataPlace>> {
+        if self.own && self.place.is_some() {
+            let which = self.unit.as_ref().map_or(Which::Serial, Which::Unit);
+            own::mount(&*making.link()?, which, MOUNT).map_err(|why| {
+                let remedy = "The image needs a shell, ext4, and for iSCSI the package open-iscsi";
+                making.failed("mount the data disk", why, remedy)
+            })?;
+        }
+        Ok(self.place)
+    }
+}

@@ -1,0 +1,164 @@
+//! An iSCSI target for one guest: a real one, tgt's, in a namespace of its own on the lab's network. It stands for the
+//! storage server that is a machine of its own elsewhere: it has a control group beside the guest's, on the client's
+//! CPUs, and is in nobody's account.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use tare_lab::Limits;
+
+use crate::error::Result;
+use crate::making::{Making, environment, plain_launch};
+use crate::program::{self, find};
+
+/// What serves, what tells it, and the package that both are in.
+const SERVER: &str = "tgtd";
+const ADMIN: &str = "tgtadm";
+const REMEDY: &str = "Install it: on Debian and Ubuntu, `apt-get install tgt`";
+/// Port of iSCSI (RFC 7143).
+const PORT: u16 = 3260;
+/// The one logical unit; 0 is the server's own.
+const LUN: u32 = 1;
+/// Variable by which both programs find their socket, and its name in the guest's directory.
+const SOCKET_VARIABLE: &str = "TGT_IPC_SOCKET";
+const SOCKET: &str = "tgt";
+/// Most bytes of a socket's path, without the end.
+const SOCKET_PATH_BYTES: usize = 107;
+/// Ends of names of the guests' targets and initiators: names of iSCSI begin with a date and a domain (RFC 3720, 3.2.6.3).
+const NAMES: &str = "iqn.2026-01.invalid.tare";
+/// How long the server may take until it listens, and one order to it.
+const PATIENCE: Duration = Duration::from_secs(20);
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+/// What a reader of a report must know about it.
+pub(crate) const DISCLOSURE: &str = "The iSCSI target is tgt's, one for each guest, beside it on this host: its CPU time \
+     is in no guest's account, its disk is a raw file of the host's through the host's page cache, and its network is the \
+     lab's.";
+
+/// A logical unit that somebody may log in to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unit {
+    /// Where the target is.
+    pub portal: SocketAddr,
+    /// Its name.
+    pub target: String,
+    /// Number of the unit.
+    pub lun: u32,
+    /// Name of who logs in.
+    pub initiator: String,
+}
+
+/// Name under which a guest, or its hypervisor, logs in.
+pub(crate) fn initiator(guest: &str) -> String {
+    format!("{NAMES}:{guest}-initiator")
+}
+
+/// What this host lacks to serve targets, and the remedy.
+pub(crate) fn lack() -> Option<(String, String)> {
+    let missing = [SERVER, ADMIN].into_iter().find(|name| find(name).is_none())?;
+    Some((format!("the lab's iSCSI target needs {missing}, and it is not here"), REMEDY.to_owned()))
+}
+
+/// The server's name and version.
+pub(crate) fn version() -> (String, String) {
+    let told = find(SERVER).and_then(|path| program::run(Command::new(path).arg("--version"), PATIENCE).ok());
+    let told = told.and_then(|ran| ran.output.lines().next().map(|line| line.trim().to_owned()));
+    (SERVER.to_owned(), told.unwrap_or_else(|| "not here".into()))
+}
+
+/// Serves a file to whoever comes from one address. `folder` is the guest's own directory.
+pub(crate) fn serve(making: &mut Making<'_>, folder: &Path, file: &Path, client: IpAddr) -> Result<Unit> {
+    let name = format!("{}-san", making.spec.name);
+    let cpus = making.site.lab.config().client_cpus.clone();
+    let (netns, address) = making.attach_beside(&name)?;
+    let limits = Limits { cpu_set: cpus.clone(), ..Limits::default() };
+    let groups = making.limit_beside(&name, &limits)?;
+    let portal = SocketAddr::new(address, PORT);
+    let socket = folder.join(SOCKET);
+    if socket.as_os_str().len() + ".1".len() > SOCKET_PATH_BYTES {
+        let why = format!("the path of its socket, {}, is longer than {SOCKET_PATH_BYTES} bytes", socket.display());
+        return Err(making.failed("serve an iSCSI target", why, "Use a shorter name for the run or the guest"));
+    }
+    let program =
+        |name: &str| find(name).ok_or_else(|| making.failed(&format!("run {name}"), "it is not here".into(), REMEDY));
+    let (server, admin, env) = (program(SERVER)?, program(ADMIN)?, program("env")?);
+    let variable = format!("{SOCKET_VARIABLE}={}", socket.display());
+    let mut launch = plain_launch();
+    (launch.cgroup_procs, launch.netns, launch.cpu_set) = (groups, Some(netns), cpus);
+    let portal_word = format!("portal={portal}");
+    let words =
+        [&*env.to_string_lossy(), &variable, &*server.to_string_lossy(), "-f", "-C", "1", "--iscsi", &portal_word];
+    launch.argv = words.map(str::to_owned).to_vec();
+    making.beside(&launch)?;
+    let target = format!("{NAMES}:{}", making.spec.name);
+    let orders = orders(&target, file, client);
+    let told = orders.iter().try_for_each(|order| tell(&admin, &socket, making.site.run_id, order, PATIENCE));
+    told.map_err(|why| making.failed("serve an iSCSI target", why, "See below what it said"))?;
+    Ok(Unit { portal, target, lun: LUN, initiator: initiator(&making.spec.name) })
+}
+
+/// What the server is told: a target, its disk, and who may come.
+fn orders(target: &str, file: &Path, client: IpAddr) -> [Vec<String>; 4] {
+    let (file, client, lun) = (file.to_string_lossy(), client.to_string(), LUN.to_string());
+    let unit = ["--mode", "logicalunit", "--tid", "1", "--lun", &lun];
+    let words = |parts: &[&[&str]]| parts.concat().into_iter().map(str::to_owned).collect();
+    [
+        words(&[&["--op", "new", "--mode", "target", "--tid", "1", "-T", target]]),
+        words(&[&["--op", "new"], &unit, &["--bstype", "rdwr", "-b", &file]]),
+        words(&[&["--op", "update"], &unit, &["--params", "vendor_id=TARE,product_id=data,scsi_sn=tare-data"]]),
+        words(&[&["--op", "bind", "--mode", "target", "--tid", "1", "-I", &client]]),
+    ]
+}
+
+/// One order, given again while nobody listens.
+fn tell(
+    admin: &Path,
+    socket: &Path,
+    run_id: &str,
+    order: &[String],
+    patience: Duration,
+) -> std::result::Result<(), String> {
+    let deadline = Instant::now() + patience;
+    let listening = PathBuf::from(format!("{}.1", socket.display()));
+    loop {
+        let mut command = Command::new(admin);
+        command.env_clear().envs(environment(run_id)).env(SOCKET_VARIABLE, socket);
+        command.args(["-C", "1", "--lld", "iscsi"]).args(order);
+        let there = listening.exists();
+        let said = if there {
+            match program::run(&mut command, PATIENCE) {
+                Ok(ran) if ran.success => return Ok(()),
+                Ok(ran) => ran.output.trim().to_owned(),
+                Err(error) => error.to_string(),
+            }
+        } else {
+            "it does not listen".to_owned()
+        };
+        // Between the making of its socket and its listening it refuses; anything else that it says is its answer.
+        if (there && !said.contains("not connected") && !said.contains("refused")) || Instant::now() >= deadline {
+            return Err(format!("{ADMIN} {}: {said}", order.join(" ")));
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_guest_may_come_and_only_to_its_disk() {
+        let told = orders("iqn.x:g", Path::new("/d/data"), IpAddr::from([198, 18, 1, 7])).map(|order| order.join(" "));
+        assert!(told[0].ends_with("-T iqn.x:g"), "{told:?}");
+        assert!(told[1].ends_with("--lun 1 --bstype rdwr -b /d/data"), "{told:?}");
+        assert!(told[3].ends_with("-I 198.18.1.7"), "{told:?}");
+    }
+
+    #[test]
+    fn a_server_that_never_listens_is_told() {
+        let place = Path::new("/nonexistent/tgt");
+        let why = tell(Path::new("/bin/true"), place, "r", &["--op".to_owned()], Duration::from_millis(10));
+        assert!(why.is_err_and(|why| why.contains("does not listen")));
+    }
+}

@@ -1,0 +1,154 @@
+//! The data of a machine's guest as a disk of its own: a clone of the disk that was made once of the gold copy.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tare_image::{Disk, ImageError};
+use tare_lab::RUN_VARIABLE;
+use tare_model::ByteSize;
+use tare_model::guest::GuestData;
+
+use crate::error::{PlatformError, Result};
+use crate::making::Making;
+use crate::program::{self, find};
+use crate::restore::{self, Deadline};
+
+/// Serial number of the disk, by which the guest finds it: names follow the order in which disks are found.
+pub(crate) const SERIAL: &str = "tare-data";
+/// Where it is mounted in the guest, unless that is written.
+pub(crate) const MOUNT: &str = "/data";
+/// Bytes of a sector, as `stat` counts what a file takes up.
+const SECTOR: u64 = 512;
+
+/// Bytes a second below which a device is given up.
+const SLOWEST: u64 = 2 << 20;
+
+/// Devices and units of the user's that guests have now.
+static TAKEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// One guest's right to a device or unit of the user's: two that write to the same would each destroy the other's data.
+#[derive(Debug)]
+pub(crate) struct Claim(String);
+
+impl Claim {
+    /// Takes it, if no other guest has it.
+    pub(crate) fn new(making: &Making<'_>, what: &str) -> Result<Self> {
+        if TAKEN.lock().unwrap_or_else(PoisonError::into_inner).insert(what.to_owned()) {
+            return Ok(Self(what.to_owned()));
+        }
+        let remedy = "Give each guest its own: `{guest}` in the name stands for the guest's";
+        Err(making.failed(&format!("restore the data onto {what}"), "another guest has it".into(), remedy))
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        TAKEN.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+    }
+}
+
+/// A name of the user's for the disk of one guest: `{guest}` is the guest's name.
+pub(crate) fn for_guest(name: &str, guest: &str) -> String {
+    name.replace("{guest}", guest)
+}
+
+/// What a guest writes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A copy, byte for byte; shares blocks with the gold image where the file system can.
+    Raw,
+    /// A qcow2 file over the gold image.
+    Qcow2,
+}
+
+/// A restored disk.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Restored {
+    /// The file.
+    pub path: PathBuf,
+    /// Seconds that it took, until it was on the disk and out of the page cache.
+    pub seconds: f64,
+    /// How it was made, for people.
+    pub by: &'static str,
+    /// What it is, for people, such as `raw file on ext4 of the host`.
+    pub what: String,
+}
+
+/// The disk that clones are made of, with the gold copy in it: made when it is asked for the first time. It has room for
+/// what the data ask for, or the size that is written.
+pub(crate) fn gold(making: &mut Making<'_>, data: &GuestData, written: Option<ByteSize>) -> Result<Disk> {
+    if let Some(size) = written.filter(|size| size.0 < data.size.0) {
+        let why = format!("the disk has {size} and the workload's data need {}", data.size);
+        return Err(making.failed("restore the data", why, "Write a larger `size` of the data disk, or leave it out"));
+    }
+    let size = written.map_or_else(|| with_file_system(data.size.0), |size| size.0);
+    making.aside(|making| tare_image::gold_image(&data.gold, size).map_err(|error| image_error(making, error)))
+}
+
+/// Bytes of a disk whose file system has room for so many: beside them it keeps a journal and tables of inodes. Nothing of
+/// it takes up room before it is written.
+fn with_file_system(bytes: u64) -> u64 {
+    bytes.saturating_add(bytes / 32).saturating_add(128 << 20)
+}
+
+/// Makes the guest's own disk in its directory on the host's disk. None of it is left in the page cache.
+pub(crate) fn restore(making: &mut Making<'_>, gold: &Disk, form: Form) -> Result<Restored> {
+    making.aside(|making| {
+        let folder = making.layers()?;
+        let (path, began) = (folder.join("data"), Instant::now());
+        let by = match form {
+            Form::Raw => {
+                let bytes = std::fs::metadata(&gold.path).map_or(gold.virtual_size, |seen| sectors(&seen) * SECTOR);
+                restore::file(&gold.path, &path, Deadline::of(bytes))
+                    .map_err(|error| making.failed("restore the data", error.to_string(), error.remedy()))?
+                    .words()
+            }
+            Form::Qcow2 => {
+                let made = tare_image::overlay(gold, &path).and_then(|()| {
+                    tare_image::make_cold(&path)?;
+                    tare_image::make_cold(&gold.path)
+                });
+                made.map_err(|error| image_error(making, error))?;
+                "laid over the gold image (qcow2)"
+            }
+        };
+        let kind = if form == Form::Raw { "raw file" } else { "qcow2 file over a raw one" };
+        let what = format!("{kind} on {} of the host", restore::file_system(&folder));
+        Ok(Restored { path, seconds: began.elapsed().as_secs_f64(), by, what })
+    })
+}
+
+/// Writes the whole of the gold image over a block device of the user's, or over a unit of his storage server's, given as
+/// `qemu-img` names it. What was there is lost. Gives the seconds that it took.
+pub(crate) fn overwrite(making: &mut Making<'_>, gold: &Disk, onto: &OsStr) -> Result<f64> {
+    making.aside(|making| {
+        let began = Instant::now();
+        let tried = format!("restore the data onto {}", onto.to_string_lossy());
+        let failed = |why: String| making.failed(&tried, why, "Is it there, large enough and in nobody's use?");
+        let program = find("qemu-img").ok_or_else(|| failed("there is no qemu-img".into()))?;
+        let mut command = Command::new(program);
+        // Holes of the image are written as zeroes: what was there before may be anything.
+        command.args(["convert", "-n", "-q", "-t", "none", "-f", "raw", "-O", "raw"]).arg(&gold.path).arg(onto);
+        command.env(RUN_VARIABLE, making.site.run_id);
+        let limit = Duration::from_secs(60 + gold.virtual_size / SLOWEST);
+        let ran = program::run(&mut command, limit).map_err(|error| failed(error.to_string()))?;
+        if !ran.success {
+            return Err(failed(ran.output.trim().to_owned()));
+        }
+        tare_image::make_cold(&gold.path).map_err(|error| image_error(making, error))?;
+        Ok(began.elapsed().as_secs_f64())
+    })
+}
+
+fn sectors(seen: &std::fs::Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::blocks(seen)
+}
+
+/// An error of an image as one of the guest.
+pub(crate) fn image_error(making: &Making<'_>, error: ImageError) -> PlatformError {
+    making.failed(&error.tried, error.why, &error.remedy)
+}

@@ -1,0 +1,244 @@
+//! The guest's data disk: a new and empty one, or one with the data that its specification gives it.
+
+use std::ffi::OsString;
+use std::io::{Seek, SeekFrom};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use tare_image::{DATA_FILESYSTEM, Disk, IscsiDisk};
+use tare_model::guest::{DataPlace, GuestData};
+
+use super::Lack;
+use super::disks::{self, Attached, Store};
+use super::options::{Cache, DataDisk, DiskFormat, Image, Initiator, Options};
+use crate::error::Result;
+use crate::machine::own::{self, Which};
+use crate::machine::target::{self, Unit};
+use crate::machine::volume::{self, Claim, Form, MOUNT, SERIAL, for_guest};
+use crate::making::{Making, Particulars};
+
+/// The data disk as far as the guest's making needs it.
+#[derive(Default)]
+pub(super) struct Data {
+    /// QEMU's words for it; none where the guest reaches it by itself.
+    pub words: Vec<String>,
+    /// What the agent is told as the first process.
+    pub disk: Option<tare_image::DataDisk>,
+    pub iscsi: Option<IscsiDisk>,
+    /// Whether QEMU itself reaches a target on the lab's network.
+    by_qemu_in_lab: bool,
+    /// Where the guest finds what it was given.
+    place: Option<DataPlace>,
+    /// Where it is mounted and what it is, for an image of one's own, whose agent is asked to.
+    own: Option<(String, Option<Unit>)>,
+    claim: Option<Claim>,
+}
+
+/// Makes the disk. `guest` is the guest's address, `folder` its own directory.
+pub(super) fn make(making: &mut Making<'_>, options: &Options, folder: &Path, guest: IpAddr) -> Result<Data> {
+    let given = making.spec.data.clone();
+    let mut data = match (&given, &options.data_disk) {
+        (None, None) => Data::default(),
+        (None, Some(disk)) => empty(making, options, disk)?,
+        (Some(given), written) => filled(making, options, &written.clone().unwrap_or_default(), given, folder, guest)?,
+    };
+    if matches!(options.image, Image::File(_)) {
+        // Its own kernel boots, and nobody tells it.
+        (data.disk, data.iscsi) = (None, None);
+    }
+    Ok(data)
+}
+
+impl Data {
+    /// Whether QEMU itself reaches a target on the lab's network.
+    pub(super) fn by_qemu_in_lab(&self) -> bool {
+        self.by_qemu_in_lab
+    }
+
+    /// Has an image of one's own mount it, and says where the guest finds its data.
+    pub(super) fn place(self, making: &Making<'_>, particulars: &mut Particulars) -> Result<Option<Claim>> {
+        if let Some((at, unit)) = &self.own {
+            let which = unit.as_ref().map_or(Which::Serial, Which::Unit);
+            let mounted = making.link().map(|link| own::mount(&link, which, at))?;
+            mounted.map_err(|why| {
+                let remedy = "The image needs a shell, ext4, and for iSCSI the package open-iscsi";
+                making.failed(&format!("mount the data disk on {at}"), why, remedy)
+            })?;
+        }
+        particulars.data = self.place;
+        Ok(self.claim)
+    }
+}
+
+/// A disk without data of a workload's.
+fn empty(making: &mut Making<'_>, options: &Options, disk: &DataDisk) -> Result<Data> {
+    let store = match (&disk.device, disk.size) {
+        (Some(device), _) => own_device(making, device)?,
+        (None, Some(size)) => {
+            let at = making.layers()?.join("data");
+            let made = tare_image::blank(size.0, &disk.filesystem, &at, disk.format.into());
+            made.map_err(|error| volume::image_error(making, error))?;
+            at
+        }
+        (None, None) => return Ok(Data::default()),
+    };
+    let words = Attached::data(disk, Store::Path(store)).words(options.machine.bus());
+    let told = disk.mount().map(|mount| told(mount, &disk.filesystem));
+    Ok(Data { words, disk: told, ..Data::default() })
+}
+
+fn told(mount: &str, filesystem: &str) -> tare_image::DataDisk {
+    let (mount, filesystem) = (mount.to_owned(), filesystem.to_owned());
+    tare_image::DataDisk { device: format!("serial:{SERIAL}"), mount, filesystem }
+}
+
+/// The block device of this guest, which must be free.
+fn own_device(making: &Making<'_>, device: &Path) -> Result<PathBuf> {
+    let device = PathBuf::from(for_guest(&device.to_string_lossy(), &making.spec.name));
+    match disks::free_device(&device) {
+        Ok(()) => Ok(device),
+        Err(Lack { reason, remedy }) => Err(making.failed("give the guest its data disk", reason, &remedy)),
+    }
+}
+
+/// A restored disk, before it is attached.
+struct Restored {
+    store: Store,
+    /// The unit that the guest itself logs in to.
+    unit: Option<Unit>,
+    what: String,
+    by: &'static str,
+    seconds: f64,
+    claim: Option<Claim>,
+}
+
+/// A disk with the data that the guest is given.
+fn filled(
+    making: &mut Making<'_>,
+    options: &Options,
+    disk: &DataDisk,
+    given: &GuestData,
+    folder: &Path,
+    guest: IpAddr,
+) -> Result<Data> {
+    let refused = |why: &str, remedy: &str| Err(making.failed("restore the data", why.into(), remedy));
+    if disk.filesystem != DATA_FILESYSTEM {
+        return refused("data of a workload lie on ext4", "Leave `filesystem` of the data disk out");
+    }
+    if disk.device.is_some() && !disk.overwrite {
+        let remedy = "Write overwrite = true beside `device` if what is on it may be destroyed";
+        return refused("that would overwrite the block device that is named", remedy);
+    }
+    let mount = disk.mount.clone().unwrap_or_else(|| MOUNT.to_owned());
+    let gold = volume::gold(making, given, disk.size)?;
+    let restored = match (disk.iscsi, &disk.device) {
+        (Some(initiator), _) => on_target(making, disk, &gold, initiator, folder, guest)?,
+        (None, Some(device)) => on_device(making, device, &gold)?,
+        (None, None) => in_file(making, disk, &gold)?,
+    };
+    let storage = storage(disk, &restored);
+    let (words, told_disk) = match &restored.unit {
+        Some(_) => (Vec::new(), None),
+        None => {
+            let words = Attached::data(disk, restored.store.clone()).words(options.machine.bus());
+            (words, Some(told(&mount, DATA_FILESYSTEM)))
+        }
+    };
+    let iscsi = restored.unit.clone().map(|unit| IscsiDisk {
+        portal: unit.portal,
+        target: unit.target,
+        lun: unit.lun,
+        initiator: unit.initiator,
+        mount: mount.clone(),
+        filesystem: DATA_FILESYSTEM.into(),
+    });
+    let place =
+        DataPlace { path: mount.clone(), storage, restore_s: restored.seconds, restored_by: restored.by.to_owned() };
+    Ok(Data {
+        words,
+        disk: told_disk,
+        iscsi,
+        by_qemu_in_lab: matches!(restored.store, Store::Unit(_)) && disk.san.is_none(),
+        place: Some(place),
+        own: matches!(options.image, Image::File(_)).then_some((mount, restored.unit)),
+        claim: restored.claim,
+    })
+}
+
+fn in_file(making: &mut Making<'_>, disk: &DataDisk, gold: &Disk) -> Result<Restored> {
+    let form = if disk.format == DiskFormat::Raw { Form::Raw } else { Form::Qcow2 };
+    let made = volume::restore(making, gold, form)?;
+    let (store, what) = (Store::Path(made.path), made.what);
+    Ok(Restored { store, unit: None, what, by: made.by, seconds: made.seconds, claim: None })
+}
+
+fn on_device(making: &mut Making<'_>, device: &Path, gold: &Disk) -> Result<Restored> {
+    let device = own_device(making, device)?;
+    let there = std::fs::File::open(&device).and_then(|mut file| file.seek(SeekFrom::End(0))).unwrap_or_default();
+    if there < gold.virtual_size {
+        let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+        let why = format!("it has {} MiB and the data need {} MiB", there >> 20, mib(gold.virtual_size));
+        return Err(making.failed(&format!("restore the data onto {}", device.display()), why, "Name a larger one"));
+    }
+    let claim = Claim::new(making, &device.to_string_lossy())?;
+    let seconds = volume::overwrite(making, gold, device.as_os_str())?;
+    let what = format!("block device {} of the host", device.display());
+    Ok(Restored { store: Store::Path(device), unit: None, what, by: "written over it", seconds, claim: Some(claim) })
+}
+
+/// On the lab's target or the user's.
+fn on_target(
+    making: &mut Making<'_>,
+    disk: &DataDisk,
+    gold: &Disk,
+    initiator: Initiator,
+    folder: &Path,
+    guest: IpAddr,
+) -> Result<Restored> {
+    let (unit, what, by, seconds, claim) = match &disk.san {
+        None => {
+            let made = volume::restore(making, gold, Form::Raw)?;
+            let client = match initiator {
+                Initiator::Guest => guest,
+                Initiator::Hypervisor => making.sut_address()?,
+            };
+            let unit = making.aside(|making| target::serve(making, folder, &made.path, client))?;
+            (unit, format!("unit of the lab's iSCSI target (tgt), a {}", made.what), made.by, made.seconds, None)
+        }
+        Some(san) => {
+            let target = for_guest(&san.target, &making.spec.name);
+            let address = OsString::from(format!("iscsi://{}/{target}/{}", san.portal, san.lun));
+            let claim = Claim::new(making, &address.to_string_lossy())?;
+            let seconds = volume::overwrite(making, gold, &address)?;
+            let what = format!("unit {} of the iSCSI target {target} at {}", san.lun, san.portal);
+            let initiator = target::initiator(&making.spec.name);
+            let unit = Unit { portal: san.portal, target, lun: san.lun, initiator };
+            (unit, what, "written over it", seconds, Some(claim))
+        }
+    };
+    let (store, own) = match initiator {
+        Initiator::Hypervisor => (Store::Unit(unit), None),
+        Initiator::Guest => (Store::Path(PathBuf::new()), Some(unit)),
+    };
+    Ok(Restored { store, unit: own, what, by, seconds, claim })
+}
+
+/// What the data lie on, for people.
+fn storage(disk: &DataDisk, restored: &Restored) -> String {
+    let cache = match disk.cache {
+        Cache::None => "none",
+        Cache::Writeback => "writeback",
+        Cache::Writethrough => "writethrough",
+        Cache::Unsafe => "unsafe",
+    };
+    let own = if disk.iothread { ", an I/O thread of its own" } else { "" };
+    match (&restored.unit, &restored.store) {
+        (Some(_), _) => format!("{}, logged in to by the guest over its own network card", restored.what),
+        (None, Store::Unit(_)) => {
+            format!("virtio-blk, {}, logged in to by QEMU, cache={cache}{own}", restored.what)
+        }
+        (None, Store::Path(_)) => {
+            format!("virtio-blk, {}, cache={cache}, aio={}{own}", restored.what, disk.aio.name())
+        }
+    }
+}
