@@ -10,10 +10,12 @@ mod null;
 pub mod registry;
 mod rr;
 mod site;
+mod store;
 mod stream;
 mod yields;
 
 pub use site::{AheadSite, Clock, DriverSite, SameClock, Schedule, WorkSite, WorkloadError};
+pub use store::StoreError;
 pub use yields::{Driven, UnitOfWork};
 
 use tare_model::Span;

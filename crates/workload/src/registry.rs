@@ -32,8 +32,14 @@ impl std::fmt::Debug for Entry {
 }
 
 /// All workloads, in the order in which they are listed.
-pub const ALL: &[Entry] =
-    &[crate::rr::ENTRY, crate::stream::ENTRY, crate::cpu::ENTRY, crate::exec::ENTRY, crate::null::ENTRY];
+pub const ALL: &[Entry] = &[
+    crate::rr::ENTRY,
+    crate::stream::ENTRY,
+    crate::store::ENTRY,
+    crate::cpu::ENTRY,
+    crate::exec::ENTRY,
+    crate::null::ENTRY,
+];
 
 /// The workload of that name.
 pub fn find(name: &str) -> Option<&'static Entry> {

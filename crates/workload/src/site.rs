@@ -119,7 +119,7 @@ pub(crate) struct Drive {
     pub loss_timeout: Span,
 }
 
-/// Longest that a driver takes to open its connections or to say why it cannot.
+/// Longest that a driver takes to open its connections or to say why it cannot: it gives up after 30 s.
 const CONNECTING: Duration = Duration::from_secs(35);
 
 /// What can go wrong in a workload.
@@ -139,6 +139,9 @@ pub enum WorkloadError {
     /// The command of the user's did not do what the study says.
     #[error("{0}")]
     Command(String),
+    /// The store's server, or its data.
+    #[error(transparent)]
+    Store(#[from] crate::store::StoreError),
 }
 
 impl WorkSite<'_> {
@@ -149,45 +152,38 @@ impl WorkSite<'_> {
 
     /// Has the client's agent open all connections of a driver; returns the driver's number.
     pub(crate) fn connect(&self, drive: Drive, schedule: &Schedule) -> Result<u64, WorkloadError> {
-        let Schedule { phases, start_at_ns, seed, interval_ns } = *schedule;
-        let Drive { kind, targets, socket, record, loss_timeout } = drive;
-        let loss_timeout_ns = loss_timeout.ns;
-        let load = self.load;
-        let spec =
-            DriveSpec { kind, targets, load, phases, start_at_ns, seed, socket, record, loss_timeout_ns, interval_ns };
-        // The driver itself gives up after 30 s, and says why.
-        let patience = CONNECTING + self.patience;
-        match self.client.call(Request::PrepareDrive(Box::new(spec)), patience) {
-            Ok(Reply::Prepared { drive }) => Ok(drive),
-            Ok(_) => Err(Self::unexpected("client", "connect the driver")),
-            Err(source) => Err(WorkloadError::Agent { side: "client", source }),
-        }
+        self.first().connect(self.load, drive, schedule, CONNECTING + self.patience)
     }
 
     /// Has the client's agent drive load through all phases with the driver that [`Self::connect`] gave.
     pub(crate) fn drive(&self, driver: Option<u64>, schedule: &Schedule) -> Result<DriveResult, WorkloadError> {
         let drive = driver.ok_or(WorkloadError::NotConnected)?;
-        let patience = schedule.phases.total().duration() + self.patience;
-        let start_at_ns = match schedule.start_at_ns {
-            0 => 0,
-            ours => self.client_clock.theirs(ours),
-        };
-        match self.client.call(Request::StartDrive { drive, start_at_ns }, patience) {
-            Ok(Reply::Driven(result)) => Ok(self.by_our_clock(*result)),
-            Ok(_) => Err(Self::unexpected("client", "drive load")),
-            Err(source) => Err(WorkloadError::Agent { side: "client", source }),
-        }
+        self.first().drive(drive, schedule, self.patience)
     }
 
-    /// The moments in a driver's result by the controller's clock. Lengths of time stay as the client measured them.
-    fn by_our_clock(&self, mut result: DriveResult) -> DriveResult {
-        let clock = self.client_clock;
-        result.steady_start_ns = clock.ours(result.steady_start_ns);
-        result.steady_end_ns = clock.ours(result.steady_end_ns);
-        for interval in &mut result.intervals {
-            interval.end_ns = clock.ours(interval.end_ns);
-        }
-        result
+    fn first(&self) -> DriverSite<'_> {
+        DriverSite { client: self.client, clock: self.client_clock }
+    }
+
+    /// Has all drivers of the guest open their connections, side by side, each for a drive of its own and with a seed of
+    /// its own; their numbers, in order. Each may take `longest`.
+    pub(crate) fn connect_all(
+        &self,
+        drives: Vec<Drive>,
+        schedule: &Schedule,
+        longest: Duration,
+    ) -> Result<Vec<u64>, WorkloadError> {
+        let connect = |driver: &DriverSite<'_>, (number, drive): (u64, Drive)| {
+            let seed = seed_of(schedule.seed, self.index, number);
+            driver.connect(self.load, drive, &Schedule { seed, ..*schedule }, longest)
+        };
+        side_by_side(self.drivers, (0..).zip(drives), connect)
+    }
+
+    /// Has all drivers of the guest drive load through all phases from the same moment; their results, in order.
+    pub(crate) fn drive_all(&self, drives: &[u64], schedule: &Schedule) -> Result<Vec<DriveResult>, WorkloadError> {
+        let drive = |driver: &DriverSite<'_>, drive| driver.drive(drive, schedule, self.patience);
+        side_by_side(self.drivers, drives.iter().copied(), drive)
     }
 
     /// Has the guest's agent start a server; its number, and where the client finds it.
@@ -201,5 +197,93 @@ impl WorkSite<'_> {
     /// An answer to another question.
     pub(crate) fn unexpected(side: &'static str, request: &'static str) -> WorkloadError {
         WorkloadError::Agent { side, source: WireError::Unexpected { request } }
+    }
+}
+
+impl DriverSite<'_> {
+    /// Has the agent open all connections of a driver; returns the driver's number.
+    fn connect(
+        &self,
+        load: LoadModel,
+        drive: Drive,
+        schedule: &Schedule,
+        patience: Duration,
+    ) -> Result<u64, WorkloadError> {
+        let Schedule { phases, start_at_ns, seed, interval_ns } = *schedule;
+        let Drive { kind, targets, socket, record, loss_timeout } = drive;
+        let loss_timeout_ns = loss_timeout.ns;
+        let spec =
+            DriveSpec { kind, targets, load, phases, start_at_ns, seed, socket, record, loss_timeout_ns, interval_ns };
+        match self.client.call(Request::PrepareDrive(Box::new(spec)), patience) {
+            Ok(Reply::Prepared { drive }) => Ok(drive),
+            Ok(_) => Err(WorkSite::unexpected("client", "connect the driver")),
+            Err(source) => Err(WorkloadError::Agent { side: "client", source }),
+        }
+    }
+
+    /// Has the agent drive load through all phases with a driver that it has connected.
+    fn drive(&self, drive: u64, schedule: &Schedule, patience: Duration) -> Result<DriveResult, WorkloadError> {
+        let patience = schedule.phases.total().duration() + patience;
+        let start_at_ns = match schedule.start_at_ns {
+            0 => 0,
+            ours => self.clock.theirs(ours),
+        };
+        match self.client.call(Request::StartDrive { drive, start_at_ns }, patience) {
+            Ok(Reply::Driven(result)) => Ok(self.by_our_clock(*result)),
+            Ok(_) => Err(WorkSite::unexpected("client", "drive load")),
+            Err(source) => Err(WorkloadError::Agent { side: "client", source }),
+        }
+    }
+
+    /// The moments in a driver's result by the controller's clock. Lengths of time stay as the client measured them.
+    fn by_our_clock(&self, mut result: DriveResult) -> DriveResult {
+        let clock = self.clock;
+        result.steady_start_ns = clock.ours(result.steady_start_ns);
+        result.steady_end_ns = clock.ours(result.steady_end_ns);
+        for interval in &mut result.intervals {
+            interval.end_ns = clock.ours(interval.end_ns);
+        }
+        result
+    }
+}
+
+/// Does something with each driver and what is its own, all at one time; the results in order, or the first error.
+fn side_by_side<W: Send, R: Send>(
+    drivers: &[DriverSite<'_>],
+    work: impl IntoIterator<Item = W>,
+    act: impl Fn(&DriverSite<'_>, W) -> Result<R, WorkloadError> + Sync,
+) -> Result<Vec<R>, WorkloadError> {
+    let act = &act;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            drivers.iter().zip(work).map(|(driver, work)| scope.spawn(move || act(driver, work))).collect();
+        // All are waited for, also when an earlier one has failed.
+        let ended: Vec<_> = threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+        ended.into_iter().map(|ended| ended.unwrap_or(Err(WorkloadError::NotConnected))).collect()
+    })
+}
+
+/// A seed of its own for each driver of each guest: SplitMix64's step, as often as it takes to tell them apart.
+fn seed_of(seed: u64, guest: u32, driver: u64) -> u64 {
+    let step = |seed: u64, number: u64| {
+        let z = seed.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    };
+    step(step(seed, guest.into()), driver)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_driver_of_every_guest_has_a_seed_of_its_own() {
+        let seeds = (0..4).flat_map(|guest| (0..4).map(move |driver| seed_of(7, guest, driver)));
+        let all: std::collections::BTreeSet<u64> = seeds.collect();
+        assert_eq!(all.len(), 16);
+        assert_eq!(seed_of(7, 1, 2), seed_of(7, 1, 2));
+        assert_ne!(seed_of(7, 1, 2), seed_of(8, 1, 2));
     }
 }

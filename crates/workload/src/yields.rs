@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use tare_model::Histogram;
 use tare_model::drive::DriveResult;
 use tare_model::sample::{Sample, Source};
-use tare_model::trial::{Flag, Measurement};
+use tare_model::store::StoreDone;
+use tare_model::trial::{Flag, Measurement, Step};
 use tare_wire::ServeReport;
 
 /// What service demand is counted by.
@@ -109,6 +110,88 @@ pub fn from_result(result: DriveResult, unit: UnitOfWork) -> Driven {
     Driven { measurement, window_ns, work, samples, facts, flags, invalid: None }
 }
 
+/// The results of drivers that worked side by side, as of one. Their windows are the same but for the clocks'
+/// uncertainty, and the merged one spans all.
+pub fn merge(results: Vec<DriveResult>) -> Option<DriveResult> {
+    results.into_iter().reduce(|mut all, one| {
+        all.steady_start_ns = all.steady_start_ns.min(one.steady_start_ns);
+        all.steady_end_ns = all.steady_end_ns.max(one.steady_end_ns);
+        all.operations += one.operations;
+        all.answered_total += one.answered_total;
+        all.bytes_to_guest += one.bytes_to_guest;
+        all.bytes_from_guest += one.bytes_from_guest;
+        all.bytes_to_guest_total += one.bytes_to_guest_total;
+        all.bytes_from_guest_total += one.bytes_from_guest_total;
+        all.lost += one.lost;
+        all.unfinished += one.unfinished;
+        all.response.merge(&one.response);
+        all.service.merge(&one.service);
+        all.lateness.merge(&one.lateness);
+        all.backlog_max = all.backlog_max.max(one.backlog_max);
+        all.cpu_user_ns += one.cpu_user_ns;
+        all.cpu_system_ns += one.cpu_system_ns;
+        all.run_delay_ns = all.run_delay_ns.zip(one.run_delay_ns).map(|(a, b)| a + b);
+        all.threads += one.threads;
+        all.verified &= one.verified;
+        for (reason, count) in one.errors {
+            match all.errors.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, known)) => *known += count,
+                None => all.errors.push((reason, count)),
+            }
+        }
+        for granted in one.granted {
+            if !all.granted.contains(&granted) {
+                all.granted.push(granted);
+            }
+        }
+        // Intervals are counted from the common start; a driver that ended a little later has some more, of no load.
+        all.intervals.truncate(one.intervals.len());
+        for (sum, interval) in all.intervals.iter_mut().zip(one.intervals) {
+            sum.operations += interval.operations;
+            sum.bytes += interval.bytes;
+        }
+        merge_steps(&mut all.steps, one.steps);
+        all.store = match (all.store, one.store) {
+            (Some(a), Some(b)) => Some(both_done(a, b)),
+            (a, b) => a.or(b),
+        };
+        all
+    })
+}
+
+/// Adds steps to those of the same name.
+pub fn merge_steps(all: &mut Vec<Step>, more: Vec<Step>) {
+    for step in more {
+        match all.iter_mut().find(|known| known.name == step.name) {
+            Some(known) => known.times.merge(&step.times),
+            None => all.push(step),
+        }
+    }
+}
+
+/// What two drivers did in one store.
+fn both_done(a: StoreDone, b: StoreDone) -> StoreDone {
+    let ramp = if a.ramp == b.ramp { a.ramp } else { format!("{}; {}", a.ramp, b.ramp) };
+    StoreDone {
+        orders: a.orders + b.orders,
+        order_ids: a.order_ids + b.order_ids,
+        total_cents: a.total_cents + b.total_cents,
+        lines: a.lines + b.lines,
+        quantity: a.quantity + b.quantity,
+        new_customers: a.new_customers + b.new_customers,
+        in_doubt: a.in_doubt.into_iter().chain(b.in_doubt).collect(),
+        customers_in_doubt: a.customers_in_doubt + b.customers_in_doubt,
+        rolled_back: a.rolled_back + b.rolled_back,
+        rolled_back_total: a.rolled_back_total + b.rolled_back_total,
+        deadlock_retries: a.deadlock_retries + b.deadlock_retries,
+        name_retries: a.name_retries + b.name_retries,
+        reconnects: a.reconnects + b.reconnects,
+        gave_up: a.gave_up + b.gave_up,
+        statements: a.statements + b.statements,
+        ramp,
+    }
+}
+
 /// Adds what the server tells to what a trial tells: what it was granted as facts, its errors as counts and one
 /// flag. How many errors there are, if any.
 pub fn add_server(report: &ServeReport, driven: &mut Driven) -> Option<u64> {
@@ -196,5 +279,48 @@ pub mod tests {
         assert!(starved.flags[0].detail.contains("2.50 %"), "{}", starved.flags[0].detail);
         let unknown = with(None);
         assert!(unknown.flags.is_empty() && !unknown.measurement.counts.contains_key("driver_run_delay_ns"));
+    }
+
+    /// One value, recorded so many times.
+    pub fn histogram(value: u64, count: u64) -> Histogram {
+        let bins = vec![tare_model::histogram::Bin { low: value, high: value, count }];
+        Histogram { bins, min: value, max: value, sum: u128::from(value) * u128::from(count) }
+    }
+
+    #[test]
+    fn drivers_side_by_side_add_up() {
+        let step = |name: &str, count| Step { name: name.into(), within: true, times: histogram(5, count) };
+        let interval = |end_ns, operations| tare_model::drive::DriveInterval { end_ns, operations, bytes: 1 };
+        let done =
+            |orders, id| StoreDone { orders, in_doubt: vec![id], ramp: "at once".into(), ..StoreDone::default() };
+        let one = DriveResult {
+            errors: vec![("40P01".into(), 1)],
+            steps: vec![step("login", 1), step("purchase", 1)],
+            intervals: vec![interval(0, 0), interval(5, 4), interval(10, 5)],
+            response: histogram(10, 3),
+            backlog_max: 7,
+            store: Some(done(3, 11)),
+            ..result(3)
+        };
+        let other = DriveResult {
+            errors: vec![("53300".into(), 2), ("40P01".into(), 1)],
+            steps: vec![step("login", 2)],
+            intervals: vec![interval(0, 0), interval(5, 6)],
+            response: histogram(10, 4),
+            backlog_max: 3,
+            steady_end_ns: 1_000_000_001,
+            run_delay_ns: None,
+            store: Some(done(4, 12)),
+            ..result(4)
+        };
+        let all = merge(vec![one, other]).unwrap();
+        assert_eq!((all.operations, all.response.count(), all.threads, all.backlog_max), (7, 7, 4, 7));
+        assert_eq!((all.steady_end_ns, all.run_delay_ns, all.verified), (1_000_000_001, None, true));
+        assert_eq!(all.errors, [("40P01".to_owned(), 2), ("53300".to_owned(), 2)]);
+        let steps: Vec<u64> = all.steps.iter().map(|step| step.times.count()).collect();
+        assert_eq!((steps, all.intervals.len(), all.intervals[1].operations), (vec![3, 1], 2, 10));
+        let done = all.store.unwrap();
+        assert_eq!((done.orders, done.in_doubt, done.ramp.as_str()), (7, vec![11, 12], "at once"));
+        assert_eq!(merge(Vec::new()), None);
     }
 }

@@ -1,0 +1,57 @@
+//! Tells the rows and tables of this build's store from any other's: a hash of the sources that make them. A gold copy that
+//! another build made is not taken for this one's.
+
+use std::path::{Path, PathBuf};
+
+/// Where the store is made.
+const STORE: &str = "../driver/src/store";
+/// What decides what is in it, by the beginning of the name: tables, words, rows and the loading of them.
+const PARTS: [&str; 4] = ["schema", "words", "data", "load"];
+
+fn main() {
+    let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    let store = here.join(STORE);
+    println!("cargo::rerun-if-changed={}", store.display());
+    let mut sources = Vec::new();
+    for path in entries(&store) {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if PARTS.iter().any(|part| name.starts_with(part)) {
+            if path.is_dir() { sources.extend(entries(&path)) } else { sources.push(path) }
+        }
+    }
+    sources.sort();
+    let mut hash = Fnv::new();
+    for source in sources {
+        println!("cargo::rerun-if-changed={}", source.display());
+        let text = std::fs::read_to_string(&source).unwrap_or_default();
+        definitions(&text).for_each(|line| hash.add(line.as_bytes()));
+    }
+    println!("cargo::rustc-env=TARE_STORE_BUILD={:016x}", hash.0);
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
+
+/// The lines of a source that can change the store: no comments, no tests.
+fn definitions(text: &str) -> impl Iterator<Item = &str> {
+    text.lines()
+        .take_while(|line| *line != "#[cfg(test)]")
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with("//"))
+}
+
+/// FNV-1a of 64 bits (draft-eastlake-fnv): the same on every machine and with every compiler.
+struct Fnv(u64);
+
+impl Fnv {
+    const fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        for &byte in bytes.iter().chain(b"\n") {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! An agent that is asked on behalf of the store.
+
+use std::time::Duration;
+
+use tare_model::sql::{SqlFailure, SqlRows, SqlServer, SqlSpec};
+use tare_model::store::{StoreCount, StoreCounts, StoreLoad, StoreLoaded};
+use tare_wire::{ExecResult, ExecSpec, Link, Reply, Request, copy_in};
+
+use super::error::StoreError;
+use crate::{WorkSite, WorkloadError};
+
+/// User and group of the server and its data: nobody.
+pub(super) const NOBODY: (u32, u32) = (65534, 65534);
+/// Of a command's output so much is kept, from its end.
+const OUTPUT_BYTES: u64 = 64 << 10;
+/// Of what a command said so much is shown.
+const SHOWN_BYTES: usize = 1500;
+
+/// An agent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    /// The way to it.
+    pub link: &'a Link,
+    /// Which it is, for errors.
+    pub side: &'static str,
+    /// How long it may take beyond what it is asked to do.
+    pub patience: Duration,
+}
+
+impl Asked<'_> {
+    fn ask(&self, request: Request, longest: Duration) -> Result<Reply, WorkloadError> {
+        let agent = |source| WorkloadError::Agent { side: self.side, source };
+        self.link.call(request, longest + self.patience).map_err(agent)
+    }
+
+    /// Has statements run one after another on one connection; what the server refuses is an answer.
+    pub fn try_sql(
+        &self,
+        server: &SqlServer,
+        statements: &[&str],
+        longest: Duration,
+    ) -> Result<Result<Vec<SqlRows>, SqlFailure>, WorkloadError> {
+        let statements: Vec<String> = statements.iter().map(|&statement| statement.to_owned()).collect();
+        let asked = statements.len();
+        let spec = SqlSpec { server: server.clone(), statements, timeout_ns: ns(longest) };
+        match self.ask(Request::Sql(Box::new(spec)), longest)? {
+            Reply::Rows(Ok(rows)) if rows.len() == asked => Ok(Ok(rows)),
+            Reply::Rows(Err(failure)) => Ok(Err(failure)),
+            _ => Err(WorkSite::unexpected(self.side, "ask the database")),
+        }
+    }
+
+    /// The same where a refusal ends it.
+    pub fn sql(
+        &self,
+        tried: &str,
+        server: &SqlServer,
+        statements: &[&str],
+        longest: Duration,
+    ) -> Result<Vec<SqlRows>, WorkloadError> {
+        let answered = self.try_sql(server, statements, longest)?;
+        answered.map_err(|failure| StoreError::sql(tried, server, &failure).into())
+    }
+
+    /// Fills a store.
+    pub fn load(&self, load: StoreLoad, longest: Duration) -> Result<StoreLoaded, WorkloadError> {
+        let server = load.server.clone();
+        match self.ask(Request::StoreLoad(Box::new(load)), longest)? {
+            Reply::StoreLoaded(loaded) => {
+                loaded.map_err(|failure| StoreError::sql("fill the store", &server, &failure).into())
+            }
+            _ => Err(WorkSite::unexpected(self.side, "fill the store")),
+        }
+    }
+
+    /// Counts a store.
+    pub fn count(&self, count: StoreCount) -> Result<StoreCounts, WorkloadError> {
+        let (server, longest) = (count.server.clone(), Duration::from_nanos(count.timeout_ns));
+        match self.ask(Request::StoreCount(Box::new(count)), longest)? {
+            Reply::StoreCounted(counted) => counted
+                .map(|counts| *counts)
+                .map_err(|failure| StoreError::sql("count what is in the store", &server, &failure).into()),
+            _ => Err(WorkSite::unexpected(self.side, "count what is in the store")),
+        }
+    }
+
+    /// Runs a command to its end, as nobody or as the agent itself.
+    pub fn run(&self, argv: &[&str], user: Option<(u32, u32)>, longest: Duration) -> Result<ExecResult, WorkloadError> {
+        let spec = ExecSpec {
+            argv: argv.iter().map(|&word| word.to_owned()).collect(),
+            // Messages that are looked at are to be in one language everywhere.
+            env: vec![("LC_ALL".to_owned(), "C".to_owned())],
+            // One that everybody may enter.
+            directory: Some("/".to_owned()),
+            user,
+            timeout_ns: ns(longest),
+            output_limit_bytes: OUTPUT_BYTES,
+        };
+        match self.ask(Request::Exec(spec), longest)? {
+            Reply::Executed(result) => Ok(result),
+            _ => Err(WorkSite::unexpected(self.side, "run a command")),
+        }
+    }
+
+    /// Runs a script of the shell's, whose words are `$1`, `$2` and so on; what it printed. Not to end well is an error.
+    pub fn script(
+        &self,
+        tried: &str,
+        script: &str,
+        words: &[&str],
+        user: Option<(u32, u32)>,
+        longest: Duration,
+    ) -> Result<String, WorkloadError> {
+        let argv: Vec<&str> = ["sh", "-c", script, "tare"].into_iter().chain(words.iter().copied()).collect();
+        let ran = self.run(&argv, user, longest)?;
+        if ran.code == Some(0) {
+            return Ok(tail(&ran.stdout));
+        }
+        let why = failure(&ran);
+        Err(StoreError::new(tried, why, "see what it says; the guest's image may lack something").into())
+    }
+
+    /// Writes a file where the agent is.
+    pub fn put(&self, path: &str, text: &str, longest: Duration) -> Result<(), WorkloadError> {
+        self.put_from(path, &mut text.as_bytes(), longest)
+    }
+
+    /// Writes a file, from anything that can be read, where the agent is. Everybody may read it.
+    pub fn put_from(&self, path: &str, from: &mut dyn std::io::Read, longest: Duration) -> Result<(), WorkloadError> {
+        let agent = |source| WorkloadError::Agent { side: self.side, source };
+        copy_in(self.link, from, path, 0o644, longest + self.patience).map(drop).map_err(agent)
+    }
+
+    /// Reads a short file where the agent is.
+    pub fn get(&self, path: &str) -> Result<Vec<u8>, WorkloadError> {
+        let part = Request::GetFile { path: path.to_owned(), offset: 0, limit_bytes: OUTPUT_BYTES };
+        match self.ask(part, Duration::ZERO)? {
+            Reply::File { bytes, .. } => Ok(bytes),
+            _ => Err(WorkSite::unexpected(self.side, "read a file")),
+        }
+    }
+}
+
+fn ns(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// How a command failed, for people.
+pub(super) fn failure(ran: &ExecResult) -> String {
+    let how = match (ran.timed_out, ran.code, ran.signal) {
+        (true, ..) => "it took too long and was killed".to_owned(),
+        (_, Some(code), _) => format!("it ended with code {code}"),
+        (_, None, Some(signal)) => format!("it was killed by signal {signal} (9 is often the memory limit)"),
+        (_, None, None) => "it ended in no known way".to_owned(),
+    };
+    let said = [tail(&ran.stderr), tail(&ran.stdout)].into_iter().filter(|text| !text.is_empty());
+    let said: Vec<String> = said.collect();
+    if said.is_empty() { how } else { format!("{how} and said: {}", said.join("; ")) }
+}
+
+/// The end of an output, short enough to be shown.
+pub(super) fn tail(output: &[u8]) -> String {
+    let from = output.len().saturating_sub(SHOWN_BYTES);
+    String::from_utf8_lossy(&output[from..]).trim().to_owned()
+}
+
+/// The first cell of a statement's rows.
+pub(super) fn cell(rows: &SqlRows) -> Option<&str> {
+    rows.rows.first()?.first()?.as_deref()
+}

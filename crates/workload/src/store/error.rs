@@ -1,0 +1,57 @@
+//! What can go wrong with a store.
+
+use tare_model::sql::{SqlFailure, SqlServer};
+
+/// What was tried, why it failed, and the remedy.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {tried}: {why}; {remedy}")]
+pub struct StoreError {
+    /// What was tried, as in "cannot TRIED".
+    pub tried: String,
+    /// Why it failed.
+    pub why: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+impl StoreError {
+    /// An error.
+    pub fn new(tried: impl Into<String>, why: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { tried: tried.into(), why: why.into(), remedy: remedy.into() }
+    }
+
+    /// A server that did not do what it was asked, with the remedy that its code suggests.
+    pub(super) fn sql(tried: impl Into<String>, server: &SqlServer, failure: &SqlFailure) -> Self {
+        let code = failure.sqlstate.as_deref();
+        let remedy = match code {
+            None => "check that the server runs, listens on that address, and is not behind a firewall",
+            Some("28P01" | "28000") => {
+                "check user, password and database (in `url`, the password may come from PGPASSWORD), and that pg_hba.conf lets the client in by SCRAM or a password, without TLS"
+            }
+            Some("3D000") => "create the database, or name another",
+            Some("42501") => "give the user the right to create a schema in the database (GRANT CREATE ON DATABASE)",
+            Some("53300") => "raise `max_connections` of the server, or ask with fewer clients",
+            Some("53100") => "the server's disk is full: give it more room, or ask for a smaller `db-size`",
+            Some("57014") => "it took too long: ask for a smaller `db-size`, or find out what slows the server down",
+            Some(_) => "see the server's log",
+        };
+        let told = code.map(|code| format!(" (SQLSTATE {code})")).unwrap_or_default();
+        Self::new(format!("{} on {server}", tried.into()), format!("{}{told}", failure.message), remedy)
+    }
+}
+
+/// `map_err` for a file of this host's.
+pub(super) fn file<'a>(
+    doing: &'a str,
+    path: &'a std::path::Path,
+) -> impl FnOnce(std::io::Error) -> StoreError + use<'a> {
+    move |error| {
+        let full = error.kind() == std::io::ErrorKind::StorageFull;
+        let remedy = if full {
+            "free some room there, or set TARE_CACHE to a directory on a larger disk"
+        } else {
+            "check that the directory can be written, or set TARE_CACHE to another"
+        };
+        StoreError::new(format!("{doing} {}", path.display()), error.to_string(), remedy)
+    }
+}

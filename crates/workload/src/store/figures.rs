@@ -1,0 +1,269 @@
+//! The figures of a trial: of one driver, of one guest, and of all guests together, made the same way.
+
+use std::collections::BTreeMap;
+
+use tare_model::drive::DriveResult;
+use tare_model::metric::{Better, MetricSpec, Unit};
+use tare_model::sample::Sample;
+use tare_model::store::StoreDone;
+use tare_model::trial::{Flag, Measurement, Part};
+
+use super::parameters::VerdictOn;
+use crate::yields::{from_result, merge, merge_steps, supported_quantile};
+use crate::{Driven, UnitOfWork};
+
+/// Counts that belong to a guest's server. Their sum over guests is told only where every guest has told its own.
+pub(super) const WAL_BYTES: &str = "server: WAL bytes";
+/// Bytes of tables and indexes that the server wrote.
+pub(super) const WRITTEN_BYTES: &str = "server: data bytes written";
+const RUN_DELAY: &str = "driver_run_delay_ns";
+const NOT_OF_SOME: [&str; 3] = [WAL_BYTES, WRITTEN_BYTES, RUN_DELAY];
+
+const OPERATIONS: &str = "operations";
+const ROLLED_BACK: &str = "rolled_back";
+const STATEMENTS: &str = "statements";
+const GAVE_UP: &str = "clients that gave up";
+
+/// Quantiles of the response time that are told.
+const QUANTILES: [(&str, &str, f64); 5] = [
+    ("response_time_p50_s", "response time, median", 0.5),
+    ("response_time_p90_s", "response time, 90th percentile", 0.9),
+    ("response_time_p95_s", "response time, 95th percentile", 0.95),
+    ("response_time_p99_s", "response time, 99th percentile", 0.99),
+    ("response_time_p999_s", "response time, 99.9th percentile", 0.999),
+];
+
+/// All metrics, the one that the verdict is about first.
+pub(super) fn specs(verdict: VerdictOn) -> Vec<MetricSpec> {
+    let per_minute = || Unit::Other("orders/min".to_owned());
+    let time = |id: &str, label: &str| MetricSpec::new(id, label, Unit::Seconds, Better::Lower);
+    let mut specs = vec![
+        MetricSpec::new("orders_per_minute", "orders a minute (OPM)", per_minute(), Better::Higher),
+        MetricSpec::new(
+            "goodput_per_minute",
+            "orders a minute, without those rolled back",
+            per_minute(),
+            Better::Higher,
+        ),
+        time("response_time_mean_s", "response time, mean"),
+    ];
+    specs.extend(QUANTILES.map(|(id, label, _)| time(id, label)));
+    let count = |id: &str, label: &str, unit, better| MetricSpec::new(id, label, unit, better);
+    specs.extend([
+        count("rollback_share", "orders rolled back for want of stock, as a part", Unit::Count, Better::Lower),
+        count("wal_bytes_per_order", "WAL written an order", Unit::Bytes, Better::Lower),
+        count("data_bytes_written_per_order", "tables and indexes written an order", Unit::Bytes, Better::Lower),
+        count("statements_per_s", "statements", Unit::OperationsPerSecond, Better::Higher),
+    ]);
+    let primary = specs.iter().position(|spec| spec.id == verdict.metric()).unwrap_or(0);
+    let chosen = specs.remove(primary).primary();
+    specs.insert(0, chosen);
+    specs
+}
+
+/// The metrics from counts and response times over a window of so many seconds.
+pub(super) fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String, f64> {
+    let count = |name: &str| measured.counts.get(name).map(|count| *count as f64);
+    let mut metrics = BTreeMap::new();
+    let mut tell = |id: &str, value: Option<f64>| {
+        if let Some(value) = value.filter(|value| value.is_finite()) {
+            metrics.insert(id.to_owned(), value);
+        }
+    };
+    let orders = count(OPERATIONS).unwrap_or(0.0);
+    let rolled_back = count(ROLLED_BACK).unwrap_or(0.0);
+    tell("orders_per_minute", Some(60.0 * orders / window_s));
+    tell("goodput_per_minute", Some(60.0 * (orders - rolled_back) / window_s));
+    tell("rollback_share", Some(rolled_back / orders));
+    tell("wal_bytes_per_order", count(WAL_BYTES).map(|bytes| bytes / orders));
+    tell("data_bytes_written_per_order", count(WRITTEN_BYTES).map(|bytes| bytes / orders));
+    tell("statements_per_s", count(STATEMENTS).map(|statements| statements / window_s));
+    if let Some(response) = measured.histograms.get("response") {
+        tell("response_time_mean_s", response.mean().map(|ns| ns / 1e9));
+        for (id, _, q) in QUANTILES {
+            tell(id, supported_quantile(response, q).map(|ns| ns / 1e9));
+        }
+    }
+    metrics
+}
+
+const fn window_s(driven: &Driven) -> f64 {
+    driven.window_ns.1.saturating_sub(driven.window_ns.0) as f64 / 1e9
+}
+
+/// What one driver, or several as one, came to.
+fn yields(result: DriveResult) -> Driven {
+    let (store, steps) = (result.store.clone().unwrap_or_default(), result.steps.clone());
+    let mut driven = from_result(result, UnitOfWork::Operation);
+    let counts = [
+        (ROLLED_BACK, store.rolled_back),
+        (STATEMENTS, store.statements),
+        ("orders committed in all phases", store.orders),
+        ("orders rolled back in all phases", store.rolled_back_total),
+        ("customers made in all phases", store.new_customers),
+        ("deadlocks tried again", store.deadlock_retries),
+        ("names tried again", store.name_retries),
+        ("reconnects", store.reconnects),
+        ("orders in doubt", store.in_doubt.len() as u64),
+        (GAVE_UP, store.gave_up.into()),
+    ];
+    driven.measurement.counts.extend(counts.map(|(name, count)| (name.to_owned(), count)));
+    driven.measurement.steps = steps;
+    driven.measurement.metrics = metrics(&driven.measurement, window_s(&driven));
+    if !store.ramp.is_empty() {
+        driven.facts.insert("clients started".to_owned(), store.ramp);
+    }
+    driven
+}
+
+/// Largest part of the orders that may fail or stay unfinished, as for any request and response.
+const FAILED_MAX: f64 = 0.01;
+
+/// Why figures must not be used in which so many orders failed. A server that is killed on purpose fails what it was doing.
+fn unanswered(measured: &Measurement, killed: bool) -> Option<String> {
+    let sum = |what: &str| -> u64 {
+        measured.counts.iter().filter(|(name, _)| name.starts_with(what)).map(|(_, count)| count).sum()
+    };
+    let (failed, unfinished, gave_up) = (sum("errors: "), sum("unfinished"), sum(GAVE_UP));
+    let orders = sum(OPERATIONS);
+    if gave_up > 0 {
+        let first = measured.counts.keys().find_map(|name| name.strip_prefix("errors: ")).unwrap_or("not told");
+        return Some(format!("{gave_up} clients gave up after too many failures; the first error: {first}"));
+    }
+    if orders == 0 {
+        return Some("no order was completed in steady state".to_owned());
+    }
+    let all = orders + failed + unfinished;
+    let bad = !killed && (failed + unfinished) as f64 > FAILED_MAX * all as f64;
+    bad.then(|| {
+        format!(
+            "of {all} orders {failed} failed and {unfinished} were unfinished; together {} % are allowed",
+            FAILED_MAX * 100.0
+        )
+    })
+}
+
+/// What the drivers of one guest came to, with the guest and each of them as parts, and what they did in its store. `guest`
+/// is from 1.
+pub(super) fn of_guest(results: Vec<DriveResult>, guest: u32, killed: bool) -> (Driven, Option<StoreDone>) {
+    let part = |driver, driven: &Driven| Part { guest, driver, metrics: driven.measurement.metrics.clone() };
+    let drivers: Vec<Part> =
+        (1..).zip(&results).map(|(number, result)| part(Some(number), &yields(result.clone()))).collect();
+    let merged = merge(results);
+    let done = merged.as_ref().and_then(|merged| merged.store.clone());
+    let mut driven = merged.map_or_else(nothing, yields);
+    driven.measurement.parts = std::iter::once(part(None, &driven)).chain(drivers).collect();
+    driven.invalid = unanswered(&driven.measurement, killed);
+    (driven, done)
+}
+
+/// No driver told anything.
+fn nothing() -> Driven {
+    Driven {
+        measurement: Measurement::default(),
+        window_ns: (0, 0),
+        work: 0.0,
+        samples: Vec::new(),
+        facts: BTreeMap::new(),
+        flags: Vec::new(),
+        invalid: Some("no driver was there".to_owned()),
+    }
+}
+
+/// The metrics again, after counts have come that they rest on; and whether the verdict has its figure.
+pub(super) fn finish(driven: &mut Driven, verdict: VerdictOn) {
+    driven.measurement.metrics = metrics(&driven.measurement, window_s(driven));
+    if let Some(whole) = driven.measurement.parts.iter_mut().find(|part| part.driver.is_none()) {
+        whole.metrics.clone_from(&driven.measurement.metrics);
+    }
+    judge(driven, verdict);
+}
+
+fn judge(driven: &mut Driven, verdict: VerdictOn) {
+    let wanted = verdict.metric();
+    if driven.invalid.is_none() && !driven.measurement.metrics.contains_key(wanted) {
+        let orders = driven.measurement.counts.get(OPERATIONS).copied().unwrap_or(0);
+        driven.invalid = Some(format!(
+            "{orders} orders are too few for {wanted}, on which the verdict is to be: ten must lie beyond it"
+        ));
+    }
+}
+
+/// The trial's figures from those of its guests.
+pub(super) fn combine(guests: Vec<Driven>, verdict: VerdictOn) -> Option<Driven> {
+    let several = guests.len() > 1;
+    let missing = NOT_OF_SOME.map(|name| guests.iter().any(|guest| !guest.measurement.counts.contains_key(name)));
+    let mut all = (1..).zip(guests).map(|(number, guest)| numbered(guest, number, several)).reduce(add)?;
+    for (name, _) in NOT_OF_SOME.iter().zip(missing).filter(|(_, missing)| *missing) {
+        all.measurement.counts.remove(*name);
+    }
+    all.measurement.metrics = metrics(&all.measurement, window_s(&all));
+    // One guest with one driver has no parts but the whole.
+    if all.measurement.parts.len() <= 2 {
+        all.measurement.parts.clear();
+    }
+    judge(&mut all, verdict);
+    Some(all)
+}
+
+/// A guest's figures under its number, from 1.
+fn numbered(mut guest: Driven, number: u32, several: bool) -> Driven {
+    guest.measurement.parts.iter_mut().for_each(|part| part.guest = number);
+    if several {
+        guest.invalid = guest.invalid.map(|why| format!("guest {number}: {why}"));
+        guest.flags.iter_mut().filter(|flag| flag.kind != "unsafe").for_each(|flag| {
+            flag.detail = format!("guest {number}: {}", flag.detail);
+        });
+    }
+    if number > 1 {
+        let told = std::mem::take(&mut guest.facts);
+        guest.facts = told.into_iter().map(|(name, value)| (format!("guest {number}: {name}"), value)).collect();
+    }
+    guest
+}
+
+/// Adds a guest's figures to those before it.
+fn add(mut all: Driven, guest: Driven) -> Driven {
+    all.window_ns = (all.window_ns.0.min(guest.window_ns.0), all.window_ns.1.max(guest.window_ns.1));
+    all.work += guest.work;
+    all.invalid = all.invalid.or(guest.invalid);
+    for (name, count) in guest.measurement.counts {
+        let largest = name.ends_with("_max");
+        let sum = all.measurement.counts.entry(name).or_default();
+        *sum = if largest { count.max(*sum) } else { *sum + count };
+    }
+    for (name, histogram) in guest.measurement.histograms {
+        all.measurement.histograms.entry(name).or_default().merge(&histogram);
+    }
+    merge_steps(&mut all.measurement.steps, guest.measurement.steps);
+    all.measurement.parts.extend(guest.measurement.parts);
+    add_samples(&mut all.samples, guest.samples);
+    // What is the same in both is told once.
+    let differs =
+        |name: &str, value: &String| name.split_once(": ").is_none_or(|(_, plain)| all.facts.get(plain) != Some(value));
+    let facts: Vec<(String, String)> = guest.facts.into_iter().filter(|(name, value)| differs(name, value)).collect();
+    all.facts.extend(facts);
+    let new: Vec<Flag> = guest.flags.into_iter().filter(|flag| !all.flags.contains(flag)).collect();
+    all.flags.extend(new);
+    all
+}
+
+/// Adds the rates of a guest's drivers to those of the others at the same moments; what has no partner stays by itself.
+fn add_samples(all: &mut Vec<Sample>, guest: Vec<Sample>) {
+    // Moments of one schedule differ by the clocks' uncertainty at most.
+    const SAME_NS: u64 = 1_000_000;
+    for sample in guest {
+        let partner = all.iter_mut().find(|known| {
+            known.series == sample.series
+                && known.source == sample.source
+                && known.at_ns.abs_diff(sample.at_ns) <= SAME_NS
+        });
+        match partner {
+            Some(known) => known.value += sample.value,
+            None => all.push(sample),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+use super::*;
+use crate::yields::tests::{histogram, result};
+use tare_model::sample::Source;
+use tare_model::store::StoreDone;
+use tare_model::trial::Step;
+
+/// So many orders of 10 ms in one second, of which so many were rolled back.
+fn driver(orders: u64, rolled_back: u64) -> DriveResult {
+    let done = StoreDone { rolled_back, statements: orders * 20, ramp: "at once".into(), ..StoreDone::default() };
+    let times = histogram(4_000_000, orders);
+    DriveResult {
+        store: Some(done),
+        steps: vec![Step { name: "purchase".into(), within: true, times }],
+        response: histogram(10_000_000, orders),
+        ..result(orders)
+    }
+}
+
+fn guest(orders: u64, wal: Option<u64>) -> Driven {
+    let mut driven = of_guest(vec![driver(orders, 0), driver(orders, orders / 10)], 1, false).0;
+    driven.measurement.counts.extend(wal.map(|bytes| (WAL_BYTES.to_owned(), bytes)));
+    driven.facts.insert("data on".into(), format!("disk of {orders}"));
+    driven.facts.insert("PostgreSQL".into(), "18.6".into());
+    let at = |at_ns, value| Sample { at_ns, source: Source::Client, series: "operations_per_s".into(), value };
+    driven.samples = vec![at(1_000_000_000, orders as f64), at(2_000_000_000 + orders, 1.0)];
+    finish(&mut driven, VerdictOn::OrdersPerMinute);
+    driven
+}
+
+#[test]
+fn orders_a_minute_count_those_rolled_back_and_goodput_does_not() {
+    let driven = guest(1000, Some(4_000_000));
+    let metrics = &driven.measurement.metrics;
+    assert!((metrics["orders_per_minute"] - 120_000.0).abs() < 1e-6, "{metrics:?}");
+    assert!((metrics["goodput_per_minute"] - 114_000.0).abs() < 1e-6);
+    assert!((metrics["rollback_share"] - 0.05).abs() < 1e-12);
+    assert!((metrics["wal_bytes_per_order"] - 2000.0).abs() < 1e-9);
+    assert!((metrics["statements_per_s"] - 40_000.0).abs() < 1e-6);
+    assert!((metrics["response_time_p99_s"] - 0.01).abs() < 1e-9);
+    assert!(!metrics.contains_key("response_time_p999_s"), "2000 orders are too few");
+    let parts = &driven.measurement.parts;
+    let told: Vec<(u32, Option<u32>)> = parts.iter().map(|part| (part.guest, part.driver)).collect();
+    assert_eq!(told, [(1, None), (1, Some(1)), (1, Some(2))]);
+    assert!((parts[0].metrics["wal_bytes_per_order"] - 2000.0).abs() < 1e-9);
+    let sum: f64 = parts[1..].iter().map(|part| part.metrics["orders_per_minute"]).sum();
+    assert!((sum - 120_000.0).abs() < 1e-6);
+    assert_eq!(driven.facts["clients started"], "at once");
+}
+
+#[test]
+fn guests_add_up_and_keep_what_is_their_own() {
+    let all = combine(vec![guest(1000, Some(4_000_000)), guest(500, Some(1_000_000))], VerdictOn::Mean).unwrap();
+    let metrics = &all.measurement.metrics;
+    assert!((metrics["orders_per_minute"] - 180_000.0).abs() < 1e-6);
+    assert!((metrics["wal_bytes_per_order"] - 5_000_000.0 / 3000.0).abs() < 1e-9);
+    assert_eq!((all.work, all.window_ns, all.invalid), (3000.0, (0, 1_000_000_000), None));
+    assert_eq!(all.measurement.histograms["response"].count(), 3000);
+    assert_eq!(all.measurement.steps[0].times.count(), 3000);
+    let told: Vec<(u32, Option<u32>)> = all.measurement.parts.iter().map(|part| (part.guest, part.driver)).collect();
+    assert_eq!(told, [(1, None), (1, Some(1)), (1, Some(2)), (2, None), (2, Some(1)), (2, Some(2))]);
+    assert_eq!(
+        (all.facts["data on"].as_str(), all.facts["guest 2: data on"].as_str()),
+        ("disk of 1000", "disk of 500")
+    );
+    assert!(!all.facts.contains_key("guest 2: PostgreSQL"), "the same as the first guest's");
+    let values: Vec<f64> = all.samples.iter().map(|sample| sample.value).collect();
+    assert_eq!(values, [1500.0, 2.0]);
+}
+
+#[test]
+fn what_one_guest_did_not_tell_is_told_of_none() {
+    let all = combine(vec![guest(1000, Some(4_000_000)), guest(500, None)], VerdictOn::Mean).unwrap();
+    assert!(!all.measurement.metrics.contains_key("wal_bytes_per_order"));
+    assert!(!all.measurement.counts.contains_key(WAL_BYTES));
+    assert!(all.measurement.counts.contains_key(RUN_DELAY));
+}
+
+#[test]
+fn a_single_guest_with_a_single_driver_has_no_parts_and_the_same_figures() {
+    let one = of_guest(vec![driver(1000, 10)], 1, false).0;
+    let all = combine(vec![one.clone()], VerdictOn::Goodput).unwrap();
+    assert!(all.measurement.parts.is_empty());
+    assert_eq!(all.measurement.metrics, one.measurement.metrics);
+    assert_eq!((all.facts, all.flags), (one.facts, one.flags));
+    assert!(combine(Vec::new(), VerdictOn::Goodput).is_none());
+}
+
+#[test]
+fn counts_that_end_in_max_are_not_added() {
+    let with = |backlog_max| of_guest(vec![DriveResult { backlog_max, ..driver(10, 0) }], 1, false).0;
+    let all = combine(vec![with(5), with(3)], VerdictOn::Goodput).unwrap();
+    assert_eq!((all.measurement.counts["backlog_max"], all.measurement.counts["operations"]), (5, 20));
+}
+
+#[test]
+fn flags_and_reasons_tell_which_guest_and_what_is_common_is_told_once() {
+    let flagged = |detail: &str| {
+        let mut driven = guest(1000, None);
+        driven.flags.push(Flag { kind: "unsafe".into(), detail: "fsync is off".into() });
+        driven.flags.push(Flag { kind: "driver-starved".into(), detail: detail.into() });
+        driven
+    };
+    let mut second = flagged("b");
+    second.invalid = Some("orders were lost".into());
+    let all = combine(vec![flagged("a"), second], VerdictOn::Goodput).unwrap();
+    let told: Vec<&str> = all.flags.iter().map(|flag| flag.detail.as_str()).collect();
+    assert_eq!(told, ["fsync is off", "guest 1: a", "guest 2: b"]);
+    assert_eq!(all.invalid.as_deref(), Some("guest 2: orders were lost"));
+}
+
+#[test]
+fn failures_beyond_a_hundredth_and_clients_that_gave_up_make_a_trial_invalid() {
+    let with = |failed, gave_up, killed| {
+        let mut result = DriveResult { errors: vec![("08006".into(), failed)], ..driver(1000, 0) };
+        result.store.as_mut().unwrap().gave_up = gave_up;
+        of_guest(vec![result], 1, killed).0.invalid
+    };
+    assert_eq!(with(10, 0, false), None);
+    assert!(with(11, 0, false).unwrap().contains("of 1011 orders 11 failed"));
+    assert_eq!(with(11, 0, true), None, "a server that is killed fails what it was doing");
+    assert!(with(1, 2, true).unwrap().contains("2 clients gave up"));
+    assert!(of_guest(vec![driver(0, 0)], 1, false).0.invalid.unwrap().contains("no order"));
+    let mut few = of_guest(vec![driver(900, 0)], 1, false).0;
+    finish(&mut few, VerdictOn::P99);
+    assert!(few.invalid.unwrap().contains("900 orders are too few for response_time_p99_s"));
+}
+
+#[test]
+fn the_metric_of_the_verdict_comes_first() {
+    for verdict in [VerdictOn::OrdersPerMinute, VerdictOn::Goodput, VerdictOn::P95, VerdictOn::P999] {
+        let specs = specs(verdict);
+        assert_eq!(specs[0].id, verdict.metric());
+        assert_eq!(specs.iter().filter(|spec| spec.primary).count(), 1);
+        assert_eq!(specs.len(), 12);
+    }
+}

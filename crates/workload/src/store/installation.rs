@@ -1,0 +1,155 @@
+//! Where PostgreSQL's programs are on this host, and of which version they are.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::parameters::EMBEDDED;
+
+/// Oldest version that works: it has all that the store and its settings use.
+pub(super) const OLDEST: u32 = 12;
+/// Where set-up puts what it fetches, in tare's cache.
+const PAYLOAD: &str = "payload";
+/// Programs that are needed.
+const PROGRAMS: [&str; 3] = ["postgres", "initdb", "pg_ctl"];
+
+/// A PostgreSQL that can be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Installation {
+    /// The directory of its programs.
+    pub bin: PathBuf,
+    /// Its version as it says it, such as `15.14`.
+    pub version: String,
+    /// The first number of that.
+    pub major: u32,
+    /// The same programs packed, for guests that do not see this host's; only what set-up fetched has that.
+    pub packed: Option<PathBuf>,
+}
+
+/// Why there is none: (reason, remedy).
+pub(super) type Lack = (String, String);
+
+/// The installation that `postgres` names.
+///
+/// # Errors
+/// What is missing, with the remedy.
+pub(super) fn find(named: &str) -> Result<Installation, Lack> {
+    if named == EMBEDDED {
+        return embedded(&tare_image::cache_directory().join(PAYLOAD));
+    }
+    at(Path::new(named), None)
+}
+
+/// The newest of those that were fetched.
+fn embedded(payload: &Path) -> Result<Installation, Lack> {
+    let mut found: Vec<(Vec<u32>, PathBuf)> = std::fs::read_dir(payload)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name();
+            let version = name.to_str()?.strip_prefix("postgresql-")?;
+            let numbers = version.split('.').map(str::parse).collect::<Result<Vec<u32>, _>>().ok()?;
+            entry.path().is_dir().then(|| (numbers, entry.path()))
+        })
+        .collect();
+    found.sort();
+    let Some((_, place)) = found.pop() else {
+        return Err((
+            format!("there is no PostgreSQL for guests in {}", payload.display()),
+            "run `make platforms`, which fetches it, or name an installation: postgres = \"/usr/lib/postgresql/15/bin\""
+                .to_owned(),
+        ));
+    };
+    let packed = PathBuf::from(format!("{}.tar.gz", place.display()));
+    at(&place.join("bin"), packed.exists().then_some(packed))
+}
+
+/// The installation with its programs in `bin`.
+fn at(bin: &Path, packed: Option<PathBuf>) -> Result<Installation, Lack> {
+    let shown = bin.display();
+    let remedy = "name the directory that has postgres, initdb and pg_ctl: postgres = \"/usr/lib/postgresql/15/bin\"; or \
+                  leave `postgres` out and run `make platforms`";
+    let missing: Vec<&str> = PROGRAMS.into_iter().filter(|program| !bin.join(program).is_file()).collect();
+    if !missing.is_empty() {
+        return Err((format!("the directory {shown} has no {}", missing.join(", no ")), remedy.to_owned()));
+    }
+    let program = bin.join("postgres");
+    let ran = Command::new(&program).arg("--version").stdin(Stdio::null()).output();
+    let said = match ran {
+        Ok(ran) if ran.status.success() => String::from_utf8_lossy(&ran.stdout).into_owned(),
+        Ok(ran) => {
+            let why = String::from_utf8_lossy(&ran.stderr).trim().to_owned();
+            return Err((format!("{} does not run on this host: {why}", program.display()), remedy.to_owned()));
+        }
+        Err(error) => {
+            return Err((format!("{} does not run on this host: {error}", program.display()), remedy.to_owned()));
+        }
+    };
+    let (version, major) = version(&said).ok_or_else(|| {
+        (format!("{} does not tell its version: {}", program.display(), said.trim()), remedy.to_owned())
+    })?;
+    if major < OLDEST {
+        let reason = format!("PostgreSQL in {shown} is of version {version}, older than {OLDEST}");
+        return Err((reason, remedy.to_owned()));
+    }
+    Ok(Installation { bin: bin.to_owned(), version, major, packed })
+}
+
+/// Version and its first number from what a server says of itself, such as `postgres (PostgreSQL) 15.14 (Debian ...)` or
+/// `PostgreSQL 18.6 on x86_64-pc-linux-gnu, ...`.
+pub(super) fn version(said: &str) -> Option<(String, u32)> {
+    let version = said.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
+    let major: String = version.chars().take_while(char::is_ascii_digit).collect();
+    Some((version.to_owned(), major.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// Programs that say they are of that version.
+    fn install(bin: &Path, version: &str) {
+        std::fs::create_dir_all(bin).unwrap();
+        for program in PROGRAMS {
+            let path = bin.join(program);
+            std::fs::write(&path, format!("#!/bin/sh\necho '{program} (PostgreSQL) {version} (Debian)'\n")).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+
+    #[test]
+    fn versions_are_read_from_what_programs_and_servers_say() {
+        let told = |said| version(said).unwrap();
+        assert_eq!(told("postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)\n"), ("15.14".into(), 15));
+        assert_eq!(told("PostgreSQL 19beta1 on x86_64"), ("19beta1".into(), 19));
+        assert_eq!(version("no such thing"), None);
+    }
+
+    #[test]
+    fn the_newest_of_those_fetched_is_taken() {
+        let place = tempfile::tempdir().unwrap();
+        let (reason, remedy) = embedded(place.path()).unwrap_err();
+        assert!(reason.contains("no PostgreSQL") && remedy.contains("make platforms"), "{reason}: {remedy}");
+        install(&place.path().join("postgresql-9.6/bin"), "9.6");
+        assert!(embedded(place.path()).unwrap_err().0.contains("older than 12"));
+        install(&place.path().join("postgresql-18.6/bin"), "18.6");
+        install(&place.path().join("postgresql-18.10/bin"), "18.10");
+        std::fs::write(place.path().join("postgresql-18.10.tar.gz"), "").unwrap();
+        let found = embedded(place.path()).unwrap();
+        assert_eq!((found.version.as_str(), found.major), ("18.10", 18));
+        assert!(found.packed.is_some());
+    }
+
+    #[test]
+    fn a_directory_without_the_programs_is_refused_by_what_it_lacks() {
+        let place = tempfile::tempdir().unwrap();
+        install(place.path(), "15.1");
+        std::fs::remove_file(place.path().join("initdb")).unwrap();
+        let (reason, remedy) = find(place.path().to_str().unwrap()).unwrap_err();
+        assert!(reason.contains("no initdb") && !reason.contains("pg_ctl"), "{reason}");
+        assert!(remedy.contains("/usr/lib/postgresql"), "{remedy}");
+        assert!(find("/no/such/bin").unwrap_err().0.contains("/no/such/bin"));
+    }
+}

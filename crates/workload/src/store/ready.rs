@@ -1,0 +1,329 @@
+//! A store that is ready to be driven: in a guest whose server tare starts, or on a server that exists.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::time::{Duration, Instant};
+
+use tare_model::guest::DataPlace;
+use tare_model::sql::SqlServer;
+use tare_model::store::{StoreCount, StoreCounts, StoreLoad};
+use tare_model::trial::Flag;
+
+use super::asked::{Asked, NOBODY, cell, failure};
+use super::error::{StoreError, file};
+use super::gold::{CREATE, DATA, KEPT, Kept, NO_ORDER, counting, loading, local, random};
+use super::installation::{self, Installation, OLDEST};
+use super::parameters::Parameters;
+use super::server::{SHORT, STORE, SUPERUSER, Server};
+use super::settings::{self, For, HBA, unsafe_flags};
+use super::url::{PORT, Url};
+use crate::{AheadSite, WorkSite, WorkloadError};
+
+/// Where a guest that has none is given the programs.
+const PROGRAMS: &str = "/opt/tare";
+/// Where a guest keeps the store that nobody handed it.
+const OWN_DATA: &str = "/var/lib/tare-store";
+/// The schema on a server that exists.
+const SCHEMA: &str = "tare_store";
+/// How it is known to be tare's.
+const MARK: &str = "made by tare for one trial; may be dropped at any time";
+/// Connections of a guest that loads its own store.
+const LOADERS: u32 = 2;
+/// Longest that a CHECKPOINT may take.
+const CHECKPOINT: Duration = Duration::from_secs(600);
+
+/// What a running server was told to do otherwise than it would by itself, and what matters in any case. Places and addresses
+/// are left out.
+const SETTINGS: &str = "SELECT name, current_setting(name) FROM pg_settings \
+     WHERE (source NOT IN ('default', 'override', 'client', 'session') \
+            AND name NOT IN ('listen_addresses', 'config_file', 'data_directory', 'hba_file', 'ident_file', \
+                             'external_pid_file', 'application_name', 'unix_socket_directories')) \
+        OR name IN ('fsync', 'full_page_writes', 'synchronous_commit', 'data_checksums', 'wal_level', 'wal_sync_method', \
+                    'io_method') \
+     ORDER BY name";
+
+/// A server with a loaded store that nobody has touched.
+#[derive(Debug)]
+pub(super) struct Ready {
+    /// The server as the drivers reach it.
+    pub clients: SqlServer,
+    /// The server as it is asked about itself.
+    pub own: SqlServer,
+    /// Whether the guest's agent asks it; else the client's does.
+    pub inside: bool,
+    /// The server that was started; `None` where it exists by itself.
+    pub started: Option<Server>,
+    /// First number of its version.
+    pub major: u32,
+    /// What the store held before the first order.
+    pub before: StoreCounts,
+    /// What there is to tell of it.
+    pub facts: BTreeMap<String, String>,
+    /// What a reader must know.
+    pub flags: Vec<Flag>,
+}
+
+/// The agent in the guest.
+pub(super) const fn in_guest<'a>(site: &WorkSite<'a>) -> Asked<'a> {
+    Asked { link: site.guest, side: "guest", patience: site.patience }
+}
+
+/// The agent of the first driver.
+pub(super) const fn at_client<'a>(site: &WorkSite<'a>) -> Asked<'a> {
+    Asked { link: site.client, side: "client", patience: site.patience }
+}
+
+impl Ready {
+    /// The agent that asks the server about itself.
+    pub fn asked<'a>(&self, site: &WorkSite<'a>) -> Asked<'a> {
+        if self.inside { in_guest(site) } else { at_client(site) }
+    }
+
+    /// Version, settings and what they mean for safety.
+    fn describe(&mut self, site: &WorkSite<'_>) -> Result<(), WorkloadError> {
+        let rows = self.asked(site).sql("read the settings", &self.own, &["SELECT version()", SETTINGS], SHORT)?;
+        let version = cell(&rows[0]).unwrap_or_default().to_owned();
+        let settings: Vec<(String, String)> =
+            rows[1].rows.iter().filter_map(|row| Some((row.first()?.clone()?, row.get(1)?.clone()?))).collect();
+        self.flags.extend(unsafe_flags(&settings));
+        self.facts.insert("PostgreSQL".to_owned(), version);
+        self.facts.extend(settings.into_iter().map(|(name, value)| (format!("PostgreSQL {name}"), value)));
+        Ok(())
+    }
+
+    /// A checkpoint, as before every published run; where the user may not ask for one, that is told.
+    fn checkpoint(&mut self, site: &WorkSite<'_>) -> Result<(), WorkloadError> {
+        let began = Instant::now();
+        let told = match self.asked(site).try_sql(&self.own, &["CHECKPOINT"], CHECKPOINT)? {
+            Ok(_) => format!("{:.2} s", began.elapsed().as_secs_f64()),
+            Err(failure) if failure.sqlstate.as_deref() == Some("42501") => "not made: the user may not".to_owned(),
+            Err(failure) => return Err(StoreError::sql("make a checkpoint", &self.own, &failure).into()),
+        };
+        self.facts.insert("checkpoint".to_owned(), told);
+        Ok(())
+    }
+
+    /// Fills an empty store and counts what it then holds.
+    fn load(&mut self, asked: Asked<'_>, parameters: &Parameters, server: &SqlServer) -> Result<(), WorkloadError> {
+        let began = Instant::now();
+        let (size, seed) = (parameters.size(), parameters.seed);
+        let load = StoreLoad { server: server.clone(), size, seed, connections: LOADERS };
+        asked.load(load, loading(parameters.db_size))?;
+        self.facts.insert("data loaded in".to_owned(), format!("{:.2} s", began.elapsed().as_secs_f64()));
+        self.before = count(asked, parameters, server, NO_ORDER, Vec::new())?;
+        Ok(())
+    }
+}
+
+/// Counts a store.
+pub(super) fn count(
+    asked: Asked<'_>,
+    parameters: &Parameters,
+    server: &SqlServer,
+    after_order: u64,
+    in_doubt: Vec<u64>,
+) -> Result<StoreCounts, WorkloadError> {
+    let timeout_ns = u64::try_from(counting(parameters.db_size).as_nanos()).unwrap_or(u64::MAX);
+    asked.count(StoreCount { server: server.clone(), after_order, in_doubt, timeout_ns })
+}
+
+/// Starts a server in the guest on the data that it was given, or on data that are loaded there.
+pub(super) fn start(
+    site: &WorkSite<'_>,
+    installation: &Installation,
+    parameters: &Parameters,
+) -> Result<Ready, WorkloadError> {
+    let asked = in_guest(site);
+    let (bin, shm) = programs(asked, installation)?;
+    let path = site.data.map_or(OWN_DATA, |data| data.path.as_str());
+    let server = Server { bin, data: format!("{path}/{DATA}") };
+    let mut ready = Ready {
+        clients: local(PORT, STORE, STORE),
+        own: local(PORT, SUPERUSER, STORE),
+        inside: true,
+        started: Some(server.clone()),
+        major: installation.major,
+        before: StoreCounts::default(),
+        facts: BTreeMap::new(),
+        flags: Vec::new(),
+    };
+    match site.data {
+        Some(data) => ready.given(asked, data)?,
+        None => {
+            asked.script("make room for the data", MAKE_ROOM, &[path], None, SHORT)?;
+            server.init(asked, installation.major)?;
+        }
+    }
+    let clients = site.load.connections().saturating_mul(u32::try_from(site.drivers.len()).unwrap_or(1));
+    let of = For { guest: site.size, db: parameters.db_size, clients, listen: site.guest_listen, shm };
+    server.configure(asked, &settings::file(&settings::all(&parameters.settings, &of)), Some(HBA))?;
+    let seconds = server.start(asked)?;
+    ready.facts.insert("server started in".to_owned(), format!("{seconds:.2} s"));
+    if site.data.is_none() {
+        ready.fill(asked, parameters)?;
+    }
+    let password = random(16)?;
+    let alter = format!("ALTER ROLE {STORE} PASSWORD '{password}'");
+    asked.sql("set the store's password", &ready.own, &[&alter], SHORT)?;
+    ready.clients.address.set_ip(site.guest_address);
+    ready.clients.password = Some(password);
+    ready.describe(site)?;
+    ready.checkpoint(site)?;
+    Ok(ready)
+}
+
+/// Makes a directory that nobody owns and everybody may pass.
+const MAKE_ROOM: &str = r#"rm -rf "$1" && mkdir -p "$1" && chmod 755 "$1" && chown 65534:65534 "$1""#;
+
+impl Ready {
+    /// What the platform handed over, and what is in it.
+    fn given(&mut self, asked: Asked<'_>, data: &DataPlace) -> Result<(), WorkloadError> {
+        let facts = [
+            ("data on", data.storage.clone()),
+            ("data restored in", format!("{:.2} s", data.restore_s)),
+            ("data restored by", data.restored_by.clone()),
+        ];
+        self.facts.extend(facts.map(|(name, value)| (name.to_owned(), value)));
+        let kept = asked.get(&format!("{}/{KEPT}", data.path))?;
+        let kept: Kept = serde_json::from_slice(&kept).map_err(|error| {
+            let remedy = "remove the gold copy (`tare image clear`), so that it is made anew";
+            StoreError::new(format!("read {KEPT} of the guest's data"), error.to_string(), remedy)
+        })?;
+        self.before = kept.counts;
+        Ok(())
+    }
+
+    /// Loads the store in the guest itself, where the platform could hand none over.
+    fn fill(&mut self, asked: Asked<'_>, parameters: &Parameters) -> Result<(), WorkloadError> {
+        let detail = "the platform cannot hand data over, so the store was loaded in the guest itself before the trial: its \
+                      pages and its caches are not those of a restored copy";
+        self.flags.push(Flag { kind: "data-loaded-in-guest".to_owned(), detail: detail.to_owned() });
+        self.facts.insert("data on".to_owned(), format!("the guest's own root, {OWN_DATA}"));
+        let postgres = SqlServer { database: "postgres".to_owned(), ..self.own.clone() };
+        asked.sql("make the database", &postgres, &CREATE, SHORT)?;
+        self.load(asked, parameters, &local(PORT, STORE, STORE))?;
+        asked.sql("freeze the rows", &self.own, &["VACUUM (FREEZE, ANALYZE)"], loading(parameters.db_size))?;
+        Ok(())
+    }
+}
+
+/// What the shell prints of programs in `$1`, and whether nobody can share memory.
+const PROBE: &str =
+    r#""$1/postgres" --version && "$1/pg_ctl" --version >/dev/null && { test ! -w /dev/shm || echo shm; }"#;
+
+/// Where the guest's programs are, and whether `/dev/shm` can be used. A guest that does not have those that were fetched is given them.
+fn programs(asked: Asked<'_>, installation: &Installation) -> Result<(String, bool), WorkloadError> {
+    let probe = |bin: &str| asked.run(&["sh", "-c", PROBE, "tare", bin], Some(NOBODY), SHORT);
+    let here = installation.bin.to_string_lossy().into_owned();
+    let mut ran = probe(&here)?;
+    let mut bin = here;
+    if let (false, Some(packed)) = (is_right(&ran.stdout, installation), &installation.packed) {
+        bin = unpack(asked, packed, &installation.version)?;
+        ran = probe(&bin)?;
+    }
+    if is_right(&ran.stdout, installation) {
+        return Ok((bin, String::from_utf8_lossy(&ran.stdout).contains("shm")));
+    }
+    let tried = format!("run PostgreSQL {} in the guest from {bin}", installation.version);
+    let remedy = "name a directory that the guest has, with the same version as this host's (postgres = \"...\"), or leave \
+                  `postgres` out: then the guest is given the programs that `make platforms` fetched";
+    Err(StoreError::new(tried, failure(&ran), remedy).into())
+}
+
+/// Whether programs are of the version that the data were made with.
+fn is_right(said: &[u8], installation: &Installation) -> bool {
+    installation::version(&String::from_utf8_lossy(said)).is_some_and(|(_, major)| major == installation.major)
+}
+
+/// Gives the guest the programs; their directory there.
+fn unpack(asked: Asked<'_>, packed: &std::path::Path, version: &str) -> Result<String, WorkloadError> {
+    let place = format!("{PROGRAMS}/postgresql-{version}");
+    let archive = format!("{place}.tar.gz");
+    asked.script("make room for PostgreSQL", r#"mkdir -p "$1" && chmod 755 "$1" "${1%/*}""#, &[&place], None, SHORT)?;
+    let mut from = File::open(packed).map_err(file("read", packed))?;
+    asked.put_from(&archive, &mut from, SHORT)?;
+    let script = r#"tar xzf "$1" -C "$2" && rm -f "$1""#;
+    asked.script("unpack PostgreSQL in the guest", script, &[&archive, &place], None, SHORT)?;
+    Ok(format!("{place}/bin"))
+}
+
+/// Sees before the first trial that a server that exists can be used.
+pub(super) fn try_server(site: &AheadSite<'_>, url: &Url) -> Result<(), WorkloadError> {
+    if url.is_guest() {
+        return Ok(());
+    }
+    let asked = Asked { link: site.client, side: "client", patience: site.patience };
+    let server = url.server(None, None)?;
+    usable(asked, &server)?;
+    if site.guests > 1 {
+        let tried = format!("have {} guests use {server}", site.guests);
+        let why = "it is one server, and each guest is to have its own";
+        return Err(StoreError::new(tried, why, "write {guest} as the host in `url`, or ask for one guest").into());
+    }
+    Ok(())
+}
+
+/// Sees that a server answers, is new enough, lets its user make a schema, and has none of that name but one of tare's own; the first
+/// number of its version.
+fn usable(asked: Asked<'_>, server: &SqlServer) -> Result<u32, WorkloadError> {
+    let asking = [
+        "SELECT current_setting('server_version_num')".to_owned(),
+        "SELECT has_database_privilege(current_database(), 'CREATE'), pg_is_in_recovery()".to_owned(),
+        format!("SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = '{SCHEMA}'"),
+    ];
+    let asking: Vec<&str> = asking.iter().map(String::as_str).collect();
+    let rows = asked.sql("use the database", server, &asking, SHORT)?;
+    let tried = || format!("use the database {server}");
+    let number: u32 = cell(&rows[0]).and_then(|number| number.parse().ok()).unwrap_or(0);
+    let major = number / 10_000;
+    if major < OLDEST {
+        let why = format!("it is PostgreSQL {major}, older than {OLDEST}");
+        return Err(StoreError::new(tried(), why, "use a newer server").into());
+    }
+    let answers: Vec<&str> = rows[1].rows.iter().flatten().filter_map(Option::as_deref).collect();
+    if answers != ["t", "f"] {
+        let why = "the user may not make a schema in it, or it is a standby, which takes no writes";
+        return Err(StoreError::new(tried(), why, "GRANT CREATE ON DATABASE to the user, on the primary").into());
+    }
+    if !rows[2].rows.is_empty() && cell(&rows[2]) != Some(MARK) {
+        let why = format!("it has a schema {SCHEMA} already, which is not tare's");
+        return Err(StoreError::new(tried(), why, "drop or rename that schema, or name another database").into());
+    }
+    Ok(major)
+}
+
+/// Makes the store on a server that exists.
+pub(super) fn use_server(site: &WorkSite<'_>, url: &Url, parameters: &Parameters) -> Result<Ready, WorkloadError> {
+    let asked = at_client(site);
+    let plain = url.server(Some(site.guest_address), None)?;
+    let major = usable(asked, &plain)?;
+    let make = [
+        // Left by a trial that did not come to its end.
+        format!("DROP SCHEMA IF EXISTS {SCHEMA} CASCADE"),
+        format!("CREATE SCHEMA {SCHEMA}"),
+        format!("COMMENT ON SCHEMA {SCHEMA} IS '{MARK}'"),
+    ];
+    let make: Vec<&str> = make.iter().map(String::as_str).collect();
+    asked.sql("make the schema", &plain, &make, loading(parameters.db_size))?;
+    let clients = SqlServer { schema: Some(SCHEMA.to_owned()), ..plain.clone() };
+    let mut ready = Ready {
+        clients: clients.clone(),
+        own: plain,
+        inside: false,
+        started: None,
+        major,
+        before: StoreCounts::default(),
+        facts: BTreeMap::from([("data on".to_owned(), format!("a server that exists, {url:?}"))]),
+        flags: Vec::new(),
+    };
+    ready.load(asked, parameters, &clients)?;
+    ready.describe(site)?;
+    ready.checkpoint(site)?;
+    Ok(ready)
+}
+
+/// Takes away what [`use_server`] made.
+pub(super) fn leave_server(asked: Asked<'_>, server: &SqlServer, parameters: &Parameters) -> Result<(), WorkloadError> {
+    let drop = format!("DROP SCHEMA IF EXISTS {SCHEMA} CASCADE");
+    asked.sql("drop the schema", server, &[&drop], loading(parameters.db_size)).map(std::mem::drop)
+}

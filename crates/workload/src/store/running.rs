@@ -1,0 +1,180 @@
+//! A store that is driven, and then counted.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tare_model::Span;
+use tare_model::drive::{DriveKind, SocketOptions};
+use tare_model::store::{StoreDone, StoreDrive};
+use tare_model::trial::Flag;
+
+use super::check::disagreement;
+use super::figures::{finish, of_guest};
+use super::parameters::Parameters;
+use super::ready::{Ready, at_client, count, in_guest, leave_server};
+use super::watch::{Watched, wait_until, watch};
+use crate::clock::monotonic_ns;
+use crate::site::Drive;
+use crate::{Driven, Prepared, Schedule, StoreError, WorkSite, WorkloadError};
+
+/// Longest wait for a connection, as published.
+const CONNECT_TIMEOUT: Span = Span::from_secs(60);
+/// Failures after which a client gives up, as published.
+const FAILURES_MAX: u32 = 10;
+/// User names of new customers that each driver has for itself: more than it makes in any trial.
+const NAMES: u64 = 1_000_000_000;
+
+/// A store that is ready, its drivers, and what they did.
+pub(super) struct Running {
+    parameters: Parameters,
+    ready: Ready,
+    /// Numbers of the connected drivers.
+    drivers: Vec<u64>,
+    done: Option<StoreDone>,
+}
+
+/// What was done beside the drivers.
+enum Beside {
+    /// The server was watched.
+    Watched(Box<Watched>),
+    /// The server was killed, and took connections again after so many seconds.
+    Killed(Result<f64, WorkloadError>),
+}
+
+impl Running {
+    pub const fn new(parameters: Parameters, ready: Ready) -> Self {
+        Self { parameters, ready, drivers: Vec::new(), done: None }
+    }
+
+    /// What one driver is told.
+    fn drive_of(&self, number: u64) -> Drive {
+        let asked = &self.parameters;
+        let store = StoreDrive {
+            server: self.ready.clients.clone(),
+            size: asked.size(),
+            statements: asked.statements,
+            new_customers: asked.new_customers / 100.0,
+            searches: asked.searches,
+            search_batch: asked.search_batch,
+            line_items: asked.line_items,
+            start_jitter_ns: asked.start_jitter.ns,
+            ramp_rate_per_s: asked.ramp_rate.0,
+            connect_timeout_ns: CONNECT_TIMEOUT.ns,
+            failures_max: FAILURES_MAX,
+            new_user_from: 1 + number * NAMES,
+        };
+        Drive {
+            kind: DriveKind::Store(Box::new(store)),
+            targets: vec![self.ready.clients.address],
+            socket: SocketOptions::default(),
+            record: true,
+            loss_timeout: CONNECT_TIMEOUT,
+        }
+    }
+
+    /// Watches the server over the window, or kills it in its midst.
+    fn beside(&self, site: &WorkSite<'_>, window_ns: (u64, u64), stop: &AtomicBool) -> Beside {
+        match self.parameters.kill_after {
+            Some(after) => Beside::Killed(self.kill(site, window_ns.0 + after.ns, stop)),
+            None => {
+                let ready = &self.ready;
+                Beside::Watched(Box::new(watch(ready.asked(site), &ready.own, ready.major, window_ns, stop)))
+            }
+        }
+    }
+
+    /// Kills the server at a moment and starts it again; seconds until it took connections.
+    fn kill(&self, site: &WorkSite<'_>, moment_ns: u64, stop: &AtomicBool) -> Result<f64, WorkloadError> {
+        let Some(server) = &self.ready.started else { return Err(WorkloadError::NotConnected) };
+        wait_until(moment_ns, stop);
+        if stop.load(Ordering::Relaxed) {
+            let why = "the load had ended by then";
+            let remedy = "write a `kill-after` shorter than steady state";
+            return Err(StoreError::new("kill the server in steady state", why, remedy).into());
+        }
+        let began = Instant::now();
+        server.kill(in_guest(site))?;
+        server.start(in_guest(site))?;
+        Ok(began.elapsed().as_secs_f64())
+    }
+
+    fn tell_beside(&self, beside: Beside, driven: &mut Driven) -> Result<(), WorkloadError> {
+        match (beside, self.parameters.kill_after) {
+            (Beside::Watched(watched), _) => watched.tell(driven),
+            (Beside::Killed(recovered), after) => {
+                let (seconds, after) = (recovered?, after.unwrap_or_default());
+                driven.facts.insert("server killed and recovered in".to_owned(), format!("{seconds:.2} s"));
+                let detail = format!(
+                    "the server was killed {after} into steady state, as the study asks, and took connections again after \
+                     {seconds:.2} s: the figures include that, and the server was not watched"
+                );
+                driven.flags.push(Flag { kind: "server-killed".to_owned(), detail });
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends what was begun for the trial. The work is counted by then, so a failure is told and spoils nothing.
+    fn end(&self, site: &WorkSite<'_>, driven: &mut Driven) {
+        let ended = match &self.ready.started {
+            Some(server) => server.stop(in_guest(site)),
+            None => leave_server(at_client(site), &self.ready.own, &self.parameters),
+        };
+        if let Err(error) = ended {
+            driven.flags.push(Flag { kind: "server-errors".to_owned(), detail: error.to_string() });
+        }
+    }
+}
+
+impl Prepared for Running {
+    fn connect(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<(), WorkloadError> {
+        let steady = schedule.phases.steady_state;
+        if let Some(after) = self.parameters.kill_after.filter(|after| after.ns >= steady.ns) {
+            let why = format!("steady state ends after {steady}, and `kill-after` is {after}");
+            return Err(StoreError::new("kill the server in steady state", why, "write a shorter `kill-after`").into());
+        }
+        let drives = (0..).take(site.drivers.len()).map(|number| self.drive_of(number)).collect();
+        let longest = CONNECT_TIMEOUT.duration() + Duration::from_secs(5) + site.patience;
+        self.drivers = site.connect_all(drives, schedule, longest)?;
+        Ok(())
+    }
+
+    fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
+        let drivers = std::mem::take(&mut self.drivers);
+        if drivers.is_empty() {
+            return Err(WorkloadError::NotConnected);
+        }
+        let start_ns = if schedule.start_at_ns == 0 { monotonic_ns() } else { schedule.start_at_ns };
+        let from_ns = start_ns + schedule.phases.steady_offset_ns();
+        let window_ns = (from_ns, from_ns + schedule.phases.steady_state.ns);
+        let stop = AtomicBool::new(false);
+        let (results, beside) = std::thread::scope(|scope| {
+            let beside = scope.spawn(|| self.beside(site, window_ns, &stop));
+            let results = site.drive_all(&drivers, schedule);
+            stop.store(true, Ordering::Relaxed);
+            (results, beside.join())
+        });
+        let killed = self.parameters.kill_after.is_some();
+        let (mut driven, done) = of_guest(results?, site.index + 1, killed);
+        self.done = done;
+        driven.facts.append(&mut self.ready.facts);
+        driven.flags.append(&mut self.ready.flags);
+        self.tell_beside(beside.map_err(|_| WorkloadError::NotConnected)?, &mut driven)?;
+        finish(&mut driven, self.parameters.verdict);
+        Ok(driven)
+    }
+
+    fn verify(&mut self, site: &WorkSite<'_>, driven: &mut Driven) -> Result<Option<String>, WorkloadError> {
+        let Some(done) = self.done.take() else { return Err(WorkSite::unexpected("client", "drive load")) };
+        let before = &self.ready.before;
+        let began = Instant::now();
+        let after =
+            count(at_client(site), &self.parameters, &self.ready.clients, before.last_order, done.in_doubt.clone())?;
+        driven.facts.insert("database counted in".to_owned(), format!("{:.2} s", began.elapsed().as_secs_f64()));
+        let reorders = after.reorders.saturating_sub(before.reorders);
+        driven.measurement.counts.insert("products reordered in all phases".to_owned(), reorders);
+        let wrong = disagreement(before, &done, &after);
+        self.end(site, driven);
+        Ok(wrong)
+    }
+}

@@ -1,0 +1,302 @@
+//! The server's own counters over the measured window, and what its clients waited for.
+//!
+//! One more connection looks five times a second at what each client's process is doing, and tells in parts of a few seconds;
+//! the counters are read at the window's ends. Ten looks a second at 40 clients took 0.4 % of one CPU, so five take half of that.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tare_model::sql::{SqlRows, SqlServer};
+
+use super::asked::{Asked, cell};
+use super::figures::{WAL_BYTES, WRITTEN_BYTES};
+use crate::Driven;
+use crate::clock::monotonic_ns;
+
+/// Longest part, after which it is seen whether there is still something to watch.
+const PART: Duration = Duration::from_secs(5);
+/// How often somebody who waits for the window looks whether it will still come.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Longest that the server may take beyond a part.
+const LATE: Duration = Duration::from_secs(20);
+/// Most kinds of waiting that are told by name.
+const TOLD: usize = 8;
+
+/// The server's counters at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Counters {
+    /// The server's clock, seconds.
+    at_s: f64,
+    /// All that was ever written to the log, bytes.
+    wal_bytes: f64,
+    blocks_read: f64,
+    blocks_hit: f64,
+    commits: f64,
+    rollbacks: f64,
+    deadlocks: f64,
+    checkpoints: f64,
+    written_bytes: f64,
+}
+
+/// What was seen.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Watched {
+    from: Option<Counters>,
+    to: Option<Counters>,
+    /// How often a client's process was seen doing what.
+    doing: BTreeMap<String, u64>,
+    /// Why there is not all.
+    why_not: Option<String>,
+}
+
+/// The statement that reads the counters of the database, which differs by version.
+fn counters(major: u32) -> String {
+    let checkpoints = if major >= 17 {
+        "SELECT num_timed + num_requested FROM pg_stat_checkpointer"
+    } else {
+        "SELECT checkpoints_timed + checkpoints_req FROM pg_stat_bgwriter"
+    };
+    // Blocks are of 8 kB in every build that is distributed.
+    let written = match major {
+        18.. => "SELECT coalesce(sum(write_bytes), 0) FROM pg_stat_io WHERE object <> 'wal'",
+        16 | 17 => "SELECT coalesce(sum(writes * op_bytes), 0) FROM pg_stat_io",
+        _ => "SELECT 8192 * (buffers_checkpoint + buffers_clean + buffers_backend) FROM pg_stat_bgwriter",
+    };
+    format!(
+        "SELECT extract(epoch FROM clock_timestamp()), pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0'), blks_read, blks_hit, \
+         xact_commit, xact_rollback, deadlocks, ({checkpoints}), ({written}) FROM pg_stat_database \
+         WHERE datname = current_database()"
+    )
+}
+
+/// The statement that looks for so long at what clients' processes are doing. Each look is a transaction of its own, so that
+/// no row version is kept alive for it; the sums are kept in a setting of the session, so that nothing is written.
+fn looking(span: Duration) -> String {
+    format!(
+        "DO $$
+DECLARE
+    done timestamptz := clock_timestamp() + interval '{} milliseconds';
+    seen jsonb := '{{}}';
+    one record;
+BEGIN
+    LOOP
+        FOR one IN
+            SELECT coalesce(wait_event_type || ' ' || wait_event, 'running') AS doing, count(*) AS processes
+            FROM pg_stat_activity
+            WHERE backend_type = 'client backend' AND datname = current_database() AND pid <> pg_backend_pid()
+            GROUP BY 1
+        LOOP
+            seen := seen || jsonb_build_object(one.doing, coalesce((seen ->> one.doing)::bigint, 0) + one.processes);
+        END LOOP;
+        COMMIT;
+        EXIT WHEN clock_timestamp() >= done;
+        PERFORM pg_sleep(least(0.2, greatest(0.0, extract(epoch FROM done - clock_timestamp()))));
+    END LOOP;
+    PERFORM set_config('tare.seen', seen::text, false);
+END
+$$",
+        span.as_millis()
+    )
+}
+
+/// Watches from one moment of the controller's clock to another, or until it is told to stop.
+pub(super) fn watch(
+    asked: Asked<'_>,
+    server: &SqlServer,
+    major: u32,
+    window_ns: (u64, u64),
+    stop: &AtomicBool,
+) -> Watched {
+    let mut watched = Watched::default();
+    let counters = counters(major);
+    wait_until(window_ns.0, stop);
+    while !stop.load(Ordering::Relaxed) {
+        let left = Duration::from_nanos(window_ns.1.saturating_sub(monotonic_ns()));
+        if left < Duration::from_millis(1) {
+            break;
+        }
+        let span = left.min(PART);
+        let looking = looking(span);
+        let statements = [counters.as_str(), &looking, "SELECT current_setting('tare.seen')", &counters];
+        match asked.try_sql(server, &statements, span + LATE) {
+            Ok(Ok(rows)) => watched.take(&rows),
+            Ok(Err(failure)) => watched.why_not = Some(failure.message),
+            Err(error) => watched.why_not = Some(error.to_string()),
+        }
+        if watched.why_not.is_some() {
+            break;
+        }
+    }
+    watched
+}
+
+/// Waits for a moment, or until it is told to stop.
+pub(super) fn wait_until(moment_ns: u64, stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        let left = Duration::from_nanos(moment_ns.saturating_sub(monotonic_ns()));
+        if left.is_zero() {
+            return;
+        }
+        std::thread::sleep(left.min(LOOK_EVERY));
+    }
+}
+
+impl Counters {
+    fn read(rows: &SqlRows) -> Option<Self> {
+        let row = rows.rows.first()?;
+        let number = |column: usize| row.get(column)?.as_deref()?.parse::<f64>().ok();
+        Some(Self {
+            at_s: number(0)?,
+            wal_bytes: number(1)?,
+            blocks_read: number(2)?,
+            blocks_hit: number(3)?,
+            commits: number(4)?,
+            rollbacks: number(5)?,
+            deadlocks: number(6)?,
+            checkpoints: number(7)?,
+            written_bytes: number(8)?,
+        })
+    }
+}
+
+impl Watched {
+    /// Takes in a part: counters, looks, sums, counters.
+    fn take(&mut self, rows: &[SqlRows]) {
+        let [before, _, seen, after] = rows else {
+            self.why_not = Some("the server answered something else".to_owned());
+            return;
+        };
+        self.from = self.from.or_else(|| Counters::read(before));
+        self.to = Counters::read(after);
+        if self.from.is_none() || self.to.is_none() {
+            self.why_not = Some("the server's counters are not all numbers".to_owned());
+        }
+        let seen = cell(seen).and_then(|seen| serde_json::from_str::<BTreeMap<String, u64>>(seen).ok());
+        for (doing, count) in seen.unwrap_or_default() {
+            *self.doing.entry(doing).or_default() += count;
+        }
+    }
+
+    /// Adds counts and facts to what the drivers told. Counters are of the moments when they were asked; they are told as over
+    /// the whole window, at the same rate.
+    pub fn tell(&self, driven: &mut Driven) {
+        if let Some(why) = &self.why_not {
+            driven.facts.insert("server: not watched to the end".to_owned(), why.clone());
+        }
+        self.tell_doing(driven);
+        let (Some(from), Some(to)) = (self.from, self.to) else { return };
+        let seconds = to.at_s - from.at_s;
+        let window_s = driven.window_ns.1.saturating_sub(driven.window_ns.0) as f64 / 1e9;
+        // A server that was started again counts from nothing.
+        if self.why_not.is_some() || seconds <= 0.0 || to.commits < from.commits {
+            return;
+        }
+        let counts = [
+            (WAL_BYTES, to.wal_bytes - from.wal_bytes),
+            (WRITTEN_BYTES, to.written_bytes - from.written_bytes),
+            ("server: blocks read", to.blocks_read - from.blocks_read),
+            ("server: blocks found in shared buffers", to.blocks_hit - from.blocks_hit),
+            ("server: commits", to.commits - from.commits),
+            ("server: rollbacks", to.rollbacks - from.rollbacks),
+            ("server: deadlocks", to.deadlocks - from.deadlocks),
+        ];
+        for (name, grown) in counts {
+            let over_window = grown.max(0.0) * window_s / seconds;
+            driven.measurement.counts.insert(name.to_owned(), over_window.round() as u64);
+        }
+        let checkpoints = (to.checkpoints - from.checkpoints).max(0.0) as u64;
+        driven.measurement.counts.insert("server: checkpoints".to_owned(), checkpoints);
+        driven.facts.insert("server: counters read over".to_owned(), format!("{seconds:.2} s of {window_s:.2} s"));
+    }
+
+    /// Where the time of the clients' processes went.
+    fn tell_doing(&self, driven: &mut Driven) {
+        let all: u64 = self.doing.values().sum();
+        if all == 0 {
+            return;
+        }
+        let mut doing: Vec<(&String, &u64)> = self.doing.iter().collect();
+        doing.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
+        let share = |count: u64| format!("{:.1} %", count as f64 * 100.0 / all as f64);
+        let mut told: Vec<String> =
+            doing.iter().take(TOLD).map(|(what, count)| format!("{} {}", share(**count), named(what))).collect();
+        let rest: u64 = doing.iter().skip(TOLD).map(|(_, count)| **count).sum();
+        if rest > 0 {
+            told.push(format!("{} other", share(rest)));
+        }
+        driven.facts.insert("server: what its clients' processes did".to_owned(), told.join(", "));
+        driven.facts.insert("server: looked at clients' processes".to_owned(), format!("{all} times, every 0.2 s"));
+    }
+}
+
+/// What PostgreSQL calls a wait, for people.
+fn named(doing: &str) -> String {
+    match doing {
+        "Client ClientRead" => "waiting for the client's next statement".to_owned(),
+        "running" => "running, or ready to".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+    use super::*;
+    use crate::yields::tests::result;
+    use crate::yields::{UnitOfWork, from_result};
+
+    fn rows(cells: &[&str]) -> SqlRows {
+        let row = cells.iter().map(|&cell| Some(cell.to_owned())).collect();
+        SqlRows { rows: vec![row], ..SqlRows::default() }
+    }
+
+    fn part(from: [&str; 9], seen: &str, to: [&str; 9]) -> Vec<SqlRows> {
+        vec![rows(&from), SqlRows::default(), rows(&[seen]), rows(&to)]
+    }
+
+    #[test]
+    fn counters_are_told_over_the_window_at_the_rate_at_which_they_were_read() {
+        let mut watched = Watched::default();
+        let first = part(
+            ["100.0", "1000", "0", "0", "10", "1", "0", "0", "0"],
+            r#"{"running": 6, "IO WALSync": 2}"#,
+            ["100.4", "2000", "1", "9", "20", "1", "0", "0", "0"],
+        );
+        let last = part(
+            ["100.4", "2000", "1", "9", "20", "1", "0", "0", "0"],
+            r#"{"running": 1, "Client ClientRead": 1}"#,
+            ["100.5", "3000", "2", "18", "30", "2", "1", "1", "8192"],
+        );
+        watched.take(&first);
+        watched.take(&last);
+        let mut driven = from_result(result(10), UnitOfWork::Operation);
+        watched.tell(&mut driven);
+        let counts = &driven.measurement.counts;
+        assert_eq!((counts[WAL_BYTES], counts[WRITTEN_BYTES], counts["server: checkpoints"]), (4000, 16_384, 1));
+        assert_eq!((counts["server: commits"], counts["server: deadlocks"]), (40, 2));
+        assert_eq!(
+            driven.facts["server: what its clients' processes did"],
+            "70.0 % running, or ready to, 20.0 % IO WALSync, 10.0 % waiting for the client's next statement"
+        );
+    }
+
+    #[test]
+    fn a_server_that_could_not_be_watched_says_so_and_tells_no_figure() {
+        let mut watched = Watched::default();
+        watched.take(&part(["1", "x", "0", "0", "0", "0", "0", "0", "0"], "{}", [""; 9]));
+        let mut driven = from_result(result(10), UnitOfWork::Operation);
+        watched.tell(&mut driven);
+        assert!(driven.facts["server: not watched to the end"].contains("counters"));
+        assert!(!driven.measurement.counts.contains_key(WAL_BYTES));
+    }
+
+    #[test]
+    fn who_waits_is_woken_by_the_end() {
+        let stop = AtomicBool::new(true);
+        wait_until(u64::MAX, &stop);
+        let began = monotonic_ns();
+        wait_until(began + 3_000_000, &AtomicBool::new(false));
+        assert!(monotonic_ns() >= began + 3_000_000);
+    }
+}

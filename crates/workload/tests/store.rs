@@ -1,0 +1,296 @@
+//! The workload `store` for real: a gold copy, a server on a copy of it, drivers, and the count afterwards; all by an agent
+//! that is alone in a network of its own.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tare_model::guest::{DataPlace, GuestSize};
+use tare_model::load::{LoadModel, Phases};
+use tare_model::sql::{SqlServer, SqlSpec};
+use tare_model::{ByteSize, Span};
+use tare_wire::{Link, Reply, Request};
+use tare_workload::{AheadSite, Driven, DriverSite, SameClock, Schedule, WorkSite, Workload, registry};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+/// An address at which the server knows nobody without a password.
+const GUEST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 97, 0, 2));
+const LOAD: LoadModel = LoadModel::Closed { clients: 3, think_time: Span::ZERO };
+const SIZE: GuestSize = GuestSize { cpus: 1, memory: ByteSize(256 << 20) };
+
+/// An agent with a loopback of its own. It ends with its stream, and all that it started with it.
+struct Agent {
+    child: Child,
+    link: Option<Link>,
+}
+
+impl Agent {
+    fn start(program: &Path) -> Self {
+        Self::start_hiding(program, &[])
+    }
+
+    /// One to whom these directories are empty and its own.
+    fn start_hiding(program: &Path, hidden: &[&str]) -> Self {
+        let script = "ip link set lo up && ip addr add 10.97.0.2/32 dev lo || exit 1
+            program=$0
+            for hidden; do mkdir -p \"$hidden\" && mount -t tmpfs -o mode=755 none \"$hidden\" || exit 1; done
+            exec \"$program\"";
+        let mut child = Command::new("unshare")
+            .args(["-n", "-m", "--propagation", "private", "--", "sh", "-c", script])
+            .arg(program)
+            .args(hidden)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (reader, writer) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
+        let link = Link::open(Box::new(reader), Box::new(writer), PATIENCE, Duration::from_secs(600)).unwrap();
+        Self { child, link: Some(link) }
+    }
+
+    fn link(&self) -> &Link {
+        self.link.as_ref().unwrap()
+    }
+
+    fn sql(&self, user: &str, database: &str, statement: &str) -> Vec<Vec<Option<String>>> {
+        let server = SqlServer {
+            address: (Ipv4Addr::LOCALHOST, 5432).into(),
+            user: user.into(),
+            password: None,
+            database: database.into(),
+            schema: None,
+        };
+        let spec = SqlSpec { server, statements: vec![statement.into()], timeout_ns: 20_000_000_000 };
+        match self.link().call(Request::Sql(Box::new(spec)), PATIENCE).unwrap() {
+            Reply::Rows(rows) => rows.unwrap().remove(0).rows,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.link.take();
+        let _ = self.child.wait();
+    }
+}
+
+/// What the tests need: root, an agent and a PostgreSQL. The agent's program, and where PostgreSQL is, as a study names it.
+fn needed() -> Option<(PathBuf, String)> {
+    let missing = |what: &str| {
+        println!("SKIPPED: {what}");
+        None
+    };
+    if !rustix::process::geteuid().is_root() {
+        return missing("not root: a server that runs as nobody cannot be started");
+    }
+    let beside = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("tare-agent");
+    let agent = std::env::var_os("TARE_AGENT").map_or(beside, PathBuf::from);
+    if !agent.exists() {
+        return missing("there is no tare-agent: build it first");
+    }
+    let usable = |parameters: Value| made(&parameters).lack().is_none();
+    if usable(json!({})) {
+        return Some((agent, "embedded".into()));
+    }
+    let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let installed = installed.map(|entry| entry.path().join("bin").display().to_string());
+    match installed.into_iter().find(|bin| usable(json!({ "postgres": bin }))) {
+        Some(bin) => Some((agent, bin)),
+        None => missing("no PostgreSQL: neither fetched (`make platforms`) nor installed"),
+    }
+}
+
+fn made(parameters: &Value) -> Box<dyn Workload> {
+    (registry::find("store").unwrap().make)(parameters, &LOAD).unwrap()
+}
+
+/// A directory that everybody may pass.
+fn place() -> tempfile::TempDir {
+    use std::os::unix::fs::PermissionsExt;
+    let place = tempfile::tempdir_in("/var/tmp").unwrap();
+    std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    place
+}
+
+/// What is told while the gold copy is made, and the directory it is in.
+fn ahead(agent: &Agent, workload: &dyn Workload, place: &Path) -> (Vec<String>, PathBuf) {
+    let notes = Mutex::new(Vec::new());
+    let note = |text: &str| notes.lock().unwrap().push(text.to_owned());
+    let data = workload.ahead(&ahead_site(agent, place, &note)).unwrap().unwrap();
+    assert!(data.size.0 > 256 << 20, "{}", data.size);
+    (notes.into_inner().unwrap(), data.gold)
+}
+
+fn ahead_site<'a>(agent: &'a Agent, cache: &'a Path, note: &'a (dyn Fn(&str) + Sync)) -> AheadSite<'a> {
+    AheadSite { here: agent.link(), client: agent.link(), cache, size: SIZE, guests: 1, patience: PATIENCE, note }
+}
+
+/// A trial on a copy of the gold copy; `meddle` comes between the load and the count. What was measured, and what was
+/// wrong.
+fn trial(
+    agent: &Agent,
+    workload: &dyn Workload,
+    data: Option<&DataPlace>,
+    steady: Duration,
+    meddle: impl Fn(&Agent),
+) -> (Driven, Option<String>) {
+    let driver = DriverSite { client: agent.link(), clock: &SameClock };
+    let drivers = [driver, driver];
+    let site = work_site(agent, &drivers, data);
+    let phases = Phases {
+        warm_up: Span::from_millis(300),
+        ramp_up: Span::ZERO,
+        steady_state: Span { ns: u64::try_from(steady.as_nanos()).unwrap() },
+        ramp_down: Span::from_millis(100),
+    };
+    let schedule = Schedule { phases, start_at_ns: 0, seed: 5, interval_ns: 100_000_000 };
+    let mut prepared = workload.prepare(&site).unwrap();
+    prepared.connect(&site, &schedule).unwrap();
+    let mut driven = prepared.drive(&site, &schedule).unwrap();
+    meddle(agent);
+    let wrong = prepared.verify(&site, &mut driven).unwrap();
+    (driven, wrong)
+}
+
+fn work_site<'a>(agent: &'a Agent, drivers: &'a [DriverSite<'a>], data: Option<&'a DataPlace>) -> WorkSite<'a> {
+    WorkSite {
+        guest: agent.link(),
+        guest_address: if data.is_some() { GUEST } else { LOCAL },
+        guest_listen: GUEST,
+        client: agent.link(),
+        client_clock: &SameClock,
+        drivers,
+        index: 0,
+        size: SIZE,
+        data,
+        load: LOAD,
+        patience: PATIENCE,
+    }
+}
+
+/// A copy of the gold copy, as a platform restores one.
+fn restored(gold: &Path, place: &Path, name: &str) -> DataPlace {
+    let path = place.join(name);
+    let copied = Command::new("cp").arg("-a").arg(gold).arg(&path).status().unwrap();
+    assert!(copied.success());
+    DataPlace {
+        path: path.display().to_string(),
+        storage: "directory of a test".into(),
+        restore_s: 0.5,
+        restored_by: "copied".into(),
+    }
+}
+
+#[test]
+fn orders_are_driven_on_a_copy_of_the_gold_copy_and_counted() {
+    let Some((program, postgres)) = needed() else { return };
+    let (agent, place) = (Agent::start(&program), place());
+    let workload = made(&json!({"postgres": postgres, "db-size": "5MB", "start-jitter": "100ms"}));
+    let (told, gold) = ahead(&agent, &*workload, place.path());
+    assert!(told.iter().any(|note| note.contains("database made")), "{told:?}");
+    let (again_told, again) = ahead(&agent, &*workload, place.path());
+    assert!(again_told.is_empty() && again == gold, "{again_told:?}");
+
+    let data = restored(&gold, place.path(), "guest-1");
+    let (driven, wrong) = trial(&agent, &*workload, Some(&data), Duration::from_secs(1), |_| {});
+    assert_eq!((wrong, driven.invalid.clone()), (None, None), "{driven:?}");
+    let all = workload.combine(vec![driven]).unwrap();
+    println!("{told:?}\n{:#?}\n{:#?}\n{:#?}", all.measurement.metrics, all.facts, all.measurement.counts);
+    for metric in ["orders_per_minute", "response_time_mean_s", "wal_bytes_per_order", "statements_per_s"] {
+        assert!(all.measurement.metrics[metric] > 0.0, "{metric}: {:?}", all.measurement.metrics);
+    }
+    assert_eq!(all.measurement.parts.len(), 3);
+    assert!(all.measurement.steps.iter().any(|step| step.name.contains("purchase")), "{:?}", all.measurement.steps);
+    assert_eq!((all.facts["data restored in"].as_str(), all.facts["PostgreSQL fsync"].as_str()), ("0.50 s", "on"));
+    assert!(all.facts["server: what its clients' processes did"].contains('%'), "{:?}", all.facts);
+    assert!(all.flags.iter().all(|flag| flag.kind != "unsafe"), "{:?}", all.flags);
+
+    let data = restored(&gold, place.path(), "guest-2");
+    let delete = |agent: &Agent| {
+        let last = "DELETE FROM orderlines WHERE order_id = (SELECT max(order_id) FROM orders) AND line = 1";
+        agent.sql("tare", "store", last);
+    };
+    let (_, wrong) = trial(&agent, &*workload, Some(&data), Duration::from_millis(300), delete);
+    let wrong = wrong.expect("a line was taken away behind the drivers' backs");
+    assert!(wrong.contains("lines of new orders"), "{wrong}");
+}
+
+#[test]
+fn a_server_that_is_killed_under_load_loses_nothing_and_is_flagged() {
+    let Some((program, postgres)) = needed() else { return };
+    let (agent, place) = (Agent::start(&program), place());
+    let safe = json!({"postgres": postgres, "db-size": "1MB", "start-jitter": "0s", "kill-after": "500ms"});
+    let (_, gold) = ahead(&agent, &*made(&safe), place.path());
+    // As a run leaves it that is killed before all is there.
+    let key = gold.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+    let partial = place.path().join("gold").join(format!(".partial-{key}"));
+    std::fs::rename(gold.parent().unwrap(), &partial).unwrap();
+    let (told, gold) = ahead(&agent, &*made(&safe), place.path());
+    assert!(told.iter().any(|note| note.contains("database made")) && !partial.exists(), "{told:?}");
+
+    let data = restored(&gold, place.path(), "guest");
+    let (driven, wrong) = trial(&agent, &*made(&safe), Some(&data), Duration::from_secs(4), |_| {});
+    println!("{:#?}\n{:#?}\n{:#?}", driven.flags, driven.facts, driven.measurement.counts);
+    assert_eq!((wrong, driven.invalid.clone()), (None, None), "{driven:?}");
+    assert!(driven.measurement.counts["reconnects"] > 0, "{:?}", driven.measurement.counts);
+    assert!(driven.facts.contains_key("server killed and recovered in"), "{:?}", driven.facts);
+    assert!(driven.flags.iter().any(|flag| flag.kind == "server-killed"));
+}
+
+#[test]
+fn a_server_that_exists_is_used_and_left_as_it_was_or_refused_before_the_first_trial() {
+    let Some((program, postgres)) = needed() else { return };
+    let (agent, place) = (Agent::start(&program), place());
+    let guest = made(&json!({"postgres": postgres, "db-size": "1MB"}));
+    let (_, gold) = ahead(&agent, &*guest, place.path());
+    let data = restored(&gold, place.path(), "server");
+    let _server = guest.prepare(&work_site(&agent, &[], Some(&data))).unwrap();
+
+    let with = |url: &str| made(&json!({"url": url, "db-size": "1MB", "start-jitter": "0s"}));
+    let refused = |url: &str, words: &[&str]| {
+        let error = with(url).ahead(&ahead_site(&agent, place.path(), &|_| ())).unwrap_err().to_string();
+        assert!(words.iter().all(|word| error.contains(word)), "{url}: {error}");
+    };
+    refused("postgres://tare:secret@127.0.0.1:1/postgres", &["127.0.0.1:1", "check that the server runs"]);
+    refused("postgres://nobody:secret@127.0.0.1/postgres", &["nobody", "28000", "check user"]);
+    refused("postgres://tare@127.0.0.1/nosuch", &["nosuch", "3D000", "create the database"]);
+    agent.sql("tare", "postgres", "CREATE ROLE visitor LOGIN");
+    refused("postgres://visitor@127.0.0.1/postgres", &["may not make a schema", "GRANT CREATE"]);
+    agent.sql("tare", "postgres", "CREATE SCHEMA tare_store");
+    refused("postgres://tare@127.0.0.1/postgres", &["a schema tare_store already", "drop or rename"]);
+
+    agent.sql(
+        "tare",
+        "postgres",
+        "COMMENT ON SCHEMA tare_store IS 'made by tare for one trial; may be dropped at any time'",
+    );
+    let theirs = with("postgres://tare@{guest}:5432/postgres");
+    assert!(theirs.ahead(&ahead_site(&agent, place.path(), &|_| ())).unwrap().is_none());
+    let (driven, wrong) = trial(&agent, &*theirs, None, Duration::from_millis(500), |_| {});
+    assert_eq!((wrong, driven.invalid.clone()), (None, None), "{driven:?}");
+    assert!(driven.measurement.metrics["wal_bytes_per_order"] > 0.0, "{:?}", driven.facts);
+    let left = agent.sql("tare", "postgres", "SELECT nspname FROM pg_namespace WHERE nspname = 'tare_store'");
+    assert!(left.is_empty(), "the schema is still there");
+}
+
+#[test]
+fn a_guest_without_programs_and_data_is_given_the_one_and_loads_the_other() {
+    let Some((program, postgres)) = needed() else { return };
+    if postgres != "embedded" {
+        println!("SKIPPED: only what `make platforms` fetched can be given to a guest");
+        return;
+    }
+    let cache = std::env::var("TARE_CACHE").unwrap_or_else(|_| "/var/cache/tare".into());
+    let agent = Agent::start_hiding(&program, &[&cache, "/opt", "/var/lib"]);
+    let workload = made(&json!({"db-size": "1MB", "start-jitter": "0s"}));
+    let (driven, wrong) = trial(&agent, &*workload, None, Duration::from_millis(300), |_| {});
+    assert_eq!((wrong, driven.invalid.clone()), (None, None), "{driven:?}");
+    assert!(driven.flags.iter().any(|flag| flag.kind == "data-loaded-in-guest"), "{:?}", driven.flags);
+    assert!(driven.facts["data on"].contains("own root"), "{:?}", driven.facts);
+}
