@@ -72,46 +72,9 @@ fn told(text: &str) {
     let _ = writeln!(std::io::stderr(), "tare: {text}");
 }
 
-/// Does `work` on this thread, and meanwhile `abort` on another if somebody wishes to stop. `abort` must
-/// make `work` end.
-pub fn guarded<T>(cancel: &Cancel, work: impl FnOnce() -> T, abort: impl FnOnce() + Send) -> T {
-    let done = Cancel::new();
-    std::thread::scope(|scope| {
-        let watched = done.clone();
-        scope.spawn(move || {
-            loop {
-                if cancel.reason().is_some() {
-                    abort();
-                    return;
-                }
-                if watched.wait(WATCH_EVERY).is_some() {
-                    return;
-                }
-            }
-        });
-        let result = work();
-        done.cancel("done");
-        result
-    })
-}
-
-/// How soon a wish to stop is seen by [`guarded`]: soon for a person, rare enough to cost nothing.
-const WATCH_EVERY: Duration = Duration::from_millis(200);
-
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::panic)]
     use super::*;
-
-    #[test]
-    fn guarded_work_is_aborted_when_somebody_wishes_to_stop_and_left_alone_otherwise() {
-        let cancel = Cancel::new();
-        assert_eq!(guarded(&cancel, || 1, || panic!("nobody wished to stop")), 1);
-        cancel.cancel("test");
-        let aborted = Cancel::new();
-        let reason = guarded(&cancel, || aborted.wait(Duration::from_secs(60)), || aborted.cancel("aborted"));
-        assert_eq!(reason.as_deref(), Some("aborted"));
-    }
 
     #[test]
     fn the_first_reason_stays_and_wakes_those_who_wait() {

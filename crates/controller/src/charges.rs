@@ -2,9 +2,21 @@
 
 use tare_platform::{Charge, Guest};
 
-/// What the measured guest, the first, was charged with so far.
-pub fn read(guests: &[Box<dyn Guest>]) -> Vec<Charge> {
-    guests.first().map(|target| target.charges()).unwrap_or_default()
+/// What the measured guests were charged with so far, those of one kind together.
+pub fn read(targets: &[Box<dyn Guest>]) -> Vec<Charge> {
+    together(targets.iter().flat_map(|target| target.charges()))
+}
+
+/// Charges of one kind as one, in the order in which the kinds come first.
+fn together(charges: impl Iterator<Item = Charge>) -> Vec<Charge> {
+    let mut all: Vec<Charge> = Vec::new();
+    for charge in charges {
+        match all.iter_mut().find(|known| known.kind == charge.kind) {
+            Some(known) => known.cpu_s += charge.cpu_s,
+            None => all.push(charge),
+        }
+    }
+    all
 }
 
 /// What was charged between two readings, each kind with its share of all and how much of one CPU it was over
@@ -38,6 +50,12 @@ mod tests {
 
     fn charges(of: &[(&str, f64)]) -> Vec<Charge> {
         of.iter().map(|(kind, cpu_s)| Charge { kind: (*kind).to_owned(), cpu_s: *cpu_s }).collect()
+    }
+
+    #[test]
+    fn guests_are_charged_together_by_kind() {
+        let two = [charges(&[("vcpu", 1.0), ("io", 0.5)]), charges(&[("vcpu", 2.0), ("files", 3.0)])];
+        assert_eq!(together(two.into_iter().flatten()), charges(&[("vcpu", 3.0), ("io", 0.5), ("files", 3.0)]));
     }
 
     #[test]

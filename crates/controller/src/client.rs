@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tare_model::guest::{GuestSize, GuestSpec};
 use tare_model::units::ByteSize;
-use tare_platform::{ClientPlace, Guest, Reach};
+use tare_platform::{ClientPlace, Guest, Reach, Site};
 use tare_wire::Link;
 use tare_workload::{Clock, SameClock};
 
@@ -27,25 +27,31 @@ pub struct Client {
 impl Client {
     /// Starts it where guests of this reach can be reached: in the lab's client namespace, on this host's own network, or
     /// on the machine that the study names. It is under no limit, as the driver must never be what is measured.
-    pub fn start(bench: &Bench<'_>, trial: u32, reach: Reach) -> Result<Self, String> {
-        let place = match (bench.client, reach) {
-            (None, Reach::Lab) => ClientPlace::Lab,
-            (None, Reach::Outside) => ClientPlace::Host,
-            (Some(machine), Reach::Outside) => ClientPlace::Machine(machine),
+    pub fn start(bench: &Bench<'_>, site: &Site<'_>, name: String, reach: Reach) -> Result<Self, String> {
+        match (bench.client, reach) {
+            (None, Reach::Lab) => Self::start_in(bench, site, name, ClientPlace::Lab),
+            (None, Reach::Outside) => Self::start_in(bench, site, name, ClientPlace::Host),
+            (Some(machine), Reach::Outside) => Self::start_in(bench, site, name, ClientPlace::Machine(machine)),
             (Some(_), Reach::Lab) => {
-                return Err(
-                    "the study's client is another machine, which cannot reach guests on the lab's network".into()
-                );
+                Err("the study's client is another machine, which cannot reach guests on the lab's network".into())
             }
-        };
+        }
+    }
+
+    /// Starts it in the lab's client namespace, whatever the study's client is.
+    pub fn start_here(bench: &Bench<'_>, site: &Site<'_>, name: String) -> Result<Self, String> {
+        Self::start_in(bench, site, name, ClientPlace::Lab)
+    }
+
+    fn start_in(bench: &Bench<'_>, site: &Site<'_>, name: String, place: ClientPlace<'_>) -> Result<Self, String> {
         let cpus = &bench.plan.cpus.client;
         let spec = GuestSpec {
-            name: format!("c{trial}"),
+            name,
             size: GuestSize { cpus: u32::try_from(cpus.len()).unwrap_or(u32::MAX).max(1), memory: ByteSize(1 << 30) },
             cpu_set: cpus.clone(),
             data: None,
         };
-        let agent = tare_platform::client(&bench.site, &spec, place).map_err(|error| error.to_string())?;
+        let agent = tare_platform::client(site, &spec, place).map_err(|error| error.to_string())?;
         let clock = match place {
             ClientPlace::Machine(_) => Some(ClientClock::ask(agent.link())?),
             ClientPlace::Lab | ClientPlace::Host => None,

@@ -30,6 +30,26 @@ pub enum ControllerError {
         /// What would help.
         remedy: String,
     },
+    /// A workload of the plan cannot be used on this host.
+    #[error("case `{case}`: this host lacks what `{workload}` needs: {reason}\nremedy: {remedy}")]
+    Lacking {
+        /// The case.
+        case: String,
+        /// The workload.
+        workload: String,
+        /// What it lacks.
+        reason: String,
+        /// What would help.
+        remedy: String,
+    },
+    /// What a case's trials need could not be made ready; no trial was started.
+    #[error("case `{case}`: before its first trial: {reason}")]
+    Ahead {
+        /// The case.
+        case: String,
+        /// What was tried, why it failed and the remedy.
+        reason: String,
+    },
     /// A platform of the plan is not usable on this host.
     #[error("arm `{arm}`: this host cannot run it: {reason}\nremedy: {remedy}")]
     Unavailable {

@@ -149,6 +149,20 @@ impl IdleMemory {
         self.anonymous + self.shared + self.kernel.unwrap_or(0) + self.huge
     }
 
+    /// The mean of several guests'; `None` of none. What one of them does not tell is not told.
+    pub fn mean(all: &[Self]) -> Option<Self> {
+        let count = u64::try_from(all.len()).ok().filter(|&count| count > 0)?;
+        let mean = |of: fn(&Self) -> u64| all.iter().map(of).sum::<u64>() / count;
+        let kernel = all.iter().map(|idle| idle.kernel).collect::<Option<Vec<u64>>>();
+        Some(Self {
+            anonymous: mean(|idle| idle.anonymous),
+            shared: mean(|idle| idle.shared),
+            kernel: kernel.map(|kernel| kernel.into_iter().sum::<u64>() / count),
+            huge: mean(|idle| idle.huge),
+            cache: mean(|idle| idle.cache),
+        })
+    }
+
     /// How it adds up, for disclosure.
     pub fn facts(&self) -> [(String, String); 5] {
         // Two decimals: a guest that is one process has a tenth.
@@ -233,6 +247,17 @@ mod tests {
         assert_eq!(all.huge(), 6 << 20);
         let idle = IdleMemory { anonymous: 1, shared: 2, kernel: None, huge: 4, cache: 8 };
         assert_eq!(idle.bytes(), 7);
+    }
+
+    #[test]
+    fn the_mean_of_several_guests_is_each_parts_mean() {
+        let one = IdleMemory { anonymous: 10, shared: 0, kernel: Some(4), huge: 0, cache: 2 };
+        let other = IdleMemory { anonymous: 20, shared: 2, kernel: Some(6), huge: 0, cache: 4 };
+        let mean = IdleMemory { anonymous: 15, shared: 1, kernel: Some(5), huge: 0, cache: 3 };
+        assert_eq!(IdleMemory::mean(&[one, other]), Some(mean));
+        assert_eq!(IdleMemory::mean(&[one]), Some(one));
+        assert_eq!(IdleMemory::mean(&[one, IdleMemory { kernel: None, ..other }]).unwrap().kernel, None);
+        assert_eq!(IdleMemory::mean(&[]), None);
     }
 
     #[test]

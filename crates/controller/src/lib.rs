@@ -4,6 +4,8 @@
 //! threads start guests side by side, and nothing of it is on a driver's hot path. Whatever it makes on
 //! the host is written to the journal of the run first, so that a fresh process can take it away.
 
+mod ahead;
+mod beside;
 mod cancel;
 mod charges;
 mod cleanliness;
@@ -23,7 +25,9 @@ mod run;
 mod sampling;
 mod told;
 mod trial;
+mod workloads;
 
+pub use ahead::gold_directory;
 pub use cancel::Cancel;
 pub use doctor::{Doctor, Examined, PlatformReport, Started, every_platform, examine, on_request, unavailable};
 pub use error::ControllerError;
@@ -31,3 +35,4 @@ pub use observer::{Observer, Quiet};
 pub use reap::{ReapedRun, reap_dead, reap_run};
 pub use registry::{Registry, Shipped};
 pub use run::{RunEnd, RunOptions, run};
+pub use workloads::{Found, WorkloadReport, every_workload, workloads_of};

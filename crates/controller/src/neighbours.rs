@@ -13,11 +13,12 @@ use crate::trial::PATIENCE;
 const BUSY_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Starts guests side by side, bounded by the host and not by us. Those that started are in `guests`
-/// even if others did not.
+/// even if others did not. What is told of the n-th that did not begins with `what(n)`.
 pub fn start(
     platform: &dyn Platform,
     site: &Site<'_>,
     specs: &[GuestSpec],
+    what: impl Fn(usize) -> String,
     guests: &mut Vec<Box<dyn Guest>>,
 ) -> Result<(), String> {
     let results: Vec<Result<Box<dyn Guest>, String>> = std::thread::scope(|scope| {
@@ -31,10 +32,10 @@ pub fn start(
             .collect()
     });
     let mut failures = Vec::new();
-    for (spec, result) in specs.iter().zip(results) {
+    for (n, result) in results.into_iter().enumerate() {
         match result {
             Ok(guest) => guests.push(guest),
-            Err(reason) => failures.push(format!("neighbour {}: {reason}", spec.name)),
+            Err(reason) => failures.push(what(n) + &reason),
         }
     }
     if failures.is_empty() { Ok(()) } else { Err(crate::told::together(&failures)) }

@@ -16,6 +16,7 @@ use tare_platform::{Availability, HostView, Platform, Reach, Site};
 use tare_record::{JournalEvent, RunFolder, RunWriter};
 use tare_workload::Workload;
 
+use crate::ahead;
 use crate::cancel::Cancel;
 use crate::cleanliness::left_behind;
 use crate::error::ControllerError;
@@ -23,7 +24,7 @@ use crate::ledger::Book;
 use crate::observer::Observer;
 use crate::reap::{reap_dead, reap_own};
 use crate::registry::Registry;
-use crate::trial::{self, Bench, PATIENCE};
+use crate::trial::{self, Bench, PATIENCE, Task};
 
 /// Everything that a run is told.
 pub struct RunOptions<'a> {
@@ -186,6 +187,10 @@ impl Made {
                 .registry
                 .workload(&case.workload, &case.parameters, load)
                 .map_err(|source| ControllerError::Registry { what: format!("case `{}`", case.id), source })?;
+            if let Some((reason, remedy)) = workload.lack() {
+                let (case, workload) = (case.id.clone(), case.workload.clone());
+                return Err(ControllerError::Lacking { case, workload, reason, remedy });
+            }
             workloads.insert(case.id.clone(), workload);
         }
         let client = Self::client(options, &host)?;
@@ -202,6 +207,11 @@ impl Made {
             Availability::Unavailable { reason, remedy } => Err(ControllerError::NoClient { reason, remedy }),
             Availability::Available { .. } => Ok(Some(machine)),
         }
+    }
+
+    /// Whether some arm is on the lab's network.
+    fn in_lab(&self) -> bool {
+        self.platforms.values().any(|platform| platform.reach() == Reach::Lab)
     }
 
     /// Whether some arms are on the lab's network and others are not.
@@ -321,6 +331,10 @@ fn all_trials(options: &RunOptions<'_>, made: &Made, bench: &Bench<'_>) -> Resul
     let plan = options.plan;
     let recorded = bench.book.recorded();
     options.observer.run_began(plan, recorded.len() as u32);
+    let left = plan.trials.iter().filter(|trial| !recorded.contains(&trial.index)).map(|trial| trial.case.as_str());
+    let Some(data) = ahead::all(bench, made.in_lab(), &made.workloads, &left.collect())? else {
+        return count(options.out, options.cancel.reason());
+    };
     let mut interrupted = None;
     for planned in plan.trials.iter().filter(|trial| !recorded.contains(&trial.index)) {
         if let Some(reason) = options.cancel.reason() {
@@ -337,7 +351,8 @@ fn all_trials(options: &RunOptions<'_>, made: &Made, bench: &Bench<'_>) -> Resul
         };
         options.observer.trial_began(planned);
         bench.book.write(&JournalEvent::TrialStarted { index: planned.index })?;
-        let mut record = trial::run(bench, planned, case, &**platform, &**workload);
+        let (platform, workload, data) = (&**platform, &**workload, data.get(&case.id));
+        let mut record = trial::run(bench, Task { planned, case, platform, workload, data });
         if let Some(reason) = options.cancel.reason()
             && !matches!(record.outcome, Outcome::Completed(_))
         {

@@ -8,45 +8,59 @@ use tare_model::sample::Source;
 use tare_platform::{Guest, LinkEnd, Site};
 use tare_probe::{Group, HostConfig, HostProbe, Interface, ProbeError};
 
-/// Starts to sample the host, the control groups of the guests (the first is the measured one), the links of the
-/// client and the measured guest, and the disk of the run folder. Whoever knows the measured window adds its ends.
+/// What is watched beside the host itself.
+pub struct Watched<'a> {
+    /// The guests, the measured ones first.
+    pub guests: &'a [(Source, &'a dyn Guest)],
+    /// How many are measured.
+    pub targets: usize,
+    /// Whether they are in the lab. Where they are not, the client's link there carries nothing and is not watched.
+    pub in_lab: bool,
+    /// The run folder: its disk is watched.
+    pub run_folder: &'a Path,
+    /// The disk under the guests' data.
+    pub data_disk: Option<String>,
+}
+
+/// Starts to sample the host, the control groups of the guests, the links of the client and the measured guests, and
+/// the disks of the run folder and of the guests' data. Whoever knows the measured window adds its ends.
 /// The probe runs on the driver's CPUs, away from what it measures. Stop it before the guests go: it holds their
-/// namespaces. Where the guests are not in the lab, the client's link there carries nothing and is not watched.
-pub fn start(
-    plan: &Plan,
-    site: &Site<'_>,
-    run_folder: &Path,
-    guests: &[(Source, &dyn Guest)],
-    in_lab: bool,
-) -> Result<HostProbe, ProbeError> {
+/// namespaces.
+pub fn start(plan: &Plan, site: &Site<'_>, watched: &Watched<'_>) -> Result<HostProbe, ProbeError> {
+    let mut disks: Vec<String> = tare_probe::disk_of(watched.run_folder).into_iter().collect();
+    disks.extend(watched.data_disk.clone().filter(|disk| !disks.contains(disk)));
     HostProbe::start(HostConfig {
         interval: plan.study.lab.sample_interval,
         sut_cpus: plan.cpus.guests.clone(),
         client_cpus: plan.cpus.client.clone(),
         probe_cpus: plan.cpus.client.clone(),
-        groups: guests
+        groups: watched
+            .guests
             .iter()
             .map(|(source, guest)| Group { source: source.clone(), directories: guest.groups() })
             // A guest without limits has no group of its own, and is then part of what else was busy.
             .filter(|group| !group.directories.is_empty())
             .collect(),
-        interfaces: interfaces(site, guests.first().map(|(_, guest)| *guest), in_lab),
-        disks: tare_probe::disk_of(run_folder).into_iter().collect(),
+        interfaces: interfaces(site, watched),
+        disks,
         ..HostConfig::default()
     })
 }
 
-/// The client's link, and both ends of the measured guest's.
-fn interfaces(site: &Site<'_>, target: Option<&dyn Guest>, in_lab: bool) -> Vec<Interface> {
+/// The client's link, and both ends of each measured guest's.
+fn interfaces(site: &Site<'_>, watched: &Watched<'_>) -> Vec<Interface> {
     let client = site.lab.client().path();
     let client = Interface { name: Port::LINK.into(), label: "client".into(), namespace: Some(client) };
-    let mut all: Vec<Interface> = in_lab.then_some(client).into_iter().collect();
-    for link in target.map(|guest| guest.links()).unwrap_or_default() {
-        let label = match link.end {
-            LinkEnd::Guest => "target",
-            LinkEnd::Bridge => "target-port",
-        };
-        all.push(Interface { name: link.name, label: label.into(), namespace: Some(link.netns) });
+    let mut all: Vec<Interface> = watched.in_lab.then_some(client).into_iter().collect();
+    for (source, guest) in watched.guests.iter().take(watched.targets) {
+        let Source::Guest(name) = source else { continue };
+        all.extend(guest.links().into_iter().map(|link| {
+            let label = match link.end {
+                LinkEnd::Guest => name.clone(),
+                LinkEnd::Bridge => format!("{name}-port"),
+            };
+            Interface { name: link.name, label, namespace: Some(link.netns) }
+        }));
     }
     all
 }

@@ -5,6 +5,9 @@ const HEAD: usize = 1000;
 /// So many at the end: the last that a console said.
 const TAIL: usize = 3000;
 
+/// So many characters are kept of those who did not fail.
+const LAST: usize = 400;
+
 /// The text without control characters, and of what is long the beginning and the end.
 pub fn fit(text: &str) -> String {
     let shown = tare_wire::readable(text);
@@ -12,6 +15,15 @@ pub fn fit(text: &str) -> String {
     let end = shown.char_indices().rev().nth(TAIL - 1).map(|(at, _)| at);
     match middle.zip(end) {
         Some((middle, end)) if middle < end => format!("{} ... {}", &shown[..middle], &shown[end..]),
+        _ => shown,
+    }
+}
+
+/// The last that somebody else said, where another's words are told in full.
+pub fn last(text: &str) -> String {
+    let shown = tare_wire::readable(text);
+    match shown.char_indices().rev().nth(LAST - 1) {
+        Some((from, _)) if from > 0 => format!("... {}", &shown[from..]),
         _ => shown,
     }
 }
@@ -39,6 +51,13 @@ mod tests {
         let shown = fit(&long);
         assert!(shown.starts_with("guest: no answer") && shown.ends_with("the last line") && shown.contains(" ... "));
         assert!(shown.chars().count() <= HEAD + TAIL + 5, "{}", shown.chars().count());
+    }
+
+    #[test]
+    fn of_others_only_the_end_is_kept() {
+        assert_eq!(last("short"), "short");
+        let told = last(&("x".repeat(1000) + "end"));
+        assert!(told.starts_with("... x") && told.ends_with("end") && told.len() == LAST + 4, "{told}");
     }
 
     #[test]

@@ -14,6 +14,7 @@ const STAT_ROUNDING_S: f64 = 0.01;
 ///
 /// - `total_s` is the window times the CPUs, less what they were idle, waited for I/O or had stolen; it is at least
 ///   the time that tasks are known to have run.
+/// - The guests' time is the sum over the measured ones.
 /// - A group's total is the scheduler's; its user and system parts are in the proportion that the kernel tells.
 /// - Where interrupts are measured apart, `softirq_s` and `irq_s` are all of them. Where they are charged to the task
 ///   they interrupt, these are only those that interrupted an idle CPU (busy time in which no task ran); the others
@@ -22,13 +23,13 @@ const STAT_ROUNDING_S: f64 = 0.01;
 /// - `other_s` is the rest: kernel threads (ksoftirqd too), hypervisor threads outside the guest's group, everything
 ///   else, and the probe where it ran on the SUT's CPUs. Parts that exceed the total by rounding raise it.
 ///
-/// `None` if the samples do not reach over the whole window for the host, the guest or a neighbour, or are of another
+/// `None` if the samples do not reach over the whole window for the host, a guest or a neighbour, or are of another
 /// number of CPUs.
 pub fn cpu_account(
     samples: &[Sample],
     window: (u64, u64),
     sut_cpus: &[u32],
-    guest: &Source,
+    guests: &[Source],
     neighbours: &[Source],
 ) -> Option<CpuAccount> {
     let timeline = Timeline::new(samples);
@@ -38,7 +39,12 @@ pub fn cpu_account(
     }
     let window_s = window.1.checked_sub(window.0)? as f64 / 1e9;
     let host = Host { timeline: &timeline, window, capacity_s: window_s * cpus, cpus, part: !sut_cpus.is_empty() };
-    let (guest_user_s, guest_system_s) = group(&timeline, guest, window)?;
+    let (mut guest_user_s, mut guest_system_s) = (0.0, 0.0);
+    for guest in guests {
+        let (user_s, system_s) = group(&timeline, guest, window)?;
+        guest_user_s += user_s;
+        guest_system_s += system_s;
+    }
     let mut neighbours_s = 0.0;
     for neighbour in neighbours {
         neighbours_s += timeline.gain(neighbour, "cpu_total_s", window)?;
@@ -154,7 +160,7 @@ mod tests {
 
     fn account(samples: &[Sample], neighbours: &[&str]) -> Option<CpuAccount> {
         let neighbours: Vec<_> = neighbours.iter().map(|name| Source::Guest((*name).into())).collect();
-        cpu_account(samples, WINDOW, &[2, 3], &Source::Guest(GUEST.into()), &neighbours)
+        cpu_account(samples, WINDOW, &[2, 3], &[Source::Guest(GUEST.into())], &neighbours)
     }
 
     fn parts(a: &CpuAccount) -> f64 {
@@ -188,6 +194,18 @@ mod tests {
     }
 
     #[test]
+    fn several_measured_guests_are_summed_and_none_may_be_missing() {
+        let all = samples(&[("idle", 2.0)], &[(GUEST, [0.5, 0.2, 0.3]), ("target-2", [0.4, 0.4, 0.0])], 1.0);
+        let account = |names: &[&str]| {
+            let guests: Vec<_> = names.iter().map(|name| Source::Guest((*name).into())).collect();
+            cpu_account(&all, WINDOW, &[2, 3], &guests, &[])
+        };
+        let a = account(&[GUEST, "target-2"]).unwrap();
+        assert!(close(a.guest_user_s, 0.6) && close(a.guest_system_s, 0.3) && close(parts(&a), a.total_s), "{a:?}");
+        assert_eq!(account(&[GUEST, "target-3"]), None);
+    }
+
+    #[test]
     fn a_groups_total_is_split_as_its_sampled_parts_are() {
         let a = account(&samples(&[("idle", 2.0)], &[(GUEST, [0.9, 0.2, 0.4])], 1.0), &[]).unwrap();
         assert!(close(a.guest_user_s, 0.3) && close(a.guest_system_s, 0.6), "{a:?}");
@@ -218,6 +236,6 @@ mod tests {
         assert_eq!(account(&good, &["never-sampled"]), None);
         let cut: Vec<_> = good.iter().filter(|sample| sample.at_ns < WINDOW.1).cloned().collect();
         assert_eq!(account(&cut, &[]), None);
-        assert_eq!(cpu_account(&good, WINDOW, &[2], &Source::Guest(GUEST.into()), &[]), None, "other CPUs");
+        assert_eq!(cpu_account(&good, WINDOW, &[2], &[Source::Guest(GUEST.into())], &[]), None, "other CPUs");
     }
 }

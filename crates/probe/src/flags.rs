@@ -34,21 +34,34 @@ pub fn flags(data: &ProbeData, window: (u64, u64)) -> Vec<Flag> {
     flags
 }
 
-/// Warnings about a window that need to know which guest was measured, or what the SUT's CPUs did in it.
+/// Warnings about a window that need to know which guests were measured, or what the SUT's CPUs did in it.
 ///
-/// `throttled`: the guest used up its CPU quota and was made to wait. `foreign-load`: more than [`FOREIGN_LIMIT`] of
+/// `throttled`: a guest used up its CPU quota and was made to wait. `foreign-load`: more than [`FOREIGN_LIMIT`] of
 /// the SUT's CPU time went to tasks outside all guests: kernel threads, a hypervisor's threads outside the guest's
 /// group, other programs of the host.
-pub fn guest_flags(data: &ProbeData, window: (u64, u64), guest: &Source, account: Option<&CpuAccount>) -> Vec<Flag> {
+pub fn guest_flags(
+    data: &ProbeData,
+    window: (u64, u64),
+    guests: &[Source],
+    account: Option<&CpuAccount>,
+) -> Vec<Flag> {
     let timeline = Timeline::new(&data.samples);
-    throttled(&timeline, window, guest).into_iter().chain(account.and_then(foreign)).collect()
+    let throttled = guests.iter().filter_map(|guest| {
+        // One guest needs no name.
+        let name = match guest {
+            Source::Guest(name) if guests.len() > 1 => format!("guest {name}"),
+            _ => "the guest".to_owned(),
+        };
+        throttled(&timeline, window, guest, &name)
+    });
+    throttled.chain(account.and_then(foreign)).collect()
 }
 
-fn throttled(timeline: &Timeline<'_>, window: (u64, u64), guest: &Source) -> Option<Flag> {
+fn throttled(timeline: &Timeline<'_>, window: (u64, u64), guest: &Source, name: &str) -> Option<Flag> {
     let throttled_s = timeline.gain(guest, "throttled_s", window).filter(|&seconds| seconds > 0.0)?;
     let periods = timeline.gain(guest, "throttled_periods", window).unwrap_or(0.0);
     let detail = format!(
-        "the guest used up its CPU quota in {periods:.0} periods of the window and waited {:.1} ms (limit 0)",
+        "{name} used up its CPU quota in {periods:.0} periods of the window and waited {:.1} ms (limit 0)",
         throttled_s * 1e3
     );
     Some(flag("throttled", detail))
@@ -217,11 +230,15 @@ mod tests {
             [(Source::Guest(name.into()), "throttled_s", 0.25), (Source::Guest(name.into()), "throttled_periods", 4.0)]
         };
         let account = |other_s| CpuAccount { window_s: 2.0, cpus: 2, other_s, ..CpuAccount::default() };
+        let target = [target];
         let told = guest_flags(&data(&gains("target")), WINDOW, &target, Some(&account(0.3)));
         let kinds: Vec<_> = told.iter().map(|flag| flag.kind.as_str()).collect();
         assert_eq!(kinds, ["throttled", "foreign-load"]);
         assert!(told[0].detail.contains("4 periods") && told[0].detail.contains("250.0 ms"), "{}", told[0].detail);
         assert!(told[1].detail.contains("7.5 %"), "{}", told[1].detail);
+        let both = [target[0].clone(), Source::Guest("target-2".into())];
+        let told = guest_flags(&data(&gains("target-2")), WINDOW, &both, None);
+        assert!(told[0].detail.starts_with("guest target-2 used up"), "{}", told[0].detail);
         // A neighbour's quota is not the target's, and 5 % of 4 CPU seconds may be others'.
         assert!(guest_flags(&data(&gains("neighbour-1")), WINDOW, &target, Some(&account(0.2))).is_empty());
     }

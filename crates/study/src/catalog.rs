@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 use tare_model::field::FieldError;
+use tare_model::guest::GuestSize;
 use tare_model::load::LoadModel;
 use tare_model::metric::MetricSpec;
-use tare_model::units::Span;
+use tare_model::units::{ByteSize, Span};
 
 /// A platform or a workload as a study names it.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,6 +46,20 @@ pub trait Catalog {
 
     /// The metrics that a workload yields with these (checked) parameters.
     fn metrics(&self, workload: &str, parameters: &Value) -> Vec<MetricSpec>;
+
+    /// Whether a workload with these (checked) parameters can have several measured guests at one time, each with several
+    /// drivers.
+    fn several(&self, workload: &str, parameters: &Value) -> bool {
+        let _ = (workload, parameters);
+        false
+    }
+
+    /// Disk that a workload with these (checked) parameters takes: for what is made once and kept from run to run, and
+    /// for each guest of this size while it stands.
+    fn footprint(&self, workload: &str, parameters: &Value, guest: &GuestSize) -> (ByteSize, ByteSize) {
+        let _ = (workload, parameters, guest);
+        (ByteSize(0), ByteSize(0))
+    }
 
     /// Whether, whatever its options, what this platform provides are machines on a network that was there before the run, which are reached
     /// from other hosts too.

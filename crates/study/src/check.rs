@@ -16,6 +16,8 @@ use crate::fields;
 use crate::suggest;
 use crate::tree::{Cursor, Table};
 
+pub(crate) use case::{MAX_DRIVERS, MAX_GUESTS};
+
 /// Most blocks: beyond it the plan would be the problem, not the noise.
 const MAX_BLOCKS: u32 = 10_000;
 /// Longest id; ids become file and interface names.
@@ -51,7 +53,7 @@ pub(crate) fn study(root: &Cursor<'_>, catalog: &dyn Catalog) -> Option<Study> {
     let lab = lab::lab(&table);
     let cases = case::cases(&table, &context, guest, phases);
     let client = hosts::client(&table, &context, &arms);
-    hosts::neighbours(&table, &context, &arms, &cases);
+    hosts::in_numbers(&table, &context, &arms, &cases);
     let skip_unavailable = table.get("skip-unavailable").and_then(|c| c.boolean()).unwrap_or(false);
     let (blocks, scale) = (blocks.unwrap_or(1), 1.0);
     Some(Study { schema, name, question, blocks, seed, baseline, arms, cases, lab, scale, skip_unavailable, client })

@@ -162,6 +162,12 @@ pub(crate) const CASE: &[Field] = &[
         "Several loads by name, each a case of its own: `ID@low`, `ID@high`. Instead of `load`.",
     ),
     optional(
+        "guests",
+        "4",
+        "How many guests are measured at one time, each with a server and drivers of its own. Default 1.",
+    ),
+    optional("drivers", "2", "Drivers a guest, each a process of its own that offers the whole load. Default 1."),
+    optional(
         "neighbours",
         "{ count = 6, cpus = 4, memory = \"1GiB\" }",
         "Guests beside the measured one that keep the host busy, on the arm's own platform.",

@@ -1,7 +1,8 @@
 //! What a plan has to know of the host.
 
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use procfs::Current;
 use rustix::thread::{CpuSet, sched_getaffinity};
@@ -20,6 +21,49 @@ pub struct HostFacts {
     pub memory_available: ByteSize,
     /// Free space for unprivileged users where the run folder will be.
     pub disk_free: ByteSize,
+    /// Where what is kept from run to run is; `None`: on the file system of the run folder.
+    pub cache: Option<FileSystem>,
+    /// Where guests keep what they write to disk; `None`: on the file system of the run folder.
+    pub guests: Option<FileSystem>,
+    /// What is kept from earlier runs for guests' data, bytes: as much of it need not be made again.
+    pub kept: ByteSize,
+}
+
+/// A file system, as far as a plan must know it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FileSystem {
+    /// Its number: directories with the same number share what is free.
+    pub device: u64,
+    /// The directory that is meant, or will be there.
+    pub path: PathBuf,
+    /// Free space for unprivileged users.
+    pub free: ByteSize,
+}
+
+impl FileSystem {
+    /// The file system that holds a directory, or will.
+    fn of(path: &Path) -> Result<Self, HostError> {
+        let existing = nearest_existing(path);
+        let failed =
+            |error: &dyn std::fmt::Display| HostError { what: "the free disk space", reason: error.to_string() };
+        let disk = rustix::fs::statvfs(existing).map_err(|error| failed(&error))?;
+        let device = fs::metadata(existing).map_err(|error| failed(&error))?.dev();
+        let free = ByteSize(disk.f_bavail.saturating_mul(disk.f_frsize));
+        Ok(Self { device, path: path.to_owned(), free })
+    }
+}
+
+/// Directories of a host that a run uses beside its run folder; they need not exist yet.
+#[derive(Debug, Clone, Copy)]
+pub struct Directories<'a> {
+    /// Where runs are kept.
+    pub out: &'a Path,
+    /// Where what is kept from run to run is.
+    pub cache: &'a Path,
+    /// Where, below the cache, guests' data are kept from run to run.
+    pub gold: &'a Path,
+    /// Where guests keep what they write to disk.
+    pub guests: &'a Path,
 }
 
 /// A fact about the host that could not be read.
@@ -34,11 +78,11 @@ pub struct HostError {
 }
 
 impl HostFacts {
-    /// Reads this host. `out` is the folder in which runs are kept; it need not exist yet.
+    /// Reads this host.
     ///
     /// # Errors
-    /// When the affinity mask, `/proc/meminfo` or the file system of `out` cannot be read.
-    pub fn read(out: &Path) -> Result<Self, HostError> {
+    /// When the affinity mask, `/proc/meminfo` or one of the file systems cannot be read.
+    pub fn read(directories: Directories<'_>) -> Result<Self, HostError> {
         let failed = |what| move |error: &dyn std::fmt::Display| HostError { what, reason: error.to_string() };
         // The kernel leaves CPUs that are offline out of the mask.
         let allowed = sched_getaffinity(None).map_err(|error| failed("the CPUs")(&error))?;
@@ -47,10 +91,22 @@ impl HostFacts {
         let memory = procfs::Meminfo::current().map_err(|error| failed("the memory")(&error))?;
         // MemAvailable is there since Linux 3.14; MemFree is the cautious stand-in.
         let memory_available = ByteSize(memory.mem_available.unwrap_or(memory.mem_free));
-        let disk = rustix::fs::statvfs(nearest_existing(out)).map_err(|error| failed("the free disk space")(&error))?;
-        let disk_free = ByteSize(disk.f_bavail.saturating_mul(disk.f_frsize));
-        Ok(Self { shared_cores: shared_cores(&cpus), cpus, memory_available, disk_free })
+        let disk = FileSystem::of(directories.out)?;
+        let other = |path| FileSystem::of(path).map(|found| (found.device != disk.device).then_some(found));
+        let (cache, guests) = (other(directories.cache)?, other(directories.guests)?);
+        let kept = ByteSize(allocated(directories.gold));
+        let shared_cores = shared_cores(&cpus);
+        Ok(Self { cpus, shared_cores, memory_available, disk_free: disk.free, cache, guests, kept })
     }
+}
+
+/// Disk that a directory and all below it take. What cannot be read counts as nothing.
+fn allocated(directory: &Path) -> u64 {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| Some((entry.metadata().ok()?, entry.path())))
+        .map(|(found, path)| found.blocks() * 512 + if found.is_dir() { allocated(&path) } else { 0 })
+        .sum()
 }
 
 /// The folder itself or the first above it that exists.
@@ -80,7 +136,15 @@ mod tests {
 
     #[test]
     fn this_host_has_cpus_memory_and_disk() {
-        let facts = HostFacts::read(Path::new("not-there/yet")).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let gold = folder.path().join("gold");
+        std::fs::create_dir_all(gold.join("of/a")).unwrap();
+        std::fs::write(gold.join("of/a/copy"), vec![1; 1 << 20]).unwrap();
+        let out = Path::new("not-there/yet");
+        let directories = Directories { out, cache: folder.path(), gold: &gold, guests: Path::new("/proc/self") };
+        let facts = HostFacts::read(directories).unwrap();
+        assert!(facts.guests.as_ref().is_some_and(|other| other.path == Path::new("/proc/self")), "{facts:?}");
+        assert!(facts.kept.0 >= 1 << 20 && facts.kept.0 < 2 << 20, "{}", facts.kept);
         assert!(!facts.cpus.is_empty() && facts.cpus.is_sorted());
         assert!(facts.memory_available.0 > 1 << 20, "{}", facts.memory_available);
         for set in &facts.shared_cores {

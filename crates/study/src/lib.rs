@@ -32,7 +32,7 @@ use tare_model::study::Study;
 
 pub use catalog::{Catalog, CatalogEntry};
 pub use error::{Invalid, Problem, StudyError};
-pub use host::{HostError, HostFacts};
+pub use host::{Directories, FileSystem, HostError, HostFacts};
 pub use plan::{PlanError, Refusal, human, plan};
 pub use schema::schema;
 pub use template::template;

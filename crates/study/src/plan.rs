@@ -1,6 +1,7 @@
 //! A study on a host: every trial in order, where it runs, what it costs, whether it fits.
 
 mod cost;
+mod disk;
 mod hosts;
 mod human;
 mod order;
@@ -40,17 +41,17 @@ pub enum Refusal {
         /// What is there.
         available: ByteSize,
     },
-    /// The run folder and the guests' own files need more disk than is free.
-    #[error(
-        "disk: the run may need {need} for its folder and the guests' files, and {} is free there. \
-         Free some, or write the run elsewhere (`--out`)",
-        human::size(*free)
-    )]
+    /// The run folder, what is kept in the cache and the guests' own files need more disk than is free.
+    #[error("disk: the run may need {} for {parts}, and {} is free there. {remedy}", human::size(*need), human::size(*free))]
     Disk {
-        /// What the run may need.
+        /// What the run may need on one file system.
         need: ByteSize,
+        /// What for, with the figures and the place.
+        parts: String,
         /// What is free.
         free: ByteSize,
+        /// What would help.
+        remedy: String,
     },
     /// The placement names CPUs that the host does not have, or does not let tare use.
     #[error(
@@ -109,9 +110,7 @@ pub fn plan(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Result<Pl
     let cost = cost::cost(study, catalog);
     let elsewhere = hosts::all_outside(study, catalog);
     refusals.extend(if elsewhere { None } else { cost::memory_refusal(study, host) });
-    if cost.disk > host.disk_free {
-        refusals.push(Refusal::Disk { need: cost.disk, free: host.disk_free });
-    }
+    refusals.extend(disk::refusals(study, host, catalog));
     let Some(placed) = placed.filter(|_| refusals.is_empty()) else { return Err(refused(refusals)) };
     let mut deviations = placed.deviations;
     deviations.extend(if elsewhere { Vec::new() } else { place::crowded(study, &placed.cpus, host) });

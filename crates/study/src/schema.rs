@@ -6,6 +6,7 @@ use tare_model::study::STUDY_SCHEMA;
 use tare_model::units::{ByteSize, Rate, Span};
 
 use crate::catalog::{Catalog, CatalogEntry};
+use crate::check::{MAX_DRIVERS, MAX_GUESTS};
 use crate::fields::{self, Field};
 
 const ID: &str = "^[a-z0-9][a-z0-9-]*$";
@@ -171,6 +172,8 @@ fn case(workloads: &[CatalogEntry], definitions: &mut Map<String, Json>) -> Json
         "loads" => named(&reference("load")),
         "neighbours" => table(fields::NEIGHBOURS, &required(fields::NEIGHBOURS), &sized),
         "busy-target" => json!({ "type": "boolean" }),
+        "guests" => json!({ "type": "integer", "minimum": 1, "maximum": MAX_GUESTS, "default": 1 }),
+        "drivers" => json!({ "type": "integer", "minimum": 1, "maximum": MAX_DRIVERS, "default": 1 }),
         "qos" => json!({ "type": "object", "additionalProperties": { "type": ["string", "number"] } }),
         _ => text(),
     });

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use tare_model::drive::{Direction, Exchange, ReceiveMethod, SendMethod, Wait};
 use tare_model::field::FieldError;
+use tare_model::guest::GuestSize;
 use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::units::{ByteSize, Span};
@@ -92,6 +93,8 @@ struct NullParameters {
 struct MachineOptions {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     boot_within: Option<tare_model::Span>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    data_disk: Option<Json>,
 }
 
 const fn yes() -> bool {
@@ -105,7 +108,20 @@ struct CpuParameters {
     threads: Option<u32>,
 }
 
-/// The platforms that the shipped studies name, and `far`; workloads `null`, `rr`, `stream`, `cpu`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct StoreParameters {
+    /// Size of the data.
+    #[serde(default = "ten_megabytes")]
+    db_size: ByteSize,
+}
+
+const fn ten_megabytes() -> ByteSize {
+    ByteSize(10_000_000)
+}
+
+/// The platforms that the shipped studies name, and `far`; workloads `null`, `rr`, `stream`, `cpu`, and `store`, of which there may be several and
+/// which keeps its data once and gives each guest twice as much.
 pub(crate) struct Fake;
 
 impl Catalog for Fake {
@@ -129,6 +145,7 @@ impl Catalog for Fake {
             entry::<RrParameters>("rr", "request and response"),
             entry::<StreamParameters>("stream", "bulk data"),
             entry::<CpuParameters>("cpu", "computing"),
+            entry::<StoreParameters>("store", "order entry"),
         ]
     }
 
@@ -149,6 +166,7 @@ impl Catalog for Fake {
             ("stream", _) => checked::<StreamParameters>(parameters),
             ("rr", _) => checked::<RrParameters>(parameters),
             ("cpu", _) => checked::<CpuParameters>(parameters),
+            ("store", _) => checked::<StoreParameters>(parameters),
             _ => checked::<NullParameters>(parameters),
         }
     }
@@ -163,6 +181,18 @@ impl Catalog for Fake {
             ],
             "stream" => vec![metric("goodput_bits", Unit::BitsPerSecond, Better::Higher).primary()],
             _ => vec![metric("operations", Unit::Count, Better::Higher).primary()],
+        }
+    }
+
+    fn several(&self, workload: &str, _: &Json) -> bool {
+        workload == "store"
+    }
+
+    fn footprint(&self, workload: &str, parameters: &Json, _: &GuestSize) -> (ByteSize, ByteSize) {
+        let data = |parameters: &Json| parameters["db-size"].as_str()?.parse::<ByteSize>().ok();
+        match data(parameters).filter(|_| workload == "store") {
+            Some(data) => (data, ByteSize(data.0 * 2)),
+            None => (ByteSize(0), ByteSize(0)),
         }
     }
 

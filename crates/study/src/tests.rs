@@ -26,5 +26,6 @@ fn roomy() -> HostFacts {
         shared_cores: Vec::new(),
         memory_available: ByteSize(64 << 30),
         disk_free: ByteSize(1 << 40),
+        ..HostFacts::default()
     }
 }

@@ -1,15 +1,23 @@
 //! The registries of platforms and workloads, as a study sees them.
 
 use serde_json::Value;
-use tare_model::Span;
 use tare_model::field::FieldError;
+use tare_model::guest::GuestSize;
 use tare_model::load::LoadModel;
 use tare_model::metric::MetricSpec;
+use tare_model::{ByteSize, Span};
 use tare_study::{Catalog, CatalogEntry};
+use tare_workload::Workload;
 
 /// All platforms and workloads of this tare.
 #[derive(Debug, Clone, Copy)]
 pub struct Registries;
+
+/// A workload with these parameters, to be asked about itself; its load does not matter for that.
+fn made(name: &str, parameters: &Value) -> Option<Box<dyn Workload>> {
+    let one_client = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
+    (tare_workload::registry::find(name)?.make)(parameters, &one_client).ok()
+}
 
 impl Catalog for Registries {
     fn platforms(&self) -> Vec<CatalogEntry> {
@@ -50,11 +58,16 @@ impl Catalog for Registries {
     }
 
     fn metrics(&self, workload: &str, parameters: &Value) -> Vec<MetricSpec> {
-        let one_client = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
-        tare_workload::registry::find(workload)
-            .and_then(|entry| (entry.make)(parameters, &one_client).ok())
-            .map(|workload| workload.metrics())
-            .unwrap_or_default()
+        made(workload, parameters).map(|workload| workload.metrics()).unwrap_or_default()
+    }
+
+    fn several(&self, workload: &str, parameters: &Value) -> bool {
+        made(workload, parameters).is_some_and(|workload| workload.several())
+    }
+
+    fn footprint(&self, workload: &str, parameters: &Value, guest: &GuestSize) -> (ByteSize, ByteSize) {
+        let footprint = made(workload, parameters).map(|workload| workload.footprint(guest)).unwrap_or_default();
+        (footprint.kept, footprint.guest)
     }
 
     fn is_outside(&self, platform: &str) -> bool {

@@ -27,6 +27,11 @@ pub const SHIPPED: &[ShippedStudy] = &[
         text: include_str!("../../../studies/response-time-as-published.toml"),
     },
     ShippedStudy { name: "throughput", text: include_str!("../../../studies/throughput.toml") },
+    ShippedStudy { name: "order-entry", text: include_str!("../../../studies/order-entry.toml") },
+    ShippedStudy {
+        name: "order-entry-as-published",
+        text: include_str!("../../../studies/order-entry-as-published.toml"),
+    },
 ];
 
 /// The instrument's own study: not listed, as `tare calibrate` runs it.

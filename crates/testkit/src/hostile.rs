@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tare_model::guest::{GuestSpec, ParityRow};
+use tare_model::guest::{DataPlace, GuestSpec, ParityRow};
 use tare_platform::{Availability, Comparable, Guest, GuestLink, HostView, Platform, PlatformError, Site};
 use tare_wire::{
     AgentFacts, FromAgent, Greeting, Link, MAX_FRAME_BYTES, Reply, Request, ToAgent, read_frame, write_frame,
@@ -164,6 +164,10 @@ impl Guest for HostileGuest {
 
     fn facts(&self) -> &AgentFacts {
         self.inner.facts()
+    }
+
+    fn data(&self) -> Option<&DataPlace> {
+        self.inner.data()
     }
 
     fn start_time_s(&self) -> f64 {

@@ -6,6 +6,7 @@
 
 mod hostile;
 mod platform;
+mod several;
 mod skip;
 mod workload;
 
@@ -18,6 +19,7 @@ use tare_platform::Platform;
 use tare_workload::Workload;
 
 pub use hostile::Mischief;
+pub use several::{RATE, Seen, Several, Trouble};
 pub use skip::skipped;
 
 /// The shipped platforms and workloads, of which those of one arm or case fail in one phase.

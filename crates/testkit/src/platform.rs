@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tare_model::guest::{GuestSpec, ParityRow};
+use tare_model::guest::{DataPlace, GuestSpec, ParityRow};
 use tare_model::trial::Phase;
 use tare_platform::{Availability, Comparable, Guest, HostView, Platform, PlatformError, Site};
 use tare_wire::{AgentFacts, Link};
@@ -114,6 +114,10 @@ impl Guest for FailingGuest {
 
     fn facts(&self) -> &AgentFacts {
         self.inner.facts()
+    }
+
+    fn data(&self) -> Option<&DataPlace> {
+        self.inner.data()
     }
 
     fn start_time_s(&self) -> f64 {

@@ -1,9 +1,10 @@
 //! A workload that fails in one phase.
 
 use tare_model::Span;
+use tare_model::guest::{GuestData, GuestSize};
 use tare_model::metric::MetricSpec;
 use tare_model::trial::Phase;
-use tare_workload::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
+use tare_workload::{AheadSite, Driven, Footprint, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
 
 use crate::REASON;
 
@@ -28,6 +29,26 @@ impl Workload for FailingWorkload {
 
     fn longest(&self) -> Option<Span> {
         self.inner.longest()
+    }
+
+    fn several(&self) -> bool {
+        self.inner.several()
+    }
+
+    fn footprint(&self, guest: &GuestSize) -> Footprint {
+        self.inner.footprint(guest)
+    }
+
+    fn lack(&self) -> Option<(String, String)> {
+        self.inner.lack()
+    }
+
+    fn ahead(&self, site: &AheadSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
+        self.inner.ahead(site)
+    }
+
+    fn combine(&self, guests: Vec<Driven>) -> Option<Driven> {
+        self.inner.combine(guests)
     }
 
     fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {

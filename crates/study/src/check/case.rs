@@ -15,6 +15,10 @@ use crate::tree::{Cursor, Table};
 
 /// Most guests beside the measured one.
 const MAX_NEIGHBOURS: u32 = 4096;
+/// Most measured guests at one time: what the lab's network and a host's memory can take with room to spare.
+pub(crate) const MAX_GUESTS: u32 = 256;
+/// Most drivers of one guest; each is a process.
+pub(crate) const MAX_DRIVERS: u32 = 64;
 /// Most connections of one driver: what a client's range of ports allows (16 bits).
 const MAX_CONNECTIONS: u32 = 60_000;
 /// Between the id of a case and the name of a load.
@@ -66,13 +70,15 @@ fn case(cursor: &Cursor<'_>, context: &Context<'_>, guest: Option<GuestSize>, ph
         .iter()
         .map(|load| check_workload(cursor, context, workload.zip(parameters.as_ref()), load).unwrap_or_default())
         .collect();
+    let [guests, drivers] = [("guests", MAX_GUESTS), ("drivers", MAX_DRIVERS)]
+        .map(|(key, most)| several(&table, key, most, context, workload, &checked));
     let qos = table.get("qos").zip(workload).map(|(c, name)| {
         let metrics = checked.first().filter(|json| !json.is_null()).map(|json| context.catalog.metrics(name, json));
         metrics.map_or_else(Vec::new, |metrics| qos(&c, name, &metrics))
     });
     let one = |(load, parameters): (&NamedLoad, Json)| Case {
-        drivers: 1,
-        guests: 1,
+        guests,
+        drivers,
         id: load.name.as_ref().map_or_else(|| id.to_owned(), |name| format!("{id}{LOAD_SEPARATOR}{name}")),
         label: load.name.as_ref().map_or_else(|| label.to_owned(), |name| format!("{label}, {name}")),
         workload: workload.unwrap_or_default().to_owned(),
@@ -176,6 +182,35 @@ fn check_workload(
         }
     };
     context.catalog.check_workload(name, parameters, &load.model).map_err(place).ok()
+}
+
+/// How many guests or drivers; more than one only where the workload can have them with each of its loads' `parameters`.
+fn several(
+    case: &Table<'_>,
+    key: &str,
+    most: u32,
+    context: &Context<'_>,
+    workload: Option<&str>,
+    parameters: &[Json],
+) -> u32 {
+    let Some(field) = case.get(key) else { return 1 };
+    let Some(count) = field.integer32(1..=most) else { return 1 };
+    let Some(name) = workload.filter(|_| count > 1) else { return count };
+    // Parameters that were refused are told of already.
+    let can = |json: &Json| json.is_null() || context.catalog.several(name, json);
+    if !parameters.iter().all(can) {
+        let what = format!("is {count}, but `{name}` as it is set here measures one guest with one driver");
+        let others: Vec<String> = context
+            .workloads
+            .iter()
+            .filter(|entry| context.catalog.several(&entry.name, &Json::Object(serde_json::Map::new())))
+            .map(|entry| format!("`{}`", entry.name))
+            .collect();
+        let help =
+            if others.is_empty() { String::new() } else { format!("; several can be had with {}", others.join(", ")) };
+        field.wrong(&what, format!("leave `{key}` out{help}"));
+    }
+    count
 }
 
 fn neighbours(cursor: &Cursor<'_>) -> Option<Neighbours> {

@@ -100,20 +100,24 @@ fn reaches(item: &Cursor<'_>, context: &Context<'_>, arms: &[Arm]) {
 }
 
 /// What exists already is not made in numbers.
-pub(super) fn neighbours(study: &Table<'_>, context: &Context<'_>, arms: &[Arm], cases: &[Case]) {
+pub(super) fn in_numbers(study: &Table<'_>, context: &Context<'_>, arms: &[Arm], cases: &[Case]) {
     let outside = arms.iter().find(|arm| context.catalog.reaches_outside(&arm.platform, &arm.options));
     let Some(arm) = outside else { return };
-    for case in cases.iter().filter(|case| case.neighbours.is_some()) {
+    for case in cases {
         let id = case.id.split('@').next().unwrap_or(&case.id);
-        let message = format!(
-            "`cases.{id}.neighbours` asks for guests beside the measured one, and the arm `{}` is a machine that tare does \
-             not make",
-            arm.id
-        );
-        let error = FieldError::new(&["cases", id, "neighbours"], message);
-        study
-            .cursor()
-            .sink()
-            .add(error.help("leave the neighbours out, or the arm; such arms go into a study of their own"));
+        let refuse = |key: &str, asks: &str, help: &str| {
+            let machine = format!("the arm `{}` is a machine that tare does not make", arm.id);
+            let error =
+                FieldError::new(&["cases", id, key], format!("`cases.{id}.{key}` asks for {asks}, and {machine}"));
+            study.cursor().sink().add(error.help(help));
+        };
+        if case.neighbours.is_some() {
+            let help = "leave the neighbours out, or the arm; such arms go into a study of their own";
+            refuse("neighbours", "guests beside the measured one", help);
+        }
+        if case.guests > 1 {
+            let help = "measure one guest, or leave the arm out; such arms go into a study of their own";
+            refuse("guests", &format!("{} guests at one time", case.guests), help);
+        }
     }
 }

@@ -24,38 +24,46 @@ const LAYER_BYTES: u64 = 16 << 20;
 pub(super) fn cost(study: &Study, catalog: &dyn Catalog) -> Cost {
     let (mut measuring, mut around, mut samples) = (0_u64, 0_u64, 0_u64);
     for case in &study.cases {
-        let guests = 1 + u64::from(case.neighbours.map_or(0, |neighbours| neighbours.count));
+        let guests = guests(case);
         for arm in &study.arms {
             let starts = catalog.start_estimate(&arm.platform).ns.saturating_mul(guests);
             measuring = measuring.saturating_add(case.phases.total().ns);
             around = around.saturating_add(AROUND_TRIAL.ns.saturating_add(starts));
             let taken = 1 + case.phases.total().ns / study.lab.sample_interval.ns.max(1);
-            // The measured guest is sampled twice: from the host and from inside.
-            samples = samples.saturating_add(taken.saturating_mul(guests + 1 + OTHER_SOURCES));
+            // Measured guests are sampled twice: from the host and from inside.
+            samples = samples.saturating_add(taken.saturating_mul(guests + u64::from(case.guests) + OTHER_SOURCES));
         }
     }
     let blocks = u64::from(study.blocks);
     let trials = blocks * study.cases.len() as u64 * study.arms.len() as u64;
     let record = trials * RECORD_BYTES + samples.saturating_mul(blocks).saturating_mul(SAMPLE_BYTES);
-    let most_guests = study.cases.iter().map(|case| 1 + case.neighbours.map_or(0, |n| u64::from(n.count))).max();
+    let most_guests = study.cases.iter().map(guests).max();
+    // A guest's layer goes with its trial, so only one trial's are there at a time.
+    let files = whole_mebibytes(record.saturating_add(most_guests.unwrap_or(0) * LAYER_BYTES));
+    let data = super::disk::data(study, catalog);
+    let data = data.kept().saturating_add(data.restored());
     Cost {
         measuring: Span { ns: measuring.saturating_mul(blocks) },
         around: Span { ns: around.saturating_mul(blocks) },
         memory: ByteSize(study.cases.iter().map(promised).max().unwrap_or(0)),
-        // A guest's layer goes with its trial, so only one trial's are there at a time.
-        disk: ByteSize(whole_mebibytes(record.saturating_add(most_guests.unwrap_or(0) * LAYER_BYTES))),
+        disk: ByteSize(files.saturating_add(data)),
     }
 }
 
+/// Guests of a trial, measured and others.
+fn guests(case: &Case) -> u64 {
+    u64::from(case.guests) + case.neighbours.map_or(0, |neighbours| u64::from(neighbours.count))
+}
+
 /// Rounded up: an estimate to the byte would be a lie.
-const fn whole_mebibytes(bytes: u64) -> u64 {
+pub(super) const fn whole_mebibytes(bytes: u64) -> u64 {
     bytes.div_ceil(1 << 20).saturating_mul(1 << 20)
 }
 
 /// Bytes promised to the guests of a case at one time.
 fn promised(case: &Case) -> u64 {
     let neighbours = case.neighbours.map_or(0, |n| n.guest.memory.0.saturating_mul(u64::from(n.count)));
-    case.guest.memory.0.saturating_add(neighbours)
+    case.guest.memory.0.saturating_mul(u64::from(case.guests)).saturating_add(neighbours)
 }
 
 /// The case that promises most, if it promises more than the host has.
@@ -65,7 +73,10 @@ pub(super) fn memory_refusal(study: &Study, host: &HostFacts) -> Option<Refusal>
     if need <= host.memory_available {
         return None;
     }
-    let target = format!("{} for the measured guest", case.guest.memory);
+    let target = match case.guests {
+        1 => format!("{} for the measured guest", case.guest.memory),
+        several => format!("{} for each of {several} measured guests", case.guest.memory),
+    };
     let parts = case.neighbours.map_or_else(
         || target.clone(),
         |n| format!("{target} and {} for each of {} neighbours", n.guest.memory, n.count),

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use tare_model::plan::Plan;
+use tare_model::study::Study;
 use tare_model::units::{ByteSize, Span};
 
 use super::cpu_words;
@@ -46,6 +47,9 @@ fn summary(plan: &Plan) -> String {
     if study.scale != 1.0 {
         rows.insert(1, ("scale", format!("{}: every phase is that many times as long as the study says", study.scale)));
     }
+    let (first, guests) = ("guests", guests(study));
+    let at = rows.iter().position(|(name, _)| *name == "memory").unwrap_or(rows.len());
+    rows.splice(at..at, guests.into_iter().enumerate().map(|(n, text)| (if n == 0 { first } else { "" }, text)));
     rows.push(("hash", plan.hash.clone()));
     for (name, value) in rows {
         line(&mut text, format!("  {name:<9} {value}").trim_end());
@@ -55,6 +59,18 @@ fn summary(plan: &Plan) -> String {
         plan.deviations.iter().for_each(|deviation| line(&mut text, &format!("  - {deviation}")));
     }
     text
+}
+
+/// Cases that measure several guests at one time, or with several drivers; none is the rule.
+fn guests(study: &Study) -> Vec<String> {
+    let several = study.cases.iter().filter(|case| case.guests > 1 || case.drivers > 1);
+    several
+        .map(|case| {
+            let (guests, drivers) = (case.guests as usize, case.drivers as usize);
+            let (guests, drivers) = (counted(guests, "guest"), counted(drivers, "driver"));
+            format!("`{}` measures {guests} at one time, {drivers} each", case.id)
+        })
+        .collect()
 }
 
 fn baseline(plan: &Plan) -> String {

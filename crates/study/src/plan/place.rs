@@ -91,21 +91,25 @@ fn core_of(cpu: u32, host: &HostFacts) -> Vec<u32> {
 /// Guests that ask more CPUs than there are for guests, in a sentence for each number asked.
 pub(super) fn crowded(study: &Study, placed: &CpuPlacement, host: &HostFacts) -> Vec<String> {
     let there = if placed.guests.is_empty() { host.cpus.len() } else { placed.guests.len() };
-    let mut asked: BTreeMap<(bool, u32), Vec<String>> = BTreeMap::new();
+    let mut asked: BTreeMap<(bool, u32, u32), Vec<String>> = BTreeMap::new();
     for case in &study.cases {
-        let neighbours = case.neighbours.map(|neighbours| (true, neighbours.guest.cpus));
-        for key in [Some((false, case.guest.cpus)), neighbours].into_iter().flatten() {
-            if key.1 as usize > there {
+        let neighbours = case.neighbours.map(|neighbours| (true, 1, neighbours.guest.cpus));
+        for key in [Some((false, case.guests, case.guest.cpus)), neighbours].into_iter().flatten() {
+            if key.1 as usize * key.2 as usize > there {
                 asked.entry(key).or_default().push(format!("`{}`", case.id));
             }
         }
     }
-    let sentence = |((neighbour, cpus), cases): ((bool, u32), Vec<String>)| {
-        let who = if neighbour { "each neighbour" } else { "the measured guest" };
-        format!(
-            "in {} {who} asks {cpus} CPUs, and this host has {there} for guests: every arm gets the same {there}",
-            cases.join(", ")
-        )
+    let sentence = |((neighbour, guests, cpus), cases): ((bool, u32, u32), Vec<String>)| {
+        let who = match (neighbour, guests) {
+            (true, _) => format!("each neighbour asks {cpus} CPUs"),
+            (false, 1) => format!("the measured guest asks {cpus} CPUs"),
+            (false, several) => {
+                let all = u64::from(several) * u64::from(cpus);
+                format!("the {several} measured guests ask {all} CPUs, {cpus} each")
+            }
+        };
+        format!("in {} {who}, and this host has {there} for guests: every arm gets the same {there}", cases.join(", "))
     };
     asked.into_iter().map(sentence).collect()
 }

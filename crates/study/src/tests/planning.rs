@@ -87,6 +87,7 @@ fn what_does_not_fit_is_refused_with_figures_and_a_remedy_all_at_once() {
         shared_cores: Vec::new(),
         memory_available: ByteSize(512 << 20),
         disk_free: ByteSize(1 << 20),
+        ..HostFacts::default()
     };
     let error = plan(&good(), &small, &Fake).unwrap_err();
     assert_eq!(error.refusals.len(), 3, "{error}");
@@ -192,4 +193,78 @@ fn neighbours_of_a_machine_elsewhere_are_refused_at_their_line() {
     let [problem] = error.problems() else { panic!("{error}") };
     assert_eq!(problem.path, ["cases", "busy", "neighbours"]);
     assert!(problem.message.contains("`here`"), "{}", problem.message);
+    let arms = FAR.to_owned() + "[cases.two]\nworkload = \"store\"\nguests = 2\n";
+    let error = elsewhere(&arms, "\"local\"").unwrap_err();
+    let [problem] = error.problems() else { panic!("{error}") };
+    assert_eq!(problem.path, ["cases", "two", "guests"]);
+}
+
+/// A study of stores in 4 guests with 2 drivers each, on arms that are made here; each store keeps 10 MB and gives each
+/// guest 20 MB.
+fn stores(cases: &str) -> tare_model::study::Study {
+    let text = format!(
+        "schema = 1\nname = \"stores\"\nquestion = \"How many?\"\nbaseline = \"native\"\nblocks = 2\n\
+         [arms.native]\nplatform = \"native\"\n[guest]\ncpus = 3\nmemory = \"1GiB\"\n[phases]\nsteady-state = \"1s\"\n{cases}"
+    );
+    crate::parse("stores.toml", &text, &Fake).unwrap_or_else(|error| panic!("{}", error.render(false))).study
+}
+
+const FOUR: &str = "[cases.orders]\nworkload = \"store\"\nguests = 4\ndrivers = 2\n\
+                    neighbours = { count = 1, cpus = 1, memory = \"64MiB\" }\n";
+
+#[test]
+fn several_measured_guests_are_promised_counted_and_told() {
+    let (one, four) = (stores(&FOUR.replace("guests = 4", "guests = 1")), stores(FOUR));
+    assert_eq!((four.cases[0].guests, four.cases[0].drivers), (4, 2));
+    let (one, four) = (plan(&one, &roomy(), &Fake).unwrap(), plan(&four, &roomy(), &Fake).unwrap());
+    assert_eq!(four.cost.memory, ByteSize(4 * (1 << 30) + (64 << 20)));
+    // 10 ms for each of three more guests, on two arms in two blocks.
+    assert_eq!(four.cost.around.ns - one.cost.around.ns, 3 * 4 * 10_000_000);
+    assert!(four.cost.disk.0 >= one.cost.disk.0 + 60_000_000, "{} {}", one.cost.disk, four.cost.disk);
+    assert_eq!(one.deviations, Vec::<String>::new());
+    let told = "in `orders` the 4 measured guests ask 12 CPUs, 3 each, and this host has 6 for guests: every arm gets the same 6";
+    assert_eq!(four.deviations, [told]);
+    let shown = human(&four);
+    assert!(shown.contains("  guests    `orders` measures 4 guests at one time, 2 drivers each\n"), "{shown}");
+    assert!(!human(&plan(&good(), &roomy(), &Fake).unwrap()).contains("at one time, 1 driver"));
+    let written = serde_json::to_string(&good()).unwrap();
+    assert!(!written.contains("\"guests\"") && !written.contains("drivers"), "older hashes stay: {written}");
+}
+
+#[test]
+fn memory_that_several_guests_do_not_have_is_refused_with_how_it_adds_up() {
+    let small = HostFacts { memory_available: ByteSize(2 << 30), ..roomy() };
+    let told = plan(&stores(FOUR), &small, &Fake).unwrap_err().to_string();
+    assert!(told.contains("(1GiB for each of 4 measured guests and 64MiB for each of 1 neighbours)"), "{told}");
+}
+
+#[test]
+fn data_that_do_not_fit_are_refused_by_file_system_with_what_needs_them() {
+    use crate::FileSystem;
+    let study = stores(FOUR);
+    let disk =
+        |device, path: &str, free: u64| Some(FileSystem { device, path: path.into(), free: ByteSize(free << 20) });
+    let refused = |host: HostFacts| plan(&study, &host, &Fake).err().map(|error| error.to_string()).unwrap_or_default();
+    // All on one file system: 9.5 MiB kept and 4 x 19.1 MiB beside the run's own.
+    let one = |free: u64| refused(HostFacts { disk_free: ByteSize(free << 20), ..roomy() });
+    let told = one(100);
+    assert!(
+        told.contains("9.5 MiB of `store` in case `orders`, kept in the cache") && told.contains("100.0 MiB is free")
+    );
+    assert!(told.contains("4 x 19.1 MiB for the data of the guests of case `orders`"), "{told}");
+    assert_eq!(one(1000), "");
+    // What is kept already need not be made again, and cases that keep the same do so once.
+    let there = |kept| refused(HostFacts { disk_free: ByteSize(100 << 20), kept: ByteSize(kept), ..roomy() });
+    assert!(!there(10_000_000).contains("kept in the cache") && there(9_000_000).contains("976.6 KiB of `store`"));
+    // Each on a file system of its own.
+    let apart = |cache, guests| {
+        refused(HostFacts { cache: disk(7, "/cache", cache), guests: disk(8, "/guests", guests), ..roomy() })
+    };
+    assert_eq!(apart(10, 80), "");
+    let (cache, guests) = (apart(9, 80), apart(10, 70));
+    assert!(cache.contains("(in /cache), and 9.0 MiB is free") && !cache.contains("(in /guests)"), "{cache}");
+    assert!(guests.contains("(in /guests), and 70.0 MiB is free") && !guests.contains("(in /cache)"), "{guests}");
+    // On one that is not the run folder's, they add up.
+    let both = refused(HostFacts { cache: disk(7, "/var", 80), guests: disk(7, "/var", 80), ..roomy() });
+    assert!(both.contains("need 86.0 MiB") && both.contains(" and 4 x 19.1 MiB"), "{both}");
 }

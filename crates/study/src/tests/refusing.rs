@@ -250,3 +250,34 @@ fn a_file_of_many_problems_shows_the_first_and_counts_the_rest() {
     assert!(error.problems().len() > 50);
     assert!(error.to_string().ends_with("errors, the first 20 of them"), "{error}");
 }
+
+#[test]
+fn several_guests_or_drivers_only_where_the_workload_can_have_them() {
+    let of = |case: &str| {
+        let text = GOOD.replacen("workload = \"stream\"\nguests = 1\ndrivers = 1", case, 1);
+        assert_ne!(text, GOOD);
+        let text = text.replace("qos = { goodput_bits = \"1Gbit/s\" }\n", "");
+        match parse("several.toml", &text, &Fake) {
+            Ok(loaded) => Ok(loaded.study.cases[3].clone()),
+            Err(error) => Err(error.problems().to_vec()),
+        }
+    };
+    let store = of("workload = \"store\"\nguests = 256\ndrivers = 64").unwrap();
+    assert_eq!((store.guests, store.drivers), (256, 64));
+    for (case, field, told) in [
+        ("workload = \"stream\"\nguests = 2", "guests", "is 2, but `stream` as it is set here measures one guest"),
+        ("workload = \"stream\"\ndrivers = 2", "drivers", "is 2, but `stream`"),
+        ("workload = \"store\"\nguests = 0", "guests", "from 1 to 256"),
+        ("workload = \"store\"\nguests = 257", "guests", "from 1 to 256"),
+        ("workload = \"store\"\ndrivers = 65", "drivers", "from 1 to 64"),
+        ("workload = \"store\"\ndrivers = \"two\"", "drivers", "whole number"),
+        ("workload = \"store\"\nguest-count = 2", "guest-count", "is not a field"),
+    ] {
+        let problems = of(case).expect_err(case);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert_eq!(problems[0].path, ["cases", "bulk", field]);
+        assert!(problems[0].message.contains(told), "{}", problems[0].message);
+    }
+    let help = of("workload = \"stream\"\nguests = 2").expect_err("refused")[0].help.clone().unwrap();
+    assert!(help.contains("leave `guests` out") && help.contains("`store`"), "{help}");
+}

@@ -32,7 +32,9 @@ fn every_study_is_named_as_its_file_and_plans() {
     for path in studies() {
         let study = shipped(path.file_stem().unwrap().to_str().unwrap());
         assert_eq!(Some(study.name.as_str()), path.file_stem().and_then(|stem| stem.to_str()));
-        assert!(study.blocks >= 5 && study.arms.iter().any(|arm| arm.replica_of.is_some()));
+        // As many as were published, where a study repeats what was published.
+        let fewest = if study.name == "order-entry-as-published" { 3 } else { 5 };
+        assert!(study.blocks >= fewest && study.arms.iter().any(|arm| arm.replica_of.is_some()));
         assert!(human(&plan(&study, &roomy(), &Fake).unwrap()).contains(&study.question));
     }
 }
@@ -44,6 +46,7 @@ fn quickstart_is_five_cases_in_well_under_five_minutes_on_a_small_host() {
         shared_cores: Vec::new(),
         memory_available: ByteSize(1 << 30),
         disk_free: ByteSize(1 << 30),
+        ..HostFacts::default()
     };
     let plan = plan(&shipped("quickstart"), &small, &Fake).unwrap();
     assert_eq!((plan.study.cases.len(), plan.study.arms.len(), plan.trials.len()), (5, 3, 90));

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tare_controller::{Examined, PlatformReport, Started};
+use tare_controller::{Examined, Found, PlatformReport, Started, WorkloadReport};
 use tare_model::study::{Arm, Study};
 use tare_platform::Availability;
 
@@ -34,12 +34,18 @@ pub fn command(arguments: &DoctorArguments, confined: Option<String>) -> Result<
             );
         }
     }
+    let workloads = study
+        .as_ref()
+        .map_or_else(tare_controller::every_workload, |study| tare_controller::workloads_of(&study.cases));
+    workload_lines(&mut text, &workloads);
     remedies(&mut text, &doctor.platforms);
     worth_knowing(&mut text, &doctor.platforms);
     output::print(text.trim_end())?;
     let usable: Vec<&str> = doctor.platforms.iter().filter(|p| works(p)).map(|p| p.name.as_str()).collect();
     let fit = match &study {
         // The baseline and something to compare it with.
+        // No arm can do without what a workload needs, whether arms may be left out or not.
+        Some(_) if workloads.iter().any(|report| matches!(report.found, Found::Lacking { .. })) => false,
         Some(study) if study.skip_unavailable => usable.contains(&study.baseline.as_str()) && usable.len() > 1,
         Some(_) => usable.len() == doctor.platforms.len(),
         // One is enough to measure something.
@@ -86,6 +92,25 @@ fn verdict(platform: &PlatformReport) -> String {
 
 fn time(seconds: f64) -> String {
     if seconds < 1.0 { format!("{:.0} ms", seconds * 1e3) } else { format!("{seconds:.1} s") }
+}
+
+/// A line a workload, with the remedy where there is something to mend.
+fn workload_lines(text: &mut String, workloads: &[WorkloadReport]) {
+    text.push_str("\nWorkloads\n");
+    let widest = workloads.iter().map(|report| report.name.chars().count()).max().unwrap_or(0);
+    for WorkloadReport { name, found } in workloads {
+        let told = match found {
+            Found::Usable => "usable".to_owned(),
+            Found::OnRequest => {
+                "not examined: a case of a study must say what it does; then `tare doctor STUDY`".to_owned()
+            }
+            Found::Lacking { reason, remedy } => {
+                let (reason, remedy) = (indented(reason), indented(remedy));
+                format!("not usable\n    why:    {reason}\n    remedy: {remedy}")
+            }
+        };
+        let _ = writeln!(text, "  {name:<widest$}  {told}");
+    }
 }
 
 /// Why each platform that cannot be used cannot, and what would help.

@@ -2,15 +2,16 @@
 
 use std::path::Path;
 
+use tare_controller::Found;
 use tare_model::plan::Plan;
-use tare_study::{HostFacts, LoadedStudy};
+use tare_study::{Directories, HostFacts, LoadedStudy};
 
 use crate::args::PlanArguments;
 use crate::catalog::Registries;
 use crate::exit::{Exit, Failure};
 use crate::{available, output, place, studies};
 
-/// Shows what a run would do, and which of its arms this host cannot run.
+/// Shows what a run would do, and which of its arms and workloads this host cannot run.
 pub fn command(arguments: &PlanArguments) -> Result<Exit, Failure> {
     let loaded = studies::load(&arguments.study)?;
     let plan = planned(&loaded, Path::new("runs"), &arguments.study.without, false)?;
@@ -21,16 +22,18 @@ pub fn command(arguments: &PlanArguments) -> Result<Exit, Failure> {
         output::print(&tare_study::human(&plan))?;
     }
     let cannot = tare_controller::unavailable(&plan.study.arms, &place::agent());
-    if cannot.is_empty() {
-        return Ok(Exit::Success);
-    }
-    let arms: Vec<String> = cannot
-        .iter()
-        .map(|(arm, reason, remedy)| {
-            format!("arm `{arm}` cannot run here: {reason}\n  remedy: {remedy}, or `--without {arm}`")
-        })
-        .collect();
-    Err(Failure::new(arms.join("\n"), Exit::HostUnfit))
+    let arms = cannot.iter().map(|(arm, reason, remedy)| {
+        format!("arm `{arm}` cannot run here: {reason}\n  remedy: {remedy}, or `--without {arm}`")
+    });
+    let lacking =
+        tare_controller::workloads_of(&plan.study.cases).into_iter().filter_map(|report| match report.found {
+            Found::Lacking { reason, remedy } => {
+                Some(format!("workload `{}` cannot run here: {reason}\n  remedy: {remedy}", report.name))
+            }
+            Found::Usable | Found::OnRequest => None,
+        });
+    let told: Vec<String> = arms.chain(lacking).collect();
+    if told.is_empty() { Ok(Exit::Success) } else { Err(Failure::new(told.join("\n"), Exit::HostUnfit)) }
 }
 
 /// Plans a study on this host; `out` is where its run folder will be (or is, when `resume`), `without` the arms that
@@ -39,7 +42,9 @@ pub fn command(arguments: &PlanArguments) -> Result<Exit, Failure> {
 /// # Errors
 /// When it does not fit, with the figures.
 pub fn planned(loaded: &LoadedStudy, out: &Path, without: &[String], resume: bool) -> Result<Plan, Failure> {
-    let host = HostFacts::read(out).map_err(|error| Failure::new(error, Exit::Failure))?;
+    let (cache, guests) = (tare_image::cache_directory(), tare_lab::disk_path(""));
+    let directories = Directories { out, cache: &cache, gold: &tare_controller::gold_directory(), guests: &guests };
+    let host = HostFacts::read(directories).map_err(|error| Failure::new(error, Exit::Failure))?;
     let (study, left_out) = available::reduced(&loaded.study, resume.then_some(out))?;
     let planned = tare_study::plan(&study, &host, &Registries);
     let mut plan = planned.map_err(|error| Failure::new(error, Exit::HostUnfit))?;

@@ -74,6 +74,7 @@ fn failure(error: &ControllerError) -> Failure {
     let exit = match error {
         ControllerError::Unavailable { .. }
         | ControllerError::NoClient { .. }
+        | ControllerError::Lacking { .. }
         | ControllerError::Lab(_)
         | ControllerError::AnotherRun { .. }
         | ControllerError::DeadRun { .. } => Exit::HostUnfit,

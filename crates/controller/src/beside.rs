@@ -1,0 +1,136 @@
+//! Work for several guests at one time.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::cancel::Cancel;
+
+/// How soon a wish to stop is seen: soon for a person, rare enough to cost nothing.
+const WATCH_EVERY: Duration = Duration::from_millis(200);
+
+/// How far the work has come.
+struct Progress<R> {
+    /// By item: `None` until it has ended well.
+    results: Vec<Option<R>>,
+    working: Vec<bool>,
+    first_failure: Option<(usize, String)>,
+}
+
+/// A value is never left half-written under this lock.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Does `work` for each item, all at one time: the first on this thread, which no scheduler has to wake, each other on
+/// one of its own. Returns when all have ended. As soon as one fails, or somebody wishes to stop, `abort` is called once
+/// for each that is still at work, by number, on another thread; it must make the work end.
+///
+/// # Errors
+/// The first failure, with the item's number.
+pub fn each<T: Send, R: Send>(
+    cancel: &Cancel,
+    items: impl Iterator<Item = T>,
+    work: impl Fn(usize, T) -> Result<R, String> + Sync,
+    abort: impl Fn(usize) + Sync,
+) -> Result<Vec<R>, (usize, String)> {
+    let mut items: Vec<(usize, T)> = items.enumerate().collect();
+    let results = items.iter().map(|_| None).collect();
+    let progress = Mutex::new(Progress { results, working: vec![true; items.len()], first_failure: None });
+    let ended = Condvar::new();
+    let one = |(n, item): (usize, T)| {
+        let done = catch_unwind(AssertUnwindSafe(|| work(n, item)));
+        let done = done.unwrap_or_else(|_| Err("it panicked: a bug in tare".to_owned()));
+        let mut progress = lock(&progress);
+        progress.working[n] = false;
+        match done {
+            Ok(result) => progress.results[n] = Some(result),
+            Err(error) => drop(progress.first_failure.get_or_insert((n, error))),
+        }
+        ended.notify_all();
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut progress = lock(&progress);
+            let mut aborted = false;
+            while progress.working.contains(&true) {
+                if !aborted && (progress.first_failure.is_some() || cancel.reason().is_some()) {
+                    aborted = true;
+                    let (abort, working) = (&abort, &progress.working);
+                    for n in (0..working.len()).filter(|&n| working[n]) {
+                        scope.spawn(move || abort(n));
+                    }
+                }
+                progress = ended.wait_timeout(progress, WATCH_EVERY).unwrap_or_else(PoisonError::into_inner).0;
+            }
+        });
+        for item in items.drain(items.len().min(1)..) {
+            let one = &one;
+            scope.spawn(move || one(item));
+        }
+        items.into_iter().for_each(one);
+    });
+    let Progress { results, first_failure, .. } = progress.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match first_failure {
+        Some(failure) => Err(failure),
+        None => Ok(results.into_iter().flatten().collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::panic)]
+    use std::sync::Mutex;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn results_come_in_the_order_of_the_items_and_nothing_is_aborted() {
+        let slow_first = |n: usize, item: u64| {
+            std::thread::sleep(Duration::from_millis(20 * (2 - item)));
+            Ok(n as u64 * 10 + item)
+        };
+        let done = each(&Cancel::new(), 0..3_u64, slow_first, |n| panic!("{n} was aborted"));
+        assert_eq!(done, Ok(vec![0, 11, 22]));
+    }
+
+    #[test]
+    fn the_first_failure_is_told_and_ends_the_others() {
+        let aborted = [Cancel::new(), Cancel::new(), Cancel::new()];
+        let work = |n: usize, _| match n {
+            1 => Err::<(), _>("failed".to_owned()),
+            // It ends only because it is told to, and that is no failure of its own that anybody hears of.
+            _ => Err(format!("ended: {:?}", aborted[n].wait(LONG))),
+        };
+        let done = each(&Cancel::new(), 0..3, work, |n| aborted[n].cancel("told"));
+        assert_eq!(done, Err((1, "failed".to_owned())));
+        assert!(aborted[0].reason().is_some() && aborted[2].reason().is_some() && aborted[1].reason().is_none());
+    }
+
+    #[test]
+    fn a_wish_to_stop_and_a_panic_end_the_others_too() {
+        let (cancel, told) = (Cancel::new(), Mutex::new(Vec::new()));
+        cancel.cancel("test");
+        let ended = Cancel::new();
+        let done = each(
+            &cancel,
+            0..2,
+            |_, _| Ok::<_, String>(ended.wait(LONG).is_some()),
+            |n| {
+                if let Ok(mut told) = told.lock() {
+                    told.push(n);
+                    if told.len() == 2 {
+                        ended.cancel("aborted");
+                    }
+                }
+            },
+        );
+        assert_eq!(done, Ok(vec![true, true]));
+        let ended = Cancel::new();
+        let work = |n: usize, _| if n == 0 { panic!("on purpose") } else { Ok(ended.wait(LONG)) };
+        let done = each(&Cancel::new(), 0..2, work, |_| ended.cancel("aborted"));
+        assert_eq!(done, Err((0, "it panicked: a bug in tare".to_owned())));
+    }
+}

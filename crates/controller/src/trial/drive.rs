@@ -1,0 +1,147 @@
+//! The workload at work in every measured guest at one time, while the probes sample.
+
+use std::time::{Duration, Instant};
+
+use tare_model::sample::Source;
+use tare_model::trial::Phase;
+use tare_platform::{Guest, Reach};
+use tare_probe::{HostProbe, ProbeData, ProbeError};
+use tare_wire::{Link, Request};
+use tare_workload::{Driven, Prepared, Schedule, WorkSite};
+
+use super::target::{fact_name, named, source, target_name};
+use super::{Gathered, Stop, Trial};
+use crate::beside;
+use crate::inside::Inside;
+use crate::sampling;
+
+/// From the moment when everything is connected to the start of load: enough for the probes to be told the
+/// measured window and for a driver to start its threads.
+const LEAD: Duration = Duration::from_millis(5);
+/// The same where no warm-up precedes the measured window, of which a late start would cost a part.
+const LEAD_WITHOUT_WARM_UP: Duration = Duration::from_millis(50);
+/// Added for each driver beyond the first: their threads are started on the same CPUs.
+const LEAD_EACH_FURTHER: Duration = Duration::from_millis(2);
+/// How long an agent may take to say that it was told to stop.
+const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A workload set up in one guest.
+type Ready = Box<dyn Prepared>;
+
+/// Has all agents of a guest end their work, by themselves and early; what is asked of them later ends at once too.
+fn cancel(site: &WorkSite<'_>) {
+    let agents: Vec<&Link> = site.drivers.iter().map(|driver| driver.client).chain([site.guest]).collect();
+    std::thread::scope(|scope| {
+        for agent in agents {
+            // One that is gone has ended its work. That it is cancelled is said by the next phase.
+            scope.spawn(move || drop(agent.call(Request::Cancel, CANCEL_PATIENCE)));
+        }
+    });
+}
+
+impl Trial<'_> {
+    /// Does something in every measured guest at one time. The first that fails is told, and ends the others' work.
+    fn in_each<T: Send, R: Send, E: std::fmt::Display>(
+        &self,
+        phase: Phase,
+        sites: &[WorkSite<'_>],
+        items: impl Iterator<Item = T>,
+        gathered: &Gathered,
+        work: impl Fn(&WorkSite<'_>, T) -> Result<R, E> + Sync,
+    ) -> Result<Vec<R>, Stop> {
+        let work = |n: usize, item: T| work(&sites[n], item).map_err(|error| error.to_string());
+        beside::each(self.bench.cancel, items, work, |n| cancel(&sites[n]))
+            .map_err(|(n, error)| self.stop(phase, n, &error, gathered))
+    }
+
+    /// Sets up the guests' ends.
+    pub(super) fn prepare(&self, sites: &[WorkSite<'_>], gathered: &Gathered) -> Result<Vec<Ready>, Stop> {
+        let workload = self.task.workload;
+        self.in_each(Phase::Prepare, sites, sites.iter(), gathered, |site, _| workload.prepare(site))
+    }
+
+    /// Offers load while the probes sample.
+    pub(super) fn drive(
+        &self,
+        prepared: &mut [Ready],
+        sites: &[WorkSite<'_>],
+        gathered: &mut Gathered,
+    ) -> Result<(Vec<Driven>, ProbeData), Stop> {
+        let failed = |reason: String| Stop { phase: Phase::Drive, reason };
+        let interval_ns = self.bench.plan.study.lab.sample_interval.ns;
+        let mut schedule = Schedule { phases: self.case.phases, start_at_ns: 0, seed: self.seed(), interval_ns };
+        self.in_each(Phase::Drive, sites, prepared.iter_mut(), gathered, |site, ready| ready.connect(site, &schedule))?;
+        let inside: Vec<Inside<'_>> =
+            sites.iter().enumerate().map(|(n, site)| Inside::start(site.guest, &target_name(n), interval_ns)).collect();
+        let probe = self.start_probe(gathered).map_err(|error| failed(error.to_string()))?;
+        schedule.start_at_ns = tare_probe::now_ns() + self.lead().as_nanos() as u64;
+        let steady_ns = schedule.start_at_ns + self.case.phases.steady_offset_ns();
+        probe.add_instants(&[steady_ns, steady_ns + self.case.phases.steady_state.ns]);
+        let charged = crate::charges::read(gathered.measured());
+        let began = Instant::now();
+        let driven = self
+            .in_each(Phase::Drive, sites, prepared.iter_mut(), gathered, |site, ready| ready.drive(site, &schedule));
+        gathered.load_s = began.elapsed().as_secs_f64();
+        let now = crate::charges::read(gathered.measured());
+        gathered.facts.extend(crate::charges::between(&charged, &now, gathered.load_s));
+        let probed = probe.stop().map_err(|error| failed(error.to_string()));
+        for (n, inside) in inside.into_iter().enumerate() {
+            let seen = inside.stop(gathered.load_s);
+            gathered.samples.extend(seen.samples);
+            gathered.facts.extend(seen.facts.into_iter().map(|(name, fact)| (fact_name(n, &name), fact)));
+            gathered.flags.extend(seen.flag.map(|mut flag| {
+                flag.detail = if sites.len() > 1 { format!("guest {}: {}", n + 1, flag.detail) } else { flag.detail };
+                flag
+            }));
+        }
+        Ok((driven?, probed?))
+    }
+
+    /// How long before its start load is announced.
+    fn lead(&self) -> Duration {
+        let lead = if self.case.phases.steady_offset_ns() == 0 { LEAD_WITHOUT_WARM_UP } else { LEAD };
+        let drivers = self.case.guests.saturating_mul(self.case.drivers);
+        lead + LEAD_EACH_FURTHER * drivers.saturating_sub(1) + crate::client::further_lead(self.bench)
+    }
+
+    fn start_probe(&self, gathered: &Gathered) -> Result<HostProbe, ProbeError> {
+        let (guests, targets) = (&gathered.guests, gathered.targets);
+        let guests: Vec<(Source, &dyn Guest)> =
+            guests.iter().enumerate().map(|(n, guest)| (source(n, targets), &**guest)).collect();
+        let watched = sampling::Watched {
+            guests: &guests,
+            targets,
+            in_lab: self.task.platform.reach() == Reach::Lab,
+            run_folder: &self.bench.book.dir(),
+            data_disk: self.data_disk(),
+        };
+        sampling::start(self.bench.plan, &self.bench.site, &watched)
+    }
+
+    /// The same load for every arm of a block, another in every block.
+    fn seed(&self) -> u64 {
+        self.bench.plan.study.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(u64::from(self.planned.block))
+    }
+
+    /// Has the work of every guest checked: why the figures must not be used, if so.
+    pub(super) fn verify(
+        &self,
+        prepared: &mut [Ready],
+        sites: &[WorkSite<'_>],
+        driven: &mut [Driven],
+        gathered: &Gathered,
+    ) -> Result<Option<String>, Stop> {
+        let items = prepared.iter_mut().zip(driven.iter_mut());
+        let wrong = self.in_each(Phase::Verify, sites, items, gathered, |site, (ready, driven)| {
+            let wrong = ready.verify(site, driven)?;
+            Ok::<_, tare_workload::WorkloadError>(driven.invalid.take().or(wrong))
+        })?;
+        let all = gathered.targets;
+        let named = |(n, reason): (usize, Option<String>)| {
+            let name = gathered.measured().get(n).map_or("", |guest| guest.spec().name.as_str());
+            reason.map(|reason| if all > 1 { format!("{}: {reason}", named(n, all, name)) } else { reason })
+        };
+        let reasons: Vec<String> = wrong.into_iter().enumerate().filter_map(named).collect();
+        Ok((!reasons.is_empty()).then(|| reasons.join("; ")))
+    }
+}

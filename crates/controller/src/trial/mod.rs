@@ -1,0 +1,275 @@
+//! One trial: one arm, one case, fresh instances, from provisioning to teardown.
+
+mod collect;
+mod drive;
+mod provision;
+mod target;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use tare_model::guest::{GuestData, ParityRow};
+use tare_model::metric::{Better, MetricSpec, Unit, common};
+use tare_model::plan::{Plan, PlannedTrial};
+use tare_model::sample::{CpuAccount, Sample};
+use tare_model::study::Case;
+use tare_model::trial::{Flag, Outcome, Phase, TrialRecord};
+use tare_platform::{Comparable, Guest, Platform, Site};
+use tare_record::JournalEvent;
+use tare_workload::{DriverSite, UnitOfWork, WorkSite, Workload};
+
+use crate::cancel::Cancel;
+use crate::ledger::Book;
+use crate::neighbours::{self, BusyLoops};
+use crate::observer::Observer;
+use crate::told::{fit, last};
+
+use target::{Target, named};
+
+/// How long an agent may take for anything that is not load. A guest on a saturated host answers late.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Everything that a trial needs and that outlives it.
+pub struct Bench<'a> {
+    /// Run id.
+    pub run_id: &'a str,
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The run folder.
+    pub book: &'a Book,
+    /// Where guests keep what must not outlive them.
+    pub site: Site<'a>,
+    /// Who watches.
+    pub observer: &'a dyn Observer,
+    /// The wish to stop.
+    pub cancel: &'a Cancel,
+    /// Whether what names the host is left out of the facts.
+    pub redact: bool,
+    /// The machine that offers load, where that is not this host.
+    pub client: Option<&'a dyn Platform>,
+    /// Whether some arms are on the lab's network and others are not.
+    pub mixed: bool,
+}
+
+/// What one trial is.
+#[derive(Clone, Copy)]
+pub struct Task<'a> {
+    /// Which trial of the plan.
+    pub planned: &'a PlannedTrial,
+    /// Its case.
+    pub case: &'a Case,
+    /// What provides its guests.
+    pub platform: &'a dyn Platform,
+    /// What runs in them.
+    pub workload: &'a dyn Workload,
+    /// Data that each measured guest is given.
+    pub data: Option<&'a GuestData>,
+}
+
+/// Why a trial did not complete: where, and in which words.
+pub struct Stop {
+    /// The phase.
+    pub phase: Phase,
+    /// What was tried, why it failed and the remedy.
+    pub reason: String,
+}
+
+/// What a trial gathers on its way; whatever is there when it stops is recorded.
+#[derive(Default)]
+struct Gathered {
+    /// The measured guests, and after them the others.
+    guests: Vec<Box<dyn Guest>>,
+    /// How many are measured.
+    targets: usize,
+    busy: Vec<BusyLoops>,
+    parity: Vec<ParityRow>,
+    start_time_s: Option<f64>,
+    idle_memory_bytes: Option<u64>,
+    cpu: Option<CpuAccount>,
+    window_ns: Option<(u64, u64)>,
+    samples: Vec<Sample>,
+    flags: Vec<Flag>,
+    facts: BTreeMap<String, String>,
+    load_s: f64,
+}
+
+impl Gathered {
+    fn flag(&mut self, kind: &str, detail: String) {
+        self.flags.push(Flag { kind: kind.to_owned(), detail });
+    }
+
+    /// The measured guests.
+    fn measured(&self) -> &[Box<dyn Guest>] {
+        self.guests.get(..self.targets).unwrap_or_default()
+    }
+}
+
+/// One trial under way.
+struct Trial<'a> {
+    bench: &'a Bench<'a>,
+    task: Task<'a>,
+    planned: &'a PlannedTrial,
+    case: &'a Case,
+}
+
+/// Runs a trial to its end, whatever happens, and takes away all that it made. A failure is in the
+/// record, with the phase and the reason; what a teardown left behind is a flag there.
+pub fn run(bench: &Bench<'_>, task: Task<'_>) -> TrialRecord {
+    let trial = Trial { bench, task, planned: task.planned, case: task.case };
+    let planned = task.planned;
+    let started_at = jiff::Timestamp::now().to_string();
+    let began = Instant::now();
+    let mut gathered = Gathered::default();
+    if let Comparable::No(reason) = task.platform.comparable() {
+        gathered.flags.push(Flag { kind: "not-comparable".into(), detail: reason });
+    }
+    let attempted = trial.attempt(&mut gathered);
+    let torn_down = trial.tear_down(&mut gathered);
+    let outcome = match (attempted, torn_down) {
+        (Ok(outcome), Ok(())) => outcome,
+        // The figures stand: what failed came after them. The next trial waits for a clean host.
+        (Ok(outcome), Err(stop)) => {
+            gathered.flags.push(Flag { kind: "teardown".into(), detail: stop.reason });
+            outcome
+        }
+        (Err(stop), _) => Outcome::Failed { phase: stop.phase, reason: stop.reason },
+    };
+    tracing::debug!(trial = planned.index, wall_s = began.elapsed().as_secs_f64(), load_s = gathered.load_s, "ended");
+    TrialRecord {
+        planned: planned.clone(),
+        started_at,
+        wall_s: began.elapsed().as_secs_f64(),
+        load_s: gathered.load_s,
+        outcome,
+        metrics: metrics(&task),
+        parity: gathered.parity,
+        cpu: gathered.cpu,
+        window_ns: gathered.window_ns,
+        samples: gathered.samples,
+        flags: gathered.flags,
+        facts: gathered.facts,
+    }
+}
+
+/// The metrics of a workload and those that every trial has.
+fn metrics(task: &Task<'_>) -> Vec<MetricSpec> {
+    let mut metrics = task.workload.metrics();
+    let (demand, per) = match task.workload.unit_of_work() {
+        UnitOfWork::Operation => (Unit::CpuSecondsPerOperation, "an operation"),
+        UnitOfWork::Byte => (Unit::CpuSecondsPerByte, "a byte"),
+    };
+    let mean = if task.case.guests > 1 { ", mean over the guests" } else { "" };
+    let mut add = |id, label: &str, unit| metrics.push(MetricSpec::new(id, label, unit, Better::Lower));
+    add(common::SERVICE_DEMAND, "service demand on the host, kernel threads included", demand);
+    add(common::START_TIME, &format!("guest start, create to agent ready{mean}"), Unit::Seconds);
+    add(common::IDLE_MEMORY, &format!("memory of the idle guest{mean}"), Unit::Bytes);
+    if task.data.is_some() {
+        let disk = |what| format!("{what} the host's disk {per}, by all programs of the host together");
+        add(common::DISK_WRITE, &disk("written to"), Unit::Bytes);
+        add(common::DISK_READ, &disk("read from"), Unit::Bytes);
+    }
+    metrics
+}
+
+impl Trial<'_> {
+    /// Tells everyone that a phase begins; stops the trial if the user wishes to stop.
+    fn enter(&self, phase: Phase) -> Result<(), Stop> {
+        tracing::debug!(trial = self.planned.index, arm = self.planned.arm, case = self.planned.case, %phase);
+        self.bench.observer.phase_entered(self.planned, phase);
+        let event = JournalEvent::PhaseEntered { index: self.planned.index, phase };
+        self.bench.book.write(&event).map_err(|error| Stop { phase, reason: error.to_string() })?;
+        match self.bench.cancel.reason() {
+            Some(reason) => Err(Stop { phase, reason: format!("stopped by {reason}") }),
+            None => Ok(()),
+        }
+    }
+
+    /// All phases up to the figures.
+    fn attempt(&self, gathered: &mut Gathered) -> Result<Outcome, Stop> {
+        self.enter(Phase::Provision)?;
+        self.provision(gathered)?;
+
+        self.enter(Phase::Connect)?;
+        let targets = self.connect(gathered)?;
+
+        self.enter(Phase::Parity)?;
+        self.check_parity(gathered);
+
+        self.enter(Phase::Neighbours)?;
+        self.make_busy(gathered).map_err(|reason| Stop { phase: Phase::Neighbours, reason })?;
+
+        self.enter(Phase::Prepare)?;
+        let drivers: Vec<Vec<DriverSite<'_>>> = targets.iter().map(Target::drivers).collect();
+        let sites: Vec<WorkSite<'_>> =
+            targets.iter().zip(&drivers).filter_map(|(target, drivers)| target.site(drivers, self.case)).collect();
+        let mut prepared = self.prepare(&sites, gathered)?;
+
+        self.enter(Phase::Drive)?;
+        let (mut driven, probed) = self.drive(&mut prepared, &sites, gathered)?;
+
+        self.enter(Phase::Verify)?;
+        let wrong = self.verify(&mut prepared, &sites, &mut driven, gathered)?;
+
+        self.enter(Phase::Collect)?;
+        let idle = neighbours::still_busy(&gathered.guests, &gathered.busy);
+        let (driven, seen) = self.combine(driven)?;
+        let measurement = self.collect(driven, probed, gathered);
+        let clock = targets.iter().find_map(|target| target.clients.first()?.clock_fact());
+        gathered.facts.extend(clock.map(|fact| ("driver clock".to_owned(), fact)));
+        for client in targets.into_iter().flat_map(|target| target.clients) {
+            if let Err(reason) = client.end() {
+                gathered.flag("teardown", reason);
+            }
+        }
+        Ok(match wrong.or(seen).or(idle) {
+            Some(reason) => Outcome::Invalid { reason },
+            None => Outcome::Completed(measurement),
+        })
+    }
+
+    /// Why something ended in a phase, with all that is known.
+    fn stop(&self, phase: Phase, guest: usize, error: &dyn std::fmt::Display, gathered: &Gathered) -> Stop {
+        Stop { phase, reason: self.explain(guest, error, gathered) }
+    }
+
+    /// An error with all that the guest said about it, and the user's wish to stop in its place if that is
+    /// why things ended. Where there are several, the guest is named, and the last that the others said is told too.
+    fn explain(&self, guest: usize, error: &dyn std::fmt::Display, gathered: &Gathered) -> String {
+        if let Some(reason) = self.bench.cancel.reason() {
+            return format!("stopped by {reason}");
+        }
+        let mut text = fit(&error.to_string());
+        let Some(own) = gathered.measured().get(guest) else { return text };
+        if let Some(how) = own.link().ended() {
+            text.push_str(&format!("; the guest's agent: {how}"));
+        }
+        let said = own.diagnostics();
+        if !said.trim().is_empty() {
+            text.push_str(&format!("; the guest said: {}", fit(said.trim())));
+        }
+        for (n, other) in gathered.measured().iter().enumerate().filter(|(n, _)| *n != guest) {
+            let (ended, said) = (other.link().ended(), other.diagnostics());
+            let how = ended.map(|how| format!("its agent: {how}"));
+            let said = Some(said.trim()).filter(|said| !said.is_empty()).map(|said| format!("it said: {}", last(said)));
+            let told: Vec<String> = how.into_iter().chain(said).collect();
+            if !told.is_empty() {
+                text.push_str(&format!("; guest {}: {}", n + 1, told.join(", ")));
+            }
+        }
+        match gathered.targets {
+            0 | 1 => text,
+            all => format!("{}: {text}", named(guest, all, &own.spec().name)),
+        }
+    }
+
+    /// Takes all guests away, all at once, and tells of every one that did not go.
+    fn tear_down(&self, gathered: &mut Gathered) -> Result<(), Stop> {
+        // Also when the journal cannot be written and when the user wishes to stop: hence no `enter`.
+        self.bench.observer.phase_entered(self.planned, Phase::Teardown);
+        let event = JournalEvent::PhaseEntered { index: self.planned.index, phase: Phase::Teardown };
+        let written = self.bench.book.write(&event).map_err(|error| error.to_string());
+        let mut failures = neighbours::destroy(&mut gathered.guests);
+        failures.extend(written.err());
+        if failures.is_empty() { Ok(()) } else { Err(Stop { phase: Phase::Teardown, reason: failures.join("; ") }) }
+    }
+}

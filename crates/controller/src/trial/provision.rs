@@ -1,0 +1,153 @@
+//! The measured guests and all that surrounds them, up to where the workload is set up.
+
+use std::sync::Arc;
+
+use tare_model::guest::{GuestData, GuestSize, GuestSpec};
+use tare_model::trial::Phase;
+use tare_platform::Guest;
+use tare_wire::Request;
+
+use super::target::{Target, named, where_they_differ};
+use super::{Gathered, PATIENCE, Stop, Trial};
+use crate::client::Client;
+use crate::idle::IdleMemory;
+use crate::neighbours;
+use crate::told::fit;
+
+/// Facts of a guest that may name the host that carries it.
+const NAMES_THE_HOST: [&str; 2] = ["host name", "control groups"];
+
+impl Trial<'_> {
+    fn guest_spec(&self, name: String, size: GuestSize, data: Option<&GuestData>) -> GuestSpec {
+        GuestSpec { name, size, cpu_set: self.bench.plan.cpus.guests.clone(), data: data.cloned() }
+    }
+
+    /// Makes the measured guests, side by side, and notes what is known of them.
+    pub(super) fn provision(&self, gathered: &mut Gathered) -> Result<(), Stop> {
+        let (index, count) = (self.planned.index, self.case.guests as usize);
+        let name = |n: usize| if count == 1 { format!("t{index}") } else { format!("t{index}x{n}") };
+        let specs: Vec<GuestSpec> =
+            (0..count).map(|n| self.guest_spec(name(n), self.case.guest, self.task.data)).collect();
+        let what = |n: usize| match count {
+            1 => String::new(),
+            all => format!("{}: ", named(n, all, &specs[n].name)),
+        };
+        let started = neighbours::start(self.task.platform, &self.bench.site, &specs, what, &mut gathered.guests);
+        // Those that came up are taken away whatever became of the others.
+        gathered.targets = gathered.guests.len();
+        started.map_err(|reason| Stop { phase: Phase::Provision, reason })?;
+        let started: Vec<f64> = gathered.guests.iter().map(|target| target.start_time_s()).collect();
+        gathered.start_time_s = Some(started.iter().sum::<f64>() / started.len().max(1) as f64);
+        let Some(first) = gathered.guests.first() else { return Ok(()) };
+        let facts = first.facts().facts.iter();
+        let told = facts.filter(|(name, _)| !self.bench.redact || !NAMES_THE_HOST.contains(&&**name));
+        gathered.facts.extend(told.map(|(name, value)| (format!("guest {name}"), value.clone())));
+        let data = self.data_facts(&gathered.guests);
+        gathered.facts.extend(data);
+        Ok(())
+    }
+
+    /// What the guests' data lie on, and how they got there.
+    fn data_facts(&self, targets: &[Box<dyn Guest>]) -> Vec<(String, String)> {
+        if self.task.data.is_none() {
+            return Vec::new();
+        }
+        let places: Vec<_> = targets.iter().filter_map(|target| target.data()).collect();
+        if places.len() < targets.len() {
+            let none = "nothing that was handed over: this platform cannot, so each guest makes its own";
+            return vec![("data on".to_owned(), none.to_owned())];
+        }
+        let rows: [(&str, Vec<String>); 3] = [
+            ("data on", places.iter().map(|place| place.storage.clone()).collect()),
+            ("data restored in", places.iter().map(|place| format!("{:.2} s", place.restore_s)).collect()),
+            ("data restored by", places.iter().map(|place| place.restored_by.clone()).collect()),
+        ];
+        rows.into_iter().flat_map(|(name, values)| where_they_differ(name, &values)).collect()
+    }
+
+    /// Sees that every measured guest answers, notes what it takes of memory, and starts its drivers' agents.
+    pub(super) fn connect(&self, gathered: &mut Gathered) -> Result<Vec<Target>, Stop> {
+        for (n, target) in gathered.measured().iter().enumerate() {
+            let asked = target.link().call(Request::Clock, PATIENCE);
+            asked.map_err(|error| self.stop(Phase::Connect, n, &error, gathered))?;
+        }
+        weigh_idle(gathered);
+        let drivers = self.case.drivers as usize;
+        let mut targets = Vec::new();
+        for (index, guest) in gathered.measured().iter().enumerate() {
+            let mut clients = Vec::new();
+            for driver in 0..drivers {
+                clients.push(self.start_client(index * drivers + driver)?);
+            }
+            targets.push(Target {
+                index,
+                link: Arc::clone(guest.link()),
+                address: guest.address(),
+                listen: guest.listen(),
+                data: guest.data().cloned(),
+                clients,
+            });
+        }
+        Ok(targets)
+    }
+
+    /// Starts the agent of one of the trial's drivers, counted over all guests.
+    fn start_client(&self, driver: usize) -> Result<Client, Stop> {
+        let index = self.planned.index;
+        let name = if driver == 0 { format!("c{index}") } else { format!("c{index}x{driver}") };
+        Client::start(self.bench, &self.bench.site, name, self.task.platform.reach()).map_err(|reason| {
+            let reason = format!("the driver's agent: {}", fit(&reason));
+            Stop { phase: Phase::Connect, reason }
+        })
+    }
+
+    /// Reads back what was granted; what is not what was asked becomes a flag, never an assumption.
+    pub(super) fn check_parity(&self, gathered: &mut Gathered) {
+        let all = gathered.targets;
+        let mut unequal = Vec::new();
+        let mut first = None;
+        for (n, target) in gathered.measured().iter().enumerate() {
+            let rows = target.parity();
+            let who = if all > 1 { format!("{}: ", named(n, all, &target.spec().name)) } else { String::new() };
+            unequal.extend(rows.iter().filter(|row| !row.equal).map(|row| {
+                let granted = row.granted.as_deref().unwrap_or("nothing");
+                format!("{who}{}: asked {}, granted {granted} ({})", row.resource, row.asked, row.note)
+            }));
+            first.get_or_insert(rows);
+        }
+        gathered.parity = first.unwrap_or_default();
+        if !unequal.is_empty() {
+            gathered.flag("parity", unequal.join("; "));
+        }
+    }
+
+    /// Starts the neighbours, and busy loops in them and, if the case says so, in the measured guests.
+    pub(super) fn make_busy(&self, gathered: &mut Gathered) -> Result<(), String> {
+        if let Some(wanted) = self.case.neighbours {
+            let specs: Vec<GuestSpec> = (0..wanted.count)
+                .map(|n| self.guest_spec(format!("n{}x{n}", self.planned.index), wanted.guest, None))
+                .collect();
+            let what = |n: usize| format!("neighbour {}: ", specs[n].name);
+            neighbours::start(self.task.platform, &self.bench.site, &specs, what, &mut gathered.guests)?;
+        }
+        let first = if self.case.busy_target { 0 } else { gathered.targets };
+        gathered.busy = neighbours::keep_busy(&gathered.guests, first)?;
+        Ok(())
+    }
+}
+
+/// Notes what a guest takes of the host's memory, before anything was asked of it but whether it is there: the mean
+/// where several are measured.
+fn weigh_idle(gathered: &mut Gathered) {
+    let groups: Vec<_> = gathered.measured().iter().map(|target| target.groups()).collect();
+    // Side by side, for each may have to wait until the kernel's books are settled.
+    let read: Vec<Option<IdleMemory>> = std::thread::scope(|scope| {
+        let reading: Vec<_> = groups.iter().map(|groups| scope.spawn(|| crate::idle::read(groups))).collect();
+        reading.into_iter().map(|thread| thread.join().ok().flatten()).collect()
+    });
+    let Some(idle) = read.into_iter().collect::<Option<Vec<_>>>().and_then(|all| IdleMemory::mean(&all)) else {
+        return;
+    };
+    gathered.idle_memory_bytes = Some(idle.bytes());
+    gathered.facts.extend(idle.facts());
+}

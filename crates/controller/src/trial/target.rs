@@ -1,0 +1,110 @@
+//! A measured guest while it works, and what it is called.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use tare_model::guest::DataPlace;
+use tare_model::sample::Source;
+use tare_model::study::Case;
+use tare_wire::Link;
+use tare_workload::{DriverSite, WorkSite};
+
+use super::PATIENCE;
+use crate::client::Client;
+
+/// A measured guest and its drivers, ready.
+pub(super) struct Target {
+    /// Which, from 0.
+    pub(super) index: usize,
+    /// The channel to its agent.
+    pub(super) link: Arc<Link>,
+    /// Where its servers listen, as the client sees them.
+    pub(super) address: IpAddr,
+    /// What its servers bind to.
+    pub(super) listen: IpAddr,
+    /// Where it finds its data.
+    pub(super) data: Option<DataPlace>,
+    /// Its drivers' agents.
+    pub(super) clients: Vec<Client>,
+}
+
+impl Target {
+    /// Its drivers as a workload sees them.
+    pub(super) fn drivers(&self) -> Vec<DriverSite<'_>> {
+        self.clients.iter().map(|client| DriverSite { client: client.link(), clock: client.clock() }).collect()
+    }
+
+    /// What its workload is given; `drivers` are its own, and `None` comes only of having none.
+    pub(super) fn site<'s>(&'s self, drivers: &'s [DriverSite<'s>], case: &Case) -> Option<WorkSite<'s>> {
+        let first = drivers.first()?;
+        Some(WorkSite {
+            guest: &self.link,
+            guest_address: self.address,
+            guest_listen: self.listen,
+            client: first.client,
+            client_clock: first.clock,
+            drivers,
+            index: u32::try_from(self.index).unwrap_or(u32::MAX),
+            size: case.guest,
+            data: self.data.as_ref(),
+            load: case.load,
+            patience: PATIENCE,
+        })
+    }
+}
+
+/// The first measured guest's name in the samples: the same in every trial, so that trials can be laid over one another.
+const TARGET: &str = "target";
+
+/// The name of a measured guest in the samples.
+pub(super) fn target_name(n: usize) -> String {
+    if n == 0 { TARGET.to_owned() } else { format!("{TARGET}-{}", n + 1) }
+}
+
+/// Where the samples of a trial's n-th guest come from; the first `targets` are the measured ones.
+pub(super) fn source(n: usize, targets: usize) -> Source {
+    Source::Guest(if n < targets { target_name(n) } else { format!("neighbour-{}", n + 1 - targets) })
+}
+
+/// What people call one of several measured guests.
+pub(super) fn named(n: usize, all: usize, name: &str) -> String {
+    format!("guest {} of {all} ({name})", n + 1)
+}
+
+/// What the n-th guest's fact is called: the first guest's are called as ever.
+pub(super) fn fact_name(n: usize, name: &str) -> String {
+    if n == 0 { name.to_owned() } else { format!("guest {}: {name}", n + 1) }
+}
+
+/// A fact of several guests: the first one's, and of the others those that differ from it.
+pub(super) fn where_they_differ(name: &str, values: &[String]) -> Vec<(String, String)> {
+    let first = values.first();
+    let told = values.iter().enumerate().filter(|(n, value)| *n == 0 || Some(*value) != first);
+    told.map(|(n, value)| (fact_name(n, name), value.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_guest_is_called_as_ever_and_several_by_number() {
+        let names = |targets: usize| (0..4).map(|n| source(n, targets)).collect::<Vec<_>>();
+        let guest = |name: &str| Source::Guest(name.to_owned());
+        assert_eq!(names(1)[..2], [guest("target"), guest("neighbour-1")]);
+        assert_eq!(names(3), [guest("target"), guest("target-2"), guest("target-3"), guest("neighbour-1")]);
+        assert_eq!(named(1, 3, "t0x1"), "guest 2 of 3 (t0x1)");
+    }
+
+    #[test]
+    fn values_are_told_by_guest_only_where_they_differ() {
+        let told = |values: &[&str]| {
+            let values: Vec<String> = values.iter().map(|&value| value.to_owned()).collect();
+            let told = where_they_differ("on", &values).into_iter();
+            told.map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>()
+        };
+        assert_eq!(told(&[]), Vec::<String>::new());
+        assert_eq!(told(&["ext4", "ext4"]), ["on = ext4"]);
+        assert_eq!(told(&["1 s", "2 s", "1 s"]), ["on = 1 s", "guest 2: on = 2 s"]);
+    }
+}

@@ -1,0 +1,79 @@
+//! Whether this host has what workloads need, found out before any run.
+
+use serde_json::json;
+use tare_model::load::LoadModel;
+use tare_model::study::Case;
+use tare_model::units::Span;
+
+use crate::registry::{Registry, Shipped};
+
+/// What was found of one workload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkloadReport {
+    /// Its name.
+    pub name: String,
+    /// What was found.
+    pub found: Found,
+}
+
+/// Whether a workload can be used here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing speaks against it.
+    Usable,
+    /// The host lacks something.
+    Lacking {
+        /// What.
+        reason: String,
+        /// What would help.
+        remedy: String,
+    },
+    /// Only a case of a study can say what there is to look at.
+    OnRequest,
+}
+
+impl Found {
+    fn by(lack: Option<(String, String)>) -> Self {
+        lack.map_or(Self::Usable, |(reason, remedy)| Self::Lacking { reason, remedy })
+    }
+}
+
+/// Every workload of this tare, with its default parameters.
+pub fn every_workload() -> Vec<WorkloadReport> {
+    let one_client = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
+    let report = |entry: &tare_workload::registry::Entry| {
+        let made = (entry.make)(&json!({}), &one_client);
+        let found = made.map_or(Found::OnRequest, |workload| Found::by(workload.lack()));
+        WorkloadReport { name: entry.name.to_owned(), found }
+    };
+    tare_workload::registry::ALL.iter().map(report).collect()
+}
+
+/// The workloads of a study's cases; what is found alike of several cases is told once.
+pub fn workloads_of(cases: &[Case]) -> Vec<WorkloadReport> {
+    let mut all: Vec<WorkloadReport> = Vec::new();
+    for case in cases {
+        let found = match Shipped.workload(&case.workload, &case.parameters, &case.load) {
+            Ok(workload) => Found::by(workload.lack()),
+            Err(error) => Found::Lacking { reason: error.to_string(), remedy: "mend the case's parameters".to_owned() },
+        };
+        let report = WorkloadReport { name: case.workload.clone(), found };
+        if !all.contains(&report) {
+            all.push(report);
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_workload_is_told_once_and_one_that_needs_a_command_on_request() {
+        let all = every_workload();
+        assert_eq!(all.len(), tare_workload::registry::ALL.len());
+        let of = |name: &str| all.iter().find(|report| report.name == name).map(|report| report.found.clone());
+        assert_eq!((of("rr"), of("exec")), (Some(Found::Usable), Some(Found::OnRequest)));
+    }
+}

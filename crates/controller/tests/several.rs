@@ -1,0 +1,196 @@
+//! Several measured guests with several drivers and data: what a trial of them tells, and that trouble in one of them
+//! is told with its name, ends the others and leaves nothing behind.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use common::{agent, plan, run_plan};
+use tare_controller::{Cancel, ControllerError, Observer, Quiet, RunEnd};
+use tare_model::metric::common::{DISK_WRITE, START_TIME};
+use tare_model::plan::{Plan, PlannedTrial};
+use tare_model::sample::Source;
+use tare_model::trial::{Outcome, Phase, TrialRecord};
+use tare_testkit::{RATE, REASON, Several, Trouble, skipped};
+
+/// The plan of two guests with two drivers each, beside a neighbour.
+fn two_by_two() -> Plan {
+    let mut plan = plan();
+    plan.study.cases[0].guests = 2;
+    plan.study.cases[0].drivers = 2;
+    plan
+}
+
+/// The agent's program, where these tests can run.
+fn ready() -> Option<PathBuf> {
+    let Some(agent) = agent() else {
+        skipped("there is no tare-agent: build it first");
+        return None;
+    };
+    if !rustix::process::geteuid().is_root() {
+        skipped("needs root");
+        return None;
+    }
+    Some(agent)
+}
+
+/// What is told while a run goes on; wishes to stop when a phase of a trial is entered.
+#[derive(Default)]
+struct Watching {
+    notes: Mutex<Vec<String>>,
+    stop_in: Option<Phase>,
+    cancel: Cancel,
+}
+
+impl Observer for Watching {
+    fn phase_entered(&self, _: &PlannedTrial, phase: Phase) {
+        if self.stop_in == Some(phase) {
+            let cancel = self.cancel.clone();
+            // Once the phase is under way.
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(300));
+                cancel.cancel("test");
+            });
+        }
+    }
+
+    fn note(&self, text: &str) {
+        self.notes.lock().unwrap().push(text.to_owned());
+    }
+}
+
+/// Runs two guests with this trouble.
+fn troubled(agent: &Path, trouble: Trouble, watching: &Watching) -> (Several, RunEndOrError, Vec<TrialRecord>) {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Several::new(trouble, Some(folder.path().join("gold")));
+    let run_id = format!("several-{}-{trouble:?}", std::process::id()).to_lowercase();
+    let out = folder.path().join("run");
+    let (ended, records) = run_plan(&two_by_two(), &registry, (&out, agent, &run_id), watching, &watching.cancel);
+    assert_eq!(tare_lab::leftovers(&run_id), Vec::<String>::new(), "{trouble:?}");
+    (registry, ended, records)
+}
+
+type RunEndOrError = Result<RunEnd, ControllerError>;
+
+#[test]
+fn every_guest_and_driver_is_counted_sampled_and_given_its_data() {
+    let Some(agent) = ready() else { return };
+    let watching = Watching::default();
+    let (registry, ended, records) = troubled(&agent, Trouble::None, &watching);
+    assert_eq!(ended.unwrap().completed, 2, "{records:?}");
+    assert_eq!(registry.with_seen(|seen| seen.ahead), 1, "once for both arms");
+    let notes = watching.notes.lock().unwrap();
+    // Tests beside this one end their runs, and a note may tell so.
+    let notes: Vec<&String> = notes.iter().filter(|note| note.starts_with("case ")).collect();
+    assert_eq!(notes, ["case idle: for 2 guests"]);
+    for record in &records {
+        let Outcome::Completed(measured) = &record.outcome else { panic!("{record:?}") };
+        let parts: Vec<_> = measured.parts.iter().map(|part| (part.guest, part.driver)).collect();
+        assert_eq!(parts, [(1, None), (1, Some(1)), (1, Some(2)), (2, None), (2, Some(1)), (2, Some(2))]);
+        let sum: f64 = measured.parts.iter().filter(|part| part.driver.is_some()).map(|part| part.metrics[RATE]).sum();
+        assert!((measured.metrics[RATE] - sum).abs() <= sum * 1e-9, "{measured:?}");
+        assert!(measured.metrics[START_TIME] > 0.0);
+        let sampled = |source: Source| record.samples.iter().any(|sample| sample.source == source);
+        for name in ["target", "target-2"] {
+            assert!(sampled(Source::InGuest(name.into())), "{name} from inside");
+        }
+        assert!(sampled(Source::Client) || sampled(Source::Host));
+        let fact = |name: &str| record.facts.get(name).map(String::as_str);
+        assert_eq!(fact("data on"), Some("the gold copy itself"));
+        assert_eq!(fact("data restored in"), Some("0.25 s"));
+        assert_eq!(fact("guest 2: data restored in"), Some("0.50 s"));
+        assert_eq!(fact("guest 2: data on"), None, "it is the same");
+        assert!(fact("guest clock").is_some() && fact("guest 2: guest clock").is_some(), "{:?}", record.facts);
+        let spec = record.metrics.iter().find(|spec| spec.id == DISK_WRITE).expect("guests have data");
+        assert!(spec.label.contains("all programs"));
+        if tare_probe::disk_of(Path::new("/var/lib")).is_some() {
+            assert!(measured.metrics[DISK_WRITE] >= 0.0 && fact("disk under the guests' data").is_some());
+        }
+    }
+}
+
+#[test]
+fn one_guest_of_the_same_workload_is_told_as_ever() {
+    let Some(agent) = ready() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let run_id = format!("several-one-{}", std::process::id());
+    let registry = Several::new(Trouble::None, None);
+    let out = folder.path().join("run");
+    let (ended, records) = run_plan(&plan(), &registry, (&out, &agent, &run_id), &Quiet, &Cancel::new());
+    assert_eq!(ended.unwrap().completed, 2, "{records:?}");
+    let record = &records[0];
+    assert!(record.metrics.iter().all(|spec| spec.id != DISK_WRITE && !spec.label.contains("mean")), "no data");
+    assert!(record.facts.keys().all(|name| !name.starts_with("data ") && !name.contains("guest 2")));
+    assert_eq!(tare_lab::leftovers(&run_id), Vec::<String>::new());
+}
+
+#[test]
+fn trouble_in_one_guest_names_it_and_ends_the_others() {
+    let Some(agent) = ready() else { return };
+    let cases = [
+        (Trouble::Prepare, Phase::Prepare, "guest 2 of 2 (t0x1): failed on purpose", 2),
+        (Trouble::Drive, Phase::Drive, "guest 1 of 2 (t0x0): failed on purpose", 2),
+        (Trouble::Driver, Phase::Drive, "guest 2 of 2 (t0x1): client: ", 0),
+    ];
+    for (trouble, expected, beginning, long) in cases {
+        let (registry, ended, records) = troubled(&agent, trouble, &Watching::default());
+        assert_eq!(ended.unwrap().failed, 2, "{trouble:?}");
+        let Outcome::Failed { phase, reason } = &records[0].outcome else { panic!("{trouble:?}: {records:?}") };
+        assert!(*phase == expected && reason.starts_with(beginning), "{trouble:?}: {phase}: {reason}");
+        let ended = registry.with_seen(|seen| std::mem::take(&mut seen.ended));
+        assert_eq!(ended.len(), long, "{trouble:?}: {ended:?}");
+        assert!(ended.iter().all(|how| how.contains("was cancelled")), "{trouble:?}: {ended:?}");
+    }
+}
+
+#[test]
+fn wrong_work_in_one_guest_makes_the_trial_invalid_and_names_it() {
+    let Some(agent) = ready() else { return };
+    let (_, ended, records) = troubled(&agent, Trouble::Verify, &Watching::default());
+    assert_eq!(ended.unwrap().invalid, 2);
+    let Outcome::Invalid { reason } = &records[0].outcome else { panic!("{records:?}") };
+    assert_eq!(*reason, format!("guest 2 of 2 (t0x1): {REASON}"));
+}
+
+#[test]
+fn a_guest_that_hangs_is_ended_by_the_wish_to_stop() {
+    let Some(agent) = ready() else { return };
+    let watching = Watching { stop_in: Some(Phase::Drive), ..Watching::default() };
+    let (registry, ended, records) = troubled(&agent, Trouble::Hang, &watching);
+    let end = ended.unwrap();
+    assert_eq!((end.interrupted.as_deref(), records.len()), (Some("test"), 0));
+    let ended = registry.with_seen(|seen| std::mem::take(&mut seen.ended));
+    assert!(ended.len() == 1 && ended[0].contains("was cancelled"), "{ended:?}");
+}
+
+#[test]
+fn what_cannot_be_made_ready_ends_the_run_before_its_first_trial() {
+    let Some(agent) = ready() else { return };
+    let (_, ended, records) = troubled(&agent, Trouble::Ahead, &Watching::default());
+    let Err(ControllerError::Ahead { case, reason }) = ended else { panic!("{ended:?}") };
+    assert!(case == "idle" && reason.contains(REASON) && records.is_empty(), "{case}: {reason}");
+    let (registry, ended, records) = troubled(&agent, Trouble::Lack, &Watching::default());
+    let Err(ControllerError::Lacking { reason, remedy, .. }) = ended else { panic!("{ended:?}") };
+    assert!(reason == REASON && remedy == "do not use it" && records.is_empty());
+    assert_eq!(registry.with_seen(|seen| seen.ahead), 0);
+}
+
+#[test]
+fn making_ready_is_ended_by_the_wish_to_stop() {
+    let Some(agent) = ready() else { return };
+    let watching = Watching::default();
+    let cancel = watching.cancel.clone();
+    let stopping = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(3));
+        cancel.cancel("test");
+    });
+    let (registry, ended, records) = troubled(&agent, Trouble::AheadHang, &watching);
+    stopping.join().unwrap();
+    let end = ended.unwrap();
+    assert_eq!((end.interrupted.as_deref(), records.len()), (Some("test"), 0));
+    let ended = registry.with_seen(|seen| std::mem::take(&mut seen.ended));
+    assert!(ended.iter().all(|how| how.contains("was cancelled")), "{ended:?}");
+}

@@ -1,0 +1,112 @@
+//! Disk that a study takes, by file system: the run folder, what is kept in the cache, the guests' data.
+
+use std::collections::BTreeMap;
+
+use tare_model::study::{Case, Study};
+use tare_model::units::ByteSize;
+
+use super::{Refusal, cost, hosts, human};
+use crate::catalog::Catalog;
+use crate::host::{FileSystem, HostFacts};
+
+/// Data that guests are given.
+#[derive(Debug, Default)]
+pub(super) struct Data<'a> {
+    /// What is made once and kept, each with a case that needs it.
+    kept: Vec<(&'a Case, u64)>,
+    /// The case whose guests take most at one time, and what each of them takes.
+    guests: Option<(&'a Case, u64)>,
+}
+
+impl Data<'_> {
+    /// Bytes of all that is kept.
+    pub(super) fn kept(&self) -> u64 {
+        self.kept.iter().fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes))
+    }
+
+    /// Most bytes of guests' data at one time.
+    pub(super) fn restored(&self) -> u64 {
+        self.guests.map_or(0, |(case, each)| each.saturating_mul(u64::from(case.guests)))
+    }
+}
+
+/// What a study's guests are given. Cases of one workload that keep equally much are taken to keep the same.
+pub(super) fn data<'a>(study: &'a Study, catalog: &dyn Catalog) -> Data<'a> {
+    let mut data = Data::default();
+    for case in &study.cases {
+        let (kept, guest) = catalog.footprint(&case.workload, &case.parameters, &case.guest);
+        let known = data.kept.iter().any(|(other, bytes)| other.workload == case.workload && *bytes == kept.0);
+        if kept.0 > 0 && !known {
+            data.kept.push((case, kept.0));
+        }
+        let most = data.restored();
+        if guest.0.saturating_mul(u64::from(case.guests)) > most {
+            data.guests = Some((case, guest.0));
+        }
+    }
+    if hosts::all_outside(study, catalog) {
+        // Their data are on disks of their own.
+        data.guests = None;
+    }
+    data
+}
+
+/// What is asked of one file system.
+#[derive(Default)]
+struct Asked {
+    bytes: u64,
+    parts: Vec<String>,
+}
+
+impl Asked {
+    fn add(&mut self, bytes: u64, what: String) {
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.parts.push(what);
+    }
+}
+
+/// The file systems on which there is not enough room.
+pub(super) fn refusals(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Vec<Refusal> {
+    let data = data(study, catalog);
+    let mut asked: BTreeMap<Option<u64>, Asked> = BTreeMap::new();
+    let number = |other: &Option<FileSystem>| other.as_ref().map(|other| other.device);
+    let files = cost::cost(study, catalog).disk.0.saturating_sub(data.kept().saturating_add(data.restored()));
+    asked.entry(None).or_default().add(files, "its folder and the guests' files".to_owned());
+    let mut there = host.kept.0;
+    for &(case, bytes) in &data.kept {
+        let missing = bytes.saturating_sub(there);
+        there = there.saturating_sub(bytes);
+        if missing > 0 {
+            let what = format!("{} of `{}` in case `{}`, kept in the cache", size(missing), case.workload, case.id);
+            asked.entry(number(&host.cache)).or_default().add(missing, what);
+        }
+    }
+    if let Some((case, each)) = data.guests {
+        let what = format!("{} x {} for the data of the guests of case `{}`", case.guests, size(each), case.id);
+        asked.entry(number(&host.guests)).or_default().add(data.restored(), what);
+    }
+    asked.into_iter().filter_map(|(device, asked)| refusal(device, asked, host)).collect()
+}
+
+fn refusal(device: Option<u64>, asked: Asked, host: &HostFacts) -> Option<Refusal> {
+    let others = [&host.cache, &host.guests];
+    let other = others.into_iter().flatten().find(|other| Some(other.device) == device);
+    let free = other.map_or(host.disk_free, |other| other.free);
+    if asked.bytes <= free.0 {
+        return None;
+    }
+    let folder_only = device.is_none() && asked.parts.len() == 1;
+    let remedy = match (folder_only, other) {
+        (true, _) => "Free some, or write the run elsewhere (`--out`)",
+        (false, None) => "Free some, ask for less data or fewer guests, or write the run elsewhere (`--out`)",
+        (false, Some(_)) => "Free some, or ask for less data or fewer guests (TARE_CACHE moves the cache)",
+    };
+    let place = other.map(|other| format!(" (in {})", other.path.display())).unwrap_or_default();
+    let parts = format!("{}{place}", asked.parts.join(" and "));
+    let need = ByteSize(cost::whole_mebibytes(asked.bytes));
+    Some(Refusal::Disk { need, parts, free, remedy: remedy.to_owned() })
+}
+
+fn size(bytes: u64) -> String {
+    human::size(ByteSize(bytes))
+}
