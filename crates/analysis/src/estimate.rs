@@ -1,5 +1,6 @@
 //! From values to a figure with its interval.
 
+use statrs::distribution::{Binomial, DiscreteCDF};
 use tare_model::findings::Estimate;
 
 use crate::rank::{self, Located};
@@ -86,6 +87,31 @@ pub(crate) fn of_values(values: &[f64]) -> Option<Estimate> {
     Some(described(located, procedure, values.len(), "values"))
 }
 
+/// Median of one arm's values, one a trial, as published tables give it. From [`RANK_BLOCKS_MIN`] values on with the
+/// exact interval of order statistics (the sign test turned round), which assumes nothing about how values spread; with
+/// fewer there is no such interval of 95 %. Values that are not finite numbers are left out. `None` when nothing is left.
+pub(crate) fn median(values: &[f64]) -> Option<Estimate> {
+    let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
+    sorted.sort_by(f64::total_cmp);
+    let n = sorted.len();
+    let value = f64::midpoint(*sorted.get(n.checked_sub(1)? / 2)?, *sorted.get(n / 2)?);
+    let ends = order_statistics(n)
+        .and_then(|(rank, level)| Some((Some(*sorted.get(rank - 1)?), Some(*sorted.get(n - rank)?), level)));
+    let method = if ends.is_some() { "median, exact interval of order statistics" } else { "median" };
+    let (low, high, level) = ends.unwrap_or((None, None, 1.0 - ALPHA));
+    Some(Estimate { value, low, high, level, n: n as u32, method: method.to_owned() })
+}
+
+/// The rank, from 1, of the order statistic from either end that bounds the median of `n` values at 95 %, and the level
+/// that it attains; `None` where `n` is too small for one.
+fn order_statistics(n: usize) -> Option<(usize, f64)> {
+    let below = Binomial::new(0.5, n as u64).ok()?;
+    // Both tails, exactly at the limit included.
+    let error = |rank: usize| 2.0 * below.cdf(rank as u64 - 1);
+    let rank = (1..=n / 2).take_while(|rank| error(*rank) <= ALPHA * (1.0 + 1e-9)).last()?;
+    Some((rank, 1.0 - error(rank)))
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -105,6 +131,23 @@ mod tests {
         let tiny = of_values(&[1e-300, 1e300, 1.0]).unwrap();
         assert!(serde_json::to_string(&tiny).unwrap().parse::<f64>().is_err(), "it can be written");
         assert!(serde_json::from_str::<Estimate>(&serde_json::to_string(&tiny).unwrap()).is_ok(), "and read");
+    }
+
+    #[test]
+    fn a_median_has_an_interval_from_six_values_on() {
+        let of = |n: u32| median(&(1..=n).map(f64::from).collect::<Vec<_>>()).unwrap();
+        assert_eq!((of(1).value, of(2).value, of(3).value, of(4).value), (1.0, 1.5, 2.0, 2.5));
+        assert!((1..6).all(|n| of(n).low.is_none() && of(n).high.is_none()));
+        // Tables of the sign test: 2/64 outside the extremes of 6; 20/512 outside the second of 9 from either end.
+        let six = of(6);
+        assert_eq!((six.low, six.high, six.n), (Some(1.0), Some(6.0), 6));
+        assert!((six.level - (1.0 - 2.0 / 64.0)).abs() < 1e-12);
+        let nine = of(9);
+        assert_eq!((nine.value, nine.low, nine.high), (5.0, Some(2.0), Some(8.0)));
+        assert!((nine.level - (1.0 - 20.0 / 512.0)).abs() < 1e-12);
+        assert_eq!(of(1000).value, 500.5);
+        assert_eq!(median(&[f64::NAN]), None);
+        assert_eq!(median(&[3.0, f64::NAN, 1.0, 2.0]).unwrap().value, 2.0, "in whatever order");
     }
 
     #[test]

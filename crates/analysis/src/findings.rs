@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use tare_model::environment::Environment;
 use tare_model::findings::{
-    Answer, ArmEstimate, ArmObjective, ArmParity, CaseFindings, Comparison, FINDINGS_SCHEMA, Findings, FlaggedTrial,
-    MetricFindings, NotCompleted, RunSummary, Verdict,
+    Answer, ArmEstimate, ArmObjective, ArmParity, ArmParts, ArmSteps, CaseFindings, Comparison, FINDINGS_SCHEMA,
+    Findings, FlaggedTrial, MetricFindings, NotCompleted, RunSummary, Verdict,
 };
 use tare_model::metric::{MetricSpec, Unit, common};
 use tare_model::plan::Plan;
@@ -15,7 +15,8 @@ use tare_record::RunFacts;
 
 use crate::comparison::{Paired, floor_of};
 use crate::distribution::{self, completed};
-use crate::{account, across, cpu, estimate, flags, marked, method, objective, series, steady};
+use crate::unsafety::Unsafe;
+use crate::{account, across, cpu, estimate, flags, marked, method, objective, parts, series, steady, steps};
 
 /// Everything that findings are made from.
 #[derive(Debug, Clone, Copy)]
@@ -36,13 +37,16 @@ pub struct Run<'a> {
 pub fn findings(run: &Run<'_>) -> Findings {
     let plan = marked::marked(run.plan, run.trials);
     let run = &Run { plan: &plan, ..*run };
-    let cases: Vec<CaseFindings> =
+    let mut cases: Vec<CaseFindings> =
         run.plan.study.cases.iter().map(|case| CaseTrials::of(run, case).findings()).collect();
+    let unsafety = Unsafe::of(run.trials);
+    cases.iter_mut().for_each(|case| unsafety.qualify(run.plan, case));
     let answer = answer(run.plan, &cases);
     Findings {
         schema: FINDINGS_SCHEMA,
         run: summary(run),
         across: across::of_run(run.plan, run.trials),
+        warnings: unsafety.warnings(run.plan),
         deviations: deviations(run),
         not_completed: not_completed(run),
         flagged: flagged(run),
@@ -50,7 +54,7 @@ pub fn findings(run: &Run<'_>) -> Findings {
         parity: parity(run),
         environment: run.environment.clone(),
         plan: run.plan.clone(),
-        method: method::paragraphs(run.plan, answer.len()),
+        method: method::paragraphs(run.plan, answer.len(), &cases),
         answer,
         cases,
     }
@@ -83,8 +87,20 @@ impl<'a> CaseTrials<'a> {
     }
 
     fn findings(&self) -> CaseFindings {
-        let (specs, not_measured) = self.measured();
+        let (specs, mut not_measured) = self.measured();
+        let parts = self.parts(&specs);
+        if parts.is_empty() && self.arms().any(|(_, trials)| parts::are_told(trials)) {
+            not_measured.push("Not given by guest and driver: no metric is the sum over them.".to_owned());
+        }
         let primary = specs.first().map_or("", |spec| spec.id.as_str());
+        let steps: Vec<ArmSteps> = self.arms().filter_map(|(arm, trials)| steps::of_arm(&arm.id, trials)).collect();
+        for (arm, _) in self.arms().filter(|(arm, _)| steps.iter().any(|own| own.arm == arm.id && steps::overrun(own)))
+        {
+            not_measured.push(format!(
+                "The steps add up to more than the operation that they are parts of on {}: trust neither.",
+                arm.label
+            ));
+        }
         let offset = self.case.phases.steady_offset_ns();
         CaseFindings {
             id: self.case.id.clone(),
@@ -102,9 +118,18 @@ impl<'a> CaseTrials<'a> {
                 .collect(),
             objectives: self.objectives(),
             not_measured,
-            parts: Vec::new(),
-            steps: Vec::new(),
+            parts,
+            steps,
         }
+    }
+
+    /// The primary metric by guest and driver or, where that is no sum over them (a response time), the first that is.
+    fn parts(&self, specs: &[&MetricSpec]) -> Vec<ArmParts> {
+        let adds_up = |spec: &&&MetricSpec| self.arms().all(|(_, trials)| parts::add_up(trials, spec));
+        let of = |spec: &MetricSpec| -> Vec<ArmParts> {
+            self.arms().filter_map(|(arm, trials)| parts::of_arm(&arm.id, trials, spec)).collect()
+        };
+        specs.iter().filter(adds_up).map(|spec| of(spec)).find(|found| !found.is_empty()).unwrap_or_default()
     }
 
     /// Every metric that a trial of the case knows, primary first, then in the order of the trials.

@@ -15,14 +15,17 @@ mod marked;
 mod method;
 mod objective;
 mod paired;
+mod parts;
 mod power;
 mod rank;
 mod runs;
 mod series;
 mod steady;
+mod steps;
 mod student;
 #[cfg(test)]
 mod tests;
+mod unsafety;
 mod words;
 
 pub use findings::{Run, findings};

@@ -1,5 +1,6 @@
 //! How the figures were made, in paragraphs, with the constants in force.
 
+use tare_model::findings::CaseFindings;
 use tare_model::plan::Plan;
 
 use crate::comparison::NOISY_MIN;
@@ -8,13 +9,19 @@ use crate::estimate::{ALPHA, POWER, RANK_BLOCKS_MIN};
 use crate::flags::{GAP_INTERVALS_MAX, STEAL_MAX};
 use crate::steady::{CHANGE_MIN, POINTS_MIN, UNSTEADY_ALPHA};
 
+/// What has no figures, and what CPU time holds.
+const NO_FIGURES: &str = "A trial that is invalid or failed has no figures; it is listed with its reason, and its block does not count for the comparisons of its arm. \
+         CPU time is that of the whole SUT in the measured window, the host's own threads included. On virtual links a \
+         frame is received on the CPU of its sender: service demand of network cases leaves out what the guest's kernel did on the driver's CPUs, \
+         and holds what the client's kernel did on the SUT's, on every arm alike.";
+
 /// The paragraphs.
-pub(crate) fn paragraphs(plan: &Plan, comparisons: usize) -> Vec<String> {
+pub(crate) fn paragraphs(plan: &Plan, comparisons: usize, cases: &[CaseFindings]) -> Vec<String> {
     let study = &plan.study;
     let percent = |share: f64| share * 100.0;
     let level = percent(1.0 - ALPHA);
     let replica = study.arms.iter().any(|arm| arm.replica_of.as_deref() == Some(&study.baseline));
-    vec![
+    let mut paragraphs = vec![
         format!(
             "The unit of analysis is one value a trial. Each of the {} blocks ran every arm of every case once, each on a fresh \
              instance, in an order drawn with seed {}; the number of blocks was fixed before the run. Requests of different trials \
@@ -62,10 +69,29 @@ pub(crate) fn paragraphs(plan: &Plan, comparisons: usize) -> Vec<String> {
             percent(STEAL_MAX),
             percent(CHANGE_MIN)
         ),
-        "A trial that is invalid or failed has no figures; it is listed with its reason, and its block does not count for the comparisons of its arm. \
-         CPU time is that of the whole SUT in the measured window, the host's own threads included. On virtual links a \
-         frame is received on the CPU of its sender: service demand of network cases leaves out what the guest's kernel did on the driver's CPUs, \
-         and holds what the client's kernel did on the SUT's, on every arm alike."
-            .to_owned(),
-    ]
+        NO_FIGURES.to_owned(),
+    ];
+    paragraphs.extend(of_parts(cases));
+    paragraphs
+}
+
+/// What is said only where a trial has several guests or drivers, or operations have steps.
+fn of_parts(cases: &[CaseFindings]) -> Vec<String> {
+    let mut said = Vec::new();
+    if cases.iter().any(|case| !case.parts.is_empty()) {
+        said.push(format!(
+            "Several guests of one trial share the host and are no repeats: the trial has one value, the sum over them. Figures by guest and driver \
+             are medians over the completed trials, as in published tables, from {RANK_BLOCKS_MIN} trials on with the exact interval of order statistics. The \
+             last line is the median of the trials' own sums, which the sum of the medians above it need not be; the ratio beside it is the comparison \
+             of the primary metric, paired within blocks."
+        ));
+    }
+    if cases.iter().any(|case| !case.steps.is_empty()) {
+        said.push(
+            "The time of an operation by steps: of each trial, the time that its operations spent in a step over their number; the figure is the estimate over \
+             the trials. What no step accounts for is the mean time of an operation less its steps: the driver's own time between them."
+                .to_owned(),
+        );
+    }
+    said
 }

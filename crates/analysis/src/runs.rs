@@ -35,7 +35,8 @@ pub struct RunComparison {
     pub b: String,
     /// Whether both ran the same plan.
     pub same_plan: bool,
-    /// What differs between plan and host of the two, each in a sentence; a difference in figures may come from it.
+    /// Warnings of either, then what differs between plan and host of the two, each in a sentence; a difference in
+    /// figures may come from it.
     pub differences: Vec<String>,
     /// Values and effects, in the order of the study.
     pub rows: Vec<RunComparisonRow>,
@@ -238,7 +239,7 @@ fn judge(spec: &MetricSpec, ratio: &Estimate, floor: f64) -> (Verdict, String) {
 }
 
 fn differences(a: &Findings, b: &Findings) -> Vec<String> {
-    let mut differences = Vec::new();
+    let mut differences = warnings(a, b);
     let mut told = |what: &str, a: String, b: String| {
         if a != b {
             differences.push(format!("{what}: {a} in the first run, {b} in the second."));
@@ -267,6 +268,17 @@ fn differences(a: &Findings, b: &Findings) -> Vec<String> {
     }
     differences.extend(environment(a, b));
     differences
+}
+
+/// What must be read before the figures of either run, or of both.
+fn warnings(a: &Findings, b: &Findings) -> Vec<String> {
+    let of = |warning: &&String| match (a.warnings.contains(warning), b.warnings.contains(warning)) {
+        (true, true) => format!("In both runs: {warning}"),
+        (true, false) => format!("In the first run: {warning}"),
+        _ => format!("In the second run: {warning}"),
+    };
+    let second = b.warnings.iter().filter(|warning| !a.warnings.contains(warning));
+    a.warnings.iter().chain(second).map(|warning| of(&warning)).collect()
 }
 
 /// Facts about the host that are not the same.

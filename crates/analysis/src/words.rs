@@ -58,7 +58,21 @@ pub(crate) fn value(value: f64, unit: &Unit) -> String {
         n if n >= 1.0 || n == 0.0 => 2,
         _ => 3,
     };
-    format!("{number:.places$} {prefix}{name}").trim_end().to_owned()
+    format!("{} {prefix}{name}", grouped(&format!("{number:.places$}"))).trim_end().to_owned()
+}
+
+/// Commas between the thousands of a written decimal number.
+fn grouped(text: &str) -> String {
+    let (sign, rest) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
+    let (whole, fraction) = rest.split_at(rest.find('.').unwrap_or(rest.len()));
+    let mut out = String::from(sign);
+    for (i, digit) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out + fraction
 }
 
 /// Whether a ratio is said as a multiple: it or an end of its interval is twofold or more, either way. Percents would
@@ -135,6 +149,8 @@ mod tests {
     fn differences_read_as_people_say_them() {
         let time = MetricSpec::new("t", "response time, median", Unit::Seconds, Better::Lower);
         let rate = MetricSpec::new("r", "throughput", Unit::BitsPerSecond, Better::Higher);
+        let per_minute = Unit::Other("orders/min".to_owned());
+        let orders = MetricSpec::new("o", "orders a minute (OPM)", per_minute, Better::Higher);
         let cases = [
             (&time, estimate(1.031, 1.022, 1.040), "response time, median 3.1 % longer than native [2.2, 4.0]"),
             (&time, estimate(0.969, 0.960, 0.978), "response time, median 3.1 % shorter than native [2.2, 4.0]"),
@@ -147,6 +163,7 @@ mod tests {
             ),
             (&time, estimate(5.04, 4.96, 12.3), "response time, median 5.0x that of native [5.0x, 12x]"),
             (&time, estimate(0.80, 0.20, 3.19), "response time, median 0.80x that of native [0.20x, 3.2x]"),
+            (&orders, estimate(1.0478, 1.0414, 1.0542), "orders a minute (OPM) 4.8 % higher than native [4.1, 5.4]"),
             (&rate, estimate(0.42, 0.40, 0.45), "throughput 0.42x that of native [0.40x, 0.45x]"),
         ];
         for (spec, ratio, words) in cases {
@@ -172,6 +189,8 @@ mod tests {
         assert_eq!(value(0.0, &Unit::Seconds), "0.00 s");
         assert_eq!(value(950.0, &Unit::Other("events/s".to_owned())), "950 events/s");
         assert_eq!(value(7.0, &Unit::Count), "7.00");
+        assert_eq!(value(12_340.4, &Unit::Other("orders/min".to_owned())), "12,340 orders/min");
+        assert_eq!(value(-1_234_567.0, &Unit::Count), "-1,234,567");
     }
 
     #[test]

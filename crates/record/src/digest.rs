@@ -28,7 +28,8 @@ fn value_of(record: &TrialRecord) -> Value {
     let mut short = record.clone();
     let mut sums = String::new();
     if let Outcome::Completed(measurement) = &mut short.outcome {
-        for histogram in measurement.histograms.values_mut() {
+        let steps = measurement.steps.iter_mut().map(|step| &mut step.times);
+        for histogram in measurement.histograms.values_mut().chain(steps) {
             sums.push_str(&format!("{},", histogram.sum));
             histogram.sum = 0;
         }

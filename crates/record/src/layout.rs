@@ -22,6 +22,10 @@ pub const REPORT_HTML: &str = "report.html";
 pub const REPORT_MARKDOWN: &str = "report.md";
 /// One line a trial and metric.
 pub const TRIALS_CSV: &str = "trials.csv";
+/// One line a trial, guest, driver and metric.
+pub const PARTS_CSV: &str = "parts.csv";
+/// One line a trial and step.
+pub const STEPS_CSV: &str = "steps.csv";
 /// What is where, for people who open the folder without tare.
 pub const README: &str = "README.txt";
 
@@ -48,6 +52,11 @@ metric_specs    trial, metric, label, unit, better (lower or higher), is_primary
 counts          trial, name, value: operations, lost, errors ...
 histograms      trial, name (response, service, lateness), count, min_ns, max_ns, sum_ns (text), mean_ns
 histogram_bins  trial, histogram, low_ns, high_ns, count
+parts           trial, guest, driver (from 1; driver NULL: the whole guest), metric, value: where a trial has
+                several guests or drivers
+steps           trial, step, within (1: part of the response time), count, min_ns, max_ns, sum_ns (text), mean_ns:
+                the timed parts of an operation, in the order of position
+step_bins       trial, step, low_ns, high_ns, count
 samples         trial, at_ns, source, series, value; a counter's differences are what means something
 cpu_accounts    CPU seconds of the system under test in the window, by where they were spent
 parity          what was asked for the guest and what the kernel granted

@@ -19,7 +19,7 @@ mod tests;
 mod verify;
 mod writer;
 
-pub use csv::trials_csv;
+pub use csv::{parts_csv, steps_csv, trials_csv};
 pub use digest::trial_digest;
 pub use error::{RecordError, Result};
 pub use journal::{Journal, JournalEntry, JournalEvent};

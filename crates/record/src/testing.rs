@@ -13,7 +13,7 @@ use tare_model::metric::{Better, MetricSpec, Unit, common};
 use tare_model::plan::{Cost, CpuPlacement, PLAN_SCHEMA, Plan, PlannedTrial};
 use tare_model::sample::{CpuAccount, Sample, Source};
 use tare_model::study::{Arm, Case, LabSpec, Placement, STUDY_SCHEMA, Study};
-use tare_model::trial::{Measurement, Outcome, TrialRecord};
+use tare_model::trial::{Measurement, Outcome, Part, Step, TrialRecord};
 use tare_model::{ByteSize, Histogram, Span};
 
 use crate::{JournalEvent, RunWriter};
@@ -158,6 +158,49 @@ pub fn trial(plan: &Plan, index: u32) -> TrialRecord {
         flags: Vec::new(),
         facts: BTreeMap::from([("congestion control".to_owned(), "cubic".to_owned())]),
     }
+}
+
+/// The same trial of a workload with two guests of two drivers each, whose operations have steps: orders a minute, of
+/// which the metric is the sum.
+pub fn store_trial(plan: &Plan, index: u32) -> TrialRecord {
+    let mut record = trial(plan, index);
+    let Outcome::Completed(measurement) = &mut record.outcome else { return record };
+    let metric = "orders_per_minute";
+    let unit = Unit::Other("orders/min".to_owned());
+    record.metrics.iter_mut().for_each(|spec| spec.primary = false);
+    record.metrics.push(MetricSpec::new(metric, "orders a minute", unit, Better::Higher).primary());
+    let base = 3000.0 / if record.planned.arm == ARMS[1] { 1.05 } else { 1.0 };
+    let mut all = 0.0;
+    for guest in 1..=2 {
+        let of = |driver: u32| base * (1.0 + 0.01 * noise(u64::from(index * 10 + guest * 3 + driver)));
+        let part = |driver, value| Part { guest, driver, metrics: BTreeMap::from([(metric.to_owned(), value)]) };
+        measurement.parts.extend([part(Some(1), of(1)), part(Some(2), of(2)), part(None, of(1) + of(2))]);
+        all += of(1) + of(2);
+    }
+    measurement.metrics.insert(metric.to_owned(), all);
+    let operations = (all * 8.0 / 60.0).round() as u64;
+    measurement.counts.insert("operations".to_owned(), operations);
+    // (name, within, times an operation in tenths, microseconds each)
+    let steps = [("log in", true, 8, 2000), ("browse, all kinds", true, 30, 1500), ("read prices", false, 10, 400)];
+    let times = |us: u64, count: u64| {
+        let low = us * 1000;
+        let bins = vec![Bin { low, high: low + 999, count }];
+        Histogram { bins, min: low, max: low + 999, sum: u128::from((low + 500) * count) }
+    };
+    for (name, within, tenths, us) in steps {
+        let times = times(us, operations * tenths / 10);
+        measurement.steps.push(Step { name: name.to_owned(), within, times });
+    }
+    // 1.6 ms to log in, 4.5 ms to browse, and 0.4 ms between them.
+    measurement.histograms.values_mut().for_each(|whole| *whole = times(6500, operations));
+    let first: Vec<Sample> =
+        record.samples.iter().filter(|sample| matches!(sample.source, Source::Guest(_))).cloned().collect();
+    for sample in first {
+        let total = Sample { series: "cpu_total_s".to_owned(), value: sample.value * 1.5, ..sample };
+        let second = Sample { source: Source::Guest("target-2".to_owned()), ..total.clone() };
+        record.samples.extend([total, second]);
+    }
+    record
 }
 
 fn measurement(p50: f64) -> Measurement {

@@ -105,7 +105,8 @@ impl RunWriter {
         }
         writer.continue_after(&journal)?;
         let file = dir.join(layout::RESULTS);
-        let results = open_results(&file)?;
+        let mut results = open_results(&file)?;
+        migrate(&mut results, &file)?;
         let stored = store::trial_indices(&results).map_err(|e| RecordError::store("listing the trials", &file, e))?;
         let plan = folder.plan().clone();
         let recorded = stored.into_iter().collect();
@@ -211,13 +212,8 @@ impl Drop for RunWriter {
 
 fn create_results(file: &Path, plan: &Plan, run_id: &str, tare_version: &str) -> Result<Connection> {
     let mut results = open_results(file)?;
-    MIGRATIONS.to_latest(&mut results).map_err(|e| match e {
-        rusqlite_migration::Error::RusqliteError { err, .. } => RecordError::store("making the results", file, err),
-        other => RecordError::io("making the results", file, std::io::Error::other(other)),
-    })?;
-    let schema = store::RESULTS_SCHEMA.to_string();
+    migrate(&mut results, file)?;
     let facts = [
-        ("schema", schema.as_str()),
         ("run_id", run_id),
         ("tare_version", tare_version),
         ("plan_hash", plan.hash.as_str()),
@@ -229,6 +225,20 @@ fn create_results(file: &Path, plan: &Plan, run_id: &str, tare_version: &str) ->
             .map_err(|e| RecordError::store("making the results", file, e))?;
     }
     Ok(results)
+}
+
+/// Brings the tables to the newest schema: all of them in a new file, what is missing in one that an older tare began.
+fn migrate(results: &mut Connection, file: &Path) -> Result<()> {
+    const DOING: &str = "making the results' tables";
+    MIGRATIONS.to_latest(results).map_err(|e| match e {
+        rusqlite_migration::Error::RusqliteError { err, .. } => RecordError::store(DOING, file, err),
+        other => RecordError::io(DOING, file, std::io::Error::other(other)),
+    })?;
+    let schema = store::RESULTS_SCHEMA.to_string();
+    results
+        .execute("INSERT OR REPLACE INTO meta VALUES ('schema', ?1)", params![schema])
+        .map_err(|e| RecordError::store(DOING, file, e))?;
+    Ok(())
 }
 
 /// Opens for writing: a commit returns when its log is on disk, and a crash costs at most what was not committed.

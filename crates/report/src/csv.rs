@@ -10,17 +10,28 @@ use crate::words;
 /// - `blocks.csv`: every completed trial's value of every metric;
 /// - `estimates.csv`: each metric on each arm with its interval;
 /// - `comparisons.csv`: each arm against the baseline;
-/// - `percentiles.csv`: the latency percentiles in seconds, with intervals.
+/// - `percentiles.csv`: the latency percentiles in seconds, with intervals;
+/// - `parts.csv`, where trials have several guests or drivers: what each contributed and, without a guest, the sum; a
+///   whole guest has no driver;
+/// - `steps.csv`, where operations have steps: the seconds that an operation spends in each, and percentiles of one
+///   such step; the whole operation has no step.
 ///
 /// Blocks count from 0, as in `findings.json`. A figure that does not exist is an empty field. Each record ends with the
 /// arm's name, which says so where its figures must not be compared. Figures of a guest over all cases have no case.
 pub fn csv(findings: &Findings) -> Vec<(String, String)> {
-    vec![
+    let mut files = vec![
         ("blocks.csv".to_owned(), blocks(findings)),
         ("estimates.csv".to_owned(), estimates(findings)),
         ("comparisons.csv".to_owned(), comparisons(findings)),
         ("percentiles.csv".to_owned(), percentiles(findings)),
-    ]
+    ];
+    if findings.cases.iter().any(|case| !case.parts.is_empty()) {
+        files.push(("parts.csv".to_owned(), parts(findings)));
+    }
+    if findings.cases.iter().any(|case| !case.steps.is_empty()) {
+        files.push(("steps.csv".to_owned(), steps(findings)));
+    }
+    files
 }
 
 /// Name of a stored unit in files.
@@ -193,6 +204,66 @@ fn percentiles(findings: &Findings) -> String {
                 fields.extend([estimate.method.clone(), label(findings, &distribution.arm)]);
                 out.record(fields);
             }
+        }
+    }
+    out.0
+}
+
+fn parts(findings: &Findings) -> String {
+    let mut out = Writer::new(&[
+        "case", "arm", "metric", "unit", "guest", "driver", "value", "low", "high", "level", "n", "method", "label",
+    ]);
+    for (case, arm) in findings.cases.iter().flat_map(|case| case.parts.iter().map(move |arm| (case, arm))) {
+        let spec = case.metrics.iter().find(|metric| metric.spec.id == arm.metric).map(|metric| &metric.spec.unit);
+        let mut record = |guest: Option<u32>, driver: Option<u32>, estimate: &Estimate| {
+            let number = |n: Option<u32>| n.map_or_else(String::new, |n| n.to_string());
+            let unit = spec.map(unit).unwrap_or_default();
+            let mut fields = vec![case.id.clone(), arm.arm.clone(), arm.metric.clone(), unit];
+            fields.extend([number(guest), number(driver)]);
+            fields.extend(interval(estimate));
+            fields.extend([estimate.method.clone(), label(findings, &arm.arm)]);
+            out.record(fields);
+        };
+        arm.parts.iter().for_each(|part| record(Some(part.guest), part.driver, &part.estimate));
+        record(None, None, &arm.total);
+    }
+    out.0
+}
+
+fn steps(findings: &Findings) -> String {
+    let mut out = Writer::new(&[
+        "case",
+        "arm",
+        "step",
+        "within",
+        "per_operation",
+        "figure",
+        "value_s",
+        "low_s",
+        "high_s",
+        "level",
+        "n",
+        "method",
+        "label",
+    ]);
+    for (case, arm) in findings.cases.iter().flat_map(|case| case.steps.iter().map(move |arm| (case, arm))) {
+        let mut record = |step: [String; 3], figure: String, estimate: &Estimate| {
+            let mut fields = vec![case.id.clone(), arm.arm.clone()];
+            fields.extend(step);
+            fields.push(figure);
+            fields.extend(interval(estimate));
+            fields.extend([estimate.method.clone(), label(findings, &arm.arm)]);
+            out.record(fields);
+        };
+        for step in &arm.steps {
+            let head = [step.name.clone(), step.within.to_string(), number(step.per_operation)];
+            record(head.clone(), "of an operation".to_owned(), &step.of_operation_s);
+            for (q, estimate) in &step.quantiles {
+                record(head.clone(), format!("quantile {q} of one"), estimate);
+            }
+        }
+        if let Some(whole) = &arm.operation_s {
+            record([String::new(), "true".to_owned(), "1".to_owned()], "of an operation".to_owned(), whole);
         }
     }
     out.0

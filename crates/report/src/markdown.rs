@@ -9,6 +9,9 @@ use crate::view::table::{Cell, Table};
 pub fn markdown(findings: &Findings) -> String {
     let report = Report::new(findings);
     let mut out = format!("# {}\n\n", escaped(&report.question));
+    for warning in &report.warnings {
+        out.push_str(&format!("> **WARNING: {}**\n\n", escaped(warning)));
+    }
     answer(&mut out, &report);
     glance(&mut out, &report);
     for case in &report.cases {
@@ -134,7 +137,7 @@ pub(crate) fn table_markdown(table: &Table) -> String {
 
 fn cell_markdown(cell: &Cell, numeric: bool) -> String {
     let text = escaped(&cell.text);
-    let text = if cell.chip.is_empty() { text } else { format!("**{text}**") };
+    let text = if cell.chip.is_empty() && !cell.strong { text } else { format!("**{text}**") };
     let tag = [cell.tag.as_str(), cell.word].join(" ");
     let text = if tag.trim().is_empty() { text } else { format!("{text} **{}**", escaped(tag.trim())) };
     let note = escaped(&cell.note);

@@ -5,7 +5,8 @@ use tare_model::metric::Unit;
 
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
-use crate::view::{Report, primary};
+use crate::view::parts::Parts;
+use crate::view::{Report, primary, steps};
 use crate::words;
 
 /// Narrowest width that is laid out for; a narrower terminal breaks lines itself.
@@ -26,6 +27,10 @@ pub fn terminal(findings: &Findings, width: usize, colour: bool) -> String {
     }
     let widths = Widths::of(lines.iter().flat_map(|(_, lines)| lines), width);
     let mut out = String::new();
+    for warning in &report.warnings {
+        out.push_str(&style.alarm(&paragraph(&format!("WARNING: {warning}"), width, "", "  ")));
+        out.push('\n');
+    }
     let notes = findings.cases.iter().map(|case| notes(case, &arms)).chain(std::iter::repeat(Vec::new()));
     for ((heading, lines), notes) in lines.iter().zip(notes) {
         out.push_str(&style.bold(&paragraph(heading, width, "", "  ")));
@@ -110,7 +115,7 @@ impl Widths {
             widths.against_interval = 0;
         }
         let over = total(&widths).saturating_sub(width);
-        widths.arm = widths.arm.saturating_sub(over).max(12.min(widths.arm));
+        widths.arm = widths.arm.saturating_sub(over).max(8.min(widths.arm));
         widths
     }
 }
@@ -147,6 +152,8 @@ fn metric_lines(what: &str, metric: &MetricFindings, findings: &Findings, arms: 
 fn notes(case: &CaseFindings, arms: &Arms) -> Vec<String> {
     let mut out: Vec<String> = case.objectives.iter().map(|objective| objective.sentence.clone()).collect();
     out.extend(case.not_measured.iter().cloned());
+    out.extend(Parts::new(case, arms).iter().flat_map(Parts::lines));
+    out.extend(steps::lines(case, arms));
     let mut same: Vec<(Vec<String>, String)> = Vec::new();
     for account in &case.accounts {
         let count = |name: &str| account.counts.get(name).copied().unwrap_or(0);
@@ -212,6 +219,11 @@ impl Style {
 
     pub(crate) fn bold(&self, text: &str) -> String {
         self.paint("1", text)
+    }
+
+    /// Red and bold, each line by itself.
+    fn alarm(&self, text: &str) -> String {
+        text.lines().map(|line| format!("{}\n", self.paint("1;31", line))).collect()
     }
 
     fn dim(&self, text: &str) -> String {

@@ -3,6 +3,7 @@
 use tare_model::findings::Verdict;
 use tare_model::load::{Arrivals, LoadModel, Phases};
 use tare_model::metric::Better;
+use tare_model::study::Case;
 
 use crate::format;
 
@@ -73,6 +74,22 @@ pub(crate) fn load(load: &LoadModel) -> String {
             let connections = format::plural(u64::from(*connections), "connection", "connections");
             format!("open loop at {rate}, {arrivals} arrivals, {connections}")
         }
+    }
+}
+
+/// How load is offered, and by how many drivers where that is not one.
+pub(crate) fn load_of_each(case: &Case) -> String {
+    match case.drivers {
+        0 | 1 => load(&case.load),
+        n => format!("{n} drivers for each guest, each {}", load(&case.load)),
+    }
+}
+
+/// `guest`, or how many at one time.
+pub(crate) fn guests(case: &Case) -> String {
+    match case.guests {
+        0 | 1 => "guest".to_owned(),
+        n => format!("{n} guests at the same time, each"),
     }
 }
 

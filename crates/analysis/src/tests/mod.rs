@@ -5,6 +5,7 @@ mod oracle;
 mod power;
 mod runs;
 mod simulation;
+mod store;
 
 use tare_model::environment::Environment;
 use tare_model::findings::Findings;

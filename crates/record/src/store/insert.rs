@@ -8,6 +8,7 @@ use tare_model::sample::{CpuAccount, Sample};
 use tare_model::trial::{Measurement, Outcome, TrialRecord};
 
 use super::names::{better_name, source_name, unit_name};
+use super::parts::{insert_parts, insert_steps};
 use crate::error::RecordError;
 
 /// What can stop an insertion.
@@ -24,9 +25,9 @@ impl From<rusqlite::Error> for InsertError {
     }
 }
 
-type Insert = Result<(), InsertError>;
+pub(super) type Insert = Result<(), InsertError>;
 
-fn int(what: &'static str, value: u64) -> Result<i64, InsertError> {
+pub(super) fn int(what: &'static str, value: u64) -> Result<i64, InsertError> {
     i64::try_from(value).map_err(|_| InsertError::TooLarge(RecordError::TooLarge { what, value }))
 }
 
@@ -80,7 +81,8 @@ fn insert_measurement(db: &Connection, trial: u32, measurement: &Measurement) ->
     for (name, histogram) in &measurement.histograms {
         insert_histogram(db, trial, name, histogram)?;
     }
-    Ok(())
+    insert_parts(db, trial, &measurement.parts)?;
+    insert_steps(db, trial, &measurement.steps)
 }
 
 fn insert_histogram(db: &Connection, trial: u32, name: &str, histogram: &Histogram) -> Insert {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rusqlite::types::{FromSql, Type};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use tare_model::Histogram;
 use tare_model::guest::ParityRow;
 use tare_model::histogram::Bin;
@@ -13,8 +13,9 @@ use tare_model::sample::{CpuAccount, Sample, Source};
 use tare_model::trial::{Flag, Measurement, Outcome, TrialRecord};
 
 use super::names::{better_of, phase_of, source_of, unit_of};
+use super::parts;
 
-type Read<T> = rusqlite::Result<T>;
+pub(super) type Read<T> = rusqlite::Result<T>;
 
 /// Trials that are stored, ascending.
 pub(crate) fn trial_indices(db: &Connection) -> Read<Vec<u32>> {
@@ -101,9 +102,10 @@ fn read_head(row: &Row<'_>, trial: u32) -> Read<TrialRecord> {
 fn read_measurement(db: &Connection, trial: u32) -> Read<Measurement> {
     let values: BTreeMap<String, Option<f64>> = map(db, "SELECT metric, value FROM metrics WHERE trial = ?1", trial)?;
     let counts: BTreeMap<String, i64> = map(db, "SELECT name, value FROM counts WHERE trial = ?1", trial)?;
+    let (parts, steps) = parts::read(db, trial)?;
     let mut measurement = Measurement {
-        parts: Vec::new(),
-        steps: Vec::new(),
+        parts,
+        steps,
         metrics: values.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect(),
         histograms: BTreeMap::new(),
         counts: counts.into_iter().map(|(name, value)| Ok((name, unsigned(1, value)?))).collect::<Read<_>>()?,
@@ -183,22 +185,22 @@ fn real(row: &Row<'_>, column: usize) -> Read<f64> {
     Ok(row.get::<_, Option<f64>>(column)?.unwrap_or(f64::NAN))
 }
 
-fn unsigned(column: usize, value: i64) -> Read<u64> {
+pub(super) fn unsigned(column: usize, value: i64) -> Read<u64> {
     u64::try_from(value).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, value))
 }
 
 /// A word that stands for something.
-fn word<T>(row: &Row<'_>, column: usize, meaning: impl Fn(&str) -> Option<T>) -> Read<T> {
+pub(super) fn word<T>(row: &Row<'_>, column: usize, meaning: impl Fn(&str) -> Option<T>) -> Read<T> {
     let text: String = row.get(column)?;
     meaning(&text).ok_or_else(|| {
         rusqlite::Error::FromSqlConversionFailure(column, Type::Text, format!("unknown word `{text}`").into())
     })
 }
 
-fn rows<T>(db: &Connection, sql: &str, trial: u32, of: impl FnMut(&Row<'_>) -> Read<T>) -> Read<Vec<T>> {
+pub(super) fn rows<T>(db: &Connection, sql: &str, trial: u32, of: impl FnMut(&Row<'_>) -> Read<T>) -> Read<Vec<T>> {
     db.prepare_cached(sql)?.query_map(params![trial], of)?.collect()
 }
 
-fn map<T: FromSql>(db: &Connection, sql: &str, trial: u32) -> Read<BTreeMap<String, T>> {
-    db.prepare_cached(sql)?.query_map(params![trial], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+pub(super) fn map<T: FromSql>(db: &Connection, sql: &str, id: impl ToSql) -> Read<BTreeMap<String, T>> {
+    db.prepare_cached(sql)?.query_map(params![id], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }

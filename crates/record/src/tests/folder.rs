@@ -5,7 +5,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use tare_model::histogram::Bin;
 use tare_model::sample::{Sample, Source};
-use tare_model::trial::{Flag, Outcome, Phase, TrialRecord};
+use tare_model::trial::{Flag, Outcome, Part, Phase, Step, TrialRecord};
 use tare_model::{Histogram, plan::Plan};
 
 use crate::testing::{self, write_run};
@@ -18,6 +18,7 @@ fn whole_run(dir: &Path) -> (Plan, Vec<TrialRecord>) {
     trials[3].window_ns = None;
     trials[3].cpu = None;
     trials[4].outcome = Outcome::Invalid { reason: "bytes differ".to_owned() };
+    trials[2] = testing::store_trial(&plan, 2);
     trials[5].flags.push(Flag { kind: "steal".to_owned(), detail: "2 %, limit 1 %".to_owned() });
     write_run(dir, &plan, &trials);
     (plan, trials)
@@ -105,6 +106,12 @@ fn a_trial_is_written_once_and_only_if_the_plan_has_it() {
     let mut large = testing::trial(&plan, 1);
     large.samples[0].at_ns = u64::MAX;
     assert!(matches!(writer.append(&large), Err(RecordError::TooLarge { .. })));
+    let mut large = testing::trial(&plan, 1);
+    if let Outcome::Completed(m) = &mut large.outcome {
+        let times = Histogram { max: u64::MAX, ..Histogram::default() };
+        m.steps.push(Step { name: "endless".to_owned(), within: true, times });
+    }
+    assert!(matches!(writer.append(&large), Err(RecordError::TooLarge { what: "maximum of a step", .. })));
     writer.append(&testing::trial(&plan, 1)).unwrap();
     assert_eq!(RunFolder::open(dir.path()).unwrap().trials().unwrap().len(), 2, "read while the writer is open");
 }
@@ -117,6 +124,11 @@ fn each_alteration_of_the_results_is_told() {
         ("UPDATE stored_samples SET value = 0 WHERE trial = 1 AND position = 3", ProblemKind::Altered),
         ("UPDATE trials SET outcome = 'invalid', reason = 'x' WHERE trial = 2", ProblemKind::Altered),
         ("DELETE FROM flags WHERE trial = 5", ProblemKind::Altered),
+        ("UPDATE stored_part_metrics SET value = value + 1 WHERE part_id = 1", ProblemKind::Altered),
+        ("UPDATE stored_parts SET driver = NULL WHERE part_id = 1", ProblemKind::Altered),
+        ("DELETE FROM stored_parts WHERE part_id = 3", ProblemKind::Altered),
+        ("UPDATE steps SET within = 0 WHERE step_id = 1", ProblemKind::Altered),
+        ("UPDATE stored_step_bins SET count = count + 1 WHERE step_id = 2", ProblemKind::Altered),
         ("UPDATE trials SET arm = 'other' WHERE trial = 0", ProblemKind::Altered),
         ("DELETE FROM trials WHERE trial = 5", ProblemKind::Missing(5)),
     ];
@@ -183,12 +195,17 @@ fn a_value_that_is_not_a_number_survives() {
     if let Outcome::Completed(m) = &mut record.outcome {
         m.metrics.insert("response_time_p50_s".to_owned(), f64::NAN);
         m.histograms.get_mut("response").unwrap().sum = u128::MAX;
+        let times = m.histograms["response"].clone();
+        m.steps.push(Step { name: "all of it".to_owned(), within: true, times });
+        m.parts.push(Part { guest: 1, driver: None, metrics: [("nan".to_owned(), f64::NAN)].into() });
     }
     write_run(dir.path(), &plan, &[record.clone()]);
     let read = RunFolder::open(dir.path()).unwrap().trial(0).unwrap().unwrap();
     let Outcome::Completed(m) = &read.outcome else { panic!("completed") };
     assert!(m.metrics["response_time_p50_s"].is_nan());
     assert_eq!(m.histograms["response"].sum, u128::MAX);
+    assert_eq!(m.steps[0].times.sum, u128::MAX);
+    assert!(m.parts[0].metrics["nan"].is_nan());
     assert_eq!(trial_digest(&read), trial_digest(&record));
 }
 
@@ -200,6 +217,18 @@ fn any_histogram() -> impl Strategy<Value = Histogram> {
             Histogram { bins, min, max, sum }
         },
     )
+}
+
+fn any_parts() -> impl Strategy<Value = Vec<Part>> {
+    let value = any::<f64>().prop_filter("finite", |v| v.is_finite());
+    let metrics = proptest::collection::btree_map("\\PC{0,8}", value, 0..3);
+    let part = (any::<u32>(), any::<Option<u32>>(), metrics);
+    proptest::collection::vec(part.prop_map(|(guest, driver, metrics)| Part { guest, driver, metrics }), 0..6)
+}
+
+fn any_steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = ("\\PC{0,8}", any::<bool>(), any_histogram());
+    proptest::collection::vec(step.prop_map(|(name, within, times)| Step { name, within, times }), 0..4)
 }
 
 fn any_samples() -> impl Strategy<Value = Vec<Sample>> {
@@ -225,6 +254,8 @@ proptest! {
         value in any::<f64>().prop_filter("finite", |v| v.is_finite()),
         text in "\\PC{0,30}",
         wide in any::<Option<(i32, i32)>>(),
+        parts in any_parts(),
+        steps in any_steps(),
     ) {
         let plan = testing::plan(1);
         let mut record = testing::trial(&plan, 0);
@@ -235,6 +266,7 @@ proptest! {
         if let Outcome::Completed(m) = &mut record.outcome {
             m.metrics.insert("extra".to_owned(), value);
             m.histograms.insert("lateness".to_owned(), histogram);
+            (m.parts, m.steps) = (parts, steps);
         }
         let dir = tempfile::tempdir().unwrap();
         write_run(dir.path(), &plan, &[record.clone()]);

@@ -9,6 +9,8 @@ pub(crate) mod cpu;
 pub(crate) mod dots;
 pub(crate) mod ratios;
 pub(crate) mod scale;
+pub(crate) mod stack;
+pub(crate) mod steps;
 pub(crate) mod svg;
 pub(crate) mod timeline;
 

@@ -16,10 +16,14 @@ pub(crate) const PANELS: usize = 6;
 /// Most points of a line that are drawn.
 const POINTS: usize = 600;
 
+/// What all measured guests of a trial take, where there are several.
+const TOGETHER: &str = "guests_measured_cpu_total_cpus";
+
 /// The series that tell most, in the order in which they are drawn, with their names for people; others follow.
-const TELLING: [(&str, &str); 19] = [
+const TELLING: [(&str, &str); 20] = [
     ("operations_per_s", "operations of the driver"),
     ("bits_per_s", "bits of the driver"),
+    (TOGETHER, "measured guests together, CPU"),
     ("guest_target_cpu_total_cpus", "measured guest, CPU"),
     ("host_cpu_busy_cpus", "all of the SUT, busy CPU"),
     ("host_cpu_steal_cpus", "SUT, CPU taken away by the machine under it (steal)"),
@@ -45,7 +49,12 @@ pub(crate) fn series(timelines: &[Timeline]) -> Vec<String> {
         .iter()
         .flat_map(|timeline| timeline.series.iter().filter(|(_, points)| points.len() > 1).map(|(name, _)| name))
         .collect();
+    let several = names.iter().any(|name| name.as_str() == TOGETHER);
     let rank = |name: &str| {
+        // One of several measured guests tells less than what all take together.
+        if several && name.starts_with("guest_target") {
+            return TELLING.len() + 1;
+        }
         let listed = TELLING.iter().position(|(known, _)| *known == name);
         let rate = ["per_s", "/s", "rate", "throughput"].iter().any(|word| name.contains(word));
         if rate { 0 } else { listed.map_or(TELLING.len() + 1, |at| at + 1) }

@@ -2,16 +2,16 @@
 
 use serde::Serialize;
 use tare_model::findings::{
-    ArmCpu, ArmObjective, CaseFindings, Comparison, Distribution, Findings, MetricFindings, Verdict,
+    ArmCpu, ArmObjective, ArmSteps, CaseFindings, Comparison, Distribution, Findings, MetricFindings, Verdict,
 };
 use tare_model::metric::{Better, Unit, common};
 
-use super::account;
-use super::primary;
+use super::parts::Parts;
 use super::table::{Cell, Column, Table};
+use super::{account, primary, steps as step_tables, storage};
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
-use crate::plot::{Figure, ccdf, cpu, dots, ratios, timeline};
+use crate::plot::{Figure, ccdf, cpu, dots, ratios, steps, timeline};
 use crate::words;
 
 /// One case arranged for reading.
@@ -90,7 +90,7 @@ impl CaseView {
             setup: setup(case, findings),
             verdicts: verdicts.collect(),
             figures: figures(&anchor, case, findings, arms),
-            tables: tables(case, arms),
+            tables: tables(case, findings, arms),
             objectives: case.objectives.iter().map(ObjectiveView::new).collect(),
             missing: missing(case, arms),
             anchor,
@@ -107,9 +107,9 @@ fn setup(case: &CaseFindings, findings: &Findings) -> String {
     };
     let mut said = vec![
         format!("Workload {}", planned.workload),
-        words::load(&planned.load),
+        words::load_of_each(planned),
         words::phases(&planned.phases),
-        format!("guest of {}", size(&planned.guest)),
+        format!("{} of {}", words::guests(planned), size(&planned.guest)),
     ];
     if planned.busy_target {
         said.push("the guest itself kept busy".to_owned());
@@ -160,6 +160,16 @@ fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) 
         "Ratios within blocks. Line: interval. Small dots: one ratio a block. Band: the noise floor of that metric, where one was measured.",
         forest(anchor, case, findings, arms),
     );
+    let noun = step_tables::noun(case);
+    add(
+        format!("Where the time of an {noun} goes"),
+        &format!(
+            "The mean time of one {noun}, shared out over its steps in the order in which they are done; a step that an {noun} does several times \
+             counts with all of them. The steps are timed by the driver, so each holds network, guest and server. \u{201c}Between the \
+             steps\u{201d} is what no step accounts for, such as the driver\u{2019}s own time. The number behind a bar is the whole."
+        ),
+        steps::figure(&format!("fig-{anchor}-steps"), &comparable(case), noun, arms),
+    );
     for (i, name) in distribution_names(case).iter().enumerate() {
         let of_name: Vec<&Distribution> = case.distributions.iter().filter(|d| &d.name == name).collect();
         add(
@@ -183,6 +193,16 @@ fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) 
         timeline::figure(&format!("fig-{anchor}-time"), &case.timelines, arms),
     );
     out
+}
+
+/// The steps of the arms that may be compared, for the figure: an emulated arm takes many times as long, and would leave
+/// the others no room. The tables have all.
+fn comparable(case: &CaseFindings) -> Vec<ArmSteps> {
+    let apart = |arm: &str| {
+        let mut own = primary(case).into_iter().flat_map(|metric| &metric.comparisons).filter(|c| c.arm == arm);
+        own.any(|comparison| comparison.verdict == Verdict::NotComparable)
+    };
+    case.steps.iter().filter(|own| !apart(&own.arm)).cloned().collect()
 }
 
 fn forest(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) -> Option<Figure> {
@@ -209,9 +229,16 @@ fn distribution_names(case: &CaseFindings) -> Vec<String> {
     names
 }
 
-fn tables(case: &CaseFindings, arms: &Arms) -> Vec<Table> {
-    let mut tables: Vec<Option<Table>> =
-        vec![metrics_table(case, arms), comparisons_table(case, arms), account::operations(case, arms)];
+fn tables(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<Table> {
+    let mut tables: Vec<Option<Table>> = vec![
+        Parts::new(case, arms).map(|parts| parts.table(findings, arms)),
+        metrics_table(case, arms),
+        step_tables::shares(case, arms),
+        step_tables::percentiles(case, arms),
+        storage::table(case, arms),
+        comparisons_table(case, arms),
+        account::operations(case, arms),
+    ];
     for name in distribution_names(case) {
         tables.push(percentiles_table(case, &name, arms));
     }

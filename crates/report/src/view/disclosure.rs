@@ -134,12 +134,17 @@ fn cases_table(findings: &Findings) -> Table {
         table.rows.push(vec![
             Cell::with_note(&case.label, &case.id),
             Cell { code: true, note: case.parameters.to_string(), ..Cell::text(&case.workload) },
-            Cell::with_note(words::load(&case.load), words::phases(&case.phases)),
-            Cell::text(format!("{}, {}", format::plural(u64::from(case.guest.cpus), "CPU", "CPUs"), case.guest.memory)),
+            Cell::with_note(words::load_of_each(case), words::phases(&case.phases)),
+            Cell::text(guest(case)),
             Cell::text(around(case)),
         ]);
     }
     table
+}
+
+fn guest(case: &Case) -> String {
+    let size = format!("{}, {}", format::plural(u64::from(case.guest.cpus), "CPU", "CPUs"), case.guest.memory);
+    if case.guests > 1 { format!("{} of {size}", words::guests(case)) } else { size }
 }
 
 fn around(case: &Case) -> String {

@@ -4,6 +4,9 @@ mod account;
 mod case;
 mod disclosure;
 pub(crate) mod glance;
+pub(crate) mod parts;
+pub(crate) mod steps;
+mod storage;
 pub(crate) mod table;
 mod trust;
 
@@ -22,6 +25,8 @@ use table::Table;
 /// A whole report.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
+    /// What must be read before any figure.
+    pub(crate) warnings: Vec<String>,
     pub(crate) study: String,
     pub(crate) question: String,
     pub(crate) run_id: String,
@@ -72,6 +77,7 @@ impl Report {
         let arms = Arms::of(findings);
         let cases = findings.cases.iter().enumerate().map(|(i, case)| CaseView::new(i, case, findings, &arms));
         Self {
+            warnings: findings.warnings.clone(),
             study: study.name.clone(),
             question: study.question.clone(),
             run_id: findings.run.id.clone(),

@@ -33,6 +33,8 @@ pub(crate) struct Cell {
     pub(crate) chip: &'static str,
     /// Whether the text is a machine's own writing.
     pub(crate) code: bool,
+    /// Whether it sums up what stands above it.
+    pub(crate) strong: bool,
     /// A difference under the text; empty for none.
     pub(crate) tag: String,
     /// The verdict on it; empty for none.
@@ -71,6 +73,11 @@ impl Cell {
 
     pub(crate) fn code(text: impl Into<String>) -> Self {
         Self { code: true, ..Self::text(text) }
+    }
+
+    /// The same as a sum of what stands above it.
+    pub(crate) fn strong(self) -> Self {
+        Self { strong: true, ..self }
     }
 
     pub(crate) fn with_note(text: impl Into<String>, note: impl Into<String>) -> Self {

@@ -1,0 +1,105 @@
+//! What guests and drivers contributed, and the steps of an operation: tables of schema 2.
+
+use rusqlite::{Connection, params};
+use tare_model::Histogram;
+use tare_model::histogram::Bin;
+use tare_model::trial::{Part, Step};
+
+use super::insert::{Insert, int};
+use super::read::{Read, map, rows, unsigned, word};
+
+/// The schema that brought these tables.
+const SINCE: u32 = 2;
+
+/// Inserts what each guest and driver of a trial contributed.
+pub(super) fn insert_parts(db: &Connection, trial: u32, parts: &[Part]) -> Insert {
+    let mut head =
+        db.prepare_cached("INSERT INTO stored_parts (trial, position, guest, driver) VALUES (?1, ?2, ?3, ?4)")?;
+    let mut metric = db.prepare_cached("INSERT INTO stored_part_metrics VALUES (?1, ?2, ?3)")?;
+    for (position, part) in (0i64..).zip(parts) {
+        head.execute(params![trial, position, part.guest, part.driver])?;
+        let id = db.last_insert_rowid();
+        for (name, value) in &part.metrics {
+            metric.execute(params![id, name, value])?;
+        }
+    }
+    Ok(())
+}
+
+/// Inserts the steps of a trial's operations.
+pub(super) fn insert_steps(db: &Connection, trial: u32, steps: &[Step]) -> Insert {
+    let mut head = db.prepare_cached(
+        "INSERT INTO steps (trial, position, step, within, count, min_ns, max_ns, sum_ns, mean_ns)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    )?;
+    let mut bins = db.prepare_cached("INSERT INTO stored_step_bins VALUES (?1, ?2, ?3, ?4)")?;
+    for (position, step) in (0i64..).zip(steps) {
+        let times = &step.times;
+        head.execute(params![
+            trial,
+            position,
+            step.name,
+            step.within,
+            int("times of a step", times.count())?,
+            int("minimum of a step", times.min)?,
+            int("maximum of a step", times.max)?,
+            times.sum.to_string(),
+            times.mean()
+        ])?;
+        let id = db.last_insert_rowid();
+        for bin in &times.bins {
+            let (low, high) = (int("lower end of a bin", bin.low)?, int("upper end of a bin", bin.high)?);
+            bins.execute(params![id, low, high, int("count of a bin", bin.count)?])?;
+        }
+    }
+    Ok(())
+}
+
+/// Parts and steps of a trial; none in a file of a schema that had no tables for them.
+pub(super) fn read(db: &Connection, trial: u32) -> Read<(Vec<Part>, Vec<Step>)> {
+    let schema: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if schema < SINCE { Ok((Vec::new(), Vec::new())) } else { Ok((read_parts(db, trial)?, read_steps(db, trial)?)) }
+}
+
+fn read_parts(db: &Connection, trial: u32) -> Read<Vec<Part>> {
+    let heads =
+        rows(db, "SELECT part_id, guest, driver FROM stored_parts WHERE trial = ?1 ORDER BY position", trial, |row| {
+            Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?))
+        })?;
+    let part = |(id, guest, driver): (i64, u32, Option<u32>)| {
+        let values = map::<Option<f64>>(db, "SELECT metric, value FROM stored_part_metrics WHERE part_id = ?1", id)?;
+        let metrics = values.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect();
+        Ok(Part { guest, driver, metrics })
+    };
+    heads.into_iter().map(part).collect()
+}
+
+fn read_steps(db: &Connection, trial: u32) -> Read<Vec<Step>> {
+    let mut steps = rows(
+        db,
+        "SELECT step_id, step, within, min_ns, max_ns, sum_ns FROM steps WHERE trial = ?1 ORDER BY position",
+        trial,
+        |row| {
+            let times = Histogram {
+                bins: Vec::new(),
+                min: unsigned(3, row.get(3)?)?,
+                max: unsigned(4, row.get(4)?)?,
+                sum: word(row, 5, |text| text.parse().ok())?,
+            };
+            Ok((row.get::<_, i64>(0)?, Step { name: row.get(1)?, within: row.get(2)?, times }))
+        },
+    )?;
+    let mut bins =
+        db.prepare_cached("SELECT low_ns, high_ns, count FROM stored_step_bins WHERE step_id = ?1 ORDER BY low_ns")?;
+    for (id, step) in &mut steps {
+        let bin = |row: &rusqlite::Row<'_>| {
+            Ok(Bin {
+                low: unsigned(0, row.get(0)?)?,
+                high: unsigned(1, row.get(1)?)?,
+                count: unsigned(2, row.get(2)?)?,
+            })
+        };
+        step.times.bins = bins.query_map([*id], bin)?.collect::<Read<_>>()?;
+    }
+    Ok(steps.into_iter().map(|(_, step)| step).collect())
+}

@@ -1,0 +1,166 @@
+//! Where the time of an operation goes, and how long each step of it takes, as tables and as lines.
+
+use tare_model::findings::{ArmSteps, CaseFindings, Estimate};
+use tare_model::metric::Unit;
+
+use super::table::{Cell, Column, Table};
+use crate::format::{self, Scale};
+use crate::plot::arms::{ArmLook, Arms};
+use crate::plot::steps::{REST, names, step};
+
+/// What an operation of the case is called: `order` where the case counts orders.
+pub(crate) fn noun(case: &CaseFindings) -> &'static str {
+    if case.metrics.iter().any(|metric| metric.spec.id.starts_with("orders_")) { "order" } else { "operation" }
+}
+
+/// `an order`, `an operation`.
+fn one(case: &CaseFindings) -> String {
+    format!("an {}", noun(case))
+}
+
+/// A share of an arm's operation, in whole percent but for what is tiny.
+fn share(part: f64, whole: f64) -> String {
+    let percent = part / whole * 100.0;
+    match percent {
+        p if !p.is_finite() => format::NOT_A_NUMBER.to_owned(),
+        p if p > 0.0 && p < 1.0 => "under 1 %".to_owned(),
+        p => format!("{p:.0} %"),
+    }
+}
+
+struct Shown<'a> {
+    case: &'a CaseFindings,
+    arms: Vec<(&'a ArmSteps, ArmLook)>,
+    /// Every time on the scale of a whole operation, so that steps can be compared and added up by eye.
+    scale: Scale,
+}
+
+impl<'a> Shown<'a> {
+    fn new(case: &'a CaseFindings, arms: &Arms) -> Self {
+        let of = |arm: &ArmLook| Some((case.steps.iter().find(|own| own.arm == arm.id)?, arm.clone()));
+        let arms: Vec<_> = arms.iter().filter_map(of).collect();
+        let whole = |(own, _): &(&ArmSteps, ArmLook)| own.operation_s.as_ref().map(|whole| whole.value);
+        let shortest = arms.iter().filter_map(whole).filter(|s| s.is_finite()).reduce(f64::min);
+        Self { case, arms, scale: Scale::new(&Unit::Seconds, shortest.unwrap_or(1e-3)) }
+    }
+
+    fn columns(&self, first: &str, arms: &Arms) -> Vec<Column> {
+        let head = |(_, arm): &(&ArmSteps, ArmLook)| Column { key: arms.key(&arm.id), ..Column::numeric(&arm.label) };
+        std::iter::once(Column::text(first)).chain(self.arms.iter().map(head)).collect()
+    }
+
+    fn row(&self, name: Cell, of: impl Fn(&ArmSteps) -> Option<Cell>) -> Vec<Cell> {
+        let cell = |(own, _): &(&ArmSteps, ArmLook)| of(own).unwrap_or_else(Cell::none);
+        std::iter::once(name).chain(self.arms.iter().map(cell)).collect()
+    }
+
+    fn time(&self, seconds: f64) -> String {
+        if seconds.is_finite() {
+            self.scale.with_unit(&self.scale.text(seconds))
+        } else {
+            format::NOT_A_NUMBER.to_owned()
+        }
+    }
+
+    fn cell(&self, estimate: &Estimate) -> Cell {
+        let interval = format::bounds(estimate)
+            .map(|(low, high)| format!("[{}, {}]", self.scale.text(low), self.scale.text(high)));
+        Cell::with_note(self.time(estimate.value), interval.unwrap_or_default())
+    }
+
+    /// How often an operation has a step: one figure, or a range where arms differ.
+    fn often(&self, name: &str) -> String {
+        let found = || {
+            self.arms
+                .iter()
+                .filter_map(|(own, _)| step(own, name))
+                .map(|step| step.per_operation)
+                .filter(|n| n.is_finite())
+        };
+        let (least, most) = (found().fold(f64::INFINITY, f64::min), found().fold(0.0, f64::max));
+        if found().next().is_none() {
+            return String::new();
+        }
+        let (least, most) = (format!("{least:.2}"), format!("{most:.2}"));
+        let times = if least == most { most } else { format!("{least} to {most}") };
+        format!("{times} times {}", one(self.case))
+    }
+}
+
+/// The time that an operation spends in each step on each arm, with its share of the whole.
+pub(crate) fn shares(case: &CaseFindings, arms: &Arms) -> Option<Table> {
+    let shown = Shown::new(case, arms);
+    let (noun, one) = (noun(case), one(case));
+    let caption = format!(
+        "Where the time of {one} goes: what one {noun} spends in each step on average, all its times together, with [interval] and share. The \
+         driver times a step from sending to the end of the answer, so it holds network, guest and database. \
+         \u{201c}{}\u{201d} is what no step accounts for, such as the driver\u{2019}s own time.",
+        sentence_case(REST)
+    );
+    let mut table = Table::new(caption, shown.columns("Step", arms));
+    for name in names(&case.steps, true) {
+        table.rows.push(shown.row(Cell::with_note(name, shown.often(name)), |own| {
+            let found = step(own, name)?;
+            let whole = own.operation_s.as_ref().map_or(f64::NAN, |whole| whole.value);
+            let mut cell = shown.cell(&found.of_operation_s);
+            cell.note = format!("{} {}", share(found.of_operation_s.value, whole), cell.note).trim_end().to_owned();
+            Some(cell)
+        }));
+    }
+    table.rows.push(shown.row(Cell::text(sentence_case(REST)), |own| {
+        let (rest, whole) = (own.rest_s?, own.operation_s.as_ref()?.value);
+        Some(Cell::with_note(shown.time(rest), share(rest, whole)))
+    }));
+    let whole = Cell::with_note(format!("One {noun} as a whole"), "mean").strong();
+    table.rows.push(shown.row(whole, |own| own.operation_s.as_ref().map(|whole| shown.cell(whole).strong())));
+    for name in names(&case.steps, false) {
+        let often = format!("{}; outside the time of {one}", shown.often(name));
+        table.rows.push(
+            shown.row(Cell::with_note(name, often), |own| {
+                step(own, name).map(|found| shown.cell(&found.of_operation_s))
+            }),
+        );
+    }
+    (!shown.arms.is_empty()).then_some(table)
+}
+
+/// How long each step takes each time: its percentiles on each arm.
+pub(crate) fn percentiles(case: &CaseFindings, arms: &Arms) -> Option<Table> {
+    let shown = Shown::new(case, arms);
+    let caption = "How long each step takes each time: half of them less than the time given, and one in a hundred longer than the time below \
+                   it (p99), where there are enough of them; trials merged with equal weight. Intervals, p90 and p99.9 are in steps.csv.";
+    let mut table = Table::new(caption, shown.columns("Step, each time", arms));
+    let told = names(&case.steps, true).into_iter().chain(names(&case.steps, false));
+    for name in told {
+        table.rows.push(shown.row(Cell::text(name), |own| {
+            let quantiles = &step(own, name)?.quantiles;
+            let at = |wanted: f64| {
+                quantiles.iter().find(|(q, _)| (q - wanted).abs() < 1e-9).map(|(_, e)| shown.time(e.value))
+            };
+            Some(Cell::with_note(at(0.5)?, at(0.99).map_or_else(String::new, |tail| format!("p99 {tail}"))))
+        }));
+    }
+    table.rows.retain(|row| row.iter().skip(1).any(|cell| *cell != Cell::none()));
+    table.filled()
+}
+
+/// Each arm in a line, for a terminal: the steps with the largest first.
+pub(crate) fn lines(case: &CaseFindings, arms: &Arms) -> Vec<String> {
+    let shown = Shown::new(case, arms);
+    let line = |(own, look): &(&ArmSteps, ArmLook)| {
+        let whole = own.operation_s.as_ref()?.value;
+        let within = own.steps.iter().filter(|step| step.within);
+        let mut parts: Vec<(f64, &str)> = within.map(|step| (step.of_operation_s.value, step.name.as_str())).collect();
+        parts.extend(own.rest_s.map(|rest| (rest, REST)));
+        parts.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let said: Vec<String> = parts.iter().map(|(time, name)| format!("{name} {}", share(*time, whole))).collect();
+        let whole = format::value(whole, &Unit::Seconds);
+        Some(format!("time of {} on {}: {whole}, of which {}", one(case), look.label, said.join("; ")))
+    };
+    shown.arms.iter().filter_map(line).collect()
+}
+
+fn sentence_case(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
