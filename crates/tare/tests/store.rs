@@ -1,0 +1,140 @@
+//! Order entry run for real: a database for every guest, restored, driven, counted and reported.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use common::{CONTAINER, expect_code, is_root, left_by_runs_into, outcomes, run, stderr, stdout, write_study};
+
+/// Where a PostgreSQL for guests is, as a study names it; tells what is missing.
+fn postgres() -> Option<String> {
+    let cache = std::env::var_os("TARE_CACHE").map_or_else(|| PathBuf::from("/var/cache/tare"), PathBuf::from);
+    let fetched = |entry: std::fs::DirEntry| entry.path().join("bin/postgres").exists();
+    if std::fs::read_dir(cache.join("payload")).into_iter().flatten().flatten().any(fetched) {
+        return Some("embedded".into());
+    }
+    let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let found = installed.map(|entry| entry.path().join("bin")).find(|bin| bin.join("initdb").exists());
+    if found.is_none() {
+        tare_testkit::skipped("no PostgreSQL: neither fetched (`make platforms`) nor installed");
+    }
+    found.map(|bin| bin.display().to_string())
+}
+
+/// Two guests, two drivers each, for two seconds; `parameters` come beside the size of the database.
+fn study(postgres: &str, arms: &str, blocks: u32, parameters: &str) -> String {
+    format!(
+        r#"
+schema = 1
+name = "orders"
+question = "How many orders?"
+baseline = "native"
+blocks = {blocks}
+noise-floor = false
+seed = 3
+
+[arms.native]
+platform = "native"
+{arms}
+
+[guest]
+cpus = 1
+memory = "512MiB"
+
+[phases]
+warm-up = "1s"
+steady-state = "2s"
+ramp-down = "100ms"
+
+[cases.orders]
+workload = "store"
+guests = 2
+drivers = 2
+load = {{ closed = {{ clients = 3 }} }}
+parameters = {{ db-size = "10MB", postgres = "{postgres}"{parameters} }}
+"#
+    )
+}
+
+/// One number out of the results.
+fn number(out: &Path, query: &str) -> f64 {
+    let results = rusqlite::Connection::open(out.join("results.sqlite")).unwrap();
+    results.query_row(query, [], |row| row.get(0)).unwrap()
+}
+
+fn ran(folder: &Path, text: &str) -> (PathBuf, std::process::Output) {
+    let study = write_study(folder, text);
+    let out = folder.join("run");
+    let output = run(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    (out, output)
+}
+
+#[test]
+fn two_guests_with_two_drivers_each_are_restored_driven_counted_and_reported() {
+    let Some(postgres) = is_root().then(postgres).flatten() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (out, output) = ran(folder.path(), &study(&postgres, CONTAINER, 2, ""));
+    expect_code(&output, 0);
+    assert_eq!(outcomes(&out), vec!["completed"; 4], "the database was counted and agreed");
+    let rate = number(&out, "SELECT min(value) FROM metrics WHERE metric = 'orders_per_minute'");
+    assert!(rate > 0.0, "{rate}");
+    let findings: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(out.join("findings.json")).unwrap()).unwrap();
+    let case = &findings["cases"][0];
+    let parts = case["parts"][0]["parts"].as_array().unwrap();
+    let drivers = parts.iter().filter(|part| !part["driver"].is_null()).count();
+    assert_eq!((drivers, parts.len() - drivers), (4, 2), "{parts:?}");
+    let steps: Vec<&str> =
+        case["steps"][0]["steps"].as_array().unwrap().iter().map(|step| step["name"].as_str().unwrap()).collect();
+    assert!(steps.contains(&"log in"), "{steps:?}");
+    let markdown = std::fs::read_to_string(out.join("report.md")).unwrap();
+    assert!(markdown.contains("data restored in"), "{markdown}");
+    assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
+}
+
+#[test]
+fn a_server_that_is_killed_under_load_comes_back_with_every_order_that_was_acknowledged() {
+    let Some(postgres) = is_root().then(postgres).flatten() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let text = study(&postgres, "", 1, ", kill-after = \"500ms\"").replace("\"2s\"", "\"6s\"");
+    let (out, output) = ran(folder.path(), &text);
+    expect_code(&output, 0);
+    assert_eq!(outcomes(&out), vec!["completed"], "{}", stdout(&output));
+    let lost = number(&out, "SELECT sum(value) FROM counts WHERE name LIKE '%reconnects%'");
+    assert!(lost > 0.0, "nobody noticed that the server was gone");
+}
+
+#[test]
+fn durability_that_is_switched_off_stands_at_the_top_of_the_report() {
+    let Some(postgres) = is_root().then(postgres).flatten() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (out, output) = ran(folder.path(), &study(&postgres, "", 1, ", settings = { fsync = \"off\" }"));
+    expect_code(&output, 0);
+    let findings: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(out.join("findings.json")).unwrap()).unwrap();
+    let warnings = findings["warnings"].as_array().unwrap();
+    assert!(warnings.iter().any(|warning| warning.as_str().unwrap().contains("fsync")), "{warnings:?}");
+    assert!(stdout(&output).contains("fsync"), "{}", stdout(&output));
+}
+
+#[test]
+fn what_cannot_work_is_refused_before_the_first_trial_with_the_reason() {
+    let Some(postgres) = is_root().then(postgres).flatten() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |text: &str, words: &[&str]| {
+        let (out, output) = ran(folder.path(), text);
+        assert_ne!(output.status.code(), Some(0), "{}", stdout(&output));
+        let said = stderr(&output);
+        assert!(words.iter().all(|word| said.contains(word)), "{words:?} in {said}");
+        assert!(!out.join("results.sqlite").exists() || outcomes(&out).is_empty(), "a trial was run");
+        let _ = std::fs::remove_dir_all(out);
+    };
+    refused(&study("/no/such/bin", "", 1, ""), &["/no/such/bin"]);
+    refused(&study(&postgres, "", 1, "").replace("10MB", "900GB"), &["disk", "GiB"]);
+    refused(&study(&postgres, "", 1, ", serches = 3"), &["serches"]);
+    let url = ", url = \"postgres://nobody:wrong@127.0.0.1:1/orders\"";
+    refused(&study(&postgres, "", 1, url).replace(&format!(", postgres = \"{postgres}\""), ""), &["127.0.0.1:1"]);
+    let rr = "\n[cases.rr]\nworkload = \"rr\"\nguests = 2\n";
+    refused(&(study(&postgres, "", 1, "") + rr), &["guests", "rr"]);
+}
