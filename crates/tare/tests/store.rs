@@ -132,7 +132,7 @@ fn what_cannot_work_is_refused_before_the_first_trial_with_the_reason() {
     };
     refused(&study("/no/such/bin", "", 1, ""), &["/no/such/bin"]);
     refused(&study(&postgres, "", 1, "").replace("10MB", "900GB"), &["disk", "GiB"]);
-    refused(&study(&postgres, "", 1, ", serches = 3"), &["serches"]);
+    refused(&study(&postgres, "", 1, ", serchez = 3"), &["serchez"]);
     let url = ", url = \"postgres://nobody:wrong@127.0.0.1:1/orders\"";
     refused(&study(&postgres, "", 1, url).replace(&format!(", postgres = \"{postgres}\""), ""), &["127.0.0.1:1"]);
     let rr = "\n[cases.rr]\nworkload = \"rr\"\nguests = 2\n";
