@@ -40,12 +40,13 @@ fuzz: ## fuzz what reads the bytes of strangers, a minute each (needs cargo-fuzz
 	@scripts/fuzz.sh
 
 bench: setup ## measure tare's drivers against their peers
-	@cargo build --release --package tare-driver --example bench_driver --example bench_store
+	@cargo build --release --package tare-driver --example bench_driver --example bench_store --example store_load
 	@command -v netperf >/dev/null && command -v iperf3 >/dev/null || bench/install-peers.sh
 	@bench/rr.sh
 	@bench/stream.sh
 	@bench/recording.sh
 	@bench/store.sh
+	@bench/load.sh
 
 install: ## copy what `make build` built to PREFIX (default /usr/local)
 	@scripts/install.sh

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Filling a store against `pgbench -i`: megabytes of table a second, in one run, in turn, on one throw-away server.
+# Filling a store against `pgbench -i`: megabytes a second and the server's CPU a megabyte, in one run, in turn, on one
+# throw-away server.
 # usage: bench/load.sh
 #
 # ROUNDS (5), SIZE of the store (100MB), SCALE of pgbench (10), CONNECTIONS of the store's load (2), PGBIN and OPTIONS of the
-# server (such as "-c wal_level=minimal -c max_wal_senders=0") are environment variables. Both make their tables in a database of their own, with primary keys and statistics; the store's load makes 13
-# indexes more, two of them of full text, and five foreign keys, all in its time. Sizes are the server's own after the load.
+# server (such as "-c wal_level=minimal -c max_wal_senders=0") are environment variables. Both make their tables in a database
+# of their own, with primary keys and statistics; the store's load makes 13 indexes more, two of them of full text, and three
+# foreign keys, all in its time. Sizes are the server's own after the load, the CPU that of all its processes.
 set -euo pipefail
 
 ROUNDS=${ROUNDS:-5}
@@ -38,7 +40,7 @@ cd /
 "${as_nobody[@]}" "$PGBIN/initdb" --no-sync -A trust -U bench --encoding=UTF8 --locale=C -D "$work/data" >/dev/null
 for port in $(shuf -i 20000-29999 -n 5); do
     "${as_nobody[@]}" "$PGBIN/pg_ctl" -D "$work/data" -l "$work/log" -w start \
-        -o "-p $port -c listen_addresses=127.0.0.1 -c unix_socket_directories='' $OPTIONS" >/dev/null && break
+        -o "-p $port -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c log_statement_stats=on $OPTIONS" >/dev/null && break
 done
 export PGHOST=127.0.0.1 PGPORT=$port PGUSER=bench
 "$PGBIN/postgres" --version
@@ -49,17 +51,38 @@ megabytes() {
         WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
 }
 
-# contest NAME: the seconds that it takes in an empty database, and what it made: NAME SECONDS TABLES WITH-INDEXES.
+# Seconds of CPU of the server, those of its processes that have ended included.
+server_cpu() {
+    local parent
+    parent=$(head -n 1 "$work/data/postmaster.pid")
+    cat /proc/[0-9]*/stat 2>/dev/null | sed 's/^\([0-9]*\) (.*) /\1 /' | awk -v parent="$parent" -v hz="$(getconf CLK_TCK)" '
+        $1 == parent { ticks += $13 + $14 + $15 + $16 }
+        $3 == parent { ticks += $13 + $14 }
+        END { printf "%.2f", ticks / hz }'
+}
+
+# Seconds of CPU of the COPY statements alone, by the server's own account.
+copy_cpu() {
+    awk '
+        match($0, /[0-9.]+ s user, [0-9.]+ s system, /) { split(substr($0, RSTART), part, " "); cpu = part[1] + part[4] }
+        match($0, /STATEMENT:  (COPY|copy) /) { sum += cpu }
+        END { printf "%.3f", sum }' "$work/log"
+}
+
+# contest NAME: what it takes in an empty database, and what it made: NAME SECONDS TABLES WITH-INDEXES SERVER-CPU COPY-CPU.
 contest() {
-    local began ended
+    local began ended cpu
     "$PGBIN/psql" -qd postgres -c "DROP DATABASE IF EXISTS contest" -c "CREATE DATABASE contest" -c CHECKPOINT 2>/dev/null
+    : >"$work/log"
+    cpu=$(server_cpu)
     began=$EPOCHREALTIME
     case $1 in
     store) "$DRIVER" --address "127.0.0.1:$port" --user bench --database contest --size "$SIZE" --connections "$CONNECTIONS" ;;
     pgbench) "$PGBIN/pgbench" -i -q -s "$SCALE" contest ;;
     esac >"$work/said" 2>&1 || { cat "$work/said" >&2; exit 1; }
     ended=$EPOCHREALTIME
-    echo "$1 $(awk -v a="$began" -v b="$ended" 'BEGIN { print b - a }') $(megabytes pg_table_size) $(megabytes pg_total_relation_size)"
+    echo "$1 $(awk -v a="$began" -v b="$ended" 'BEGIN { print b - a }') $(megabytes pg_table_size) \
+$(megabytes pg_total_relation_size) $(awk -v a="$cpu" -v b="$(server_cpu)" 'BEGIN { print b - a }') $(copy_cpu)"
 }
 
 for round in $(seq "$ROUNDS"); do
@@ -72,7 +95,8 @@ done | tee "$work/results"
 
 # Ratios within rounds, and their medians.
 awk '
-    { rate[$1, $2, "tables"] = $4 / $3; rate[$1, $2, "all"] = $5 / $3; rounds = $1 > rounds ? $1 : rounds }
+    { rate[$1, $2, "tables"] = $4 / $3; rate[$1, $2, "all"] = $5 / $3; rounds = $1 > rounds ? $1 : rounds
+      cpu[$1, $2, "rows"] = 1000 * $7 / $4; cpu[$1, $2, "all"] = 1000 * $6 / $5 }
     function median(what,    n, i, j, t, v) {
         n = split(what, v, " ")
         for (i = 1; i <= n; i++) for (j = i + 1; j <= n; j++) if (v[j] + 0 < v[i] + 0) { t = v[i]; v[i] = v[j]; v[j] = t }
@@ -87,6 +111,16 @@ awk '
                 ratio = ratio " " rate[r, "store", kinds[k]] / rate[r, "pgbench", kinds[k]]
             }
             printf "%s: store %.1f MB/s, pgbench -i %.1f MB/s, ratio %.2f\n", \
-                kinds[k] == "all" ? "tables with indexes" : "tables alone", median(ours), median(theirs), median(ratio)
+                kinds[k] == "all" ? "all that is made, a second" : "tables, in the time of all", median(ours), median(theirs), median(ratio)
+        }
+        split("rows all", kinds, " ")
+        for (k = 1; k <= 2; k++) {
+            ours = theirs = ratio = ""
+            for (r = 1; r <= rounds; r++) {
+                ours = ours " " cpu[r, "store", kinds[k]]; theirs = theirs " " cpu[r, "pgbench", kinds[k]]
+                ratio = ratio " " cpu[r, "store", kinds[k]] / cpu[r, "pgbench", kinds[k]]
+            }
+            printf "server CPU, %s: store %.2f ms/MB, pgbench -i %.2f ms/MB, ratio %.2f\n", \
+                kinds[k] == "all" ? "all that is made" : "rows alone, without an index", median(ours), median(theirs), median(ratio)
         }
     }' "$work/results"

@@ -110,7 +110,7 @@ EOF
 
 words=(-D password=password -D state=NY -D country=US)
 n=0
-for word in Alder Harbor Lantern Maple Winter; do words+=(-D "title$((++n))=$word"); done
+for word in Alder Anchor Lantern Maple Winter; do words+=(-D "title$((++n))=$word"); done
 
 run_pgbench() { # NAME ROUND CLIENTS THREADS
     timed pgbench -n -h 127.0.0.1 -p "$port" -U store -M prepared -f "$work/order.sql" "${words[@]}" -c "$3" -j "$4" -T "$SECONDS_EACH" store

@@ -34,8 +34,7 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let a = Arguments::parse();
-    let server =
-        SqlServer { address: a.address, user: a.user, password: None, database: a.database, schema: None };
+    let server = SqlServer { address: a.address, user: a.user, password: None, database: a.database, schema: None };
     let load = StoreLoad { server, size: StoreSize::of(a.size), seed: a.seed, connections: a.connections };
     let began = Instant::now();
     match store::load(&load, &AtomicBool::new(false)) {

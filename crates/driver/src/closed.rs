@@ -20,13 +20,13 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, think_ns:
     }
 
     let mut tracker = Tracker::new(*timeline);
-    let mut ended = 0;
-    let mut warming = timeline.warm_end > timeline.start;
+    let (mut ended, mut warming) = (0, timeline.warm_end > timeline.start);
     let mut started = now_ns();
     while !stop.load(Ordering::Relaxed) {
         let outcome = operation.perform();
         let now = now_ns();
         let stage = tracker.at(now);
+        let took = (now - started).saturating_sub(operation.untimed_ns());
         match outcome {
             Ok(done) => {
                 if done == Done::Answered {
@@ -37,12 +37,12 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, think_ns:
                     tally.operations += u64::from(done == Done::Answered);
                     tally.lost += u64::from(done == Done::Lost);
                     // Of a lost one it is censored: it took longer than was waited for.
-                    tally.response.record((now - started).saturating_sub(operation.untimed_ns()));
+                    tally.response.record(took);
                     operation.counts();
                 }
             }
             Err(failure) => {
-                if !goes_on(failure, worker, &mut tally, (started, now)) {
+                if !goes_on(failure, worker, &mut tally, (started, took)) {
                     break;
                 }
             }
@@ -60,7 +60,7 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, think_ns:
         } else if think_ns > 0 {
             let wake = now.saturating_add(operation.think_ns(think_ns));
             // Nobody thinks past the end of the load.
-            if wake >= timeline.load_end || !sleep_until(wake, stop) {
+            if wake >= timeline.load_end || !worker.control.rest_until(wake) {
                 break;
             }
             started = now_ns();
@@ -73,12 +73,12 @@ pub(crate) fn run<O: Operation>(mut operation: O, worker: &Worker<'_>, think_ns:
 
 /// Counts a failed operation by reason; whether another may be tried, after a pause.
 #[cold]
-fn goes_on(failure: Failure, worker: &Worker<'_>, tally: &mut Tally, (started, now): (u64, u64)) -> bool {
+fn goes_on(failure: Failure, worker: &Worker<'_>, tally: &mut Tally, (started, took): (u64, u64)) -> bool {
     let cut = worker.control.cut.load(Ordering::Relaxed);
     if cut && worker.timeline.measures(started) {
         // Censored: nobody knows how long it would have taken.
-        tally.response.record(now - started);
+        tally.response.record(took);
     }
     tally.error(if cut { CUT_OFF.to_owned() } else { failure.reason });
-    !failure.fatal && !cut && sleep_until(now + PAUSE_NS, &worker.control.stop)
+    !failure.fatal && !cut && sleep_until(now_ns() + PAUSE_NS, &worker.control.stop)
 }

@@ -3,18 +3,51 @@
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
+use crate::clock::now_ns;
 use crate::sys;
 
 /// Flags of one run.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
-    /// Every thread ends as soon as it sees this.
+    /// Every thread ends as soon as it sees this. Set by [`halt`](Self::halt), which wakes those that rest.
     pub stop: AtomicBool,
     /// The supervisor has cut connections because time was up; failures after this are not the server's word.
     pub cut: AtomicBool,
     /// Threads still at work.
     pub alive: AtomicUsize,
+    resting: Mutex<()>,
+    bell: Condvar,
+}
+
+impl Control {
+    /// Has every thread end.
+    pub fn halt(&self) {
+        // Whoever has looked at the flag holds this until it rests, so that nobody misses the bell.
+        let looking = self.resting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.stop.store(true, Ordering::Relaxed);
+        drop(looking);
+        self.bell.notify_all();
+    }
+
+    /// Sleeps until `at_ns` of CLOCK_MONOTONIC; returns false, early, once all are to end. Nobody looks up meanwhile as
+    /// [`sleep_until`](crate::clock::sleep_until) does: hundreds of clients that think would spend more on that than on what they do.
+    pub fn rest_until(&self, at_ns: u64) -> bool {
+        let mut looking = self.resting.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return false;
+            }
+            let left = at_ns.saturating_sub(now_ns());
+            if left == 0 {
+                return true;
+            }
+            let rested = self.bell.wait_timeout(looking, Duration::from_nanos(left));
+            looking = rested.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
 }
 
 /// Counts of one thread, written by it alone and read by the supervisor. On cache lines of its own, so
@@ -128,6 +161,21 @@ mod tests {
     use std::io::Read;
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_rest_lasts_as_long_as_it_is_to_unless_all_are_to_end() {
+        let control = Control::default();
+        let at = now_ns() + 2_000_000;
+        assert!(control.rest_until(at));
+        assert!(now_ns() >= at);
+        let far = now_ns() + 3_600_000_000_000;
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| control.rest_until(far))).collect();
+            control.halt();
+            assert!(threads.into_iter().all(|thread| !thread.join().unwrap()));
+        });
+        assert!(!control.rest_until(u64::MAX) && now_ns() < far);
+    }
 
     #[test]
     fn cutting_wakes_a_blocked_reader_and_refuses_the_next() {

@@ -351,7 +351,7 @@ fn run_threads(
                 Ok(thread) => threads.push(thread),
                 Err(source) => {
                     control.alive.fetch_sub(1, Ordering::Release);
-                    control.stop.store(true, Ordering::Relaxed);
+                    control.halt();
                     refused = Some(DriverError::Resource { what: "start a driver thread", source });
                     break;
                 }

@@ -96,7 +96,7 @@ impl Watch<'_> {
     /// Ends the run: every thread leaves its system call with an error and stops.
     fn cut(&self) {
         self.control.cut.store(true, Ordering::Relaxed);
-        self.control.stop.store(true, Ordering::Relaxed);
+        self.control.halt();
         self.breakers.iter().for_each(Breaker::cut);
     }
 

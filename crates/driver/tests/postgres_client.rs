@@ -116,6 +116,13 @@ fn rows_are_copied_refused_and_aborted() {
     let mut copy = session.copy_in("COPY t FROM STDIN").unwrap();
     copy.write(b"1\nno number\n").unwrap();
     assert!(copy.finish().unwrap_err().is("22P02"));
+    // A refusal is heard while there are rows to send: what a socket and its peer hold may have gone, and no more.
+    let mut copy = session.copy_in("COPY t FROM STDIN").unwrap();
+    copy.write(b"no number\n").unwrap();
+    let piece = b"1\n".repeat(50_000);
+    let heard = (0..10_000).find_map(|_| copy.write(&piece).err()).expect("a gigabyte was sent for nothing");
+    assert!(heard.is("22P02"), "{heard}");
+    drop(copy);
     let mut copy = session.copy_in("COPY t FROM STDIN").unwrap();
     copy.write(b"1\n").unwrap();
     copy.abort().unwrap();

@@ -48,6 +48,9 @@ pub struct DataPlace {
     pub path: String,
     /// What it lies on, for people, such as `directory on ext4 of the host` or `virtio-blk, raw file on ext4 of the host`.
     pub storage: String,
+    /// What that is on the host, a directory, a file or a block device; `None` where it is elsewhere.
+    #[serde(default)]
+    pub on_host: Option<PathBuf>,
     /// Seconds that restoring took, until it was on the disk and out of the host's page cache. Not part of the guest's
     /// start.
     pub restore_s: f64,

@@ -153,9 +153,11 @@ pub struct StoreDone {
     pub quantity: u64,
     /// Customers whose insertion was acknowledged.
     pub new_customers: u64,
-    /// Numbers of orders whose commit was sent and never answered: they may or may not be there. 0 is an order whose
-    /// number is not known, because a function in the database makes order and commit at once.
+    /// Numbers of orders whose commit was sent and never answered: they may or may not be there.
     pub in_doubt: Vec<u64>,
+    /// The same of orders whose number nobody learned, because a function in the database makes order and commit at once:
+    /// the customer's number and the total amount in cents.
+    pub unnumbered: Vec<(u64, u64)>,
     /// Insertions of customers that were sent and never answered.
     pub customers_in_doubt: u64,
     /// Orders of the measured window that were rolled back because stock was short. They count as operations.
@@ -186,6 +188,7 @@ impl StoreDone {
         self.quantity += other.quantity;
         self.new_customers += other.new_customers;
         self.in_doubt.extend_from_slice(&other.in_doubt);
+        self.unnumbered.extend_from_slice(&other.unnumbered);
         self.customers_in_doubt += other.customers_in_doubt;
         self.rolled_back += other.rolled_back;
         self.rolled_back_total += other.rolled_back_total;

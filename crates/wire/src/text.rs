@@ -14,6 +14,9 @@ const LONGEST_BYTES: usize = 16 << 10;
 /// Most facts, reasons or settings that are kept of one answer.
 const MOST_ENTRIES: usize = 1000;
 
+/// Orders in doubt that are taken: each client of a store may lose some connections.
+const MOST_DOUBTS: usize = 100_000;
+
 /// The text without control characters other than line feeds and tabs, and without signs that change the direction of
 /// writing; each is replaced by U+FFFD. A carriage return before a line feed, as consoles print it, is dropped.
 pub fn readable(text: &str) -> String {
@@ -53,7 +56,8 @@ pub(crate) fn clean(mut reply: Reply) -> Reply {
             result.steps.truncate(MOST_ENTRIES);
             result.steps.iter_mut().for_each(|step| make_readable(&mut step.name));
             if let Some(done) = &mut result.store {
-                done.in_doubt.truncate(MOST_ENTRIES);
+                done.in_doubt.truncate(MOST_DOUBTS);
+                done.unnumbered.truncate(MOST_DOUBTS);
                 make_readable(&mut done.ramp);
             }
         }

@@ -83,7 +83,7 @@ impl Connection {
         loop {
             let (kind, body) = match self.wire.message() {
                 Ok(message) => message,
-                Err(broken) => return Err(failed.unwrap_or(broken)),
+                Err(broken) => return Err(PgError::at_the_end(failed, broken)),
             };
             let Some(current) = results.last_mut() else { return Err(PgError::protocol("no result")) };
             match kind {
@@ -151,7 +151,7 @@ impl Connection {
                     return Err(failed.unwrap_or_else(other));
                 }
                 Ok(_) => {}
-                Err(broken) => return Err(failed.unwrap_or(broken)),
+                Err(broken) => return Err(PgError::at_the_end(failed, broken)),
             }
         }
     }

@@ -31,7 +31,8 @@ impl<'a> CopyIn<'a> {
     /// Takes bytes of rows, in pieces of any size.
     ///
     /// # Errors
-    /// When the connection breaks. What the server thinks of the rows comes with [`finish`](Self::finish).
+    /// When the connection breaks, and when the server has refused a row before: then it takes no more. What it thinks of the
+    /// others comes with [`finish`](Self::finish).
     #[inline]
     pub fn write(&mut self, mut bytes: &[u8]) -> Result<(), PgError> {
         loop {
@@ -61,10 +62,32 @@ impl<'a> CopyIn<'a> {
                 self.over = true;
             }
             sent?;
+            self.mind_a_refusal()?;
         }
         let output = &mut self.connection.wire.output;
         output.clear();
         output.resize(HEAD, 0);
+        Ok(())
+    }
+
+    /// A server that refuses a row says so at once and throws all later ones away: what is left need not be sent.
+    fn mind_a_refusal(&mut self) -> Result<(), PgError> {
+        while self.connection.wire.has_input() {
+            match self.connection.wire.message() {
+                // It has left the COPY by itself, and is ready for another statement.
+                Ok((b'E', body)) => {
+                    self.over = true;
+                    let refused = PgError::of_response(body);
+                    return self.outcome(Some(refused)).map(|_| ());
+                }
+                // A notice, or a setting that was changed.
+                Ok(_) => {}
+                Err(broken) => {
+                    self.over = true;
+                    return Err(broken);
+                }
+            }
+        }
         Ok(())
     }
 
@@ -104,14 +127,19 @@ impl<'a> CopyIn<'a> {
         wire.output.extend_from_slice(last);
         wire.send()?;
         wire.output.shrink_to(CHUNK);
-        let (mut rows, mut failed) = (0, None);
+        self.outcome(None)
+    }
+
+    /// Reads what is said until the server is ready for another statement.
+    fn outcome(&mut self, mut failed: Option<PgError>) -> Result<u64, PgError> {
+        let mut rows = 0;
         loop {
-            match wire.message() {
+            match self.connection.wire.message() {
                 Ok((b'C', body)) => rows = rows_of(body),
                 Ok((b'E', body)) => failed = failed.or(Some(PgError::of_response(body))),
                 Ok((b'Z', _)) => return failed.map_or(Ok(rows), Err),
                 Ok(_) => {}
-                Err(broken) => return Err(failed.unwrap_or(broken)),
+                Err(broken) => return Err(PgError::at_the_end(failed, broken)),
             }
         }
     }

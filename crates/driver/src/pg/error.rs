@@ -57,6 +57,11 @@ impl PgError {
         error
     }
 
+    /// The connection broke after the server had said why, or without a word: what it said comes first.
+    pub(crate) fn at_the_end(said: Option<Self>, broken: Self) -> Self {
+        said.map_or(broken, |said| Self { broken: true, ..said })
+    }
+
     /// Whether the server gave this code.
     pub fn is(&self, sqlstate: &str) -> bool {
         self.sqlstate.as_deref() == Some(sqlstate)

@@ -107,6 +107,8 @@ impl Proof<'_> {
                 Err(PgError::broken("the server did not prove that it knows the password; do not trust it"))
             }
             OK => Ok(()),
+            // Nobody talks a password out of a proof that was begun without telling it.
+            CLEARTEXT | MD5 if self.scram.is_some() => Err(PgError::protocol("a second kind of proof")),
             CLEARTEXT => frontend::password_message(self.password()?, out).map_err(unsendable),
             MD5 => {
                 let salt = *rest.first_chunk::<4>().ok_or_else(short)?;
@@ -188,6 +190,9 @@ mod tests {
         assert!(ask(&mut proof, SASL, b"SCRAM-SHA-256\0\0").unwrap().starts_with(b"p"));
         assert!(ask(&mut proof, SASL_CONTINUE, b"r=another,s=YQ==,i=4096").is_err(), "a nonce that is not ours");
         assert!(ask(&mut proof, OK, b"").unwrap_err().message.contains("did not prove"));
+        for (kind, rest) in [(CLEARTEXT, &b""[..]), (MD5, b"abcd")] {
+            assert!(ask(&mut proof, kind, rest).unwrap_err().message.contains("second kind"), "{kind}");
+        }
     }
 
     #[test]

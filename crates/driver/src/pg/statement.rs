@@ -210,12 +210,7 @@ impl Connection {
                 // Notices, notifications and settings come when they like; a statement that is empty counts nothing.
                 Ok((b'N' | b'A' | b'S' | b'I', _)) => {}
                 Ok((kind, _)) => return Err(PgError::protocol(&format!("message {kind} in answer to a statement"))),
-                Err(broken) => {
-                    return Err(match failed {
-                        Some(error) => PgError { broken: true, ..error },
-                        None => broken,
-                    });
-                }
+                Err(broken) => return Err(PgError::at_the_end(failed, broken)),
             }
         }
         failed.map_or(Ok(did), Err)
@@ -224,7 +219,11 @@ impl Connection {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::frame::Columns;
+    use super::super::wire::Wire;
     use super::*;
+    use std::os::unix::net::UnixDatagram;
 
     #[test]
     fn a_statement_is_bind_execute_and_sync_with_lengths_that_are_right() {
@@ -254,6 +253,78 @@ mod tests {
         ]
         .concat();
         assert_eq!(kinds, [(b'B', bind), (b'E', vec![0, 0, 0, 0, 0]), (b'S', vec![])]);
+    }
+
+    fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+        [&[kind][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat()
+    }
+
+    /// A session with a peer that says `bytes`, which arrive in two pieces.
+    fn session(bytes: &[u8], cut: usize) -> (Connection, UnixDatagram) {
+        let (ours, theirs) = UnixDatagram::pair().unwrap();
+        let pieces = [&bytes[..cut], &bytes[cut..]];
+        pieces.iter().filter(|piece| !piece.is_empty()).for_each(|piece| {
+            theirs.send(piece).unwrap();
+        });
+        (Connection { wire: Wire::new(ours.into()) }, theirs)
+    }
+
+    /// Numbers of the rows, and what the server says it did.
+    fn ask(session: &mut Connection) -> Result<(Vec<i64>, Did), PgError> {
+        let statement = Statement::new("s", "SELECT", &[]);
+        let mut rows = Vec::new();
+        let did = session.run(&statement, &[], |row| rows.extend(Columns::of(row).integer()))?;
+        Ok((rows, did))
+    }
+
+    #[test]
+    fn answers_are_understood_wherever_they_are_cut_and_whatever_comes_between() {
+        let row = message(b'D', &[0, 1, 0, 0, 0, 4, 0, 0, 0, 7]);
+        let between = [
+            message(b'N', b"SWARNING\0C01000\0Mbeware\0\0"),
+            message(b'S', b"TimeZone\0UTC\0"),
+            message(b'A', b"\0\0\0\x01channel\0payload\0"),
+        ]
+        .concat();
+        let good = [message(b'2', b""), row.clone(), between.clone(), row, message(b'C', b"SELECT 2\0")].concat();
+        let refused = [between, message(b'E', b"SERROR\0VERROR\0C23505\0Mdouble\0\0")].concat();
+        let ready = message(b'Z', b"I");
+        let all = [&refused[..], &ready, &good, &ready].concat();
+        for cut in 0..all.len() {
+            let (mut session, peer) = session(&all, cut);
+            let error = ask(&mut session).unwrap_err();
+            assert!(error.is("23505") && !error.broken && error.message == "double", "{cut}: {error:?}");
+            // The next statement has the next answer.
+            assert_eq!(ask(&mut session).unwrap(), (vec![7, 7], Did { rows: 2, rolled_back: false }), "{cut}");
+            drop(peer);
+        }
+    }
+
+    #[test]
+    fn an_answer_that_ends_early_leaves_a_connection_of_no_more_use() {
+        let row = message(b'D', &[0, 1, 0, 0, 0, 4, 0, 0, 0, 7]);
+        let said = message(b'E', b"SERROR\0VERROR\0C40P01\0Mdeadlock\0\0");
+        let all = [message(b'2', b""), row.clone(), said, message(b'Z', b"I")].concat();
+        let deadlock = all.len() - message(b'Z', b"I").len();
+        for end in 0..all.len() {
+            let (mut session, peer) = session(&all[..end], 0);
+            session.bound(Some(std::time::Duration::from_millis(1))).unwrap();
+            let error = ask(&mut session).unwrap_err();
+            // What the server said stands first, but nobody goes on with this connection.
+            assert!(error.broken, "{end}: {error:?}");
+            assert_eq!(error.is("40P01"), end >= deadlock, "{end}: {error:?}");
+            drop(peer);
+        }
+        // In the simple protocol as well.
+        let way: [fn(&mut Connection) -> Option<PgError>; 2] =
+            [|s| s.simple("SELECT").err(), |s| s.copy_in("COPY").err()];
+        for ask in way {
+            let (mut session, peer) = session(&all[5 + row.len()..deadlock], 0);
+            session.bound(Some(std::time::Duration::from_millis(1))).unwrap();
+            let error = ask(&mut session).unwrap();
+            assert!(error.broken && error.is("40P01"), "{error:?}");
+            drop(peer);
+        }
     }
 
     #[test]

@@ -102,6 +102,12 @@ impl Wire {
         }
     }
 
+    /// Whether the next read finds something, the end of the connection included, without waiting.
+    pub fn has_input(&self) -> bool {
+        let peeked = || recv(&self.fd, &mut [0u8; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+        self.from < self.to || !matches!(peeked(), Err(Errno::AGAIN | Errno::INTR))
+    }
+
     /// The next message: its kind and its body.
     #[inline]
     pub fn message(&mut self) -> Result<(u8, &[u8]), PgError> {
@@ -124,13 +130,17 @@ impl Wire {
         }
     }
 
-    /// Moves what is left to the front, and grows, so that a message of `bytes` fits.
+    /// Moves what is left to the front, so that a message of `bytes` fits. What is full grows, by no more than was received so
+    /// far: a length that is only claimed costs nothing.
     #[cold]
     fn make_room(&mut self, bytes: usize) {
-        self.input.copy_within(self.from..self.to, 0);
-        (self.from, self.to) = (0, self.to - self.from);
-        if self.input.len() < bytes {
-            self.input.resize(bytes.next_multiple_of(ROOM), 0);
+        if self.from > 0 {
+            self.input.copy_within(self.from..self.to, 0);
+            (self.from, self.to) = (0, self.to - self.from);
+        }
+        let room = self.input.len();
+        if self.to == room && room < bytes {
+            self.input.resize(bytes.min(2 * room).next_multiple_of(ROOM), 0);
         }
     }
 
@@ -220,6 +230,44 @@ mod tests {
             assert!(error.broken && error.message.contains("protocol"), "{error}");
             assert!(wire.input.len() <= ROOM);
         }
+    }
+
+    /// A datagram of a pair of sockets is what one call receives: so the bytes come cut exactly there.
+    #[test]
+    fn messages_may_be_cut_anywhere() {
+        let mut bytes = message(b'A', b"ab");
+        bytes.extend(message(b'Z', b""));
+        bytes.extend(message(b'D', &[3; 40]));
+        for first in 1..bytes.len() {
+            for second in first + 1..bytes.len() {
+                let (ours, theirs) = std::os::unix::net::UnixDatagram::pair().unwrap();
+                let mut wire = Wire::new(ours.into());
+                for part in [&bytes[..first], &bytes[first..second], &bytes[second..]] {
+                    theirs.send(part).unwrap();
+                }
+                assert_eq!(wire.message().unwrap(), (b'A', &b"ab"[..]), "{first} {second}");
+                assert_eq!(wire.message().unwrap(), (b'Z', &b""[..]), "{first} {second}");
+                assert_eq!(wire.message().unwrap(), (b'D', &[3; 40][..]), "{first} {second}");
+            }
+        }
+    }
+
+    #[test]
+    fn room_grows_with_what_came_and_not_with_what_was_claimed() {
+        let (mut wire, mut peer) = pair();
+        let bytes = message(b'D', &vec![0; 8 * ROOM]);
+        let claimed = MESSAGE_MAX.to_be_bytes();
+        peer.write_all(&bytes[..5 + 3 * ROOM]).unwrap();
+        wire.bound(Some(Duration::from_millis(20))).unwrap();
+        assert!(wire.message().is_err());
+        assert!(wire.input.len() <= 6 * ROOM, "{}", wire.input.len());
+        wire.bound(None).unwrap();
+        peer.write_all(&bytes[5 + 3 * ROOM..]).unwrap();
+        assert_eq!(wire.message().unwrap().1.len(), 8 * ROOM);
+        peer.write_all(&[&[b'D'][..], &claimed, &[0; 64]].concat()).unwrap();
+        wire.bound(Some(Duration::from_millis(20))).unwrap();
+        assert!(wire.message().is_err());
+        assert!(wire.input.len() <= 10 * ROOM, "{}", wire.input.len());
     }
 
     #[test]

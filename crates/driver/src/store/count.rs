@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tare_model::sql::SqlFailure;
 use tare_model::store::{StoreCount, StoreCounts};
 
-use super::load::MARK;
+use super::load::{HISTORY_TO_PAGE, MARK};
 use crate::pg::Connection;
 
 /// Counts what is in a store, in one transaction that sees one moment.
@@ -32,7 +32,7 @@ pub fn count(count: &StoreCount) -> Result<StoreCounts, SqlFailure> {
 fn counts(connection: &mut Connection, count: &StoreCount, left: Duration) -> Result<StoreCounts, SqlFailure> {
     connection.simple("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
     connection.simple(&format!("SET LOCAL statement_timeout = {}", left.as_millis().max(1)))?;
-    check_whole(connection)?;
+    let loaded_to = check_whole(connection)?;
     let after = count.after_order.min(i32::MAX as u64);
     // Numbers that no order can have are none of an order that is there.
     let numbers = count.in_doubt.iter().filter(|n| **n <= i32::MAX as u64);
@@ -42,7 +42,12 @@ fn counts(connection: &mut Connection, count: &StoreCount, left: Duration) -> Re
     let [orders, last_order] = one(connection, "SELECT count(*), coalesce(max(order_id), 0) FROM orders")?;
     let [new_orders, new_order_ids, new_total_cents, without_line] = one(connection, &new_orders_sql(after, &doubt))?;
     let [new_lines, new_quantity, lines_alone] = one(connection, &new_lines_sql(after, &doubt))?;
-    let [new_history, history_alone] = one(connection, &new_history_sql(after, &doubt))?;
+    let history_from = |connection: &mut Connection, page| one(connection, &new_history_sql(after, &doubt, page));
+    let [mut new_history, mut history_alone] = history_from(connection, loaded_to)?;
+    if loaded_to > 0 && new_history != new_lines {
+        // Something is missing, or has come to lie among the loaded rows: all of them tell which.
+        [new_history, history_alone] = history_from(connection, 0)?;
+    }
     let [sales, stock] =
         one(connection, "SELECT coalesce(sum(sales), 0), coalesce(sum(quan_in_stock), 0) FROM inventory")?;
     let [reorders] = one(connection, "SELECT count(*) FROM reorder")?;
@@ -90,11 +95,13 @@ fn new_lines_sql(after: u64, doubt: &str) -> String {
     )
 }
 
-/// The history of new orders, and which of it has no order. No index knows the history by order: it is read once, whole.
-fn new_history_sql(after: u64, doubt: &str) -> String {
+/// The history of new orders, and which of it has no order. No index knows the history by order: the table is read from the page
+/// on that holds the last loaded row, since pages before that one are full.
+fn new_history_sql(after: u64, doubt: &str, from_page: u64) -> String {
     format!(
         "SELECT count(*) FILTER (WHERE h.order_id <> ALL ({doubt})), count(*) FILTER (WHERE o.order_id IS NULL) \
-         FROM cust_hist h LEFT JOIN orders o ON o.order_id = h.order_id WHERE h.order_id > {after}"
+         FROM cust_hist h LEFT JOIN orders o ON o.order_id = h.order_id WHERE h.order_id > {after} \
+         AND h.ctid >= '({from_page},0)'"
     )
 }
 
@@ -108,12 +115,13 @@ fn doubtful_sql(doubt: &str) -> String {
     )
 }
 
-/// Refuses what is no store, or not a whole one.
-fn check_whole(connection: &mut Connection) -> Result<(), SqlFailure> {
+/// Refuses what is no store, or not a whole one. Returns the page up to which the history was loaded; 0 where that is not known.
+fn check_whole(connection: &mut Connection) -> Result<u64, SqlFailure> {
     let said = connection.simple("SELECT obj_description(to_regclass('orders'), 'pg_class')")?;
     let mark = said.first().and_then(|r| r.rows.first()?.first()?.clone());
-    if mark.is_some_and(|mark| mark.starts_with(MARK)) {
-        return Ok(());
+    if let Some(mark) = mark.filter(|mark| mark.starts_with(MARK)) {
+        let page = mark.split_once(HISTORY_TO_PAGE).and_then(|(_, page)| page.parse().ok());
+        return Ok(page.unwrap_or(0));
     }
     let message = "there is no whole store: its tables are missing, or filling them was cut short; drop what is there and fill it anew";
     Err(SqlFailure { sqlstate: None, message: message.to_owned() })

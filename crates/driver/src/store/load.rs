@@ -7,7 +7,8 @@
 //!
 //! The last transaction makes functions and trigger, has the numbers go on behind the loaded rows, and writes a
 //! mark onto the store: a store without it is not whole, and [`count`](super::count()) refuses it. What was made is dropped
-//! again when the load fails or is cancelled; a load that was killed leaves tables without the mark.
+//! again when the load fails or is cancelled; a load that was killed leaves tables without the mark. The mark also says up to which
+//! page the history is full, where one connection loaded it: the history of new orders lies behind, and is counted there.
 
 mod crew;
 mod jobs;
@@ -48,6 +49,11 @@ const UNCHECKED: &str = "SET LOCAL session_replication_role = replica";
 
 /// What begins the mark of a store that is whole.
 pub const MARK: &str = "tare store";
+/// In the mark, before the number of the page of `cust_hist` that holds the last loaded row. All before it are full.
+pub const HISTORY_TO_PAGE: &str = ", history to page ";
+/// Pages at the end of a table among which its last row is looked for. Servers make room for up to 64 at once (512 before
+/// version 16), of which the last may stay empty.
+const LAST_PAGES: u64 = 1_024;
 
 /// Makes the tables, fills them and makes all that rests on them.
 ///
@@ -166,7 +172,8 @@ fn fill(keeper: &mut Connection, load: &StoreLoad, cancel: &AtomicBool) -> Resul
     if unchecked {
         check_keys(keeper, &load.size)?;
     }
-    finish(keeper, load)?;
+    let history = if plan.history_in_order { last_page(keeper, "cust_hist")? } else { None };
+    finish(keeper, load, history)?;
     let (tables, rows) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     let indexes = began.elapsed().saturating_sub(rows);
     Ok(StoreLoaded { tables: tables.to_vec(), rows_s: rows.as_secs_f64(), indexes_s: indexes.as_secs_f64() })
@@ -255,15 +262,29 @@ fn send(
     Ok((rows, bytes))
 }
 
+/// The page that holds the last row of a table; `None` where it is not found.
+fn last_page(keeper: &mut Connection, table: &str) -> Result<Option<u64>, SqlFailure> {
+    let pages = ask(keeper, &format!("SELECT pg_relation_size('{table}') / current_setting('block_size')::bigint"))?;
+    let from = pages.parse::<u64>().unwrap_or(0).saturating_sub(LAST_PAGES);
+    let last = ask(
+        keeper,
+        &format!(
+            "SELECT split_part(ctid::text, ',', 1) FROM {table} WHERE ctid >= '({from},0)' ORDER BY ctid DESC LIMIT 1"
+        ),
+    )?;
+    Ok(last.trim_start_matches('(').parse().ok())
+}
+
 /// The last transaction: what makes the store one that is whole. Its commit waits for the disk.
-fn finish(keeper: &mut Connection, load: &StoreLoad) -> Result<(), SqlFailure> {
+fn finish(keeper: &mut Connection, load: &StoreLoad, history: Option<u64>) -> Result<(), SqlFailure> {
     let StoreSize { customers, orders_per_month, products } = load.size;
     let mut statements = vec!["BEGIN".to_owned(), "SET LOCAL synchronous_commit = on".to_owned()];
     statements.extend(schema::functions::CREATE.map(str::to_owned));
     statements.extend(schema::continue_after(customers, 12 * orders_per_month));
+    let history = history.map(|page| format!("{HISTORY_TO_PAGE}{page}")).unwrap_or_default();
     statements.push(format!(
         "COMMENT ON TABLE orders IS '{MARK} {GENERATION}: seed {}, {customers} customers, {orders_per_month} orders a \
-         month, {products} products'",
+         month, {products} products{history}'",
         load.seed
     ));
     statements.push("COMMIT".to_owned());

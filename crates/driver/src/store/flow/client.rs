@@ -1,6 +1,6 @@
 //! One client: an order after the other, on a connection that is made again when it is lost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -51,6 +51,8 @@ pub(crate) struct Client<'a> {
     failures: u32,
     done: StoreDone,
     errors: BTreeMap<String, u64>,
+    /// The words that errors were counted under so far.
+    reasons: BTreeSet<String>,
     /// The last order was rolled back; the statements that it took.
     last: (bool, u64),
 }
@@ -71,6 +73,7 @@ impl<'a> Client<'a> {
             failures: 0,
             done: StoreDone::default(),
             errors: BTreeMap::new(),
+            reasons: BTreeSet::new(),
             last: (false, 0),
         }
     }
@@ -85,12 +88,12 @@ impl<'a> Client<'a> {
 
     /// One order, from login to commit.
     fn order(&mut self) -> Result<(), PgError> {
+        self.laps.start();
         self.plan.draw(&self.fleet.drive, &mut self.dice);
         let Some(desk) = &mut self.desk else { return Err(PgError::broken("no connection")) };
         let socket = desk.connection.socket();
         let Some(_armed) = self.breaker.guard(socket.as_fd()) else { return Err(PgError::broken(CUT_OFF)) };
         let answered = desk.answered;
-        self.laps.start();
         let customer = match self.plan.customer {
             Some(number) => desk.log_in(number)?,
             None => {
@@ -145,12 +148,11 @@ impl<'a> Client<'a> {
         if error.broken {
             self.desk = None;
             if let Err(last) = self.reconnect() {
-                // At the end of a run nobody waits for a server any more.
-                if !control.stop.load(Ordering::Relaxed) {
-                    let why = self.reason(&last);
-                    *self.errors.entry(why).or_insert(0) += 1;
-                    self.done.gave_up += 1;
-                }
+                // At the end of a run nobody waits for a server any more, and the loop says only that it was cut off.
+                let ended = control.stop.load(Ordering::Relaxed);
+                let why = if ended { reason.clone() } else { self.reason(&last) };
+                *self.errors.entry(why).or_insert(0) += 1;
+                self.done.gave_up += u32::from(!ended);
                 return Failure::fatal(reason);
             }
             self.done.reconnects += 1;
@@ -159,7 +161,7 @@ impl<'a> Client<'a> {
     }
 
     /// The words that an error is counted under: its code and the first line of its text.
-    fn reason(&self, error: &PgError) -> String {
+    fn reason(&mut self, error: &PgError) -> String {
         let code = match &error.sqlstate {
             Some(code) => code.as_str(),
             // As PostgreSQL names it: connection_failure.
@@ -168,8 +170,10 @@ impl<'a> Client<'a> {
         };
         let text: String = error.message.lines().next().unwrap_or_default().chars().take(120).collect();
         let reason = format!("{code} {text}");
-        let known = self.errors.len() < REASONS_MAX || self.errors.contains_key(&reason);
-        if known { reason } else { code.to_owned() }
+        if self.reasons.len() < REASONS_MAX {
+            self.reasons.insert(reason.clone());
+        }
+        if self.reasons.contains(&reason) { reason } else { code.to_owned() }
     }
 
     /// Connects again, within the time that is allowed for it.
@@ -215,7 +219,10 @@ impl Buyer<'_> {
                 Err(failed) => failed,
             };
             if error.broken || !error.is(DEADLOCK) {
-                self.done.in_doubt.extend(doubt);
+                match doubt {
+                    Some(0) => self.done.unnumbered.push((u64::from(cart.customer.unsigned_abs()), cart.total_cents())),
+                    doubt => self.done.in_doubt.extend(doubt),
+                }
                 return Err(error);
             }
             self.done.deadlock_retries += 1;

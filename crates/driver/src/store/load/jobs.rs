@@ -43,6 +43,8 @@ pub struct Plan {
     pub jobs: Vec<Job<Work>>,
     /// Tables that must be there before.
     pub tables: Vec<&'static str>,
+    /// One connection loads all of the history, so that its pages are filled one after the other.
+    pub history_in_order: bool,
 }
 
 /// A table whose foreign key is there before its rows, which come unchecked.
@@ -60,6 +62,7 @@ pub fn plan(size: &StoreSize, connections: u64, unchecked: bool) -> Plan {
         (is_late(chunk.table.name()), !is_referred_to(chunk.table.name()), chunk.table.numbers(size))
     });
     let whole = |name: &str| rows.iter().any(|c| c.whole && c.table.name() == name);
+    let history_in_order = whole(Table::CustHist.name());
     let cut: Vec<&'static str> = rows.iter().filter(|c| !c.whole).map(|c| c.table.name()).collect();
     let early = |name: &&str| !(whole(name) || unchecked && is_late(name));
     let tables = TABLES.into_iter().filter(early).collect();
@@ -77,7 +80,7 @@ pub fn plan(size: &StoreSize, connections: u64, unchecked: bool) -> Plan {
     let open: Vec<&ForeignKey> = FOREIGN_KEYS.iter().filter(|key| !(unchecked && is_late(key.table))).collect();
     jobs.push(keys(&open));
     jobs.extend(ends(size, &open, &cut));
-    Plan { jobs, tables }
+    Plan { jobs, tables, history_in_order }
 }
 
 fn is_referred_to(table: &str) -> bool {
@@ -164,7 +167,10 @@ fn ends(size: &StoreSize, open: &[&ForeignKey], cut: &[&str]) -> Vec<Job<Work>> 
         if open.iter().any(|key| key.table == *table || key.to == *table) {
             needs.push("keys".to_owned());
         }
-        let mut statements = schema::statistics(table);
+        // A row is not marked as visible to all while its commit, or one that was numbered about the same time, may not be on disk.
+        // The next statements' commits wait for the disk, and so have all before them there.
+        let wait = (!cut.is_empty()).then(|| "SET synchronous_commit = on".to_owned());
+        let mut statements: Vec<String> = wait.into_iter().chain(schema::statistics(table)).collect();
         statements.extend(open.iter().filter(|key| key.table == *table).map(|key| key.validate()));
         statements.push(format!("VACUUM (FREEZE, ANALYZE) {table}"));
         Job { makes: format!("end {table}"), needs, work: Work::Statements { about: table, statements } }
