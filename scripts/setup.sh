@@ -145,7 +145,11 @@ setup_platforms() {
     # Newer releases package the file server of virtual machines by itself; older ones ship it with QEMU.
     ! apt_has_cached virtiofsd || wanted+=(virtiofsd)
     mapfile -t wanted < <(absent "${wanted[@]}")
+    local had_target=
+    ! has tgtd || had_target=yes
     [[ ${#wanted[@]} -eq 0 ]] || without_starting install_packages optional "${wanted[@]}"
+    # Guests need the program, not a service that would listen on every address from the next start of this machine on.
+    [[ -n $had_target || $EUID -ne 0 ]] || systemctl disable tgt.service >/dev/null 2>&1 || true
     scripts/platforms-kernel.sh || say "without a kernel for guests, virtual machines boot only images of your own"
     scripts/platforms-gvisor.sh || say "runsc is not to be had here; its arms will be left out"
     scripts/postgres.sh || say "without a PostgreSQL for guests, order entry needs one that is installed (postgres = \"DIRECTORY\")"

@@ -91,7 +91,7 @@ fn entries(folder: &Path) -> Result<impl Iterator<Item = io::Result<fs::DirEntry
 }
 
 /// Room that a directory takes up on the disk with all in it, bytes.
-fn room(folder: &Path) -> Result<u64> {
+pub(crate) fn room(folder: &Path) -> Result<u64> {
     let (mut bytes, mut folders) = (0, vec![folder.to_owned()]);
     while let Some(folder) = folders.pop() {
         for entry in entries(&folder)? {

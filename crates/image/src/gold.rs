@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use rustix::fs::{Advice, FlockOperation, fadvise, flock};
+use rustix::fs::{Advice, FlockOperation, fadvise, flock, statvfs};
 
 use crate::disk::{Disk, Format, inspect};
 use crate::error::{ImageError, Result, reading, writing};
-use crate::program;
+use crate::{cache, program};
 
 /// Type of the file system of every disk with data.
 pub const DATA_FILESYSTEM: &str = "ext4";
@@ -28,17 +28,22 @@ const ROUNDED: u64 = 1 << 20;
 /// The smallest, bytes: an ext4 with a journal.
 const SMALLEST: u64 = 16 << 20;
 
+/// What helps where there is no room.
+const FULL: &str = "give the workload's data more room, or free some where the cache is (TARE_CACHE)";
+
 /// Writing gigabytes takes its time.
 const MAKE_LIMIT: Duration = Duration::from_secs(1800);
 
 /// A disk of at least `size` bytes with an ext4 that holds what the directory `gold` holds, owners and modes kept. It is
 /// made when it is asked for the first time, and kept as `NAME-SIZE-ext4.raw` in the directory that `gold` is in; it takes
 /// up no more room than what is in it. Nobody may write to it: clone it. Callers at the same time, of other processes too,
-/// wait for each other.
+/// wait for each other. The program that fills it has the variable `mark` in its environment, by which it is found if
+/// this process dies.
 ///
 /// # Errors
-/// When `gold` is no directory, its contents do not fit into `size`, `mke2fs` is missing, or the disk cannot be written.
-pub fn gold_image(gold: &Path, size: u64) -> Result<Disk> {
+/// When `gold` is no directory, its contents do not fit into `size` or onto the disk, `mke2fs` is missing, or the disk
+/// cannot be written.
+pub fn gold_image(gold: &Path, size: u64, mark: (&str, &str)) -> Result<Disk> {
     let gold = gold.canonicalize().map_err(reading(gold))?;
     let size = size.max(SMALLEST).next_multiple_of(ROUNDED);
     let (path, folder) = place(&gold, size)?;
@@ -52,11 +57,12 @@ pub fn gold_image(gold: &Path, size: u64) -> Result<Disk> {
     if let Some(disk) = find(&path, size)? {
         return Ok(disk);
     }
+    has_room(&gold, &folder)?;
     let readable = Permissions::from_mode(0o644);
     let image = tempfile::Builder::new().prefix(BEGUN).permissions(readable).tempfile_in(&folder);
     let image = image.map_err(writing(&path))?;
     image.as_file().set_len(size).map_err(writing(&path))?;
-    fill(&gold, image.path(), size)?;
+    fill(&gold, image.path(), size, mark)?;
     image.as_file().sync_all().map_err(writing(&path))?;
     image.persist(&path).map(drop).map_err(|error| writing(&path)(error.error))?;
     inspect(&path, Format::Raw)
@@ -90,19 +96,32 @@ fn sweep(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn fill(gold: &Path, image: &Path, size: u64) -> Result<()> {
+/// Refuses what has no room beside the gold copy before minutes were spent on it. Tables of the file system are not
+/// counted: where only they are too much, `mke2fs` says so.
+fn has_room(gold: &Path, folder: &Path) -> Result<()> {
+    let found = statvfs(folder).map_err(|error| reading(folder)(error.into()))?;
+    let (needed, free) = (cache::room(gold)?, found.f_bavail.saturating_mul(found.f_frsize));
+    if needed <= free {
+        return Ok(());
+    }
+    let tried = format!("make a disk with what is in {}", gold.display());
+    let why =
+        format!("it takes up {} MiB and {} has {} MiB free", needed.div_ceil(1 << 20), folder.display(), free >> 20);
+    Err(ImageError::new(tried, why, FULL))
+}
+
+fn fill(gold: &Path, image: &Path, size: u64, mark: (&str, &str)) -> Result<()> {
     let seen = gold.metadata().map_err(reading(gold))?;
     // Nothing is left to be initialised while it is mounted, which would be while it is measured; and none of it is
     // kept for root, since servers do not run as root.
     let extended = format!("lazy_itable_init=0,lazy_journal_init=0,root_owner={}:{}", seen.uid(), seen.gid());
     let mut command = Command::new(program::find("mke2fs", "e2fsprogs")?);
     command.args(["-q", "-F", "-t", DATA_FILESYSTEM, "-b", &BLOCK.to_string(), "-m", "0", "-E", &extended, "-d"]);
-    command.arg(gold).arg(image);
+    command.arg(gold).arg(image).env(mark.0, mark.1);
     let tried = format!("make a disk of {} MiB with what is in {}", size >> 20, gold.display());
     program::run(&mut command, &tried, MAKE_LIMIT).map(drop).map_err(|error| {
         let full = error.why.contains("Could not allocate") || error.why.contains("No space left");
-        let remedy = "give the workload's data more room, or free some where the cache is (TARE_CACHE)".to_owned();
-        if full { ImageError { remedy, ..error } } else { error }
+        if full { ImageError { remedy: FULL.to_owned(), ..error } } else { error }
     })
 }
 
@@ -122,6 +141,8 @@ pub fn make_cold(path: &Path) -> Result<()> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    const MARK: (&str, &str) = ("TEST_MARK", "1");
 
     /// A gold copy with a file of another owner's in it; `None` where there are no programs for it.
     fn gold() -> Option<tempfile::TempDir> {
@@ -149,7 +170,8 @@ mod tests {
         let Some(place) = gold() else { return };
         let tree = place.path().join("tree");
         let disks: Vec<Disk> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..3).map(|_| scope.spawn(|| gold_image(&tree, 40_000_001).unwrap())).collect();
+            let threads: Vec<_> =
+                (0..3).map(|_| scope.spawn(|| gold_image(&tree, 40_000_001, MARK).unwrap())).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         assert!(disks.windows(2).all(|pair| pair[0] == pair[1]), "{disks:?}");
@@ -157,7 +179,7 @@ mod tests {
         assert_eq!(disk.virtual_size, 39 << 20);
         let seen = disk.path.metadata().unwrap();
         assert!(seen.blocks() * 512 < 8 << 20, "it takes up {} blocks", seen.blocks());
-        assert_eq!(gold_image(&tree, 40_000_001).unwrap(), *disk);
+        assert_eq!(gold_image(&tree, 40_000_001, MARK).unwrap(), *disk);
         assert_eq!(disk.path.metadata().unwrap().ino(), seen.ino(), "it was made again");
         let owner = tree.join("data").metadata().unwrap().uid();
         if let Some(said) = debugfs(&disk.path, "stat /data") {
@@ -175,14 +197,51 @@ mod tests {
         let Some(place) = gold() else { return };
         let tree = place.path().join("tree");
         fs::write(tree.join("large"), vec![1; 20 << 20]).unwrap();
-        let error = gold_image(&tree, 16 << 20).unwrap_err();
+        let error = gold_image(&tree, 16 << 20, MARK).unwrap_err();
         assert!(error.remedy.contains("more room"), "{error}");
         let left: Vec<_> = fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert!(left.iter().all(|name| !name.to_string_lossy().starts_with(BEGUN)), "{left:?}");
-        assert!(gold_image(&tree.join("large"), 16 << 20).unwrap_err().why.contains("no directory"));
-        assert!(gold_image(&tree.join("none"), 16 << 20).is_err());
+        assert!(gold_image(&tree.join("large"), 16 << 20, MARK).unwrap_err().why.contains("no directory"));
+        assert!(gold_image(&tree.join("none"), 16 << 20, MARK).is_err());
         fs::write(place.path().join(format!("{BEGUN}x")), "half").unwrap();
-        gold_image(&tree, 64 << 20).unwrap();
+        gold_image(&tree, 64 << 20, MARK).unwrap();
         assert!(!place.path().join(format!("{BEGUN}x")).exists(), "what was given up is swept away");
+    }
+
+    /// Runs itself again in a mount namespace with a small file system.
+    #[test]
+    fn a_full_disk_is_told_and_nothing_is_left() {
+        const TEST: &str = "gold::tests::a_full_disk_is_told_and_nothing_is_left";
+        if let Some(place) = std::env::var_os("TEST_FULL") {
+            return is_full(Path::new(&place));
+        }
+        if gold().is_none() {
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let script = "mount -t tmpfs -o size=8m full \"$2\" || exit 77; exec \"$0\" --exact --nocapture \"$1\"";
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private", "sh", "-c", script]);
+        command.arg(std::env::current_exe().unwrap()).arg(TEST).arg(place.path()).env("TEST_FULL", place.path());
+        match command.output() {
+            Ok(ran) if ran.status.code() != Some(77) && !ran.stdout.is_empty() => {
+                assert!(ran.status.success(), "{ran:?}")
+            }
+            other => eprintln!("SKIPPED: cannot mount a file system: {other:?}"),
+        }
+    }
+
+    fn is_full(place: &Path) {
+        let tree = place.join("tree");
+        fs::create_dir(&tree).unwrap();
+        // More than is free beside it; and less, but then what the file system adds is too much.
+        for (bytes, told) in [(5 << 20, "free"), (4080 << 10, "mke2fs failed")] {
+            fs::write(tree.join("table"), vec![7; bytes]).unwrap();
+            let error = gold_image(&tree, 64 << 20, MARK).unwrap_err();
+            assert!(error.why.contains(told) && error.remedy.contains("TARE_CACHE"), "{error}");
+            let mut left: Vec<_> = fs::read_dir(place).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            left.sort();
+            assert_eq!(left, [".image.lock", "tree"]);
+        }
     }
 }

@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 use crate::disk;
 use crate::error::{LabError, Result};
 use crate::name::{check_run_id, run_group};
-use crate::trust::{check_passage, make_passage};
+use crate::trust::{check_passage, make_passage, make_private};
+
+/// Name of the directory, within that of the run, that only its owner may enter.
+const CLOSED: &str = "closed";
 
 /// Makes the directory of the data of a run's guests, mode 0711: beside the directory of
 /// [`make_disk_directory`](crate::make_disk_directory) for root, `/var/lib/tare-data/RUN`, for others the like; or
@@ -38,6 +41,22 @@ pub fn make_data_directory(run_id: &str, within: Option<&Path>) -> Result<PathBu
         other => other?,
     }
     Ok(path)
+}
+
+/// The same with another in it that only its owner may enter, for guests that do not see the host's files and are shown
+/// theirs: nobody else on the host reaches what they keep, such as programs with the bit of set-user-id.
+///
+/// # Errors
+/// As [`make_data_directory`].
+pub fn make_closed_data_directory(run_id: &str, within: Option<&Path>) -> Result<PathBuf> {
+    make_data_directory(run_id, within)?;
+    let path = closed_data_path(run_id, within);
+    make_private(&path).map(|()| path)
+}
+
+/// Where [`make_closed_data_directory`] makes it, whether it is there or not.
+pub fn closed_data_path(run_id: &str, within: Option<&Path>) -> PathBuf {
+    data_path(run_id, within).join(CLOSED)
 }
 
 /// Where [`make_data_directory`] makes it, whether it is there or not.
@@ -78,6 +97,9 @@ mod tests {
         assert_eq!(made, place.path().join("tare-r-1"));
         assert_eq!(made.metadata().unwrap().permissions().mode() & 0o7777, 0o711);
         assert_eq!(make_data_directory("r-1", Some(place.path())).unwrap(), made, "it may be there");
+        let closed = make_closed_data_directory("r-1", Some(place.path())).unwrap();
+        assert_eq!(closed, made.join("closed"));
+        assert_eq!(closed.metadata().unwrap().permissions().mode() & 0o7777, 0o700);
         fs::set_permissions(&made, fs::Permissions::from_mode(0o777)).unwrap();
         assert!(matches!(make_data_directory("r-1", Some(place.path())), Err(LabError::Refused { .. })));
         symlink("/tmp", place.path().join("tare-r-2")).unwrap();

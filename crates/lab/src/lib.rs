@@ -43,7 +43,7 @@ pub use cgroup::{
 };
 pub use clean::left_by_guests;
 pub use cpu::{Cpu, cpu_topology, online_cpus, set_affinity};
-pub use data::{data_path, make_data_directory};
+pub use data::{closed_data_path, data_path, make_closed_data_directory, make_data_directory};
 pub use disk::{check_on_disk, disk_path, is_in_memory, make_disk_directory};
 pub use error::{LabError, Result};
 pub use lab::{Lab, LabConfig};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use rustix::fs::{Access, AtFlags, CWD, access, ioctl_ficlone, statvfs, utimensat};
+use rustix::fs::{Access, AtFlags, CWD, access, utimensat};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tare_lab::is_in_memory;
@@ -14,13 +14,16 @@ use tare_model::ByteSize;
 use tare_model::guest::{DataPlace, GuestData};
 
 use crate::Availability;
-use crate::restore::{By, Deadline, RestoreError, file, file_system, like, times, tried};
+use crate::restore::{By, Deadline, RestoreError, clones, file, file_system, like, room, times, tried};
 
 /// Where guests that have a root file system of their own find their data.
 pub(crate) const INSIDE: &str = "/.tare/data";
 
 /// Files that are restored at the same time: a flush waits for the disk, and several wait together.
 const WORKERS: usize = 4;
+
+/// How often a directory is made anew that other guests take away.
+const ATTEMPTS: u32 = 10;
 
 /// The user that a guest's servers run as.
 const NOBODY: u32 = 65_534;
@@ -99,6 +102,9 @@ pub(crate) fn closed_to_nobody(path: &Path) -> Option<&Path> {
     way.into_iter().rev().find(|directory| !directory.metadata().is_ok_and(|found| passes(&found)))
 }
 
+/// What is told of a directory that went at this moment.
+const NOT_THERE: i32 = rustix::io::Errno::NOENT.raw_os_error();
+
 /// Makes the directory of a guest's own in that of the run, closed to others until it is whole.
 ///
 /// # Errors
@@ -106,12 +112,15 @@ pub(crate) fn closed_to_nobody(path: &Path) -> Option<&Path> {
 pub(crate) fn make_own(run: impl Fn() -> tare_lab::Result<PathBuf>, guest: &str) -> tare_lab::Result<PathBuf> {
     let mut attempts = 0;
     loop {
-        let copy = run()?.join(guest);
         attempts += 1;
+        // Another guest may go at this moment, and take the run's directory with it as it is empty.
+        let copy = match run() {
+            Err(error) if error.errno() == Some(NOT_THERE) && attempts < ATTEMPTS => continue,
+            made => made?.join(guest),
+        };
         match DirBuilder::new().mode(0o700).create(&copy) {
             Ok(()) => return Ok(copy),
-            // Another guest went at this moment, and took the run's directory with it as it was empty.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && attempts < 10 => {}
+            Err(error) if error.raw_os_error() == Some(NOT_THERE) && attempts < ATTEMPTS => {}
             Err(source) => {
                 let tried = format!("make the directory {}", copy.display());
                 let remedy = "Is the file system full or read-only?".into();
@@ -140,7 +149,8 @@ pub(crate) fn restore(
         None => format!("directory on {kind} of the host"),
     };
     let path = inside.map_or_else(|| copy.to_string_lossy().into_owned(), str::to_owned);
-    Ok(DataPlace { path, storage, restore_s: began.elapsed().as_secs_f64(), restored_by: by.words().to_owned() })
+    let (on_host, restored_by) = (Some(copy.to_owned()), by.words().to_owned());
+    Ok(DataPlace { path, storage, on_host, restore_s: began.elapsed().as_secs_f64(), restored_by })
 }
 
 /// What a gold copy holds, each as a path below it.
@@ -224,27 +234,8 @@ fn tree(gold: &Path, copy: &Path, size: ByteSize) -> Result<By, RestoreError> {
 
 /// Refuses what has no room: the copy itself, if it must be written, and what it may grow by.
 fn has_room(gold: &Path, copy: &Path, contents: &Contents, size: ByteSize) -> Result<(), RestoreError> {
-    let found = statvfs(copy).map_err(tried("look at the file system of", copy))?;
-    let free = found.f_bavail.saturating_mul(found.f_frsize);
-    let whole = contents.bytes.max(size.0);
-    if free >= whole {
-        return Ok(());
-    }
-    let clones = contents.files.first().is_some_and(|(path, _)| clones(&gold.join(path), copy));
-    let needed = if clones { whole - contents.bytes } else { whole };
-    if free >= needed {
-        return Ok(());
-    }
-    Err(RestoreError::NoRoom { needed: ByteSize(needed), free: ByteSize(free), place: copy.to_owned() })
-}
-
-/// Whether a file can be cloned into a directory.
-fn clones(gold: &Path, directory: &Path) -> bool {
-    let try_out = directory.join(".clone");
-    let cloned = File::open(gold).and_then(|from| Ok(ioctl_ficlone(File::create_new(&try_out)?, from)?));
-    // Without it there is nothing to remove.
-    let _ = fs::remove_file(&try_out);
-    cloned.is_ok()
+    let clones = || contents.files.first().is_some_and(|(path, _)| clones(&gold.join(path), copy));
+    room(copy, contents.bytes.max(size.0), || if clones() { contents.bytes } else { 0 })
 }
 
 /// Restores the files, several at a time.

@@ -36,9 +36,9 @@ mod qemu;
 mod ssh;
 
 pub use client::{ClientPlace, client};
-/// Where what is kept from run to run is: kernels, images, gold copies.
-pub use tare_image::cache_directory;
 pub use error::PlatformError;
 pub use platform::{
     Availability, Charge, Comparable, Guest, GuestLink, HostView, LinkEnd, Platform, Reach, ReapSite, Site,
 };
+/// Where what is kept from run to run is: kernels, images, gold copies.
+pub use tare_image::cache_directory;

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tare_lab::{
-    Cgroup, LabError, Limits, NetNs, Place, RUN_VARIABLE, Resource, Tap, check_on_disk, data_path, is_in_memory,
-    make_data_directory, make_disk_directory,
+    Cgroup, LabError, Limits, NetNs, Place, RUN_VARIABLE, Resource, Tap, check_on_disk, closed_data_path, data_path,
+    is_in_memory, make_closed_data_directory, make_data_directory, make_disk_directory,
 };
 use tare_model::ByteSize;
 use tare_model::guest::{DataPlace, GuestSpec, ParityRow};
@@ -183,7 +183,8 @@ impl<'a> Making<'a> {
 
     /// Restores the guest's data in a directory of the host's, which is no part of its start, and gives that: in the
     /// directory that the study names, or in the run's own for data. The guest will see it at `inside`, or without that
-    /// where the host does. `None` where it has none, and without root, where owners of files cannot be kept.
+    /// where the host does, and only then may others on the host pass through to it. `None` where it has none, and without
+    /// root, where owners of files cannot be kept.
     pub(crate) fn data_directory(
         &mut self,
         named: Option<&DataDirectory>,
@@ -198,11 +199,17 @@ impl<'a> Making<'a> {
         // With it all that is in it.
         let place = data_path(run_id, within);
         self.write_down(&Resource::Directory { path: place.clone() })?;
-        self.parts.directories.push(place.join(&self.spec.name));
         self.parts.passages.push(place);
         self.aside(|making| {
-            let made = data::make_own(|| make_data_directory(run_id, within), &making.spec.name);
+            let closed = inside.is_some();
+            let make = if closed { make_closed_data_directory } else { make_data_directory };
+            let made = data::make_own(|| make(run_id, within), &making.spec.name);
             let copy = made.map_err(|source| making.lab_error(source))?;
+            // Only what was made here is ever taken away, the inner one first.
+            making.parts.directories.push(copy.clone());
+            if closed {
+                making.parts.passages.insert(0, closed_data_path(run_id, within));
+            }
             check_way(making, copy.parent().unwrap_or(&copy), named, inside)?;
             let restored = data::restore(wanted, &copy, named, inside).map_err(|error| {
                 let tried = format!("restore its data in {}", copy.display());

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{
     Advice, AtFlags, CWD, Mode, OFlags, SeekFrom as SparseSeek, StatxFlags, Timespec, Timestamps, copy_file_range,
-    fadvise, fchmod, futimens, ioctl_ficlone, statx,
+    fadvise, fchmod, futimens, ioctl_ficlone, statvfs, statx,
 };
 use rustix::io::Errno;
 
@@ -144,6 +144,31 @@ pub(crate) fn file(gold: &Path, copy: &Path, deadline: Deadline) -> Result<By, R
     forget(&from, 0, None);
     forget(&to, 0, None);
     Ok(by)
+}
+
+/// Refuses data that have no room in a directory when they are as large as they may become, `whole`, bytes; `shared` tells
+/// how many of these are not written anew.
+///
+/// # Errors
+/// [`RestoreError::NoRoom`], or that the file system could not be looked at.
+pub(crate) fn room(place: &Path, whole: u64, shared: impl FnOnce() -> u64) -> Result<(), RestoreError> {
+    let found = statvfs(place).map_err(tried("look at the file system of", place))?;
+    let free = found.f_bavail.saturating_mul(found.f_frsize);
+    let needed = if free >= whole { whole } else { whole.saturating_sub(shared()) };
+    if free >= needed {
+        return Ok(());
+    }
+    let (needed, free) = (tare_model::ByteSize(needed), tare_model::ByteSize(free));
+    Err(RestoreError::NoRoom { needed, free, place: place.to_owned() })
+}
+
+/// Whether a file can be cloned into a directory.
+pub(crate) fn clones(gold: &Path, directory: &Path) -> bool {
+    let try_out = directory.join(".clone");
+    let cloned = File::open(gold).and_then(|from| Ok(ioctl_ficlone(File::create_new(&try_out)?, from)?));
+    // Without it there is nothing to remove.
+    let _ = std::fs::remove_file(&try_out);
+    cloned.is_ok()
 }
 
 /// Gives a file or directory the owner, mode and times of another.

@@ -14,6 +14,7 @@ use tare_wire::{ExecResult, copy_out};
 use super::usage::noise;
 use super::{Broken, Ground, hold, skip};
 use crate::Guest;
+use crate::data::closed_to_nobody;
 
 /// Whom servers in guests run as.
 const NOBODY: u32 = 65_534;
@@ -63,6 +64,9 @@ impl Ground<'_> {
             format!("two guests have directories, and {kept:?} are there")
         })?;
         let copy = kept.iter().find(|copy| copy.ends_with("first"));
+        // What no server on the host itself must get to is closed to others there.
+        let open = copy.is_some_and(|copy| copy != Path::new(&place.path) && closed_to_nobody(copy).is_none());
+        hold(!open, || format!("others on the host may pass through to {copy:?}"))?;
         self.is_on_host(copy)?;
         self.shows_gold(&*second, &data.gold)?;
         first.destroy().map_err(|error| error.to_string())?;
@@ -139,7 +143,7 @@ impl Ground<'_> {
                 Resource::Directory { path } => Some(path),
                 _ => None,
             })
-            .flat_map(|path| ["first", "second"].map(|guest| path.join(guest)))
+            .flat_map(|path| ["first", "second", "closed/first", "closed/second"].map(|guest| path.join(guest)))
             .filter(|copy| copy.join("data").is_dir())
             .collect();
         copies.sort();

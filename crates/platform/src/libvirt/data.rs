@@ -39,8 +39,8 @@ pub(super) fn make(making: &mut Making<'_>, options: &Options, folder: &Path, gu
     };
     let made = volume::restore(making, &gold, form)?;
     let place = |storage: String| {
-        let (path, restored_by) = (MOUNT.to_owned(), made.by.to_owned());
-        Some(DataPlace { path, storage, restore_s: made.seconds, restored_by })
+        let (path, on_host, restored_by) = (MOUNT.to_owned(), Some(made.path.clone()), made.by.to_owned());
+        Some(DataPlace { path, storage, on_host, restore_s: made.seconds, restored_by })
     };
     let (mount, filesystem) = (MOUNT.to_owned(), DATA_FILESYSTEM.to_owned());
     if options.data_disk.iscsi.is_some() {

@@ -33,8 +33,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// What a reader of a report must know about it.
 pub(crate) const DISCLOSURE: &str = "The iSCSI target is tgt's, one for each guest, beside it on this host: its CPU time \
-     is in no guest's account, its disk is a raw file of the host's through the host's page cache, and its network is the \
-     lab's.";
+     is in no guest's account, its disk is a raw file of the host's through the host's page cache, of which it may have as much \
+     as is free, and its network is the lab's.";
 
 /// A logical unit that somebody may log in to.
 #[derive(Debug, Clone, PartialEq, Eq)]

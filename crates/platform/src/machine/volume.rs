@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
@@ -15,7 +16,7 @@ use tare_model::guest::GuestData;
 use crate::error::{PlatformError, Result};
 use crate::making::Making;
 use crate::program::{self, find};
-use crate::restore::{self, Deadline};
+use crate::restore::{self, Deadline, RestoreError};
 
 /// Serial number of the disk, by which the guest finds it: names follow the order in which disks are found.
 pub(crate) const SERIAL: &str = "tare-data";
@@ -32,22 +33,26 @@ static TAKEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// One guest's right to a device or unit of the user's: two that write to the same would each destroy the other's data.
 #[derive(Debug)]
-pub(crate) struct Claim(String);
+pub(crate) struct Claim {
+    what: String,
+    /// A device that the kernel keeps from everybody who wants it for himself, such as `mount`, as long as it is open so.
+    _exclusive: Option<File>,
+}
 
 impl Claim {
     /// Takes it, if no other guest has it.
-    pub(crate) fn new(making: &Making<'_>, what: &str) -> Result<Self> {
+    pub(crate) fn new(making: &Making<'_>, what: &str, exclusive: Option<File>) -> Result<Self> {
         if TAKEN.lock().unwrap_or_else(PoisonError::into_inner).insert(what.to_owned()) {
-            return Ok(Self(what.to_owned()));
+            return Ok(Self { what: what.to_owned(), _exclusive: exclusive });
         }
         let remedy = "Give each guest its own: `{guest}` in the name stands for the guest's";
-        Err(making.failed(&format!("restore the data onto {what}"), "another guest has it".into(), remedy))
+        Err(making.failed(&format!("give the guest {what}"), "another guest has it".into(), remedy))
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        TAKEN.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+        TAKEN.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.what);
     }
 }
 
@@ -86,7 +91,10 @@ pub(crate) fn gold(making: &mut Making<'_>, data: &GuestData, written: Option<By
         return Err(making.failed("restore the data", why, "Write a larger `size` of the data disk, or leave it out"));
     }
     let size = written.map_or_else(|| with_file_system(data.size.0), |size| size.0);
-    making.aside(|making| tare_image::gold_image(&data.gold, size).map_err(|error| image_error(making, error)))
+    making.aside(|making| {
+        let mark = (RUN_VARIABLE, making.site.run_id);
+        tare_image::gold_image(&data.gold, size, mark).map_err(|error| image_error(making, error))
+    })
 }
 
 /// Bytes of a disk whose file system has room for so many: beside them it keeps a journal and tables of inodes. Nothing of
@@ -100,13 +108,14 @@ pub(crate) fn restore(making: &mut Making<'_>, gold: &Disk, form: Form) -> Resul
     making.aside(|making| {
         let folder = making.layers()?;
         let (path, began) = (folder.join("data"), Instant::now());
+        let failed = |error: RestoreError| making.failed("restore the data", error.to_string(), error.remedy());
+        let bytes = std::fs::metadata(&gold.path).map_or(gold.virtual_size, |seen| sectors(&seen) * SECTOR);
+        let grown = making.spec.data.as_ref().map_or(0, |data| data.size.0);
+        // A guest whose disk cannot grow any more stands still.
+        let shares = || form == Form::Qcow2 || restore::clones(&gold.path, &folder);
+        restore::room(&folder, bytes.max(grown), || if shares() { bytes } else { 0 }).map_err(failed)?;
         let by = match form {
-            Form::Raw => {
-                let bytes = std::fs::metadata(&gold.path).map_or(gold.virtual_size, |seen| sectors(&seen) * SECTOR);
-                restore::file(&gold.path, &path, Deadline::of(bytes))
-                    .map_err(|error| making.failed("restore the data", error.to_string(), error.remedy()))?
-                    .words()
-            }
+            Form::Raw => restore::file(&gold.path, &path, Deadline::of(bytes)).map_err(failed)?.words(),
             Form::Qcow2 => {
                 let made = tare_image::overlay(gold, &path).and_then(|()| {
                     tare_image::make_cold(&path)?;

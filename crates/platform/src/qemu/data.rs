@@ -5,7 +5,7 @@ use std::io::{Seek, SeekFrom};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use tare_image::{DATA_FILESYSTEM, Disk, IscsiDisk};
+use tare_image::{DATA_FILESYSTEM, Disk, Format, IscsiDisk};
 use tare_model::guest::{DataPlace, GuestData};
 
 use super::Lack;
@@ -16,6 +16,9 @@ use crate::machine::own::{self, Which};
 use crate::machine::target::{self, Unit};
 use crate::machine::volume::{self, Claim, Form, MOUNT, SERIAL, for_guest};
 use crate::making::{Making, Particulars};
+
+/// Bytes of a unit that no workload brings data for.
+const EMPTY_UNIT: u64 = 64 << 20;
 
 /// The data disk as far as the guest's making needs it.
 #[derive(Default)]
@@ -39,7 +42,10 @@ pub(super) fn make(making: &mut Making<'_>, options: &Options, folder: &Path, gu
     let given = making.spec.data.clone();
     let mut data = match (&given, &options.data_disk) {
         (None, None) => Data::default(),
-        (None, Some(disk)) => empty(making, options, disk)?,
+        (None, Some(disk)) => match disk.iscsi.filter(|_| disk.san.is_none()) {
+            Some(initiator) => empty_unit(making, options, disk, initiator, folder, guest)?,
+            None => empty(making, options, disk)?,
+        },
         (Some(given), written) => filled(making, options, &written.clone().unwrap_or_default(), given, folder, guest)?,
     };
     if matches!(options.image, Image::File(_)) {
@@ -72,19 +78,42 @@ impl Data {
 
 /// A disk without data of a workload's.
 fn empty(making: &mut Making<'_>, options: &Options, disk: &DataDisk) -> Result<Data> {
-    let store = match (&disk.device, disk.size) {
-        (Some(device), _) => own_device(making, device)?,
+    let (store, claim) = match (&disk.device, disk.size) {
+        (Some(device), _) => {
+            let (device, claim) = own_device(making, device)?;
+            (device, Some(claim))
+        }
         (None, Some(size)) => {
             let at = making.layers()?.join("data");
             let made = tare_image::blank(size.0, &disk.filesystem, &at, disk.format.into());
             made.map_err(|error| volume::image_error(making, error))?;
-            at
+            (at, None)
         }
         (None, None) => return Ok(Data::default()),
     };
     let words = Attached::data(disk, Store::Path(store)).words(options.machine.bus());
     let told = disk.mount().map(|mount| told(mount, &disk.filesystem));
-    Ok(Data { words, disk: told, ..Data::default() })
+    Ok(Data { words, disk: told, claim, ..Data::default() })
+}
+
+/// A unit of the lab's target without data of a workload's, so that a guest has the same disk whatever is run in it.
+fn empty_unit(
+    making: &mut Making<'_>,
+    options: &Options,
+    disk: &DataDisk,
+    initiator: Initiator,
+    folder: &Path,
+    guest: IpAddr,
+) -> Result<Data> {
+    // Beside the sockets: it is small, and what the guest keeps on a disk is elsewhere.
+    let at = folder.join("unit");
+    let made = tare_image::blank(EMPTY_UNIT, DATA_FILESYSTEM, &at, Format::Raw);
+    made.map_err(|error| volume::image_error(making, error))?;
+    let unit = serve(making, &at, initiator, folder, guest)?;
+    let (store, unit) = reached(unit, initiator);
+    let (what, by) = (String::new(), "made anew");
+    let made = Restored { store, unit, what, on_host: Some(at), by, seconds: 0.0, claim: None };
+    Ok(Data { place: None, ..attached(options, disk, made) })
 }
 
 fn told(mount: &str, filesystem: &str) -> tare_image::DataDisk {
@@ -92,11 +121,14 @@ fn told(mount: &str, filesystem: &str) -> tare_image::DataDisk {
     tare_image::DataDisk { device: format!("serial:{SERIAL}"), mount, filesystem }
 }
 
-/// The block device of this guest, which must be free.
-fn own_device(making: &Making<'_>, device: &Path) -> Result<PathBuf> {
+/// The block device of this guest, which must be free, and is nobody else's until the claim is given up.
+fn own_device(making: &Making<'_>, device: &Path) -> Result<(PathBuf, Claim)> {
     let device = PathBuf::from(for_guest(&device.to_string_lossy(), &making.spec.name));
     match disks::free_device(&device) {
-        Ok(()) => Ok(device),
+        Ok(exclusive) => {
+            let claim = Claim::new(making, &device.to_string_lossy(), Some(exclusive))?;
+            Ok((device, claim))
+        }
         Err(Lack { reason, remedy }) => Err(making.failed("give the guest its data disk", reason, &remedy)),
     }
 }
@@ -107,6 +139,8 @@ struct Restored {
     /// The unit that the guest itself logs in to.
     unit: Option<Unit>,
     what: String,
+    /// The file or device of the host's that it is.
+    on_host: Option<PathBuf>,
     by: &'static str,
     seconds: f64,
     claim: Option<Claim>,
@@ -129,13 +163,18 @@ fn filled(
         let remedy = "Write overwrite = true beside `device` if what is on it may be destroyed";
         return refused("that would overwrite the block device that is named", remedy);
     }
-    let mount = disk.mount.clone().unwrap_or_else(|| MOUNT.to_owned());
     let gold = volume::gold(making, given, disk.size)?;
     let restored = match (disk.iscsi, &disk.device) {
         (Some(initiator), _) => on_target(making, disk, &gold, initiator, folder, guest)?,
         (None, Some(device)) => on_device(making, device, &gold)?,
         (None, None) => in_file(making, disk, &gold)?,
     };
+    Ok(attached(options, disk, restored))
+}
+
+/// How a restored disk comes to the guest.
+fn attached(options: &Options, disk: &DataDisk, restored: Restored) -> Data {
+    let mount = disk.mount.clone().unwrap_or_else(|| MOUNT.to_owned());
     let storage = storage(disk, &restored);
     let (words, told_disk) = match &restored.unit {
         Some(_) => (Vec::new(), None),
@@ -152,9 +191,14 @@ fn filled(
         mount: mount.clone(),
         filesystem: DATA_FILESYSTEM.into(),
     });
-    let place =
-        DataPlace { path: mount.clone(), storage, restore_s: restored.seconds, restored_by: restored.by.to_owned() };
-    Ok(Data {
+    let place = DataPlace {
+        path: mount.clone(),
+        storage,
+        on_host: restored.on_host,
+        restore_s: restored.seconds,
+        restored_by: restored.by.to_owned(),
+    };
+    Data {
         words,
         disk: told_disk,
         iscsi,
@@ -162,28 +206,28 @@ fn filled(
         place: Some(place),
         own: matches!(options.image, Image::File(_)).then_some((mount, restored.unit)),
         claim: restored.claim,
-    })
+    }
 }
 
 fn in_file(making: &mut Making<'_>, disk: &DataDisk, gold: &Disk) -> Result<Restored> {
     let form = if disk.format == DiskFormat::Raw { Form::Raw } else { Form::Qcow2 };
     let made = volume::restore(making, gold, form)?;
-    let (store, what) = (Store::Path(made.path), made.what);
-    Ok(Restored { store, unit: None, what, by: made.by, seconds: made.seconds, claim: None })
+    let (on_host, store, what) = (Some(made.path.clone()), Store::Path(made.path), made.what);
+    Ok(Restored { store, unit: None, what, on_host, by: made.by, seconds: made.seconds, claim: None })
 }
 
 fn on_device(making: &mut Making<'_>, device: &Path, gold: &Disk) -> Result<Restored> {
-    let device = own_device(making, device)?;
+    let (device, claim) = own_device(making, device)?;
     let there = std::fs::File::open(&device).and_then(|mut file| file.seek(SeekFrom::End(0))).unwrap_or_default();
     if there < gold.virtual_size {
         let mib = |bytes: u64| bytes.div_ceil(1 << 20);
         let why = format!("it has {} MiB and the data need {} MiB", there >> 20, mib(gold.virtual_size));
         return Err(making.failed(&format!("restore the data onto {}", device.display()), why, "Name a larger one"));
     }
-    let claim = Claim::new(making, &device.to_string_lossy())?;
     let seconds = volume::overwrite(making, gold, device.as_os_str())?;
     let what = format!("block device {} of the host", device.display());
-    Ok(Restored { store: Store::Path(device), unit: None, what, by: "written over it", seconds, claim: Some(claim) })
+    let (on_host, store, by) = (Some(device.clone()), Store::Path(device), "written over it");
+    Ok(Restored { store, unit: None, what, on_host, by, seconds, claim: Some(claim) })
 }
 
 /// On the lab's target or the user's.
@@ -195,32 +239,43 @@ fn on_target(
     folder: &Path,
     guest: IpAddr,
 ) -> Result<Restored> {
-    let (unit, what, by, seconds, claim) = match &disk.san {
+    let (unit, what, on_host, by, seconds, claim) = match &disk.san {
         None => {
             let made = volume::restore(making, gold, Form::Raw)?;
-            let client = match initiator {
-                Initiator::Guest => guest,
-                Initiator::Hypervisor => making.sut_address()?,
-            };
-            let unit = making.aside(|making| target::serve(making, folder, &made.path, client))?;
-            (unit, format!("unit of the lab's iSCSI target (tgt), a {}", made.what), made.by, made.seconds, None)
+            let unit = serve(making, &made.path, initiator, folder, guest)?;
+            let what = format!("unit of the lab's iSCSI target (tgt), a {}", made.what);
+            (unit, what, Some(made.path), made.by, made.seconds, None)
         }
         Some(san) => {
             let target = for_guest(&san.target, &making.spec.name);
             let address = OsString::from(format!("iscsi://{}/{target}/{}", san.portal, san.lun));
-            let claim = Claim::new(making, &address.to_string_lossy())?;
+            let claim = Claim::new(making, &address.to_string_lossy(), None)?;
             let seconds = volume::overwrite(making, gold, &address)?;
             let what = format!("unit {} of the iSCSI target {target} at {}", san.lun, san.portal);
             let initiator = target::initiator(&making.spec.name);
             let unit = Unit { portal: san.portal, target, lun: san.lun, initiator };
-            (unit, what, "written over it", seconds, Some(claim))
+            (unit, what, None, "written over it", seconds, Some(claim))
         }
     };
-    let (store, own) = match initiator {
+    let (store, own) = reached(unit, initiator);
+    Ok(Restored { store, unit: own, what, on_host, by, seconds, claim })
+}
+
+/// Has the lab's target serve a file to who logs in.
+fn serve(making: &mut Making<'_>, file: &Path, initiator: Initiator, folder: &Path, guest: IpAddr) -> Result<Unit> {
+    let client = match initiator {
+        Initiator::Guest => guest,
+        Initiator::Hypervisor => making.sut_address()?,
+    };
+    making.aside(|making| target::serve(making, folder, file, client))
+}
+
+/// The disk that QEMU has of a unit, or the unit that the guest itself has.
+fn reached(unit: Unit, initiator: Initiator) -> (Store, Option<Unit>) {
+    match initiator {
         Initiator::Hypervisor => (Store::Unit(unit), None),
         Initiator::Guest => (Store::Path(PathBuf::new()), Some(unit)),
-    };
-    Ok(Restored { store, unit: own, what, by, seconds, claim })
+    }
 }
 
 /// What the data lie on, for people.

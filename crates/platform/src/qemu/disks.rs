@@ -1,6 +1,6 @@
 //! The guest's disks: what they come from, the clones that it writes to, and how they are attached.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -85,7 +85,7 @@ pub(super) fn lack(options: &Options) -> Result<(), Lack> {
     iscsi_lack(options, data)?;
     // One with a guest's name in it is looked at when the guest is made.
     let device = data.device.as_deref().filter(|path| for_guest(&path.to_string_lossy(), "") == path.to_string_lossy());
-    device.map_or(Ok(()), free_device)
+    device.map_or(Ok(()), |device| free_device(device).map(drop))
 }
 
 /// What this host lacks for a disk on an iSCSI target.
@@ -119,15 +119,19 @@ fn speaks_iscsi(program: &str, machine: &str) -> Result<(), Lack> {
     let node = "driver=iscsi,node-name=x,transport=tcp,portal=127.0.0.1:1,target=iqn.2026-01.invalid:none,lun=0";
     command.args(["-M", machine, "-nodefaults", "-display", "none", "-S", "-blockdev", node]);
     match run(&mut command, ASKED) {
-        Ok(ran) if !ran.output.contains("nknown driver") && !ran.output.contains("does not accept") => Ok(()),
+        Ok(ran)
+            if !["unknown driver", "does not accept"].iter().any(|word| ran.output.to_lowercase().contains(word)) =>
+        {
+            Ok(())
+        }
         Ok(_) => Err(Lack::new(format!("{program} has no initiator for iSCSI"), remedy)),
         Err(error) => Err(Lack::new(format!("{program} does not tell whether it has an initiator: {error}"), remedy)),
     }
 }
 
 /// Whether a block device is there and nobody uses it. The kernel itself is asked: it grants exclusive use only of what
-/// is not mounted anywhere, no swap and no part of another device.
-pub(super) fn free_device(path: &Path) -> Result<(), Lack> {
+/// is not mounted anywhere, no swap and no part of another device. It stays exclusive as long as what is given is open.
+pub(super) fn free_device(path: &Path) -> Result<File, Lack> {
     let lack = |why: &str, remedy: &str| Lack::new(format!("the data disk {} {why}", path.display()), remedy);
     let seen = path.metadata().map_err(|error| lack(&format!("is not there: {error}"), "Check its path"))?;
     if !seen.file_type().is_block_device() {
@@ -135,7 +139,7 @@ pub(super) fn free_device(path: &Path) -> Result<(), Lack> {
     }
     let exclusive = rustix::fs::OFlags::EXCL.bits().cast_signed();
     let opened = OpenOptions::new().read(true).write(true).custom_flags(exclusive).open(path);
-    opened.map(drop).map_err(|error| match error.kind() {
+    opened.map_err(|error| match error.kind() {
         std::io::ErrorKind::ResourceBusy => lack(
             "is in use (mounted, swap, or part of another device)",
             "Unmount it: the guest would destroy what is there",

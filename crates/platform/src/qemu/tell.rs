@@ -119,7 +119,9 @@ fn data_disk(data: &DataDisk) -> String {
             || DISCLOSURE_TARGET.to_owned(),
             |san| format!("The target is {} at {}; its unit is overwritten before each guest.", san.target, san.portal),
         );
-        return format!("A workload's data are on a unit of an iSCSI target that {by}. {whose}");
+        return format!(
+            "The data disk, with a workload's data where it brings any, is a unit of an iSCSI target that {by}. {whose}"
+        );
     }
     let format = if data.format == DiskFormat::Raw { "raw" } else { "qcow2" };
     let overwritten = if data.overwrite { ", overwritten with a workload's data before each guest" } else { "" };
