@@ -31,6 +31,7 @@ fn a_failure_in_any_phase_is_told_and_leaves_nothing_behind() {
         let folder = tempfile::tempdir().unwrap();
         let run_id = format!("fail-{}-{n}", std::process::id());
         let (ended, records) = run_with(&Failing { phase }, &folder.path().join("run"), &agent, &run_id);
+        let outcomes: Vec<Outcome> = records.iter().map(|record| record.outcome.clone()).collect();
         match phase {
             Phase::Teardown => {
                 // The next trial must not begin on a host that is not clean.
@@ -39,17 +40,17 @@ fn a_failure_in_any_phase_is_told_and_leaves_nothing_behind() {
                 assert!(records[0].flags.iter().any(|flag| flag.kind == "teardown" && flag.detail.contains(REASON)));
             }
             Phase::Parity => {
-                assert_eq!(ended.unwrap().completed, 2);
+                assert_eq!(ended.unwrap().completed, 2, "{outcomes:?}");
                 assert!(records.iter().all(|record| record.flags.iter().any(|flag| flag.kind == "parity")));
             }
             Phase::Verify => {
-                assert_eq!(ended.unwrap().invalid, 2);
+                assert_eq!(ended.unwrap().invalid, 2, "{outcomes:?}");
                 let right =
                     |record: &TrialRecord| matches!(&record.outcome, Outcome::Invalid { reason } if reason == REASON);
                 assert!(records.iter().all(right), "{records:?}");
             }
             _ => {
-                assert_eq!(ended.unwrap().failed, 2, "{phase}");
+                assert_eq!(ended.unwrap().failed, 2, "{phase}: {outcomes:?}");
                 for record in records {
                     let Outcome::Failed { phase: at, reason } = record.outcome else { panic!("{phase}: completed") };
                     // What cannot be sampled is found out when sampling begins.

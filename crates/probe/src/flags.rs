@@ -39,12 +39,7 @@ pub fn flags(data: &ProbeData, window: (u64, u64)) -> Vec<Flag> {
 /// `throttled`: a guest used up its CPU quota and was made to wait. `foreign-load`: more than [`FOREIGN_LIMIT`] of
 /// the SUT's CPU time went to tasks outside all guests: kernel threads, a hypervisor's threads outside the guest's
 /// group, other programs of the host.
-pub fn guest_flags(
-    data: &ProbeData,
-    window: (u64, u64),
-    guests: &[Source],
-    account: Option<&CpuAccount>,
-) -> Vec<Flag> {
+pub fn guest_flags(data: &ProbeData, window: (u64, u64), guests: &[Source], account: Option<&CpuAccount>) -> Vec<Flag> {
     let timeline = Timeline::new(&data.samples);
     let throttled = guests.iter().filter_map(|guest| {
         // One guest needs no name.

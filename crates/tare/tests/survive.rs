@@ -29,7 +29,8 @@ fn killed_at_every_line_of_the_journal_it_leaves_nothing_after_reap_and_resume_c
     let folder = tempfile::tempdir().unwrap();
     let runc = Command::new("runc").arg("--version").output().is_ok();
     let arm = if runc { "[arms.runc]\nplatform = \"oci\"" } else { CONTAINER };
-    let text = small_study(1, arm).replace("200ms", "20ms").replace("50ms", "10ms")
+    // Long enough that a busy host lets the driver work in it.
+    let text = small_study(1, arm).replace("200ms", "150ms").replace("50ms", "10ms")
         + "neighbours = { count = 1, cpus = 1, memory = \"64MiB\" }\n";
     let study = write_study(folder.path(), &text);
     let study = study.to_str().unwrap();

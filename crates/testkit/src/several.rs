@@ -48,6 +48,8 @@ pub enum Trouble {
 pub struct Seen {
     /// How often [`Workload::ahead`] was called.
     pub ahead: u32,
+    /// How often something was begun that takes long.
+    pub begun: u32,
     /// How what takes long ended.
     pub ended: Vec<String>,
 }
@@ -76,6 +78,7 @@ impl Several {
 
     /// Has an agent do something for ten minutes, and notes how that ended.
     fn takes_long(&self, agent: &Link) -> Result<(), WorkloadError> {
+        self.with_seen(|seen| seen.begun += 1);
         let ended = match run(agent, "sleep 600", LONG) {
             Ok(_) => "ran to its end".to_owned(),
             Err(why) => why,
@@ -304,6 +307,7 @@ impl Platform for Handing {
         let place = spec.data.as_ref().map(|data| DataPlace {
             path: data.gold.display().to_string(),
             storage: "the gold copy itself".into(),
+            on_host: Some(data.gold.clone()),
             restore_s: if spec.name.ends_with('1') { 0.5 } else { 0.25 },
             restored_by: "nothing".into(),
         });

@@ -170,26 +170,12 @@ pub fn merge_steps(all: &mut Vec<Step>, more: Vec<Step>) {
 }
 
 /// What two drivers did in one store.
-fn both_done(a: StoreDone, b: StoreDone) -> StoreDone {
-    let ramp = if a.ramp == b.ramp { a.ramp } else { format!("{}; {}", a.ramp, b.ramp) };
-    StoreDone {
-        orders: a.orders + b.orders,
-        order_ids: a.order_ids + b.order_ids,
-        total_cents: a.total_cents + b.total_cents,
-        lines: a.lines + b.lines,
-        quantity: a.quantity + b.quantity,
-        new_customers: a.new_customers + b.new_customers,
-        in_doubt: a.in_doubt.into_iter().chain(b.in_doubt).collect(),
-        customers_in_doubt: a.customers_in_doubt + b.customers_in_doubt,
-        rolled_back: a.rolled_back + b.rolled_back,
-        rolled_back_total: a.rolled_back_total + b.rolled_back_total,
-        deadlock_retries: a.deadlock_retries + b.deadlock_retries,
-        name_retries: a.name_retries + b.name_retries,
-        reconnects: a.reconnects + b.reconnects,
-        gave_up: a.gave_up + b.gave_up,
-        statements: a.statements + b.statements,
-        ramp,
+fn both_done(mut a: StoreDone, b: StoreDone) -> StoreDone {
+    if a.ramp != b.ramp {
+        a.ramp = format!("{}; {}", a.ramp, b.ramp);
     }
+    a.add(&b);
+    a
 }
 
 /// Adds what the server tells to what a trial tells: what it was granted as facts, its errors as counts and one

@@ -182,6 +182,7 @@ fn restored(gold: &Path, place: &Path, name: &str) -> DataPlace {
     DataPlace {
         path: path.display().to_string(),
         storage: "directory of a test".into(),
+        on_host: Some(path),
         restore_s: 0.5,
         restored_by: "copied".into(),
     }
@@ -213,8 +214,9 @@ fn orders_are_driven_on_a_copy_of_the_gold_copy_and_counted() {
 
     let data = restored(&gold, place.path(), "guest-2");
     let delete = |agent: &Agent| {
-        let last = "DELETE FROM orderlines WHERE order_id = (SELECT max(order_id) FROM orders) AND line = 1";
-        agent.sql("tare", "store", last);
+        // 6,000 were loaded. One that is as old as this is in no doubt.
+        let first = "(SELECT min(order_id) FROM orders WHERE order_id > 6000)";
+        agent.sql("tare", "store", &format!("DELETE FROM orderlines WHERE order_id = {first} AND line = 1"));
     };
     let (_, wrong) = trial(&agent, &*workload, Some(&data), Duration::from_millis(300), delete);
     let wrong = wrong.expect("a line was taken away behind the drivers' backs");
@@ -225,7 +227,9 @@ fn orders_are_driven_on_a_copy_of_the_gold_copy_and_counted() {
 fn a_server_that_is_killed_under_load_loses_nothing_and_is_flagged() {
     let Some((program, postgres)) = needed() else { return };
     let (agent, place) = (Agent::start(&program), place());
-    let safe = json!({"postgres": postgres, "db-size": "1MB", "start-jitter": "0s", "kill-after": "500ms"});
+    let safe = json!({
+        "postgres": postgres, "db-size": "1MB", "start-jitter": "0s", "kill-after": "500ms", "statements": "functions"
+    });
     let (_, gold) = ahead(&agent, &*made(&safe), place.path());
     // As a run leaves it that is killed before all is there.
     let key = gold.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
@@ -241,6 +245,18 @@ fn a_server_that_is_killed_under_load_loses_nothing_and_is_flagged() {
     assert!(driven.measurement.counts["reconnects"] > 0, "{:?}", driven.measurement.counts);
     assert!(driven.facts.contains_key("server killed and recovered in"), "{:?}", driven.facts);
     assert!(driven.flags.iter().any(|flag| flag.kind == "server-killed"));
+
+    // Nothing that is in doubt stands in for an order that was acknowledged and is gone.
+    let data = restored(&gold, place.path(), "guest-2");
+    let lose = |agent: &Agent| {
+        for table in ["cust_hist", "orderlines", "orders"] {
+            // 1,200 were loaded. One that is as old as this is in no doubt.
+            let first = "(SELECT min(order_id) FROM orders WHERE order_id > 1200)";
+            agent.sql("tare", "store", &format!("DELETE FROM {table} WHERE order_id = {first}"));
+        }
+    };
+    let (_, wrong) = trial(&agent, &*made(&safe), Some(&data), Duration::from_secs(2), lose);
+    assert!(wrong.as_ref().is_some_and(|wrong| wrong.contains("new orders")), "{wrong:?}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What was driven and what was probed, put together.
 
+use tare_model::guest::DataPlace;
 use tare_model::metric::common;
 use tare_model::sample::{CpuAccount, Source};
 use tare_model::trial::{Measurement, Phase};
@@ -76,13 +77,17 @@ impl Trial<'_> {
         }
     }
 
-    /// The host's disk under the data of this trial's guests, where those are given data and it is one disk.
-    pub(super) fn data_disk(&self) -> Option<String> {
+    /// The host's disk under the data of this trial's guests, where those are given data and it is one disk of this host's.
+    pub(super) fn data_disk(&self, gathered: &Gathered) -> Option<String> {
         self.task.data?;
-        let data = tare_lab::disk_path(self.bench.run_id);
-        // Guests whose data are elsewhere leave nothing there.
-        let existing = data.ancestors().find(|path| path.exists())?;
-        tare_probe::disk_of(existing)
+        let disk = |place: &DataPlace| tare_probe::disk_of(place.on_host.as_ref()?);
+        let mut disks = gathered.measured().iter().map(|target| match target.data() {
+            Some(place) => disk(place),
+            // What a guest has made for itself lies with all else that it writes.
+            None => tare_lab::disk_path(self.bench.run_id).ancestors().find_map(tare_probe::disk_of),
+        });
+        let first = disks.next().flatten();
+        first.filter(|first| disks.all(|other| other.as_ref() == Some(first)))
     }
 
     /// What was written to and read from the disk under the guests' data, for each unit of work.
@@ -94,7 +99,7 @@ impl Trial<'_> {
         work: f64,
         gathered: &mut Gathered,
     ) {
-        let Some(disk) = self.data_disk().filter(|_| work > 0.0) else { return };
+        let Some(disk) = self.data_disk(gathered).filter(|_| work > 0.0) else { return };
         for (id, series) in [(common::DISK_WRITE, "written_bytes"), (common::DISK_READ, "read_bytes")] {
             let bytes = tare_probe::gain(&probed.samples, &Source::Host, &format!("disk_{disk}_{series}"), window);
             measurement.metrics.extend(bytes.map(|bytes| (id.to_owned(), bytes / work)));

@@ -18,8 +18,9 @@ use crate::sampling;
 /// From the moment when everything is connected to the start of load: enough for the probes to be told the
 /// measured window and for a driver to start its threads.
 const LEAD: Duration = Duration::from_millis(5);
-/// The same where no warm-up precedes the measured window, of which a late start would cost a part.
-const LEAD_WITHOUT_WARM_UP: Duration = Duration::from_millis(50);
+/// From that moment to the measured window at least, for a driver that is told too late fails the trial: on a host whose CPUs
+/// others want too, 60 ms were seen to pass before it was told.
+const LEAD_TO_WINDOW: Duration = Duration::from_millis(200);
 /// Added for each driver beyond the first: their threads are started on the same CPUs.
 const LEAD_EACH_FURTHER: Duration = Duration::from_millis(2);
 /// How long an agent may take to say that it was told to stop.
@@ -74,11 +75,11 @@ impl Trial<'_> {
         let inside: Vec<Inside<'_>> =
             sites.iter().enumerate().map(|(n, site)| Inside::start(site.guest, &target_name(n), interval_ns)).collect();
         let probe = self.start_probe(gathered).map_err(|error| failed(error.to_string()))?;
+        let charged = crate::charges::read(gathered.measured());
+        let began = Instant::now();
         schedule.start_at_ns = tare_probe::now_ns() + self.lead().as_nanos() as u64;
         let steady_ns = schedule.start_at_ns + self.case.phases.steady_offset_ns();
         probe.add_instants(&[steady_ns, steady_ns + self.case.phases.steady_state.ns]);
-        let charged = crate::charges::read(gathered.measured());
-        let began = Instant::now();
         let driven = self
             .in_each(Phase::Drive, sites, prepared.iter_mut(), gathered, |site, ready| ready.drive(site, &schedule));
         gathered.load_s = began.elapsed().as_secs_f64();
@@ -99,7 +100,8 @@ impl Trial<'_> {
 
     /// How long before its start load is announced.
     fn lead(&self) -> Duration {
-        let lead = if self.case.phases.steady_offset_ns() == 0 { LEAD_WITHOUT_WARM_UP } else { LEAD };
+        let warm_up = Duration::from_nanos(self.case.phases.steady_offset_ns());
+        let lead = LEAD.max(LEAD_TO_WINDOW.saturating_sub(warm_up));
         let drivers = self.case.guests.saturating_mul(self.case.drivers);
         lead + LEAD_EACH_FURTHER * drivers.saturating_sub(1) + crate::client::further_lead(self.bench)
     }
@@ -113,7 +115,7 @@ impl Trial<'_> {
             targets,
             in_lab: self.task.platform.reach() == Reach::Lab,
             run_folder: &self.bench.book.dir(),
-            data_disk: self.data_disk(),
+            data_disk: self.data_disk(gathered),
         };
         sampling::start(self.bench.plan, &self.bench.site, &watched)
     }

@@ -158,15 +158,15 @@ fn metrics(task: &Task<'_>) -> Vec<MetricSpec> {
         UnitOfWork::Operation => (Unit::CpuSecondsPerOperation, "an operation"),
         UnitOfWork::Byte => (Unit::CpuSecondsPerByte, "a byte"),
     };
-    let mean = if task.case.guests > 1 { ", mean over the guests" } else { "" };
+    let mean = if task.case.guests > 1 { ", mean of guests" } else { "" };
     let mut add = |id, label: &str, unit| metrics.push(MetricSpec::new(id, label, unit, Better::Lower));
-    add(common::SERVICE_DEMAND, "service demand on the host, kernel threads included", demand);
-    add(common::START_TIME, &format!("guest start, create to agent ready{mean}"), Unit::Seconds);
-    add(common::IDLE_MEMORY, &format!("memory of the idle guest{mean}"), Unit::Bytes);
+    add(common::SERVICE_DEMAND, &format!("CPU of the whole SUT {per}"), demand);
+    add(common::START_TIME, &format!("guest start{mean}"), Unit::Seconds);
+    add(common::IDLE_MEMORY, &format!("memory, idle{mean}"), Unit::Bytes);
     if task.data.is_some() {
-        let disk = |what| format!("{what} the host's disk {per}, by all programs of the host together");
-        add(common::DISK_WRITE, &disk("written to"), Unit::Bytes);
-        add(common::DISK_READ, &disk("read from"), Unit::Bytes);
+        let disk = |what| format!("disk {what} {per}, whole host");
+        add(common::DISK_WRITE, &disk("writes"), Unit::Bytes);
+        add(common::DISK_READ, &disk("reads"), Unit::Bytes);
     }
     metrics
 }

@@ -77,12 +77,12 @@ pub(super) fn refusals(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -
         let missing = bytes.saturating_sub(there);
         there = there.saturating_sub(bytes);
         if missing > 0 {
-            let what = format!("{} of `{}` in case `{}`, kept in the cache", size(missing), case.workload, case.id);
+            let what = format!("what `{}` of case `{}` keeps in the cache ({})", case.workload, case.id, size(missing));
             asked.entry(number(&host.cache)).or_default().add(missing, what);
         }
     }
     if let Some((case, each)) = data.guests {
-        let what = format!("{} x {} for the data of the guests of case `{}`", case.guests, size(each), case.id);
+        let what = format!("the data of the guests of case `{}` ({} x {})", case.id, case.guests, size(each));
         asked.entry(number(&host.guests)).or_default().add(data.restored(), what);
     }
     asked.into_iter().filter_map(|(device, asked)| refusal(device, asked, host)).collect()

@@ -249,13 +249,14 @@ fn data_that_do_not_fit_are_refused_by_file_system_with_what_needs_them() {
     let one = |free: u64| refused(HostFacts { disk_free: ByteSize(free << 20), ..roomy() });
     let told = one(100);
     assert!(
-        told.contains("9.5 MiB of `store` in case `orders`, kept in the cache") && told.contains("100.0 MiB is free")
+        told.contains("what `store` of case `orders` keeps in the cache (9.5 MiB)")
+            && told.contains("100.0 MiB is free")
     );
-    assert!(told.contains("4 x 19.1 MiB for the data of the guests of case `orders`"), "{told}");
+    assert!(told.contains("the data of the guests of case `orders` (4 x 19.1 MiB)"), "{told}");
     assert_eq!(one(1000), "");
     // What is kept already need not be made again, and cases that keep the same do so once.
     let there = |kept| refused(HostFacts { disk_free: ByteSize(100 << 20), kept: ByteSize(kept), ..roomy() });
-    assert!(!there(10_000_000).contains("kept in the cache") && there(9_000_000).contains("976.6 KiB of `store`"));
+    assert!(!there(10_000_000).contains("in the cache") && there(9_000_000).contains("in the cache (976.6 KiB)"));
     // Each on a file system of its own.
     let apart = |cache, guests| {
         refused(HostFacts { cache: disk(7, "/cache", cache), guests: disk(8, "/guests", guests), ..roomy() })
@@ -266,5 +267,8 @@ fn data_that_do_not_fit_are_refused_by_file_system_with_what_needs_them() {
     assert!(guests.contains("(in /guests), and 70.0 MiB is free") && !guests.contains("(in /cache)"), "{guests}");
     // On one that is not the run folder's, they add up.
     let both = refused(HostFacts { cache: disk(7, "/var", 80), guests: disk(7, "/var", 80), ..roomy() });
-    assert!(both.contains("need 86.0 MiB") && both.contains(" and 4 x 19.1 MiB"), "{both}");
+    assert!(
+        both.contains("need 86.0 MiB") && both.contains("(9.5 MiB) and ") && both.contains("(4 x 19.1 MiB) (in /var)"),
+        "{both}"
+    );
 }

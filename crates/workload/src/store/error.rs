@@ -24,7 +24,11 @@ impl StoreError {
     pub(super) fn sql(tried: impl Into<String>, server: &SqlServer, failure: &SqlFailure) -> Self {
         let code = failure.sqlstate.as_deref();
         let remedy = match code {
-            None => "check that the server runs, listens on that address, and is not behind a firewall",
+            None if failure.message.contains("cannot connect") => {
+                "and that it can be reached from where load comes from, which for guests in tare's own network is that network: \
+                 nothing outside can be reached from there"
+            }
+            None => "see the server's log",
             Some("28P01" | "28000") => {
                 "check user, password and database (in `url`, the password may come from PGPASSWORD), and that pg_hba.conf lets the client in by SCRAM or a password, without TLS"
             }
@@ -36,7 +40,14 @@ impl StoreError {
             Some(_) => "see the server's log",
         };
         let told = code.map(|code| format!(" (SQLSTATE {code})")).unwrap_or_default();
-        Self::new(format!("{} on {server}", tried.into()), format!("{}{told}", failure.message), remedy)
+        let message = failure.message.replace('\n', ", ");
+        // What was tried is mostly told already, and better.
+        let tried = tried.into();
+        let (tried, why) = match message.strip_prefix("cannot ").and_then(|rest| rest.split_once(": ")) {
+            Some((better, why)) => (better.to_owned(), why.to_owned()),
+            None => (format!("{tried} on {server}"), message),
+        };
+        Self::new(tried, format!("{why}{told}"), remedy)
     }
 }
 

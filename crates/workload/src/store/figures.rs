@@ -39,20 +39,15 @@ pub(super) fn specs(verdict: VerdictOn) -> Vec<MetricSpec> {
     let time = |id: &str, label: &str| MetricSpec::new(id, label, Unit::Seconds, Better::Lower);
     let mut specs = vec![
         MetricSpec::new("orders_per_minute", "orders a minute (OPM)", per_minute(), Better::Higher),
-        MetricSpec::new(
-            "goodput_per_minute",
-            "orders a minute, without those rolled back",
-            per_minute(),
-            Better::Higher,
-        ),
+        MetricSpec::new("goodput_per_minute", "goodput, orders a minute", per_minute(), Better::Higher),
         time("response_time_mean_s", "response time, mean"),
     ];
     specs.extend(QUANTILES.map(|(id, label, _)| time(id, label)));
     let count = |id: &str, label: &str, unit, better| MetricSpec::new(id, label, unit, better);
     specs.extend([
-        count("rollback_share", "orders rolled back for want of stock, as a part", Unit::Count, Better::Lower),
+        count("rollback_share", "share of orders rolled back", Unit::Count, Better::Lower),
         count("wal_bytes_per_order", "WAL written an order", Unit::Bytes, Better::Lower),
-        count("data_bytes_written_per_order", "tables and indexes written an order", Unit::Bytes, Better::Lower),
+        count("data_bytes_written_per_order", "data files written an order", Unit::Bytes, Better::Lower),
         count("statements_per_s", "statements", Unit::OperationsPerSecond, Better::Higher),
     ]);
     let primary = specs.iter().position(|spec| spec.id == verdict.metric()).unwrap_or(0);
@@ -104,7 +99,7 @@ fn yields(result: DriveResult) -> Driven {
         ("deadlocks tried again", store.deadlock_retries),
         ("names tried again", store.name_retries),
         ("reconnects", store.reconnects),
-        ("orders in doubt", store.in_doubt.len() as u64),
+        ("orders in doubt", (store.in_doubt.len() + store.unnumbered.len()) as u64),
         (GAVE_UP, store.gave_up.into()),
     ];
     driven.measurement.counts.extend(counts.map(|(name, count)| (name.to_owned(), count)));

@@ -1,29 +1,32 @@
 //! The gold copy: a cluster with the loaded store, made once and kept, of which every guest is given a copy.
 
+use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock, statvfs};
+use rustix::fs::statvfs;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tare_model::ByteSize;
 use tare_model::guest::GuestData;
 use tare_model::sql::SqlServer;
-use tare_model::store::{StoreCount, StoreCounts, StoreLoad, StoreLoaded, StoreSize};
+use tare_model::store::{GENERATION, StoreCount, StoreCounts, StoreLoad, StoreLoaded, StoreSize};
+use tare_wire::ExecResult;
 
-use super::asked::{Asked, NOBODY};
+use super::asked::{Asked, NOBODY, failure};
 use super::error::{StoreError, file};
 use super::installation::Installation;
+use super::keep::{Held, Place, remove};
 use super::parameters::Parameters;
-use super::server::{STORE, SUPERUSER, Server, init_options};
-use super::settings::{self, wal_bytes};
+use super::server::{SHORT, STORE, SUPERUSER, Server, init_options};
+use super::settings::{self, SettingValue, wal_bytes};
 use crate::{AheadSite, WorkloadError};
 
 /// Raised when what is made here changes in a way that the rest of the key does not tell.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// In tare's cache: all gold copies.
 const FOLDER: &str = "gold";
 /// In the gold copy, beside the cluster: what was counted in it when it was made.
@@ -86,41 +89,72 @@ pub(super) fn room(data_bytes: u64, wal_bytes: u64) -> u64 {
     data_bytes.saturating_add(data_bytes / 2).saturating_add(wal_bytes).saturating_add(256 * MIB)
 }
 
-/// Finds the gold copy or makes it.
+/// Finds the gold copy or makes it. It stays where it is as long as what is given with it is held.
 ///
 /// # Errors
-/// When there is no room, the server's user cannot get there, or anything of the making fails.
+/// When there is no room, the server's user cannot get there, anything of the making fails, or the server does not take the
+/// study's settings.
 pub(super) fn gold(
     site: &AheadSite<'_>,
     installation: &Installation,
     parameters: &Parameters,
-) -> Result<GuestData, WorkloadError> {
+) -> Result<(GuestData, Held), WorkloadError> {
     let folder = site.cache.join(FOLDER);
     DirBuilder::new().recursive(true).mode(0o755).create(&folder).map_err(file("make", &folder))?;
-    let making = Making { site, folder: &folder, installation, parameters, size: parameters.size() };
-    let key = making.key();
-    let place = folder.join(&key);
-    let _lock = lock(site, &folder.join(format!(".{key}.lock")))?;
-    let found = whole(&place, installation.major);
-    if !found {
-        // Nothing that is not whole ever has this name, unless somebody has changed it.
-        remove(&place)?;
-        making.make(&place)?;
-    }
-    let gold = place.join("tree");
+    let asked = Asked { link: site.here, side: "host", patience: site.patience };
+    let making = Making { site, asked, folder: &folder, installation, parameters, size: parameters.size() };
+    let place = Place::new(&folder, making.key());
+    let held = loop {
+        let held = place.share(asked, site.note)?;
+        if whole(&place.whole(), installation.major) {
+            break held;
+        }
+        drop(held);
+        let _own = place.own(asked, site.note)?;
+        place.sweep()?;
+        // Meanwhile another may have made it.
+        if !whole(&place.whole(), installation.major) {
+            // Nothing that is not whole ever has this name, unless somebody has changed it.
+            remove(&place.whole())?;
+            making.make(&place)?;
+        }
+    };
+    let gold = place.whole().join("tree");
+    check_settings(asked, installation, &parameters.settings, &gold)?;
     let bytes = walk(&gold, false)?;
     let size = room(bytes, wal_bytes(&parameters.settings, parameters.db_size));
-    Ok(GuestData { gold, size: ByteSize(size) })
+    Ok((GuestData { gold, size: ByteSize(size) }, held))
 }
 
-/// Waits until nobody else makes the same copy.
-fn lock(site: &AheadSite<'_>, path: &Path) -> Result<File, StoreError> {
-    let lock = File::create(path).map_err(file("write", path))?;
-    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-        (site.note)("another run makes the same database; waiting for it");
-        flock(&lock, FlockOperation::LockExclusive).map_err(|error| file("lock", path)(error.into()))?;
+/// Has the server read the study's settings, without starting it: one that it does not know or take would fail every trial.
+fn check_settings(
+    asked: Asked<'_>,
+    installation: &Installation,
+    given: &BTreeMap<String, SettingValue>,
+    gold: &Path,
+) -> Result<(), WorkloadError> {
+    if given.is_empty() {
+        return Ok(());
     }
-    Ok(lock)
+    let (program, data) = (installation.bin.join("postgres"), gold.join(DATA));
+    let (program, data) = (program.to_string_lossy(), data.to_string_lossy());
+    let given: Vec<String> = given.iter().map(|(name, value)| format!("{name}={}", value.0)).collect();
+    let mut argv = vec![&*program, "-D", &*data, "-C", "port"];
+    argv.extend(given.iter().flat_map(|setting| ["-c", setting.as_str()]));
+    let ran = asked.run(&argv, Some(NOBODY), SHORT)?;
+    if ran.code == Some(0) {
+        return Ok(());
+    }
+    let tried = format!("start PostgreSQL {} with the study's settings", installation.version);
+    let remedy = "correct `settings` of the case; they are PostgreSQL's own, in its own words";
+    Err(StoreError::new(tried, refusal(&ran), remedy).into())
+}
+
+/// What the server refused, without the lines that it writes beside it.
+fn refusal(ran: &ExecResult) -> String {
+    let said = String::from_utf8_lossy(&ran.stderr);
+    let fatal = said.lines().find_map(|line| line.split_once("FATAL:").map(|(_, why)| why.trim().to_owned()));
+    fatal.unwrap_or_else(|| failure(ran))
 }
 
 /// Whether a gold copy is there, of that version.
@@ -129,13 +163,6 @@ fn whole(place: &Path, major: u32) -> bool {
     let version = fs::read_to_string(tree.join(DATA).join("PG_VERSION")).unwrap_or_default();
     let kept = fs::read(tree.join(KEPT)).ok().and_then(|kept| serde_json::from_slice::<Kept>(&kept).ok());
     version.trim() == major.to_string() && kept.is_some() && !tree.join(DATA).join("postmaster.pid").exists()
-}
-
-fn remove(place: &Path) -> Result<(), StoreError> {
-    match fs::remove_dir_all(place) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(file("remove", place)(error)),
-        _ => Ok(()),
-    }
 }
 
 /// Bytes on the disk of all that is in a directory; each file is written out on request.
@@ -204,6 +231,8 @@ pub(super) fn random(bytes: usize) -> Result<String, StoreError> {
 /// What a gold copy is made of.
 struct Making<'a> {
     site: &'a AheadSite<'a>,
+    /// Who makes it.
+    asked: Asked<'a>,
     /// The directory of all gold copies.
     folder: &'a Path,
     installation: &'a Installation,
@@ -216,7 +245,7 @@ impl Making<'_> {
     fn key(&self) -> String {
         let Self { installation, parameters, size, .. } = self;
         let made_of = format!(
-            "format {FORMAT}\nrows {}\nPostgreSQL {}\nmachine {}\ninit {}\nsize {} {} {}\nseed {}\n",
+            "format {FORMAT}\nrows {GENERATION} {}\nPostgreSQL {}\nmachine {}\ninit {}\nsize {} {} {}\nseed {}\n",
             env!("TARE_STORE_BUILD"),
             installation.version,
             std::env::consts::ARCH,
@@ -249,12 +278,10 @@ impl Making<'_> {
         ))
     }
 
-    fn make(&self, place: &Path) -> Result<(), WorkloadError> {
+    fn make(&self, place: &Place) -> Result<(), WorkloadError> {
         passable(self.folder)?;
         self.fits()?;
-        let partial = self.partial(place);
-        // Left by a run that was interrupted.
-        remove(&partial)?;
+        let partial = place.partial();
         let began = Instant::now();
         let (size, version) = (nominal(self.parameters.db_size), &self.installation.version);
         (self.site.note)(&format!("making the database: {size}, PostgreSQL {version}; it is kept for later runs"));
@@ -265,7 +292,7 @@ impl Making<'_> {
         }
         let kept = made?;
         let bytes = walk(&partial, true)?;
-        fs::rename(&partial, place).map_err(file("put in its place", place))?;
+        fs::rename(&partial, place.whole()).map_err(file("put in its place", &partial))?;
         File::open(self.folder).and_then(|opened| opened.sync_all()).map_err(file("write out", self.folder))?;
         let sent: u64 = kept.loaded.tables.iter().map(|(_, _, bytes)| bytes).sum();
         (self.site.note)(&format!(
@@ -279,11 +306,6 @@ impl Making<'_> {
         Ok(())
     }
 
-    fn partial(&self, place: &Path) -> PathBuf {
-        let name = place.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        self.folder.join(format!(".partial-{name}"))
-    }
-
     /// Makes all that is in the copy, in a directory that is not yet in its place.
     fn fill(&self, partial: &Path) -> Result<Kept, WorkloadError> {
         let tree = partial.join("tree");
@@ -292,7 +314,7 @@ impl Making<'_> {
             fs::set_permissions(path, fs::Permissions::from_mode(0o755)).map_err(file("open", path))?;
         }
         chown(&tree, Some(NOBODY.0), Some(NOBODY.1)).map_err(file("give to nobody", &tree))?;
-        let asked = Asked { link: self.site.here, side: "host", patience: self.site.patience };
+        let asked = self.asked;
         let bin = self.installation.bin.to_string_lossy().into_owned();
         let server = Server { bin, data: tree.join(DATA).to_string_lossy().into_owned() };
         server.init(asked, self.installation.major)?;
@@ -321,7 +343,7 @@ impl Making<'_> {
         let load = StoreLoad { server: store.clone(), size: self.size, seed: self.parameters.seed, connections };
         let loaded = asked.load(load, longest)?;
         let inside = SqlServer { database: STORE.to_owned(), ..super_user };
-        asked.sql("freeze the rows", &inside, &["VACUUM (FREEZE, ANALYZE)"], longest)?;
+        asked.sql("freeze the rows", &inside, &[LOADED, "VACUUM (FREEZE, ANALYZE)"], longest)?;
         let timeout_ns = u64::try_from(counting(self.parameters.db_size).as_nanos()).unwrap_or(u64::MAX);
         let count = StoreCount { server: store, after_order: NO_ORDER, in_doubt: Vec::new(), timeout_ns };
         let counts = asked.count(count)?;
@@ -330,8 +352,10 @@ impl Making<'_> {
     }
 }
 
-/// The store's user and database.
-pub(super) const CREATE: [&str; 2] = ["CREATE ROLE store LOGIN", "CREATE DATABASE store OWNER store"];
+/// The store's user and database. As a superuser it may load rows that are held against the foreign keys as a whole, ...
+pub(super) const CREATE: [&str; 2] = ["CREATE ROLE store LOGIN SUPERUSER", "CREATE DATABASE store OWNER store"];
+/// ... which it is no longer when they are there.
+pub(super) const LOADED: &str = "ALTER ROLE store NOSUPERUSER";
 
 /// A server on this side's 127.0.0.1, which trusts who comes from there.
 pub(super) fn local(port: u16, user: &str, database: &str) -> SqlServer {

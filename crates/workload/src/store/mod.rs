@@ -8,6 +8,7 @@ mod error;
 mod figures;
 mod gold;
 mod installation;
+mod keep;
 mod parameters;
 mod ready;
 mod running;
@@ -18,6 +19,8 @@ mod watch;
 
 pub use error::StoreError;
 
+use std::sync::{Mutex, PoisonError};
+
 use serde_json::Value;
 use tare_model::ByteSize;
 use tare_model::field::FieldError;
@@ -27,6 +30,7 @@ use tare_model::metric::MetricSpec;
 use crate::registry::{Entry, schema};
 use crate::{AheadSite, Driven, Footprint, Prepared, UnitOfWork, WorkSite, Workload, WorkloadError};
 use installation::{Installation, Lack};
+use keep::Held;
 use parameters::{Parameters, checked};
 use running::Running;
 
@@ -35,17 +39,21 @@ pub const ENTRY: Entry = Entry {
     name: "store",
     summary: "order entry in an online store on PostgreSQL: orders a minute, verified by counting the database",
     schema: schema::<Parameters>,
-    make: |parameters, _| Ok(Box::new(Store(checked(parameters)?))),
+    make: |parameters, _| Ok(Box::new(Store { parameters: checked(parameters)?, gold: Mutex::default() })),
     normalise: |parameters: &Value| -> Result<Value, FieldError> {
         serde_json::to_value(checked(parameters)?).map_err(|error| FieldError::new(&[], error.to_string()))
     },
 };
 
-struct Store(Parameters);
+struct Store {
+    parameters: Parameters,
+    /// What keeps the gold copy in its place for as long as the run lasts.
+    gold: Mutex<Option<Held>>,
+}
 
 impl Store {
     fn installation(&self) -> Result<Installation, Lack> {
-        installation::find(self.0.postgres.as_deref().unwrap_or(parameters::EMBEDDED))
+        installation::find(self.parameters.postgres.as_deref().unwrap_or(parameters::EMBEDDED))
     }
 
     /// The same, where its lack was to be told before.
@@ -56,7 +64,7 @@ impl Store {
 
 impl Workload for Store {
     fn metrics(&self) -> Vec<MetricSpec> {
-        figures::specs(self.0.verdict)
+        figures::specs(self.parameters.verdict)
     }
 
     fn unit_of_work(&self) -> UnitOfWork {
@@ -68,16 +76,16 @@ impl Workload for Store {
     }
 
     fn footprint(&self, _: &GuestSize) -> Footprint {
-        if self.0.url.is_some() {
+        if self.parameters.url.is_some() {
             return Footprint::default();
         }
-        let data = gold::gold_bytes(&self.0.size());
-        let wal = settings::wal_bytes(&self.0.settings, self.0.db_size);
+        let data = gold::gold_bytes(&self.parameters.size());
+        let wal = settings::wal_bytes(&self.parameters.settings, self.parameters.db_size);
         Footprint { kept: ByteSize(data), guest: ByteSize(gold::room(data, wal)) }
     }
 
     fn lack(&self) -> Option<(String, String)> {
-        if self.0.url.is_some() {
+        if self.parameters.url.is_some() {
             return None;
         }
         if !rustix::process::geteuid().is_root() {
@@ -88,21 +96,25 @@ impl Workload for Store {
     }
 
     fn ahead(&self, site: &AheadSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
-        match self.0.server() {
+        match self.parameters.server() {
             Some(url) => ready::try_server(site, &url).map(|()| None),
-            None => gold::gold(site, &self.installed()?, &self.0).map(Some),
+            None => {
+                let (data, held) = gold::gold(site, &self.installed()?, &self.parameters)?;
+                *self.gold.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
+                Ok(Some(data))
+            }
         }
     }
 
     fn combine(&self, guests: Vec<Driven>) -> Option<Driven> {
-        figures::combine(guests, self.0.verdict)
+        figures::combine(guests, self.parameters.verdict)
     }
 
     fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
-        let ready = match self.0.server() {
-            Some(url) => ready::use_server(site, &url, &self.0)?,
-            None => ready::start(site, &self.installed()?, &self.0)?,
+        let ready = match self.parameters.server() {
+            Some(url) => ready::use_server(site, &url, &self.parameters)?,
+            None => ready::start(site, &self.installed()?, &self.parameters)?,
         };
-        Ok(Box::new(Running::new(self.0.clone(), ready)))
+        Ok(Box::new(Running::new(self.parameters.clone(), ready)))
     }
 }

@@ -11,7 +11,7 @@ use tare_model::trial::Flag;
 
 use super::asked::{Asked, NOBODY, cell, failure};
 use super::error::{StoreError, file};
-use super::gold::{CREATE, DATA, KEPT, Kept, NO_ORDER, counting, loading, local, random};
+use super::gold::{CREATE, DATA, KEPT, Kept, LOADED, NO_ORDER, counting, loading, local, random};
 use super::installation::{self, Installation, OLDEST};
 use super::parameters::Parameters;
 use super::server::{SHORT, STORE, SUPERUSER, Server};
@@ -202,7 +202,7 @@ impl Ready {
         let postgres = SqlServer { database: "postgres".to_owned(), ..self.own.clone() };
         asked.sql("make the database", &postgres, &CREATE, SHORT)?;
         self.load(asked, parameters, &local(PORT, STORE, STORE))?;
-        asked.sql("freeze the rows", &self.own, &["VACUUM (FREEZE, ANALYZE)"], loading(parameters.db_size))?;
+        asked.sql("freeze the rows", &self.own, &[LOADED, "VACUUM (FREEZE, ANALYZE)"], loading(parameters.db_size))?;
         Ok(())
     }
 }

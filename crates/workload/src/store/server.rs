@@ -21,9 +21,11 @@ pub(super) const SUPERUSER: &str = "tare";
 pub(super) const STORE: &str = "store";
 
 /// Ends a server and all its processes at once. Its parent is stopped first, so that it does not see its children die and
-/// begins nothing; then it is waited for until it is gone.
+/// begins nothing; then all are waited for until they are gone. One that is dead and that nobody has buried yet counts as gone,
+/// but not to a new server, which would take it for alive: hence its lock is removed.
 const KILL: &str = r#"
-p=$(head -n 1 "$1/postmaster.pid") || exit 1
+d=$1
+p=$(head -n 1 "$d/postmaster.pid") || exit 1
 kill -STOP "$p" || exit 1
 c=
 for s in /proc/[0-9]*/stat; do
@@ -35,11 +37,14 @@ for s in /proc/[0-9]*/stat; do
 done 2>/dev/null
 kill -KILL $c "$p"
 n=0
-while [ -d "/proc/$p" ] && ! grep -q '^State:.Z' "/proc/$p/status" 2>/dev/null; do
-    n=$((n + 1))
-    [ "$n" -lt 1000 ] || exit 1
-    sleep 0.01
+for q in $c "$p"; do
+    while [ -d "/proc/$q" ] && ! grep -q '^State:.Z' "/proc/$q/status" 2>/dev/null; do
+        n=$((n + 1))
+        [ "$n" -lt 2000 ] || exit 1
+        sleep 0.01
+    done
 done
+rm -f "$d/postmaster.pid"
 echo "$p and its processes:$c"
 "#;
 

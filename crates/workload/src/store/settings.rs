@@ -25,7 +25,7 @@ const WAL_LEAST: u64 = 2 * GIB;
 const WAL_MOST: u64 = 48 * GIB;
 
 /// Settings that tare sets itself, because it must know them.
-const OURS: [&str; 14] = [
+const OURS: [&str; 16] = [
     "listen_addresses",
     "port",
     "unix_socket_directories",
@@ -39,6 +39,8 @@ const OURS: [&str; 14] = [
     "logging_collector",
     "default_transaction_read_only",
     "include",
+    "include_dir",
+    "include_if_exists",
     "restart_after_crash",
 ];
 
