@@ -126,6 +126,7 @@ impl Paired<'_> {
         let (n, planned) = (self.pairs.len(), self.blocks_planned);
         match n {
             0 => format!("cannot say: none of {planned} blocks completed on both"),
+            _ if planned == 1 => "cannot say from a single block".to_owned(),
             _ => format!("cannot say: only {n} of {planned} blocks completed on both"),
         }
     }

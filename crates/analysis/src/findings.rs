@@ -147,7 +147,15 @@ impl<'a> CaseTrials<'a> {
     /// The metrics that there is something to say about, and a sentence for each that completed trials withheld.
     fn measured(&self) -> (Vec<&'a MetricSpec>, Vec<String>) {
         let mut kept = Vec::new();
-        let mut told = Vec::new();
+        // (arms without the metric and the reason, labels of the metrics)
+        let mut told: Vec<(String, &str, Vec<&str>)> = Vec::new();
+        let mut tell = |arms: String, why: &'static str, label: &'a str| match told
+            .iter_mut()
+            .find(|(own, reason, _)| *own == arms && *reason == why)
+        {
+            Some((.., labels)) => labels.push(label),
+            None => told.push((arms, why, vec![label])),
+        };
         for spec in self.specs() {
             let without: Vec<&Arm> =
                 self.plan.study.arms.iter().filter(|arm| self.withheld(&arm.id, &spec.id)).collect();
@@ -158,12 +166,15 @@ impl<'a> CaseTrials<'a> {
             } else if some {
                 kept.push(spec);
                 let arms: Vec<&str> = without.iter().map(|arm| arm.label.as_str()).collect();
-                told.push(format!("Not measured here on {}: {}{why}.", arms.join(", "), spec.label));
+                tell(format!(" on {}", arms.join(", ")), why, &spec.label);
             } else {
-                told.push(format!("Not measured here: {}{why}.", spec.label));
+                tell(String::new(), why, &spec.label);
             }
         }
-        (kept, told)
+        let sentence = |(arms, why, labels): (String, &str, Vec<&str>)| {
+            format!("Not measured here{arms}: {}{why}.", labels.join("; "))
+        };
+        (kept, told.into_iter().map(sentence).collect())
     }
 
     /// Whether trials of the arm completed and none of them has the metric.

@@ -20,12 +20,6 @@ pub const FINDINGS: &str = "findings.json";
 pub const REPORT_HTML: &str = "report.html";
 /// The report as Markdown.
 pub const REPORT_MARKDOWN: &str = "report.md";
-/// One line a trial and metric.
-pub const TRIALS_CSV: &str = "trials.csv";
-/// One line a trial, guest, driver and metric.
-pub const PARTS_CSV: &str = "parts.csv";
-/// One line a trial and step.
-pub const STEPS_CSV: &str = "steps.csv";
 /// What is where, for people who open the folder without tare.
 pub const README: &str = "README.txt";
 
@@ -40,7 +34,8 @@ journal.jsonl     what was done, one JSON object a line, in order; `check` is th
                   the SHA-256 of the line's bytes before `,\"check\"`
 results.sqlite    every figure of every trial (SQLite 3)
 findings.json     estimates, intervals and verdicts, made from the files above
-report.html       the same for people
+report.html       the same for people; report.md without figures
+*.csv             the same for programs, in stored units; the first line names the columns
 
 Tables and views of results.sqlite. `trial` is the position in the plan, from 0. Units are the last
 word of a column's name; the unit of a metric is in metric_specs. All times in _ns are CLOCK_MONOTONIC of the host.

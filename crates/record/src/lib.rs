@@ -5,7 +5,6 @@
 //! a folder cut short or altered is told ([`RunFolder::verify`]). Why it looks as it does is argued in
 //! `docs/adr/0002-run-folder.md`.
 
-mod csv;
 mod digest;
 mod error;
 pub mod journal;
@@ -19,7 +18,6 @@ mod tests;
 mod verify;
 mod writer;
 
-pub use csv::{parts_csv, steps_csv, trials_csv};
 pub use digest::trial_digest;
 pub use error::{RecordError, Result};
 pub use journal::{Journal, JournalEntry, JournalEvent};

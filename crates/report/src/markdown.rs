@@ -28,6 +28,9 @@ pub fn markdown(findings: &Findings) -> String {
         }
         push_list(&mut out, &case.missing);
         out.push_str(&format!("\n{}\n\n", escaped(&case.setup)));
+        for lead in &case.lead {
+            push_tables(&mut out, std::slice::from_ref(&lead.table));
+        }
         push_tables(&mut out, &case.tables);
     }
     if let Some(table) = &report.start_times {

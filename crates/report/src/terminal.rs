@@ -21,8 +21,8 @@ pub fn terminal(findings: &Findings, width: usize, colour: bool) -> String {
     let report = Report::new(findings);
     let mut lines: Vec<(String, Vec<Line>)> =
         findings.cases.iter().map(|case| case_lines(case, findings, &arms)).collect();
-    // What the guests themselves take matters where there are several kinds of them.
-    if report.glance.is_some() {
+    // What the guests themselves take matters where there are several kinds of them; one case is told by its own lines.
+    if report.glance.is_some() && findings.cases.len() > 1 {
         lines.extend(findings.across.iter().map(|metric| metric_lines("all cases", metric, findings, &arms)));
     }
     let widths = Widths::of(lines.iter().flat_map(|(_, lines)| lines), width);
@@ -50,18 +50,7 @@ pub fn terminal(findings: &Findings, width: usize, colour: bool) -> String {
     for line in &report.summary {
         out.push_str(&paragraph(line, width, "", ""));
     }
-    out.push('\n');
-    let one_case = findings.cases.len() == 1;
-    // With many arms the sentences on what was not seen would bury those on what was; the tables above have all.
-    let told = |answer: &Answer| {
-        report.glance.is_none() || matches!(answer.verdict, Verdict::Better | Verdict::Worse | Verdict::WithinFloor)
-    };
-    for (answer, view) in findings.answer.iter().zip(&report.answers).filter(|(answer, _)| told(answer)) {
-        let verdict = words::verdict(answer.verdict);
-        let case = if one_case { String::new() } else { format!("{}; ", view.case) };
-        let text = paragraph(&format!("{verdict}: {case}{}", answer.sentence), width, "- ", "  ");
-        out.push_str(&text.replacen(verdict, &style.verdict(answer.verdict, verdict), 1));
-    }
+    out.push_str(&answers(findings, &report, width, &style));
     let apart = report.glance.as_ref().map_or(&[][..], |glance| &glance.why_apart);
     if !apart.is_empty() {
         out.push('\n');
@@ -71,6 +60,26 @@ pub fn terminal(findings: &Findings, width: usize, colour: bool) -> String {
     }
     out.push('\n');
     out.push_str(&paragraph(&format!("{}.", report.grounds.join("; ")), width, "", ""));
+    out
+}
+
+/// The answer in sentences, below an empty line; nothing where the tables say it all.
+fn answers(findings: &Findings, report: &Report, width: usize, style: &Style) -> String {
+    let one_case = findings.cases.len() == 1;
+    // With many arms the sentences on what was not seen would bury those on what was; the tables above have all.
+    let told = |answer: &Answer| {
+        report.glance.is_none() || matches!(answer.verdict, Verdict::Better | Verdict::Worse | Verdict::WithinFloor)
+    };
+    let mut out = String::new();
+    for (answer, view) in findings.answer.iter().zip(&report.answers).filter(|(answer, _)| told(answer)) {
+        if out.is_empty() {
+            out.push('\n');
+        }
+        let verdict = words::verdict(answer.verdict);
+        let case = if one_case { String::new() } else { format!("{}; ", view.case) };
+        let text = paragraph(&format!("{verdict}: {case}{}", answer.sentence), width, "- ", "  ");
+        out.push_str(&text.replacen(verdict, &style.verdict(answer.verdict, verdict), 1));
+    }
     out
 }
 

@@ -31,6 +31,12 @@ pub(crate) const fn verdict_short(verdict: Verdict) -> &'static str {
     }
 }
 
+/// A text with its first letter large.
+pub(crate) fn sentence_case(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
 /// Style sheet class of a verdict.
 pub(crate) const fn verdict_class(verdict: Verdict) -> &'static str {
     match verdict {

@@ -116,20 +116,12 @@ fn storage_and_server_are_told_arm_by_arm_and_settings_only_where_arms_differ() 
     findings.cases[0].accounts[1].facts.insert("PostgreSQL fsync".into(), "off".into());
     let page = html(&findings);
     let table = rows(&parsed(&page), "Data and server on each arm");
-    let names: Vec<&str> = table.iter().map(|row| row[0].as_str()).collect();
-    let expected = [
-        "What",
-        "The data lie on",
-        "How they are put back before a trial",
-        "How long that takes",
-        "How long that takes (guest 2)",
-        "PostgreSQL",
-        "Server started in",
-        "CHECKPOINT before the load",
-        "PostgreSQL fsync",
-    ];
-    assert_eq!(names, expected);
-    assert_eq!(table[8][1..], ["on", "off", "on"]);
+    let expected =
+        ["Arm", "Data on", "Put back by", "Put back in", "PostgreSQL", "Server started in", "CHECKPOINT in", "fsync"];
+    assert_eq!(table[0], expected);
+    let of = |column: usize| table[1..].iter().map(|row| row[column].replace('|', "")).collect::<Vec<_>>();
+    assert_eq!(of(7), ["on", "off", "on"]);
+    assert!(of(3).iter().all(|cell| cell.contains("guest 2: ")), "{:?}", of(3));
     assert!(page.contains("PostgreSQL shared_buffers"), "the disclosure has all");
 }
 
@@ -222,12 +214,56 @@ fn numbers_that_are_none_never_reach_a_reader_as_nan() {
 
 #[test]
 fn the_terminal_keeps_to_its_width() {
-    for width in [60, 80, 140] {
-        let text = tare_report::terminal(&fixture::unsafe_store(), width, false);
+    for (width, findings) in
+        [60, 80, 140].into_iter().flat_map(|w| [(w, fixture::unsafe_store()), (w, fixture::many_store())])
+    {
+        let text = tare_report::terminal(&findings, width, false);
         for line in text.lines() {
             assert!(line.chars().count() <= width, "{width}: {line}");
         }
     }
+}
+
+#[test]
+fn the_published_table_and_what_an_order_takes_come_before_the_other_figures() {
+    let page = html(&fixture::store());
+    let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
+    let order = [
+        "<h4>Orders a minute (OPM)</h4>",
+        "<h4>Orders a minute (OPM) by guest and driver</h4>",
+        "<h4>What one order takes</h4>",
+        "<h4>Where the time of an order goes</h4>",
+        "<h4>Every metric against the baseline</h4>",
+        "<h4>Figures as tables</h4>",
+    ];
+    assert!(order.map(at).is_sorted(), "{:?}", order.map(at));
+    let costs = rows(&parsed(&page), "What one order takes");
+    assert_eq!(costs[0].len(), 4, "the arm, time, CPU and WAL: {:?}", costs[0]);
+    assert_eq!(costs.len(), 1 + 3, "a line an arm");
+}
+
+#[test]
+fn ten_arms_are_answered_by_a_table_and_secondary_metrics_are_folded() {
+    let findings = fixture::many_store();
+    let page = html(&findings);
+    let document = parsed(&page);
+    let glance = rows(&document, "Each cell: the estimate over the blocks");
+    assert_eq!(glance.len(), 1 + 9, "an emulated arm stands by itself");
+    assert!(glance[0].iter().any(|head| head.starts_with("order entry")), "{:?}", glance[0]);
+    assert!(page.contains("<h4>Main metrics against the baseline</h4>"));
+    let folded = document.descendants().find(|node| {
+        node.has_tag_name("details")
+            && node.descendants().any(|n| n.text() == Some("Other metrics against the baseline"))
+    });
+    assert!(folded.is_some_and(|node| node.descendants().any(|n| n.has_tag_name("svg"))));
+    let processes = rows(&document, "What the server\u{2019}s processes for clients were doing");
+    let states: Vec<&str> = processes[1..].iter().map(|row| row[0].as_str()).collect();
+    assert_eq!(states, ["waiting for the client's next statement", "running, or ready to", "IO WalSync"]);
+    let same =
+        rows(&document, "Driver and guest, first completed trial of each arm: order entry, the same on every arm");
+    assert!(same.iter().any(|row| row == &["PostgreSQL shared_buffers", "4GB"]), "said once: {same:?}");
+    let terminal = tare_report::terminal(&findings, 100, false);
+    assert!(terminal.lines().count() < 90, "{}", terminal.lines().count());
 }
 
 #[test]

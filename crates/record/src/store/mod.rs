@@ -6,7 +6,6 @@ mod parts;
 mod read;
 
 pub(crate) use insert::{InsertError, insert_trial};
-pub(crate) use names::{better_name, unit_name};
 pub(crate) use read::{read_trial, trial_indices};
 
 use rusqlite_migration::{M, Migrations};

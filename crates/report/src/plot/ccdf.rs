@@ -103,7 +103,7 @@ impl Chart<'_> {
             }
             let at = (x.at(estimate.value), y.at(share));
             if let Some((low, high)) = format::bounds(estimate) {
-                whisker(svg, x.at(low), x.at(high), at.1, &arm.class);
+                whisker(svg, x, (low, high), at.1, &arm.class);
             }
             let tip =
                 format!("{}, {}: {}", arm.label, format::quantile(*q), format::estimate(estimate, &Unit::Seconds));

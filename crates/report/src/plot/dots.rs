@@ -18,10 +18,18 @@ pub(crate) fn figure(id: &str, metric: &MetricFindings, arms: &Arms) -> Option<F
     Some(Figure::draw(id, |page| draw(page, metric, arms, range)))
 }
 
+/// How many times what was measured an interval may reach on the axis. That of two trials may be a thousand times as wide,
+/// and would leave no room for the figures themselves.
+const REACH: f64 = 4.0;
+
 fn values(arm: &ArmEstimate) -> Vec<f64> {
-    let bounds = format::bounds(&arm.estimate);
-    let ends = bounds.map_or(vec![], |(low, high)| vec![low, high]);
-    ends.into_iter().chain([arm.estimate.value]).chain(arm.blocks.iter().map(|b| b.1)).collect()
+    let measured = || arm.blocks.iter().map(|b| b.1).chain([arm.estimate.value]).filter(|v| v.is_finite());
+    let (least, most) = (measured().fold(f64::INFINITY, f64::min), measured().fold(f64::NEG_INFINITY, f64::max));
+    let within = |(low, high): (f64, f64)| {
+        if least > 0.0 { vec![low.max(least / REACH), high.min(most * REACH)] } else { vec![low, high] }
+    };
+    let ends = format::bounds(&arm.estimate).map_or(vec![], within);
+    measured().chain(ends).collect()
 }
 
 fn draw(page: &Page, metric: &MetricFindings, arms: &Arms, range: (f64, f64)) -> String {
@@ -58,6 +66,15 @@ fn draw(page: &Page, metric: &MetricFindings, arms: &Arms, range: (f64, f64)) ->
 pub(crate) fn label_width(arms: &Arms) -> f64 {
     let widest = arms.iter().map(|arm| text_width(&arm.label, TEXT)).fold(0.0, f64::max);
     (widest + 24.0).clamp(90.0, 190.0)
+}
+
+/// The name of an arm: beside a plot on two lines where it is long.
+pub(crate) fn arm_label(svg: &mut Svg, label: &str, (x, y): (f64, f64), (anchor, room): (Anchor, f64), page: &Page) {
+    let lines = wrapped(label, room, TEXT, if page.narrow { 1 } else { 2 });
+    let first = y - if lines.len() > 1 { 7.0 } else { 0.0 };
+    for (i, line) in lines.iter().enumerate() {
+        svg.text((x, first + 14.0 * i as f64), anchor, "label", line);
+    }
 }
 
 /// Lets an axis start at zero when that costs little, so that lengths can be compared.
@@ -107,9 +124,7 @@ fn draw_row(
     let y = if page.narrow { top + 34.0 } else { top + 16.0 };
     let label_at = if page.narrow { (10.0, top + 16.0) } else { (axis.start() - 14.0, y + 4.0) };
     let (anchor, room) = if page.narrow { (Anchor::Start, 150.0) } else { (Anchor::End, axis.start() - 16.0) };
-    for line in wrapped(&arm.label, room, TEXT, 1) {
-        svg.text(label_at, anchor, "label", &line);
-    }
+    arm_label(svg, &arm.label, label_at, (anchor, room), page);
     let value_at = if page.narrow { (page.width - 10.0, top + 16.0) } else { (axis.end() + 14.0, y + 4.0) };
     let anchor = if page.narrow { Anchor::End } else { Anchor::Start };
     let Some(found) = found.filter(|found| found.estimate.value.is_finite()) else {
@@ -136,16 +151,17 @@ fn draw_estimate(svg: &mut Svg, arm: &ArmLook, found: &ArmEstimate, unit: &Unit,
         svg.mark(super::svg::Shape::Circle, (axis.at(*value), strip_y), 2.6, &format!("{} block", arm.class), &tip);
     }
     if let Some((low, high)) = format::bounds(&found.estimate) {
-        whisker(svg, axis.at(low), axis.at(high), y, &arm.class);
+        whisker(svg, axis, (low, high), y, &arm.class);
     }
     let tip = format!("{}: {}", arm.label, format::estimate(&found.estimate, unit));
     svg.mark(arm.shape, (axis.at(found.estimate.value), y), 5.0, &mark, &tip);
 }
 
-/// An interval: a line with end caps.
-pub(crate) fn whisker(svg: &mut Svg, low: f64, high: f64, y: f64, class: &str) {
+/// An interval: a line with end caps, but where it goes on beyond the axis.
+pub(crate) fn whisker(svg: &mut Svg, axis: &Axis, (low, high): (f64, f64), y: f64, class: &str) {
     let class = format!("{class} whisker");
-    svg.line((low, y), (high, y), &class);
-    svg.line((low, y - 4.0), (low, y + 4.0), &class);
-    svg.line((high, y - 4.0), (high, y + 4.0), &class);
+    svg.line((axis.at(low), y), (axis.at(high), y), &class);
+    for x in [low, high].into_iter().filter(|end| axis.holds(*end)).map(|end| axis.at(end)) {
+        svg.line((x, y - 4.0), (x, y + 4.0), &class);
+    }
 }

@@ -80,7 +80,8 @@ fn draw(page: &Page, title: &str, baseline: &str, groups: &[Group]) -> String {
 }
 
 fn values(row: &Row) -> Vec<f64> {
-    let ends = format::bounds(&row.ratio).map_or(vec![], |(low, high)| vec![low, high]);
+    // Beyond, words say `<0.01` and `>100`, and the axis would leave no room for what was measured.
+    let ends = format::bounds(&row.ratio).map_or(vec![], |(low, high)| vec![low.max(0.01), high.min(100.0)]);
     let floor = row.floor.map_or(vec![], |floor| vec![1.0 - floor, 1.0 + floor]);
     ends.into_iter().chain(floor).chain([row.ratio.value]).chain(row.blocks.iter().map(|b| b.1)).collect()
 }
@@ -126,7 +127,8 @@ fn draw_heading(svg: &mut Svg, group: &Group, ratio_axis: &RatioAxis, top: f64, 
     let axis = &ratio_axis.axis;
     // The words beside equality are all that shares the line with a heading.
     let room = if page.narrow { page.width - 20.0 } else { (axis.at(1.0) - 70.0).max(axis.start() - 20.0) };
-    for line in wrapped(&group.heading, room, TEXT, 1) {
+    // Headings are bold, which is a tenth wider than what is measured.
+    for line in wrapped(&group.heading, room / 1.1, TEXT, 1) {
         svg.text((if page.narrow { 12.0 } else { 4.0 }, y), Anchor::Start, "label strong", &line);
     }
     let y = if page.narrow { top + 36.0 } else { y };
@@ -190,7 +192,7 @@ fn draw_marks(svg: &mut Svg, row: &Row, ratio_axis: &RatioAxis, y: f64) {
         return;
     }
     if let Some((low, high)) = format::bounds(&row.ratio) {
-        whisker(svg, axis.at(low), axis.at(high), y, &row.arm.class);
+        whisker(svg, axis, (low, high), y, &row.arm.class);
     }
     let tip = format!("{}: {} {}", row.label, format::ratio(&row.ratio), row.verdict);
     svg.mark(row.arm.shape, (axis.at(row.ratio.value), y), 5.0, &row.arm.mark(), &tip);

@@ -36,6 +36,12 @@ impl Axis {
         self.start
     }
 
+    /// Whether a value lies on the axis; one that does not is drawn at its end.
+    pub(crate) fn holds(&self, value: f64) -> bool {
+        let value = if self.log { value.max(f64::MIN_POSITIVE).ln() } else { value };
+        (self.from..=self.to).contains(&value)
+    }
+
     /// Last pixel.
     pub(crate) fn end(&self) -> f64 {
         self.end

@@ -4,7 +4,7 @@ use tare_model::metric::Unit;
 
 use super::Page;
 use super::arms::Arms;
-use super::dots::label_width;
+use super::dots::{arm_label, label_width};
 use super::scale::{Axis, linear_ticks, tick_texts};
 use super::svg::{Anchor, Svg, TEXT, text_width, wrapped};
 use crate::format::{self, Scale};
@@ -124,9 +124,7 @@ impl Stacks {
         let bar_height = 24.0;
         let label_at = if page.narrow { (10.0, top + 18.0) } else { (axis.start() - 14.0, bar_top + 16.0) };
         let (anchor, room) = if page.narrow { (Anchor::Start, 220.0) } else { (Anchor::End, axis.start() - 16.0) };
-        for line in wrapped(label, room, TEXT, 1) {
-            svg.text(label_at, anchor, "label", &line);
-        }
+        arm_label(svg, label, label_at, (anchor, room), page);
         let total_at = |x: f64| if page.narrow { (page.width - 12.0, top + 18.0) } else { (x + 10.0, bar_top + 16.0) };
         let total_anchor = if page.narrow { Anchor::End } else { Anchor::Start };
         let Some(sizes) = sizes else {

@@ -3,6 +3,7 @@
 use tare_model::findings::{ArmAccount, CaseFindings, Findings};
 use tare_model::metric::Unit;
 
+use super::storage::plain;
 use super::table::{Cell, Column, Table};
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
@@ -103,7 +104,19 @@ pub(crate) fn facts(findings: &Findings, arms: &Arms) -> Vec<Table> {
         table.caption = format!("{WHO}: {label}.");
     }
     let own = tables.into_iter().map(|(_, table)| table);
-    std::iter::once(common).chain(own).filter_map(Table::filled).collect()
+    std::iter::once(common).chain(own).flat_map(parted).filter_map(Table::filled).collect()
+}
+
+/// A table of facts in two: what is the same on every arm, said once, and what is not.
+fn parted(table: Table) -> [Table; 2] {
+    let values = |row: &Vec<Cell>| row.iter().skip(1).cloned().collect::<Vec<Cell>>();
+    let same = |row: &Vec<Cell>| values(row).windows(2).all(|pair| pair[0] == pair[1]);
+    let (same, apart): (Vec<_>, Vec<_>) = table.rows.into_iter().partition(|row| table.columns.len() > 2 && same(row));
+    let caption = |what: &str| format!("{}{what}.", table.caption.trim_end_matches('.'));
+    let mut once = Table::new(caption(", the same on every arm"), vec![Column::text("Fact"), Column::text("Value")]);
+    once.rows = same.into_iter().map(|row| row.into_iter().take(2).collect()).collect();
+    let caption = if once.rows.is_empty() { caption("") } else { caption(", where arms differ") };
+    [once, Table { caption, columns: table.columns, rows: apart }]
 }
 
 fn facts_of(case: &CaseFindings, arms: &Arms) -> Option<Table> {
@@ -114,8 +127,15 @@ fn facts_of(case: &CaseFindings, arms: &Arms) -> Option<Table> {
     let head = shown.iter().map(|(arm, _)| Column { key: arms.key(&arm.id), ..Column::text(&arm.label) });
     let mut table = Table::new("", std::iter::once(Column::text("Fact")).chain(head).collect());
     for name in names {
-        let value =
-            |(_, account): &(&ArmLook, &ArmAccount)| account.facts.get(name).map_or_else(Cell::none, Cell::text);
+        // A further guest tells what is not as in the first.
+        let first = |account: &'_ ArmAccount| match plain(name) {
+            (plain, Some(_)) => account.facts.get(plain).cloned(),
+            _ => None,
+        };
+        let value = |(_, account): &(&ArmLook, &ArmAccount)| {
+            let told = account.facts.get(name).cloned().or_else(|| first(account));
+            told.map_or_else(Cell::none, Cell::text)
+        };
         table.rows.push(std::iter::once(Cell::text(name)).chain(shown.iter().map(value)).collect());
     }
     table.filled()

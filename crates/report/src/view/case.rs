@@ -8,7 +8,7 @@ use tare_model::metric::{Better, Unit, common};
 
 use super::parts::Parts;
 use super::table::{Cell, Column, Table};
-use super::{account, primary, steps as step_tables, storage};
+use super::{account, costs, primary, steps as step_tables, storage};
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
 use crate::plot::{Figure, ccdf, cpu, dots, ratios, steps, timeline};
@@ -23,6 +23,10 @@ pub(crate) struct CaseView {
     /// What ran, in a line.
     pub(crate) setup: String,
     pub(crate) verdicts: Vec<VerdictView>,
+    /// The figure of what the verdict is about.
+    pub(crate) main: Option<FigureView>,
+    /// Tables that belong to the answer: by guest and driver, and what an operation takes.
+    pub(crate) lead: Vec<Titled>,
     pub(crate) figures: Vec<FigureView>,
     pub(crate) tables: Vec<Table>,
     /// The objectives, judged, in sentences.
@@ -66,12 +70,27 @@ impl ObjectiveView {
     }
 }
 
+/// A table with its heading.
+#[derive(Debug, Serialize)]
+pub(crate) struct Titled {
+    pub(crate) title: String,
+    pub(crate) table: Table,
+}
+
 /// A figure with its heading.
 #[derive(Debug, Serialize)]
 pub(crate) struct FigureView {
     pub(crate) title: String,
     pub(crate) caption: String,
     pub(crate) figure: Figure,
+    /// Whether it is long and secondary, and so is opened by who wants it.
+    pub(crate) folded: bool,
+}
+
+impl FigureView {
+    fn new(title: String, caption: &str, figure: Option<Figure>) -> Option<Self> {
+        figure.map(|figure| Self { title, caption: caption.to_owned(), figure, folded: false })
+    }
 }
 
 impl CaseView {
@@ -89,8 +108,10 @@ impl CaseView {
             label: case.label.clone(),
             setup: setup(case, findings),
             verdicts: verdicts.collect(),
+            main: main_figure(&anchor, case, arms),
+            lead: lead(case, findings, arms),
             figures: figures(&anchor, case, findings, arms),
-            tables: tables(case, findings, arms),
+            tables: tables(case, arms),
             objectives: case.objectives.iter().map(ObjectiveView::new).collect(),
             missing: missing(case, arms),
             anchor,
@@ -143,23 +164,19 @@ pub(crate) fn group(heading: String, metric: &MetricFindings, rows: Vec<ratios::
     ratios::Group { heading, less_is_better: metric.spec.better == Better::Lower, rows }
 }
 
+fn main_figure(anchor: &str, case: &CaseFindings, arms: &Arms) -> Option<FigureView> {
+    let metric = primary(case)?;
+    FigureView::new(
+        words::sentence_case(&metric.spec.label),
+        "Large mark: the estimate over the blocks. Line: its interval, which goes on beyond the axis where it has no end. Small dots: every completed trial.",
+        dots::figure(&format!("fig-{anchor}-dots"), metric, arms),
+    )
+}
+
 fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<FigureView> {
     let mut out = Vec::new();
-    let mut add = |title: String, caption: &str, figure: Option<Figure>| {
-        out.extend(figure.map(|figure| FigureView { title, caption: caption.to_owned(), figure }));
-    };
-    if let Some(metric) = primary(case) {
-        add(
-            sentence_case(&metric.spec.label),
-            "Large mark: the estimate over the blocks. Line: its interval. Small dots: every completed trial.",
-            dots::figure(&format!("fig-{anchor}-dots"), metric, arms),
-        );
-    }
-    add(
-        "Every metric against the baseline".to_owned(),
-        "Ratios within blocks. Line: interval. Small dots: one ratio a block. Band: the noise floor of that metric, where one was measured.",
-        forest(anchor, case, findings, arms),
-    );
+    let mut add =
+        |title: String, caption: &str, figure: Option<Figure>| out.extend(FigureView::new(title, caption, figure));
     let noun = step_tables::noun(case);
     add(
         format!("Where the time of an {noun} goes"),
@@ -170,6 +187,9 @@ fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) 
         ),
         steps::figure(&format!("fig-{anchor}-steps"), &comparable(case), noun, arms),
     );
+    out.extend(forests(anchor, case, findings, arms));
+    let mut add =
+        |title: String, caption: &str, figure: Option<Figure>| out.extend(FigureView::new(title, caption, figure));
     for (i, name) in distribution_names(case).iter().enumerate() {
         let of_name: Vec<&Distribution> = case.distributions.iter().filter(|d| &d.name == name).collect();
         add(
@@ -205,18 +225,40 @@ fn comparable(case: &CaseFindings) -> Vec<ArmSteps> {
     case.steps.iter().filter(|own| !apart(&own.arm)).cloned().collect()
 }
 
-fn forest(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) -> Option<Figure> {
+/// Most rows of a figure of ratios that are all shown at once: what two screens hold.
+const RATIO_ROWS: usize = 40;
+
+/// Metrics that tell most where there is no room for all, beside the one that the verdict is about.
+const TELLING: [&str; 3] = ["response_time_p50_s", "response_time_p99_s", common::SERVICE_DEMAND];
+
+/// Every metric against the baseline: in one figure, or, where that would be long, the telling ones and the others folded.
+fn forests(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<FigureView> {
     // Start times differ by orders of magnitude and would flatten everything else; they have a section.
     let compared = case.metrics.iter().filter(|metric| metric.spec.id != common::START_TIME);
-    let groups: Vec<ratios::Group> = compared
+    let groups: Vec<(bool, ratios::Group)> = compared
         .map(|metric| {
+            let tells = metric.spec.primary || TELLING.contains(&metric.spec.id.as_str());
             let heading = metric.spec.label.clone();
-            group(heading, metric, rows(metric, arms, |arm| arm.label.clone()))
+            (tells, group(heading, metric, rows(metric, arms, |arm| arm.label.clone())))
         })
-        .filter(|group| !group.rows.is_empty())
+        .filter(|(_, group)| !group.rows.is_empty())
         .collect();
+    let rows: usize = groups.iter().map(|(_, group)| group.rows.len()).sum();
+    let (first, others): (Vec<_>, Vec<_>) = groups.into_iter().partition(|(tells, _)| *tells || rows <= RATIO_ROWS);
     let baseline = arms.label(&findings.plan.study.baseline);
-    ratios::figure(&format!("fig-{anchor}-ratios"), "Every metric against the baseline", &baseline, &groups)
+    let draw = |id: &str, title: &str, groups: Vec<(bool, ratios::Group)>, folded: bool| {
+        let groups: Vec<ratios::Group> = groups.into_iter().map(|(_, group)| group).collect();
+        let figure = ratios::figure(&format!("fig-{anchor}-{id}"), title, &baseline, &groups);
+        let caption = "Ratios within blocks. Line: interval. Small dots: one ratio a block. Band: the noise floor of that metric, \
+                       where one was measured.";
+        FigureView::new(title.to_owned(), caption, figure).map(|view| FigureView { folded, ..view })
+    };
+    let (title, folded) = match (first.is_empty(), others.is_empty()) {
+        (_, true) => ("Every metric against the baseline", "Other metrics against the baseline"),
+        (true, _) => ("Main metrics against the baseline", "Every metric against the baseline"),
+        _ => ("Main metrics against the baseline", "Other metrics against the baseline"),
+    };
+    draw("ratios", title, first, false).into_iter().chain(draw("others", folded, others, true)).collect()
 }
 
 fn distribution_names(case: &CaseFindings) -> Vec<String> {
@@ -229,13 +271,19 @@ fn distribution_names(case: &CaseFindings) -> Vec<String> {
     names
 }
 
-fn tables(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<Table> {
+fn lead(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<Titled> {
+    let parts = Parts::new(case, arms).map(|parts| Titled { title: parts.title(), table: parts.table(findings, arms) });
+    let title = format!("What one {} takes", step_tables::noun(case));
+    parts.into_iter().chain(costs::table(case, findings, arms).map(|table| Titled { title, table })).collect()
+}
+
+fn tables(case: &CaseFindings, arms: &Arms) -> Vec<Table> {
     let mut tables: Vec<Option<Table>> = vec![
-        Parts::new(case, arms).map(|parts| parts.table(findings, arms)),
-        metrics_table(case, arms),
         step_tables::shares(case, arms),
         step_tables::percentiles(case, arms),
         storage::table(case, arms),
+        storage::processes(case, arms),
+        metrics_table(case, arms),
         comparisons_table(case, arms),
         account::operations(case, arms),
     ];
@@ -386,26 +434,29 @@ fn missing(case: &CaseFindings, arms: &Arms) -> Vec<String> {
     let Some(metric) = primary(case) else {
         return vec!["No trial of this case completed: there are no figures.".to_owned()];
     };
+    let mut few: Vec<(u32, Vec<&str>)> = Vec::new();
     for arm in arms.iter() {
         match metric.arms.iter().find(|estimate| estimate.arm == arm.id) {
             None => out.push(format!("No trial of {} completed in this case.", arm.label)),
             Some(found) if format::bounds(&found.estimate).is_none() => {
-                let n = format::plural(u64::from(found.estimate.n), "completed trial", "completed trials");
-                out.push(format!("{}: {n}, too few for an interval.", arm.label));
+                match few.iter_mut().find(|(n, _)| *n == found.estimate.n) {
+                    Some((_, labels)) => labels.push(&arm.label),
+                    None => few.push((found.estimate.n, vec![&arm.label])),
+                }
             }
             Some(_) => {}
         }
+    }
+    for (n, labels) in few {
+        let n = format::plural(u64::from(n), "completed trial", "completed trials");
+        let each = if labels.len() > 1 { " each" } else { "" };
+        out.push(format!("{}: {n}{each}, too few for an interval.", labels.join("; ")));
     }
     out.extend(case.not_measured.iter().cloned());
     if case.cpu.is_empty() {
         out.push("No CPU account: CPU for one unit of work cannot be given.".to_owned());
     }
     out
-}
-
-fn sentence_case(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
 /// Guest start time on every arm and in every case.

@@ -5,7 +5,7 @@ use tare_model::findings::{Comparison, Findings, MetricFindings, Verdict};
 use tare_model::metric::{Better, Unit, common};
 
 use super::table::{Cell, Column, Table};
-use super::{primary, several};
+use super::{primary, several, steps};
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
 use crate::words;
@@ -32,16 +32,22 @@ pub(crate) struct LeftOutView {
 }
 
 /// A metric of the table, under a heading that tells it from the others.
-struct Measure<'a> {
-    title: String,
-    note: String,
-    metric: &'a MetricFindings,
+pub(crate) struct Measure<'a> {
+    pub(crate) title: String,
+    /// Said under the title.
+    pub(crate) note: String,
+    pub(crate) metric: &'a MetricFindings,
 }
 
+/// Most arms, beside the baseline, of which sentences are read more easily than a table.
+const FEW: usize = 3;
+
 impl Glance {
-    /// The table of a study of several arms and cases, or of one that lacks arms; others are seen at a glance as they are.
+    /// The table of a study of several arms and cases, of one with many arms, or of one that lacks some; others are seen at a
+    /// glance as they are.
     pub(crate) fn new(findings: &Findings, arms: &Arms) -> Option<Self> {
-        let large = several(arms) && findings.cases.len() > 1;
+        let compared = arms.iter().filter(|arm| !arm.is_baseline && !arm.is_replica).count();
+        let large = compared > FEW || (several(arms) && findings.cases.len() > 1);
         let measures = measures(findings);
         if measures.is_empty() || (!large && findings.plan.left_out.is_empty()) {
             return None;
@@ -104,14 +110,15 @@ fn measures(findings: &Findings) -> Vec<Measure<'_>> {
         let note = if metric.spec.label == case.label { String::new() } else { metric.spec.label.clone() };
         measures.push(Measure { title: case.label.clone(), note, metric });
         if let Some(metric) = case.metrics.iter().find(|metric| metric.spec.id == common::SERVICE_DEMAND) {
-            let per = if metric.spec.unit == Unit::CpuSecondsPerByte { "KiB" } else { "operation" };
+            let per = if metric.spec.unit == Unit::CpuSecondsPerByte { "KiB" } else { steps::noun(case) };
             measures.push(Measure { title: format!("CPU for one {per}"), note: case.label.clone(), metric });
         }
     }
     measures
 }
 
-fn table(caption: String, measures: &[Measure<'_>], shown: &[&ArmLook], arms: &Arms) -> Table {
+/// A row an arm, a column a metric: the estimate, and the difference to the baseline where there may be one.
+pub(crate) fn table(caption: String, measures: &[Measure<'_>], shown: &[&ArmLook], arms: &Arms) -> Table {
     let heads = measures.iter().map(|measure| {
         let arrow = if measure.metric.spec.better == Better::Lower { "\u{2193}" } else { "\u{2191}" };
         Column { note: measure.note.clone(), ..Column::numeric(&format!("{}\u{a0}{arrow}", measure.title)) }

@@ -2,6 +2,7 @@
 
 mod account;
 mod case;
+mod costs;
 mod disclosure;
 pub(crate) mod glance;
 pub(crate) mod parts;
@@ -39,7 +40,7 @@ pub(crate) struct Report {
     pub(crate) answers: Vec<AnswerView>,
     /// What makes the answer believable, or not, in a few words each.
     pub(crate) grounds: Vec<String>,
-    /// All arms in one table, where the study has several of them and several cases.
+    /// All arms in one table, where the study has several of them and several cases, or many of them.
     pub(crate) glance: Option<Glance>,
     pub(crate) overview: Option<Figure>,
     pub(crate) overview_caption: String,
@@ -165,6 +166,9 @@ fn summary(findings: &Findings, arms: &Arms) -> Vec<String> {
         }
         let cases = format::plural(verdicts.len() as u64, "case", "cases");
         let found: Vec<&Comparison> = found.into_iter().flatten().collect();
+        if let [Some(verdict)] = verdicts[..] {
+            return format!("{} against {baseline}: {}.{}", arm.label, words::verdict(verdict), resolution(&found));
+        }
         format!("{} against {baseline}, {cases}: {}.{}", arm.label, said.join(", "), resolution(&found))
     };
     compared.map(line).collect()

@@ -39,6 +39,15 @@ impl<'a> Parts<'a> {
         Some(Self { arms: shown, metric, scale: Scale::new(&metric.spec.unit, largest), keys })
     }
 
+    /// What the table is called.
+    pub(crate) fn title(&self) -> String {
+        format!(
+            "{} by guest{}",
+            words::sentence_case(&self.metric.spec.label),
+            if self.drivers() { " and driver" } else { "" }
+        )
+    }
+
     fn drivers(&self) -> bool {
         self.keys.iter().any(|(_, driver)| driver.is_some())
     }
@@ -49,6 +58,14 @@ impl<'a> Parts<'a> {
         match drivers {
             0 => format::plural(self.keys.len() as u64, "guest", "guests"),
             n => format::plural(n as u64, "driver", "drivers"),
+        }
+    }
+
+    /// What the sum of one arm is made of, for people.
+    fn median_of(own: &ArmParts) -> String {
+        match own.total.n {
+            1 => "one trial".to_owned(),
+            n => format!("median of {n} trials"),
         }
     }
 
@@ -142,7 +159,8 @@ impl<'a> Parts<'a> {
         };
         format!(
             "By guest{drivers}: {}{unit}, {}; {}, with [interval] from 6 trials on.{each} The sum is the median of each \
-             trial\u{2019}s own sum, so the figures above it need not add up to it; its ratio to that of {baseline} is made within blocks.",
+             trial\u{2019}s own sum, so the figures above it need not add up to it, and the estimate of the same metric elsewhere, which is no \
+             median, may differ. The ratio to {baseline} is made within blocks.",
             spec.label,
             words::better(spec.better),
             self.medians()
@@ -160,13 +178,16 @@ impl<'a> Parts<'a> {
                 .collect();
             let sum = self.scale.with_unit(&self.text(own.total.value));
             let ratio = self.comparison(&own.arm).filter(|c| has_ratio(c));
-            let ratio = ratio.map_or_else(String::new, |c| format!(", {} times the baseline's", multiple(&c.ratio).0));
+            let ratio = ratio.map_or_else(String::new, |c| {
+                let (ratio, interval) = multiple(&c.ratio);
+                format!(", {ratio} times the baseline's within blocks {interval}").trim_end().to_owned()
+            });
             format!(
                 "{} by guest: {}; sum over the {} {sum}{ratio} ({})",
                 look.label,
                 guests.join(", "),
                 self.summands(),
-                self.medians()
+                Self::median_of(own)
             )
         };
         self.arms.iter().map(line).collect()
@@ -182,7 +203,12 @@ const fn has_ratio(comparison: &Comparison) -> bool {
 
 /// A ratio and its interval as multiples: `1.0478` and `[1.0431, 1.0525]`.
 fn multiple(ratio: &Estimate) -> (String, String) {
-    let text = |value: f64| if value < 10.0 { format::fixed(value, 4) } else { format::fixed(value, 1) };
+    let text = |value: f64| match value {
+        v if v < 0.01 => "<0.01".to_owned(),
+        v if v > 100.0 => ">100".to_owned(),
+        v if v < 10.0 => format::fixed(v, 4),
+        v => format::fixed(v, 1),
+    };
     let interval = format::bounds(ratio).map(|(low, high)| format!("[{}, {}]", text(low), text(high)));
     (text(ratio.value), interval.unwrap_or_default())
 }

@@ -7,6 +7,7 @@ use super::table::{Cell, Column, Table};
 use crate::format::{self, Scale};
 use crate::plot::arms::{ArmLook, Arms};
 use crate::plot::steps::{REST, names, step};
+use crate::words;
 
 /// What an operation of the case is called: `order` where the case counts orders.
 pub(crate) fn noun(case: &CaseFindings) -> &'static str {
@@ -95,7 +96,7 @@ pub(crate) fn shares(case: &CaseFindings, arms: &Arms) -> Option<Table> {
         "Where the time of {one} goes: what one {noun} spends in each step on average, all its times together, with [interval] and share. The \
          driver times a step from sending to the end of the answer, so it holds network, guest and database. \
          \u{201c}{}\u{201d} is what no step accounts for, such as the driver\u{2019}s own time.",
-        sentence_case(REST)
+        words::sentence_case(REST)
     );
     let mut table = Table::new(caption, shown.columns("Step", arms));
     for name in names(&case.steps, true) {
@@ -107,7 +108,7 @@ pub(crate) fn shares(case: &CaseFindings, arms: &Arms) -> Option<Table> {
             Some(cell)
         }));
     }
-    table.rows.push(shown.row(Cell::text(sentence_case(REST)), |own| {
+    table.rows.push(shown.row(Cell::text(words::sentence_case(REST)), |own| {
         let (rest, whole) = (own.rest_s?, own.operation_s.as_ref()?.value);
         Some(Cell::with_note(shown.time(rest), share(rest, whole)))
     }));
@@ -144,7 +145,10 @@ pub(crate) fn percentiles(case: &CaseFindings, arms: &Arms) -> Option<Table> {
     table.filled()
 }
 
-/// Each arm in a line, for a terminal: the steps with the largest first.
+/// Steps that a terminal names; the tables have all.
+const LARGEST: usize = 3;
+
+/// Each arm in a line, for a terminal: the largest steps first.
 pub(crate) fn lines(case: &CaseFindings, arms: &Arms) -> Vec<String> {
     let shown = Shown::new(case, arms);
     let line = |(own, look): &(&ArmSteps, ArmLook)| {
@@ -153,14 +157,16 @@ pub(crate) fn lines(case: &CaseFindings, arms: &Arms) -> Vec<String> {
         let mut parts: Vec<(f64, &str)> = within.map(|step| (step.of_operation_s.value, step.name.as_str())).collect();
         parts.extend(own.rest_s.map(|rest| (rest, REST)));
         parts.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let said: Vec<String> = parts.iter().map(|(time, name)| format!("{name} {}", share(*time, whole))).collect();
+        let mut said: Vec<String> =
+            parts.iter().map(|(time, name)| format!("{name} {}", share(*time, whole))).collect();
+        // One other would take as much room by its name.
+        if parts.len() > LARGEST + 1 {
+            let others: f64 = parts[LARGEST..].iter().map(|(time, _)| time).sum();
+            said.truncate(LARGEST);
+            said.push(format!("the other {} {}", parts.len() - LARGEST, share(others, whole)));
+        }
         let whole = format::value(whole, &Unit::Seconds);
         Some(format!("time of {} on {}: {whole}, of which {}", one(case), look.label, said.join("; ")))
     };
     shown.arms.iter().filter_map(line).collect()
-}
-
-fn sentence_case(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
