@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
@@ -106,19 +107,42 @@ pub(crate) fn room(folder: &Path) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Removes all of [`cached`], and gives what it was. What is needed again is made again; a guest that runs goes on
-/// with what it has open.
+/// Removes all of [`cached`] but gold copies that a run makes or uses, and gives what is gone. What is needed again is
+/// made again; a guest that runs goes on with what it has open.
 ///
 /// # Errors
 /// When one cannot be removed.
 pub fn clear() -> Result<Vec<Cached>> {
-    let found = cached()?;
-    for cached in &found {
+    clear_in(&cache_directory())
+}
+
+fn clear_in(cache: &Path) -> Result<Vec<Cached>> {
+    let mut gone = Vec::new();
+    for cached in cached_in(cache)? {
         let is_folder = cached.path.symlink_metadata().is_ok_and(|seen| seen.is_dir());
-        let gone = if is_folder { fs::remove_dir_all(&cached.path) } else { fs::remove_file(&cached.path) };
-        gone.map_err(writing(&cached.path))?;
+        let removed = if is_folder {
+            let Some(_alone) = alone(&cached.path)? else { continue };
+            fs::remove_dir_all(&cached.path)
+        } else {
+            fs::remove_file(&cached.path)
+        };
+        removed.map_err(writing(&cached.path))?;
+        gone.push(cached);
     }
-    Ok(found)
+    Ok(gone)
+}
+
+/// The lock of a gold copy, held alone; `None` while a run makes the copy or uses it. It is the file `.NAME.lock` beside
+/// the copy, and stays when the copy goes, for somebody may be waiting for it.
+fn alone(copy: &Path) -> Result<Option<fs::File>> {
+    let name = copy.file_name().unwrap_or_default().to_string_lossy();
+    let path = copy.with_file_name(format!(".{name}.lock"));
+    let lock = fs::File::create(&path).map_err(writing(&path))?;
+    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(lock)),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(writing(&path)(error.into())),
+    }
 }
 
 /// A directory of the cache, made if it is not there.
@@ -198,6 +222,23 @@ mod tests {
         let names: Vec<_> = found.iter().map(|c| c.path.file_name().unwrap().to_str().unwrap()).collect();
         assert_eq!(names, ["k", "b.raw", "a.cpio"]);
         assert!(found[0].bytes >= 5000, "{found:?}");
+    }
+
+    #[test]
+    fn a_gold_copy_that_a_run_uses_stays_when_the_cache_is_cleared() {
+        let cache = tempfile::tempdir().unwrap();
+        for name in ["free", "held"] {
+            fs::create_dir_all(cache.path().join("gold").join(name).join("tree")).unwrap();
+        }
+        let used = fs::File::create(cache.path().join("gold/.held.lock")).unwrap();
+        flock(&used, FlockOperation::NonBlockingLockShared).unwrap();
+        let names = |gone: Vec<Cached>| -> Vec<String> {
+            gone.iter().map(|c| c.path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+        };
+        assert_eq!(names(clear_in(cache.path()).unwrap()), ["free"]);
+        assert!(cache.path().join("gold/held/tree").is_dir());
+        drop(used);
+        assert_eq!(names(clear_in(cache.path()).unwrap()), ["held"]);
     }
 
     #[test]

@@ -160,7 +160,7 @@ fn metrics(task: &Task<'_>) -> Vec<MetricSpec> {
     };
     let mean = if task.case.guests > 1 { ", mean of guests" } else { "" };
     let mut add = |id, label: &str, unit| metrics.push(MetricSpec::new(id, label, unit, Better::Lower));
-    add(common::SERVICE_DEMAND, &format!("CPU of the whole SUT {per}"), demand);
+    add(common::SERVICE_DEMAND, &format!("service demand, CPU of the SUT {per}"), demand);
     add(common::START_TIME, &format!("guest start{mean}"), Unit::Seconds);
     add(common::IDLE_MEMORY, &format!("memory, idle{mean}"), Unit::Bytes);
     if task.data.is_some() {
