@@ -74,8 +74,7 @@ impl Worker<'_> {
     }
 }
 
-/// The word for an operation that was under way when time was up.
-pub(crate) const CUT_OFF: &str = "no answer by the end of the run";
+pub(crate) use tare_model::drive::CUT_OFF;
 
 /// Pause after a failed operation, so that a dead server costs no whole CPU.
 pub(crate) const PAUSE_NS: u64 = 1_000_000;

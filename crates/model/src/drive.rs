@@ -193,6 +193,10 @@ pub enum BusyWork {
     Mixed,
 }
 
+/// The reason, in [`DriveResult::errors`], of an operation that was under way when time was up: it did not fail, nobody
+/// waited for its end.
+pub const CUT_OFF: &str = "no answer by the end of the run";
+
 /// What a driver measured in steady state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DriveResult {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tare_model::drive::DriveResult;
+use tare_model::drive::{CUT_OFF, DriveResult};
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::sample::Sample;
 use tare_model::store::StoreDone;
@@ -119,7 +119,7 @@ fn unanswered(measured: &Measurement, killed: bool) -> Option<String> {
     let sum = |what: &str| -> u64 {
         measured.counts.iter().filter(|(name, _)| name.starts_with(what)).map(|(_, count)| count).sum()
     };
-    let (failed, unfinished, gave_up) = (sum("errors: "), sum("unfinished"), sum(GAVE_UP));
+    let (failed, unfinished, gave_up) = (sum("errors: ") - cut_off(measured), sum("unfinished"), sum(GAVE_UP));
     let orders = sum(OPERATIONS);
     if gave_up > 0 {
         let first = measured.counts.keys().find_map(|name| name.strip_prefix("errors: ")).unwrap_or("not told");
@@ -131,10 +131,31 @@ fn unanswered(measured: &Measurement, killed: bool) -> Option<String> {
     let all = orders + failed + unfinished;
     let bad = !killed && (failed + unfinished) as f64 > FAILED_MAX * all as f64;
     bad.then(|| {
+        let mut reasons = measured.counts.keys().filter_map(|name| name.strip_prefix("errors: "));
+        let first = reasons.find(|reason| *reason != CUT_OFF).map(|reason| format!("; first error: {reason}"));
         format!(
-            "of {all} orders {failed} failed and {unfinished} were unfinished; together {} % are allowed",
-            FAILED_MAX * 100.0
+            "of {all} orders {failed} failed and {unfinished} were unfinished; together {} % are allowed{}",
+            FAILED_MAX * 100.0,
+            first.unwrap_or_default()
         )
+    })
+}
+
+/// Orders that were under way when a closed loop ended. One a client at most, so where orders take as long as the phases
+/// they are many and still no failures; the time that they had taken by then is in the response times.
+fn cut_off(measured: &Measurement) -> u64 {
+    measured.counts.get(&format!("errors: {CUT_OFF}")).copied().unwrap_or(0)
+}
+
+/// Says that orders were under way at the end, if so many were that it matters.
+fn under_way(measured: &Measurement) -> Option<Flag> {
+    let cut = cut_off(measured);
+    let orders = measured.counts.get(OPERATIONS).copied().unwrap_or(0);
+    (cut as f64 > FAILED_MAX * orders as f64).then(|| Flag {
+        kind: "cut-at-the-end".to_owned(),
+        detail: format!(
+            "{cut} orders were under way when the run ended, beside {orders} that ended in steady state: orders take long for phases so short"
+        ),
     })
 }
 
@@ -149,6 +170,7 @@ pub(super) fn of_guest(results: Vec<DriveResult>, guest: u32, killed: bool) -> (
     let mut driven = merged.map_or_else(nothing, yields);
     driven.measurement.parts = std::iter::once(part(None, &driven)).chain(drivers).collect();
     driven.invalid = unanswered(&driven.measurement, killed);
+    driven.flags.extend(under_way(&driven.measurement));
     (driven, done)
 }
 

@@ -127,6 +127,21 @@ fn failures_beyond_a_hundredth_and_clients_that_gave_up_make_a_trial_invalid() {
 }
 
 #[test]
+fn orders_under_way_at_the_end_are_no_failures_and_are_told() {
+    let with = |cut, failed| {
+        let errors = vec![(CUT_OFF.to_owned(), cut), ("40001 no".to_owned(), failed)];
+        of_guest(vec![DriveResult { errors, ..driver(100, 0) }], 1, false).0
+    };
+    let few = with(1, 0);
+    assert!(few.invalid.is_none() && few.flags.iter().all(|flag| flag.kind != "cut-at-the-end"));
+    let many = with(40, 0);
+    assert_eq!(many.invalid, None);
+    assert!(many.flags.iter().any(|flag| flag.kind == "cut-at-the-end" && flag.detail.contains("40 orders")));
+    let failed = with(40, 5).invalid.unwrap();
+    assert!(failed.contains("5 failed") && failed.contains("40001 no"), "{failed}");
+}
+
+#[test]
 fn the_metric_of_the_verdict_comes_first() {
     for verdict in [VerdictOn::OrdersPerMinute, VerdictOn::Goodput, VerdictOn::P95, VerdictOn::P999] {
         let specs = specs(verdict);
