@@ -123,33 +123,47 @@ fn what_clients_saw_committed_is_in_the_database() {
     let Some(postgres) = filled(&[], SIZE) else { return };
     let address = postgres.address();
     for (statements, from) in [(StoreStatements::Prepared, 1), (StoreStatements::Functions, 1_000_000)] {
-        let before = count(address, &StoreDone::default());
-        let spec = orders(address, closed(8), phases(150, 0, 500, 50), |drive| {
-            drive.statements = statements;
-            drive.new_user_from = from;
-            drive.start_jitter_ns = 100_000_000;
-            drive.ramp_rate_per_s = 1_000.0;
-        });
-        let result = run(&spec).unwrap();
-        let mut all = done(&result).clone();
-        // Both levels' orders are in the database together.
-        all.orders += before.new_orders;
-        all.order_ids += before.new_order_ids;
-        all.total_cents += before.new_total_cents;
-        all.lines += before.new_lines;
-        all.quantity += before.new_quantity;
-        let fresh =
-            StoreCounts { sales: 0, restocked: 0, stock: before.stock + before.sales - before.restocked, ..before };
-        agree(address, &fresh, &all);
-        let done = done(&result);
-        assert!(result.errors.is_empty(), "{:?}", result.errors);
-        assert!(done.orders > 0 && done.new_customers > 0, "{done:?}");
-        assert_eq!(result.answered_total, done.orders + done.rolled_back_total);
-        assert!(done.rolled_back <= done.rolled_back_total && result.operations <= result.answered_total);
-        assert_eq!(result.response.count(), result.operations);
-        assert!(done.ramp.contains("8 clients at 1000 a second"), "{}", done.ramp);
-        check_steps(&result, statements);
+        // A disk that others keep busy may answer no order for seconds: then the load runs longer.
+        let enough = [500, 4_000, 20_000]
+            .into_iter()
+            .enumerate()
+            .any(|(attempt, steady_ms)| orders_agree(address, statements, from + 100_000 * attempt as u64, steady_ms));
+        assert!(enough, "fewer than 60 orders were answered within 20 s");
     }
+}
+
+/// Offers orders for `steady_ms` and checks that the database holds just what the clients saw committed; whether there
+/// were enough orders to check their steps too.
+fn orders_agree(address: SocketAddr, statements: StoreStatements, from: u64, steady_ms: u64) -> bool {
+    let before = count(address, &StoreDone::default());
+    let spec = orders(address, closed(8), phases(150, 0, steady_ms, 50), |drive| {
+        drive.statements = statements;
+        drive.new_user_from = from;
+        drive.start_jitter_ns = 100_000_000;
+        drive.ramp_rate_per_s = 1_000.0;
+    });
+    let result = run(&spec).unwrap();
+    let mut all = done(&result).clone();
+    // Both levels' orders are in the database together.
+    all.orders += before.new_orders;
+    all.order_ids += before.new_order_ids;
+    all.total_cents += before.new_total_cents;
+    all.lines += before.new_lines;
+    all.quantity += before.new_quantity;
+    let fresh = StoreCounts { sales: 0, restocked: 0, stock: before.stock + before.sales - before.restocked, ..before };
+    agree(address, &fresh, &all);
+    let done = done(&result);
+    assert!(result.errors.is_empty(), "{:?}", result.errors);
+    assert_eq!(result.answered_total, done.orders + done.rolled_back_total);
+    assert!(done.rolled_back <= done.rolled_back_total && result.operations <= result.answered_total);
+    assert_eq!(result.response.count(), result.operations);
+    assert!(done.ramp.contains("8 clients at 1000 a second"), "{}", done.ramp);
+    if result.operations < 60 {
+        return false;
+    }
+    assert!(done.orders > 0 && done.new_customers > 0, "{done:?}");
+    check_steps(&result, statements);
+    true
 }
 
 /// The steps that belong to an order add up to its response time.
@@ -168,11 +182,8 @@ fn check_steps(result: &DriveResult, statements: StoreStatements) {
     let each = done.statements as f64 / result.operations as f64;
     // Login 1.8, browses 3, prices 5, and 3 + 3 x 5 for the purchase, or 1 + 3 + 5 + 1.
     let expected = if whole { 10.0 } else { 27.8 };
-    // Orders differ: of few, a standard deviation of the mean is too much.
-    assert!(
-        result.operations < 60 || (each / expected - 1.0).abs() < 0.25,
-        "{each} statements an order, {expected} expected"
-    );
+    // Orders differ: the mean of sixty is within a quarter.
+    assert!((each / expected - 1.0).abs() < 0.25, "{each} statements an order, {expected} expected");
 }
 
 #[test]
