@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
+use crate::java::{JavaDone, JavaDrive};
 use crate::load::{LoadModel, Phases};
 use crate::store::{StoreDone, StoreDrive};
 use crate::trial::Step;
@@ -129,6 +130,8 @@ pub enum DriveKind {
     },
     /// Orders in a store on PostgreSQL.
     Store(Box<StoreDrive>),
+    /// The Java application in the guest, which offers the load to itself.
+    Java(JavaDrive),
     /// Bulk data.
     Stream {
         /// Which way, seen from the guest.
@@ -256,4 +259,7 @@ pub struct DriveResult {
     pub steps: Vec<Step>,
     /// What a store's driver did.
     pub store: Option<StoreDone>,
+    /// What a Java application told.
+    #[serde(default)]
+    pub java: Option<JavaDone>,
 }

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::density::CoursePoint;
 use crate::environment::Environment;
 use crate::guest::ParityRow;
+use crate::merging::SavedFrom;
 use crate::metric::MetricSpec;
 use crate::plan::Plan;
 use crate::sample::CpuAccount;
@@ -117,6 +119,74 @@ pub struct CaseFindings {
     /// Where the time of an operation goes on each arm, where the workload times its parts.
     #[serde(default)]
     pub steps: Vec<ArmSteps>,
+    /// How many guests each arm carries, where the case adds them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub density: Option<DensityFindings>,
+}
+
+/// How many guests the host carries, by arm.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DensityFindings {
+    /// Memory promised to each guest, bytes.
+    pub guest_memory_bytes: u64,
+    /// Memory of the host, bytes, from what the trials told.
+    pub host_memory_bytes: u64,
+    /// One entry an arm, in the order of the study.
+    pub arms: Vec<ArmDensity>,
+}
+
+/// One arm as guests were added.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArmDensity {
+    /// Arm id.
+    pub arm: String,
+    /// Guests that held in all repeats: the least of the repeats' largest numbers.
+    pub held: u32,
+    /// (block, largest number that held).
+    pub held_blocks: Vec<(u32, u32)>,
+    /// Whether the ascents ended because the series did: the host may carry more.
+    pub end_of_series: bool,
+    /// (block, guests that stood, kind in words, what was seen).
+    pub stopped: Vec<(u32, u32, String, String)>,
+    /// One entry a number of guests, ascending.
+    pub levels: Vec<LevelFindings>,
+    /// The ascent of the middle block: the host over time.
+    pub course: Vec<CoursePoint>,
+    /// The better of the fitted models of operations a second against guests, and the other; best first. Empty with fewer
+    /// than three levels.
+    pub models: Vec<FittedModel>,
+}
+
+/// One number of guests on one arm.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LevelFindings {
+    /// Guests.
+    pub guests: u32,
+    /// Repeats in which this number was tried, and in how many of them it held.
+    pub tried: u32,
+    /// See `tried`.
+    pub held: u32,
+    /// By metric id: over the repeats in which all guests worked.
+    pub metrics: BTreeMap<String, Estimate>,
+    /// Where the saving came from, mean over the repeats.
+    pub saved_from: SavedFrom,
+}
+
+/// A model of operations a second against guests.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FittedModel {
+    /// `capped line` or `universal scalability law`.
+    pub name: String,
+    /// The formula with its figures, for people.
+    pub formula: String,
+    /// Parameters by name.
+    pub parameters: BTreeMap<String, f64>,
+    /// Root of the mean squared residual, operations a second.
+    pub rmse: f64,
+    /// Guests at the knee: where the line meets the cap, or where the law has its largest value; `None` without one.
+    pub knee: Option<f64>,
+    /// (guests, operations a second) for drawing.
+    pub curve: Vec<(f64, f64)>,
 }
 
 /// A metric of one arm, by guest and driver.

@@ -28,6 +28,8 @@ pub struct GuestSpec {
     pub cpu_set: Vec<u32>,
     /// Data that the guest is given; `None`: none.
     pub data: Option<GuestData>,
+    /// Whether the host may merge the guest's memory with equal memory of others.
+    pub merge: bool,
 }
 
 /// Data that a guest is given: a copy of its own, restored before the guest starts and taken away with it.
@@ -39,6 +41,8 @@ pub struct GuestData {
     /// Size of the guest's volume where that is a disk of its own, bytes: the gold copy and the room that the workload
     /// needs beyond it.
     pub size: ByteSize,
+    /// Whether nobody writes to it, so that guests which see the host's files may all be shown the gold copy itself.
+    pub shared: bool,
 }
 
 /// Where a guest finds its data, and how it got there.

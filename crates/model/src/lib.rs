@@ -3,13 +3,16 @@
 //! This crate does no I/O and depends on no other crate of the workspace. Every stage of tare
 //! speaks in these types, and those that are written to files carry a schema number.
 
+pub mod density;
 pub mod drive;
 pub mod environment;
 pub mod field;
 pub mod findings;
 pub mod guest;
 pub mod histogram;
+pub mod java;
 pub mod load;
+pub mod merging;
 pub mod metric;
 pub mod plan;
 pub mod sample;

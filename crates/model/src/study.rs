@@ -3,8 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::density::DensitySpec;
 use crate::guest::GuestSize;
 use crate::load::{LoadModel, Phases};
+use crate::merging::HostMemory;
 use crate::units::Span;
 
 /// Newest schema of study files that this tare reads.
@@ -40,6 +42,17 @@ pub struct Study {
     /// Where load comes from. Not written when it is this host, for the sake of older hashes.
     #[serde(default, skip_serializing_if = "ClientHost::is_local")]
     pub client: ClientHost,
+    /// To whom all belongs that shares memory where an arm merges, in the user's words: merged memory can be read by timing
+    /// across its users. Without it no arm may merge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust_domain: Option<String>,
+}
+
+impl Study {
+    /// Whether some arm merges memory.
+    pub fn merges(&self) -> bool {
+        self.arms.iter().any(|arm| arm.host_memory.merging.is_some())
+    }
 }
 
 /// The machine that offers load.
@@ -78,6 +91,9 @@ pub struct Arm {
     pub options: Value,
     /// The arm that this one repeats, to measure the noise floor.
     pub replica_of: Option<String>,
+    /// How the host treats the guests' memory. Not written when nothing is asked.
+    #[serde(default, skip_serializing_if = "HostMemory::is_as_found")]
+    pub host_memory: HostMemory,
 }
 
 /// One situation in which all arms are measured.
@@ -110,6 +126,9 @@ pub struct Case {
     pub busy_target: bool,
     /// Objectives that a trial must meet to count as goodput.
     pub qos: Vec<QosObjective>,
+    /// Guests are added until the host carries no more; `guests` is then 1. Not written when it is not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub density: Option<DensitySpec>,
 }
 
 const fn one() -> u32 {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
+use crate::density::Ascent;
 use crate::guest::ParityRow;
 use crate::metric::MetricSpec;
 use crate::plan::PlannedTrial;
@@ -101,6 +102,10 @@ pub struct Measurement {
     /// The parts of an operation, in the order in which they are done, where the workload times them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
+    /// What was seen while guests were added, where the case does that. The figures above are then those of the largest
+    /// number that held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ascent: Option<Ascent>,
 }
 
 /// What one guest, or one driver of it, contributed.
