@@ -4,13 +4,16 @@ use std::path::{Path, PathBuf};
 
 /// What the messages are made of: this crate's sources and those of the model that they carry. A copy of
 /// this crate without the model beside it hashes its own alone, at both ends alike.
-const SOURCES: [&str; 13] = [
+const SOURCES: [&str; 16] = [
     "src/message.rs",
     "src/bytes.rs",
     "src/frame.rs",
     "src/launch.rs",
     "../model/src/drive.rs",
+    "../model/src/density.rs",
+    "../model/src/java.rs",
     "../model/src/load.rs",
+    "../model/src/merging.rs",
     "../model/src/sample.rs",
     "../model/src/sql.rs",
     "../model/src/store.rs",

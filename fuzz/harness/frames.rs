@@ -78,7 +78,13 @@ fn reply_is_readable(reply: &Reply) {
         Reply::Hello { version, .. } => assert_readable(version),
         Reply::Facts(facts) => pairs(&facts.facts),
         Reply::Served(report) => (counts(&report.errors), pairs(&report.granted)).0,
-        Reply::Driven(result) => (counts(&result.errors), pairs(&result.granted)).0,
+        Reply::Driven(result) => {
+            counts(&result.errors);
+            pairs(&result.granted);
+            if let Some(java) = &result.java {
+                java.transactions.keys().chain(&java.wrong).for_each(|text| assert_readable(text));
+            }
+        }
         Reply::Samples { samples, .. } => samples.iter().for_each(|sample| assert_readable(&sample.series)),
         _ => {}
     }

@@ -5,8 +5,8 @@
 
 use std::error::Error;
 use std::fs::{File, create_dir_all};
-use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -15,12 +15,18 @@ use tare_model::Span;
 use tare_model::drive::{
     BusyWork, Direction, DriveKind, DriveSpec, Exchange, ReceiveMethod, SendMethod, ServeSpec, SocketOptions, Wait,
 };
+use tare_model::java::{GuestMemory, HoldSpec, JavaDrive};
 use tare_model::load::{LoadModel, Phases};
 use tare_wire::{ExecSpec, Link, Reply, Request, WireError};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The result of a played application.
+const TOLD: &str = "bin response 1000 1001 5\nstat response 1000 1001 5003\ntransaction payment 3\n\
+transaction new-order 2\nvalue dropped 1\nvalue heap_used_bytes 60\nvalue heap_committed_bytes 80\n\
+value allocated_bytes 1000\nvalue collections 4\nvalue collection_ms 5\nvalue cpu_ns 6\n.";
 
 /// What is asked of an agent.
 type Conversation = fn(&Link) -> Result<()>;
@@ -53,8 +59,15 @@ fn main() -> Result<()> {
     let (Some(agent), Some(folder)) = (arguments.next(), arguments.next()) else {
         return Err("usage: record_seeds AGENT FOLDER".into());
     };
-    let conversations: [(&str, Conversation); 5] =
-        [("facts", facts), ("commands", commands), ("files", files), ("load", load), ("sampling", sampling)];
+    let conversations: [(&str, Conversation); 7] = [
+        ("facts", facts),
+        ("commands", commands),
+        ("started", started),
+        ("files", files),
+        ("load", load),
+        ("java", java),
+        ("sampling", sampling),
+    ];
     for (name, conversation) in conversations {
         record(&agent, &folder, name, conversation)?;
     }
@@ -106,6 +119,53 @@ fn commands(link: &Link) -> Result<()> {
     };
     ask(link, Request::Exec(spec))?;
     ask(link, Request::Cancel)?;
+    Ok(())
+}
+
+/// A command that is left running, and memory beside it.
+fn started(link: &Link) -> Result<()> {
+    let spec = ExecSpec {
+        user: None,
+        argv: ["sh", "-c", "echo listening; exec sleep 100"].map(str::to_owned).to_vec(),
+        env: Vec::new(),
+        directory: None,
+        timeout_ns: 10_000_000_000,
+        output_limit_bytes: 100,
+    };
+    let Reply::Started { command, .. } = ask(link, Request::Start(spec))? else { return Err("not started".into()) };
+    let (promised_bytes, room_bytes) = (32 << 20, 8 << 20);
+    ask(link, Request::Hold(HoldSpec { promised_bytes, room_bytes, fill: GuestMemory::FilledSame, seed: 1 }))?;
+    ask(link, Request::Held)?;
+    ask(link, Request::Look { command })?;
+    ask(link, Request::End { command })?;
+    Ok(())
+}
+
+/// An application that answers at once, whatever it is asked.
+fn java(link: &Link) -> Result<()> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let target = listener.local_addr()?;
+    let application = std::thread::spawn(move || -> std::io::Result<()> {
+        let mut connection = listener.accept()?.0;
+        for line in BufReader::new(connection.try_clone()?).lines() {
+            let answer = match line?.split(' ').next() {
+                Some("hello") => "ready 1 groups=2 live_heap_bytes=50 java=17.0.9 collector=Serial pid=1",
+                Some("begin" | "count" | "end") => "count 5",
+                Some("stop") => "stopped 5",
+                Some("result") => TOLD,
+                Some("verify") => "right",
+                _ => "ok",
+            };
+            connection.write_all(format!("{answer}\n").as_bytes())?;
+        }
+        Ok(())
+    });
+    let kind = DriveKind::Java(JavaDrive { patience_ns: 10_000_000_000, ask_every_ns: 5_000_000 });
+    let Reply::Prepared { drive } = ask(link, Request::PrepareDrive(Box::new(drive_spec(kind, target))))? else {
+        return Err("no driver".into());
+    };
+    ask(link, Request::StartDrive { drive, start_at_ns: 0 })?;
+    application.join().map_err(|_| "the application failed")??;
     Ok(())
 }
 

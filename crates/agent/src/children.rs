@@ -113,8 +113,15 @@ pub fn kill_all() {
 /// Every living process below this one.
 fn descendants() -> HashSet<i32> {
     let us = rustix::process::getpid().as_raw_pid();
+    let mut family = family(us);
+    family.remove(&us);
+    family
+}
+
+/// A process and every living one below it. It looks at every process there is: some milliseconds where there are hundreds.
+pub fn family(head: i32) -> HashSet<i32> {
     let all = processes();
-    let mut family = HashSet::from([us]);
+    let mut family = HashSet::from([head]);
     // A process may be listed before its parent: repeat until nobody joins.
     loop {
         let before = family.len();
@@ -124,7 +131,6 @@ fn descendants() -> HashSet<i32> {
             }
         }
         if family.len() == before {
-            family.remove(&us);
             return family;
         }
     }

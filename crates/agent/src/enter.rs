@@ -80,6 +80,9 @@ pub fn enter(launch: &Launch) -> Result<Entered, EnterError> {
     if !launch.cgroup_procs.is_empty() && launch.argv.is_empty() {
         return Err(begin_anew(launch));
     }
+    if launch.merge {
+        open_to_merging()?;
+    }
     if let Some(netns) = &launch.netns {
         let file =
             std::fs::File::open(netns).map_err(during(format!("open the network namespace {}", netns.display())))?;
@@ -118,6 +121,17 @@ fn begin_anew(launch: &Launch) -> EnterError {
         again.arg0(name);
     }
     during("start the agent anew in its control groups")(again.args(["enter", &json]).exec())
+}
+
+/// Opens the memory of this process, and of all that it starts, to merging with equal memory of others. Done before any
+/// namespace is entered, where it might need rights that are gone inside.
+fn open_to_merging() -> Result<(), EnterError> {
+    sys::let_memory_merge().map_err(|error| {
+        let why = format!(
+            "the kernel refuses it: {error}; it takes Linux 6.4 with CONFIG_KSM, and 6.7 to hand it on to programs that are started; use such a kernel, or leave merging out of the study"
+        );
+        during("open its memory to merging (PR_SET_MEMORY_MERGE)")(io::Error::new(io::ErrorKind::Unsupported, why))
+    })
 }
 
 const fn flag(kind: Namespace) -> UnshareFlags {

@@ -5,12 +5,12 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid};
 use tare_wire::{ExecResult, ExecSpec};
 
 use crate::{children, sys};
@@ -25,6 +25,8 @@ pub struct Commands(Mutex<Groups>);
 #[derive(Debug, Default)]
 struct Groups {
     running: HashSet<Pid>,
+    /// Those of which nobody is to be left once their leader has ended.
+    ending: HashSet<Pid>,
     cancelled: bool,
 }
 
@@ -40,12 +42,23 @@ impl Commands {
         groups.running.iter().copied().for_each(kill_group);
     }
 
-    fn is_cancelled(&self) -> bool {
+    /// Whether all are to end.
+    pub fn is_cancelled(&self) -> bool {
         self.lock().cancelled
     }
 
+    /// Sends a signal to a group, if its leader still runs; what is left of the group when the leader has ended is killed.
+    pub fn end(&self, group: Pid, signal: Signal) {
+        let mut groups = self.lock();
+        if groups.running.contains(&group) {
+            groups.ending.insert(group);
+            // An error means that nobody is left in the group.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+
     /// From now on the group is killed when all are; at once, if they have been.
-    fn add(&self, group: Pid) {
+    pub fn add(&self, group: Pid) {
         let mut groups = self.lock();
         groups.running.insert(group);
         if groups.cancelled {
@@ -57,12 +70,22 @@ impl Commands {
     /// [`Self::cancel`] kills under, so that nobody else's group of that number is ever killed.
     fn collect(&self, group: Pid, leader: &mut Child) -> io::Result<Option<ExitStatus>> {
         let mut groups = self.lock();
+        if groups.ending.contains(&group) && has_ended(group) {
+            // The number is still the group's own: its leader has not been collected.
+            kill_group(group);
+        }
         let status = leader.try_wait()?;
         if status.is_some() {
             groups.running.remove(&group);
+            groups.ending.remove(&group);
         }
         Ok(status)
     }
+}
+
+fn has_ended(leader: Pid) -> bool {
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    matches!(waitid(WaitId::Pid(leader), look), Ok(Some(_)))
 }
 
 /// Runs a command to its end or its timeout, in a process group of its own, and keeps the end of
@@ -79,7 +102,7 @@ pub fn run(spec: &ExecSpec, commands: &Commands) -> Result<ExecResult, String> {
     }
     let began = Instant::now();
     let mut child = start(spec)?;
-    let ended = watch(&mut child, spec, began, commands);
+    let ended = watch(&mut child, spec, began, commands, &Said::default());
     children::forget(&child);
     if commands.is_cancelled() {
         return Err(cancelled());
@@ -87,7 +110,11 @@ pub fn run(spec: &ExecSpec, commands: &Commands) -> Result<ExecResult, String> {
     ended.map_err(|error| format!("lost sight of `{}`: {error}", spec.argv.join(" ")))
 }
 
-fn start(spec: &ExecSpec) -> Result<Child, String> {
+/// Starts a command, which dies with the thread that calls this. Its end is to be told to [`children::forget`].
+///
+/// # Errors
+/// Why it could not be started, for people.
+pub(crate) fn start(spec: &ExecSpec) -> Result<Child, String> {
     let (program, arguments) = spec.argv.split_first().ok_or("no program was named")?;
     if let Some(directory) = &spec.directory {
         // Checked apart: the error of a spawn does not tell a missing directory from a missing program.
@@ -145,13 +172,23 @@ fn refusal(program: &str, spec: &ExecSpec, error: &io::Error) -> String {
     }
 }
 
-/// Follows the child until it ends, and kills it with its group when its time is over.
-fn watch(child: &mut Child, spec: &ExecSpec, began: Instant, commands: &Commands) -> io::Result<ExecResult> {
+/// Follows the child until it ends, and kills it with its group when its time is over. What it prints can be looked at
+/// meanwhile.
+///
+/// # Errors
+/// The system's, which leave the child as it is.
+pub(crate) fn watch(
+    child: &mut Child,
+    spec: &ExecSpec,
+    began: Instant,
+    commands: &Commands,
+    said: &Said,
+) -> io::Result<ExecResult> {
     let limit = usize::try_from(spec.output_limit_bytes).unwrap_or(usize::MAX);
     let group = Pid::from_raw(child.id().cast_signed()).ok_or(io::ErrorKind::InvalidData)?;
     commands.add(group);
-    let mut stdout = Tail::new(child.stdout.take().map(|s: ChildStdout| s.into()), limit)?;
-    let mut stderr = Tail::new(child.stderr.take().map(|s: ChildStderr| s.into()), limit)?;
+    let mut stdout = Tail::new(child.stdout.take().map(|s: ChildStdout| s.into()), &said.stdout, limit)?;
+    let mut stderr = Tail::new(child.stderr.take().map(|s: ChildStderr| s.into()), &said.stderr, limit)?;
     let deadline = began.checked_add(Duration::from_nanos(spec.timeout_ns));
     let pidfd = pidfd_open(group, PidfdFlags::empty()).ok();
     let mut timed_out = false;
@@ -161,27 +198,24 @@ fn watch(child: &mut Child, spec: &ExecSpec, began: Instant, commands: &Commands
         }
         if !timed_out && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             timed_out = true;
-            kill_group(group);
+            commands.end(group, Signal::KILL);
         }
         wait_for_news(&stdout, &stderr, pidfd.as_ref(), deadline.filter(|_| !timed_out))?;
         stdout.take_in()?;
         stderr.take_in()?;
     };
     let wall_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    if timed_out {
-        kill_group(group);
-    }
     // What it printed last is in the pipes by now.
     stdout.take_in()?;
     stderr.take_in()?;
-    let dropped_bytes = stdout.dropped + stderr.dropped;
+    let dropped_bytes = said.stdout.lock().dropped + said.stderr.lock().dropped;
     Ok(ExecResult {
         code: status.code(),
         signal: status.signal(),
         timed_out,
         wall_ns,
-        stdout: stdout.kept.into(),
-        stderr: stderr.kept.into(),
+        stdout: said.stdout.bytes(),
+        stderr: said.stderr.bytes(),
         dropped_bytes,
     })
 }
@@ -205,20 +239,47 @@ fn wait_for_news(out: &Tail, err: &Tail, pidfd: Option<&OwnedFd>, deadline: Opti
     }
 }
 
-/// The end of a stream: its last bytes, up to a limit.
-struct Tail {
-    stream: Option<OwnedFd>,
-    kept: VecDeque<u8>,
-    limit: usize,
+/// What a command has printed so far.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    pub stdout: Output,
+    pub stderr: Output,
+}
+
+/// The end of what was printed into a stream.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Output(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    bytes: VecDeque<u8>,
     dropped: u64,
 }
 
+impl Output {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its last bytes.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.lock().bytes.iter().copied().collect()
+    }
+}
+
+/// A stream of which the last bytes are kept, up to a limit.
+struct Tail {
+    stream: Option<OwnedFd>,
+    kept: Output,
+    limit: usize,
+}
+
 impl Tail {
-    fn new(stream: Option<OwnedFd>, limit: usize) -> io::Result<Self> {
+    fn new(stream: Option<OwnedFd>, kept: &Output, limit: usize) -> io::Result<Self> {
         if let Some(fd) = &stream {
             fcntl_setfl(fd, fcntl_getfl(fd)? | OFlags::NONBLOCK)?;
         }
-        Ok(Self { stream, kept: VecDeque::new(), limit, dropped: 0 })
+        Ok(Self { stream, kept: kept.clone(), limit })
     }
 
     /// Takes in what is there without waiting; at most a MiB, so that a command that prints without
@@ -238,10 +299,11 @@ impl Tail {
         Ok(())
     }
 
-    fn push(&mut self, bytes: &[u8]) {
-        self.kept.extend(bytes);
-        let surplus = self.kept.len().saturating_sub(self.limit);
-        self.kept.drain(..surplus);
-        self.dropped += surplus as u64;
+    fn push(&self, bytes: &[u8]) {
+        let mut kept = self.kept.lock();
+        kept.bytes.extend(bytes);
+        let surplus = kept.bytes.len().saturating_sub(self.limit);
+        kept.bytes.drain(..surplus);
+        kept.dropped += surplus as u64;
     }
 }

@@ -66,7 +66,7 @@ fn host_read_only(at: &Path) -> Result<(), EnterError> {
 /// the process is in a control group namespace of its own, so the control groups can be shown inside.
 pub fn change(wanted: &Root, shown: &[Shown], own_cgroups: bool) -> Result<(), EnterError> {
     // Opened first: the new root is built on a place that may hide them.
-    let shown = shown.iter().map(open_shown).collect::<Result<Vec<_>, _>>()?;
+    let shown = shown.iter().map(|shown| Ok((open_shown(shown)?, shown))).collect::<Result<Vec<_>, _>>()?;
     let new = match wanted {
         Root::OverlayOfHost { upper } => {
             let at = place_for_root(upper)?;
@@ -80,26 +80,30 @@ pub fn change(wanted: &Root, shown: &[Shown], own_cgroups: bool) -> Result<(), E
             directory.clone()
         }
     };
-    for (from, at) in &shown {
-        show(from, &new, at)?;
+    for (from, shown) in &shown {
+        show(from, &new, shown)?;
     }
     views_of_the_kernel(&new, own_cgroups)?;
     pivot(&new)
 }
 
-fn open_shown(Shown { from, at }: &Shown) -> Result<(OwnedFd, &Path), EnterError> {
+fn open_shown(Shown { from, .. }: &Shown) -> Result<OwnedFd, EnterError> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let opened = rustix::fs::open(from, flags, Mode::empty());
-    opened.map(|opened| (opened, at.as_path())).map_err(during(format!("open the directory {}", from.display())))
+    rustix::fs::open(from, flags, Mode::empty()).map_err(during(format!("open the directory {}", from.display())))
 }
 
 /// Binds an open directory in the new root.
-fn show(from: &OwnedFd, root: &Path, at: &Path) -> Result<(), EnterError> {
+fn show(from: &OwnedFd, root: &Path, Shown { at, read_only, .. }: &Shown) -> Result<(), EnterError> {
     let here = root.join(at.strip_prefix("/").unwrap_or(at));
     make_directory(&here)?;
     // The link leads to what was opened, whatever is mounted over its name by now.
     mount_bind(format!("/proc/self/fd/{}", from.as_raw_fd()), &here)
-        .map_err(during(format!("show a directory of the host's at {}", at.display())))
+        .map_err(during(format!("show a directory of the host's at {}", at.display())))?;
+    if !read_only {
+        return Ok(());
+    }
+    // The host's own mount stays as it is: read-only is what this one is.
+    sys::make_read_only(&here).map_err(during(format!("close {} to writing", at.display())))
 }
 
 /// Where the new root is mounted while it is built.

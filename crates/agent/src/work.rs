@@ -1,17 +1,20 @@
-//! What an agent does for its controller: servers, drivers, busy loops and sampling, by number.
+//! What an agent does for its controller: servers, drivers, busy loops, commands, memory and sampling, by number.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tare_driver::{busy, drive, serve};
 use tare_model::Span;
 use tare_model::drive::{BusyWork, DriveSpec, ServeSpec};
+use tare_model::java::HoldSpec;
 use tare_probe::GuestProbe;
-use tare_wire::{Reply, ServeReport};
+use tare_wire::{ExecSpec, Reply, ServeReport};
 
 use crate::exec::Commands;
+use crate::hold::Hold;
+use crate::started::Started;
 
 type Answer = Result<Reply, String>;
 
@@ -24,7 +27,9 @@ pub struct Work {
     drives: Mutex<HashMap<u64, drive::Prepared>>,
     /// Set once and for ever: an agent serves one trial, and what is cancelled is the trial.
     cancelled: AtomicBool,
-    commands: Commands,
+    commands: Arc<Commands>,
+    started: Arc<Started>,
+    hold: Hold,
     probe: Mutex<Option<GuestProbe>>,
 }
 
@@ -78,7 +83,7 @@ impl Work {
     }
 
     /// The commands that run.
-    pub const fn commands(&self) -> &Commands {
+    pub fn commands(&self) -> &Commands {
         &self.commands
     }
 
@@ -108,6 +113,35 @@ impl Work {
         let busy = lock(&self.busy).remove(&number).ok_or_else(|| unknown("busy loop", number))?;
         let iterations = busy.stop();
         iterations.map(|iterations| Reply::BusyIterations { iterations }).map_err(|error| error.to_string())
+    }
+
+    /// Starts a command and leaves it running.
+    pub fn start(&self, spec: ExecSpec) -> Answer {
+        let number = self.number();
+        let pid = self.started.start(number, spec, &self.commands)?;
+        Ok(Reply::Started { command: number, pid })
+    }
+
+    /// What a started command has said and done so far.
+    pub fn look(&self, number: u64) -> Answer {
+        self.started.look(number).unwrap_or_else(|| Err(unknown("started command", number)))
+    }
+
+    /// Ends a started command.
+    pub fn end(&self, number: u64) -> Answer {
+        self.started.end(number, &self.commands).unwrap_or_else(|| Err(unknown("started command", number)))
+    }
+
+    /// Holds memory beside the started commands.
+    pub fn hold(&self, spec: &HoldSpec) -> Answer {
+        self.hold.take(spec, &self.started, &self.cancelled).map_err(|error| error.to_string())?;
+        Ok(self.held())
+    }
+
+    /// How much memory is held.
+    pub fn held(&self) -> Reply {
+        let (bytes, first_bytes) = self.hold.bytes();
+        Reply::Holding { bytes, first_bytes }
     }
 
     /// Begins to sample.

@@ -15,6 +15,7 @@ use crate::bulk::{SendSettings, Window};
 use crate::clock::{now_ns, tighten_timers};
 use crate::control::{Armed, Breaker, Control, Meter};
 use crate::crr::TcpCrr;
+use crate::java::{self, Application};
 use crate::null::Null;
 use crate::operation::{Operation, Worker};
 use crate::payload::Payload;
@@ -65,6 +66,8 @@ pub struct Prepared {
     granted: Vec<(String, String)>,
     /// What the clients of a store share.
     fleet: Option<Fleet>,
+    /// One that offers the load to itself; there are no links then.
+    application: Option<Application>,
 }
 
 /// What a thread has before it starts.
@@ -105,7 +108,11 @@ pub fn prepare(spec: &DriveSpec, cancel: &AtomicBool) -> Result<Prepared, Driver
         let connections = fleet.connect(connections, cancel)?;
         let granted = connections.first().map_or_else(Vec::new, |c| sockopt::granted(c.socket().as_fd(), true));
         let links = connections.into_iter().map(|c| Link::Store(Mutex::new(Some(c)))).collect();
-        return Ok(Prepared { spec: spec.clone(), links, granted, fleet: Some(fleet) });
+        return Ok(Prepared { spec: spec.clone(), links, granted, fleet: Some(fleet), application: None });
+    }
+    if let DriveKind::Java(drive) = &spec.kind {
+        let application = Some(Application::prepare(spec, drive, cancel)?);
+        return Ok(Prepared { spec: spec.clone(), links: Vec::new(), granted: Vec::new(), fleet: None, application });
     }
     let deadline = now_ns() + CONNECT_ALL_NS;
     let mut links = Vec::with_capacity(connections as usize);
@@ -130,7 +137,7 @@ pub fn prepare(spec: &DriveSpec, cancel: &AtomicBool) -> Result<Prepared, Driver
         links.iter().filter(lies).count() as u64
     };
     granted.extend(sockopt::windows(windows(false), windows(true)));
-    Ok(Prepared { spec: spec.clone(), links, granted, fleet: None })
+    Ok(Prepared { spec: spec.clone(), links, granted, fleet: None, application: None })
 }
 
 fn connect(
@@ -142,7 +149,7 @@ fn connect(
 ) -> Result<Link, DriverError> {
     let Some(target) = target else { return Ok(Link::Null) };
     match spec.kind {
-        DriveKind::Null | DriveKind::Store(_) => Ok(Link::Null),
+        DriveKind::Null | DriveKind::Store(_) | DriveKind::Java(_) => Ok(Link::Null),
         DriveKind::Rr { exchange, request_bytes, response_bytes, .. } => {
             let hello = |purpose| Hello { purpose, request_bytes, response_bytes, connection: index };
             match exchange {
@@ -201,6 +208,7 @@ fn check(spec: &DriveSpec) -> Result<(), DriverError> {
     }
     match spec.kind {
         DriveKind::Null => Ok(()),
+        DriveKind::Java(ref drive) => java::check(drive, &spec.load),
         DriveKind::Store(ref drive) => flow::check(drive),
         DriveKind::Rr { exchange, request_bytes, response_bytes, .. } => {
             check_exchange(exchange, request_bytes, response_bytes)?;
@@ -276,6 +284,9 @@ impl Prepared {
         let spec = &self.spec;
         let count = self.links.len();
         let timeline = timeline(start_at_ns, spec)?;
+        if let Some(application) = self.application {
+            return application.run(timeline, progress, cancel);
+        }
         let bulk = matches!(spec.kind, DriveKind::Stream { .. });
         let shared = shared_arrivals(spec, &timeline);
         let long = bulk || shared.is_some() || self.fleet.is_some();
@@ -426,7 +437,7 @@ fn work(run: &Run<'_>, index: usize, link: &Link, meter: &Meter) -> Tally {
 fn payload(kind: &DriveKind) -> Payload {
     match *kind {
         DriveKind::Rr { request_bytes, response_bytes, wait, .. } => Payload::new(request_bytes, response_bytes, wait),
-        DriveKind::Null | DriveKind::Store(_) | DriveKind::Stream { .. } => {
+        DriveKind::Null | DriveKind::Store(_) | DriveKind::Java(_) | DriveKind::Stream { .. } => {
             Payload::new(1, 1, tare_model::drive::Wait::Block)
         }
     }
@@ -444,7 +455,7 @@ fn looped<O: Operation>(operation: O, worker: &Worker<'_>, run: &Run<'_>) -> Tal
 const fn operation_bytes(spec: &DriveSpec) -> (u64, u64) {
     match spec.kind {
         DriveKind::Rr { request_bytes, response_bytes, .. } => (request_bytes as u64, response_bytes as u64),
-        DriveKind::Null | DriveKind::Store(_) | DriveKind::Stream { .. } => (0, 0),
+        DriveKind::Null | DriveKind::Store(_) | DriveKind::Java(_) | DriveKind::Stream { .. } => (0, 0),
     }
 }
 
@@ -456,10 +467,9 @@ fn result_of(
     backlog_max: u64,
     granted: Vec<(String, String)>,
 ) -> DriveResult {
-    let closed = matches!(spec.load, LoadModel::Closed { .. });
     let mut used = total.cpu;
     used.add(watched.cpu);
-    let service = if closed { total.response.clone() } else { total.service };
+    let service = if matches!(spec.load, LoadModel::Closed { .. }) { total.response.clone() } else { total.service };
     DriveResult {
         steady_start_ns: timeline.steady_start,
         steady_end_ns: timeline.steady_end,
@@ -485,5 +495,6 @@ fn result_of(
         verified: total.unverified == 0,
         steps: Vec::new(),
         store: None,
+        java: None,
     }
 }

@@ -44,6 +44,16 @@ pub enum DriverError {
         /// What it or the network said, with the remedy where there is one.
         source: crate::pg::PgError,
     },
+    /// A Java application did not do what it was asked.
+    #[error("the application at {target} {fault}; it was last asked `{asked}`; {}", fault.remedy())]
+    Java {
+        /// The application's address.
+        target: SocketAddr,
+        /// What it was asked last.
+        asked: String,
+        /// What it did.
+        fault: crate::JavaFault,
+    },
     /// Something answers at the address, but it is no server of tare's.
     #[error("{target} is not a server of this tare: {got}; check which program listens there")]
     NotOurs {

@@ -16,6 +16,9 @@
 //! | steady state | measured | measured |
 //! | ramp-down | load goes on, unmeasured | load goes on, unmeasured |
 //!
+//! A Java application in the guest offers its load to itself, at once and at the full rate in all phases; the driver
+//! tells it when, and counts.
+//!
 //! The clients of a store start within the warm-up, after a jitter and one after another, as its published flow has it.
 //!
 //! An operation of a closed loop belongs to the measured window by its *end*, one of an open loop by its
@@ -29,6 +32,7 @@ pub mod busy;
 pub mod clock;
 pub mod drive;
 mod error;
+mod java;
 mod net;
 pub mod pg;
 pub mod protocol;
@@ -63,3 +67,4 @@ mod udp;
 mod usage;
 
 pub use error::DriverError;
+pub use java::JavaFault;

@@ -30,6 +30,10 @@ pub struct Launch {
     pub shown: Vec<Shown>,
     /// Host name inside (needs [`Namespace::Uts`]).
     pub hostname: Option<String>,
+    /// Whether the memory of the process, and of all that it starts, may be merged with equal memory of others
+    /// (`PR_SET_MEMORY_MERGE`, kept by children and across exec). Where the kernel refuses, the start fails.
+    #[serde(default)]
+    pub merge: bool,
     /// Program and arguments, as seen from inside; empty means this agent itself, as an agent.
     pub argv: Vec<String>,
 }
@@ -92,6 +96,9 @@ pub struct Shown {
     pub from: PathBuf,
     /// Where it is shown inside: an absolute path, made where it is not there.
     pub at: PathBuf,
+    /// Whether nobody inside may write to it, whoever he is.
+    #[serde(default)]
+    pub read_only: bool,
 }
 
 /// A root file system.

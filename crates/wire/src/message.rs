@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 use tare_model::drive::{BusyWork, DriveResult, DriveSpec, ServeSpec};
+use tare_model::java::HoldSpec;
 use tare_model::sample::Sample;
 use tare_model::sql::{SqlFailure, SqlRows, SqlSpec};
 use tare_model::store::{StoreCount, StoreCounts, StoreLoad, StoreLoaded};
@@ -80,6 +81,24 @@ pub enum Request {
     },
     /// Run a command.
     Exec(ExecSpec),
+    /// Start a command and leave it running. It ends with the agent at the latest, and is killed with all its children when
+    /// its timeout is over, which is its longest life here.
+    Start(ExecSpec),
+    /// What has a started command said and done so far? Also of one that has ended by itself.
+    Look {
+        /// Its number.
+        command: u64,
+    },
+    /// End a started command with its process group: by SIGTERM, after 5 s by SIGKILL. Its number is then forgotten.
+    End {
+        /// Its number.
+        command: u64,
+    },
+    /// Hold memory beside what is started in the guest, until the agent ends. Only once. Writing takes some seconds a GiB, and
+    /// more where the host has to find the memory first.
+    Hold(HoldSpec),
+    /// How much memory is held? None before a `Hold` was answered.
+    Held,
     /// Ask a SQL server.
     Sql(Box<SqlSpec>),
     /// Fill a store.
@@ -139,6 +158,11 @@ impl Request {
             Self::BusyIterations { .. } => "count busy iterations",
             Self::StopBusy { .. } => "stop busy loops",
             Self::Exec(_) => "run a command",
+            Self::Start(_) => "start a command",
+            Self::Look { .. } => "look at a command",
+            Self::End { .. } => "end a command",
+            Self::Hold(_) => "hold memory",
+            Self::Held => "tell the memory that it holds",
             Self::Sql(_) => "ask the database",
             Self::StoreLoad(_) => "fill the store",
             Self::StoreCount(_) => "count what is in the store",
@@ -196,6 +220,34 @@ pub enum Reply {
     },
     /// To `Exec`.
     Executed(ExecResult),
+    /// To `Start`.
+    Started {
+        /// Number of the command.
+        command: u64,
+        /// Its process id, as the agent sees it.
+        pid: u32,
+    },
+    /// To `Look` and `End`: its output so far, and how it ended if it has.
+    Looked {
+        /// End of its standard output.
+        #[serde(with = "crate::bytes")]
+        stdout: Vec<u8>,
+        /// End of its standard error.
+        #[serde(with = "crate::bytes")]
+        stderr: Vec<u8>,
+        /// How it ended, with the same output; `None` while it runs.
+        ended: Option<ExecResult>,
+        /// Largest resident sizes of it and of its children, added up, bytes (`VmHWM`); `None` once it has ended, and where
+        /// `/proc` does not tell.
+        resident_peak_bytes: Option<u64>,
+    },
+    /// To `Hold`, once all of it is written, and to `Held`.
+    Holding {
+        /// Bytes that are held now.
+        bytes: u64,
+        /// Bytes that were held at first.
+        first_bytes: u64,
+    },
     /// To `Sql`: one result a statement, or why one failed.
     Rows(Result<Vec<SqlRows>, SqlFailure>),
     /// To `StoreLoad`.

@@ -60,6 +60,11 @@ pub(crate) fn clean(mut reply: Reply) -> Reply {
                 done.unnumbered.truncate(MOST_DOUBTS);
                 make_readable(&mut done.ramp);
             }
+            if let Some(done) = &mut result.java {
+                let told = std::mem::take(&mut done.transactions).into_iter().take(MOST_ENTRIES);
+                done.transactions = told.map(|(name, count)| (brief(&name), count)).collect();
+                done.wrong.iter_mut().for_each(make_readable);
+            }
         }
         Reply::Rows(Ok(results)) => results.iter_mut().for_each(clean_rows),
         Reply::StoreLoaded(Ok(loaded)) => loaded.tables.iter_mut().for_each(|(table, ..)| make_readable(table)),
@@ -83,6 +88,9 @@ pub(crate) fn clean(mut reply: Reply) -> Reply {
         | Reply::BusyStarted { .. }
         | Reply::BusyIterations { .. }
         | Reply::Executed(_)
+        | Reply::Started { .. }
+        | Reply::Looked { .. }
+        | Reply::Holding { .. }
         | Reply::File { .. }
         | Reply::StoreCounted(Ok(_))
         | Reply::Done => {}
@@ -120,6 +128,9 @@ fn make_readable(text: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tare_model::Histogram;
+    use tare_model::drive::DriveResult;
+    use tare_model::java::JavaDone;
 
     #[test]
     fn escape_sequences_and_turned_writing_do_not_come_through() {
@@ -144,7 +155,56 @@ mod tests {
         let Reply::Samples { samples, .. } = clean(Reply::Samples { samples, cpu_ns: 0 }) else { return };
         assert_eq!(samples.len(), 1, "a guest spoke for the host");
         assert_eq!((&samples[0].source, &*samples[0].series), (&Source::InGuest("g\u{fffd}".into()), "a\u{fffd}"));
+        let looked = |bytes: &[u8]| Reply::Looked {
+            stdout: bytes.to_vec(),
+            stderr: bytes.to_vec(),
+            ended: None,
+            resident_peak_bytes: Some(1),
+        };
+        assert_eq!(clean(looked(b"\x1b")), looked(b"\x1b"));
         let file = Reply::File { bytes: vec![0x1b], total_bytes: 1 };
         assert_eq!(clean(file.clone()), file);
+    }
+
+    #[test]
+    fn what_an_application_told_its_driver_is_cleaned() {
+        let names = (0..=MOST_ENTRIES as u64).map(|n| (format!("{n:05}\u{1b}"), n)).collect();
+        let java = JavaDone { transactions: names, wrong: Some("\u{1b}[2J".into()), ..JavaDone::default() };
+        let result = DriveResult { java: Some(java), ..nothing_driven() };
+        let Reply::Driven(result) = clean(Reply::Driven(Box::new(result))) else { return };
+        let java = result.java.unwrap_or_default();
+        assert_eq!((java.transactions.len(), java.transactions.get("00007\u{fffd}")), (MOST_ENTRIES, Some(&7)));
+        assert_eq!(java.wrong.as_deref(), Some("\u{fffd}[2J"));
+    }
+
+    fn nothing_driven() -> DriveResult {
+        let none = Histogram::default;
+        DriveResult {
+            steady_start_ns: 0,
+            steady_end_ns: 0,
+            operations: 0,
+            answered_total: 0,
+            bytes_to_guest: 0,
+            bytes_from_guest: 0,
+            bytes_to_guest_total: 0,
+            bytes_from_guest_total: 0,
+            errors: Vec::new(),
+            lost: 0,
+            unfinished: 0,
+            response: none(),
+            service: none(),
+            lateness: none(),
+            backlog_max: 0,
+            intervals: Vec::new(),
+            cpu_user_ns: 0,
+            cpu_system_ns: 0,
+            run_delay_ns: None,
+            threads: 0,
+            granted: Vec::new(),
+            verified: true,
+            steps: Vec::new(),
+            store: None,
+            java: None,
+        }
     }
 }

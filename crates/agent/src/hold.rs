@@ -1,0 +1,275 @@
+//! Memory that the agent holds beside the commands that it started: what a guest's system has touched and its programs
+//! do not use.
+//!
+//! All of it is written once. Then a thread looks at what the commands use at most, and gives back from the end what
+//! does not fit beside them any more, as a system gives free memory to its programs. It never grows again: what programs
+//! give back is not written to by a system either.
+
+mod sys;
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tare_model::java::{GuestMemory, HoldSpec};
+
+use crate::started::Started;
+use sys::{Region, page_bytes};
+
+/// How often the commands are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// The same while they do not grow, and the looks in a row without growth that are taken for that. A look takes about 70 us
+/// on a busy host, which is 0.4 % of a CPU a guest at the faster pace.
+const AT_REST: (Duration, u32) = (Duration::from_millis(100), 50);
+
+/// How much is written before anybody looks whether it is still wanted.
+const SLICE: usize = 16 << 20;
+
+/// Seed of the data that are the same in every guest.
+const SAME: u64 = 0x7461_7265_7361_6d65;
+
+/// Why no memory is held.
+#[derive(Debug, thiserror::Error)]
+pub enum HoldError {
+    /// It is asked for a second time.
+    #[error("it holds memory already, or is about to; an agent does that once: start another guest")]
+    Taken,
+    /// Nothing is left beside the room.
+    #[error(
+        "{room} bytes of room leave nothing of the {promised} bytes that are promised to the guest; give it more memory"
+    )]
+    NoRoom { promised: u64, room: u64 },
+    /// There is not so much.
+    #[error(
+        "cannot hold {bytes} bytes: {available} bytes are available in this guest (MemAvailable and SwapFree of /proc/meminfo); leave more room beside them, or give the guest more memory"
+    )]
+    Short { bytes: u64, available: u64 },
+    /// The kernel refused.
+    #[error(
+        "cannot map {bytes} bytes of memory: {source}; look at the limits of the guest and at vm.overcommit_memory"
+    )]
+    Map { bytes: u64, source: io::Error },
+    /// The kernel did not take memory back.
+    #[error("cannot give memory back: {0}; look at vm.max_map_count")]
+    Unmap(io::Error),
+    /// No thread for the looks.
+    #[error("cannot start the thread that gives memory back: {0}")]
+    Thread(io::Error),
+    /// The agent was told to end its work.
+    #[error("holding memory was cancelled")]
+    Cancelled,
+}
+
+/// The memory that this agent holds.
+#[derive(Debug, Default)]
+pub struct Hold {
+    taken: AtomicBool,
+    region: Arc<Mutex<Option<Region>>>,
+    first_bytes: AtomicU64,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How much may be held beside the commands.
+#[derive(Debug, Clone)]
+struct Limit {
+    bytes: u64,
+    started: Arc<Started>,
+}
+
+impl Limit {
+    /// Bytes that may be held now, whole pages.
+    fn now(&self) -> usize {
+        let bytes = self.bytes.saturating_sub(self.started.peak_bytes());
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        bytes - bytes % page_bytes()
+    }
+}
+
+impl Hold {
+    /// Takes and writes the memory; from then on it gives way to the commands.
+    ///
+    /// # Errors
+    /// See [`HoldError`]. Nothing is held then, and it may be tried again, unless it held something before.
+    pub fn take(&self, spec: &HoldSpec, started: &Arc<Started>, cancel: &AtomicBool) -> Result<(), HoldError> {
+        if self.taken.swap(true, Ordering::AcqRel) {
+            return Err(HoldError::Taken);
+        }
+        let held = self.fill(spec, started, cancel);
+        if held.is_err() {
+            *lock(&self.region) = None;
+            self.first_bytes.store(0, Ordering::Relaxed);
+            self.taken.store(false, Ordering::Release);
+        }
+        held
+    }
+
+    fn fill(&self, spec: &HoldSpec, started: &Arc<Started>, cancel: &AtomicBool) -> Result<(), HoldError> {
+        if !spec.fill.is_touched() {
+            return Ok(());
+        }
+        let (promised, room) = (spec.promised_bytes, spec.room_bytes);
+        let bytes = promised.checked_sub(room).ok_or(HoldError::NoRoom { promised, room })?;
+        let limit = Limit { bytes, started: Arc::clone(started) };
+        let Some(region) = written(&limit, spec, cancel)? else { return Ok(()) };
+        self.first_bytes.store(region.len() as u64, Ordering::Relaxed);
+        *lock(&self.region) = Some(region);
+        let region = Arc::clone(&self.region);
+        let looks = std::thread::Builder::new().name("hold".into()).spawn(move || give_way(&region, &limit));
+        looks.map(drop).map_err(HoldError::Thread)
+    }
+
+    /// Bytes that are held now, and that were at first.
+    pub fn bytes(&self) -> (u64, u64) {
+        let now = lock(&self.region).as_ref().map_or(0, Region::len);
+        (now as u64, self.first_bytes.load(Ordering::Relaxed))
+    }
+}
+
+/// Maps what may be held and writes all of it; `None` where that is nothing. It may become less on the way.
+fn written(limit: &Limit, spec: &HoldSpec, cancel: &AtomicBool) -> Result<Option<Region>, HoldError> {
+    let most = limit.now();
+    if most == 0 {
+        return Ok(None);
+    }
+    let bytes = most as u64;
+    if let Some(available) = available_bytes().filter(|&available| available < bytes) {
+        return Err(HoldError::Short { bytes, available });
+    }
+    let mut region = Region::map(most).map_err(|source| HoldError::Map { bytes, source })?;
+    let mut done = 0;
+    while done < region.len() {
+        if cancel.load(Ordering::Relaxed) {
+            return Err(HoldError::Cancelled);
+        }
+        region.shrink(limit.now()).map_err(HoldError::Unmap)?;
+        let end = region.len().min(done + SLICE);
+        if let Some(slice) = region.bytes().get_mut(done..end) {
+            write(slice, done / page_bytes(), spec);
+        }
+        done = end.max(done);
+    }
+    Ok((region.len() > 0).then_some(region))
+}
+
+/// Writes to every page of a slice that begins with this page.
+fn write(slice: &mut [u8], first_page: usize, spec: &HoldSpec) {
+    for (page, index) in slice.chunks_mut(page_bytes()).zip(first_page as u64..) {
+        match spec.fill {
+            GuestMemory::Lazy => {}
+            // The kernel hands out pages of zeros. Writing makes it hand one out.
+            GuestMemory::Zeroed => page[0] = 0,
+            GuestMemory::FilledSame => scramble(page, SAME, index),
+            GuestMemory::FilledDistinct => scramble(page, spec.seed, index),
+        }
+    }
+}
+
+/// Fills a page with data that no other page of this seed has: SplitMix64 (Steele, Lea, Flood 2014), begun at a place of
+/// its own for each page.
+fn scramble(page: &mut [u8], seed: u64, index: u64) {
+    // A seed next to another one must not give the pages of that one, moved by some.
+    let mut state = mixed(mixed(seed) ^ index);
+    for word in page.chunks_mut(8) {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let value = mixed(state).to_le_bytes();
+        let (value, _) = value.split_at(word.len());
+        word.copy_from_slice(value);
+    }
+}
+
+const fn mixed(state: u64) -> u64 {
+    let value = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+/// Gives back what does not fit beside the commands, until nothing is left.
+fn give_way(region: &Mutex<Option<Region>>, limit: &Limit) {
+    let (mut last, mut unchanged) = (usize::MAX, 0);
+    loop {
+        std::thread::sleep(if unchanged < AT_REST.1 { LOOK_EVERY } else { AT_REST.0 });
+        let most = limit.now();
+        unchanged = if most < last { 0 } else { unchanged.saturating_add(1) };
+        last = most;
+        let mut held = lock(region);
+        let Some(region) = held.as_mut().filter(|region| region.len() > 0) else { return };
+        // Refused, it is tried again at the next look.
+        let _ = region.shrink(most);
+    }
+}
+
+/// Memory that can be had here without taking it from programs, bytes; `None` where nothing tells.
+fn available_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let of = |name: &str| -> Option<u64> {
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+    };
+    of("MemAvailable").map(|available| available.saturating_add(of("SwapFree").unwrap_or(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::collections::HashSet;
+
+    const MIB: u64 = 1 << 20;
+
+    fn spec(fill: GuestMemory, seed: u64) -> HoldSpec {
+        HoldSpec { promised_bytes: 24 * MIB, room_bytes: 4 * MIB, fill, seed }
+    }
+
+    /// The pages that such a guest holds.
+    fn pages(fill: GuestMemory, seed: u64) -> Vec<Vec<u8>> {
+        let hold = Hold::default();
+        hold.take(&spec(fill, seed), &Arc::default(), &AtomicBool::new(false)).unwrap();
+        assert_eq!(hold.bytes(), (20 * MIB, 20 * MIB));
+        let mut region = lock(&hold.region);
+        region.as_mut().unwrap().bytes().chunks(page_bytes()).map(<[u8]>::to_vec).collect()
+    }
+
+    #[test]
+    fn data_are_the_same_or_their_own_as_asked_and_no_two_pages_are_equal() {
+        let (same, other) = (pages(GuestMemory::FilledSame, 1), pages(GuestMemory::FilledSame, 2));
+        assert!(same == other, "what is the same in every guest depends on its seed");
+        let (first, second) = (pages(GuestMemory::FilledDistinct, 1), pages(GuestMemory::FilledDistinct, 2));
+        let mut all = HashSet::new();
+        assert!(same.into_iter().chain(first).chain(second).all(|page| all.insert(page)), "two pages are equal");
+        let mut zeros = pages(GuestMemory::Zeroed, 1);
+        zeros.dedup();
+        assert_eq!(zeros, [vec![0; page_bytes()]]);
+    }
+
+    #[test]
+    fn a_lazy_guest_holds_nothing() {
+        let hold = Hold::default();
+        hold.take(&spec(GuestMemory::Lazy, 1), &Arc::default(), &AtomicBool::new(false)).unwrap();
+        assert_eq!(hold.bytes(), (0, 0));
+    }
+
+    #[test]
+    fn what_cannot_be_held_is_refused_and_what_can_be_is_held_once() {
+        let (hold, never, started) = (Hold::default(), AtomicBool::new(false), Arc::<Started>::default());
+        let mut spec = spec(GuestMemory::Zeroed, 1);
+        let (promised, room) = (spec.promised_bytes, spec.room_bytes);
+        spec.room_bytes = promised + 1;
+        assert!(matches!(hold.take(&spec, &started, &never), Err(HoldError::NoRoom { .. })));
+        spec.room_bytes = room;
+        assert!(matches!(hold.take(&spec, &started, &AtomicBool::new(true)), Err(HoldError::Cancelled)));
+        assert_eq!(hold.bytes(), (0, 0));
+        if available_bytes().is_some() {
+            spec.promised_bytes = 1 << 55;
+            assert!(matches!(hold.take(&spec, &started, &never), Err(HoldError::Short { .. })));
+            spec.promised_bytes = promised;
+        }
+        hold.take(&spec, &started, &never).unwrap();
+        assert!(matches!(hold.take(&spec, &started, &never), Err(HoldError::Taken)));
+        assert_eq!(hold.bytes().0, 20 * MIB);
+    }
+}

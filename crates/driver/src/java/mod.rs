@@ -1,0 +1,94 @@
+//! Driving the Java application in a guest, which offers the load to itself.
+//!
+//! `docs/reference/java.md` has the protocol: lines of text on one connection, of which the driver asks each and the application
+//! answers each. The driver says when load begins and ends and takes the number of operations at both edges of the measured
+//! window by its own clock; how long each operation took is told by the application, whose threads measure it.
+//!
+//! A connection is good for one run. When it ends, however it does, the application stops its threads and takes the next one.
+
+mod answer;
+mod client;
+mod fault;
+mod run;
+
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use tare_model::drive::DriveSpec;
+use tare_model::java::JavaDrive;
+use tare_model::load::{Arrivals, LoadModel};
+
+use crate::{DriverError, sockopt};
+
+use answer::{Ready, number};
+use client::Client;
+pub use fault::JavaFault;
+
+/// An application that has taken its load and waits for the start.
+#[derive(Debug)]
+pub(crate) struct Application {
+    client: Client,
+    ready: Ready,
+    ask_every_ns: u64,
+    /// Operations that it had completed before.
+    before: u64,
+    granted: Vec<(String, String)>,
+}
+
+/// Refuses what the application cannot do.
+pub(crate) fn check(drive: &JavaDrive, load: &LoadModel) -> Result<(), DriverError> {
+    if drive.patience_ns == 0 || drive.ask_every_ns == 0 {
+        let what = "the application may take no time to answer, or is asked without a pause";
+        return Err(DriverError::invalid(what, "give patience_ns and ask_every_ns a length"));
+    }
+    match load {
+        LoadModel::Closed { think_time, .. } if think_time.ns > 0 => {
+            let what = "the threads of the application do not think";
+            Err(DriverError::invalid(what, "leave think_time out, or give an open load with the rate"))
+        }
+        LoadModel::Open { arrivals: Arrivals::Uniform, .. } => {
+            let what = "the application starts its operations after exponential gaps";
+            Err(DriverError::invalid(what, "ask for arrivals = \"poisson\""))
+        }
+        LoadModel::Closed { .. } | LoadModel::Open { .. } => Ok(()),
+    }
+}
+
+/// Operations a second over all data groups that the application is to offer itself; 0 is as fast as it goes.
+const fn rate_per_s(load: &LoadModel) -> f64 {
+    match load {
+        LoadModel::Closed { .. } => 0.0,
+        LoadModel::Open { rate, .. } => rate.0,
+    }
+}
+
+impl Application {
+    /// Connects, and has the application take the load.
+    pub fn prepare(spec: &DriveSpec, drive: &JavaDrive, cancel: &AtomicBool) -> Result<Self, DriverError> {
+        let target: SocketAddr = *spec
+            .targets
+            .first()
+            .ok_or_else(|| DriverError::invalid("it has no application to drive", "name its address"))?;
+        let patience = Duration::from_nanos(drive.patience_ns);
+        let mut client = Client::connect(target, &spec.socket, patience, cancel)?;
+        let mut granted = sockopt::granted(client.stream().as_fd(), true);
+        let hello = client.ask("hello 1", cancel)?;
+        let Some(ready) = Ready::parse(&hello.line) else {
+            return Err(client.unfit(&hello.line, "`ready 1` with the number of its groups"));
+        };
+        let connections = spec.load.connections();
+        if ready.groups != connections {
+            return Err(client.fault(JavaFault::Groups { groups: ready.groups, connections }));
+        }
+        granted.extend(ready.facts.iter().cloned());
+        let load = format!("load rate={} seed={}", rate_per_s(&spec.load), spec.seed);
+        client.order(&load, "`ok`", cancel)?;
+        let count = client.ask("count", cancel)?;
+        let Some(before) = number(&count.line, "count") else {
+            return Err(client.unfit(&count.line, "`count` and a number"));
+        };
+        Ok(Self { client, ready, ask_every_ns: drive.ask_every_ns, before, granted })
+    }
+}
