@@ -30,6 +30,7 @@ mod process;
 mod reap;
 mod resource;
 mod rootless;
+mod settings;
 mod state;
 mod steer;
 mod sys;
@@ -39,7 +40,8 @@ mod tree;
 mod trust;
 
 pub use cgroup::{
-    Cgroup, CgroupMode, CgroupPlan, GroupCpu, GroupMemory, Hierarchies, Limits, detect, remove_run_groups,
+    Cgroup, CgroupMode, CgroupPlan, GroupCpu, GroupMemory, Hierarchies, Limits, detect, kill_guest, limit_run,
+    processes_in, remove_run_groups,
 };
 pub use clean::left_by_guests;
 pub use cpu::{Cpu, cpu_topology, online_cpus, set_affinity};
@@ -52,6 +54,7 @@ pub use port::Port;
 pub use reap::{Killed, ReapReport, leftovers, reap};
 pub use resource::{Ledger, LedgerError, NoLedger, Resource};
 pub use rootless::{enter_user_namespace, is_rootless};
+pub use settings::{chosen_word, put_back_settings};
 pub use state::{FoundRun, RunInfo, StateDir, state_path};
 pub use tap::{Place, Tap};
 pub use trust::open_trusted;

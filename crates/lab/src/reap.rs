@@ -16,7 +16,7 @@ use crate::netns::scratch;
 use crate::resource::Resource;
 use crate::state::StateDir;
 use crate::trust::check_private;
-use crate::{cgroup, data, disk, mounts, process, state, tree};
+use crate::{cgroup, data, disk, mounts, process, settings, state, tree};
 
 /// How long killed processes may take to go.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -60,7 +60,8 @@ impl ReapReport {
 /// mounts, directories, and at last the state directory. `held` ends what platforms keep elsewhere.
 ///
 /// Idempotent, and needs no list: with none, whatever carries the run's id still goes. A list may be wrong or
-/// old, so nothing is touched that is not below the state directory or named after the run. Refuses as long
+/// old, so nothing is touched that is not below the state directory or named after the run, and of the host's settings only
+/// those that tare changes. Refuses as long
 /// as another process's controller holds the run's lock.
 pub fn reap(
     run_id: &str,
@@ -96,6 +97,8 @@ pub fn reap(
     if let Err(e) = cgroup::remove_run_groups(run_id) {
         report.left.push((Resource::Cgroup { paths: cgroup::find_run_groups(run_id) }, e.to_string()));
     }
+    // After the guests: what was merged for them may have to be taken apart, and they are what it would need memory for.
+    put_settings_back(resources, &mut report);
     // Deepest first: one mount may lie inside another.
     let mut mounts: Vec<&PathBuf> = resources.iter().filter_map(mount_path).collect();
     mounts.sort_by_key(|path| std::cmp::Reverse(path.components().count()));
@@ -107,12 +110,24 @@ pub fn reap(
             report.note(resource.clone(), remove_directory(path, &state, run_id));
         }
     }
-    // The state directory last: as long as it is there, the run is found.
-    for path in [data::data_path(run_id, None), disk::disk_path(run_id), state.clone()] {
+    // The state directory last: as long as it is there, the run is found. It stays while settings of the host are not back, for
+    // what leads to the journal is the only one who knows what they were.
+    let owed = report.left.iter().any(|(what, _)| matches!(what, Resource::Settings { .. }));
+    let own = [data::data_path(run_id, None), disk::disk_path(run_id), state.clone()];
+    for path in own.into_iter().filter(|path| !owed || *path != state) {
         report.note(Resource::Directory { path: path.clone() }, remove_own(&path, &state, run_id));
         state::remove_base_if_empty(&path);
     }
     report
+}
+
+/// The latest first, which is how the list comes: what it found was set by an earlier one.
+fn put_settings_back(resources: &[Resource], report: &mut ReapReport) {
+    for resource in resources {
+        if let Resource::Settings { found } = resource {
+            report.note(resource.clone(), settings::put_back_settings(Path::new(settings::ROOT), found));
+        }
+    }
 }
 
 fn mount_path(resource: &Resource) -> Option<&PathBuf> {

@@ -30,6 +30,11 @@ pub enum Resource {
         /// What the platform finds it by.
         token: serde_json::Value,
     },
+    /// Settings of the whole host that were changed, to be put back as found, in this order.
+    Settings {
+        /// File below `/sys/kernel/mm` and what is to be written to it.
+        found: Vec<(PathBuf, String)>,
+    },
 }
 
 impl std::fmt::Display for Resource {
@@ -42,6 +47,10 @@ impl std::fmt::Display for Resource {
             }
             Self::Mount { path } => write!(f, "mount {}", path.display()),
             Self::Held { platform, token } => write!(f, "{platform} {token}"),
+            Self::Settings { found } => {
+                f.write_str("settings of the host")?;
+                found.iter().try_for_each(|(path, was)| write!(f, " {}={was}", path.display()))
+            }
         }
     }
 }

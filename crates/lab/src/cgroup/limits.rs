@@ -118,13 +118,24 @@ pub(super) fn set_quota(dir: &Path, v2: bool, quota_us: u64) -> Result<()> {
     write(&dir.join("cpu.cfs_quota_us"), &quota_us.to_string())
 }
 
-fn set_memory(dir: &Path, v2: bool, bytes: u64) -> Result<()> {
+pub(super) fn set_memory(dir: &Path, v2: bool, bytes: u64) -> Result<()> {
     if v2 {
         write(&dir.join("memory.max"), &bytes.to_string())?;
         return write_if_there(&dir.join("memory.swap.max"), "0");
     }
     write(&dir.join("memory.limit_in_bytes"), &bytes.to_string())?;
     write_if_there(&dir.join("memory.memsw.limit_in_bytes"), &bytes.to_string())
+}
+
+/// Takes away what [`set_memory`] has set.
+pub(super) fn unset_memory(dir: &Path, v2: bool) -> Result<()> {
+    if v2 {
+        write_if_there(&dir.join("memory.swap.max"), "max")?;
+        return write(&dir.join("memory.max"), "max");
+    }
+    // The limit with swap may never be below the one without.
+    write_if_there(&dir.join("memory.memsw.limit_in_bytes"), "-1")?;
+    write(&dir.join("memory.limit_in_bytes"), "-1")
 }
 
 /// The files about swap are there only on a kernel that accounts for swap.

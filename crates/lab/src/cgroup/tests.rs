@@ -146,6 +146,34 @@ fn the_memory_limit_holds_and_its_kills_are_counted() {
 }
 
 #[test]
+fn the_limit_of_all_guests_strikes_among_them_and_is_taken_away() {
+    // The guest by itself may take more than all of them together.
+    let limits = Limits { memory_bytes: Some(256 << 20), ..Limits::default() };
+    let Some(mut trial) = Trial::new("together", &limits) else { return };
+    limit_run(&trial.run_id, Some(32 << 20)).unwrap();
+    trial.start("head -c 100m /dev/zero | tail");
+    trial.wait();
+    assert!(trial.group.memory().unwrap().oom_kills > 0);
+    limit_run(&trial.run_id, None).unwrap();
+    let before = trial.group.memory().unwrap().oom_kills;
+    trial.start("head -c 100m /dev/zero | tail");
+    trial.wait();
+    assert_eq!(trial.group.memory().unwrap().oom_kills, before);
+    assert!(trial.group.memory().unwrap().peak_bytes.is_none_or(|peak| peak > 64 << 20));
+}
+
+#[test]
+fn a_guest_that_is_being_made_is_killed_by_its_name() {
+    let Some(mut trial) = Trial::new("byname", &Limits::default()) else { return };
+    kill_guest(&trial.run_id, "other").unwrap();
+    let pid = trial.start("sleep 600");
+    eventually("it moved itself", || processes_in(trial.group.paths()) == [pid]);
+    kill_guest(&trial.run_id, "guest").unwrap();
+    trial.wait();
+    assert_eq!(processes_in(trial.group.paths()), Vec::<u32>::new());
+}
+
+#[test]
 fn what_forks_without_end_is_killed_and_the_group_goes() {
     let Some(mut trial) = Trial::new("fork", &Limits::default()) else { return };
     let first = trial.start("while :; do sleep 30 & sleep 0.001; done");
@@ -279,6 +307,25 @@ fn version_2_limits_are_written_as_its_documentation_says() {
     assert_eq!(cpu, expected);
     let memory = GroupMemory { current_bytes: 4096, peak_bytes: Some(8192), oom_kills: 2 };
     assert_eq!(group.memory().unwrap(), memory);
+}
+
+#[test]
+fn all_guests_of_a_run_are_limited_together_in_version_2() {
+    let fake = Version2::new("cpuset cpu memory");
+    let set = |bytes| run::limit_in(&fake.hierarchies(), "run", bytes).unwrap();
+    // No file is made where the kernel has none.
+    set(Some(1 << 30));
+    assert!(
+        fake.text("tare-run/memory.max").starts_with("1073741824") && !fake.at("tare-run/memory.swap.max").exists()
+    );
+    fs::write(fake.at("tare-run/memory.swap.max"), "max").unwrap();
+    set(Some(1 << 30));
+    assert!(fake.text("tare-run/memory.swap.max").starts_with('0'));
+    set(None);
+    assert!(["max", "swap.max"].iter().all(|file| fake.text(&format!("tare-run/memory.{file}")).starts_with("max")));
+    // A run that has had no guest has nothing to be limited.
+    run::limit_in(&fake.hierarchies(), "other", None).unwrap();
+    assert!(!fake.at("tare-other").exists());
 }
 
 #[test]
