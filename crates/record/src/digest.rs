@@ -29,7 +29,9 @@ fn value_of(record: &TrialRecord) -> Value {
     let mut sums = String::new();
     if let Outcome::Completed(measurement) = &mut short.outcome {
         let steps = measurement.steps.iter_mut().map(|step| &mut step.times);
-        for histogram in measurement.histograms.values_mut().chain(steps) {
+        let levels = measurement.ascent.iter_mut().flat_map(|ascent| &mut ascent.levels);
+        let levels = levels.map(|level| &mut level.response);
+        for histogram in measurement.histograms.values_mut().chain(steps).chain(levels) {
             sums.push_str(&format!("{},", histogram.sum));
             histogram.sum = 0;
         }

@@ -47,6 +47,13 @@ pub enum JournalEvent {
         /// What, exactly as it was planned.
         resource: Value,
     },
+    /// The load of a case was found by trying.
+    Calibrated {
+        /// Case id.
+        case: String,
+        /// What was found, as the workload describes it.
+        calibration: Value,
+    },
     /// A trial begins.
     TrialStarted {
         /// Position in the plan.
@@ -201,7 +208,7 @@ fn line_of(entry: &JournalEntry) -> Result<String, serde_json::Error> {
 
 /// Appends to a journal. Holds the folder's lock as long as it lives.
 #[derive(Debug)]
-pub(crate) struct JournalWriter {
+pub struct JournalWriter {
     file: File,
     path: PathBuf,
     next_seq: u64,
@@ -210,7 +217,10 @@ pub(crate) struct JournalWriter {
 
 impl JournalWriter {
     /// Opens `path`, which must not be there when `new`, and takes the lock.
-    pub(crate) fn open(path: &Path, new: bool) -> Result<Self> {
+    ///
+    /// # Errors
+    /// When it cannot be opened, and [`RecordError::Busy`] when another writer holds the lock.
+    pub fn open(path: &Path, new: bool) -> Result<Self> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -234,7 +244,10 @@ impl JournalWriter {
     }
 
     /// Writes one line, and waits for the disk where the event asks for it.
-    pub(crate) fn append(&mut self, event: &JournalEvent) -> Result<()> {
+    ///
+    /// # Errors
+    /// When the line is not written; half a line is taken back.
+    pub fn append(&mut self, event: &JournalEvent) -> Result<()> {
         let at = jiff::Timestamp::now().to_string();
         let entry = JournalEntry { seq: self.next_seq, at, event: event.clone() };
         let line = line_of(&entry)
@@ -323,6 +336,20 @@ mod tests {
         let journal = Journal::parse(without.as_bytes());
         assert_eq!(journal.altered.len(), 1);
         assert!(journal.altered[0].1.contains("lines are missing"));
+    }
+
+    #[test]
+    fn what_was_found_by_trying_is_on_disk_before_it_is_used_and_reads_back_exactly() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal.jsonl");
+        let calibration =
+            serde_json::json!({"rate_per_s": 6130.1 / 3.0, "cpu_share": 0.55, "tries": [[1.0, 0.1], [2.0, 0.2]]});
+        let event = JournalEvent::Calibrated { case: "density".to_owned(), calibration };
+        assert!(event.durable());
+        JournalWriter::open(&path, true).unwrap().append(&event).unwrap();
+        let journal = Journal::read(&path).unwrap();
+        assert_eq!(journal.entries[0].event, event);
+        assert!(std::fs::read_to_string(&path).unwrap().contains("\"kind\":\"calibrated\",\"case\":\"density\""));
     }
 
     #[test]

@@ -52,6 +52,14 @@ parts           trial, guest, driver (from 1; driver NULL: the whole guest), met
 steps           trial, step, within (1: part of the response time), count, min_ns, max_ns, sum_ns (text), mean_ns:
                 the timed parts of an operation, in the order of position
 step_bins       trial, step, low_ns, high_ns, count
+ascents         where guests are added, one row a trial: why no more were (stopped, stopped_guests, stopped_detail), and what
+                each was offered
+levels          one row a number of guests, in the order of position: guests, failed (NULL: it held), measured window,
+                operations, min_ns, max_ns, sum_ns (text), saved bytes by what they were, the kernel's counts of merging
+level_metrics   trial, position, guests, metric, value; level_bins: response times of all guests, as in histogram_bins
+level_parts     trial, position, guests, guest (from 1), driver, metric, value: what each guest contributed
+courses         trial, at_s (since the first guest was asked for), guests, load (1: offered), memory of the host: the host over
+                time, once a second
 samples         trial, at_ns, source, series, value; a counter's differences are what means something
 cpu_accounts    CPU seconds of the system under test in the window, by where they were spent
 parity          what was asked for the guest and what the kernel granted

@@ -20,7 +20,7 @@ mod writer;
 
 pub use digest::trial_digest;
 pub use error::{RecordError, Result};
-pub use journal::{Journal, JournalEntry, JournalEvent};
+pub use journal::{Journal, JournalEntry, JournalEvent, JournalWriter};
 pub use reader::{RunFacts, RunFolder};
 pub use store::RESULTS_SCHEMA;
 pub use verify::{Problem, ProblemKind};

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use tare_model::density::{self, Ascent, CoursePoint, Level, StopKind, Stopped};
 use tare_model::environment::{Environment, Section};
 use tare_model::guest::{GuestSize, ParityRow};
 use tare_model::histogram::Bin;
 use tare_model::load::{LoadModel, Phases};
+use tare_model::merging::{HostMemory, MergeCounters, SavedFrom};
 use tare_model::metric::{Better, MetricSpec, Unit, common};
 use tare_model::plan::{Cost, CpuPlacement, PLAN_SCHEMA, Plan, PlannedTrial};
 use tare_model::sample::{CpuAccount, Sample, Source};
@@ -29,6 +31,7 @@ pub fn study(blocks: u32) -> Study {
         platform: id.split('-').next().unwrap_or(id).to_owned(),
         options: Value::Null,
         replica_of: (id == ARMS[2]).then(|| ARMS[0].to_owned()),
+        host_memory: HostMemory::default(),
     };
     let second = Span::from_secs(1);
     Study {
@@ -57,6 +60,7 @@ pub fn study(blocks: u32) -> Study {
             neighbours: None,
             busy_target: false,
             qos: Vec::new(),
+            density: None,
         }],
         lab: LabSpec {
             mtu: 1500,
@@ -68,6 +72,7 @@ pub fn study(blocks: u32) -> Study {
         scale: 1.0,
         skip_unavailable: false,
         client: tare_model::study::ClientHost::Local,
+        trust_domain: None,
     }
 }
 
@@ -203,6 +208,94 @@ pub fn store_trial(plan: &Plan, index: u32) -> TrialRecord {
     record
 }
 
+/// The same trial of a workload whose guests are added, at these numbers of guests, of which the last does not hold: the host
+/// gives each guest less beyond four.
+pub fn density_trial(plan: &Plan, index: u32, guests: &[u32]) -> TrialRecord {
+    let mut record = trial(plan, index);
+    let Outcome::Completed(measurement) = &mut record.outcome else { return record };
+    record.metrics.iter_mut().for_each(|spec| spec.primary = false);
+    // Spelt out here: a folder that was written once holds the words of its time.
+    let held = MetricSpec::new(density::metric::HELD, "guests held", Unit::Count, Better::Higher).primary();
+    record.metrics.insert(0, held);
+    let seed = u64::from(index);
+    let response = &measurement.histograms["response"];
+    let mut levels: Vec<Level> = guests.iter().map(|&guests| level(guests, seed, response)).collect();
+    if let Some(last) = levels.last_mut() {
+        last.failed = Some("guest 3 missed `operations_per_guest_per_s`: 812 of 900 a second".to_owned());
+    }
+    let last = guests.last().copied().unwrap_or(0);
+    let course = (0..u64::from(last) * 20).map(|second| course_point(second, seed)).collect();
+    let detail = "MemAvailable 2.1 GiB, 2.0 GiB are kept back".to_owned();
+    let stopped = Stopped { kind: StopKind::Memory, guests: last, detail };
+    let ascent = Ascent { levels, stopped, course, offered_per_guest_per_s: Some(1000.0) };
+    measurement.metrics.insert(density::metric::HELD.to_owned(), f64::from(ascent.held()));
+    measurement.ascent = Some(ascent);
+    record
+}
+
+fn level(guests: u32, seed: u64, response: &Histogram) -> Level {
+    use density::metric;
+    let noise = |of: u32| 1.0 + 0.01 * noise(seed * 7919 + u64::from(guests * 64 + of));
+    let each = 1000.0 * f64::from(guests.min(4)) / f64::from(guests.max(1));
+    let part = |guest: u32| {
+        let metrics = [
+            (metric::OPERATIONS, each * noise(guest)),
+            (metric::RESPONSE_P99, 0.002 / noise(guest)),
+            (metric::GUEST_UNIQUE, 4e8 * noise(guest)),
+            (metric::GUEST_SHARED, 1e8 * noise(guest)),
+        ];
+        Part { guest, driver: None, metrics: metrics.map(|(id, value)| (id.to_owned(), value)).into() }
+    };
+    let parts: Vec<Part> = (1..=guests).map(part).collect();
+    let all: f64 = parts.iter().map(|part| part.metrics[metric::OPERATIONS]).sum();
+    let (start, pages) = (1_000_000_000_000 + u64::from(guests) * 60_000_000_000, u64::from(guests) * 50_000);
+    let values = [
+        (metric::OPERATIONS, all),
+        (metric::PER_GUEST, all / f64::from(guests.max(1))),
+        (metric::RESPONSE_P99, 0.002 * noise(0)),
+        (metric::HOST_CPU, (0.2 * f64::from(guests)).min(1.0)),
+        (metric::PROMISED, f64::from(guests) * 1e9),
+        (metric::SAVED, pages as f64 * 4096.0),
+    ];
+    Level {
+        guests,
+        failed: None,
+        window_ns: (start, start + 30_000_000_000),
+        settled_after_s: (guests > 1).then_some(12.5),
+        metrics: values.map(|(id, value)| (id.to_owned(), value)).into(),
+        response: response.clone(),
+        parts,
+        saved_from: SavedFrom {
+            zero_bytes: pages * 3000,
+            code_bytes: pages * 1000,
+            data_bytes: pages * 90,
+            unknown_bytes: pages * 6,
+        },
+        merge: MergeCounters {
+            pages_shared: 100,
+            pages_sharing: pages,
+            pages_scanned: pages * 10,
+            full_scans: u64::from(guests),
+            profit_bytes: if guests > 1 { 4096 * pages as i64 } else { -64_000 },
+            scanner_cpu_s: f64::from(guests) * 0.7,
+            ..MergeCounters::default()
+        },
+    }
+}
+
+fn course_point(second: u64, seed: u64) -> CoursePoint {
+    let guests = 1 + second / 20;
+    CoursePoint {
+        at_s: second as f64 + 0.001 * noise(seed + second),
+        guests: guests as u32,
+        load: second % 20 > 10,
+        available_bytes: (24 << 30) - guests * (500 << 20),
+        saved_bytes: guests * (100 << 20),
+        profit_bytes: if second < 20 { -1_000_000 } else { (guests * (90 << 20)) as i64 },
+        scanner_cpu_s: second as f64 * 0.04,
+    }
+}
+
 fn measurement(p50: f64) -> Measurement {
     let mut response = Histogram::default();
     for step in 0..40u64 {
@@ -228,6 +321,7 @@ fn measurement(p50: f64) -> Measurement {
         ]),
         histograms: BTreeMap::from([("response".to_owned(), response.clone()), ("service".to_owned(), response)]),
         counts: BTreeMap::from([("operations".to_owned(), operations), ("lost".to_owned(), 0)]),
+        ascent: None,
     }
 }
 

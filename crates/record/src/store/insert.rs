@@ -7,6 +7,7 @@ use tare_model::Histogram;
 use tare_model::sample::{CpuAccount, Sample};
 use tare_model::trial::{Measurement, Outcome, TrialRecord};
 
+use super::ascent::insert_ascent;
 use super::names::{better_name, source_name, unit_name};
 use super::parts::{insert_parts, insert_steps};
 use crate::error::RecordError;
@@ -82,7 +83,8 @@ fn insert_measurement(db: &Connection, trial: u32, measurement: &Measurement) ->
         insert_histogram(db, trial, name, histogram)?;
     }
     insert_parts(db, trial, &measurement.parts)?;
-    insert_steps(db, trial, &measurement.steps)
+    insert_steps(db, trial, &measurement.steps)?;
+    measurement.ascent.as_ref().map_or(Ok(()), |ascent| insert_ascent(db, trial, ascent))
 }
 
 fn insert_histogram(db: &Connection, trial: u32, name: &str, histogram: &Histogram) -> Insert {

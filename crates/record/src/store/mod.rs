@@ -1,5 +1,6 @@
 //! The results: one SQLite file, its schema, and trials in and out of it.
 
+mod ascent;
 mod insert;
 mod names;
 mod parts;
@@ -11,10 +12,11 @@ pub(crate) use read::{read_trial, trial_indices};
 use rusqlite_migration::{M, Migrations};
 
 /// Newest schema of `results.sqlite` that this tare reads (`PRAGMA user_version`).
-pub const RESULTS_SCHEMA: u32 = 2;
+pub const RESULTS_SCHEMA: u32 = 3;
 
 /// Every schema so far, oldest first. What is written here is never changed: a new schema is a new line.
-const STEPS: &[M<'static>] = &[M::up(include_str!("schema-1.sql")), M::up(include_str!("schema-2.sql"))];
+const STEPS: &[M<'static>] =
+    &[M::up(include_str!("schema-1.sql")), M::up(include_str!("schema-2.sql")), M::up(include_str!("schema-3.sql"))];
 
 /// The way from an empty file to the newest schema.
 pub(crate) const MIGRATIONS: Migrations<'static> = Migrations::from_slice(STEPS);

@@ -1,5 +1,6 @@
 //! Enumerations as the words that the tables hold.
 
+use tare_model::density::StopKind;
 use tare_model::metric::{Better, Unit};
 use tare_model::sample::Source;
 use tare_model::trial::Phase;
@@ -69,6 +70,24 @@ pub(crate) fn source_of(name: &str) -> Option<Source> {
     }
 }
 
+pub(crate) const fn stop_name(kind: StopKind) -> &'static str {
+    match kind {
+        StopKind::End => "end",
+        StopKind::Memory => "memory",
+        StopKind::Swap => "swap",
+        StopKind::Pressure => "pressure",
+        StopKind::Killed => "killed",
+        StopKind::Start => "start",
+        StopKind::Qos => "qos",
+        StopKind::Wrong => "wrong",
+    }
+}
+
+pub(crate) fn stop_of(name: &str) -> Option<StopKind> {
+    use StopKind::{End, Killed, Memory, Pressure, Qos, Start, Swap, Wrong};
+    [End, Memory, Swap, Pressure, Killed, Start, Qos, Wrong].into_iter().find(|&kind| stop_name(kind) == name)
+}
+
 pub(crate) fn phase_of(name: &str) -> Option<Phase> {
     Phase::ALL.into_iter().find(|phase| phase.to_string() == name)
 }
@@ -89,6 +108,13 @@ mod tests {
         for phase in Phase::ALL {
             assert_eq!(phase_of(&phase.to_string()), Some(phase));
         }
+        for kind in [StopKind::End, StopKind::Memory, StopKind::Swap, StopKind::Pressure, StopKind::Killed] {
+            assert_eq!(stop_of(stop_name(kind)), Some(kind));
+        }
+        for kind in [StopKind::Start, StopKind::Qos, StopKind::Wrong] {
+            assert_eq!(stop_of(stop_name(kind)), Some(kind));
+        }
+        assert_eq!(stop_of("lunch"), None);
         assert_eq!(
             (unit_of("parsecs"), source_of("moon"), phase_of("lunch"), better_of("?")),
             (None, None, None, None)

@@ -13,7 +13,7 @@ use tare_model::sample::{CpuAccount, Sample, Source};
 use tare_model::trial::{Flag, Measurement, Outcome, TrialRecord};
 
 use super::names::{better_of, phase_of, source_of, unit_of};
-use super::parts;
+use super::{ascent, parts};
 
 pub(super) type Read<T> = rusqlite::Result<T>;
 
@@ -109,6 +109,7 @@ fn read_measurement(db: &Connection, trial: u32) -> Read<Measurement> {
         metrics: values.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect(),
         histograms: BTreeMap::new(),
         counts: counts.into_iter().map(|(name, value)| Ok((name, unsigned(1, value)?))).collect::<Read<_>>()?,
+        ascent: ascent::read(db, trial)?,
     };
     let heads =
         rows(db, "SELECT histogram_id, name, min_ns, max_ns, sum_ns FROM histograms WHERE trial = ?1", trial, |row| {
@@ -181,7 +182,7 @@ fn read_samples(db: &Connection, trial: u32) -> Read<Vec<Sample>> {
 }
 
 /// A number, where NULL stands for one that is none.
-fn real(row: &Row<'_>, column: usize) -> Read<f64> {
+pub(super) fn real(row: &Row<'_>, column: usize) -> Read<f64> {
     Ok(row.get::<_, Option<f64>>(column)?.unwrap_or(f64::NAN))
 }
 

@@ -12,9 +12,13 @@ fn fixture(schema: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/schema-{schema}"))
 }
 
-/// The trials of the fixtures: with guests, drivers and steps since there are tables for them.
+/// The trials of the fixtures: with guests, drivers and steps since there are tables for them, and then with ascents.
 fn trial_of(schema: u32, plan: &Plan, index: u32) -> TrialRecord {
-    if schema < 2 { testing::trial(plan, index) } else { testing::store_trial(plan, index) }
+    match schema {
+        1 => testing::trial(plan, index),
+        2 => testing::store_trial(plan, index),
+        _ => testing::density_trial(plan, index, &[1, 4, 6]),
+    }
 }
 
 /// `cargo test -p tare-record make_fixture -- --ignored`, once for each new schema. A fixture that is there is never
@@ -41,37 +45,48 @@ fn folders_of_every_schema_so_far_are_read() {
     }
 }
 
+/// What each schema added, taken away again.
+const TAKEN_AWAY: [&str; 2] = [
+    "DROP VIEW parts; DROP VIEW step_bins; DROP TABLE stored_part_metrics; DROP TABLE stored_parts;
+     DROP TABLE stored_step_bins; DROP TABLE steps;",
+    "DROP VIEW level_metrics; DROP VIEW level_bins; DROP VIEW level_parts; DROP TABLE courses;
+     DROP TABLE stored_level_part_metrics; DROP TABLE stored_level_parts; DROP TABLE stored_level_names;
+     DROP TABLE stored_level_metrics; DROP TABLE stored_level_bins; DROP TABLE levels; DROP TABLE ascents;",
+];
+
 /// A run that an older tare began is continued by this one: what it lacks is added, what it holds stays.
 #[test]
-fn a_folder_of_the_first_schema_is_continued_with_the_tables_of_the_newest() {
-    let plan = testing::plan(1);
-    let dir = tempfile::tempdir().unwrap();
-    let mut writer = RunWriter::create(dir.path(), "", &plan, &testing::environment(), "id", "0").unwrap();
-    writer.append(&testing::trial(&plan, 0)).unwrap();
-    drop(writer);
-    // What schema 2 added is taken away again, which leaves the file as the first schema made it.
-    let db = rusqlite::Connection::open(dir.path().join(layout::RESULTS)).unwrap();
-    db.execute_batch(
-        "DROP VIEW parts; DROP VIEW step_bins; DROP TABLE stored_part_metrics; DROP TABLE stored_parts;
-         DROP TABLE stored_step_bins; DROP TABLE steps; UPDATE meta SET value = '1' WHERE key = 'schema';
-         PRAGMA user_version = 1;",
-    )
-    .unwrap();
-    let tables = |db: &rusqlite::Connection| -> Vec<String> {
-        let mut names = db.prepare("SELECT sql FROM sqlite_master WHERE sql NOT NULL ORDER BY name").unwrap();
-        names.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
-    };
-    let first = rusqlite::Connection::open(fixture(1).join(layout::RESULTS)).unwrap();
-    assert_eq!(tables(&db), tables(&first), "it is a file of the first schema");
-    drop((db, first));
-    assert_eq!(RunFolder::open(dir.path()).unwrap().trial(0).unwrap(), Some(testing::trial(&plan, 0)));
+fn a_folder_of_each_older_schema_is_continued_with_the_tables_of_the_newest() {
+    for older in 1..crate::RESULTS_SCHEMA {
+        let plan = testing::plan(1);
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = RunWriter::create(dir.path(), "", &plan, &testing::environment(), "id", "0").unwrap();
+        writer.append(&trial_of(older, &plan, 0)).unwrap();
+        drop(writer);
+        // What was added since is taken away again, which leaves the file as the older schema made it.
+        let db = rusqlite::Connection::open(dir.path().join(layout::RESULTS)).unwrap();
+        for added in TAKEN_AWAY[older as usize - 1..].iter().rev() {
+            db.execute_batch(added).unwrap();
+        }
+        db.execute("UPDATE meta SET value = ?1 WHERE key = 'schema'", [older.to_string()]).unwrap();
+        db.pragma_update(None, "user_version", older).unwrap();
+        let tables = |db: &rusqlite::Connection| -> Vec<String> {
+            let mut names = db.prepare("SELECT sql FROM sqlite_master WHERE sql NOT NULL ORDER BY name").unwrap();
+            names.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+        };
+        let kept = rusqlite::Connection::open(fixture(older).join(layout::RESULTS)).unwrap();
+        assert_eq!(tables(&db), tables(&kept), "it is a file of schema {older}");
+        drop((db, kept));
+        assert_eq!(RunFolder::open(dir.path()).unwrap().trial(0).unwrap(), Some(trial_of(older, &plan, 0)));
 
-    let mut writer = RunWriter::open_for_resume(dir.path(), "0").unwrap();
-    writer.append(&testing::store_trial(&plan, 1)).unwrap();
-    drop(writer);
-    let folder = RunFolder::open(dir.path()).unwrap();
-    assert_eq!(folder.trials().unwrap(), [testing::trial(&plan, 0), testing::store_trial(&plan, 1)]);
-    assert_eq!(folder.results().unwrap().meta("schema").as_deref(), Some("2"));
+        let mut writer = RunWriter::open_for_resume(dir.path(), "0").unwrap();
+        let newest = trial_of(crate::RESULTS_SCHEMA, &plan, 1);
+        writer.append(&newest).unwrap();
+        drop(writer);
+        let folder = RunFolder::open(dir.path()).unwrap();
+        assert_eq!(folder.trials().unwrap(), [trial_of(older, &plan, 0), newest]);
+        assert_eq!(folder.results().unwrap().meta("schema"), Some(crate::RESULTS_SCHEMA.to_string()));
+    }
 }
 
 #[test]

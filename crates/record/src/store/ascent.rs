@@ -1,0 +1,241 @@
+//! What was seen while guests were added: tables of schema 3.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use tare_model::Histogram;
+use tare_model::density::{Ascent, CoursePoint, Level, Stopped};
+use tare_model::histogram::Bin;
+use tare_model::merging::{MergeCounters, SavedFrom};
+use tare_model::trial::Part;
+
+use super::insert::{Insert, int};
+use super::names::{stop_name, stop_of};
+use super::read::{Read, map, real, rows, unsigned, word};
+
+/// The schema that brought these tables.
+const SINCE: u32 = 3;
+
+/// Inserts the ascent of a trial.
+pub(super) fn insert_ascent(db: &Connection, trial: u32, ascent: &Ascent) -> Insert {
+    let stopped = &ascent.stopped;
+    db.prepare_cached("INSERT INTO ascents VALUES (?1, ?2, ?3, ?4, ?5)")?.execute(params![
+        trial,
+        stop_name(stopped.kind),
+        stopped.guests,
+        stopped.detail,
+        ascent.offered_per_guest_per_s
+    ])?;
+    for (position, level) in (0i64..).zip(&ascent.levels) {
+        insert_level(db, trial, position, level)?;
+    }
+    let mut course = db.prepare_cached("INSERT INTO courses VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
+    for (position, point) in (0i64..).zip(&ascent.course) {
+        course.execute(params![
+            trial,
+            position,
+            point.at_s,
+            point.guests,
+            point.load,
+            int("memory available", point.available_bytes)?,
+            int("memory saved", point.saved_bytes)?,
+            point.profit_bytes,
+            point.scanner_cpu_s
+        ])?;
+    }
+    Ok(())
+}
+
+fn insert_level(db: &Connection, trial: u32, position: i64, level: &Level) -> Insert {
+    let (response, saved, merge) = (&level.response, &level.saved_from, &level.merge);
+    db.prepare_cached(
+        "INSERT INTO levels (trial, position, guests, failed, window_start_ns, window_end_ns, settled_after_s, operations,
+         min_ns, max_ns, sum_ns, zero_bytes, code_bytes, data_bytes, unknown_bytes, pages_shared, pages_sharing,
+         pages_unshared, pages_volatile, pages_skipped, pages_scanned, zero_pages, full_scans, profit_bytes, scanner_cpu_s)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23,
+         ?24, ?25)",
+    )?
+    .execute(params![
+        trial,
+        position,
+        level.guests,
+        level.failed,
+        int("start of a level's window", level.window_ns.0)?,
+        int("end of a level's window", level.window_ns.1)?,
+        level.settled_after_s,
+        int("operations of a level", response.count())?,
+        int("minimum of a level", response.min)?,
+        int("maximum of a level", response.max)?,
+        response.sum.to_string(),
+        int("memory saved from empty pages", saved.zero_bytes)?,
+        int("memory saved from code", saved.code_bytes)?,
+        int("memory saved from data", saved.data_bytes)?,
+        int("memory saved from the unknown", saved.unknown_bytes)?,
+        int("pages shared", merge.pages_shared)?,
+        int("pages sharing", merge.pages_sharing)?,
+        int("pages unshared", merge.pages_unshared)?,
+        int("pages volatile", merge.pages_volatile)?,
+        int("pages skipped", merge.pages_skipped)?,
+        int("pages scanned", merge.pages_scanned)?,
+        int("zero pages", merge.zero_pages)?,
+        int("full scans", merge.full_scans)?,
+        merge.profit_bytes,
+        merge.scanner_cpu_s
+    ])?;
+    let id = db.last_insert_rowid();
+    let mut metric = db.prepare_cached("INSERT INTO stored_level_metrics VALUES (?1, ?2, ?3)")?;
+    for (name, value) in &level.metrics {
+        metric.execute(params![id, name, value])?;
+    }
+    let mut bins = db.prepare_cached("INSERT INTO stored_level_bins VALUES (?1, ?2, ?3, ?4)")?;
+    for bin in &response.bins {
+        let (low, high) = (int("lower end of a bin", bin.low)?, int("upper end of a bin", bin.high)?);
+        bins.execute(params![id, low, high, int("count of a bin", bin.count)?])?;
+    }
+    insert_parts(db, id, &level.parts)
+}
+
+fn insert_parts(db: &Connection, level: i64, parts: &[Part]) -> Insert {
+    let mut head = db
+        .prepare_cached("INSERT INTO stored_level_parts (level_id, position, guest, driver) VALUES (?1, ?2, ?3, ?4)")?;
+    let mut name = db.prepare_cached("INSERT OR IGNORE INTO stored_level_names (metric) VALUES (?1)")?;
+    let mut metric = db.prepare_cached(
+        "INSERT INTO stored_level_part_metrics
+         VALUES (?1, (SELECT name_id FROM stored_level_names WHERE metric = ?2), ?3)",
+    )?;
+    for (position, part) in (0i64..).zip(parts) {
+        head.execute(params![level, position, part.guest, part.driver])?;
+        let id = db.last_insert_rowid();
+        for (key, value) in &part.metrics {
+            name.execute([key])?;
+            metric.execute(params![id, key, value])?;
+        }
+    }
+    Ok(())
+}
+
+/// The ascent of a trial; none in a file of a schema that had no tables for it.
+pub(super) fn read(db: &Connection, trial: u32) -> Read<Option<Ascent>> {
+    let schema: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if schema < SINCE {
+        return Ok(None);
+    }
+    let head = db
+        .prepare_cached(
+            "SELECT stopped, stopped_guests, stopped_detail, offered_per_guest_per_s FROM ascents WHERE trial = ?1",
+        )?
+        .query_row([trial], |row| {
+            let stopped = Stopped { kind: word(row, 0, stop_of)?, guests: row.get(1)?, detail: row.get(2)? };
+            Ok(Ascent { stopped, offered_per_guest_per_s: row.get(3)?, ..Ascent::default() })
+        })
+        .optional()?;
+    let Some(mut ascent) = head else { return Ok(None) };
+    ascent.levels = read_levels(db, trial)?;
+    ascent.course = read_course(db, trial)?;
+    Ok(Some(ascent))
+}
+
+fn read_levels(db: &Connection, trial: u32) -> Read<Vec<Level>> {
+    let heads = rows(
+        db,
+        "SELECT level_id, guests, failed, window_start_ns, window_end_ns, settled_after_s, min_ns, max_ns, sum_ns, zero_bytes,
+         code_bytes, data_bytes, unknown_bytes, pages_shared, pages_sharing, pages_unshared, pages_volatile, pages_skipped,
+         pages_scanned, zero_pages, full_scans, profit_bytes, scanner_cpu_s
+         FROM levels WHERE trial = ?1 ORDER BY position",
+        trial,
+        read_level,
+    )?;
+    let whole = |(id, mut level): (i64, Level)| {
+        let values = map::<Option<f64>>(db, "SELECT metric, value FROM stored_level_metrics WHERE level_id = ?1", id)?;
+        level.metrics = numbers(values);
+        level.response.bins = read_bins(db, id)?;
+        level.parts = read_parts(db, id)?;
+        Ok(level)
+    };
+    heads.into_iter().map(whole).collect()
+}
+
+fn read_level(row: &Row<'_>) -> Read<(i64, Level)> {
+    let count = |column: usize| unsigned(column, row.get(column)?);
+    let response =
+        Histogram { bins: Vec::new(), min: count(6)?, max: count(7)?, sum: word(row, 8, |text| text.parse().ok())? };
+    let saved_from =
+        SavedFrom { zero_bytes: count(9)?, code_bytes: count(10)?, data_bytes: count(11)?, unknown_bytes: count(12)? };
+    let merge = MergeCounters {
+        pages_shared: count(13)?,
+        pages_sharing: count(14)?,
+        pages_unshared: count(15)?,
+        pages_volatile: count(16)?,
+        pages_skipped: count(17)?,
+        pages_scanned: count(18)?,
+        zero_pages: count(19)?,
+        full_scans: count(20)?,
+        profit_bytes: row.get(21)?,
+        scanner_cpu_s: real(row, 22)?,
+    };
+    let level = Level {
+        guests: row.get(1)?,
+        failed: row.get(2)?,
+        window_ns: (count(3)?, count(4)?),
+        settled_after_s: row.get(5)?,
+        metrics: BTreeMap::new(),
+        response,
+        parts: Vec::new(),
+        saved_from,
+        merge,
+    };
+    Ok((row.get(0)?, level))
+}
+
+fn read_bins(db: &Connection, level: i64) -> Read<Vec<Bin>> {
+    let mut bins =
+        db.prepare_cached("SELECT low_ns, high_ns, count FROM stored_level_bins WHERE level_id = ?1 ORDER BY low_ns")?;
+    let bin = |row: &Row<'_>| {
+        let (low, high) = (unsigned(0, row.get(0)?)?, unsigned(1, row.get(1)?)?);
+        Ok(Bin { low, high, count: unsigned(2, row.get(2)?)? })
+    };
+    bins.query_map([level], bin)?.collect()
+}
+
+fn read_parts(db: &Connection, level: i64) -> Read<Vec<Part>> {
+    let mut heads = db.prepare_cached(
+        "SELECT level_part_id, guest, driver FROM stored_level_parts WHERE level_id = ?1 ORDER BY position",
+    )?;
+    let heads: Vec<(i64, u32, Option<u32>)> =
+        heads.query_map([level], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect::<Read<_>>()?;
+    let part = |(id, guest, driver): (i64, u32, Option<u32>)| {
+        let values = map::<Option<f64>>(
+            db,
+            "SELECT metric, value FROM stored_level_part_metrics JOIN stored_level_names USING (name_id)
+             WHERE level_part_id = ?1",
+            id,
+        )?;
+        Ok(Part { guest, driver, metrics: numbers(values) })
+    };
+    heads.into_iter().map(part).collect()
+}
+
+fn read_course(db: &Connection, trial: u32) -> Read<Vec<CoursePoint>> {
+    rows(
+        db,
+        "SELECT at_s, guests, load, available_bytes, saved_bytes, profit_bytes, scanner_cpu_s FROM courses
+         WHERE trial = ?1 ORDER BY position",
+        trial,
+        |row| {
+            Ok(CoursePoint {
+                at_s: real(row, 0)?,
+                guests: row.get(1)?,
+                load: row.get(2)?,
+                available_bytes: unsigned(3, row.get(3)?)?,
+                saved_bytes: unsigned(4, row.get(4)?)?,
+                profit_bytes: row.get(5)?,
+                scanner_cpu_s: real(row, 6)?,
+            })
+        },
+    )
+}
+
+/// Values by name, where NULL stands for one that is no number.
+fn numbers(values: BTreeMap<String, Option<f64>>) -> BTreeMap<String, f64> {
+    values.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect()
+}
