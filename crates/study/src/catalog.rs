@@ -54,6 +54,34 @@ pub trait Catalog {
         false
     }
 
+    /// Whether a workload with these (checked) parameters can be driven again and again while guests are added.
+    fn density(&self, workload: &str, parameters: &Value) -> bool {
+        let _ = (workload, parameters);
+        false
+    }
+
+    /// What a guest of this size with this workload (checked parameters) touches of the host's memory at once.
+    fn touches(&self, workload: &str, parameters: &Value, guest: &GuestSize) -> ByteSize {
+        let _ = (workload, parameters);
+        guest.memory
+    }
+
+    /// Whether guests of this size are large enough for a workload with these (checked) parameters.
+    ///
+    /// # Errors
+    /// The parameter that is wrong for them, its path relative to the parameters.
+    fn fits(&self, workload: &str, parameters: &Value, guest: &GuestSize) -> Result<(), FieldError> {
+        let _ = (workload, parameters, guest);
+        Ok(())
+    }
+
+    /// Why guests of a platform with these (checked) options can never have their memory merged, and the remedy; `None`:
+    /// they can, where the host can.
+    fn merging_lack(&self, platform: &str, options: &Value) -> Option<(String, String)> {
+        let _ = (platform, options);
+        None
+    }
+
     /// Disk that a workload with these (checked) parameters takes: for what is made once and kept from run to run, and
     /// for each guest of this size while it stands.
     fn footprint(&self, workload: &str, parameters: &Value, guest: &GuestSize) -> (ByteSize, ByteSize) {

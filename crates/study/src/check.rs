@@ -4,11 +4,14 @@
 //! is returned only when there was none, so no stand-in ever leaves this module.
 
 mod case;
+mod density;
 mod hosts;
 mod lab;
+mod memory;
 mod size;
 
 use serde_json::Value as Json;
+use tare_model::merging::HostMemory;
 use tare_model::study::{Arm, STUDY_SCHEMA, Study};
 
 use crate::catalog::{Catalog, CatalogEntry};
@@ -17,6 +20,8 @@ use crate::suggest;
 use crate::tree::{Cursor, Table};
 
 pub(crate) use case::{MAX_DRIVERS, MAX_GUESTS};
+pub(crate) use density::MAX_LISTED;
+pub(crate) use memory::rules;
 
 /// Most blocks: beyond it the plan would be the problem, not the noise.
 const MAX_BLOCKS: u32 = 10_000;
@@ -55,8 +60,23 @@ pub(crate) fn study(root: &Cursor<'_>, catalog: &dyn Catalog) -> Option<Study> {
     let client = hosts::client(&table, &context, &arms);
     hosts::in_numbers(&table, &context, &arms, &cases);
     let skip_unavailable = table.get("skip-unavailable").and_then(|c| c.boolean()).unwrap_or(false);
+    let trust_domain = memory::trust_domain(&table, &arms);
     let (blocks, scale) = (blocks.unwrap_or(1), 1.0);
-    Some(Study { schema, name, question, blocks, seed, baseline, arms, cases, lab, scale, skip_unavailable, client })
+    Some(Study {
+        schema,
+        name,
+        question,
+        blocks,
+        seed,
+        baseline,
+        arms,
+        cases,
+        lab,
+        scale,
+        skip_unavailable,
+        client,
+        trust_domain,
+    })
 }
 
 /// A newer file may be wrong in every line to this tare: only its schema number is worth reporting.
@@ -134,7 +154,9 @@ fn arms(table: &Table<'_>, context: &Context<'_>) -> (Vec<Arm>, String) {
 fn arm(cursor: &Cursor<'_>, context: &Context<'_>) -> Arm {
     check_id(cursor);
     let id = cursor.key().to_owned();
-    let stand_in = Arm { id: id.clone(), label: id, platform: String::new(), options: Json::Null, replica_of: None };
+    let (platform, options) = (String::new(), Json::Null);
+    let host_memory = HostMemory::default();
+    let stand_in = Arm { id: id.clone(), label: id, platform, options, replica_of: None, host_memory };
     let Some(table) = cursor.table(fields::ARM) else { return stand_in };
     let label = table.get("label").and_then(|c| c.text().map(str::to_owned));
     let field = table.get("options");
@@ -147,10 +169,12 @@ fn arm(cursor: &Cursor<'_>, context: &Context<'_>) -> Arm {
         let checked = context.catalog.check_platform(platform, &options);
         checked.map_err(|error| cursor.foreign(&["options"], error, schema_of(platform, &context.platforms))).ok()
     });
+    let host_memory = memory::of_arm(&table, context, platform.as_deref().zip(checked.as_ref()));
     Arm {
         label: label.unwrap_or(stand_in.label),
         platform: platform.unwrap_or_default(),
         options: checked.unwrap_or_default(),
+        host_memory,
         ..stand_in
     }
 }

@@ -52,6 +52,11 @@ pub(crate) const STUDY: &[Field] = &[
         "true",
         "Leaves out arms whose platform cannot be used on the host, and tells which and why in plan and report, instead of refusing the run. The baseline and one more arm must remain. Default false.",
     ),
+    optional(
+        "trust-domain",
+        "\"this team's guests alone\"",
+        "To whom all belongs that runs on the host while an arm merges memory, in your words; without it no arm may merge. Memory that is merged can be read by timing: whoever shares pages with others can learn what they hold. The report repeats it.",
+    ),
     required(
         "arms",
         "{ native = { platform = \"native\" } }",
@@ -85,6 +90,51 @@ pub(crate) const ARM: &[Field] = &[
     optional("label", "\"native\"", "Name of the arm in the report. Default: its id."),
     required("platform", "\"native\"", "What provides the guests; `tare list` names the platforms."),
     optional("options", "{}", "Options of the platform, checked by the platform."),
+    optional(
+        "merging",
+        "\"tare\"",
+        "Merging of equal pages of the guests' memory (KSM) while this arm is measured, by the name of a rule or as a table with its fields: `fixed`, `published-script`, `ksmtuned`, `advisor`, `tare`. Needs `trust-domain`. `off`, as if left out: merging is stopped where another arm of the study merges, else the host is left as found. What was found is put back after each trial.",
+    ),
+    optional(
+        "huge-pages",
+        "\"never\"",
+        "Where the host uses transparent huge pages while this arm is measured: `always`, `madvise` or `never`. Huge pages are not merged. Put back after each trial. Default: as found.",
+    ),
+];
+
+/// `merging` of an arm as a table.
+pub(crate) const MERGING: &[Field] = &[
+    required(
+        "rule",
+        "\"tare\"",
+        "Who sets how fast the kernel looks for equal pages: `fixed` (nobody: the values stay), `published-script` (the script of the study of 2009), `ksmtuned` (today's ksmtuned), `advisor` (the kernel's own, from 6.8), `tare` (fast while memory is short and looking pays, at rest once nothing more is gained), or `off`.",
+    ),
+    optional("pages-to-scan", "8000", "Pages looked at in one go. Only `fixed`. Default 100, the kernel's."),
+    optional(
+        "sleep",
+        "\"10ms\"",
+        "Pause between two goes, whole milliseconds. Only `fixed`. Default 20ms, the kernel's.",
+    ),
+    optional(
+        "target-scan-time",
+        "\"200s\"",
+        "How long one pass over all memory is to take, whole seconds. Only `advisor`. Default 200s, the kernel's.",
+    ),
+    optional(
+        "max-cpu",
+        "70",
+        "Most CPU that looking may take: with `advisor` a whole percentage of one CPU (default 70, the kernel's), with `tare` a share of one CPU, 0.01 to 1 (default 0.7).",
+    ),
+    optional(
+        "free-goal",
+        "0.2",
+        "Share of the host's memory that is to stay available, 0.01 to 1: below it looking is in haste. Only `tare`. Default 0.2.",
+    ),
+    optional(
+        "zero-pages",
+        "true",
+        "Whether empty pages are merged with the kernel's own page of zeros. Default false, with every rule.",
+    ),
 ];
 
 /// `[guest]` and `guest` of a case.
@@ -168,6 +218,11 @@ pub(crate) const CASE: &[Field] = &[
     ),
     optional("drivers", "2", "Drivers a guest, each a process of its own that offers the whole load. Default 1."),
     optional(
+        "density",
+        "{ guests = [1, 4, 8, 16] }",
+        "Adds guests to the host one by one, and offers the load to each number of them in turn, until the host carries no more. Instead of `guests`, `drivers`, `neighbours` and `busy-target`.",
+    ),
+    optional(
         "neighbours",
         "{ count = 6, cpus = 4, memory = \"1GiB\" }",
         "Guests beside the measured one that keep the host busy, on the arm's own platform.",
@@ -192,6 +247,48 @@ pub(crate) const CASE: &[Field] = &[
         "{ response_time_p99_s = \"5ms\" }",
         "Objectives by metric id: the largest value allowed where less is better, the smallest where more is.",
     ),
+];
+
+/// `density` of a case.
+pub(crate) const DENSITY: &[Field] = &[
+    required(
+        "guests",
+        "[1, 4, 8, 16]",
+        "Numbers of guests at which load is offered, ascending, or `{ search = { most = 64 } }`. Whatever they are, load is also offered to the last number that stood.",
+    ),
+    optional(
+        "reserve",
+        "\"2GiB\"",
+        "Memory of the host that must stay available: guests are no longer added before it is touched. Default: a tenth of the host's memory, 1GiB at least.",
+    ),
+    optional(
+        "settle",
+        "\"120s\"",
+        "Longest wait for merging to settle, before a guest that does not fit yet and before each measurement. `--scale` does not change it. Default 120s.",
+    ),
+    optional(
+        "rest",
+        "\"15m\"",
+        "Rest between the start of the last guest and load, at each number of guests. Default 0s.",
+    ),
+    optional(
+        "pressure",
+        "0.4",
+        "Share of time, 0.01 to 1, in which some task of the host may wait for memory over 10 seconds (PSI `some avg10`) before the last guest is ended. Default 0.4.",
+    ),
+];
+
+/// `density.guests` as a table.
+pub(crate) const DENSITY_GUESTS: &[Field] = &[required(
+    "search",
+    "{ from = 1, most = 64 }",
+    "Looks for the largest number that holds: each number half as large again as the one before, and where one does not hold, by halving the distance to the last that did.",
+)];
+
+/// `density.guests.search`.
+pub(crate) const SEARCH: &[Field] = &[
+    optional("from", "1", "The first number of guests. Default 1."),
+    required("most", "64", "The largest number of guests that is tried."),
 ];
 
 /// `neighbours` of a case.
@@ -240,12 +337,15 @@ pub(crate) const OPEN: &[Field] = &[
 pub(crate) const TABLES: &[(&str, &[Field])] = &[
     ("at the top of the file, before the first `[...]`", STUDY),
     ("in `[arms.ID]`", ARM),
+    ("in `merging = { ... }` of an arm", MERGING),
     ("in `[cases.ID]`", CASE),
     ("in `[phases]`", PHASES),
     ("in `[guest]`", GUEST),
     ("in `[lab]`", LAB),
     ("in `[hosts]`", HOSTS),
     ("in `neighbours = { ... }` of a case", NEIGHBOURS),
+    ("in `density = { ... }` of a case", DENSITY),
+    ("in `density = { guests = { search = { ... } } }` of a case", SEARCH),
     ("in `load = { ... }`", LOAD),
     ("in `load = { closed = { ... } }`", CLOSED),
     ("in `load = { open = { ... } }`", OPEN),

@@ -19,6 +19,8 @@ pub struct HostFacts {
     pub shared_cores: Vec<Vec<u32>>,
     /// Memory that can be taken without swapping (MemAvailable).
     pub memory_available: ByteSize,
+    /// All memory (MemTotal).
+    pub memory_total: ByteSize,
     /// Free space for unprivileged users where the run folder will be.
     pub disk_free: ByteSize,
     /// Where what is kept from run to run is; `None`: on the file system of the run folder.
@@ -91,12 +93,14 @@ impl HostFacts {
         let memory = procfs::Meminfo::current().map_err(|error| failed("the memory")(&error))?;
         // MemAvailable is there since Linux 3.14; MemFree is the cautious stand-in.
         let memory_available = ByteSize(memory.mem_available.unwrap_or(memory.mem_free));
+        let memory_total = ByteSize(memory.mem_total);
         let disk = FileSystem::of(directories.out)?;
         let other = |path| FileSystem::of(path).map(|found| (found.device != disk.device).then_some(found));
         let (cache, guests) = (other(directories.cache)?, other(directories.guests)?);
         let kept = ByteSize(allocated(directories.gold));
         let shared_cores = shared_cores(&cpus);
-        Ok(Self { cpus, shared_cores, memory_available, disk_free: disk.free, cache, guests, kept })
+        let disk_free = disk.free;
+        Ok(Self { cpus, shared_cores, memory_available, memory_total, disk_free, cache, guests, kept })
     }
 }
 
@@ -147,6 +151,7 @@ mod tests {
         assert!(facts.kept.0 >= 1 << 20 && facts.kept.0 < 2 << 20, "{}", facts.kept);
         assert!(!facts.cpus.is_empty() && facts.cpus.is_sorted());
         assert!(facts.memory_available.0 > 1 << 20, "{}", facts.memory_available);
+        assert!(facts.memory_total > facts.memory_available, "{}", facts.memory_total);
         for set in &facts.shared_cores {
             assert!(set.len() > 1 && set.iter().all(|cpu| facts.cpus.contains(cpu)), "{set:?}");
         }

@@ -94,8 +94,8 @@ pub fn parse(name: &str, text: &str, catalog: &dyn Catalog) -> Result<LoadedStud
     }
 }
 
-/// The study with every phase multiplied by `factor` (`--scale`); [`Study::scale`] keeps the product, and the
-/// report states it. Blocks, sizes and loads stay as they are.
+/// The study with every phase, and the rest before load, multiplied by `factor` (`--scale`); [`Study::scale`] keeps the
+/// product, and the report states it. Blocks, sizes, loads and limits stay as they are.
 ///
 /// # Errors
 /// When `factor` is not more than 0 and at most 10.
@@ -105,6 +105,10 @@ pub fn scale(mut study: Study, factor: f64) -> Result<Study, ScaleError> {
     }
     for case in &mut study.cases {
         case.phases = case.phases.scaled(factor);
+        // How long merging may take to settle is a limit, and no shorter on a shorter run.
+        if let Some(density) = &mut case.density {
+            density.rest = density.rest.scaled(factor);
+        }
     }
     study.scale *= factor;
     Ok(study)

@@ -1,6 +1,7 @@
 //! A study on a host: every trial in order, where it runs, what it costs, whether it fits.
 
 mod cost;
+mod density;
 mod disk;
 mod hosts;
 mod human;
@@ -38,6 +39,22 @@ pub enum Refusal {
         need: ByteSize,
         /// How that adds up.
         parts: String,
+        /// What is there.
+        available: ByteSize,
+    },
+    /// Not even one guest fits beside the memory that is kept back.
+    #[error(
+        "memory: case `{case}` adds guests one by one, and not even one fits: it touches {} at once, {} are kept back \
+         (`reserve`), and this host has {} available. Give the guests less memory, keep less back, or free memory on the host",
+        human::size(*touches), human::size(*reserve), human::size(*available)
+    )]
+    Density {
+        /// The case.
+        case: String,
+        /// What a guest takes of the host's memory when it starts.
+        touches: ByteSize,
+        /// What is kept back.
+        reserve: ByteSize,
         /// What is there.
         available: ByteSize,
     },
@@ -110,6 +127,7 @@ pub fn plan(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Result<Pl
     let cost = cost::cost(study, catalog);
     let elsewhere = hosts::all_outside(study, catalog);
     refusals.extend(if elsewhere { None } else { cost::memory_refusal(study, host) });
+    refusals.extend(density::refusals(study, host, catalog));
     refusals.extend(disk::refusals(study, host, catalog));
     let Some(placed) = placed.filter(|_| refusals.is_empty()) else { return Err(refused(refusals)) };
     let mut deviations = placed.deviations;

@@ -6,7 +6,7 @@ use tare_model::study::STUDY_SCHEMA;
 use tare_model::units::{ByteSize, Rate, Span};
 
 use crate::catalog::{Catalog, CatalogEntry};
-use crate::check::{MAX_DRIVERS, MAX_GUESTS};
+use crate::check::{MAX_DRIVERS, MAX_GUESTS, MAX_LISTED, rules};
 use crate::fields::{self, Field};
 
 const ID: &str = "^[a-z0-9][a-z0-9-]*$";
@@ -22,6 +22,8 @@ pub fn schema(catalog: &dyn Catalog) -> Json {
     definitions.insert("load".to_owned(), load());
     definitions.insert("guest".to_owned(), table(fields::GUEST, &[], &sized));
     definitions.insert("phases".to_owned(), table(fields::PHASES, &[], &|_| reference("span")));
+    definitions.insert("merging".to_owned(), merging());
+    definitions.insert("density".to_owned(), table(fields::DENSITY, &required(fields::DENSITY), &density_field));
     let arm = arm(&catalog.platforms(), &mut definitions);
     definitions.insert("arm".to_owned(), arm);
     definitions.insert("client".to_owned(), client(catalog));
@@ -137,6 +139,50 @@ fn sized(key: &str) -> Json {
     if key == "memory" { reference("size") } else { json!({ "type": "integer", "minimum": 1 }) }
 }
 
+fn share() -> Json {
+    json!({ "type": "number", "minimum": 0.01, "maximum": 1 })
+}
+
+/// A rule by its name, or a table of which only the rule's own fields may be there.
+fn merging() -> Json {
+    let names: Vec<&str> = rules().map(|(name, _)| name).collect();
+    let mut as_table = table(fields::MERGING, &required(fields::MERGING), &|key| match key {
+        "rule" => json!({ "enum": names }),
+        "pages-to-scan" => json!({ "type": "integer", "minimum": 1 }),
+        "sleep" | "target-scan-time" => reference("span"),
+        "free-goal" => share(),
+        "zero-pages" => json!({ "type": "boolean", "default": false }),
+        _ => json!({ "type": "number" }),
+    });
+    let own = |(name, own): (&str, &[&str])| {
+        let others = fields::MERGING.iter().map(|field| field.key).filter(|key| *key != "rule" && !own.contains(key));
+        let mut then: Map<String, Json> = others.map(|key| (key.to_owned(), Json::Bool(false))).collect();
+        if own.contains(&"max-cpu") {
+            let whole = json!({ "type": "integer", "minimum": 1, "maximum": 100 });
+            then.insert("max-cpu".to_owned(), if own.contains(&"free-goal") { share() } else { whole });
+        }
+        json!({ "if": { "properties": { "rule": { "const": name } }, "required": ["rule"] }, "then": { "properties": then } })
+    };
+    as_table["allOf"] = rules().map(own).collect();
+    json!({ "anyOf": [{ "enum": names }, as_table] })
+}
+
+fn density_field(key: &str) -> Json {
+    let number = json!({ "type": "integer", "minimum": 1, "maximum": MAX_GUESTS });
+    match key {
+        "guests" => {
+            let search = table(fields::SEARCH, &required(fields::SEARCH), &|_| number.clone());
+            let as_table = table(fields::DENSITY_GUESTS, &required(fields::DENSITY_GUESTS), &|_| search.clone());
+            let listed =
+                json!({ "type": "array", "items": number, "minItems": 1, "maxItems": MAX_LISTED, "uniqueItems": true });
+            json!({ "anyOf": [listed, as_table] })
+        }
+        "reserve" => reference("size"),
+        "pressure" => share(),
+        _ => reference("span"),
+    }
+}
+
 fn load() -> Json {
     let closed = table(fields::CLOSED, &required(fields::CLOSED), &load_field);
     let open = table(fields::OPEN, &required(fields::OPEN), &load_field);
@@ -158,6 +204,8 @@ fn arm(platforms: &[CatalogEntry], definitions: &mut Map<String, Json>) -> Json 
     let mut arm = table(fields::ARM, &required(fields::ARM), &|key| match key {
         "platform" => names(platforms),
         "options" => json!({ "type": "object" }),
+        "merging" => reference("merging"),
+        "huge-pages" => json!({ "enum": ["always", "madvise", "never"] }),
         _ => text(),
     });
     arm["allOf"] = own_schemas("platform", "options", platforms, definitions);
@@ -168,7 +216,7 @@ fn case(workloads: &[CatalogEntry], definitions: &mut Map<String, Json>) -> Json
     let mut case = table(fields::CASE, &required(fields::CASE), &|key| match key {
         "workload" => names(workloads),
         "parameters" => json!({ "type": "object" }),
-        "load" | "guest" | "phases" => reference(key),
+        "load" | "guest" | "phases" | "density" => reference(key),
         "loads" => named(&reference("load")),
         "neighbours" => table(fields::NEIGHBOURS, &required(fields::NEIGHBOURS), &sized),
         "busy-target" => json!({ "type": "boolean" }),

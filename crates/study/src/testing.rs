@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 use tare_model::drive::{Direction, Exchange, ReceiveMethod, SendMethod, Wait};
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
+use tare_model::java::GuestMemory;
 use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::units::{ByteSize, Span};
@@ -88,13 +89,14 @@ struct NullParameters {
     record: bool,
 }
 
+/// A machine has many; that they are right is its own affair.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(rename_all = "kebab-case")]
 struct MachineOptions {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     boot_within: Option<tare_model::Span>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    data_disk: Option<Json>,
+    #[serde(flatten)]
+    others: serde_json::Map<String, Json>,
 }
 
 const fn yes() -> bool {
@@ -120,8 +122,22 @@ const fn ten_megabytes() -> ByteSize {
     ByteSize(10_000_000)
 }
 
-/// The platforms that the shipped studies name, and `far`; workloads `null`, `rr`, `stream`, `cpu`, and `store`, of which there may be several and
-/// which keeps its data once and gives each guest twice as much.
+/// What decides the memory that a guest touches; the rest is as written.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+struct JavaParameters {
+    #[serde(default)]
+    memory: GuestMemory,
+    #[serde(flatten)]
+    others: serde_json::Map<String, Json>,
+}
+
+/// What a guest of `java` touches at once where it does not touch all of its memory.
+pub(crate) const LAZY: ByteSize = ByteSize(256 << 20);
+
+/// The platforms that the shipped studies name, and `far`; guests of `null`, `lxc` and `far` cannot have their memory merged.
+/// Workloads `null`, `rr`, `stream`, `cpu`; `store`, of which there may be several and which keeps its data once and gives
+/// each guest twice as much; and `java`, of whose guests some can be added.
 pub(crate) struct Fake;
 
 impl Catalog for Fake {
@@ -146,6 +162,7 @@ impl Catalog for Fake {
             entry::<StreamParameters>("stream", "bulk data"),
             entry::<CpuParameters>("cpu", "computing"),
             entry::<StoreParameters>("store", "order entry"),
+            entry::<JavaParameters>("java", "a business application"),
         ]
     }
 
@@ -167,6 +184,7 @@ impl Catalog for Fake {
             ("rr", _) => checked::<RrParameters>(parameters),
             ("cpu", _) => checked::<CpuParameters>(parameters),
             ("store", _) => checked::<StoreParameters>(parameters),
+            ("java", _) => checked::<JavaParameters>(parameters),
             _ => checked::<NullParameters>(parameters),
         }
     }
@@ -179,6 +197,10 @@ impl Catalog for Fake {
                 metric("response_time_p99_s", Unit::Seconds, Better::Lower),
                 metric("throughput_ops", Unit::OperationsPerSecond, Better::Higher),
             ],
+            "java" => vec![
+                metric("operations_per_s", Unit::OperationsPerSecond, Better::Higher).primary(),
+                metric("response_time_p50_s", Unit::Seconds, Better::Lower),
+            ],
             "stream" => vec![metric("goodput_bits", Unit::BitsPerSecond, Better::Higher).primary()],
             _ => vec![metric("operations", Unit::Count, Better::Higher).primary()],
         }
@@ -186,6 +208,19 @@ impl Catalog for Fake {
 
     fn several(&self, workload: &str, _: &Json) -> bool {
         workload == "store"
+    }
+
+    fn density(&self, workload: &str, parameters: &Json) -> bool {
+        workload == "java" && parameters["one-guest-only"] != Json::Bool(true)
+    }
+
+    fn touches(&self, _: &str, parameters: &Json, guest: &GuestSize) -> ByteSize {
+        if parameters["memory"] == "lazy" { LAZY } else { guest.memory }
+    }
+
+    fn merging_lack(&self, platform: &str, _: &Json) -> Option<(String, String)> {
+        let told = || ("its guests' memory is not the host's to merge".to_owned(), "use another".to_owned());
+        ["null", "lxc", "far"].contains(&platform).then(told)
     }
 
     fn footprint(&self, workload: &str, parameters: &Json, _: &GuestSize) -> (ByteSize, ByteSize) {

@@ -1,6 +1,7 @@
 //! The whole way: text to study to plan, and every way in which a text can be wrong.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod density;
 mod parsing;
 mod planning;
 mod refusing;
@@ -25,6 +26,7 @@ fn roomy() -> HostFacts {
         cpus: (0..8).collect(),
         shared_cores: Vec::new(),
         memory_available: ByteSize(64 << 30),
+        memory_total: ByteSize(72 << 30),
         disk_free: ByteSize(1 << 40),
         ..HostFacts::default()
     }

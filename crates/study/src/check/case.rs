@@ -8,7 +8,7 @@ use tare_model::metric::{MetricSpec, Unit};
 use tare_model::study::{Case, Neighbours, QosObjective};
 use tare_model::units::{BitRate, ByteSize, Rate, Span};
 
-use super::{Context, check_id, known, options_of, schema_of, size};
+use super::{Context, check_id, density, known, options_of, schema_of, size};
 use crate::fields;
 use crate::suggest;
 use crate::tree::{Cursor, Table};
@@ -68,12 +68,16 @@ fn case(cursor: &Cursor<'_>, context: &Context<'_>, guest: Option<GuestSize>, ph
     let phases = size::case_phases(&table, phases);
     let checked: Vec<Json> = loads
         .iter()
-        .map(|load| check_workload(cursor, context, workload.zip(parameters.as_ref()), load).unwrap_or_default())
+        .map(|load| {
+            check_workload(cursor, context, workload.zip(parameters.as_ref()), load, &guest).unwrap_or_default()
+        })
         .collect();
     let [guests, drivers] = [("guests", MAX_GUESTS), ("drivers", MAX_DRIVERS)]
         .map(|(key, most)| several(&table, key, most, context, workload, &checked));
+    let density = density::of_case(&table, context, workload, &checked);
     let qos = table.get("qos").zip(workload).map(|(c, name)| {
         let metrics = checked.first().filter(|json| !json.is_null()).map(|json| context.catalog.metrics(name, json));
+        let metrics = if density.is_some() { metrics.map(density::objectives) } else { metrics };
         metrics.map_or_else(Vec::new, |metrics| qos(&c, name, &metrics))
     });
     let one = |(load, parameters): (&NamedLoad, Json)| Case {
@@ -89,6 +93,7 @@ fn case(cursor: &Cursor<'_>, context: &Context<'_>, guest: Option<GuestSize>, ph
         neighbours,
         busy_target,
         qos: qos.clone().unwrap_or_default(),
+        density: density.clone(),
     };
     loads.iter().zip(checked).map(one).collect()
 }
@@ -169,6 +174,7 @@ fn check_workload(
     context: &Context<'_>,
     workload: Option<(&str, &Json)>,
     load: &NamedLoad,
+    guest: &GuestSize,
 ) -> Option<Json> {
     let (name, parameters) = workload?;
     let place = |mut error: FieldError| {
@@ -181,7 +187,11 @@ fn check_workload(
             case.foreign(&["parameters"], error, schema_of(name, &context.workloads));
         }
     };
-    context.catalog.check_workload(name, parameters, &load.model).map_err(place).ok()
+    let checked = context.catalog.check_workload(name, parameters, &load.model).map_err(place).ok()?;
+    if let Err(error) = context.catalog.fits(name, &checked, guest) {
+        case.foreign(&["parameters"], error, schema_of(name, &context.workloads));
+    }
+    Some(checked)
 }
 
 /// How many guests or drivers; more than one only where the workload can have them with each of its loads' `parameters`.
@@ -195,7 +205,8 @@ fn several(
 ) -> u32 {
     let Some(field) = case.get(key) else { return 1 };
     let Some(count) = field.integer32(1..=most) else { return 1 };
-    let Some(name) = workload.filter(|_| count > 1) else { return count };
+    // Beside `density` neither may be there, which is told of already.
+    let Some(name) = workload.filter(|_| count > 1 && case.get("density").is_none()) else { return count };
     // Parameters that were refused are told of already.
     let can = |json: &Json| json.is_null() || context.catalog.several(name, json);
     if !parameters.iter().all(can) {

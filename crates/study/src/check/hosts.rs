@@ -115,6 +115,10 @@ pub(super) fn in_numbers(study: &Table<'_>, context: &Context<'_>, arms: &[Arm],
             let help = "leave the neighbours out, or the arm; such arms go into a study of their own";
             refuse("neighbours", "guests beside the measured one", help);
         }
+        if case.density.is_some() {
+            let help = "measure one guest, or leave the arm out; such arms go into a study of their own";
+            refuse("density", "guests that are added one by one", help);
+        }
         if case.guests > 1 {
             let help = "measure one guest, or leave the arm out; such arms go into a study of their own";
             refuse("guests", &format!("{} guests at one time", case.guests), help);

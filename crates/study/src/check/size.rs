@@ -15,6 +15,8 @@ const MIN_MEMORY: ByteSize = ByteSize(16 << 20);
 const MAX_MEMORY: ByteSize = ByteSize(1 << 47);
 /// Longest phase: keeps every sum within 64 bits, and whoever means more has slipped by a unit.
 const MAX_SPAN: Span = Span::from_secs(30 * 24 * 3600);
+/// Least share that means anything.
+const MIN_SHARE: f64 = 0.01;
 /// Shortest steady state: below it the driver's own start and stop are part of what is measured.
 const MIN_STEADY: Span = Span::from_millis(10);
 
@@ -63,6 +65,33 @@ pub(super) fn sized(table: &Table<'_>, default: Option<GuestSize>) -> GuestSize 
         cpus: field("cpus").and_then(|c| c.integer32(1..=MAX_CPUS)).unwrap_or(fallback.cpus),
         memory: field("memory").and_then(|c| memory(&c)).unwrap_or(fallback.memory),
     }
+}
+
+/// A share of a whole, as a number.
+pub(super) fn share(cursor: &Cursor<'_>) -> Option<f64> {
+    let share = cursor.number()?;
+    if (MIN_SHARE..=1.0).contains(&share) {
+        return Some(share);
+    }
+    let meant = share / 100.0;
+    let help = if (MIN_SHARE..=1.0).contains(&meant) {
+        format!("a share, not a percentage: {share} % is {meant}")
+    } else {
+        "write a share of 1, such as 0.4 for 40 %".to_owned()
+    };
+    cursor.wrong(&format!("is {share}, and must be from {MIN_SHARE} to 1"), help);
+    None
+}
+
+/// A size of the host's memory that is not absurd.
+pub(super) fn host_memory(cursor: &Cursor<'_>, least: ByteSize, for_what: &str) -> Option<ByteSize> {
+    let size: ByteSize = cursor.quantity()?;
+    if size < least {
+        cursor.wrong(&format!("is {size}, less than the {least} {for_what}"), format!("write \"{least}\" or more"));
+    } else if size > MAX_MEMORY {
+        cursor.wrong(&format!("is {size}, more than the {MAX_MEMORY} that a host can have"), "is the unit right?");
+    }
+    Some(size.clamp(least, MAX_MEMORY))
 }
 
 fn memory(cursor: &Cursor<'_>) -> Option<ByteSize> {

@@ -4,7 +4,7 @@ use tare_model::plan::Cost;
 use tare_model::study::{Case, Study};
 use tare_model::units::{ByteSize, Span};
 
-use super::Refusal;
+use super::{Refusal, density};
 use crate::catalog::Catalog;
 use crate::host::HostFacts;
 
@@ -19,24 +19,34 @@ const SAMPLE_BYTES: u64 = 30 * 64;
 const OTHER_SOURCES: u64 = 2;
 /// Bytes that a guest writes to its own layer: the agent, its log, what a run leaves in /tmp.
 const LAYER_BYTES: u64 = 16 << 20;
+/// Bytes of what a guest contributed at one number of guests.
+const PART_BYTES: u64 = 512;
+/// Bytes of the host's memory at one moment of an ascent; there is one a second.
+const COURSE_BYTES: u64 = 96;
 
-/// What a study takes, as far as it can be told before it runs.
+/// What a study takes, as far as it can be told before it runs; with guests that are added, if each ascent goes to its end.
 pub(super) fn cost(study: &Study, catalog: &dyn Catalog) -> Cost {
-    let (mut measuring, mut around, mut samples) = (0_u64, 0_u64, 0_u64);
+    let (mut measuring, mut around, mut samples, mut ascents) = (0_u64, 0_u64, 0_u64, 0_u64);
     for case in &study.cases {
         let guests = guests(case);
         for arm in &study.arms {
+            let load = case.phases.total().ns.saturating_mul(density::levels(case));
             let starts = catalog.start_estimate(&arm.platform).ns.saturating_mul(guests);
-            measuring = measuring.saturating_add(case.phases.total().ns);
-            around = around.saturating_add(AROUND_TRIAL.ns.saturating_add(starts));
+            let waits = starts.saturating_add(density::waits(case, arm).ns);
+            measuring = measuring.saturating_add(load);
+            around = around.saturating_add(AROUND_TRIAL.ns.saturating_add(waits));
             let taken = 1 + case.phases.total().ns / study.lab.sample_interval.ns.max(1);
             // Measured guests are sampled twice: from the host and from inside.
-            samples = samples.saturating_add(taken.saturating_mul(guests + u64::from(case.guests) + OTHER_SOURCES));
+            let sources = guests + density::most_guests(case) + OTHER_SOURCES;
+            samples = samples.saturating_add(taken.saturating_mul(sources));
+            ascents = ascents.saturating_add(ascent(case, load.saturating_add(waits)));
         }
     }
     let blocks = u64::from(study.blocks);
     let trials = blocks * study.cases.len() as u64 * study.arms.len() as u64;
-    let record = trials * RECORD_BYTES + samples.saturating_mul(blocks).saturating_mul(SAMPLE_BYTES);
+    let record = (trials * RECORD_BYTES)
+        .saturating_add(samples.saturating_mul(blocks).saturating_mul(SAMPLE_BYTES))
+        .saturating_add(ascents.saturating_mul(blocks));
     let most_guests = study.cases.iter().map(guests).max();
     // A guest's layer goes with its trial, so only one trial's are there at a time.
     let files = whole_mebibytes(record.saturating_add(most_guests.unwrap_or(0) * LAYER_BYTES));
@@ -50,9 +60,18 @@ pub(super) fn cost(study: &Study, catalog: &dyn Catalog) -> Cost {
     }
 }
 
+/// Bytes of the record of an ascent of so many nanoseconds.
+fn ascent(case: &Case, ns: u64) -> u64 {
+    if case.density.is_none() {
+        return 0;
+    }
+    let levels = density::levels(case).saturating_mul(RECORD_BYTES + density::most_guests(case) * PART_BYTES);
+    levels.saturating_add(ns / Span::from_secs(1).ns * COURSE_BYTES)
+}
+
 /// Guests of a trial, measured and others.
 fn guests(case: &Case) -> u64 {
-    u64::from(case.guests) + case.neighbours.map_or(0, |neighbours| u64::from(neighbours.count))
+    density::most_guests(case) + case.neighbours.map_or(0, |neighbours| u64::from(neighbours.count))
 }
 
 /// Rounded up: an estimate to the byte would be a lie.
@@ -63,12 +82,13 @@ pub(super) const fn whole_mebibytes(bytes: u64) -> u64 {
 /// Bytes promised to the guests of a case at one time.
 fn promised(case: &Case) -> u64 {
     let neighbours = case.neighbours.map_or(0, |n| n.guest.memory.0.saturating_mul(u64::from(n.count)));
-    case.guest.memory.0.saturating_mul(u64::from(case.guests)).saturating_add(neighbours)
+    case.guest.memory.0.saturating_mul(density::most_guests(case)).saturating_add(neighbours)
 }
 
-/// The case that promises most, if it promises more than the host has.
+/// The case that promises most, if it promises more than the host has. A case that adds guests may: it ends before the
+/// host's memory does.
 pub(super) fn memory_refusal(study: &Study, host: &HostFacts) -> Option<Refusal> {
-    let case = study.cases.iter().max_by_key(|case| promised(case))?;
+    let case = study.cases.iter().filter(|case| case.density.is_none()).max_by_key(|case| promised(case))?;
     let need = ByteSize(promised(case));
     if need <= host.memory_available {
         return None;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tare_model::study::{Case, Study};
 use tare_model::units::ByteSize;
 
-use super::{Refusal, cost, hosts, human};
+use super::{Refusal, cost, density, hosts, human};
 use crate::catalog::Catalog;
 use crate::host::{FileSystem, HostFacts};
 
@@ -26,7 +26,7 @@ impl Data<'_> {
 
     /// Most bytes of guests' data at one time.
     pub(super) fn restored(&self) -> u64 {
-        self.guests.map_or(0, |(case, each)| each.saturating_mul(u64::from(case.guests)))
+        self.guests.map_or(0, |(case, each)| each.saturating_mul(density::most_guests(case)))
     }
 }
 
@@ -40,7 +40,7 @@ pub(super) fn data<'a>(study: &'a Study, catalog: &dyn Catalog) -> Data<'a> {
             data.kept.push((case, kept.0));
         }
         let most = data.restored();
-        if guest.0.saturating_mul(u64::from(case.guests)) > most {
+        if guest.0.saturating_mul(density::most_guests(case)) > most {
             data.guests = Some((case, guest.0));
         }
     }
@@ -82,7 +82,8 @@ pub(super) fn refusals(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -
         }
     }
     if let Some((case, each)) = data.guests {
-        let what = format!("the data of the guests of case `{}` ({} x {})", case.id, case.guests, size(each));
+        let what =
+            format!("the data of the guests of case `{}` ({} x {})", case.id, density::most_guests(case), size(each));
         asked.entry(number(&host.guests)).or_default().add(data.restored(), what);
     }
     asked.into_iter().filter_map(|(device, asked)| refusal(device, asked, host)).collect()

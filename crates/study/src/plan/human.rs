@@ -6,12 +6,13 @@ use tare_model::plan::Plan;
 use tare_model::study::Study;
 use tare_model::units::{ByteSize, Span};
 
-use super::cpu_words;
+use super::{cpu_words, density};
+use crate::host::HostFacts;
 
 /// The plan as `tare plan` prints it: what it costs, where it runs, how that differs from what the study asks, and
-/// then every trial in order.
-pub fn human(plan: &Plan) -> String {
-    let mut text = summary(plan);
+/// then every trial in order. `host` is the one that it was made for.
+pub fn human(plan: &Plan, host: &HostFacts) -> String {
+    let mut text = summary(plan, host);
     let widest = plan.study.cases.iter().map(|case| case.id.len()).max().unwrap_or(0).max("case".len());
     line(&mut text, &format!("\n{:>6} {:>5}  {:widest$}  arm", "trial", "block", "case"));
     for trial in &plan.trials {
@@ -22,11 +23,10 @@ pub fn human(plan: &Plan) -> String {
     text
 }
 
-fn summary(plan: &Plan) -> String {
+fn summary(plan: &Plan, host: &HostFacts) -> String {
     let (study, cost) = (&plan.study, &plan.cost);
     let mut text = String::new();
     line(&mut text, &format!("{}: {}", study.name, study.question));
-    let total = Span { ns: cost.measuring.ns.saturating_add(cost.around.ns) };
     let counts = format!(
         "{} = {} x {} x {}",
         plan.trials.len(),
@@ -34,25 +34,30 @@ fn summary(plan: &Plan) -> String {
         counted(study.cases.len(), "case"),
         counted(study.arms.len(), "arm"),
     );
-    let mut rows = vec![
-        ("trials", format!("{counts}, seed {}", study.seed)),
-        ("baseline", baseline(plan)),
-        ("time", format!("about {}: {} measuring, {} around it", time(total), time(cost.measuring), time(cost.around))),
-        ("memory", format!("{} promised to guests at one time, at most", size(cost.memory))),
-        ("disk", format!("{} at most", size(cost.disk))),
-        ("CPUs", format!("driver {}, guests {}", cpu_words(&plan.cpus.client), cpu_words(&plan.cpus.guests))),
-        ("", plan.cpus.note.clone()),
-    ];
+    let mut rows = vec![("trials", vec![format!("{counts}, seed {}", study.seed)])];
     #[expect(clippy::float_cmp, reason = "1 is written as such, never computed")]
     if study.scale != 1.0 {
-        rows.insert(1, ("scale", format!("{}: every phase is that many times as long as the study says", study.scale)));
+        let what = "every phase is that many times as long as the study says";
+        rows.push(("scale", vec![format!("{}: {what}", study.scale)]));
     }
-    let (first, guests) = ("guests", guests(study));
-    let at = rows.iter().position(|(name, _)| *name == "memory").unwrap_or(rows.len());
-    rows.splice(at..at, guests.into_iter().enumerate().map(|(n, text)| (if n == 0 { first } else { "" }, text)));
-    rows.push(("hash", plan.hash.clone()));
-    for (name, value) in rows {
-        line(&mut text, format!("  {name:<9} {value}").trim_end());
+    let mut memory = vec![format!("{} promised to guests at one time, at most", size(cost.memory))];
+    memory.extend(density::promises(study, host));
+    rows.extend([
+        ("baseline", vec![baseline(plan)]),
+        ("time", duration(plan)),
+        ("guests", guests(study, host)),
+        ("memory", memory),
+        ("host", density::host_memory(study)),
+        ("trust", density::trust(study)),
+        ("disk", vec![format!("{} at most", size(cost.disk))]),
+        ("CPUs", vec![cpus(plan), plan.cpus.note.clone()]),
+        ("hash", vec![plan.hash.clone()]),
+    ]);
+    for (name, values) in rows {
+        for (n, value) in values.iter().enumerate() {
+            let name = if n == 0 { name } else { "" };
+            line(&mut text, format!("  {name:<9} {value}").trim_end());
+        }
     }
     if !plan.deviations.is_empty() {
         line(&mut text, "\nOn this host the run will differ from the study:");
@@ -61,16 +66,33 @@ fn summary(plan: &Plan) -> String {
     text
 }
 
-/// Cases that measure several guests at one time, or with several drivers; none is the rule.
-fn guests(study: &Study) -> Vec<String> {
+fn duration(plan: &Plan) -> Vec<String> {
+    let (measuring, around) = (plan.cost.measuring, plan.cost.around);
+    let total = time(Span { ns: measuring.ns.saturating_add(around.ns) });
+    let parts = format!("{total}: {} measuring, {} around it", time(measuring), time(around));
+    if plan.study.cases.iter().all(|case| case.density.is_none()) {
+        return vec![format!("about {parts}")];
+    }
+    let settles = if plan.study.merges() { ", and merging takes all of `settle` at each number of guests" } else { "" };
+    vec![format!("at most about {parts}"), format!("if no ascent stops before its end{settles}")]
+}
+
+fn cpus(plan: &Plan) -> String {
+    format!("driver {}, guests {}", cpu_words(&plan.cpus.client), cpu_words(&plan.cpus.guests))
+}
+
+/// Cases that measure several guests at one time, or with several drivers, or add them; none is the rule.
+fn guests(study: &Study, host: &HostFacts) -> Vec<String> {
     let several = study.cases.iter().filter(|case| case.guests > 1 || case.drivers > 1);
-    several
+    let mut all: Vec<String> = several
         .map(|case| {
             let (guests, drivers) = (case.guests as usize, case.drivers as usize);
             let (guests, drivers) = (counted(guests, "guest"), counted(drivers, "driver"));
             format!("`{}` measures {guests} at one time, {drivers} each", case.id)
         })
-        .collect()
+        .collect();
+    all.extend(density::words(study, host));
+    all
 }
 
 fn baseline(plan: &Plan) -> String {

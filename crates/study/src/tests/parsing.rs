@@ -111,7 +111,7 @@ fn a_byte_order_mark_is_no_error() {
 }
 
 /// Parses, and if that fails makes the error's text as well: neither may panic.
-fn survives(text: &str) {
+pub(super) fn survives(text: &str) {
     if let Err(error) = parse("any.toml", text, &Fake) {
         assert!(!error.render(false).is_empty());
         for problem in error.problems() {

@@ -125,7 +125,7 @@ fn a_plan_is_readable() {
     study.cases.truncate(2);
     study.lab.placement = tare_model::study::Placement::Separate;
     let two = HostFacts { cpus: vec![0, 1], ..roomy() };
-    insta::assert_snapshot!("human", human(&plan(&study, &two, &Fake).unwrap()));
+    insta::assert_snapshot!("human", human(&plan(&study, &two, &Fake).unwrap(), &two));
 }
 
 #[test]
@@ -224,9 +224,9 @@ fn several_measured_guests_are_promised_counted_and_told() {
     assert_eq!(one.deviations, Vec::<String>::new());
     let told = "in `orders` the 4 measured guests ask 12 CPUs, 3 each, and this host has 6 for guests: every arm gets the same 6";
     assert_eq!(four.deviations, [told]);
-    let shown = human(&four);
+    let shown = human(&four, &roomy());
     assert!(shown.contains("  guests    `orders` measures 4 guests at one time, 2 drivers each\n"), "{shown}");
-    assert!(!human(&plan(&good(), &roomy(), &Fake).unwrap()).contains("at one time, 1 driver"));
+    assert!(!human(&plan(&good(), &roomy(), &Fake).unwrap(), &roomy()).contains("at one time, 1 driver"));
     let written = serde_json::to_string(&good()).unwrap();
     assert!(!written.contains("\"guests\"") && !written.contains("drivers"), "older hashes stay: {written}");
 }

@@ -1,0 +1,123 @@
+//! `density` of a case: guests are added until the host carries no more.
+
+use serde_json::Value as Json;
+use tare_model::density::{self, DensitySpec, GuestSeries};
+use tare_model::metric::MetricSpec;
+use tare_model::units::{ByteSize, Span};
+
+use super::{Context, size};
+use crate::check::case::MAX_GUESTS;
+use crate::fields;
+use crate::tree::{Cursor, Table};
+
+/// Most numbers of guests in a list: each is a whole measurement.
+pub(crate) const MAX_LISTED: usize = 64;
+/// Least reserve: the host's own programs, and what the kernel takes before a watcher can look again.
+const MIN_RESERVE: ByteSize = ByteSize(256 << 20);
+/// Longest wait for merging to settle, where the study says nothing.
+const SETTLE: Span = Span::from_secs(120);
+/// Share of time in which some task may wait for memory, where the study says nothing.
+const PRESSURE: f64 = 0.4;
+
+const STAND_IN: GuestSeries = GuestSeries::Search { from: 1, most: 1 };
+
+/// The search that a case asks for, if it does, with what cannot stand beside it.
+pub(super) fn of_case(
+    case: &Table<'_>,
+    context: &Context<'_>,
+    workload: Option<&str>,
+    parameters: &[Json],
+) -> Option<DensitySpec> {
+    let cursor = case.get("density")?;
+    if let Some(name) = workload {
+        can(&cursor, context, name, parameters);
+    }
+    alone(case);
+    let table = cursor.table(fields::DENSITY)?;
+    let series = table.require("guests").and_then(|c| series(&c)).unwrap_or(STAND_IN);
+    let for_what = "that the host's own programs take";
+    Some(DensitySpec {
+        guests: series,
+        reserve: table.get("reserve").and_then(|c| size::host_memory(&c, MIN_RESERVE, for_what)),
+        settle: table.get("settle").and_then(|c| size::span(&c)).unwrap_or(SETTLE),
+        rest: table.get("rest").and_then(|c| size::span(&c)).unwrap_or(Span::ZERO),
+        pressure: table.get("pressure").and_then(|c| size::share(&c)).unwrap_or(PRESSURE),
+    })
+}
+
+/// Metrics that objectives of a density case may be about: those of a number of guests, then the workload's own. How many
+/// guests held is what is found, not what is asked.
+pub(super) fn objectives(workload: Vec<MetricSpec>) -> Vec<MetricSpec> {
+    let mut all: Vec<MetricSpec> =
+        density::metric_specs().into_iter().filter(|spec| spec.id != density::metric::HELD).collect();
+    let others: Vec<MetricSpec> = workload.into_iter().filter(|own| all.iter().all(|spec| spec.id != own.id)).collect();
+    all.extend(others);
+    all
+}
+
+/// Reports a workload that cannot be driven while guests are added.
+fn can(cursor: &Cursor<'_>, context: &Context<'_>, name: &str, parameters: &[Json]) {
+    // Parameters that were refused are told of already.
+    if parameters.iter().all(|json| json.is_null() || context.catalog.density(name, json)) {
+        return;
+    }
+    let empty = Json::Object(serde_json::Map::new());
+    let can = |name: &str| context.catalog.density(name, &empty);
+    let others: Vec<String> =
+        context.workloads.iter().filter(|entry| can(&entry.name)).map(|entry| format!("`{}`", entry.name)).collect();
+    let help = if others.is_empty() { String::new() } else { format!("; it can be had with {}", others.join(", ")) };
+    let what = format!("adds guests under load, which `{name}` as it is set here cannot do");
+    cursor.wrong_key(&what, format!("leave `density` out{help}"));
+}
+
+/// Reports fields that say how many guests or drivers there are in another way, or keep the host busy with others.
+fn alone(case: &Table<'_>) {
+    let more_than_one = |field: &Cursor<'_>| field.json().and_then(|json| json.as_u64()).is_some_and(|count| count > 1);
+    let refuse = |key: &str, asked: &dyn Fn(&Cursor<'_>) -> bool, help: &str| {
+        if let Some(field) = case.get(key).filter(|field| asked(field)) {
+            field.wrong_key("cannot stand beside `density`, which adds guests itself, each with one driver", help);
+        }
+    };
+    refuse("guests", &more_than_one, "leave it out: `density = { guests = [...] }` has the numbers");
+    refuse("drivers", &more_than_one, "leave it out");
+    refuse("neighbours", &|_| true, "leave it out: the guests are each other's neighbours");
+    refuse("busy-target", &|field| field.json() == Some(Json::Bool(true)), "leave it out");
+}
+
+/// A list of numbers, or a search.
+fn series(cursor: &Cursor<'_>) -> Option<GuestSeries> {
+    if cursor.is_table() {
+        let table = cursor.table(fields::DENSITY_GUESTS)?;
+        return search(&table.require("search")?);
+    }
+    let items = cursor.items()?;
+    if items.is_empty() || items.len() > MAX_LISTED {
+        let what = format!("lists {} numbers of guests; from 1 to {MAX_LISTED} are expected", items.len());
+        cursor.wrong(&what, "write such as `[1, 4, 8, 16]`, or `{ search = { most = 64 } }`");
+        return None;
+    }
+    let mut numbers: Vec<u32> = Vec::with_capacity(items.len());
+    for item in &items {
+        let number = item.integer32(1..=MAX_GUESTS)?;
+        if let Some(&before) = numbers.last()
+            && number <= before
+        {
+            item.wrong(&format!("is {number}, and {before} stands before it"), "write each number once, ascending");
+            return None;
+        }
+        numbers.push(number);
+    }
+    Some(GuestSeries::Listed(numbers))
+}
+
+fn search(cursor: &Cursor<'_>) -> Option<GuestSeries> {
+    let table = cursor.table(fields::SEARCH)?;
+    let from = table.get("from").map_or(Some(1), |c| c.integer32(1..=MAX_GUESTS));
+    let field = table.require("most")?;
+    let (from, most) = (from?, field.integer32(1..=MAX_GUESTS)?);
+    if most < from {
+        field.wrong(&format!("is {most}, less than the {from} that the search begins with"), "write a larger number");
+        return None;
+    }
+    Some(GuestSeries::Search { from, most })
+}

@@ -1,0 +1,129 @@
+//! What it takes to add guests until a host carries no more, and how that is told.
+
+use tare_model::density::{DensitySpec, GuestSeries};
+use tare_model::study::{Arm, Case, Study};
+use tare_model::units::{ByteSize, Span};
+
+use super::{Refusal, human};
+use crate::catalog::Catalog;
+use crate::host::HostFacts;
+
+/// Numbers of guests that are named one by one; of a longer series only the ends are.
+const NAMED: usize = 12;
+
+/// Most guests of a case that are measured at one time.
+pub(super) fn most_guests(case: &Case) -> u64 {
+    u64::from(case.density.as_ref().map_or(case.guests, |density| density.guests.most()))
+}
+
+/// Most numbers of guests to which a trial of this case offers load.
+pub(super) fn levels(case: &Case) -> u64 {
+    case.density.as_ref().map_or(1, |density| u64::from(density.guests.levels_at_most()))
+}
+
+/// Waits of one trial beside the starts of its guests, if each takes as long as it may: at each number of guests the rest,
+/// and, where the arm merges, until merging has settled.
+pub(super) fn waits(case: &Case, arm: &Arm) -> Span {
+    let Some(density) = &case.density else { return Span::ZERO };
+    let settle = if arm.host_memory.merging.is_some() { density.settle.ns } else { 0 };
+    Span { ns: density.rest.ns.saturating_add(settle).saturating_mul(levels(case)) }
+}
+
+/// Density cases of which not even one guest fits beside the reserve.
+pub(super) fn refusals(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Vec<Refusal> {
+    let one = |case: &Case| {
+        let density = case.density.as_ref()?;
+        let touches = catalog.touches(&case.workload, &case.parameters, &case.guest);
+        let (reserve, available) = (density.reserve_on(host.memory_total), host.memory_available);
+        let fits = touches.0.saturating_add(reserve.0) <= available.0;
+        (!fits).then(|| Refusal::Density { case: case.id.clone(), touches, reserve, available })
+    };
+    study.cases.iter().filter_map(one).collect()
+}
+
+/// How guests are added, and which bounds of the host end that, for all cases that do so.
+pub(super) fn words(study: &Study, host: &HostFacts) -> Vec<String> {
+    let told = by_case(study, |_, density| {
+        let reserve = human::size(density.reserve_on(host.memory_total));
+        let pressure = (density.pressure * 1000.0).round() / 10.0;
+        let bounds = format!("{reserve} of memory kept back, at most {pressure} % of the time waited for memory");
+        (format!("guests are added one by one, load at {}", series(&density.guests)), bounds)
+    });
+    let lines = told.into_iter().flat_map(|(cases, (added, bounds))| [format!("{cases}: {added}"), bounds]);
+    let mut lines: Vec<String> = lines.collect();
+    if !lines.is_empty() {
+        lines.extend(STOPS.map(str::to_owned));
+    }
+    lines
+}
+
+/// What is told of each density case, for those together of which it is the same.
+fn by_case<T: PartialEq>(study: &Study, told: impl Fn(&Case, &DensitySpec) -> T) -> Vec<(String, T)> {
+    let mut all: Vec<(String, T)> = Vec::new();
+    for case in &study.cases {
+        let Some(one) = case.density.as_ref().map(|density| told(case, density)) else { continue };
+        match all.iter_mut().find(|(_, other)| *other == one) {
+            Some((cases, _)) => cases.push_str(&format!(", `{}`", case.id)),
+            None => all.push((format!("`{}`", case.id), one)),
+        }
+    }
+    all
+}
+
+/// What ends every ascent.
+const STOPS: [&str; 2] = [
+    "an ascent stops before the next guest would not fit, when the host swaps or waits for memory, when a guest",
+    "cannot start, is killed or does wrong work, and when an objective is missed",
+];
+
+fn series(guests: &GuestSeries) -> String {
+    match guests {
+        GuestSeries::Search { from, most } => format!("the numbers that a search from {from} to {most} comes to"),
+        GuestSeries::Listed(all) if all.len() <= NAMED => all.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
+        GuestSeries::Listed(all) => {
+            format!("{} numbers from {} to {}", all.len(), all.first().copied().unwrap_or(1), guests.most())
+        }
+    }
+}
+
+/// What density cases promise on this host.
+pub(super) fn promises(study: &Study, host: &HostFacts) -> Vec<String> {
+    let told = by_case(study, |case, _| {
+        let promised = ByteSize(case.guest.memory.0.saturating_mul(most_guests(case)));
+        let ratio = promised.0 as f64 / host.memory_total.0.max(1) as f64;
+        format!("{} on {} ({ratio:.1}x)", human::size(promised), human::size(host.memory_total))
+    });
+    told.into_iter().map(|(cases, promise)| format!("{cases}: promises up to {promise}")).collect()
+}
+
+/// What each arm asks of the host's memory, what the other arms get, and who may share it.
+pub(super) fn host_memory(study: &Study) -> Vec<String> {
+    let asked = study.arms.iter().filter_map(|arm| {
+        let merging = arm.host_memory.merging.map(|merging| format!("merging {}", merging.words()));
+        let huge = arm.host_memory.huge_pages.map(|huge| format!("huge pages `{}`", huge.word()));
+        let both: Vec<String> = merging.into_iter().chain(huge).collect();
+        (!both.is_empty()).then(|| format!("`{}`: {}", arm.id, both.join("; ")))
+    });
+    let mut all: Vec<String> = asked.collect();
+    if all.is_empty() {
+        return all;
+    }
+    let others: Vec<String> = study
+        .arms
+        .iter()
+        .filter(|arm| study.merges() && arm.host_memory.merging.is_none())
+        .map(|arm| format!("`{}`", arm.id))
+        .collect();
+    if !others.is_empty() {
+        all.push(format!("{}: merging stopped", others.join(", ")));
+    }
+    all.push("the whole host is set so for each trial, and put back as it was found".to_owned());
+    all
+}
+
+/// Who may share memory, and why that has to be said.
+pub(super) fn trust(study: &Study) -> Vec<String> {
+    let Some(domain) = study.trust_domain.as_ref().filter(|_| study.merges()) else { return Vec::new() };
+    let why = "pages that are merged can be read by timing by everybody else whose memory is merged on this host";
+    vec![domain.clone(), why.to_owned()]
+}
