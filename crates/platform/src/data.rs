@@ -19,6 +19,9 @@ use crate::restore::{By, Deadline, RestoreError, clones, file, file_system, like
 /// Where guests that have a root file system of their own find their data.
 pub(crate) const INSIDE: &str = "/.tare/data";
 
+/// How data come to a guest that is shown the gold copy itself.
+pub(crate) const SHOWN: &str = "shown as it is";
+
 /// Files that are restored at the same time: a flush waits for the disk, and several wait together.
 const WORKERS: usize = 4;
 
@@ -151,6 +154,26 @@ pub(crate) fn restore(
     let path = inside.map_or_else(|| copy.to_string_lossy().into_owned(), str::to_owned);
     let (on_host, restored_by) = (Some(copy.to_owned()), by.words().to_owned());
     Ok(DataPlace { path, storage, on_host, restore_s: began.elapsed().as_secs_f64(), restored_by })
+}
+
+/// Data that nobody writes are shown as they are: the gold copy on the host, and where the guest sees it.
+///
+/// # Errors
+/// When it is not there, or no directory.
+pub(crate) fn as_it_is(data: &GuestData, inside: Option<&str>) -> Result<(PathBuf, DataPlace), RestoreError> {
+    // Without links: what is bound must be the directory itself, and stay the same when a link is set anew.
+    let gold = data.gold.canonicalize().map_err(tried("look at the gold copy", &data.gold))?;
+    if !gold.is_dir() {
+        return Err(RestoreError::Kind(gold));
+    }
+    let place = DataPlace {
+        path: inside.map_or_else(|| gold.to_string_lossy().into_owned(), str::to_owned),
+        storage: format!("the gold copy itself, a directory on {} of the host", file_system(&gold)),
+        on_host: Some(gold.clone()),
+        restore_s: 0.0,
+        restored_by: SHOWN.to_owned(),
+    };
+    Ok((gold, place))
 }
 
 /// What a gold copy holds, each as a path below it.
@@ -304,7 +327,7 @@ mod tests {
         fs::set_permissions(&gold, fs::Permissions::from_mode(0o700)).unwrap();
         let copy = make_own(|| Ok(place.path().into()), "guest").unwrap();
         assert!(make_own(|| Ok(place.path().into()), "guest").is_err(), "it is there");
-        let data = GuestData { gold: gold.clone(), size: ByteSize(1 << 20) };
+        let data = GuestData { gold: gold.clone(), size: ByteSize(1 << 20), shared: false };
         let told = restore(&data, &copy, None, Some(INSIDE)).unwrap();
         assert!(told.restore_s > 0.0 && told.path == INSIDE && told.storage.ends_with(" of the host"), "{told:?}");
         let (was, is) = (Contents::of(&gold).unwrap(), Contents::of(&copy).unwrap());
@@ -331,7 +354,7 @@ mod tests {
         let place = tempfile::tempdir_in("/var/tmp").unwrap();
         let gold = gold_in(place.path());
         let copy = make_own(|| Ok(place.path().into()), "guest").unwrap();
-        let data = GuestData { gold, size: ByteSize(1 << 60) };
+        let data = GuestData { gold, size: ByteSize(1 << 60), shared: false };
         let error = restore(&data, &copy, None, None).unwrap_err();
         assert!(matches!(&error, RestoreError::NoRoom { needed, .. } if needed.0 > 1 << 59), "{error}");
         assert!(error.to_string().contains("free") && error.remedy().contains("room"), "{error}");
@@ -415,7 +438,7 @@ mod tests {
         let large = vec![7; 150 << 20];
         fs::write(gold.join("data/large"), &large).unwrap();
         // There is no room for a copy.
-        let data = GuestData { gold, size: ByteSize(160 << 20) };
+        let data = GuestData { gold, size: ByteSize(160 << 20), shared: false };
         for guest in ["first", "second"] {
             let copy = make_own(|| Ok(place.into()), guest).unwrap();
             let told = restore(&data, &copy, None, None).unwrap();

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tare_lab::{
-    Cgroup, LabError, Limits, NetNs, Place, RUN_VARIABLE, Resource, Tap, check_on_disk, closed_data_path, data_path,
-    is_in_memory, make_closed_data_directory, make_data_directory, make_disk_directory,
+    Cgroup, LabError, Limits, NetNs, Place, Resource, Tap, check_on_disk, closed_data_path, data_path, is_in_memory,
+    make_closed_data_directory, make_data_directory, make_disk_directory,
 };
 use tare_model::ByteSize;
 use tare_model::guest::{DataPlace, GuestSpec, ParityRow};
@@ -21,9 +21,10 @@ use tare_wire::{AgentFacts, Link, Reply, Request, WireError};
 use crate::channel::{Channel, Tail};
 use crate::data::{self, DataDirectory};
 use crate::error::{PlatformError, Result};
-use crate::program::PATH;
 use crate::standing::{Charges, Parts, Standing, Undo};
-use crate::{Guest, Site, parity, watch};
+use crate::{Guest, Site, merging, parity, watch};
+
+pub(crate) use crate::launch::{absolute, environment, limits, plain_launch};
 
 /// The guest's interface on the lab's network.
 const GUEST_LINK: &str = "eth0";
@@ -184,12 +185,18 @@ impl<'a> Making<'a> {
     /// Restores the guest's data in a directory of the host's, which is no part of its start, and gives that: in the
     /// directory that the study names, or in the run's own for data. The guest will see it at `inside`, or without that
     /// where the host does, and only then may others on the host pass through to it. `None` where it has none, and without
-    /// root, where owners of files cannot be kept.
+    /// root, where owners of files cannot be kept. What nobody writes is the gold copy itself, wherever the study wants data.
     pub(crate) fn data_directory(
         &mut self,
         named: Option<&DataDirectory>,
         inside: Option<&str>,
     ) -> Result<Option<PathBuf>> {
+        if let Some(shared) = self.spec.data.as_ref().filter(|_| self.is_data_shared()) {
+            let (gold, place) = data::as_it_is(shared, inside)
+                .map_err(|error| self.failed("show the guest its data", error.to_string(), error.remedy()))?;
+            self.data = Some(place);
+            return Ok(Some(gold));
+        }
         let Some(wanted) = self.spec.data.as_ref().filter(|_| !tare_lab::is_rootless()) else { return Ok(None) };
         let within = named.map(DataDirectory::place).transpose().map_err(|(why, remedy)| {
             let why = format!("the directory that the study names {why}");
@@ -218,6 +225,11 @@ impl<'a> Making<'a> {
             making.data = Some(restored);
             Ok(Some(copy))
         })
+    }
+
+    /// Whether its data are shown to it as they are, and nobody is to write to them.
+    pub(crate) fn is_data_shared(&self) -> bool {
+        self.spec.data.as_ref().is_some_and(|data| data.shared)
     }
 
     /// What the platform keeps elsewhere; `undo` takes it away.
@@ -357,6 +369,9 @@ impl<'a> Making<'a> {
             if self.parts.cgroup.is_none() && particulars.parity.is_some() { Vec::new() } else { self.group_rows() };
         let mtu = self.parts.port.as_ref().map(|_| (GUEST_LINK, self.site.mtu));
         rows.extend(particulars.parity.unwrap_or_else(|| parity::inside(self.spec, &facts, mtu)));
+        if self.spec.merge && !merging::is_told(&rows) {
+            rows.push(merging::row(self.channel_pid()));
+        }
         let port = self.parts.port.as_ref().map(|port| port.address);
         let tap = self.parts.tap.as_ref().map(|tap| tap.place().address);
         let address = particulars.address.or(port).or(tap).unwrap_or_else(|| IpAddr::from([127, 0, 0, 1]));
@@ -442,54 +457,4 @@ fn check_way(making: &Making<'_>, place: &Path, named: Option<&DataDirectory>, i
         format!("its servers run as nobody, who may not pass through {}", closed.display()),
         "Open it with `chmod o+x`, or name another directory for the data in the study",
     ))
-}
-
-/// The environment of everything that is started for a guest.
-pub(crate) fn environment(run_id: &str) -> [(&str, &str); 4] {
-    [("PATH", PATH), ("HOME", "/root"), ("LANG", "C.UTF-8"), (RUN_VARIABLE, run_id)]
-}
-
-/// Every limit on resources that tare itself has, as on every other arm: its name without `RLIMIT_`, what holds and
-/// what it may be raised to; `None` is no limit. So a program that would set limits of its own sets these.
-pub(crate) fn limits() -> [(&'static str, rustix::process::Rlimit); 16] {
-    use rustix::process::Resource as Kind;
-    [
-        ("AS", Kind::As),
-        ("CORE", Kind::Core),
-        ("CPU", Kind::Cpu),
-        ("DATA", Kind::Data),
-        ("FSIZE", Kind::Fsize),
-        ("LOCKS", Kind::Locks),
-        ("MEMLOCK", Kind::Memlock),
-        ("MSGQUEUE", Kind::Msgqueue),
-        ("NICE", Kind::Nice),
-        ("NOFILE", Kind::Nofile),
-        ("NPROC", Kind::Nproc),
-        ("RSS", Kind::Rss),
-        ("RTPRIO", Kind::Rtprio),
-        ("RTTIME", Kind::Rttime),
-        ("SIGPENDING", Kind::Sigpending),
-        ("STACK", Kind::Stack),
-    ]
-    .map(|(name, kind)| (name, rustix::process::getrlimit(kind)))
-}
-
-/// A launch that changes nothing.
-pub(crate) fn plain_launch() -> Launch {
-    Launch {
-        cgroup_procs: Vec::new(),
-        netns: None,
-        cpu_set: Vec::new(),
-        unshare: Vec::new(),
-        mounts: Vec::new(),
-        root: None,
-        shown: Vec::new(),
-        hostname: None,
-        argv: Vec::new(),
-    }
-}
-
-/// The agent's path, which must be absolute: it is used by programs with other working directories.
-pub(crate) fn absolute(agent: &Path) -> PathBuf {
-    std::path::absolute(agent).unwrap_or_else(|_| agent.to_owned())
 }

@@ -95,6 +95,13 @@ pub trait Platform: Send + Sync {
         Reach::Lab
     }
 
+    /// Why the memory of its guests cannot be merged with equal memory of others, and the remedy; `None`: it can
+    /// ([`GuestSpec::merge`]). Quick, and asked before any run in which this platform's arm merges.
+    fn merging_lack(&self) -> Option<(String, String)> {
+        let remedy = "leave `merging` out of this arm, or use a platform that can";
+        Some(("this platform has no way to have its guests' memory merged".to_owned(), remedy.to_owned()))
+    }
+
     /// Programs that it runs guests with, and their versions.
     fn versions(&self) -> Vec<(String, String)>;
 

@@ -85,6 +85,12 @@ pub fn reaches_outside(name: &str, options: &Value) -> bool {
     made.map_or_else(|| is_outside(name), |platform| platform.reach() == Reach::Outside)
 }
 
+/// Why guests of the platform with these options can never have their memory merged, and the remedy; `None`: they can,
+/// where the host's kernel does. `None` too for a name or options that are wrong, which others tell.
+pub fn merging_lack(name: &str, options: &Value) -> Option<(String, String)> {
+    find(name).and_then(|entry| (entry.make)(options).ok()).and_then(|platform| platform.merging_lack())
+}
+
 /// For platforms that keep nothing elsewhere: there is nothing to take away.
 pub(crate) fn nothing_held(_: &ReapSite<'_>, _: &Value) -> Result<()> {
     Ok(())
@@ -140,6 +146,39 @@ mod tests {
             ("none", json!({}), false),
         ] {
             assert_eq!(reaches_outside(name, &options), outside, "{name} {options}");
+        }
+    }
+
+    #[test]
+    fn options_decide_whether_memory_can_be_merged() {
+        let device = json!({"device": "0000:01:00.1", "mac": "02:00:00:00:00:01", "address": "192.0.2.7/24"});
+        let file = json!({"file": {"path": "/x", "format": "raw"}});
+        let there = json!({"domain": {"existing": "x", "address": "192.0.2.1"}});
+        for (name, options, lacks) in [
+            ("null", json!({}), Some("no way")),
+            ("native", json!({}), None),
+            ("container", json!({}), None),
+            ("lxc", json!({}), None),
+            ("nspawn", json!({}), None),
+            ("oci", json!({}), None),
+            ("oci", json!({"runtime": "crun"}), None),
+            ("oci", json!({"runtime": "/opt/runsc-2026"}), Some("shared")),
+            ("qemu", json!({}), Some("shared")),
+            ("qemu", json!({"image": {"debian": {}}}), None),
+            ("qemu", json!({"image": {"debian": {}}, "memory": {"huge-pages": true}}), Some("huge pages")),
+            ("qemu", json!({"image": file, "network": {"vfio": device}}), Some("passed through")),
+            ("libvirt", json!({}), Some("shared")),
+            ("libvirt", json!({"image": {"debian": {}}}), None),
+            ("libvirt", json!({"image": {"debian": {}}, "memory": {"huge-pages": true}}), Some("huge pages")),
+            ("libvirt", there, Some("before the run")),
+            ("ssh", json!({"host": "x"}), Some("another machine")),
+            ("none", json!({}), None),
+        ] {
+            let told = merging_lack(name, &options);
+            let fits = |(reason, remedy): &(String, String)| {
+                lacks.is_some_and(|word| reason.contains(word) && !remedy.is_empty())
+            };
+            assert!(told.as_ref().map_or(lacks.is_none(), fits), "{name} {options}: {told:?}");
         }
     }
 

@@ -187,7 +187,7 @@ impl Ground {
             patience: Duration::from_secs(10),
         };
         let size = GuestSize { cpus: 1, memory: ByteSize(256 << 20) };
-        let spec = GuestSpec { name: guest.to_owned(), size, cpu_set: vec![cpu], data: None };
+        let spec = GuestSpec { name: guest.to_owned(), size, cpu_set: vec![cpu], data: None, merge: false };
         platform(name, options).start(&site, &spec).map_err(|error| error.to_string())
     }
 }

@@ -87,7 +87,9 @@ fn stands(label: &str, options: &Value, check: impl FnOnce(&dyn Guest)) {
     let site =
         Site { run_id: &run_id, agent: &agent, lab: &lab, mtu, state: state_path, ledger: &ledger, lifetime, patience };
     let size = GuestSize { cpus: 2, memory: ByteSize(512 << 20) };
-    let spec = GuestSpec { name: "one".into(), size, cpu_set: vec![0, 1], data: None };
+    // Offered where it can be; on other arms it says why it cannot.
+    let merge = platform.merging_lack().is_none();
+    let spec = GuestSpec { name: "one".into(), size, cpu_set: vec![0, 1], data: None, merge };
     let mut guest = platform.start(&site, &spec).unwrap_or_else(|error| panic!("{error}"));
     check(&*guest);
     guest.destroy().unwrap();
@@ -151,7 +153,13 @@ fn vcpu_threads(pid: &str) -> impl Iterator<Item = PathBuf> {
 #[test]
 fn a_debian_built_here_boots_from_its_overlay() {
     let Some(uri) = with_daemon("a_debian_built_here_boots_from_its_overlay") else { return };
-    stands("debian", &options(&uri, &json!({"image": {"debian": {}}})), |guest| {
+    let asked = json!({"image": {"debian": {}}, "memory": {"balloon": true}});
+    stands("debian", &options(&uri, &asked), |guest| {
+        let merging = guest.parity().into_iter().find(|row| row.resource == "memory merging");
+        assert!(merging.as_ref().is_some_and(|row| row.equal && row.note.contains("emulator")), "{merging:?}");
+        let balloons = ran(guest, &["sh", "-c", "cat /sys/bus/virtio/devices/*/device"]);
+        // Number 5 of the virtio standard.
+        assert!(balloons.lines().any(|kind| kind == "0x0005"), "{balloons}");
         assert!(ran(guest, &["cat", "/etc/os-release"]).contains("Debian"));
         assert!(ran(guest, &["findmnt", "-no", "SOURCE", "/"]).contains("/dev/vda"), "its own disk");
         assert_eq!(ran(guest, &["sh", "-c", "echo kept > /var/kept && cat /var/kept"]), "kept\n");

@@ -85,8 +85,8 @@ impl Ground {
             patience: Duration::from_secs(120),
         };
         let size = GuestSize { cpus: 1, memory: ByteSize(512 << 20) };
-        let data = Some(GuestData { gold: self.gold.clone(), size: SIZE });
-        platform.start(&site, &GuestSpec { name: name.to_owned(), size, cpu_set: Vec::new(), data })
+        let data = Some(GuestData { gold: self.gold.clone(), size: SIZE, shared: false });
+        platform.start(&site, &GuestSpec { name: name.to_owned(), size, cpu_set: Vec::new(), data, merge: false })
     }
 
     /// Why a guest does not start.

@@ -14,7 +14,7 @@ use tare_wire::{ExecResult, copy_out};
 use super::usage::noise;
 use super::{Broken, Ground, hold, skip};
 use crate::Guest;
-use crate::data::closed_to_nobody;
+use crate::data::{SHOWN, closed_to_nobody};
 
 /// Whom servers in guests run as.
 const NOBODY: u32 = 65_534;
@@ -39,7 +39,7 @@ impl Ground<'_> {
         if !gold.exists() {
             make_gold(&gold).map_err(|error| format!("no gold copy could be made: {error}"))?;
         }
-        Ok(Some(GuestData { gold, size: VOLUME }))
+        Ok(Some(GuestData { gold, size: VOLUME, shared: false }))
     }
 
     /// Guests find their data as they are in the gold copy, each its own, and anew every time.
@@ -76,6 +76,34 @@ impl Ground<'_> {
         hold(kept.iter().all(|copy| !copy.exists()), || format!("of {kept:?} something is left"))?;
         hold(seen(&data.gold)? == before, || "the gold copy was changed".into())?;
         self.is_clean("after guests with data")
+    }
+
+    /// Guests that are given data which nobody writes all see the same, and nothing is copied for them. Where they are shown
+    /// the gold copy itself at a place of their own, nobody in them can write to it.
+    pub(super) fn gives_shared_data(&self) -> Result<(), Broken> {
+        let Some(data) = self.gold()? else { return Ok(()) };
+        let before = seen(&data.gold)?;
+        let data = GuestData { shared: true, ..data };
+        let (mut first, mut second) =
+            (self.start_given("first", Some(&data))?, self.start_given("second", Some(&data))?);
+        for guest in [&*first, &*second] {
+            self.shows_gold(guest, &data.gold)?;
+            let place = guest.data().ok_or("a guest was given data and says nothing of where they are")?;
+            let ran = self.exec(guest, &["sh", "-c", &format!("{}/tool", place.path)])?;
+            hold(ran.stdout == b"works\n", || format!("a program in its data does not run: {ran:?}"))?;
+            let is_shown = place.restored_by == SHOWN;
+            hold(is_shown == (place.restore_s == 0.0), || format!("it does not tell how it came by them: {place:?}"))?;
+            if is_shown && Path::new(&place.path) != data.gold {
+                let ran =
+                    self.exec(guest, &["sh", "-c", &format!("cd {} && echo x > data/new || rm mine", place.path)])?;
+                hold(ran.code.is_some_and(|code| code != 0), || format!("it can write to what it shares: {ran:?}"))?;
+            }
+        }
+        let kept = self.copies_on_host();
+        hold(kept.is_empty(), || format!("for data that are shared, {kept:?} were made"))?;
+        first.destroy().and_then(|()| second.destroy()).map_err(|error| error.to_string())?;
+        hold(seen(&data.gold)? == before, || "the gold copy was changed".into())?;
+        self.is_clean("after guests with shared data")
     }
 
     /// Everything in the gold copy is in the guest, and nothing else but what a file system of its own has by itself.
@@ -162,6 +190,7 @@ fn make_gold(gold: &Path) -> std::io::Result<()> {
     fs::write(draft.join("data/base/1"), "")?;
     fs::write(draft.join("mine"), "for root\n")?;
     fs::write(draft.join("other"), "for another\n")?;
+    fs::write(draft.join("tool"), "#!/bin/sh\necho works\n")?;
     symlink("data/table", draft.join("link"))?;
     let set = |name: &str, owner: u32, mode: u32| {
         let path = draft.join(name);
@@ -174,6 +203,7 @@ fn make_gold(gold: &Path) -> std::io::Result<()> {
     set("data", NOBODY, 0o700)?;
     set("mine", 0, 0o600)?;
     set("other", 1234, 0o644)?;
+    set("tool", 0, 0o755)?;
     fs::set_permissions(&draft, Permissions::from_mode(0o755))?;
     fs::rename(draft, gold)
 }

@@ -6,6 +6,8 @@
 //! - a guest starts, is granted what was asked, runs commands, takes files and gives them back, may print as much as it
 //!   likes, answers over the network, and goes when it is told to, also twice;
 //! - it finds the data that it is given as they are in the gold copy, writes to a copy of its own, and leaves nothing of it;
+//! - it is shown data that nobody writes, cannot change them, and nothing of them is copied on the host;
+//! - its memory is offered for merging when that is asked for, and only then;
 //! - it can be killed, and is taken away all the same;
 //! - what its controller left when that was killed is found and taken away from what was written down;
 //! - many guests come and go, and neither we nor the host grow.
@@ -13,6 +15,7 @@
 //! A part that cannot be tried here is printed as `SKIPPED: reason`, never passed over in silence.
 
 mod data;
+mod memory;
 mod orphan;
 mod traces;
 mod traffic;
@@ -143,6 +146,8 @@ pub fn check(
     let result = ground
         .serves()
         .and_then(|()| ground.gives_data())
+        .and_then(|()| ground.gives_shared_data())
+        .and_then(|()| ground.offers_memory())
         .and_then(|()| ground.survives_its_death())
         .and_then(|()| ground.is_reaped())
         .and_then(|()| ground.is_reaped_after_a_crash())
@@ -174,9 +179,15 @@ impl Ground<'_> {
     }
 
     fn start_given(&self, name: &str, data: Option<&GuestData>) -> Result<Box<dyn Guest>, Broken> {
-        let (name, data) = (name.to_owned(), data.cloned());
-        let spec = GuestSpec { name, size: self.expect.guest, cpu_set: vec![0], data };
-        self.platform.start(&self.site(), &spec).map_err(|error| format!("a guest did not start: {error}"))
+        self.start_as(&GuestSpec { data: data.cloned(), ..self.spec(name) })
+    }
+
+    fn spec(&self, name: &str) -> GuestSpec {
+        GuestSpec { name: name.to_owned(), size: self.expect.guest, cpu_set: vec![0], data: None, merge: false }
+    }
+
+    fn start_as(&self, spec: &GuestSpec) -> Result<Box<dyn Guest>, Broken> {
+        self.platform.start(&self.site(), spec).map_err(|error| format!("a guest did not start: {error}"))
     }
 
     fn ask(&self, guest: &dyn Guest, request: Request) -> Result<Reply, Broken> {

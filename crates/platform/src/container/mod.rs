@@ -89,6 +89,10 @@ impl Platform for Container {
         Comparable::Yes
     }
 
+    fn merging_lack(&self) -> Option<(String, String)> {
+        None
+    }
+
     fn versions(&self) -> Vec<(String, String)> {
         Vec::new()
     }
@@ -97,10 +101,12 @@ impl Platform for Container {
         let mut making = Making::new(site, spec);
         let data = making.data_directory(self.options.data.as_ref(), Some(INSIDE))?;
         let mut launch = plain_launch();
-        launch.shown = data.into_iter().map(|from| Shown { from, at: INSIDE.into() }).collect();
+        let read_only = making.is_data_shared();
+        launch.shown = data.into_iter().map(|from| Shown { from, at: INSIDE.into(), read_only }).collect();
         launch.netns = Some(making.attach()?);
         launch.cgroup_procs = making.limit()?;
         launch.cpu_set = spec.cpu_set.clone();
+        launch.merge = spec.merge;
         launch.unshare = vec![Namespace::Mount, Namespace::Pid, Namespace::Ipc, Namespace::Uts];
         if !launch.cgroup_procs.is_empty() {
             launch.unshare.push(Namespace::Cgroup);

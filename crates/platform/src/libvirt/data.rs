@@ -34,8 +34,9 @@ pub(super) fn make(making: &mut Making<'_>, options: &Options, folder: &Path, gu
     let own = matches!(options.image, Image::File(_));
     let gold = volume::gold(making, &given, None)?;
     let (form, format) = match options.data_disk.format {
-        Format::Raw => (Form::Raw, "raw"),
-        Format::Qcow2 => (Form::Qcow2, "qcow2"),
+        // Nobody writes to what is shared: a copy of its own would only fill the host's disk and page cache.
+        Format::Raw if !given.shared || options.data_disk.iscsi.is_some() => (Form::Raw, "raw"),
+        Format::Raw | Format::Qcow2 => (Form::Qcow2, "qcow2"),
     };
     let made = volume::restore(making, &gold, form)?;
     let place = |storage: String| {

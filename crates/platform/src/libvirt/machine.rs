@@ -8,6 +8,7 @@ use tare_model::guest::{GuestSpec, ParityRow};
 use super::options::{Bus, Cache, Io, Memory, Network, Options};
 use super::xml::Node;
 use crate::machine::share;
+use crate::merging;
 
 /// QEMU's own elements.
 const QEMU_NAMESPACE: &str = "http://libvirt.org/schemas/domain/qemu/1.0";
@@ -75,7 +76,7 @@ impl Machine<'_> {
             .child(Node::new("description").text(format!("a guest of tare's run {}; `tare reap` ends it", self.run_id)))
             .child(Node::new("memory").with("unit", "b").text(size.memory.0))
             .child(vcpus.text(size.cpus))
-            .child(backing(self.options.memory, self.share.is_some()))
+            .child(backing(self.memory(), self.share.is_some()))
             .child(self.system())
             .child(self.features())
             .child(self.cpu())
@@ -83,6 +84,11 @@ impl Machine<'_> {
             .child(Node::new("devices").children(self.devices()))
             .children(self.confined_by.iter().map(|model| unconfined(model)))
             .child(Node::new("qemu:commandline").child(run))
+    }
+
+    /// Its memory as the study asks for it, by the platform's options or by the arm's.
+    fn memory(&self) -> Memory {
+        Memory { merge: self.options.memory.merge || self.spec.merge, ..self.options.memory }
     }
 
     fn system(&self) -> Node {
@@ -124,7 +130,7 @@ impl Machine<'_> {
         let mut devices = vec![
             Node::new("controller").with("type", "usb").with("model", "none"),
             Node::new("controller").with("type", "virtio-serial").with("index", 0),
-            Node::new("memballoon").with("model", "none"),
+            balloon(self.options.memory),
             Node::new("rng")
                 .with("model", "virtio")
                 .child(Node::new("backend").with("model", "random").text("/dev/urandom")),
@@ -198,6 +204,15 @@ fn backing(memory: Memory, shared: bool) -> Node {
     backing
 }
 
+fn balloon(memory: Memory) -> Node {
+    let balloon = Node::new("memballoon");
+    if memory.balloon {
+        balloon.with("model", "virtio").with("freePageReporting", "on")
+    } else {
+        balloon.with("model", "none")
+    }
+}
+
 fn shared(socket: &Path) -> Node {
     Node::new("filesystem")
         .with("type", "mount")
@@ -251,6 +266,17 @@ fn io_word(io: Io) -> &'static str {
         Io::Threads => "threads",
         Io::Native => "native",
         Io::Uring => "io_uring",
+    }
+}
+
+/// What was granted of merging: by the host's kernel, which tells of the emulator (`pid`) from Linux 6.12, else by libvirt.
+pub(super) fn merging(pid: u32, description: &Node) -> ParityRow {
+    match merging::is_mergeable(pid) {
+        Some(on) => merging::told(Some(on), format!("ksm_mergeable of process {pid}, the emulator")),
+        None => {
+            let on = description.find("memoryBacking/nosharepages").is_none();
+            merging::told(Some(on), "libvirt's description of the running domain".to_owned())
+        }
     }
 }
 
@@ -308,7 +334,7 @@ mod tests {
 
     fn spec() -> GuestSpec {
         let size = GuestSize { cpus: 2, memory: ByteSize(512 << 20) };
-        GuestSpec { name: "g".into(), size, cpu_set: vec![0, 1, 3], data: None }
+        GuestSpec { name: "g".into(), size, cpu_set: vec![0, 1, 3], data: None, merge: false }
     }
 
     #[test]
@@ -332,6 +358,12 @@ mod tests {
         assert_eq!(read.find("cpu/model").unwrap().text, "Nehalem");
         assert_eq!(read.all("seclabel").count(), 2);
         assert!(read.find("memoryBacking/nosharepages").is_some());
+        assert_eq!(attribute("devices/memballoon", "model"), "none");
+        options.memory.balloon = true;
+        let merged = GuestSpec { merge: true, ..spec };
+        let read = Node::parse(&machine(&merged, &options).describe().write().unwrap()).unwrap();
+        assert!(read.find("memoryBacking/nosharepages").is_none());
+        assert_eq!(read.find("devices/memballoon").unwrap().attribute("freePageReporting"), Some("on"));
     }
 
     #[test]
@@ -339,6 +371,10 @@ mod tests {
         let text = "<domain><memory unit='KiB'>524288</memory><vcpu placement='static' current='1'>2</vcpu></domain>";
         let rows = granted(&spec(), &Node::parse(text).unwrap());
         assert_eq!(rows.iter().map(|row| row.equal).collect::<Vec<_>>(), [false, true], "{rows:?}");
+        // Of no process the kernel tells nothing: libvirt is believed.
+        let apart = Node::new("domain").child(Node::new("memoryBacking").child(Node::new("nosharepages")));
+        let rows = [&apart, &Node::new("domain")].map(|description| merging(u32::MAX, description).equal);
+        assert_eq!(rows, [false, true]);
         let rows = granted(&spec(), &Node::new("domain"));
         assert!(rows.iter().all(|row| row.granted.is_none() && !row.equal), "{rows:?}");
     }

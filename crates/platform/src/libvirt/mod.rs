@@ -20,6 +20,8 @@ mod tests;
 mod uri;
 mod xml;
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use tare_model::Span;
 use tare_model::field::FieldError;
@@ -28,6 +30,7 @@ use tare_model::guest::GuestSpec;
 use self::connection::version_text;
 use self::held::Held;
 use self::options::{Format, Image, Options};
+use self::sys::Connection;
 use self::uri::{Support, Uri};
 use crate::error::Result;
 use crate::machine::{share, target};
@@ -36,6 +39,9 @@ use crate::registry::{Entry, PLAIN};
 use crate::{Availability, Comparable, Guest, HostView, Platform, PlatformError, Reach, ReapSite, Site};
 
 const NAME: &str = "libvirt";
+
+/// The first libvirt whose balloons report free pages (its release notes), as it writes versions.
+const REPORTS_FREE_PAGES: u64 = 6_009_000;
 
 /// Where guests go that libvirt can start and not reach.
 const ELSEWHERE: &str = "Reach its guest over the network instead: the platform for machines that are there already \
@@ -96,6 +102,7 @@ impl Libvirt {
         }
         self.look_at_image()?;
         self.look_at_data()?;
+        self.look_at_balloon(&connection)?;
         if options.network.vhost == Some(true) && !std::path::Path::new(machine::VHOST_DEVICE).exists() {
             let remedy = "Load it with `modprobe vhost_net`, or leave `vhost` out".to_owned();
             return Err((format!("there is no {}", machine::VHOST_DEVICE), remedy));
@@ -122,6 +129,20 @@ impl Libvirt {
                 .and_then(|kernel| kernel.check_iscsi())
                 .map_err(told),
         }
+    }
+
+    fn look_at_balloon(&self, connection: &Arc<Connection>) -> std::result::Result<(), Refusal> {
+        if !self.options.memory.balloon {
+            return Ok(());
+        }
+        let asked = Arc::clone(connection);
+        let told = connection::within(uri::CALL_LIMIT, "tell its versions", move || asked.versions());
+        let (daemon, _) = told.map_err(|error| (error.to_string(), uri::remedy(&error, &self.options.uri)))?;
+        if daemon >= REPORTS_FREE_PAGES {
+            return Ok(());
+        }
+        let why = format!("its balloon gives freed pages back from 6.9 on, and this is {}", version_text(daemon));
+        Err((why, "leave `balloon` out of the arm's `memory`, or use a newer libvirt".to_owned()))
     }
 
     fn look_at_image(&self) -> std::result::Result<(), Refusal> {
@@ -188,6 +209,14 @@ impl Platform for Libvirt {
             let _ = accel::decide(&connection, &self.options, &agent);
         }
         accel::emulated(&self.options).map_or(Comparable::Yes, emulated)
+    }
+
+    fn merging_lack(&self) -> Option<(String, String)> {
+        if self.options.domain.is_some() {
+            let why = "the domain was there before the run, and its memory is as its own description has it";
+            return Some((why.to_owned(), "let tare make the domain: leave `domain` out".to_owned()));
+        }
+        self.options.lies().merging_lack()
     }
 
     fn reach(&self) -> Reach {

@@ -10,6 +10,7 @@ use tare_model::Span;
 use tare_model::field::FieldError;
 
 use super::uri::Uri;
+use crate::machine::memory::Lies;
 use crate::options as common;
 
 /// Options of the platform.
@@ -63,6 +64,14 @@ impl Default for Options {
             pin_vcpus: false,
             boot_within: Span::from_secs(60),
         }
+    }
+}
+
+impl Options {
+    /// How the guest's memory lies on the host.
+    pub(super) fn lies(&self) -> Lies {
+        let (shared, huge_pages) = (self.image == Image::Host, self.memory.huge_pages);
+        Lies { shared, huge_pages, passed_through: false }
     }
 }
 
@@ -139,10 +148,12 @@ pub(super) struct Existing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(super) struct Memory {
-    /// Offer it to the kernel's same-page merging (KSM).
+    /// Offer it to the kernel's same-page merging (KSM), also on an arm without `merging`.
     pub merge: bool,
     /// Take it from the host's huge pages.
     pub huge_pages: bool,
+    /// Whether a balloon gives pages back that the guest has freed; needs libvirt 6.9.
+    pub balloon: bool,
 }
 
 /// The guest's disk.
@@ -292,9 +303,8 @@ pub(super) fn check(value: &Value) -> Result<Value, FieldError> {
             "add cache = \"none\"",
         );
     }
-    if options.memory.merge && (options.memory.huge_pages || options.image == Image::Host) {
-        let help = "choose an image with a disk, and no huge pages";
-        return wrong(&["memory", "merge"], "memory shared with a file server, and huge pages, are never merged", help);
+    if let Some((why, help)) = options.lies().merging_lack().filter(|_| options.memory.merge) {
+        return wrong(&["memory", "merge"], &why, &help);
     }
     check_data(&options)?;
     common::fill::<Options>(value)

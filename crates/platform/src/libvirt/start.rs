@@ -20,7 +20,7 @@ use super::options::{Debian, File, Format, Image, Options};
 use super::sys::{Connection, Domain};
 use super::uri::{CALL_LIMIT, remedy};
 use super::xml::Node;
-use super::{accel, emulator};
+use super::{accel, emulator, machine};
 use crate::error::Result;
 use crate::machine::share;
 use crate::machine::volume::image_error;
@@ -49,6 +49,9 @@ struct Prepared {
 /// Makes a guest.
 pub(super) fn start(options: &Options, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
     let mut making = Making::new(site, spec);
+    if let Some((why, remedy)) = options.lies().merging_lack().filter(|_| spec.merge) {
+        return Err(making.failed("have its memory merged", why, &remedy));
+    }
     let connection = open(&options.uri).map_err(|error| {
         let remedy = remedy(&error, &options.uri);
         making.failed("reach libvirt", error.to_string(), &remedy)
@@ -94,7 +97,7 @@ pub(super) fn start(options: &Options, site: &Site<'_>, spec: &GuestSpec) -> Res
     let (reader, writer) = connect(&mut making, &channel, &console)?;
     with(&domain, CALL_LIMIT, "let the domain run", Domain::resume).map_err(|error| refused(&making, &error))?;
     making.greet_over(Box::new(reader), Box::new(writer), options.boot_within.duration())?;
-    let parity = parity(&mut making, &domain)?;
+    let parity = parity(&mut making, &domain, pid)?;
     let group = groups.into_iter().next();
     let charges = Box::new(move || charges(pid, group.as_deref()));
     let data = data.place(&making)?;
@@ -157,9 +160,11 @@ fn connect(making: &mut Making<'_>, channel: &Path, console: &Path) -> Result<(U
 }
 
 /// What libvirt and the guest say that was granted.
-fn parity(making: &mut Making<'_>, domain: &Arc<Domain>) -> Result<Vec<ParityRow>> {
+fn parity(making: &mut Making<'_>, domain: &Arc<Domain>, pid: u32) -> Result<Vec<ParityRow>> {
     let told = with(domain, CALL_LIMIT, "describe the domain", Domain::description).and_then(|text| Node::parse(&text));
-    let mut rows = granted(making.spec, &told.map_err(|error| refused(making, &error))?);
+    let told = told.map_err(|error| refused(making, &error))?;
+    let mut rows = granted(making.spec, &told);
+    rows.extend(making.spec.merge.then(|| machine::merging(pid, &told)));
     let facts = making.facts()?;
     let mtu = facts.facts.iter().find(|(name, _)| name.starts_with("mtu ") && name != "mtu lo");
     let asked = making.site.mtu.to_string();

@@ -40,7 +40,8 @@ fn connected() -> Option<Arc<Connection>> {
 
 fn held(guest: &str) -> Held {
     let size = GuestSize { cpus: 2, memory: ByteSize(64 << 20) };
-    Held::new(URI, "unit", &GuestSpec { name: guest.into(), size, cpu_set: Vec::new(), data: None }).unwrap()
+    Held::new(URI, "unit", &GuestSpec { name: guest.into(), size, cpu_set: Vec::new(), data: None, merge: false })
+        .unwrap()
 }
 
 fn description(held: &Held) -> String {
@@ -74,6 +75,7 @@ fn a_domain_is_defined_started_ended_and_gone() {
         size: GuestSize { cpus: 2, memory: ByteSize(64 << 20) },
         cpu_set: Vec::new(),
         data: None,
+        merge: false,
     };
     let rows = machine::granted(&spec, &Node::parse(&domain.description().unwrap()).unwrap());
     assert!(rows.iter().all(|row| row.equal), "{rows:?}");

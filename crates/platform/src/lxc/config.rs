@@ -26,6 +26,8 @@ pub(super) struct Config<'a> {
     pub agent: &'a Path,
     /// The guest's data on the host.
     pub data: Option<&'a Path>,
+    /// Whether nobody inside may write to its data.
+    pub read_only: bool,
     pub run_id: &'a str,
     /// The guest's own control groups, shown at their places inside.
     pub groups: &'a [Shown],
@@ -77,7 +79,8 @@ impl Config<'_> {
         let agent = inside(Path::new(AGENT));
         entry(&format!("{} {agent} none bind,ro,nosuid,nodev,create=file", field(self.agent)));
         if let Some(data) = self.data {
-            entry(&format!("{} {} none bind,rw,nosuid,nodev,create=dir", field(data), inside(Path::new(INSIDE))));
+            let (data, at, mode) = (field(data), inside(Path::new(INSIDE)), if self.read_only { "ro" } else { "rw" });
+            entry(&format!("{data} {at} none bind,{mode},nosuid,nodev,create=dir"));
         }
         entry("tmpfs dev/shm tmpfs nosuid,nodev,create=dir");
         // Several hierarchies lie in one directory, which sysfs has no room for.
@@ -132,8 +135,9 @@ mod tests {
         let shown = Shown::of(&groups, &hybrid, Path::new("/run/tare/r/guests/g"));
         let (root, agent) = (Path::new("/run/tare/r/guests/g/root"), Path::new("/a b#\\c\n/agent"));
         let data = Some(Path::new("/mnt/a b/tare-r/g"));
-        let config = |groups| Config { guest: "g", run_id: "r", root, agent, data, groups }.text();
-        let text = config(&shown);
+        let config =
+            |groups, read_only| Config { guest: "g", run_id: "r", root, agent, data, read_only, groups }.text();
+        let text = config(&shown, false);
         let bound = "lxc.mount.entry = /run/tare/r/guests/g/groups/0 sys/fs/cgroup/memory none bind,ro";
         let tmpfs = "tmpfs sys/fs/cgroup tmpfs";
         assert!(text.contains(bound), "{text}");
@@ -141,9 +145,10 @@ mod tests {
         assert!(text.contains("= /a\\040b\\043\\134c\\012/agent .tare/agent none"), "{text}");
         assert!(text.contains("= /mnt/a\\040b/tare-r/g .tare/data none bind,rw,"), "{text}");
         assert!(text.contains("lxc.environment = TARE_RUN=r\n"), "{text}");
+        assert!(config(&shown, true).contains(" .tare/data none bind,ro,"));
 
         let shown = Shown::of(&[at("tare-r/g")], &[hierarchy("", true)], Path::new("/f"));
-        let text = config(&shown);
+        let text = config(&shown, false);
         assert!(text.contains("/f/groups/0 sys/fs/cgroup none bind") && !text.contains(tmpfs), "{text}");
     }
 }

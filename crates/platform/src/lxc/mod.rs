@@ -73,6 +73,10 @@ impl Platform for Lxc {
         Comparable::Yes
     }
 
+    fn merging_lack(&self) -> Option<(String, String)> {
+        None
+    }
+
     fn versions(&self) -> Vec<(String, String)> {
         STARTER.versions()
     }
@@ -86,15 +90,22 @@ impl Platform for Lxc {
         launch.netns = Some(making.attach()?);
         launch.cgroup_procs = making.limit()?;
         launch.cpu_set = spec.cpu_set.clone();
+        launch.merge = spec.merge;
         launch.unshare = vec![Namespace::Mount];
         let folder = making.directory()?;
         let (root, file) = (folder.join("root"), folder.join("config"));
         let agent = absolute(site.agent);
         let mounted = Hierarchy::mounted();
         let shown = Shown::of(&making.groups(), &mounted, &folder);
-        let data = data.as_deref();
-        let config =
-            Config { guest: &spec.name, run_id: site.run_id, root: &root, agent: &agent, data, groups: &shown };
+        let config = Config {
+            guest: &spec.name,
+            root: &root,
+            agent: &agent,
+            data: data.as_deref(),
+            read_only: making.is_data_shared(),
+            run_id: site.run_id,
+            groups: &shown,
+        };
         let places = shown.iter().map(|shown| &shown.from).chain([&root]);
         let state = { places }
             .try_for_each(std::fs::create_dir_all)

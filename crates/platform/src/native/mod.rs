@@ -70,6 +70,10 @@ impl Platform for Native {
         Comparable::Yes
     }
 
+    fn merging_lack(&self) -> Option<(String, String)> {
+        None
+    }
+
     fn versions(&self) -> Vec<(String, String)> {
         Vec::new()
     }
@@ -82,6 +86,7 @@ impl Platform for Native {
         launch.netns = Some(making.attach()?);
         launch.cgroup_procs = making.limit()?;
         launch.cpu_set = spec.cpu_set.clone();
+        launch.merge = spec.merge;
         making.start(&launch)
     }
 }

@@ -105,6 +105,10 @@ impl Platform for Nspawn {
         Comparable::Yes
     }
 
+    fn merging_lack(&self) -> Option<(String, String)> {
+        None
+    }
+
     fn versions(&self) -> Vec<(String, String)> {
         STARTER.versions()
     }
@@ -118,6 +122,7 @@ impl Platform for Nspawn {
         let mut launch = plain_launch();
         launch.cgroup_procs = making.limit()?;
         launch.cpu_set = spec.cpu_set.clone();
+        launch.merge = spec.merge;
         launch.unshare = vec![Namespace::Mount];
         let folder = making.directory()?;
         let held = Held { run_id: site.run_id.to_owned(), strays: strays(&making.groups(), &Hierarchy::mounted()) };
@@ -131,7 +136,13 @@ impl Platform for Nspawn {
             .map_err(|why| making.failed("make its directories", why, "Is the file system full or read-only?"))?;
         launch.mounts = vec![overlay(&mut making, lower, &root, self.options.upper)?, state];
         let agent = absolute(site.agent);
-        let inside = Inside { root: &root, netns: &netns, agent: &agent, data: data.as_deref() };
+        let inside = Inside {
+            root: &root,
+            netns: &netns,
+            agent: &agent,
+            data: data.as_deref(),
+            read_only: making.is_data_shared(),
+        };
         launch.argv = arguments(&program, &inside, &spec.name, site.run_id);
         let mut command = making.entering(&launch)?;
         // Its /tmp is a directory of the root's, as on every other arm, and not in memory.
@@ -163,6 +174,8 @@ struct Inside<'a> {
     netns: &'a Path,
     agent: &'a Path,
     data: Option<&'a Path>,
+    /// Whether nobody inside may write to its data.
+    read_only: bool,
 }
 
 /// The program with its arguments.
@@ -190,7 +203,8 @@ fn arguments(program: &Path, inside: &Inside<'_>, guest: &str, run_id: &str) -> 
     argv.push(format!("--machine={machine}"));
     argv.push(format!("--network-namespace-path={}", inside.netns.display()));
     argv.push(format!("--bind-ro={}:{AGENT}", escaped(&inside.agent.to_string_lossy())));
-    argv.extend(inside.data.map(|data| format!("--bind={}:{INSIDE}", escaped(&data.to_string_lossy()))));
+    let bind = if inside.read_only { "--bind-ro" } else { "--bind" };
+    argv.extend(inside.data.map(|data| format!("{bind}={}:{INSIDE}", escaped(&data.to_string_lossy()))));
     // Left to itself the program sets those of the host's first process.
     argv.extend(limits().map(written));
     argv.extend(environment(run_id).map(|(name, value)| format!("--setenv={name}={value}")));
@@ -246,11 +260,14 @@ mod tests {
             netns: Path::new("/proc/1/fd/9"),
             agent: Path::new("/a:b\\c"),
             data: Some(Path::new("/mnt/a:b")),
+            read_only: false,
         };
         let argv = arguments(Path::new("/usr/bin/x"), &inside, "g-", "r");
         assert!(argv.contains(&"--bind=/mnt/a\\:b:/.tare/data".to_owned()), "{argv:?}");
         assert!(argv.contains(&"--bind-ro=/a\\:b\\\\c:/.tare/agent".to_owned()), "{argv:?}");
         assert!(argv.contains(&"--setenv=TARE_RUN=r".to_owned()), "{argv:?}");
         assert!(argv.contains(&"--machine=g".to_owned()), "{argv:?}");
+        let argv = arguments(Path::new("/usr/bin/x"), &Inside { read_only: true, ..inside }, "g-", "r");
+        assert!(argv.contains(&"--bind-ro=/mnt/a\\:b:/.tare/data".to_owned()), "{argv:?}");
     }
 }

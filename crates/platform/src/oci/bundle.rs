@@ -48,6 +48,8 @@ pub(super) struct Bundle<'a> {
     pub agent: &'a Path,
     /// The guest's data on the host.
     pub data: Option<&'a Path>,
+    /// Whether nobody inside may write to its data.
+    pub read_only: bool,
     pub netns: &'a Path,
     /// Where the guest's root will be mounted.
     pub rootfs: &'a Path,
@@ -79,7 +81,8 @@ impl Bundle<'_> {
         mounts
             .push(MountBuilder::default().destination(AGENT).typ("bind").source(self.agent).options(options).build()?);
         if let Some(data) = self.data {
-            let options: Vec<String> = ["bind", "rw", "nosuid", "nodev"].map(str::to_owned).into();
+            let mode = if self.read_only { "ro" } else { "rw" };
+            let options: Vec<String> = ["bind", mode, "nosuid", "nodev"].map(str::to_owned).into();
             mounts.push(MountBuilder::default().destination(INSIDE).typ("bind").source(data).options(options).build()?);
         }
         let root = RootBuilder::default().path(self.rootfs).readonly(false).build()?;
@@ -158,15 +161,15 @@ mod tests {
     #[test]
     fn a_bundle_says_what_was_asked() {
         let size = GuestSize { cpus: 2, memory: ByteSize(1 << 30) };
-        let spec = GuestSpec { name: "target".into(), size, cpu_set: vec![1, 2], data: None };
+        let spec = GuestSpec { name: "target".into(), size, cpu_set: vec![1, 2], data: None, merge: false };
         let folder = tempfile::tempdir().unwrap();
         let rootfs = folder.path().join("rootfs");
         let netns = Path::new("/proc/1/fd/9");
         let agent = Path::new("/opt/agent");
         let data = Some(Path::new("/mnt/san/tare-r/target"));
-        Bundle { spec: &spec, run_id: "r", agent, data, netns, rootfs: &rootfs, group: "/tare-r/target" }
-            .write(folder.path())
-            .unwrap();
+        let group = "/tare-r/target";
+        let bundle = Bundle { spec: &spec, run_id: "r", agent, data, read_only: false, netns, rootfs: &rootfs, group };
+        bundle.write(folder.path()).unwrap();
         let text = std::fs::read_to_string(folder.path().join("config.json")).unwrap();
         let config: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(config["linux"]["cgroupsPath"], "/tare-r/target");
@@ -177,6 +180,8 @@ mod tests {
         let bound = mounts.iter().find(|mount| mount["source"] == "/mnt/san/tare-r/target").unwrap();
         assert_eq!(bound["destination"], INSIDE);
         assert!(bound["options"].as_array().unwrap().contains(&"rw".into()), "{bound}");
+        let closed = serde_json::to_string(&Bundle { read_only: true, ..bundle }.config().unwrap()).unwrap();
+        assert!(!closed.contains("\"rw\"") && closed.contains("/mnt/san/tare-r/target"), "{closed}");
         let limits = config["process"]["rlimits"].as_array().unwrap();
         assert!(limits.iter().all(|limit| limit["soft"].as_u64() <= limit["hard"].as_u64()), "{limits:?}");
         assert!(limits.iter().any(|limit| limit["type"] == "RLIMIT_MEMLOCK"), "{limits:?}");

@@ -94,6 +94,13 @@ pub(super) fn is_gvisor(program: &Path) -> bool {
     program.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PROGRAM))
 }
 
+/// Why the memory of its guests is never merged, and the remedy.
+pub(super) fn merging_lack() -> (String, String) {
+    let why =
+        "gVisor keeps its guests' memory in a file of its sandbox (memfd), and the kernel merges no shared memory";
+    (why.to_owned(), "use `runtime = \"runc\"` or `\"crun\"`, or leave `merging` out of this arm".to_owned())
+}
+
 impl Gvisor {
     /// The arguments that say so.
     pub(super) fn flags(self) -> Vec<String> {
@@ -278,7 +285,7 @@ mod tests {
     #[test]
     fn what_the_guests_own_kernel_shows_is_compared_with_what_it_can_show() {
         let size = GuestSize { cpus: 2, memory: ByteSize(1 << 30) };
-        let spec = GuestSpec { name: "g".into(), size, cpu_set: vec![4, 6], data: None };
+        let spec = GuestSpec { name: "g".into(), size, cpu_set: vec![4, 6], data: None, merge: false };
         let fact = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let facts = |cpus, memory| AgentFacts {
             facts: vec![fact("cpus allowed", cpus), fact("mtu eth0", "1500"), fact("memory total", memory)],

@@ -10,6 +10,8 @@ mod known;
 mod options;
 mod runtime;
 
+use std::path::Path;
+
 use serde_json::Value;
 use tare_model::Span;
 use tare_model::field::FieldError;
@@ -130,6 +132,10 @@ impl Platform for Oci {
         Comparable::Yes
     }
 
+    fn merging_lack(&self) -> Option<(String, String)> {
+        gvisor::is_gvisor(Path::new(&self.options.runtime)).then(gvisor::merging_lack)
+    }
+
     fn versions(&self) -> Vec<(String, String)> {
         let version = Runtime::find(&self.options)
             .map_err(|(reason, _)| reason)
@@ -143,6 +149,9 @@ impl Platform for Oci {
         let runtime = Runtime::find(&self.options).map_err(|(why, remedy)| {
             making.failed(&format!("find the runtime {}", self.options.runtime), why, &remedy)
         })?;
+        if let Some((why, remedy)) = runtime.gvisor.filter(|_| spec.merge).map(|_| gvisor::merging_lack()) {
+            return Err(making.failed("have its memory merged", why, &remedy));
+        }
         let lower = self.options.rootfs.lower(&mut making)?;
         let data = making.data_directory(self.options.data.as_ref(), Some(INSIDE))?;
         let netns = making.attach()?;
@@ -157,6 +166,7 @@ impl Platform for Oci {
             run_id: site.run_id,
             agent: &agent,
             data: data.as_deref(),
+            read_only: making.is_data_shared(),
             netns: &netns,
             rootfs: &at,
             group: &arrangement.group,
@@ -170,6 +180,7 @@ impl Platform for Oci {
 
         let mut launch = plain_launch();
         launch.cgroup_procs = arrangement.join;
+        launch.merge = spec.merge;
         launch.unshare = vec![Namespace::Mount];
         launch.mounts = arrangement.mounts;
         launch.mounts.push(rootfs::overlay(&mut making, lower, &at, self.options.upper)?);

@@ -14,6 +14,9 @@ const TRANSLATED_MIB: u32 = 64;
 /// Timer interrupts a second of distributions' kernels (CONFIG_HZ), by which `lpj` is reckoned.
 const HZ: u64 = 250;
 
+/// Name of the machine's memory, for QEMU.
+pub(super) const BACKEND: &str = "ram";
+
 /// What every machine has.
 pub(super) struct Basics<'a> {
     pub machine: Machine,
@@ -94,17 +97,17 @@ pub(super) fn kernel_words(basics: &Basics<'_>) -> Vec<String> {
 /// The machine and its memory. `shared`: with a file server.
 pub(super) fn memory(machine: Machine, size: ByteSize, memory: &Memory, shared: bool) -> Vec<String> {
     let kind = if shared || memory.huge_pages { "memfd" } else { "ram" };
-    let mut backend = format!("memory-backend-{kind},id=ram,size={},merge={}", size.0, on(memory.merge));
+    let mut backend = format!("memory-backend-{kind},id={BACKEND},size={},merge={}", size.0, on(memory.merge));
     if shared {
         backend.push_str(",share=on");
     }
     if memory.huge_pages {
         backend.push_str(",hugetlb=on");
     }
-    let mut words: Vec<String> =
-        ["-M", &format!("{},memory-backend=ram", machine.name()), "-m", &format!("{}B", size.0), "-object", &backend]
-            .map(str::to_owned)
-            .to_vec();
+    // The machine's own setting counts for all of its memory, whatever the backend's is, and is on unless told.
+    let machine_word = format!("{},memory-backend={BACKEND},mem-merge={}", machine.name(), on(memory.merge));
+    let size_word = format!("{}B", size.0);
+    let mut words = ["-M", &machine_word, "-m", &size_word, "-object", &backend].map(str::to_owned).to_vec();
     if memory.balloon {
         let balloon = format!("virtio-balloon-{},free-page-reporting=on", machine.bus());
         words.extend(["-device".to_owned(), balloon]);
@@ -135,7 +138,13 @@ mod tests {
         let said = |memory: Memory, shared| super::memory(Machine::Q35, ByteSize(1 << 30), &memory, shared).join(" ");
         assert!(said(Memory::default(), true).contains("memfd") && said(Memory::default(), true).contains("share=on"));
         let own = said(Memory { merge: true, balloon: true, ..Memory::default() }, false);
-        assert!(own.contains("memory-backend-ram") && own.contains("merge=on") && own.contains("free-page"), "{own}");
+        assert!(
+            own.contains("memory-backend-ram") && own.contains(",merge=on") && own.contains("mem-merge=on"),
+            "{own}"
+        );
+        let apart = said(Memory::default(), false);
+        assert!(apart.contains(",merge=off") && apart.contains("mem-merge=off"), "{apart}");
+        assert!(own.contains("free-page"), "{own}");
         assert!(said(Memory { huge_pages: true, ..Memory::default() }, false).contains("hugetlb=on"));
     }
 

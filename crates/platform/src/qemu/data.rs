@@ -46,7 +46,14 @@ pub(super) fn make(making: &mut Making<'_>, options: &Options, folder: &Path, gu
             Some(initiator) => empty_unit(making, options, disk, initiator, folder, guest)?,
             None => empty(making, options, disk)?,
         },
-        (Some(given), written) => filled(making, options, &written.clone().unwrap_or_default(), given, folder, guest)?,
+        (Some(given), written) => {
+            let mut disk = written.clone().unwrap_or_default();
+            if given.shared && disk.device.is_none() && disk.iscsi.is_none() {
+                // Nobody writes to it, so that a copy of its own would only fill the host's disk and page cache.
+                disk.format = DiskFormat::Qcow2;
+            }
+            filled(making, options, &disk, given, folder, guest)?
+        }
     };
     if matches!(options.image, Image::File(_)) {
         // Its own kernel boots, and nobody tells it.

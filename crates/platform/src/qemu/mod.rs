@@ -156,6 +156,10 @@ impl Platform for Qemu {
         }
     }
 
+    fn merging_lack(&self) -> Option<(String, String)> {
+        self.options.lies().merging_lack()
+    }
+
     fn reach(&self) -> Reach {
         if self.options.network.vfio.is_some() { Reach::Outside } else { Reach::Lab }
     }

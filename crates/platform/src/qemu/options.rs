@@ -10,6 +10,7 @@ use tare_model::field::FieldError;
 use tare_model::{ByteSize, Span};
 
 use super::network::Network;
+use crate::machine::memory::Lies;
 use crate::options as common;
 
 /// Options of the platform.
@@ -275,7 +276,7 @@ pub(super) enum Aio {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(super) struct Memory {
-    /// Whether the host may merge its pages with equal ones (KSM).
+    /// Whether the host may merge its pages with equal ones (KSM), also on an arm without `merging`.
     pub merge: bool,
     /// Whether it lies in huge pages that the host has set apart.
     pub huge_pages: bool,
@@ -302,6 +303,12 @@ impl Options {
     /// Whether the guest sees a file system of the host's, for which its memory must be shared with the file server.
     pub(super) fn shares_root(&self) -> bool {
         self.image == Image::Host
+    }
+
+    /// How the guest's memory lies on the host.
+    pub(super) fn lies(&self) -> Lies {
+        let (shared, huge_pages) = (self.shares_root(), self.memory.huge_pages);
+        Lies { shared, huge_pages, passed_through: self.network.vfio.is_some() }
     }
 
     fn check(&self) -> Result<(), FieldError> {
@@ -340,12 +347,10 @@ impl Options {
     }
 
     fn check_memory(&self) -> Result<(), FieldError> {
-        if self.memory.merge && (self.shares_root() || self.memory.huge_pages) {
-            let why = "the kernel merges neither shared memory, which the image `host` needs, nor huge pages";
-            let help = "use an image `debian` or `file` without huge pages, or leave `merge` out";
-            return Err(FieldError::new(&["memory", "merge"], why).help(help));
+        match self.lies().merging_lack().filter(|_| self.memory.merge) {
+            Some((why, help)) => Err(FieldError::new(&["memory", "merge"], why).help(help)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn check_disks(&self) -> Result<(), FieldError> {

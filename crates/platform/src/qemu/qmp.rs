@@ -10,6 +10,8 @@ use qapi::{Command, Qmp, Stream};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+use super::command::BACKEND;
+
 /// How long an answer of the monitor's may take. The guest does not run yet.
 const ANSWER: Duration = Duration::from_secs(20);
 /// How often it is looked whether the monitor listens.
@@ -29,6 +31,8 @@ pub(super) struct Made {
     pub iothreads: Vec<u32>,
     /// Whether KVM is in use.
     pub kvm: bool,
+    /// Whether its memory is open to merging.
+    pub merge: bool,
     /// Memory of the machine, bytes.
     pub memory_bytes: u64,
 }
@@ -69,7 +73,10 @@ impl Monitor {
         vcpus.sort_unstable();
         let iothreads = self.ask(&qmp::query_iothreads {})?;
         let memory = self.ask(&qmp::query_memory_size_summary {})?;
+        let backends = self.ask(&qmp::query_memdev {})?;
+        let merge = backends.iter().any(|backend| backend.id.as_deref() == Some(BACKEND) && backend.merge);
         Ok(Made {
+            merge,
             vcpus: vcpus.into_iter().map(|(_, id)| id).collect(),
             iothreads: iothreads.iter().map(|info| thread(info.thread_id)).collect::<Result<_, _>>()?,
             kvm: self.ask(&qmp::query_kvm {})?.enabled,
@@ -175,6 +182,7 @@ mod tests {
 {"return": [{"thread-id": 12, "cpu-index": 1, "qom-path": "/b", "target": "x86_64"}, {"thread-id": 11, "cpu-index": 0, "qom-path": "/a", "target": "x86_64"}]}"#,
             r#"{"return": [{"id": "root-io", "thread-id": 13, "poll-max-ns": 0, "poll-grow": 0, "poll-shrink": 0, "aio-max-batch": 0}]}"#,
             r#"{"return": {"base-memory": 1048576, "plugged-memory": 0}}"#,
+            r#"{"return": [{"id": "ram", "size": 1048576, "merge": true, "dump": true, "prealloc": false, "share": false, "host-nodes": [], "policy": "default"}]}"#,
             r#"{"return": {"enabled": false, "present": true}}"#,
         ];
         let other = std::thread::spawn(move || {
@@ -188,7 +196,10 @@ mod tests {
             }
         });
         let made = Monitor::connect(&path, || false, ANSWER).unwrap().made().unwrap();
-        assert_eq!(made, Made { vcpus: vec![11, 12], iothreads: vec![13], kvm: false, memory_bytes: 1 << 20 });
+        assert_eq!(
+            made,
+            Made { vcpus: vec![11, 12], iothreads: vec![13], kvm: false, merge: true, memory_bytes: 1 << 20 }
+        );
         other.join().unwrap();
     }
 }

@@ -5,6 +5,7 @@ use tare_model::guest::{GuestSpec, ParityRow};
 use tare_wire::AgentFacts;
 
 use super::qmp::{Made, pinned};
+use crate::merging;
 use crate::parity::{fact, ranges};
 
 /// The rows. `kvm` and `mtu` are what was asked for; `pin`: whether virtual CPUs were to be pinned.
@@ -31,6 +32,10 @@ pub(super) fn rows(
     ];
     if let Some(mtu) = mtu {
         rows.push(row("link mtu", mtu.to_string(), card_mtu(facts), "the guest's interface, asked inside"));
+    }
+    if spec.merge {
+        let note = "query-memdev of QEMU, and ksm_mergeable of its process where the kernel tells (from Linux 6.12)";
+        rows.push(merging::told(Some(made.merge), note.to_owned()));
     }
     if pin && !spec.cpu_set.is_empty() {
         let asked = in_turn(made.vcpus.len(), &spec.cpu_set);
@@ -68,8 +73,8 @@ mod tests {
     #[test]
     fn only_what_was_granted_is_equal() {
         let size = GuestSize { cpus: 2, memory: ByteSize(1 << 30) };
-        let spec = GuestSpec { name: "g".into(), size, cpu_set: vec![3], data: None };
-        let made = Made { vcpus: vec![1, 2], iothreads: Vec::new(), kvm: false, memory_bytes: 1 << 30 };
+        let spec = GuestSpec { name: "g".into(), size, cpu_set: vec![3], data: None, merge: false };
+        let made = Made { vcpus: vec![1, 2], iothreads: Vec::new(), kvm: false, merge: false, memory_bytes: 1 << 30 };
         let text = |pairs: &[(&str, &str)]| AgentFacts {
             facts: pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
         };
@@ -84,6 +89,12 @@ mod tests {
         assert_eq!(unequal(&Made { memory_bytes: 1, ..made.clone() }, &facts, false), ["machine memory"]);
         assert_eq!(unequal(&Made { vcpus: vec![1], ..made.clone() }, &facts, false), ["virtual CPUs"]);
         assert_eq!(unequal(&made, &text(&[]), false), ["CPUs online inside", "link mtu"]);
+        let merged = GuestSpec { merge: true, ..spec.clone() };
+        let merging = |merge: bool| {
+            let rows = rows(&merged, &Made { merge, ..made.clone() }, &facts, false, None, false);
+            rows.into_iter().find(|row| row.resource == merging::RESOURCE).map(|row| row.equal)
+        };
+        assert_eq!((merging(true), merging(false)), (Some(true), Some(false)));
         assert_eq!(in_turn(3, &[4, 6]), "4 6 4");
     }
 }

@@ -13,7 +13,7 @@ use super::charges::Threads;
 use super::command::{self, Basics};
 use super::data::{self, Data};
 use super::disks::{self, Attached};
-use super::options::{DiskFormat, Image, Initiator, Options};
+use super::options::{DiskFormat, Image, Initiator, Memory, Options};
 use super::qmp::{self, Made, Monitor, SOCKET_PATH_BYTES};
 use super::{readback, share, tell};
 use crate::Guest;
@@ -21,6 +21,7 @@ use crate::error::{PlatformError, Result};
 use crate::machine::share::{TAG, serve};
 use crate::machine::volume::image_error;
 use crate::making::{Making, Particulars, absolute, plain_launch};
+use crate::merging;
 use crate::program::find;
 
 /// Name of the monitor's socket in the guest's directory.
@@ -44,6 +45,9 @@ pub(super) struct Prepared {
 
 /// Finds everything that the guest needs. Nothing is started yet.
 pub(super) fn prepare(options: &Options, chosen: Chosen, making: &Making<'_>) -> std::result::Result<Prepared, Lack> {
+    if let Some((why, remedy)) = options.lies().merging_lack().filter(|_| making.spec.merge) {
+        return Err(Lack::new(why, remedy));
+    }
     let base = disks::base(&options.image)?;
     let program = find(&options.program)
         .ok_or_else(|| Lack::new(format!("there is no {}", options.program), "Install QEMU, or correct `program`"))?;
@@ -177,7 +181,8 @@ fn machine(
     };
     let mut words = vec!["-name".to_owned(), format!("guest={},debug-threads=on", making.spec.name)];
     words.extend(command::basics(&basics));
-    words.extend(command::memory(options.machine, basics.memory, &options.memory, options.shares_root()));
+    let memory = Memory { merge: options.memory.merge || making.spec.merge, ..options.memory };
+    words.extend(command::memory(options.machine, basics.memory, &memory, options.shares_root()));
     if let Some(firmware) = &options.firmware {
         let flash = format!("if=pflash,format=raw,readonly=on,file={}", command::escaped(firmware));
         words.extend(["-drive".to_owned(), flash]);
@@ -242,7 +247,9 @@ fn let_run(making: &mut Making<'_>, options: &Options, folder: &Path) -> Result<
     let process = making.channel_pid().unwrap_or_default();
     let run = || {
         let mut monitor = Monitor::connect(&folder.join(MONITOR), || has_ended(process), LISTENS)?;
-        let made = monitor.made()?;
+        let mut made = monitor.made()?;
+        // What the kernel says counts more, where it says anything.
+        made.merge &= merging::is_mergeable(process).unwrap_or(true);
         if options.pin_vcpus {
             qmp::pin(&made.vcpus, &making.spec.cpu_set)?;
         }

@@ -122,6 +122,11 @@ impl Platform for Ssh {
         Reach::Outside
     }
 
+    fn merging_lack(&self) -> Option<(String, String)> {
+        let why = "its guests' memory is another machine's, and what is merged is this host's".to_owned();
+        Some((why, "leave `merging` out of this arm, or measure guests of this host".to_owned()))
+    }
+
     fn versions(&self) -> Vec<(String, String)> {
         vec![("ssh".into(), destination::version().unwrap_or_else(|why| why))]
     }
@@ -251,7 +256,7 @@ mod tests {
             let facts =
                 vec![("cpus online".to_owned(), cpus.to_owned()), ("memory total".to_owned(), memory.to_owned())];
             let size = GuestSize { cpus: 2, memory: ByteSize(1 << 30) };
-            let spec = GuestSpec { name: "g".into(), size, cpu_set: vec![0], data: None };
+            let spec = GuestSpec { name: "g".into(), size, cpu_set: vec![0], data: None, merge: false };
             rows(&spec, &AgentFacts { facts }).iter().map(|row| row.equal).collect::<Vec<_>>()
         };
         assert_eq!(equal("0-1", "1000000 kB"), [true, true]);

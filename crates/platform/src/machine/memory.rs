@@ -1,0 +1,38 @@
+//! What of a machine's memory on the host can be merged.
+
+/// How a machine's memory lies on the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lies {
+    /// Shared with a file server, as the image that is the host's own root needs it.
+    pub shared: bool,
+    /// In huge pages that the host has set apart.
+    pub huge_pages: bool,
+    /// Reached by a device that is passed through.
+    pub passed_through: bool,
+}
+
+impl Lies {
+    /// Why the kernel never merges it, and the remedy.
+    pub(crate) fn merging_lack(self) -> Option<(String, String)> {
+        let told = |why: &str, remedy: &str| Some((why.to_owned(), remedy.to_owned()));
+        if self.shared {
+            let remedy = "boot an image with a disk: `image = { debian = {} }`, built by `tare image build debian`";
+            return told(
+                "the image `host` needs memory that is shared with a file server, which is never merged",
+                remedy,
+            );
+        }
+        if self.huge_pages {
+            let remedy = "leave `huge-pages` out of the arm's `memory`";
+            return told("memory in huge pages that the host has set apart is never merged", remedy);
+        }
+        if self.passed_through {
+            let remedy = "leave the passed-through card out, or `merging`";
+            return told(
+                "a device that is passed through keeps all of the guest's memory where it is, unmerged",
+                remedy,
+            );
+        }
+        None
+    }
+}
