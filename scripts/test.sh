@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs all tests and counts them honestly; further arguments go to `cargo test`.
+# Runs all tests and counts them honestly; further arguments go to `cargo test`. The Java application's tests run with all
+# others, and not where arguments choose among them.
 #
 # Tests are built in the dev profile, where they build fast and overflow is checked. Those that start tare itself
 # take the programs of `make build` through TARE_BIN and TARE_AGENT, so that what is tested end to end is what ships
@@ -23,5 +24,9 @@ done
 # Built before the pipe is opened: two cargos at once would wait for one another.
 cargo build --quiet --package xtask
 rm -f "$target_dir/test.log" "$target_dir/test.summary"
-cargo test --workspace --no-fail-fast "$@" -- --show-output 2>&1 </dev/null |
-    "$target_dir/debug/xtask" tally --log "$target_dir/test.log" --summary "$target_dir/test.summary"
+{
+    code=0
+    cargo test --workspace --no-fail-fast "$@" -- --show-output || code=$?
+    [[ -n ${*/--locked/} ]] || scripts/test-java.sh || code=$?
+    exit "$code"
+} 2>&1 </dev/null | "$target_dir/debug/xtask" tally --log "$target_dir/test.log" --summary "$target_dir/test.summary"

@@ -1,0 +1,2 @@
+/** The business logic: six kinds of transactions on the object store. */
+package tare.business.logic;

@@ -1,0 +1,4 @@
+package tare.business.store;
+
+/** An order that waits for its delivery. */
+public record NewOrder(int order, int district) {}

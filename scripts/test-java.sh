@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Runs the tests of jvm/, and tells about them as cargo does, which `cargo xtask tally` counts.
+#
+# They run in a copy in target/jvm, so that the sources stay clean.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+target_dir=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+work=$target_dir/jvm
+
+echo "     Running jvm (tare_java)"
+if ! command -v mvn >/dev/null 2>&1 || ! command -v javac >/dev/null 2>&1; then
+    echo "test jvm ... ignored, Maven or a JDK is not here: scripts/java.sh installs both, or says how"
+    echo "test result: ok. 0 passed; 0 failed; 1 ignored"
+    exit 0
+fi
+
+rm -rf "$work"
+mkdir -p "$work"
+cp -r jvm/. "$work"
+code=0
+mvn --batch-mode --no-transfer-progress --quiet --file "$work/pom.xml" test >"$work/said" 2>&1 || code=$?
+
+# sum WORD: of all reports, the first element of which is <testsuite ... tests="5" errors="0" skipped="0" failures="0">.
+sum() {
+    find "$work" -path '*/surefire-reports/TEST-*.xml' -exec grep --no-filename --max-count=1 "^<testsuite " {} + |
+        sed -n "s/.* $1=\"\([0-9]*\)\".*/\1/p" | awk '{ all += $1 } END { print all + 0 }'
+}
+tests=$(sum tests) failed=$(($(sum failures) + $(sum errors))) skipped=$(sum skipped)
+# Sources that do not compile have no report, and a machine that dies has an incomplete one.
+if ((code != 0 && failed == 0)); then
+    failed=1
+    tests=$((tests + 1))
+elif ((code == 0 && tests == 0)); then
+    echo "test-java: Maven found no test in jvm" >&2
+    failed=1 tests=1 code=1
+fi
+# Maven's launcher may colour, whatever it is told, and end without a new line.
+((code == 0)) || { sed 's/\x1b\[[0-9;]*m//g' "$work/said" && echo; }
+for ((i = 0; i < skipped; i++)); do
+    echo "test jvm ... ignored, target/jvm/java/target/surefire-reports has the reason"
+done
+verdict=ok
+((failed == 0)) || verdict=FAILED
+echo "test result: $verdict. $((tests - failed - skipped)) passed; $failed failed; $skipped ignored"
+exit "$code"
