@@ -6,19 +6,23 @@
 mod clock;
 mod cpu;
 mod exec;
+mod java;
 mod null;
 pub mod registry;
 mod rr;
 mod site;
 mod store;
 mod stream;
+mod together;
 mod yields;
 
+pub use java::JavaError;
 pub use site::{AheadSite, Clock, DriverSite, SameClock, Schedule, WorkSite, WorkloadError};
 pub use store::StoreError;
 pub use yields::{Driven, UnitOfWork};
 
 use tare_model::Span;
+use tare_model::field::FieldError;
 use tare_model::guest::{GuestData, GuestSize};
 use tare_model::metric::MetricSpec;
 use tare_model::units::ByteSize;
@@ -39,6 +43,47 @@ pub trait Workload: Send + Sync {
     /// Whether several guests can be measured at one time, each with several drivers. Then [`Self::combine`] is written.
     fn several(&self) -> bool {
         false
+    }
+
+    /// Whether it can be driven again and again in the same guests while others are added, as [`tare_model::density`] asks:
+    /// connect, drive and verify of one [`Prepared`] are then called once a number of guests.
+    fn density(&self) -> bool {
+        false
+    }
+
+    /// What each guest of this size will take of the host's memory at once when it starts, bytes, if that can be told:
+    /// before the first guest was seen, the ascent of a density search reckons with it.
+    fn touches(&self, guest: &GuestSize) -> ByteSize {
+        guest.memory
+    }
+
+    /// What is wrong with a parameter for guests of this size, if they are too small for it. Asked when a study is checked.
+    ///
+    /// # Errors
+    /// The parameter, with the figures.
+    fn fits(&self, guest: &GuestSize) -> Result<(), FieldError> {
+        let _ = guest;
+        Ok(())
+    }
+
+    /// Whether [`Self::calibrate`] is to be called before the first trial.
+    fn is_calibrated(&self) -> bool {
+        false
+    }
+
+    /// Finds, once a run and in a guest of the baseline that is alone on the host, what load every guest is to be offered.
+    /// `prepared` came from [`Self::prepare`]; `cpu_s` tells the CPU seconds that the guest has used, as the host counts them.
+    ///
+    /// # Errors
+    /// When an agent could not do its part, or no such load was found; with what was tried.
+    fn calibrate(
+        &self,
+        site: &WorkSite<'_>,
+        prepared: &mut dyn Prepared,
+        cpu_s: &(dyn Fn() -> Option<f64> + Sync),
+    ) -> Result<Calibration, WorkloadError> {
+        let _ = (site, prepared, cpu_s);
+        Err(WorkloadError::NotConnected)
     }
 
     /// Disk that it takes for guests of this size, for the plan. Nothing is looked at on the host.
@@ -72,6 +117,17 @@ pub trait Workload: Send + Sync {
     /// # Errors
     /// When an agent could not do its part.
     fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError>;
+}
+
+/// The load that was found before the first trial. It is written to the run's journal, so that a run that is resumed offers the same.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Calibration {
+    /// Operations a second that each guest is to be offered.
+    pub rate_per_s: f64,
+    /// Share of the guest's CPUs (0 to 1) that it took alone at that rate.
+    pub cpu_share: f64,
+    /// Each try: (operations a second, share of the guest's CPUs).
+    pub tries: Vec<(f64, f64)>,
 }
 
 /// Disk that a workload takes.

@@ -36,6 +36,7 @@ pub const ALL: &[Entry] = &[
     crate::rr::ENTRY,
     crate::stream::ENTRY,
     crate::store::ENTRY,
+    crate::java::ENTRY,
     crate::cpu::ENTRY,
     crate::exec::ENTRY,
     crate::null::ENTRY,

@@ -34,6 +34,10 @@ pub struct WorkSite<'a> {
     pub data: Option<&'a DataPlace>,
     /// How load is offered.
     pub load: LoadModel,
+    /// Operations a second that a calibration found; `None` without one.
+    pub rate_per_s: Option<f64>,
+    /// Whether the guest's memory may be merged with that of others.
+    pub merge: bool,
     /// How long an agent may take for anything that is not load.
     pub patience: Duration,
 }
@@ -142,6 +146,22 @@ pub enum WorkloadError {
     /// The store's server, or its data.
     #[error(transparent)]
     Store(#[from] crate::store::StoreError),
+    /// The Java application.
+    #[error(transparent)]
+    Java(#[from] crate::java::JavaError),
+}
+
+impl WorkloadError {
+    /// Whether the guest, or what was to work in it, is gone: as a rule it was killed for want of memory.
+    pub fn guest_lost(&self) -> bool {
+        match self {
+            Self::Java(error) => error.lost,
+            Self::Agent { side, source } => {
+                *side == "guest" && matches!(source, WireError::Gone { .. } | WireError::Io { .. })
+            }
+            Self::NotConnected | Self::Command(_) | Self::Store(_) => false,
+        }
+    }
 }
 
 impl WorkSite<'_> {
@@ -153,6 +173,18 @@ impl WorkSite<'_> {
     /// Has the client's agent open all connections of a driver; returns the driver's number.
     pub(crate) fn connect(&self, drive: Drive, schedule: &Schedule) -> Result<u64, WorkloadError> {
         self.first().connect(self.load, drive, schedule, CONNECTING + self.patience)
+    }
+
+    /// The same with another load than the study's and a seed of the guest's own; it may take `longest`.
+    pub(crate) fn connect_with(
+        &self,
+        load: LoadModel,
+        drive: Drive,
+        schedule: &Schedule,
+        longest: Duration,
+    ) -> Result<u64, WorkloadError> {
+        let seed = seed_of(schedule.seed, self.index, 0);
+        self.first().connect(load, drive, &Schedule { seed, ..*schedule }, longest)
     }
 
     /// Has the client's agent drive load through all phases with the driver that [`Self::connect`] gave.
@@ -277,6 +309,14 @@ fn seed_of(seed: u64, guest: u32, driver: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_guest_is_lost_when_its_agent_or_its_application_is_gone_and_not_when_the_client_is() {
+        let gone = |side| WorkloadError::Agent { side, source: WireError::Gone { reason: "the stream ended".into() } };
+        assert!(gone("guest").guest_lost() && !gone("client").guest_lost());
+        assert!(!WorkSite::unexpected("guest", "look at a command").guest_lost());
+        assert!(!WorkloadError::NotConnected.guest_lost());
+    }
 
     #[test]
     fn every_driver_of_every_guest_has_a_seed_of_its_own() {

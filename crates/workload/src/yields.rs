@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tare_model::Histogram;
 use tare_model::drive::DriveResult;
+use tare_model::java::JavaDone;
 use tare_model::sample::{Sample, Source};
 use tare_model::store::StoreDone;
 use tare_model::trial::{Flag, Measurement, Step};
@@ -52,6 +53,9 @@ pub fn supported_quantile(histogram: &Histogram, q: f64) -> Option<f64> {
 /// is then in what they measured.
 const STARVED: f64 = 0.01;
 
+/// Kind of the flag that says so.
+pub const STARVED_FLAG: &str = "driver-starved";
+
 /// What the driver waited for CPUs, as a part of its threads' time in the window.
 fn starved(result: &DriveResult) -> Option<f64> {
     let all = window_s(result) * 1e9 * f64::from(result.threads);
@@ -91,7 +95,7 @@ pub fn from_result(result: DriveResult, unit: UnitOfWork) -> Driven {
         facts.insert("driver waited for a CPU".into(), waited.clone());
         if part > STARVED {
             let detail = format!("the driver waited for a CPU {waited}, more than {} %", STARVED * 100.0);
-            flags.push(Flag { kind: "driver-starved".into(), detail });
+            flags.push(Flag { kind: STARVED_FLAG.into(), detail });
         }
     }
     let work = match unit {
@@ -105,8 +109,7 @@ pub fn from_result(result: DriveResult, unit: UnitOfWork) -> Driven {
         .filter(|(_, histogram)| !histogram.is_empty())
         .map(|(name, histogram)| (name.to_owned(), histogram))
         .collect();
-    let measurement =
-        Measurement { parts: Vec::new(), steps: Vec::new(), metrics: BTreeMap::new(), histograms, counts };
+    let measurement = Measurement { histograms, counts, ..Measurement::default() };
     Driven { measurement, window_ns, work, samples, facts, flags, invalid: None }
 }
 
@@ -155,6 +158,10 @@ pub fn merge(results: Vec<DriveResult>) -> Option<DriveResult> {
             (Some(a), Some(b)) => Some(both_done(a, b)),
             (a, b) => a.or(b),
         };
+        all.java = match (all.java, one.java) {
+            (Some(a), Some(b)) => Some(both_told(a, b)),
+            (a, b) => a.or(b),
+        };
         all
     })
 }
@@ -175,6 +182,23 @@ fn both_done(mut a: StoreDone, b: StoreDone) -> StoreDone {
         a.ramp = format!("{}; {}", a.ramp, b.ramp);
     }
     a.add(&b);
+    a
+}
+
+/// What two Java applications told.
+fn both_told(mut a: JavaDone, b: JavaDone) -> JavaDone {
+    for (name, count) in b.transactions {
+        *a.transactions.entry(name).or_default() += count;
+    }
+    a.groups += b.groups;
+    a.live_heap_bytes += b.live_heap_bytes;
+    a.heap_used_bytes += b.heap_used_bytes;
+    a.heap_committed_bytes += b.heap_committed_bytes;
+    a.allocated_bytes += b.allocated_bytes;
+    a.collections += b.collections;
+    a.collection_ms += b.collection_ms;
+    a.cpu_ns += b.cpu_ns;
+    a.wrong = a.wrong.or(b.wrong);
     a
 }
 
@@ -248,6 +272,7 @@ pub mod tests {
             threads: 2,
             granted: Vec::new(),
             verified: true,
+            java: None,
         }
     }
 
@@ -279,6 +304,12 @@ pub mod tests {
         let interval = |end_ns, operations| tare_model::drive::DriveInterval { end_ns, operations, bytes: 1 };
         let done =
             |orders, id| StoreDone { orders, in_doubt: vec![id], ramp: "at once".into(), ..StoreDone::default() };
+        let told = |payments, wrong: Option<&str>| JavaDone {
+            transactions: BTreeMap::from([("payment".to_owned(), payments)]),
+            groups: 6,
+            wrong: wrong.map(Into::into),
+            ..JavaDone::default()
+        };
         let one = DriveResult {
             errors: vec![("40P01".into(), 1)],
             steps: vec![step("login", 1), step("purchase", 1)],
@@ -286,6 +317,7 @@ pub mod tests {
             response: histogram(10, 3),
             backlog_max: 7,
             store: Some(done(3, 11)),
+            java: Some(told(7, None)),
             ..result(3)
         };
         let other = DriveResult {
@@ -297,6 +329,7 @@ pub mod tests {
             steady_end_ns: 1_000_000_001,
             run_delay_ns: None,
             store: Some(done(4, 12)),
+            java: Some(told(5, Some("stock"))),
             ..result(4)
         };
         let all = merge(vec![one, other]).unwrap();
@@ -307,6 +340,8 @@ pub mod tests {
         assert_eq!((steps, all.intervals.len(), all.intervals[1].operations), (vec![3, 1], 2, 10));
         let done = all.store.unwrap();
         assert_eq!((done.orders, done.in_doubt, done.ramp.as_str()), (7, vec![11, 12], "at once"));
+        let told = all.java.unwrap();
+        assert_eq!((told.transactions["payment"], told.groups, told.wrong.as_deref()), (12, 12, Some("stock")));
         assert_eq!(merge(Vec::new()), None);
     }
 }

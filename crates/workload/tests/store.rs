@@ -2,61 +2,30 @@
 //! that is alone in a network of its own.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+mod common;
+
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use common::{Agent, PATIENCE, agent, missing};
 use serde_json::{Value, json};
 use tare_model::guest::{DataPlace, GuestSize};
 use tare_model::load::{LoadModel, Phases};
 use tare_model::sql::{SqlServer, SqlSpec};
 use tare_model::{ByteSize, Span};
-use tare_wire::{Link, Reply, Request};
+use tare_wire::{Reply, Request};
 use tare_workload::{AheadSite, Driven, DriverSite, SameClock, Schedule, WorkSite, Workload, registry};
 
-const PATIENCE: Duration = Duration::from_secs(30);
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// An address at which the server knows nobody without a password.
 const GUEST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 97, 0, 2));
 const LOAD: LoadModel = LoadModel::Closed { clients: 3, think_time: Span::ZERO };
 const SIZE: GuestSize = GuestSize { cpus: 1, memory: ByteSize(256 << 20) };
 
-/// An agent with a loopback of its own. It ends with its stream, and all that it started with it.
-struct Agent {
-    child: Child,
-    link: Option<Link>,
-}
-
 impl Agent {
-    fn start(program: &Path) -> Self {
-        Self::start_hiding(program, &[])
-    }
-
-    /// One to whom these directories are empty and its own.
-    fn start_hiding(program: &Path, hidden: &[&str]) -> Self {
-        let script = "ip link set lo up && ip addr add 10.97.0.2/32 dev lo || exit 1
-            program=$0
-            for hidden; do mkdir -p \"$hidden\" && mount -t tmpfs -o mode=755 none \"$hidden\" || exit 1; done
-            exec \"$program\"";
-        let mut child = Command::new("unshare")
-            .args(["-n", "-m", "--propagation", "private", "--", "sh", "-c", script])
-            .arg(program)
-            .args(hidden)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let (reader, writer) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
-        let link = Link::open(Box::new(reader), Box::new(writer), PATIENCE, Duration::from_secs(600)).unwrap();
-        Self { child, link: Some(link) }
-    }
-
-    fn link(&self) -> &Link {
-        self.link.as_ref().unwrap()
-    }
-
     fn sql(&self, user: &str, database: &str, statement: &str) -> Vec<Vec<Option<String>>> {
         let server = SqlServer {
             address: (Ipv4Addr::LOCALHOST, 5432).into(),
@@ -73,27 +42,9 @@ impl Agent {
     }
 }
 
-impl Drop for Agent {
-    fn drop(&mut self) {
-        self.link.take();
-        let _ = self.child.wait();
-    }
-}
-
 /// What the tests need: root, an agent and a PostgreSQL. The agent's program, and where PostgreSQL is, as a study names it.
 fn needed() -> Option<(PathBuf, String)> {
-    let missing = |what: &str| {
-        println!("SKIPPED: {what}");
-        None
-    };
-    if !rustix::process::geteuid().is_root() {
-        return missing("not root: a server that runs as nobody cannot be started");
-    }
-    let beside = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("tare-agent");
-    let agent = std::env::var_os("TARE_AGENT").map_or(beside, PathBuf::from);
-    if !agent.exists() {
-        return missing("there is no tare-agent: build it first");
-    }
+    let agent = agent()?;
     let usable = |parameters: Value| made(&parameters).lack().is_none();
     if usable(json!({})) {
         return Some((agent, "embedded".into()));
@@ -171,6 +122,8 @@ fn work_site<'a>(agent: &'a Agent, drivers: &'a [DriverSite<'a>], data: Option<&
         data,
         load: LOAD,
         patience: PATIENCE,
+        merge: false,
+        rate_per_s: None,
     }
 }
 

@@ -187,6 +187,7 @@ impl Prepared for Exec {
             metrics,
             histograms: BTreeMap::new(),
             counts: BTreeMap::from([("operations".to_owned(), 1)]),
+            ascent: None,
         };
         Ok(Driven {
             measurement,

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use tare_model::drive::{CUT_OFF, DriveResult};
 use tare_model::metric::{Better, MetricSpec, Unit};
-use tare_model::sample::Sample;
 use tare_model::store::StoreDone;
 use tare_model::trial::{Flag, Measurement, Part};
 
 use super::parameters::VerdictOn;
-use crate::yields::{from_result, merge, merge_steps, supported_quantile};
+use crate::together::together;
+use crate::yields::{from_result, merge, supported_quantile};
 use crate::{Driven, UnitOfWork};
 
 /// Counts that belong to a guest's server. Their sum over guests is told only where every guest has told its own.
@@ -217,9 +217,8 @@ fn judge(driven: &mut Driven, verdict: VerdictOn) {
 
 /// The trial's figures from those of its guests.
 pub(super) fn combine(guests: Vec<Driven>, verdict: VerdictOn) -> Option<Driven> {
-    let several = guests.len() > 1;
     let missing = NOT_OF_SOME.map(|name| guests.iter().any(|guest| !guest.measurement.counts.contains_key(name)));
-    let mut all = (1..).zip(guests).map(|(number, guest)| numbered(guest, number, several)).reduce(add)?;
+    let mut all = together(guests)?;
     for (name, _) in NOT_OF_SOME.iter().zip(missing).filter(|(_, missing)| *missing) {
         all.measurement.counts.remove(*name);
     }
@@ -230,65 +229,6 @@ pub(super) fn combine(guests: Vec<Driven>, verdict: VerdictOn) -> Option<Driven>
     }
     judge(&mut all, verdict);
     Some(all)
-}
-
-/// A guest's figures under its number, from 1.
-fn numbered(mut guest: Driven, number: u32, several: bool) -> Driven {
-    guest.measurement.parts.iter_mut().for_each(|part| part.guest = number);
-    if several {
-        guest.invalid = guest.invalid.map(|why| format!("guest {number}: {why}"));
-        guest.flags.iter_mut().filter(|flag| flag.kind != "unsafe").for_each(|flag| {
-            flag.detail = format!("guest {number}: {}", flag.detail);
-        });
-    }
-    if number > 1 {
-        let told = std::mem::take(&mut guest.facts);
-        guest.facts = told.into_iter().map(|(name, value)| (format!("guest {number}: {name}"), value)).collect();
-    }
-    guest
-}
-
-/// Adds a guest's figures to those before it.
-fn add(mut all: Driven, guest: Driven) -> Driven {
-    all.window_ns = (all.window_ns.0.min(guest.window_ns.0), all.window_ns.1.max(guest.window_ns.1));
-    all.work += guest.work;
-    all.invalid = all.invalid.or(guest.invalid);
-    for (name, count) in guest.measurement.counts {
-        let largest = name.ends_with("_max");
-        let sum = all.measurement.counts.entry(name).or_default();
-        *sum = if largest { count.max(*sum) } else { *sum + count };
-    }
-    for (name, histogram) in guest.measurement.histograms {
-        all.measurement.histograms.entry(name).or_default().merge(&histogram);
-    }
-    merge_steps(&mut all.measurement.steps, guest.measurement.steps);
-    all.measurement.parts.extend(guest.measurement.parts);
-    add_samples(&mut all.samples, guest.samples);
-    // What is the same in both is told once.
-    let differs =
-        |name: &str, value: &String| name.split_once(": ").is_none_or(|(_, plain)| all.facts.get(plain) != Some(value));
-    let facts: Vec<(String, String)> = guest.facts.into_iter().filter(|(name, value)| differs(name, value)).collect();
-    all.facts.extend(facts);
-    let new: Vec<Flag> = guest.flags.into_iter().filter(|flag| !all.flags.contains(flag)).collect();
-    all.flags.extend(new);
-    all
-}
-
-/// Adds the rates of a guest's drivers to those of the others at the same moments; what has no partner stays by itself.
-fn add_samples(all: &mut Vec<Sample>, guest: Vec<Sample>) {
-    // Moments of one schedule differ by the clocks' uncertainty at most.
-    const SAME_NS: u64 = 1_000_000;
-    for sample in guest {
-        let partner = all.iter_mut().find(|known| {
-            known.series == sample.series
-                && known.source == sample.source
-                && known.at_ns.abs_diff(sample.at_ns) <= SAME_NS
-        });
-        match partner {
-            Some(known) => known.value += sample.value,
-            None => all.push(sample),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -123,7 +123,7 @@ pub(super) fn gold(
     check_settings(asked, installation, &parameters.settings, &gold)?;
     let bytes = walk(&gold, false)?;
     let size = room(bytes, wal_bytes(&parameters.settings, parameters.db_size));
-    Ok((GuestData { gold, size: ByteSize(size) }, held))
+    Ok((GuestData { gold, size: ByteSize(size), shared: false }, held))
 }
 
 /// Has the server read the study's settings, without starting it: one that it does not know or take would fail every trial.

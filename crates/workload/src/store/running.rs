@@ -15,8 +15,8 @@ use super::figures::{finish, of_guest};
 use super::parameters::Parameters;
 use super::ready::{Ready, at_client, count, in_guest, leave_server};
 use super::server::SHORT;
-use super::watch::{Watched, wait_until, watch};
-use crate::clock::monotonic_ns;
+use super::watch::{Watched, watch};
+use crate::clock::{monotonic_ns, wait_until};
 use crate::site::Drive;
 use crate::{Driven, Prepared, Schedule, StoreError, WorkSite, WorkloadError};
 

@@ -12,12 +12,10 @@ use tare_model::sql::{SqlRows, SqlServer};
 use super::asked::{Asked, cell};
 use super::figures::{WAL_BYTES, WRITTEN_BYTES};
 use crate::Driven;
-use crate::clock::monotonic_ns;
+use crate::clock::{monotonic_ns, wait_until};
 
 /// Longest part, after which it is seen whether there is still something to watch.
 const PART: Duration = Duration::from_secs(5);
-/// How often somebody who waits for the window looks whether it will still come.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Longest that the server may take beyond a part.
 const LATE: Duration = Duration::from_secs(20);
 /// Most kinds of waiting that are told by name.
@@ -129,17 +127,6 @@ pub(super) fn watch(
         }
     }
     watched
-}
-
-/// Waits for a moment, or until it is told to stop.
-pub(super) fn wait_until(moment_ns: u64, stop: &AtomicBool) {
-    while !stop.load(Ordering::Relaxed) {
-        let left = Duration::from_nanos(moment_ns.saturating_sub(monotonic_ns()));
-        if left.is_zero() {
-            return;
-        }
-        std::thread::sleep(left.min(LOOK_EVERY));
-    }
 }
 
 impl Counters {
@@ -289,14 +276,5 @@ mod tests {
         watched.tell(&mut driven);
         assert!(driven.facts["server: not watched to the end"].contains("counters"));
         assert!(!driven.measurement.counts.contains_key(WAL_BYTES));
-    }
-
-    #[test]
-    fn who_waits_is_woken_by_the_end() {
-        let stop = AtomicBool::new(true);
-        wait_until(u64::MAX, &stop);
-        let began = monotonic_ns();
-        wait_until(began + 3_000_000, &AtomicBool::new(false));
-        assert!(monotonic_ns() >= began + 3_000_000);
     }
 }

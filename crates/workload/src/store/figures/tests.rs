@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 use super::*;
 use crate::yields::tests::{histogram, result};
-use tare_model::sample::Source;
+use tare_model::sample::{Sample, Source};
 use tare_model::store::StoreDone;
 use tare_model::trial::Step;
 

@@ -1,0 +1,133 @@
+//! `java`: a three-tier business application in one Java virtual machine, modelled on that of the published density study.
+//!
+//! `docs/reference/java.md` tells what it does, and has the protocol between it and the driver.
+
+mod calibrate;
+mod error;
+mod figures;
+mod parameters;
+mod payload;
+mod running;
+mod start;
+
+pub use error::JavaError;
+
+use serde_json::Value;
+use tare_model::ByteSize;
+use tare_model::field::FieldError;
+use tare_model::guest::{GuestData, GuestSize};
+use tare_model::metric::MetricSpec;
+
+use crate::registry::{Entry, schema};
+use crate::{AheadSite, Calibration, Driven, Footprint, Prepared, UnitOfWork, WorkSite, Workload, WorkloadError};
+use parameters::{Parameters, checked, with_load};
+use payload::Payload;
+use running::Running;
+
+/// The registry's line.
+pub const ENTRY: Entry = Entry {
+    name: "java",
+    summary: "a three-tier business application in one Java virtual machine: operations a second, verified by its own books",
+    schema: schema::<Parameters>,
+    make: |parameters, load| {
+        let parameters = checked(parameters)?;
+        with_load(&parameters, load)?;
+        Ok(Box::new(Java { parameters, groups: load.connections() }))
+    },
+    normalise: |parameters: &Value| -> Result<Value, FieldError> {
+        serde_json::to_value(checked(parameters)?).map_err(|error| FieldError::new(&[], error.to_string()))
+    },
+};
+
+struct Java {
+    parameters: Parameters,
+    /// Data groups, each with a thread.
+    groups: u32,
+}
+
+impl Java {
+    /// The payload, where its lack was to be told before.
+    fn payload(&self) -> Result<Payload, JavaError> {
+        payload::find().map_err(|(why, remedy)| JavaError::new("start the Java application", why, remedy))
+    }
+
+    /// Refuses guests that are too small.
+    fn fit(&self, size: &GuestSize) -> Result<(), JavaError> {
+        self.parameters.fit(size).map_err(|error| {
+            let remedy = error.help.unwrap_or_else(|| "ask for larger guests".to_owned());
+            JavaError::new("start the Java application", error.message, remedy)
+        })
+    }
+}
+
+impl Workload for Java {
+    fn metrics(&self) -> Vec<MetricSpec> {
+        figures::specs()
+    }
+
+    fn unit_of_work(&self) -> UnitOfWork {
+        UnitOfWork::Operation
+    }
+
+    fn several(&self) -> bool {
+        true
+    }
+
+    fn density(&self) -> bool {
+        true
+    }
+
+    fn touches(&self, guest: &GuestSize) -> ByteSize {
+        ByteSize(self.parameters.touched(self.groups, guest))
+    }
+
+    fn fits(&self, guest: &GuestSize) -> Result<(), FieldError> {
+        self.parameters.fit(guest)
+    }
+
+    fn is_calibrated(&self) -> bool {
+        self.parameters.cpu_share.is_some()
+    }
+
+    fn calibrate(
+        &self,
+        site: &WorkSite<'_>,
+        prepared: &mut dyn Prepared,
+        cpu_s: &(dyn Fn() -> Option<f64> + Sync),
+    ) -> Result<Calibration, WorkloadError> {
+        let share = self.parameters.cpu_share.ok_or(WorkloadError::NotConnected)?;
+        calibrate::calibrate(site, prepared, cpu_s, share)
+    }
+
+    fn footprint(&self, _: &GuestSize) -> Footprint {
+        // Guests that see the host's files are shown the one there is; the others are given about this much.
+        Footprint { kept: ByteSize(0), guest: ByteSize(payload::ROOM_BYTES) }
+    }
+
+    fn lack(&self) -> Option<(String, String)> {
+        match payload::find() {
+            Err(lack) => Some(lack),
+            Ok(payload) if self.parameters.java.is_none() => payload::unable(&self.parameters, payload.major),
+            Ok(_) => None,
+        }
+    }
+
+    fn ahead(&self, site: &AheadSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
+        self.fit(&site.size)?;
+        Ok(Some(self.payload()?.data()?))
+    }
+
+    fn combine(&self, guests: Vec<Driven>) -> Option<Driven> {
+        figures::combine(guests)
+    }
+
+    fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
+        self.fit(&site.size)?;
+        if site.drivers.len() > 1 {
+            let why = format!("{} drivers are asked for, and it offers its load to itself", site.drivers.len());
+            return Err(JavaError::new("drive the Java application", why, "leave `drivers` of the case out").into());
+        }
+        let started = start::start(site, &self.parameters, self.groups, &self.payload()?)?;
+        Ok(Box::new(Running::new(&self.parameters, self.groups, started)))
+    }
+}

@@ -1,0 +1,324 @@
+//! The application as it is started in a guest, after the guest's system has touched its memory.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use tare_model::java::HoldSpec;
+use tare_wire::{ExecResult, ExecSpec, Reply, Request};
+
+use super::error::JavaError;
+use super::parameters::{Data, Parameters};
+use super::payload::{Inside, Payload, inside, major_of, unable};
+use crate::{WorkSite, WorkloadError};
+
+/// Where the application listens in the guest.
+const PORT: u16 = 7117;
+/// Longest that starting may take beyond the site's patience: an emulated guest takes a minute and more, and each of many that
+/// start on a host that merges their memory waits for the others.
+const STARTING: Duration = Duration::from_secs(600);
+/// Longest that the guest's system may take to write its memory, likewise.
+const HOLDING: Duration = Duration::from_secs(600);
+/// The application may work for as long as its agent lives: a week is longer.
+const LIFETIME: Duration = Duration::from_secs(7 * 86_400);
+/// Of the application's output so much is kept, from its end.
+const OUTPUT_BYTES: u64 = 64 << 10;
+/// Of what it said so much is shown.
+const SHOWN_BYTES: usize = 1500;
+/// First and longest pause between two looks at whether it listens.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
+/// How long an application whose connection broke is looked at, for it to be seen to end.
+const ENDING: Duration = Duration::from_secs(2);
+/// First seed of the application's data.
+const SEED: u64 = 1;
+
+/// An application at work in a guest.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Started {
+    /// Number of the command, for the guest's agent.
+    pub command: u64,
+    /// Where the driver finds it.
+    pub address: SocketAddr,
+    /// What there is to tell.
+    pub facts: BTreeMap<String, String>,
+}
+
+/// What a look at the application saw.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Look {
+    /// End of its standard output.
+    pub stdout: Vec<u8>,
+    /// End of its standard error.
+    pub stderr: Vec<u8>,
+    /// How it ended, if it has.
+    pub ended: Option<ExecResult>,
+    /// Its largest resident size, bytes.
+    pub resident_peak_bytes: Option<u64>,
+}
+
+/// The command that starts the application.
+pub(super) fn command(
+    parameters: &Parameters,
+    groups: u32,
+    index: u32,
+    inside: &Inside,
+    listen: IpAddr,
+) -> Vec<String> {
+    let heap_kib = parameters.heap.0 / 1024;
+    let mut argv = vec![inside.program.clone(), format!("-Xmx{heap_kib}k")];
+    if parameters.pre_touch {
+        argv.extend([format!("-Xms{heap_kib}k"), "-XX:+AlwaysPreTouch".to_owned()]);
+    }
+    argv.extend(parameters.collector.option().map(str::to_owned));
+    let switches = [
+        (parameters.string_deduplication, "-XX:+UseStringDeduplication"),
+        (parameters.huge_pages, "-XX:+UseTransparentHugePages"),
+        (parameters.class_data_sharing, "-Xshare:auto"),
+        (!parameters.class_data_sharing, "-Xshare:off"),
+        // What cannot go on is to end, so that it is seen; and nothing is to be left in the /tmp of guests that share one.
+        (true, "-XX:+ExitOnOutOfMemoryError"),
+        (true, "-XX:-UsePerfData"),
+    ];
+    argv.extend(switches.into_iter().filter(|(on, _)| *on).map(|(_, option)| option.to_owned()));
+    argv.extend(parameters.options.iter().cloned());
+    let seed = match parameters.data {
+        Data::Distinct => SEED + u64::from(index),
+        Data::Same => SEED,
+    };
+    let words = ["-jar", &inside.jar, "serve", "--listen", &SocketAddr::new(listen, PORT).to_string(), "--groups"];
+    argv.extend(words.map(str::to_owned));
+    argv.extend([groups.to_string(), "--seed".to_owned(), seed.to_string()]);
+    argv
+}
+
+/// Has the guest's system touch its memory, if it does, and starts the application; returns when it listens.
+///
+/// # Errors
+/// When the guest has no such application, memory cannot be held, or the application does not come to listen.
+pub(super) fn start(
+    site: &WorkSite<'_>,
+    parameters: &Parameters,
+    groups: u32,
+    payload: &Payload,
+) -> Result<Started, WorkloadError> {
+    let inside = inside(site, parameters, payload)?;
+    if parameters.string_deduplication {
+        can_deduplicate(site, parameters, &inside, payload)?;
+    }
+    let mut facts = BTreeMap::new();
+    if let Some(data) = site.data {
+        facts.insert("application on".to_owned(), data.storage.clone());
+    }
+    if parameters.memory.is_touched() {
+        let bytes = hold(site, parameters)?;
+        facts.insert("memory touched by the guest's system".to_owned(), format!("{:.0} MiB", mib(bytes)));
+    }
+    let argv = command(parameters, groups, site.index, &inside, site.guest_listen);
+    let line = argv.join(" ");
+    let began = Instant::now();
+    let command = match site.ask_guest(Request::Start(exec(argv, LIFETIME)))? {
+        Reply::Started { command, .. } => command,
+        _ => return Err(WorkSite::unexpected("guest", "start a command")),
+    };
+    let live = listening(site, command, &line)?;
+    facts.insert("application started in".to_owned(), format!("{:.2} s", began.elapsed().as_secs_f64()));
+    facts.insert("application started as".to_owned(), line);
+    if let Some(bytes) = live {
+        facts.insert("live heap at start".to_owned(), format!("{:.1} MiB of {groups} data groups", mib(bytes)));
+    }
+    if parameters.memory.is_touched() {
+        let left = held(site)?;
+        facts.insert("memory held by the guest's system at first".to_owned(), format!("{:.0} MiB", mib(left)));
+    }
+    Ok(Started { command, address: SocketAddr::new(site.guest_address, PORT), facts })
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+fn exec(argv: Vec<String>, longest: Duration) -> ExecSpec {
+    ExecSpec {
+        argv,
+        // Options from the guest's environment would come on top of those that all arms have.
+        env: ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"]
+            .map(|name| (name.to_owned(), String::new()))
+            .into(),
+        directory: Some("/".to_owned()),
+        user: None,
+        timeout_ns: u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX),
+        output_limit_bytes: OUTPUT_BYTES,
+    }
+}
+
+/// Sees that the guest's Java can have equal strings share their characters.
+fn can_deduplicate(
+    site: &WorkSite<'_>,
+    parameters: &Parameters,
+    inside: &Inside,
+    payload: &Payload,
+) -> Result<(), WorkloadError> {
+    let major = match &parameters.java {
+        None => Some(payload.major),
+        Some(program) => {
+            let asked = exec(vec![program.clone(), "-version".to_owned()], STARTING);
+            match patient(site, STARTING).ask_guest(Request::Exec(asked))? {
+                Reply::Executed(ran) => major_of(&ran.stderr).or_else(|| major_of(&ran.stdout)),
+                _ => return Err(WorkSite::unexpected("guest", "run a command")),
+            }
+        }
+    };
+    let tried = || format!("start the Java application with {}", inside.program);
+    let Some(major) = major else {
+        let why = "it does not tell its version";
+        return Err(JavaError::new(tried(), why, "name a `java` program that the guest has").into());
+    };
+    unable(parameters, major).map_or(Ok(()), |(why, remedy)| Err(JavaError::new(tried(), why, remedy).into()))
+}
+
+/// A site whose agents may take that much longer.
+pub(super) fn patient<'a>(site: &WorkSite<'a>, more: Duration) -> WorkSite<'a> {
+    WorkSite { patience: site.patience + more, ..*site }
+}
+
+/// Has memory held beside the application, as a guest's system that has written to all of it; bytes.
+fn hold(site: &WorkSite<'_>, parameters: &Parameters) -> Result<u64, WorkloadError> {
+    let spec = HoldSpec {
+        promised_bytes: site.size.memory.0,
+        room_bytes: parameters.room.0,
+        fill: parameters.memory,
+        seed: SEED + u64::from(site.index),
+    };
+    match patient(site, HOLDING).ask_guest(Request::Hold(spec))? {
+        Reply::Holding { first_bytes, .. } => Ok(first_bytes),
+        _ => Err(WorkSite::unexpected("guest", "hold memory")),
+    }
+}
+
+/// How much of it is still held, bytes.
+pub(super) fn held(site: &WorkSite<'_>) -> Result<u64, WorkloadError> {
+    match site.ask_guest(Request::Held)? {
+        Reply::Holding { bytes, .. } => Ok(bytes),
+        _ => Err(WorkSite::unexpected("guest", "tell the memory that it holds")),
+    }
+}
+
+/// Looks at the application.
+pub(super) fn look(site: &WorkSite<'_>, command: u64) -> Result<Look, WorkloadError> {
+    match site.ask_guest(Request::Look { command })? {
+        Reply::Looked { stdout, stderr, ended, resident_peak_bytes } => {
+            Ok(Look { stdout, stderr, ended, resident_peak_bytes })
+        }
+        _ => Err(WorkSite::unexpected("guest", "look at a command")),
+    }
+}
+
+/// Waits until the application listens; its live heap, bytes, as it tells it.
+fn listening(site: &WorkSite<'_>, command: u64, line: &str) -> Result<Option<u64>, WorkloadError> {
+    let longest = site.patience + STARTING;
+    let deadline = Instant::now() + longest;
+    let mut pause = PAUSE.0;
+    loop {
+        let seen = look(site, command)?;
+        if let Some(ended) = &seen.ended {
+            return Err(not_started(&seen, ended, line).into());
+        }
+        if let Some(live) = told(&seen.stdout) {
+            return Ok(live);
+        }
+        if Instant::now() > deadline {
+            // It is in the way of nothing but its guest, which is thrown away; ending it is a courtesy.
+            let _ = site.ask_guest(Request::End { command });
+            let why = format!("it did not listen within {} s{}", longest.as_secs(), said(&seen));
+            let remedy = "the guest may be short of CPU or memory: offer fewer guests, or give them more";
+            return Err(JavaError::new(format!("start the Java application (`{line}`)"), why, remedy).into());
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(PAUSE.1);
+    }
+}
+
+/// What the line says with which the application tells that it is ready: `None` while there is none, then its live heap if
+/// that is told.
+fn told(stdout: &[u8]) -> Option<Option<u64>> {
+    let text = String::from_utf8_lossy(stdout);
+    // A line that is not ended may go on.
+    let ended = text.rfind('\n').map_or("", |end| &text[..end]);
+    let line = ended.lines().find(|line| line.starts_with("listening "))?;
+    Some(line.split_whitespace().find_map(|word| word.strip_prefix("live_heap_bytes=")?.parse().ok()))
+}
+
+/// An application that ended before it listened.
+fn not_started(seen: &Look, ended: &ExecResult, line: &str) -> JavaError {
+    let for_memory = wants_memory(seen, ended);
+    let remedy = if for_memory {
+        "the guest's memory did not suffice: give it more, or the application a smaller `heap`"
+    } else {
+        "see what it says: an option of the study's, or the guest's memory, may be what it lacks"
+    };
+    let why = format!("{}{}", how(ended), said(seen));
+    JavaError::new(format!("start the Java application (`{line}`)"), why, remedy).lost(for_memory)
+}
+
+/// Whether it ended for want of memory: killed, or refused by its kernel.
+fn wants_memory(seen: &Look, ended: &ExecResult) -> bool {
+    let text = [&seen.stdout, &seen.stderr, &ended.stdout, &ended.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    ended.signal == Some(9) || text.iter().any(|text| text.contains("insufficient memory"))
+}
+
+fn how(ended: &ExecResult) -> String {
+    match (ended.code, ended.signal) {
+        (_, Some(9)) => "it was killed (signal 9), as the kernel does for want of memory".to_owned(),
+        (_, Some(signal)) => format!("it was ended by signal {signal}"),
+        (Some(code), None) => format!("it ended by itself with code {code}"),
+        (None, None) => "it ended in no known way".to_owned(),
+    }
+}
+
+/// The end of what it said, short enough to be shown.
+fn said(seen: &Look) -> String {
+    let ended = seen.ended.as_ref();
+    let outputs = [(&seen.stderr, ended.map(|ended| &ended.stderr)), (&seen.stdout, ended.map(|ended| &ended.stdout))];
+    let tails = outputs.into_iter().filter_map(|(looked, ended)| {
+        let output = if looked.is_empty() { ended.unwrap_or(looked) } else { looked };
+        let from = output.len().saturating_sub(SHOWN_BYTES);
+        let text = String::from_utf8_lossy(&output[from..]).into_owned();
+        // It tells of options from its environment, which are none.
+        let lines = text.lines().filter(|line| !(line.contains("Picked up ") && line.trim_end().ends_with(':')));
+        let text = lines.collect::<Vec<_>>().join("\n").trim().to_owned();
+        (!text.is_empty()).then_some(text)
+    });
+    let tails: Vec<String> = tails.collect();
+    if tails.is_empty() { String::new() } else { format!(" and said: {}", tails.join("; ")) }
+}
+
+/// Why load could not go on, if the application is no more; `None`: it is there.
+pub(super) fn gone(seen: &Look) -> Option<JavaError> {
+    let ended = seen.ended.as_ref()?;
+    let why = format!("{}{}", how(ended), said(seen));
+    let remedy = if wants_memory(seen, ended) {
+        "the guest's memory did not suffice: run fewer guests, or give them more"
+    } else {
+        "see what it says; a heap that is too small ends it with OutOfMemoryError"
+    };
+    Some(JavaError::new("go on with the Java application in the guest", why, remedy).lost(true))
+}
+
+/// The error of a driver that lost its application, with what became of that where it is no more.
+pub(super) fn explained(site: &WorkSite<'_>, command: u64, error: WorkloadError) -> WorkloadError {
+    let deadline = Instant::now() + ENDING;
+    loop {
+        match look(site, command) {
+            Ok(seen) => match gone(&seen) {
+                Some(gone) => return gone.into(),
+                None if Instant::now() > deadline => return error,
+                None => std::thread::sleep(PAUSE.0),
+            },
+            Err(lost) if lost.guest_lost() => return lost,
+            Err(_) => return error,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
