@@ -94,12 +94,17 @@ fn distinct<'a>(
         };
         if let Some(work) = all.iter_mut().find(same) {
             work.cases.push(&case.id);
-            work.guests = work.guests.max(case.guests);
+            work.guests = work.guests.max(at_one_time(case));
         } else if let Some(workload) = workloads.get(&case.id) {
-            all.push(Work { first: case, cases: vec![&case.id], guests: case.guests, workload: &**workload });
+            all.push(Work { first: case, cases: vec![&case.id], guests: at_one_time(case), workload: &**workload });
         }
     }
     all
+}
+
+/// Most guests of a case at one time.
+fn at_one_time(case: &Case) -> u32 {
+    case.density.as_ref().map_or(case.guests, |density| density.guests.most())
 }
 
 /// What the thread at work tells.
@@ -206,6 +211,7 @@ mod tests {
             neighbours: None,
             busy_target: false,
             qos: Vec::new(),
+            density: None,
         }
     }
 

@@ -45,6 +45,14 @@ impl Cancel {
     /// # Errors
     /// When the handlers cannot be installed.
     pub fn on_signals(&self) -> std::io::Result<()> {
+        self.on_signals_told("stopping: everything is taken down, what was measured is kept")
+    }
+
+    /// The same, for work whose end is told in other words.
+    ///
+    /// # Errors
+    /// When the handlers cannot be installed.
+    pub fn on_signals_told(&self, stopping: &'static str) -> std::io::Result<()> {
         use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
         let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         let cancel = self.clone();
@@ -60,7 +68,7 @@ impl Cancel {
                     std::process::exit(128 + signal);
                 }
                 cancel.cancel(name);
-                told("stopping: everything is taken down, what was measured is kept");
+                told(stopping);
             }
         })?;
         Ok(())

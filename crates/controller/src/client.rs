@@ -50,6 +50,7 @@ impl Client {
             size: GuestSize { cpus: u32::try_from(cpus.len()).unwrap_or(u32::MAX).max(1), memory: ByteSize(1 << 30) },
             cpu_set: cpus.clone(),
             data: None,
+            merge: false,
         };
         let agent = tare_platform::client(site, &spec, place).map_err(|error| error.to_string())?;
         let clock = match place {

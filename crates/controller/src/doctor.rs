@@ -1,12 +1,16 @@
 //! What this host can run, what not, why, and the remedy: found out before any run.
 
+mod memory;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 use tare_lab::{Lab, LabConfig, Ledger, NoLedger, StateDir};
+use tare_memory::Kernel;
 use tare_model::guest::{GuestSize, GuestSpec, ParityRow};
+use tare_model::merging::Merging;
 use tare_model::study::Arm;
 use tare_model::units::ByteSize;
 use tare_platform::{Availability, Comparable, HostView, Platform, Site};
@@ -73,6 +77,8 @@ pub struct Examined {
     pub platform: String,
     /// Its options.
     pub options: Value,
+    /// How its guests' memory is to be merged.
+    pub merging: Option<Merging>,
 }
 
 /// Every platform of this tare that can be examined without a study, in each of its variants.
@@ -86,6 +92,7 @@ pub fn every_platform() -> Vec<Examined> {
             platform: entry.name.to_owned(),
             // Options that are refused are told where the platform is made.
             options: variant.options(entry).unwrap_or_default(),
+            merging: None,
         })
         .collect()
 }
@@ -160,7 +167,7 @@ fn report(examined: &Examined, view: &HostView, place: &Place<'_>) -> PlatformRe
     let mut not_comparable = None;
     let (availability, disclosures, started) = match Shipped.platform(&examined.platform, &examined.options) {
         Ok(platform) => {
-            let availability = platform.check(view);
+            let availability = merged(platform.check(view), &*platform, examined.merging.as_ref());
             let started = match (&availability, place.lab, place.state) {
                 (Availability::Available { .. }, Some(Ok(lab)), Some(state)) => {
                     Some(try_start(&*platform, lab, place, state, patience(&examined.platform)))
@@ -185,6 +192,15 @@ fn report(examined: &Examined, view: &HostView, place: &Place<'_>) -> PlatformRe
     PlatformReport { name, summary, availability, started, disclosures, not_comparable }
 }
 
+/// A platform that could be used, but for memory that it or this host cannot merge as it is asked.
+fn merged(availability: Availability, platform: &dyn Platform, merging: Option<&Merging>) -> Availability {
+    let Some(merging) = merging.filter(|_| matches!(availability, Availability::Available { .. })) else {
+        return availability;
+    };
+    let lack = platform.merging_lack().or_else(|| memory::lack(merging, &Kernel::host()));
+    lack.map_or(availability, |(reason, remedy)| Availability::Unavailable { reason, remedy })
+}
+
 /// MTU of the lab in which guests are tried.
 const MTU: u32 = 1500;
 
@@ -201,6 +217,7 @@ fn host_facts(view: &HostView, lab: Option<&Result<Lab, String>>) -> Vec<(String
         Some(Err(error)) => host.push(("lab".to_owned(), format!("cannot be made: {error}"))),
         None => {}
     }
+    host.extend(memory::facts());
     host
 }
 
@@ -217,9 +234,28 @@ fn try_start(
     let ledger: Arc<dyn Ledger> = Arc::new(NoLedger);
     let site = Site { run_id, agent, lab, mtu: MTU, state, ledger: &ledger, lifetime: patience * 3, patience };
     let size = GuestSize { cpus: 1, memory: ByteSize(256 << 20) };
-    let spec = GuestSpec { name: "doctor".into(), size, cpu_set: Vec::new(), data: None };
+    let spec = GuestSpec { name: "doctor".into(), size, cpu_set: Vec::new(), data: None, merge: false };
     let mut guest = platform.start(&site, &spec).map_err(|error| error.to_string())?;
     let started = Started { seconds: guest.start_time_s(), parity: guest.parity() };
     guest.destroy().map_err(|error| error.to_string())?;
     Ok(started)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+    use tare_model::merging::MergeRule;
+
+    use super::*;
+
+    #[test]
+    fn an_arm_that_merges_on_a_platform_that_cannot_is_not_usable() {
+        let platform = Shipped.platform("null", &json!({})).unwrap();
+        let available = || Availability::Available { notes: Vec::new() };
+        let merging = Merging { rule: MergeRule::Ksmtuned, zero_pages: false };
+        let told = merged(available(), &*platform, Some(&merging));
+        assert!(matches!(told, Availability::Unavailable { ref remedy, .. } if !remedy.is_empty()), "{told:?}");
+        assert!(matches!(merged(available(), &*platform, None), Availability::Available { .. }));
+    }
 }

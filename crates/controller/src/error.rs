@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use tare_model::field::FieldError;
 use tare_model::plan::CpuPlacement;
+use tare_model::units::ByteSize;
 
 /// An error that ends a run. What was acknowledged before it stays in the run folder.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +49,35 @@ pub enum ControllerError {
         /// The case.
         case: String,
         /// What was tried, why it failed and the remedy.
+        reason: String,
+    },
+    /// The load of a case could not be found by trying; no trial was started.
+    #[error("case `{case}`: the load that each guest is to be offered could not be found: {reason}")]
+    Calibration {
+        /// The case.
+        case: String,
+        /// What was tried, why it failed and the remedy.
+        reason: String,
+    },
+    /// The host has no memory for one guest.
+    #[error(
+        "case `{case}`: not even one guest fits: it takes {} at once, {} are available and {} of them are kept in reserve. End other programs, or ask for a smaller `guest` or `reserve`",
+        ByteSize(*needed), ByteSize(*available), ByteSize(*reserve)
+    )]
+    NoRoom {
+        /// The case.
+        case: String,
+        /// What one guest takes at once, bytes.
+        needed: u64,
+        /// What is available, bytes.
+        available: u64,
+        /// What is kept, bytes.
+        reserve: u64,
+    },
+    /// The host's memory could not be looked at.
+    #[error("the memory of this host cannot be told: {reason}")]
+    Host {
+        /// What was tried and why it failed.
         reason: String,
     },
     /// A platform of the plan is not usable on this host.

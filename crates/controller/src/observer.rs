@@ -3,6 +3,21 @@
 use tare_model::plan::{Plan, PlannedTrial};
 use tare_model::trial::{Phase, TrialRecord};
 
+/// How far the ascent of guests is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AscentNow {
+    /// Guests that stand.
+    pub guests: u32,
+    /// Most that may be tried.
+    pub most: u32,
+    /// Whether load is offered.
+    pub load: bool,
+    /// Memory of the host that is available, bytes.
+    pub available_bytes: u64,
+    /// Saved by merging, bytes.
+    pub saved_bytes: u64,
+}
+
 /// Sees a run as it happens. Calls come from the thread that runs trials and must not block it.
 pub trait Observer {
     /// The run begins (or goes on): this many trials of the plan were done already.
@@ -11,6 +26,8 @@ pub trait Observer {
     fn trial_began(&self, _trial: &PlannedTrial) {}
     /// A trial enters a phase.
     fn phase_entered(&self, _trial: &PlannedTrial, _phase: Phase) {}
+    /// Guests are added in a trial, or driven. Told several times a second.
+    fn ascending(&self, _trial: &PlannedTrial, _now: &AscentNow) {}
     /// A trial is over and in the run folder.
     fn trial_ended(&self, _record: &TrialRecord) {}
     /// Something the user should know now, such as a dead run that was cleaned up.

@@ -84,7 +84,10 @@ pub fn reap_run(found: &FoundRun, agent: &Path) -> ReapedRun {
 /// What the journal of a run folder says was planned and not released. A folder that cannot be read any
 /// more is no reason to leave things behind: what is found by run id goes all the same. One that another user
 /// may have written is refused, for programs are run from this list; the error says so.
-fn still_planned(folder: &Path) -> Result<Vec<Resource>, String> {
+///
+/// # Errors
+/// What is wrong with the journal, when another user may have written it.
+pub fn still_planned(folder: &Path) -> Result<Vec<Resource>, String> {
     let file = match tare_lab::open_trusted(&folder.join("journal.jsonl")) {
         Ok(Some(file)) => file,
         Ok(None) => return Ok(Vec::new()),

@@ -1,10 +1,14 @@
 //! Where the controller gets platforms and workloads from.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use tare_model::field::FieldError;
 use tare_model::load::LoadModel;
 use tare_platform::Platform;
 use tare_workload::Workload;
+
+use crate::host::{HostAccess, ThisHost};
 
 /// Makes platforms and workloads by name. The shipped one is over the registries; tests put failing
 /// ones in their place.
@@ -20,6 +24,11 @@ pub trait Registry: Sync {
     /// # Errors
     /// When there is none of that name, or a parameter is wrong.
     fn workload(&self, name: &str, parameters: &Value, load: &LoadModel) -> Result<Box<dyn Workload>, FieldError>;
+
+    /// The memory of the host that carries the guests.
+    fn host(&self) -> Arc<dyn HostAccess> {
+        Arc::new(ThisHost)
+    }
 }
 
 /// The platforms and workloads that come with tare.

@@ -17,6 +17,7 @@ use tare_record::{JournalEvent, RunFolder, RunWriter};
 use tare_workload::Workload;
 
 use crate::ahead;
+use crate::calibration;
 use crate::cancel::Cancel;
 use crate::cleanliness::left_behind;
 use crate::error::ControllerError;
@@ -178,6 +179,9 @@ impl Made {
             if let Availability::Unavailable { reason, remedy } = platform.check(&host) {
                 return Err(ControllerError::Unavailable { arm: arm.id.clone(), reason, remedy });
             }
+            if let Some((reason, remedy)) = crate::room::lack(arm, &*platform, study, &*options.registry.host()) {
+                return Err(ControllerError::Unavailable { arm: arm.id.clone(), reason, remedy });
+            }
             platforms.insert(arm.id.clone(), platform);
         }
         let mut workloads = BTreeMap::new();
@@ -191,6 +195,7 @@ impl Made {
                 let (case, workload) = (case.id.clone(), case.workload.clone());
                 return Err(ControllerError::Lacking { case, workload, reason, remedy });
             }
+            crate::room::one_fits(case, &*workload, &*options.registry.host())?;
             workloads.insert(case.id.clone(), workload);
         }
         let client = Self::client(options, &host)?;
@@ -314,6 +319,7 @@ fn in_lab(
         redact: options.redact,
         client: made.client.as_deref(),
         mixed: made.mixed(),
+        host: options.registry.host(),
     };
     all_trials(options, made, &bench)
 }
@@ -323,7 +329,8 @@ fn lifetime(plan: &Plan, made: &Made) -> Duration {
     let phases = plan.study.cases.iter().map(|case| case.phases.total());
     let commands = made.workloads.values().filter_map(|workload| workload.longest());
     let longest = phases.chain(commands).max().unwrap_or_default();
-    longest.duration() * 2 + PATIENCE * 10 + Duration::from_secs(3600)
+    let ascent = plan.study.cases.iter().map(crate::room::longest).max().unwrap_or_default();
+    longest.duration() * 2 + ascent + PATIENCE * 10 + Duration::from_secs(3600)
 }
 
 /// The trials that are not recorded yet, in the order of the plan.
@@ -332,9 +339,12 @@ fn all_trials(options: &RunOptions<'_>, made: &Made, bench: &Bench<'_>) -> Resul
     let recorded = bench.book.recorded();
     options.observer.run_began(plan, recorded.len() as u32);
     let left = plan.trials.iter().filter(|trial| !recorded.contains(&trial.index)).map(|trial| trial.case.as_str());
-    let Some(data) = ahead::all(bench, made.in_lab(), &made.workloads, &left.collect())? else {
+    let left = left.collect();
+    let Some(data) = ahead::all(bench, made.in_lab(), &made.workloads, &left)? else {
         return count(options.out, options.cancel.reason());
     };
+    let found = calibration::all(bench, options.out, &made.platforms, &made.workloads, (&left, &data))?;
+    let Some(loads) = found else { return count(options.out, options.cancel.reason()) };
     let mut interrupted = None;
     for planned in plan.trials.iter().filter(|trial| !recorded.contains(&trial.index)) {
         if let Some(reason) = options.cancel.reason() {
@@ -352,7 +362,8 @@ fn all_trials(options: &RunOptions<'_>, made: &Made, bench: &Bench<'_>) -> Resul
         options.observer.trial_began(planned);
         bench.book.write(&JournalEvent::TrialStarted { index: planned.index })?;
         let (platform, workload, data) = (&**platform, &**workload, data.get(&case.id));
-        let mut record = trial::run(bench, Task { planned, case, platform, workload, data });
+        let load = loads.get(&case.id);
+        let mut record = trial::run(bench, Task { planned, case, platform, workload, data, load });
         if let Some(reason) = options.cancel.reason()
             && !matches!(record.outcome, Outcome::Completed(_))
         {

@@ -4,6 +4,7 @@
 //! [`Failing`] and [`Hostile`] wrap the shipped registry. Everything before the chosen phase is the real thing, so
 //! what a test sees torn down is what a user's run would have made.
 
+mod crowd;
 mod hostile;
 mod platform;
 mod several;
@@ -18,6 +19,7 @@ use tare_model::trial::Phase;
 use tare_platform::Platform;
 use tare_workload::Workload;
 
+pub use crowd::{AVAILABLE, CALIBRATED, Crowd, EACH, Mishap, RATE_OF_EACH, RESPONSE, TOTAL};
 pub use hostile::Mischief;
 pub use several::{RATE, Seen, Several, Trouble};
 pub use skip::skipped;

@@ -156,7 +156,7 @@ impl Workload for Several {
                 // Both agents are good for it.
                 let agent = if site.cache.is_dir() { site.here } else { site.client };
                 run(agent, &line, site.patience).map_err(WorkloadError::Command)?;
-                Ok(Some(GuestData { gold: gold.clone(), size: ByteSize(1 << 20) }))
+                Ok(Some(GuestData { gold: gold.clone(), size: ByteSize(1 << 20), shared: false }))
             }
         }
     }

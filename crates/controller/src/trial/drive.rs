@@ -27,10 +27,10 @@ const LEAD_EACH_FURTHER: Duration = Duration::from_millis(2);
 const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A workload set up in one guest.
-type Ready = Box<dyn Prepared>;
+pub(super) type Ready = Box<dyn Prepared>;
 
 /// Has all agents of a guest end their work, by themselves and early; what is asked of them later ends at once too.
-fn cancel(site: &WorkSite<'_>) {
+pub(super) fn cancel(site: &WorkSite<'_>) {
     let agents: Vec<&Link> = site.drivers.iter().map(|driver| driver.client).chain([site.guest]).collect();
     std::thread::scope(|scope| {
         for agent in agents {
@@ -42,7 +42,7 @@ fn cancel(site: &WorkSite<'_>) {
 
 impl Trial<'_> {
     /// Does something in every measured guest at one time. The first that fails is told, and ends the others' work.
-    fn in_each<T: Send, R: Send, E: std::fmt::Display>(
+    pub(super) fn in_each<T: Send, R: Send, E: std::fmt::Display>(
         &self,
         phase: Phase,
         sites: &[WorkSite<'_>],
@@ -51,7 +51,7 @@ impl Trial<'_> {
         work: impl Fn(&WorkSite<'_>, T) -> Result<R, E> + Sync,
     ) -> Result<Vec<R>, Stop> {
         let work = |n: usize, item: T| work(&sites[n], item).map_err(|error| error.to_string());
-        beside::each(self.bench.cancel, items, work, |n| cancel(&sites[n]))
+        beside::each(&gathered.halt, items, work, |n| cancel(&sites[n]))
             .map_err(|(n, error)| self.stop(phase, n, &error, gathered))
     }
 
@@ -77,7 +77,7 @@ impl Trial<'_> {
         let probe = self.start_probe(gathered).map_err(|error| failed(error.to_string()))?;
         let charged = crate::charges::read(gathered.measured());
         let began = Instant::now();
-        schedule.start_at_ns = tare_probe::now_ns() + self.lead().as_nanos() as u64;
+        schedule.start_at_ns = tare_probe::now_ns() + self.lead(sites.len()).as_nanos() as u64;
         let steady_ns = schedule.start_at_ns + self.case.phases.steady_offset_ns();
         probe.add_instants(&[steady_ns, steady_ns + self.case.phases.steady_state.ns]);
         let driven = self
@@ -99,10 +99,11 @@ impl Trial<'_> {
     }
 
     /// How long before its start load is announced.
-    fn lead(&self) -> Duration {
+    fn lead(&self, guests: usize) -> Duration {
         let warm_up = Duration::from_nanos(self.case.phases.steady_offset_ns());
         let lead = LEAD.max(LEAD_TO_WINDOW.saturating_sub(warm_up));
-        let drivers = self.case.guests.saturating_mul(self.case.drivers);
+        let guests = u32::try_from(guests).unwrap_or(u32::MAX);
+        let drivers = guests.saturating_mul(self.case.drivers);
         lead + LEAD_EACH_FURTHER * drivers.saturating_sub(1) + crate::client::further_lead(self.bench)
     }
 

@@ -1,33 +1,51 @@
 //! One trial: one arm, one case, fresh instances, from provisioning to teardown.
 
+mod calibrate;
 mod collect;
+mod density;
 mod drive;
+mod governed;
 mod provision;
 mod target;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tare_model::guest::{GuestData, ParityRow};
 use tare_model::metric::{Better, MetricSpec, Unit, common};
 use tare_model::plan::{Plan, PlannedTrial};
 use tare_model::sample::{CpuAccount, Sample};
-use tare_model::study::Case;
+use tare_model::study::{Arm, Case};
 use tare_model::trial::{Flag, Outcome, Phase, TrialRecord};
 use tare_platform::{Comparable, Guest, Platform, Site};
 use tare_record::JournalEvent;
-use tare_workload::{DriverSite, UnitOfWork, WorkSite, Workload};
+use tare_workload::{Calibration, DriverSite, UnitOfWork, WorkSite, Workload};
 
 use crate::cancel::Cancel;
+use crate::host::HostAccess;
 use crate::ledger::Book;
 use crate::neighbours::{self, BusyLoops};
 use crate::observer::Observer;
 use crate::told::{fit, last};
 
-use target::{Target, named};
+use governed::{Governed, Standing};
+use target::{Given, Target, named};
+
+pub use calibrate::calibrate;
+pub use density::reserve;
 
 /// How long an agent may take for anything that is not load. A guest on a saturated host answers late.
 pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// So many guests are answered for within [`PATIENCE`]; more are given more, in proportion.
+const PATIENT_GUESTS: usize = 4;
+
+/// How long an agent of one of so many guests may take for anything that is not load: they share the host's CPUs.
+pub fn patience(guests: usize) -> Duration {
+    let times = guests.div_ceil(PATIENT_GUESTS).max(1);
+    PATIENCE * u32::try_from(times).unwrap_or(u32::MAX)
+}
 
 /// Everything that a trial needs and that outlives it.
 pub struct Bench<'a> {
@@ -49,6 +67,8 @@ pub struct Bench<'a> {
     pub client: Option<&'a dyn Platform>,
     /// Whether some arms are on the lab's network and others are not.
     pub mixed: bool,
+    /// The memory of the host that carries the guests.
+    pub host: Arc<dyn HostAccess>,
 }
 
 /// What one trial is.
@@ -64,6 +84,8 @@ pub struct Task<'a> {
     pub workload: &'a dyn Workload,
     /// Data that each measured guest is given.
     pub data: Option<&'a GuestData>,
+    /// The load that was found for each guest before the first trial.
+    pub load: Option<&'a Calibration>,
 }
 
 /// Why a trial did not complete: where, and in which words.
@@ -91,6 +113,10 @@ struct Gathered {
     flags: Vec<Flag>,
     facts: BTreeMap<String, String>,
     load_s: f64,
+    /// The wish to stop what is being done.
+    halt: Cancel,
+    /// The guests, for whoever governs the host's memory.
+    standing: Standing,
 }
 
 impl Gathered {
@@ -119,12 +145,21 @@ pub fn run(bench: &Bench<'_>, task: Task<'_>) -> TrialRecord {
     let planned = task.planned;
     let started_at = jiff::Timestamp::now().to_string();
     let began = Instant::now();
-    let mut gathered = Gathered::default();
+    let mut gathered = Gathered { halt: bench.cancel.clone(), ..Gathered::default() };
     if let Comparable::No(reason) = task.platform.comparable() {
         gathered.flags.push(Flag { kind: "not-comparable".into(), detail: reason });
     }
-    let attempted = trial.attempt(&mut gathered);
+    let (governed, attempted) = match trial.govern(&gathered.standing) {
+        Ok(governed) => {
+            let attempted = trial.attempt(&governed, &mut gathered);
+            (Some(governed), attempted)
+        }
+        Err(stop) => (None, Err(stop)),
+    };
     let torn_down = trial.tear_down(&mut gathered);
+    if let Some(governed) = governed {
+        trial.release(governed, &mut gathered);
+    }
     let outcome = match (attempted, torn_down) {
         (Ok(outcome), Ok(())) => outcome,
         // The figures stand: what failed came after them. The next trial waits for a clean host.
@@ -153,12 +188,12 @@ pub fn run(bench: &Bench<'_>, task: Task<'_>) -> TrialRecord {
 
 /// The metrics of a workload and those that every trial has.
 fn metrics(task: &Task<'_>) -> Vec<MetricSpec> {
-    let mut metrics = task.workload.metrics();
+    let mut metrics = density::metrics(task);
     let (demand, per) = match task.workload.unit_of_work() {
         UnitOfWork::Operation => (Unit::CpuSecondsPerOperation, "an operation"),
         UnitOfWork::Byte => (Unit::CpuSecondsPerByte, "a byte"),
     };
-    let mean = if task.case.guests > 1 { ", mean of guests" } else { "" };
+    let mean = if task.case.guests > 1 || task.case.density.is_some() { ", mean of guests" } else { "" };
     let mut add = |id, label: &str, unit| metrics.push(MetricSpec::new(id, label, unit, Better::Lower));
     add(common::SERVICE_DEMAND, &format!("service demand, CPU of the SUT {per}"), demand);
     add(common::START_TIME, &format!("guest start{mean}"), Unit::Seconds);
@@ -184,8 +219,68 @@ impl Trial<'_> {
         }
     }
 
+    /// Whether its guests' memory is merged.
+    fn merges(&self) -> bool {
+        self.arm().is_some_and(|arm| arm.host_memory.merging.is_some())
+    }
+
+    fn arm(&self) -> Option<&Arm> {
+        self.bench.plan.study.arms.iter().find(|arm| arm.id == self.planned.arm)
+    }
+
+    /// Sets the host's memory as the arm asks.
+    fn govern(&self, standing: &Standing) -> Result<Governed, Stop> {
+        let wanted = self.arm().map(|arm| arm.host_memory).unwrap_or_default();
+        let stop_merging = wanted.merging.is_none() && self.bench.plan.study.merges();
+        let ledger = self.bench.site.ledger;
+        Governed::start(&*self.bench.host, &wanted, stop_merging, standing, ledger)
+            .map_err(|reason| Stop { phase: Phase::Provision, reason })
+    }
+
+    /// Puts the host's memory back as it was found. What is not stays on the list of what must be taken away, so that no
+    /// further trial is started.
+    fn release(&self, governed: Governed, gathered: &mut Gathered) {
+        let decisions = governed.decisions();
+        if let Some(last) = decisions.last() {
+            let told = format!("{} times, the last after {:.0} s: {:?}", decisions.len(), last.at_s, last.set);
+            gathered.facts.insert("merging was set".to_owned(), told);
+        }
+        if let Err(reason) = governed.end() {
+            gathered.flag("host-memory", reason);
+        }
+        if self.case.density.is_some()
+            && let Err(error) = tare_lab::limit_run(self.bench.run_id, None)
+            && tare_lab::Cgroup::unavailable().is_none()
+        {
+            gathered.flag("teardown", error.to_string());
+        }
+    }
+
+    /// What all its guests are given alike; `guests` of them stand.
+    fn given(&self, guests: usize) -> Given<'_> {
+        Given {
+            case: self.case,
+            rate_per_s: self.task.load.map(|load| load.rate_per_s),
+            merge: self.merges(),
+            patience: patience(guests),
+        }
+    }
+
     /// All phases up to the figures.
-    fn attempt(&self, gathered: &mut Gathered) -> Result<Outcome, Stop> {
+    fn attempt(&self, governed: &Governed, gathered: &mut Gathered) -> Result<Outcome, Stop> {
+        if let Some(load) = self.task.load {
+            gathered.facts.insert("offered rate".to_owned(), format!("{:.1} operations/s a guest", load.rate_per_s));
+            let alone = format!("{:.1} % of the guest's CPUs", load.cpu_share * 100.0);
+            gathered.facts.insert("CPU of one guest alone".to_owned(), alone);
+        }
+        match &self.case.density {
+            Some(spec) => self.ascend(spec, governed, gathered),
+            None => self.at_once(gathered),
+        }
+    }
+
+    /// A trial of a given number of guests.
+    fn at_once(&self, gathered: &mut Gathered) -> Result<Outcome, Stop> {
         self.enter(Phase::Provision)?;
         self.provision(gathered)?;
 
@@ -200,8 +295,9 @@ impl Trial<'_> {
 
         self.enter(Phase::Prepare)?;
         let drivers: Vec<Vec<DriverSite<'_>>> = targets.iter().map(Target::drivers).collect();
+        let given = self.given(targets.len());
         let sites: Vec<WorkSite<'_>> =
-            targets.iter().zip(&drivers).filter_map(|(target, drivers)| target.site(drivers, self.case)).collect();
+            targets.iter().zip(&drivers).filter_map(|(target, drivers)| target.site(drivers, &given)).collect();
         let mut prepared = self.prepare(&sites, gathered)?;
 
         self.enter(Phase::Drive)?;

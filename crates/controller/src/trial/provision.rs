@@ -18,8 +18,9 @@ use crate::told::fit;
 const NAMES_THE_HOST: [&str; 2] = ["host name", "control groups"];
 
 impl Trial<'_> {
-    fn guest_spec(&self, name: String, size: GuestSize, data: Option<&GuestData>) -> GuestSpec {
-        GuestSpec { name, size, cpu_set: self.bench.plan.cpus.guests.clone(), data: data.cloned() }
+    pub(super) fn guest_spec(&self, name: String, size: GuestSize, data: Option<&GuestData>) -> GuestSpec {
+        let cpu_set = self.bench.plan.cpus.guests.clone();
+        GuestSpec { name, size, cpu_set, data: data.cloned(), merge: self.merges() }
     }
 
     /// Makes the measured guests, side by side, and notes what is known of them.
@@ -38,13 +39,26 @@ impl Trial<'_> {
         started.map_err(|reason| Stop { phase: Phase::Provision, reason })?;
         let started: Vec<f64> = gathered.guests.iter().map(|target| target.start_time_s()).collect();
         gathered.start_time_s = Some(started.iter().sum::<f64>() / started.len().max(1) as f64);
-        let Some(first) = gathered.guests.first() else { return Ok(()) };
+        self.tell_standing(gathered);
+        self.tell_facts(gathered);
+        Ok(())
+    }
+
+    /// Tells whoever governs the host's memory which guests stand.
+    pub(super) fn tell_standing(&self, gathered: &Gathered) {
+        let groups = gathered.guests.iter().map(|guest| guest.groups()).collect();
+        let promised = gathered.guests.iter().map(|guest| guest.spec().size.memory.0).sum();
+        gathered.standing.set(groups, promised);
+    }
+
+    /// Notes the first guest from inside, and where the guests' data are.
+    pub(super) fn tell_facts(&self, gathered: &mut Gathered) {
+        let Some(first) = gathered.guests.first() else { return };
         let facts = first.facts().facts.iter();
         let told = facts.filter(|(name, _)| !self.bench.redact || !NAMES_THE_HOST.contains(&&**name));
         gathered.facts.extend(told.map(|(name, value)| (format!("guest {name}"), value.clone())));
         let data = self.data_facts(&gathered.guests);
         gathered.facts.extend(data);
-        Ok(())
     }
 
     /// What the guests' data lie on, and how they got there.
@@ -72,23 +86,21 @@ impl Trial<'_> {
             asked.map_err(|error| self.stop(Phase::Connect, n, &error, gathered))?;
         }
         weigh_idle(gathered);
+        gathered.measured().iter().enumerate().map(|(index, guest)| self.target(index, index, &**guest)).collect()
+    }
+
+    /// Starts the agents of a guest's drivers. `serial`: which it is of all that the trial has had.
+    pub(super) fn target(&self, index: usize, serial: usize, guest: &dyn Guest) -> Result<Target, Stop> {
         let drivers = self.case.drivers as usize;
-        let mut targets = Vec::new();
-        for (index, guest) in gathered.measured().iter().enumerate() {
-            let mut clients = Vec::new();
-            for driver in 0..drivers {
-                clients.push(self.start_client(index * drivers + driver)?);
-            }
-            targets.push(Target {
-                index,
-                link: Arc::clone(guest.link()),
-                address: guest.address(),
-                listen: guest.listen(),
-                data: guest.data().cloned(),
-                clients,
-            });
-        }
-        Ok(targets)
+        let clients = (0..drivers).map(|driver| self.start_client(serial * drivers + driver));
+        Ok(Target {
+            index,
+            link: Arc::clone(guest.link()),
+            address: guest.address(),
+            listen: guest.listen(),
+            data: guest.data().cloned(),
+            clients: clients.collect::<Result<_, _>>()?,
+        })
     }
 
     /// Starts the agent of one of the trial's drivers, counted over all guests.
@@ -103,21 +115,33 @@ impl Trial<'_> {
 
     /// Reads back what was granted; what is not what was asked becomes a flag, never an assumption.
     pub(super) fn check_parity(&self, gathered: &mut Gathered) {
+        (0..gathered.targets).for_each(|n| self.check_parity_of(n, gathered));
+    }
+
+    /// The same of one guest. The rows of the first are kept, and there is one flag for all.
+    pub(super) fn check_parity_of(&self, n: usize, gathered: &mut Gathered) {
         let all = gathered.targets;
-        let mut unequal = Vec::new();
-        let mut first = None;
-        for (n, target) in gathered.measured().iter().enumerate() {
-            let rows = target.parity();
-            let who = if all > 1 { format!("{}: ", named(n, all, &target.spec().name)) } else { String::new() };
-            unequal.extend(rows.iter().filter(|row| !row.equal).map(|row| {
+        let Some(target) = gathered.measured().get(n) else { return };
+        let rows = target.parity();
+        let who = if all > 1 { format!("{}: ", named(n, all, &target.spec().name)) } else { String::new() };
+        let unequal: Vec<String> = rows
+            .iter()
+            .filter(|row| !row.equal)
+            .map(|row| {
                 let granted = row.granted.as_deref().unwrap_or("nothing");
                 format!("{who}{}: asked {}, granted {granted} ({})", row.resource, row.asked, row.note)
-            }));
-            first.get_or_insert(rows);
+            })
+            .collect();
+        if n == 0 {
+            gathered.parity = rows;
         }
-        gathered.parity = first.unwrap_or_default();
-        if !unequal.is_empty() {
-            gathered.flag("parity", unequal.join("; "));
+        if unequal.is_empty() {
+            return;
+        }
+        let unequal = unequal.join("; ");
+        match gathered.flags.iter_mut().find(|flag| flag.kind == "parity") {
+            Some(flag) => flag.detail = format!("{}; {unequal}", flag.detail),
+            None => gathered.flag("parity", unequal),
         }
     }
 
@@ -129,6 +153,7 @@ impl Trial<'_> {
                 .collect();
             let what = |n: usize| format!("neighbour {}: ", specs[n].name);
             neighbours::start(self.task.platform, &self.bench.site, &specs, what, &mut gathered.guests)?;
+            self.tell_standing(gathered);
         }
         let first = if self.case.busy_target { 0 } else { gathered.targets };
         gathered.busy = neighbours::keep_busy(&gathered.guests, first)?;
@@ -138,7 +163,7 @@ impl Trial<'_> {
 
 /// Notes what a guest takes of the host's memory, before anything was asked of it but whether it is there: the mean
 /// where several are measured.
-fn weigh_idle(gathered: &mut Gathered) {
+pub(super) fn weigh_idle(gathered: &mut Gathered) {
     let groups: Vec<_> = gathered.measured().iter().map(|target| target.groups()).collect();
     // Side by side, for each may have to wait until the kernel's books are settled.
     let read: Vec<Option<IdleMemory>> = std::thread::scope(|scope| {

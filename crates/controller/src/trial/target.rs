@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tare_model::guest::DataPlace;
 use tare_model::sample::Source;
@@ -9,7 +10,6 @@ use tare_model::study::Case;
 use tare_wire::Link;
 use tare_workload::{DriverSite, WorkSite};
 
-use super::PATIENCE;
 use crate::client::Client;
 
 /// A measured guest and its drivers, ready.
@@ -28,6 +28,17 @@ pub(super) struct Target {
     pub(super) clients: Vec<Client>,
 }
 
+/// What is the same for all guests of a trial.
+pub(super) struct Given<'a> {
+    pub(super) case: &'a Case,
+    /// Operations a second that a calibration found.
+    pub(super) rate_per_s: Option<f64>,
+    /// Whether their memory may be merged.
+    pub(super) merge: bool,
+    /// How long an agent may take for anything that is not load.
+    pub(super) patience: Duration,
+}
+
 impl Target {
     /// Its drivers as a workload sees them.
     pub(super) fn drivers(&self) -> Vec<DriverSite<'_>> {
@@ -35,7 +46,7 @@ impl Target {
     }
 
     /// What its workload is given; `drivers` are its own, and `None` comes only of having none.
-    pub(super) fn site<'s>(&'s self, drivers: &'s [DriverSite<'s>], case: &Case) -> Option<WorkSite<'s>> {
+    pub(super) fn site<'s>(&'s self, drivers: &'s [DriverSite<'s>], given: &Given<'_>) -> Option<WorkSite<'s>> {
         let first = drivers.first()?;
         Some(WorkSite {
             guest: &self.link,
@@ -45,10 +56,12 @@ impl Target {
             client_clock: first.clock,
             drivers,
             index: u32::try_from(self.index).unwrap_or(u32::MAX),
-            size: case.guest,
+            size: given.case.guest,
             data: self.data.as_ref(),
-            load: case.load,
-            patience: PATIENCE,
+            load: given.case.load,
+            rate_per_s: given.rate_per_s,
+            merge: given.merge,
+            patience: given.patience,
         })
     }
 }

@@ -32,6 +32,7 @@ pub fn plan() -> Plan {
         platform: "native".into(),
         options: serde_json::json!({}),
         replica_of: None,
+        host_memory: tare_model::merging::HostMemory::default(),
     };
     let case = Case {
         drivers: 1,
@@ -46,6 +47,7 @@ pub fn plan() -> Plan {
         neighbours: Some(Neighbours { count: 1, guest: size }),
         busy_target: false,
         qos: Vec::new(),
+        density: None,
     };
     let lab = LabSpec {
         mtu: 1500,
@@ -67,6 +69,7 @@ pub fn plan() -> Plan {
         scale: 1.0,
         skip_unavailable: false,
         client: tare_model::study::ClientHost::Local,
+        trust_domain: None,
     };
     let trial = |index, arm: &str| PlannedTrial { index, block: 0, case: "idle".into(), arm: arm.into() };
     Plan {

@@ -1,0 +1,232 @@
+//! Guests that come and go.
+
+use std::time::{Duration, Instant};
+
+use tare_model::density::StopKind;
+use tare_model::trial::Phase;
+use tare_platform::Site;
+use tare_wire::Request;
+
+use super::{Ascending, WAIT_EVERY, Why, end_clients, gib};
+use crate::beside;
+use crate::host::oom_kills;
+use crate::neighbours;
+use crate::told::{fit, last};
+use crate::trial::drive::cancel;
+use crate::trial::provision::weigh_idle;
+use crate::trial::{Gathered, Stop, patience};
+
+/// After a guest has come or gone, it takes a moment until whoever governs merging has seen it, and until memory that was
+/// given back is there again. What is told before that is of the host as it was.
+pub(super) const STALE: Duration = Duration::from_millis(2500);
+
+/// Why a guest could not be added.
+struct NotAdded {
+    kind: StopKind,
+    stop: Stop,
+}
+
+impl NotAdded {
+    fn new(kind: StopKind, phase: Phase, reason: String) -> Self {
+        Self { kind, stop: Stop { phase, reason } }
+    }
+}
+
+impl From<Stop> for NotAdded {
+    fn from(stop: Stop) -> Self {
+        Self { kind: StopKind::Start, stop }
+    }
+}
+
+impl Ascending<'_> {
+    /// Adds guests or takes the last ones away until so many stand. When one cannot be added, fewer stand.
+    ///
+    /// # Errors
+    /// When not even the first can be added, one cannot be taken away, or the user wishes to stop.
+    pub(super) fn bring_to(&mut self, guests: u32, gathered: &mut Gathered) -> Result<(), Stop> {
+        while self.standing() > guests {
+            self.take_last_away(gathered)?;
+        }
+        while self.standing() < guests {
+            self.tell(false);
+            let not_added = match self.wait_for_room(gathered)? {
+                None => self.add(gathered)?,
+                Some(why) => Some(NotAdded::new(why.0, Phase::Provision, why.1)),
+            };
+            let Some(NotAdded { kind, stop }) = not_added else { continue };
+            if self.serial <= 1 && self.targets.is_empty() {
+                return Err(stop);
+            }
+            self.stop((kind, stop.reason));
+            self.ceiling = Some(self.standing());
+            return Ok(());
+        }
+        Ok(())
+    }
+
+    /// What the next guest is reckoned to take of the host's memory at once, bytes: what its workload says, or what the
+    /// others were seen to take if that is more, yet not much more than what it is promised.
+    fn need(&self, available_bytes: u64) -> u64 {
+        let size = &self.trial.case.guest;
+        let mean = self.start.available_bytes.saturating_sub(available_bytes) / u64::from(self.standing().max(1));
+        let seen = self.growth_bytes.max(mean).min(size.memory.0 + size.memory.0 / 4);
+        self.trial.task.workload.touches(size).0.max(seen)
+    }
+
+    /// Waits until the next guest fits above the reserve, as long as merging may still make room for it: why it does not,
+    /// if it does not.
+    fn wait_for_room(&self, gathered: &Gathered) -> Result<Option<Why>, Stop> {
+        let host = &self.trial.bench.host;
+        let read = || host.now().map_err(|reason| Stop { phase: Phase::Provision, reason });
+        let (began, base) = (Instant::now(), read()?);
+        loop {
+            let now = read()?;
+            let need = self.need(now.available_bytes);
+            if now.fits(need, self.guard.reserve_bytes) {
+                gathered.standing.wait_for(0);
+                return Ok(None);
+            }
+            gathered.standing.wait_for(need);
+            let waited = began.elapsed();
+            let settled = waited >= STALE && self.governed.settled();
+            // Less than the reserve is no reason yet: merging may win it back.
+            let harm = self.guard.check(&base, &now).filter(|(kind, _)| *kind != StopKind::Memory);
+            if settled || harm.is_some() || waited >= self.spec.settle.duration().max(STALE) {
+                gathered.standing.wait_for(0);
+                let merging = match (self.governed.merges(), settled) {
+                    (false, _) => String::new(),
+                    (true, true) => "; merging had settled".to_owned(),
+                    (true, false) => format!("; merging had not settled within {:.0} s", waited.as_secs_f64()),
+                };
+                let detail = format!(
+                    "the next guest takes {} at once, and of {} that were available {} are kept{merging}",
+                    gib(need),
+                    gib(now.available_bytes),
+                    gib(self.guard.reserve_bytes)
+                );
+                return Ok(Some(harm.unwrap_or((StopKind::Memory, detail))));
+            }
+            self.wait(Phase::Provision, WAIT_EVERY)?;
+        }
+    }
+
+    /// Adds one guest and sets its workload up: why not, if not; it is gone then.
+    ///
+    /// # Errors
+    /// When what was left of it cannot be taken away, or the user wishes to stop.
+    fn add(&mut self, gathered: &mut Gathered) -> Result<Option<NotAdded>, Stop> {
+        let name = format!("t{}x{}", self.trial.planned.index, self.serial);
+        self.serial += 1;
+        let (ready, before) = (self.targets.len(), self.available());
+        gathered.halt = self.watch.arm(Some(&name));
+        let added = self.start_and_prepare(name, gathered);
+        let fired = self.watch.disarm();
+        let not_added = match (added, fired) {
+            (Ok(()), None) => None,
+            (Ok(()), Some((kind, why))) => Some(NotAdded::new(kind, Phase::Prepare, why)),
+            (Err(not_added), None) => Some(not_added),
+            (Err(not_added), Some((kind, why))) => Some(NotAdded::new(kind, not_added.stop.phase, why)),
+        };
+        self.changed = Instant::now();
+        if let Some(reason) = self.trial.bench.cancel.reason() {
+            let phase = not_added.map_or(Phase::Prepare, |not_added| not_added.stop.phase);
+            return Err(Stop { phase, reason: format!("stopped by {reason}") });
+        }
+        if not_added.is_some() {
+            self.take_back(ready, gathered)?;
+        } else {
+            self.growth_bytes = self.growth_bytes.max(before.saturating_sub(self.available()));
+        }
+        self.watch.stand(self.standing());
+        self.tell(false);
+        Ok(not_added)
+    }
+
+    /// Memory available now, bytes.
+    fn available(&self) -> u64 {
+        self.trial.bench.host.now().map_or_else(|_| self.watch.last().0, |now| now.available_bytes)
+    }
+
+    fn start_and_prepare(&mut self, name: String, gathered: &mut Gathered) -> Result<(), NotAdded> {
+        let (trial, position) = (self.trial, self.targets.len());
+        let patience = patience(position + 1);
+        trial.enter(Phase::Provision)?;
+        let specs = [trial.guest_spec(name, trial.case.guest, trial.task.data)];
+        let site = Site { patience: trial.bench.site.patience.max(patience), ..trial.bench.site };
+        neighbours::start(trial.task.platform, &site, &specs, |_| String::new(), &mut gathered.guests)
+            .map_err(|reason| NotAdded::new(StopKind::Start, Phase::Provision, reason))?;
+        gathered.targets = gathered.guests.len();
+        trial.tell_standing(gathered);
+        let Some(guest) = gathered.guests.last() else { return Ok(()) };
+        self.start_times_s.push(guest.start_time_s());
+        gathered.start_time_s = Some(self.start_times_s.iter().sum::<f64>() / self.start_times_s.len() as f64);
+        let asked = guest.link().call(Request::Clock, patience);
+        asked.map_err(|error| self.lost(Phase::Connect, &error.to_string(), gathered))?;
+        if self.serial == 1 {
+            weigh_idle(gathered);
+            trial.tell_facts(gathered);
+        }
+        trial.check_parity_of(position, gathered);
+        let Some(guest) = gathered.guests.last() else { return Ok(()) };
+        let target = trial.target(position, self.serial - 1, &**guest)?;
+        trial.enter(Phase::Prepare)?;
+        let (drivers, given) = (target.drivers(), trial.given(position + 1));
+        let Some(site) = target.site(&drivers, &given) else { return Ok(()) };
+        let prepare = |_: usize, ()| trial.task.workload.prepare(&site).map_err(|error| error.to_string());
+        let prepared = beside::each(&gathered.halt, std::iter::once(()), prepare, |_| cancel(&site))
+            .map_err(|(_, error)| self.lost(Phase::Prepare, &error, gathered))?;
+        drop(drivers);
+        self.targets.push(target);
+        self.prepared.extend(prepared);
+        Ok(())
+    }
+
+    /// Why the last guest could not be added, with what it said.
+    fn lost(&self, phase: Phase, error: &str, gathered: &Gathered) -> NotAdded {
+        let mut reason = fit(error);
+        let Some(guest) = gathered.guests.last() else { return NotAdded::new(StopKind::Start, phase, reason) };
+        let (killed, ended) = (oom_kills(&guest.groups()), guest.link().ended());
+        if killed > 0 {
+            reason.push_str(&format!("; the kernel killed {killed} of its processes for memory"));
+        }
+        if let Some(how) = &ended {
+            reason.push_str(&format!("; the guest's agent: {how}"));
+        }
+        let said = guest.diagnostics();
+        if !said.trim().is_empty() {
+            reason.push_str(&format!("; the guest said: {}", last(said.trim())));
+        }
+        let kind = if killed > 0 || ended.is_some() { StopKind::Killed } else { StopKind::Start };
+        NotAdded::new(kind, phase, reason)
+    }
+
+    /// Takes away the guest that was being added; `ready` guests stood before it.
+    fn take_back(&mut self, ready: usize, gathered: &mut Gathered) -> Result<(), Stop> {
+        // It may have been ready when it was found to be too much.
+        if self.targets.len() > ready { self.take_last_away(gathered) } else { self.leave(ready, gathered) }
+    }
+
+    /// Takes away the last guest that is ready.
+    fn take_last_away(&mut self, gathered: &mut Gathered) -> Result<(), Stop> {
+        self.prepared.pop();
+        if let Some(target) = self.targets.pop() {
+            end_clients(target, gathered);
+        }
+        self.leave(self.targets.len(), gathered)
+    }
+
+    /// Leaves only so many guests.
+    fn leave(&mut self, guests: usize, gathered: &mut Gathered) -> Result<(), Stop> {
+        let failures = neighbours::destroy(gathered.guests.get_mut(guests..).unwrap_or_default());
+        if !failures.is_empty() {
+            // They stay on the list and are tried again when all are taken away.
+            return Err(Stop { phase: Phase::Teardown, reason: failures.join("; ") });
+        }
+        gathered.guests.truncate(guests);
+        gathered.targets = gathered.guests.len();
+        self.trial.tell_standing(gathered);
+        self.watch.stand(self.standing());
+        self.changed = Instant::now();
+        Ok(())
+    }
+}

@@ -1,0 +1,192 @@
+//! A trial that is one ascent: guests are added one at a time, and at each number of the series all of them are driven.
+
+mod add;
+mod level;
+mod outcome;
+mod series;
+mod watch;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tare_memory::host::{Guard, HostNow};
+use tare_model::density::{DensitySpec, Level, StopKind, Stopped};
+use tare_model::trial::{Outcome, Phase};
+
+use super::drive::Ready;
+use super::governed::Governed;
+use super::target::Target;
+use super::{Gathered, Stop, Trial};
+use crate::observer::AscentNow;
+
+pub(super) use outcome::metrics;
+
+use level::Best;
+use watch::{Watch, Watched};
+
+/// Least memory of the host that is kept available where a study names no reserve, bytes.
+const LEAST_RESERVE: u64 = 1 << 30;
+/// And the part of all of it.
+const RESERVE_PART: u64 = 10;
+/// How soon something that is waited for is seen.
+const WAIT_EVERY: Duration = Duration::from_millis(200);
+
+/// Memory of a host with so much of it that stays available, bytes.
+pub fn reserve(spec: &DensitySpec, total_bytes: u64) -> u64 {
+    spec.reserve.map_or_else(|| LEAST_RESERVE.max(total_bytes / RESERVE_PART), |reserve| reserve.0)
+}
+
+/// Bytes for people.
+pub fn gib(bytes: u64) -> String {
+    format!("{:.2} GiB", bytes as f64 / f64::from(1 << 30))
+}
+
+/// Why no more guests are added.
+type Why = (StopKind, String);
+
+/// An ascent under way. The guests themselves are in [`Gathered`].
+struct Ascending<'t> {
+    trial: &'t Trial<'t>,
+    spec: &'t DensitySpec,
+    governed: &'t Governed,
+    watch: Watch,
+    guard: Guard,
+    /// The host before the first guest.
+    start: HostNow,
+    /// The guests' drivers, in the order of the guests.
+    targets: Vec<Target>,
+    prepared: Vec<Ready>,
+    /// Guests that were started so far: no name is used twice.
+    serial: usize,
+    start_times_s: Vec<f64>,
+    /// The most that one guest took of the host's memory while it was added, bytes.
+    growth_bytes: u64,
+    /// When a guest was last added or taken away.
+    changed: Instant,
+    /// More than so many cannot stand.
+    ceiling: Option<u32>,
+    stopped: Option<Stopped>,
+    levels: Vec<Level>,
+    best: Option<Best>,
+    /// What is to be known of levels: kind, levels, and what was seen first.
+    flags: Vec<(String, Vec<u32>, String)>,
+}
+
+impl Trial<'_> {
+    /// Adds guests as the case says and drives them, until the host carries no more.
+    pub(super) fn ascend(
+        &self,
+        spec: &DensitySpec,
+        governed: &Governed,
+        gathered: &mut Gathered,
+    ) -> Result<Outcome, Stop> {
+        let failed = |reason: String| Stop { phase: Phase::Provision, reason };
+        let start = self.bench.host.now().map_err(failed)?;
+        let guard = Guard { reserve_bytes: reserve(spec, start.total_bytes), pressure: spec.pressure };
+        let most = start.available_bytes.saturating_sub(guard.reserve_bytes);
+        // Whatever a guest does, the kernel then kills among the guests and nobody else.
+        match tare_lab::limit_run(self.bench.run_id, Some(most)) {
+            Ok(()) => drop(gathered.facts.insert("memory of all guests together, at most".to_owned(), gib(most))),
+            Err(error) => gathered.flag("no-common-limit", error.to_string()),
+        }
+        let watched = Watched {
+            run_id: self.bench.run_id.to_owned(),
+            host: Arc::clone(&self.bench.host),
+            kernel: governed.kernel().clone(),
+            guard,
+            start,
+            cancel: self.bench.cancel.clone(),
+        };
+        let watch = Watch::start(watched)
+            .map_err(|error| failed(format!("nobody could watch the host's memory: {error}; end other programs")))?;
+        let mut ascending = Ascending {
+            trial: self,
+            spec,
+            governed,
+            watch,
+            guard,
+            start,
+            targets: Vec::new(),
+            prepared: Vec::new(),
+            serial: 0,
+            start_times_s: Vec::new(),
+            growth_bytes: 0,
+            changed: Instant::now(),
+            ceiling: None,
+            stopped: None,
+            levels: Vec::new(),
+            best: None,
+            flags: Vec::new(),
+        };
+        ascending.go(gathered)?;
+        ascending.end_drivers(gathered);
+        ascending.outcome(gathered)
+    }
+}
+
+impl Ascending<'_> {
+    /// Goes up, and in a search down again, until nothing more is to be measured.
+    fn go(&mut self, gathered: &mut Gathered) -> Result<(), Stop> {
+        while let Some(next) = series::next(&self.spec.guests, &self.tried(), self.ceiling) {
+            self.bring_to(next, gathered)?;
+            // Where fewer stand, what is to be measured is asked again.
+            if self.standing() == next && !self.offer(gathered)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Numbers of guests that were measured, and whether they held.
+    fn tried(&self) -> Vec<(u32, bool)> {
+        self.levels.iter().map(|level| (level.guests, level.failed.is_none())).collect()
+    }
+
+    /// Guests that stand and are ready.
+    fn standing(&self) -> u32 {
+        u32::try_from(self.targets.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Notes why no more guests are added; the first reason stays.
+    fn stop(&mut self, (kind, detail): Why) {
+        let guests = self.standing();
+        tracing::debug!(?kind, guests, detail, "the ascent stops");
+        self.stopped.get_or_insert(Stopped { kind, guests, detail });
+    }
+
+    /// Tells whoever watches the run how far the ascent is.
+    fn tell(&self, load: bool) {
+        let (available_bytes, saved_bytes) = self.watch.last();
+        let (guests, most) = (self.standing(), self.spec.guests.most());
+        let now = AscentNow { guests, most, load, available_bytes, saved_bytes };
+        self.trial.bench.observer.ascending(self.trial.planned, &now);
+    }
+
+    /// Waits a moment.
+    ///
+    /// # Errors
+    /// The user's wish to stop.
+    fn wait(&self, phase: Phase, at_most: Duration) -> Result<(), Stop> {
+        self.tell(false);
+        match self.trial.bench.cancel.wait(at_most) {
+            Some(reason) => Err(Stop { phase, reason: format!("stopped by {reason}") }),
+            None => Ok(()),
+        }
+    }
+
+    fn end_drivers(&mut self, gathered: &mut Gathered) {
+        let clock = self.targets.iter().find_map(|target| target.clients.first()?.clock_fact());
+        gathered.facts.extend(clock.map(|fact| ("driver clock".to_owned(), fact)));
+        for target in std::mem::take(&mut self.targets) {
+            end_clients(target, gathered);
+        }
+    }
+}
+
+fn end_clients(target: Target, gathered: &mut Gathered) {
+    for client in target.clients {
+        if let Err(reason) = client.end() {
+            gathered.flag("teardown", reason);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What an ascent came to.
+
+use std::collections::BTreeMap;
+
+use tare_model::density::{self, Ascent, StopKind, Stopped, metric};
+use tare_model::load::LoadModel;
+use tare_model::metric::MetricSpec;
+use tare_model::trial::{Measurement, Outcome, Phase};
+
+use super::Ascending;
+use super::level::Best;
+use crate::trial::{Gathered, Stop, Task};
+
+/// The metrics of a case's trials, primary first: those of its workload, and in front of them those of an ascent where it is one.
+pub(in crate::trial) fn metrics(task: &Task<'_>) -> Vec<MetricSpec> {
+    let own = task.workload.metrics();
+    if task.case.density.is_none() {
+        return own;
+    }
+    let mut all = density::metric_specs();
+    for mut spec in own {
+        spec.primary = false;
+        if all.iter().all(|known| known.id != spec.id) {
+            all.push(spec);
+        }
+    }
+    all
+}
+
+impl Ascending<'_> {
+    /// The trial's outcome, from all that was seen.
+    ///
+    /// # Errors
+    /// When no number of guests was driven to its end.
+    pub(super) fn outcome(mut self, gathered: &mut Gathered) -> Result<Outcome, Stop> {
+        let last = self.levels.last().map_or(0, |level| level.guests);
+        let stopped = self.stopped.take().unwrap_or_else(|| Stopped {
+            kind: StopKind::End,
+            guests: last,
+            detail: "the last number of the series was reached".to_owned(),
+        });
+        for (kind, levels, detail) in std::mem::take(&mut self.flags) {
+            let levels: Vec<String> = levels.iter().map(ToString::to_string).collect();
+            let plural = if levels == ["1"] { "guest" } else { "guests" };
+            gathered.flag(&kind, format!("at {} {plural}: {detail}", levels.join(", ")));
+        }
+        let Some(best) = self.best.take() else {
+            return Err(Stop { phase: Phase::Drive, reason: stopped.detail });
+        };
+        let offered_per_guest_per_s = self.trial.task.load.map(|load| load.rate_per_s).or(match self.trial.case.load {
+            LoadModel::Open { rate, .. } => Some(rate.0),
+            LoadModel::Closed { .. } => None,
+        });
+        let levels = std::mem::take(&mut self.levels);
+        let course = self.watch.end();
+        let ascent = Ascent { levels, stopped, course, offered_per_guest_per_s };
+        Ok(told(best, ascent, gathered))
+    }
+}
+
+/// The figures of the largest number that held, with the whole ascent. A host that was measured and carries not one guest
+/// as asked is an answer, too; one whose guests did wrong work is none.
+fn told(best: Best, ascent: Ascent, gathered: &mut Gathered) -> Outcome {
+    let held = ascent.held();
+    gathered.facts.extend(best.apart.facts);
+    gathered.samples.extend(best.apart.samples);
+    gathered.cpu = best.apart.cpu;
+    gathered.window_ns = best.apart.window_ns;
+    gathered.facts.insert("the ascent stopped".to_owned(), ascent.stopped.detail.clone());
+    if held == 0 && ascent.stopped.kind == StopKind::Wrong {
+        return Outcome::Invalid { reason: ascent.stopped.detail };
+    }
+    let mut measurement =
+        if best.held { best.measurement } else { Measurement { metrics: BTreeMap::new(), ..Measurement::default() } };
+    measurement.metrics.insert(metric::HELD.to_owned(), f64::from(held));
+    measurement.ascent = Some(ascent);
+    Outcome::Completed(measurement)
+}

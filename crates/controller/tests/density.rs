@@ -1,0 +1,431 @@
+//! Guests are added until the host carries no more: the way up and down, each reason to stop, what is told of it, and that
+//! whatever happens the host is as it was. The host's memory is a made-up one; the guests are real.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use common::{agent, plan, run_plan};
+use tare_controller::{
+    AscentNow, Cancel, ControllerError, HostAccess, Observer, Quiet, Registry, RunEnd, RunOptions, ThisHost, run,
+};
+use tare_model::Span;
+use tare_model::density::{Ascent, DensitySpec, GuestSeries, StopKind, metric};
+use tare_model::field::FieldError;
+use tare_model::load::LoadModel;
+use tare_model::merging::{HostMemory, MergeRule, Merging};
+use tare_model::metric::common::START_TIME;
+use tare_model::plan::{Plan, PlannedTrial};
+use tare_model::study::QosObjective;
+use tare_model::trial::{Measurement, Outcome, Phase, TrialRecord};
+use tare_model::units::ByteSize;
+use tare_platform::Platform;
+use tare_record::{JournalEvent, RunFolder};
+use tare_testkit::{AVAILABLE, CALIBRATED, Crowd, EACH, Mishap, RATE_OF_EACH, REASON, RESPONSE, TOTAL, skipped};
+use tare_workload::Workload;
+
+/// Kept in reserve: 8 guests fit above it.
+const RESERVE: u64 = 2 << 30;
+
+/// One trial of one ascent.
+fn ascent_plan(guests: GuestSeries) -> Plan {
+    let mut plan = plan();
+    plan.trials.truncate(1);
+    let case = &mut plan.study.cases[0];
+    case.neighbours = None;
+    case.phases.steady_state = Span::from_millis(150);
+    let (reserve, settle) = (Some(ByteSize(RESERVE)), Span::from_secs(20));
+    case.density = Some(DensitySpec { guests, reserve, settle, rest: Span::ZERO, pressure: 0.4 });
+    plan
+}
+
+fn listed(guests: &[u32]) -> Plan {
+    ascent_plan(GuestSeries::Listed(guests.to_vec()))
+}
+
+/// The agent's program, where these tests can run.
+fn ready() -> Option<PathBuf> {
+    let Some(agent) = agent() else {
+        skipped("there is no tare-agent: build it first");
+        return None;
+    };
+    if !rustix::process::geteuid().is_root() {
+        skipped("needs root");
+        return None;
+    }
+    Some(agent)
+}
+
+/// What a run left to be looked at.
+struct Ran {
+    ended: Result<RunEnd, ControllerError>,
+    records: Vec<TrialRecord>,
+}
+
+impl Ran {
+    /// Its only trial, which completed.
+    fn measured(&self) -> (&Measurement, &Ascent) {
+        let record = self.records.first().unwrap_or_else(|| panic!("{:?}", self.ended));
+        let Outcome::Completed(measured) = &record.outcome else { panic!("{:?}", record.outcome) };
+        (measured, measured.ascent.as_ref().unwrap())
+    }
+}
+
+/// Runs a plan on a host with this mishap, and sees that nothing is left of it.
+fn ran(agent: &Path, name: &str, plan: &Plan, mishap: Mishap) -> Ran {
+    let folder = tempfile::tempdir().unwrap();
+    let crowd = Crowd::new(mishap, &folder.path().join("kernel")).unwrap();
+    let run_id = format!("density-{}-{name}", std::process::id());
+    let out = folder.path().join("run");
+    let (ended, records) = run_plan(plan, &crowd, (&out, agent, &run_id), &Quiet, &Cancel::new());
+    assert_eq!(tare_lab::leftovers(&run_id), Vec::<String>::new(), "{name}");
+    Ran { ended, records }
+}
+
+/// (guests, whether they held) of each level.
+fn levels(ascent: &Ascent) -> Vec<(u32, bool)> {
+    ascent.levels.iter().map(|level| (level.guests, level.failed.is_none())).collect()
+}
+
+#[test]
+fn guests_are_added_along_the_list_and_all_is_told() {
+    let Some(agent) = ready() else { return };
+    let ran = ran(&agent, "list", &listed(&[1, 3, 4]), Mishap::None);
+    let (measured, ascent) = ran.measured();
+    assert_eq!(levels(ascent), [(1, true), (3, true), (4, true)]);
+    assert_eq!((ascent.stopped.kind, ascent.stopped.guests), (StopKind::End, 4));
+    let of = |level: usize, id: &str| ascent.levels[level].metrics[id];
+    for (n, guests) in [1.0, 3.0, 4.0].into_iter().enumerate() {
+        assert_eq!(of(n, metric::PROMISED), guests * f64::from(64 << 20));
+        assert_eq!(of(n, metric::OVERCOMMIT), guests * f64::from(64 << 20) / TOTAL as f64);
+        assert_eq!(of(n, metric::AVAILABLE), AVAILABLE as f64 - guests * EACH as f64);
+        assert_eq!(of(n, metric::GUEST_COST), EACH as f64);
+        assert!((of(n, metric::OPERATIONS) - guests * RATE_OF_EACH).abs() < 1e-6);
+        assert!((of(n, metric::PER_GUEST) - RATE_OF_EACH).abs() < 1e-6);
+        assert!((0.0..=1.0).contains(&of(n, metric::HOST_CPU)));
+        let level = &ascent.levels[n];
+        assert_eq!((level.parts.len() as f64, level.response.count() as f64), (guests, guests * 10.0));
+        assert!(level.window_ns.1 > level.window_ns.0 && level.settled_after_s.is_none(), "nothing merges");
+    }
+    assert_eq!(of(2, metric::GUEST_UNIQUE), f64::from(700 << 20));
+    // The trial's own figures are those of the largest number.
+    assert_eq!((measured.metrics[metric::HELD], measured.metrics[RESPONSE]), (4.0, 0.04));
+    assert!(measured.metrics[START_TIME] > 0.0);
+    let record = &ran.records[0];
+    let primary: Vec<&str> = record.metrics.iter().filter(|m| m.primary).map(|m| m.id.as_str()).collect();
+    assert_eq!((primary, record.metrics[0].id.as_str()), (vec![metric::HELD], metric::HELD));
+    assert_eq!(record.window_ns, Some(ascent.levels[2].window_ns));
+    assert_eq!(record.facts["at work"], "4");
+    let flags: Vec<&str> = record.flags.iter().filter(|f| f.kind == "crowd").map(|f| f.detail.as_str()).collect();
+    assert_eq!(flags, ["at 1, 3, 4 guests: 1 at work"], "one of a kind");
+    // The host over time, from before the first guest to the end.
+    assert_eq!((ascent.course[0].guests, ascent.course[0].available_bytes), (0, AVAILABLE));
+    assert!(ascent.course.windows(2).all(|pair| pair[1].at_s > pair[0].at_s));
+}
+
+#[test]
+fn the_load_is_found_once_a_run_and_kept_when_it_is_resumed() {
+    struct StopsAfterOne(Cancel);
+    impl Observer for StopsAfterOne {
+        fn trial_ended(&self, _: &TrialRecord) {
+            self.0.cancel("test");
+        }
+    }
+    let Some(agent) = ready() else { return };
+    let mut plan = listed(&[1]);
+    plan.trials.push(PlannedTrial { index: 1, block: 0, case: "idle".into(), arm: "b".into() });
+    let folder = tempfile::tempdir().unwrap();
+    let run_id = format!("density-{}-load", std::process::id());
+    let options = |registry: &dyn Registry, observer: &dyn Observer, cancel: &Cancel, resume| {
+        let out = folder.path().join("run");
+        let (agent, run_id) = (agent.clone(), run_id.clone());
+        let (plan, source, version) = (&plan, "", "test");
+        let (redact, alongside, out) = (true, true, out.as_path());
+        run(&RunOptions {
+            plan,
+            source,
+            out,
+            resume,
+            run_id,
+            agent,
+            version,
+            redact,
+            alongside,
+            registry,
+            observer,
+            cancel,
+        })
+    };
+    let first = Crowd::new(Mishap::None, &folder.path().join("kernel")).unwrap();
+    let cancel = Cancel::new();
+    let ended = options(&first, &StopsAfterOne(cancel.clone()), &cancel, false).unwrap();
+    assert_eq!((ended.completed, ended.interrupted.as_deref(), first.calibrations()), (1, Some("test"), 1));
+    // It would fail now.
+    let second = Crowd::new(Mishap::Calibration, &folder.path().join("kernel")).unwrap();
+    let ended = options(&second, &Quiet, &Cancel::new(), true).unwrap();
+    assert_eq!((ended.completed, ended.interrupted, second.calibrations()), (2, None, 0));
+    assert_eq!((first.rates(), second.rates()), (vec![Some(CALIBRATED)], vec![Some(CALIBRATED)]));
+    let records = RunFolder::open(&folder.path().join("run")).unwrap().trials().unwrap();
+    for record in records {
+        assert_eq!(record.facts["offered rate"], "1234.5 operations/s a guest");
+        assert_eq!(record.facts["CPU of one guest alone"], "55.0 % of the guest's CPUs");
+        let Outcome::Completed(measured) = &record.outcome else { panic!("{record:?}") };
+        assert_eq!(measured.ascent.as_ref().unwrap().offered_per_guest_per_s, Some(CALIBRATED));
+    }
+    assert_eq!(tare_lab::leftovers(&run_id), Vec::<String>::new());
+}
+
+#[test]
+fn a_load_that_is_not_found_ends_the_run_before_its_first_trial() {
+    let Some(agent) = ready() else { return };
+    let ran = ran(&agent, "noload", &listed(&[1]), Mishap::Calibration);
+    let Err(ControllerError::Calibration { case, reason }) = &ran.ended else { panic!("{:?}", ran.ended) };
+    assert!(case == "idle" && reason.contains(REASON) && ran.records.is_empty(), "{case}: {reason}");
+}
+
+#[test]
+fn the_ascent_stops_before_the_reserve_and_the_last_number_that_stands_is_measured() {
+    let Some(agent) = ready() else { return };
+    let ran = ran(&agent, "memory", &listed(&[1, 6, 20]), Mishap::None);
+    let (measured, ascent) = ran.measured();
+    assert_eq!(levels(ascent), [(1, true), (6, true), (8, true)]);
+    assert_eq!((ascent.stopped.kind, ascent.stopped.guests), (StopKind::Memory, 8));
+    let detail = &ascent.stopped.detail;
+    assert!(
+        detail.contains("takes 1.00 GiB") && detail.contains("of 2.00 GiB") && detail.contains("2.00 GiB are kept")
+    );
+    assert_eq!(measured.metrics[metric::HELD], 8.0);
+}
+
+#[test]
+fn each_mishap_stops_the_ascent_and_is_told() {
+    let Some(agent) = ready() else { return };
+    let adding = [
+        ("start", Mishap::Start(3), StopKind::Start, REASON),
+        ("prepare", Mishap::Prepare(3), StopKind::Start, REASON),
+        ("swap", Mishap::Swap(3), StopKind::Swap, "100000 pages to swap"),
+        ("drain", Mishap::Drain(3), StopKind::Memory, "were available"),
+    ];
+    for (name, mishap, kind, told) in adding {
+        let ran = ran(&agent, name, &listed(&[1, 4]), mishap);
+        let (measured, ascent) = ran.measured();
+        assert_eq!(levels(ascent), [(1, true), (2, true)], "{name}");
+        assert_eq!((ascent.stopped.kind, ascent.stopped.guests), (kind, 2), "{name}: {:?}", ascent.stopped);
+        assert!(ascent.stopped.detail.contains(told), "{name}: {}", ascent.stopped.detail);
+        assert_eq!(measured.metrics[metric::HELD], 2.0, "{name}");
+    }
+    let driving = [
+        ("lost", Mishap::Lost(4), StopKind::Killed, REASON),
+        ("pressure", Mishap::Pressure(4), StopKind::Pressure, "90.0 %"),
+        ("wrong", Mishap::Wrong(4), StopKind::Wrong, REASON),
+    ];
+    for (name, mishap, kind, told) in driving {
+        let ran = ran(&agent, name, &listed(&[2, 4, 5]), mishap);
+        let (measured, ascent) = ran.measured();
+        assert_eq!(levels(ascent), [(2, true), (4, false)], "{name}: {ascent:?}");
+        assert_eq!((ascent.stopped.kind, ascent.stopped.guests), (kind, 4), "{name}");
+        let failed = ascent.levels[1].failed.as_deref().unwrap();
+        assert!(failed.contains(told) && ascent.stopped.detail == failed, "{name}: {failed}");
+        assert_eq!((measured.metrics[metric::HELD], measured.metrics[RESPONSE]), (2.0, 0.02), "{name}");
+    }
+}
+
+#[test]
+fn a_search_goes_down_to_the_largest_number_that_meets_the_objective() {
+    let Some(agent) = ready() else { return };
+    let searched = |name: &str, bound: f64| {
+        let mut plan = ascent_plan(GuestSeries::Search { from: 1, most: 16 });
+        plan.study.cases[0].qos = vec![QosObjective { metric: RESPONSE.into(), bound }];
+        ran(&agent, name, &plan, Mishap::None)
+    };
+    let ran = searched("search", 0.065);
+    let (measured, ascent) = ran.measured();
+    let expected = [(1, true), (2, true), (3, true), (5, true), (8, false), (6, true), (7, false)];
+    assert_eq!(levels(ascent), expected, "{:?}", ascent.stopped);
+    assert_eq!((ascent.stopped.kind, ascent.stopped.guests), (StopKind::Qos, 8));
+    assert!(ascent.stopped.detail.contains("at most 0.065"), "{}", ascent.stopped.detail);
+    assert_eq!((measured.metrics[metric::HELD], measured.metrics[RESPONSE]), (6.0, 0.06));
+    assert_eq!(ran.records[0].facts["at work"], "6");
+    // A host that carries not one guest as asked is an answer, without figures of a level.
+    let ran = searched("none", 0.005);
+    let (measured, ascent) = ran.measured();
+    assert_eq!((levels(ascent), ascent.stopped.kind), (vec![(1, false)], StopKind::Qos));
+    assert_eq!((measured.metrics.len(), measured.metrics[metric::HELD]), (1, 0.0));
+}
+
+#[test]
+fn where_not_one_guest_works_there_are_no_figures() {
+    let Some(agent) = ready() else { return };
+    let outcome = |name: &str, mishap| ran(&agent, name, &listed(&[1, 2]), mishap).records.remove(0).outcome;
+    // The calibration's guest is the first, so that it is the first of all that does not start.
+    let ended = ran(&agent, "first", &listed(&[1, 2]), Mishap::Start(1)).ended;
+    assert!(matches!(&ended, Err(ControllerError::Calibration { .. })), "{ended:?}");
+    let swapped = outcome("swapped", Mishap::Lost(1));
+    assert!(
+        matches!(&swapped, Outcome::Failed { phase: Phase::Drive, reason } if reason.contains(REASON)),
+        "{swapped:?}"
+    );
+    let wrong = outcome("wrong", Mishap::Wrong(1));
+    assert!(matches!(&wrong, Outcome::Invalid { reason } if reason.contains(REASON)), "{wrong:?}");
+}
+
+#[test]
+fn a_host_without_room_for_one_guest_is_refused_with_the_figures() {
+    let Some(agent) = ready() else { return };
+    let mut plan = listed(&[1]);
+    plan.study.cases[0].density.as_mut().unwrap().reserve = Some(ByteSize(AVAILABLE));
+    let ran = ran(&agent, "noroom", &plan, Mishap::None);
+    let Err(error @ ControllerError::NoRoom { needed: EACH, available: AVAILABLE, reserve: AVAILABLE, .. }) =
+        &ran.ended
+    else {
+        panic!("{:?}", ran.ended)
+    };
+    assert!(error.to_string().contains("10GiB are available"), "{error}");
+    assert!(ran.records.is_empty());
+}
+
+/// A plan of two arms, of which the second merges.
+fn merging_plan(guests: &[u32]) -> Plan {
+    let mut plan = listed(guests);
+    plan.trials.push(PlannedTrial { index: 1, block: 0, case: "idle".into(), arm: "b".into() });
+    let rule = MergeRule::Fixed { pages_to_scan: 137, sleep: Span::from_millis(33) };
+    plan.study.arms[1].host_memory = HostMemory { merging: Some(Merging { rule, zero_pages: true }), huge_pages: None };
+    plan
+}
+
+#[test]
+fn the_host_is_governed_for_each_arm_and_put_back() {
+    /// What the kernel was set to while guests were added, by arm.
+    struct Looks(Crowd, Mutex<Vec<(String, String, String)>>);
+    impl Observer for Looks {
+        fn ascending(&self, trial: &PlannedTrial, now: &AscentNow) {
+            if now.load {
+                let seen = (trial.arm.clone(), self.0.setting("run"), self.0.setting("pages_to_scan"));
+                self.1.lock().unwrap().push(seen);
+            }
+        }
+    }
+    let Some(agent) = ready() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let crowd = Crowd::new(Mishap::None, &folder.path().join("kernel")).unwrap();
+    if let Some((why, _)) = crowd.kernel().lack() {
+        return skipped(&why);
+    }
+    let run_id = format!("density-{}-merging", std::process::id());
+    let (out, looks) = (folder.path().join("run"), Looks(crowd.clone(), Mutex::default()));
+    let (ended, records) = run_plan(&merging_plan(&[1, 2]), &crowd, (&out, &agent, &run_id), &looks, &Cancel::new());
+    assert_eq!(ended.unwrap().completed, 2, "{records:?}");
+    let seen = |arm: &str, run: &str, pages: &str| (arm.to_owned(), run.to_owned(), pages.to_owned());
+    let expected = [seen("a", "0", "100"), seen("a", "0", "100"), seen("b", "1", "137"), seen("b", "1", "137")];
+    assert_eq!(*looks.1.lock().unwrap(), expected);
+    let now = ["run", "pages_to_scan", "sleep_millisecs", "use_zero_pages"].map(|name| crowd.setting(name));
+    assert_eq!(now, ["0", "100", "20", "0"], "put back");
+    let folder = RunFolder::open(&out).unwrap();
+    let settings = |event: &JournalEvent| match event {
+        JournalEvent::ResourcePlanned { resource } => resource.get("settings").map(|_| true),
+        JournalEvent::ResourceReleased { resource } => resource.get("settings").map(|_| false),
+        _ => None,
+    };
+    let planned: Vec<bool> = folder.journal().entries.iter().filter_map(|entry| settings(&entry.event)).collect();
+    // The calibration on the baseline, and each trial.
+    assert_eq!(planned, [true, false, true, false, true, false]);
+    let Outcome::Completed(merged) = &records[1].outcome else { panic!("{records:?}") };
+    let level = &merged.ascent.as_ref().unwrap().levels[1];
+    assert!(level.settled_after_s.is_some_and(|seconds| seconds > 0.0), "{level:?}");
+    assert_eq!((level.metrics[metric::SAVED], level.metrics[metric::PROFIT]), (f64::from(1 << 30), 1e6));
+    assert_eq!(level.metrics[metric::SCANNER_CPU_S], 0.0);
+    assert_eq!(tare_lab::leftovers(&run_id), Vec::<String>::new());
+}
+
+/// A host whose real kernel merges, and whose guests are offered to it by nobody.
+struct RealKernel(Crowd);
+
+impl Registry for RealKernel {
+    fn platform(&self, name: &str, options: &serde_json::Value) -> Result<Box<dyn Platform>, FieldError> {
+        self.0.platform(name, options)
+    }
+
+    fn workload(
+        &self,
+        name: &str,
+        options: &serde_json::Value,
+        load: &LoadModel,
+    ) -> Result<Box<dyn Workload>, FieldError> {
+        self.0.workload(name, options, load)
+    }
+}
+
+/// Settings of this host's kernel that are changed and put back.
+fn settings() -> Vec<String> {
+    let names = ["run", "pages_to_scan", "sleep_millisecs", "use_zero_pages"];
+    names.map(|name| std::fs::read_to_string(Path::new("/sys/kernel/mm/ksm").join(name)).unwrap_or_default()).to_vec()
+}
+
+/// Where the process that is killed finds its run folder.
+const KILLED_IN: &str = "TARE_TEST_DENSITY_KILLED_IN";
+
+#[test]
+fn killed_under_load_it_leaves_settings_that_reaping_puts_back() {
+    let Some(agent) = ready() else { return };
+    if let Some(out) = std::env::var_os(KILLED_IN).map(PathBuf::from) {
+        let crowd = Crowd::new(Mishap::None, &out.with_extension("kernel")).unwrap();
+        let run_id = out.file_name().unwrap().to_str().unwrap().to_owned();
+        let mut plan = merging_plan(&[1, 2]);
+        plan.study.cases[0].density.as_mut().unwrap().settle = Span::ZERO;
+        plan.study.cases[0].density.as_mut().unwrap().reserve = Some(ByteSize(1 << 20));
+        plan.trials = vec![PlannedTrial { index: 0, ..plan.trials[1].clone() }];
+        let (ended, _) = run_plan(&plan, &RealKernel(crowd), (&out, &agent, &run_id), &Quiet, &Cancel::new());
+        panic!("it was not killed: {ended:?}");
+    }
+    if let Some((why, _)) = ThisHost.kernel().lack() {
+        return skipped(&why);
+    }
+    let lock = std::fs::OpenOptions::new().create(true).append(true).open("/run/lock/tare-ksm-test.lock").unwrap();
+    lock.lock().unwrap();
+    let (before, folder) = (settings(), tempfile::tempdir().unwrap());
+    let mut changed = 0;
+    // So many lines of the journal that all phases of the trial are gone through.
+    for line in (8..48).step_by(4) {
+        let out = folder.path().join(format!("density-killed-{}-{line}", std::process::id()));
+        let own = std::env::current_exe().unwrap();
+        let name = "killed_under_load_it_leaves_settings_that_reaping_puts_back";
+        let mut child = std::process::Command::new(own);
+        child.args(["--exact", name, "--nocapture"]).env(KILLED_IN, &out);
+        let output = child.env("TARE_TEST_KILL_AT_JOURNAL_LINE", line.to_string()).output().unwrap();
+        let signal = std::os::unix::process::ExitStatusExt::signal(&output.status);
+        if signal != Some(9) {
+            // The run was over before.
+            assert!(String::from_utf8_lossy(&output.stderr).contains("it was not killed: Ok"), "{output:?}");
+            break;
+        }
+        changed += u32::from(settings() != before);
+        tare_controller::reap_dead(&agent).unwrap();
+        assert_eq!(settings(), before, "killed at line {line}");
+        let run_id = out.file_name().unwrap().to_str().unwrap();
+        assert_eq!(tare_lab::leftovers(run_id), Vec::<String>::new(), "killed at line {line}");
+    }
+    assert!(changed > 2, "it was killed under the arm's settings {changed} times");
+}
+
+#[test]
+fn the_wish_to_stop_ends_an_ascent_and_puts_all_back() {
+    struct Stops(Cancel);
+    impl Observer for Stops {
+        fn ascending(&self, _: &PlannedTrial, now: &AscentNow) {
+            if now.guests == 2 {
+                self.0.cancel("test");
+            }
+        }
+    }
+    let Some(agent) = ready() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let crowd = Crowd::new(Mishap::None, &folder.path().join("kernel")).unwrap();
+    let run_id = format!("density-{}-cancel", std::process::id());
+    let (out, cancel) = (folder.path().join("run"), Cancel::new());
+    let stops = Stops(cancel.clone());
+    let (ended, records) = run_plan(&listed(&[1, 4]), &crowd, (&out, &agent, &run_id), &stops, &cancel);
+    assert_eq!((ended.unwrap().interrupted.as_deref(), records.len()), (Some("test"), 0));
+    assert_eq!(tare_lab::leftovers(&run_id), Vec::<String>::new());
+}
