@@ -16,7 +16,7 @@ use tare_record::RunFacts;
 use crate::comparison::{Paired, floor_of};
 use crate::distribution::{self, completed};
 use crate::unsafety::Unsafe;
-use crate::{account, across, cpu, estimate, flags, marked, method, objective, parts, series, steady, steps};
+use crate::{account, across, cpu, density, estimate, flags, marked, method, objective, parts, series, steady, steps};
 
 /// Everything that findings are made from.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +46,7 @@ pub fn findings(run: &Run<'_>) -> Findings {
         schema: FINDINGS_SCHEMA,
         run: summary(run),
         across: across::of_run(run.plan, run.trials),
-        warnings: unsafety.warnings(run.plan),
+        warnings: density::warning(run.plan).into_iter().chain(unsafety.warnings(run.plan)).collect(),
         deviations: deviations(run),
         not_completed: not_completed(run),
         flagged: flagged(run),
@@ -120,6 +120,7 @@ impl<'a> CaseTrials<'a> {
             not_measured,
             parts,
             steps,
+            density: density::of_case(self.case, self.arms()),
         }
     }
 
@@ -264,7 +265,10 @@ fn answer(plan: &Plan, cases: &[CaseFindings]) -> Vec<Answer> {
             let found =
                 primary.and_then(|metric| metric.comparisons.iter().find(|comparison| comparison.arm == arm.id));
             let (verdict, size, sentence) = match found {
-                Some(c) => (c.verdict, c.ratio.value.ln().abs(), c.sentence.clone()),
+                Some(c) => {
+                    let carried = case.density.as_ref().and_then(|found| density::sentence(plan, found, c));
+                    (c.verdict, c.ratio.value.ln().abs(), carried.unwrap_or_else(|| c.sentence.clone()))
+                }
                 None => {
                     let none = format!("{}: cannot say: no trial of this case was run", arm.label);
                     (Verdict::CannotSay, 0.0, none)

@@ -4,6 +4,7 @@ use tare_model::findings::CaseFindings;
 use tare_model::plan::Plan;
 
 use crate::comparison::NOISY_MIN;
+use crate::density;
 use crate::distribution::BEYOND_MIN;
 use crate::estimate::{ALPHA, POWER, RANK_BLOCKS_MIN};
 use crate::flags::{GAP_INTERVALS_MAX, STEAL_MAX};
@@ -72,6 +73,7 @@ pub(crate) fn paragraphs(plan: &Plan, comparisons: usize, cases: &[CaseFindings]
         NO_FIGURES.to_owned(),
     ];
     paragraphs.extend(of_parts(cases));
+    paragraphs.extend(density::method(plan));
     paragraphs
 }
 

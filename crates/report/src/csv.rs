@@ -14,7 +14,9 @@ use crate::words;
 /// - `parts.csv`, where trials have several guests or drivers: what each contributed and, without a guest, the sum; a
 ///   whole guest has no driver;
 /// - `steps.csv`, where operations have steps: the seconds that an operation spends in each, and percentiles of one
-///   such step; the whole operation has no step.
+///   such step; the whole operation has no step;
+/// - `levels.csv`, where guests were added: every metric at each number of guests, in how many repeats that number was tried,
+///   and in how many it held.
 ///
 /// Blocks count from 0, as in `findings.json`. A figure that does not exist is an empty field. Each record ends with the
 /// arm's name, which says so where its figures must not be compared. Figures of a guest over all cases have no case.
@@ -30,6 +32,9 @@ pub fn csv(findings: &Findings) -> Vec<(String, String)> {
     }
     if findings.cases.iter().any(|case| !case.steps.is_empty()) {
         files.push(("steps.csv".to_owned(), steps(findings)));
+    }
+    if findings.cases.iter().any(|case| case.density.is_some()) {
+        files.push(("levels.csv".to_owned(), levels(findings)));
     }
     files
 }
@@ -264,6 +269,30 @@ fn steps(findings: &Findings) -> String {
         }
         if let Some(whole) = &arm.operation_s {
             record([String::new(), "true".to_owned(), "1".to_owned()], "of an operation".to_owned(), whole);
+        }
+    }
+    out.0
+}
+
+fn levels(findings: &Findings) -> String {
+    let mut out = Writer::new(&[
+        "case", "arm", "guests", "tried", "held", "metric", "unit", "value", "low", "high", "level", "n", "method",
+        "label",
+    ]);
+    let specs = tare_model::density::metric_specs();
+    for case in &findings.cases {
+        let arms = case.density.iter().flat_map(|density| &density.arms);
+        for (arm, level) in arms.flat_map(|arm| arm.levels.iter().map(move |level| (arm, level))) {
+            for (id, estimate) in &level.metrics {
+                let known =
+                    specs.iter().chain(case.metrics.iter().map(|metric| &metric.spec)).find(|spec| &spec.id == id);
+                let mut fields = vec![case.id.clone(), arm.arm.clone(), level.guests.to_string()];
+                fields.extend([level.tried.to_string(), level.held.to_string(), id.clone()]);
+                fields.push(known.map(|spec| unit(&spec.unit)).unwrap_or_default());
+                fields.extend(interval(estimate));
+                fields.extend([estimate.method.clone(), label(findings, &arm.arm)]);
+                out.record(fields);
+            }
         }
     }
     out.0

@@ -6,6 +6,7 @@
 pub(crate) mod arms;
 pub(crate) mod ccdf;
 pub(crate) mod cpu;
+pub(crate) mod curves;
 pub(crate) mod dots;
 pub(crate) mod ratios;
 pub(crate) mod scale;

@@ -8,7 +8,7 @@ use tare_model::metric::{Better, Unit, common};
 
 use super::parts::Parts;
 use super::table::{Cell, Column, Table};
-use super::{account, costs, primary, steps as step_tables, storage};
+use super::{account, costs, density, primary, steps as step_tables, storage};
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
 use crate::plot::{Figure, ccdf, cpu, dots, ratios, steps, timeline};
@@ -88,7 +88,7 @@ pub(crate) struct FigureView {
 }
 
 impl FigureView {
-    fn new(title: String, caption: &str, figure: Option<Figure>) -> Option<Self> {
+    pub(super) fn new(title: String, caption: &str, figure: Option<Figure>) -> Option<Self> {
         figure.map(|figure| Self { title, caption: caption.to_owned(), figure, folded: false })
     }
 }
@@ -174,7 +174,7 @@ fn main_figure(anchor: &str, case: &CaseFindings, arms: &Arms) -> Option<FigureV
 }
 
 fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<FigureView> {
-    let mut out = Vec::new();
+    let mut out = density::figures(anchor, case, findings, arms);
     let mut add =
         |title: String, caption: &str, figure: Option<Figure>| out.extend(FigureView::new(title, caption, figure));
     let noun = step_tables::noun(case);
@@ -203,6 +203,10 @@ fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) 
         "CPU time of the system under test for one unit of work, the host's own work included: the estimate of the metrics table, shared out as in the mean of the completed trials. Neighbours are left out; the table gives them apart.",
         cpu::figure(&format!("fig-{anchor}-cpu"), &case.cpu, arms),
     );
+    if case.density.is_some() {
+        // One number of guests of many is no picture of a trial; the ascent above is.
+        return out;
+    }
     let left_out = timeline::series(&case.timelines).len().saturating_sub(timeline::PANELS);
     let more = if left_out > 0 { format!(" {left_out} more series are in findings.json.") } else { String::new() };
     add(
@@ -274,7 +278,10 @@ fn distribution_names(case: &CaseFindings) -> Vec<String> {
 fn lead(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<Titled> {
     let parts = Parts::new(case, arms).map(|parts| Titled { title: parts.title(), table: parts.table(findings, arms) });
     let title = format!("What one {} takes", step_tables::noun(case));
-    parts.into_iter().chain(costs::table(case, findings, arms).map(|table| Titled { title, table })).collect()
+    let costs = costs::table(case, findings, arms).map(|table| Titled { title, table });
+    // By guest, of dozens of guests, would stand between reader and answer.
+    let parts = parts.filter(|_| case.density.is_none());
+    density::lead(case, findings, arms).into_iter().chain(parts).chain(costs).collect()
 }
 
 fn tables(case: &CaseFindings, arms: &Arms) -> Vec<Table> {
@@ -291,7 +298,8 @@ fn tables(case: &CaseFindings, arms: &Arms) -> Vec<Table> {
         tables.push(percentiles_table(case, &name, arms));
     }
     tables.push(cpu_table(&case.cpu, arms));
-    tables.into_iter().flatten().collect()
+    let tables = tables.into_iter().chain(density::tables(case, arms).into_iter().map(Some));
+    tables.flatten().collect()
 }
 
 /// A column an arm, with its mark.

@@ -3,6 +3,7 @@
 mod account;
 mod case;
 mod costs;
+mod density;
 mod disclosure;
 pub(crate) mod glance;
 pub(crate) mod parts;

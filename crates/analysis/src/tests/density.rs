@@ -1,0 +1,140 @@
+//! Ascents: from made-up runs to findings, answers and warnings.
+
+use std::collections::BTreeMap;
+
+use tare_model::density::{Ascent, CoursePoint, DensitySpec, GuestSeries, Level, StopKind, Stopped, metric};
+use tare_model::findings::Verdict;
+use tare_model::merging::{HostMemory, MergeRule, Merging, SavedFrom};
+use tare_model::metric::{Better, MetricSpec, Unit};
+use tare_model::plan::Plan;
+use tare_model::trial::{Outcome, TrialRecord};
+use tare_model::{ByteSize, Span};
+use tare_record::testing;
+
+use super::of;
+
+const GIB: u64 = 1 << 30;
+
+/// The study of density with a second arm that merges.
+fn plan(blocks: u32) -> Plan {
+    let mut plan = testing::plan(blocks);
+    let study = &mut plan.study;
+    study.arms.iter_mut().for_each(|arm| arm.replica_of = None);
+    let rule = MergeRule::Tare { free_goal: 0.2, max_cpu: 0.7 };
+    study.arms[1].host_memory = HostMemory { merging: Some(Merging { rule, zero_pages: false }), huge_pages: None };
+    study.trust_domain = Some("one team's guests".into());
+    let case = &mut study.cases[0];
+    case.guest.memory = ByteSize(3 * GIB);
+    case.density = Some(DensitySpec {
+        guests: GuestSeries::Listed(vec![1, 4, 8, 16, 32]),
+        reserve: None,
+        settle: Span::from_secs(60),
+        rest: Span::ZERO,
+        pressure: 0.4,
+    });
+    plan
+}
+
+fn level(guests: u32, operations: f64) -> Level {
+    let metrics = BTreeMap::from([
+        (metric::OPERATIONS.to_owned(), operations),
+        (metric::PROMISED.to_owned(), f64::from(guests) * 3.0 * GIB as f64),
+        (metric::OVERCOMMIT.to_owned(), f64::from(guests) * 3.0 / 24.0),
+    ]);
+    let saved_from = SavedFrom { zero_bytes: u64::from(guests) * GIB, ..SavedFrom::default() };
+    Level { guests, metrics, saved_from, ..Level::default() }
+}
+
+/// A trial that ascended to the last of `levels`.
+fn ascended(plan: &Plan, index: u32, levels: &[u32], kind: StopKind) -> TrialRecord {
+    let mut record = testing::trial(plan, index);
+    let noise = 1.0 + 0.01 * testing::noise(u64::from(index));
+    let levels: Vec<Level> =
+        levels.iter().map(|&guests| level(guests, (f64::from(guests) * 1_000.0).min(9_000.0) * noise)).collect();
+    let last = levels.last().map_or(0, |level| level.guests);
+    let stopped = Stopped { kind, guests: last, detail: "2.1 GiB are available".into() };
+    let course =
+        (0..1_000).map(|s| CoursePoint { at_s: f64::from(s), guests: last.min(s / 10), ..CoursePoint::default() });
+    let ascent = Ascent { levels, stopped, course: course.collect(), offered_per_guest_per_s: Some(1_000.0) };
+    record.metrics = vec![MetricSpec::new(metric::HELD, "guests that held", Unit::Count, Better::Higher).primary()];
+    let Outcome::Completed(m) = &mut record.outcome else { panic!("completed") };
+    m.metrics = BTreeMap::from([(metric::HELD.to_owned(), f64::from(ascent.held()))]);
+    m.ascent = Some(ascent);
+    record
+}
+
+fn trials(plan: &Plan, fewer: Option<u32>) -> Vec<TrialRecord> {
+    let of = |index: u32| match plan.trials[index as usize].arm.as_str() {
+        "container" if fewer == Some(plan.trials[index as usize].block) => {
+            ascended(plan, index, &[1, 4, 8, 16, 29], StopKind::Memory)
+        }
+        "container" => ascended(plan, index, &[1, 4, 8, 16, 32], StopKind::End),
+        _ => ascended(plan, index, &[1, 4, 7], StopKind::Memory),
+    };
+    (0..plan.trials.len() as u32).map(of).collect()
+}
+
+#[test]
+fn the_answer_is_how_many_guests_and_how_many_times_as_many() {
+    let plan = plan(3);
+    let found = of(&plan, &trials(&plan, None));
+    let answer = &found.answer[0];
+    assert_eq!(
+        answer.sentence,
+        "container: carries at least 32 guests of 3.00 GiB, 4.0 times the host's memory, and native 7 guests (stopped by memory): \
+         at least 4.6x as many"
+    );
+    assert_eq!(answer.verdict, Verdict::Better, "no spread at all is an interval of no width");
+    let same = found.answer.iter().find(|answer| answer.arm == "native-again").unwrap();
+    assert!(same.sentence.ends_with("as many"), "{}", same.sentence);
+    assert!(
+        found.warnings[0].contains("merged across guests on container") && found.warnings[0].contains("one team's")
+    );
+    assert!(found.method.iter().any(|paragraph| paragraph.contains("one ascent")));
+    let text = serde_json::to_string(&found).unwrap();
+    assert_eq!(serde_json::from_str::<tare_model::findings::Findings>(&text).unwrap(), found);
+}
+
+#[test]
+fn held_is_what_held_in_every_block_and_levels_are_estimated_over_blocks() {
+    let plan = plan(3);
+    let found = of(&plan, &trials(&plan, Some(1)));
+    let density = found.cases[0].density.as_ref().unwrap();
+    assert_eq!((density.guest_memory_bytes, density.host_memory_bytes), (3 * GIB, 24 * GIB));
+    let merged = density.arms.iter().find(|arm| arm.arm == "container").unwrap();
+    assert_eq!((merged.held, merged.end_of_series), (29, false));
+    assert_eq!(merged.held_blocks, [(0, 32), (1, 29), (2, 32)]);
+    let at = |guests: u32| merged.levels.iter().find(|level| level.guests == guests).unwrap();
+    assert_eq!((at(32).tried, at(32).held, at(16).tried), (2, 2, 3));
+    let operations = &at(16).metrics[metric::OPERATIONS];
+    assert!(operations.n == 3 && operations.low.is_some() && (operations.value / 9_000.0 - 1.0).abs() < 0.02);
+    assert_eq!(at(8).saved_from.zero_bytes, 8 * GIB);
+    let model = &merged.models[0];
+    assert_eq!(model.name, "capped line");
+    assert!((model.knee.unwrap() - 9.0).abs() < 0.5, "{model:?}");
+    assert!(merged.course.len() <= 401 && merged.course.last().unwrap().at_s == 999.0);
+    let sentence = &found.answer[0].sentence;
+    assert!(sentence.contains("carries 29 guests") && sentence.contains("(stopped by memory)"), "{sentence}");
+}
+
+#[test]
+fn a_level_that_failed_is_tried_and_not_held_and_one_block_says_so() {
+    let plan = plan(1);
+    let mut trials = trials(&plan, None);
+    for record in trials.iter_mut().filter(|record| record.planned.arm == "container") {
+        let Outcome::Completed(m) = &mut record.outcome else { panic!("completed") };
+        let ascent = m.ascent.as_mut().unwrap();
+        let last = ascent.levels.last_mut().unwrap();
+        (last.failed, last.metrics) = (Some("guest 3 was killed for memory".into()), BTreeMap::new());
+        ascent.stopped.kind = StopKind::Killed;
+        m.metrics.insert(metric::HELD.to_owned(), f64::from(ascent.held()));
+    }
+    let found = of(&plan, &trials);
+    let density = found.cases[0].density.as_ref().unwrap();
+    let merged = density.arms.iter().find(|arm| arm.arm == "container").unwrap();
+    let last = merged.levels.last().unwrap();
+    assert_eq!((merged.held, last.guests, last.tried, last.held), (16, 32, 1, 0));
+    assert!(last.metrics.is_empty(), "a lost guest's figures are none");
+    let sentence = &found.answer.iter().find(|answer| answer.arm == "container").unwrap().sentence;
+    assert!(sentence.contains("a guest that was lost") && sentence.ends_with("; from a single block"), "{sentence}");
+}

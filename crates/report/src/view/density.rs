@@ -1,0 +1,351 @@
+//! How many guests the host carries: the tables and figures of a case that adds guests.
+
+use std::collections::BTreeSet;
+
+use tare_model::density::{CoursePoint, metric};
+use tare_model::findings::{ArmDensity, CaseFindings, DensityFindings, Estimate, Findings, LevelFindings};
+use tare_model::metric::Unit;
+
+use super::case::{FigureView, Titled};
+use super::table::{Cell, Column, Table};
+use crate::format;
+use crate::plot::arms::{ArmLook, Arms};
+use crate::plot::curves::{Chart, Line, Panel, Point};
+use crate::plot::stack::{PATTERNS, Part, Stacks};
+use crate::plot::{Figure, Page};
+
+/// The tables that belong to the answer.
+pub(super) fn lead(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<Titled> {
+    let Some(density) = &case.density else { return Vec::new() };
+    let view = View { density, findings, arms };
+    let titled = |title: &str, table: Table| Titled { title: title.to_owned(), table };
+    let mut lead = vec![titled("How many guests, and what they do there", view.carried())];
+    lead.extend(view.published().map(|table| titled("Operations a second by number of guests", table)));
+    lead
+}
+
+/// The figures, most telling first.
+pub(super) fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<FigureView> {
+    let Some(density) = &case.density else { return Vec::new() };
+    let view = View { density, findings, arms };
+    let id = |name: &str| format!("fig-{anchor}-density-{name}");
+    let figures = [
+        FigureView::new(
+            "Operations a second as guests are added".to_owned(),
+            "All guests together. Marks: estimates over the blocks, with their intervals. Dotted: the fitted model with the smaller residual \
+             (the table has both); the large hollow mark is its knee, beyond which more guests add no work. A line ends where no more guests could be added.",
+            view.throughput().figure(&id("operations")),
+        ),
+        FigureView::new(
+            "What one guest still gets".to_owned(),
+            "Operations a second of a guest, its 99th percentile of response time, and how busy the host is. Response time counts from the moment when an \
+             operation was due.",
+            view.of_a_guest().figure(&id("guest")),
+        ),
+        FigureView::new(
+            "Memory while guests are added".to_owned(),
+            "One ascent of each arm (the block with the middle result). Savings come after the guests that they come from: the way from one to the other is how \
+             fast the rule merges.",
+            view.course().figure(&id("course")),
+        ),
+        FigureView::new(
+            "What a guest costs, and what merging costs".to_owned(),
+            "Unique: memory that no other process maps. Shared: a guest's proportional part of the rest. The cost for the host is what it has less available than before \
+             the first guest, for each guest. The scanner is the thread of the kernel that looks for equal pages.",
+            view.costs().figure(&id("costs")),
+        ),
+        FigureView::new(
+            "Where the saving came from".to_owned(),
+            "Memory saved at the largest number of guests that held, by what the merged pages were.",
+            view.saved_from(&id("saved")),
+        ),
+    ];
+    figures.into_iter().flatten().collect()
+}
+
+/// Further tables: the models.
+pub(super) fn tables(case: &CaseFindings, arms: &Arms) -> Vec<Table> {
+    let Some(density) = &case.density else { return Vec::new() };
+    [models(density, arms), stops(density, arms)].into_iter().flatten().collect()
+}
+
+struct View<'a> {
+    density: &'a DensityFindings,
+    findings: &'a Findings,
+    arms: &'a Arms,
+}
+
+/// The level of the largest number of guests that held in all blocks.
+fn held_level(arm: &ArmDensity) -> Option<&LevelFindings> {
+    arm.levels.iter().find(|level| level.guests == arm.held)
+}
+
+/// A figure with its interval below it.
+fn cell(estimate: Option<&Estimate>, unit: &Unit) -> Cell {
+    estimate.map_or_else(Cell::none, |estimate| {
+        let parts = format::estimate_parts(estimate, unit);
+        Cell::with_note(parts.value, parts.interval.unwrap_or_default())
+    })
+}
+
+fn reasons(arm: &ArmDensity) -> String {
+    let kinds: BTreeSet<&str> = arm.stopped.iter().map(|(_, _, kind, _)| kind.as_str()).collect();
+    kinds.into_iter().collect::<Vec<_>>().join(", ")
+}
+
+impl<'a> View<'a> {
+    fn shown(&self) -> impl Iterator<Item = (&'a ArmDensity, ArmLook)> + '_ {
+        let density = self.density;
+        self.arms
+            .iter()
+            .filter_map(move |look| Some((density.arms.iter().find(|arm| arm.arm == look.id)?, look.clone())))
+    }
+
+    /// What governs merging on an arm, for people.
+    fn merging(&self, arm: &str) -> String {
+        let planned = self.findings.plan.study.arms.iter().find(|planned| planned.id == arm);
+        planned.and_then(|arm| arm.host_memory.merging).map_or_else(
+            || "no merging".to_owned(),
+            |merging| {
+                let zero = if merging.zero_pages { ", empty pages apart" } else { "" };
+                format!("{}{zero}", merging.rule.name())
+            },
+        )
+    }
+
+    fn carried(&self) -> Table {
+        let size = format::value(self.density.guest_memory_bytes as f64, &Unit::Bytes);
+        let host = match self.density.host_memory_bytes {
+            0 => String::new(),
+            bytes => format!(" on a host of {}", format::value(bytes as f64, &Unit::Bytes)),
+        };
+        let caption = format!(
+            "The largest number of guests of {size}{host} that held in every block, and what was measured there: estimate and [interval]. \
+             Overcommit: memory promised over memory there."
+        );
+        let columns = vec![
+            Column::text("Arm"),
+            Column::numeric("Guests"),
+            Column::numeric("Overcommit"),
+            Column::numeric("Operations"),
+            Column::numeric("of a guest"),
+            Column::numeric("Response, p99"),
+            Column::numeric("Saved by merging"),
+            Column::text("Stopped by"),
+        ];
+        let mut table = Table::new(caption, columns);
+        for (arm, look) in self.shown() {
+            let level = held_level(arm);
+            let of = |id: &str, unit: &Unit| cell(level.and_then(|level| level.metrics.get(id)), unit);
+            let overcommit = level.and_then(|level| level.metrics.get(metric::OVERCOMMIT));
+            let bound = if arm.end_of_series && arm.held > 0 { "\u{2265} " } else { "" };
+            let blocks: BTreeSet<u32> = arm.held_blocks.iter().map(|(_, held)| *held).collect();
+            let spread = match (blocks.first(), blocks.last()) {
+                (Some(low), Some(high)) if low < high => format!("blocks: {low} to {high}"),
+                _ => String::new(),
+            };
+            let name = Cell { key: self.arms.key(&look.id), ..Cell::with_note(&look.label, self.merging(&arm.arm)) };
+            table.rows.push(vec![
+                name,
+                Cell::with_note(format!("{bound}{}", arm.held), spread).strong(),
+                overcommit.map_or_else(Cell::none, |ratio| Cell::text(format!("{}x", format::fixed(ratio.value, 2)))),
+                of(metric::OPERATIONS, &Unit::OperationsPerSecond),
+                of(metric::PER_GUEST, &Unit::OperationsPerSecond),
+                of(metric::RESPONSE_P99, &Unit::Seconds),
+                of(metric::SAVED, &Unit::Bytes),
+                Cell::text(reasons(arm)),
+            ]);
+        }
+        table
+    }
+
+    /// In the form of the published table: a line a number of guests, a column an arm.
+    fn published(&self) -> Option<Table> {
+        let numbers: BTreeSet<u32> =
+            self.shown().flat_map(|(arm, _)| arm.levels.iter().map(|level| level.guests)).collect();
+        let head = |look: &ArmLook| Column { key: self.arms.key(&look.id), ..Column::numeric(&look.label) };
+        let columns =
+            std::iter::once(Column::text("Guests")).chain(self.shown().map(|(_, look)| head(&look))).collect();
+        let mut table =
+            Table::new("Operations a second of all guests together: estimate over the blocks and [interval].", columns);
+        for guests in numbers {
+            let of = |arm: &ArmDensity| match arm.levels.iter().find(|level| level.guests == guests) {
+                Some(level) if level.held == level.tried => {
+                    cell(level.metrics.get(metric::OPERATIONS), &Unit::OperationsPerSecond)
+                }
+                Some(level) => {
+                    let found = cell(level.metrics.get(metric::OPERATIONS), &Unit::OperationsPerSecond);
+                    let held = format!("held in {} of {}", level.held, level.tried);
+                    let note = if found.note.is_empty() { held } else { format!("{}; {held}", found.note) };
+                    Cell { note, ..found }
+                }
+                None if guests > arm.held => Cell::with_note("unable to run", reasons(arm)),
+                None => Cell::none(),
+            };
+            let row = std::iter::once(Cell::text(guests.to_string())).chain(self.shown().map(|(arm, _)| of(arm)));
+            table.rows.push(row.collect());
+        }
+        table.filled()
+    }
+
+    fn numbers(&self) -> Vec<f64> {
+        let all: BTreeSet<u32> =
+            self.density.arms.iter().flat_map(|arm| arm.levels.iter().map(|level| level.guests)).collect();
+        all.into_iter().map(f64::from).collect()
+    }
+
+    fn by_guests(&self, title: &str, id: &str, unit: Unit) -> Panel {
+        let lines = self.shown().map(|(arm, look)| {
+            let point = |level: &LevelFindings| {
+                let found = level.metrics.get(id)?;
+                Some(Point { x: f64::from(level.guests), y: found.value, bounds: format::bounds(found) })
+            };
+            let points = arm.levels.iter().filter_map(point).collect();
+            Line { arm: look, points, model: Vec::new(), knee: None, marked: true }
+        });
+        Panel { title: title.to_owned(), unit, lines: lines.collect(), bound: None }
+    }
+
+    fn chart(&self, title: &str, height: f64, panels: Vec<Panel>) -> Chart {
+        let x_title = format!("guests of {}", format::value(self.density.guest_memory_bytes as f64, &Unit::Bytes));
+        Chart { title: title.to_owned(), x_title, x_marked: self.numbers(), height, panels }
+    }
+
+    fn throughput(&self) -> Chart {
+        let mut panel = self.by_guests("all guests together", metric::OPERATIONS, Unit::OperationsPerSecond);
+        for line in &mut panel.lines {
+            let arm = self.density.arms.iter().find(|arm| arm.arm == line.arm.id);
+            if let Some(model) = arm.and_then(|arm| arm.models.first()) {
+                line.model.clone_from(&model.curve);
+                line.knee = model.knee;
+            }
+        }
+        self.chart("Operations a second as guests are added", 320.0, vec![panel])
+    }
+
+    fn of_a_guest(&self) -> Chart {
+        let share = || Unit::Other("of all CPUs".to_owned());
+        let panels = vec![
+            self.by_guests("operations of one guest, mean", metric::PER_GUEST, Unit::OperationsPerSecond),
+            self.by_guests("response time, 99th percentile", metric::RESPONSE_P99, Unit::Seconds),
+            self.by_guests("host busy, share", metric::HOST_CPU, share()),
+        ];
+        self.chart("What one guest still gets", 150.0, panels)
+    }
+
+    fn costs(&self) -> Chart {
+        let panels = vec![
+            self.by_guests("cost for the host, each guest", metric::GUEST_COST, Unit::Bytes),
+            self.by_guests("unique memory of a guest, mean", metric::GUEST_UNIQUE, Unit::Bytes),
+            self.by_guests("shared memory, part of a guest, mean", metric::GUEST_SHARED, Unit::Bytes),
+            self.by_guests("CPU of the scanner since the first guest", metric::SCANNER_CPU_S, Unit::Seconds),
+        ];
+        self.chart("What a guest costs, and what merging costs", 150.0, panels)
+    }
+
+    fn course(&self) -> Chart {
+        let over_time = |title: &str, unit: Unit, of: &dyn Fn(&CoursePoint) -> f64| {
+            let lines = self.shown().map(|(arm, look)| {
+                let points = arm.course.iter().map(|point| Point { x: point.at_s, y: of(point), bounds: None });
+                Line { arm: look, points: points.collect(), model: Vec::new(), knee: None, marked: false }
+            });
+            Panel { title: title.to_owned(), unit, lines: lines.collect(), bound: None }
+        };
+        let merges = |point: &CoursePoint| point.saved_bytes > 0 || point.scanner_cpu_s > 0.0;
+        let mut saved = over_time("saved by merging", Unit::Bytes, &|point| point.saved_bytes as f64);
+        let mut scanner = over_time("CPU of the scanner so far", Unit::Seconds, &|point| point.scanner_cpu_s);
+        for panel in [&mut saved, &mut scanner] {
+            // An arm that merges nothing would be a line on the axis.
+            panel.lines.retain(|line| {
+                let arm = self.density.arms.iter().find(|arm| arm.arm == line.arm.id);
+                arm.is_some_and(|arm| arm.course.iter().any(merges))
+            });
+        }
+        let panels = vec![
+            over_time("guests", Unit::Count, &|point| f64::from(point.guests)),
+            over_time("memory of the host, available", Unit::Bytes, &|point| point.available_bytes as f64),
+            saved,
+            scanner,
+        ];
+        let x_title = "time since the start of the ascent, s".to_owned();
+        Chart {
+            title: "Memory while guests are added".to_owned(),
+            x_title,
+            x_marked: Vec::new(),
+            height: 140.0,
+            panels,
+        }
+    }
+
+    fn saved_from(&self, id: &str) -> Option<Figure> {
+        let part = |n: usize, name: &str, class| Part { name: name.to_owned(), class, pattern: PATTERNS[n] };
+        let parts = vec![
+            part(0, "empty pages", "part-user"),
+            part(1, "code and libraries", "part-system"),
+            part(2, "data", "part-softirq"),
+            part(3, "not told apart", "part-irq"),
+        ];
+        let rows = self.shown().filter_map(|(arm, look)| {
+            let saved = held_level(arm)?.saved_from;
+            let kinds = [saved.zero_bytes, saved.code_bytes, saved.data_bytes, saved.unknown_bytes];
+            kinds.iter().any(|bytes| *bytes > 0).then(|| (look.id, kinds.map(|bytes| bytes as f64).to_vec()))
+        });
+        let stacks = Stacks {
+            parts,
+            rows: rows.collect(),
+            unit: Unit::Bytes,
+            axis: "saved by merging".to_owned(),
+            title: "Where the saving came from".to_owned(),
+            none: "nothing was merged",
+        };
+        (stacks.longest() > 0.0).then(|| Figure::draw(id, |page: &Page| stacks.draw(page, self.arms)))
+    }
+}
+
+fn models(density: &DensityFindings, arms: &Arms) -> Option<Table> {
+    let columns = vec![
+        Column::text("Arm"),
+        Column::text("Model"),
+        Column::text("Formula (N guests)"),
+        Column::numeric("Residual, RMS"),
+        Column::numeric("Knee, guests"),
+    ];
+    let caption = "Models of operations a second against guests, fitted by least squares, the better first. They hold for the numbers that were measured.";
+    let mut table = Table::new(caption, columns);
+    for (arm, model) in density.arms.iter().flat_map(|arm| arm.models.iter().map(move |model| (arm, model))) {
+        table.rows.push(vec![
+            Cell::text(arms.label(&arm.arm)),
+            Cell::text(&model.name),
+            Cell::code(&model.formula),
+            Cell::text(format::value(model.rmse, &Unit::OperationsPerSecond)),
+            model.knee.map_or_else(|| Cell::text("none seen"), |knee| Cell::text(format::fixed(knee, 1))),
+        ]);
+    }
+    table.filled()
+}
+
+fn stops(density: &DensityFindings, arms: &Arms) -> Option<Table> {
+    let columns = vec![
+        Column::text("Arm"),
+        Column::numeric("Block"),
+        Column::numeric("Held"),
+        Column::numeric("Guests that stood"),
+        Column::text("Ended by"),
+        Column::text("What was seen"),
+    ];
+    let mut table = Table::new("How each ascent ended.", columns);
+    for arm in &density.arms {
+        for (block, guests, kind, detail) in &arm.stopped {
+            let held = arm.held_blocks.iter().find(|(own, _)| own == block).map_or(0, |(_, held)| *held);
+            table.rows.push(vec![
+                Cell::text(arms.label(&arm.arm)),
+                Cell::text((block + 1).to_string()),
+                Cell::text(held.to_string()),
+                Cell::text(guests.to_string()),
+                Cell::text(kind),
+                Cell::text(detail),
+            ]);
+        }
+    }
+    table.filled()
+}

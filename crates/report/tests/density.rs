@@ -1,0 +1,91 @@
+//! How many guests the host carries, in the report.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod fixture;
+
+use roxmltree::{Document, Node, ParsingOptions};
+
+fn page() -> String {
+    tare_report::html(&fixture::density()).expect("renders")
+}
+
+fn parsed(html: &str) -> Document<'_> {
+    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
+    Document::parse_with_options(html, options).unwrap_or_else(|e| panic!("not well-formed: {e}"))
+}
+
+fn text(node: Node<'_, '_>) -> String {
+    let texts = node.descendants().filter(|node| node.is_text() && node.ancestors().all(|a| !a.has_tag_name("svg")));
+    texts.filter_map(|node| node.text()).collect::<Vec<_>>().join("|")
+}
+
+/// The rows of the table whose caption begins so.
+fn rows(document: &Document<'_>, caption: &str) -> Vec<Vec<String>> {
+    let captioned = |table: &Node<'_, '_>| {
+        let mut below = table.descendants();
+        below.find(|node| node.has_tag_name("caption")).is_some_and(|node| text(node).starts_with(caption))
+    };
+    let mut tables = document.descendants().filter(|node| node.has_tag_name("table"));
+    let table = tables.find(captioned).unwrap_or_else(|| panic!("no table {caption}"));
+    let rows = table.descendants().filter(|node| node.has_tag_name("tr"));
+    rows.map(|row| row.children().filter(Node::is_element).map(text).collect()).collect()
+}
+
+#[test]
+fn the_answer_comes_first_with_the_number_the_ratio_and_the_reason() {
+    let page = page();
+    let document = parsed(&page);
+    let table = rows(&document, "The largest number of guests of 3.00 GiB on a host of 24.0 GiB");
+    let row = |label: &str| table.iter().find(|row| row[0].starts_with(label)).unwrap_or_else(|| panic!("{table:?}"));
+    let (off, merged) = (row("container, no merging"), row("container, merged by tare"));
+    assert!(off[1] == "7" && off[2] == "0.88x" && off[7] == "memory", "{off:?}");
+    assert!(merged[1] == "\u{2265} 32" && merged[2] == "4.00x" && merged[7] == "the end of the series", "{merged:?}");
+    assert!(merged[0].ends_with("|tare") && off[0].ends_with("|no merging"), "{merged:?} {off:?}");
+    assert!(page.contains("4.6x as many"));
+}
+
+#[test]
+fn the_published_table_tells_where_an_arm_was_unable_to_run() {
+    let page = page();
+    let table = rows(&parsed(&page), "Operations a second of all guests together");
+    assert_eq!(table[0][1..], ARMS);
+    let at = |guests: &str| table.iter().find(|row| row[0] == guests).unwrap_or_else(|| panic!("{table:?}"));
+    assert!(at("32")[1] == "unable to run |memory" && at("32")[2].starts_with("105.7 k"), "{:?}", at("32"));
+    assert!(at("7")[1].starts_with("42.91 k") && at("7")[2] == "\u{2013}", "not tried, and not beyond: {:?}", at("7"));
+}
+
+const ARMS: [&str; 3] = ["container, no merging", "container, merged by tare's rule", "container, merged by ksmtuned"];
+
+#[test]
+fn every_figure_is_drawn_named_and_has_both_layouts() {
+    let page = page();
+    for title in [
+        "Operations a second as guests are added",
+        "What one guest still gets",
+        "Memory while guests are added",
+        "What a guest costs, and what merging costs",
+        "Where the saving came from",
+    ] {
+        assert!(page.contains(title), "{title}");
+    }
+    for id in ["operations", "guest", "course", "costs", "saved"] {
+        for layout in ["w", "n"] {
+            assert!(page.contains(&format!("fig-case-1-density-{id}-{layout}-t")), "{id} {layout}");
+        }
+    }
+    assert!(page.contains("guests of 3.00 GiB"), "the axis is named");
+    assert!(!page.contains("One trial over time"));
+}
+
+#[test]
+fn the_numbers_are_in_a_file_of_their_own() {
+    let files = tare_report::csv(&fixture::density());
+    let (_, levels) = files.iter().find(|(name, _)| name == "levels.csv").expect("levels.csv");
+    let first = levels.lines().next().unwrap();
+    assert_eq!(first, "case,arm,guests,tried,held,metric,unit,value,low,high,level,n,method,label");
+    assert!(levels.lines().any(|line| line.starts_with("zeroed,tare,32,2,2,operations_per_s,operations/s,105660,")));
+    let markdown = tare_report::markdown(&fixture::density());
+    assert!(markdown.contains("unable to run") && markdown.contains("min(6174 N, 105662) op/s"), "{markdown}");
+    let terminal = tare_report::terminal(&fixture::density(), 120, false);
+    assert!(terminal.contains("4.6x as many"), "{terminal}");
+}
