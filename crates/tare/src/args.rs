@@ -1,8 +1,12 @@
 //! What can be asked on the command line. The help texts here are the reference.
 
+mod ksm;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use ksm::{KsmArguments, KsmCommand, Rule, TuneArguments};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -57,6 +61,8 @@ pub enum Command {
     Reap,
     /// Make, check, list and clear what virtual machines boot from.
     Image(ImageArguments),
+    /// Show, watch and govern how the kernel merges equal memory, and put back what was changed.
+    Ksm(KsmArguments),
     /// List platforms, workloads and shipped studies.
     List(ListArguments),
     /// Write a commented study file to start from.

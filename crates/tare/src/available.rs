@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use tare_controller::{HostAccess, ThisHost};
 use tare_model::plan::LeftOut;
-use tare_model::study::Study;
+use tare_model::study::{Arm, Study};
 use tare_record::RunFolder;
 
 use crate::exit::{Exit, Failure};
@@ -34,10 +35,30 @@ pub fn reduced(study: &Study, resumed: Option<&Path>) -> Result<(Study, Vec<Left
 fn unavailable(study: &Study) -> Vec<LeftOut> {
     let arms: Vec<_> = study.arms.iter().filter(|arm| arm.replica_of.is_none()).cloned().collect();
     let label = |id: &str| arms.iter().find(|arm| arm.id == id).map_or_else(|| id.to_owned(), |arm| arm.label.clone());
-    tare_controller::unavailable(&arms, &place::agent())
+    lacking(&arms)
         .into_iter()
         .map(|(arm, reason, remedy)| LeftOut { label: label(&arm), arm, reason, remedy })
         .collect()
+}
+
+/// Arms that cannot be run here, each with the reason and the remedy: their platform cannot be used, or the host cannot
+/// merge memory as they ask. That a platform cannot is an error of the study.
+pub fn lacking(arms: &[Arm]) -> Vec<(String, String, String)> {
+    with_merging(arms, tare_controller::unavailable(arms, &place::agent()), || ThisHost.kernel().lack())
+}
+
+/// Those that are known to be `unavailable`, and the others that merge if the host lacks something for that.
+fn with_merging(
+    arms: &[Arm],
+    unavailable: Vec<(String, String, String)>,
+    lack: impl FnOnce() -> Option<(String, String)>,
+) -> Vec<(String, String, String)> {
+    let known = |arm: &Arm| unavailable.iter().any(|(id, ..)| *id == arm.id);
+    let merging: Vec<&Arm> = arms.iter().filter(|arm| arm.host_memory.merging.is_some() && !known(arm)).collect();
+    let lack = if merging.is_empty() { None } else { lack() };
+    let told = lack
+        .map(|(reason, remedy)| merging.into_iter().map(move |arm| (arm.id.clone(), reason.clone(), remedy.clone())));
+    unavailable.into_iter().chain(told.into_iter().flatten()).collect()
 }
 
 fn without(study: &Study, left_out: Vec<LeftOut>) -> Result<(Study, Vec<LeftOut>), Failure> {
@@ -117,6 +138,22 @@ workload = "rr"
             sentence(&told[0]),
             "not measured here: `other` (the other): there is no such program. Remedy: install it"
         );
+    }
+
+    #[test]
+    fn arms_that_merge_cannot_run_where_the_kernel_cannot_and_each_is_told_once() {
+        let text = STUDY
+            .replace("blocks = 2", "blocks = 2\ntrust-domain = \"mine\"")
+            .replace("platform = \"container\"", "platform = \"container\"\nmerging = \"tare\"");
+        let study = tare_study::parse("some", &text, &Registries).unwrap_or_else(|error| panic!("{error}")).study;
+        let known = vec![("other".to_owned(), "there is no such program".to_owned(), "install it".to_owned())];
+        let lack = || Some(("no merging".to_owned(), "another kernel".to_owned()));
+        let told = with_merging(&study.arms, known.clone(), lack);
+        let told: Vec<(&str, &str)> = told.iter().map(|(arm, reason, _)| (arm.as_str(), reason.as_str())).collect();
+        assert_eq!(told, [("other", "there is no such program"), ("third", "no merging")]);
+        assert_eq!(with_merging(&study.arms, known.clone(), || None), known);
+        let plain: Vec<Arm> = study.arms.into_iter().filter(|arm| arm.host_memory.merging.is_none()).collect();
+        assert_eq!(with_merging(&plain, Vec::new(), || panic!("nobody merges")), []);
     }
 
     #[test]

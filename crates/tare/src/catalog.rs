@@ -65,6 +65,23 @@ impl Catalog for Registries {
         made(workload, parameters).is_some_and(|workload| workload.several())
     }
 
+    fn density(&self, workload: &str, parameters: &Value) -> bool {
+        made(workload, parameters).is_some_and(|workload| workload.density())
+    }
+
+    fn touches(&self, workload: &str, parameters: &Value, guest: &GuestSize) -> ByteSize {
+        made(workload, parameters).map_or(guest.memory, |workload| workload.touches(guest))
+    }
+
+    fn fits(&self, workload: &str, parameters: &Value, guest: &GuestSize) -> Result<(), FieldError> {
+        made(workload, parameters).map_or(Ok(()), |workload| workload.fits(guest))
+    }
+
+    fn merging_lack(&self, platform: &str, options: &Value) -> Option<(String, String)> {
+        let entry = tare_platform::registry::find(platform)?;
+        (entry.make)(options).ok()?.merging_lack()
+    }
+
     fn footprint(&self, workload: &str, parameters: &Value, guest: &GuestSize) -> (ByteSize, ByteSize) {
         let footprint = made(workload, parameters).map(|workload| workload.footprint(guest)).unwrap_or_default();
         (footprint.kept, footprint.guest)

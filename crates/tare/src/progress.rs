@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use tare_controller::Observer;
+use tare_controller::{AscentNow, Observer};
 use tare_model::plan::{Plan, PlannedTrial};
 use tare_model::trial::{Outcome, Phase, TrialRecord};
 
@@ -68,6 +68,15 @@ fn minutes(left: Duration) -> String {
     if seconds < 90 { format!("{seconds} s") } else { format!("{} min", seconds.div_ceil(60)) }
 }
 
+/// How far the ascent of guests is.
+fn ascent(now: &AscentNow) -> String {
+    let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+    let AscentNow { guests, most, load, available_bytes, saved_bytes } = now;
+    let saved = if *saved_bytes > 0 { format!(", saved {:.2} GiB", gib(*saved_bytes)) } else { String::new() };
+    let load = if *load { ", under load" } else { "" };
+    format!("guests {guests} of {most}{load}, available {:.2} GiB{saved}", gib(*available_bytes))
+}
+
 /// Seconds that the trials from `next` on will take.
 fn seconds_left(load_s: &[f64], next: usize, around_s: f64) -> f64 {
     load_s.iter().skip(next).map(|load| load + around_s).sum()
@@ -111,6 +120,15 @@ impl Observer for Progress {
         self.show(phase);
     }
 
+    fn ascending(&self, _: &PlannedTrial, now: &AscentNow) {
+        let text = format!("{}: {}", self.state.borrow().label, ascent(now));
+        if !self.bar.is_hidden() {
+            self.bar.set_message(text);
+        } else if now.load {
+            eprintln!("{text}");
+        }
+    }
+
     fn trial_ended(&self, record: &TrialRecord) {
         let planned = &record.planned;
         {
@@ -148,6 +166,14 @@ mod tests {
     #[test]
     fn the_template_of_the_bar_is_one() {
         assert!(ProgressStyle::with_template(TEMPLATE).is_ok());
+    }
+
+    #[test]
+    fn how_far_an_ascent_is_is_told_with_what_is_saved_where_something_is() {
+        let now = AscentNow { guests: 3, most: 32, load: false, available_bytes: 5 << 29, saved_bytes: 0 };
+        assert_eq!(ascent(&now), "guests 3 of 32, available 2.50 GiB");
+        let now = AscentNow { load: true, saved_bytes: 1 << 30, ..now };
+        assert_eq!(ascent(&now), "guests 3 of 32, under load, available 2.50 GiB, saved 1.00 GiB");
     }
 
     #[test]

@@ -32,6 +32,13 @@ pub const SHIPPED: &[ShippedStudy] = &[
         name: "order-entry-as-published",
         text: include_str!("../../../studies/order-entry-as-published.toml"),
     },
+    ShippedStudy { name: "java-density", text: include_str!("../../../studies/java-density.toml") },
+    ShippedStudy {
+        name: "java-density-as-published",
+        text: include_str!("../../../studies/java-density-as-published.toml"),
+    },
+    ShippedStudy { name: "java-density-rules", text: include_str!("../../../studies/java-density-rules.toml") },
+    ShippedStudy { name: "java-density-machines", text: include_str!("../../../studies/java-density-machines.toml") },
 ];
 
 /// The instrument's own study: not listed, as `tare calibrate` runs it.

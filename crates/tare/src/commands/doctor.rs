@@ -67,6 +67,7 @@ fn arms_of(study: &Study) -> Vec<Examined> {
         summary: arm.label.clone(),
         platform: arm.platform.clone(),
         options: arm.options.clone(),
+        merging: arm.host_memory.merging,
     };
     study.arms.iter().filter(|arm| arm.replica_of.is_none()).map(of).collect()
 }

@@ -5,6 +5,7 @@ mod compare;
 mod doctor;
 mod image;
 mod init;
+mod ksm;
 mod list;
 mod manual;
 mod plan;
@@ -30,6 +31,7 @@ pub fn run(command: Command, confined: Option<String>) -> Result<Exit, Failure> 
         Command::Calibrate(arguments) => calibrate::command(&arguments),
         Command::Reap => reap::command(),
         Command::Image(arguments) => image::command(&arguments),
+        Command::Ksm(arguments) => ksm::command(&arguments),
         Command::List(arguments) => list::command(&arguments),
         Command::Init(arguments) => init::command(&arguments),
         Command::Schema => schema::command(),

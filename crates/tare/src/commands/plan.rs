@@ -9,7 +9,7 @@ use tare_study::{Directories, HostFacts, LoadedStudy};
 use crate::args::PlanArguments;
 use crate::catalog::Registries;
 use crate::exit::{Exit, Failure};
-use crate::{available, output, place, studies};
+use crate::{available, output, studies};
 
 /// Shows what a run would do, and which of its arms and workloads this host cannot run.
 pub fn command(arguments: &PlanArguments) -> Result<Exit, Failure> {
@@ -19,9 +19,9 @@ pub fn command(arguments: &PlanArguments) -> Result<Exit, Failure> {
         let json = serde_json::to_string_pretty(&plan).map_err(|error| Failure::new(error, Exit::Failure))?;
         output::print(&json)?;
     } else {
-        output::print(&tare_study::human(&plan))?;
+        output::print(&tare_study::human(&plan, &host(Path::new("runs"))?))?;
     }
-    let cannot = tare_controller::unavailable(&plan.study.arms, &place::agent());
+    let cannot = available::lacking(&plan.study.arms);
     let arms = cannot.iter().map(|(arm, reason, remedy)| {
         format!("arm `{arm}` cannot run here: {reason}\n  remedy: {remedy}, or `--without {arm}`")
     });
@@ -42,9 +42,7 @@ pub fn command(arguments: &PlanArguments) -> Result<Exit, Failure> {
 /// # Errors
 /// When it does not fit, with the figures.
 pub fn planned(loaded: &LoadedStudy, out: &Path, without: &[String], resume: bool) -> Result<Plan, Failure> {
-    let (cache, guests) = (tare_image::cache_directory(), tare_lab::disk_path(""));
-    let directories = Directories { out, cache: &cache, gold: &tare_controller::gold_directory(), guests: &guests };
-    let host = HostFacts::read(directories).map_err(|error| Failure::new(error, Exit::Failure))?;
+    let host = host(out)?;
     let (study, left_out) = available::reduced(&loaded.study, resume.then_some(out))?;
     let planned = tare_study::plan(&study, &host, &Registries);
     let mut plan = planned.map_err(|error| Failure::new(error, Exit::HostUnfit))?;
@@ -54,4 +52,36 @@ pub fn planned(loaded: &LoadedStudy, out: &Path, without: &[String], resume: boo
         plan.deviations.push(format!("the study's arm `{arm}` was left out (--without)"));
     }
     Ok(plan)
+}
+
+/// This host, as a run into `out` finds it.
+fn host(out: &Path) -> Result<HostFacts, Failure> {
+    let (cache, guests) = (tare_image::cache_directory(), tare_lab::disk_path(""));
+    let directories = Directories { out, cache: &cache, gold: &tare_controller::gold_directory(), guests: &guests };
+    HostFacts::read(directories).map_err(|error| Failure::new(error, Exit::Failure))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use tare_model::ByteSize;
+
+    use super::*;
+    use crate::studies::SHIPPED;
+
+    /// What merging and density added to studies must not make other plans of those that ask for neither: a run that was
+    /// begun before could not be resumed.
+    #[test]
+    fn older_studies_are_hashed_as_they_were() {
+        let roomy = ByteSize(1 << 50);
+        let host = HostFacts { cpus: vec![0, 1], memory_available: roomy, disk_free: roomy, ..HostFacts::default() };
+        for (name, hash) in [
+            ("quickstart", "18126666f73421a44569fe7060512b8f4044596499f2019d40b65a6ab51d52c7"),
+            ("order-entry", "0b0a8612e5276624c08af0f087bce7b083323c3580e243859ec02a26c145c89b"),
+        ] {
+            let shipped = SHIPPED.iter().find(|study| study.name == name).unwrap();
+            let study = tare_study::parse(name, shipped.text, &Registries).unwrap_or_else(|e| panic!("{e}")).study;
+            assert_eq!(tare_study::plan(&study, &host, &Registries).unwrap().hash, hash, "{name}");
+        }
+    }
 }

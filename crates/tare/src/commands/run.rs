@@ -75,6 +75,7 @@ fn failure(error: &ControllerError) -> Failure {
         ControllerError::Unavailable { .. }
         | ControllerError::NoClient { .. }
         | ControllerError::Lacking { .. }
+        | ControllerError::NoRoom { .. }
         | ControllerError::Lab(_)
         | ControllerError::AnotherRun { .. }
         | ControllerError::DeadRun { .. } => Exit::HostUnfit,

@@ -1,0 +1,62 @@
+//! `tare ksm`.
+
+mod book;
+mod holders;
+mod look;
+mod restore;
+mod status;
+mod tune;
+mod watch;
+
+use tare_memory::{Kernel, MemoryError};
+
+use crate::args::{KsmArguments, KsmCommand};
+use crate::exit::{Exit, Failure};
+
+/// What everybody is told who merges memory.
+pub const SIDE_CHANNELS: &str = "whoever shares merged memory can learn by timing what others hold in theirs, and has been shown \
+                                 to change it (deduplication side channels, Flip Feng Shui, CAIN): merge only within one trust \
+                                 domain";
+
+/// Does what was asked about merging.
+pub fn command(arguments: &KsmArguments) -> Result<Exit, Failure> {
+    match &arguments.command {
+        KsmCommand::Status { json } => status::command(*json),
+        KsmCommand::Watch { every, json, lasts } => watch::command(*every, *json, *lasts),
+        KsmCommand::Tune(arguments) => tune::command(arguments),
+        KsmCommand::Restore => restore::command(),
+    }
+}
+
+/// What could not be looked at: where the host lacks merging, that is told instead.
+fn unseen(kernel: &Kernel, error: &MemoryError) -> Failure {
+    match kernel.lack() {
+        Some(lack) => lacking(&lack),
+        None => Failure::new(error, Exit::Failure),
+    }
+}
+
+/// Why this host cannot do it, and what would help.
+fn lacking((reason, remedy): &(String, String)) -> Failure {
+    Failure::new(format!("memory cannot be merged here: {reason}\n  remedy: {remedy}"), Exit::HostUnfit)
+}
+
+/// Bytes as people read them.
+fn mib(bytes: i128) -> String {
+    let (whole, tenths) = (bytes / (1 << 20), (bytes.abs() % (1 << 20)) * 10 / (1 << 20));
+    let sign = if bytes < 0 && whole == 0 && tenths > 0 { "-" } else { "" };
+    format!("{sign}{whole}.{tenths} MiB")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_keep_their_sign() {
+        assert_eq!(mib(0), "0.0 MiB");
+        assert_eq!(mib((5 << 20) + (1 << 19)), "5.5 MiB");
+        assert_eq!((mib(-(1 << 19)), mib(-5)), ("-0.5 MiB".to_owned(), "0.0 MiB".to_owned()));
+        assert_eq!(mib(-(3 << 20)), "-3.0 MiB");
+    }
+}
