@@ -21,6 +21,7 @@ use self::sample::Kinds;
 use self::stat::Host;
 use crate::{MemoryError, Result};
 
+pub(crate) use self::stat::parse as merger_of;
 pub use self::stat::{Merger, mergers, sizes};
 
 /// What processes take of the host's memory, all of them together.

@@ -61,8 +61,9 @@ struct Merger {
 struct State {
     rule: Box<dyn Rule>,
     settled: Settled,
-    /// Whether something new was seen that the rule has not decided about.
-    news: bool,
+    /// How often something new was seen, and of how much of it the rule has decided.
+    news: u64,
+    decided: u64,
     due_s: f64,
     decisions: Vec<Decision>,
     /// What went wrong since the start, if anything.
@@ -151,7 +152,7 @@ impl Governor {
     /// that is the end as well, once the rule has seen the guests as they are.
     pub fn settled(&self) -> bool {
         self.merging.as_ref().is_none_or(|(merger, _)| match merger.look() {
-            Ok((settled, _)) => settled,
+            Ok((settled, ..)) => settled,
             Err(e) => {
                 merger.state().failed.get_or_insert(e);
                 false
@@ -178,10 +179,12 @@ impl Governor {
         let mut failed = None;
         if let Some((merger, worker)) = self.merging.take() {
             drop(worker.end);
-            if worker.thread.join().is_err() {
-                tracing::error!("the thread that governs merging panicked");
-            }
-            failed = merger.state().failed.take();
+            let panicked = worker.thread.join().is_err().then(|| MemoryError::Lacking {
+                tried: "carry out the rule of merging to the end".into(),
+                why: "its thread panicked".into(),
+                remedy: "Report this with what was said on standard error".into(),
+            });
+            failed = panicked.or_else(|| merger.state().failed.take());
         }
         if let Some(held) = self.held.take() {
             tare_lab::put_back_settings(&held.root, &held.found).map_err(|why| MemoryError::NotPutBack { why })?;
@@ -218,7 +221,7 @@ impl Merger {
         settled.see(&seen.counters, &seen.guests);
         let due_s = next(0.0, rule.as_ref());
         let decisions = vec![Decision { at_s: 0.0, set }];
-        let state = State { rule, settled, news: true, due_s, decisions, failed: None };
+        let state = State { rule, settled, news: 1, decided: 0, due_s, decisions, failed: None };
         Ok(Self { kernel, guests, started: Instant::now(), state: Mutex::new(state) })
     }
 
@@ -226,8 +229,9 @@ impl Merger {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks whether merging has come to its end.
-    fn look(&self) -> Result<(bool, Seen)> {
+    /// Looks whether merging has come to its end. Also what is seen for the rule, and how often something new had been seen by then:
+    /// who else looks meanwhile may see more.
+    fn look(&self) -> Result<(bool, Seen, u64)> {
         // Before the lock: whoever keeps the guests may hold a lock of theirs while asking here.
         let guests = (self.guests)();
         let counters = self.kernel.counters()?;
@@ -235,27 +239,27 @@ impl Merger {
         let at_s = self.started.elapsed().as_secs_f64();
         let mut state = self.state();
         let passed = state.settled.see(&counters, &guests);
-        state.news |= state.settled.began_anew();
-        let settled = passed || (!state.news && state.rule.is_at_rest());
-        Ok((settled, Seen { at_s, memory, guests, counters }))
+        state.news += u64::from(state.settled.began_anew());
+        let settled = passed || (state.news == state.decided && state.rule.is_at_rest());
+        Ok((settled, Seen { at_s, memory, guests, counters }, state.news))
     }
 
     /// Looks, and lets the rule decide when it is due. What fails is kept for the end, and tried again.
     fn tick(&self) {
-        if let Err(e) = self.look().and_then(|(_, seen)| self.decide_if_due(&seen)) {
+        if let Err(e) = self.look().and_then(|(_, seen, news)| self.decide_if_due(&seen, news)) {
             tracing::warn!("{e}");
             self.state().failed.get_or_insert(e);
         }
     }
 
-    fn decide_if_due(&self, seen: &Seen) -> Result<()> {
+    fn decide_if_due(&self, seen: &Seen, news: u64) -> Result<()> {
         let mut state = self.state();
         if seen.at_s < state.due_s {
             return Ok(());
         }
         state.due_s = next(seen.at_s, state.rule.as_ref());
         let set = state.rule.decide(seen);
-        state.news = false;
+        state.decided = news;
         if state.decisions.last().is_none_or(|last| last.set != set) {
             self.kernel.apply(set)?;
             state.decisions.push(Decision { at_s: seen.at_s, set });

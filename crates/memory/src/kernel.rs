@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use tare_model::merging::{HostMemory, MergeCounters, MergeRule};
 
+use crate::cost;
 use crate::error::{MemoryError, Result};
 use crate::host;
 use crate::rules::{Memory, Set};
@@ -218,11 +219,13 @@ impl Kernel {
 
     /// Stops merging, and takes apart what is merged: an arm that does not merge must not profit from what the kernel merged before
     /// of other processes. Where those do not belong to the study, the host's own merging, if it has any, finds them again
-    /// after the arm. A host whose memory would not suffice is left as it is.
+    /// after the arm. What the kernel has kept of processes that are gone, its books on them among it, is freed as well. A host
+    /// whose memory would not suffice is left as it is.
     pub(crate) fn stop_and_take_apart(&self) -> Result<()> {
         let run = self.ksm("run");
-        let merged = self.counters()?.saved(rustix::param::page_size() as u64).0;
-        if merged > 0 {
+        let counted = self.counters()?;
+        if counted.pages_sharing + counted.zero_pages + counted.pages_unshared + counted.pages_volatile > 0 {
+            let merged = self.merged_in_use(counted.saved(rustix::param::page_size() as u64).0)?;
             let available = self.memory()?.available_bytes;
             if merged > available / 2 {
                 return Err(MemoryError::Lacking {
@@ -237,6 +240,18 @@ impl Kernel {
         }
         // 2 is stopped as well.
         if read(&run)?.trim() == "1" { self.write(&run, "0") } else { Ok(()) }
+    }
+
+    /// What would have to be copied if all were taken apart, bytes. While the scanner is stopped, the kernel goes on counting what
+    /// processes had merged that are gone: `counted` is the most that it can be, and all there is to go by where it does not count
+    /// by process.
+    fn merged_in_use(&self, counted: u64) -> Result<u64> {
+        let proc = self.root.join("proc");
+        let entries = fs::read_dir(&proc).map_err(|e| MemoryError::file("list", &proc, e))?;
+        let told = entries.flatten().filter_map(|entry| fs::read_to_string(entry.path().join("ksm_stat")).ok());
+        let pages = told.map(|text| cost::merger_of(&text)).map(|merger| merger.merging_pages + merger.zero_pages);
+        let all = pages.reduce(|all, pages| all + pages);
+        Ok(all.map_or(counted, |pages| counted.min(pages * rustix::param::page_size() as u64)))
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {

@@ -10,6 +10,9 @@ const PASSES: u64 = 2;
 const GROWTH: f64 = 0.01;
 /// Growth below this is chance, however little is saved: guests at work make and break a few equal pages all the time.
 const FLOOR_BYTES: u64 = 1 << 20;
+/// Savings of less than this share of what they were are reckoned from anew: a guest has gone, or the kernel still counted those of
+/// processes that had gone before. A smaller loss is made up for by chance, and is no growth then.
+const FEW: f64 = 0.9;
 /// Guests that took so much more than before have brought something new: this share of it, and these bytes at least.
 const NEW_SHARE: f64 = 0.01;
 const NEW_BYTES: u64 = 64 << 20;
@@ -51,6 +54,9 @@ impl Settled {
             Some(since) if !since.is_outdone_by(&now) => {
                 // Less than there was, such as after a guest has gone: growth counts from there.
                 since.touched_bytes = since.touched_bytes.min(now.touched_bytes);
+                if (now.saved_bytes as f64) < since.saved_bytes as f64 * FEW {
+                    since.saved_bytes = now.saved_bytes;
+                }
                 // The first pass that ends was not whole: it had begun before.
                 self.anew = false;
                 now.full_scans > since.full_scans + PASSES
@@ -119,6 +125,8 @@ mod tests {
         assert!(!see(11, 606), "a hundredth");
         assert!(!see(12, 606) && !see(13, 606) && see(14, 606));
         assert!(see(15, 500), "what is lost is no growth");
+        assert!(see(16, 504) && !see(17, 520), "what is won after a great loss is");
+        assert!(see(20, 470) && see(21, 520), "what makes up for a small one is not");
     }
 
     #[test]

@@ -6,13 +6,14 @@ mod common;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use common::{Kept, Tree, no_guests};
 use tare_lab::{Ledger, Resource};
 use tare_memory::rules::Set;
-use tare_memory::{Governor, MemoryError};
+use tare_memory::{Governor, Guests, MemoryError};
 use tare_model::merging::{HostMemory, HugePages, MergeRule, Merging};
 use tare_model::units::Span;
 
@@ -139,6 +140,16 @@ fn an_arm_without_merging_takes_apart_what_was_merged_before() {
     let why = start(&tree, &HostMemory::default(), true, &kept).unwrap_err().to_string();
     assert!(why.contains("1610612736 bytes of other processes are merged"), "{why}");
     assert_eq!(tree.held("run"), "1");
+    // Those that had merged them are gone, and the kernel, stopped, has not noticed.
+    fs::create_dir(tree.root().join("proc/99")).unwrap();
+    let counted = |pages: u64| format!("ksm_rmap_items 9\nksm_zero_pages 1\nksm_merging_pages {pages}\n");
+    fs::write(tree.root().join("proc/99/ksm_stat"), counted(262_144)).unwrap();
+    let why = start(&tree, &HostMemory::default(), true, &kept).unwrap_err().to_string();
+    assert!(why.contains("1073745920 bytes of other processes are merged"), "{why}");
+    fs::write(tree.root().join("proc/99/ksm_stat"), counted(1000)).unwrap();
+    let governor = start(&tree, &HostMemory::default(), true, &kept).unwrap();
+    assert_eq!(tree.held("run"), "0");
+    governor.end().unwrap();
 }
 
 #[test]
@@ -232,6 +243,24 @@ fn a_rule_that_cannot_be_carried_out_is_told_at_the_end() {
     let why = governor.end().unwrap_err().to_string();
     assert!(why.contains("pages_sharing: it holds `many`, expected a number"), "{why}");
     assert_eq!((tree.held("run"), kept.released.lock().unwrap().len()), ("0".into(), 1), "all is back nevertheless");
+}
+
+#[test]
+fn a_thread_that_panics_is_told_at_the_end_and_all_is_back() {
+    let (tree, kept) = (Tree::new(), Arc::new(Kept::default()));
+    let ledger: Arc<dyn Ledger> = Arc::<Kept>::clone(&kept);
+    let asked = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&asked);
+    // The first time is at the start.
+    let guests = Arc::new(move || match counted.fetch_add(1, Ordering::SeqCst) {
+        0 => Guests::default(),
+        _ => panic!("meant to be: whoever knows the guests panics"),
+    });
+    let governor = Governor::start(tree.kernel(), &merging(TARE), false, guests, &ledger).unwrap();
+    assert!(wait_for(|| asked.load(Ordering::SeqCst) > 1));
+    let why = governor.end().unwrap_err().to_string();
+    assert!(why.contains("its thread panicked"), "{why}");
+    assert_eq!((tree.held("run"), kept.released.lock().unwrap().len()), ("0".into(), 1));
 }
 
 #[test]

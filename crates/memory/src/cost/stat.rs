@@ -135,7 +135,7 @@ pub(super) fn of_process(pid: u32) -> Result<Option<Merger>> {
 }
 
 /// Lines such as `ksm_merging_pages 7` and `ksm_merge_any: yes`. What a kernel does not tell is 0.
-fn parse(text: &str) -> Merger {
+pub fn parse(text: &str) -> Merger {
     let mut found = Merger::default();
     for line in text.lines() {
         let Some((name, value)) = line.split_once(' ') else { continue };

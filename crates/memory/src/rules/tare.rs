@@ -1,11 +1,15 @@
-//! tare's own rule: fast while memory is short and scanning pays, within a small budget while it is not short, and at rest once
-//! nothing more is gained.
+//! tare's own rule: fast after guests have come and while memory is short, within a small budget otherwise, and at rest once nothing
+//! more is gained.
 //!
 //! The speed is set by the CPU that the scanner takes, which is what it costs, and not by pages: pages at a time follow from what a
 //! page was seen to cost. In haste that is most of a CPU: the same pages cost the same CPU at any speed, so going slower saves
 //! nothing and only comes later. What saves CPU is to stop: after two whole passes that brought less than a hundredth, or that cost more
 //! bookkeeping than they won, the scanner rests. At rest it goes over memory at a five-hundredth of a CPU, so that what
 //! changes in place is found in the end; new guests, and memory that is newly taken, wake it at once.
+//!
+//! What is new is scanned in haste before memory is short, so that the next guest need not wait, and that the scanner rests while the
+//! guests work. Memory that grows without a promise, and whose like has not paid, is left to the small budget: it could grow all
+//! the time.
 
 use std::time::Duration;
 
@@ -13,7 +17,7 @@ use super::{Rule, Seen, Set};
 use crate::settle::{Settled, is_new, touched};
 
 const EVERY: Duration = Duration::from_secs(1);
-/// CPU share while memory is not short.
+/// CPU share while memory is not short, and nothing is new.
 const BUDGET: f64 = 0.1;
 /// CPU share at rest.
 const REST: f64 = 0.002;
@@ -35,6 +39,8 @@ const DEADBAND: f64 = 0.1;
 const PASSES: u64 = 2;
 /// A pass that saves fewer bytes than this for a second of CPU does not pay.
 const PAYS_BYTES_PER_S: f64 = 8.0 * 1048576.0;
+/// Less CPU than this since it woke tells nothing about its worth, seconds.
+const TELLING_CPU_S: f64 = 1.0;
 /// At rest: what is found by chance, and what was written to again, before it is worth waking for.
 const FOUND: (f64, u64) = (0.01, 4 << 20);
 const LOST: (f64, u64) = (0.02, 16 << 20);
@@ -53,6 +59,9 @@ pub struct Tare {
     before: Option<Seen>,
     set: Option<(Pace, u32)>,
     awake: Awake,
+    fresh: Fresh,
+    /// Whether what was saved since the last waking was worth its CPU; true until that was seen.
+    worth: bool,
     rest: Option<Rest>,
     quiet_s: f64,
     quiet_until_s: f64,
@@ -71,8 +80,19 @@ enum Pace {
 struct Awake {
     full_scans: u64,
     saved_bytes: u64,
+    cpu_s: f64,
+    /// Least that was saved since, bytes: the kernel may still count what processes had that are gone.
+    least_bytes: u64,
     for_lost: bool,
     pass: Pass,
+}
+
+/// What guests had when something new was last seen in them, and whether that is still to be gone over in haste.
+#[derive(Debug, Clone, Copy, Default)]
+struct Fresh {
+    touched_bytes: u64,
+    promised_bytes: u64,
+    is_due: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -103,6 +123,8 @@ impl Tare {
             before: None,
             set: None,
             awake: Awake::default(),
+            fresh: Fresh::default(),
+            worth: true,
             rest: None,
             quiet_s: QUIET_S.0,
             quiet_until_s: 0.0,
@@ -131,12 +153,39 @@ impl Tare {
 
     fn wake(&mut self, seen: &Seen, for_lost: bool) {
         let saved_bytes = self.saved(seen);
-        let full_scans = seen.counters.full_scans;
-        let pass = Pass { full_scans, saved_bytes, cpu_s: seen.counters.scanner_cpu_s };
-        self.awake = Awake { full_scans, saved_bytes, for_lost, pass };
+        let (full_scans, cpu_s) = (seen.counters.full_scans, seen.counters.scanner_cpu_s);
+        let pass = Pass { full_scans, saved_bytes, cpu_s };
+        self.awake = Awake { full_scans, saved_bytes, cpu_s, least_bytes: saved_bytes, for_lost, pass };
         self.rest = None;
         self.settled.restart();
         self.settled.see(&seen.counters, &seen.guests);
+    }
+
+    /// Notes whether guests were promised or have taken more, and whether going over what they have has paid.
+    fn look_for_news(&mut self, seen: &Seen) {
+        let saved_bytes = self.saved(seen);
+        let (counters, awake) = (&seen.counters, &mut self.awake);
+        awake.least_bytes = awake.least_bytes.min(saved_bytes);
+        let cpu_s = counters.scanner_cpu_s - awake.cpu_s;
+        // By then it has gone over everything twice, and what is equal was found.
+        if self.rest.is_none() && counters.full_scans > awake.full_scans + PASSES && cpu_s >= TELLING_CPU_S {
+            let gained = (saved_bytes - awake.least_bytes) as f64;
+            self.worth = gained >= PAYS_BYTES_PER_S * cpu_s;
+            self.fresh.is_due &= self.worth;
+        }
+        let now = touched(counters, &seen.guests, self.page);
+        let promised_bytes = seen.guests.promised_bytes;
+        let has_come = promised_bytes > self.fresh.promised_bytes;
+        let has_grown = is_new(self.fresh.touched_bytes, now);
+        // Less than there was, such as after a guest has gone: growth counts from there.
+        let touched_bytes = if has_come || has_grown { now } else { self.fresh.touched_bytes.min(now) };
+        // A guest that has come takes its memory little by little, and that has nothing to do with what others were worth.
+        let is_due = self.fresh.is_due || has_come || (has_grown && (self.worth || now <= promised_bytes));
+        self.fresh = Fresh { touched_bytes, promised_bytes, is_due };
+        if has_come && self.rest.is_none() {
+            // What the others were worth does not count.
+            self.wake(seen, false);
+        }
     }
 
     /// Wakes if there is something new.
@@ -173,6 +222,7 @@ impl Tare {
         }
         self.quiet_until_s = seen.at_s + self.quiet_s;
         let touched_bytes = touched(&seen.counters, &seen.guests, self.page);
+        self.fresh.is_due = false;
         self.rest = Some(Rest { saved_bytes, touched_bytes, promised_bytes: seen.guests.promised_bytes });
     }
 
@@ -226,18 +276,21 @@ impl Rule for Tare {
 
     fn begin(&mut self, seen: &Seen) -> Set {
         self.wake(seen, false);
+        // Whatever is there already is new to it.
+        self.fresh.is_due = true;
         self.decide(seen)
     }
 
     fn decide(&mut self, seen: &Seen) -> Set {
         self.measure(seen);
+        self.look_for_news(seen);
         self.look_up(seen);
         if self.rest.is_none() {
             self.look_down(seen);
         }
         let pace = match self.rest {
             Some(_) => Pace::Rest,
-            None if self.is_short(seen) => Pace::Haste,
+            None if self.is_short(seen) || self.fresh.is_due => Pace::Haste,
             None => Pace::Steady,
         };
         let sleep_ms = if pace == Pace::Rest { REST_SLEEP_MS } else { SLEEP_MS };
@@ -280,16 +333,63 @@ mod tests {
     }
 
     #[test]
-    fn with_memory_enough_it_stays_within_its_budget() {
+    fn guests_that_come_are_merged_before_memory_is_short() {
         let mut host = host(ENOUGH);
-        host.add(&[(Kind::Same, 6000)]);
+        for guests in 1..=8 {
+            host.add(&[(Kind::Zero, 2000), (Kind::Distinct, 400)]);
+            let took = host.until_rest(60).unwrap();
+            assert_eq!(saved(&host), (guests * 2000) << 20, "after {took} s");
+            // Two to find what is equal and two that bring nothing, each after one that had begun before, at the share that it may take.
+            let passes_s = 6.0 * (guests * 2400 * 256) as f64 * PAGE_CPU_S / 0.6;
+            assert!(f64::from(took) < passes_s + 5.0, "{guests} guests: {took} s, not {passes_s}");
+        }
+        let rest = host.cpu_of(100);
+        assert!(rest < 100.0 * 0.004, "{rest} s of CPU in 100 s");
+    }
+
+    #[test]
+    fn a_guest_that_takes_its_memory_little_by_little_is_merged_in_haste_all_the_same() {
+        let mut host = host(ENOUGH);
+        host.add(&[(Kind::Distinct, 2400)]);
+        host.until_rest(60).unwrap();
+        // It has come, and for some time has taken nothing.
+        host.guests.promised_bytes += 3000 << 20;
+        let promised = host.guests.promised_bytes;
+        host.until_rest(60).unwrap();
+        for _ in 0..10 {
+            host.add(&[(Kind::Zero, 240)]);
+            host.guests.promised_bytes = promised;
+            host.second();
+        }
+        let took = host.until_rest(60).unwrap();
+        assert!(saved(&host) == 2400 << 20 && took < 30, "{} MiB after {took} s", saved(&host) >> 20);
+    }
+
+    #[test]
+    fn with_memory_enough_growth_that_does_not_pay_stays_within_its_budget() {
+        let mut host = host(ENOUGH);
+        let grow = |host: &mut Simulator, mib| {
+            let promised = host.guests.promised_bytes;
+            host.add(&[(Kind::Distinct, mib)]);
+            host.guests.promised_bytes = promised;
+        };
+        grow(&mut host, 6000);
+        host.until_rest(60).unwrap();
+        grow(&mut host, 1000);
         host.cpu_of(5);
         let share = host.cpu_of(10) / 10.0;
         assert!((0.05..=0.12).contains(&share), "{share}");
         // A guest that waits is haste, however much is available.
         host.guests.waiting_bytes = 1;
-        host.cpu_of(5);
-        let share = host.cpu_of(5) / 5.0;
+        host.cpu_of(3);
+        let share = host.cpu_of(3) / 3.0;
+        assert!((0.6..=0.75).contains(&share), "{share}");
+        // So is one that comes, whatever the others were worth.
+        host.guests.waiting_bytes = 0;
+        host.until_rest(300).unwrap();
+        host.add(&[(Kind::Same, 6000)]);
+        host.cpu_of(3);
+        let share = host.cpu_of(3) / 3.0;
         assert!((0.6..=0.75).contains(&share), "{share}");
     }
 
