@@ -10,7 +10,7 @@ mod sys;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tare_model::java::{GuestMemory, HoldSpec};
 
@@ -20,9 +20,13 @@ use sys::{Region, page_bytes};
 /// How often the commands are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// The same while they do not grow, and the looks in a row without growth that are taken for that. A look takes about 70 us
-/// on a busy host, which is 0.4 % of a CPU a guest at the faster pace.
-const AT_REST: (Duration, u32) = (Duration::from_millis(100), 50);
+/// The same until they have grown and come to rest for the first time: a program that touches all its memory when it starts
+/// takes gigabytes a second in huge pages, and what it takes between two looks must fit into the room.
+const LOOK_AT_START: Duration = Duration::from_millis(3);
+
+/// The same while they do not grow, and the time without growth that is taken for that. A look takes about 70 us
+/// on a busy host, which is 0.4 % of a CPU a guest at the pace of [`LOOK_EVERY`].
+const AT_REST: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 
 /// How much is written before anybody looks whether it is still wanted.
 const SLICE: usize = 16 << 20;
@@ -188,18 +192,45 @@ const fn mixed(state: u64) -> u64 {
     value ^ (value >> 31)
 }
 
+/// When the commands are looked at again.
+struct Pace {
+    most: usize,
+    changed_at: Instant,
+    /// At first [`LOOK_AT_START`], from the first rest on [`LOOK_EVERY`].
+    quick: Duration,
+    has_grown: bool,
+}
+
+impl Pace {
+    fn new(most: usize, now: Instant) -> Self {
+        Self { most, changed_at: now, quick: LOOK_AT_START, has_grown: false }
+    }
+
+    /// The pause after a look by which so much may be held.
+    fn after(&mut self, most: usize, now: Instant) -> Duration {
+        if most < self.most {
+            (self.most, self.changed_at, self.has_grown) = (most, now, true);
+        }
+        if !self.has_grown || now.duration_since(self.changed_at) < AT_REST.1 {
+            return self.quick;
+        }
+        self.quick = LOOK_EVERY;
+        AT_REST.0
+    }
+}
+
 /// Gives back what does not fit beside the commands, until nothing is left.
 fn give_way(region: &Mutex<Option<Region>>, limit: &Limit) {
-    let (mut last, mut unchanged) = (usize::MAX, 0);
+    let mut pace = Pace::new(limit.now(), Instant::now());
     loop {
-        std::thread::sleep(if unchanged < AT_REST.1 { LOOK_EVERY } else { AT_REST.0 });
         let most = limit.now();
-        unchanged = if most < last { 0 } else { unchanged.saturating_add(1) };
-        last = most;
-        let mut held = lock(region);
-        let Some(region) = held.as_mut().filter(|region| region.len() > 0) else { return };
-        // Refused, it is tried again at the next look.
-        let _ = region.shrink(most);
+        {
+            let mut held = lock(region);
+            let Some(region) = held.as_mut().filter(|region| region.len() > 0) else { return };
+            // Refused, it is tried again at the next look.
+            let _ = region.shrink(most);
+        }
+        std::thread::sleep(pace.after(most, Instant::now()));
     }
 }
 
@@ -244,6 +275,22 @@ mod tests {
         let mut zeros = pages(GuestMemory::Zeroed, 1);
         zeros.dedup();
         assert_eq!(zeros, [vec![0; page_bytes()]]);
+    }
+
+    #[test]
+    fn it_looks_often_until_the_first_rest_and_seldom_at_rest() {
+        let began = Instant::now();
+        let at = |ms| began + Duration::from_millis(ms);
+        let mut pace = Pace::new(100, began);
+        // However long nothing has been started.
+        assert_eq!(pace.after(100, at(60_000)), LOOK_AT_START);
+        assert_eq!(pace.after(90, at(60_003)), LOOK_AT_START);
+        assert_eq!(pace.after(90, at(61_000)), LOOK_AT_START);
+        assert_eq!(pace.after(90, at(61_003)), AT_REST.0);
+        // A program that ended takes less, and grows later.
+        assert_eq!(pace.after(95, at(61_103)), AT_REST.0);
+        assert_eq!(pace.after(80, at(61_203)), LOOK_EVERY);
+        assert_eq!(pace.after(80, at(62_203)), AT_REST.0);
     }
 
     #[test]

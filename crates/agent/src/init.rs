@@ -135,8 +135,10 @@ fn serve(port: &Path) -> ! {
     match channel::open(port) {
         Ok((reader, writer)) => {
             let ended = session::run(reader, writer);
-            if let session::Ended::Broken(error) = &ended {
-                tell(&error.to_string());
+            match &ended {
+                session::Ended::Bye => {}
+                session::Ended::Closed => tell("the other end closed the channel"),
+                session::Ended::Broken(error) => tell(&error.to_string()),
             }
             exit::now(ended.exit_code())
         }
@@ -147,14 +149,20 @@ fn serve(port: &Path) -> ! {
     }
 }
 
-/// Collects orphans until the server has ended.
+/// Collects orphans until the server has ended, and tells an end that is not its own. Without that the machine would be gone
+/// without a word where the server was killed.
 fn wait_for(server: Pid) {
-    loop {
+    let status = loop {
         match wait(WaitOptions::empty()) {
-            Ok(Some((pid, _))) if pid == server => return,
+            Ok(Some((pid, status))) if pid == server => break status,
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(_) => return,
+            Err(error) => return tell(&format!("lost sight of the process that serves: {error}")),
         }
+    };
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(0), _) => {}
+        (Some(code), _) => tell(&format!("the process that serves ended with code {code}")),
+        (None, signal) => tell(&format!("the process that serves was ended by signal {}", signal.unwrap_or_default())),
     }
 }
 

@@ -423,6 +423,11 @@ impl<'a> Making<'a> {
                 why = format!("{why} ({status})");
             }
         }
+        let memory = self.parts.cgroup.as_ref().and_then(|group| group.memory().ok());
+        if let Some(memory) = memory.filter(|memory| memory.oom_kills > 0) {
+            // Who is killed so says nothing, and neither does a machine that is gone with its monitor.
+            why = format!("{why}; the kernel killed {} of its processes for want of memory", memory.oom_kills);
+        }
         self.failed(
             "reach the agent inside",
             why,

@@ -76,7 +76,7 @@ impl Machine<'_> {
             .child(Node::new("description").text(format!("a guest of tare's run {}; `tare reap` ends it", self.run_id)))
             .child(Node::new("memory").with("unit", "b").text(size.memory.0))
             .child(vcpus.text(size.cpus))
-            .child(backing(self.memory(), self.share.is_some()))
+            .child(backing(self.options.memory, self.spec.merge, self.share.is_some()))
             .child(self.system())
             .child(self.features())
             .child(self.cpu())
@@ -84,11 +84,6 @@ impl Machine<'_> {
             .child(Node::new("devices").children(self.devices()))
             .children(self.confined_by.iter().map(|model| unconfined(model)))
             .child(Node::new("qemu:commandline").child(run))
-    }
-
-    /// Its memory as the study asks for it, by the platform's options or by the arm's.
-    fn memory(&self) -> Memory {
-        Memory { merge: self.options.memory.merge || self.spec.merge, ..self.options.memory }
     }
 
     fn system(&self) -> Node {
@@ -188,12 +183,12 @@ fn bound(path: &Path) -> Node {
     Node::new("source").with("mode", "bind").with("path", path.display())
 }
 
-fn backing(memory: Memory, shared: bool) -> Node {
+fn backing(memory: Memory, merge: bool, shared: bool) -> Node {
     let mut backing = Node::new("memoryBacking");
     if memory.huge_pages {
         backing = backing.child(Node::new("hugepages"));
     }
-    if !memory.merge {
+    if !merge {
         backing = backing.child(Node::new("nosharepages"));
     }
     if shared {

@@ -10,7 +10,7 @@ use tare_model::Span;
 use tare_model::field::FieldError;
 
 use super::uri::Uri;
-use crate::machine::memory::Lies;
+use crate::machine::memory::{Lies, refuse_merge_option};
 use crate::options as common;
 
 /// Options of the platform.
@@ -148,8 +148,6 @@ pub(super) struct Existing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(super) struct Memory {
-    /// Offer it to the kernel's same-page merging (KSM), also on an arm without `merging`.
-    pub merge: bool,
     /// Take it from the host's huge pages.
     pub huge_pages: bool,
     /// Whether a balloon gives pages back that the guest has freed; needs libvirt 6.9.
@@ -261,6 +259,7 @@ const QUEUES_MAX: u32 = 128;
 
 /// Checks options and fills in what was left out.
 pub(super) fn check(value: &Value) -> Result<Value, FieldError> {
+    refuse_merge_option(value)?;
     let options: Options = common::read(value)?;
     let wrong = |path: &[&str], why: &str, help: &str| Err(FieldError::new(path, why).help(help));
     let uri = Uri::parse(&options.uri).map_err(|why| FieldError::new(&["uri"], why))?;
@@ -302,9 +301,6 @@ pub(super) fn check(value: &Value) -> Result<Value, FieldError> {
             "the kernel's asynchronous I/O needs the cache passed by",
             "add cache = \"none\"",
         );
-    }
-    if let Some((why, help)) = options.lies().merging_lack().filter(|_| options.memory.merge) {
-        return wrong(&["memory", "merge"], &why, &help);
     }
     check_data(&options)?;
     common::fill::<Options>(value)
@@ -351,7 +347,7 @@ mod tests {
             "image": {"file": {"path": "/x.qcow2", "format": "qcow2"}},
             "disk": {"bus": "sata", "cache": "none", "io": "native"},
             "network": {"model": "e1000e"},
-            "memory": {"merge": true},
+            "memory": {"balloon": true},
         }));
         assert_eq!(options.disk.io, Some(Io::Native));
         assert_eq!(read(json!({"image": {"debian": {}}})).image, Image::Debian(Debian::default()));
@@ -373,7 +369,7 @@ mod tests {
         refused(json!({"network": {"queues": 0}}), &["network", "queues"]);
         refused(json!({"network": {"model": "e1000"}}), &["network", "model"]);
         refused(json!({"disk": {"io": "native"}}), &["disk", "io"]);
-        refused(json!({"memory": {"merge": true}}), &["memory", "merge"]);
+        refused(json!({"image": {"debian": {}}, "memory": {"merge": true}}), &["memory", "merge"]);
         refused(json!({"image": {"file": {"path": "/x"}}}), &["image", "file"]);
         refused(json!({"data-disk": {"iscsi": "hypervisor"}}), &["data-disk", "iscsi"]);
         refused(json!({"data-disk": {"iscsi": "guest", "format": "qcow2"}}), &["data-disk", "iscsi"]);

@@ -1,4 +1,22 @@
-//! What of a machine's memory on the host can be merged.
+//! What of a machine's memory on the host can be merged, and who says that it is.
+
+use serde_json::Value;
+use tare_model::field::FieldError;
+
+/// Merging is no option of a platform: it shows the memory of guests to one another, and so it is written on an arm, in a
+/// study that says to whom all of it belongs.
+///
+/// # Errors
+/// When it is written among the platform's options all the same.
+pub(crate) fn refuse_merge_option(options: &Value) -> Result<(), FieldError> {
+    if options.pointer("/memory/merge").is_none() {
+        return Ok(());
+    }
+    let why = "whether memory is merged is the arm's to say, in a study with a `trust-domain`, and not its platform's";
+    let help =
+        "leave `merge` out, and where memory is to be merged write merging = \"tare\", or another rule, on the arm";
+    Err(FieldError::new(&["memory", "merge"], why).help(help))
+}
 
 /// How a machine's memory lies on the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -116,7 +116,7 @@ fn try_to_boot(timeout: &Path, program: &Path, boot: &Boot, cpu: &str) -> Result
     };
     let mut command = Command::new(timeout);
     command.args(["-s", "KILL", &PROBE_ENDS_S.to_string()]).arg(program).args(command::basics(&basics));
-    command.args(command::memory(Machine::Q35, PROBE_MEMORY, &Memory::default(), false));
+    command.args(command::memory(Machine::Q35, PROBE_MEMORY, Memory::default(), false, false));
     command.env_clear().envs(environment("probe"));
     let mut channel = Channel::spawn(&mut command).map_err(|error| error.to_string())?;
     let answered = channel.open(PROBE, PROBE);

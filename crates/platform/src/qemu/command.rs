@@ -94,10 +94,10 @@ pub(super) fn kernel_words(basics: &Basics<'_>) -> Vec<String> {
     words
 }
 
-/// The machine and its memory. `shared`: with a file server.
-pub(super) fn memory(machine: Machine, size: ByteSize, memory: &Memory, shared: bool) -> Vec<String> {
+/// The machine and its memory. `shared`: with a file server; `merge`: whether the host may merge it with equal memory.
+pub(super) fn memory(machine: Machine, size: ByteSize, memory: Memory, shared: bool, merge: bool) -> Vec<String> {
     let kind = if shared || memory.huge_pages { "memfd" } else { "ram" };
-    let mut backend = format!("memory-backend-{kind},id={BACKEND},size={},merge={}", size.0, on(memory.merge));
+    let mut backend = format!("memory-backend-{kind},id={BACKEND},size={},merge={}", size.0, on(merge));
     if shared {
         backend.push_str(",share=on");
     }
@@ -105,7 +105,7 @@ pub(super) fn memory(machine: Machine, size: ByteSize, memory: &Memory, shared: 
         backend.push_str(",hugetlb=on");
     }
     // The machine's own setting counts for all of its memory, whatever the backend's is, and is on unless told.
-    let machine_word = format!("{},memory-backend={BACKEND},mem-merge={}", machine.name(), on(memory.merge));
+    let machine_word = format!("{},memory-backend={BACKEND},mem-merge={}", machine.name(), on(merge));
     let size_word = format!("{}B", size.0);
     let mut words = ["-M", &machine_word, "-m", &size_word, "-object", &backend].map(str::to_owned).to_vec();
     if memory.balloon {
@@ -135,9 +135,11 @@ mod tests {
 
     #[test]
     fn memory_is_shared_only_with_a_file_server() {
-        let said = |memory: Memory, shared| super::memory(Machine::Q35, ByteSize(1 << 30), &memory, shared).join(" ");
+        let words =
+            |memory, shared, merge| super::memory(Machine::Q35, ByteSize(1 << 30), memory, shared, merge).join(" ");
+        let said = |memory, shared| words(memory, shared, false);
         assert!(said(Memory::default(), true).contains("memfd") && said(Memory::default(), true).contains("share=on"));
-        let own = said(Memory { merge: true, balloon: true, ..Memory::default() }, false);
+        let own = words(Memory { balloon: true, ..Memory::default() }, false, true);
         assert!(
             own.contains("memory-backend-ram") && own.contains(",merge=on") && own.contains("mem-merge=on"),
             "{own}"

@@ -10,7 +10,7 @@ use tare_model::field::FieldError;
 use tare_model::{ByteSize, Span};
 
 use super::network::Network;
-use crate::machine::memory::Lies;
+use crate::machine::memory::{Lies, refuse_merge_option};
 use crate::options as common;
 
 /// Options of the platform.
@@ -276,8 +276,6 @@ pub(super) enum Aio {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(super) struct Memory {
-    /// Whether the host may merge its pages with equal ones (KSM), also on an arm without `merging`.
-    pub merge: bool,
     /// Whether it lies in huge pages that the host has set apart.
     pub huge_pages: bool,
     /// Whether a balloon gives pages back that the guest has freed.
@@ -288,12 +286,13 @@ pub(super) struct Memory {
 
 impl Default for Memory {
     fn default() -> Self {
-        Self { merge: false, huge_pages: false, balloon: false, allowance: ByteSize(256 << 20) }
+        Self { huge_pages: false, balloon: false, allowance: ByteSize(256 << 20) }
     }
 }
 
 /// Checks options and fills in what was left out.
 pub(super) fn check(value: &Value) -> Result<Value, FieldError> {
+    refuse_merge_option(value)?;
     let options: Options = common::read(value)?;
     options.check()?;
     common::fill::<Options>(value)
@@ -323,7 +322,6 @@ impl Options {
             return refuse(&["append"], &format!("{word:?} has a control character"), "write plain words");
         }
         self.check_image()?;
-        self.check_memory()?;
         self.check_disks()?;
         self.network.check(matches!(self.image, Image::File(_)))
     }
@@ -344,13 +342,6 @@ impl Options {
             return refuse(&["firmware"], "this guest's kernel is loaded without firmware", "leave `firmware` out");
         }
         Ok(())
-    }
-
-    fn check_memory(&self) -> Result<(), FieldError> {
-        match self.lies().merging_lack().filter(|_| self.memory.merge) {
-            Some((why, help)) => Err(FieldError::new(&["memory", "merge"], why).help(help)),
-            None => Ok(()),
-        }
     }
 
     fn check_disks(&self) -> Result<(), FieldError> {
@@ -443,7 +434,7 @@ mod tests {
             "disk": {"clone": "raw", "cache": "none", "aio": "native", "iothread": true},
             "data-disk": {"size": "1GiB", "format": "qcow2", "mount": "/var/lib/x", "cache": "unsafe"},
             "network": {"vhost": "off", "queues": 2, "offloads": false, "tx": "bh", "rx-queue-size": 512},
-            "memory": {"merge": true, "balloon": true, "allowance": "512MiB"}, "pin-vcpus": false, "boot-within": "20s",
+            "memory": {"balloon": true, "allowance": "512MiB"}, "pin-vcpus": false, "boot-within": "20s",
         });
         let filled = check(&all).unwrap();
         assert_eq!(check(&filled).unwrap(), filled);
@@ -462,7 +453,7 @@ mod tests {
         assert_eq!(wrong(json!({"image": file, "kernel": "/k"})), "kernel");
         assert_eq!(wrong(json!({"image": file, "append": ["x"]})), "append");
         assert_eq!(wrong(json!({"firmware": "/k"})), "firmware");
-        assert_eq!(wrong(json!({"memory": {"merge": true}})), "memory.merge");
+        assert_eq!(wrong(json!({"image": {"debian": {}}, "memory": {"merge": true}})), "memory.merge");
         assert_eq!(wrong(json!({"disk": {"aio": "native"}})), "disk.aio");
         assert!(check(&json!({"data-disk": {}})).is_ok(), "a disk for what a workload brings");
         let disk = |value: Value| wrong(json!({"data-disk": value}));

@@ -13,7 +13,7 @@ use super::charges::Threads;
 use super::command::{self, Basics};
 use super::data::{self, Data};
 use super::disks::{self, Attached};
-use super::options::{DiskFormat, Image, Initiator, Memory, Options};
+use super::options::{DiskFormat, Image, Initiator, Options};
 use super::qmp::{self, Made, Monitor, SOCKET_PATH_BYTES};
 use super::{readback, share, tell};
 use crate::Guest;
@@ -181,8 +181,8 @@ fn machine(
     };
     let mut words = vec!["-name".to_owned(), format!("guest={},debug-threads=on", making.spec.name)];
     words.extend(command::basics(&basics));
-    let memory = Memory { merge: options.memory.merge || making.spec.merge, ..options.memory };
-    words.extend(command::memory(options.machine, basics.memory, &memory, options.shares_root()));
+    let (shared, merge) = (options.shares_root(), making.spec.merge);
+    words.extend(command::memory(options.machine, basics.memory, options.memory, shared, merge));
     if let Some(firmware) = &options.firmware {
         let flash = format!("if=pflash,format=raw,readonly=on,file={}", command::escaped(firmware));
         words.extend(["-drive".to_owned(), flash]);

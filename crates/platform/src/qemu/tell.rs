@@ -175,7 +175,6 @@ fn memory(options: &Options) -> String {
     let kinds = [
         yes(options.shares_root(), "shared with the file server"),
         yes(memory.huge_pages, "in huge pages"),
-        yes(memory.merge, "open to merging (KSM)"),
         yes(memory.balloon, "with a balloon that gives freed pages back"),
     ];
     let kinds: Vec<String> = kinds.into_iter().flatten().collect();
