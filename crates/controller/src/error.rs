@@ -110,6 +110,16 @@ pub enum ControllerError {
         /// Its controller's process.
         pid: String,
     },
+    /// Somebody else has changed settings of the host that this study changes.
+    #[error(
+        "{run} (process {pid}) has changed settings of this host's memory that this study changes, too: each would put back what the other had set. Wait for it, or stop it; --alongside does not help"
+    )]
+    Governed {
+        /// The other run, or `tare ksm tune`.
+        run: String,
+        /// Its process.
+        pid: String,
+    },
     /// A run to resume that was placed on other CPUs.
     #[error("the run was begun with the driver on CPUs {:?} and guests on {:?}, and would go on with {:?} and {:?}: its blocks could not be compared. Give this process the CPUs it had then", theirs.client, theirs.guests, ours.client, ours.guests)]
     OtherCpus {

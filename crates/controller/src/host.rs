@@ -1,6 +1,7 @@
 //! The memory of the host that carries the guests, as a run looks at it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tare_memory::Kernel;
 use tare_memory::cost::{self, Cost};
@@ -56,16 +57,38 @@ pub fn cpu_s(directories: &[PathBuf]) -> Option<f64> {
     directories.iter().find_map(version_2).or_else(|| directories.iter().find_map(version_1))
 }
 
-/// Processes of the group with these directories that the kernel killed for memory.
-pub fn oom_kills(directories: &[PathBuf]) -> u64 {
-    let told = |directory: &PathBuf, file: &str| {
-        let text = std::fs::read_to_string(directory.join(file)).ok()?;
-        number(&text, "oom_kill")
-    };
-    let by_group = directories
-        .iter()
-        .find_map(|directory| told(directory, "memory.events").or_else(|| told(directory, "memory.oom_control")));
-    by_group.unwrap_or(0)
+/// How an ascent looks at its host.
+#[derive(Clone)]
+pub struct Watched {
+    host: Arc<dyn HostAccess>,
+    /// The groups in which all guests lie; none where there are no such groups.
+    groups: Vec<PathBuf>,
+}
+
+impl Watched {
+    /// The host of guests that lie in these groups.
+    pub fn new(host: Arc<dyn HostAccess>, groups: Vec<PathBuf>) -> Self {
+        Self { host, groups }
+    }
+
+    /// The host's memory now, in which those are counted as killed that were killed among the guests: what another program's own
+    /// limit ends is no harm of theirs, and when memory runs out for all, that is seen by what is available. Only where the guests
+    /// lie in no groups every kill of the host counts.
+    ///
+    /// # Errors
+    /// What could not be read, and why.
+    pub fn now(&self) -> Result<HostNow, String> {
+        let killed = (!self.groups.is_empty()).then(|| tare_lab::oom_kills_in(&self.groups).unwrap_or(0));
+        self.host.now().map(|now| HostNow { oom_kills: killed.unwrap_or(now.oom_kills), ..now })
+    }
+
+    /// The same with the kills that were counted `before`: for that, each guest's group is looked at.
+    ///
+    /// # Errors
+    /// What could not be read, and why.
+    pub fn again(&self, before: &HostNow) -> Result<HostNow, String> {
+        self.host.now().map(|now| HostNow { oom_kills: before.oom_kills, ..now })
+    }
 }
 
 /// Virtual and resident size of processes, bytes: cheap enough to be asked every second.
@@ -99,15 +122,34 @@ mod tests {
     }
 
     #[test]
-    fn cpu_and_kills_of_a_group_are_read_in_both_versions() {
-        let unified = group(&[("cpu.stat", "usage_usec 2500000\n"), ("memory.events", "low 0\noom 3\noom_kill 2\n")]);
+    fn cpu_of_a_group_is_read_in_both_versions() {
+        let unified = group(&[("cpu.stat", "usage_usec 2500000\n")]);
         let cpuacct = group(&[("cpuacct.usage", "1500000000\n"), ("cpu.stat", "nr_periods 1\nthrottled_time 0\n")]);
-        let memory = group(&[("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n")]);
         let of = |all: &[&tempfile::TempDir]| all.iter().map(|one| one.path().to_owned()).collect::<Vec<_>>();
-        assert_eq!((cpu_s(&of(&[&unified])), oom_kills(&of(&[&unified]))), (Some(2.5), 2));
-        assert_eq!((cpu_s(&of(&[&cpuacct, &memory])), oom_kills(&of(&[&cpuacct, &memory]))), (Some(1.5), 1));
+        assert_eq!((cpu_s(&of(&[&unified])), cpu_s(&of(&[&cpuacct]))), (Some(2.5), Some(1.5)));
         assert_eq!(cpu_s(&of(&[&cpuacct, &unified])), Some(2.5), "the finer of the two");
-        assert_eq!((cpu_s(&[]), oom_kills(&[])), (None, 0));
+        assert_eq!(cpu_s(&[]), None);
+    }
+
+    #[test]
+    fn what_is_killed_elsewhere_counts_only_where_guests_have_no_groups() {
+        struct Elsewhere;
+        impl HostAccess for Elsewhere {
+            fn kernel(&self) -> Kernel {
+                Kernel::host()
+            }
+            fn now(&self) -> Result<HostNow, String> {
+                Ok(HostNow { oom_kills: 40, available_bytes: 7, ..HostNow::default() })
+            }
+            fn cost(&self, _: &[u32]) -> Result<Cost, String> {
+                Ok(Cost::default())
+            }
+        }
+        let own = group(&[("memory.events", "oom_kill 2\n")]);
+        let killed = |groups| Watched::new(Arc::new(Elsewhere), groups).now().unwrap().oom_kills;
+        assert_eq!((killed(Vec::new()), killed(vec![own.path().to_owned()])), (40, 2));
+        let not_made = own.path().join("guest");
+        assert_eq!(killed(vec![not_made]), 0, "a group that is not there has killed nobody");
     }
 
     #[test]

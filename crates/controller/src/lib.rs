@@ -14,6 +14,7 @@ mod client;
 mod clock;
 mod doctor;
 mod error;
+mod governors;
 mod host;
 mod idle;
 mod inside;

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use tare_model::density::{DensitySpec, GuestSeries};
+use tare_model::density::DensitySpec;
 use tare_model::study::{Arm, Case, Study};
+use tare_model::units::ByteSize;
 use tare_platform::{Platform, Reach};
 use tare_workload::Workload;
 
 use crate::error::ControllerError;
 use crate::host::HostAccess;
-use crate::trial::{patience, reserve};
+use crate::trial::patience;
 
 /// Why an arm cannot be run as the study asks for memory, and what would help; `None`: it can.
 pub fn lack(arm: &Arm, platform: &dyn Platform, study: &Study, host: &dyn HostAccess) -> Option<(String, String)> {
@@ -29,7 +30,7 @@ pub fn lack(arm: &Arm, platform: &dyn Platform, study: &Study, host: &dyn HostAc
 pub fn one_fits(case: &Case, workload: &dyn Workload, host: &dyn HostAccess) -> Result<(), ControllerError> {
     let Some(spec) = &case.density else { return Ok(()) };
     let now = host.now().map_err(|reason| ControllerError::Host { reason })?;
-    let (needed, reserve) = (workload.touches(&case.guest).0, reserve(spec, now.total_bytes));
+    let (needed, reserve) = (workload.touches(&case.guest).0, spec.reserve_on(ByteSize(now.total_bytes)).0);
     if now.fits(needed, reserve) {
         return Ok(());
     }
@@ -38,52 +39,34 @@ pub fn one_fits(case: &Case, workload: &dyn Workload, host: &dyn HostAccess) -> 
 
 /// The longest that the ascent of a case may take, if everything takes as long as it may; zero for a case without one.
 pub fn longest(case: &Case) -> Duration {
-    let Some(spec) = &case.density else { return Duration::ZERO };
+    case.density.as_ref().map_or(Duration::ZERO, |spec| longest_ascent(spec, case.phases.total().duration()))
+}
+
+fn longest_ascent(spec: &DensitySpec, phases: Duration) -> Duration {
     let guests = spec.guests.most();
     let patience = patience(guests as usize);
     let settle = spec.settle.duration();
     // Each guest is waited for and asked a few times; so is each level.
-    let level = settle + spec.rest.duration() + case.phases.total().duration() + patience * 4;
-    (settle + patience * 4) * added(spec) + level * levels(spec)
-}
-
-/// Numbers of guests that are measured at most, the one at which memory ran out included.
-fn levels(spec: &DensitySpec) -> u32 {
-    let up = u32::try_from(spec.guests.ascent().len()).unwrap_or(u32::MAX);
-    up.saturating_add(down(spec)).saturating_add(1)
-}
-
-/// Guests that are added at most: a search may go down and up again.
-fn added(spec: &DensitySpec) -> u32 {
-    spec.guests.most().saturating_mul(2)
-}
-
-/// Steps between the last number that held and the first that did not.
-fn down(spec: &DensitySpec) -> u32 {
-    match spec.guests {
-        GuestSeries::Listed(_) => 0,
-        GuestSeries::Search { most, .. } => most.max(1).ilog2() + 1,
-    }
+    let level = settle + spec.rest.duration() + phases + patience * 4;
+    // A search may go down and up again.
+    (settle + patience * 4) * guests.saturating_mul(2) + level * spec.guests.levels_at_most()
 }
 
 #[cfg(test)]
 mod tests {
     use tare_model::Span;
+    use tare_model::density::GuestSeries;
 
     use super::*;
 
     #[test]
-    fn an_ascent_is_given_the_time_of_all_its_levels() {
-        let spec = |guests| DensitySpec {
-            guests,
-            reserve: None,
-            settle: Span::from_secs(120),
-            rest: Span::ZERO,
-            pressure: 0.4,
-        };
-        let listed = spec(GuestSeries::Listed(vec![1, 4, 8]));
-        assert_eq!((levels(&listed), added(&listed)), (4, 16));
-        let search = spec(GuestSeries::Search { from: 1, most: 10 });
-        assert_eq!(levels(&search), 6 + 4 + 1, "1, 2, 3, 5, 8, 10, and four between them");
+    fn an_ascent_is_given_the_time_of_all_its_guests_and_levels() {
+        let (guests, settle) = (GuestSeries::Listed(vec![1, 4, 8]), Span::from_secs(120));
+        let spec = DensitySpec { guests, reserve: None, settle, rest: Span::from_secs(5), pressure: 0.4 };
+        // Eight guests are asked with twice the patience of four.
+        let guest = 120 + 4 * 60;
+        let level = 120 + 5 + 10 + 4 * 60;
+        let longest = longest_ascent(&spec, Duration::from_secs(10));
+        assert_eq!(longest, Duration::from_secs(16 * guest + 3 * level));
     }
 }

@@ -131,7 +131,7 @@ fn clean_up(options: &RunOptions<'_>) -> Result<(), ControllerError> {
         let pid = other.info.as_ref().map_or_else(|| "unknown".to_owned(), |info| info.controller_pid.to_string());
         return Err(ControllerError::AnotherRun { run: other.run_id.clone(), pid });
     }
-    Ok(())
+    crate::governors::none_beside(&options.run_id, &options.registry.host().kernel(), &options.plan.study)
 }
 
 /// Runs that are alive on this host beside this one.

@@ -205,6 +205,7 @@ fn each_mishap_stops_the_ascent_and_is_told() {
     let adding = [
         ("start", Mishap::Start(3), StopKind::Start, REASON),
         ("prepare", Mishap::Prepare(3), StopKind::Start, REASON),
+        ("gone", Mishap::Gone(3), StopKind::Killed, REASON),
         ("swap", Mishap::Swap(3), StopKind::Swap, "100000 pages to swap"),
         ("drain", Mishap::Drain(3), StopKind::Memory, "were available"),
     ];
@@ -230,6 +231,17 @@ fn each_mishap_stops_the_ascent_and_is_told() {
         assert!(failed.contains(told) && ascent.stopped.detail == failed, "{name}: {failed}");
         assert_eq!((measured.metrics[metric::HELD], measured.metrics[RESPONSE]), (2.0, 0.02), "{name}");
     }
+}
+
+#[test]
+fn what_the_kernel_kills_elsewhere_stops_no_ascent() {
+    let Some(agent) = ready() else { return };
+    if let Some(why) = tare_lab::Cgroup::unavailable() {
+        return skipped(&why);
+    }
+    let ran = ran(&agent, "elsewhere", &listed(&[1, 3]), Mishap::Elsewhere(2));
+    let (_, ascent) = ran.measured();
+    assert_eq!((levels(ascent), ascent.stopped.kind), (vec![(1, true), (3, true)], StopKind::End));
 }
 
 #[test]
@@ -337,6 +349,39 @@ fn the_host_is_governed_for_each_arm_and_put_back() {
     assert_eq!((level.metrics[metric::SAVED], level.metrics[metric::PROFIT]), (f64::from(1 << 30), 1e6));
     assert_eq!(level.metrics[metric::SCANNER_CPU_S], 0.0);
     assert_eq!(tare_lab::leftovers(&run_id), Vec::<String>::new());
+}
+
+#[test]
+fn a_second_run_that_changes_the_same_settings_is_refused_also_alongside() {
+    /// Under load it tries to begin another run.
+    struct Second<'a>(&'a Plan, &'a Crowd, &'a Path, &'a Path, Mutex<Vec<String>>);
+    impl Observer for Second<'_> {
+        fn ascending(&self, _: &PlannedTrial, now: &AscentNow) {
+            if now.load {
+                let Self(plan, crowd, agent, out, told) = self;
+                let run_id = format!("density-{}-second", std::process::id());
+                let (ended, _) = run_plan(plan, *crowd, (out, agent, &run_id), &Quiet, &Cancel::new());
+                told.lock().unwrap().push(ended.map_or_else(|error| error.to_string(), |end| format!("{end:?}")));
+            }
+        }
+    }
+    let Some(agent) = ready() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let crowd = Crowd::new(Mishap::None, &folder.path().join("kernel")).unwrap();
+    if let Some((why, _)) = crowd.kernel().lack() {
+        return skipped(&why);
+    }
+    let plan = merging_plan(&[1]);
+    let (out, run_id) = (folder.path().join("second"), format!("density-{}-first", std::process::id()));
+    let second = Second(&plan, &crowd, &agent, &out, Mutex::default());
+    let first = folder.path().join("first");
+    let (ended, records) = run_plan(&plan, &crowd, (&first, &agent, &run_id), &second, &Cancel::new());
+    assert_eq!(ended.unwrap().completed, 2, "{records:?}");
+    // The first trial stops merging, the second one merges: both change the host.
+    let told = second.4.into_inner().unwrap();
+    assert!(told.len() == 2 && told.iter().all(|why| why.contains("--alongside does not help")), "{told:?}");
+    assert!(told.iter().all(|why| why.contains(&run_id)), "{told:?}");
+    assert_eq!(["run", "pages_to_scan"].map(|name| crowd.setting(name)), ["0", "100"], "put back");
 }
 
 /// A host whose real kernel merges, and whose guests are offered to it by nobody.

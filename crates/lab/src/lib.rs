@@ -41,7 +41,7 @@ mod trust;
 
 pub use cgroup::{
     Cgroup, CgroupMode, CgroupPlan, GroupCpu, GroupMemory, Hierarchies, Limits, detect, kill_guest, limit_run,
-    processes_in, remove_run_groups,
+    oom_kills_in, processes_in, remove_run_groups, run_groups,
 };
 pub use clean::left_by_guests;
 pub use cpu::{Cpu, cpu_topology, online_cpus, set_affinity};

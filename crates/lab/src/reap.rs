@@ -99,26 +99,35 @@ pub fn reap(
     }
     // After the guests: what was merged for them may have to be taken apart, and they are what it would need memory for.
     put_settings_back(resources, &mut report);
-    // Deepest first: one mount may lie inside another.
+    unmount_all(resources, &state, &mut report);
+    remove_directories(run_id, resources, &state, &mut report);
+    report
+}
+
+/// Deepest first: one mount may lie inside another.
+fn unmount_all(resources: &[Resource], state: &Path, report: &mut ReapReport) {
     let mut mounts: Vec<&PathBuf> = resources.iter().filter_map(mount_path).collect();
     mounts.sort_by_key(|path| std::cmp::Reverse(path.components().count()));
     for path in mounts {
-        report.note(Resource::Mount { path: path.clone() }, unmount_exact(path, &state));
+        report.note(Resource::Mount { path: path.clone() }, unmount_exact(path, state));
     }
+}
+
+/// Those on the list, then the run's own.
+fn remove_directories(run_id: &str, resources: &[Resource], state: &Path, report: &mut ReapReport) {
     for resource in resources {
         if let Resource::Directory { path } = resource {
-            report.note(resource.clone(), remove_directory(path, &state, run_id));
+            report.note(resource.clone(), remove_directory(path, state, run_id));
         }
     }
     // The state directory last: as long as it is there, the run is found. It stays while settings of the host are not back, for
     // what leads to the journal is the only one who knows what they were.
     let owed = report.left.iter().any(|(what, _)| matches!(what, Resource::Settings { .. }));
-    let own = [data::data_path(run_id, None), disk::disk_path(run_id), state.clone()];
-    for path in own.into_iter().filter(|path| !owed || *path != state) {
-        report.note(Resource::Directory { path: path.clone() }, remove_own(&path, &state, run_id));
+    let own = [data::data_path(run_id, None), disk::disk_path(run_id), state.to_owned()];
+    for path in own.into_iter().filter(|path| !owed || path != state) {
+        report.note(Resource::Directory { path: path.clone() }, remove_own(&path, state, run_id));
         state::remove_base_if_empty(&path);
     }
-    report
 }
 
 /// The latest first, which is how the list comes: what it found was set by an earlier one.

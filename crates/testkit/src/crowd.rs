@@ -22,7 +22,7 @@ use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::trial::{Flag, Measurement, Part};
 use tare_model::units::ByteSize;
 use tare_platform::{Availability, Comparable, Guest, GuestLink, HostView, Platform, PlatformError, Site};
-use tare_wire::{AgentFacts, Link, Reply, Request};
+use tare_wire::{AgentFacts, Link, Reply, Request, WireError};
 use tare_workload::{Calibration, Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
 
 use crate::REASON;
@@ -49,6 +49,10 @@ pub enum Mishap {
     Start(u32),
     /// Its workload cannot be set up.
     Prepare(u32),
+    /// It is lost while its workload is set up.
+    Gone(u32),
+    /// While its workload is set up, the kernel kills a process of somebody else's for memory.
+    Elsewhere(u32),
     /// It takes for ever to be set up, while the host swaps.
     Swap(u32),
     /// It takes for ever to be set up, while memory runs out.
@@ -68,6 +72,7 @@ pub enum Mishap {
 struct Now {
     /// Guests that were started and not destroyed.
     guests: AtomicU32,
+    oom_kills: AtomicU64,
     swap_out_pages: AtomicU64,
     drained_bytes: AtomicU64,
     /// In a hundredth.
@@ -162,6 +167,7 @@ impl HostAccess for Crowd {
         Ok(HostNow {
             total_bytes: TOTAL,
             available_bytes: AVAILABLE.saturating_sub(taken),
+            oom_kills: self.now.oom_kills.load(Ordering::Relaxed),
             swap_out_pages: self.now.swap_out_pages.load(Ordering::Relaxed),
             pressure: Some(f64::from(self.now.pressure.load(Ordering::Relaxed)) / 100.0),
             ..HostNow::default()
@@ -268,6 +274,12 @@ impl Workload for Crowd {
         let number = site.index + 1;
         match self.mishap {
             Mishap::Prepare(guest) if guest == number => return Err(failure()),
+            Mishap::Gone(guest) if guest == number => {
+                return Err(WorkloadError::Agent { side: "guest", source: WireError::Gone { reason: REASON.into() } });
+            }
+            Mishap::Elsewhere(guest) if guest == number => {
+                self.now.oom_kills.fetch_add(1, Ordering::Relaxed);
+            }
             Mishap::Swap(guest) if guest == number => {
                 self.now.swap_out_pages.fetch_add(100_000, Ordering::Relaxed);
                 return Err(until_ended(site.guest));

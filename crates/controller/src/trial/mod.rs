@@ -23,6 +23,7 @@ use tare_record::JournalEvent;
 use tare_workload::{Calibration, DriverSite, UnitOfWork, WorkSite, Workload};
 
 use crate::cancel::Cancel;
+use crate::governors;
 use crate::host::HostAccess;
 use crate::ledger::Book;
 use crate::neighbours::{self, BusyLoops};
@@ -33,7 +34,6 @@ use governed::{Governed, Standing};
 use target::{Given, Target, named};
 
 pub use calibrate::calibrate;
-pub use density::reserve;
 
 /// How long an agent may take for anything that is not load. A guest on a saturated host answers late.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -233,6 +233,9 @@ impl Trial<'_> {
         let wanted = self.arm().map(|arm| arm.host_memory).unwrap_or_default();
         let stop_merging = wanted.merging.is_none() && self.bench.plan.study.merges();
         let ledger = self.bench.site.ledger;
+        // Who came after this run began was not seen then.
+        governors::none_beside_arm(self.bench.run_id, &self.bench.host.kernel(), &wanted, stop_merging)
+            .map_err(|error| Stop { phase: Phase::Provision, reason: error.to_string() })?;
         Governed::start(&*self.bench.host, &wanted, stop_merging, standing, ledger)
             .map_err(|reason| Stop { phase: Phase::Provision, reason })
     }

@@ -31,7 +31,7 @@ pub(crate) fn processes_below(paths: &[PathBuf]) -> Vec<u32> {
 }
 
 /// The directory and all below it, deepest first.
-fn with_below(path: &Path) -> Vec<PathBuf> {
+pub(super) fn with_below(path: &Path) -> Vec<PathBuf> {
     let mut dirs = Vec::new();
     if let Ok(entries) = fs::read_dir(path) {
         for entry in entries.flatten() {

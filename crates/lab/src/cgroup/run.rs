@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Cgroup, Hierarchies, end, limits};
+use super::{Cgroup, Hierarchies, end, limits, read, usage};
 use crate::error::{LabError, Result};
 use crate::name::{check_run_id, run_group};
 
@@ -45,6 +45,34 @@ pub(super) fn limit_in(hierarchies: &Hierarchies, run_id: &str, memory_bytes: Op
 pub fn kill_guest(run_id: &str, name: &str) -> Result<()> {
     let paths: Vec<PathBuf> = Cgroup::plan(run_id, name)?.paths().to_vec();
     end::kill(&paths).map(drop)
+}
+
+/// The directories of the group in which all guests of a run lie, one for each hierarchy, whether they are there or not; none
+/// where limits cannot be set on this host.
+///
+/// # Errors
+/// When the id is not fit for a directory.
+pub fn run_groups(run_id: &str) -> Result<Vec<PathBuf>> {
+    // The run's group is above that of any guest, whatever its name.
+    let plan = Cgroup::plan(run_id, "guest")?;
+    Ok(plan.paths().iter().filter_map(|path| path.parent()).map(Path::to_owned).collect())
+}
+
+/// Processes that the kernel killed for memory in the groups that have these directories and in any group below them, since
+/// each was made; `None` where none of them tells. Of a version 1 group that is gone by now nothing is counted any more.
+pub fn oom_kills_in(directories: &[PathBuf]) -> Option<u64> {
+    directories.iter().filter_map(|directory| oom_kills(directory)).reduce(|all, one| all + one)
+}
+
+fn oom_kills(directory: &Path) -> Option<u64> {
+    let told = |file: &Path| usage::number(&read(file).ok()?, "oom_kill");
+    // Version 2 counts what happened below, too; version 1 counts for the group alone in which the process was.
+    told(&directory.join("memory.events")).or_else(|| {
+        let account = |group: &Path| group.join("memory.oom_control");
+        // A directory of another hierarchy need not be gone through.
+        let groups = account(directory).exists().then(|| end::with_below(directory))?;
+        groups.iter().filter_map(|group| told(&account(group))).reduce(|all, one| all + one)
+    })
 }
 
 /// The processes in the groups that have these directories, and in any group below them.

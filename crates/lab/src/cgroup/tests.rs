@@ -153,7 +153,10 @@ fn the_limit_of_all_guests_strikes_among_them_and_is_taken_away() {
     limit_run(&trial.run_id, Some(32 << 20)).unwrap();
     trial.start("head -c 100m /dev/zero | tail");
     trial.wait();
-    assert!(trial.group.memory().unwrap().oom_kills > 0);
+    let groups = run_groups(&trial.run_id).unwrap();
+    let killed = trial.group.memory().unwrap().oom_kills;
+    assert!(killed > 0);
+    assert_eq!(oom_kills_in(&groups), Some(killed), "the run's groups are told of what happens below them");
     limit_run(&trial.run_id, None).unwrap();
     let before = trial.group.memory().unwrap().oom_kills;
     trial.start("head -c 100m /dev/zero | tail");
@@ -166,7 +169,8 @@ fn the_limit_of_all_guests_strikes_among_them_and_is_taken_away() {
 fn a_guest_that_is_being_made_is_killed_by_its_name() {
     let Some(mut trial) = Trial::new("byname", &Limits::default()) else { return };
     kill_guest(&trial.run_id, "other").unwrap();
-    let pid = trial.start("sleep 600");
+    // Not every shell runs its last command in its own place.
+    let pid = trial.start("exec sleep 600");
     eventually("it moved itself", || processes_in(trial.group.paths()) == [pid]);
     kill_guest(&trial.run_id, "guest").unwrap();
     trial.wait();
@@ -323,9 +327,27 @@ fn all_guests_of_a_run_are_limited_together_in_version_2() {
     assert!(fake.text("tare-run/memory.swap.max").starts_with('0'));
     set(None);
     assert!(["max", "swap.max"].iter().all(|file| fake.text(&format!("tare-run/memory.{file}")).starts_with("max")));
+    // What its file tells is of all groups below it, so those are not added.
+    assert_eq!(oom_kills_in(&[fake.at("tare-run")]), None, "no account");
+    fs::write(fake.at("tare-run/memory.events"), "oom 9\noom_kill 3\n").unwrap();
+    assert_eq!(oom_kills_in(&[fake.at("tare-run/guest")]), Some(2));
+    assert_eq!(oom_kills_in(&[fake.at("tare-run"), fake.at("tare-other")]), Some(3));
     // A run that has had no guest has nothing to be limited.
     run::limit_in(&fake.hierarchies(), "other", None).unwrap();
     assert!(!fake.at("tare-other").exists());
+}
+
+#[test]
+fn kills_in_version_1_are_added_up_for_it_counts_them_in_one_group_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("guest/inner");
+    fs::create_dir_all(&inner).unwrap();
+    for (group, kills) in [(folder.path(), 0), (&folder.path().join("guest"), 1), (&inner, 2)] {
+        let text = format!("oom_kill_disable 0\nunder_oom 0\noom_kill {kills}\n");
+        fs::write(group.join("memory.oom_control"), text).unwrap();
+    }
+    assert_eq!(oom_kills_in(&[folder.path().to_owned()]), Some(3));
+    assert_eq!(oom_kills_in(&[]), None);
 }
 
 #[test]

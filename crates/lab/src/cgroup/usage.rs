@@ -115,7 +115,7 @@ fn cpu_v2(dir: &Path) -> Result<GroupCpu> {
 }
 
 /// The number after a key, in a file of one key and number a line.
-fn number(text: &str, key: &str) -> Option<u64> {
+pub(super) fn number(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| line.split_once(' ').filter(|(k, _)| *k == key)?.1.trim().parse().ok())
 }
 

@@ -1,5 +1,7 @@
 //! Guests that come and go.
 
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use tare_model::density::StopKind;
@@ -9,7 +11,6 @@ use tare_wire::Request;
 
 use super::{Ascending, WAIT_EVERY, Why, end_clients, gib};
 use crate::beside;
-use crate::host::oom_kills;
 use crate::neighbours;
 use crate::told::{fit, last};
 use crate::trial::drive::cancel;
@@ -65,10 +66,12 @@ impl Ascending<'_> {
     }
 
     /// What the next guest is reckoned to take of the host's memory at once, bytes: what its workload says, or what the
-    /// others were seen to take if that is more, yet not much more than what it is promised.
-    fn need(&self, available_bytes: u64) -> u64 {
+    /// others were seen to take if that is more, yet not much more than what it is promised. `settled`: what they have now, they
+    /// keep; as long as merging may win something back, only what one took while it was added counts.
+    fn need(&self, available_bytes: u64, settled: bool) -> u64 {
         let size = &self.trial.case.guest;
-        let mean = self.start.available_bytes.saturating_sub(available_bytes) / u64::from(self.standing().max(1));
+        let taken = self.start.available_bytes.saturating_sub(available_bytes);
+        let mean = if settled { taken.checked_div(u64::from(self.standing())).unwrap_or(0) } else { 0 };
         let seen = self.growth_bytes.max(mean).min(size.memory.0 + size.memory.0 / 4);
         self.trial.task.workload.touches(size).0.max(seen)
     }
@@ -76,19 +79,19 @@ impl Ascending<'_> {
     /// Waits until the next guest fits above the reserve, as long as merging may still make room for it: why it does not,
     /// if it does not.
     fn wait_for_room(&self, gathered: &Gathered) -> Result<Option<Why>, Stop> {
-        let host = &self.trial.bench.host;
-        let read = || host.now().map_err(|reason| Stop { phase: Phase::Provision, reason });
+        let read = || self.host.now().map_err(|reason| Stop { phase: Phase::Provision, reason });
         let (began, base) = (Instant::now(), read()?);
         loop {
             let now = read()?;
-            let need = self.need(now.available_bytes);
+            let settled = self.governed.settled();
+            let need = self.need(now.available_bytes, settled);
             if now.fits(need, self.guard.reserve_bytes) {
                 gathered.standing.wait_for(0);
                 return Ok(None);
             }
             gathered.standing.wait_for(need);
             let waited = began.elapsed();
-            let settled = waited >= STALE && self.governed.settled();
+            let settled = settled && waited >= STALE;
             // Less than the reserve is no reason yet: merging may win it back.
             let harm = self.guard.check(&base, &now).filter(|(kind, _)| *kind != StopKind::Memory);
             if settled || harm.is_some() || waited >= self.spec.settle.duration().max(STALE) {
@@ -144,7 +147,7 @@ impl Ascending<'_> {
 
     /// Memory available now, bytes.
     fn available(&self) -> u64 {
-        self.trial.bench.host.now().map_or_else(|_| self.watch.last().0, |now| now.available_bytes)
+        self.host.now().map_or_else(|_| self.watch.last().0, |now| now.available_bytes)
     }
 
     fn start_and_prepare(&mut self, name: String, gathered: &mut Gathered) -> Result<(), NotAdded> {
@@ -161,7 +164,7 @@ impl Ascending<'_> {
         self.start_times_s.push(guest.start_time_s());
         gathered.start_time_s = Some(self.start_times_s.iter().sum::<f64>() / self.start_times_s.len() as f64);
         let asked = guest.link().call(Request::Clock, patience);
-        asked.map_err(|error| self.lost(Phase::Connect, &error.to_string(), gathered))?;
+        asked.map_err(|error| self.not_added(Phase::Connect, (&error.to_string(), false), gathered))?;
         if self.serial == 1 {
             weigh_idle(gathered);
             trial.tell_facts(gathered);
@@ -172,20 +175,25 @@ impl Ascending<'_> {
         trial.enter(Phase::Prepare)?;
         let (drivers, given) = (target.drivers(), trial.given(position + 1));
         let Some(site) = target.site(&drivers, &given) else { return Ok(()) };
-        let prepare = |_: usize, ()| trial.task.workload.prepare(&site).map_err(|error| error.to_string());
+        let lost = AtomicBool::new(false);
+        let prepare = |_: usize, ()| {
+            let ready = trial.task.workload.prepare(&site);
+            ready.inspect_err(|error| lost.store(error.guest_lost(), Relaxed)).map_err(|error| error.to_string())
+        };
         let prepared = beside::each(&gathered.halt, std::iter::once(()), prepare, |_| cancel(&site))
-            .map_err(|(_, error)| self.lost(Phase::Prepare, &error, gathered))?;
+            .map_err(|(_, error)| self.not_added(Phase::Prepare, (&error, lost.load(Relaxed)), gathered))?;
         drop(drivers);
         self.targets.push(target);
         self.prepared.extend(prepared);
         Ok(())
     }
 
-    /// Why the last guest could not be added, with what it said.
-    fn lost(&self, phase: Phase, error: &str, gathered: &Gathered) -> NotAdded {
+    /// Why the last guest could not be added, with what it said. `lost`: whether it is gone, as far as is known without looking.
+    fn not_added(&self, phase: Phase, (error, lost): (&str, bool), gathered: &Gathered) -> NotAdded {
         let mut reason = fit(error);
         let Some(guest) = gathered.guests.last() else { return NotAdded::new(StopKind::Start, phase, reason) };
-        let (killed, ended) = (oom_kills(&guest.groups()), guest.link().ended());
+        let killed = tare_lab::oom_kills_in(&guest.groups()).unwrap_or(0);
+        let ended = guest.link().ended();
         if killed > 0 {
             reason.push_str(&format!("; the kernel killed {killed} of its processes for memory"));
         }
@@ -196,7 +204,7 @@ impl Ascending<'_> {
         if !said.trim().is_empty() {
             reason.push_str(&format!("; the guest said: {}", last(said.trim())));
         }
-        let kind = if killed > 0 || ended.is_some() { StopKind::Killed } else { StopKind::Start };
+        let kind = if lost || killed > 0 || ended.is_some() { StopKind::Killed } else { StopKind::Start };
         NotAdded::new(kind, phase, reason)
     }
 

@@ -113,7 +113,7 @@ impl Ascending<'_> {
         };
         if let Some(why) = why {
             let why = (why.0, fit(&why.1));
-            level.failed = Some(why.1.clone());
+            (level.failed, level.cause) = (Some(why.1.clone()), Some(why.0));
             self.stop(why);
         }
         self.levels.push(level);
@@ -152,11 +152,10 @@ impl Ascending<'_> {
         if self.stopped.is_none() {
             return Ok(());
         }
-        let host = &self.trial.bench.host;
-        let (began, mut base) = (Instant::now(), host.now());
+        let (began, mut base) = (Instant::now(), self.host.now());
         loop {
             self.wait(Phase::Drive, WAIT_EVERY)?;
-            let now = host.now();
+            let now = self.host.now();
             let calm = match (&base, &now) {
                 (Ok(base), Ok(now)) => self.guard.check(base, now).is_none(),
                 _ => false,

@@ -6,38 +6,32 @@ mod outcome;
 mod series;
 mod watch;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tare_memory::host::{Guard, HostNow};
 use tare_model::density::{DensitySpec, Level, StopKind, Stopped};
 use tare_model::trial::{Outcome, Phase};
+use tare_model::units::ByteSize;
 
 use super::drive::Ready;
 use super::governed::Governed;
 use super::target::Target;
 use super::{Gathered, Stop, Trial};
+use crate::host::Watched;
 use crate::observer::AscentNow;
 
 pub(super) use outcome::metrics;
 
 use level::Best;
-use watch::{Watch, Watched};
+use watch::Watch;
 
-/// Least memory of the host that is kept available where a study names no reserve, bytes.
-const LEAST_RESERVE: u64 = 1 << 30;
-/// And the part of all of it.
-const RESERVE_PART: u64 = 10;
 /// How soon something that is waited for is seen.
 const WAIT_EVERY: Duration = Duration::from_millis(200);
 
-/// Memory of a host with so much of it that stays available, bytes.
-pub fn reserve(spec: &DensitySpec, total_bytes: u64) -> u64 {
-    spec.reserve.map_or_else(|| LEAST_RESERVE.max(total_bytes / RESERVE_PART), |reserve| reserve.0)
-}
-
 /// Bytes for people.
-pub fn gib(bytes: u64) -> String {
+fn gib(bytes: u64) -> String {
     format!("{:.2} GiB", bytes as f64 / f64::from(1 << 30))
 }
 
@@ -49,6 +43,7 @@ struct Ascending<'t> {
     trial: &'t Trial<'t>,
     spec: &'t DensitySpec,
     governed: &'t Governed,
+    host: Watched,
     watch: Watch,
     guard: Guard,
     /// The host before the first guest.
@@ -81,28 +76,27 @@ impl Trial<'_> {
         gathered: &mut Gathered,
     ) -> Result<Outcome, Stop> {
         let failed = |reason: String| Stop { phase: Phase::Provision, reason };
-        let start = self.bench.host.now().map_err(failed)?;
-        let guard = Guard { reserve_bytes: reserve(spec, start.total_bytes), pressure: spec.pressure };
-        let most = start.available_bytes.saturating_sub(guard.reserve_bytes);
-        // Whatever a guest does, the kernel then kills among the guests and nobody else.
-        match tare_lab::limit_run(self.bench.run_id, Some(most)) {
-            Ok(()) => drop(gathered.facts.insert("memory of all guests together, at most".to_owned(), gib(most))),
-            Err(error) => gathered.flag("no-common-limit", error.to_string()),
-        }
-        let watched = Watched {
+        let found = self.bench.host.now().map_err(failed)?;
+        let reserve_bytes = spec.reserve_on(ByteSize(found.total_bytes)).0;
+        let guard = Guard { reserve_bytes, pressure: spec.pressure };
+        let groups = self.limit_all(&found, reserve_bytes, gathered);
+        let host = Watched::new(Arc::clone(&self.bench.host), groups);
+        let start = host.now().map_err(failed)?;
+        let given = watch::Given {
             run_id: self.bench.run_id.to_owned(),
-            host: Arc::clone(&self.bench.host),
+            host: host.clone(),
             kernel: governed.kernel().clone(),
             guard,
             start,
             cancel: self.bench.cancel.clone(),
         };
-        let watch = Watch::start(watched)
+        let watch = Watch::start(given)
             .map_err(|error| failed(format!("nobody could watch the host's memory: {error}; end other programs")))?;
         let mut ascending = Ascending {
             trial: self,
             spec,
             governed,
+            host,
             watch,
             guard,
             start,
@@ -121,6 +115,25 @@ impl Trial<'_> {
         ascending.go(gathered)?;
         ascending.end_drivers(gathered);
         ascending.outcome(gathered)
+    }
+
+    /// Sets the most that all guests together may take: whatever one does, the kernel then kills among them and nobody else. The
+    /// groups in which they all lie; none where that cannot be.
+    fn limit_all(&self, found: &HostNow, reserve_bytes: u64, gathered: &mut Gathered) -> Vec<PathBuf> {
+        // Into the reserve by half: files that guests have read count here and are available all the same, and the watcher is to
+        // see memory run out before the kernel kills for it.
+        let most = found.available_bytes.saturating_sub(reserve_bytes / 2);
+        let run_id = self.bench.run_id;
+        match tare_lab::limit_run(run_id, Some(most)).and_then(|()| tare_lab::run_groups(run_id)) {
+            Ok(groups) => {
+                gathered.facts.insert("memory that all guests together may take".to_owned(), gib(most));
+                groups
+            }
+            Err(error) => {
+                gathered.flag("no-common-limit", error.to_string());
+                Vec::new()
+            }
+        }
     }
 }
 

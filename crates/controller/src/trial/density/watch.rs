@@ -10,7 +10,7 @@ use tare_model::density::{CoursePoint, StopKind};
 use tare_model::merging::MergeCounters;
 
 use crate::cancel::Cancel;
-use crate::host::HostAccess;
+use crate::host::Watched;
 
 /// How often the host is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -29,9 +29,9 @@ pub(super) struct Reading {
 }
 
 /// What the watcher needs.
-pub(super) struct Watched {
+pub(super) struct Given {
     pub(super) run_id: String,
-    pub(super) host: Arc<dyn HostAccess>,
+    pub(super) host: Watched,
     pub(super) kernel: Kernel,
     pub(super) guard: Guard,
     /// The host before the first guest.
@@ -63,7 +63,7 @@ struct State {
 }
 
 struct Shared {
-    watched: Watched,
+    given: Given,
     state: Mutex<State>,
     wake: Condvar,
     began: Instant,
@@ -89,22 +89,22 @@ impl Watch {
     ///
     /// # Errors
     /// When there can be no further thread.
-    pub(super) fn start(watched: Watched) -> std::io::Result<Self> {
-        let merge = watched.kernel.counters().ok();
+    pub(super) fn start(given: Given) -> std::io::Result<Self> {
+        let merge = given.kernel.counters().ok();
         let state = State {
             ended: false,
             guests: 0,
             load: false,
-            base: watched.start,
+            base: given.start,
             armed: None,
             fired: None,
-            now: watched.start,
+            now: given.start,
             merge,
             course: Vec::new(),
             readings: Vec::new(),
         };
         let shared = Arc::new(Shared {
-            watched,
+            given,
             state: Mutex::new(state),
             wake: Condvar::new(),
             began: Instant::now(),
@@ -120,10 +120,10 @@ impl Watch {
     /// when it runs towards harm, or when the user wishes to stop. `adding`: the guest that is then killed.
     pub(super) fn arm(&self, adding: Option<&str>) -> Cancel {
         let cancel = Cancel::new();
-        if let Some(reason) = self.shared.watched.cancel.reason() {
+        if let Some(reason) = self.shared.given.cancel.reason() {
             cancel.cancel(&reason);
         }
-        let now = self.shared.watched.host.now();
+        let now = self.shared.given.host.now();
         let mut state = self.shared.lock();
         if let Ok(now) = now {
             (state.now, state.base) = (now, now);
@@ -133,11 +133,13 @@ impl Watch {
         cancel
     }
 
-    /// Ends what [`Self::arm`] began; why it was ended early, if it was.
+    /// Ends what [`Self::arm`] began, after a last look; why it was ended early, or should have been.
     pub(super) fn disarm(&self) -> Option<(StopKind, String)> {
+        let now = self.shared.given.host.now();
         let mut state = self.shared.lock();
+        state.now = now.unwrap_or(state.now);
         state.armed = None;
-        state.fired.take()
+        state.fired.take().or_else(|| self.shared.given.guard.check(&state.base, &state.now))
     }
 
     /// Tells how many guests stand.
@@ -204,7 +206,7 @@ fn look(shared: &Shared) {
         let adding = once(shared, point);
         if let Some(adding) = adding {
             // Whoever waits for it sees it end. What had not begun when it was killed is killed the next time.
-            let killed = tare_lab::kill_guest(&shared.watched.run_id, &adding);
+            let killed = tare_lab::kill_guest(&shared.given.run_id, &adding);
             tracing::debug!(guest = adding, ?killed, "the guest that is being added is ended");
         }
         let mut state = shared.lock();
@@ -225,8 +227,10 @@ fn look(shared: &Shared) {
 /// Looks once; the guest that must be killed, if any.
 fn once(shared: &Shared, point: bool) -> Option<String> {
     // A reading that fails leaves the last one.
-    let now = shared.watched.host.now().ok();
-    let merge = (point || shared.lock().load).then(|| shared.watched.kernel.counters().ok());
+    let before = shared.lock().now;
+    let host = &shared.given.host;
+    let now = if point { host.now() } else { host.again(&before) }.ok();
+    let merge = (point || shared.lock().load).then(|| shared.given.kernel.counters().ok());
     let at_ns = tare_probe::now_ns();
     let mut state = shared.lock();
     state.now = now.unwrap_or(state.now);
@@ -249,9 +253,9 @@ fn once(shared: &Shared, point: bool) -> Option<String> {
         state.course.push(point);
     }
     if state.fired.is_none() {
-        state.fired = shared.watched.guard.check(&state.base, &state.now);
+        state.fired = shared.given.guard.check(&state.base, &state.now);
     }
-    let wish = shared.watched.cancel.reason();
+    let wish = shared.given.cancel.reason();
     let armed = state.armed.as_ref()?;
     let reason = wish.clone().or_else(|| state.fired.as_ref().map(|(_, why)| why.clone()))?;
     armed.cancel.cancel(&reason);
