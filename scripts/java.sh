@@ -90,7 +90,9 @@ flock 9
 if is_there; then
     exit 0
 fi
-work=$(mktemp -d "$payload/.new-XXXXXX")
+# What was begun by one that was killed.
+rm -rf "$payload"/.new-java-*
+work=$(mktemp -d "$payload/.new-java-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
 # or_tell WHAT COMMAND...: shows what a command said only if it failed; these tell it on either output.
@@ -134,8 +136,19 @@ if [[ ! -d $place ]]; then
     chmod -R a+rX,go-w "$work/tree"
     mv --no-target-directory "$work/tree" "$place"
 fi
+# A run that began with the one before goes on with it: its time is that of its end as the newest.
+if before=$(readlink "$payload/java") && [[ -d $payload/$before ]]; then
+    touch "$payload/$before"
+fi
 ln -s "java-$version" "$work/link"
 mv --no-target-directory "$work/link" "$payload/java"
 # Earlier ones, unless a run of these days may still use them.
 find "$payload" -maxdepth 1 -name 'java-*' -type d -mtime +7 ! -name "java-$version" -exec rm -rf {} +
+# tare keeps a disk for machines beside each, as java-VERSION-SIZE-ext4.raw.
+for disk in "$payload"/java-*-ext4.raw; do
+    of=${disk%-ext4.raw}
+    if [[ -f $disk && ! -d ${of%-*} ]]; then
+        rm -f "$disk"
+    fi
+done
 say "the Java application and its runtime are in $payload/java"

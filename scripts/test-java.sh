@@ -9,7 +9,8 @@ target_dir=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 work=$target_dir/jvm
 
 echo "     Running jvm (tare_java)"
-if ! command -v mvn >/dev/null 2>&1 || ! command -v javac >/dev/null 2>&1; then
+# Maven takes the JDK of JAVA_HOME, else the one in PATH.
+if ! command -v mvn >/dev/null 2>&1 || ! command -v "${JAVA_HOME:+$JAVA_HOME/bin/}javac" >/dev/null 2>&1; then
     echo "test jvm ... ignored, Maven or a JDK is not here: scripts/java.sh installs both, or says how"
     echo "test result: ok. 0 passed; 0 failed; 1 ignored"
     exit 0

@@ -141,7 +141,7 @@ fn said(name: String) -> String {
     }
 }
 
-/// Tells starts that the application gave up as what they are, and flags them.
+/// Tells starts that the application gave up as what they are.
 fn tell_dropped(driven: &mut Driven) {
     let counts = &mut driven.measurement.counts;
     let given_up: Vec<String> = counts.keys().filter(|name| name.starts_with(GIVEN_UP)).cloned().collect();
@@ -151,20 +151,28 @@ fn tell_dropped(driven: &mut Driven) {
     }
     counts.insert(DROPPED.to_owned(), dropped);
     *counts.entry(UNFINISHED.to_owned()).or_default() += dropped;
-    let done = counts.get(OPERATIONS).copied().unwrap_or(0);
+}
+
+/// That starts were given up, in so many of so many guests; `None` where none was.
+fn dropped(all: &Measurement, in_guests: usize, guests: usize) -> Option<Flag> {
+    let count = |name: &str| all.counts.get(name).copied().unwrap_or(0);
+    let (dropped, done) = (count(DROPPED), count(OPERATIONS));
     let share = dropped as f64 * 100.0 / (dropped + done) as f64;
     let detail = format!(
-        "the guest could not keep up: {dropped} operations ({share:.1} %) were more than 1 s late and never started; response \
-         times are those of the others"
+        "{in_guests} of {guests} guests could not keep up: {dropped} operations ({share:.1} % of those of all guests) were more \
+         than 1 s late and never started; response times are those of the others"
     );
-    driven.flags.push(Flag { kind: "starts-dropped".to_owned(), detail });
+    (dropped > 0).then(|| Flag { kind: "starts-dropped".to_owned(), detail })
 }
 
 /// The figures of all guests together.
 pub(super) fn combine(guests: Vec<Driven>) -> Option<Driven> {
     let untold = |name: &&str| !guests.iter().all(|guest| guest.measurement.counts.contains_key(*name));
     let of_some: Vec<&str> = [RESIDENT, HELD, "driver_run_delay_ns"].into_iter().filter(untold).collect();
+    let behind = guests.iter().filter(|guest| guest.measurement.counts.contains_key(DROPPED)).count();
+    let number = guests.len();
     let mut all = together(guests)?;
+    all.flags.extend(dropped(&all.measurement, behind, number));
     // A sum over some guests would be taken for one over all.
     all.measurement.counts.retain(|name, _| !of_some.contains(&name.as_str()));
     all.measurement.metrics = metrics(&all.measurement, window_s(&all));
@@ -248,11 +256,9 @@ mod tests {
         assert_eq!((all.measurement.counts[DROPPED], all.measurement.counts[UNFINISHED]), (50, 50));
         assert!(all.measurement.counts.keys().all(|name| !name.starts_with("errors")), "{:?}", all.measurement.counts);
         assert_eq!((all.flags[0].kind.as_str(), all.work), ("starts-dropped", 4000.0));
-        assert!(
-            all.flags[0].detail.starts_with("guest 2: ") && all.flags[0].detail.contains("4.8 %"),
-            "{:?}",
-            all.flags
-        );
+        let detail = &all.flags[0].detail;
+        assert!(detail.starts_with("1 of 2 guests") && detail.contains("50 operations (1.2 % of"), "{detail}");
+        assert_eq!(all.flags.len(), 1, "guests that are all behind tell it once");
     }
 
     #[test]

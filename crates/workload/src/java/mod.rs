@@ -100,8 +100,8 @@ impl Workload for Java {
     }
 
     fn footprint(&self, _: &GuestSize) -> Footprint {
-        // Guests that see the host's files are shown the one there is; the others are given about this much.
-        Footprint { kept: ByteSize(0), guest: ByteSize(payload::ROOM_BYTES) }
+        // Nobody has a copy: guests that see the host's files are shown the one there is, the others share a disk.
+        Footprint { kept: ByteSize(payload::DISK_BYTES), guest: ByteSize(payload::OVERLAY_BYTES) }
     }
 
     fn lack(&self) -> Option<(String, String)> {

@@ -85,10 +85,16 @@ pub(super) fn command(
         Data::Distinct => SEED + u64::from(index),
         Data::Same => SEED,
     };
-    let words = ["-jar", &inside.jar, "serve", "--listen", &SocketAddr::new(listen, PORT).to_string(), "--groups"];
+    let words = ["-jar", &inside.jar, "serve", "--groups", &groups.to_string()];
     argv.extend(words.map(str::to_owned));
-    argv.extend([groups.to_string(), "--seed".to_owned(), seed.to_string()]);
+    let listen = SocketAddr::new(listen, PORT).to_string();
+    argv.extend(["--listen".to_owned(), listen, "--seed".to_owned(), seed.to_string()]);
     argv
+}
+
+/// How it is started as far as that is the same in every guest, so that dozens of guests do not each tell it.
+fn in_every_guest(line: &str) -> String {
+    line.split(" --listen ").next().unwrap_or(line).to_owned()
 }
 
 /// Has the guest's system touch its memory, if it does, and starts the application; returns when it listens.
@@ -122,13 +128,13 @@ pub(super) fn start(
     };
     let live = listening(site, command, &line)?;
     facts.insert("application started in".to_owned(), format!("{:.2} s", began.elapsed().as_secs_f64()));
-    facts.insert("application started as".to_owned(), line);
+    facts.insert("application started as".to_owned(), in_every_guest(&line));
     if let Some(bytes) = live {
-        facts.insert("live heap at start".to_owned(), format!("{:.1} MiB of {groups} data groups", mib(bytes)));
+        facts.insert("live heap at start".to_owned(), format!("{:.0} MiB of {groups} data groups", mib(bytes)));
     }
     if parameters.memory.is_touched() {
         let left = held(site)?;
-        facts.insert("memory held by the guest's system at first".to_owned(), format!("{:.0} MiB", mib(left)));
+        facts.insert("memory held by the guest's system at first".to_owned(), format!("{:.2} GiB", mib(left) / 1024.0));
     }
     Ok(Started { command, address: SocketAddr::new(site.guest_address, PORT), facts })
 }

@@ -16,7 +16,7 @@ fn the_command_line_has_what_was_asked_and_the_studys_own_options_last() {
     assert_eq!(
         plain,
         "/data/runtime/bin/java -Xmx1587200k -Xshare:auto -XX:+ExitOnOutOfMemoryError -XX:-UsePerfData -jar \
-         /data/tare-java.jar serve --listen 198.18.0.7:7117 --groups 6 --seed 1"
+         /data/tare-java.jar serve --groups 6 --listen 198.18.0.7:7117 --seed 1"
     );
     let all = Parameters {
         heap: ByteSize(1 << 30),
@@ -32,7 +32,7 @@ fn the_command_line_has_what_was_asked_and_the_studys_own_options_last() {
         line(&all, 3),
         "/data/runtime/bin/java -Xmx1048576k -Xms1048576k -XX:+AlwaysPreTouch -XX:+UseG1GC -XX:+UseStringDeduplication \
          -XX:+UseTransparentHugePages -Xshare:off -XX:+ExitOnOutOfMemoryError -XX:-UsePerfData -Xss512k -Dx=y -jar \
-         /data/tare-java.jar serve --listen 198.18.0.7:7117 --groups 6 --seed 4"
+         /data/tare-java.jar serve --groups 6 --listen 198.18.0.7:7117 --seed 4"
     );
     for (collector, option) in [(Collector::Serial, "-XX:+UseSerialGC"), (Collector::Parallel, "-XX:+UseParallelGC")] {
         assert!(line(&Parameters { collector, ..Parameters::default() }, 0).contains(option));
@@ -43,7 +43,10 @@ fn the_command_line_has_what_was_asked_and_the_studys_own_options_last() {
 fn data_are_the_same_in_every_guest_or_not() {
     let same = Parameters { data: Data::Same, ..Parameters::default() };
     assert_eq!(line(&same, 0), line(&same, 31));
-    assert_ne!(line(&Parameters::default(), 0), line(&Parameters::default(), 1));
+    let (one, other) = (line(&Parameters::default(), 0), line(&Parameters::default(), 1));
+    assert_ne!(one, other);
+    assert_eq!(in_every_guest(&one), in_every_guest(&other));
+    assert!(in_every_guest(&one).ends_with("tare-java.jar serve --groups 6"), "{one}");
 }
 
 #[test]
