@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use tare_model::Histogram;
 use tare_model::findings::ArmAccount;
 use tare_model::load::LoadModel;
+use tare_model::study::Case;
 use tare_model::trial::{Measurement, TrialRecord};
 
 use crate::distribution::{self, completed};
-use crate::estimate;
+use crate::{estimate, student};
 
 /// Counts that are told even where a workload never wrote them: their absence means none.
 const ALWAYS: [&str; 3] = ["errors", "lost", "unfinished"];
@@ -18,16 +19,13 @@ const NAMES_A_MACHINE: &str = "host name";
 
 /// The account of an arm's completed trials; `None` when there is none. `redacted`: without names of machines (a native
 /// guest has the host's own).
-pub(crate) fn of_arm(arm: &str, trials: &[&TrialRecord], load: &LoadModel, redacted: bool) -> Option<ArmAccount> {
+pub(crate) fn of_arm(arm: &str, trials: &[&TrialRecord], case: &Case, redacted: bool) -> Option<ArmAccount> {
     let done: Vec<(&TrialRecord, &Measurement)> =
         trials.iter().filter_map(|record| Some((*record, completed(record)?))).collect();
     let (first, _) = done.first()?;
     let late: Vec<&Histogram> =
         done.iter().filter_map(|(_, m)| m.histograms.get("lateness")).filter(|h| !h.is_empty()).collect();
-    let offered_per_s = match load {
-        LoadModel::Open { rate, .. } => Some(rate.0),
-        LoadModel::Closed { .. } => None,
-    };
+    let offered_per_s = offered(case, done.iter().map(|(_, m)| *m));
     let rates: Vec<f64> = done.iter().filter_map(|(record, m)| rate(record, m)).collect();
     Some(ArmAccount {
         arm: arm.to_owned(),
@@ -43,6 +41,22 @@ pub(crate) fn of_arm(arm: &str, trials: &[&TrialRecord], load: &LoadModel, redac
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect(),
     })
+}
+
+/// Operations a second that were to be started by all drivers of all guests together. Where guests are added: at the largest
+/// number that held, which is where the other figures are from, mean over the trials in which one did.
+fn offered<'a>(case: &Case, measurements: impl Iterator<Item = &'a Measurement>) -> Option<f64> {
+    if case.density.is_some() {
+        let held = measurements.filter_map(|m| {
+            let ascent = m.ascent.as_ref().filter(|ascent| ascent.held() > 0)?;
+            Some(ascent.offered_per_guest_per_s? * f64::from(ascent.held()))
+        });
+        return student::mean(&held.collect::<Vec<f64>>());
+    }
+    match case.load {
+        LoadModel::Open { rate, .. } => Some(rate.0 * f64::from(case.guests.max(1)) * f64::from(case.drivers.max(1))),
+        LoadModel::Closed { .. } => None,
+    }
 }
 
 /// Operations a second of the measured window; `None` where no operations are counted.
@@ -91,8 +105,9 @@ mod tests {
         trials[0].facts.insert("guest host name".to_owned(), "secret".to_owned());
         trials[2].outcome = Outcome::Invalid { reason: "x".to_owned() };
         let trials: Vec<_> = trials.iter().collect();
-        let closed = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
-        let account = of_arm("native", &trials, &closed, true).unwrap();
+        let mut case = plan.study.cases[0].clone();
+        case.load = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
+        let account = of_arm("native", &trials, &case, true).unwrap();
         let count = |name: &str| account.counts[name];
         assert_eq!((count("operations"), count("errors: reset"), count("errors")), (1600, 4, 4));
         assert_eq!((count("backlog_max"), count("lost"), count("unfinished"), account.trials), (9, 0, 0, 2));
@@ -100,10 +115,13 @@ mod tests {
         assert!((account.achieved_per_s.unwrap().value - 100.0).abs() < 1e-9, "800 in 8 s");
         assert_eq!(account.facts["congestion control"], "cubic");
         assert!(!account.facts.contains_key("guest host name"), "redacted");
-        let open = LoadModel::Open { rate: Rate(100.0), arrivals: Arrivals::Poisson, connections: 1 };
-        let account = of_arm("native", &trials, &open, false).unwrap();
+        case.load = LoadModel::Open { rate: Rate(100.0), arrivals: Arrivals::Poisson, connections: 1 };
+        let account = of_arm("native", &trials, &case, false).unwrap();
         assert_eq!((account.offered_per_s, account.facts.len()), (Some(100.0), 2));
         assert!(account.lateness.iter().any(|(q, _)| *q == 0.5));
-        assert_eq!(of_arm("native", &trials[2..], &open, false), None);
+        assert_eq!(of_arm("native", &trials[2..], &case, false), None);
+        (case.guests, case.drivers) = (3, 2);
+        let several = of_arm("native", &trials, &case, false).unwrap();
+        assert_eq!(several.offered_per_s, Some(600.0), "each driver of each guest has the rate");
     }
 }

@@ -52,8 +52,12 @@ impl Paired<'_> {
         }
         let positive = self.pairs.iter().all(|&(_, a, b)| a > 0.0 && b > 0.0);
         let equal = !self.pairs.is_empty() && self.pairs.iter().all(|&(_, a, b)| a == b);
+        // Without any spread there is nothing that a difference could be judged by, nor one that "would have been seen".
+        if equal && (!positive || self.pairs.len() > 1) {
+            return self.equal_everywhere();
+        }
         if !positive {
-            return if equal { self.equal_everywhere() } else { self.no_ratio() };
+            return self.no_ratio();
         }
         let logs: Vec<f64> = self.pairs.iter().map(|&(_, a, b)| (a / b).ln()).collect();
         let Some((located, procedure)) = estimate::location(&logs) else {
@@ -131,7 +135,7 @@ impl Paired<'_> {
         }
     }
 
-    /// All values the same though some are not above zero (no errors on either side, say).
+    /// All values the same: no errors on either side, or as many guests in every block.
     fn equal_everywhere(self) -> Comparison {
         if self.pairs.len() < 2 {
             let why = self.too_few();

@@ -13,6 +13,10 @@ use tare_model::trial::TrialRecord;
 use crate::distribution::completed;
 use crate::{estimate, fit, words};
 
+/// Metrics of an ascent that are compared between arms: how many guests held, and what they did together. All others are
+/// those of a number of guests, which is another on each arm.
+pub(crate) const COMPARED: [&str; 2] = [metric::HELD, metric::OPERATIONS];
+
 /// Most points of a course that are kept for drawing.
 const COURSE_POINTS_MAX: usize = 400;
 
@@ -22,22 +26,35 @@ pub(crate) fn of_case<'a>(
     arms: impl Iterator<Item = (&'a Arm, &'a [&'a TrialRecord])>,
 ) -> Option<DensityFindings> {
     case.density.as_ref()?;
-    let arms: Vec<ArmDensity> = arms.filter_map(|(arm, trials)| of_arm(&arm.id, trials)).collect();
+    let (mut found, mut offered) = (Vec::new(), None);
+    for (arm, trials) in arms {
+        offered = offered.or_else(|| ascents(trials).find_map(|(_, ascent)| ascent.offered_per_guest_per_s));
+        found.extend(of_arm(&arm.id, trials));
+    }
+    let arms: Vec<ArmDensity> = found;
     let ratio = |level: &LevelFindings| {
         let of = |id: &str| level.metrics.get(id).map(|found| found.value);
         of(metric::PROMISED).zip(of(metric::OVERCOMMIT)).filter(|(_, ratio)| *ratio > 0.0)
     };
     let host =
         arms.iter().flat_map(|arm| &arm.levels).find_map(ratio).map_or(0.0, |(promised, ratio)| promised / ratio);
-    let found =
-        DensityFindings { guest_memory_bytes: case.guest.memory.0, host_memory_bytes: host.round() as u64, arms };
+    let found = DensityFindings {
+        guest_memory_bytes: case.guest.memory.0,
+        host_memory_bytes: host.round() as u64,
+        offered_per_guest_per_s: offered,
+        arms,
+    };
     (!found.arms.is_empty()).then_some(found)
+}
+
+/// (block, ascent) of the completed trials.
+fn ascents<'a>(trials: &[&'a TrialRecord]) -> impl Iterator<Item = (u32, &'a Ascent)> {
+    trials.iter().filter_map(|record| Some((record.planned.block, completed(record)?.ascent.as_ref()?)))
 }
 
 /// One arm's ascents by block.
 fn of_arm(arm: &str, trials: &[&TrialRecord]) -> Option<ArmDensity> {
-    let told = trials.iter().filter_map(|record| Some((record.planned.block, completed(record)?.ascent.as_ref()?)));
-    let ascents: Vec<(u32, &Ascent)> = told.collect();
+    let ascents: Vec<(u32, &Ascent)> = ascents(trials).collect();
     let held_blocks: Vec<(u32, u32)> = ascents.iter().map(|(block, ascent)| (*block, ascent.held())).collect();
     let held = held_blocks.iter().map(|(_, held)| *held).min()?;
     let stopped = ascents.iter().map(|(block, ascent)| {
@@ -47,7 +64,7 @@ fn of_arm(arm: &str, trials: &[&TrialRecord]) -> Option<ArmDensity> {
     let points: Vec<(f64, f64)> = ascents
         .iter()
         .flat_map(|(_, ascent)| &ascent.levels)
-        .filter(|level| worked(level))
+        .filter(|level| level.worked())
         .filter_map(|level| Some((f64::from(level.guests), *level.metrics.get(metric::OPERATIONS)?)))
         .collect();
     Some(ArmDensity {
@@ -62,18 +79,12 @@ fn of_arm(arm: &str, trials: &[&TrialRecord]) -> Option<ArmDensity> {
     })
 }
 
-/// Whether all guests did their work at that level: their figures count although an objective was missed, and not when a
-/// guest was lost, or its work was wrong.
-fn worked(level: &Level) -> bool {
-    level.failed.is_none() || level.metrics.contains_key(metric::OPERATIONS)
-}
-
 fn levels(ascents: &[(u32, &Ascent)]) -> Vec<LevelFindings> {
     let all = || ascents.iter().flat_map(|(_, ascent)| &ascent.levels);
     let numbers: BTreeSet<u32> = all().map(|level| level.guests).collect();
     let one = |guests: u32| {
         let own: Vec<&Level> = all().filter(|level| level.guests == guests).collect();
-        let with_figures: Vec<&&Level> = own.iter().filter(|level| worked(level)).collect();
+        let with_figures: Vec<&&Level> = own.iter().filter(|level| level.worked()).collect();
         let ids: BTreeSet<&String> = with_figures.iter().flat_map(|level| level.metrics.keys()).collect();
         let metrics = ids.into_iter().filter_map(|id| {
             let values: Vec<f64> = with_figures.iter().filter_map(|level| level.metrics.get(id).copied()).collect();
@@ -136,35 +147,68 @@ pub(crate) fn sentence(plan: &Plan, found: &DensityFindings, comparison: &Compar
     if matches!(comparison.verdict, Verdict::NotComparable) {
         return None;
     }
-    let label =
-        |id: &str| plan.study.arms.iter().find(|arm| arm.id == id).map_or(id.to_owned(), |arm| arm.label.clone());
     let of = |id: &str| found.arms.iter().find(|arm| arm.arm == id);
     let (arm, base) = (of(&comparison.arm)?, of(&comparison.baseline)?);
     let size = words::value(found.guest_memory_bytes as f64, &Unit::Bytes);
     let promised = |held: u32| f64::from(held) * found.guest_memory_bytes as f64 / found.host_memory_bytes as f64;
-    let ratio = if found.host_memory_bytes == 0 {
+    let ratio = if found.host_memory_bytes == 0 || arm.held == 0 {
         String::new()
     } else {
         format!(", {:.1} times the host's memory", promised(arm.held))
     };
-    let times = match (arm.held, base.held) {
-        (a, b) if a == b => "as many".to_owned(),
-        (_, 0) => "none".to_owned(),
-        (a, b) => {
-            let bound = if arm.end_of_series && !base.end_of_series { "at least " } else { "" };
-            format!("{bound}{:.1}x as many", f64::from(a) / f64::from(b))
-        }
-    };
     let blocks = if arm.held_blocks.len().min(base.held_blocks.len()) < 2 { "; from a single block" } else { "" };
+    let times = times(arm, base);
     Some(format!(
-        "{}: carries {} of {size}{ratio}{}, and {} {}{}: {times}{blocks}",
-        label(&arm.arm),
+        "{}: carries {} of {size}{ratio}{}, and {} {}{}{times}{blocks}",
+        label(plan, &arm.arm),
         guests(arm),
         why(arm),
-        label(&base.arm),
+        label(plan, &base.arm),
         guests(base),
         why(base)
     ))
+}
+
+fn label<'a>(plan: &'a Plan, id: &'a str) -> &'a str {
+    plan.study.arms.iter().find(|arm| arm.id == id).map_or(id, |arm| arm.label.as_str())
+}
+
+/// How many times as many guests as on the baseline, where that can be said.
+fn times(arm: &ArmDensity, base: &ArmDensity) -> String {
+    if let Some(why) = bounded(arm, base) {
+        return format!(": {why}");
+    }
+    match (arm.held, base.held) {
+        (0, _) | (_, 0) => String::new(),
+        (a, b) if a == b => ": as many".to_owned(),
+        (a, b) => {
+            let bound = match (arm.end_of_series, base.end_of_series) {
+                (true, false) => "at least ",
+                (false, true) => "at most ",
+                _ => "",
+            };
+            format!(": {bound}{:.1}x as many", f64::from(a) / f64::from(b))
+        }
+    }
+}
+
+/// Why two arms are not told apart, where the series ended on both before the host was full; `None` otherwise.
+fn bounded(arm: &ArmDensity, base: &ArmDensity) -> Option<&'static str> {
+    (arm.end_of_series && base.end_of_series && arm.held == base.held)
+        .then_some("the series ended before either was full, and which carries more cannot be said")
+}
+
+/// Takes back what was said of an arm that came, like the baseline, to the end of the series: equal numbers show nothing there.
+pub(crate) fn qualify(plan: &Plan, found: &DensityFindings, comparisons: &mut [Comparison]) {
+    let of = |id: &str| found.arms.iter().find(|arm| arm.arm == id);
+    for comparison in comparisons {
+        let both = of(&comparison.arm).zip(of(&comparison.baseline));
+        let Some(why) = both.and_then(|(arm, base)| bounded(arm, base)) else { continue };
+        if !matches!(comparison.verdict, Verdict::NotComparable | Verdict::NoiseFloor | Verdict::CannotSay) {
+            comparison.sentence = format!("{}: {why}", label(plan, &comparison.arm));
+            (comparison.verdict, comparison.detectable) = (Verdict::CannotSay, None);
+        }
+    }
 }
 
 fn guests(arm: &ArmDensity) -> String {
@@ -211,14 +255,17 @@ pub(crate) fn method(plan: &Plan) -> Vec<String> {
          fits above the reserve or, where memory is merged, once merging has made room; at each number of the series all guests are driven through the phases \
          of the case. A number is held when every guest worked to the end, its work added up, and every objective was met. The ascent ends \
          before the reserve is touched, when the host swaps or waits for memory, when a guest is lost, and at the end of the series. The number given \
-         for an arm is the least of its blocks'. Numbers of one ascent are iterations of one instance: intervals at each come from the blocks."
+         for an arm is the least of its blocks'. A trial's metrics are those of the largest number that held in it, another on each arm: only that number and \
+         the operations of all guests together are compared between arms; the tables by number of guests set like beside like. Figures of a number at which an \
+         objective was missed are shown, and those of one at which a guest was lost or its work was wrong are not. Numbers of one ascent are iterations of one instance: intervals at each come from the blocks."
             .to_owned(),
         "Merging has settled when savings grew by less than a hundredth over two whole passes of the kernel's scanner. Saved memory is pages_sharing and \
          merged empty pages times the size of a page, before the kernel's own bookkeeping; the profit is after it, as the kernel reckons. \
          The unique memory of a guest is what no other process maps; the shared part is its proportional share of the rest."
             .to_owned(),
-        "Two models of total operations a second against guests are fitted by least squares on all blocks' figures: the capped line min(a N, c), whose knee is \
-         c/a guests, and the universal scalability law lambda N / (1 + sigma (N-1) + kappa N (N-1)), whose knee is where it is largest. The one with \
+        "Where four numbers of guests or more were measured, two models of total operations a second against guests are fitted by least squares on all blocks' figures: the capped line min(a N, c), whose knee is \
+         c/a guests, and the universal scalability law lambda N / (1 + sigma (N-1) + kappa N (N-1)), whose knee is where it is largest. A knee is told where it lies within what was measured and, of the line, at least a twentieth of the \
+         operations would be missing without it. The one with \
          the smaller residual comes first; neither is carried beyond the largest number that was measured."
             .to_owned(),
     ]

@@ -89,7 +89,7 @@ impl<'a> CaseTrials<'a> {
     fn findings(&self) -> CaseFindings {
         let (specs, mut not_measured) = self.measured();
         let parts = self.parts(&specs);
-        if parts.is_empty() && self.arms().any(|(_, trials)| parts::are_told(trials)) {
+        if self.case.density.is_none() && parts.is_empty() && self.arms().any(|(_, trials)| parts::are_told(trials)) {
             not_measured.push("Not given by guest and driver: no metric is the sum over them.".to_owned());
         }
         let primary = specs.first().map_or("", |spec| spec.id.as_str());
@@ -102,10 +102,15 @@ impl<'a> CaseTrials<'a> {
             ));
         }
         let offset = self.case.phases.steady_offset_ns();
+        let density = density::of_case(self.case, self.arms());
+        let mut metrics: Vec<MetricFindings> = specs.iter().map(|spec| self.metric(spec)).collect();
+        if let (Some(density), Some(primary)) = (&density, metrics.first_mut()) {
+            density::qualify(self.plan, density, &mut primary.comparisons);
+        }
         CaseFindings {
             id: self.case.id.clone(),
             label: self.case.label.clone(),
-            metrics: specs.iter().map(|spec| self.metric(spec)).collect(),
+            metrics,
             distributions: self.arms().flat_map(|(arm, trials)| distribution::of_arm(&arm.id, trials)).collect(),
             cpu: self.arms().filter_map(|(arm, trials)| cpu::of_arm(&arm.id, trials, self.case.busy_target)).collect(),
             timelines: self
@@ -114,18 +119,22 @@ impl<'a> CaseTrials<'a> {
                 .collect(),
             accounts: self
                 .arms()
-                .filter_map(|(arm, trials)| account::of_arm(&arm.id, trials, &self.case.load, self.redacted))
+                .filter_map(|(arm, trials)| account::of_arm(&arm.id, trials, self.case, self.redacted))
                 .collect(),
             objectives: self.objectives(),
             not_measured,
             parts,
             steps,
-            density: density::of_case(self.case, self.arms()),
+            density,
         }
     }
 
     /// The primary metric by guest and driver or, where that is no sum over them (a response time), the first that is.
+    /// Not where guests are added: the number of them is another in each trial, and the levels tell what is theirs.
     fn parts(&self, specs: &[&MetricSpec]) -> Vec<ArmParts> {
+        if self.case.density.is_some() {
+            return Vec::new();
+        }
         let adds_up = |spec: &&&MetricSpec| self.arms().all(|(_, trials)| parts::add_up(trials, spec));
         let of = |spec: &MetricSpec| -> Vec<ArmParts> {
             self.arms().filter_map(|(arm, trials)| parts::of_arm(&arm.id, trials, spec)).collect()
@@ -161,7 +170,7 @@ impl<'a> CaseTrials<'a> {
             let without: Vec<&Arm> =
                 self.plan.study.arms.iter().filter(|arm| self.withheld(&arm.id, &spec.id)).collect();
             let some = self.arms().any(|(arm, _)| !self.values(&arm.id, &spec.id).is_empty());
-            let why = self.why_withheld(spec);
+            let why = self.why_withheld(spec, &without);
             if without.is_empty() || spec.primary {
                 kept.push(spec);
             } else if some {
@@ -183,8 +192,12 @@ impl<'a> CaseTrials<'a> {
         self.arm(arm).iter().any(|record| completed(record).is_some()) && self.values(arm, metric).is_empty()
     }
 
-    fn why_withheld(&self, spec: &MetricSpec) -> &'static str {
-        if spec.id == common::SERVICE_DEMAND && self.case.busy_target {
+    fn why_withheld(&self, spec: &MetricSpec, without: &[&Arm]) -> &'static str {
+        let held_none =
+            |arm: &&Arm| self.values(&arm.id, tare_model::density::metric::HELD).iter().all(|(_, held)| *held == 0.0);
+        if self.case.density.is_some() && without.iter().all(held_none) {
+            " (no number of guests held)"
+        } else if spec.id == common::SERVICE_DEMAND && self.case.busy_target {
             " (the busy loops in the measured guest burn CPU in its name)"
         } else if spec.id == common::IDLE_MEMORY {
             " (no control group tells it)"
@@ -229,6 +242,9 @@ impl<'a> CaseTrials<'a> {
     }
 
     fn comparisons(&self, spec: &MetricSpec) -> Vec<Comparison> {
+        if self.case.density.is_some() && !density::COMPARED.contains(&spec.id.as_str()) {
+            return Vec::new();
+        }
         let study = &self.plan.study;
         let others = || study.arms.iter().filter(|arm| arm.id != study.baseline);
         let replica = others().find(|arm| arm.replica_of.as_deref() == Some(&study.baseline));

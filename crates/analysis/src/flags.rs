@@ -72,7 +72,7 @@ fn dropped(record: &TrialRecord) -> Vec<Flag> {
         let n = count("unfinished");
         flags.extend(flag(
             "unfinished",
-            format!("{n} operations due in the window had not ended when the load stopped"),
+            format!("{n} operations due in the window were not done when the load stopped"),
         ));
     }
     if count("lost") > 0 {

@@ -52,6 +52,9 @@ pub enum GuestSeries {
     },
 }
 
+/// Numbers of guests that are named one by one.
+const NAMED: usize = 12;
+
 impl GuestSeries {
     /// The largest number that may be tried.
     pub fn most(&self) -> u32 {
@@ -67,6 +70,17 @@ impl GuestSeries {
             Self::Listed(all) => all.iter().copied().find(|&next| next > guests),
             Self::Search { from, .. } if guests == 0 => Some(*from),
             Self::Search { most, .. } => (guests < *most).then(|| guests.saturating_add(guests.div_ceil(2)).min(*most)),
+        }
+    }
+
+    /// The numbers in words, such as `1, 4, 8`; of a long list only its ends.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Search { from, most } => format!("the numbers that a search from {from} to {most} comes to"),
+            Self::Listed(all) if all.len() <= NAMED => all.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
+            Self::Listed(all) => {
+                format!("{} numbers from {} to {}", all.len(), all.first().copied().unwrap_or(1), self.most())
+            }
         }
     }
 
@@ -120,6 +134,8 @@ pub struct Level {
     pub guests: u32,
     /// Why this number does not count as held (an objective missed, a guest lost, wrong work); `None`: it held.
     pub failed: Option<String>,
+    /// The kind of what is told in `failed`; `None`: it held.
+    pub cause: Option<StopKind>,
     /// Start and end of the measured window, CLOCK_MONOTONIC nanoseconds of the controller's host.
     pub window_ns: (u64, u64),
     /// Seconds from the last guest's readiness until merging had settled; `None`: it had not when load was offered, or
@@ -135,6 +151,14 @@ pub struct Level {
     pub saved_from: SavedFrom,
     /// The kernel's counts at the end of the window.
     pub merge: MergeCounters,
+}
+
+impl Level {
+    /// Whether its figures count: all guests worked to the end, and rightly, though an objective may have been missed. Those
+    /// of a level at which a guest was lost, the host ran towards harm, or work was wrong are kept as evidence alone.
+    pub fn worked(&self) -> bool {
+        self.failed.is_none() || self.cause == Some(StopKind::Qos)
+    }
 }
 
 /// Ids of the metrics of a level, in the units that they end in.
@@ -317,6 +341,9 @@ mod tests {
         let mut ascent =
             Ascent { levels: vec![level(1, None), level(8, Some("x")), level(4, None)], ..Ascent::default() };
         assert_eq!(ascent.held(), 4);
+        let ended = |cause| Level { cause: Some(cause), ..level(8, Some("x")) }.worked();
+        assert!(level(1, None).worked() && ended(StopKind::Qos), "an objective that was missed was measured");
+        assert!(![StopKind::Wrong, StopKind::Killed, StopKind::Memory, StopKind::Swap].into_iter().any(ended));
         ascent.levels.clear();
         assert_eq!(ascent.held(), 0);
     }

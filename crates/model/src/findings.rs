@@ -131,6 +131,9 @@ pub struct DensityFindings {
     pub guest_memory_bytes: u64,
     /// Memory of the host, bytes, from what the trials told.
     pub host_memory_bytes: u64,
+    /// The rate that each guest was offered on every arm, operations a second; `None` where load was not throttled.
+    #[serde(default)]
+    pub offered_per_guest_per_s: Option<f64>,
     /// One entry an arm, in the order of the study.
     pub arms: Vec<ArmDensity>,
 }
@@ -153,7 +156,7 @@ pub struct ArmDensity {
     /// The ascent of the middle block: the host over time.
     pub course: Vec<CoursePoint>,
     /// The better of the fitted models of operations a second against guests, and the other; best first. Empty with fewer
-    /// than three levels.
+    /// than four levels.
     pub models: Vec<FittedModel>,
 }
 
@@ -253,7 +256,8 @@ pub struct ArmAccount {
     pub counts: BTreeMap<String, u64>,
     /// Open loop: (quantile, how late operations started, seconds), made as the percentiles of a [`Distribution`].
     pub lateness: Vec<(f64, Estimate)>,
-    /// Open loop: operations a second that were to be started.
+    /// Load of a given rate: operations a second that were to be started by all guests together; where guests are added, at
+    /// the largest number that held, mean over the trials.
     pub offered_per_s: Option<f64>,
     /// Operations a second that completed in the window, over the trials; `None` in bulk transfer.
     pub achieved_per_s: Option<Estimate>,

@@ -21,6 +21,14 @@ impl HostMemory {
     pub const fn is_as_found(&self) -> bool {
         self.merging.is_none() && self.huge_pages.is_none()
     }
+
+    /// What is asked, for people; `None` where nothing is.
+    pub fn words(&self) -> Option<String> {
+        let merging = self.merging.map(|merging| format!("merging {}", merging.words()));
+        let huge = self.huge_pages.map(|huge| format!("huge pages `{}`", huge.word()));
+        let both: Vec<String> = merging.into_iter().chain(huge).collect();
+        (!both.is_empty()).then(|| both.join("; "))
+    }
 }
 
 /// Where the kernel uses transparent huge pages (`/sys/kernel/mm/transparent_hugepage/enabled`).

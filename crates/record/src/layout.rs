@@ -54,8 +54,8 @@ steps           trial, step, within (1: part of the response time), count, min_n
 step_bins       trial, step, low_ns, high_ns, count
 ascents         where guests are added, one row a trial: why no more were (stopped, stopped_guests, stopped_detail), and what
                 each was offered
-levels          one row a number of guests, in the order of position: guests, failed (NULL: it held), measured window,
-                operations, min_ns, max_ns, sum_ns (text), saved bytes by what they were, the kernel's counts of merging
+levels          one row a number of guests, in the order of position: guests, failed (NULL: it held) and its cause (qos:
+                an objective was missed, and its figures count; any other: they do not), measured window, operations, min_ns, max_ns, sum_ns (text), saved bytes by what they were, the kernel's counts of merging
 level_metrics   trial, position, guests, metric, value; level_bins: response times of all guests, as in histogram_bins
 level_parts     trial, position, guests, guest (from 1), driver, metric, value: what each guest contributed
 courses         trial, at_s (since the first guest was asked for), guests, load (1: offered), memory of the host: the host over
@@ -79,6 +79,12 @@ Response times of each arm, merged over its trials, with DuckDB:
     ATTACH 'results.sqlite' AS run (TYPE sqlite, READ_ONLY);
     SELECT case_id, arm, low_ns, sum(count) AS operations FROM run.histogram_bins
     JOIN run.trials USING (trial) WHERE histogram = 'response' GROUP BY ALL ORDER BY ALL;
+
+Operations a second of each number of guests, where guests are added:
+
+    SELECT case_id, arm, block, guests, value FROM run.level_metrics
+    JOIN run.levels USING (trial, position, guests) JOIN run.trials USING (trial)
+    WHERE metric = 'operations_per_s' AND (cause IS NULL OR cause = 'qos') ORDER BY ALL;
 
 Do not edit these files: tare keeps a digest of each trial and says when one was altered.
 `tare report .` makes the findings and the report again.

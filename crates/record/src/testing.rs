@@ -222,6 +222,7 @@ pub fn density_trial(plan: &Plan, index: u32, guests: &[u32]) -> TrialRecord {
     let mut levels: Vec<Level> = guests.iter().map(|&guests| level(guests, seed, response)).collect();
     if let Some(last) = levels.last_mut() {
         last.failed = Some("guest 3 missed `operations_per_guest_per_s`: 812 of 900 a second".to_owned());
+        last.cause = Some(StopKind::Qos);
     }
     let last = guests.last().copied().unwrap_or(0);
     let course = (0..u64::from(last) * 20).map(|second| course_point(second, seed)).collect();
@@ -260,6 +261,7 @@ fn level(guests: u32, seed: u64, response: &Histogram) -> Level {
     Level {
         guests,
         failed: None,
+        cause: None,
         window_ns: (start, start + 30_000_000_000),
         settled_after_s: (guests > 1).then_some(12.5),
         metrics: values.map(|(id, value)| (id.to_owned(), value)).into(),

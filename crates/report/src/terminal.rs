@@ -6,7 +6,7 @@ use tare_model::metric::Unit;
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
 use crate::view::parts::Parts;
-use crate::view::{Report, primary, steps};
+use crate::view::{Report, density, primary, steps};
 use crate::words;
 
 /// Narrowest width that is laid out for; a narrower terminal breaks lines itself.
@@ -161,6 +161,7 @@ fn metric_lines(what: &str, metric: &MetricFindings, findings: &Findings, arms: 
 fn notes(case: &CaseFindings, arms: &Arms) -> Vec<String> {
     let mut out: Vec<String> = case.objectives.iter().map(|objective| objective.sentence.clone()).collect();
     out.extend(case.not_measured.iter().cloned());
+    out.extend(density::lines(case, arms));
     out.extend(Parts::new(case, arms).iter().flat_map(Parts::lines));
     out.extend(steps::lines(case, arms));
     let mut same: Vec<(Vec<String>, String)> = Vec::new();

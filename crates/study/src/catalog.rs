@@ -60,9 +60,10 @@ pub trait Catalog {
         false
     }
 
-    /// What a guest of this size with this workload (checked parameters) touches of the host's memory at once.
-    fn touches(&self, workload: &str, parameters: &Value, guest: &GuestSize) -> ByteSize {
-        let _ = (workload, parameters);
+    /// What a guest of this size with this workload (checked parameters) under this load touches of the host's memory at
+    /// once.
+    fn touches(&self, workload: &str, parameters: &Value, load: &LoadModel, guest: &GuestSize) -> ByteSize {
+        let _ = (workload, parameters, load);
         guest.memory
     }
 

@@ -214,7 +214,7 @@ impl Catalog for Fake {
         workload == "java" && parameters["one-guest-only"] != Json::Bool(true)
     }
 
-    fn touches(&self, _: &str, parameters: &Json, guest: &GuestSize) -> ByteSize {
+    fn touches(&self, _: &str, parameters: &Json, _: &LoadModel, guest: &GuestSize) -> ByteSize {
         if parameters["memory"] == "lazy" { LAZY } else { guest.memory }
     }
 

@@ -125,7 +125,10 @@ fn a_level_that_failed_is_tried_and_not_held_and_one_block_says_so() {
         let Outcome::Completed(m) = &mut record.outcome else { panic!("completed") };
         let ascent = m.ascent.as_mut().unwrap();
         let last = ascent.levels.last_mut().unwrap();
-        (last.failed, last.metrics) = (Some("guest 3 was killed for memory".into()), BTreeMap::new());
+        // The window was over when it was lost, so there are figures; and the number before it missed an objective.
+        (last.failed, last.cause) = (Some("guest 3 was killed for memory".into()), Some(StopKind::Killed));
+        let before = ascent.levels.iter_mut().rev().nth(1).unwrap();
+        (before.failed, before.cause) = (Some("too slow".into()), Some(StopKind::Qos));
         ascent.stopped.kind = StopKind::Killed;
         m.metrics.insert(metric::HELD.to_owned(), f64::from(ascent.held()));
     }
@@ -133,8 +136,73 @@ fn a_level_that_failed_is_tried_and_not_held_and_one_block_says_so() {
     let density = found.cases[0].density.as_ref().unwrap();
     let merged = density.arms.iter().find(|arm| arm.arm == "container").unwrap();
     let last = merged.levels.last().unwrap();
-    assert_eq!((merged.held, last.guests, last.tried, last.held), (16, 32, 1, 0));
-    assert!(last.metrics.is_empty(), "a lost guest's figures are none");
+    assert_eq!((merged.held, last.guests, last.tried, last.held), (8, 32, 1, 0));
+    assert!(last.metrics.is_empty() && last.saved_from == SavedFrom::default(), "a lost guest's figures are none");
+    let missed = &merged.levels[merged.levels.len() - 2];
+    assert!(missed.guests == 16 && missed.held == 0 && missed.metrics.contains_key(metric::OPERATIONS), "{missed:?}");
     let sentence = &found.answer.iter().find(|answer| answer.arm == "container").unwrap().sentence;
     assert!(sentence.contains("a guest that was lost") && sentence.ends_with("; from a single block"), "{sentence}");
+}
+
+/// All trials of a study, each with the same numbers of guests on an arm.
+fn alike(plan: &Plan, levels: impl Fn(&str) -> (&'static [u32], StopKind)) -> Vec<TrialRecord> {
+    let of = |index: u32| {
+        let (levels, kind) = levels(&plan.trials[index as usize].arm);
+        ascended(plan, index, levels, kind)
+    };
+    (0..plan.trials.len() as u32).map(of).collect()
+}
+
+#[test]
+fn where_the_series_ends_first_nobody_carries_as_many() {
+    let plan = plan(3);
+    let found = of(&plan, &alike(&plan, |_| (&[1, 4, 8], StopKind::End)));
+    let answer = found.answer.iter().find(|answer| answer.arm == "container").unwrap();
+    assert_eq!(answer.verdict, Verdict::CannotSay, "equal, because nobody asked for more");
+    assert!(answer.sentence.ends_with("which carries more cannot be said"), "{}", answer.sentence);
+    let comparison = &found.cases[0].metrics[0].comparisons[0];
+    assert!(comparison.sentence.starts_with("container: the series ended"), "{}", comparison.sentence);
+
+    let full = of(&plan, &alike(&plan, |_| (&[1, 4, 8], StopKind::Memory)));
+    let answer = full.answer.iter().find(|answer| answer.arm == "container").unwrap();
+    assert!(answer.verdict == Verdict::NoDifferenceSeen && answer.sentence.ends_with(": as many"), "{answer:?}");
+    let comparison = full.cases[0].metrics[0].comparisons.iter().find(|c| c.arm == "container").unwrap();
+    assert!(comparison.sentence.ends_with(", the same as native in every block"), "{}", comparison.sentence);
+    assert_eq!(comparison.detectable, None, "no spread tells nothing of what would have been seen");
+}
+
+#[test]
+fn an_arm_that_carries_none_is_no_multiple() {
+    let plan = plan(3);
+    let none =
+        |arm: &str| if arm == "container" { (&[][..], StopKind::Memory) } else { (&[1, 4][..], StopKind::Memory) };
+    let found = of(&plan, &alike(&plan, none));
+    let answer = found.answer.iter().find(|answer| answer.arm == "container").unwrap();
+    assert_eq!(
+        answer.sentence,
+        "container: carries no guest of 3.00 GiB (stopped by memory), and native 4 guests (stopped by memory)"
+    );
+}
+
+#[test]
+fn figures_of_different_numbers_of_guests_are_not_compared() {
+    let plan = plan(3);
+    let mut trials = trials(&plan, None);
+    for record in &mut trials {
+        let metric = |id| MetricSpec::new(id, id, Unit::OperationsPerSecond, Better::Higher);
+        record.metrics.extend([metric(metric::OPERATIONS), metric(metric::PER_GUEST)]);
+        let Outcome::Completed(m) = &mut record.outcome else { panic!("completed") };
+        let last = m.ascent.as_ref().unwrap().levels.last().unwrap();
+        let all = last.metrics[metric::OPERATIONS];
+        let each = all / f64::from(last.guests);
+        m.metrics.extend([(metric::OPERATIONS.to_owned(), all), (metric::PER_GUEST.to_owned(), each)]);
+    }
+    let found = of(&plan, &trials);
+    let case = &found.cases[0];
+    let of = |id: &str| case.metrics.iter().find(|metric| metric.spec.id == id).unwrap();
+    assert!(!of(metric::HELD).comparisons.is_empty() && !of(metric::OPERATIONS).comparisons.is_empty());
+    assert!(of(metric::PER_GUEST).comparisons.is_empty() && of(metric::PER_GUEST).arms.len() == 3);
+    let account = case.accounts.iter().find(|account| account.arm == "native").unwrap();
+    assert_eq!(account.offered_per_s, Some(7_000.0), "seven guests held, and each was offered a thousand");
+    assert_eq!(case.density.as_ref().unwrap().offered_per_guest_per_s, Some(1_000.0));
 }

@@ -49,17 +49,18 @@ pub(super) fn insert_ascent(db: &Connection, trial: u32, ascent: &Ascent) -> Ins
 fn insert_level(db: &Connection, trial: u32, position: i64, level: &Level) -> Insert {
     let (response, saved, merge) = (&level.response, &level.saved_from, &level.merge);
     db.prepare_cached(
-        "INSERT INTO levels (trial, position, guests, failed, window_start_ns, window_end_ns, settled_after_s, operations,
+        "INSERT INTO levels (trial, position, guests, failed, cause, window_start_ns, window_end_ns, settled_after_s, operations,
          min_ns, max_ns, sum_ns, zero_bytes, code_bytes, data_bytes, unknown_bytes, pages_shared, pages_sharing,
          pages_unshared, pages_volatile, pages_skipped, pages_scanned, zero_pages, full_scans, profit_bytes, scanner_cpu_s)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23,
-         ?24, ?25)",
+         ?24, ?25, ?26)",
     )?
     .execute(params![
         trial,
         position,
         level.guests,
         level.failed,
+        level.cause.map(stop_name),
         int("start of a level's window", level.window_ns.0)?,
         int("end of a level's window", level.window_ns.1)?,
         level.settled_after_s,
@@ -138,7 +139,7 @@ pub(super) fn read(db: &Connection, trial: u32) -> Read<Option<Ascent>> {
 fn read_levels(db: &Connection, trial: u32) -> Read<Vec<Level>> {
     let heads = rows(
         db,
-        "SELECT level_id, guests, failed, window_start_ns, window_end_ns, settled_after_s, min_ns, max_ns, sum_ns, zero_bytes,
+        "SELECT level_id, guests, failed, cause, window_start_ns, window_end_ns, settled_after_s, min_ns, max_ns, sum_ns, zero_bytes,
          code_bytes, data_bytes, unknown_bytes, pages_shared, pages_sharing, pages_unshared, pages_volatile, pages_skipped,
          pages_scanned, zero_pages, full_scans, profit_bytes, scanner_cpu_s
          FROM levels WHERE trial = ?1 ORDER BY position",
@@ -158,26 +159,27 @@ fn read_levels(db: &Connection, trial: u32) -> Read<Vec<Level>> {
 fn read_level(row: &Row<'_>) -> Read<(i64, Level)> {
     let count = |column: usize| unsigned(column, row.get(column)?);
     let response =
-        Histogram { bins: Vec::new(), min: count(6)?, max: count(7)?, sum: word(row, 8, |text| text.parse().ok())? };
+        Histogram { bins: Vec::new(), min: count(7)?, max: count(8)?, sum: word(row, 9, |text| text.parse().ok())? };
     let saved_from =
-        SavedFrom { zero_bytes: count(9)?, code_bytes: count(10)?, data_bytes: count(11)?, unknown_bytes: count(12)? };
+        SavedFrom { zero_bytes: count(10)?, code_bytes: count(11)?, data_bytes: count(12)?, unknown_bytes: count(13)? };
     let merge = MergeCounters {
-        pages_shared: count(13)?,
-        pages_sharing: count(14)?,
-        pages_unshared: count(15)?,
-        pages_volatile: count(16)?,
-        pages_skipped: count(17)?,
-        pages_scanned: count(18)?,
-        zero_pages: count(19)?,
-        full_scans: count(20)?,
-        profit_bytes: row.get(21)?,
-        scanner_cpu_s: real(row, 22)?,
+        pages_shared: count(14)?,
+        pages_sharing: count(15)?,
+        pages_unshared: count(16)?,
+        pages_volatile: count(17)?,
+        pages_skipped: count(18)?,
+        pages_scanned: count(19)?,
+        zero_pages: count(20)?,
+        full_scans: count(21)?,
+        profit_bytes: row.get(22)?,
+        scanner_cpu_s: real(row, 23)?,
     };
     let level = Level {
         guests: row.get(1)?,
         failed: row.get(2)?,
-        window_ns: (count(3)?, count(4)?),
-        settled_after_s: row.get(5)?,
+        cause: row.get::<_, Option<String>>(3)?.map(|_| word(row, 3, stop_of)).transpose()?,
+        window_ns: (count(4)?, count(5)?),
+        settled_after_s: row.get(6)?,
         metrics: BTreeMap::new(),
         response,
         parts: Vec::new(),

@@ -15,6 +15,8 @@ CREATE TABLE levels (
     guests          INTEGER NOT NULL,
     -- NULL: it held.
     failed          TEXT,
+    -- The kind of what failed, as `stopped` of its ascent. Figures count where it is NULL or `qos`.
+    cause           TEXT,
     window_start_ns INTEGER NOT NULL,
     window_end_ns   INTEGER NOT NULL,
     -- NULL: merging had not settled, or nothing was merged.

@@ -44,6 +44,7 @@ fn each_alteration_of_an_ascent_is_told() {
         "UPDATE ascents SET stopped = 'end'",
         "UPDATE ascents SET offered_per_guest_per_s = 900",
         "UPDATE levels SET failed = NULL WHERE guests = 6",
+        "UPDATE levels SET cause = 'wrong' WHERE guests = 6",
         "UPDATE levels SET profit_bytes = profit_bytes + 1 WHERE position = 1",
         "UPDATE levels SET data_bytes = data_bytes + 1 WHERE position = 1",
         "UPDATE stored_level_metrics SET value = value * 1.001 WHERE level_id = 2",
@@ -123,6 +124,7 @@ fn any_level() -> impl Strategy<Value = Level> {
     (whole, metrics(), parts, [count(), count(), count()], any_value()).prop_map(
         |((guests, failed, window_ns, settled, profit_bytes), metrics, parts, [a, b, c], scanner_cpu_s)| Level {
             guests,
+            cause: failed.as_ref().map(|_| if a % 2 == 0 { StopKind::Qos } else { StopKind::Wrong }),
             failed,
             window_ns,
             settled_after_s: settled.map(f64::from),

@@ -35,7 +35,8 @@ pub(crate) fn operations(case: &CaseFindings, arms: &Arms) -> Option<Table> {
     };
     let caption = format!(
         "Operations that are in the figures and those that are not, all completed trials together: failed and lost over all phases, \
-         unfinished of those due in the window.{late}"
+         unfinished of those due in the window.{late}{}",
+        super::density::at_held(case)
     );
     let mut table = Table::new(caption, columns);
     for account in &case.accounts {

@@ -126,12 +126,14 @@ fn setup(case: &CaseFindings, findings: &Findings) -> String {
     let size = |guest: &tare_model::guest::GuestSize| {
         format!("{} and {}", format::plural(u64::from(guest.cpus), "CPU", "CPUs"), guest.memory)
     };
-    let mut said = vec![
-        format!("Workload {}", planned.workload),
-        words::load_of_each(planned),
-        words::phases(&planned.phases),
-        format!("{} of {}", words::guests(planned), size(&planned.guest)),
-    ];
+    let guest = size(&planned.guest);
+    let (load, guests) = match (density::guests(planned, &guest), &case.density) {
+        (Some(guests), found) => {
+            (density::load(planned, found.as_ref().and_then(|d| d.offered_per_guest_per_s)), guests)
+        }
+        (None, _) => (words::load_of_each(planned), format!("{} of {guest}", words::guests(planned))),
+    };
+    let mut said = vec![format!("Workload {}", planned.workload), load, words::phases(&planned.phases), guests];
     if planned.busy_target {
         said.push("the guest itself kept busy".to_owned());
     }
@@ -279,8 +281,8 @@ fn lead(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<Titled> {
     let parts = Parts::new(case, arms).map(|parts| Titled { title: parts.title(), table: parts.table(findings, arms) });
     let title = format!("What one {} takes", step_tables::noun(case));
     let costs = costs::table(case, findings, arms).map(|table| Titled { title, table });
-    // By guest, of dozens of guests, would stand between reader and answer.
-    let parts = parts.filter(|_| case.density.is_none());
+    // Bytes of an operation are no question where guests are added, and the levels tell what a guest takes.
+    let costs = costs.filter(|_| case.density.is_none());
     density::lead(case, findings, arms).into_iter().chain(parts).chain(costs).collect()
 }
 
@@ -288,7 +290,7 @@ fn tables(case: &CaseFindings, arms: &Arms) -> Vec<Table> {
     let mut tables: Vec<Option<Table>> = vec![
         step_tables::shares(case, arms),
         step_tables::percentiles(case, arms),
-        storage::table(case, arms),
+        storage::table(case, arms).filter(|_| case.density.is_none()),
         storage::processes(case, arms),
         metrics_table(case, arms),
         comparisons_table(case, arms),
@@ -297,7 +299,7 @@ fn tables(case: &CaseFindings, arms: &Arms) -> Vec<Table> {
     for name in distribution_names(case) {
         tables.push(percentiles_table(case, &name, arms));
     }
-    tables.push(cpu_table(&case.cpu, arms));
+    tables.push(cpu_table(case, arms));
     let tables = tables.into_iter().chain(density::tables(case, arms).into_iter().map(Some));
     tables.flatten().collect()
 }
@@ -314,10 +316,11 @@ fn estimate_cell(parts: format::Parts, n: u32) -> Cell {
 }
 
 fn metrics_table(case: &CaseFindings, arms: &Arms) -> Option<Table> {
-    let mut table = Table::new(
-        "Metrics, one value a trial: estimate over the trials, [interval] and number of completed trials.",
-        arm_columns("Metric", arms),
+    let caption = format!(
+        "Metrics, one value a trial: estimate over the trials, [interval] and number of completed trials.{}",
+        density::at_held(case)
     );
+    let mut table = Table::new(caption, arm_columns("Metric", arms));
     for metric in &case.metrics {
         let note = if metric.spec.primary { "primary, " } else { "" };
         let mut row = vec![Cell::with_note(&metric.spec.label, format!("{note}{}", words::better(metric.spec.better)))];
@@ -369,7 +372,8 @@ fn percentiles_table(case: &CaseFindings, name: &str, arms: &Arms) -> Option<Tab
     quantiles.dedup();
     let mut table = Table::new(
         format!(
-            "Percentiles of the {name} time over all operations, blocks merged with equal weight; [interval] of the blocks' own. The table of metrics gives the estimate over the blocks' own, which is another figure."
+            "Percentiles of the {name} time over all operations, blocks merged with equal weight; [interval] of the blocks' own. The table of metrics gives the estimate over the blocks' own, which is another figure.{}",
+            density::at_held(case)
         ),
         arm_columns("Percentile", arms),
     );
@@ -396,7 +400,8 @@ fn percentiles_table(case: &CaseFindings, name: &str, arms: &Arms) -> Option<Tab
     table.filled()
 }
 
-fn cpu_table(accounts: &[ArmCpu], arms: &Arms) -> Option<Table> {
+fn cpu_table(case: &CaseFindings, arms: &Arms) -> Option<Table> {
+    let accounts = &case.cpu;
     if accounts.is_empty() {
         return None;
     }
@@ -407,7 +412,7 @@ fn cpu_table(accounts: &[ArmCpu], arms: &Arms) -> Option<Table> {
         "CPU seconds in the measured window by where they were spent. Not given for one unit of work: the measured guest was \
          kept busy, and nobody can tell its work from its busy loops, or no work was counted."
     };
-    let mut table = Table::new(caption, arm_columns("CPU", arms));
+    let mut table = Table::new(format!("{caption}{}", density::at_held(case)), arm_columns("CPU", arms));
     let mut row = |name: &str, of: &dyn Fn(&ArmCpu) -> Option<String>| {
         let cell = |arm: &ArmLook| {
             let text = accounts.iter().find(|cpu| cpu.arm == arm.id).and_then(of);

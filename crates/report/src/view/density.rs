@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use tare_model::density::{CoursePoint, metric};
 use tare_model::findings::{ArmDensity, CaseFindings, DensityFindings, Estimate, Findings, LevelFindings};
+use tare_model::load::LoadModel;
 use tare_model::metric::Unit;
+use tare_model::study::Case;
 
 use super::case::{FigureView, Titled};
 use super::table::{Cell, Column, Table};
@@ -13,6 +15,7 @@ use crate::plot::arms::{ArmLook, Arms};
 use crate::plot::curves::{Chart, Line, Panel, Point};
 use crate::plot::stack::{PATTERNS, Part, Stacks};
 use crate::plot::{Figure, Page};
+use crate::words;
 
 /// The tables that belong to the answer.
 pub(super) fn lead(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<Titled> {
@@ -24,6 +27,57 @@ pub(super) fn lead(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec
     lead
 }
 
+/// What is said with figures of a case that are those of one number of guests; nothing where no guests are added.
+pub(super) fn at_held(case: &CaseFindings) -> &'static str {
+    if case.density.is_some() {
+        " Taken at the largest number of guests that held in each trial, which is another from arm to arm."
+    } else {
+        ""
+    }
+}
+
+/// How load is offered where guests are added. `offered`: operations a second of each guest, where load is throttled.
+pub(super) fn load(case: &Case, offered: Option<f64>) -> String {
+    match (&case.load, offered) {
+        (LoadModel::Closed { clients, .. }, Some(rate)) => {
+            let rate = format::value(rate, &Unit::OperationsPerSecond);
+            let clients = format::plural(u64::from(*clients), "client", "clients");
+            format!(
+                "each guest is offered {rate} by {clients}, a rate that was found before the first trial and is the same on every arm"
+            )
+        }
+        _ => format!("in each guest {}", words::load_of_each(case)),
+    }
+}
+
+/// Which guests there are, and what they do with their memory, where they are added.
+pub(super) fn guests(case: &Case, size: &str) -> Option<String> {
+    let spec = case.density.as_ref()?;
+    let memory = case.parameters.get("memory").and_then(|memory| memory.as_str());
+    let memory = memory.map_or_else(String::new, |memory| format!(", memory \u{201c}{memory}\u{201d}"));
+    Some(format!("guests of {size}{memory}, added one at a time; all are measured at {}", spec.guests.words()))
+}
+
+/// Each arm in a line, for a terminal.
+pub(crate) fn lines(case: &CaseFindings, arms: &Arms) -> Vec<String> {
+    let Some(density) = &case.density else { return Vec::new() };
+    let line = |arm: &ArmDensity| {
+        let figure = |level: &LevelFindings| {
+            let operations = level.metrics.get(metric::OPERATIONS)?;
+            let failed = if level.held < level.tried { " (did not hold)" } else { "" };
+            let rate = format::value(operations.value, &Unit::OperationsPerSecond);
+            Some(format!("{} guests {rate}{failed}", level.guests).replacen(
+                "1 guests",
+                "1 guest",
+                usize::from(level.guests == 1),
+            ))
+        };
+        let told: Vec<String> = arm.levels.iter().filter_map(figure).collect();
+        format!("{}: {}; stopped by {}", arms.label(&arm.arm), told.join(", "), reasons(arm))
+    };
+    density.arms.iter().map(line).collect()
+}
+
 /// The figures, most telling first.
 pub(super) fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<FigureView> {
     let Some(density) = &case.density else { return Vec::new() };
@@ -32,8 +86,9 @@ pub(super) fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, ar
     let figures = [
         FigureView::new(
             "Operations a second as guests are added".to_owned(),
-            "All guests together. Marks: estimates over the blocks, with their intervals. Dotted: the fitted model with the smaller residual \
-             (the table has both); the large hollow mark is its knee, beyond which more guests add no work. A line ends where no more guests could be added.",
+            "All guests together. Marks: estimates over the blocks, with their intervals. Dotted: the fitted model with the smaller residual, \
+             where four numbers or more were measured (the table has both models); the large hollow mark is its knee, beyond which more guests add no work. A line ends where \
+             no more guests could be added, or with the series.",
             view.throughput().figure(&id("operations")),
         ),
         FigureView::new(
@@ -150,13 +205,24 @@ impl<'a> View<'a> {
                 Cell::with_note(format!("{bound}{}", arm.held), spread).strong(),
                 overcommit.map_or_else(Cell::none, |ratio| Cell::text(format!("{}x", format::fixed(ratio.value, 2)))),
                 of(metric::OPERATIONS, &Unit::OperationsPerSecond),
-                of(metric::PER_GUEST, &Unit::OperationsPerSecond),
+                self.with_share(of(metric::PER_GUEST, &Unit::OperationsPerSecond), level),
                 of(metric::RESPONSE_P99, &Unit::Seconds),
                 of(metric::SAVED, &Unit::Bytes),
                 Cell::text(reasons(arm)),
             ]);
         }
         table
+    }
+
+    /// What a guest did, with the share of its offered load that this is: a number may hold and its guests starve, where no
+    /// objective forbids it.
+    fn with_share(&self, mut cell: Cell, level: Option<&LevelFindings>) -> Cell {
+        let done = level.and_then(|level| level.metrics.get(metric::PER_GUEST)).map(|found| found.value);
+        if let Some((done, offered)) = done.zip(self.density.offered_per_guest_per_s).filter(|(_, rate)| *rate > 0.0) {
+            let share = format!("{} % of its load", format::fixed(100.0 * done / offered, 0));
+            cell.note = if cell.note.is_empty() { share } else { format!("{}; {share}", cell.note) };
+        }
+        cell
     }
 
     /// In the form of the published table: a line a number of guests, a column an arm.

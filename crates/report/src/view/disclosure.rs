@@ -5,8 +5,8 @@ use tare_model::findings::Findings;
 use tare_model::study::{Case, LabSpec, Placement};
 
 use super::account;
-use super::case_label;
 use super::table::{Cell, Column, Table};
+use super::{case_label, density};
 use crate::format;
 use crate::plot::arms::Arms;
 use crate::words;
@@ -109,20 +109,32 @@ fn lab_facts(findings: &Findings) -> Vec<(String, String)> {
 
 fn arms_table(findings: &Findings) -> Table {
     let study = &findings.plan.study;
-    let mut table = Table::new("Arms", ["Arm", "Id", "Platform", "Role", "Options"].map(Column::text).to_vec());
+    let mut columns = ["Arm", "Id", "Platform", "Role", "Options"].map(Column::text).to_vec();
+    let asked = study.arms.iter().any(|arm| !arm.host_memory.is_as_found());
+    if asked {
+        columns.push(Column::text("The host's memory"));
+    }
+    let mut table = Table::new("Arms", columns);
     for arm in &study.arms {
         let role = match &arm.replica_of {
             Some(of) => format!("repeats {of} to measure the noise floor"),
             None if arm.id == study.baseline => "baseline".to_owned(),
             None => "compared".to_owned(),
         };
-        table.rows.push(vec![
+        let mut row = vec![
             Cell::text(&arm.label),
             Cell::code(&arm.id),
             Cell::text(&arm.platform),
             Cell::text(role),
             Cell::code(arm.options.to_string()),
-        ]);
+        ];
+        if asked {
+            let stopped = study.merges() && arm.host_memory.merging.is_none();
+            let words = stopped.then(|| "merging stopped".to_owned()).into_iter().chain(arm.host_memory.words());
+            let words: Vec<String> = words.collect();
+            row.push(if words.is_empty() { Cell::text("as found") } else { Cell::text(words.join("; ")) });
+        }
+        table.rows.push(row);
     }
     table
 }
@@ -134,7 +146,7 @@ fn cases_table(findings: &Findings) -> Table {
         table.rows.push(vec![
             Cell::with_note(&case.label, &case.id),
             Cell { code: true, note: case.parameters.to_string(), ..Cell::text(&case.workload) },
-            Cell::with_note(words::load_of_each(case), words::phases(&case.phases)),
+            Cell::with_note(load(findings, case), words::phases(&case.phases)),
             Cell::text(guest(case)),
             Cell::text(around(case)),
         ]);
@@ -142,8 +154,19 @@ fn cases_table(findings: &Findings) -> Table {
     table
 }
 
+fn load(findings: &Findings, case: &Case) -> String {
+    if case.density.is_none() {
+        return words::load_of_each(case);
+    }
+    let found = findings.cases.iter().find(|found| found.id == case.id).and_then(|found| found.density.as_ref());
+    density::load(case, found.and_then(|density| density.offered_per_guest_per_s))
+}
+
 fn guest(case: &Case) -> String {
     let size = format!("{}, {}", format::plural(u64::from(case.guest.cpus), "CPU", "CPUs"), case.guest.memory);
+    if let Some(guests) = density::guests(case, &size) {
+        return guests;
+    }
     if case.guests > 1 { format!("{} of {size}", words::guests(case)) } else { size }
 }
 

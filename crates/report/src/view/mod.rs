@@ -3,7 +3,7 @@
 mod account;
 mod case;
 mod costs;
-mod density;
+pub(crate) mod density;
 mod disclosure;
 pub(crate) mod glance;
 pub(crate) mod parts;

@@ -1,15 +1,12 @@
 //! What it takes to add guests until a host carries no more, and how that is told.
 
-use tare_model::density::{DensitySpec, GuestSeries};
+use tare_model::density::DensitySpec;
 use tare_model::study::{Arm, Case, Study};
 use tare_model::units::{ByteSize, Span};
 
 use super::{Refusal, human};
 use crate::catalog::Catalog;
 use crate::host::HostFacts;
-
-/// Numbers of guests that are named one by one; of a longer series only the ends are.
-const NAMED: usize = 12;
 
 /// Most guests of a case that are measured at one time.
 pub(super) fn most_guests(case: &Case) -> u64 {
@@ -33,7 +30,7 @@ pub(super) fn waits(case: &Case, arm: &Arm) -> Span {
 pub(super) fn refusals(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Vec<Refusal> {
     let one = |case: &Case| {
         let density = case.density.as_ref()?;
-        let touches = catalog.touches(&case.workload, &case.parameters, &case.guest);
+        let touches = catalog.touches(&case.workload, &case.parameters, &case.load, &case.guest);
         let (reserve, available) = (density.reserve_on(host.memory_total), host.memory_available);
         let fits = touches.0.saturating_add(reserve.0) <= available.0;
         (!fits).then(|| Refusal::Density { case: case.id.clone(), touches, reserve, available })
@@ -47,7 +44,7 @@ pub(super) fn words(study: &Study, host: &HostFacts) -> Vec<String> {
         let reserve = human::size(density.reserve_on(host.memory_total));
         let pressure = (density.pressure * 1000.0).round() / 10.0;
         let bounds = format!("{reserve} of memory kept back, at most {pressure} % of the time waited for memory");
-        (format!("guests are added one by one, load at {}", series(&density.guests)), bounds)
+        (format!("guests are added one by one, load at {}", density.guests.words()), bounds)
     });
     let lines = told.into_iter().flat_map(|(cases, (added, bounds))| [format!("{cases}: {added}"), bounds]);
     let mut lines: Vec<String> = lines.collect();
@@ -76,16 +73,6 @@ const STOPS: [&str; 2] = [
     "cannot start, is killed or does wrong work, and when an objective is missed",
 ];
 
-fn series(guests: &GuestSeries) -> String {
-    match guests {
-        GuestSeries::Search { from, most } => format!("the numbers that a search from {from} to {most} comes to"),
-        GuestSeries::Listed(all) if all.len() <= NAMED => all.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
-        GuestSeries::Listed(all) => {
-            format!("{} numbers from {} to {}", all.len(), all.first().copied().unwrap_or(1), guests.most())
-        }
-    }
-}
-
 /// What density cases promise on this host.
 pub(super) fn promises(study: &Study, host: &HostFacts) -> Vec<String> {
     let told = by_case(study, |case, _| {
@@ -98,12 +85,8 @@ pub(super) fn promises(study: &Study, host: &HostFacts) -> Vec<String> {
 
 /// What each arm asks of the host's memory, what the other arms get, and who may share it.
 pub(super) fn host_memory(study: &Study) -> Vec<String> {
-    let asked = study.arms.iter().filter_map(|arm| {
-        let merging = arm.host_memory.merging.map(|merging| format!("merging {}", merging.words()));
-        let huge = arm.host_memory.huge_pages.map(|huge| format!("huge pages `{}`", huge.word()));
-        let both: Vec<String> = merging.into_iter().chain(huge).collect();
-        (!both.is_empty()).then(|| format!("`{}`: {}", arm.id, both.join("; ")))
-    });
+    let asked =
+        study.arms.iter().filter_map(|arm| arm.host_memory.words().map(|words| format!("`{}`: {words}", arm.id)));
     let mut all: Vec<String> = asked.collect();
     if all.is_empty() {
         return all;
