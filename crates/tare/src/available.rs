@@ -63,6 +63,9 @@ fn with_merging(
 
 fn without(study: &Study, left_out: Vec<LeftOut>) -> Result<(Study, Vec<LeftOut>), Failure> {
     let mut study = study.clone();
+    if left_out.is_empty() {
+        return Ok((study, left_out));
+    }
     if let Some(baseline) = left_out.iter().find(|left| left.arm == study.baseline) {
         let LeftOut { arm, reason, remedy, .. } = baseline;
         let message = format!(

@@ -13,10 +13,14 @@ use tare_workload::Workload;
 #[derive(Debug, Clone, Copy)]
 pub struct Registries;
 
-/// A workload with these parameters, to be asked about itself; its load does not matter for that.
+/// A workload with these parameters, to be asked what does not depend on its load.
 fn made(name: &str, parameters: &Value) -> Option<Box<dyn Workload>> {
-    let one_client = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
-    (tare_workload::registry::find(name)?.make)(parameters, &one_client).ok()
+    loaded(name, parameters, &LoadModel::Closed { clients: 1, think_time: Span::ZERO })
+}
+
+/// A workload with these parameters under this load, to be asked about itself.
+fn loaded(name: &str, parameters: &Value, load: &LoadModel) -> Option<Box<dyn Workload>> {
+    (tare_workload::registry::find(name)?.make)(parameters, load).ok()
 }
 
 impl Catalog for Registries {
@@ -69,8 +73,8 @@ impl Catalog for Registries {
         made(workload, parameters).is_some_and(|workload| workload.density())
     }
 
-    fn touches(&self, workload: &str, parameters: &Value, guest: &GuestSize) -> ByteSize {
-        made(workload, parameters).map_or(guest.memory, |workload| workload.touches(guest))
+    fn touches(&self, workload: &str, parameters: &Value, load: &LoadModel, guest: &GuestSize) -> ByteSize {
+        loaded(workload, parameters, load).map_or(guest.memory, |workload| workload.touches(guest))
     }
 
     fn fits(&self, workload: &str, parameters: &Value, guest: &GuestSize) -> Result<(), FieldError> {
@@ -97,5 +101,23 @@ impl Catalog for Registries {
 
     fn start_estimate(&self, platform: &str) -> Span {
         tare_platform::registry::find(platform).map_or(Span::from_secs(1), |entry| entry.start_estimate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_a_guest_touches_depends_on_its_load() {
+        let guest = GuestSize { cpus: 1, memory: ByteSize(3 << 30) };
+        let touched = |clients, memory: &str| {
+            let load = LoadModel::Closed { clients, think_time: Span::ZERO };
+            Registries.touches("java", &json!({ "memory": memory }), &load, &guest).0
+        };
+        // A data group has 25 MB of live heap, and as many threads touch memory of their own.
+        assert!(touched(6, "lazy") > touched(1, "lazy") + 5 * 25_000_000, "{}", touched(6, "lazy"));
+        assert_eq!(touched(1, "zeroed"), guest.memory.0);
     }
 }

@@ -30,7 +30,7 @@ pub fn command() -> Result<Exit, Failure> {
         }
     }
     if !any {
-        output::print("nothing to restore: no run and no `tare ksm tune` has left settings changed")?;
+        output::print("nothing to restore: no run and no `tare ksm tune` of this user has left settings changed")?;
     }
     Ok(if clean { Exit::Success } else { Exit::Failure })
 }

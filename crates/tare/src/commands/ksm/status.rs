@@ -59,7 +59,7 @@ impl Status {
             };
         }
         if self.holders.is_empty() {
-            text.push_str("Governed by no run and no `tare ksm tune`\n");
+            text.push_str("Governed by no run and no `tare ksm tune` of this user\n");
         }
         if let Some((reason, remedy)) = &self.lack {
             let _ = writeln!(text, "It cannot be governed from here: {reason}\n  remedy: {remedy}");
@@ -99,7 +99,7 @@ impl Status {
 
     fn of_processes(&self, text: &mut String) {
         if self.mergers.is_empty() {
-            text.push_str("No process is open to merging\n");
+            text.push_str("No process that this user may look at is open to merging\n");
             return;
         }
         let _ = writeln!(text, "Processes that are open to merging or merged ({})", self.mergers.len());
