@@ -118,6 +118,8 @@ impl Hold {
         }
         let (promised, room) = (spec.promised_bytes, spec.room_bytes);
         let bytes = promised.checked_sub(room).ok_or(HoldError::NoRoom { promised, room })?;
+        let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let bytes = beside_own_system(&meminfo, promised, room, bytes);
         let limit = Limit { bytes, started: Arc::clone(started) };
         let Some(region) = written(&limit, spec, cancel)? else { return Ok(()) };
         self.first_bytes.store(region.len() as u64, Ordering::Relaxed);
@@ -237,11 +239,25 @@ fn give_way(region: &Mutex<Option<Region>>, limit: &Limit) {
 /// Memory that can be had here without taking it from programs, bytes; `None` where nothing tells.
 fn available_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let of = |name: &str| -> Option<u64> {
-        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-        value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-    };
-    of("MemAvailable").map(|available| available.saturating_add(of("SwapFree").unwrap_or(0)))
+    bytes_of(&text, "MemAvailable").map(|available| available.saturating_add(bytes_of(&text, "SwapFree").unwrap_or(0)))
+}
+
+/// What may be held of `bytes` in a guest of `promised` bytes. A system of the guest's own has taken a part of what was promised
+/// before anybody could ask, and needs the room beside what is left. Its memory in all is then most of what was promised and
+/// no more; where the host's is seen it is more than any guest may be promised at once.
+fn beside_own_system(text: &str, promised: u64, room: u64, bytes: u64) -> u64 {
+    match (bytes_of(text, "MemTotal"), bytes_of(text, "MemAvailable")) {
+        (Some(total), Some(available)) if (promised / 2..=promised).contains(&total) => {
+            bytes.min(available.saturating_sub(room))
+        }
+        _ => bytes,
+    }
+}
+
+/// A value of `/proc/meminfo`, which counts in KiB.
+fn bytes_of(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 #[cfg(test)]
@@ -291,6 +307,20 @@ mod tests {
         assert_eq!(pace.after(95, at(61_103)), AT_REST.0);
         assert_eq!(pace.after(80, at(61_203)), LOOK_EVERY);
         assert_eq!(pace.after(80, at(62_203)), AT_REST.0);
+    }
+
+    #[test]
+    fn a_system_of_the_guests_own_keeps_what_it_has_taken_and_its_room() {
+        let own = "MemTotal:        2990000 kB\nMemFree:         2800000 kB\nMemAvailable:    2793372 kB\n";
+        let (promised, room) = (3072 * MIB, 256 * MIB);
+        assert_eq!(beside_own_system(own, promised, room, promised - room), 2_793_372 * 1024 - room);
+        let hosts = "MemTotal:       24683520 kB\nMemAvailable:    2000000 kB\n";
+        assert_eq!(
+            beside_own_system(hosts, promised, room, promised - room),
+            promised - room,
+            "the host's is not the guest's"
+        );
+        assert_eq!(beside_own_system("", promised, room, 5), 5);
     }
 
     #[test]
