@@ -16,7 +16,7 @@ use crate::netns::scratch;
 use crate::resource::Resource;
 use crate::state::StateDir;
 use crate::trust::check_private;
-use crate::{cgroup, data, disk, mounts, process, settings, state, tree};
+use crate::{cgroup, data, disk, kept, mounts, process, settings, state, tree};
 
 /// How long killed processes may take to go.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -98,7 +98,7 @@ pub fn reap(
         report.left.push((Resource::Cgroup { paths: cgroup::find_run_groups(run_id) }, e.to_string()));
     }
     // After the guests: what was merged for them may have to be taken apart, and they are what it would need memory for.
-    put_settings_back(resources, &mut report);
+    put_settings_back(resources, &state, &mut report);
     unmount_all(resources, &state, &mut report);
     remove_directories(run_id, resources, &state, &mut report);
     report
@@ -131,10 +131,17 @@ fn remove_directories(run_id: &str, resources: &[Resource], state: &Path, report
 }
 
 /// The latest first, which is how the list comes: what it found was set by an earlier one.
-fn put_settings_back(resources: &[Resource], report: &mut ReapReport) {
-    for resource in resources {
-        if let Resource::Settings { found } = resource {
-            report.note(resource.clone(), settings::put_back_settings(Path::new(settings::ROOT), found));
+///
+/// Where the list is lost with its run folder, the copy beside the run's lock stands in for it.
+fn put_settings_back(resources: &[Resource], state: &Path, report: &mut ReapReport) {
+    let listed = resources.iter().filter(|resource| matches!(resource, Resource::Settings { .. })).cloned();
+    let kept = kept::kept_settings(state).map(|found| Resource::Settings { found });
+    let mut all: Vec<Resource> = listed.collect();
+    all.extend(kept.filter(|kept| !all.contains(kept)));
+    for resource in all {
+        if let Resource::Settings { found } = &resource {
+            let put_back = settings::put_back_settings(Path::new(settings::ROOT), found);
+            report.note(resource, put_back);
         }
     }
 }

@@ -213,7 +213,8 @@ fn a_run_that_is_killed_while_it_merges_leaves_settings_that_reap_puts_back() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
+    // Somebody throws the run folder away, and with it the journal that knows what was found.
+    fs::remove_dir_all(&out).unwrap();
     expect_code(&run(&["reap"]), 0);
     host.is_as_found();
-    assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
 }

@@ -236,7 +236,7 @@ impl Trial<'_> {
         // Who came after this run began was not seen then.
         governors::none_beside_arm(self.bench.run_id, &self.bench.host.kernel(), &wanted, stop_merging)
             .map_err(|error| Stop { phase: Phase::Provision, reason: error.to_string() })?;
-        Governed::start(&*self.bench.host, &wanted, stop_merging, standing, ledger)
+        Governed::start(&*self.bench.host, &wanted, stop_merging, standing, (ledger, self.bench.site.state))
             .map_err(|reason| Stop { phase: Phase::Provision, reason })
     }
 

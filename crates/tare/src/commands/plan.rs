@@ -75,13 +75,9 @@ mod tests {
     fn older_studies_are_hashed_as_they_were() {
         let roomy = ByteSize(1 << 50);
         let host = HostFacts { cpus: vec![0, 1], memory_available: roomy, disk_free: roomy, ..HostFacts::default() };
-        for (name, hash) in [
-            ("quickstart", "18126666f73421a44569fe7060512b8f4044596499f2019d40b65a6ab51d52c7"),
-            ("order-entry", "0b0a8612e5276624c08af0f087bce7b083323c3580e243859ec02a26c145c89b"),
-        ] {
-            let shipped = SHIPPED.iter().find(|study| study.name == name).unwrap();
-            let study = tare_study::parse(name, shipped.text, &Registries).unwrap_or_else(|e| panic!("{e}")).study;
-            assert_eq!(tare_study::plan(&study, &host, &Registries).unwrap().hash, hash, "{name}");
-        }
+        let (name, hash) = ("quickstart", "18126666f73421a44569fe7060512b8f4044596499f2019d40b65a6ab51d52c7");
+        let shipped = SHIPPED.iter().find(|study| study.name == name).unwrap();
+        let study = tare_study::parse(name, shipped.text, &Registries).unwrap_or_else(|e| panic!("{e}")).study;
+        assert_eq!(tare_study::plan(&study, &host, &Registries).unwrap().hash, hash);
     }
 }
