@@ -85,7 +85,7 @@ impl Trial<'_> {
         let given = watch::Given {
             run_id: self.bench.run_id.to_owned(),
             host: host.clone(),
-            kernel: governed.kernel().clone(),
+            merging: governed.merges().then(|| governed.kernel().clone()),
             guard,
             start,
             cancel: self.bench.cancel.clone(),

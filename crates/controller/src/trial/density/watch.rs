@@ -24,7 +24,7 @@ pub(super) struct Reading {
     pub(super) at_ns: u64,
     /// Memory available, bytes.
     pub(super) available_bytes: u64,
-    /// What the kernel counts of merging; `None` where it does not merge at all.
+    /// What the kernel counts of merging; `None` where the arm does not merge.
     pub(super) merge: Option<MergeCounters>,
 }
 
@@ -32,12 +32,20 @@ pub(super) struct Reading {
 pub(super) struct Given {
     pub(super) run_id: String,
     pub(super) host: Watched,
-    pub(super) kernel: Kernel,
+    /// Whose merging is counted: `None` for an arm that does not merge, as the kernel's counts are the whole host's and would
+    /// tell of others.
+    pub(super) merging: Option<Kernel>,
     pub(super) guard: Guard,
     /// The host before the first guest.
     pub(super) start: HostNow,
     /// The user's wish to stop.
     pub(super) cancel: Cancel,
+}
+
+impl Given {
+    fn counters(&self) -> Option<MergeCounters> {
+        self.merging.as_ref()?.counters().ok()
+    }
 }
 
 /// What ends when the host runs towards harm.
@@ -90,7 +98,7 @@ impl Watch {
     /// # Errors
     /// When there can be no further thread.
     pub(super) fn start(given: Given) -> std::io::Result<Self> {
-        let merge = given.kernel.counters().ok();
+        let merge = given.counters();
         let state = State {
             ended: false,
             guests: 0,
@@ -230,7 +238,7 @@ fn once(shared: &Shared, point: bool) -> Option<String> {
     let before = shared.lock().now;
     let host = &shared.given.host;
     let now = if point { host.now() } else { host.again(&before) }.ok();
-    let merge = (point || shared.lock().load).then(|| shared.given.kernel.counters().ok());
+    let merge = (point || shared.lock().load).then(|| shared.given.counters());
     let at_ns = tare_probe::now_ns();
     let mut state = shared.lock();
     state.now = now.unwrap_or(state.now);
