@@ -36,6 +36,8 @@ pub(crate) struct Report {
     pub(crate) version: String,
     /// Whether more than one arm is compared with the baseline, so that sentences must name theirs.
     pub(crate) several: bool,
+    /// Whether there is but one arm, and so nothing to compare.
+    pub(crate) alone: bool,
     /// One line an arm: in how many cases which verdict fell.
     pub(crate) summary: Vec<String>,
     pub(crate) answers: Vec<AnswerView>,
@@ -86,6 +88,7 @@ impl Report {
             date: findings.run.started_at.chars().take(10).collect(),
             version: findings.run.tare_version.clone(),
             several: several(&arms),
+            alone: arms.iter().count() == 1,
             summary: summary(findings, &arms),
             answers: findings.answer.iter().map(|answer| answer_view(answer, findings, &arms)).collect(),
             grounds: trust::grounds(findings, &arms),
