@@ -58,8 +58,17 @@ impl Work {
     /// Stops a server.
     pub fn stop_serve(&self, number: u64) -> Answer {
         let server = lock(&self.servers).remove(&number).ok_or_else(|| unknown("server", number))?;
-        let serve::ServeReport { connections, bytes_in, bytes_out, errors, granted } = server.stop();
-        Ok(Reply::Served(ServeReport { connections, bytes_in, bytes_out, errors, granted }))
+        let seen = server.stop();
+        Ok(Reply::Served(ServeReport {
+            connections: seen.connections,
+            bytes_in: seen.bytes_in,
+            bytes_out: seen.bytes_out,
+            errors: seen.errors,
+            granted: seen.granted,
+            requests: seen.requests,
+            service: seen.service,
+            cpu_ns: seen.cpu_ns,
+        }))
     }
 
     /// Opens a driver's connections.

@@ -57,6 +57,8 @@ pub fn findings(run: &Run<'_>) -> Findings {
         method: method::paragraphs(run.plan, answer.len(), &cases),
         answer,
         cases,
+        audit: Vec::new(),
+        score: None,
     }
 }
 
@@ -126,6 +128,9 @@ impl<'a> CaseTrials<'a> {
             parts,
             steps,
             density,
+            capacity: Vec::new(),
+            requests: Vec::new(),
+            resources: Vec::new(),
         }
     }
 

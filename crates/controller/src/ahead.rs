@@ -212,6 +212,8 @@ mod tests {
             busy_target: false,
             qos: Vec::new(),
             density: None,
+            capacity: None,
+            load_from: None,
         }
     }
 

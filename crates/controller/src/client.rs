@@ -1,5 +1,6 @@
 //! The driver's end: an agent where it can reach the guests.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +23,8 @@ pub struct Client {
     agent: Box<dyn Guest>,
     /// Where it runs on another machine.
     clock: Option<ClientClock>,
+    /// Its address as guests see it, where it is on the lab's network.
+    address: Option<IpAddr>,
 }
 
 impl Client {
@@ -57,12 +60,18 @@ impl Client {
             ClientPlace::Machine(_) => Some(ClientClock::ask(agent.link())?),
             ClientPlace::Lab | ClientPlace::Host => None,
         };
-        Ok(Self { agent, clock })
+        let address = matches!(place, ClientPlace::Lab).then(|| site.lab.client_address());
+        Ok(Self { agent, clock, address })
     }
 
     /// The channel to it.
     pub fn link(&self) -> &Arc<Link> {
         self.agent.link()
+    }
+
+    /// Its address as guests see it; `None` where guests are not on the lab's network.
+    pub fn address(&self) -> Option<IpAddr> {
+        self.address
     }
 
     /// The clock of its machine.

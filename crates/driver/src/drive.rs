@@ -30,6 +30,7 @@ use crate::tcp::TcpRr;
 use crate::timeline::Timeline;
 use crate::udp::UdpRr;
 use crate::usage::run_delay_ns;
+use crate::web::{self, Crowd};
 use crate::{DriverError, closed, open, sockopt, stream, tcp, udp};
 
 /// How long after the end of the load a closed loop waits for answers still due.
@@ -68,6 +69,8 @@ pub struct Prepared {
     fleet: Option<Fleet>,
     /// One that offers the load to itself; there are no links then.
     application: Option<Application>,
+    /// Users of a web site; there are no links then.
+    crowd: Option<Crowd>,
 }
 
 /// What a thread has before it starts.
@@ -108,11 +111,15 @@ pub fn prepare(spec: &DriveSpec, cancel: &AtomicBool) -> Result<Prepared, Driver
         let connections = fleet.connect(connections, cancel)?;
         let granted = connections.first().map_or_else(Vec::new, |c| sockopt::granted(c.socket().as_fd(), true));
         let links = connections.into_iter().map(|c| Link::Store(Mutex::new(Some(c)))).collect();
-        return Ok(Prepared { spec: spec.clone(), links, granted, fleet: Some(fleet), application: None });
+        return Ok(Prepared { links, granted, fleet: Some(fleet), ..Prepared::bare(spec) });
     }
     if let DriveKind::Java(drive) = &spec.kind {
         let application = Some(Application::prepare(spec, drive, cancel)?);
-        return Ok(Prepared { spec: spec.clone(), links: Vec::new(), granted: Vec::new(), fleet: None, application });
+        return Ok(Prepared { application, ..Prepared::bare(spec) });
+    }
+    if let DriveKind::Web(drive) = &spec.kind {
+        let crowd = Some(Crowd::prepare(spec, drive, cancel)?);
+        return Ok(Prepared { crowd, ..Prepared::bare(spec) });
     }
     let deadline = now_ns() + CONNECT_ALL_NS;
     let mut links = Vec::with_capacity(connections as usize);
@@ -137,7 +144,7 @@ pub fn prepare(spec: &DriveSpec, cancel: &AtomicBool) -> Result<Prepared, Driver
         links.iter().filter(lies).count() as u64
     };
     granted.extend(sockopt::windows(windows(false), windows(true)));
-    Ok(Prepared { spec: spec.clone(), links, granted, fleet: None, application: None })
+    Ok(Prepared { links, granted, ..Prepared::bare(spec) })
 }
 
 fn connect(
@@ -149,7 +156,7 @@ fn connect(
 ) -> Result<Link, DriverError> {
     let Some(target) = target else { return Ok(Link::Null) };
     match spec.kind {
-        DriveKind::Null | DriveKind::Store(_) | DriveKind::Java(_) => Ok(Link::Null),
+        DriveKind::Null | DriveKind::Store(_) | DriveKind::Java(_) | DriveKind::Web(_) => Ok(Link::Null),
         DriveKind::Rr { exchange, request_bytes, response_bytes, .. } => {
             let hello = |purpose| Hello { purpose, request_bytes, response_bytes, connection: index };
             match exchange {
@@ -210,6 +217,7 @@ fn check(spec: &DriveSpec) -> Result<(), DriverError> {
         DriveKind::Null => Ok(()),
         DriveKind::Java(ref drive) => java::check(drive, &spec.load),
         DriveKind::Store(ref drive) => flow::check(drive),
+        DriveKind::Web(ref drive) => web::check(drive),
         DriveKind::Rr { exchange, request_bytes, response_bytes, .. } => {
             check_exchange(exchange, request_bytes, response_bytes)?;
             if exchange == Exchange::UdpRr && spec.loss_timeout_ns < 1_000 {
@@ -263,6 +271,11 @@ struct Run<'a> {
 }
 
 impl Prepared {
+    /// Nothing connected yet.
+    fn bare(spec: &DriveSpec) -> Self {
+        Self { spec: spec.clone(), links: Vec::new(), granted: Vec::new(), fleet: None, application: None, crowd: None }
+    }
+
     /// Runs all phases from `start_at_ns` of CLOCK_MONOTONIC and returns what was measured; 0 means at once. The
     /// measured window is never shifted, because others are told of it in advance: a driver that is told
     /// too late offers less load before it. `progress` is called on this thread at the end of every interval. Setting `cancel`
@@ -286,6 +299,9 @@ impl Prepared {
         let timeline = timeline(start_at_ns, spec)?;
         if let Some(application) = self.application {
             return application.run(timeline, progress, cancel);
+        }
+        if let Some(crowd) = self.crowd {
+            return crowd.run(timeline, progress, cancel);
         }
         let bulk = matches!(spec.kind, DriveKind::Stream { .. });
         let shared = shared_arrivals(spec, &timeline);
@@ -437,7 +453,7 @@ fn work(run: &Run<'_>, index: usize, link: &Link, meter: &Meter) -> Tally {
 fn payload(kind: &DriveKind) -> Payload {
     match *kind {
         DriveKind::Rr { request_bytes, response_bytes, wait, .. } => Payload::new(request_bytes, response_bytes, wait),
-        DriveKind::Null | DriveKind::Store(_) | DriveKind::Java(_) | DriveKind::Stream { .. } => {
+        DriveKind::Null | DriveKind::Store(_) | DriveKind::Java(_) | DriveKind::Web(_) | DriveKind::Stream { .. } => {
             Payload::new(1, 1, tare_model::drive::Wait::Block)
         }
     }
@@ -455,7 +471,9 @@ fn looped<O: Operation>(operation: O, worker: &Worker<'_>, run: &Run<'_>) -> Tal
 const fn operation_bytes(spec: &DriveSpec) -> (u64, u64) {
     match spec.kind {
         DriveKind::Rr { request_bytes, response_bytes, .. } => (request_bytes as u64, response_bytes as u64),
-        DriveKind::Null | DriveKind::Store(_) | DriveKind::Java(_) | DriveKind::Stream { .. } => (0, 0),
+        DriveKind::Null | DriveKind::Store(_) | DriveKind::Java(_) | DriveKind::Web(_) | DriveKind::Stream { .. } => {
+            (0, 0)
+        }
     }
 }
 
@@ -496,5 +514,6 @@ fn result_of(
         steps: Vec::new(),
         store: None,
         java: None,
+        web: None,
     }
 }

@@ -65,6 +65,7 @@ mod timeline;
 mod times;
 mod udp;
 mod usage;
+mod web;
 
 pub use error::DriverError;
 pub use java::JavaFault;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::{Shutdown, SocketFlags, accept_with, shutdown};
 use serde::{Deserialize, Serialize};
+use tare_model::Histogram;
 use tare_model::drive::{Exchange, ServeSpec};
 
 use crate::control::Breaker;
@@ -30,7 +31,7 @@ const LOOK: Duration = Duration::from_millis(1);
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// What a server did in its life.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ServeReport {
     /// Connections (UDP: drivers) served; a driver's hello before connect-request-response is one too.
     pub connections: u64,
@@ -42,6 +43,12 @@ pub struct ServeReport {
     pub errors: Vec<(String, u64)>,
     /// What the kernel granted of the socket settings, as name and value.
     pub granted: Vec<(String, String)>,
+    /// Requests answered, where the server answers requests that it can tell apart.
+    pub requests: u64,
+    /// How long each took, from its last byte to the answer's, nanoseconds.
+    pub service: Histogram,
+    /// CPU that the server's threads took, nanoseconds.
+    pub cpu_ns: u64,
 }
 
 /// A server at work. Dropping it stops it.
@@ -132,6 +139,7 @@ pub fn start(spec: &ServeSpec, bind: IpAddr) -> Result<Server, DriverError> {
                 }
             }
         }
+        ServeSpec::Backend { .. } => Err(DriverError::invalid("not there yet", "wait")),
         ServeSpec::Stream { method, receive, chunk_bytes, window_bytes, socket } => {
             drive::check_bulk(*chunk_bytes, *window_bytes)?;
             let (fd, addr) = net::listen_tcp(at, socket, false)?;
@@ -194,6 +202,9 @@ impl Server {
             bytes_out: tally.bytes_out.load(Ordering::Relaxed),
             errors: errors.iter().map(|(reason, count)| (reason.clone(), *count)).collect(),
             granted,
+            cpu_ns: 0,
+            requests: 0,
+            service: tare_model::Histogram::default(),
         }
     }
 

@@ -12,6 +12,7 @@ use crate::java::{JavaDone, JavaDrive};
 use crate::load::{LoadModel, Phases};
 use crate::store::{StoreDone, StoreDrive};
 use crate::trial::Step;
+use crate::web::{WebDone, WebDrive};
 
 /// The exchange that an `rr` operation is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -110,6 +111,13 @@ pub enum ServeSpec {
         /// Socket settings.
         socket: SocketOptions,
     },
+    /// Stands for the database of a web application; `docs/reference/web.md` has its commands.
+    Backend {
+        /// What its proofs are made with; see [`crate::web::proof`].
+        salt: u64,
+        /// How long it waits before each answer, nanoseconds.
+        delay_ns: u64,
+    },
 }
 
 /// What the driver does.
@@ -132,6 +140,8 @@ pub enum DriveKind {
     Store(Box<StoreDrive>),
     /// The Java application in the guest, which offers the load to itself.
     Java(JavaDrive),
+    /// Users of a web site.
+    Web(Box<WebDrive>),
     /// Bulk data.
     Stream {
         /// Which way, seen from the guest.
@@ -262,4 +272,7 @@ pub struct DriveResult {
     /// What a Java application told.
     #[serde(default)]
     pub java: Option<JavaDone>,
+    /// What a driver of web sessions did.
+    #[serde(default)]
+    pub web: Option<WebDone>,
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::audit::AuditEntry;
 use crate::density::CoursePoint;
 use crate::environment::Environment;
 use crate::guest::ParityRow;
@@ -12,6 +13,10 @@ use crate::metric::MetricSpec;
 use crate::plan::Plan;
 use crate::sample::CpuAccount;
 use crate::trial::Flag;
+
+mod serving;
+
+pub use serving::{ArmCapacity, ArmRequests, ArmResources, RequestRow, RequestTable, ScoreFindings, SearchFindings};
 
 /// Newest schema of `findings.json` that this tare reads.
 pub const FINDINGS_SCHEMA: u32 = 1;
@@ -35,6 +40,12 @@ pub struct Findings {
     /// sentence each, with the arms and cases that it concerns.
     #[serde(default)]
     pub warnings: Vec<String>,
+    /// What was looked at before any verdict, the gravest first.
+    #[serde(default)]
+    pub audit: Vec<AuditEntry>,
+    /// One figure over several cases, where the study asks for it.
+    #[serde(default)]
+    pub score: Option<ScoreFindings>,
     /// What differs from the study as written, or from the published original.
     pub deviations: Vec<String>,
     /// Trials that did not complete, and why.
@@ -122,6 +133,15 @@ pub struct CaseFindings {
     /// How many guests each arm carries, where the case adds them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub density: Option<DensityFindings>,
+    /// The largest load on each arm, where the case looks for it; in the order of the study.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub capacity: Vec<ArmCapacity>,
+    /// By request type on each arm, where the workload has them; in the order of the study.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<ArmRequests>,
+    /// What was used of host and guest at the load that the figures are of, where the workload has request types.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<ArmResources>,
 }
 
 /// How many guests the host carries, by arm.

@@ -3,6 +3,8 @@
 //! This crate does no I/O and depends on no other crate of the workspace. Every stage of tare
 //! speaks in these types, and those that are written to files carry a schema number.
 
+pub mod audit;
+pub mod capacity;
 pub mod density;
 pub mod drive;
 pub mod environment;
@@ -15,12 +17,14 @@ pub mod load;
 pub mod merging;
 pub mod metric;
 pub mod plan;
+pub mod published;
 pub mod sample;
 pub mod sql;
 pub mod store;
 pub mod study;
 pub mod trial;
 pub mod units;
+pub mod web;
 
 pub use histogram::Histogram;
 pub use units::{BitRate, ByteSize, Rate, Span};

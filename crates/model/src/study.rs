@@ -3,10 +3,12 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::capacity::{CapacitySpec, LoadShare, ScoreSpec};
 use crate::density::DensitySpec;
 use crate::guest::GuestSize;
 use crate::load::{LoadModel, Phases};
 use crate::merging::HostMemory;
+use crate::published::Published;
 use crate::units::Span;
 
 /// Newest schema of study files that this tare reads.
@@ -46,6 +48,12 @@ pub struct Study {
     /// across its users. Without it no arm may merge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trust_domain: Option<String>,
+    /// One figure over several cases. Not written when it is not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<ScoreSpec>,
+    /// Where the figures were published; `None`: tare measures them. Not written when it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<Published>,
 }
 
 impl Study {
@@ -129,6 +137,14 @@ pub struct Case {
     /// Guests are added until the host carries no more; `guests` is then 1. Not written when it is not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub density: Option<DensitySpec>,
+    /// The largest load that meets the objectives is looked for; `load` then only says of which kind it is. Not written when
+    /// it is not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<CapacitySpec>,
+    /// The load is a share of the capacity that another case found; `load` then only says of which kind it is. Not written
+    /// when it is not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_from: Option<LoadShare>,
 }
 
 const fn one() -> u32 {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
+use crate::capacity::CapacitySearch;
 use crate::density::Ascent;
 use crate::guest::ParityRow;
 use crate::metric::MetricSpec;
@@ -106,6 +107,38 @@ pub struct Measurement {
     /// number that held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ascent: Option<Ascent>,
+    /// By request type, where the workload has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<RequestType>,
+    /// What was seen while the largest load was looked for, where the case does that. The figures above are then those of
+    /// the last iteration at the load that held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<CapacitySearch>,
+}
+
+/// Requests of one type in a measured window, and how they were served.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct RequestType {
+    /// Name, unique in the workload, such as `login`.
+    pub name: String,
+    /// Requests that were answered or failed. `good`, `tolerable` and `failed` add up to it.
+    pub requests: u64,
+    /// Of which met the bound for good.
+    pub good: u64,
+    /// Of which did not, but met that for tolerable.
+    pub tolerable: u64,
+    /// Of which met neither, or failed.
+    pub failed: u64,
+    /// Of which had a wrong answer or none: each is counted in `failed` as well.
+    pub validation_errors: u64,
+    /// Bytes that came, headers and embedded files counted.
+    pub bytes: u64,
+    /// Sum of the response times from the intended start, seconds.
+    pub response_s: f64,
+    /// Target share of the type in all requests, 0 to 1, where the workload has one.
+    pub target: Option<f64>,
+    /// Response times, nanoseconds; empty where only their sum is known.
+    pub times: Histogram,
 }
 
 /// What one guest, or one driver of it, contributed.

@@ -61,6 +61,8 @@ pub fn study(blocks: u32) -> Study {
             busy_target: false,
             qos: Vec::new(),
             density: None,
+            capacity: None,
+            load_from: None,
         }],
         lab: LabSpec {
             mtu: 1500,
@@ -73,6 +75,8 @@ pub fn study(blocks: u32) -> Study {
         skip_unavailable: false,
         client: tare_model::study::ClientHost::Local,
         trust_domain: None,
+        published: None,
+        score: None,
     }
 }
 
@@ -324,6 +328,8 @@ fn measurement(p50: f64) -> Measurement {
         histograms: BTreeMap::from([("response".to_owned(), response.clone()), ("service".to_owned(), response)]),
         counts: BTreeMap::from([("operations".to_owned(), operations), ("lost".to_owned(), 0)]),
         ascent: None,
+        requests: Vec::new(),
+        search: None,
     }
 }
 

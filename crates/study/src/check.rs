@@ -76,6 +76,8 @@ pub(crate) fn study(root: &Cursor<'_>, catalog: &dyn Catalog) -> Option<Study> {
         skip_unavailable,
         client,
         trust_domain,
+        published: None,
+        score: None,
     })
 }
 

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
+use tare_model::Histogram;
 use tare_model::drive::{BusyWork, DriveResult, DriveSpec, ServeSpec};
 use tare_model::java::HoldSpec;
 use tare_model::sample::Sample;
@@ -320,7 +321,7 @@ pub struct ExecResult {
 }
 
 /// What a server saw.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ServeReport {
     /// Connections accepted.
     pub connections: u64,
@@ -332,4 +333,10 @@ pub struct ServeReport {
     pub errors: Vec<(String, u64)>,
     /// What the kernel granted of what was asked for, as name and value.
     pub granted: Vec<(String, String)>,
+    /// Requests answered, where the server answers requests that it can tell apart.
+    pub requests: u64,
+    /// How long each took, from its last byte to the answer's, nanoseconds.
+    pub service: Histogram,
+    /// CPU that the server's threads took, nanoseconds.
+    pub cpu_ns: u64,
 }

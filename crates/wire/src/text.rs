@@ -205,6 +205,7 @@ mod tests {
             steps: Vec::new(),
             store: None,
             java: None,
+            web: None,
         }
     }
 }

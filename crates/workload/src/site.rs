@@ -21,6 +21,8 @@ pub struct WorkSite<'a> {
     pub guest_listen: IpAddr,
     /// The agent on the client's side.
     pub client: &'a Link,
+    /// The client's address, seen from the guest, which it can also bind to; `None` where that is not known.
+    pub client_address: Option<IpAddr>,
     /// The clock of the client's machine.
     pub client_clock: &'a dyn Clock,
     /// All drivers of this guest; `client` and `client_clock` are those of the first.

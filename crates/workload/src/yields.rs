@@ -273,6 +273,7 @@ pub mod tests {
             granted: Vec::new(),
             verified: true,
             java: None,
+            web: None,
         }
     }
 

@@ -82,6 +82,7 @@ fn work_site<'a>(
         rate_per_s: None,
         merge: false,
         patience: PATIENCE,
+        client_address: None,
     }
 }
 

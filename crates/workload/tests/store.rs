@@ -124,6 +124,7 @@ fn work_site<'a>(agent: &'a Agent, drivers: &'a [DriverSite<'a>], data: Option<&
         patience: PATIENCE,
         merge: false,
         rate_per_s: None,
+        client_address: None,
     }
 }
 

@@ -62,6 +62,7 @@ impl Target {
             rate_per_s: given.rate_per_s,
             merge: given.merge,
             patience: given.patience,
+            client_address: self.clients.first().and_then(Client::address),
         })
     }
 }

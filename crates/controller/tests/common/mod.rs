@@ -48,6 +48,8 @@ pub fn plan() -> Plan {
         busy_target: false,
         qos: Vec::new(),
         density: None,
+        capacity: None,
+        load_from: None,
     };
     let lab = LabSpec {
         mtu: 1500,
@@ -70,6 +72,8 @@ pub fn plan() -> Plan {
         skip_unavailable: false,
         client: tare_model::study::ClientHost::Local,
         trust_domain: None,
+        published: None,
+        score: None,
     };
     let trial = |index, arm: &str| PlannedTrial { index, block: 0, case: "idle".into(), arm: arm.into() };
     Plan {

@@ -227,5 +227,6 @@ fn result(
         steps: Vec::new(),
         store: None,
         java: Some(done),
+        web: None,
     })
 }

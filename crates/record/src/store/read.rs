@@ -110,6 +110,8 @@ fn read_measurement(db: &Connection, trial: u32) -> Read<Measurement> {
         histograms: BTreeMap::new(),
         counts: counts.into_iter().map(|(name, value)| Ok((name, unsigned(1, value)?))).collect::<Read<_>>()?,
         ascent: ascent::read(db, trial)?,
+        requests: Vec::new(),
+        search: None,
     };
     let heads =
         rows(db, "SELECT histogram_id, name, min_ns, max_ns, sum_ns FROM histograms WHERE trial = ?1", trial, |row| {

@@ -94,6 +94,8 @@ fn case(cursor: &Cursor<'_>, context: &Context<'_>, guest: Option<GuestSize>, ph
         busy_target,
         qos: qos.clone().unwrap_or_default(),
         density: density.clone(),
+        capacity: None,
+        load_from: None,
     };
     loads.iter().zip(checked).map(one).collect()
 }

@@ -188,6 +188,8 @@ impl Prepared for Exec {
             histograms: BTreeMap::new(),
             counts: BTreeMap::from([("operations".to_owned(), 1)]),
             ascent: None,
+            requests: Vec::new(),
+            search: None,
         };
         Ok(Driven {
             measurement,

@@ -1,0 +1,1 @@
+//! Figures that somebody else published, as run folders.

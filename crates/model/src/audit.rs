@@ -1,0 +1,81 @@
+//! What does not hold together in a run, or cannot be compared.
+
+use serde::{Deserialize, Serialize};
+
+/// One thing that an audit looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditEntry {
+    /// Which check, such as `bytes-a-request`.
+    pub check: AuditCheck,
+    /// What came of it.
+    pub outcome: AuditOutcome,
+    /// Case id; empty: the whole run.
+    pub case: String,
+    /// Arms that it concerns, by id.
+    pub arms: Vec<String>,
+    /// What was found, in a sentence with the figures.
+    pub detail: String,
+    /// What follows for the reader, in a sentence; empty where nothing does.
+    pub consequence: String,
+}
+
+/// How grave it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AuditOutcome {
+    /// It holds.
+    Holds,
+    /// It could not be told.
+    Unknown,
+    /// It holds with a reservation that a reader must know.
+    Reservation,
+    /// It does not hold: no verdict may rest on it.
+    Broken,
+}
+
+/// The checks there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AuditCheck {
+    /// Totals add up to what they are totals of.
+    Totals,
+    /// A request is the same work on every arm: its bytes.
+    BytesARequest,
+    /// The mix of request types is that of the tables, and the same on every arm.
+    Mix,
+    /// There are requests enough of each type.
+    Enough,
+    /// Percentages are of the base that they seem to be of.
+    Base,
+    /// Figures of a whole run are not taken for those of a second, or the other way round.
+    PerRun,
+    /// Arms were compared with the same number of guests, clients and drivers.
+    Conditions,
+    /// Wrong answers are few enough.
+    Validation,
+    /// A score is what its parts make it.
+    Score,
+    /// What offered the load, and what stood behind the server, did not limit it.
+    Instrument,
+    /// Every arm was repeated, in fresh instances.
+    Repeated,
+}
+
+impl AuditCheck {
+    /// Name in files and on the terminal.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Totals => "totals",
+            Self::BytesARequest => "bytes-a-request",
+            Self::Mix => "mix",
+            Self::Enough => "enough",
+            Self::Base => "base",
+            Self::PerRun => "per-run",
+            Self::Conditions => "conditions",
+            Self::Validation => "validation",
+            Self::Score => "score",
+            Self::Instrument => "instrument",
+            Self::Repeated => "repeated",
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! Web sites as drivers see them: pages, how users go from one to the next, what files there are, and what is right.
+//!
+//! `docs/reference/web.md` has the protocol between driver, server and backend. What several programs must agree on to the
+//! byte (markers of files, proofs of pages) is computed here alone.
+
+use serde::{Deserialize, Serialize};
+
+use crate::trial::RequestType;
+
+/// Bytes from one marker of a file to the next.
+pub const MARKER_EVERY: u64 = 4096;
+/// Bytes of a marker.
+pub const MARKER_BYTES: usize = 32;
+
+/// FNV-1a, 64 bits (Fowler, Noll, Vo; offset basis and prime as in draft-eastlake-fnv).
+pub const fn fnv1a(mut hash: u64, bytes: &[u8]) -> u64 {
+    let mut at = 0;
+    while at < bytes.len() {
+        hash = (hash ^ bytes[at] as u64).wrapping_mul(0x0000_0100_0000_01b3);
+        at += 1;
+    }
+    hash
+}
+
+/// Where FNV-1a begins.
+pub const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// What a file is known by in its markers. `path` is that of its address, such as `/files/support/downloads/00001/0-2.bin`.
+pub const fn file_id(path: &[u8]) -> u64 {
+    fnv1a(FNV_BASIS, path)
+}
+
+/// The marker at the start of the n-th block of [`MARKER_EVERY`] bytes of a file, block 0 first: `<tare ID BLOCK>` and a line
+/// feed, with 16 and 7 hexadecimal digits. Of a block that is shorter it is cut off.
+pub const fn marker(file: u64, block: u64) -> [u8; MARKER_BYTES] {
+    let mut text = *b"<tare 0000000000000000 0000000>\n";
+    let mut at = 0;
+    while at < 16 {
+        text[21 - at] = HEX[(file >> (4 * at)) as usize & 15];
+        at += 1;
+    }
+    at = 0;
+    while at < 7 {
+        text[29 - at] = HEX[(block >> (4 * at)) as usize & 15];
+        at += 1;
+    }
+    text
+}
+
+const HEX: [u8; 16] = *b"0123456789abcdef";
+
+/// What the backend answers to a query first, and what a page that asked it must show: 16 hexadecimal digits. A server that
+/// asks nobody cannot know it, for `salt` is known to driver and backend alone.
+pub const fn proof(salt: u64, query: &[u8]) -> [u8; 16] {
+    let mut hash = fnv1a(fnv1a(FNV_BASIS, &salt.to_le_bytes()), query);
+    // The last bytes of FNV-1a hardly reach the high digits: mixed once more (finaliser of MurmurHash3).
+    hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    hash ^= hash >> 33;
+    let mut text = [0; 16];
+    let mut at = 0;
+    while at < 16 {
+        text[15 - at] = HEX[(hash >> (4 * at)) as usize & 15];
+        at += 1;
+    }
+    text
+}
+
+/// A site: what users ask of it, in which order, and how soon it must come. Made from the tables of the workload.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct SiteModel {
+    /// Name, the first part of the addresses of its pages, such as `banking`.
+    pub name: String,
+    /// What can be asked for. A new user begins with the first of `entry`.
+    pub states: Vec<SiteState>,
+    /// Names of the request types, in the order in which they are told; `states[n].counted_as` points here.
+    pub types: Vec<String>,
+    /// First request of a new user: (state, probability); adds up to 1.
+    pub entry: Vec<(u16, f64)>,
+    /// How long users think.
+    pub think: Think,
+    /// How soon a page must have come.
+    pub pages: Quality,
+    /// How fast downloads must come, bytes a second: (good, tolerable); `None` where there are none.
+    pub downloads: Option<(f64, f64)>,
+    /// Files beside the fixed ones.
+    pub files: FileSet,
+}
+
+/// Bounds of the response time of a page with all its embedded files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Quality {
+    /// At most so long is good, nanoseconds.
+    pub good_ns: u64,
+    /// At most so long is tolerable, nanoseconds; longer has failed.
+    pub tolerable_ns: u64,
+}
+
+/// Think times: exponential with this mean, cut off at the most, in multiples of the granularity (rounded to the nearest).
+/// All 0: users do not think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Think {
+    /// Mean before cutting off, nanoseconds.
+    pub mean_ns: u64,
+    /// Most, nanoseconds.
+    pub most_ns: u64,
+    /// Granularity, nanoseconds; 0: none.
+    pub step_ns: u64,
+}
+
+/// One thing that can be asked for.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct SiteState {
+    /// Name, unique in the site; of a page also the last part of its address.
+    pub name: String,
+    /// Index into [`SiteModel::types`].
+    pub counted_as: u16,
+    /// What is asked for.
+    pub body: Body,
+    /// Whether over TLS, where the server has it.
+    pub secure: bool,
+    /// Whether the user thinks before it, unless it is the first of a session.
+    pub thinks: bool,
+    /// Files that belong to it, in the order in which they are asked for once the page has begun to be read.
+    pub embedded: Vec<Embedded>,
+    /// What comes next: (state, probability). What is left of 1 ends the session.
+    pub next: Vec<(u16, f64)>,
+    /// Target share of this state in all requests, 0 to 1, where the tables give one.
+    pub target: Option<f64>,
+}
+
+/// What the answer to a request is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Body {
+    /// A page that the server makes.
+    Page {
+        /// Title that it must have.
+        title: String,
+        /// Number of the backend's command that it must have asked.
+        command: u16,
+        /// What the address and the query of the backend carry, in order: (name, value).
+        parameters: Vec<(String, Parameter)>,
+        /// Least bytes of the body.
+        padding: u64,
+    },
+    /// A file as it lies on the disk.
+    File(FileRef),
+    /// A file whose quality is its byte rate.
+    Download,
+}
+
+impl Default for Body {
+    fn default() -> Self {
+        Self::File(FileRef::default())
+    }
+}
+
+/// A value of a user that a request carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Parameter {
+    /// The user, 10 digits.
+    User,
+    /// One of the user's checks, 6 digits.
+    Check,
+    /// The product that the user looks at: `DIRECTORY-ITEM`, 5 digits and one.
+    Product,
+    /// A number from 0 to below this, chosen anew each time.
+    Choice(u32),
+    /// Digits that no other request of the run has, so that no answer can have been kept: 16 hexadecimal ones.
+    Token,
+}
+
+/// A file that belongs to a page.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Embedded {
+    /// Which.
+    pub file: FileRef,
+    /// Probability that the user has it already, so that it is asked for only if it has changed, 0 to 1.
+    pub unchanged: f64,
+}
+
+/// A file of the site.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum FileRef {
+    /// Always the same one.
+    Fixed {
+        /// Path of its address, such as `/files/banking/images/login/03.gif`.
+        path: String,
+        /// Length, bytes.
+        bytes: u64,
+    },
+    /// An image of the user's check: the front, else the back.
+    Check {
+        /// Whether the front.
+        front: bool,
+    },
+    /// An image of the product that the user looks at, by class.
+    Product {
+        /// Index into [`FileSet::products`]' classes.
+        class: u8,
+    },
+}
+
+impl Default for FileRef {
+    fn default() -> Self {
+        Self::Fixed { path: String::new(), bytes: 0 }
+    }
+}
+
+/// The files beside the fixed ones, of which there are more the more sessions there are. Lengths are `base + step * i`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct FileSet {
+    /// Images of checks.
+    pub checks: Option<CheckFiles>,
+    /// Images of products.
+    pub products: Option<ProductFiles>,
+    /// Downloads.
+    pub downloads: Option<DownloadFiles>,
+}
+
+/// `/files/SITE/checks/USER/CHECK-front.gif` and `-back.gif`. The i-th check of a user has the number `(user % 100000) * 10 + i`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CheckFiles {
+    /// Users that there are: numbers from 1 to this.
+    pub users: u32,
+    /// Checks a user, at most 10.
+    pub checks: u32,
+    /// Length of a front: base and step, bytes.
+    pub front: (u64, u64),
+    /// Length of a back.
+    pub back: (u64, u64),
+}
+
+/// `/files/SITE/products/DIRECTORY/ITEM-CLASS.jpg`, directories from 0, items from 0, classes `a`, `b`, `c` ...
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ProductFiles {
+    /// Directories.
+    pub directories: u32,
+    /// Products in each, at most 10.
+    pub items: u32,
+    /// Length by class: base and step (times the item), bytes.
+    pub classes: Vec<(u64, u64)>,
+}
+
+/// `/files/SITE/downloads/DIRECTORY/CLASS-ITEM.bin`, all numbers from 0.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct DownloadFiles {
+    /// Directories.
+    pub directories: u32,
+    /// Exponent of the popularity of directories (Zipf); 0: all alike.
+    pub zipf: f64,
+    /// Classes.
+    pub classes: Vec<DownloadClass>,
+}
+
+/// Downloads of similar size.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct DownloadClass {
+    /// Probability of the class; all add up to 1.
+    pub share: f64,
+    /// Length of the i-th: base and step, bytes.
+    pub size: (u64, u64),
+    /// Probability of the i-th within the class; adds up to 1. There are as many files as entries.
+    pub within: Vec<f64>,
+}
+
+/// What a driver of sessions is told. `targets[0]` is the plain port, `targets[1]` that with TLS; one alone serves both.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WebDrive {
+    /// The site, its files as many as there are on the server's disk.
+    pub site: SiteModel,
+    /// What is known of the server's TLS; `None`: everything is plain.
+    pub tls: Option<TlsSpec>,
+    /// Name of the host that requests carry.
+    pub host: String,
+    /// Connections a session, at least 1.
+    pub connections: u8,
+    /// Whether a new user opens connections of its own; false only to measure requests without connecting.
+    pub fresh_connections: bool,
+    /// Bytes a second that are read from a connection at most; `None`: as they come.
+    pub receive_bytes_per_s: Option<u64>,
+    /// Known to the backend as well; see [`proof`].
+    pub salt: u64,
+    /// Whether bodies are checked; false only to measure what checking costs.
+    pub check: bool,
+    /// A request without an answer for this long has failed, nanoseconds.
+    pub patience_ns: u64,
+    /// A page that is later than its think time by more than this is counted as overrun, nanoseconds.
+    pub overrun_ns: u64,
+    /// Threads; sessions are dealt to them in turn.
+    pub threads: u32,
+}
+
+/// TLS as the driver speaks it: 1.3, or 1.2 with forward secrecy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TlsSpec {
+    /// SHA-256 of the certificate that the server must show; `None`: any, which is disclosed.
+    pub certificate_sha256: Option<Vec<u8>>,
+}
+
+/// What a driver of sessions did. All of the measured window unless it says otherwise.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct WebDone {
+    /// By request type, in the order of [`SiteModel::types`].
+    pub types: Vec<RequestType>,
+    /// Sessions that began.
+    pub sessions_began: u64,
+    /// Most sessions at one time.
+    pub sessions_most: u64,
+    /// Requests that were sent to the server, embedded files counted.
+    pub exchanges: u64,
+    /// Of which were answered with "not modified".
+    pub not_modified: u64,
+    /// What was wrong with answers, by kind, such as `marker`, `proof`, `title`, `status 500`, `timeout`, `refused`, `tls`;
+    /// each counts one request of its type as a validation error. All phases.
+    pub faults: Vec<(String, u64)>,
+    /// Connections that were opened, all phases.
+    pub connections: u64,
+    /// TLS handshakes in full, all phases.
+    pub handshakes_full: u64,
+    /// TLS handshakes that resumed a session, all phases.
+    pub handshakes_resumed: u64,
+    /// Pages that came so late that they overran their user's next think time by more than the cap.
+    pub overruns: u64,
+    /// User memory of the driver's process when the load ended, over the sessions that there were, bytes.
+    pub memory_per_session_bytes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn markers_have_the_file_and_the_block_in_them() {
+        assert_eq!(fnv1a(FNV_BASIS, b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(FNV_BASIS, b"a"), 0xaf63_dc4c_8601_ec8c, "test vector of the draft");
+        assert_eq!(fnv1a(FNV_BASIS, b"foobar"), 0x8594_4171_f739_67e8);
+        assert_eq!(&marker(0x0123_4567_89ab_cdef, 0xfff_ff01), b"<tare 0123456789abcdef fffff01>\n");
+        assert_eq!(&marker(1, 0), b"<tare 0000000000000001 0000000>\n");
+    }
+
+    #[test]
+    fn a_proof_depends_on_the_salt_and_on_every_byte() {
+        let one = proof(7, b"banking&4&0000000001&000010&00");
+        assert!(one.iter().all(u8::is_ascii_hexdigit));
+        assert_ne!(one, proof(8, b"banking&4&0000000001&000010&00"));
+        let other = proof(7, b"banking&4&0000000001&000010&01");
+        let same = one.iter().zip(other).filter(|(a, b)| **a == *b).count();
+        assert!(same < 8, "{same} of 16 digits are the same");
+    }
+}
