@@ -25,6 +25,141 @@ pub struct CapacitySpec {
     pub iterations: u32,
 }
 
+impl CapacitySpec {
+    /// The loads that may be tried, ascending: from the first to the largest, each larger than the one before by the precision.
+    /// Of a closed loop they are whole clients, so that where the precision is less than one client they are one apart.
+    pub fn grid(&self, model: &LoadModel) -> Vec<f64> {
+        let whole = matches!(model, LoadModel::Closed { .. });
+        let ratio = 1.0 + self.precision;
+        let mut loads = vec![if whole { self.from.round().max(1.0) } else { self.from }];
+        let next = |steps: usize, last: f64| {
+            if whole {
+                // 20 * 1.05 may be a hair below 21.
+                (last * ratio + 1e-9).floor().max(last + 1.0)
+            } else {
+                // Not from the last, so that errors of rounding do not add up.
+                self.from * ratio.powf(steps as f64)
+            }
+        };
+        while let Some(&last) = loads.last() {
+            let load = next(loads.len(), last);
+            // A hair below the largest is the largest.
+            if last >= self.most || load >= self.most * (1.0 - 1e-9) || loads.len() >= MAX_GRID {
+                break;
+            }
+            loads.push(load);
+        }
+        if loads.last().is_some_and(|&last| last < self.most) {
+            loads.push(self.most);
+        }
+        loads
+    }
+
+    /// The loads below the first, ascending, on the same grid: down to one client, or to a thousandth of the first arrivals. They
+    /// are tried where the first load itself does not hold.
+    pub fn below(&self, model: &LoadModel) -> Vec<f64> {
+        let whole = matches!(model, LoadModel::Closed { .. });
+        let ratio = 1.0 + self.precision;
+        let first = if whole { self.from.round().max(1.0) } else { self.from };
+        let least = if whole { 1.0 } else { first / LEAST_SHARE };
+        let mut loads = Vec::new();
+        let mut last = first;
+        while last > least * (1.0 + 1e-9) && loads.len() < MAX_GRID {
+            // The smallest that is not further from the last than the precision, or one client.
+            last = if whole { (last / ratio - 1e-9).ceil().min(last - 1.0) } else { last / ratio }.max(least);
+            loads.push(last);
+        }
+        loads.reverse();
+        loads
+    }
+
+    /// Tries that a search takes without a load that is refuted and without a try that is repeated: the mean over all loads
+    /// at which it may end, rounded up.
+    pub fn tries_likely(&self, model: &LoadModel) -> u32 {
+        let all = self.straight(&self.grid(model));
+        let sum: u64 = all.iter().map(|&tries| u64::from(tries)).sum();
+        u32::try_from(sum.div_ceil(all.len().max(1) as u64)).unwrap_or(u32::MAX)
+    }
+
+    /// Tries after which a search ends with what it knows, repeats counted: twice the most that one takes whose loads are not refuted,
+    /// and the confirmations of two loads more. So each try may be repeated, or several loads be refuted that had held at first.
+    pub fn tries_at_most(&self, model: &LoadModel) -> u32 {
+        let up = self.straight(&self.grid(model)).into_iter().max().unwrap_or(0);
+        let straight = up.max(self.downward(model));
+        straight.saturating_mul(2).saturating_add(self.iterations.saturating_mul(2))
+    }
+
+    /// Most tries of a search without luck whose first load does not hold.
+    fn downward(&self, model: &LoadModel) -> u32 {
+        let mut grid = self.below(model);
+        grid.push(self.from);
+        let tries = |misses: usize| {
+            let (mut held, mut missed, mut tries) = (None, grid.len() - 1, 1);
+            let next = |held: Option<usize>, missed| match held {
+                None => lower(&grid, missed),
+                Some(_) => following(&grid, held, Some(missed)),
+            };
+            while let Some(at) = next(held, missed) {
+                tries += 1;
+                if at < misses {
+                    held = Some(at);
+                } else {
+                    missed = at;
+                }
+            }
+            tries + if held.is_some() { self.iterations.saturating_sub(1) } else { 0 }
+        };
+        (0..grid.len()).map(tries).max().unwrap_or(1)
+    }
+
+    /// Tries of a search without luck, for each load of the grid that may be the smallest to miss, and for none.
+    fn straight(&self, grid: &[f64]) -> Vec<u32> {
+        let tries = |misses: usize| {
+            let (mut held, mut missed, mut tries) = (None, None, 0);
+            let mut next = Some(0);
+            while let Some(at) = next {
+                tries += 1;
+                *(if at < misses { &mut held } else { &mut missed }) = Some(at);
+                next = following(grid, held, missed);
+            }
+            tries + if held.is_some() { self.iterations.saturating_sub(1) } else { 0 }
+        };
+        (0..=grid.len()).map(tries).collect()
+    }
+}
+
+/// Arrivals are tried down to the first load over this.
+const LEAST_SHARE: f64 = 1000.0;
+
+/// Most loads of a grid. The finest precision over nine powers of ten is some 21,000.
+const MAX_GRID: usize = 100_000;
+
+/// The place in the grid that a search tries next, of the largest load that held and the smallest that did not: twice the
+/// load while nothing has failed, then halfway between the two. `None`: there is none between them, or nothing above.
+pub fn following(grid: &[f64], held: Option<usize>, missed: Option<usize>) -> Option<usize> {
+    let last = grid.len().checked_sub(1)?;
+    match (held, missed) {
+        (None, None) => Some(0),
+        (Some(held), None) => {
+            // The largest load that is at most twice as large: what it takes to overload a server is not to be offered it.
+            let twice = grid.partition_point(|&load| load <= grid[held.min(last)] * 2.0 * (1.0 + 1e-9));
+            (held < last).then(|| twice.saturating_sub(1).max(held + 1))
+        }
+        (None, Some(0)) => None,
+        // Nothing below has held; the first load of all is where a search must begin again.
+        (None, Some(_)) => Some(0),
+        (Some(held), Some(missed)) => (missed > held + 1).then(|| held + (missed - held) / 2),
+    }
+}
+
+/// The place in the grid that a search tries next that knows a load that did not hold and none that did: half that load, or
+/// the one before it. `None`: there is nothing below.
+pub fn lower(grid: &[f64], missed: usize) -> Option<usize> {
+    let below = missed.min(grid.len()).checked_sub(1)?;
+    let half = grid.get(missed)? / 2.0;
+    Some(grid.partition_point(|&load| load <= half * (1.0 + 1e-9)).saturating_sub(1).min(below))
+}
+
 /// A case that is offered a share of the capacity that another case found on the baseline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadShare {
@@ -165,6 +300,98 @@ mod tests {
         let score = |capacities: [f64; 3]| spec.of(&capacities).map(f64::round);
         assert_eq!((score([2300.0, 3200.0, 2200.0]), score([2600.0, 4100.0, 2600.0])), (Some(1940.0), Some(2321.0)));
         assert_eq!((spec.of(&[1.0, 2.0]), score([0.0, 1.0, 1.0])), (None, None));
+    }
+
+    const CLOSED: LoadModel = LoadModel::Closed { clients: 1, think_time: crate::Span::ZERO };
+    const OPEN: LoadModel =
+        LoadModel::Open { rate: crate::Rate(1.0), arrivals: crate::load::Arrivals::Poisson, connections: 4 };
+
+    fn spec(from: f64, most: f64, precision: f64) -> CapacitySpec {
+        CapacitySpec { from, most, precision, iterations: 3 }
+    }
+
+    #[test]
+    fn a_grid_is_as_fine_as_the_precision_or_one_client() {
+        assert_eq!(spec(1.0, 8.0, 0.5).grid(&CLOSED), [1.0, 2.0, 3.0, 4.0, 6.0, 8.0]);
+        assert_eq!(spec(20.0, 25.0, 0.05).grid(&CLOSED), [20.0, 21.0, 22.0, 23.0, 24.0, 25.0]);
+        assert_eq!(spec(100.0, 130.0, 0.1).grid(&OPEN), [100.0, 110.000_000_000_000_01, 121.000_000_000_000_01, 130.0]);
+        assert_eq!(spec(7.0, 7.0, 0.05).grid(&CLOSED), [7.0]);
+        for (model, from, most, precision) in [
+            (CLOSED, 1.0, 60_000.0, 0.001),
+            (CLOSED, 50.0, 4000.0, 0.05),
+            (OPEN, 0.5, 1e9, 0.001),
+            (OPEN, 3.0, 9.0, 1.0),
+        ] {
+            let grid = spec(from, most, precision).grid(&model);
+            assert_eq!((grid.first(), grid.last()), (Some(&from), Some(&most)));
+            for pair in grid.windows(2) {
+                let one_client = model == CLOSED && (pair[1] - pair[0] - 1.0).abs() < 1e-9;
+                assert!(pair[1] > pair[0] && (one_client || pair[1] <= pair[0] * (1.0 + precision) * (1.0 + 1e-9)));
+                assert!(model == OPEN || pair[1].fract() == 0.0, "whole clients: {pair:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_search_doubles_until_something_fails_and_then_halves() {
+        let grid = spec(1.0, 100.0, 1.0).grid(&CLOSED);
+        assert_eq!(grid, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 100.0]);
+        assert_eq!((following(&grid, None, None), following(&grid, Some(0), None)), (Some(0), Some(1)));
+        assert_eq!((following(&grid, Some(6), None), following(&grid, Some(7), None)), (Some(7), None));
+        assert_eq!((following(&grid, Some(2), Some(7)), following(&grid, Some(4), Some(5))), (Some(4), None));
+        assert_eq!((following(&grid, None, Some(0)), following(&grid, None, Some(3))), (None, Some(0)));
+        let fine = spec(50.0, 4000.0, 0.05).grid(&CLOSED);
+        let first = following(&fine, Some(0), None).map(|at| fine[at]);
+        assert!(first.is_some_and(|load| (95.0..=100.0).contains(&load)), "{first:?}");
+        assert_eq!((following(&[], None, None), following(&[], Some(3), None)), (None, None));
+    }
+
+    #[test]
+    fn below_the_first_load_the_grid_goes_on_to_one_client_and_a_search_finds_what_holds_there() {
+        assert_eq!(spec(8.0, 9.0, 0.5).below(&CLOSED), [1.0, 2.0, 3.0, 4.0, 6.0]);
+        assert_eq!(spec(1.0, 9.0, 0.5).below(&CLOSED), [0.0; 0]);
+        for (model, from, precision) in [(CLOSED, 5000.0, 0.05), (CLOSED, 60_000.0, 0.01), (OPEN, 0.5, 0.05)] {
+            let spec = spec(from, from, precision);
+            let mut grid = spec.below(&model);
+            grid.push(from);
+            assert!(grid[0] == 1.0 || (model == OPEN && (grid[0] - from / LEAST_SHARE).abs() < 1e-9), "{}", grid[0]);
+            for pair in grid.windows(2) {
+                let one_client = model == CLOSED && (pair[1] - pair[0] - 1.0).abs() < 1e-9;
+                assert!(pair[1] > pair[0] && (one_client || pair[1] <= pair[0] * (1.0 + precision) * (1.0 + 1e-9)));
+            }
+            assert_eq!((lower(&grid, 0), lower(&grid, 1)), (None, Some(0)));
+            assert!(lower(&grid, grid.len() - 1).is_some_and(|at| grid[at] <= from / 2.0 * (1.0 + 1e-9)));
+        }
+        // Down to one client and up again, each try repeated, with its confirmations.
+        assert!(spec(5000.0, 5000.0, 0.05).tries_at_most(&CLOSED) >= 2 * (13 + 2));
+    }
+
+    /// The longest search of all with a repeat of each try, and whether the bound holds it.
+    #[test]
+    fn the_most_tries_hold_a_search_of_which_each_try_is_repeated() {
+        for (model, from, most, precision) in [
+            (CLOSED, 50.0, 4000.0, 0.05),
+            (CLOSED, 1.0, 1.0, 0.05),
+            (OPEN, 10.0, 1e5, 0.01),
+            (CLOSED, 1.0, 60_000.0, 0.001),
+        ] {
+            let spec = spec(from, most, precision);
+            let grid = spec.grid(&model);
+            let (likely, bound) = (spec.tries_likely(&model), spec.tries_at_most(&model));
+            let mut longest = 0;
+            for capacity in &grid {
+                let (mut tries, mut held, mut missed) = (0, None, None);
+                while let Some(at) = following(&grid, held, missed) {
+                    tries += 2;
+                    *(if grid[at] <= *capacity { &mut held } else { &mut missed }) = Some(at);
+                }
+                assert_eq!(held.map(|at| grid[at]), Some(*capacity), "found to the step");
+                longest = longest.max(tries + 2 * (spec.iterations - 1));
+            }
+            assert!(longest <= bound && likely <= bound / 2, "{longest} of {bound}, {likely} likely");
+        }
+        let published = spec(50.0, 4000.0, 0.05);
+        assert_eq!((published.tries_likely(&CLOSED), published.tries_at_most(&CLOSED)), (11, 32));
     }
 
     #[test]

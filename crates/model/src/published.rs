@@ -29,7 +29,7 @@ pub struct PrintedTotal {
     /// Which iteration, from 1; 0: the whole.
     pub iteration: u32,
     /// What it is of: `requests`, `good`, `tolerable`, `failed`, `bytes_per_request`, `response_s`, `byte_rate`
-    /// (kilobytes a second as printed), or the type's name and a dot before one of these, or a metric's id.
+    /// (bytes a second, as printed), or the type's name and a dot before one of these, or a metric's id.
     pub figure: String,
     /// As printed.
     pub value: f64,
@@ -52,7 +52,7 @@ pub struct Claim {
 pub enum ClaimKind {
     /// One arm's figure is larger than another's by so many percent.
     Percent {
-        /// Case id.
+        /// Case id; empty: it is of the score over all cases.
         case: String,
         /// The larger one's arm.
         arm: String,

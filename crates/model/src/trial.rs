@@ -70,6 +70,7 @@ impl std::fmt::Display for Phase {
 /// How a trial ended. A failure is never a zero: only `Completed` carries figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[expect(clippy::large_enum_variant, reason = "most trials complete, and there is one outcome a trial")]
 pub enum Outcome {
     /// It ran and its work was right.
     Completed(Measurement),

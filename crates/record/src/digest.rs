@@ -31,7 +31,12 @@ fn value_of(record: &TrialRecord) -> Value {
         let steps = measurement.steps.iter_mut().map(|step| &mut step.times);
         let levels = measurement.ascent.iter_mut().flat_map(|ascent| &mut ascent.levels);
         let levels = levels.map(|level| &mut level.response);
-        for histogram in measurement.histograms.values_mut().chain(steps).chain(levels) {
+        let types = measurement.requests.iter_mut().map(|one| &mut one.times);
+        let probes = measurement.search.iter_mut().flat_map(|search| &mut search.probes).flat_map(|probe| {
+            std::iter::once(&mut probe.response).chain(probe.requests.iter_mut().map(|one| &mut one.times))
+        });
+        let all = measurement.histograms.values_mut().chain(steps).chain(levels).chain(types).chain(probes);
+        for histogram in all {
             sums.push_str(&format!("{},", histogram.sum));
             histogram.sum = 0;
         }

@@ -66,6 +66,15 @@ pub enum JournalEvent {
         /// The phase.
         phase: Phase,
     },
+    /// A trial that searches a load tries one next.
+    TryStarted {
+        /// Position in the plan.
+        index: u32,
+        /// Which try it is, from 1.
+        number: u32,
+        /// Clients, or arrivals a second.
+        load: f64,
+    },
     /// A trial is in the results and reads as it was measured; written by the writer itself.
     TrialAcknowledged {
         /// Position in the plan.
@@ -85,7 +94,13 @@ pub enum JournalEvent {
 impl JournalEvent {
     /// Whether others rely on the line, so that it must be on disk before anything else is done.
     pub const fn durable(&self) -> bool {
-        !matches!(self, Self::TrialStarted { .. } | Self::PhaseEntered { .. } | Self::ResourceReleased { .. })
+        !matches!(
+            self,
+            Self::TrialStarted { .. }
+                | Self::PhaseEntered { .. }
+                | Self::TryStarted { .. }
+                | Self::ResourceReleased { .. }
+        )
     }
 }
 

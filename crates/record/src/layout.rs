@@ -60,6 +60,17 @@ level_metrics   trial, position, guests, metric, value; level_bins: response tim
 level_parts     trial, position, guests, guest (from 1), driver, metric, value: what each guest contributed
 courses         trial, at_s (since the first guest was asked for), guests, load (1: offered), memory of the host: the host over
                 time, once a second
+searches        where the largest load is looked for, one row a trial: held (the largest load that held each time), missed (the
+                smallest above it that did not; NULL: the largest that may be tried held), and how the search ended
+tries           one row a load that was tried in a fresh instance, in the order of position: load (clients, or arrivals a
+                second), purpose (bracket, bisect, confirm), failed (NULL: it held) and its cause (qos: an objective was missed, and
+                its figures count; invalid, failed: they do not), measured window, operations, min_ns, max_ns, sum_ns (text)
+try_metrics     trial, position, load, metric, value; try_counts: name, value; try_bins: response times, as in
+                histogram_bins; try_flags; try_cpu, as cpu_accounts
+requests        where a workload has request types: trial, position and load (of the try; NULL: of the trial itself), number,
+                type, requests = good + tolerable + failed, validation_errors (in failed too), bytes, response_s (their
+                sum), target (share of all requests, 0 to 1)
+request_bins    trial, position, load, type, low_ns, high_ns, count: response times by type
 samples         trial, at_ns, source, series, value; a counter's differences are what means something
 cpu_accounts    CPU seconds of the system under test in the window, by where they were spent
 parity          what was asked for the guest and what the kernel granted
@@ -85,6 +96,12 @@ Operations a second of each number of guests, where guests are added:
     SELECT case_id, arm, block, guests, value FROM run.level_metrics
     JOIN run.levels USING (trial, position, guests) JOIN run.trials USING (trial)
     WHERE metric = 'operations_per_s' AND (cause IS NULL OR cause = 'qos') ORDER BY ALL;
+
+How requests were served at each load that was tried, where the largest is looked for:
+
+    SELECT case_id, arm, block, position, load, sum(requests) AS total, sum(good) * 1.0 / sum(requests) AS good,
+           sum(good + tolerable) * 1.0 / sum(requests) AS at_least_tolerable, sum(bytes) / sum(response_s) AS byte_rate
+    FROM run.requests JOIN run.trials USING (trial) WHERE position IS NOT NULL GROUP BY ALL ORDER BY case_id, arm, block, position;
 
 Do not edit these files: tare keeps a digest of each trial and says when one was altered.
 `tare report .` makes the findings and the report again.

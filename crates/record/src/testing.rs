@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use tare_model::capacity::{self, CapacitySearch, Probe, ProbeCause, ProbePurpose};
 use tare_model::density::{self, Ascent, CoursePoint, Level, StopKind, Stopped};
 use tare_model::environment::{Environment, Section};
 use tare_model::guest::{GuestSize, ParityRow};
@@ -15,7 +16,7 @@ use tare_model::metric::{Better, MetricSpec, Unit, common};
 use tare_model::plan::{Cost, CpuPlacement, PLAN_SCHEMA, Plan, PlannedTrial};
 use tare_model::sample::{CpuAccount, Sample, Source};
 use tare_model::study::{Arm, Case, LabSpec, Placement, STUDY_SCHEMA, Study};
-use tare_model::trial::{Measurement, Outcome, Part, Step, TrialRecord};
+use tare_model::trial::{Flag, Measurement, Outcome, Part, RequestType, Step, TrialRecord};
 use tare_model::{ByteSize, Histogram, Span};
 
 use crate::{JournalEvent, RunWriter};
@@ -236,6 +237,79 @@ pub fn density_trial(plan: &Plan, index: u32, guests: &[u32]) -> TrialRecord {
     measurement.metrics.insert(density::metric::HELD.to_owned(), f64::from(ascent.held()));
     measurement.ascent = Some(ascent);
     record
+}
+
+/// The same trial of a workload with request types, whose largest load is looked for: 8, 16 and 12 clients are tried, of
+/// which 16 are too many, and 12 are confirmed once.
+pub fn capacity_trial(plan: &Plan, index: u32) -> TrialRecord {
+    let mut record = trial(plan, index);
+    let (window, cpu) = (record.window_ns.unwrap_or_default(), record.cpu);
+    let Outcome::Completed(measurement) = &mut record.outcome else { return record };
+    record.metrics.iter_mut().for_each(|spec| spec.primary = false);
+    // Spelt out here: a folder that was written once holds the words of its time.
+    record
+        .metrics
+        .insert(0, MetricSpec::new(capacity::metric::CAPACITY, "capacity", Unit::Count, Better::Higher).primary());
+    let seed = u64::from(index);
+    let probe = |(position, clients, purpose): (u64, u32, ProbePurpose)| Probe {
+        load: f64::from(clients),
+        purpose,
+        window_ns: (window.0 + position * 1_000_000_000, window.1 + position * 1_000_000_000),
+        metrics: BTreeMap::from([(
+            "operations_per_s".to_owned(),
+            100.0 * f64::from(clients) * (1.0 + 0.01 * noise(seed)),
+        )]),
+        counts: BTreeMap::from([("operations".to_owned(), 800 * u64::from(clients)), ("lost".to_owned(), 0)]),
+        response: measurement.histograms["response"].clone(),
+        requests: request_types(clients, seed * 31 + position),
+        cpu,
+        ..Probe::default()
+    };
+    let tried = [
+        (0, 8, ProbePurpose::Bracket),
+        (1, 16, ProbePurpose::Bracket),
+        (2, 12, ProbePurpose::Bisect),
+        (3, 12, ProbePurpose::Confirm),
+    ];
+    let mut probes: Vec<Probe> = tried.into_iter().map(probe).collect();
+    probes[1].failed = Some("`good_share` was 0.912, and at least 0.95 was asked".to_owned());
+    probes[1].cause = Some(ProbeCause::Qos);
+    probes[1].flags =
+        vec![Flag { kind: "drops".to_owned(), detail: "3 packets were dropped, 0 are allowed".to_owned() }];
+    measurement.metrics.insert(capacity::metric::CAPACITY.to_owned(), 12.0);
+    measurement.requests.clone_from(&probes[3].requests);
+    let ended = "12 clients held twice, 16 did not".to_owned();
+    measurement.search = Some(CapacitySearch { held: 12.0, missed: Some(16.0), probes, ended });
+    record
+}
+
+/// Requests of three types by so many clients; times of the last are not known.
+fn request_types(clients: u32, seed: u64) -> Vec<RequestType> {
+    let one = |(at, (name, share, bytes)): (u64, (&str, f64, u64))| {
+        let requests = (f64::from(clients) * 1000.0 * share * (1.0 + 0.01 * noise(seed * 5 + at))) as u64;
+        let failed = if clients > 12 { requests / 20 } else { requests / 500 };
+        let tolerable = requests / 50;
+        let low = 20_000_000 + 1_000_000 * at;
+        let bins = vec![
+            Bin { low, high: low + 9_999, count: requests - tolerable - failed },
+            Bin { low: low * 40, high: low * 40 + 99_999, count: tolerable + failed },
+        ];
+        let sum = u128::from(low) * u128::from(requests);
+        let times = Histogram { bins, min: low, max: low * 40 + 99_999, sum };
+        RequestType {
+            name: name.to_owned(),
+            requests,
+            good: requests - tolerable - failed,
+            tolerable,
+            failed,
+            validation_errors: failed / 2,
+            bytes: requests * bytes,
+            response_s: sum as f64 / 1e9,
+            target: (at < 2).then_some(share),
+            times: if at < 2 { times } else { Histogram::default() },
+        }
+    };
+    (0u64..).zip([("login", 0.25, 32_000), ("summary", 0.7, 23_000), ("log, out", 0.05, 73_000)]).map(one).collect()
 }
 
 fn level(guests: u32, seed: u64, response: &Histogram) -> Level {

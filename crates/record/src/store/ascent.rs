@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tare_model::Histogram;
 use tare_model::density::{Ascent, CoursePoint, Level, Stopped};
-use tare_model::histogram::Bin;
 use tare_model::merging::{MergeCounters, SavedFrom};
 use tare_model::trial::Part;
 
-use super::insert::{Insert, int};
+use super::insert::{Insert, insert_bins, int};
 use super::names::{stop_name, stop_of};
-use super::read::{Read, map, real, rows, unsigned, word};
+use super::read::{Read, map, numbers, read_bins, real, rows, unsigned, word};
 
 /// The schema that brought these tables.
 const SINCE: u32 = 3;
@@ -88,11 +87,7 @@ fn insert_level(db: &Connection, trial: u32, position: i64, level: &Level) -> In
     for (name, value) in &level.metrics {
         metric.execute(params![id, name, value])?;
     }
-    let mut bins = db.prepare_cached("INSERT INTO stored_level_bins VALUES (?1, ?2, ?3, ?4)")?;
-    for bin in &response.bins {
-        let (low, high) = (int("lower end of a bin", bin.low)?, int("upper end of a bin", bin.high)?);
-        bins.execute(params![id, low, high, int("count of a bin", bin.count)?])?;
-    }
+    insert_bins(db, "INSERT INTO stored_level_bins VALUES (?1, ?2, ?3, ?4)", id, response)?;
     insert_parts(db, id, &level.parts)
 }
 
@@ -149,7 +144,8 @@ fn read_levels(db: &Connection, trial: u32) -> Read<Vec<Level>> {
     let whole = |(id, mut level): (i64, Level)| {
         let values = map::<Option<f64>>(db, "SELECT metric, value FROM stored_level_metrics WHERE level_id = ?1", id)?;
         level.metrics = numbers(values);
-        level.response.bins = read_bins(db, id)?;
+        let bins = "SELECT low_ns, high_ns, count FROM stored_level_bins WHERE level_id = ?1 ORDER BY low_ns";
+        level.response.bins = read_bins(db, bins, id)?;
         level.parts = read_parts(db, id)?;
         Ok(level)
     };
@@ -189,16 +185,6 @@ fn read_level(row: &Row<'_>) -> Read<(i64, Level)> {
     Ok((row.get(0)?, level))
 }
 
-fn read_bins(db: &Connection, level: i64) -> Read<Vec<Bin>> {
-    let mut bins =
-        db.prepare_cached("SELECT low_ns, high_ns, count FROM stored_level_bins WHERE level_id = ?1 ORDER BY low_ns")?;
-    let bin = |row: &Row<'_>| {
-        let (low, high) = (unsigned(0, row.get(0)?)?, unsigned(1, row.get(1)?)?);
-        Ok(Bin { low, high, count: unsigned(2, row.get(2)?)? })
-    };
-    bins.query_map([level], bin)?.collect()
-}
-
 fn read_parts(db: &Connection, level: i64) -> Read<Vec<Part>> {
     let mut heads = db.prepare_cached(
         "SELECT level_part_id, guest, driver FROM stored_level_parts WHERE level_id = ?1 ORDER BY position",
@@ -235,9 +221,4 @@ fn read_course(db: &Connection, trial: u32) -> Read<Vec<CoursePoint>> {
             })
         },
     )
-}
-
-/// Values by name, where NULL stands for one that is no number.
-fn numbers(values: BTreeMap<String, Option<f64>>) -> BTreeMap<String, f64> {
-    values.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect()
 }

@@ -4,12 +4,15 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, params};
 use tare_model::Histogram;
-use tare_model::sample::{CpuAccount, Sample};
+use tare_model::sample::Sample;
 use tare_model::trial::{Measurement, Outcome, TrialRecord};
 
 use super::ascent::insert_ascent;
+use super::cpu;
 use super::names::{better_name, source_name, unit_name};
 use super::parts::{insert_parts, insert_steps};
+use super::requests::insert_requests;
+use super::search::insert_search;
 use crate::error::RecordError;
 
 /// What can stop an insertion.
@@ -64,7 +67,7 @@ pub(crate) fn insert_trial(db: &Connection, record: &TrialRecord) -> Insert {
         insert_measurement(db, trial, measurement)?;
     }
     if let Some(cpu) = &record.cpu {
-        insert_cpu(db, trial, cpu)?;
+        cpu::insert(db, "cpu_accounts", i64::from(trial), cpu)?;
     }
     insert_disclosure(db, record)?;
     insert_samples(db, trial, &record.samples)
@@ -84,7 +87,9 @@ fn insert_measurement(db: &Connection, trial: u32, measurement: &Measurement) ->
     }
     insert_parts(db, trial, &measurement.parts)?;
     insert_steps(db, trial, &measurement.steps)?;
-    measurement.ascent.as_ref().map_or(Ok(()), |ascent| insert_ascent(db, trial, ascent))
+    measurement.ascent.as_ref().map_or(Ok(()), |ascent| insert_ascent(db, trial, ascent))?;
+    insert_requests(db, trial, None, &measurement.requests)?;
+    measurement.search.as_ref().map_or(Ok(()), |search| insert_search(db, trial, search))
 }
 
 fn insert_histogram(db: &Connection, trial: u32, name: &str, histogram: &Histogram) -> Insert {
@@ -101,31 +106,16 @@ fn insert_histogram(db: &Connection, trial: u32, name: &str, histogram: &Histogr
         histogram.mean()
     ])?;
     let id = db.last_insert_rowid();
-    let mut bins = db.prepare_cached("INSERT INTO stored_bins VALUES (?1, ?2, ?3, ?4)")?;
+    insert_bins(db, "INSERT INTO stored_bins VALUES (?1, ?2, ?3, ?4)", id, histogram)
+}
+
+/// Inserts the bins of a histogram by a statement that takes its id, both ends and the count.
+pub(super) fn insert_bins(db: &Connection, sql: &str, id: i64, histogram: &Histogram) -> Insert {
+    let mut bins = db.prepare_cached(sql)?;
     for bin in &histogram.bins {
         let (low, high) = (int("lower end of a bin", bin.low)?, int("upper end of a bin", bin.high)?);
         bins.execute(params![id, low, high, int("count of a bin", bin.count)?])?;
     }
-    Ok(())
-}
-
-fn insert_cpu(db: &Connection, trial: u32, cpu: &CpuAccount) -> Insert {
-    db.prepare_cached("INSERT INTO cpu_accounts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")?.execute(
-        params![
-            trial,
-            cpu.window_s,
-            cpu.cpus,
-            cpu.guest_user_s,
-            cpu.guest_system_s,
-            cpu.neighbours_s,
-            cpu.softirq_s,
-            cpu.irq_s,
-            cpu.other_s,
-            cpu.total_s,
-            cpu.steal_s,
-            cpu.probe_s
-        ],
-    )?;
     Ok(())
 }
 

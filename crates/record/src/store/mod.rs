@@ -1,10 +1,13 @@
 //! The results: one SQLite file, its schema, and trials in and out of it.
 
 mod ascent;
+mod cpu;
 mod insert;
 mod names;
 mod parts;
 mod read;
+mod requests;
+mod search;
 
 pub(crate) use insert::{InsertError, insert_trial};
 pub(crate) use read::{read_trial, trial_indices};
@@ -12,11 +15,15 @@ pub(crate) use read::{read_trial, trial_indices};
 use rusqlite_migration::{M, Migrations};
 
 /// Newest schema of `results.sqlite` that this tare reads (`PRAGMA user_version`).
-pub const RESULTS_SCHEMA: u32 = 3;
+pub const RESULTS_SCHEMA: u32 = 4;
 
 /// Every schema so far, oldest first. What is written here is never changed: a new schema is a new line.
-const STEPS: &[M<'static>] =
-    &[M::up(include_str!("schema-1.sql")), M::up(include_str!("schema-2.sql")), M::up(include_str!("schema-3.sql"))];
+const STEPS: &[M<'static>] = &[
+    M::up(include_str!("schema-1.sql")),
+    M::up(include_str!("schema-2.sql")),
+    M::up(include_str!("schema-3.sql")),
+    M::up(include_str!("schema-4.sql")),
+];
 
 /// The way from an empty file to the newest schema.
 pub(crate) const MIGRATIONS: Migrations<'static> = Migrations::from_slice(STEPS);

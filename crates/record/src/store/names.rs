@@ -1,5 +1,6 @@
 //! Enumerations as the words that the tables hold.
 
+use tare_model::capacity::{ProbeCause, ProbePurpose};
 use tare_model::density::StopKind;
 use tare_model::metric::{Better, Unit};
 use tare_model::sample::Source;
@@ -88,6 +89,32 @@ pub(crate) fn stop_of(name: &str) -> Option<StopKind> {
     [End, Memory, Swap, Pressure, Killed, Start, Qos, Wrong].into_iter().find(|&kind| stop_name(kind) == name)
 }
 
+pub(crate) const fn purpose_name(purpose: ProbePurpose) -> &'static str {
+    match purpose {
+        ProbePurpose::Bracket => "bracket",
+        ProbePurpose::Bisect => "bisect",
+        ProbePurpose::Confirm => "confirm",
+    }
+}
+
+pub(crate) fn purpose_of(name: &str) -> Option<ProbePurpose> {
+    use ProbePurpose::{Bisect, Bracket, Confirm};
+    [Bracket, Bisect, Confirm].into_iter().find(|&purpose| purpose_name(purpose) == name)
+}
+
+pub(crate) const fn cause_name(cause: ProbeCause) -> &'static str {
+    match cause {
+        ProbeCause::Qos => "qos",
+        ProbeCause::Invalid => "invalid",
+        ProbeCause::Failed => "failed",
+    }
+}
+
+pub(crate) fn cause_of(name: &str) -> Option<ProbeCause> {
+    use ProbeCause::{Failed, Invalid, Qos};
+    [Qos, Invalid, Failed].into_iter().find(|&cause| cause_name(cause) == name)
+}
+
 pub(crate) fn phase_of(name: &str) -> Option<Phase> {
     Phase::ALL.into_iter().find(|phase| phase.to_string() == name)
 }
@@ -114,7 +141,13 @@ mod tests {
         for kind in [StopKind::Start, StopKind::Qos, StopKind::Wrong] {
             assert_eq!(stop_of(stop_name(kind)), Some(kind));
         }
-        assert_eq!(stop_of("lunch"), None);
+        for purpose in [ProbePurpose::Bracket, ProbePurpose::Bisect, ProbePurpose::Confirm] {
+            assert_eq!(purpose_of(purpose_name(purpose)), Some(purpose));
+        }
+        for cause in [ProbeCause::Qos, ProbeCause::Invalid, ProbeCause::Failed] {
+            assert_eq!(cause_of(cause_name(cause)), Some(cause));
+        }
+        assert_eq!((stop_of("lunch"), purpose_of("lunch"), cause_of("lunch")), (None, None, None));
         assert_eq!(
             (unit_of("parsecs"), source_of("moon"), phase_of("lunch"), better_of("?")),
             (None, None, None, None)

@@ -2,11 +2,10 @@
 
 use rusqlite::{Connection, params};
 use tare_model::Histogram;
-use tare_model::histogram::Bin;
 use tare_model::trial::{Part, Step};
 
-use super::insert::{Insert, int};
-use super::read::{Read, map, rows, unsigned, word};
+use super::insert::{Insert, insert_bins, int};
+use super::read::{Read, map, numbers, read_bins, rows, unsigned, word};
 
 /// The schema that brought these tables.
 const SINCE: u32 = 2;
@@ -32,7 +31,6 @@ pub(super) fn insert_steps(db: &Connection, trial: u32, steps: &[Step]) -> Inser
         "INSERT INTO steps (trial, position, step, within, count, min_ns, max_ns, sum_ns, mean_ns)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?;
-    let mut bins = db.prepare_cached("INSERT INTO stored_step_bins VALUES (?1, ?2, ?3, ?4)")?;
     for (position, step) in (0i64..).zip(steps) {
         let times = &step.times;
         head.execute(params![
@@ -47,10 +45,7 @@ pub(super) fn insert_steps(db: &Connection, trial: u32, steps: &[Step]) -> Inser
             times.mean()
         ])?;
         let id = db.last_insert_rowid();
-        for bin in &times.bins {
-            let (low, high) = (int("lower end of a bin", bin.low)?, int("upper end of a bin", bin.high)?);
-            bins.execute(params![id, low, high, int("count of a bin", bin.count)?])?;
-        }
+        insert_bins(db, "INSERT INTO stored_step_bins VALUES (?1, ?2, ?3, ?4)", id, times)?;
     }
     Ok(())
 }
@@ -68,8 +63,7 @@ fn read_parts(db: &Connection, trial: u32) -> Read<Vec<Part>> {
         })?;
     let part = |(id, guest, driver): (i64, u32, Option<u32>)| {
         let values = map::<Option<f64>>(db, "SELECT metric, value FROM stored_part_metrics WHERE part_id = ?1", id)?;
-        let metrics = values.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect();
-        Ok(Part { guest, driver, metrics })
+        Ok(Part { guest, driver, metrics: numbers(values) })
     };
     heads.into_iter().map(part).collect()
 }
@@ -89,17 +83,9 @@ fn read_steps(db: &Connection, trial: u32) -> Read<Vec<Step>> {
             Ok((row.get::<_, i64>(0)?, Step { name: row.get(1)?, within: row.get(2)?, times }))
         },
     )?;
-    let mut bins =
-        db.prepare_cached("SELECT low_ns, high_ns, count FROM stored_step_bins WHERE step_id = ?1 ORDER BY low_ns")?;
     for (id, step) in &mut steps {
-        let bin = |row: &rusqlite::Row<'_>| {
-            Ok(Bin {
-                low: unsigned(0, row.get(0)?)?,
-                high: unsigned(1, row.get(1)?)?,
-                count: unsigned(2, row.get(2)?)?,
-            })
-        };
-        step.times.bins = bins.query_map([*id], bin)?.collect::<Read<_>>()?;
+        let bins = "SELECT low_ns, high_ns, count FROM stored_step_bins WHERE step_id = ?1 ORDER BY low_ns";
+        step.times.bins = read_bins(db, bins, *id)?;
     }
     Ok(steps.into_iter().map(|(_, step)| step).collect())
 }

@@ -9,11 +9,11 @@ use tare_model::guest::ParityRow;
 use tare_model::histogram::Bin;
 use tare_model::metric::MetricSpec;
 use tare_model::plan::PlannedTrial;
-use tare_model::sample::{CpuAccount, Sample, Source};
+use tare_model::sample::{Sample, Source};
 use tare_model::trial::{Flag, Measurement, Outcome, TrialRecord};
 
 use super::names::{better_of, phase_of, source_of, unit_of};
-use super::{ascent, parts};
+use super::{ascent, cpu, parts, requests, search};
 
 pub(super) type Read<T> = rusqlite::Result<T>;
 
@@ -67,7 +67,7 @@ pub(crate) fn read_trial(db: &Connection, trial: u32) -> Read<Option<TrialRecord
         Ok(Flag { kind: row.get(0)?, detail: row.get(1)? })
     })?;
     record.facts = map(db, "SELECT name, value FROM facts WHERE trial = ?1", trial)?;
-    record.cpu = read_cpu(db, trial)?;
+    record.cpu = cpu::read(db, "cpu_accounts WHERE trial", i64::from(trial))?;
     record.samples = read_samples(db, trial)?;
     Ok(Some(record))
 }
@@ -106,12 +106,12 @@ fn read_measurement(db: &Connection, trial: u32) -> Read<Measurement> {
     let mut measurement = Measurement {
         parts,
         steps,
-        metrics: values.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect(),
+        metrics: numbers(values),
         histograms: BTreeMap::new(),
         counts: counts.into_iter().map(|(name, value)| Ok((name, unsigned(1, value)?))).collect::<Read<_>>()?,
         ascent: ascent::read(db, trial)?,
-        requests: Vec::new(),
-        search: None,
+        requests: requests::read_requests(db, trial, None)?,
+        search: search::read(db, trial)?,
     };
     let heads =
         rows(db, "SELECT histogram_id, name, min_ns, max_ns, sum_ns FROM histograms WHERE trial = ?1", trial, |row| {
@@ -123,44 +123,12 @@ fn read_measurement(db: &Connection, trial: u32) -> Read<Measurement> {
             };
             Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, head))
         })?;
-    let mut bins =
-        db.prepare_cached("SELECT low_ns, high_ns, count FROM stored_bins WHERE histogram_id = ?1 ORDER BY low_ns")?;
     for (id, name, mut histogram) in heads {
-        histogram.bins = bins
-            .query_map([id], |row| {
-                Ok(Bin {
-                    low: unsigned(0, row.get(0)?)?,
-                    high: unsigned(1, row.get(1)?)?,
-                    count: unsigned(2, row.get(2)?)?,
-                })
-            })?
-            .collect::<Read<_>>()?;
+        let bins = "SELECT low_ns, high_ns, count FROM stored_bins WHERE histogram_id = ?1 ORDER BY low_ns";
+        histogram.bins = read_bins(db, bins, id)?;
         measurement.histograms.insert(name, histogram);
     }
     Ok(measurement)
-}
-
-fn read_cpu(db: &Connection, trial: u32) -> Read<Option<CpuAccount>> {
-    db.prepare_cached(
-        "SELECT window_s, cpus, guest_user_s, guest_system_s, neighbours_s, softirq_s, irq_s, other_s, total_s, steal_s, probe_s
-         FROM cpu_accounts WHERE trial = ?1",
-    )?
-    .query_row([trial], |row| {
-        Ok(CpuAccount {
-            window_s: real(row, 0)?,
-            cpus: row.get(1)?,
-            guest_user_s: real(row, 2)?,
-            guest_system_s: real(row, 3)?,
-            neighbours_s: real(row, 4)?,
-            softirq_s: real(row, 5)?,
-            irq_s: real(row, 6)?,
-            other_s: real(row, 7)?,
-            total_s: real(row, 8)?,
-            steal_s: real(row, 9)?,
-            probe_s: real(row, 10)?,
-        })
-    })
-    .optional()
 }
 
 fn read_samples(db: &Connection, trial: u32) -> Read<Vec<Sample>> {
@@ -206,4 +174,18 @@ pub(super) fn rows<T>(db: &Connection, sql: &str, trial: u32, of: impl FnMut(&Ro
 
 pub(super) fn map<T: FromSql>(db: &Connection, sql: &str, id: impl ToSql) -> Read<BTreeMap<String, T>> {
     db.prepare_cached(sql)?.query_map(params![id], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+}
+
+/// Values by name, where NULL stands for one that is no number.
+pub(super) fn numbers(values: BTreeMap<String, Option<f64>>) -> BTreeMap<String, f64> {
+    values.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect()
+}
+
+/// The bins of a histogram by a statement that takes its id and gives both ends and the count.
+pub(super) fn read_bins(db: &Connection, sql: &str, id: i64) -> Read<Vec<Bin>> {
+    let bin = |row: &Row<'_>| {
+        let (low, high) = (unsigned(0, row.get(0)?)?, unsigned(1, row.get(1)?)?);
+        Ok(Bin { low, high, count: unsigned(2, row.get(2)?)? })
+    };
+    db.prepare_cached(sql)?.query_map([id], bin)?.collect()
 }

@@ -5,3 +5,4 @@ mod ascent;
 mod crash;
 mod folder;
 mod schema;
+mod search;

@@ -12,12 +12,14 @@ fn fixture(schema: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/schema-{schema}"))
 }
 
-/// The trials of the fixtures: with guests, drivers and steps since there are tables for them, and then with ascents.
+/// The trials of the fixtures: with guests, drivers and steps since there are tables for them, then with ascents, then with
+/// searches and request types.
 fn trial_of(schema: u32, plan: &Plan, index: u32) -> TrialRecord {
     match schema {
         1 => testing::trial(plan, index),
         2 => testing::store_trial(plan, index),
-        _ => testing::density_trial(plan, index, &[1, 4, 6]),
+        3 => testing::density_trial(plan, index, &[1, 4, 6]),
+        _ => testing::capacity_trial(plan, index),
     }
 }
 
@@ -46,12 +48,16 @@ fn folders_of_every_schema_so_far_are_read() {
 }
 
 /// What each schema added, taken away again.
-const TAKEN_AWAY: [&str; 2] = [
+const TAKEN_AWAY: [&str; 3] = [
     "DROP VIEW parts; DROP VIEW step_bins; DROP TABLE stored_part_metrics; DROP TABLE stored_parts;
      DROP TABLE stored_step_bins; DROP TABLE steps;",
     "DROP VIEW level_metrics; DROP VIEW level_bins; DROP VIEW level_parts; DROP TABLE courses;
      DROP TABLE stored_level_part_metrics; DROP TABLE stored_level_parts; DROP TABLE stored_level_names;
      DROP TABLE stored_level_metrics; DROP TABLE stored_level_bins; DROP TABLE levels; DROP TABLE ascents;",
+    "DROP VIEW requests; DROP VIEW request_bins; DROP VIEW try_metrics; DROP VIEW try_counts; DROP VIEW try_bins;
+     DROP VIEW try_flags; DROP VIEW try_cpu; DROP TABLE stored_request_bins; DROP TABLE stored_requests;
+     DROP TABLE stored_try_metrics; DROP TABLE stored_try_counts; DROP TABLE stored_try_bins; DROP TABLE stored_try_flags;
+     DROP TABLE stored_try_cpu; DROP TABLE tries; DROP TABLE searches;",
 ];
 
 /// A run that an older tare began is continued by this one: what it lacks is added, what it holds stays.
@@ -105,4 +111,15 @@ fn folders_of_later_schemas_are_refused_by_name() {
     write_run(dir.path(), &plan, &[]);
     std::fs::write(dir.path().join(layout::PLAN), r#"{"schema": 2, "order": "of later days"}"#).unwrap();
     assert!(matches!(RunFolder::open(dir.path()), Err(RecordError::NewerTare { schema: 2, .. })));
+}
+
+#[test]
+fn the_folder_explains_every_table_and_view() {
+    let db = rusqlite::Connection::open(fixture(crate::RESULTS_SCHEMA).join(layout::RESULTS)).unwrap();
+    let mut names = db.prepare("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").unwrap();
+    let names: Vec<String> = names.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    // What is stored behind a view, and SQLite's own, nobody has to know.
+    let shown = names.iter().filter(|name| !name.starts_with("stored_") && !name.starts_with("sqlite_"));
+    let unexplained: Vec<&String> = shown.filter(|name| !layout::README_TEXT.contains(name.as_str())).collect();
+    assert_eq!(unexplained, [] as [&String; 0]);
 }

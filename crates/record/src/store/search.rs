@@ -1,0 +1,127 @@
+//! What was seen while the largest load was looked for: tables of schema 4.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use tare_model::Histogram;
+use tare_model::capacity::{CapacitySearch, Probe};
+use tare_model::trial::Flag;
+
+use super::insert::{Insert, int};
+use super::names::{cause_name, cause_of, purpose_name, purpose_of};
+use super::read::{Read, map, numbers, read_bins, real, rows, unsigned, word};
+use super::requests::{insert_requests, read_requests};
+use super::{cpu, insert::insert_bins};
+
+/// The schema that brought these tables.
+pub(super) const SINCE: u32 = 4;
+
+/// Inserts the search of a trial.
+pub(super) fn insert_search(db: &Connection, trial: u32, search: &CapacitySearch) -> Insert {
+    db.prepare_cached("INSERT INTO searches VALUES (?1, ?2, ?3, ?4)")?.execute(params![
+        trial,
+        search.held,
+        search.missed,
+        search.ended
+    ])?;
+    for (position, probe) in (0i64..).zip(&search.probes) {
+        insert_try(db, trial, position, probe)?;
+    }
+    Ok(())
+}
+
+fn insert_try(db: &Connection, trial: u32, position: i64, probe: &Probe) -> Insert {
+    let response = &probe.response;
+    db.prepare_cached(
+        "INSERT INTO tries (trial, position, load, purpose, failed, cause, window_start_ns, window_end_ns, operations, min_ns,
+         max_ns, sum_ns) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+    )?
+    .execute(params![
+        trial,
+        position,
+        probe.load,
+        purpose_name(probe.purpose),
+        probe.failed,
+        probe.cause.map(cause_name),
+        int("start of a try's window", probe.window_ns.0)?,
+        int("end of a try's window", probe.window_ns.1)?,
+        int("operations of a try", response.count())?,
+        int("minimum of a try", response.min)?,
+        int("maximum of a try", response.max)?,
+        response.sum.to_string()
+    ])?;
+    let id = db.last_insert_rowid();
+    let mut metric = db.prepare_cached("INSERT INTO stored_try_metrics VALUES (?1, ?2, ?3)")?;
+    for (name, value) in &probe.metrics {
+        metric.execute(params![id, name, value])?;
+    }
+    let mut count = db.prepare_cached("INSERT INTO stored_try_counts VALUES (?1, ?2, ?3)")?;
+    for (name, &value) in &probe.counts {
+        count.execute(params![id, name, int("a count of a try", value)?])?;
+    }
+    let mut flag = db.prepare_cached("INSERT INTO stored_try_flags VALUES (?1, ?2, ?3, ?4)")?;
+    for (number, one) in (0i64..).zip(&probe.flags) {
+        flag.execute(params![id, number, one.kind, one.detail])?;
+    }
+    insert_bins(db, "INSERT INTO stored_try_bins VALUES (?1, ?2, ?3, ?4)", id, response)?;
+    if let Some(account) = &probe.cpu {
+        cpu::insert(db, "stored_try_cpu", id, account)?;
+    }
+    insert_requests(db, trial, Some(id), &probe.requests)
+}
+
+/// The search of a trial; none in a file of a schema that had no tables for it.
+pub(super) fn read(db: &Connection, trial: u32) -> Read<Option<CapacitySearch>> {
+    let schema: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if schema < SINCE {
+        return Ok(None);
+    }
+    let head = db
+        .prepare_cached("SELECT held, missed, ended FROM searches WHERE trial = ?1")?
+        .query_row([trial], |row| {
+            let (held, missed, ended) = (real(row, 0)?, row.get(1)?, row.get(2)?);
+            Ok(CapacitySearch { held, missed, probes: Vec::new(), ended })
+        })
+        .optional()?;
+    let Some(mut search) = head else { return Ok(None) };
+    let heads = rows(
+        db,
+        "SELECT try_id, load, purpose, failed, cause, window_start_ns, window_end_ns, min_ns, max_ns, sum_ns FROM tries
+         WHERE trial = ?1 ORDER BY position",
+        trial,
+        read_head,
+    )?;
+    search.probes = heads.into_iter().map(|(id, probe)| whole(db, trial, id, probe)).collect::<Read<_>>()?;
+    Ok(Some(search))
+}
+
+fn read_head(row: &Row<'_>) -> Read<(i64, Probe)> {
+    let count = |column: usize| unsigned(column, row.get(column)?);
+    let sum = word(row, 9, |text| text.parse().ok())?;
+    let probe = Probe {
+        load: real(row, 1)?,
+        purpose: word(row, 2, purpose_of)?,
+        failed: row.get(3)?,
+        cause: row.get::<_, Option<String>>(4)?.map(|_| word(row, 4, cause_of)).transpose()?,
+        window_ns: (count(5)?, count(6)?),
+        response: Histogram { bins: Vec::new(), min: count(7)?, max: count(8)?, sum },
+        ..Probe::default()
+    };
+    Ok((row.get(0)?, probe))
+}
+
+/// A try with all that stands in tables of its own.
+fn whole(db: &Connection, trial: u32, id: i64, mut probe: Probe) -> Read<Probe> {
+    probe.metrics = numbers(map(db, "SELECT metric, value FROM stored_try_metrics WHERE try_id = ?1", id)?);
+    let counts: BTreeMap<String, i64> = map(db, "SELECT name, value FROM stored_try_counts WHERE try_id = ?1", id)?;
+    probe.counts = counts.into_iter().map(|(name, value)| Ok((name, unsigned(1, value)?))).collect::<Read<_>>()?;
+    probe.flags = db
+        .prepare_cached("SELECT kind, detail FROM stored_try_flags WHERE try_id = ?1 ORDER BY number")?
+        .query_map([id], |row| Ok(Flag { kind: row.get(0)?, detail: row.get(1)? }))?
+        .collect::<Read<_>>()?;
+    let bins = "SELECT low_ns, high_ns, count FROM stored_try_bins WHERE try_id = ?1 ORDER BY low_ns";
+    probe.response.bins = read_bins(db, bins, id)?;
+    probe.cpu = cpu::read(db, "stored_try_cpu WHERE try_id", id)?;
+    probe.requests = read_requests(db, trial, Some(id))?;
+    Ok(probe)
+}
