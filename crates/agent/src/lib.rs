@@ -10,6 +10,7 @@ pub mod enter;
 pub mod exec;
 pub mod exit;
 pub mod facts;
+mod fetch;
 pub mod files;
 mod fstab;
 mod hold;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tare_wire::{FromAgent, Greeting, Reply, Request, ToAgent, WireError, read_frame, write_frame};
 
 use crate::work::Work;
-use crate::{children, exec, exit, facts, files};
+use crate::{children, exec, exit, facts, fetch, files};
 
 /// How long the agent waits for the hello of a controller before it gives up.
 const HELLO_PATIENCE: Duration = Duration::from_secs(60);
@@ -195,6 +195,9 @@ fn perform(work: &Work, request: Request) -> Result<Reply, String> {
         Request::StoreCount(count) => Ok(Reply::StoreCounted(tare_driver::store::count(&count).map(Box::new))),
         Request::PutFile { path, mode, offset, bytes, last } => files::put(&path, mode, offset, &bytes, last),
         Request::GetFile { path, offset, limit_bytes } => files::get(&path, offset, limit_bytes),
+        Request::Fetch { address, path, timeout_ns, limit_bytes } => {
+            fetch::get(address, &path, Duration::from_nanos(timeout_ns), limit_bytes)
+        }
         Request::StartSampling { guest, interval_ns } => work.start_sampling(&guest, interval_ns),
         Request::StopSampling => work.stop_sampling(),
         // These are answered where they are read.

@@ -1,7 +1,6 @@
 //! A run of a driver: connects, goes through the phases, returns what was measured.
 
-use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -11,16 +10,15 @@ use tare_model::drive::{Direction, DriveInterval, DriveKind, DriveResult, DriveS
 use tare_model::load::LoadModel;
 
 use crate::backlog::Backlog;
-use crate::bulk::{SendSettings, Window};
+use crate::bulk::SendSettings;
 use crate::clock::{now_ns, tighten_timers};
 use crate::control::{Armed, Breaker, Control, Meter};
 use crate::crr::TcpCrr;
 use crate::java::{self, Application};
+use crate::link::{self, Link};
 use crate::null::Null;
 use crate::operation::{Operation, Worker};
 use crate::payload::Payload;
-use crate::pg::Connection;
-use crate::protocol::{Hello, Purpose};
 use crate::schedule::{Dealer, Schedule};
 use crate::store::flow::{self, Client, Fleet};
 use crate::stream::Stream;
@@ -31,7 +29,7 @@ use crate::timeline::Timeline;
 use crate::udp::UdpRr;
 use crate::usage::run_delay_ns;
 use crate::web::{self, Crowd};
-use crate::{DriverError, closed, open, sockopt, stream, tcp, udp};
+use crate::{DriverError, closed, open, sockopt, stream};
 
 /// How long after the end of the load a closed loop waits for answers still due.
 pub const GRACE_CLOSED_NS: u64 = 1_000_000_000;
@@ -73,31 +71,6 @@ pub struct Prepared {
     crowd: Option<Crowd>,
 }
 
-/// What a thread has before it starts.
-#[derive(Debug)]
-enum Link {
-    Null,
-    Tcp(OwnedFd),
-    Udp(OwnedFd),
-    Crr(SocketAddr),
-    Bulk {
-        fd: OwnedFd,
-        to_guest: bool,
-        window: Option<Window>,
-    },
-    /// Taken by its thread.
-    Store(Mutex<Option<Connection>>),
-}
-
-impl Link {
-    const fn fd(&self) -> Option<&OwnedFd> {
-        match self {
-            Self::Tcp(fd) | Self::Udp(fd) | Self::Bulk { fd, .. } => Some(fd),
-            Self::Null | Self::Crr(_) | Self::Store(_) => None,
-        }
-    }
-}
-
 /// Opens every connection and sees each server answer that it serves this load.
 ///
 /// # Errors
@@ -133,7 +106,7 @@ pub fn prepare(spec: &DriveSpec, cancel: &AtomicBool) -> Result<Prepared, Driver
             DriveKind::Null => None,
             _ => Some(spec.targets[index as usize % spec.targets.len()]),
         };
-        let link = connect(spec, index, target, left, &mut granted)?;
+        let link = link::connect(spec, index, target, left, &mut granted)?;
         if let Some(fd) = link.fd().filter(|_| granted.is_empty()) {
             granted = sockopt::granted(fd.as_fd(), !matches!(link, Link::Udp(_)));
         }
@@ -145,51 +118,6 @@ pub fn prepare(spec: &DriveSpec, cancel: &AtomicBool) -> Result<Prepared, Driver
     };
     granted.extend(sockopt::windows(windows(false), windows(true)));
     Ok(Prepared { links, granted, ..Prepared::bare(spec) })
-}
-
-fn connect(
-    spec: &DriveSpec,
-    index: u32,
-    target: Option<SocketAddr>,
-    timeout: Duration,
-    granted: &mut Vec<(String, String)>,
-) -> Result<Link, DriverError> {
-    let Some(target) = target else { return Ok(Link::Null) };
-    match spec.kind {
-        DriveKind::Null | DriveKind::Store(_) | DriveKind::Java(_) | DriveKind::Web(_) => Ok(Link::Null),
-        DriveKind::Rr { exchange, request_bytes, response_bytes, .. } => {
-            let hello = |purpose| Hello { purpose, request_bytes, response_bytes, connection: index };
-            match exchange {
-                Exchange::TcpRr => tcp::connect(target, &spec.socket, &hello(Purpose::TcpRr), timeout).map(Link::Tcp),
-                Exchange::UdpRr => {
-                    let loss_timeout = Duration::from_nanos(spec.loss_timeout_ns);
-                    udp::connect(target, &spec.socket, &hello(Purpose::UdpRr), loss_timeout).map(Link::Udp)
-                }
-                // Its connections are made during the run; this one only asks whether the server fits.
-                Exchange::TcpCrr => {
-                    let fd = tcp::connect(target, &spec.socket, &hello(Purpose::TcpCrr), timeout)?;
-                    if granted.is_empty() {
-                        *granted = sockopt::granted(fd.as_fd(), true);
-                    }
-                    Ok(Link::Crr(target))
-                }
-            }
-        }
-        DriveKind::Stream { direction, method, chunk_bytes, window_bytes, .. } => {
-            let to_guest = match direction {
-                Direction::Receive => true,
-                Direction::Send => false,
-                Direction::Both => index.is_multiple_of(2),
-            };
-            let purpose = if to_guest { Purpose::BulkToGuest } else { Purpose::BulkFromGuest };
-            let hello = Hello { purpose, request_bytes: 0, response_bytes: 0, connection: index };
-            let fd = stream::connect(target, &spec.socket, &hello, timeout)?;
-            let settings = SendSettings { method, chunk_bytes, window_bytes };
-            let window = if to_guest { Window::new(&settings) } else { Ok(None) };
-            let window = window.map_err(DriverError::resource("make the file to send"))?;
-            Ok(Link::Bulk { fd, to_guest, window })
-        }
-    }
 }
 
 /// Refuses what cannot be driven, before anything is opened.
@@ -394,7 +322,7 @@ fn run_threads(
 }
 
 /// Counts a thread out however it ends.
-struct Alive<'a>(&'a Control);
+pub(crate) struct Alive<'a>(pub &'a Control);
 
 impl Drop for Alive<'_> {
     fn drop(&mut self) {

@@ -54,6 +54,16 @@ pub enum DriverError {
         /// What it did.
         fault: crate::JavaFault,
     },
+    /// A web server does not answer as it must.
+    #[error("the web server at {target} cannot be driven: {what}; {remedy}")]
+    Web {
+        /// The server's address.
+        target: SocketAddr,
+        /// What it did.
+        what: String,
+        /// What to do.
+        remedy: &'static str,
+    },
     /// Something answers at the address, but it is no server of tare's.
     #[error("{target} is not a server of this tare: {got}; check which program listens there")]
     NotOurs {

@@ -19,6 +19,9 @@
 //! A Java application in the guest offers its load to itself, at once and at the full rate in all phases; the driver
 //! tells it when, and counts.
 //!
+//! The users of a web site are sessions on a few threads, each an epoll state machine ([`web`]). They join evenly over the warm-up, or
+//! over the ramp-up where there is no warm-up, and none pauses.
+//!
 //! The clients of a store start within the warm-up, after a jitter and one after another, as its published flow has it.
 //!
 //! An operation of a closed loop belongs to the measured window by its *end*, one of an open loop by its
@@ -28,17 +31,20 @@
 //! A run ends at the latest [`drive::GRACE_CLOSED_NS`] or [`drive::GRACE_NS`] after the end of its last
 //! phase: whatever still waits for a server then is cut off and shown as an error or as unfinished.
 
+pub mod backend;
 pub mod busy;
 pub mod clock;
 pub mod drive;
 mod error;
 mod java;
+mod link;
 mod net;
 pub mod pg;
 pub mod protocol;
 pub mod schedule;
 pub mod serve;
 pub mod store;
+pub mod web;
 
 mod backlog;
 mod bulk;
@@ -65,7 +71,6 @@ mod timeline;
 mod times;
 mod udp;
 mod usage;
-mod web;
 
 pub use error::DriverError;
 pub use java::JavaFault;

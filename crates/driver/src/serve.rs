@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -12,11 +12,13 @@ use rustix::io::Errno;
 use rustix::net::{Shutdown, SocketFlags, accept_with, shutdown};
 use serde::{Deserialize, Serialize};
 use tare_model::Histogram;
-use tare_model::drive::{Exchange, ServeSpec};
+use tare_model::drive::{Exchange, ServeSpec, SocketOptions};
 
 use crate::control::Breaker;
 use crate::error::reason_of;
-use crate::{DriverError, drive, net, serve_crr, serve_rr, serve_stream, serve_udp, sockopt};
+use crate::sys::thread_cpu;
+use crate::times::Times;
+use crate::{DriverError, backend, drive, net, serve_crr, serve_rr, serve_stream, serve_udp, sockopt};
 
 /// Stack of a server's thread; its buffers are on the heap.
 const STACK_BYTES: usize = 128 * 1024;
@@ -80,7 +82,7 @@ struct Connections {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Counts of a server, added to once a connection.
+/// Counts of a server, added to once a connection; times of answers as they are given.
 #[derive(Debug, Default)]
 pub(crate) struct ServeTally {
     connections: AtomicU64,
@@ -90,6 +92,10 @@ pub(crate) struct ServeTally {
     windows: AtomicU64,
     windows_huge: AtomicU64,
     errors: Mutex<BTreeMap<String, u64>>,
+    requests: AtomicU64,
+    /// Of servers that time their answers.
+    service: OnceLock<Times>,
+    cpu_ns: AtomicU64,
 }
 
 impl ServeTally {
@@ -102,6 +108,21 @@ impl ServeTally {
     pub fn window(&self, huge: bool) {
         self.windows.fetch_add(1, Ordering::Relaxed);
         self.windows_huge.fetch_add(u64::from(huge), Ordering::Relaxed);
+    }
+
+    pub fn answered(&self, requests: u64) {
+        self.requests.fetch_add(requests, Ordering::Relaxed);
+    }
+
+    /// Where the times of answers are recorded.
+    pub fn service(&self) -> &Times {
+        self.service.get_or_init(Times::new)
+    }
+
+    /// To be called by a thread of the server that ends.
+    fn thread_ends(&self) {
+        let cpu = thread_cpu();
+        self.cpu_ns.fetch_add(cpu.user_ns + cpu.system_ns, Ordering::Relaxed);
     }
 
     pub fn error(&self, reason: String) {
@@ -139,7 +160,11 @@ pub fn start(spec: &ServeSpec, bind: IpAddr) -> Result<Server, DriverError> {
                 }
             }
         }
-        ServeSpec::Backend { .. } => Err(DriverError::invalid("not there yet", "wait")),
+        ServeSpec::Backend { salt, delay_ns } => {
+            let (fd, addr) = net::listen_tcp(at, &SocketOptions::default(), true)?;
+            let settings = backend::Settings { salt: *salt, delay_ns: *delay_ns };
+            Server::new(fd, addr, true, 0)?.accepting(move |shared, fd| backend::serve(shared, fd, settings))
+        }
         ServeSpec::Stream { method, receive, chunk_bytes, window_bytes, socket } => {
             drive::check_bulk(*chunk_bytes, *window_bytes)?;
             let (fd, addr) = net::listen_tcp(at, socket, false)?;
@@ -167,8 +192,11 @@ impl Server {
     ) -> Result<Self, DriverError> {
         for index in 0..count {
             let (shared, socket, work) = (Arc::clone(&self.shared), Arc::clone(&self.socket), work.clone());
-            let thread = spawn(format!("serve-{index}"), move || work(&shared, &socket, index))
-                .map_err(|source| DriverError::Resource { what: "start a server thread", source })?;
+            let thread = spawn(format!("serve-{index}"), move || {
+                work(&shared, &socket, index);
+                shared.tally.thread_ends();
+            })
+            .map_err(|source| DriverError::Resource { what: "start a server thread", source })?;
             self.threads.push(thread);
         }
         Ok(self)
@@ -202,9 +230,9 @@ impl Server {
             bytes_out: tally.bytes_out.load(Ordering::Relaxed),
             errors: errors.iter().map(|(reason, count)| (reason.clone(), *count)).collect(),
             granted,
-            cpu_ns: 0,
-            requests: 0,
-            service: tare_model::Histogram::default(),
+            requests: tally.requests.load(Ordering::Relaxed),
+            service: tally.service.get().map(Times::histogram).unwrap_or_default(),
+            cpu_ns: tally.cpu_ns.load(Ordering::Relaxed),
         }
     }
 
@@ -305,6 +333,7 @@ impl Shared {
         let started = spawn(format!("serve-{id}"), move || {
             let served = serve(&shared, &fd);
             drop(fd);
+            shared.tally.thread_ends();
             shared.lock().open.remove(&id);
             if let Err(reason) = served
                 && !shared.stopping()

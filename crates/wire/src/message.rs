@@ -130,6 +130,17 @@ pub enum Request {
         /// At most so many bytes, and at most [`crate::CHUNK_BYTES`].
         limit_bytes: u64,
     },
+    /// Ask a web server for one page, by HTTP/1.0 and without TLS: what is asked seldom and never measured.
+    Fetch {
+        /// Where it listens.
+        address: SocketAddr,
+        /// Path and query, beginning with `/`.
+        path: String,
+        /// All of it may take so long, nanoseconds.
+        timeout_ns: u64,
+        /// Longest body, bytes.
+        limit_bytes: u64,
+    },
     /// Begin to sample inside the guest.
     StartSampling {
         /// Name of the guest in the samples.
@@ -169,6 +180,7 @@ impl Request {
             Self::StoreCount(_) => "count what is in the store",
             Self::PutFile { .. } => "write a file",
             Self::GetFile { .. } => "read a file",
+            Self::Fetch { .. } => "fetch a page",
             Self::StartSampling { .. } => "start sampling",
             Self::StopSampling => "stop sampling",
             Self::Bye => "end",
@@ -262,6 +274,14 @@ pub enum Reply {
         bytes: Vec<u8>,
         /// Length of the file, as its file system tells it: 0 for the files of `/proc`.
         total_bytes: u64,
+    },
+    /// To `Fetch`: what the server answered, whatever its status is.
+    Fetched {
+        /// Status.
+        status: u16,
+        /// The body.
+        #[serde(with = "crate::bytes")]
+        body: Vec<u8>,
     },
     /// To `StopSampling`.
     Samples {

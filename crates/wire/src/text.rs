@@ -6,6 +6,7 @@
 
 use tare_model::sample::{Sample, Source};
 use tare_model::sql::SqlRows;
+use tare_model::web::WebDone;
 
 use crate::message::{AgentFacts, Reply, ServeReport};
 
@@ -65,6 +66,7 @@ pub(crate) fn clean(mut reply: Reply) -> Reply {
                 done.transactions = told.map(|(name, count)| (brief(&name), count)).collect();
                 done.wrong.iter_mut().for_each(make_readable);
             }
+            result.web.iter_mut().for_each(clean_web);
         }
         Reply::Rows(Ok(results)) => results.iter_mut().for_each(clean_rows),
         Reply::StoreLoaded(Ok(loaded)) => loaded.tables.iter_mut().for_each(|(table, ..)| make_readable(table)),
@@ -92,10 +94,17 @@ pub(crate) fn clean(mut reply: Reply) -> Reply {
         | Reply::Looked { .. }
         | Reply::Holding { .. }
         | Reply::File { .. }
+        | Reply::Fetched { .. }
         | Reply::StoreCounted(Ok(_))
         | Reply::Done => {}
     }
     reply
+}
+
+fn clean_web(done: &mut WebDone) {
+    clean_counts(&mut done.faults);
+    done.types.truncate(MOST_ENTRIES);
+    done.types.iter_mut().for_each(|one| make_readable(&mut one.name));
 }
 
 fn clean_rows(results: &mut SqlRows) {

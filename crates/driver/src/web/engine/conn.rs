@@ -1,0 +1,193 @@
+//! Connections: how they are opened, and what is under way on them.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::event::epoll;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
+
+use super::super::http;
+use super::super::secure::Secure;
+use super::super::site::{Asked, Fault};
+use super::super::slab::NONE;
+use super::Engine;
+
+/// How far a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    Connecting,
+    /// In the handshake of TLS.
+    Shaking,
+    Open,
+}
+
+/// A connection of a session. Small, for there are tens of thousands of them that have nothing to do.
+#[derive(Debug)]
+pub(super) struct Conn {
+    pub fd: OwnedFd,
+    pub session: u32,
+    /// The next connection of the same session.
+    pub next: u32,
+    /// Tells it from others that had the same number.
+    pub age: u32,
+    /// The request under way, if there is one.
+    pub flight: u32,
+    pub stage: Stage,
+    /// It has answered a request before, so that its end between two may be the server's right.
+    pub served: bool,
+    /// A timer will have it read.
+    pub timed: bool,
+    /// The other end sends no more: it is read to its end.
+    pub hangs_up: bool,
+    /// When it may be read from again.
+    pub allowed_at: u64,
+    pub tls: Option<Box<Secure>>,
+}
+
+/// A request and its answer while they are under way.
+#[derive(Debug)]
+pub(super) struct Flight {
+    pub asked: Asked,
+    /// Kept until the answer begins, for a kept connection may end before that.
+    pub request: Vec<u8>,
+    /// How much of it the kernel has taken (plain connections).
+    pub sent: usize,
+    pub answer: http::Answer,
+    /// When it was asked, or the last byte of the answer came.
+    pub heard_at: u64,
+    pub resent: bool,
+    /// The head said that the connection stays.
+    pub keeps: bool,
+    /// The head said that the file has not changed.
+    pub bodiless: bool,
+}
+
+impl Engine<'_> {
+    /// Opens a connection for a session.
+    pub(super) fn open(&mut self, slot: u32) -> Result<u32, Fault> {
+        let secure = self.sessions[slot as usize].secure;
+        let target = if secure { self.common.ports.secure } else { self.common.ports.plain };
+        let tls = match (&self.tls, secure) {
+            (Some(tls), true) => Some(Box::new({
+                tls.tickets.of(slot);
+                Secure::new(tls).map_err(|_| Fault::Kind("tls"))?
+            })),
+            _ => None,
+        };
+        let fd = self.socket(target)?;
+        self.age = self.age.wrapping_add(1);
+        let age = self.age;
+        let next = self.sessions[slot as usize].first;
+        let number = self.conns.insert(Conn {
+            fd,
+            session: slot,
+            next,
+            age,
+            flight: NONE,
+            stage: Stage::Connecting,
+            served: false,
+            timed: false,
+            hangs_up: false,
+            allowed_at: 0,
+            tls,
+        });
+        self.sessions[slot as usize].first = number;
+        self.counts.connections += 1;
+        let interest =
+            epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
+        let data = epoll::EventData::new_u64(u64::from(age) << 32 | u64::from(number));
+        let Some(conn) = self.conns.get(number) else { return Err(Fault::Kind("network")) };
+        if epoll::add(&self.epoll, &conn.fd, data, interest).is_err() {
+            self.close(number);
+            return Err(Fault::Kind("no room to watch a connection"));
+        }
+        Ok(number)
+    }
+
+    /// A socket that is being connected.
+    fn socket(&self, target: SocketAddr) -> Result<OwnedFd, Fault> {
+        let family = if target.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let fd = socket_with(family, SocketType::STREAM, flags, None).map_err(fault_of)?;
+        let options = &self.common.spec.socket;
+        // They were granted when the load was prepared.
+        crate::sockopt::apply(fd.as_fd(), options, true, true).map_err(|_| Fault::Kind("socket option"))?;
+        if let Some(bytes) = self.common.receive_buffer {
+            let _ = sockopt::set_socket_recv_buffer_size(&fd, bytes);
+        }
+        match connect(&fd, &target) {
+            Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(fd),
+            Err(errno) => Err(fault_of(errno)),
+        }
+    }
+
+    /// Closes a connection; what was under way on it is dropped.
+    pub(super) fn close(&mut self, number: u32) {
+        let Some(conn) = self.conns.remove(number) else { return };
+        if conn.flight != NONE {
+            self.land(conn.flight);
+        }
+        let session = &mut self.sessions[conn.session as usize];
+        if session.first == number {
+            session.first = conn.next;
+            return;
+        }
+        let mut at = session.first;
+        while let Some(before) = self.conns.get(at) {
+            if before.next == number {
+                before.next = conn.next;
+                return;
+            }
+            at = before.next;
+        }
+    }
+
+    /// Closes all connections of a session for which `which` holds.
+    pub(super) fn close_all(&mut self, slot: u32, which: impl Fn(&Conn) -> bool) {
+        let mut at = self.sessions[slot as usize].first;
+        while let Some(conn) = self.conns.get(at) {
+            let (number, next, closes) = (at, conn.next, which(conn));
+            at = next;
+            if closes {
+                self.close(number);
+            }
+        }
+    }
+
+    /// Takes a flight away and keeps its memory for the next.
+    pub(super) fn land(&mut self, flight: u32) {
+        if let Some(mut flight) = self.flights.remove(flight) {
+            flight.request.clear();
+            flight.answer.clear();
+            if self.spare.len() < super::SPARE_MAX {
+                self.spare.push((flight.request, flight.answer));
+            }
+        }
+    }
+
+    /// A connection of the session that has nothing to do, opening one where there may be more.
+    pub(super) fn idle(&mut self, slot: u32) -> Result<Option<u32>, Fault> {
+        let (mut at, mut count) = (self.sessions[slot as usize].first, 0);
+        while let Some(conn) = self.conns.get(at) {
+            if conn.flight == NONE {
+                return Ok(Some(at));
+            }
+            count += 1;
+            at = conn.next;
+        }
+        if count < u32::from(self.common.connections) { self.open(slot).map(Some) } else { Ok(None) }
+    }
+}
+
+/// The kind of fault that an errno is.
+pub(super) fn fault_of(errno: Errno) -> Fault {
+    Fault::Kind(match errno {
+        Errno::CONNREFUSED => "refused",
+        Errno::CONNRESET | Errno::PIPE => "closed",
+        Errno::TIMEDOUT | Errno::HOSTUNREACH | Errno::NETUNREACH => "unreachable",
+        Errno::ADDRNOTAVAIL => "no free local port",
+        Errno::MFILE | Errno::NFILE => "too many open files",
+        _ => "network",
+    })
+}

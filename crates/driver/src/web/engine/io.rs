@@ -1,0 +1,425 @@
+//! What goes to and comes from the kernel: requests, answers, and how fast they are read.
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
+
+use super::super::http::Step;
+use super::super::secure::{Passed, Secure};
+use super::super::site::{Answer, Fault};
+use super::super::slab::NONE;
+use super::Engine;
+use super::conn::{Conn, Stage, fault_of};
+use crate::clock::now_ns;
+
+const IN: u32 = libc::EPOLLIN as u32;
+const OUT: u32 = libc::EPOLLOUT as u32;
+const FAILED: u32 = libc::EPOLLERR as u32;
+const ENDS: u32 = (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32;
+/// The other end closed the connection before it had answered.
+pub(super) const CLOSED: Fault = Fault::Kind("closed");
+/// What came is no answer of HTTP/1.1, or more than one.
+const BROKEN: Fault = Fault::Kind("http");
+const TLS: Fault = Fault::Kind("tls");
+/// Where reading is slowed down, it is done so often a second, and at least so many bytes at a time.
+const READS_PER_S: u64 = 25;
+const LEAST_READ: u64 = 2048;
+
+/// How far an answer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Came {
+    More,
+    /// It is complete, and right.
+    All,
+}
+
+/// Sends without waiting; how much the kernel took, which is nothing where it has no room.
+fn send_some(conn: &Conn, bytes: &[u8]) -> Result<usize, Errno> {
+    loop {
+        match send(&conn.fd, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            Ok(count) => return Ok(count),
+            Err(Errno::AGAIN) => return Ok(0),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+/// Receives without waiting; `None` where nothing is there, 0 at the end.
+fn receive_some(conn: &Conn, buffer: &mut [u8]) -> Result<Option<usize>, Errno> {
+    loop {
+        match recv(&conn.fd, &mut *buffer, RecvFlags::DONTWAIT) {
+            Ok((count, _)) => return Ok(Some(count)),
+            Err(Errno::AGAIN) => return Ok(None),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+impl Engine<'_> {
+    /// The kernel said that something is up with a connection.
+    pub(super) fn ready(&mut self, number: u32, flags: u32, now: u64) {
+        let Some(conn) = self.conns.get(number) else { return };
+        if conn.stage == Stage::Connecting {
+            if flags & (OUT | FAILED) == 0 {
+                return;
+            }
+            let failed = if flags & FAILED == 0 { Ok(Ok(())) } else { sockopt::socket_error(&conn.fd) };
+            if let Ok(Err(errno)) | Err(errno) = failed {
+                return self.lost(number, fault_of(errno), now);
+            }
+            self.connected(number, now);
+        } else if flags & OUT != 0 {
+            self.flush(number, now);
+        }
+        if flags & (IN | ENDS) != 0
+            && let Some(conn) = self.conns.get(number)
+        {
+            conn.hangs_up |= flags & ENDS != 0;
+            self.readable(number, now);
+        }
+    }
+
+    /// A connection is there: TLS begins, or the request goes out.
+    fn connected(&mut self, number: u32, now: u64) {
+        let Some(conn) = self.conns.get(number) else { return };
+        let slot = conn.session;
+        if let Some(mut secure) = conn.tls.take() {
+            conn.stage = Stage::Shaking;
+            self.sealed.clear();
+            if let Some(tls) = &self.tls {
+                tls.tickets.of(slot);
+            }
+            let passed = secure.pass(&mut [], &mut self.sealed, |_| ());
+            if let Some(conn) = self.conns.get(number) {
+                conn.tls = Some(secure);
+            }
+            match passed {
+                Ok(_) => self.flush_sealed(number, now),
+                Err(_) => self.lost(number, TLS, now),
+            }
+        } else {
+            conn.stage = Stage::Open;
+            self.send(number, now);
+        }
+    }
+
+    /// Sends the request of a connection as far as it can be; nothing before the connection is open.
+    pub(super) fn send(&mut self, number: u32, now: u64) {
+        let Some(conn) = self.conns.get(number) else { return };
+        if conn.stage != Stage::Open {
+            return;
+        }
+        // What ends a handshake takes its request along.
+        if self.gathers && self.sealed.is_empty() {
+            return self.outbox.push((number, conn.age));
+        }
+        let slot = conn.session;
+        let Some(flight) = self.flights.get(conn.flight) else { return };
+        let first = flight.sent == 0;
+        if let Some(secure) = &mut conn.tls {
+            if !first {
+                return;
+            }
+            flight.sent = flight.request.len();
+            let sealed = secure.seal(&flight.request, &mut self.sealed);
+            self.count_request(slot, number, now);
+            return match sealed {
+                Ok(()) => self.flush_sealed(number, now),
+                Err(_) => self.lost(number, TLS, now),
+            };
+        }
+        match send_some(conn, &flight.request[flight.sent..]) {
+            Ok(count) => {
+                flight.sent += count;
+                if first {
+                    self.count_request(slot, number, now);
+                }
+            }
+            Err(errno) => self.lost(number, fault_of(errno), now),
+        }
+    }
+
+    /// Sends what was gathered while answers were read.
+    pub(super) fn send_gathered(&mut self) {
+        let outbox = std::mem::take(&mut self.outbox);
+        for &(number, age) in &outbox {
+            if self.conns.get(number).is_some_and(|conn| conn.age == age) {
+                self.send(number, now_ns());
+            }
+        }
+        self.outbox = outbox;
+        self.outbox.clear();
+    }
+
+    /// A request has begun to be sent.
+    fn count_request(&mut self, slot: u32, number: u32, now: u64) {
+        let bytes = self.conns.get(number).map_or(NONE, |conn| conn.flight);
+        let bytes = self.flights.get(bytes).map_or(0, |flight| flight.request.len() as u64);
+        let session = &mut self.sessions[slot as usize];
+        if session.sent == 0 {
+            session.sent = now;
+        }
+        self.carried += bytes;
+        let tally = &mut self.counts.tally;
+        tally.to_guest_total += bytes;
+        if self.common.timeline.measures(now) {
+            self.counts.exchanges += 1;
+            tally.to_guest += bytes;
+        }
+    }
+
+    /// The kernel has room again.
+    fn flush(&mut self, number: u32, now: u64) {
+        let Some(conn) = self.conns.get(number) else { return };
+        let Some(secure) = &mut conn.tls else {
+            let stuck = self.flights.get(conn.flight).is_some_and(|f| f.sent > 0 && f.sent < f.request.len());
+            return if stuck {
+                self.send(number, now)
+            };
+        };
+        if secure.unsent.is_empty() {
+            return;
+        }
+        let unsent = std::mem::take(&mut secure.unsent);
+        match send_some(conn, &unsent) {
+            Ok(count) => {
+                if let Some(secure) = conn.tls.as_mut().filter(|_| count < unsent.len()) {
+                    secure.unsent = unsent[count..].to_vec();
+                }
+            }
+            Err(errno) => self.lost(number, fault_of(errno), now),
+        }
+    }
+
+    /// Sends what TLS has sealed; what the kernel has no room for is kept.
+    fn flush_sealed(&mut self, number: u32, now: u64) {
+        let mut sealed = std::mem::take(&mut self.sealed);
+        if let Some(conn) = self.conns.get(number).filter(|_| !sealed.is_empty()) {
+            let stuck = conn.tls.as_ref().is_some_and(|secure| !secure.unsent.is_empty());
+            let sent = if stuck { Ok(0) } else { send_some(conn, &sealed) };
+            match (sent, &mut conn.tls) {
+                (Ok(count), Some(secure)) => secure.unsent.extend_from_slice(&sealed[count..]),
+                (Ok(_), None) => {}
+                (Err(errno), _) => self.lost(number, fault_of(errno), now),
+            }
+        }
+        sealed.clear();
+        self.sealed = sealed;
+    }
+
+    /// A connection that was read from too fast may be read from again.
+    pub(super) fn allowed(&mut self, number: u32, age: u32, now: u64) {
+        if let Some(conn) = self.conns.get(number).filter(|conn| conn.age == age) {
+            conn.timed = false;
+            self.readable(number, now);
+        }
+    }
+
+    /// Reads what there is, or as much as may be read now.
+    fn readable(&mut self, number: u32, now: u64) {
+        let most = match self.common.drive.receive_bytes_per_s {
+            None => usize::MAX,
+            Some(rate) => {
+                let Some(conn) = self.conns.get(number) else { return };
+                if now < conn.allowed_at {
+                    return self.later(number);
+                }
+                (rate / READS_PER_S).max(LEAST_READ) as usize
+            }
+        };
+        let mut buffer = std::mem::take(&mut self.read);
+        let read = self.read(number, &mut buffer, most, now);
+        self.read = buffer;
+        match read {
+            Ok(Came::More) => {}
+            Ok(Came::All) => self.answered(number, now),
+            Err(fault) => self.lost(number, fault, now),
+        }
+    }
+
+    /// Has a connection read when it may be.
+    fn later(&mut self, number: u32) {
+        if let Some(conn) = self.conns.get(number).filter(|conn| !conn.timed) {
+            conn.timed = true;
+            let (at, age) = (conn.allowed_at, conn.age);
+            self.timers.at(at, super::Due::Read(number, age));
+        }
+    }
+
+    fn read(&mut self, number: u32, buffer: &mut [u8], most: usize, now: u64) -> Result<Came, Fault> {
+        let mut came = Came::More;
+        loop {
+            let Some(conn) = self.conns.get(number) else { return Ok(Came::More) };
+            let before = conn.tls.as_mut().map_or(0, |secure| take_held(secure, buffer));
+            let room = most.min(buffer.len() - before);
+            if room == 0 {
+                return Err(TLS);
+            }
+            let Some(count) = receive_some(conn, &mut buffer[before..before + room]).map_err(fault_of)? else {
+                return self.keep_held(number, &buffer[..before]).map(|()| came);
+            };
+            if count == 0 {
+                return if came == Came::All { self.keeps_no_longer(number) } else { self.ended(number) };
+            }
+            let hangs_up = conn.hangs_up;
+            let taken = if conn.tls.is_some() {
+                self.records(number, buffer, before + count, now)?
+            } else {
+                self.take(number, &buffer[..count], now)?
+            };
+            if taken == Came::All {
+                came = Came::All;
+            }
+            let drained = count < room && !hangs_up;
+            if let Some(rate) = self.common.drive.receive_bytes_per_s {
+                self.pace(number, count as u64, rate, room as u64, now);
+                if !drained && came == Came::More {
+                    self.later(number);
+                }
+                return Ok(came);
+            }
+            if drained {
+                return Ok(came);
+            }
+        }
+    }
+
+    /// Says when a connection may be read from again. What a late timer has missed is made up for, but not a pause that the
+    /// server made.
+    fn pace(&mut self, number: u32, count: u64, rate: u64, room: u64, now: u64) {
+        let ns = |bytes: u64| bytes.saturating_mul(1_000_000_000) / rate.max(1);
+        if let Some(conn) = self.conns.get(number) {
+            let from = if conn.allowed_at.saturating_add(ns(room)) > now { conn.allowed_at } else { now };
+            conn.allowed_at = from + ns(count);
+        }
+    }
+
+    /// The other end sends no more.
+    fn ended(&mut self, number: u32) -> Result<Came, Fault> {
+        let Some(conn) = self.conns.get(number) else { return Ok(Came::More) };
+        let Some(flight) = self.flights.get(conn.flight) else {
+            self.close(number);
+            return Ok(Came::More);
+        };
+        if !flight.answer.ends_with_connection() {
+            return Err(if conn.stage == Stage::Shaking { TLS } else { CLOSED });
+        }
+        flight.keeps = false;
+        flight.asked.finish(self.common.site)?;
+        Ok(Came::All)
+    }
+
+    /// The answer is complete, and the connection has ended with it.
+    fn keeps_no_longer(&mut self, number: u32) -> Result<Came, Fault> {
+        let flight = self.conns.get(number).map_or(NONE, |conn| conn.flight);
+        if let Some(flight) = self.flights.get(flight) {
+            flight.keeps = false;
+        }
+        Ok(Came::All)
+    }
+
+    fn keep_held(&mut self, number: u32, bytes: &[u8]) -> Result<(), Fault> {
+        if let Some(secure) = self.conns.get(number).and_then(|conn| conn.tls.as_mut()).filter(|_| !bytes.is_empty()) {
+            secure.held = bytes.to_vec();
+        }
+        Ok(())
+    }
+
+    /// Takes records of TLS apart, of which there are `filled` bytes.
+    fn records(&mut self, number: u32, buffer: &mut [u8], filled: usize, now: u64) -> Result<Came, Fault> {
+        let Some(conn) = self.conns.get(number) else { return Ok(Came::More) };
+        let slot = conn.session;
+        let Some(mut secure) = conn.tls.take() else { return Ok(Came::More) };
+        if let Some(tls) = &self.tls {
+            tls.tickets.of(slot);
+        }
+        let mut sealed = std::mem::take(&mut self.sealed);
+        sealed.clear();
+        let mut came = Ok(Came::More);
+        let passed = secure.pass(&mut buffer[..filled], &mut sealed, |plain| match self.take(number, plain, now) {
+            Ok(Came::More) => {}
+            other => {
+                if came.is_ok() {
+                    came = other;
+                }
+            }
+        });
+        self.sealed = sealed;
+        let resumed = secure.resumed();
+        if let Ok((_, used)) = passed
+            && used < filled
+        {
+            secure.held = buffer[used..filled].to_vec();
+        }
+        let Some(conn) = self.conns.get(number) else { return Ok(Came::More) };
+        conn.tls = Some(secure);
+        let opens = conn.stage == Stage::Shaking && matches!(passed, Ok((Passed::Open, _)));
+        if opens {
+            conn.stage = Stage::Open;
+            match resumed {
+                Some(true) => self.counts.resumed += 1,
+                _ => self.counts.full += 1,
+            }
+            // With what ends the handshake, in one go.
+            self.send(number, now);
+        }
+        self.flush_sealed(number, now);
+        match passed {
+            Ok((Passed::Ended, _)) if came == Ok(Came::More) => self.ended(number),
+            Ok(_) => came,
+            Err(_) => Err(TLS),
+        }
+    }
+
+    /// Takes in what came of an answer.
+    fn take(&mut self, number: u32, bytes: &[u8], now: u64) -> Result<Came, Fault> {
+        let Some(conn) = self.conns.get(number) else { return Ok(Came::More) };
+        let slot = conn.session;
+        let count = bytes.len() as u64;
+        self.carried += count;
+        let tally = &mut self.counts.tally;
+        tally.from_guest_total += count;
+        let measures = self.common.timeline.measures(now);
+        if measures {
+            tally.from_guest += count;
+        }
+        // Without a question there is no answer: what a server says before it closes is nobody's.
+        let Some(flight) = self.flights.get(conn.flight) else { return Err(BROKEN) };
+        flight.heard_at = now;
+        let session = &mut self.sessions[slot as usize];
+        session.bytes += count;
+        let mut input = bytes;
+        loop {
+            match flight.answer.step(&mut input).map_err(|_| BROKEN)? {
+                Step::More => return Ok(Came::More),
+                Step::Head(head) => {
+                    flight.keeps = head.keeps;
+                    if head.cookie.is_some() {
+                        session.cookie = head.cookie;
+                    }
+                    flight.bodiless = flight.asked.status(head.status)? == Answer::NotModified;
+                    if flight.bodiless {
+                        self.counts.not_modified += u64::from(measures);
+                    }
+                }
+                Step::Body(piece) => flight.asked.feed(self.common.site, piece)?,
+                Step::Done if !input.is_empty() => return Err(BROKEN),
+                Step::Done => {
+                    if !flight.bodiless {
+                        flight.asked.finish(self.common.site)?;
+                    }
+                    return Ok(Came::All);
+                }
+            }
+        }
+    }
+}
+
+/// Puts what a connection holds to the front of the buffer; how much that is.
+fn take_held(secure: &mut Secure, buffer: &mut [u8]) -> usize {
+    let held = std::mem::take(&mut secure.held);
+    let count = held.len().min(buffer.len());
+    buffer[..count].copy_from_slice(&held[..count]);
+    count
+}

@@ -1,0 +1,129 @@
+//! The turns of a thread: it sees what is due and what has come, and waits for the next.
+
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering;
+
+use super::super::site::Fault;
+use super::super::slab::NONE;
+use super::super::sys::{self, BATCH, Event};
+use super::super::timers::Due;
+use super::{Counts, Engine};
+use crate::clock::now_ns;
+use crate::drive::{GRACE_CLOSED_NS, GRACE_NS};
+
+/// How often a thread looks up when nothing is due, so that it sees when the run is cancelled.
+const LOOK_NS: u64 = 50_000_000;
+/// Answers that are waited for too long are looked for this often in that time, and within these bounds.
+const LOOKS: u64 = 16;
+const LOOK_BOUNDS_NS: (u64, u64) = (1_000_000, 250_000_000);
+/// No answer came in time.
+pub(super) const TIMEOUT: Fault = Fault::Kind("timeout");
+
+impl Engine<'_> {
+    /// Drives the sessions through all phases.
+    pub fn run(mut self) -> Counts {
+        let mut events = [Event { data: 0, flags: 0 }; BATCH];
+        let patience = self.common.drive.patience_ns;
+        let look_ns = (patience / LOOKS).clamp(LOOK_BOUNDS_NS.0, LOOK_BOUNDS_NS.1);
+        let mut look_at = 0;
+        loop {
+            let now = now_ns();
+            self.tracker.at(now);
+            if self.common.control.stop.load(Ordering::Relaxed) {
+                self.cut();
+                break;
+            }
+            self.timers_due(now);
+            self.arrivals_due(now);
+            if now >= look_at {
+                look_at = now + look_ns;
+                self.lose_patience(now, patience);
+            }
+            if self.over(now) {
+                self.cut();
+                break;
+            }
+            let until = self.rests_until(now).min(look_at);
+            let rest = until.saturating_sub(now_ns());
+            let Ok(count) = sys::wait(self.epoll.as_fd(), rest, &mut events) else {
+                // It waits for nothing but its own instance with a timeout, which cannot fail but by a signal.
+                self.cut();
+                break;
+            };
+            // All answers are read before the next requests go out: none of them waits for that to be timed, and the server, which
+            // gets them together, is woken once.
+            self.gathers = true;
+            for event in &events[..count] {
+                self.happened(*event);
+            }
+            self.gathers = false;
+            self.send_gathered();
+            self.meter.set_bytes(self.carried);
+        }
+        self.common.crowd.weigh();
+        self.finish()
+    }
+
+    /// When something is due at the latest.
+    fn rests_until(&mut self, now: u64) -> u64 {
+        let timeline = self.common.timeline;
+        let arrival = if now < timeline.load_end { self.next_arrival() } else { None };
+        [timeline.steady_start, timeline.steady_end, timeline.load_end]
+            .into_iter()
+            .filter(|&at| at > now)
+            .chain(arrival)
+            .fold(self.timers.next_at().min(now + LOOK_NS), u64::min)
+    }
+
+    fn timers_due(&mut self, now: u64) {
+        while let Some((at, due)) = self.timers.pop(now) {
+            match due {
+                Due::Page(slot) => self.page_due(slot, at),
+                Due::Read(number, age) => self.allowed(number, age, now_ns()),
+            }
+        }
+    }
+
+    fn arrivals_due(&mut self, now: u64) {
+        while let Some(due) = self.next_arrival().filter(|&due| due <= now) {
+            self.arrive(due);
+        }
+    }
+
+    /// Pages whose connections have been silent for too long have failed.
+    fn lose_patience(&mut self, now: u64, patience: u64) {
+        let mut late = Vec::new();
+        for (_, conn) in self.conns.iter().filter(|(_, conn)| conn.flight != NONE) {
+            if let Some(flight) = self.flights.peek(conn.flight)
+                && now.saturating_sub(flight.heard_at) > patience
+            {
+                late.push(conn.session);
+            }
+        }
+        late.sort_unstable();
+        late.dedup();
+        for slot in late {
+            self.fail(slot, TIMEOUT);
+        }
+    }
+
+    /// Whether there is nothing left to wait for: after the load, what was due in the window is waited for longer than what was not.
+    fn over(&self, now: u64) -> bool {
+        let end = self.common.timeline.load_end;
+        if now < end {
+            return false;
+        }
+        let measured = self.due_active > 0 || self.waiting.iter().any(|&due| self.common.timeline.measures(due));
+        let grace = if measured { GRACE_NS } else { GRACE_CLOSED_NS };
+        self.active == 0 && !measured || now >= end.saturating_add(grace)
+    }
+
+    /// Something is up with a connection.
+    fn happened(&mut self, event: Event) {
+        let (number, age) = (event.data as u32, (event.data >> 32) as u32);
+        let now = now_ns();
+        if self.conns.get(number).is_some_and(|conn| conn.age == age) {
+            self.ready(number, event.flags, now);
+        }
+    }
+}

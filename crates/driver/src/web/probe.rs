@@ -1,0 +1,124 @@
+//! One request before the load, so that what cannot work is told in words and not in counts.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::{CertificateError, ClientConnection, Error, OtherError};
+use tare_model::drive::SocketOptions;
+
+use super::http::{Answer, Step};
+use super::tls::{OtherCertificate, Tls};
+use crate::{DriverError, net};
+
+/// Longest wait for a connection, and for each piece of an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Most bytes that an answer is looked at for.
+const MOST: usize = 1 << 20;
+/// What is asked for: neither a page nor a file, so that nobody's counts are changed.
+const PATH: &str = "/tare/ready";
+
+/// Connects, and has one request answered, whatever the answer.
+///
+/// # Errors
+/// When nothing listens there, what listens speaks another protocol, or has another certificate.
+pub(super) fn ask(
+    target: SocketAddr,
+    options: &SocketOptions,
+    host: &str,
+    tls: Option<&Tls>,
+) -> Result<TcpStream, DriverError> {
+    let stream: TcpStream = net::connect_tcp(target, options, true, PATIENCE)?.into();
+    let limited = stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
+    limited.map_err(|source| DriverError::Connect { target, source })?;
+    let refused = |what: String, remedy| DriverError::Web { target, what, remedy };
+    let Some(tls) = tls else {
+        let status = exchange(&mut &stream, host).map_err(|error| silent(target, &error))?;
+        if status == 400 {
+            let remedy = "check that this is the port for plain HTTP, and not the one for TLS";
+            return Err(refused("it calls a plain request a bad one (400)".to_owned(), remedy));
+        }
+        return Ok(stream);
+    };
+    tls.tickets.of(0);
+    let config = Arc::clone(&tls.config);
+    let mut inner = ClientConnection::new(config, tls.name.clone())
+        .map_err(|error| refused(error.to_string(), "this is a defect of tare: please report it"))?;
+    let mut socket = &stream;
+    while inner.is_handshaking() {
+        inner.complete_io(&mut socket).map_err(|error| handshake(target, tls, &error))?;
+    }
+    exchange(&mut rustls::Stream::new(&mut inner, &mut socket), host).map_err(|error| silent(target, &error))?;
+    tls.tickets.forget(0);
+    Ok(stream)
+}
+
+/// Sends the request and reads until the head of the answer is there; its status.
+fn exchange(stream: &mut (impl Read + Write), host: &str) -> io::Result<u16> {
+    write!(stream, "GET {PATH} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")?;
+    stream.flush()?;
+    let (mut answer, mut piece, mut seen) = (Answer::default(), [0; 4096], 0);
+    while seen < MOST {
+        let count = stream.read(&mut piece)?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        seen += count;
+        if let Step::Head(head) = answer.step(&mut &piece[..count]).map_err(|_| io::ErrorKind::InvalidData)? {
+            return Ok(head.status);
+        }
+    }
+    Err(io::ErrorKind::InvalidData.into())
+}
+
+/// Why a request had no answer.
+fn silent(target: SocketAddr, error: &io::Error) -> DriverError {
+    let (what, remedy) = match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => (
+            "it takes a connection and does not answer within 5 s".to_owned(),
+            "check that the server has started and is not stuck, and that this is the port for plain HTTP",
+        ),
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => (
+            "it closes the connection without an answer".to_owned(),
+            "check which program listens there, and that this is the right one of its ports for plain HTTP and TLS",
+        ),
+        io::ErrorKind::InvalidData => (
+            "what it answers is not HTTP/1.1".to_owned(),
+            "check which program listens there, and that this is the right one of its ports for plain HTTP and TLS",
+        ),
+        _ => (error.to_string(), "check that the server runs and that the network between driver and guest is up"),
+    };
+    DriverError::Web { target, what, remedy }
+}
+
+/// Why there is no TLS with a server.
+fn handshake(target: SocketAddr, tls: &Tls, error: &io::Error) -> DriverError {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+    let (what, remedy) = match inner {
+        Some(Error::InvalidCertificate(CertificateError::Other(OtherError(other))))
+            if other.downcast_ref::<OtherCertificate>().is_some() =>
+        {
+            let known = tls.pinned.as_deref().map(super::tls::hexadecimal).unwrap_or_default();
+            (
+                format!("it shows {other}, and not that with {known}"),
+                "check that it is the server of this run, with the certificate that was made for it",
+            )
+        }
+        Some(Error::InvalidMessage(_) | Error::InappropriateMessage { .. }) => (
+            "what it answers to TLS is not TLS".to_owned(),
+            "check that this is the port for TLS, and not the one for plain HTTP",
+        ),
+        Some(Error::AlertReceived(alert)) => (
+            format!("it refuses TLS with the alert {alert:?}"),
+            "let it speak TLS 1.3, or 1.2 with ECDHE and AES-GCM or ChaCha20, which is all that the driver speaks",
+        ),
+        Some(Error::PeerIncompatible(reason)) => (
+            format!("it speaks no TLS that the driver speaks ({reason:?})"),
+            "let it speak TLS 1.3, or 1.2 with ECDHE and AES-GCM or ChaCha20",
+        ),
+        Some(other) => (format!("TLS failed: {other}"), "check its certificate and its settings of TLS"),
+        None => return silent(target, error),
+    };
+    DriverError::Web { target, what, remedy }
+}
