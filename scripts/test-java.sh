@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the tests of jvm/, and tells about them as cargo does, which `cargo xtask tally` counts.
+# Runs the tests of all modules of jvm/, and tells about them as cargo does, which `cargo xtask tally` counts.
 #
 # They run in a copy in target/jvm, so that the sources stay clean.
 set -euo pipefail
@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 target_dir=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 work=$target_dir/jvm
 
-echo "     Running jvm (tare_java)"
+echo "     Running jvm (tare_java, tare_web)"
 # Maven takes the JDK of JAVA_HOME, else the one in PATH.
 if ! command -v mvn >/dev/null 2>&1 || ! command -v "${JAVA_HOME:+$JAVA_HOME/bin/}javac" >/dev/null 2>&1; then
     echo "test jvm ... ignored, Maven or a JDK is not here: scripts/java.sh installs both, or says how"
@@ -20,7 +20,8 @@ rm -rf "$work"
 mkdir -p "$work"
 cp -r jvm/. "$work"
 code=0
-mvn --batch-mode --no-transfer-progress --quiet --file "$work/pom.xml" test >"$work/said" 2>&1 || code=$?
+# A module that fails does not keep the others from being tested.
+mvn --batch-mode --no-transfer-progress --quiet --fail-at-end --file "$work/pom.xml" test >"$work/said" 2>&1 || code=$?
 
 # sum WORD: of all reports, the first element of which is <testsuite ... tests="5" errors="0" skipped="0" failures="0">.
 sum() {
@@ -39,7 +40,7 @@ fi
 # Maven's launcher may colour, whatever it is told, and end without a new line.
 ((code == 0)) || { sed 's/\x1b\[[0-9;]*m//g' "$work/said" && echo; }
 for ((i = 0; i < skipped; i++)); do
-    echo "test jvm ... ignored, target/jvm/java/target/surefire-reports has the reason"
+    echo "test jvm ... ignored, target/jvm/*/target/surefire-reports have the reason"
 done
 verdict=ok
 ((failed == 0)) || verdict=FAILED

@@ -1,0 +1,11 @@
+package tare.web.backend;
+
+/** A query that has no answer; the message says why. */
+public final class Failed extends Exception {
+    private static final long serialVersionUID = 1;
+
+    Failed(String why) {
+        // It is told to the user, and its origin is no riddle: no stack is taken, which would be most of the cost.
+        super(why, null, false, false);
+    }
+}

@@ -1,0 +1,2 @@
+/** What stands for the application's database: asked over kept connections, once a page. */
+package tare.web.backend;

@@ -1,0 +1,167 @@
+# shellcheck shell=bash
+# What is set here is used by those that source it, who set script, name and module.
+# shellcheck disable=SC2034,SC2154
+# What scripts/java.sh and scripts/web.sh have in common: sourced, not run. Bash.
+#
+# Each puts an application of jvm/ and a Java runtime of its own into tare's cache, as CACHE/payload/NAME-HASH, with
+# CACHE/payload/NAME a link to the newest. They need Maven, which fetches its own plugins, and a JDK 17 or newer with its jmods.
+
+say() { printf '%s: %s\n' "$name" "$*" >&2; }
+has() { command -v "$1" >/dev/null 2>&1; }
+
+# As tare itself chooses it.
+if [[ -n ${TARE_CACHE:-} ]]; then
+    cache=$TARE_CACHE
+elif [[ $EUID -eq 0 ]]; then
+    cache=/var/cache/tare
+else
+    cache=${XDG_CACHE_HOME:-$HOME/.cache}/tare
+fi
+payload=$cache/payload
+
+# Where the JDK is: prints nothing where none is, or one that has no jlink or nothing to link.
+find_jdk() {
+    local home=${JAVA_HOME:-}
+    if [[ -z $home ]] && has javac; then
+        home=$(readlink -f "$(command -v javac)")
+        home=${home%/bin/javac}
+    fi
+    if [[ -x $home/bin/javac && -x $home/bin/jlink && -d $home/jmods && -r $home/release ]]; then
+        printf '%s\n' "$home"
+    fi
+}
+
+# Sets jdk and jdk_version. As root on Debian or Ubuntu it installs what is missing; anywhere else it prints the command and stops.
+need_tools() {
+    jdk=$(find_jdk)
+    if [[ -n ${JAVA_HOME:-} && -z $jdk ]]; then
+        say "JAVA_HOME=$JAVA_HOME is no JDK with jlink and jmods; unset it, or point it to one of Java 17 or newer"
+        exit 1
+    fi
+    local missing=()
+    has mvn || missing+=(maven)
+    [[ -n $jdk ]] || missing+=(openjdk-17-jdk-headless)
+    # jlink strips with it.
+    has objcopy || missing+=(binutils)
+    if [[ ${#missing[@]} -gt 0 ]]; then
+        if [[ $EUID -ne 0 ]] || ! has apt-get; then
+            say "run this once, then again what you ran: sudo apt-get install -y ${missing[*]}"
+            exit 1
+        fi
+        # A newer release has only newer JDKs, which do as well.
+        [[ -n $(apt-cache madison maven 2>/dev/null) ]] || apt-get update -qq >&2
+        if [[ -z $(apt-cache madison openjdk-17-jdk-headless 2>/dev/null) ]]; then
+            missing=("${missing[@]/openjdk-17-jdk-headless/default-jdk-headless}")
+        fi
+        say "installing ${missing[*]}"
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+        jdk=$(find_jdk)
+    fi
+    if [[ -z $jdk ]]; then
+        say "the javac that is first in PATH belongs to no JDK with jlink and jmods; set JAVA_HOME to one of Java 17 or newer"
+        exit 1
+    fi
+    jdk_version=$(sed -n 's/^JAVA_VERSION="\(.*\)"/\1/p' "$jdk/release")
+    if ((${jdk_version%%.*} < 17)); then
+        say "$jdk is Java $jdk_version, and 17 is needed: install openjdk-17-jdk-headless, or set JAVA_HOME to a newer one"
+        exit 1
+    fi
+}
+
+# Sources that go into the application of the module, and what builds them; names end with 0.
+sources() {
+    find "jvm/$module" -type f \( -name pom.xml -o -path 'jvm/*/src/main/*' \) -print0 | LC_ALL=C sort -z
+    # All modules are named in it, so that Maven looks for each.
+    find jvm -maxdepth 2 -name pom.xml ! -path "jvm/$module/*" -print0 | LC_ALL=C sort -z
+}
+
+# Sets place, and ends here where it is there already. Of other modules only the parent counts.
+find_place() {
+    local version
+    version=$({
+        sources | grep --null-data -e "^jvm/$module/" -e '^jvm/pom.xml$' | xargs -0 sha256sum
+        sha256sum <"$script"
+        sha256sum <scripts/jvm-lib.sh
+        cat "$jdk/release"
+    } | sha256sum | cut -c1-16)
+    place=$payload/$name-$version
+    ! is_there || exit 0
+    # Guests run as other users, who must get there.
+    umask 022
+    mkdir -p "$payload"
+    # A second one waits, and then finds everything there.
+    exec 9>"$payload/.$name.lock"
+    flock 9
+    ! is_there || exit 0
+    # What was begun by one that was killed.
+    rm -rf "$payload/.new-$name"-*
+    work=$(mktemp -d "$payload/.new-$name-XXXXXX")
+    trap 'rm -rf "$work"' EXIT
+}
+
+# Whether the newest is complete: it was moved to its place as a whole.
+is_there() { [[ -x $place/runtime/bin/java && $(readlink "$payload/$name") == "${place##*/}" ]]; }
+
+# or_tell WHAT COMMAND...: shows what a command said only if it failed; these tell it on either output.
+or_tell() {
+    local what=$1
+    shift
+    if ! "$@" >"$work/said" 2>&1 </dev/null; then
+        # Maven's launcher may colour, and end without a new line.
+        { sed 's/\x1b\[[0-9;]*m//g' "$work/said" && echo; } >&2
+        say "cannot $what"
+        exit 1
+    fi
+}
+
+# Builds the module in a copy: the sources stay clean, and nobody else builds there.
+build_module() {
+    mkdir -p "$work/sources"
+    sources | xargs -0 cp --parents --target-directory "$work/sources"
+    or_tell "build the application" env JAVA_HOME="$jdk" mvn --batch-mode --no-transfer-progress \
+        --file "$work/sources/jvm/pom.xml" --projects "$module" -Dmaven.test.skip=true package
+}
+
+# link_runtime MODULES [OPTION...]: makes $work/tree/runtime.
+link_runtime() {
+    local modules=$1
+    shift
+    # Not compressed: pages of the file are then those of memory, and shared by all that map it. Likewise the archive of
+    # classes is mapped where it was written for; elsewhere, as newer JDKs do it by themselves, most of its pages
+    # would be written to at start, and be each process's own. An option on the command line comes after these.
+    or_tell "link the runtime" "$jdk/bin/jlink" --add-modules "$modules" \
+        --strip-debug --no-header-files --no-man-pages --compress=0 --output "$work/tree/runtime" \
+        --add-options="-XX:+UnlockDiagnosticVMOptions -XX:ArchiveRelocationMode=0" "$@"
+}
+
+# write_archive CLASSES: the archive of classes of the runtime's own list, and of those in the file.
+write_archive() {
+    { cat "$work/tree/runtime/lib/classlist" "$1"; } | LC_ALL=C sort -u >"$work/all"
+    # G1 alone writes objects into the archive; Serial and others use its classes.
+    or_tell "write the archive of classes" "$work/tree/runtime/bin/java" -Xshare:dump -XX:+UseG1GC \
+        -XX:SharedClassListFile="$work/all"
+}
+
+# Moves $work/tree to its place, unless it is there, and makes the link point to it.
+publish() {
+    if [[ ! -d $place ]]; then
+        chmod -R a+rX,go-w "$work/tree"
+        mv --no-target-directory "$work/tree" "$place"
+    fi
+    local before disk of
+    # A run that began with the one before goes on with it: its time is that of its end as the newest.
+    if before=$(readlink "$payload/$name") && [[ -d $payload/$before ]]; then
+        touch "$payload/$before"
+    fi
+    ln -s "${place##*/}" "$work/link"
+    mv --no-target-directory "$work/link" "$payload/$name"
+    # Earlier ones, unless a run of these days may still use them.
+    find "$payload" -maxdepth 1 -name "$name-*" -type d -mtime +7 ! -path "$place" -exec rm -rf {} +
+    # tare keeps a disk for machines beside each, as NAME-VERSION-SIZE-ext4.raw.
+    for disk in "$payload/$name"-*-ext4.raw; do
+        of=${disk%-ext4.raw}
+        if [[ -f $disk && ! -d ${of%-*} ]]; then
+            rm -f "$disk"
+        fi
+    done
+}
