@@ -14,11 +14,13 @@ mod site;
 mod store;
 mod stream;
 mod together;
+mod web;
 mod yields;
 
 pub use java::JavaError;
 pub use site::{AheadSite, Clock, DriverSite, SameClock, Schedule, WorkSite, WorkloadError};
 pub use store::StoreError;
+pub use web::WebError;
 pub use yields::{Driven, UnitOfWork};
 
 use tare_model::Span;

@@ -151,6 +151,9 @@ pub enum WorkloadError {
     /// The Java application.
     #[error(transparent)]
     Java(#[from] crate::java::JavaError),
+    /// A web site's files or server.
+    #[error(transparent)]
+    Web(#[from] crate::web::WebError),
 }
 
 impl WorkloadError {
@@ -158,6 +161,7 @@ impl WorkloadError {
     pub fn guest_lost(&self) -> bool {
         match self {
             Self::Java(error) => error.lost,
+            Self::Web(error) => error.lost,
             Self::Agent { side, source } => {
                 *side == "guest" && matches!(source, WireError::Gone { .. } | WireError::Io { .. })
             }

@@ -1,0 +1,194 @@
+//! What is asked of agents for a web server: commands, files, pages.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use tare_wire::{ExecResult, ExecSpec, Link, Reply, Request, WireError, copy_in};
+
+use super::error::WebError;
+use crate::{WorkSite, WorkloadError};
+
+/// A server may work for as long as its agent lives: a week is longer.
+const LIFETIME: Duration = Duration::from_secs(7 * 86_400);
+/// Longest that a short command may take beyond the site's patience.
+const SHORT: Duration = Duration::from_secs(30);
+/// Of a command's output so much is kept, from its end.
+const OUTPUT_BYTES: u64 = 64 << 10;
+/// Of what it said so much is shown.
+const SHOWN_BYTES: usize = 1500;
+/// Longest page that is fetched, bytes.
+const PAGE_BYTES: u64 = 64 << 10;
+/// How long a page that is fetched may take.
+const FETCHING: Duration = Duration::from_secs(10);
+/// First and longest pause between two looks at whether a server is ready.
+pub(super) const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
+/// How long a server whose connections broke is looked at, for it to be seen to end.
+const ENDING: Duration = Duration::from_secs(2);
+
+/// What a look at a server saw.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Look {
+    /// End of its standard output.
+    pub stdout: Vec<u8>,
+    /// End of its standard error.
+    pub stderr: Vec<u8>,
+    /// How it ended, if it has.
+    pub ended: Option<ExecResult>,
+    /// Its largest resident size, bytes.
+    pub resident_peak_bytes: Option<u64>,
+}
+
+fn spec(argv: Vec<String>, longest: Duration) -> ExecSpec {
+    ExecSpec {
+        argv,
+        // Options from the guest's environment would come on top of those that all arms have.
+        env: ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"]
+            .map(|name| (name.to_owned(), String::new()))
+            .to_vec(),
+        directory: Some("/".to_owned()),
+        user: None,
+        timeout_ns: u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX),
+        output_limit_bytes: OUTPUT_BYTES,
+    }
+}
+
+/// Starts a server and leaves it running; its number.
+pub(super) fn start(site: &WorkSite<'_>, argv: Vec<String>) -> Result<u64, WorkloadError> {
+    match site.ask_guest(Request::Start(spec(argv, LIFETIME)))? {
+        Reply::Started { command, .. } => Ok(command),
+        _ => Err(WorkSite::unexpected("guest", "start a command")),
+    }
+}
+
+/// Looks at a server.
+pub(super) fn look(site: &WorkSite<'_>, command: u64) -> Result<Look, WorkloadError> {
+    match site.ask_guest(Request::Look { command })? {
+        Reply::Looked { stdout, stderr, ended, resident_peak_bytes } => {
+            Ok(Look { stdout, stderr, ended, resident_peak_bytes })
+        }
+        _ => Err(WorkSite::unexpected("guest", "look at a command")),
+    }
+}
+
+/// Runs a command of the guest's shell to its end; what it printed.
+///
+/// # Errors
+/// When it does not end well, as "cannot TRIED".
+pub(super) fn script(site: &WorkSite<'_>, tried: &str, script: &str, words: &[&str]) -> Result<String, WorkloadError> {
+    let argv = ["sh", "-c", script, "tare"].into_iter().chain(words.iter().copied()).map(str::to_owned).collect();
+    let site = WorkSite { patience: site.patience + SHORT, ..*site };
+    match site.ask_guest(Request::Exec(spec(argv, SHORT)))? {
+        Reply::Executed(ran) if ran.code == Some(0) => Ok(String::from_utf8_lossy(&ran.stdout).trim().to_owned()),
+        Reply::Executed(ran) => {
+            let seen = Look { stdout: Vec::new(), stderr: Vec::new(), ended: Some(ran), resident_peak_bytes: None };
+            let why = seen.ended.as_ref().map(how).unwrap_or_default() + &said(&seen);
+            Err(WebError::new(tried, why, "see what it says; the guest's image may lack something").into())
+        }
+        _ => Err(WorkSite::unexpected("guest", "run a command")),
+    }
+}
+
+/// Writes a file in the guest, for its owner alone.
+pub(super) fn put(site: &WorkSite<'_>, path: &str, text: &str) -> Result<(), WorkloadError> {
+    let put = copy_in(site.guest, &mut text.as_bytes(), path, 0o600, site.patience + SHORT);
+    put.map(drop).map_err(|source| WorkloadError::Agent { side: "guest", source })
+}
+
+/// Whether the guest has a file that is not empty; else why not.
+pub(super) fn has(site: &WorkSite<'_>, path: &str) -> Result<Result<(), String>, WorkloadError> {
+    match site.ask_guest(Request::GetFile { path: path.to_owned(), offset: 0, limit_bytes: 1 }) {
+        Ok(Reply::File { bytes, .. }) if !bytes.is_empty() => Ok(Ok(())),
+        Ok(Reply::File { .. }) => Ok(Err("it is empty".to_owned())),
+        Ok(_) => Err(WorkSite::unexpected("guest", "read a file")),
+        Err(WorkloadError::Agent { source: WireError::Refused { reason, .. }, .. }) => Ok(Err(reason)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Asks a server for a page from where load comes from; status and body, or why there is none.
+pub(super) fn fetch(
+    client: &Link,
+    patience: Duration,
+    address: SocketAddr,
+    path: &str,
+) -> Result<Result<(u16, Vec<u8>), String>, WorkloadError> {
+    let timeout_ns = u64::try_from(FETCHING.as_nanos()).unwrap_or(u64::MAX);
+    let request = Request::Fetch { address, path: path.to_owned(), timeout_ns, limit_bytes: PAGE_BYTES };
+    match client.call(request, patience + FETCHING) {
+        Ok(Reply::Fetched { status, body }) => Ok(Ok((status, body))),
+        Ok(_) => Err(WorkSite::unexpected("client", "fetch a page")),
+        Err(WireError::Refused { reason, .. }) => Ok(Err(reason)),
+        Err(source) => Err(WorkloadError::Agent { side: "client", source }),
+    }
+}
+
+/// Whether a server ended for want of memory: killed, or refused by its kernel, or by its own heap.
+pub(super) fn wants_memory(seen: &Look) -> bool {
+    let Some(ended) = &seen.ended else { return false };
+    let text = [&seen.stdout, &seen.stderr, &ended.stdout, &ended.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    let words = ["insufficient memory", "OutOfMemoryError"];
+    ended.signal == Some(9) || text.iter().any(|text| words.iter().any(|word| text.contains(word)))
+}
+
+/// How a command ended, for people.
+pub(super) fn how(ended: &ExecResult) -> String {
+    match (ended.code, ended.signal) {
+        _ if ended.timed_out => "it took too long and was killed".to_owned(),
+        (_, Some(9)) => "it was killed (signal 9), as the kernel does for want of memory".to_owned(),
+        (_, Some(signal)) => format!("it was ended by signal {signal}"),
+        (Some(code), None) => format!("it ended by itself with code {code}"),
+        (None, None) => "it ended in no known way".to_owned(),
+    }
+}
+
+/// The end of what it said, short enough to be shown.
+pub(super) fn said(seen: &Look) -> String {
+    let ended = seen.ended.as_ref();
+    let outputs = [(&seen.stderr, ended.map(|ended| &ended.stderr)), (&seen.stdout, ended.map(|ended| &ended.stdout))];
+    let tails = outputs.into_iter().filter_map(|(looked, ended)| {
+        let output = if looked.is_empty() { ended.unwrap_or(looked) } else { looked };
+        let from = output.len().saturating_sub(SHOWN_BYTES);
+        let text = String::from_utf8_lossy(&output[from..]).into_owned();
+        // It tells of options from its environment, which are none.
+        let lines = text.lines().filter(|line| !(line.contains("Picked up ") && line.trim_end().ends_with(':')));
+        let text = lines.collect::<Vec<_>>().join("\n").trim().to_owned();
+        (!text.is_empty()).then_some(text)
+    });
+    let tails: Vec<String> = tails.collect();
+    if tails.is_empty() { String::new() } else { format!(" and said: {}", tails.join("; ")) }
+}
+
+/// Why load could not go on, if a server is no more; `None`: it is there.
+pub(super) fn gone(name: &str, seen: &Look) -> Option<WebError> {
+    let ended = seen.ended.as_ref()?;
+    let why = format!("{}{}", how(ended), said(seen));
+    let remedy = if wants_memory(seen) {
+        "its memory did not suffice: give the guest more, or the server another `heap`"
+    } else {
+        "see what it says"
+    };
+    Some(WebError::new(format!("go on with {name} in the guest"), why, remedy).lost(true))
+}
+
+/// The error of a driver that lost its servers, with what became of them where one is no more.
+pub(super) fn explained(site: &WorkSite<'_>, servers: &[(&str, u64)], error: WorkloadError) -> WorkloadError {
+    let deadline = Instant::now() + ENDING;
+    while !servers.is_empty() {
+        for (name, command) in servers {
+            match look(site, *command) {
+                Ok(seen) => {
+                    if let Some(gone) = gone(name, &seen) {
+                        return gone.into();
+                    }
+                }
+                Err(lost) if lost.guest_lost() => return lost,
+                Err(_) => return error,
+            }
+        }
+        if Instant::now() > deadline {
+            break;
+        }
+        std::thread::sleep(PAUSE.0);
+    }
+    error
+}

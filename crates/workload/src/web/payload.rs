@@ -1,0 +1,101 @@
+//! The server and the runtime it comes with: where they are on this host.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Where `scripts/web.sh` puts it, in tare's cache: a link to the newest.
+const PAYLOAD: &str = "payload/web";
+/// The program, in the payload and in what guests are given.
+pub(super) const PROGRAM: &str = "runtime/bin/java";
+/// What tells the runtime's version, in the payload.
+const RELEASE: &str = "runtime/release";
+/// The server's jars, in the payload and in what guests are given.
+pub(super) const JARS: &str = "lib";
+const REMEDY: &str =
+    "run `make platforms`, or scripts/web.sh alone, which builds it with the JDK and Maven of this host";
+
+/// A server with its runtime.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Payload {
+    /// Its directory on this host, no link. Its name tells its contents.
+    pub place: PathBuf,
+    /// Bytes that it takes on the disk.
+    pub bytes: u64,
+}
+
+/// The payload of this host.
+///
+/// # Errors
+/// What is missing, with the remedy.
+pub(super) fn find() -> Result<Payload, (String, String)> {
+    at(&tare_image::cache_directory().join(PAYLOAD))
+}
+
+/// The payload that a link leads to.
+pub(super) fn at(link: &Path) -> Result<Payload, (String, String)> {
+    let Ok(place) = link.canonicalize() else {
+        return Err((format!("there is no web server for guests at {}", link.display()), REMEDY.to_owned()));
+    };
+    let mut missing: Vec<&str> = [PROGRAM, RELEASE].into_iter().filter(|file| !place.join(file).is_file()).collect();
+    let jars = std::fs::read_dir(place.join(JARS)).into_iter().flatten().flatten();
+    if !jars.map(|entry| entry.path()).any(|path| path.extension().is_some_and(|kind| kind == "jar")) {
+        missing.push("lib/*.jar");
+    }
+    let broken = |why: String| (why, format!("remove {}; then {REMEDY}", place.display()));
+    if !missing.is_empty() {
+        return Err(broken(format!("the web server in {} has no {}", place.display(), missing.join(", no "))));
+    }
+    match size(&place) {
+        Ok(bytes) => Ok(Payload { place, bytes }),
+        Err(error) => Err(broken(format!("the web server in {} cannot be read: {error}", place.display()))),
+    }
+}
+
+/// Bytes on the disk of all that is in a directory.
+fn size(folder: &Path) -> std::io::Result<u64> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let seen = path.symlink_metadata()?;
+        bytes += seen.blocks() * 512;
+        if seen.is_dir() {
+            bytes += size(&path)?;
+        }
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// A payload that is whole and runs nothing.
+    pub fn made(folder: &Path) -> PathBuf {
+        let whole = folder.join("web-0123");
+        std::fs::create_dir_all(whole.join("runtime/bin")).unwrap();
+        std::fs::create_dir_all(whole.join(JARS)).unwrap();
+        for (file, text) in
+            [(PROGRAM, "#!"), (RELEASE, "JAVA_VERSION=\"17.0.15\"\n"), ("lib/a.jar", "a"), ("lib/b.jar", "b")]
+        {
+            std::fs::write(whole.join(file), text).unwrap();
+        }
+        whole
+    }
+
+    #[test]
+    fn only_what_is_whole_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("web");
+        assert!(at(&link).unwrap_err().0.contains("no web server"));
+        let whole = made(folder.path());
+        std::os::unix::fs::symlink("web-0123", &link).unwrap();
+        let found = at(&link).unwrap();
+        assert_eq!(found.place, whole.canonicalize().unwrap());
+        assert!(found.bytes > 0);
+        std::fs::remove_file(whole.join("lib/a.jar")).unwrap();
+        std::fs::remove_file(whole.join("lib/b.jar")).unwrap();
+        let (why, remedy) = at(&link).unwrap_err();
+        assert!(why.contains("lib/*.jar") && remedy.contains("scripts/web.sh"), "{why}: {remedy}");
+    }
+}
