@@ -83,10 +83,16 @@ pub trait Catalog {
         None
     }
 
-    /// Disk that a workload with these (checked) parameters takes: for what is made once and kept from run to run, and
-    /// for each guest of this size while it stands.
-    fn footprint(&self, workload: &str, parameters: &Value, guest: &GuestSize) -> (ByteSize, ByteSize) {
-        let _ = (workload, parameters, guest);
+    /// Disk that a workload with these (checked) parameters under this load takes: for what is made once and kept from run to
+    /// run, and for each guest of this size while it stands.
+    fn footprint(
+        &self,
+        workload: &str,
+        parameters: &Value,
+        load: &LoadModel,
+        guest: &GuestSize,
+    ) -> (ByteSize, ByteSize) {
+        let _ = (workload, parameters, load, guest);
         (ByteSize(0), ByteSize(0))
     }
 

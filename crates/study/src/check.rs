@@ -3,10 +3,12 @@
 //! After a problem the walk goes on with a stand-in value, so that later problems are found too. A study
 //! is returned only when there was none, so no stand-in ever leaves this module.
 
+mod capacity;
 mod case;
 mod density;
 mod hosts;
 mod lab;
+mod load;
 mod memory;
 mod size;
 
@@ -19,8 +21,10 @@ use crate::fields;
 use crate::suggest;
 use crate::tree::{Cursor, Table};
 
+pub(crate) use capacity::{FEWEST_ITERATIONS, MAX_SHARE, MOST_ITERATIONS};
 pub(crate) use case::{MAX_DRIVERS, MAX_GUESTS};
 pub(crate) use density::MAX_LISTED;
+pub(crate) use load::MAX_CONNECTIONS;
 pub(crate) use memory::rules;
 
 /// Most blocks: beyond it the plan would be the problem, not the noise.
@@ -57,6 +61,7 @@ pub(crate) fn study(root: &Cursor<'_>, catalog: &dyn Catalog) -> Option<Study> {
     let phases = size::default_phases(&table);
     let lab = lab::lab(&table);
     let cases = case::cases(&table, &context, guest, phases);
+    let score = capacity::score(&table, &cases);
     let client = hosts::client(&table, &context, &arms);
     hosts::in_numbers(&table, &context, &arms, &cases);
     let skip_unavailable = table.get("skip-unavailable").and_then(|c| c.boolean()).unwrap_or(false);
@@ -77,7 +82,7 @@ pub(crate) fn study(root: &Cursor<'_>, catalog: &dyn Catalog) -> Option<Study> {
         client,
         trust_domain,
         published: None,
-        score: None,
+        score,
     })
 }
 

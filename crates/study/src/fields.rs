@@ -63,6 +63,11 @@ pub(crate) const STUDY: &[Field] = &[
         "The arms: what is compared. Each is a table `[arms.ID]`.",
     ),
     optional(
+        "score",
+        "{ banking = 120, ecommerce = 114 }",
+        "One figure over several cases with `capacity`: 100 times the geometric mean of each one's capacity over the reference that is given here.",
+    ),
+    optional(
         "guest",
         "{ cpus = 1, memory = \"1GiB\" }",
         "Size of the measured guest, for every case that gives no other.",
@@ -212,6 +217,16 @@ pub(crate) const CASE: &[Field] = &[
         "Several loads by name, each a case of its own: `ID@low`, `ID@high`. Instead of `load`.",
     ),
     optional(
+        "capacity",
+        "{ most = 4000 }",
+        "Looks for the largest load at which every objective in `qos` is met: each load is tried in a fresh instance, doubled until one misses, then the distance is halved, then what is found must hold again. `load` then says only of which kind it is: `{ closed = {} }` (the default) or `{ open = { connections = 4 } }`.",
+    ),
+    optional(
+        "load-from",
+        "{ case = \"banking\", share = 0.8 }",
+        "Offers a share of the capacity that the baseline has in another case: the median over its blocks, all of which run before. Instead of `load`.",
+    ),
+    optional(
         "guests",
         "4",
         "How many guests are measured at one time, each with a server and drivers of its own. Default 1.",
@@ -291,6 +306,32 @@ pub(crate) const SEARCH: &[Field] = &[
     required("most", "64", "The largest number of guests that is tried."),
 ];
 
+/// `capacity` of a case.
+pub(crate) const CAPACITY: &[Field] = &[
+    optional(
+        "from",
+        "50",
+        "The first load that is tried: clients of a closed loop, or the rate of an open one (`\"100/s\"`). Where it does not hold, smaller ones are tried. Default: a sixteenth of `most`.",
+    ),
+    required("most", "4000", "The largest load that is tried."),
+    optional(
+        "precision",
+        "0.05",
+        "The search ends when the smallest load that missed an objective is at most so much larger than the largest that held, 0.001 to 1 (0.05: 5 %), or is the next client. Default 0.05.",
+    ),
+    optional(
+        "iterations",
+        "3",
+        "Times that a load must hold, each in a fresh instance, to count; one miss refutes it. 2 to 20, default 3.",
+    ),
+];
+
+/// `load-from` of a case.
+pub(crate) const LOAD_FROM: &[Field] = &[
+    required("case", "\"banking\"", "The case that looks for the capacity."),
+    required("share", "0.8", "The share of its capacity that is offered, above 0, at most 2."),
+];
+
 /// `neighbours` of a case.
 pub(crate) const NEIGHBOURS: &[Field] = &[
     required("count", "6", "How many guests beside the measured one."),
@@ -346,6 +387,8 @@ pub(crate) const TABLES: &[(&str, &[Field])] = &[
     ("in `neighbours = { ... }` of a case", NEIGHBOURS),
     ("in `density = { ... }` of a case", DENSITY),
     ("in `density = { guests = { search = { ... } } }` of a case", SEARCH),
+    ("in `capacity = { ... }` of a case", CAPACITY),
+    ("in `load-from = { ... }` of a case", LOAD_FROM),
     ("in `load = { ... }`", LOAD),
     ("in `load = { closed = { ... } }`", CLOSED),
     ("in `load = { open = { ... } }`", OPEN),

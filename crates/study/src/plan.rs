@@ -1,5 +1,6 @@
 //! A study on a host: every trial in order, where it runs, what it costs, whether it fits.
 
+mod capacity;
 mod cost;
 mod density;
 mod disk;

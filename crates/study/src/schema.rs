@@ -6,7 +6,9 @@ use tare_model::study::STUDY_SCHEMA;
 use tare_model::units::{ByteSize, Rate, Span};
 
 use crate::catalog::{Catalog, CatalogEntry};
-use crate::check::{MAX_DRIVERS, MAX_GUESTS, MAX_LISTED, rules};
+use crate::check::{
+    FEWEST_ITERATIONS, MAX_CONNECTIONS, MAX_DRIVERS, MAX_GUESTS, MAX_LISTED, MAX_SHARE, MOST_ITERATIONS, rules,
+};
 use crate::fields::{self, Field};
 
 const ID: &str = "^[a-z0-9][a-z0-9-]*$";
@@ -19,7 +21,9 @@ pub fn schema(catalog: &dyn Catalog) -> Json {
     definitions.insert("size".to_owned(), quantity::<ByteSize>(&["64MiB", "1GiB"]));
     definitions.insert("span".to_owned(), quantity::<Span>(&["300ms", "2s", "5m"]));
     definitions.insert("rate".to_owned(), quantity::<Rate>(&["1000/s"]));
-    definitions.insert("load".to_owned(), load());
+    definitions.insert("load".to_owned(), load(&[]));
+    definitions.insert("load-kind".to_owned(), load(&["clients", "rate"]));
+    definitions.insert("capacity".to_owned(), capacity());
     definitions.insert("guest".to_owned(), table(fields::GUEST, &[], &sized));
     definitions.insert("phases".to_owned(), table(fields::PHASES, &[], &|_| reference("span")));
     definitions.insert("merging".to_owned(), merging());
@@ -84,6 +88,7 @@ fn study_field(key: &str) -> Json {
         "cases" => named(&reference("case")),
         "guest" | "phases" => reference(key),
         "lab" => table(fields::LAB, &[], &lab_field),
+        "score" => named(&json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1e12 })),
         "hosts" => table(fields::HOSTS, &[], &|key| match key {
             "clients" => {
                 json!({ "type": "array", "items": { "$ref": "#/$defs/client" }, "minItems": 1, "maxItems": 1 })
@@ -183,9 +188,28 @@ fn density_field(key: &str) -> Json {
     }
 }
 
-fn load() -> Json {
-    let closed = table(fields::CLOSED, &required(fields::CLOSED), &load_field);
-    let open = table(fields::OPEN, &required(fields::OPEN), &load_field);
+/// `capacity` of a case. Whether its loads are clients or rates is said by the load.
+fn capacity() -> Json {
+    table(fields::CAPACITY, &required(fields::CAPACITY), &|key| match key {
+        "precision" => json!({ "type": "number", "minimum": 0.001, "maximum": 1, "default": 0.05 }),
+        "iterations" => {
+            json!({ "type": "integer", "minimum": FEWEST_ITERATIONS, "maximum": MOST_ITERATIONS, "default": 3 })
+        }
+        _ => json!({ "anyOf": [{ "type": "integer", "minimum": 1, "maximum": MAX_CONNECTIONS }, reference("rate")] }),
+    })
+}
+
+/// A load without these fields, which stand elsewhere.
+fn load(without: &[&str]) -> Json {
+    let of = |fields: &'static [Field]| {
+        let needed: Vec<&str> = required(fields).into_iter().filter(|key| !without.contains(key)).collect();
+        let mut all = table(fields, &needed, &load_field);
+        if let Some(properties) = all["properties"].as_object_mut() {
+            properties.retain(|key, _| !without.contains(&key.as_str()));
+        }
+        all
+    };
+    let (closed, open) = (of(fields::CLOSED), of(fields::OPEN));
     let mut load = table(fields::LOAD, &[], &|key| if key == "open" { open.clone() } else { closed.clone() });
     load["oneOf"] = json!([{ "required": ["closed"] }, { "required": ["open"] }]);
     load
@@ -216,7 +240,13 @@ fn case(workloads: &[CatalogEntry], definitions: &mut Map<String, Json>) -> Json
     let mut case = table(fields::CASE, &required(fields::CASE), &|key| match key {
         "workload" => names(workloads),
         "parameters" => json!({ "type": "object" }),
-        "load" | "guest" | "phases" | "density" => reference(key),
+        "guest" | "phases" | "density" | "capacity" => reference(key),
+        // Which of two it is, is said below.
+        "load" => json!({ "type": "object" }),
+        "load-from" => table(fields::LOAD_FROM, &required(fields::LOAD_FROM), &|key| match key {
+            "share" => json!({ "type": "number", "exclusiveMinimum": 0, "maximum": MAX_SHARE }),
+            _ => text(),
+        }),
         "loads" => named(&reference("load")),
         "neighbours" => table(fields::NEIGHBOURS, &required(fields::NEIGHBOURS), &sized),
         "busy-target" => json!({ "type": "boolean" }),
@@ -225,8 +255,21 @@ fn case(workloads: &[CatalogEntry], definitions: &mut Map<String, Json>) -> Json
         "qos" => json!({ "type": "object", "additionalProperties": { "type": ["string", "number"] } }),
         _ => text(),
     });
-    case["not"] = json!({ "required": ["load", "loads"] });
+    let pairs = [["load", "loads"], ["capacity", "load-from"], ["capacity", "density"], ["load-from", "density"]];
+    case["not"] = json!({ "anyOf": pairs.map(|pair| json!({ "required": pair })) });
     case["allOf"] = own_schemas("workload", "parameters", workloads, definitions);
+    let number_elsewhere = json!({ "anyOf": [{ "required": ["capacity"] }, { "required": ["load-from"] }] });
+    let load = |name: &str, loads: Json| json!({ "properties": { "load": reference(name), "loads": loads } });
+    let kinds = json!({
+        "if": number_elsewhere, "then": load("load-kind", Json::Bool(false)), "else": load("load", Json::Bool(true)),
+    });
+    let objectives = json!({
+        "if": { "required": ["capacity"] },
+        "then": { "required": ["qos"], "properties": { "qos": { "minProperties": 1 } } },
+    });
+    if let Some(rules) = case["allOf"].as_array_mut() {
+        rules.extend([kinds, objectives]);
+    }
     case
 }
 

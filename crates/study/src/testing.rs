@@ -132,12 +132,26 @@ struct JavaParameters {
     others: serde_json::Map<String, Json>,
 }
 
+/// A site has many; that they are right is its own affair.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+struct WebParameters {
+    #[serde(flatten)]
+    others: serde_json::Map<String, Json>,
+}
+
+/// Most sessions of the `web-` workloads.
+pub(crate) const MOST_SESSIONS: u32 = 20_000;
+
 /// What a guest of `java` touches at once where it does not touch all of its memory.
 pub(crate) const LAZY: ByteSize = ByteSize(256 << 20);
 
+/// What a guest of the `web-` workloads is given for each session.
+pub(crate) const FILES_PER_SESSION: ByteSize = ByteSize(1 << 20);
+
 /// The platforms that the shipped studies name, and `far`; guests of `null`, `lxc` and `far` cannot have their memory merged.
 /// Workloads `null`, `rr`, `stream`, `cpu`; `store`, of which there may be several and which keeps its data once and gives
-/// each guest twice as much; and `java`, of whose guests some can be added.
+/// each guest twice as much; `java`, of whose guests some can be added; and `web-...`, whose guests are given files for each session.
 pub(crate) struct Fake;
 
 impl Catalog for Fake {
@@ -163,6 +177,9 @@ impl Catalog for Fake {
             entry::<CpuParameters>("cpu", "computing"),
             entry::<StoreParameters>("store", "order entry"),
             entry::<JavaParameters>("java", "a business application"),
+            entry::<WebParameters>("web-banking", "a bank's site"),
+            entry::<WebParameters>("web-ecommerce", "a shop's site"),
+            entry::<WebParameters>("web-support", "a site of downloads"),
         ]
     }
 
@@ -185,6 +202,14 @@ impl Catalog for Fake {
             ("cpu", _) => checked::<CpuParameters>(parameters),
             ("store", _) => checked::<StoreParameters>(parameters),
             ("java", _) => checked::<JavaParameters>(parameters),
+            (_, load) if name.starts_with("web-") => match load {
+                LoadModel::Closed { clients, .. } if *clients > MOST_SESSIONS => {
+                    let error =
+                        FieldError::new(&["load", "closed", "clients"], "more sessions than a client has ports");
+                    Err(error.help("ask for fewer"))
+                }
+                _ => checked::<WebParameters>(parameters),
+            },
             _ => checked::<NullParameters>(parameters),
         }
     }
@@ -200,6 +225,11 @@ impl Catalog for Fake {
             "java" => vec![
                 metric("operations_per_s", Unit::OperationsPerSecond, Better::Higher).primary(),
                 metric("response_time_p50_s", Unit::Seconds, Better::Lower),
+            ],
+            _ if workload.starts_with("web-") => vec![
+                metric("response_time_p50_s", Unit::Seconds, Better::Lower).primary(),
+                metric("good_share", Unit::Other("share".to_owned()), Better::Higher),
+                metric("tolerable_share", Unit::Other("share".to_owned()), Better::Higher),
             ],
             "stream" => vec![metric("goodput_bits", Unit::BitsPerSecond, Better::Higher).primary()],
             _ => vec![metric("operations", Unit::Count, Better::Higher).primary()],
@@ -223,7 +253,10 @@ impl Catalog for Fake {
         ["null", "lxc", "far"].contains(&platform).then(told)
     }
 
-    fn footprint(&self, workload: &str, parameters: &Json, _: &GuestSize) -> (ByteSize, ByteSize) {
+    fn footprint(&self, workload: &str, parameters: &Json, load: &LoadModel, _: &GuestSize) -> (ByteSize, ByteSize) {
+        if workload.starts_with("web-") {
+            return (ByteSize(0), ByteSize(FILES_PER_SESSION.0 * u64::from(load.connections())));
+        }
         let data = |parameters: &Json| parameters["db-size"].as_str()?.parse::<ByteSize>().ok();
         match data(parameters).filter(|_| workload == "store") {
             Some(data) => (data, ByteSize(data.0 * 2)),

@@ -1,6 +1,7 @@
 //! The whole way: text to study to plan, and every way in which a text can be wrong.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod capacity;
 mod density;
 mod parsing;
 mod planning;

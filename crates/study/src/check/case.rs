@@ -3,12 +3,13 @@
 use serde_json::Value as Json;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
-use tare_model::load::{Arrivals, LoadModel, Phases};
+use tare_model::load::Phases;
 use tare_model::metric::{MetricSpec, Unit};
 use tare_model::study::{Case, Neighbours, QosObjective};
 use tare_model::units::{BitRate, ByteSize, Rate, Span};
 
-use super::{Context, check_id, density, known, options_of, schema_of, size};
+use super::load::{self, NamedLoad, Offered, Searches};
+use super::{Context, capacity, check_id, density, known, options_of, schema_of, size};
 use crate::fields;
 use crate::suggest;
 use crate::tree::{Cursor, Table};
@@ -19,19 +20,8 @@ const MAX_NEIGHBOURS: u32 = 4096;
 pub(crate) const MAX_GUESTS: u32 = 256;
 /// Most drivers of one guest; each is a process.
 pub(crate) const MAX_DRIVERS: u32 = 64;
-/// Most connections of one driver: what a client's range of ports allows (16 bits).
-const MAX_CONNECTIONS: u32 = 60_000;
 /// Between the id of a case and the name of a load.
 const LOAD_SEPARATOR: char = '@';
-
-const ONE_CLIENT: LoadModel = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
-
-/// A load with its name in `loads` and the keys that lead to it from the case.
-struct NamedLoad {
-    name: Option<String>,
-    model: LoadModel,
-    keys: Vec<String>,
-}
 
 /// All cases, those with several loads expanded.
 pub(super) fn cases(
@@ -47,10 +37,23 @@ pub(super) fn cases(
     {
         field.wrong_key("names no case", "add at least one: `[cases.idle]` and below it `workload = \"rr\"`");
     }
-    cursors.iter().flat_map(|cursor| case(cursor, context, guest, phases)).collect()
+    // Cases that are offered a share of what others find come after these, and then to their places.
+    let (waiting, first): (Vec<_>, Vec<_>) = cursors.iter().enumerate().partition(|(_, cursor)| load::waits(cursor));
+    let mut searches = Searches::of(&cursors);
+    let mut all: Vec<Vec<Case>> = vec![Vec::new(); cursors.len()];
+    for (place, cursor) in first.into_iter().chain(waiting) {
+        all[place] = case(cursor, context, (guest, phases), &searches);
+        searches.found.extend(all[place].iter().filter_map(|case| Some((case.id.clone(), case.capacity?, case.load))));
+    }
+    all.into_iter().flatten().collect()
 }
 
-fn case(cursor: &Cursor<'_>, context: &Context<'_>, guest: Option<GuestSize>, phases: Option<Phases>) -> Vec<Case> {
+fn case(
+    cursor: &Cursor<'_>,
+    context: &Context<'_>,
+    (guest, phases): (Option<GuestSize>, Option<Phases>),
+    searches: &Searches,
+) -> Vec<Case> {
     check_id(cursor);
     let Some(table) = cursor.table(fields::CASE) else { return Vec::new() };
     let id = cursor.key();
@@ -61,7 +64,7 @@ fn case(cursor: &Cursor<'_>, context: &Context<'_>, guest: Option<GuestSize>, ph
     });
     let parameters = table.get("parameters");
     let parameters = parameters.as_ref().map_or_else(|| Some(Json::Object(serde_json::Map::new())), options_of);
-    let loads = loads(&table);
+    let Offered { loads, capacity, load_from } = load::offered(&table, searches);
     let neighbours = table.get("neighbours").and_then(|c| neighbours(&c));
     let busy_target = table.get("busy-target").and_then(|c| c.boolean()).unwrap_or(false);
     let guest = size::case_guest(&table, guest);
@@ -75,6 +78,9 @@ fn case(cursor: &Cursor<'_>, context: &Context<'_>, guest: Option<GuestSize>, ph
     let [guests, drivers] = [("guests", MAX_GUESTS), ("drivers", MAX_DRIVERS)]
         .map(|(key, most)| several(&table, key, most, context, workload, &checked));
     let density = density::of_case(&table, context, workload, &checked);
+    if capacity.is_some() {
+        capacity::objectives(&table);
+    }
     let qos = table.get("qos").zip(workload).map(|(c, name)| {
         let metrics = checked.first().filter(|json| !json.is_null()).map(|json| context.catalog.metrics(name, json));
         let metrics = if density.is_some() { metrics.map(density::objectives) } else { metrics };
@@ -94,80 +100,10 @@ fn case(cursor: &Cursor<'_>, context: &Context<'_>, guest: Option<GuestSize>, ph
         busy_target,
         qos: qos.clone().unwrap_or_default(),
         density: density.clone(),
-        capacity: None,
-        load_from: None,
+        capacity,
+        load_from: load_from.clone(),
     };
     loads.iter().zip(checked).map(one).collect()
-}
-
-/// The loads of a case: `load`, or each of `loads`, or one client in a closed loop.
-fn loads(case: &Table<'_>) -> Vec<NamedLoad> {
-    let keys = |cursor: &Cursor<'_>| {
-        let depth = case.cursor().path().len();
-        cursor.path()[depth..].iter().map(|&key| key.to_owned()).collect()
-    };
-    match (case.get("load"), case.get("loads")) {
-        (Some(_), Some(several)) => {
-            several.wrong_key(
-                "stands beside `load`; a case has one or the other",
-                "move the `load` into `loads` under a name",
-            );
-            Vec::new()
-        }
-        (Some(cursor), None) => {
-            vec![NamedLoad { name: None, model: load(&cursor).unwrap_or(ONE_CLIENT), keys: keys(&cursor) }]
-        }
-        (None, Some(several)) => {
-            let cursors = several.named().unwrap_or_default();
-            if several.is_table() && cursors.is_empty() {
-                several.wrong_key(
-                    "names no load",
-                    "add one, such as `low = { closed = { clients = 1 } }`, or leave `loads` out",
-                );
-            }
-            cursors.iter().for_each(check_id);
-            let named = |cursor: &Cursor<'_>| NamedLoad {
-                name: Some(cursor.key().to_owned()),
-                model: load(cursor).unwrap_or(ONE_CLIENT),
-                keys: keys(cursor),
-            };
-            cursors.iter().map(named).collect()
-        }
-        (None, None) => vec![NamedLoad { name: None, model: ONE_CLIENT, keys: vec!["load".to_owned()] }],
-    }
-}
-
-fn load(cursor: &Cursor<'_>) -> Option<LoadModel> {
-    let table = cursor.table(fields::LOAD)?;
-    match (table.get("closed"), table.get("open")) {
-        (Some(closed), None) => closed_loop(&closed),
-        (None, Some(open)) => open_loop(&open),
-        (Some(_), Some(_)) => {
-            cursor.wrong_key("is closed and open at once", "keep one of them; for both, give them names in `loads`");
-            None
-        }
-        (None, None) => {
-            let help = "write `load = { closed = { clients = 1 } }` or `load = { open = { rate = \"1000/s\", connections = 4 } }`";
-            cursor.wrong_key("says neither `closed` nor `open`", help);
-            None
-        }
-    }
-}
-
-fn closed_loop(cursor: &Cursor<'_>) -> Option<LoadModel> {
-    let table = cursor.table(fields::CLOSED)?;
-    let think_time = table.get("think-time").map_or(Some(Span::ZERO), |c| size::span(&c));
-    let clients = table.require("clients").and_then(|c| c.integer32(1..=MAX_CONNECTIONS));
-    Some(LoadModel::Closed { clients: clients?, think_time: think_time? })
-}
-
-fn open_loop(cursor: &Cursor<'_>) -> Option<LoadModel> {
-    let table = cursor.table(fields::OPEN)?;
-    let rate = table.require("rate").and_then(|c| c.quantity::<Rate>());
-    let connections = table.require("connections").and_then(|c| c.integer32(1..=MAX_CONNECTIONS));
-    let words = [("poisson", Arrivals::Poisson), ("uniform", Arrivals::Uniform)];
-    let arrivals = table.get("arrivals").map_or(Some(Arrivals::default()), |c| c.choice(&words));
-    Some(LoadModel::Open { rate: rate?, arrivals: arrivals?, connections: connections? })
 }
 
 /// The parameters as the workload completes them; its complaint gets its place in the file.
@@ -183,7 +119,13 @@ fn check_workload(
         let about_load = error.path.first().is_some_and(|key| key == "load") && parameters.get("load").is_none();
         if about_load {
             error.path.remove(0);
-            let keys: Vec<&str> = load.keys.iter().map(String::as_str).collect();
+            // Where the file gives the number elsewhere, it is wrong there.
+            let number = load.number.filter(|_| error.path.last().is_some_and(|key| key == "clients" || key == "rate"));
+            if number.is_some() {
+                error.path.clear();
+            }
+            let keys: Vec<&str> =
+                number.map_or_else(|| load.keys.iter().map(String::as_str).collect(), |keys| keys.to_vec());
             case.foreign(&keys, error, None);
         } else {
             case.foreign(&["parameters"], error, schema_of(name, &context.workloads));
@@ -207,8 +149,9 @@ fn several(
 ) -> u32 {
     let Some(field) = case.get(key) else { return 1 };
     let Some(count) = field.integer32(1..=most) else { return 1 };
-    // Beside `density` neither may be there, which is told of already.
-    let Some(name) = workload.filter(|_| count > 1 && case.get("density").is_none()) else { return count };
+    // Beside `density` and `capacity` neither may be there, which is told of already.
+    let alone = case.get("density").is_some() || case.get("capacity").is_some();
+    let Some(name) = workload.filter(|_| count > 1 && !alone) else { return count };
     // Parameters that were refused are told of already.
     let can = |json: &Json| json.is_null() || context.catalog.several(name, json);
     if !parameters.iter().all(can) {

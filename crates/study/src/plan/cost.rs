@@ -4,7 +4,7 @@ use tare_model::plan::Cost;
 use tare_model::study::{Case, Study};
 use tare_model::units::{ByteSize, Span};
 
-use super::{Refusal, density};
+use super::{Refusal, capacity, density};
 use crate::catalog::Catalog;
 use crate::host::HostFacts;
 
@@ -24,29 +24,37 @@ const PART_BYTES: u64 = 512;
 /// Bytes of the host's memory at one moment of an ascent; there is one a second.
 const COURSE_BYTES: u64 = 96;
 
-/// What a study takes, as far as it can be told before it runs; with guests that are added, if each ascent goes to its end.
+/// Bytes of the record of one load that a search tries, without samples: its figures, its response times, and those of some
+/// fifteen request types, each a few hundred bins of 20 bytes.
+const TRY_BYTES: u64 = 192 << 10;
+
+/// What a study takes, as far as it can be told before it runs: with guests that are added, if each ascent goes to its end; with
+/// searches, the time that they likely take, and the disk of the longest.
 pub(super) fn cost(study: &Study, catalog: &dyn Catalog) -> Cost {
-    let (mut measuring, mut around, mut samples, mut ascents) = (0_u64, 0_u64, 0_u64, 0_u64);
+    let (mut measuring, mut around, mut samples, mut others) = (0_u64, 0_u64, 0_u64, 0_u64);
     for case in &study.cases {
         let guests = guests(case);
+        let (likely, most) = capacity::tries(case);
         for arm in &study.arms {
             let load = case.phases.total().ns.saturating_mul(density::levels(case));
             let starts = catalog.start_estimate(&arm.platform).ns.saturating_mul(guests);
             let waits = starts.saturating_add(density::waits(case, arm).ns);
-            measuring = measuring.saturating_add(load);
-            around = around.saturating_add(AROUND_TRIAL.ns.saturating_add(waits));
+            measuring = measuring.saturating_add(load.saturating_mul(likely));
+            around = around.saturating_add(AROUND_TRIAL.ns.saturating_add(waits).saturating_mul(likely));
             let taken = 1 + case.phases.total().ns / study.lab.sample_interval.ns.max(1);
             // Measured guests are sampled twice: from the host and from inside.
             let sources = guests + density::most_guests(case) + OTHER_SOURCES;
+            // Of a search those of one try are kept.
             samples = samples.saturating_add(taken.saturating_mul(sources));
-            ascents = ascents.saturating_add(ascent(case, load.saturating_add(waits)));
+            others = others.saturating_add(ascent(case, load.saturating_add(waits)));
+            others = others.saturating_add(if case.capacity.is_some() { most * TRY_BYTES } else { 0 });
         }
     }
     let blocks = u64::from(study.blocks);
     let trials = blocks * study.cases.len() as u64 * study.arms.len() as u64;
     let record = (trials * RECORD_BYTES)
         .saturating_add(samples.saturating_mul(blocks).saturating_mul(SAMPLE_BYTES))
-        .saturating_add(ascents.saturating_mul(blocks));
+        .saturating_add(others.saturating_mul(blocks));
     let most_guests = study.cases.iter().map(guests).max();
     // A guest's layer goes with its trial, so only one trial's are there at a time.
     let files = whole_mebibytes(record.saturating_add(most_guests.unwrap_or(0) * LAYER_BYTES));

@@ -1,6 +1,5 @@
 //! What it takes to add guests until a host carries no more, and how that is told.
 
-use tare_model::density::DensitySpec;
 use tare_model::study::{Arm, Case, Study};
 use tare_model::units::{ByteSize, Span};
 
@@ -40,11 +39,12 @@ pub(super) fn refusals(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -
 
 /// How guests are added, and which bounds of the host end that, for all cases that do so.
 pub(super) fn words(study: &Study, host: &HostFacts) -> Vec<String> {
-    let told = by_case(study, |_, density| {
+    let told = by_case(study, |case| {
+        let density = case.density.as_ref()?;
         let reserve = human::size(density.reserve_on(host.memory_total));
         let pressure = (density.pressure * 1000.0).round() / 10.0;
         let bounds = format!("{reserve} of memory kept back, at most {pressure} % of the time waited for memory");
-        (format!("guests are added one by one, load at {}", density.guests.words()), bounds)
+        Some((format!("guests are added one by one, load at {}", density.guests.words()), bounds))
     });
     let lines = told.into_iter().flat_map(|(cases, (added, bounds))| [format!("{cases}: {added}"), bounds]);
     let mut lines: Vec<String> = lines.collect();
@@ -54,11 +54,11 @@ pub(super) fn words(study: &Study, host: &HostFacts) -> Vec<String> {
     lines
 }
 
-/// What is told of each density case, for those together of which it is the same.
-fn by_case<T: PartialEq>(study: &Study, told: impl Fn(&Case, &DensitySpec) -> T) -> Vec<(String, T)> {
+/// What is told of some cases, for those together of which it is the same.
+pub(super) fn by_case<T: PartialEq>(study: &Study, told: impl Fn(&Case) -> Option<T>) -> Vec<(String, T)> {
     let mut all: Vec<(String, T)> = Vec::new();
     for case in &study.cases {
-        let Some(one) = case.density.as_ref().map(|density| told(case, density)) else { continue };
+        let Some(one) = told(case) else { continue };
         match all.iter_mut().find(|(_, other)| *other == one) {
             Some((cases, _)) => cases.push_str(&format!(", `{}`", case.id)),
             None => all.push((format!("`{}`", case.id), one)),
@@ -75,10 +75,11 @@ const STOPS: [&str; 2] = [
 
 /// What density cases promise on this host.
 pub(super) fn promises(study: &Study, host: &HostFacts) -> Vec<String> {
-    let told = by_case(study, |case, _| {
+    let told = by_case(study, |case| {
+        case.density.as_ref()?;
         let promised = ByteSize(case.guest.memory.0.saturating_mul(most_guests(case)));
         let ratio = promised.0 as f64 / host.memory_total.0.max(1) as f64;
-        format!("{} on {} ({ratio:.1}x)", human::size(promised), human::size(host.memory_total))
+        Some(format!("{} on {} ({ratio:.1}x)", human::size(promised), human::size(host.memory_total)))
     });
     told.into_iter().map(|(cases, promise)| format!("{cases}: promises up to {promise}")).collect()
 }

@@ -6,7 +6,7 @@ use tare_model::plan::Plan;
 use tare_model::study::Study;
 use tare_model::units::{ByteSize, Span};
 
-use super::{cpu_words, density};
+use super::{capacity, cpu_words, density};
 use crate::host::HostFacts;
 
 /// The plan as `tare plan` prints it: what it costs, where it runs, how that differs from what the study asks, and
@@ -45,6 +45,9 @@ fn summary(plan: &Plan, host: &HostFacts) -> String {
     rows.extend([
         ("baseline", vec![baseline(plan)]),
         ("time", duration(plan)),
+        ("searches", capacity::words(study)),
+        ("waits", capacity::waits(study)),
+        ("score", capacity::score(study)),
         ("guests", guests(study, host)),
         ("memory", memory),
         ("host", density::host_memory(study)),
@@ -70,11 +73,17 @@ fn duration(plan: &Plan) -> Vec<String> {
     let (measuring, around) = (plan.cost.measuring, plan.cost.around);
     let total = time(Span { ns: measuring.ns.saturating_add(around.ns) });
     let parts = format!("{total}: {} measuring, {} around it", time(measuring), time(around));
-    if plan.study.cases.iter().all(|case| case.density.is_none()) {
-        return vec![format!("about {parts}")];
-    }
-    let settles = if plan.study.merges() { ", and merging takes all of `settle` at each number of guests" } else { "" };
-    vec![format!("at most about {parts}"), format!("if no ascent stops before its end{settles}")]
+    let searching = capacity::measuring_at_most(&plan.study)
+        .map(|most| format!("at most {} measuring, if each search takes every try that it may", time(most)));
+    let mut lines = if plan.study.cases.iter().all(|case| case.density.is_none()) {
+        vec![format!("about {parts}")]
+    } else {
+        let merges = plan.study.merges();
+        let settles = if merges { ", and merging takes all of `settle` at each number of guests" } else { "" };
+        vec![format!("at most about {parts}"), format!("if no ascent stops before its end{settles}")]
+    };
+    lines.extend(searching);
+    lines
 }
 
 fn cpus(plan: &Plan) -> String {

@@ -3,6 +3,9 @@
 //! In each block the cases come in random order, and in each case all arms one after another in random order.
 //! Arms of a case are neighbours in time because they are compared in pairs: what drifts slowly is then common to
 //! both and cancels, and what a trial leaves behind hits every arm equally often over the blocks.
+//!
+//! Cases that are offered a share of what other cases find come after all blocks of these, in blocks of their own: the load is a
+//! median over the others' blocks.
 
 use tare_model::plan::PlannedTrial;
 use tare_model::study::Study;
@@ -11,8 +14,9 @@ use tare_model::study::Study;
 pub(super) fn order(study: &Study) -> Vec<PlannedTrial> {
     let mut random = SplitMix64(study.seed);
     let mut trials = Vec::new();
-    for block in 0..study.blocks {
-        let mut cases: Vec<_> = study.cases.iter().collect();
+    let passes = [false, true].into_iter().flat_map(|waits| (0..study.blocks).map(move |block| (waits, block)));
+    for (waits, block) in passes {
+        let mut cases: Vec<_> = study.cases.iter().filter(|case| case.load_from.is_some() == waits).collect();
         random.shuffle(&mut cases);
         for case in cases {
             let mut arms: Vec<_> = study.arms.iter().collect();

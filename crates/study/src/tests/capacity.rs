@@ -1,0 +1,314 @@
+//! The largest load that meets its objectives, shares of it, and the score over several cases.
+
+use proptest::prelude::*;
+use tare_model::capacity::{CapacitySpec, LoadShare};
+use tare_model::load::{Arrivals, LoadModel};
+use tare_model::plan::{Plan, PlannedTrial};
+use tare_model::study::Study;
+use tare_model::units::{ByteSize, Rate, Span};
+
+use super::parsing::survives;
+use super::roomy;
+use crate::testing::{FILES_PER_SESSION, Fake, MOST_SESSIONS};
+use crate::{Problem, human, parse, plan};
+
+/// A study that uses every field of searches and shares.
+pub(super) const GOOD: &str = include_str!("capacity.toml");
+
+fn study_of(text: &str) -> Study {
+    parse("capacity.toml", text, &Fake).unwrap_or_else(|error| panic!("{}", error.render(false))).study
+}
+
+fn closed(clients: u32) -> LoadModel {
+    LoadModel::Closed { clients, think_time: Span::ZERO }
+}
+
+#[test]
+fn searches_are_read_and_have_defaults() {
+    let study = study_of(GOOD);
+    let ids: Vec<&str> = study.cases.iter().map(|case| case.id.as_str()).collect();
+    assert_eq!(ids, ["banking-latency", "banking", "rates", "half", "plain"], "the order of the file");
+    let banking = CapacitySpec { from: 50.0, most: 4000.0, precision: 0.05, iterations: 2 };
+    assert_eq!(study.cases[1].capacity, Some(banking));
+    let rates = CapacitySpec { from: 400.0, most: 6400.0, precision: 0.1, iterations: 3 };
+    assert_eq!(study.cases[2].capacity, Some(rates));
+    let open = |rate, arrivals, connections| LoadModel::Open { rate: Rate(rate), arrivals, connections };
+    // What a guest is given must do for the largest load.
+    assert_eq!((study.cases[1].load, study.cases[2].load), (closed(4000), open(6400.0, Arrivals::Uniform, 8)));
+    let bare = study_of(&GOOD.replace("from = 50, most = 4000, precision = 0.05, iterations = 2", "most = 90"));
+    let defaults = CapacitySpec { from: 6.0, most: 90.0, precision: 0.05, iterations: 3 };
+    assert_eq!(bare.cases[1].capacity, Some(defaults));
+    let thinking = GOOD.replace("capacity = {", "load = { closed = { think-time = \"2s\" } }\ncapacity = {");
+    let load = LoadModel::Closed { clients: 4000, think_time: Span::from_secs(2) };
+    assert_eq!(study_of(&thinking).cases[1].load, load);
+}
+
+#[test]
+fn shares_are_of_the_other_cases_largest_load_and_of_its_kind() {
+    let study = study_of(GOOD);
+    let share = |case: &str, share| Some(LoadShare { case: case.to_owned(), share });
+    assert_eq!((&study.cases[0].load_from, study.cases[0].load), (&share("banking", 0.8), closed(3200)));
+    // Connections and arrivals are its own where it says them.
+    let load = LoadModel::Open { rate: Rate(3200.0), arrivals: Arrivals::Poisson, connections: 4 };
+    assert_eq!((&study.cases[3].load_from, study.cases[3].load), (&share("rates", 0.5), load));
+    let as_other = study_of(&GOOD.replace("load = { open = { connections = 4 } }\n", ""));
+    let load = LoadModel::Open { rate: Rate(3200.0), arrivals: Arrivals::Uniform, connections: 8 };
+    assert_eq!(as_other.cases[3].load, load);
+    assert!(study.cases[4].load_from.is_none() && study.cases[4].capacity.is_none());
+    let references = [("banking".to_owned(), 120.0), ("rates".to_owned(), 114.5)];
+    assert_eq!(study.score.unwrap().references, references);
+    assert_eq!((study.published, study_of(&GOOD.replace("score", "#score")).score), (None, None));
+}
+
+/// What is replaced, by what, the field that the error names, and a part of its message or help.
+pub(super) const WRONG: &[(&str, &str, &str, &str)] = &[
+    ("from = 50", "form = 50", "cases.banking.capacity.form", "did you mean `from`?"),
+    ("from = 50", "from = 0", "cases.banking.capacity.from", "whole number from 1"),
+    ("from = 50", "from = 5000", "cases.banking.capacity.from", "is 5000, and the search ends at 4000"),
+    ("from = 50", "from = \"50/s\"", "cases.banking.capacity.from", "the load is a closed loop, which has clients"),
+    ("from = 50", "from = 50.5", "cases.banking.capacity.from", "whole number"),
+    ("most = 4000, ", "", "cases.banking.capacity.most", "has no `most`"),
+    ("most = 4000", "most = 60001", "cases.banking.capacity.most", "whole number from 1 to 60000"),
+    ("most = 4000", "most = 30000", "cases.banking.capacity.most", "more sessions than a client has ports"),
+    ("most = \"6400/s\"", "most = 6400", "cases.rates.capacity.most", "did you mean \"6400/s\"?"),
+    ("most = \"6400/s\"", "most = \"0/s\"", "cases.rates.capacity.most", "must be a rate"),
+    ("precision = 0.05", "precision = 5", "cases.banking.capacity.precision", "5 % is 0.05"),
+    ("precision = 0.05", "precision = 0", "cases.banking.capacity.precision", "from 0.001 to 1"),
+    ("precision = 0.05", "precision = \"5 %\"", "cases.banking.capacity.precision", "must be a number"),
+    ("iterations = 2", "iterations = 1", "cases.banking.capacity.iterations", "whole number from 2 to 20"),
+    ("iterations = 2", "iterations = 21", "cases.banking.capacity.iterations", "whole number from 2 to 20"),
+    ("capacity = { from", "capacty = { from", "cases.banking.capacty", "did you mean `capacity`?"),
+    (
+        "capacity = { from = 50, most = 4000, precision = 0.05, iterations = 2 }",
+        "capacity = 4000",
+        "cases.banking.capacity",
+        "for example `capacity = { most = 4000 }`",
+    ),
+    ("qos = { good_share = 0.95, tolerable_share = 0.99 }", "", "cases.banking.capacity", "the case has none"),
+    ("qos = { good_share = 0.95, tolerable_share = 0.99 }", "qos = {}", "cases.banking.capacity", "`qos = {"),
+    ("good_share = 0.95", "capacity = 500", "cases.banking.qos.capacity", "is no metric that `web-banking` yields"),
+    ("capacity = { from", "guests = 2\ncapacity = { from", "cases.banking.guests", "one guest with one driver"),
+    ("capacity = { from", "drivers = 2\ncapacity = { from", "cases.banking.drivers", "leave it out"),
+    (
+        "capacity = { from",
+        "load = { closed = { clients = 9 } }\ncapacity = { from",
+        "cases.banking.load.closed.clients",
+        "the search goes from `capacity.from` to `capacity.most`",
+    ),
+    ("capacity = { from", "load = {}\ncapacity = { from", "cases.banking.load", "write `load = { closed = {} }`"),
+    (
+        "capacity = { from",
+        "loads = { low = { closed = {} } }\ncapacity = { from",
+        "cases.banking.loads",
+        "cannot stand beside `capacity`",
+    ),
+    (
+        "capacity = { from",
+        "load-from = { case = \"rates\", share = 1 }\ncapacity = { from",
+        "cases.banking.load-from",
+        "stands beside `capacity`",
+    ),
+    ("connections = 8, ", "", "cases.rates.load.open.connections", "has no `connections`"),
+    ("connections = 8", "rate = \"9/s\", connections = 8", "cases.rates.load.open.rate", "leave it out"),
+    ("case = \"banking\"", "case = \"bankng\"", "cases.banking-latency.load-from.case", "did you mean `banking`?"),
+    ("case = \"banking\"", "case = \"plain\"", "cases.banking-latency.load-from.case", "has no `capacity`"),
+    ("case = \"banking\"", "case = \"zzz\"", "cases.banking-latency.load-from.case", "`banking`, `rates`"),
+    (
+        "case = \"banking\"",
+        "case = \"banking-latency\"",
+        "cases.banking-latency.load-from.case",
+        "that case has no `capacity`",
+    ),
+    ("case = \"banking\", ", "", "cases.banking-latency.load-from.case", "has no `case`"),
+    ("share = 0.8", "share = 80", "cases.banking-latency.load-from.share", "80 % is 0.8"),
+    ("share = 0.8", "share = 0", "cases.banking-latency.load-from.share", "above 0 and at most 2"),
+    ("share = 0.8", "share = 2.5", "cases.banking-latency.load-from.share", "2.5 % is 0.025"),
+    ("share = 0.8", "shares = 0.8", "cases.banking-latency.load-from.shares", "did you mean `share`?"),
+    ("share = 0.8", "most = 0.8", "cases.banking-latency.load-from.most", "in `density = { guests"),
+    (
+        "connections = 4 } }\nload-from = { case = \"rates\"",
+        "connections = 4, rate = \"5/s\" } }\nload-from = { case = \"rates\"",
+        "cases.half.load.open.rate",
+        "it comes from what the other case finds",
+    ),
+    (
+        "load-from = { case = \"rates\"",
+        "load-from = { case = \"banking\"",
+        "cases.half.load",
+        "is open, and the load of `cases.banking` is closed",
+    ),
+    ("banking = 120", "bankng = 120", "score.bankng", "did you mean `banking`?"),
+    ("banking = 120", "plain = 120", "score.plain", "is a case that looks for no capacity"),
+    ("banking = 120", "banking = 0", "score.banking", "above 0"),
+    ("banking = 120", "banking = \"120\"", "score.banking", "must be a number"),
+    ("score = { banking = 120, rates = 114.5 }", "score = {}", "score", "names no case"),
+    ("score = { banking = 120, rates = 114.5 }", "score = 5", "score", "must be a table"),
+    ("blocks = 2", "blocks = 2\npublished = {}", "published", "is not a field of a study"),
+    ("blocks = 2", "blocks = 2\nprecision = 0.1", "precision", "`precision` stands in `capacity = { ... }` of a case"),
+];
+
+/// Of these, what a schema for editors cannot find.
+pub(super) const BEYOND_A_SCHEMA: &[&str] = &[
+    "from = 5000",
+    "from = \"50/s\"",
+    "most = 30000",
+    "most = 6400",
+    "good_share = 0.95",
+    "capacity = 500",
+    "guests = 2\ncapacity = { from",
+    "drivers = 2\ncapacity = { from",
+    "case = \"bankng\"",
+    "case = \"plain\"",
+    "case = \"zzz\"",
+    "case = \"banking-latency\"",
+    "load-from = { case = \"banking\"",
+    "bankng = 120",
+    "plain = 120",
+    "most = \"0/s\"",
+];
+
+/// What is wrong with the errors about one wrong field, if anything.
+fn fault(&(good, bad, field, tells): &(&str, &str, &str, &str)) -> Option<String> {
+    let text = GOOD.replacen(good, bad, 1);
+    assert_ne!(text, GOOD, "{good:?} is not in the study");
+    let Err(error) = parse("bad.toml", &text, &Fake) else { return Some(format!("{bad:?} was taken")) };
+    let problems: Vec<Problem> = error.problems().to_vec();
+    let fault = |what: &str| Some(format!("{bad:?}: {what}: {problems:#?}"));
+    let Some(problem) = problems.iter().find(|problem| problem.path.join(".") == field) else {
+        return fault("no error names the field");
+    };
+    if !format!("{} {}", problem.message, problem.help.as_deref().unwrap_or_default()).contains(tells) {
+        return fault("it is not told");
+    }
+    // A field that stands where another one must be is one error, and the lost one another.
+    if problems.len() > 2 {
+        return fault("there are echoes");
+    }
+    let at = GOOD.find(good).unwrap();
+    let lines = text[..at].matches('\n').count() + 1..=text[..at + bad.len()].matches('\n').count() + 1;
+    let elsewhere = bad.is_empty() || bad == "qos = {}" || field == "cases.half.load";
+    (!elsewhere && !lines.contains(&problem.line)).then(|| fault("it is in another line")).flatten()
+}
+
+#[test]
+fn each_field_wrong_in_turn_is_named_with_its_line_and_its_remedy() {
+    let faults: Vec<String> = WRONG.iter().filter_map(fault).collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    const { assert!(MOST_SESSIONS < 30_000) };
+}
+
+#[test]
+fn a_search_that_was_refused_is_not_told_of_again_where_it_is_named() {
+    let text = GOOD.replace("iterations = 2", "iterations = 0");
+    let error = parse("bad.toml", &text, &Fake).unwrap_err();
+    let paths: Vec<String> = error.problems().iter().map(|problem| problem.path.join(".")).collect();
+    assert_eq!(paths, ["cases.banking.capacity.iterations"]);
+}
+
+#[test]
+fn neither_adds_guests() {
+    let java = "workload = \"java\"\ndensity = { guests = [1, 2] }\n";
+    let both =
+        format!("{GOOD}\n[cases.both]\n{java}capacity = {{ most = 5 }}\nqos = {{ response_time_p50_s = \"1ms\" }}\n");
+    let share = format!("{GOOD}\n[cases.both]\n{java}load-from = {{ case = \"banking\", share = 1 }}\n");
+    for (text, beside) in [(both, "capacity"), (share, "load-from")] {
+        let error = parse("bad.toml", &text, &Fake).unwrap_err();
+        let [problem] = error.problems() else { panic!("{}", error.render(false)) };
+        assert_eq!(problem.path, ["cases", "both", "density"]);
+        assert!(problem.message.contains(&format!("cannot stand beside `{beside}`")), "{}", problem.message);
+    }
+}
+
+#[test]
+fn errors_of_searches_read_well() {
+    let with =
+        |good: &str, bad: &str| parse("study.toml", &GOOD.replacen(good, bad, 1), &Fake).unwrap_err().render(false);
+    insta::assert_snapshot!("no_objectives", with("qos = { good_share = 0.95, tolerable_share = 0.99 }", ""));
+    insta::assert_snapshot!("misspelt_search", with("case = \"banking\"", "case = \"bankng\""));
+}
+
+#[test]
+fn what_a_search_takes_is_counted_by_its_tries() {
+    let mut study = study_of(GOOD);
+    study.cases.retain(|case| case.id == "banking");
+    let cost = plan(&study, &roomy(), &Fake).unwrap().cost;
+    let spec = study.cases[0].capacity.unwrap();
+    let (likely, most) = (spec.tries_likely(&closed(1)), spec.tries_at_most(&closed(1)));
+    assert!(likely > 8 && most > 2 * likely, "{likely} {most}");
+    // A minute each, in two blocks on two arms; starts take 10 and 40 ms.
+    assert_eq!(cost.measuring, Span::from_secs(u64::from(likely) * 60 * 4));
+    assert_eq!(cost.around, Span::from_millis(u64::from(likely) * (100 + 10 + 100 + 40) * 2));
+    assert_eq!(cost.memory, ByteSize(1 << 30), "one guest at a time");
+    // The files of one guest at the largest load, and the record of all tries.
+    let mut fixed = study.clone();
+    fixed.cases[0].capacity = None;
+    let without = plan(&fixed, &roomy(), &Fake).unwrap().cost.disk.0;
+    assert!(without > 4000 * FILES_PER_SESSION.0 && cost.disk.0 > without, "{without} {}", cost.disk);
+    assert!(cost.disk.0 - without < 500 << 20, "{}", cost.disk.0 - without);
+}
+
+#[test]
+fn shares_come_after_all_blocks_of_the_others_and_nothing_else_moves() {
+    let study = study_of(GOOD);
+    let order = plan(&study, &roomy(), &Fake).unwrap().trials;
+    assert_eq!(order.len(), 2 * 5 * 2);
+    let waits = |trial: &PlannedTrial| ["banking-latency", "half"].contains(&trial.case.as_str());
+    let (first, last) = order.split_at(12);
+    assert!(!first.iter().any(waits) && last.iter().all(waits), "{order:?}");
+    for (part, cases) in [(first, 3), (last, 2)] {
+        let blocks: Vec<u32> = part.iter().map(|trial| trial.block).collect();
+        assert!(blocks.is_sorted() && blocks.iter().filter(|block| **block == 1).count() == cases * 2);
+    }
+    assert!(order.iter().enumerate().all(|(place, trial)| trial.index as usize == place));
+    // The others are in the order in which they would be alone.
+    let mut alone = study.clone();
+    alone.cases.retain(|case| case.load_from.is_none());
+    assert_eq!(plan(&alone, &roomy(), &Fake).unwrap().trials, first);
+}
+
+#[test]
+fn a_plan_tells_what_is_searched_and_what_waits() {
+    let mut study = study_of(GOOD);
+    let shown = |study: &Study| human(&plan(study, &roomy(), &Fake).unwrap(), &roomy());
+    insta::assert_snapshot!("human_capacity", shown(&study));
+    study.cases.retain(|case| case.id == "plain");
+    study.score = None;
+    let plain = shown(&study);
+    assert!(["searches", "waits", "score", "at most 0"].iter().all(|word| !plain.contains(word)), "{plain}");
+}
+
+#[test]
+fn a_plan_survives_its_file_and_one_without_these_fields_is_written_as_it_was() {
+    let with = plan(&study_of(GOOD), &roomy(), &Fake).unwrap();
+    let text = serde_json::to_string(&with).unwrap();
+    assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), with);
+    let without = serde_json::to_string(&plan(&super::good(), &roomy(), &Fake).unwrap()).unwrap();
+    for key in ["capacity", "load_from", "score", "published"] {
+        assert!(!without.contains(key), "older hashes stay: {key}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_good_study_cut_or_altered_anywhere_never_panics(at in 0..GOOD.len(), with in "\\PC{0,3}", cut in 0_usize..20) {
+        let end = (at + cut).min(GOOD.len());
+        survives(&format!("{}{with}{}", &GOOD[..at], &GOOD[end..]));
+        survives(&GOOD[..at]);
+    }
+
+    /// However it is set, a search has a grid that is not empty and a number of tries.
+    #[test]
+    fn any_search_that_is_read_can_be_planned(
+        from in 1_u32..60_000, most in 1_u32..60_000, precision in 0.001_f64..1.0, iterations in 2_u32..20,
+    ) {
+        let fields = format!("from = {from}, most = {most}, precision = {precision}, iterations = {iterations}");
+        let text = GOOD.replace("from = 50, most = 4000, precision = 0.05, iterations = 2", &fields);
+        prop_assert_eq!(parse("any.toml", &text, &Fake).is_ok(), from <= most && most <= MOST_SESSIONS);
+        if let Ok(loaded) = parse("any.toml", &text, &Fake) {
+            let case = &loaded.study.cases[1];
+            let spec = case.capacity.unwrap();
+            let (likely, most) = (spec.tries_likely(&case.load), spec.tries_at_most(&case.load));
+            prop_assert!(likely >= 1 && likely <= most && !spec.grid(&case.load).is_empty());
+        }
+    }
+}
