@@ -80,7 +80,7 @@ pub fn all(
     Ok(Some(data))
 }
 
-/// The work to be done: once for equal workload, parameters and size.
+/// The work to be done: once for equal workload, parameters, load and size.
 fn distinct<'a>(
     cases: &'a [Case],
     workloads: &'a BTreeMap<String, Box<dyn Workload>>,
@@ -90,7 +90,9 @@ fn distinct<'a>(
     for case in cases.iter().filter(|case| left.contains(case.id.as_str())) {
         let same = |work: &&mut Work<'a>| {
             let other = work.first;
-            other.workload == case.workload && other.parameters == case.parameters && other.guest == case.guest
+            let alike = other.workload == case.workload && other.parameters == case.parameters;
+            // A workload may make as much data as its load needs.
+            alike && other.load == case.load && other.guest == case.guest
         };
         if let Some(work) = all.iter_mut().find(same) {
             work.cases.push(&case.id);
@@ -225,6 +227,7 @@ mod tests {
             case("c", "y", 1, 1),
             case("d", "x", 2, 1),
             case("e", "z", 1, 1),
+            Case { load: LoadModel::Closed { clients: 9, think_time: Span::ZERO }, ..case("f", "x", 1, 1) },
         ];
         let workloads: BTreeMap<String, Box<dyn Workload>> = cases
             .iter()
@@ -233,9 +236,9 @@ mod tests {
                 (case.id.clone(), (entry.make)(&serde_json::json!({}), &case.load).unwrap())
             })
             .collect();
-        let left = BTreeSet::from(["a", "b", "c", "d"]);
+        let left = BTreeSet::from(["a", "b", "c", "d", "f"]);
         let work = distinct(&cases, &workloads, &left);
         let told: Vec<_> = work.iter().map(|work| (work.cases.clone(), work.guests)).collect();
-        assert_eq!(told, [(vec!["a", "b"], 4), (vec!["c"], 1), (vec!["d"], 1)]);
+        assert_eq!(told, [(vec!["a", "b"], 4), (vec!["c"], 1), (vec!["d"], 1), (vec!["f"], 1)]);
     }
 }

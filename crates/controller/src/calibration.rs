@@ -45,7 +45,15 @@ pub fn all(
                 let alone = alone(case);
                 let planned = planned(bench, case);
                 let (workload, data) = (&**workload, data.get(&case.id));
-                let task = Task { planned: &planned, case: &alone, platform: &**platform, workload, data, load: None };
+                let task = Task {
+                    planned: &planned,
+                    case: &alone,
+                    platform: &**platform,
+                    workload,
+                    data,
+                    load: None,
+                    offered: None,
+                };
                 let found = trial::calibrate(bench, task);
                 if bench.cancel.reason().is_some() {
                     return Ok(None);

@@ -1,11 +1,19 @@
 //! Whether a trial left the host as it found it.
 
+use tare_lab::Resource;
+
 use crate::ledger::Book;
 
 /// What is still there of a trial although nothing of it should be, in words; `None` when the host is
 /// clean. Both are asked: the list of what was made, and the host itself.
 pub fn left_behind(run_id: &str, book: &Book) -> Option<String> {
-    let mut left: Vec<String> = book.held().iter().map(ToString::to_string).collect();
+    left_of_try(run_id, book, &[])
+}
+
+/// The same of one try of a trial that goes on: what was there `around` it stays.
+pub fn left_of_try(run_id: &str, book: &Book, around: &[Resource]) -> Option<String> {
+    let held = book.held();
+    let mut left: Vec<String> = held.iter().filter(|own| !around.contains(own)).map(ToString::to_string).collect();
     match tare_lab::left_by_guests(run_id) {
         Ok(found) => left.extend(found),
         Err(error) => left.push(format!("it cannot be told: {error}")),

@@ -1,5 +1,6 @@
 //! What a run tells while it goes on.
 
+use tare_model::capacity::ProbePurpose;
 use tare_model::plan::{Plan, PlannedTrial};
 use tare_model::trial::{Phase, TrialRecord};
 
@@ -18,6 +19,23 @@ pub struct AscentNow {
     pub saved_bytes: u64,
 }
 
+/// A load that is tried in a search.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TryNow {
+    /// Which try of the search it is, from 1.
+    pub number: u32,
+    /// Tries that the search takes at most.
+    pub at_most: u32,
+    /// The load in words, such as `120 clients`.
+    pub load: String,
+    /// What for.
+    pub purpose: ProbePurpose,
+    /// The largest load that has held so far and was not refuted, in words.
+    pub held: Option<String>,
+    /// The smallest that did not hold, in words.
+    pub missed: Option<String>,
+}
+
 /// Sees a run as it happens. Calls come from the thread that runs trials and must not block it.
 pub trait Observer {
     /// The run begins (or goes on): this many trials of the plan were done already.
@@ -28,6 +46,11 @@ pub trait Observer {
     fn phase_entered(&self, _trial: &PlannedTrial, _phase: Phase) {}
     /// Guests are added in a trial, or driven. Told several times a second.
     fn ascending(&self, _trial: &PlannedTrial, _now: &AscentNow) {}
+    /// A load is tried next, in instances that are not made yet.
+    fn trying(&self, _trial: &PlannedTrial, _now: &TryNow) {}
+    /// It was tried, and what was made for it is gone. `failed`: why it did not hold, if it did not; a try whose work was wrong, or that
+    /// broke off, is then repeated once.
+    fn tried(&self, _trial: &PlannedTrial, _now: &TryNow, _failed: Option<&str>) {}
     /// A trial is over and in the run folder.
     fn trial_ended(&self, _record: &TrialRecord) {}
     /// Something the user should know now, such as a dead run that was cleaned up.

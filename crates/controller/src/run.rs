@@ -10,8 +10,8 @@ use tare_model::environment::{Environment, Section};
 use tare_model::field::FieldError;
 use tare_model::load::LoadModel;
 use tare_model::plan::Plan;
-use tare_model::study::ClientHost;
-use tare_model::trial::{Flag, Outcome};
+use tare_model::study::{Case, ClientHost};
+use tare_model::trial::{Flag, Outcome, Phase, TrialRecord};
 use tare_platform::{Availability, HostView, Platform, Reach, Site};
 use tare_record::{JournalEvent, RunFolder, RunWriter};
 use tare_workload::Workload;
@@ -25,7 +25,8 @@ use crate::ledger::Book;
 use crate::observer::Observer;
 use crate::reap::{reap_dead, reap_own};
 use crate::registry::Registry;
-use crate::trial::{self, Bench, PATIENCE, Task};
+use crate::share;
+use crate::trial::{self, Bench, PATIENCE, Stop, Task};
 
 /// Everything that a run is told.
 pub struct RunOptions<'a> {
@@ -324,7 +325,8 @@ fn in_lab(
     all_trials(options, made, &bench)
 }
 
-/// How long an agent may live: its trial's load at its longest, and all that is waited for around it.
+/// How long an agent may live: its trial's load at its longest, and all that is waited for around it. Agents of a search live for
+/// one of its tries.
 fn lifetime(plan: &Plan, made: &Made) -> Duration {
     let phases = plan.study.cases.iter().map(|case| case.phases.total());
     let commands = made.workloads.values().filter_map(|workload| workload.longest());
@@ -363,7 +365,8 @@ fn all_trials(options: &RunOptions<'_>, made: &Made, bench: &Bench<'_>) -> Resul
         bench.book.write(&JournalEvent::TrialStarted { index: planned.index })?;
         let (platform, workload, data) = (&**platform, &**workload, data.get(&case.id));
         let load = loads.get(&case.id);
-        let mut record = trial::run(bench, Task { planned, case, platform, workload, data, load });
+        let task = Task { planned, case, platform, workload, data, load, offered: None };
+        let mut record = offered(bench, task, options.out)?;
         if let Some(reason) = options.cancel.reason()
             && !matches!(record.outcome, Outcome::Completed(_))
         {
@@ -382,6 +385,19 @@ fn all_trials(options: &RunOptions<'_>, made: &Made, bench: &Bench<'_>) -> Resul
         }
     }
     count(options.out, interrupted)
+}
+
+/// Runs a trial with the load that it is to be offered, its case's own or a share of what was found before. Where nothing was
+/// found, it fails before anything is made.
+fn offered(bench: &Bench<'_>, task: Task<'_>, folder: &Path) -> Result<TrialRecord, ControllerError> {
+    Ok(match share::of(task.case, &bench.plan.study, folder)? {
+        None => trial::run(bench, task),
+        Some(Ok(offered)) => {
+            let case = Case { load: offered.load, ..task.case.clone() };
+            trial::run(bench, Task { case: &case, offered: Some(&offered), ..task })
+        }
+        Some(Err(reason)) => trial::not_begun(&task, Stop { phase: Phase::Prepare, reason }),
+    })
 }
 
 /// How the trials in the run folder ended.

@@ -6,6 +6,7 @@
 
 mod crowd;
 mod hostile;
+mod limited;
 mod platform;
 mod several;
 mod skip;
@@ -21,6 +22,7 @@ use tare_workload::Workload;
 
 pub use crowd::{AVAILABLE, CALIBRATED, Crowd, EACH, Mishap, RATE_OF_EACH, RESPONSE, TOTAL};
 pub use hostile::Mischief;
+pub use limited::{Hitch, Limited, QUICK_S, Sights};
 pub use several::{RATE, Seen, Several, Trouble};
 pub use skip::skipped;
 

@@ -121,9 +121,15 @@ impl Trial<'_> {
         sampling::start(self.bench.plan, &self.bench.site, &watched)
     }
 
-    /// The same load for every arm of a block, another in every block.
+    /// The same load for every arm of a block, another in every block and in every try of a search.
     fn seed(&self) -> u64 {
-        self.bench.plan.study.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(u64::from(self.planned.block))
+        let of_block =
+            self.bench.plan.study.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(u64::from(self.planned.block));
+        match self.number {
+            0 => of_block,
+            // Far from those of other blocks, whichever number it is.
+            number => of_block ^ u64::from(number).wrapping_mul(0xD1B5_4A32_D192_ED03),
+        }
     }
 
     /// Has the work of every guest checked: why the figures must not be used, if so.

@@ -1,10 +1,12 @@
 //! One trial: one arm, one case, fresh instances, from provisioning to teardown.
 
 mod calibrate;
+mod capacity;
 mod collect;
 mod density;
 mod drive;
 mod governed;
+mod judge;
 mod provision;
 mod target;
 
@@ -17,7 +19,7 @@ use tare_model::metric::{Better, MetricSpec, Unit, common};
 use tare_model::plan::{Plan, PlannedTrial};
 use tare_model::sample::{CpuAccount, Sample};
 use tare_model::study::{Arm, Case};
-use tare_model::trial::{Flag, Outcome, Phase, TrialRecord};
+use tare_model::trial::{Flag, Measurement, Outcome, Phase, TrialRecord};
 use tare_platform::{Comparable, Guest, Platform, Site};
 use tare_record::JournalEvent;
 use tare_workload::{Calibration, DriverSite, UnitOfWork, WorkSite, Workload};
@@ -28,6 +30,7 @@ use crate::host::HostAccess;
 use crate::ledger::Book;
 use crate::neighbours::{self, BusyLoops};
 use crate::observer::Observer;
+use crate::share::{self, Offered};
 use crate::told::{fit, last};
 
 use governed::{Governed, Standing};
@@ -86,6 +89,8 @@ pub struct Task<'a> {
     pub data: Option<&'a GuestData>,
     /// The load that was found for each guest before the first trial.
     pub load: Option<&'a Calibration>,
+    /// Where its load is a share of a capacity: which, which is also that of `case`.
+    pub offered: Option<&'a Offered>,
 }
 
 /// Why a trial did not complete: where, and in which words.
@@ -136,12 +141,14 @@ struct Trial<'a> {
     task: Task<'a>,
     planned: &'a PlannedTrial,
     case: &'a Case,
+    /// Which try of a search it is, from 1; 0: the trial itself.
+    number: u32,
 }
 
 /// Runs a trial to its end, whatever happens, and takes away all that it made. A failure is in the
 /// record, with the phase and the reason; what a teardown left behind is a flag there.
 pub fn run(bench: &Bench<'_>, task: Task<'_>) -> TrialRecord {
-    let trial = Trial { bench, task, planned: task.planned, case: task.case };
+    let trial = Trial { bench, task, planned: task.planned, case: task.case, number: 0 };
     let planned = task.planned;
     let started_at = jiff::Timestamp::now().to_string();
     let began = Instant::now();
@@ -186,9 +193,27 @@ pub fn run(bench: &Bench<'_>, task: Task<'_>) -> TrialRecord {
     }
 }
 
+/// The record of a trial that could not begin.
+pub fn not_begun(task: &Task<'_>, stop: Stop) -> TrialRecord {
+    TrialRecord {
+        planned: task.planned.clone(),
+        started_at: jiff::Timestamp::now().to_string(),
+        wall_s: 0.0,
+        load_s: 0.0,
+        outcome: Outcome::Failed { phase: stop.phase, reason: stop.reason },
+        metrics: metrics(task),
+        parity: Vec::new(),
+        cpu: None,
+        window_ns: None,
+        samples: Vec::new(),
+        flags: Vec::new(),
+        facts: BTreeMap::new(),
+    }
+}
+
 /// The metrics of a workload and those that every trial has.
 fn metrics(task: &Task<'_>) -> Vec<MetricSpec> {
-    let mut metrics = density::metrics(task);
+    let mut metrics = judge::metrics(task);
     let (demand, per) = match task.workload.unit_of_work() {
         UnitOfWork::Operation => (Unit::CpuSecondsPerOperation, "an operation"),
         UnitOfWork::Byte => (Unit::CpuSecondsPerByte, "a byte"),
@@ -222,6 +247,14 @@ impl Trial<'_> {
     /// Whether its guests' memory is merged.
     fn merges(&self) -> bool {
         self.arm().is_some_and(|arm| arm.host_memory.merging.is_some())
+    }
+
+    /// What the names of its guests have after their first letter: no two of a run are called the same.
+    fn stem(&self) -> String {
+        match self.number {
+            0 => self.planned.index.to_string(),
+            number => format!("{}y{number}", self.planned.index),
+        }
     }
 
     fn arm(&self) -> Option<&Arm> {
@@ -276,14 +309,25 @@ impl Trial<'_> {
             let alone = format!("{:.1} % of the guest's CPUs", load.cpu_share * 100.0);
             gathered.facts.insert("CPU of one guest alone".to_owned(), alone);
         }
-        match &self.case.density {
-            Some(spec) => self.ascend(spec, governed, gathered),
-            None => self.at_once(gathered),
+        if let Some(spec) = &self.case.density {
+            return self.ascend(spec, governed, gathered);
         }
+        if let Some(spec) = &self.case.capacity {
+            return self.search(spec, gathered);
+        }
+        let (mut measurement, wrong) = self.at_once(gathered)?;
+        if let Some(offered) = self.task.offered {
+            gathered.facts.insert("load".to_owned(), offered.words.clone());
+            measurement.counts.insert(share::OFFERED.to_owned(), offered.rounded());
+        }
+        Ok(match wrong {
+            Some(reason) => Outcome::Invalid { reason },
+            None => Outcome::Completed(measurement),
+        })
     }
 
-    /// A trial of a given number of guests.
-    fn at_once(&self, gathered: &mut Gathered) -> Result<Outcome, Stop> {
+    /// A given number of guests, from provisioning to their figures, and why these must not be used, if so.
+    fn at_once(&self, gathered: &mut Gathered) -> Result<(Measurement, Option<String>), Stop> {
         self.enter(Phase::Provision)?;
         self.provision(gathered)?;
 
@@ -320,10 +364,7 @@ impl Trial<'_> {
                 gathered.flag("teardown", reason);
             }
         }
-        Ok(match wrong.or(seen).or(idle) {
-            Some(reason) => Outcome::Invalid { reason },
-            None => Outcome::Completed(measurement),
-        })
+        Ok((measurement, wrong.or(seen).or(idle)))
     }
 
     /// Why something ended in a phase, with all that is known.

@@ -25,8 +25,8 @@ impl Trial<'_> {
 
     /// Makes the measured guests, side by side, and notes what is known of them.
     pub(super) fn provision(&self, gathered: &mut Gathered) -> Result<(), Stop> {
-        let (index, count) = (self.planned.index, self.case.guests as usize);
-        let name = |n: usize| if count == 1 { format!("t{index}") } else { format!("t{index}x{n}") };
+        let (stem, count) = (self.stem(), self.case.guests as usize);
+        let name = |n: usize| if count == 1 { format!("t{stem}") } else { format!("t{stem}x{n}") };
         let specs: Vec<GuestSpec> =
             (0..count).map(|n| self.guest_spec(name(n), self.case.guest, self.task.data)).collect();
         let what = |n: usize| match count {
@@ -105,8 +105,8 @@ impl Trial<'_> {
 
     /// Starts the agent of one of the trial's drivers, counted over all guests.
     fn start_client(&self, driver: usize) -> Result<Client, Stop> {
-        let index = self.planned.index;
-        let name = if driver == 0 { format!("c{index}") } else { format!("c{index}x{driver}") };
+        let stem = self.stem();
+        let name = if driver == 0 { format!("c{stem}") } else { format!("c{stem}x{driver}") };
         Client::start(self.bench, &self.bench.site, name, self.task.platform.reach()).map_err(|reason| {
             let reason = format!("the driver's agent: {}", fit(&reason));
             Stop { phase: Phase::Connect, reason }
@@ -149,7 +149,7 @@ impl Trial<'_> {
     pub(super) fn make_busy(&self, gathered: &mut Gathered) -> Result<(), String> {
         if let Some(wanted) = self.case.neighbours {
             let specs: Vec<GuestSpec> = (0..wanted.count)
-                .map(|n| self.guest_spec(format!("n{}x{n}", self.planned.index), wanted.guest, None))
+                .map(|n| self.guest_spec(format!("n{}x{n}", self.stem()), wanted.guest, None))
                 .collect();
             let what = |n: usize| format!("neighbour {}: ", specs[n].name);
             neighbours::start(self.task.platform, &self.bench.site, &specs, what, &mut gathered.guests)?;

@@ -7,9 +7,7 @@ use tare_memory::cost::Cost;
 use tare_model::Histogram;
 use tare_model::density::{Level, StopKind, metric};
 use tare_model::merging::SavedFrom;
-use tare_model::metric::{Better, MetricSpec};
 use tare_model::sample::{CpuAccount, Sample, Source};
-use tare_model::study::QosObjective;
 use tare_model::trial::{Flag, Measurement, Part, Phase};
 use tare_workload::{DriverSite, WorkSite};
 
@@ -17,6 +15,7 @@ use super::add::STALE;
 use super::watch::{Reading, at, nearest};
 use super::{Ascending, WAIT_EVERY};
 use crate::told::fit;
+use crate::trial::judge::missed;
 use crate::trial::target::{Target, target_name};
 use crate::trial::{Gathered, Stop};
 
@@ -102,8 +101,7 @@ impl Ascending<'_> {
             Ok(seen) => {
                 self.fill(&mut level, &seen);
                 let wrong = seen.wrong.clone().map(|reason| (StopKind::Wrong, reason));
-                let specs = super::metrics(&self.trial.task);
-                let missed = || missed(&self.trial.case.qos, &specs, &level.metrics).map(|why| (StopKind::Qos, why));
+                let missed = || missed(&self.trial.task, &level.metrics).map(|missed| (StopKind::Qos, missed.why));
                 let ended = fired.or(wrong);
                 let more = ended.is_none();
                 let why = ended.or_else(missed);
@@ -293,24 +291,6 @@ fn p99(response: &Histogram) -> Option<f64> {
     told.map(|ns| ns / 1e9)
 }
 
-/// The objectives that a level has missed, in words; `None`: it has met all.
-fn missed(objectives: &[QosObjective], specs: &[MetricSpec], metrics: &BTreeMap<String, f64>) -> Option<String> {
-    let judged = objectives.iter().filter_map(|objective| {
-        let spec = specs.iter().find(|spec| spec.id == objective.metric)?;
-        let (id, bound) = (&spec.id, objective.bound);
-        let Some(value) = metrics.get(id).copied() else {
-            return Some(format!("{} has no figure, and an objective is about it", spec.label));
-        };
-        let (met, way) = match spec.better {
-            Better::Lower => (value <= bound, "at most"),
-            Better::Higher => (value >= bound, "at least"),
-        };
-        (!met).then(|| format!("{} was {value:.6} and should be {way} {bound}", spec.label))
-    });
-    let missed: Vec<String> = judged.collect();
-    (!missed.is_empty()).then(|| missed.join("; "))
-}
-
 /// Whether samples from there are kept: the host's, the driver's and those of the first guests. What all the others show is in
 /// the levels.
 fn is_kept(source: &Source) -> bool {
@@ -322,27 +302,7 @@ fn is_kept(source: &Source) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use tare_model::metric::Unit;
-
     use super::*;
-
-    #[test]
-    fn an_objective_is_missed_by_its_direction_and_by_having_no_figure() {
-        let specs = [
-            MetricSpec::new("p99", "response time", Unit::Seconds, Better::Lower),
-            MetricSpec::new("rate", "operations", Unit::OperationsPerSecond, Better::Higher),
-        ];
-        let judge = |metric: &str, bound, values: &[(&str, f64)]| {
-            let metrics = values.iter().map(|(id, value)| ((*id).to_owned(), *value)).collect();
-            missed(&[QosObjective { metric: metric.into(), bound }], &specs, &metrics)
-        };
-        assert_eq!(judge("p99", 0.1, &[("p99", 0.1)]), None);
-        assert_eq!(judge("rate", 5.0, &[("rate", 5.0)]), None);
-        assert!(judge("p99", 0.1, &[("p99", 0.2)]).is_some_and(|why| why.contains("at most 0.1")));
-        assert!(judge("rate", 5.0, &[("rate", 4.0)]).is_some_and(|why| why.contains("at least 5")));
-        assert!(judge("rate", 5.0, &[("p99", 4.0)]).is_some_and(|why| why.contains("no figure")));
-        assert_eq!(judge("other", 5.0, &[]), None, "an objective about nothing that is measured was refused before");
-    }
 
     #[test]
     fn the_hosts_cpus_are_busy_or_idle_and_never_stolen() {

@@ -22,8 +22,6 @@ use super::{Gathered, Stop, Trial};
 use crate::host::Watched;
 use crate::observer::AscentNow;
 
-pub(super) use outcome::metrics;
-
 use level::Best;
 use watch::Watch;
 

@@ -2,30 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use tare_model::density::{self, Ascent, StopKind, Stopped, metric};
+use tare_model::density::{Ascent, StopKind, Stopped, metric};
 use tare_model::load::LoadModel;
-use tare_model::metric::MetricSpec;
 use tare_model::trial::{Measurement, Outcome, Phase};
 
 use super::Ascending;
 use super::level::Best;
-use crate::trial::{Gathered, Stop, Task};
-
-/// The metrics of a case's trials, primary first: those of its workload, and in front of them those of an ascent where it is one.
-pub(in crate::trial) fn metrics(task: &Task<'_>) -> Vec<MetricSpec> {
-    let own = task.workload.metrics();
-    if task.case.density.is_none() {
-        return own;
-    }
-    let mut all = density::metric_specs();
-    for mut spec in own {
-        spec.primary = false;
-        if all.iter().all(|known| known.id != spec.id) {
-            all.push(spec);
-        }
-    }
-    all
-}
+use crate::trial::{Gathered, Stop};
 
 impl Ascending<'_> {
     /// The trial's outcome, from all that was seen.

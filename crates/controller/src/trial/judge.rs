@@ -1,0 +1,97 @@
+//! What a case's trials yield, and whether its objectives were met: the same for a number of guests and for a load.
+
+use std::collections::BTreeMap;
+
+use tare_model::metric::{Better, MetricSpec};
+use tare_model::study::{Case, QosObjective};
+use tare_model::{capacity, density};
+
+use super::Task;
+
+/// The metrics of a case's trials, primary first: those of its workload, and in front of them those of an ascent or of a search
+/// where it is one.
+pub(super) fn metrics(task: &Task<'_>) -> Vec<MetricSpec> {
+    in_front(task.case, task.workload.metrics())
+}
+
+fn in_front(case: &Case, own: Vec<MetricSpec>) -> Vec<MetricSpec> {
+    let mut all = match (&case.density, &case.capacity) {
+        (Some(_), _) => density::metric_specs(),
+        (None, Some(_)) => vec![capacity::metric_spec(&case.load)],
+        (None, None) => return own,
+    };
+    for mut spec in own {
+        spec.primary = false;
+        if all.iter().all(|known| known.id != spec.id) {
+            all.push(spec);
+        }
+    }
+    all
+}
+
+/// Objectives that were not met.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Missed {
+    /// Which, with their figures.
+    pub(super) why: String,
+    /// Whether one of them has a figure at all.
+    pub(super) measured: bool,
+}
+
+/// The objectives of a case that these figures have missed; `None`: all are met. One without a figure is missed.
+pub(super) fn missed(task: &Task<'_>, figures: &BTreeMap<String, f64>) -> Option<Missed> {
+    by(&task.case.qos, &super::metrics(task), figures)
+}
+
+fn by(objectives: &[QosObjective], specs: &[MetricSpec], figures: &BTreeMap<String, f64>) -> Option<Missed> {
+    let mut measured = false;
+    let judged = objectives.iter().filter_map(|objective| {
+        let (id, bound) = (&objective.metric, objective.bound);
+        let spec = specs.iter().find(|spec| spec.id == *id);
+        let label = spec.map_or(id, |spec| &spec.label);
+        let (Some(value), Some(spec)) = (figures.get(id).copied(), spec) else {
+            return Some(format!("{label} has no figure, and an objective is about it"));
+        };
+        let (met, way) = match spec.better {
+            Better::Lower => (value <= bound, "at most"),
+            Better::Higher => (value >= bound, "at least"),
+        };
+        measured |= !met;
+        (!met).then(|| format!("{label} was {value:.6} and should be {way} {bound}"))
+    });
+    let missed: Vec<String> = judged.collect();
+    (!missed.is_empty()).then(|| Missed { why: missed.join("; "), measured })
+}
+
+#[cfg(test)]
+mod tests {
+    use tare_model::metric::Unit;
+
+    use super::*;
+
+    #[test]
+    fn an_objective_is_missed_by_its_direction_and_by_having_no_figure() {
+        let specs = [
+            MetricSpec::new("p99", "response time", Unit::Seconds, Better::Lower),
+            MetricSpec::new("rate", "operations", Unit::OperationsPerSecond, Better::Higher),
+        ];
+        let judge = |metric: &str, bound, figures: &[(&str, f64)]| {
+            let figures = figures.iter().map(|(id, value)| ((*id).to_owned(), *value)).collect();
+            by(&[QosObjective { metric: metric.into(), bound }], &specs, &figures).map(|missed| missed.why)
+        };
+        assert_eq!(judge("p99", 0.1, &[("p99", 0.1)]), None);
+        assert_eq!(judge("rate", 5.0, &[("rate", 5.0)]), None);
+        assert!(judge("p99", 0.1, &[("p99", 0.2)]).is_some_and(|why| why.contains("at most 0.1")));
+        assert!(judge("rate", 5.0, &[("rate", 4.0)]).is_some_and(|why| why.contains("at least 5")));
+        assert!(judge("rate", 5.0, &[("p99", 4.0)]).is_some_and(|why| why.contains("no figure")));
+        assert!(judge("p99", 0.1, &[("p99", f64::NAN)]).is_some(), "what is no number has not met a bound");
+        let other = judge("other", 5.0, &[("other", 9.0)]);
+        assert!(other.is_some_and(|why| why.contains("other has no figure")), "which way it is better is not known");
+        let objective = |metric: &str| QosObjective { metric: metric.into(), bound: 1.0 };
+        let measured = |metrics: &[&str]| {
+            let objectives: Vec<QosObjective> = metrics.iter().map(|metric| objective(metric)).collect();
+            by(&objectives, &specs, &[("p99".to_owned(), 2.0)].into()).map(|missed| missed.measured)
+        };
+        assert_eq!((measured(&["rate"]), measured(&["rate", "p99"]), measured(&[])), (Some(false), Some(true), None));
+    }
+}
