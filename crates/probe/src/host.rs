@@ -68,7 +68,7 @@ impl Default for HostConfig {
 /// | `context_switches`, `interrupts`, `run_queue_tasks`, `load_1min_tasks` | `/proc/stat`, `/proc/loadavg` |
 /// | `memory_{available,free,page_cache,dirty}_bytes`, `swap_{in,out}_bytes`, `swap_free_bytes` | `/proc/meminfo`, `/proc/vmstat` |
 /// | `pressure_{cpu,memory,io}_{some,full}_s` | `/proc/pressure` |
-/// | `disk_NAME_{read,written}_bytes`, `disk_NAME_{read,write,busy}_s` | `/proc/diskstats` |
+/// | `disk_NAME_{read,write}_requests`, `disk_NAME_{read,written}_bytes`, `disk_NAME_{read,write,busy}_s` | `/proc/diskstats` |
 /// | `nic_LABEL_{rx,tx}_{bytes,packets}`, `nic_LABEL_{rx,tx}_{error,dropped}_packets` | `/proc/net/dev` |
 /// | `probe_cpu_s`, `probe_lost_samples` | the probe itself |
 ///
@@ -190,7 +190,9 @@ fn boxed(collector: Option<FileCollector>) -> Option<Box<dyn Collector>> {
 fn disks(root: &Path, names: &[String], catalog: &mut Catalog) -> Result<Box<dyn Collector>, ProbeError> {
     /// `/proc/diskstats` counts sectors of 512 bytes whatever the disk's own (Documentation/admin-guide/iostats.rst).
     const SECTOR_BYTES: f64 = 512.0;
-    const COLUMNS: [(&str, usize, f64); 5] = [
+    const COLUMNS: [(&str, usize, f64); 7] = [
+        ("read_requests", 3, 1.0),
+        ("write_requests", 7, 1.0),
         ("read_bytes", 5, SECTOR_BYTES),
         ("written_bytes", 9, SECTOR_BYTES),
         ("read_s", 6, 1e-3),
