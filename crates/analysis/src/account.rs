@@ -9,7 +9,7 @@ use tare_model::study::Case;
 use tare_model::trial::{Measurement, TrialRecord};
 
 use crate::distribution::{self, completed};
-use crate::{estimate, student};
+use crate::{estimate, offered, student};
 
 /// Counts that are told even where a workload never wrote them: their absence means none.
 const ALWAYS: [&str; 3] = ["errors", "lost", "unfinished"];
@@ -19,13 +19,20 @@ const NAMES_A_MACHINE: &str = "host name";
 
 /// The account of an arm's completed trials; `None` when there is none. `redacted`: without names of machines (a native
 /// guest has the host's own).
-pub(crate) fn of_arm(arm: &str, trials: &[&TrialRecord], case: &Case, redacted: bool) -> Option<ArmAccount> {
+/// `fixed`: the load of each driver, where all trials of the case have the same.
+pub(crate) fn of_arm(
+    arm: &str,
+    trials: &[&TrialRecord],
+    case: &Case,
+    fixed: Option<f64>,
+    redacted: bool,
+) -> Option<ArmAccount> {
     let done: Vec<(&TrialRecord, &Measurement)> =
         trials.iter().filter_map(|record| Some((*record, completed(record)?))).collect();
     let (first, _) = done.first()?;
     let late: Vec<&Histogram> =
         done.iter().filter_map(|(_, m)| m.histograms.get("lateness")).filter(|h| !h.is_empty()).collect();
-    let offered_per_s = offered(case, done.iter().map(|(_, m)| *m));
+    let offered_per_s = offered(case, fixed, done.iter().map(|(_, m)| *m));
     let rates: Vec<f64> = done.iter().filter_map(|(record, m)| rate(record, m)).collect();
     Some(ArmAccount {
         arm: arm.to_owned(),
@@ -44,8 +51,8 @@ pub(crate) fn of_arm(arm: &str, trials: &[&TrialRecord], case: &Case, redacted: 
 }
 
 /// Operations a second that were to be started by all drivers of all guests together. Where guests are added: at the largest
-/// number that held, which is where the other figures are from, mean over the trials in which one did.
-fn offered<'a>(case: &Case, measurements: impl Iterator<Item = &'a Measurement>) -> Option<f64> {
+/// number that held, which is where the other figures are from, mean over the trials in which one did. Where a load is looked for: the same of that.
+fn offered<'a>(case: &Case, fixed: Option<f64>, measurements: impl Iterator<Item = &'a Measurement>) -> Option<f64> {
     if case.density.is_some() {
         let held = measurements.filter_map(|m| {
             let ascent = m.ascent.as_ref().filter(|ascent| ascent.held() > 0)?;
@@ -53,10 +60,9 @@ fn offered<'a>(case: &Case, measurements: impl Iterator<Item = &'a Measurement>)
         });
         return student::mean(&held.collect::<Vec<f64>>());
     }
-    match case.load {
-        LoadModel::Open { rate, .. } => Some(rate.0 * f64::from(case.guests.max(1)) * f64::from(case.drivers.max(1))),
-        LoadModel::Closed { .. } => None,
-    }
+    let LoadModel::Open { .. } = case.load else { return None };
+    let found: Vec<f64> = measurements.filter_map(|m| offered::of_trial(m, fixed)).collect();
+    Some(student::mean(&found)? * f64::from(case.guests.max(1)) * f64::from(case.drivers.max(1)))
 }
 
 /// Operations a second of the measured window; `None` where no operations are counted.
@@ -107,7 +113,7 @@ mod tests {
         let trials: Vec<_> = trials.iter().collect();
         let mut case = plan.study.cases[0].clone();
         case.load = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
-        let account = of_arm("native", &trials, &case, true).unwrap();
+        let account = of_arm("native", &trials, &case, None, true).unwrap();
         let count = |name: &str| account.counts[name];
         assert_eq!((count("operations"), count("errors: reset"), count("errors")), (1600, 4, 4));
         assert_eq!((count("backlog_max"), count("lost"), count("unfinished"), account.trials), (9, 0, 0, 2));
@@ -116,12 +122,12 @@ mod tests {
         assert_eq!(account.facts["congestion control"], "cubic");
         assert!(!account.facts.contains_key("guest host name"), "redacted");
         case.load = LoadModel::Open { rate: Rate(100.0), arrivals: Arrivals::Poisson, connections: 1 };
-        let account = of_arm("native", &trials, &case, false).unwrap();
+        let account = of_arm("native", &trials, &case, Some(100.0), false).unwrap();
         assert_eq!((account.offered_per_s, account.facts.len()), (Some(100.0), 2));
         assert!(account.lateness.iter().any(|(q, _)| *q == 0.5));
-        assert_eq!(of_arm("native", &trials[2..], &case, false), None);
+        assert_eq!(of_arm("native", &trials[2..], &case, None, false), None);
         (case.guests, case.drivers) = (3, 2);
-        let several = of_arm("native", &trials, &case, false).unwrap();
+        let several = of_arm("native", &trials, &case, Some(100.0), false).unwrap();
         assert_eq!(several.offered_per_s, Some(600.0), "each driver of each guest has the rate");
     }
 }

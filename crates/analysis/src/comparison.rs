@@ -74,6 +74,17 @@ impl Paired<'_> {
         self.with(ratio, blocks, detectable, verdict, sentence)
     }
 
+    /// The same of figures that others published, who do not repeat: one value each has a ratio, and no verdict.
+    pub(crate) fn compare_published(self) -> Comparison {
+        let (arm, spec, baseline) = (self.arm.1, self.spec, self.baseline.1);
+        let mut comparison = self.compare();
+        if comparison.verdict == Verdict::CannotSay && comparison.ratio.n == 1 {
+            let said = words::difference(spec, &comparison.ratio, baseline);
+            comparison.sentence = format!("{arm}: {said}; published once, so without an interval and a verdict");
+        }
+        comparison
+    }
+
     fn verdict(&self, ratio: &Estimate, detectable: Option<f64>) -> (Verdict, String) {
         let (arm, baseline) = (self.arm.1, self.baseline.1);
         let said = words::difference(self.spec, ratio, baseline);
@@ -260,6 +271,20 @@ mod tests {
         let both = compare_pairs(&[(0, 0.0, 0.0), (1, 0.0, 0.0)], None, Role::Ordinary);
         assert_eq!(both.verdict, Verdict::NoDifferenceSeen);
         assert!(serde_json::to_string(&zero).unwrap().contains("cannot-say"));
+    }
+
+    #[test]
+    fn what_was_published_once_is_told_without_a_verdict() {
+        let spec = MetricSpec::new("p50", "response time, median", Unit::Seconds, Better::Lower);
+        let (arm, baseline) = (("v", "virtual"), ("n", "native"));
+        let (pairs, role) = (vec![(0, 1.445, 1.398)], Role::Ordinary);
+        let paired = Paired { spec: &spec, arm, baseline, pairs, blocks_planned: 1, floor: None, role };
+        let found = paired.compare_published();
+        assert_eq!(found.verdict, Verdict::CannotSay);
+        assert_eq!(
+            found.sentence,
+            "virtual: response time, median 3.4 % longer than native; published once, so without an interval and a verdict"
+        );
     }
 
     #[test]

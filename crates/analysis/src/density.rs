@@ -156,7 +156,11 @@ pub(crate) fn sentence(plan: &Plan, found: &DensityFindings, comparison: &Compar
     } else {
         format!(", {:.1} times the host's memory", promised(arm.held))
     };
-    let blocks = if arm.held_blocks.len().min(base.held_blocks.len()) < 2 { "; from a single block" } else { "" };
+    let blocks = match (arm.held_blocks.len().min(base.held_blocks.len()) < 2, plan.study.published.is_some()) {
+        (true, true) => "; published once",
+        (true, false) => "; from a single block",
+        _ => "",
+    };
     let times = times(arm, base);
     Some(format!(
         "{}: carries {} of {size}{ratio}{}, and {} {}{}{times}{blocks}",
@@ -236,11 +240,14 @@ pub(crate) fn warning(plan: &Plan) -> Option<String> {
     if merging.is_empty() {
         return None;
     }
-    let domain = study.trust_domain.as_deref().unwrap_or("none was declared");
+    let declared = match (&study.published, study.trust_domain.as_deref()) {
+        // Whether others declared one nobody here knows.
+        (Some(_), _) => String::new(),
+        (None, domain) => format!(" Declared here: {}.", domain.unwrap_or("none was declared")),
+    };
     Some(format!(
         "Memory was merged across guests on {}. Whoever shares merged memory can learn by timing what others hold in theirs, \
-         and has been shown to change it (deduplication side channels, Flip Feng Shui, CAIN): merge only within one trust domain. \
-         Declared here: {domain}.",
+         and has been shown to change it (deduplication side channels, Flip Feng Shui, CAIN): merge only within one trust domain.{declared}",
         merging.join("; ")
     ))
 }

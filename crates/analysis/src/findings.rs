@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use tare_model::environment::Environment;
 use tare_model::findings::{
-    Answer, ArmEstimate, ArmObjective, ArmParity, ArmParts, ArmSteps, CaseFindings, Comparison, FINDINGS_SCHEMA,
-    Findings, FlaggedTrial, MetricFindings, NotCompleted, RunSummary, Verdict,
+    Answer, ArmCapacity, ArmEstimate, ArmObjective, ArmParity, ArmParts, ArmRequests, ArmResources, ArmSteps,
+    CaseFindings, Comparison, FINDINGS_SCHEMA, Findings, FlaggedTrial, MetricFindings, NotCompleted, RunSummary,
+    Verdict,
 };
 use tare_model::metric::{MetricSpec, Unit, common};
 use tare_model::plan::Plan;
@@ -16,7 +17,10 @@ use tare_record::RunFacts;
 use crate::comparison::{Paired, floor_of};
 use crate::distribution::{self, completed};
 use crate::unsafety::Unsafe;
-use crate::{account, across, cpu, density, estimate, flags, marked, method, objective, parts, series, steady, steps};
+use crate::{
+    account, across, audit, capacity, cpu, density, estimate, flags, marked, method, objective, offered, parts,
+    requests, resources, score, series, steady, steps,
+};
 
 /// Everything that findings are made from.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +45,8 @@ pub fn findings(run: &Run<'_>) -> Findings {
         run.plan.study.cases.iter().map(|case| CaseTrials::of(run, case).findings()).collect();
     let unsafety = Unsafe::of(run.trials);
     cases.iter_mut().for_each(|case| unsafety.qualify(run.plan, case));
+    let audit = audit::entries(run.plan, run.trials);
+    cases.iter_mut().for_each(|case| audit::qualify(run.plan, &audit, case));
     let answer = answer(run.plan, &cases);
     Findings {
         schema: FINDINGS_SCHEMA,
@@ -56,9 +62,9 @@ pub fn findings(run: &Run<'_>) -> Findings {
         plan: run.plan.clone(),
         method: method::paragraphs(run.plan, answer.len(), &cases),
         answer,
+        score: score::of_run(run.plan, &cases),
         cases,
-        audit: Vec::new(),
-        score: None,
+        audit,
     }
 }
 
@@ -68,6 +74,8 @@ struct CaseTrials<'a> {
     case: &'a Case,
     redacted: bool,
     by_arm: BTreeMap<&'a str, Vec<&'a TrialRecord>>,
+    /// The load that all trials have, where they do not look for it themselves.
+    load: Option<f64>,
 }
 
 impl<'a> CaseTrials<'a> {
@@ -77,7 +85,7 @@ impl<'a> CaseTrials<'a> {
             by_arm.entry(&record.planned.arm).or_default().push(record);
         }
         by_arm.values_mut().for_each(|records| records.sort_by_key(|record| record.planned.block));
-        Self { plan: run.plan, case, redacted: run.environment.redacted, by_arm }
+        Self { plan: run.plan, case, redacted: run.environment.redacted, by_arm, load: offered::fixed(run, case) }
     }
 
     fn arm(&self, id: &str) -> &[&'a TrialRecord] {
@@ -109,6 +117,10 @@ impl<'a> CaseTrials<'a> {
         if let (Some(density), Some(primary)) = (&density, metrics.first_mut()) {
             density::qualify(self.plan, density, &mut primary.comparisons);
         }
+        let capacity = capacity::of_case(self.case, self.arms());
+        let requests: Vec<ArmRequests> =
+            self.arms().filter_map(|(arm, trials)| requests::of_arm(&arm.id, trials, self.case, self.load)).collect();
+        not_measured.extend(self.capacities(&capacity, &mut metrics, !requests.is_empty()));
         CaseFindings {
             id: self.case.id.clone(),
             label: self.case.label.clone(),
@@ -121,17 +133,37 @@ impl<'a> CaseTrials<'a> {
                 .collect(),
             accounts: self
                 .arms()
-                .filter_map(|(arm, trials)| account::of_arm(&arm.id, trials, self.case, self.redacted))
+                .filter_map(|(arm, trials)| account::of_arm(&arm.id, trials, self.case, self.load, self.redacted))
                 .collect(),
             objectives: self.objectives(),
             not_measured,
             parts,
             steps,
             density,
-            capacity: Vec::new(),
-            requests: Vec::new(),
-            resources: Vec::new(),
+            resources: self.resources(!requests.is_empty()),
+            capacity,
+            requests,
         }
+    }
+
+    /// Says of the primary metric of a search how many sessions that are; what is to be told where others are not compared.
+    fn capacities(&self, found: &[ArmCapacity], metrics: &mut [MetricFindings], sessions: bool) -> Option<String> {
+        let primary = metrics.first_mut().filter(|metric| metric.spec.id == capacity::COMPARED)?;
+        capacity::qualify(self.plan, self.case, found, primary, sessions);
+        let (compared, others) = (primary.comparisons.len(), metrics.get(1..)?);
+        others
+            .iter()
+            .any(|metric| metric.comparisons.len() < compared)
+            .then(|| capacity::not_compared(self.plan, self.case))
+    }
+
+    /// What was used at the load that was found, given or derived, where such a load is what the case is about.
+    fn resources(&self, has_requests: bool) -> Vec<ArmResources> {
+        let published = self.plan.study.published.is_some();
+        if !has_requests && !published && self.case.capacity.is_none() && self.case.load_from.is_none() {
+            return Vec::new();
+        }
+        self.arms().filter_map(|(arm, trials)| resources::of_arm(&arm.id, trials, self.load)).collect()
     }
 
     /// The primary metric by guest and driver or, where that is no sum over them (a response time), the first that is.
@@ -214,6 +246,10 @@ impl<'a> CaseTrials<'a> {
     }
 
     fn objectives(&self) -> Vec<ArmObjective> {
+        if self.case.capacity.is_some() {
+            // The load that is found meets them all: that is what it was looked for by.
+            return Vec::new();
+        }
         let specs = self.specs();
         let mut judged = Vec::new();
         for objective in &self.case.qos {
@@ -255,7 +291,22 @@ impl<'a> CaseTrials<'a> {
         let replica = others().find(|arm| arm.replica_of.as_deref() == Some(&study.baseline));
         let floor = replica.and_then(|arm| floor_of(&self.paired(spec, arm, None).compare().ratio));
         let said = |arm: &&Arm| !self.withheld(&arm.id, &spec.id) && !self.withheld(&study.baseline, &spec.id);
-        others().filter(|arm| spec.primary || said(arm)).map(|arm| self.paired(spec, arm, floor).compare()).collect()
+        // What a search yields beside the capacity is of the load that was found.
+        let alike = |arm: &&Arm| {
+            self.case.capacity.is_none()
+                || spec.id == capacity::COMPARED
+                || capacity::same_load(self.arm(&arm.id), self.arm(&study.baseline))
+        };
+        others()
+            .filter(alike)
+            .filter(|arm| spec.primary || said(arm))
+            .map(|arm| self.compared(spec, arm, floor))
+            .collect()
+    }
+
+    fn compared(&self, spec: &MetricSpec, arm: &Arm, floor: Option<f64>) -> Comparison {
+        let paired = self.paired(spec, arm, floor);
+        if self.plan.study.published.is_some() { paired.compare_published() } else { paired.compare() }
     }
 
     fn paired<'b>(&'b self, spec: &'b MetricSpec, arm: &'b Arm, floor: Option<f64>) -> Paired<'b> {
@@ -387,6 +438,9 @@ fn flagged(run: &Run<'_>) -> Vec<FlaggedTrial> {
 
 /// What could not be checked, and in how many trials.
 fn unchecked(run: &Run<'_>) -> Vec<String> {
+    if run.plan.study.published.is_some() {
+        return Vec::new();
+    }
     let done: Vec<_> = run.trials.iter().filter(|record| completed(record).is_some()).collect();
     let intervals = done.iter().map(|record| series::rate_in_window(record).len());
     let short: Vec<usize> = intervals.filter(|n| *n < steady::POINTS_MIN).collect();

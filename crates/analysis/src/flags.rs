@@ -17,7 +17,10 @@ pub(crate) const GAP_INTERVALS_MAX: f64 = 3.0;
 pub(crate) fn of_trial(record: &TrialRecord, sample_interval: Span) -> Vec<Flag> {
     let mut flags = record.flags.clone();
     let found = [steal(record), lost_samples(record, sample_interval), not_steady(record), parity(record)];
-    for flag in found.into_iter().flatten().chain(dropped(record)) {
+    // A search is stored with the flags of its last iteration; the figures rest on the others at that load as well.
+    let search = completed(record).and_then(|measurement| measurement.search.as_ref());
+    let iterations = search.into_iter().flat_map(|search| search.iterations()).flat_map(|probe| probe.flags.clone());
+    for flag in found.into_iter().flatten().chain(dropped(record)).chain(iterations) {
         if !record.flags.iter().any(|known| known.kind == flag.kind) {
             flags.push(flag);
         }
@@ -132,6 +135,21 @@ mod tests {
                 .for_each(|s| s.value *= 0.8);
         };
         assert_eq!(kinds(slow), ["not-steady"]);
+    }
+
+    #[test]
+    fn flags_of_every_iteration_at_the_load_that_held_are_told_and_those_of_others_are_not() {
+        let plan = testing::plan(1);
+        let mut record = testing::capacity_trial(&plan, 0);
+        let drops = |n: u32| Flag { kind: "drops".to_owned(), detail: format!("{n} packets were dropped") };
+        let Outcome::Completed(m) = &mut record.outcome else { panic!("completed") };
+        let probes = &mut m.search.as_mut().unwrap().probes;
+        let held = probes.iter().position(|probe| (probe.load - 12.0).abs() < 1e-9).unwrap();
+        probes.iter_mut().for_each(|probe| probe.flags.clear());
+        probes[1].flags = vec![Flag { kind: "swap".to_owned(), detail: "of a load that did not hold".to_owned() }];
+        probes[held].flags = vec![drops(3)];
+        let found = of_trial(&record, plan.study.lab.sample_interval);
+        assert_eq!(found, [drops(3)]);
     }
 
     #[test]

@@ -5,6 +5,8 @@
 
 mod account;
 mod across;
+mod audit;
+mod capacity;
 mod comparison;
 mod cpu;
 mod density;
@@ -16,11 +18,15 @@ mod flags;
 mod marked;
 mod method;
 mod objective;
+mod offered;
 mod paired;
 mod parts;
 mod power;
 mod rank;
+mod requests;
+mod resources;
 mod runs;
+mod score;
 mod series;
 mod steady;
 mod steps;

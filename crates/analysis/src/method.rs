@@ -2,7 +2,9 @@
 
 use tare_model::findings::CaseFindings;
 use tare_model::plan::Plan;
+use tare_model::published::Published;
 
+use crate::capacity;
 use crate::comparison::NOISY_MIN;
 use crate::density;
 use crate::distribution::BEYOND_MIN;
@@ -18,6 +20,13 @@ const NO_FIGURES: &str = "A trial that is invalid or failed has no figures; it i
 
 /// The paragraphs.
 pub(crate) fn paragraphs(plan: &Plan, comparisons: usize, cases: &[CaseFindings]) -> Vec<String> {
+    match &plan.study.published {
+        Some(source) => published(plan, source),
+        None => measured(plan, comparisons, cases),
+    }
+}
+
+fn measured(plan: &Plan, comparisons: usize, cases: &[CaseFindings]) -> Vec<String> {
     let study = &plan.study;
     let percent = |share: f64| share * 100.0;
     let level = percent(1.0 - ALPHA);
@@ -74,7 +83,34 @@ pub(crate) fn paragraphs(plan: &Plan, comparisons: usize, cases: &[CaseFindings]
     ];
     paragraphs.extend(of_parts(cases));
     paragraphs.extend(density::method(plan));
+    paragraphs.extend(capacity::method(plan));
     paragraphs
+}
+
+/// What is said of figures that others published: nothing that only those who measured them can know.
+fn published(plan: &Plan, source: &Published) -> Vec<String> {
+    let repeated = if plan.study.blocks > 1 {
+        "What was published several times for one arm are its blocks, in the order in which it was printed: they are paired by that order, which nobody drew at random."
+    } else {
+        "Each figure was published once: there is one block, so there are no intervals and no verdicts."
+    };
+    let mut said = vec![
+        format!(
+            "tare measured nothing here. The figures were published by others (report {}: {}); tare read them from the files whose digests are given, \
+             changed none of them, and computed from them what it computes from its own. How they were measured, on what, in which order and how often is \
+             in the report that they are from, and is not known to tare.",
+            source.report, source.title
+        ),
+        repeated.to_owned(),
+    ];
+    if plan.study.cases.iter().any(|case| case.capacity.is_some()) {
+        said.push(
+            "Iterations that were published for one load stand as the tries of a search that held it. What else its authors tried is not known, so nothing is \
+             said of how far above it the true capacity lies."
+                .to_owned(),
+        );
+    }
+    said
 }
 
 /// What is said only where a trial has several guests or drivers, or operations have steps.

@@ -62,7 +62,7 @@ pub(crate) fn value(value: f64, unit: &Unit) -> String {
 }
 
 /// Commas between the thousands of a written decimal number.
-fn grouped(text: &str) -> String {
+pub(crate) fn grouped(text: &str) -> String {
     let (sign, rest) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
     let (whole, fraction) = rest.split_at(rest.find('.').unwrap_or(rest.len()));
     let mut out = String::from(sign);

@@ -1,5 +1,7 @@
 //! The raw numbers as CSV (RFC 4180): full precision, stored units, ids instead of labels.
 
+mod serving;
+
 use tare_model::findings::{CaseFindings, Estimate, Findings, MetricFindings};
 use tare_model::metric::Unit;
 
@@ -16,7 +18,11 @@ use crate::words;
 /// - `steps.csv`, where operations have steps: the seconds that an operation spends in each, and percentiles of one
 ///   such step; the whole operation has no step;
 /// - `levels.csv`, where guests were added: every metric at each number of guests, in how many repeats that number was tried,
-///   and in how many it held.
+///   and in how many it held;
+/// - `searches.csv`, where the largest load was looked for: every try in order, whether it held, and why not;
+/// - `requests.csv`, where the workload has request types: each type of each iteration, and all of them together;
+/// - `resources.csv`, beside these: what was used of host and guest;
+/// - `score.csv`, where the study has one; `audit.csv`, where there was an audit.
 ///
 /// Blocks count from 0, as in `findings.json`. A figure that does not exist is an empty field. Each record ends with the
 /// arm's name, which says so where its figures must not be compared. Figures of a guest over all cases have no case.
@@ -36,6 +42,7 @@ pub fn csv(findings: &Findings) -> Vec<(String, String)> {
     if findings.cases.iter().any(|case| case.density.is_some()) {
         files.push(("levels.csv".to_owned(), levels(findings)));
     }
+    files.extend(serving::files(findings));
     files
 }
 

@@ -121,9 +121,13 @@ pub fn estimate_parts(estimate: &Estimate, unit: &Unit) -> Parts {
     let number = scale.number(estimate.value);
     let bounds = bounds(estimate).map(|(low, high)| (scale.number(low), scale.number(high)));
     // Things that were counted, and came out the same each time.
-    let whole = |number: f64| number.fract() == 0.0;
-    let counted = *unit == Unit::Count && whole(number) && bounds.is_none_or(|(low, high)| whole(low) && low == high);
-    let digits = if counted { 0 } else { decimals(number, bounds.map(|(low, high)| (high - low) / 2.0)) };
+    let whole = |number: f64| (number - number.round()).abs() <= 1e-9 * number.abs();
+    let counted = *unit == Unit::Count
+        && whole(number)
+        && bounds.is_none_or(|(low, high)| whole(low) && (high - low).abs() <= 1e-9 * high.abs());
+    // No fraction of a client was ever counted.
+    let many = *unit == Unit::Count && number.abs() >= 100.0;
+    let digits = if counted || many { 0 } else { decimals(number, bounds.map(|(low, high)| (high - low) / 2.0)) };
     Parts {
         value: scale.with_unit(&fixed(number, digits)),
         interval: bounds.map(|(low, high)| format!("[{}, {}]", fixed(low, digits), fixed(high, digits))),

@@ -9,11 +9,15 @@ use crate::view::table::{Cell, Table};
 pub fn markdown(findings: &Findings) -> String {
     let report = Report::new(findings);
     let mut out = format!("# {}\n\n", escaped(&report.question));
+    if let Some(published) = &report.published {
+        out.push_str(&format!("> **{}.** {}. {}\n\n", published.mark, escaped(&published.source), published.note));
+    }
     for warning in &report.warnings {
         out.push_str(&format!("> **WARNING: {}**\n\n", escaped(warning)));
     }
     answer(&mut out, &report);
     glance(&mut out, &report);
+    checked(&mut out, &report);
     for case in &report.cases {
         out.push_str(&format!("## {}\n\n", escaped(&case.label)));
         for verdict in &case.verdicts {
@@ -30,6 +34,16 @@ pub fn markdown(findings: &Findings) -> String {
         out.push_str(&format!("\n{}\n\n", escaped(&case.setup)));
         for lead in &case.lead {
             push_tables(&mut out, std::slice::from_ref(&lead.table));
+        }
+        if let Some(requests) = &case.requests {
+            push_tables(&mut out, std::slice::from_ref(&requests.summary));
+            for arm in &requests.arms {
+                push_tables(&mut out, std::slice::from_ref(&arm.quality));
+            }
+            out.push_str("The requests of each iteration by type are in `requests.csv` and in the HTML report.\n\n");
+        }
+        if let Some(used) = &case.used {
+            push_tables(&mut out, std::slice::from_ref(&used.table));
         }
         push_tables(&mut out, &case.tables);
     }
@@ -55,7 +69,30 @@ fn answer(out: &mut String, report: &Report) {
             escaped(&answer.sentence)
         ));
     }
+    if let Some(score) = &report.score {
+        out.push_str(&format!("\n{}:\n\n", escaped(&score.what)));
+        score.arms.iter().for_each(|line| out.push_str(&format!("- {}\n", escaped(&line.line()))));
+        score.notes.iter().for_each(|note| out.push_str(&format!("\n{}\n", escaped(note))));
+    }
     out.push_str(&format!("\n{}.\n\n", escaped(&report.grounds.join("; "))));
+}
+
+/// What was published and checked.
+fn checked(out: &mut String, report: &Report) {
+    if let Some(published) = &report.published {
+        out.push_str("## What was published, and what it comes to\n\n");
+        push_tables(out, published.claims.as_slice());
+        push_list(out, &published.conditions);
+        out.push('\n');
+        push_tables(out, published.files.as_slice());
+    }
+    let Some(audit) = &report.audit else { return };
+    out.push_str(&format!("## Audit\n\n{}.\n\n", escaped(&audit.summary)));
+    for entry in &audit.told {
+        out.push_str(&format!("- **{}**: {}\n", entry.outcome, escaped(&entry.paragraph())));
+    }
+    out.push('\n');
+    push_tables(out, audit.holds.as_slice());
 }
 
 fn glance(out: &mut String, report: &Report) {
@@ -72,14 +109,16 @@ fn glance(out: &mut String, report: &Report) {
 }
 
 fn trust(out: &mut String, report: &Report) {
+    if report.published.is_some() {
+        deviations(out, report);
+        out.push_str("\n## How it was computed\n\n");
+        report.method.iter().for_each(|paragraph| out.push_str(&format!("{}\n\n", escaped(paragraph))));
+        return;
+    }
     out.push_str(&format!("## Parity\n\n{}\n\n", escaped(&report.parity_summary)));
     push_tables(out, &report.parity);
     push_tables(out, &report.platforms);
-    out.push_str("## Deviations\n\n");
-    if report.deviations.is_empty() {
-        out.push_str("None: the run is the study as written.\n");
-    }
-    push_list(out, &report.deviations);
+    deviations(out, report);
     out.push_str(&format!("\n## Trials\n\n{}.\n\n", escaped(&report.trials_summary)));
     push_tables(out, report.not_completed.as_slice());
     push_tables(out, report.flagged.as_slice());
@@ -93,11 +132,19 @@ fn trust(out: &mut String, report: &Report) {
     }
 }
 
+fn deviations(out: &mut String, report: &Report) {
+    out.push_str("## Deviations\n\n");
+    if report.deviations.is_empty() {
+        out.push_str("None: the run is the study as written.\n");
+    }
+    push_list(out, &report.deviations);
+}
+
 fn disclosure(out: &mut String, report: &Report) {
     let disclosure = &report.disclosure;
     out.push_str("## Disclosure\n\n");
     push_tables(out, &[disclosure.arms.clone(), disclosure.cases.clone()]);
-    push_tables(out, &[disclosure.run.clone(), disclosure.lab.clone()]);
+    push_tables(out, &disclosure.run);
     push_tables(out, &disclosure.environment);
     push_tables(out, &disclosure.facts);
     push_tables(out, disclosure.order.as_slice());

@@ -6,7 +6,7 @@ use tare_model::metric::Unit;
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
 use crate::view::parts::Parts;
-use crate::view::{Report, density, primary, steps};
+use crate::view::{Report, capacity, density, primary, steps};
 use crate::words;
 
 /// Narrowest width that is laid out for; a narrower terminal breaks lines itself.
@@ -27,11 +27,16 @@ pub fn terminal(findings: &Findings, width: usize, colour: bool) -> String {
     }
     let widths = Widths::of(lines.iter().flat_map(|(_, lines)| lines), width);
     let mut out = String::new();
+    if let Some(published) = &report.published {
+        let text = format!("{}. {}.", published.mark, published.source);
+        out.push_str(&style.bold(&paragraph(&text, width, "", "  ")));
+        out.push('\n');
+    }
     for warning in &report.warnings {
         out.push_str(&style.alarm(&paragraph(&format!("WARNING: {warning}"), width, "", "  ")));
         out.push('\n');
     }
-    let notes = findings.cases.iter().map(|case| notes(case, &arms)).chain(std::iter::repeat(Vec::new()));
+    let notes = findings.cases.iter().map(|case| notes(case, findings, &arms)).chain(std::iter::repeat(Vec::new()));
     for ((heading, lines), notes) in lines.iter().zip(notes) {
         out.push_str(&style.bold(&paragraph(heading, width, "", "  ")));
         for line in lines {
@@ -51,6 +56,7 @@ pub fn terminal(findings: &Findings, width: usize, colour: bool) -> String {
         out.push_str(&paragraph(line, width, "", ""));
     }
     out.push_str(&answers(findings, &report, width, &style));
+    out.push_str(&judged(&report, width, &style));
     let apart = report.glance.as_ref().map_or(&[][..], |glance| &glance.why_apart);
     if !apart.is_empty() {
         out.push('\n');
@@ -79,6 +85,21 @@ fn answers(findings: &Findings, report: &Report, width: usize, style: &Style) ->
         let case = if one_case { String::new() } else { format!("{}; ", view.case) };
         let text = paragraph(&format!("{verdict}: {case}{}", answer.sentence), width, "- ", "  ");
         out.push_str(&text.replacen(verdict, &style.verdict(answer.verdict, verdict), 1));
+    }
+    out
+}
+
+/// The score, and what the audit found not to hold.
+fn judged(report: &Report, width: usize, style: &Style) -> String {
+    let mut out = String::new();
+    if let Some(score) = &report.score {
+        out.push_str(&format!("\n{}", paragraph(&score.what, width, "", "  ")));
+        score.arms.iter().for_each(|line| out.push_str(&paragraph(&line.line(), width, "  ", "    ")));
+        score.notes.iter().for_each(|note| out.push_str(&paragraph(note, width, "  ", "    ")));
+    }
+    for entry in report.audit.iter().flat_map(|audit| &audit.told).filter(|entry| entry.broken) {
+        let text = paragraph(&format!("AUDIT: {}: {}", entry.outcome, entry.paragraph()), width, "", "  ");
+        out.push_str(&format!("\n{}", style.alarm(&text)));
     }
     out
 }
@@ -153,19 +174,24 @@ fn case_lines(case: &CaseFindings, findings: &Findings, arms: &Arms) -> (String,
 }
 
 fn metric_lines(what: &str, metric: &MetricFindings, findings: &Findings, arms: &Arms) -> (String, Vec<Line>) {
-    let heading = format!("{what}: {}, {}", metric.spec.label, words::better(metric.spec.better));
+    // A label may have a colon of its own.
+    let label = metric.spec.label.replacen(": ", ", ", 1);
+    let heading = format!("{what}: {label}, {}", words::better(metric.spec.better));
     (heading, arms.iter().map(|arm| arm_line(arm, metric, findings)).collect())
 }
 
 /// What qualifies the figures of a case, in lines: objectives, what was not measured, operations that are missing or late.
-fn notes(case: &CaseFindings, arms: &Arms) -> Vec<String> {
+fn notes(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<String> {
     let mut out: Vec<String> = case.objectives.iter().map(|objective| objective.sentence.clone()).collect();
     out.extend(case.not_measured.iter().cloned());
     out.extend(density::lines(case, arms));
-    out.extend(Parts::new(case, arms).iter().flat_map(Parts::lines));
+    out.extend(capacity::lines(case, findings, arms));
+    out.extend(Parts::new(case, findings, arms).iter().flat_map(Parts::lines));
     out.extend(steps::lines(case, arms));
     let mut same: Vec<(Vec<String>, String)> = Vec::new();
-    for account in &case.accounts {
+    // Of what others measured nobody here knows how many operations were lost.
+    let counted = if findings.plan.study.published.is_some() { &[][..] } else { &case.accounts };
+    for account in counted {
         let count = |name: &str| account.counts.get(name).copied().unwrap_or(0);
         let missing = ["errors", "lost", "unfinished"].map(count);
         let open = account.offered_per_s.map(|offered| {

@@ -4,12 +4,14 @@
 //! is never the only carrier: arms differ by mark shape and dash too, parts of a bar by pattern.
 
 pub(crate) mod arms;
+pub(crate) mod bars;
 pub(crate) mod ccdf;
 pub(crate) mod cpu;
 pub(crate) mod curves;
 pub(crate) mod dots;
 pub(crate) mod ratios;
 pub(crate) mod scale;
+pub(crate) mod search;
 pub(crate) mod stack;
 pub(crate) mod steps;
 pub(crate) mod svg;

@@ -2,13 +2,14 @@
 
 use serde::Serialize;
 use tare_model::findings::{
-    ArmCpu, ArmObjective, ArmSteps, CaseFindings, Comparison, Distribution, Findings, MetricFindings, Verdict,
+    ArmObjective, ArmSteps, CaseFindings, Comparison, Distribution, Findings, MetricFindings, Verdict,
 };
-use tare_model::metric::{Better, Unit, common};
+use tare_model::metric::{Better, common};
 
 use super::parts::Parts;
-use super::table::{Cell, Column, Table};
-use super::{account, costs, density, primary, steps as step_tables, storage};
+use super::requests::RequestsView;
+use super::table::Table;
+use super::{account, capacity, costs, density, measures, primary, resources, steps as step_tables, storage};
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
 use crate::plot::{Figure, ccdf, cpu, dots, ratios, steps, timeline};
@@ -28,6 +29,10 @@ pub(crate) struct CaseView {
     /// Tables that belong to the answer: by guest and driver, and what an operation takes.
     pub(crate) lead: Vec<Titled>,
     pub(crate) figures: Vec<FigureView>,
+    /// Requests by type, where the workload has them.
+    pub(crate) requests: Option<RequestsView>,
+    /// What was used of host and guest at a load that the case is about.
+    pub(crate) used: Option<Titled>,
     pub(crate) tables: Vec<Table>,
     /// The objectives, judged, in sentences.
     pub(crate) objectives: Vec<ObjectiveView>,
@@ -108,12 +113,14 @@ impl CaseView {
             label: case.label.clone(),
             setup: setup(case, findings),
             verdicts: verdicts.collect(),
-            main: main_figure(&anchor, case, arms),
+            main: main_figure(&anchor, case, findings, arms),
             lead: lead(case, findings, arms),
             figures: figures(&anchor, case, findings, arms),
-            tables: tables(case, arms),
+            requests: RequestsView::new(case, findings, arms),
+            used: used(case, findings, arms),
+            tables: tables(case, findings, arms),
             objectives: case.objectives.iter().map(ObjectiveView::new).collect(),
-            missing: missing(case, arms),
+            missing: missing(case, findings, arms),
             anchor,
         }
     }
@@ -127,11 +134,12 @@ fn setup(case: &CaseFindings, findings: &Findings) -> String {
         format!("{} and {}", format::plural(u64::from(guest.cpus), "CPU", "CPUs"), guest.memory)
     };
     let guest = size(&planned.guest);
+    let own_load = || capacity::load(planned, findings).unwrap_or_else(|| words::load_of_each(planned));
     let (load, guests) = match (density::guests(planned, &guest), &case.density) {
         (Some(guests), found) => {
             (density::load(planned, found.as_ref().and_then(|d| d.offered_per_guest_per_s)), guests)
         }
-        (None, _) => (words::load_of_each(planned), format!("{} of {guest}", words::guests(planned))),
+        (None, _) => (own_load(), format!("{} of {guest}", words::guests(planned))),
     };
     let mut said = vec![format!("Workload {}", planned.workload), load, words::phases(&planned.phases), guests];
     if planned.busy_target {
@@ -166,17 +174,29 @@ pub(crate) fn group(heading: String, metric: &MetricFindings, rows: Vec<ratios::
     ratios::Group { heading, less_is_better: metric.spec.better == Better::Lower, rows }
 }
 
-fn main_figure(anchor: &str, case: &CaseFindings, arms: &Arms) -> Option<FigureView> {
+fn main_figure(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) -> Option<FigureView> {
     let metric = primary(case)?;
+    let published = findings.plan.study.published.is_some();
+    let others = || findings.cases.iter().filter(|other| !other.capacity.is_empty()).count();
+    if published && !case.capacity.is_empty() && others() > 1 {
+        // The figure of all cases has it.
+        return None;
+    }
+    let caption = if published {
+        "Mark: the figure as it was published."
+    } else {
+        "Large mark: the estimate over the blocks. Line: its interval, which goes on beyond the axis where it has no end. Small dots: every completed trial."
+    };
     FigureView::new(
         words::sentence_case(&metric.spec.label),
-        "Large mark: the estimate over the blocks. Line: its interval, which goes on beyond the axis where it has no end. Small dots: every completed trial.",
+        caption,
         dots::figure(&format!("fig-{anchor}-dots"), metric, arms),
     )
 }
 
 fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<FigureView> {
     let mut out = density::figures(anchor, case, findings, arms);
+    out.extend(capacity::figure(anchor, case, findings, arms));
     let mut add =
         |title: String, caption: &str, figure: Option<Figure>| out.extend(FigureView::new(title, caption, figure));
     let noun = step_tables::noun(case);
@@ -255,8 +275,11 @@ fn forests(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) 
     let draw = |id: &str, title: &str, groups: Vec<(bool, ratios::Group)>, folded: bool| {
         let groups: Vec<ratios::Group> = groups.into_iter().map(|(_, group)| group).collect();
         let figure = ratios::figure(&format!("fig-{anchor}-{id}"), title, &baseline, &groups);
-        let caption = "Ratios within blocks. Line: interval. Small dots: one ratio a block. Band: the noise floor of that metric, \
-                       where one was measured.";
+        let caption = if findings.plan.study.published.is_some() {
+            "Ratios of the figures as they were published."
+        } else {
+            "Ratios within blocks. Line: interval. Small dots: one ratio a block. Band: the noise floor of that metric, where one was measured."
+        };
         FigureView::new(title.to_owned(), caption, figure).map(|view| FigureView { folded, ..view })
     };
     let (title, folded) = match (first.is_empty(), others.is_empty()) {
@@ -278,171 +301,49 @@ fn distribution_names(case: &CaseFindings) -> Vec<String> {
 }
 
 fn lead(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<Titled> {
-    let parts = Parts::new(case, arms).map(|parts| Titled { title: parts.title(), table: parts.table(findings, arms) });
+    let parts = Parts::new(case, findings, arms)
+        .map(|parts| Titled { title: parts.title(), table: parts.table(findings, arms) });
     let title = format!("What one {} takes", step_tables::noun(case));
     let costs = costs::table(case, findings, arms).map(|table| Titled { title, table });
     // Bytes of an operation are no question where guests are added, and the levels tell what a guest takes.
     let costs = costs.filter(|_| case.density.is_none());
-    density::lead(case, findings, arms).into_iter().chain(parts).chain(costs).collect()
+    density::lead(case, findings, arms)
+        .into_iter()
+        .chain(capacity::lead(case, findings, arms))
+        .chain(parts)
+        .chain(costs)
+        .collect()
 }
 
-fn tables(case: &CaseFindings, arms: &Arms) -> Vec<Table> {
+/// What was used of host and guest, in the form of published tables.
+fn used(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Option<Titled> {
+    let table = resources::table(case, findings, arms)?;
+    Some(Titled { title: "What host and guest used".to_owned(), table })
+}
+
+fn tables(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<Table> {
     let mut tables: Vec<Option<Table>> = vec![
+        capacity::tries(case, findings, arms),
         step_tables::shares(case, arms),
         step_tables::percentiles(case, arms),
         storage::table(case, arms).filter(|_| case.density.is_none()),
         storage::processes(case, arms),
-        metrics_table(case, arms),
-        comparisons_table(case, arms),
-        account::operations(case, arms),
+        measures::metrics(case, findings, arms),
+        measures::comparisons(case, findings, arms),
+        account::operations(case, arms).filter(|_| findings.plan.study.published.is_none()),
     ];
     for name in distribution_names(case) {
-        tables.push(percentiles_table(case, &name, arms));
+        tables.push(measures::percentiles(case, &name, arms));
     }
-    tables.push(cpu_table(case, arms));
+    tables.push(measures::cpu(case, arms));
     let tables = tables.into_iter().chain(density::tables(case, arms).into_iter().map(Some));
     tables.flatten().collect()
 }
 
-/// A column an arm, with its mark.
-fn arm_columns(first: &str, arms: &Arms) -> Vec<Column> {
-    let of = |arm: &ArmLook| Column { key: arms.key(&arm.id), ..Column::numeric(&arm.label) };
-    std::iter::once(Column::text(first)).chain(arms.iter().map(of)).collect()
-}
-
-fn estimate_cell(parts: format::Parts, n: u32) -> Cell {
-    let blocks = format!("n = {n}");
-    Cell::with_note(parts.value, parts.interval.map_or(blocks.clone(), |interval| format!("{interval} {blocks}")))
-}
-
-fn metrics_table(case: &CaseFindings, arms: &Arms) -> Option<Table> {
-    let caption = format!(
-        "Metrics, one value a trial: estimate over the trials, [interval] and number of completed trials.{}",
-        density::at_held(case)
-    );
-    let mut table = Table::new(caption, arm_columns("Metric", arms));
-    for metric in &case.metrics {
-        let note = if metric.spec.primary { "primary, " } else { "" };
-        let mut row = vec![Cell::with_note(&metric.spec.label, format!("{note}{}", words::better(metric.spec.better)))];
-        for arm in arms.iter() {
-            let found = metric.arms.iter().find(|estimate| estimate.arm == arm.id);
-            row.push(found.map_or_else(Cell::none, |found| {
-                estimate_cell(format::estimate_parts(&found.estimate, &metric.spec.unit), found.estimate.n)
-            }));
-        }
-        table.rows.push(row);
+fn missing(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<String> {
+    if findings.plan.study.published.is_some() {
+        return case.not_measured.clone();
     }
-    table.filled()
-}
-
-fn comparisons_table(case: &CaseFindings, arms: &Arms) -> Option<Table> {
-    let columns = vec![
-        Column::text("Metric"),
-        Column::text("Arm"),
-        Column::numeric("Against baseline"),
-        Column::numeric("Detectable"),
-        Column::numeric("Noise floor"),
-        Column::text("Verdict"),
-        Column::text("In words"),
-    ];
-    let caption = "Comparisons with the baseline, paired within blocks. Detectable: the smallest difference that \
-                   such a study calls one four times in five. Noise floor: the difference of the baseline's second run to its first.";
-    let mut table = Table::new(caption, columns);
-    for metric in &case.metrics {
-        for c in &metric.comparisons {
-            let share = |share: Option<f64>| share.map_or_else(Cell::none, |share| Cell::text(format::relative(share)));
-            table.rows.push(vec![
-                Cell::text(&metric.spec.label),
-                Cell::text(arms.label(&c.arm)),
-                if c.ratio.n == 0 { Cell::none() } else { estimate_cell(format::ratio_parts(&c.ratio), c.ratio.n) },
-                share(c.detectable),
-                share(c.floor),
-                Cell::chip(words::verdict(c.verdict), words::verdict_class(c.verdict)),
-                Cell::text(&c.sentence),
-            ]);
-        }
-    }
-    table.filled()
-}
-
-fn percentiles_table(case: &CaseFindings, name: &str, arms: &Arms) -> Option<Table> {
-    let of_name: Vec<&Distribution> = case.distributions.iter().filter(|d| d.name == name).collect();
-    let mut quantiles: Vec<f64> = of_name.iter().flat_map(|d| d.quantiles.iter().map(|(q, _)| *q)).collect();
-    quantiles.sort_by(f64::total_cmp);
-    quantiles.dedup();
-    let mut table = Table::new(
-        format!(
-            "Percentiles of the {name} time over all operations, blocks merged with equal weight; [interval] of the blocks' own. The table of metrics gives the estimate over the blocks' own, which is another figure.{}",
-            density::at_held(case)
-        ),
-        arm_columns("Percentile", arms),
-    );
-    let mut operations = vec![Cell::text("operations")];
-    for arm in arms.iter() {
-        let found = of_name.iter().find(|d| d.arm == arm.id);
-        operations.push(found.map_or_else(Cell::none, |d| Cell::text(format::count(d.operations))));
-    }
-    for q in &quantiles {
-        let mut row = vec![Cell::text(format::quantile(*q))];
-        for arm in arms.iter() {
-            let found = of_name.iter().find(|d| d.arm == arm.id);
-            let estimate = found.and_then(|d| d.quantiles.iter().find(|(own, _)| own == q)).map(|(_, e)| e);
-            row.push(estimate.map_or_else(Cell::none, |estimate| {
-                let parts = format::estimate_parts(estimate, &Unit::Seconds);
-                Cell::with_note(parts.value, parts.interval.unwrap_or_default())
-            }));
-        }
-        table.rows.push(row);
-    }
-    if !table.rows.is_empty() {
-        table.rows.push(operations);
-    }
-    table.filled()
-}
-
-fn cpu_table(case: &CaseFindings, arms: &Arms) -> Option<Table> {
-    let accounts = &case.cpu;
-    if accounts.is_empty() {
-        return None;
-    }
-    let by_work = accounts.iter().any(|cpu| cpu::parts(cpu).is_some());
-    let caption = if by_work {
-        "CPU for one unit of work by where it was spent, and what else the account holds for the measured window."
-    } else {
-        "CPU seconds in the measured window by where they were spent. Not given for one unit of work: the measured guest was \
-         kept busy, and nobody can tell its work from its busy loops, or no work was counted."
-    };
-    let mut table = Table::new(format!("{caption}{}", density::at_held(case)), arm_columns("CPU", arms));
-    let mut row = |name: &str, of: &dyn Fn(&ArmCpu) -> Option<String>| {
-        let cell = |arm: &ArmLook| {
-            let text = accounts.iter().find(|cpu| cpu.arm == arm.id).and_then(of);
-            text.map_or_else(Cell::none, Cell::text)
-        };
-        table.rows.push(std::iter::once(Cell::text(name)).chain(arms.iter().map(cell)).collect());
-    };
-    let part = |cpu: &ArmCpu, of: &dyn Fn([f64; 5]) -> f64| {
-        if by_work {
-            cpu::parts(cpu).map(|parts| format::value(of(parts), &cpu::unit(cpu)))
-        } else {
-            Some(format::value(of(cpu::seconds(cpu)), &Unit::Seconds))
-        }
-    };
-    for (i, (name, _, _)) in cpu::PARTS.iter().enumerate() {
-        row(name, &|cpu| part(cpu, &|parts| parts[i]));
-    }
-    row("in all, without neighbours", &|cpu| part(cpu, &|parts| parts.iter().sum()));
-    let seconds = |s: f64| Some(format::value(s, &Unit::Seconds));
-    row("neighbours, in the window", &|cpu| seconds(cpu.account.neighbours_s));
-    row("steal, in the window", &|cpu| seconds(cpu.account.steal_s));
-    row("probe's own, in the window", &|cpu| seconds(cpu.account.probe_s));
-    row("window and CPUs covered", &|cpu| {
-        let cpus = format::plural(u64::from(cpu.account.cpus), "CPU", "CPUs");
-        Some(format!("{} on {cpus}", format::value(cpu.account.window_s, &Unit::Seconds)))
-    });
-    Some(table)
-}
-
-fn missing(case: &CaseFindings, arms: &Arms) -> Vec<String> {
     let mut out = Vec::new();
     let Some(metric) = primary(case) else {
         return vec!["No trial of this case completed: there are no figures.".to_owned()];
@@ -470,24 +371,4 @@ fn missing(case: &CaseFindings, arms: &Arms) -> Vec<String> {
         out.push("No CPU account: CPU for one unit of work cannot be given.".to_owned());
     }
     out
-}
-
-/// Guest start time on every arm and in every case.
-pub(crate) fn start_times(findings: &Findings, arms: &Arms) -> Option<Table> {
-    let mut table = Table::new(
-        "From the request to create the guest to its agent's first answer: estimate, [interval] and number of completed trials.",
-        arm_columns("Case", arms),
-    );
-    for case in &findings.cases {
-        let Some(metric) = case.metrics.iter().find(|metric| metric.spec.id == common::START_TIME) else { continue };
-        let mut row = vec![Cell::text(&case.label)];
-        for arm in arms.iter() {
-            let found = metric.arms.iter().find(|estimate| estimate.arm == arm.id);
-            row.push(found.map_or_else(Cell::none, |found| {
-                estimate_cell(format::estimate_parts(&found.estimate, &metric.spec.unit), found.estimate.n)
-            }));
-        }
-        table.rows.push(row);
-    }
-    table.filled()
 }

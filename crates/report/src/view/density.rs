@@ -27,10 +27,13 @@ pub(super) fn lead(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec
     lead
 }
 
-/// What is said with figures of a case that are those of one number of guests; nothing where no guests are added.
+/// What is said with figures of a case that are those of one number of guests; nothing where no guests are
+/// added. Of a case that looks for its load: that they are those of the load that was found.
 pub(super) fn at_held(case: &CaseFindings) -> &'static str {
     if case.density.is_some() {
         " Taken at the largest number of guests that held in each trial, which is another from arm to arm."
+    } else if !case.capacity.is_empty() {
+        " Taken at the last iteration at each arm\u{2019}s own capacity, which is another load from arm to arm."
     } else {
         ""
     }

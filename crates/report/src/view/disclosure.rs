@@ -6,7 +6,7 @@ use tare_model::study::{Case, LabSpec, Placement};
 
 use super::account;
 use super::table::{Cell, Column, Table};
-use super::{case_label, density};
+use super::{capacity, case_label, density};
 use crate::format;
 use crate::plot::arms::Arms;
 use crate::words;
@@ -14,8 +14,8 @@ use crate::words;
 /// The disclosure.
 #[derive(Debug, Serialize)]
 pub(crate) struct Disclosure {
-    pub(crate) run: Table,
-    pub(crate) lab: Table,
+    /// The run and its lab; of figures that others published, which files they were read from.
+    pub(crate) run: Vec<Table>,
     pub(crate) arms: Table,
     pub(crate) cases: Table,
     pub(crate) environment: Vec<Table>,
@@ -28,15 +28,21 @@ pub(crate) struct Disclosure {
 
 impl Disclosure {
     pub(crate) fn new(findings: &Findings, arms: &Arms) -> Self {
+        let published = findings.plan.study.published.is_some();
+        // Nobody here knows the lab, the host and the order of what others measured.
+        let run = if published {
+            vec![facts("The import", import_facts(findings))]
+        } else {
+            vec![facts("The run", run_facts(findings)), facts("The lab", lab_facts(findings))]
+        };
         Self {
-            run: facts("The run", run_facts(findings)),
-            lab: facts("The lab", lab_facts(findings)),
+            run,
             arms: arms_table(findings),
             cases: cases_table(findings),
-            environment: sections(findings, |_| true),
-            facts: account::facts(findings, arms),
+            environment: sections(findings, |_| !published),
+            facts: if published { Vec::new() } else { account::facts(findings, arms) },
             redacted: findings.environment.redacted,
-            order: order(findings, arms),
+            order: order(findings, arms).filter(|_| !published),
         }
     }
 }
@@ -77,6 +83,17 @@ fn run_facts(findings: &Findings) -> Vec<(String, String)> {
         ("around it, as planned", format::wall_time(plan.cost.around.as_secs_f64())),
         ("memory promised at most", plan.cost.memory.to_string()),
         ("disk needed at most", plan.cost.disk.to_string()),
+    ];
+    facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn import_facts(findings: &Findings) -> Vec<(String, String)> {
+    let facts = [
+        ("study", findings.plan.study.name.clone()),
+        ("run id", findings.run.id.clone()),
+        ("tare that read the figures", findings.run.tare_version.clone()),
+        ("plan, SHA-256", findings.plan.hash.clone()),
+        ("baseline", findings.plan.study.baseline.clone()),
     ];
     facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
@@ -156,7 +173,7 @@ fn cases_table(findings: &Findings) -> Table {
 
 fn load(findings: &Findings, case: &Case) -> String {
     if case.density.is_none() {
-        return words::load_of_each(case);
+        return capacity::load(case, findings).unwrap_or_else(|| words::load_of_each(case));
     }
     let found = findings.cases.iter().find(|found| found.id == case.id).and_then(|found| found.density.as_ref());
     density::load(case, found.and_then(|density| density.offered_per_guest_per_s))

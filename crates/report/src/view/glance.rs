@@ -89,9 +89,11 @@ fn comparisons<'a>(findings: &'a Findings, arm: &'a str) -> impl Iterator<Item =
     metrics.flat_map(|metric| &metric.comparisons).filter(move |comparison| comparison.arm == arm)
 }
 
-/// Whether the figures of an arm must not be compared.
+/// Whether the figures of an arm must not be compared, whatever the case. An arm of which an audit took the verdict away in some
+/// stays among the others.
 fn stands_apart(findings: &Findings, arm: &str) -> bool {
-    comparisons(findings, arm).any(|comparison| comparison.verdict == Verdict::NotComparable)
+    let mut own = comparisons(findings, arm).peekable();
+    own.peek().is_some() && own.all(|comparison| comparison.verdict == Verdict::NotComparable)
 }
 
 /// What the guests take, then of each case its primary metric and the CPU for one unit of its work.
@@ -129,17 +131,21 @@ pub(crate) fn table(caption: String, measures: &[Measure<'_>], shown: &[&ArmLook
         if arm.is_baseline {
             first.note = "baseline".to_owned();
         }
-        let cells = measures.iter().map(|measure| cell(measure.metric, &arm.id));
+        let compared = |c: &Comparison| c.arm == arm.id && c.verdict != Verdict::NotComparable;
+        let mixed = measures.iter().flat_map(|measure| &measure.metric.comparisons).any(compared);
+        let cells = measures.iter().map(|measure| cell(measure.metric, &arm.id, mixed));
         table.rows.push(std::iter::once(first).chain(cells).collect());
     }
     table
 }
 
-/// The estimate of a metric on one arm, and how it compares where it may be compared.
-fn cell(metric: &MetricFindings, arm: &str) -> Cell {
+/// The estimate of a metric on one arm, and how it compares where it may be compared. `mixed`: it may be in other metrics, so that it is to
+/// be said where it may not.
+fn cell(metric: &MetricFindings, arm: &str, mixed: bool) -> Cell {
     let Some(found) = metric.arms.iter().find(|estimate| estimate.arm == arm) else { return Cell::none() };
     let value = format::estimate_parts(&found.estimate, &metric.spec.unit);
-    let comparison = metric.comparisons.iter().find(|c| c.arm == arm && c.verdict != Verdict::NotComparable);
+    let shown = |c: &&Comparison| c.arm == arm && (mixed || c.verdict != Verdict::NotComparable);
+    let comparison = metric.comparisons.iter().find(shown);
     let Some(comparison) = comparison else {
         return Cell::with_note(value.value, value.interval.unwrap_or_default());
     };

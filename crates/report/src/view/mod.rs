@@ -1,12 +1,19 @@
 //! Findings arranged for reading: what stands where, as text, tables and figures. No output format here.
 
 mod account;
+pub(crate) mod audit;
+pub(crate) mod capacity;
 mod case;
 mod costs;
 pub(crate) mod density;
 mod disclosure;
 pub(crate) mod glance;
+mod measures;
 pub(crate) mod parts;
+pub(crate) mod published;
+mod requests;
+mod resources;
+mod score;
 pub(crate) mod steps;
 mod storage;
 pub(crate) mod table;
@@ -14,19 +21,25 @@ mod trust;
 
 use serde::Serialize;
 use tare_model::findings::{Answer, CaseFindings, Comparison, Findings, MetricFindings, Verdict};
+use tare_model::metric::MetricSpec;
 
 use crate::format;
 use crate::plot::arms::Arms;
 use crate::plot::{Figure, ratios};
 use crate::words;
-use case::CaseView;
+use audit::AuditView;
+use case::{CaseView, FigureView};
 use disclosure::Disclosure;
 use glance::Glance;
+use published::PublishedView;
+use score::ScoreView;
 use table::Table;
 
 /// A whole report.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
+    /// Where the figures are from, where others published them.
+    pub(crate) published: Option<PublishedView>,
     /// What must be read before any figure.
     pub(crate) warnings: Vec<String>,
     pub(crate) study: String,
@@ -45,6 +58,12 @@ pub(crate) struct Report {
     pub(crate) grounds: Vec<String>,
     /// All arms in one table, where the study has several of them and several cases, or many of them.
     pub(crate) glance: Option<Glance>,
+    /// One figure over several cases, where the study asks for it.
+    pub(crate) score: Option<ScoreView>,
+    /// What was looked at before any verdict.
+    pub(crate) audit: Option<AuditView>,
+    /// Capacities, and response times at equal load, of all cases.
+    pub(crate) serving: Vec<FigureView>,
     pub(crate) overview: Option<Figure>,
     pub(crate) overview_caption: String,
     pub(crate) cases: Vec<CaseView>,
@@ -81,6 +100,7 @@ impl Report {
         let arms = Arms::of(findings);
         let cases = findings.cases.iter().enumerate().map(|(i, case)| CaseView::new(i, case, findings, &arms));
         Self {
+            published: PublishedView::new(findings, &arms),
             warnings: findings.warnings.clone(),
             study: study.name.clone(),
             question: study.question.clone(),
@@ -93,10 +113,16 @@ impl Report {
             answers: findings.answer.iter().map(|answer| answer_view(answer, findings, &arms)).collect(),
             grounds: trust::grounds(findings, &arms),
             glance: Glance::new(findings, &arms),
+            score: ScoreView::new(findings, &arms),
+            audit: AuditView::new(findings, &arms),
+            serving: [capacity::overview(findings, &arms), capacity::latencies(findings, &arms)]
+                .into_iter()
+                .flatten()
+                .collect(),
             overview: overview(findings, &arms),
             overview_caption: overview_caption(findings),
             cases: cases.collect(),
-            start_times: case::start_times(findings, &arms),
+            start_times: measures::start_times(findings, &arms),
             parity: trust::parity(findings, &arms),
             parity_summary: trust::parity_summary(findings),
             deviations: trust::deviations(findings),
@@ -121,6 +147,12 @@ pub(crate) fn case_label(findings: &Findings, id: &str) -> String {
     let found = findings.cases.iter().find(|case| case.id == id).map(|case| &case.label);
     let planned = || findings.plan.study.cases.iter().find(|case| case.id == id).map(|case| &case.label);
     found.or_else(planned).map_or_else(|| id.to_owned(), Clone::clone)
+}
+
+/// Name of a metric where there is little room: that of a capacity goes on to say what it is.
+fn short_label(spec: &MetricSpec) -> String {
+    let short = if spec.id == tare_model::capacity::metric::CAPACITY { spec.label.split(':').next() } else { None };
+    short.unwrap_or(&spec.label).to_owned()
 }
 
 fn several(arms: &Arms) -> bool {
@@ -209,7 +241,7 @@ fn overview(findings: &Findings, arms: &Arms) -> Option<Figure> {
     let several = several(arms);
     for case in &findings.cases {
         let Some(metric) = primary(case) else { continue };
-        let heading = metric.spec.label.clone();
+        let heading = short_label(&metric.spec);
         let rows = case::rows(metric, arms, |arm| {
             if several || arm.is_replica { format!("{}: {}", case.label, arm.label) } else { case.label.clone() }
         });
@@ -225,6 +257,9 @@ fn overview(findings: &Findings, arms: &Arms) -> Option<Figure> {
 }
 
 fn overview_caption(findings: &Findings) -> String {
+    if findings.plan.study.published.is_some() {
+        return "Mark: the ratio of the figures as they were published.".to_owned();
+    }
     let mut comparisons = findings.cases.iter().filter_map(primary).flat_map(|metric| &metric.comparisons);
     let level = comparisons.clone().next().map_or(0.95, |c| c.ratio.level);
     let floor = if comparisons.any(|c| c.floor.is_some()) {

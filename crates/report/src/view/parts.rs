@@ -19,11 +19,14 @@ pub(crate) struct Parts<'a> {
     scale: Scale,
     /// Each guest and driver, in the order of the table.
     keys: Vec<(u32, Option<u32>)>,
+    /// Whether others published the figures, once each.
+    published: bool,
 }
 
 impl<'a> Parts<'a> {
     /// `None` where a trial has but one guest with one driver.
-    pub(crate) fn new(case: &'a CaseFindings, arms: &Arms) -> Option<Self> {
+    pub(crate) fn new(case: &'a CaseFindings, findings: &Findings, arms: &Arms) -> Option<Self> {
+        let published = findings.plan.study.published.is_some();
         let first = case.parts.first()?;
         let metric = case.metrics.iter().find(|metric| metric.spec.id == first.metric)?;
         let of = |arm: &ArmLook| Some((case.parts.iter().find(|own| own.arm == arm.id)?, arm.clone()));
@@ -36,7 +39,7 @@ impl<'a> Parts<'a> {
         let several = |guest: u32| keys.iter().filter(|(own, _, driver)| *own == guest && driver.is_some()).count() > 1;
         let kept = keys.iter().filter(|(guest, whole, _)| if *whole { true } else { several(*guest) });
         let keys = kept.map(|(guest, _, driver)| (*guest, *driver)).collect();
-        Some(Self { arms: shown, metric, scale: Scale::new(&metric.spec.unit, largest), keys })
+        Some(Self { arms: shown, metric, scale: Scale::new(&metric.spec.unit, largest), keys, published })
     }
 
     /// What the table is called.
@@ -62,8 +65,9 @@ impl<'a> Parts<'a> {
     }
 
     /// What the sum of one arm is made of, for people.
-    fn median_of(own: &ArmParts) -> String {
+    fn median_of(&self, own: &ArmParts) -> String {
         match own.total.n {
+            1 if self.published => "as published".to_owned(),
             1 => "one trial".to_owned(),
             n => format!("median of {n} trials"),
         }
@@ -74,6 +78,7 @@ impl<'a> Parts<'a> {
         let counts = || self.arms.iter().map(|(own, _)| own.total.n);
         let (least, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
         match (least, most) {
+            (1, 1) if self.published => "as published".to_owned(),
             (1, 1) => "one trial".to_owned(),
             (a, b) if a == b => format!("medians of {b} trials"),
             (a, b) => format!("medians of {a} to {b} trials"),
@@ -157,6 +162,10 @@ impl<'a> Parts<'a> {
         } else {
             " All guests work at the same time."
         };
+        if self.published {
+            let label = &spec.label;
+            return format!("By guest{drivers}: {label}{unit}, {}; as published.", words::better(spec.better));
+        }
         format!(
             "By guest{drivers}: {}{unit}, {}; {}, with [interval] from 6 trials on.{each} The sum is the median of each \
              trial\u{2019}s own sum, so the figures above it need not add up to it, and the estimate of the same metric elsewhere, which is no \
@@ -180,14 +189,15 @@ impl<'a> Parts<'a> {
             let ratio = self.comparison(&own.arm).filter(|c| has_ratio(c));
             let ratio = ratio.map_or_else(String::new, |c| {
                 let (ratio, interval) = multiple(&c.ratio);
-                format!(", {ratio} times the baseline's within blocks {interval}").trim_end().to_owned()
+                let within = if self.published { "" } else { " within blocks" };
+                format!(", {ratio} times the baseline's{within} {interval}").trim_end().to_owned()
             });
             format!(
                 "{} by guest: {}; sum over the {} {sum}{ratio} ({})",
                 look.label,
                 guests.join(", "),
                 self.summands(),
-                Self::median_of(own)
+                self.median_of(own)
             )
         };
         self.arms.iter().map(line).collect()

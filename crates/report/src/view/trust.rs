@@ -12,6 +12,12 @@ use crate::plot::arms::Arms;
 /// A few short phrases for the head of the report.
 pub(crate) fn grounds(findings: &Findings, arms: &Arms) -> Vec<String> {
     let study = &findings.plan.study;
+    let audited = (!findings.audit.is_empty()).then(|| format!("audit of {}", super::audit::summary(&findings.audit)));
+    if let Some(source) = &study.published {
+        let once = (study.blocks == 1).then(|| "published once each, so no intervals and no verdicts".to_owned());
+        let from = format!("figures of report {}, measured by others", source.report);
+        return std::iter::once(from).chain(once).chain(audited).collect();
+    }
     let blocks = u64::from(study.blocks);
     let mut out = vec![
         trials_summary(findings),
@@ -38,6 +44,7 @@ pub(crate) fn grounds(findings: &Findings, arms: &Arms) -> Vec<String> {
     if deviations > 0 {
         out.push(format::plural(deviations, "deviation", "deviations"));
     }
+    out.extend(audited);
     out.push(format!("{} in all, {} of it load", wall(findings), format::wall_time(findings.run.load_s)));
     out
 }

@@ -1,0 +1,160 @@
+//! Whether what a report says of its figures follows from them.
+
+use tare_model::audit::{AuditCheck, AuditEntry, AuditOutcome};
+use tare_model::density::metric;
+use tare_model::published::{Claim, ClaimKind};
+
+use super::{Run, entry, figure, listed, with};
+
+/// Half of the last digit of a score that is printed without a point.
+const SCORE_ROUNDING: f64 = 0.5;
+/// Half of the last digit of a rate that is printed without a point.
+const RATE_ROUNDING: f64 = 0.5;
+
+/// One entry a claim, and one for a score that rests on what cannot be compared. `found` is what the other checks came to.
+pub(super) fn check(run: &Run<'_>, found: &[AuditEntry]) -> Vec<AuditEntry> {
+    let claims = run.published().map(|published| &published.claims[..]).unwrap_or_default();
+    let mut entries: Vec<AuditEntry> = claims.iter().map(|claim| judged(run, claim)).collect();
+    entries.extend(score_rests_on(run, found));
+    entries
+}
+
+fn judged(run: &Run<'_>, claim: &Claim) -> AuditEntry {
+    let said = claim.text.trim_end_matches('.');
+    match &claim.kind {
+        ClaimKind::Percent { case, arm, than, percent, rounding } => {
+            let arms = [than.as_str(), arm.as_str()];
+            let (outcome, detail, follows) = match value(run, case, arm).zip(value(run, case, than)) {
+                Some(values) => percent_of(values, (run.label(arm), run.label(than)), (*percent, *rounding)),
+                None => (AuditOutcome::Unknown, "the figures that this is of are not there".to_owned(), String::new()),
+            };
+            let detail = format!("\"{said}\": {detail}");
+            with(entry(AuditCheck::Base, outcome, case, &arms, detail), follows)
+        }
+        ClaimKind::Rate { case, arm, guests, per_s } => {
+            let (outcome, detail, follows) = rate(run, case, arm, (*guests, *per_s));
+            with(entry(AuditCheck::PerRun, outcome, case, &[arm], format!("\"{said}\": {detail}")), follows)
+        }
+        ClaimKind::Score { arm, score } => {
+            let (outcome, detail) = match value(run, "", arm) {
+                Some(own) if (own - score).abs() <= SCORE_ROUNDING => {
+                    (AuditOutcome::Holds, format!("it recomputes to {}", figure(own, 1)))
+                }
+                Some(own) => (AuditOutcome::Broken, format!("it recomputes to {}", figure(own, 1))),
+                None => (AuditOutcome::Unknown, "a capacity that it is made of is not there".to_owned()),
+            };
+            entry(AuditCheck::Score, outcome, "", &[arm], format!("\"{said}\": {detail}"))
+        }
+    }
+}
+
+/// The figure of an arm that a claim is about: the primary metric in a case, mean over its trials; without a case, the score.
+fn value(run: &Run<'_>, case: &str, arm: &str) -> Option<f64> {
+    if case.is_empty() {
+        let score = run.study.score.as_ref()?;
+        let capacities: Option<Vec<f64>> = score.references.iter().map(|(case, _)| value(run, case, arm)).collect();
+        return score.of(&capacities?);
+    }
+    let primary = |record: &tare_model::trial::TrialRecord| {
+        record.metrics.iter().find(|spec| spec.primary).map(|spec| spec.id.clone())
+    };
+    let values: Vec<f64> =
+        run.completed(case, arm).filter_map(|(record, own)| own.metrics.get(&primary(record)?).copied()).collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Whether a percentage is of the base that it names, or of the other figure.
+fn percent_of(
+    (own, base): (f64, f64),
+    (arm, than): (&str, &str),
+    (claimed, rounding): (f64, f64),
+) -> (AuditOutcome, String, String) {
+    if !(own > 0.0 && base > 0.0) {
+        return (AuditOutcome::Unknown, "a figure that this is of is zero".to_owned(), String::new());
+    }
+    let (of_base, of_own) = (100.0 * (own / base - 1.0), 100.0 * (1.0 - base / own));
+    let near = |value: f64| (value - claimed).abs() <= rounding * (1.0 + 1e-9) + 1e-9;
+    let figures = format!("{} against {}", figure(own, places(own)), figure(base, places(base)));
+    let true_one = format!("{figures} is {} than {than}", more(of_base));
+    if near(of_base) {
+        return (AuditOutcome::Holds, true_one, String::new());
+    }
+    if near(of_own) {
+        let detail = format!("{true_one}; {:.2} % is of {arm} itself, which was taken as the base", of_own.abs());
+        return (AuditOutcome::Reservation, detail, format!("Read {of_base:+.2} % where {claimed:+} % is printed."));
+    }
+    let detail = format!("{true_one}, and {:.2} % of {arm}: neither is {claimed:+} %", of_own.abs());
+    (AuditOutcome::Broken, detail, "The sentence does not follow from the table: one of them is wrong.".to_owned())
+}
+
+/// `4.78 % more`.
+fn more(percent: f64) -> String {
+    format!("{:.2} % {}", percent.abs(), if percent < 0.0 { "less" } else { "more" })
+}
+
+/// Whole numbers without a point, others with one place.
+const fn places(value: f64) -> usize {
+    if value.fract().abs() < 1e-9 { 0 } else { 1 }
+}
+
+/// Whether a rate in a second is what the table, of a whole run, comes to at this number of guests.
+fn rate(run: &Run<'_>, case: &str, arm: &str, (guests, per_s): (u32, f64)) -> (AuditOutcome, String, String) {
+    // (guests, operations a second, operations of the run, length of the run)
+    let levels: Vec<(u32, f64, f64, f64)> = run
+        .completed(case, arm)
+        .filter_map(|(_, measurement)| measurement.ascent.as_ref())
+        .flat_map(|ascent| &ascent.levels)
+        .filter_map(|level| {
+            let rate = *level.metrics.get(metric::OPERATIONS)?;
+            let length = level.window_ns.1.saturating_sub(level.window_ns.0) as f64 / 1e9;
+            Some((level.guests, rate, rate * length, length))
+        })
+        .collect();
+    let words = |(guests, rate, whole, length): (u32, f64, f64, f64)| {
+        let (whole, length) = (figure(whole, 0), figure(length, 0));
+        format!("the table's {whole} of {guests} guests are of a run of {length} s, {} in a second", figure(rate, 1))
+    };
+    let own = levels.iter().find(|level| level.0 == guests);
+    let near = |level: &&(u32, f64, f64, f64)| (level.1 - per_s).abs() <= RATE_ROUNDING + 1e-9;
+    if let Some(level) = own.filter(|level| near(level)) {
+        return (AuditOutcome::Holds, words(*level), String::new());
+    }
+    let there = match own {
+        Some(level) => words(*level),
+        None => {
+            let numbers: Vec<String> = levels.iter().map(|level| level.0.to_string()).collect();
+            let numbers: Vec<&str> = numbers.iter().map(String::as_str).collect();
+            format!("the table has no figure of {guests} guests, only of {}", listed(&numbers))
+        }
+    };
+    match levels.iter().find(near) {
+        Some(level) => {
+            let (guests, rate, whole, _) = *level;
+            let detail = format!("{there}; its {} of {guests} guests are {}", figure(whole, 0), figure(rate, 1));
+            let follows = format!("The text's figure is that of {} guests, not of {guests}.", level.0);
+            (AuditOutcome::Reservation, detail, follows)
+        }
+        None if levels.is_empty() => (AuditOutcome::Unknown, "the table has no figure".to_owned(), String::new()),
+        None => {
+            let detail = format!("{there}, and no other number of guests comes to {} either", figure(per_s, 0));
+            (AuditOutcome::Broken, detail, "Text and table do not go together: one of them is wrong.".to_owned())
+        }
+    }
+}
+
+/// A score over cases of which one cannot be compared.
+fn score_rests_on(run: &Run<'_>, found: &[AuditEntry]) -> Option<AuditEntry> {
+    let score = run.study.score.as_ref()?;
+    let broken: Vec<&str> = score
+        .references
+        .iter()
+        .map(|(case, _)| case.as_str())
+        .filter(|case| found.iter().any(|entry| entry.outcome == AuditOutcome::Broken && entry.case == *case))
+        .collect();
+    if broken.is_empty() {
+        return None;
+    }
+    let detail = format!("the score is made of {} among others, where something does not hold", listed(&broken));
+    let entry = entry(AuditCheck::Score, AuditOutcome::Reservation, "", &[], detail);
+    Some(with(entry, "Scores of arms are no more comparable than the worst of their parts."))
+}

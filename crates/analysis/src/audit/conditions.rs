@@ -1,0 +1,230 @@
+//! Whether arms were measured under the same conditions, whether the instrument limited them, and whether they were repeated.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tare_model::audit::{AuditCheck, AuditEntry, AuditOutcome};
+use tare_model::study::{Arm, Case};
+use tare_model::trial::{Flag, Measurement, TrialRecord};
+
+use super::tables::Table;
+use super::{Run, entry, figure, listed, with};
+
+/// Flags by which a trial says that what offered the load, or what stood behind the server, limited it: kinds that begin so.
+const LIMITED: [&str; 2] = ["driver-", "backend-"];
+/// Largest share of its CPUs that the driver may have used.
+const DRIVER_MAX: f64 = 0.9;
+/// Count of the CPU time of drivers in the measured window, nanoseconds.
+const DRIVER_CPU: &str = "driver_cpu_ns";
+
+/// Count of the sessions that were offered at one time.
+const SESSIONS: &str = "sessions";
+/// Relative difference up to which numbers of sessions are the same load.
+const SESSIONS_APART_MAX: f64 = 0.01;
+/// What follows where they are not.
+const DIFFERENT_LOADS: &str = "The arms were offered different loads: their figures cannot be compared.";
+
+/// Conditions, instrument and repeats.
+pub(super) fn check(run: &Run<'_>) -> Vec<AuditEntry> {
+    let mut found = told(run);
+    if run.published().is_some() && !run.tables.is_empty() {
+        let detail = "how busy the clients and what stood behind the server were the files do not tell".to_owned();
+        found.push(entry(AuditCheck::Instrument, AuditOutcome::Unknown, "", &[], detail));
+    }
+    for case in &run.study.cases {
+        found.extend(guests_and_drivers(run, case));
+        found.extend(sessions(run, case));
+        found.extend(instrument(run, case));
+    }
+    found.extend(repeated(run));
+    found
+}
+
+/// What a report tells of its conditions.
+fn told(run: &Run<'_>) -> Vec<AuditEntry> {
+    let Some(published) = run.published() else { return Vec::new() };
+    let reserve = |sentence: &String| {
+        let entry = entry(AuditCheck::Conditions, AuditOutcome::Reservation, "", &[], sentence.clone());
+        with(entry, "What this makes of the difference between the arms is not known.")
+    };
+    published.conditions.iter().map(reserve).collect()
+}
+
+/// Guests and drivers as they worked, where trials tell them apart. Where guests are added their number is what is measured.
+fn guests_and_drivers(run: &Run<'_>, case: &Case) -> Vec<AuditEntry> {
+    if case.density.is_some() {
+        return Vec::new();
+    }
+    let of = |arm: &Arm| -> BTreeSet<(usize, usize)> {
+        run.completed(&case.id, &arm.id).filter_map(|(_, measurement)| numbers(measurement)).collect()
+    };
+    let (Some(base), others) = run.compared() else { return Vec::new() };
+    let beside = of(base);
+    let judged = others.filter_map(|arm| {
+        let own = of(arm);
+        if own.is_empty() || beside.is_empty() {
+            return None;
+        }
+        let arms = [base.id.as_str(), arm.id.as_str()];
+        if own == beside {
+            let words = words(&own);
+            let detail = format!("{words} on {} and on {}", base.label, arm.label);
+            return Some(entry(AuditCheck::Conditions, AuditOutcome::Holds, &case.id, &arms, detail));
+        }
+        let detail = format!("{} on {}, and {} on {}", words(&beside), base.label, words(&own), arm.label);
+        let broken = entry(AuditCheck::Conditions, AuditOutcome::Broken, &case.id, &arms, detail);
+        Some(with(broken, DIFFERENT_LOADS))
+    });
+    judged.collect()
+}
+
+/// Sessions that were offered at one time, where the case has one load for all arms.
+fn sessions(run: &Run<'_>, case: &Case) -> Vec<AuditEntry> {
+    let (Some(base), others) = run.compared() else { return Vec::new() };
+    if case.capacity.is_some() || case.density.is_some() {
+        return Vec::new();
+    }
+    let of = |arm: &Arm| -> Option<(u64, u64)> {
+        let each = || run.completed(&case.id, &arm.id).filter_map(|(_, own)| own.counts.get(SESSIONS).copied());
+        Some((each().min()?, each().max()?))
+    };
+    let words = |(least, most): (u64, u64)| {
+        let (low, high) = (figure(least as f64, 0), figure(most as f64, 0));
+        if least == most { format!("{low} sessions") } else { format!("{low} to {high} sessions") }
+    };
+    let judged = others.filter_map(|arm| {
+        let (own, beside) = (of(arm)?, of(base)?);
+        let arms = [base.id.as_str(), arm.id.as_str()];
+        let (least, most) = (own.0.min(beside.0), own.1.max(beside.1));
+        if most as f64 <= least as f64 * (1.0 + SESSIONS_APART_MAX) {
+            let detail = format!("{} on {} and on {}", words((least, most)), base.label, arm.label);
+            return Some(entry(AuditCheck::Conditions, AuditOutcome::Holds, &case.id, &arms, detail));
+        }
+        let detail = format!("{} on {}, and {} on {}", words(beside), base.label, words(own), arm.label);
+        let broken = entry(AuditCheck::Conditions, AuditOutcome::Broken, &case.id, &arms, detail);
+        Some(with(broken, DIFFERENT_LOADS))
+    });
+    judged.collect()
+}
+
+/// (guests, drivers) of a trial that tells them apart.
+fn numbers(measurement: &Measurement) -> Option<(usize, usize)> {
+    let guests: BTreeSet<u32> = measurement.parts.iter().map(|part| part.guest).collect();
+    let drivers = measurement.parts.iter().filter(|part| part.driver.is_some()).count();
+    (!guests.is_empty()).then_some((guests.len(), drivers))
+}
+
+fn words(numbers: &BTreeSet<(usize, usize)>) -> String {
+    let one = |(guests, drivers): &(usize, usize)| {
+        let plural = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
+        match drivers {
+            0 => plural(*guests, "guest"),
+            _ => format!("{} with {}", plural(*guests, "guest"), plural(*drivers, "driver")),
+        }
+    };
+    numbers.iter().map(one).collect::<Vec<_>>().join(" or ")
+}
+
+fn instrument(run: &Run<'_>, case: &Case) -> Vec<AuditEntry> {
+    let mut found = Vec::new();
+    for arm in &run.study.arms {
+        let table = run.table(case, arm);
+        let limits = limits(run.completed(&case.id, &arm.id));
+        let busy = table.and_then(|table| busy(run, table));
+        let of = |outcome, detail| entry(AuditCheck::Instrument, outcome, &case.id, &[&arm.id], detail);
+        let reserve = |detail| {
+            let consequence = "What is seen may be the delay or the limit of the instrument, and not of the arm.";
+            with(of(AuditOutcome::Reservation, detail), consequence)
+        };
+        let before = found.len();
+        found.extend(limits.into_iter().map(|limit| reserve(format!("on {}, {limit}", arm.label))));
+        if let Some(share) = busy.filter(|share| *share > DRIVER_MAX) {
+            found.push(reserve(format!("on {}: the driver used {:.0} % of its CPUs", arm.label, share * 100.0)));
+        }
+        if found.len() > before || table.is_none() || run.published().is_some() {
+            continue;
+        }
+        found.push(match busy {
+            Some(share) => {
+                let used = format!("the driver used {:.0} % of its CPUs on {}", share * 100.0, arm.label);
+                of(AuditOutcome::Holds, format!("{used}, and no trial says that it limited the load"))
+            }
+            None => of(AuditOutcome::Unknown, format!("how busy the driver's CPUs were on {} is not known", arm.label)),
+        });
+    }
+    found
+}
+
+/// What trials say limited them, iterations at the load that held included: each kind once, with the first of its details.
+fn limits<'a>(trials: impl Iterator<Item = (&'a TrialRecord, &'a Measurement)>) -> Vec<String> {
+    let mut kinds: BTreeMap<&str, (&str, u32)> = BTreeMap::new();
+    for (record, measurement) in trials {
+        let probes = measurement.search.iter().flat_map(|search| search.iterations()).flat_map(|probe| &probe.flags);
+        // A search repeats the flags of its last iteration as its own.
+        let mut seen: Vec<&Flag> = Vec::new();
+        for flag in
+            record.flags.iter().chain(probes).filter(|flag| LIMITED.iter().any(|kind| flag.kind.starts_with(kind)))
+        {
+            if !seen.contains(&flag) {
+                seen.push(flag);
+                kinds.entry(&flag.kind).or_insert((&flag.detail, 0)).1 += 1;
+            }
+        }
+    }
+    let told = kinds.into_iter().map(|(kind, (detail, times))| {
+        let more = match times {
+            1 => String::new(),
+            2 => "; once more".to_owned(),
+            _ => format!("; {} times more", times - 1),
+        };
+        format!("{kind}: {}{more}", detail.trim_end_matches('.'))
+    });
+    told.collect()
+}
+
+/// Largest share of its CPUs that the driver used in an iteration; `None` where that is not told, or it may run on any.
+fn busy(run: &Run<'_>, table: &Table<'_>) -> Option<f64> {
+    let cpus = run.plan.cpus.client.len();
+    let of = |own: &super::tables::Iteration<'_>| {
+        let used = *own.counts.get(DRIVER_CPU)? as f64 / 1e9;
+        (cpus > 0 && own.window_s > 0.0).then(|| used / (own.window_s * cpus as f64))
+    };
+    table.iterations.iter().filter_map(of).reduce(f64::max)
+}
+
+/// Whether every arm completed two blocks in every case.
+fn repeated(run: &Run<'_>) -> Vec<AuditEntry> {
+    let planned =
+        |case: &Case, arm: &Arm| run.plan.trials.iter().any(|trial| trial.case == case.id && trial.arm == arm.id);
+    let count = |case: &Case, arm: &Arm| run.completed(&case.id, &arm.id).count();
+    let pairs = || {
+        let cases = run.study.cases.iter();
+        cases
+            .flat_map(|case| run.study.arms.iter().map(move |arm| (case, arm)))
+            .filter(|(case, arm)| planned(case, arm))
+    };
+    let once: Vec<(&Case, &Arm)> = pairs().filter(|(case, arm)| count(case, arm) < 2).collect();
+    let of = |outcome, case: &str, arms: &[&str], detail| entry(AuditCheck::Repeated, outcome, case, arms, detail);
+    if once.is_empty() {
+        let least = pairs().map(|(case, arm)| count(case, arm)).min();
+        let detail = least.map(|least| format!("every arm completed {least} blocks at least in every case"));
+        return detail.map(|detail| of(AuditOutcome::Holds, "", &[], detail)).into_iter().collect();
+    }
+    let consequence = "Iterations of one search or ascent share whatever was peculiar to it: there is no interval, and no verdict on the difference.";
+    if once.len() == pairs().count() {
+        let what = if run.published().is_some() {
+            "the report tells of one trial"
+        } else {
+            "there is one completed trial at most"
+        };
+        let detail = format!("{what} of every arm in every case, which is no sample of instances");
+        return vec![with(of(AuditOutcome::Reservation, "", &[], detail), consequence)];
+    }
+    let by_case = run.study.cases.iter().filter_map(|case| {
+        let arms: Vec<&Arm> = once.iter().filter(|(own, _)| own.id == case.id).map(|(_, arm)| *arm).collect();
+        let labels: Vec<&str> = arms.iter().map(|arm| arm.label.as_str()).collect();
+        let ids: Vec<&str> = arms.iter().map(|arm| arm.id.as_str()).collect();
+        let detail = format!("fewer than two completed trials of {}", listed(&labels));
+        (!ids.is_empty()).then(|| with(of(AuditOutcome::Reservation, &case.id, &ids, detail), consequence))
+    });
+    by_case.collect()
+}

@@ -1,0 +1,45 @@
+//! The load that a trial was offered.
+
+use tare_model::capacity::{load_of, metric};
+use tare_model::load::LoadModel;
+use tare_model::study::Case;
+use tare_model::trial::{Measurement, TrialRecord};
+
+use crate::distribution::completed;
+use crate::findings::Run;
+
+/// The load of a case whose trials all have the same: clients, or arrivals a second. A share of another case's capacity is that of
+/// the median over the baseline's completed trials, as the controller takes it. `None` where trials look for their load themselves.
+pub(crate) fn fixed(run: &Run<'_>, case: &Case) -> Option<f64> {
+    if case.capacity.is_some() || case.density.is_some() {
+        return None;
+    }
+    let Some(share) = &case.load_from else { return Some(of(&case.load)) };
+    let capacity = |record: &TrialRecord| completed(record)?.metrics.get(metric::CAPACITY).copied();
+    let own =
+        |record: &&TrialRecord| record.planned.case == share.case && record.planned.arm == run.plan.study.baseline;
+    let mut capacities: Vec<f64> =
+        run.trials.iter().filter(own).filter_map(capacity).filter(|held| held.is_finite() && *held > 0.0).collect();
+    capacities.sort_by(f64::total_cmp);
+    let n = capacities.len();
+    let median = f64::midpoint(*capacities.get(n.checked_sub(1)? / 2)?, *capacities.get(n / 2)?);
+    Some(of(&load_of(&case.load, median * share.share)))
+}
+
+/// The count by which a trial tells the load that it was offered, where that was a share of another case's capacity: clients, or whole
+/// arrivals a second.
+const TOLD: &str = "offered_load_max";
+
+/// The load that the figures of a trial are of: that which held, where it searched; else what it was offered.
+pub(crate) fn of_trial(measurement: &Measurement, fixed: Option<f64>) -> Option<f64> {
+    let found = measurement.search.as_ref().map(|search| search.held);
+    let told = || measurement.counts.get(TOLD).map(|load| *load as f64);
+    found.or_else(told).or(fixed)
+}
+
+fn of(load: &LoadModel) -> f64 {
+    match load {
+        LoadModel::Closed { clients, .. } => f64::from(*clients),
+        LoadModel::Open { rate, .. } => rate.0,
+    }
+}

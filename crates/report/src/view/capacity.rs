@@ -1,0 +1,376 @@
+//! The largest load that meets every objective: the tables and figures of a case that looks for it, and of one that is offered a share of it.
+
+use std::collections::BTreeMap;
+
+use tare_model::capacity::metric;
+use tare_model::findings::{
+    ArmCapacity, ArmEstimate, CaseFindings, Estimate, Findings, MetricFindings, SearchFindings,
+};
+use tare_model::load::LoadModel;
+use tare_model::metric::{Better, Unit};
+use tare_model::study::{Case, QosObjective};
+
+use super::case::{FigureView, Titled};
+use super::table::{Cell, Column, Table};
+use crate::format;
+use crate::plot::arms::{ArmLook, Arms};
+use crate::plot::bars::{self, Bar, Bars, Group};
+use crate::plot::search::{self, Row};
+use crate::words;
+
+/// What loads of a case are counted in, where there are several: sessions of people where the workload has request types.
+pub(super) fn noun(case: &CaseFindings, findings: &Findings) -> &'static str {
+    let planned = |id: &str| findings.plan.study.cases.iter().find(|planned| planned.id == id);
+    let own = planned(&case.id);
+    let workload = own.map(|own| own.workload.as_str());
+    // Figures that were published may have them in one case of a workload and not in another.
+    let has_types = |other: &CaseFindings| {
+        !other.requests.is_empty() && planned(&other.id).map(|other| other.workload.as_str()) == workload
+    };
+    match own.map(|planned| &planned.load) {
+        Some(LoadModel::Open { .. }) => "arrivals a second",
+        _ if findings.cases.iter().any(has_types) => "sessions",
+        _ => "clients",
+    }
+}
+
+/// A load: whole clients, or arrivals a second with the digits that count.
+pub(super) fn load_text(load: f64) -> String {
+    if load >= 100.0 || load.fract() == 0.0 { format::count(load.round() as u64) } else { format::fixed(load, 1) }
+}
+
+/// How load is offered where it is looked for, or a share of what another case found; `None` elsewhere.
+pub(super) fn load(planned: &Case, findings: &Findings) -> Option<String> {
+    let found = findings.cases.iter().find(|found| found.id == planned.id);
+    let noun = found.map_or("clients", |found| noun(found, findings));
+    let published = findings.plan.study.published.is_some();
+    if let Some(spec) = &planned.capacity {
+        if published {
+            return Some(format!("the largest load that was published, in {noun}"));
+        }
+        return Some(format!(
+            "the largest load that meets every objective: looked for from {} {noun} up to {}, to within {}; it must hold in {}, each a fresh instance{}",
+            load_text(spec.from),
+            load_text(spec.most),
+            format::relative(spec.precision),
+            format::plural(u64::from(spec.iterations), "iteration", "iterations"),
+            objectives(planned, found)
+        ));
+    }
+    let share = planned.load_from.as_ref()?;
+    let study = &findings.plan.study;
+    let label =
+        |id: &str| study.arms.iter().find(|arm| arm.id == id).map_or_else(|| id.to_owned(), |arm| arm.label.clone());
+    let offered = found.and_then(|found| Some(format!("{} {noun}: ", load_text(offered(found)?)))).unwrap_or_default();
+    Some(format!(
+        "{offered}{} of the median capacity that {} had in \u{201c}{}\u{201d}, the same on every arm",
+        format::share(share.share),
+        label(&study.baseline),
+        super::case_label(findings, &share.case)
+    ))
+}
+
+/// The load that all trials of a case had.
+pub(super) fn offered(case: &CaseFindings) -> Option<f64> {
+    case.resources.iter().map(|own| own.load).find(|load| *load > 0.0)
+}
+
+/// The objectives of a case, by the names of their metrics for people where they are known.
+fn objectives(planned: &Case, found: Option<&CaseFindings>) -> String {
+    let one = |qos: &QosObjective| {
+        let spec =
+            found.and_then(|found| found.metrics.iter().find(|own| own.spec.id == qos.metric)).map(|own| &own.spec);
+        let bound = if spec.is_some_and(|spec| spec.better == Better::Lower) { "at most" } else { "at least" };
+        let label = spec.map_or(qos.metric.as_str(), |spec| spec.label.as_str());
+        let unit = spec.map_or(&Unit::Count, |spec| &spec.unit);
+        let value = if *unit == Unit::Count { format::trimmed(qos.bound) } else { format::value(qos.bound, unit) };
+        // Without the metric nobody knows which way is better.
+        if spec.is_some() { format!("{label} {bound} {value}") } else { format!("{label} {value}") }
+    };
+    let each: Vec<String> = planned.qos.iter().map(one).collect();
+    if each.is_empty() { String::new() } else { format!("; objectives: {}", each.join(", ")) }
+}
+
+/// The table that belongs to the answer.
+pub(super) fn lead(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Option<Titled> {
+    if case.capacity.is_empty() {
+        return None;
+    }
+    let table = View { case, findings, arms }.found();
+    Some(Titled { title: "The largest load that meets every objective".to_owned(), table })
+}
+
+/// How each search went.
+pub(super) fn figure(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) -> Option<FigureView> {
+    if findings.plan.study.published.is_some() {
+        // Nobody knows what its authors tried.
+        return None;
+    }
+    let rows: Vec<Row<'_>> = View { case, findings, arms }
+        .searches()
+        .map(|(arm, search)| Row { arm: arms.get(&arm.arm), search, label: named(arms, arm, search) })
+        .collect();
+    FigureView::new(
+        "How the searches went".to_owned(),
+        "Each row is one search, one trial; each mark is one try in an instance of its own, further tries of the same load above the first. The number is \
+         the largest load that held every time it was tried. A load with a dot and a cross held once and was refuted when it was tried again, or went wrong once and was repeated.",
+        search::figure(&format!("fig-{anchor}-search"), &rows, noun(case, findings)),
+    )
+}
+
+/// Every try, for those who want to see why a load did not count.
+pub(super) fn tries(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Option<Table> {
+    if findings.plan.study.published.is_some() {
+        return None;
+    }
+    let columns = vec![
+        Column::text("Search"),
+        Column::numeric("Held"),
+        Column::text("Tried, in order (\u{2717}: did not hold)"),
+        Column::text("Why the last load that did not hold did not"),
+        Column::text("How it ended"),
+    ];
+    let mut table = Table::new("The searches, try by try.", columns);
+    for (arm, search) in (View { case, findings, arms }).searches() {
+        let tried = search.tried.iter().map(|(load, why)| {
+            let load = load_text(*load);
+            if why.is_none() { load } else { format!("{load}\u{a0}\u{2717}") }
+        });
+        let why =
+            search.tried.iter().rev().find_map(|(load, why)| Some(format!("{}: {}", load_text(*load), why.as_ref()?)));
+        table.rows.push(vec![
+            Cell { key: arms.key(&arm.arm), ..Cell::text(named(arms, arm, search)) },
+            Cell::text(load_text(search.held)),
+            Cell::text(tried.collect::<Vec<_>>().join(", ")),
+            why.map_or_else(Cell::none, Cell::text),
+            Cell::text(&search.ended),
+        ]);
+    }
+    table.filled()
+}
+
+fn named(arms: &Arms, arm: &ArmCapacity, search: &SearchFindings) -> String {
+    if arm.searches.len() == 1 {
+        arms.label(&arm.arm)
+    } else {
+        format!("{}, block {}", arms.label(&arm.arm), search.block + 1)
+    }
+}
+
+/// Each arm in a line, for a terminal.
+pub(crate) fn lines(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<String> {
+    let noun = noun(case, findings);
+    let line = |arm: &ArmCapacity| {
+        let each: Vec<String> = arm.searches.iter().map(|search| between(search, findings)).collect();
+        let blocks = if each.len() > 1 { "blocks in order, " } else { "" };
+        format!("{}: {blocks}{noun}: {}", arms.label(&arm.arm), each.join("; "))
+    };
+    let mut out: Vec<String> = case.capacity.iter().map(line).collect();
+    let planned = findings.plan.study.cases.iter().find(|planned| planned.id == case.id);
+    if let Some(planned) = planned.filter(|planned| planned.load_from.is_some()) {
+        out.extend(load(planned, findings).map(|load| format!("offered: {load}")));
+    }
+    out
+}
+
+/// `510 held, 536 did not`.
+fn between(search: &SearchFindings, findings: &Findings) -> String {
+    let held = load_text(search.held);
+    match search.missed {
+        _ if findings.plan.study.published.is_some() => held,
+        Some(missed) if search.held > 0.0 => format!("{held} held, {} did not", load_text(missed)),
+        Some(missed) => format!("not even {} held", load_text(missed)),
+        None => format!("{held} held, and it was the largest that may be tried"),
+    }
+}
+
+struct View<'a> {
+    case: &'a CaseFindings,
+    findings: &'a Findings,
+    arms: &'a Arms,
+}
+
+impl<'a> View<'a> {
+    /// In the order of the arms.
+    fn searches(&self) -> impl Iterator<Item = (&'a ArmCapacity, &'a SearchFindings)> + '_ {
+        let case = self.case;
+        let own = self.arms.iter().filter_map(move |look| case.capacity.iter().find(|arm| arm.arm == look.id));
+        own.flat_map(|arm| arm.searches.iter().map(move |search| (arm, search)))
+    }
+
+    fn found(&self) -> Table {
+        let noun = noun(self.case, self.findings);
+        let published = self.findings.plan.study.published.is_some();
+        let several = self.case.capacity.iter().any(|arm| arm.searches.len() > 1);
+        let mut columns = vec![Column::text("Arm"), Column::numeric(&words::sentence_case(noun))];
+        columns.push(Column::numeric("Against baseline"));
+        if !published {
+            columns.push(Column::text(if several { "By block" } else { "The search" }));
+        }
+        columns.push(Column::numeric(if published { "Iterations" } else { "Iterations that held" }));
+        if !published {
+            columns.push(Column::numeric("Tries"));
+        }
+        let caption = if published {
+            "The largest load of each arm as it was published."
+        } else {
+            "The largest load at which every objective was met in every iteration: estimate over the blocks and [interval]."
+        };
+        let mut table = Table::new(caption, columns);
+        let capacity = self.case.metrics.iter().find(|own| own.spec.id == metric::CAPACITY);
+        for look in self.arms.iter() {
+            let Some(arm) = self.case.capacity.iter().find(|arm| arm.arm == look.id) else { continue };
+            let estimate = capacity.and_then(|metric| metric.arms.iter().find(|own| own.arm == look.id));
+            let name = Cell { key: self.arms.key(&look.id), ..Cell::text(&look.label) };
+            let mut row = vec![name, estimate.map_or_else(Cell::none, value), against(capacity, look)];
+            if !published {
+                let blocks: Vec<String> = arm.searches.iter().map(|search| between(search, self.findings)).collect();
+                row.push(Cell::text(blocks.join("; ")));
+            }
+            let count = |of: &dyn Fn(&SearchFindings) -> usize| {
+                let each: Vec<usize> = arm.searches.iter().map(of).collect();
+                range(&each)
+            };
+            row.push(Cell::text(count(&|search| search.iterations as usize)));
+            if !published {
+                row.push(Cell::text(count(&|search| search.tried.len())));
+            }
+            table.rows.push(row);
+        }
+        table
+    }
+}
+
+/// The capacity of an arm beside that of the baseline.
+fn against(capacity: Option<&MetricFindings>, look: &ArmLook) -> Cell {
+    let found = capacity.and_then(|metric| metric.comparisons.iter().find(|own| own.arm == look.id));
+    let Some(c) = found else {
+        return if look.is_baseline { Cell::text("baseline") } else { Cell::none() };
+    };
+    let (word, tag_class) = (words::verdict(c.verdict), words::verdict_class(c.verdict));
+    if c.ratio.n == 0 {
+        return Cell { word, tag_class, ..Cell::default() };
+    }
+    let parts = format::ratio_parts(&c.ratio);
+    Cell { tag: parts.value, word, tag_class, note: parts.interval.unwrap_or_default(), ..Cell::default() }
+}
+
+fn value(found: &ArmEstimate) -> Cell {
+    let text = bars::figure(&found.estimate, &Unit::Count);
+    let (value, interval) = text.split_once(' ').unwrap_or((&text, ""));
+    Cell::with_note(value, interval).strong()
+}
+
+/// `9`, or `8 to 11`.
+fn range(numbers: &[usize]) -> String {
+    match (numbers.iter().min(), numbers.iter().max()) {
+        (Some(least), Some(most)) if least == most => least.to_string(),
+        (Some(least), Some(most)) => format!("{least} to {most}"),
+        _ => format::NOTHING.to_owned(),
+    }
+}
+
+/// The capacities of all cases in one figure, where there are several.
+pub(super) fn overview(findings: &Findings, arms: &Arms) -> Option<FigureView> {
+    let cases: Vec<&CaseFindings> = findings.cases.iter().filter(|case| !case.capacity.is_empty()).collect();
+    let group = |case: &&CaseFindings| {
+        let found = case.metrics.iter().find(|own| own.spec.id == metric::CAPACITY)?;
+        let bar = |look: &ArmLook| {
+            let own = found.arms.iter().find(|own| own.arm == look.id)?;
+            let capped = case.capacity.iter().find(|arm| arm.arm == look.id).is_some_and(|arm| {
+                findings.plan.study.published.is_none()
+                    && arm.searches.iter().any(|s| s.missed.is_none() && s.held > 0.0)
+            });
+            let figure = bars::figure(&own.estimate, &Unit::Count);
+            let text = if capped { format!("at least {figure}") } else { figure };
+            Some(Bar { arm: look.clone(), estimate: own.estimate.clone(), text: Some(text) })
+        };
+        Some(Group { heading: case.label.clone(), bars: arms.iter().filter_map(bar).collect() })
+    };
+    let nouns: std::collections::BTreeSet<&str> = cases.iter().map(|case| noun(case, findings)).collect();
+    // Sessions and arrivals have no axis in common.
+    if cases.len() < 2 || nouns.len() > 1 {
+        return None;
+    }
+    let noun = nouns.into_iter().next().unwrap_or("clients");
+    let title = "The largest load that meets every objective".to_owned();
+    let bars = Bars {
+        title: title.clone(),
+        axis: noun.to_owned(),
+        unit: Unit::Count,
+        groups: cases.iter().filter_map(group).collect(),
+    };
+    let caption = format!("More is better. {}", bars_caption(findings));
+    FigureView::new(title, &caption, bars.figure("fig-capacities"))
+}
+
+const fn bars_caption(findings: &Findings) -> &'static str {
+    if findings.plan.study.published.is_some() {
+        "Bar: the figure as it was published."
+    } else {
+        "Bar: the estimate over the blocks. Line: its interval, where there are blocks enough for one."
+    }
+}
+
+/// Mean response times at equal load of all cases that have one, in one figure.
+pub(super) fn latencies(findings: &Findings, arms: &Arms) -> Option<FigureView> {
+    let loads: BTreeMap<&str, f64> =
+        findings.cases.iter().filter_map(|case| Some((case.id.as_str(), equal(case, findings)?))).collect();
+    let group = |case: &CaseFindings| {
+        let load = loads.get(case.id.as_str())?;
+        let bar = |look: &ArmLook| {
+            let own = case.resources.iter().find(|own| own.arm == look.id)?;
+            let estimate = estimate_of(case, &look.id, own.response_s?);
+            Some(Bar { arm: look.clone(), estimate, text: None })
+        };
+        let heading = format!("{}: {} {}", case.label, load_text(*load), noun(case, findings));
+        Some(Group { heading, bars: arms.iter().filter_map(bar).collect() })
+    };
+    let groups: Vec<Group> = findings.cases.iter().filter_map(group).collect();
+    if groups.is_empty() {
+        return None;
+    }
+    let title = "Response time at equal load".to_owned();
+    let axis = "mean response time".to_owned();
+    let bars = Bars { title: title.clone(), axis, unit: Unit::Seconds, groups };
+    let caption = format!(
+        "Less is better. Mean over all requests, each with its embedded files, at a load that is the same on every arm. {}",
+        bars_caption(findings)
+    );
+    FigureView::new(title, &caption, bars.figure("fig-latencies"))
+}
+
+/// The load that all arms of a case had alike, where a load is what it is about; `None` where they did not, or it was looked for.
+fn equal(case: &CaseFindings, findings: &Findings) -> Option<f64> {
+    let planned = findings.plan.study.cases.iter().find(|planned| planned.id == case.id)?;
+    let about_a_load = planned.load_from.is_some() || !case.requests.is_empty() || has_mean(case);
+    if !about_a_load || planned.capacity.is_some() {
+        return None;
+    }
+    let first = offered(case)?;
+    case.resources.iter().all(|own| (own.load - first).abs() < 1e-9).then_some(first)
+}
+
+fn has_mean(case: &CaseFindings) -> bool {
+    case.metrics.iter().any(|own| own.spec.id == MEAN)
+}
+
+/// Id of the metric of the mean response time.
+const MEAN: &str = "response_time_mean_s";
+
+/// The estimate of the mean response time, from the metric where the workload yields one.
+fn estimate_of(case: &CaseFindings, arm: &str, mean: f64) -> Estimate {
+    let metric = case.metrics.iter().find(|own| own.spec.id == MEAN);
+    let own = metric.and_then(|metric| metric.arms.iter().find(|own| own.arm == arm));
+    own.map_or_else(
+        || Estimate {
+            value: mean,
+            low: None,
+            high: None,
+            level: 0.95,
+            n: 1,
+            method: "mean over the trials".to_owned(),
+        },
+        |own| own.estimate.clone(),
+    )
+}

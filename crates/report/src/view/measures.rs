@@ -1,0 +1,180 @@
+//! The figures of a case as tables: metrics, comparisons, percentiles, CPU; and start times over all cases.
+
+use tare_model::findings::{ArmCpu, CaseFindings, Distribution, Findings};
+use tare_model::metric::{Unit, common};
+
+use super::density;
+use super::table::{Cell, Column, Table};
+use crate::format;
+use crate::plot::arms::{ArmLook, Arms};
+use crate::plot::cpu;
+use crate::words;
+
+/// A column an arm, with its mark.
+fn arm_columns(first: &str, arms: &Arms) -> Vec<Column> {
+    let of = |arm: &ArmLook| Column { key: arms.key(&arm.id), ..Column::numeric(&arm.label) };
+    std::iter::once(Column::text(first)).chain(arms.iter().map(of)).collect()
+}
+
+fn estimate_cell(parts: format::Parts, n: u32) -> Cell {
+    let blocks = format!("n = {n}");
+    Cell::with_note(parts.value, parts.interval.map_or(blocks.clone(), |interval| format!("{interval} {blocks}")))
+}
+
+/// Every metric on every arm.
+pub(super) fn metrics(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Option<Table> {
+    let caption = if findings.plan.study.published.is_some() {
+        "Metrics, from the figures as they were published.".to_owned()
+    } else {
+        format!(
+            "Metrics, one value a trial: estimate over the trials, [interval] and number of completed trials.{}",
+            density::at_held(case)
+        )
+    };
+    let mut table = Table::new(caption, arm_columns("Metric", arms));
+    for metric in &case.metrics {
+        let note = if metric.spec.primary { "primary, " } else { "" };
+        let mut row = vec![Cell::with_note(&metric.spec.label, format!("{note}{}", words::better(metric.spec.better)))];
+        for arm in arms.iter() {
+            let found = metric.arms.iter().find(|estimate| estimate.arm == arm.id);
+            row.push(found.map_or_else(Cell::none, |found| {
+                estimate_cell(format::estimate_parts(&found.estimate, &metric.spec.unit), found.estimate.n)
+            }));
+        }
+        table.rows.push(row);
+    }
+    table.filled()
+}
+
+/// Every metric against the baseline.
+pub(super) fn comparisons(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Option<Table> {
+    let published = findings.plan.study.published.is_some();
+    let mut columns = vec![Column::text("Metric"), Column::text("Arm"), Column::numeric("Against baseline")];
+    if !published {
+        columns.extend(["Detectable", "Noise floor"].map(Column::numeric));
+    }
+    columns.extend(["Verdict", "In words"].map(Column::text));
+    let caption = if published {
+        "The figures of each arm beside those of the baseline, as they were published."
+    } else {
+        "Comparisons with the baseline, paired within blocks. Detectable: the smallest difference that \
+         such a study calls one four times in five. Noise floor: the difference of the baseline's second run to its first."
+    };
+    let mut table = Table::new(caption, columns);
+    for metric in &case.metrics {
+        for c in &metric.comparisons {
+            let share = |share: Option<f64>| share.map_or_else(Cell::none, |share| Cell::text(format::relative(share)));
+            let mut row = vec![
+                Cell::text(&metric.spec.label),
+                Cell::text(arms.label(&c.arm)),
+                if c.ratio.n == 0 { Cell::none() } else { estimate_cell(format::ratio_parts(&c.ratio), c.ratio.n) },
+            ];
+            if !published {
+                row.extend([share(c.detectable), share(c.floor)]);
+            }
+            row.push(Cell::chip(words::verdict(c.verdict), words::verdict_class(c.verdict)));
+            row.push(Cell::text(&c.sentence));
+            table.rows.push(row);
+        }
+    }
+    table.filled()
+}
+
+/// The percentiles of a distribution.
+pub(super) fn percentiles(case: &CaseFindings, name: &str, arms: &Arms) -> Option<Table> {
+    let of_name: Vec<&Distribution> = case.distributions.iter().filter(|d| d.name == name).collect();
+    let mut quantiles: Vec<f64> = of_name.iter().flat_map(|d| d.quantiles.iter().map(|(q, _)| *q)).collect();
+    quantiles.sort_by(f64::total_cmp);
+    quantiles.dedup();
+    let mut table = Table::new(
+        format!(
+            "Percentiles of the {name} time over all operations, blocks merged with equal weight; [interval] of the blocks' own. The table of metrics gives the estimate over the blocks' own, which is another figure.{}",
+            density::at_held(case)
+        ),
+        arm_columns("Percentile", arms),
+    );
+    let mut operations = vec![Cell::text("operations")];
+    for arm in arms.iter() {
+        let found = of_name.iter().find(|d| d.arm == arm.id);
+        operations.push(found.map_or_else(Cell::none, |d| Cell::text(format::count(d.operations))));
+    }
+    for q in &quantiles {
+        let mut row = vec![Cell::text(format::quantile(*q))];
+        for arm in arms.iter() {
+            let found = of_name.iter().find(|d| d.arm == arm.id);
+            let estimate = found.and_then(|d| d.quantiles.iter().find(|(own, _)| own == q)).map(|(_, e)| e);
+            row.push(estimate.map_or_else(Cell::none, |estimate| {
+                let parts = format::estimate_parts(estimate, &Unit::Seconds);
+                Cell::with_note(parts.value, parts.interval.unwrap_or_default())
+            }));
+        }
+        table.rows.push(row);
+    }
+    if !table.rows.is_empty() {
+        table.rows.push(operations);
+    }
+    table.filled()
+}
+
+/// Where the CPU went.
+pub(super) fn cpu(case: &CaseFindings, arms: &Arms) -> Option<Table> {
+    let accounts = &case.cpu;
+    if accounts.is_empty() {
+        return None;
+    }
+    let by_work = accounts.iter().any(|cpu| cpu::parts(cpu).is_some());
+    let caption = if by_work {
+        "CPU for one unit of work by where it was spent, and what else the account holds for the measured window."
+    } else {
+        "CPU seconds in the measured window by where they were spent. Not given for one unit of work: the measured guest was \
+         kept busy, and nobody can tell its work from its busy loops, or no work was counted."
+    };
+    let mut table = Table::new(format!("{caption}{}", density::at_held(case)), arm_columns("CPU", arms));
+    let mut row = |name: &str, of: &dyn Fn(&ArmCpu) -> Option<String>| {
+        let cell = |arm: &ArmLook| {
+            let text = accounts.iter().find(|cpu| cpu.arm == arm.id).and_then(of);
+            text.map_or_else(Cell::none, Cell::text)
+        };
+        table.rows.push(std::iter::once(Cell::text(name)).chain(arms.iter().map(cell)).collect());
+    };
+    let part = |cpu: &ArmCpu, of: &dyn Fn([f64; 5]) -> f64| {
+        if by_work {
+            cpu::parts(cpu).map(|parts| format::value(of(parts), &cpu::unit(cpu)))
+        } else {
+            Some(format::value(of(cpu::seconds(cpu)), &Unit::Seconds))
+        }
+    };
+    for (i, (name, _, _)) in cpu::PARTS.iter().enumerate() {
+        row(name, &|cpu| part(cpu, &|parts| parts[i]));
+    }
+    row("in all, without neighbours", &|cpu| part(cpu, &|parts| parts.iter().sum()));
+    let seconds = |s: f64| Some(format::value(s, &Unit::Seconds));
+    row("neighbours, in the window", &|cpu| seconds(cpu.account.neighbours_s));
+    row("steal, in the window", &|cpu| seconds(cpu.account.steal_s));
+    row("probe's own, in the window", &|cpu| seconds(cpu.account.probe_s));
+    row("window and CPUs covered", &|cpu| {
+        let cpus = format::plural(u64::from(cpu.account.cpus), "CPU", "CPUs");
+        Some(format!("{} on {cpus}", format::value(cpu.account.window_s, &Unit::Seconds)))
+    });
+    Some(table)
+}
+
+/// Guest start time on every arm and in every case.
+pub(crate) fn start_times(findings: &Findings, arms: &Arms) -> Option<Table> {
+    let mut table = Table::new(
+        "From the request to create the guest to its agent's first answer: estimate, [interval] and number of completed trials.",
+        arm_columns("Case", arms),
+    );
+    for case in &findings.cases {
+        let Some(metric) = case.metrics.iter().find(|metric| metric.spec.id == common::START_TIME) else { continue };
+        let mut row = vec![Cell::text(&case.label)];
+        for arm in arms.iter() {
+            let found = metric.arms.iter().find(|estimate| estimate.arm == arm.id);
+            row.push(found.map_or_else(Cell::none, |found| {
+                estimate_cell(format::estimate_parts(&found.estimate, &metric.spec.unit), found.estimate.n)
+            }));
+        }
+        table.rows.push(row);
+    }
+    table.filled()
+}

@@ -1,0 +1,213 @@
+//! Web serving in the report: capacity, request types, resources, score, audit, and figures that others published.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod fixture;
+
+use roxmltree::{Document, Node, ParsingOptions};
+use tare_model::findings::Findings;
+
+fn page(findings: &Findings) -> String {
+    tare_report::html(findings).expect("renders")
+}
+
+fn parsed(html: &str) -> Document<'_> {
+    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
+    Document::parse_with_options(html, options).unwrap_or_else(|e| panic!("not well-formed: {e}"))
+}
+
+fn text(node: Node<'_, '_>) -> String {
+    let texts = node.descendants().filter(|node| node.is_text() && node.ancestors().all(|a| !a.has_tag_name("svg")));
+    texts.filter_map(|node| node.text()).collect::<Vec<_>>().join("|")
+}
+
+/// The rows of the first table whose caption begins so.
+fn rows(document: &Document<'_>, caption: &str) -> Vec<Vec<String>> {
+    let captioned = |table: &Node<'_, '_>| {
+        let mut below = table.descendants();
+        below.find(|node| node.has_tag_name("caption")).is_some_and(|node| text(node).starts_with(caption))
+    };
+    let mut tables = document.descendants().filter(|node| node.has_tag_name("table"));
+    let table = tables.find(captioned).unwrap_or_else(|| panic!("no table {caption}"));
+    let rows = table.descendants().filter(|node| node.has_tag_name("tr"));
+    rows.map(|row| row.children().filter(Node::is_element).map(text).collect()).collect()
+}
+
+/// The text of the page's head, where the answer stands.
+fn head(document: &Document<'_>) -> String {
+    document.descendants().find(|node| node.has_tag_name("header")).map(text).unwrap()
+}
+
+#[test]
+fn the_answer_the_score_and_what_does_not_hold_come_first() {
+    let page = page(&fixture::serving());
+    let document = parsed(&page);
+    let head = head(&document);
+    for said in [
+        "On sandbox (gVisor) 320 sessions meet every objective, on native 510: 0.63 times as many (95 % interval 0.62 to 0.64)",
+        "Score: 100 times the geometric mean of capacity over reference (banking: 120; e-commerce: 114; support: 162)",
+        "0.73 times that of native [0.72, 0.74]",
+        "No verdict may rest on the ratio",
+        "A request has 30,117 bytes on native and 25,097 on sandbox (gVisor), 17 % less.",
+        "Capacities of this case are of different work and are not compared.",
+        "audit of 5 checks: 1 does not hold, 1 holds with a reservation, 1 could not be told, 2 hold",
+    ] {
+        assert!(head.contains(said), "{said} in {head}");
+    }
+}
+
+#[test]
+fn every_load_that_was_tried_is_shown_and_a_refuted_one_has_both_marks() {
+    let page = page(&fixture::serving());
+    let document = parsed(&page);
+    let found = rows(&document, "The largest load at which every objective was met");
+    assert_eq!(found[1][1], "510| |[494, 526]");
+    let other = &found[2];
+    assert!(
+        other[2].contains("-37.3 %") && other[2].contains("worse") && other[2].contains("[-38.4, -36.1]"),
+        "{other:?}"
+    );
+    assert!(other[3].contains("312 held, 328 did not"), "{other:?}");
+    let tries = rows(&document, "The searches, try by try");
+    let refuted = tries.iter().find(|row| row[0] == "sandbox (gVisor), block 2").unwrap();
+    assert!(refuted[2].contains("328, 328\u{a0}\u{2717}, 312, 312"), "{refuted:?}");
+    assert!(refuted[3].starts_with("328: good_share was 0.946"), "the last miss: {refuted:?}");
+    for id in ["fig-capacities", "fig-latencies", "fig-case-1-search"] {
+        for layout in ["w", "n"] {
+            assert!(page.contains(&format!("{id}-{layout}-t")), "{id} {layout}");
+        }
+    }
+}
+
+#[test]
+fn requests_are_disclosed_by_type_and_add_up() {
+    let document_page = page(&fixture::serving());
+    let document = parsed(&document_page);
+    let summary = rows(&document, "Requests that were good, that were good or tolerable");
+    assert_eq!(summary[0][0], "Arm");
+    assert!(summary[1][1] == "502 to 518" && summary[1].last().unwrap() == "6\u{a0}of\u{a0}6", "{summary:?}");
+    let quality = rows(&document, "native: quality of service");
+    assert_eq!(quality.len(), 7, "an iteration a line");
+    assert_eq!(quality[1][0], "block\u{a0}1, iteration\u{a0}1");
+    let types = rows(&document, "native, block\u{a0}1, iteration\u{a0}1: 510 sessions, 1 min 00 s.");
+    let number = |cell: &str| cell.replace(',', "").parse::<u64>().unwrap();
+    let column = |n: usize| types[1..types.len() - 1].iter().map(|row| number(&row[n])).sum::<u64>();
+    let total = types.last().unwrap();
+    assert_eq!((total[0].as_str(), number(&total[1])), ("Total", column(1)));
+    assert!(number(&total[5]).abs_diff(column(5)) <= 4, "weighted byte rates add up to rounding");
+    let login = &types[1];
+    assert_eq!((login[0].as_str(), login[7].as_str(), login[8].as_str()), ("login", "1.94 s", "34,825"));
+    assert_eq!(types[4][7], "\u{2013}", "no p99 of few requests");
+}
+
+#[test]
+fn resources_and_the_offered_load_are_told() {
+    let page = page(&fixture::serving());
+    let document = parsed(&page);
+    let used = rows(&document, "What was used at this load, means");
+    let row = |name: &str| used.iter().find(|row| row[0].starts_with(name)).unwrap_or_else(|| panic!("{used:?}"));
+    assert_eq!(row("Host CPU")[1], "50.0 / 40.0 / 8.0 / 2.0 %");
+    assert_eq!(row("CPU as the guest")[2], "\u{2013}");
+    assert_eq!(row("Swapped")[1], "0 B / 0 B");
+    let offered =
+        "408 sessions: 80 % of the median capacity that native had in \u{201c}banking\u{201d}, the same on every arm";
+    assert!(page.matches(offered).count() >= 2, "in the case's line and in the disclosure");
+    assert!(page.contains("looked for from 50 sessions up to 1,600, to within 5.0 %"));
+    assert!(
+        page.contains("Tomcat 11.0.5 (embedded)") && page.contains("TLS 1.3, session cache"),
+        "the workload's facts"
+    );
+}
+
+#[test]
+fn one_arm_in_one_block_is_a_report_of_its_own() {
+    let findings = fixture::one_block_of_one_arm();
+    let page = page(&findings);
+    let document = parsed(&page);
+    assert!(head(&document).contains("One arm: there is nothing to compare it with"));
+    assert!(head(&document).contains("From a single block, and so without an interval."));
+    let found = rows(&document, "The largest load at which every objective was met");
+    assert_eq!((found.len(), found[1][1].as_str(), found[1][2].as_str()), (2, "510", "baseline"));
+    assert!(!page.contains("Audit: what was checked") && !page.contains("sandbox (gVisor)"));
+    let terminal = tare_report::terminal(&findings, 100, false);
+    assert!(terminal.contains("native: sessions: 510 held, 536 did not"), "{terminal}");
+}
+
+#[test]
+fn what_others_published_is_marked_and_nothing_is_pretended_of_it() {
+    let findings = fixture::published();
+    let page = page(&findings);
+    let document = parsed(&page);
+    assert!(
+        head(&document).starts_with("\n|")
+            || head(&document).contains("Figures published by others, not measured by tare")
+    );
+    let claims = rows(&document, "What the report says of its figures");
+    assert!(claims[1][2].starts_with("35") && claims[1][3] == "does not follow", "{claims:?}");
+    assert!(claims[2][2].contains("510 against 510: 0.00 % more than native"), "{claims:?}");
+    assert!(page.contains("One arm had 11 client machines") && page.contains("e18c24f4e18c24f4"));
+    let markdown = tare_report::markdown(&findings);
+    let terminal = tare_report::terminal(&findings, 100, false);
+    for out in [&page, &markdown, &terminal] {
+        assert!(out.contains("Figures published by others, not measured by tare"));
+        for pretended in [
+            "trials completed",
+            "random order",
+            "noise floor",
+            "was granted on every",
+            "Order of trials",
+            "steady state was",
+        ] {
+            assert!(!out.contains(pretended), "{pretended}");
+        }
+    }
+    for id in ["parity", "trials"] {
+        assert!(!page.contains(&format!("id=\"{id}\"")) && !page.contains(&format!("href=\"#{id}\"")), "{id}");
+    }
+}
+
+#[test]
+fn the_numbers_are_in_files_of_their_own() {
+    let files = tare_report::csv(&fixture::serving());
+    let file = |name: &str| files.iter().find(|(own, _)| own == name).map(|(_, text)| text.clone()).unwrap();
+    let has = |text: &str, start: &str| assert!(text.lines().any(|line| line.starts_with(start)), "{start} in {text}");
+    has(&file("searches.csv"), "case,arm,block,try,load,held,why_not,capacity,missed,ended,label");
+    has(&file("searches.csv"), "banking,gvisor,1,6,328,false,\"good_share was 0.946, and at least");
+    has(&file("requests.csv"), "banking,native,0,1,510,60,true,login,134640,");
+    has(&file("requests.csv"), "banking,native,0,1,510,60,true,all types,");
+    has(&file("resources.csv"), "banking,native,510,host_idle_share,0.08,native");
+    has(&file("score.csv"), "gvisor,ratio,0.7");
+    has(&file("audit.csv"), "bytes-a-request,broken,ecommerce,native gvisor,");
+    assert!(
+        tare_report::csv(&fixture::findings()).iter().all(|(name, _)| name != "requests.csv" && name != "audit.csv")
+    );
+}
+
+#[test]
+fn texts_of_others_stay_text_here_too() {
+    let hostile = "<script>alert(1)</script>";
+    let mut findings = fixture::published();
+    let source = findings.plan.study.published.as_mut().unwrap();
+    (source.title, source.conditions) = (hostile.into(), vec![hostile.into()]);
+    source.files = vec![(hostile.into(), hostile.into())];
+    source.claims.iter_mut().for_each(|claim| claim.text = hostile.into());
+    findings.audit.iter_mut().for_each(|entry| (entry.detail, entry.consequence) = (hostile.into(), hostile.into()));
+    for case in &mut findings.cases {
+        case.requests.iter_mut().flat_map(|own| &mut own.iterations).flat_map(|table| &mut table.rows).for_each(
+            |row| {
+                row.counts.name = hostile.into();
+            },
+        );
+        case.capacity.iter_mut().flat_map(|own| &mut own.searches).for_each(|search| search.ended = hostile.into());
+    }
+    let page = page(&findings);
+    assert!(!page.contains("<script>"));
+    parsed(&page);
+}
+
+#[test]
+fn markdown_and_terminal_tell_the_same() {
+    let findings = fixture::serving();
+    insta::assert_snapshot!("serving_markdown", tare_report::markdown(&findings));
+    insta::assert_snapshot!("serving_terminal", tare_report::terminal(&findings, 100, false));
+    insta::assert_snapshot!("published_terminal", tare_report::terminal(&fixture::published(), 100, false));
+}
