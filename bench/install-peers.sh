@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the peers that the drivers are measured against: netperf and iperf3, on Debian or Ubuntu, as root.
+# Installs the peers that the drivers are measured against: netperf, iperf3, wrk and nginx, on Debian or Ubuntu, as root.
 #
 # netperf's licence puts it in Debian's non-free component. That component is enabled through a sources file
 # of its own, which `install-peers.sh --remove-source` takes away again; nothing else of apt's set-up is touched.
@@ -11,6 +11,21 @@ if [ "${1:-}" = "--remove-source" ]; then
     rm -f "$source_file"
     exit 0
 fi
+
+# quietly PACKAGE...: installs packages that start a server on every address; a policy file keeps them from starting at all.
+quietly() {
+    policy=/usr/sbin/policy-rc.d
+    made_policy=no
+    if [ ! -e "$policy" ]; then
+        printf '#!/bin/sh\nexit 101\n' >"$policy"
+        chmod 755 "$policy"
+        made_policy=yes
+    fi
+    status=0
+    apt-get install -qq -y --no-install-recommends "$@" || status=$?
+    [ "$made_policy" = no ] || rm -f "$policy"
+    [ "$status" = 0 ] || exit "$status"
+}
 
 if ! command -v netperf >/dev/null; then
     . /etc/os-release
@@ -31,20 +46,13 @@ SOURCE
             ;;
     esac
     apt-get update -qq
-    # The package starts a netserver on every address; a policy file keeps it from starting at all.
-    policy=/usr/sbin/policy-rc.d
-    made_policy=no
-    if [ ! -e "$policy" ]; then
-        printf '#!/bin/sh\nexit 101\n' >"$policy"
-        chmod 755 "$policy"
-        made_policy=yes
-    fi
-    status=0
-    apt-get install -qq -y netperf || status=$?
-    [ "$made_policy" = no ] || rm -f "$policy"
-    [ "$status" = 0 ] || exit "$status"
+    quietly netperf
 fi
 command -v iperf3 >/dev/null || apt-get install -qq -y iperf3
+command -v wrk >/dev/null || apt-get install -qq -y --no-install-recommends wrk
+[ -x /usr/sbin/nginx ] || quietly nginx-light
 
 netperf -V | head -n 1
 iperf3 --version | head -n 1
+wrk -v 2>&1 | head -n 1
+/usr/sbin/nginx -v 2>&1

@@ -15,6 +15,7 @@ Exit codes:
   2    the command line or a file of yours is wrong; nothing was started
   3    the run ended, but some trials failed or are invalid; the report lists them
   4    this host cannot do it; `tare doctor` says what is missing
+  5    `tare audit` found something that does not hold together; no verdict rests on it
   130  you stopped it; everything was taken down and what was measured is kept
 
 Environment:
@@ -52,6 +53,18 @@ pub enum Command {
     Report(ReportArguments),
     /// Compare two runs, such as before and after an upgrade.
     Compare(CompareArguments),
+    /// Bring figures that others published into run folders, for report, comparison and audit.
+    ///
+    /// Reads CSV files of the tables of published reports, known by their headers, not by their names
+    /// (docs/reference/published.md has the formats). Each report becomes one run folder; nothing is corrected, and
+    /// nothing is written unless all files are right.
+    Import(ImportArguments),
+    /// Look whether runs hold together and whether their arms can be compared.
+    ///
+    /// Totals, bytes a request, mix, numbers of requests, conditions, instrument, repeats, and what a published
+    /// report says of its figures. The same is looked at before any verdict of `tare run` and `tare report`: what is
+    /// broken takes its verdict away. Ends with 5 where something is broken.
+    Audit(AuditArguments),
     /// Measure the instrument itself on this host: its floor and what measuring costs.
     Calibrate(CalibrateArguments),
     /// Take away whatever dead runs left on this host.
@@ -177,6 +190,37 @@ pub struct CompareArguments {
     /// Print Markdown instead of a table for the terminal.
     #[arg(long)]
     pub markdown: bool,
+}
+
+/// Arguments of `tare import`.
+#[derive(Debug, Args)]
+pub struct ImportArguments {
+    /// CSV files, or folders that hold them [default: the published reports that ship with tare].
+    #[arg(value_name = "FILE|DIR")]
+    pub from: Vec<PathBuf>,
+    /// Run folder of the report; of several, the folder in which theirs are made [default: runs/STUDY-TIME].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+/// Arguments of `tare audit`.
+#[derive(Debug, Args)]
+pub struct AuditArguments {
+    /// Run folders.
+    #[arg(required = true, value_name = "RUN")]
+    pub runs: Vec<PathBuf>,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t = AuditFormat::Text)]
+    pub format: AuditFormat,
+}
+
+/// A form of the audit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AuditFormat {
+    /// For the terminal.
+    Text,
+    /// One JSON object: by run, every entry.
+    Json,
 }
 
 /// Arguments of `tare calibrate`.

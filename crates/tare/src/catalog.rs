@@ -86,8 +86,15 @@ impl Catalog for Registries {
         (entry.make)(options).ok()?.merging_lack()
     }
 
-    fn footprint(&self, workload: &str, parameters: &Value, guest: &GuestSize) -> (ByteSize, ByteSize) {
-        let footprint = made(workload, parameters).map(|workload| workload.footprint(guest)).unwrap_or_default();
+    fn footprint(
+        &self,
+        workload: &str,
+        parameters: &Value,
+        load: &LoadModel,
+        guest: &GuestSize,
+    ) -> (ByteSize, ByteSize) {
+        let footprint =
+            loaded(workload, parameters, load).map(|workload| workload.footprint(guest)).unwrap_or_default();
         (footprint.kept, footprint.guest)
     }
 

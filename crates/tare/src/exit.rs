@@ -19,6 +19,8 @@ pub enum Exit {
     Incomplete = 3,
     /// This host cannot do it.
     HostUnfit = 4,
+    /// Something in a run does not hold together.
+    Broken = 5,
     /// The user stopped it.
     Interrupted = 130,
 }

@@ -4,13 +4,15 @@ use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use tare_controller::{AscentNow, Observer};
+use tare_controller::{AscentNow, Observer, TryNow};
+use tare_model::capacity::ProbePurpose;
 use tare_model::plan::{Plan, PlannedTrial};
 use tare_model::study::Study;
 use tare_model::trial::{Outcome, Phase, TrialRecord};
 
 /// A bar with an honest estimate of the time left: what is planned for the trials to come, plus, for
 /// each, what the trials so far took beside it. Where trials are ascents, that is the most: an ascent that ends early takes less.
+/// Where they are searches, it is what is likely, and the most is told beside it.
 pub struct Progress {
     bar: ProgressBar,
     state: RefCell<State>,
@@ -18,14 +20,35 @@ pub struct Progress {
 
 #[derive(Default)]
 struct State {
-    planned_s: Vec<f64>,
+    planned: Vec<Planned>,
     /// Whether some trials are ascents.
     ascents: bool,
+    /// What trials and tries took beside their load, seconds.
     around_s: f64,
+    /// So many of them.
     measured: u32,
     label: String,
+    /// The try that a search is at.
+    trying: Option<Trying>,
     ends_at: Option<Instant>,
     failures: u32,
+}
+
+/// What a trial is planned to take.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Planned {
+    /// Each time that load is offered, seconds, with the waits before it.
+    each_s: f64,
+    /// How often it is, in instances of their own: once, but in a search as often as is likely.
+    tries: u32,
+    /// How often it is at most.
+    at_most: u32,
+}
+
+/// A try under way.
+struct Trying {
+    began: Instant,
+    words: String,
 }
 
 impl Progress {
@@ -57,11 +80,32 @@ impl Progress {
         let state = self.state.borrow();
         let left = state.ends_at.map(|at| at.saturating_duration_since(Instant::now()));
         let left = left.map_or_else(String::new, |left| format!("{} {} left, ", state.about(), minutes(left)));
-        self.bar.set_message(format!("{left}{}: {phase}", state.label));
+        let trying = state.trying.as_ref().map_or_else(String::new, |trying| format!(", {}", trying.words));
+        self.bar.set_message(format!("{left}{}{trying}: {phase}", state.label));
     }
 }
 
 const TEMPLATE: &str = "[{elapsed_precise}] {bar:30} {pos}/{len} {msg}";
+
+/// The load that a search tries, and how far the search is.
+fn trying(now: &TryNow) -> String {
+    let TryNow { number, at_most, load, purpose, held, missed } = now;
+    let why = match (purpose, held, missed) {
+        (ProbePurpose::Confirm, ..) => "whether it holds again".to_owned(),
+        (_, Some(held), Some(missed)) => format!("between {held} and {missed}"),
+        (_, Some(held), None) => format!("above {held}"),
+        (_, None, Some(missed)) => format!("below {missed}"),
+        (_, None, None) => "the first".to_owned(),
+    };
+    format!("try {number} of at most {at_most}, {load} ({why})")
+}
+
+/// What came of a try, and how many may follow.
+fn tried(now: &TryNow, failed: Option<&str>) -> String {
+    let TryNow { number, at_most, load, .. } = now;
+    let became = failed.map_or_else(|| "held".to_owned(), |why| format!("did not hold: {why}"));
+    format!("try {number}, {load}: {became} (at most {} left)", at_most.saturating_sub(*number))
+}
 
 /// Trials before anything is known of what surrounds the load are taken to need this much around it.
 const AROUND_GUESS_S: f64 = 0.5;
@@ -69,6 +113,11 @@ const AROUND_GUESS_S: f64 = 0.5;
 fn minutes(left: Duration) -> String {
     let seconds = left.as_secs();
     if seconds < 90 { format!("{seconds} s") } else { format!("{} min", seconds.div_ceil(60)) }
+}
+
+/// Which trial it is, for people.
+fn label(trial: &PlannedTrial) -> String {
+    format!("block {}, {}, {}", trial.block + 1, trial.case, trial.arm)
 }
 
 /// How far the ascent of guests is.
@@ -81,19 +130,30 @@ fn ascent(now: &AscentNow) -> String {
 }
 
 /// Seconds that the trials from `next` on will take.
-fn seconds_left(planned_s: &[f64], next: usize, around_s: f64) -> f64 {
-    planned_s.iter().skip(next).map(|planned| planned + around_s).sum()
+fn seconds_left(planned: &[Planned], next: usize, around_s: f64) -> f64 {
+    planned.iter().skip(next).map(|planned| f64::from(planned.tries) * (planned.each_s + around_s)).sum()
 }
 
-/// Seconds that a trial is planned to take: its load, and in an ascent that of all levels, with the rest before each and, where
-/// memory is merged, the longest wait for that.
-fn planned_s(trial: &PlannedTrial, study: &Study) -> f64 {
-    let Some(case) = study.cases.iter().find(|case| case.id == trial.case) else { return 0.0 };
+/// What a trial is planned to take: its load; in an ascent that of all levels, with the rest before each and, where
+/// memory is merged, the longest wait for that; in a search that of all tries that are likely.
+fn planned(trial: &PlannedTrial, study: &Study) -> Planned {
+    let once = |each_s| Planned { each_s, tries: 1, at_most: 1 };
+    let Some(case) = study.cases.iter().find(|case| case.id == trial.case) else { return once(0.0) };
     let load = case.phases.total().as_secs_f64();
-    let Some(spec) = &case.density else { return load };
+    if let Some(spec) = &case.capacity {
+        let (tries, at_most) = (spec.tries_likely(&case.load), spec.tries_at_most(&case.load));
+        return Planned { each_s: load, tries, at_most };
+    }
+    let Some(spec) = &case.density else { return once(load) };
     let merges = study.arms.iter().any(|arm| arm.id == trial.arm && arm.host_memory.merging.is_some());
     let settle = if merges { spec.settle.as_secs_f64() } else { 0.0 };
-    f64::from(spec.guests.levels_at_most()) * (load + spec.rest.as_secs_f64() + settle)
+    once(f64::from(spec.guests.levels_at_most()) * (load + spec.rest.as_secs_f64() + settle))
+}
+
+/// Tries that are likely to follow in a search that is at so many, this one counted: what was likely is no longer where it took more.
+fn tries_left(planned: Planned, number: u32) -> u32 {
+    let before = number.saturating_sub(1);
+    planned.tries.saturating_sub(before).max(1).min(planned.at_most.saturating_sub(before).max(1))
 }
 
 impl State {
@@ -101,22 +161,49 @@ impl State {
     fn about(&self) -> &'static str {
         if self.ascents { "at most about" } else { "about" }
     }
+
+    /// What surrounds each load, as far as is known, seconds.
+    fn around_each_s(&self) -> f64 {
+        if self.measured == 0 { AROUND_GUESS_S } else { self.around_s / f64::from(self.measured) }
+    }
+
+    /// Notes when the run is likely to end: `tries` of this trial, and all trials after it.
+    fn estimate(&mut self, trial: &PlannedTrial, tries: u32) {
+        let (around, index) = (self.around_each_s(), trial.index as usize);
+        let each_s = self.planned.get(index).map_or(0.0, |planned| planned.each_s);
+        let left = f64::from(tries) * (each_s + around) + seconds_left(&self.planned, index + 1, around);
+        self.ends_at = Some(Instant::now() + Duration::from_secs_f64(left));
+    }
+
+    /// Takes note of what a load took that was to take `planned_s`.
+    fn took(&mut self, wall_s: f64, planned_s: f64) {
+        self.around_s += (wall_s - planned_s).max(0.0);
+        self.measured += 1;
+    }
+
+    /// What the whole run takes at most beyond what is likely, where it searches.
+    fn most(&self, done: usize) -> Option<String> {
+        let searches = self.planned.iter().any(|planned| planned.at_most > planned.tries);
+        let most: Vec<Planned> = self.planned.iter().map(|own| Planned { tries: own.at_most, ..*own }).collect();
+        searches.then(|| minutes(Duration::from_secs_f64(seconds_left(&most, done, AROUND_GUESS_S))))
+    }
 }
 
 impl Observer for Progress {
     fn run_began(&self, plan: &Plan, done: u32) {
-        let planned_s: Vec<f64> = plan.trials.iter().map(|trial| planned_s(trial, &plan.study)).collect();
-        let total = Duration::from_secs_f64(seconds_left(&planned_s, done as usize, AROUND_GUESS_S));
-        let about = {
+        let planned: Vec<Planned> = plan.trials.iter().map(|trial| planned(trial, &plan.study)).collect();
+        let total = Duration::from_secs_f64(seconds_left(&planned, done as usize, AROUND_GUESS_S));
+        let (about, most) = {
             let mut state = self.state.borrow_mut();
             state.ascents = plan.study.cases.iter().any(|case| case.density.is_some());
-            state.planned_s = planned_s;
-            state.about()
+            state.planned = planned;
+            let most = state.most(done as usize).map_or_else(String::new, |most| format!(", at most {most}"));
+            (state.about(), most)
         };
         self.bar.set_length(plan.trials.len() as u64);
         self.bar.set_position(u64::from(done));
         self.line(&format!(
-            "{}: {} trials in {} blocks, {about} {}",
+            "{}: {} trials in {} blocks, {about} {}{most}",
             plan.study.name,
             plan.trials.len(),
             plan.study.blocks,
@@ -129,10 +216,28 @@ impl Observer for Progress {
 
     fn trial_began(&self, trial: &PlannedTrial) {
         let mut state = self.state.borrow_mut();
-        state.label = format!("block {}, {}, {}", trial.block + 1, trial.case, trial.arm);
-        let around = if state.measured == 0 { AROUND_GUESS_S } else { state.around_s / f64::from(state.measured) };
-        let left = seconds_left(&state.planned_s, trial.index as usize, around);
-        state.ends_at = Some(Instant::now() + Duration::from_secs_f64(left));
+        state.label = label(trial);
+        state.trying = None;
+        let tries = state.planned.get(trial.index as usize).map_or(1, |planned| planned.tries);
+        state.estimate(trial, tries);
+    }
+
+    fn trying(&self, trial: &PlannedTrial, now: &TryNow) {
+        let mut state = self.state.borrow_mut();
+        let tries = state.planned.get(trial.index as usize).map_or(1, |planned| tries_left(*planned, now.number));
+        state.estimate(trial, tries);
+        state.trying = Some(Trying { began: Instant::now(), words: trying(now) });
+    }
+
+    fn tried(&self, trial: &PlannedTrial, now: &TryNow, failed: Option<&str>) {
+        {
+            let mut state = self.state.borrow_mut();
+            let each_s = state.planned.get(trial.index as usize).map_or(0.0, |planned| planned.each_s);
+            if let Some(Trying { began, .. }) = state.trying.take() {
+                state.took(began.elapsed().as_secs_f64(), each_s);
+            }
+        }
+        self.line(&format!("{}: {}", label(trial), tried(now, failed)));
     }
 
     fn phase_entered(&self, _: &PlannedTrial, phase: Phase) {
@@ -152,14 +257,21 @@ impl Observer for Progress {
         let planned = &record.planned;
         {
             let mut state = self.state.borrow_mut();
-            let planned_s = state.planned_s.get(planned.index as usize).copied().unwrap_or(record.load_s);
-            state.around_s += (record.wall_s - planned_s).max(0.0);
-            state.measured += 1;
+            state.trying = None;
+            let own = state.planned.get(planned.index as usize).copied();
+            // The tries of a search were counted one by one.
+            if own.is_none_or(|own| own.at_most == 1) {
+                state.took(record.wall_s, own.map_or(record.load_s, |own| own.each_s));
+            }
         }
         self.bar.inc(1);
-        let what = format!("block {}, {}, {}", planned.block + 1, planned.case, planned.arm);
+        let what = label(planned);
         match &record.outcome {
-            Outcome::Completed(_) => {}
+            Outcome::Completed(measured) => {
+                if let Some(search) = &measured.search {
+                    self.line(&format!("{what}: {}", search.ended));
+                }
+            }
             Outcome::Invalid { reason } => {
                 self.state.borrow_mut().failures += 1;
                 self.line(&format!("{what}: invalid: {reason}"));
@@ -170,7 +282,7 @@ impl Observer for Progress {
             }
         }
         if self.bar.is_hidden() && (planned.index + 1).is_multiple_of(10) {
-            eprintln!("{} of {} trials", planned.index + 1, self.state.borrow().planned_s.len());
+            eprintln!("{} of {} trials", planned.index + 1, self.state.borrow().planned.len());
         }
     }
 
@@ -199,8 +311,16 @@ mod tests {
 
     #[test]
     fn what_is_left_counts_the_trials_to_come_and_what_surrounds_them() {
-        assert_eq!(seconds_left(&[2.0, 3.0, 4.0], 1, 0.5), 8.0);
-        assert_eq!(seconds_left(&[2.0], 1, 0.5), 0.0);
+        let once = |each_s| Planned { each_s, tries: 1, at_most: 1 };
+        assert_eq!(seconds_left(&[2.0, 3.0, 4.0].map(once), 1, 0.5), 8.0);
+        assert_eq!(seconds_left(&[once(2.0)], 1, 0.5), 0.0);
+        let search = Planned { each_s: 2.0, tries: 10, at_most: 30 };
+        assert_eq!(seconds_left(&[search, once(1.0)], 0, 0.5), 26.5);
+        let left: Vec<u32> = [1, 8, 11, 29, 30, 31].into_iter().map(|number| tries_left(search, number)).collect();
+        assert_eq!(left, [10, 3, 1, 1, 1, 1]);
+        let state = State { planned: vec![search, once(1.0)], ..State::default() };
+        assert_eq!((state.most(0).as_deref(), state.most(1).as_deref()), (Some("76 s"), Some("1 s")));
+        assert_eq!(State { planned: vec![once(1.0)], ..State::default() }.most(0), None);
         assert_eq!(minutes(Duration::from_secs(91)), "2 min");
     }
 
@@ -226,9 +346,55 @@ mod tests {
         let study = tare_study::parse("test", text, &crate::catalog::Registries).unwrap().study;
         let of = |arm: &str| {
             let trial = PlannedTrial { index: 0, block: 0, case: "lazy".into(), arm: arm.into() };
-            planned_s(&trial, &study)
+            planned(&trial, &study).each_s
         };
         let load = study.cases[0].phases.total().as_secs_f64();
         assert_eq!((of("plain"), of("merged")), (3.0 * (load + 5.0), 3.0 * (load + 25.0)));
+    }
+
+    #[test]
+    fn a_try_is_told_with_its_load_what_came_of_it_and_how_many_may_follow() {
+        let now = |number, load: &str, purpose, held: Option<&str>, missed: Option<&str>| TryNow {
+            number,
+            at_most: 32,
+            load: load.into(),
+            purpose,
+            held: held.map(Into::into),
+            missed: missed.map(Into::into),
+        };
+        let first = now(1, "50 clients", ProbePurpose::Bracket, None, None);
+        assert_eq!(trying(&first), "try 1 of at most 32, 50 clients (the first)");
+        assert_eq!(tried(&first, None), "try 1, 50 clients: held (at most 31 left)");
+        let down = now(2, "25 clients", ProbePurpose::Bracket, None, Some("50 clients"));
+        assert!(trying(&down).ends_with("(below 50 clients)"));
+        let between = now(5, "70 clients", ProbePurpose::Bisect, Some("50 clients"), Some("100 clients"));
+        assert!(trying(&between).ends_with("70 clients (between 50 clients and 100 clients)"));
+        assert_eq!(tried(&between, Some("slow")), "try 5, 70 clients: did not hold: slow (at most 27 left)");
+        let again = now(9, "70 clients", ProbePurpose::Confirm, Some("70 clients"), Some("75 clients"));
+        assert!(trying(&again).ends_with("(whether it holds again)"));
+    }
+
+    #[test]
+    fn a_search_is_planned_with_the_tries_that_are_likely_and_told_with_the_most() {
+        let text = r#"
+            schema = 1
+            name = "search"
+            question = "How much?"
+            baseline = "plain"
+            blocks = 1
+            noise-floor = false
+            arms.plain = { platform = "native" }
+            guest = { cpus = 1, memory = "1GiB" }
+            phases = { steady-state = "10s" }
+            cases.peak = { workload = "rr", capacity = { from = 50, most = 400 }, qos = { response_time_p99_s = "5ms" } }
+        "#;
+        let study = tare_study::parse("test", text, &crate::catalog::Registries).unwrap().study;
+        let trial = PlannedTrial { index: 0, block: 0, case: "peak".into(), arm: "plain".into() };
+        let case = &study.cases[0];
+        let spec = case.capacity.unwrap();
+        let tries = (spec.tries_likely(&case.load), spec.tries_at_most(&case.load));
+        let each_s = case.phases.total().as_secs_f64();
+        assert_eq!(planned(&trial, &study), Planned { each_s, tries: tries.0, at_most: tries.1 });
+        assert!(tries.1 > tries.0);
     }
 }

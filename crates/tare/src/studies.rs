@@ -38,6 +38,11 @@ pub const SHIPPED: &[ShippedStudy] = &[
         text: include_str!("../../../studies/java-density-as-published.toml"),
     },
     ShippedStudy { name: "java-density-rules", text: include_str!("../../../studies/java-density-rules.toml") },
+    ShippedStudy { name: "web-serving", text: include_str!("../../../studies/web-serving.toml") },
+    ShippedStudy {
+        name: "web-serving-as-published",
+        text: include_str!("../../../studies/web-serving-as-published.toml"),
+    },
     ShippedStudy { name: "java-density-machines", text: include_str!("../../../studies/java-density-machines.toml") },
 ];
 

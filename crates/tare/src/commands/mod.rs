@@ -1,9 +1,11 @@
 //! One file a command.
 
+mod audit;
 mod calibrate;
 mod compare;
 mod doctor;
 mod image;
+mod import;
 mod init;
 mod ksm;
 mod list;
@@ -28,6 +30,8 @@ pub fn run(command: Command, confined: Option<String>) -> Result<Exit, Failure> 
         Command::Doctor(arguments) => doctor::command(&arguments, confined),
         Command::Report(arguments) => report::command(&arguments),
         Command::Compare(arguments) => compare::command(&arguments),
+        Command::Import(arguments) => import::command(&arguments),
+        Command::Audit(arguments) => audit::command(&arguments),
         Command::Calibrate(arguments) => calibrate::command(&arguments),
         Command::Reap => reap::command(),
         Command::Image(arguments) => image::command(&arguments),

@@ -1,0 +1,128 @@
+//! `tare audit`.
+
+use std::path::Path;
+
+use serde_json::json;
+use tare_model::audit::{AuditEntry, AuditOutcome};
+use tare_model::findings::Findings;
+
+use crate::args::{AuditArguments, AuditFormat};
+use crate::commands::report::{analysed, colour, width};
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+/// The outcomes, the gravest first: name in colour, heading, colour.
+const OUTCOMES: [(AuditOutcome, &str, &str); 4] = [
+    (AuditOutcome::Broken, "broken: no verdict may rest on it", "31"),
+    (AuditOutcome::Reservation, "with a reservation", "33"),
+    (AuditOutcome::Unknown, "could not be told", "36"),
+    (AuditOutcome::Holds, "holds", "32"),
+];
+
+/// Looks at runs and prints what was found.
+pub fn command(arguments: &AuditArguments) -> Result<Exit, Failure> {
+    let mut runs = Vec::new();
+    for run in &arguments.runs {
+        runs.push((run.as_path(), analysed(run, false)?));
+    }
+    match arguments.format {
+        AuditFormat::Text => {
+            for (run, findings) in &runs {
+                output::print(&text(run, findings, width(), colour()))?;
+            }
+        }
+        AuditFormat::Json => {
+            let all: Vec<_> = runs.iter().map(|(run, findings)| in_json(run, findings)).collect();
+            let text = serde_json::to_string_pretty(&json!({ "runs": all })).map_err(|error| {
+                Failure::new(format!("the audit cannot be written as JSON: {error}"), Exit::Failure)
+            })?;
+            output::print(&text)?;
+        }
+    }
+    let broken =
+        runs.iter().flat_map(|(_, findings)| &findings.audit).any(|entry| entry.outcome == AuditOutcome::Broken);
+    Ok(if broken { Exit::Broken } else { Exit::Success })
+}
+
+fn in_json(run: &Path, findings: &Findings) -> serde_json::Value {
+    json!({
+        "run": run.display().to_string(),
+        "study": findings.plan.study.name,
+        "published": findings.plan.study.published.as_ref().map(|published| &published.report),
+        "entries": findings.audit,
+    })
+}
+
+fn text(run: &Path, findings: &Findings, width: usize, colour: bool) -> String {
+    let study = &findings.plan.study;
+    let mut text = format!("{}: {}\n", run.display(), study.question);
+    for (outcome, heading, code) in OUTCOMES {
+        let own: Vec<&AuditEntry> = findings.audit.iter().filter(|entry| entry.outcome == outcome).collect();
+        if own.is_empty() {
+            continue;
+        }
+        let heading = format!("{heading} ({})", own.len());
+        let heading = if colour { format!("\u{1b}[{code}m{heading}\u{1b}[0m") } else { heading };
+        text.push_str(&format!("\n{heading}\n"));
+        for entry in own {
+            text.push_str(&lines(findings, entry, width));
+        }
+    }
+    if findings.audit.is_empty() {
+        text.push_str("\nthere is nothing that could be looked at\n");
+    }
+    text
+}
+
+/// `  check, case, arms: detail`, and what follows from it below.
+fn lines(findings: &Findings, entry: &AuditEntry, width: usize) -> String {
+    let named = &findings.plan.study.arms;
+    let arms: Vec<&str> = entry
+        .arms
+        .iter()
+        .map(|id| named.iter().find(|arm| arm.id == *id).map_or(id.as_str(), |arm| arm.label.as_str()))
+        .collect();
+    let arms = arms.join(" and ");
+    let mut place = vec![entry.check.name(), &entry.case, &arms];
+    place.retain(|part| !part.is_empty());
+    let mut text = wrapped(&format!("{}: {}", place.join(", "), entry.detail), width, "  ", "      ");
+    if !entry.consequence.is_empty() {
+        text.push_str(&wrapped(&format!("-> {}", entry.consequence), width, "      ", "         "));
+    }
+    text
+}
+
+/// A paragraph of lines that fit, broken between words.
+fn wrapped(text: &str, width: usize, first: &str, others: &str) -> String {
+    let mut lines = String::new();
+    let mut line = first.to_owned();
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        if !empty && line.chars().count() + 1 + word.chars().count() > width {
+            lines.push_str(line.trim_end());
+            lines.push('\n');
+            others.clone_into(&mut line);
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        empty = false;
+    }
+    lines.push_str(line.trim_end());
+    lines.push('\n');
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_entries_are_broken_between_words_and_nothing_is_lost() {
+        let text = "one two three four five six";
+        assert_eq!(wrapped(text, 14, "  ", "    "), "  one two\n    three four\n    five six\n");
+        assert_eq!(wrapped("longer-than-the-line", 5, "  ", "  "), "  longer-than-the-line\n");
+    }
+}

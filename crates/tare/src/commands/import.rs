@@ -1,0 +1,75 @@
+//! `tare import`.
+
+use std::path::{Path, PathBuf};
+
+use tare_import::{ImportError, Report};
+
+use crate::args::ImportArguments;
+use crate::exit::{Exit, Failure};
+use crate::{output, place};
+
+/// Reads published figures and makes a run folder of each report.
+pub fn command(arguments: &ImportArguments) -> Result<Exit, Failure> {
+    let read = if arguments.from.is_empty() { tare_import::shipped() } else { tare_import::read(&arguments.from) };
+    let imported = read.map_err(|error| Failure::new(error, Exit::Usage))?;
+    let folders = folders(&imported.reports, arguments.out.as_deref());
+    // Before the first is made: none of them may be in the way.
+    if let Some(taken) = folders.iter().find(|folder| is_taken(folder)) {
+        let message = format!("{} is not empty: a run is never written over. Choose another folder", taken.display());
+        return Err(Failure::new(message, Exit::Usage));
+    }
+    for (report, folder) in imported.reports.iter().zip(&folders) {
+        report.write(folder, &place::new_run_id(), env!("CARGO_PKG_VERSION")).map_err(failure)?;
+    }
+    for note in &imported.notes {
+        output::print(&format!("note: {note}"))?;
+    }
+    for (report, folder) in imported.reports.iter().zip(&folders) {
+        output::print(&told(report, folder))?;
+    }
+    let named: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+    output::print(&format!("next: `tare audit {}`, then `tare report` on each", named.join(" ")))?;
+    Ok(Exit::Success)
+}
+
+/// Where each report goes: a single one to `out`, several into it.
+fn folders(reports: &[Report], out: Option<&Path>) -> Vec<PathBuf> {
+    let folder = |report: &Report| match (out, reports.len()) {
+        (None, _) => place::default_folder(&report.plan.study.name),
+        (Some(out), 1) => out.to_owned(),
+        (Some(out), _) => out.join(&report.plan.study.name),
+    };
+    reports.iter().map(folder).collect()
+}
+
+fn is_taken(folder: &Path) -> bool {
+    std::fs::read_dir(folder).map_or_else(|_| folder.exists(), |mut entries| entries.next().is_some())
+}
+
+fn told(report: &Report, folder: &Path) -> String {
+    let published = report.published();
+    let study = &report.plan.study;
+    let arms: Vec<&str> = study.arms.iter().map(|arm| arm.label.as_str()).collect();
+    let cases: Vec<&str> = study.cases.iter().map(|case| case.id.as_str()).collect();
+    let count = |n: usize, one: &str, more: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {more}") };
+    format!(
+        "{}: report {}\n  {}\n  {} of {} in {}; {}, {} and {} kept beside the figures\n",
+        folder.display(),
+        published.report,
+        published.title,
+        count(report.trials.len(), "trial", "trials"),
+        arms.join(", "),
+        cases.join(", "),
+        count(published.printed.len(), "printed total", "printed totals"),
+        count(published.claims.len(), "claim", "claims"),
+        count(published.conditions.len(), "condition", "conditions"),
+    )
+}
+
+fn failure(error: ImportError) -> Failure {
+    let exit = match &error {
+        ImportError::Record(_) => Exit::Failure,
+        _ => Exit::Usage,
+    };
+    Failure::new(error, exit)
+}
