@@ -217,7 +217,7 @@ fn claims_beside_the_tables_are_taken_and_must_fit_them() {
     for (claims, says) in [
         (claims("c"), "it names the arm `c`"),
         (claims("b").replace("ours", "../ours"), "names no report"),
-        (claims("b").replace("title", "titel"), "titel"),
+        (claims("b").replace("title", "titel"), "titel"), // spelling: on purpose
     ] {
         let bad = folder(&[("t.csv", table), ("claims.toml", &claims)]);
         let said = read(&[bad.path().to_owned()]).map(|_| ()).unwrap_err().to_string();

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_given_up_or_has_an_old_payload_is_swept_away_and_what_is_used_or_anothers_is_not() {
+    fn what_was_given_up_or_has_an_old_payload_is_swept_away_and_what_is_used_or_is_of_another_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let make = |name: &str, payload: &str| {
             fs::create_dir_all(folder.path().join(name).join("tree")).unwrap();
