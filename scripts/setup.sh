@@ -160,18 +160,23 @@ setup_platforms() {
 # As apt_has, without fetching the lists for it.
 apt_has_cached() { [[ -n $(apt-cache madison "$1" 2>/dev/null) ]]; }
 
-# A browser for the report's tests, a server for those of hosts elsewhere.
+# A browser for the report's tests, a server for those of hosts elsewhere, one that stands before the web application.
 setup_tests() {
-    local missing=() had_server=yes
+    local missing=() had_server=yes had_web=yes
     has chromium || has chromium-browser || has google-chrome || missing+=(chromium)
     has sshd || [[ -x /usr/sbin/sshd ]] || {
         missing+=(openssh-server)
         had_server=
     }
     has ssh || missing+=(openssh-client)
+    has nginx || [[ -x /usr/sbin/nginx ]] || {
+        missing+=(nginx-light)
+        had_web=
+    }
     [[ ${#missing[@]} -eq 0 ]] || without_starting install_packages optional "${missing[@]}"
     # The tests need the program, not a service that would listen from the next start of this machine on.
     [[ -n $had_server || $EUID -ne 0 ]] || systemctl disable ssh.service ssh.socket >/dev/null 2>&1 || true
+    [[ -n $had_web || $EUID -ne 0 ]] || systemctl disable nginx.service >/dev/null 2>&1 || true
 }
 
 # Linters: the programs that .ci/tools.txt pins, in an environment of their own.

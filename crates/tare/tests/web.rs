@@ -185,8 +185,9 @@ parameters = {{ tables = "{}", receive-rate = "unlimited", file-sessions = 4, he
     }
     assert!(all > 0 && failed == all, "{failed} of {all} pages were late: {iteration}");
     let audit = findings["audit"].as_array().unwrap();
-    let told = audit.iter().find(|entry| entry["check"] == "instrument").unwrap();
-    assert!(told["outcome"] != "holds" && told["detail"].as_str().unwrap().contains("backend"), "{told}");
+    let doubts: Vec<&Value> =
+        audit.iter().filter(|entry| entry["check"] == "instrument" && entry["outcome"] != "holds").collect();
+    assert!(doubts.iter().any(|entry| entry["detail"].as_str().unwrap().contains("backend")), "{doubts:?}");
 }
 
 /// Nothing listens where the user says that a server is: the trial ends before load, with the address and the remedy.
