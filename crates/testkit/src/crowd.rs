@@ -2,7 +2,6 @@
 //! follow from the number of guests: for the ascent of a density case.
 
 use std::fs;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,17 +14,18 @@ use tare_memory::cost::Cost;
 use tare_memory::host::HostNow;
 use tare_model::Histogram;
 use tare_model::field::FieldError;
-use tare_model::guest::{DataPlace, GuestSize, GuestSpec, ParityRow};
+use tare_model::guest::{GuestSize, GuestSpec};
 use tare_model::histogram::Bin;
 use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::trial::{Flag, Measurement, Part};
 use tare_model::units::ByteSize;
-use tare_platform::{Availability, Comparable, Guest, GuestLink, HostView, Platform, PlatformError, Site};
-use tare_wire::{AgentFacts, Link, Reply, Request, WireError};
+use tare_platform::{Availability, Comparable, Guest, HostView, Platform, PlatformError, Site};
+use tare_wire::{Link, Reply, Request, WireError};
 use tare_workload::{Calibration, Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
 
 use crate::REASON;
+use crate::forward::forward;
 
 /// Memory of the host.
 pub const TOTAL: u64 = 16 << 30;
@@ -423,53 +423,7 @@ impl Drop for Counted {
 }
 
 impl Guest for Counted {
-    fn spec(&self) -> &GuestSpec {
-        self.inner.spec()
-    }
-
-    fn link(&self) -> &Arc<Link> {
-        self.inner.link()
-    }
-
-    fn address(&self) -> IpAddr {
-        self.inner.address()
-    }
-
-    fn groups(&self) -> Vec<PathBuf> {
-        self.inner.groups()
-    }
-
-    fn parity(&self) -> Vec<ParityRow> {
-        self.inner.parity()
-    }
-
-    fn facts(&self) -> &AgentFacts {
-        self.inner.facts()
-    }
-
-    fn data(&self) -> Option<&DataPlace> {
-        self.inner.data()
-    }
-
-    fn start_time_s(&self) -> f64 {
-        self.inner.start_time_s()
-    }
-
-    fn links(&self) -> Vec<GuestLink> {
-        self.inner.links()
-    }
-
-    fn drops(&self) -> Option<u64> {
-        self.inner.drops()
-    }
-
-    fn diagnostics(&self) -> String {
-        self.inner.diagnostics()
-    }
-
-    fn kill(&mut self) -> Result<(), PlatformError> {
-        self.inner.kill()
-    }
+    forward!(spec, link, address, groups, parity, facts, data, start_time_s, links, drops, diagnostics, kill);
 
     fn destroy(&mut self) -> Result<(), PlatformError> {
         self.inner.destroy()?;

@@ -1,18 +1,15 @@
 //! A platform whose guests' agents turn against their controller.
 
 use std::io::Write;
-use std::net::IpAddr;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tare_model::guest::{DataPlace, GuestSpec, ParityRow};
-use tare_platform::{Availability, Comparable, Guest, GuestLink, HostView, Platform, PlatformError, Site};
-use tare_wire::{
-    AgentFacts, FromAgent, Greeting, Link, MAX_FRAME_BYTES, Reply, Request, ToAgent, read_frame, write_frame,
-};
+use tare_model::guest::GuestSpec;
+use tare_platform::{Availability, Comparable, Guest, HostView, Platform, PlatformError, Site};
+use tare_wire::{FromAgent, Greeting, Link, MAX_FRAME_BYTES, Reply, Request, ToAgent, read_frame, write_frame};
 
+use crate::forward::forward;
 use crate::platform::NEIGHBOUR;
 
 /// What an agent does when it is asked to start a server.
@@ -142,55 +139,13 @@ struct HostileGuest {
 }
 
 impl Guest for HostileGuest {
-    fn spec(&self) -> &GuestSpec {
-        self.inner.spec()
-    }
+    forward!(spec, address, groups, parity, facts, data, start_time_s, links, drops, kill, destroy);
 
     fn link(&self) -> &Arc<Link> {
         &self.link
     }
 
-    fn address(&self) -> IpAddr {
-        self.inner.address()
-    }
-
-    fn groups(&self) -> Vec<PathBuf> {
-        self.inner.groups()
-    }
-
-    fn parity(&self) -> Vec<ParityRow> {
-        self.inner.parity()
-    }
-
-    fn facts(&self) -> &AgentFacts {
-        self.inner.facts()
-    }
-
-    fn data(&self) -> Option<&DataPlace> {
-        self.inner.data()
-    }
-
-    fn start_time_s(&self) -> f64 {
-        self.inner.start_time_s()
-    }
-
-    fn links(&self) -> Vec<GuestLink> {
-        self.inner.links()
-    }
-
-    fn drops(&self) -> Option<u64> {
-        self.inner.drops()
-    }
-
     fn diagnostics(&self) -> String {
         ESCAPES.to_owned()
-    }
-
-    fn kill(&mut self) -> Result<(), PlatformError> {
-        self.inner.kill()
-    }
-
-    fn destroy(&mut self) -> Result<(), PlatformError> {
-        self.inner.destroy()
     }
 }

@@ -5,6 +5,7 @@
 //! what a test sees torn down is what a user's run would have made.
 
 mod crowd;
+mod forward;
 mod hostile;
 mod limited;
 mod platform;

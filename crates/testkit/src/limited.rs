@@ -1,7 +1,6 @@
 //! A server that serves up to a known load and slows down beyond it, in real guests that are counted: for the search for a load.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,17 +8,17 @@ use serde_json::Value;
 use tare_controller::{HostAccess, Registry, Shipped, ThisHost};
 use tare_model::Histogram;
 use tare_model::field::FieldError;
-use tare_model::guest::{DataPlace, GuestSpec, ParityRow};
+use tare_model::guest::GuestSpec;
 use tare_model::histogram::Bin;
 use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::trial::{Flag, Measurement, RequestType};
-use tare_platform::{Availability, Comparable, Guest, GuestLink, HostView, Platform, PlatformError, Site};
-use tare_wire::{AgentFacts, Link};
+use tare_platform::{Availability, Comparable, Guest, HostView, Platform, PlatformError, Site};
 use tare_workload::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
 
 use crate::REASON;
 use crate::crowd::{Crowd, RESPONSE};
+use crate::forward::forward;
 
 /// Response time up to the load that is served, seconds. Beyond it, it is ten times as long, and grows with the load.
 pub const QUICK_S: f64 = 0.01;
@@ -262,53 +261,7 @@ impl Drop for Counted {
 }
 
 impl Guest for Counted {
-    fn spec(&self) -> &GuestSpec {
-        self.inner.spec()
-    }
-
-    fn link(&self) -> &Arc<Link> {
-        self.inner.link()
-    }
-
-    fn address(&self) -> IpAddr {
-        self.inner.address()
-    }
-
-    fn groups(&self) -> Vec<PathBuf> {
-        self.inner.groups()
-    }
-
-    fn parity(&self) -> Vec<ParityRow> {
-        self.inner.parity()
-    }
-
-    fn facts(&self) -> &AgentFacts {
-        self.inner.facts()
-    }
-
-    fn data(&self) -> Option<&DataPlace> {
-        self.inner.data()
-    }
-
-    fn start_time_s(&self) -> f64 {
-        self.inner.start_time_s()
-    }
-
-    fn links(&self) -> Vec<GuestLink> {
-        self.inner.links()
-    }
-
-    fn drops(&self) -> Option<u64> {
-        self.inner.drops()
-    }
-
-    fn diagnostics(&self) -> String {
-        self.inner.diagnostics()
-    }
-
-    fn kill(&mut self) -> Result<(), PlatformError> {
-        self.inner.kill()
-    }
+    forward!(spec, link, address, groups, parity, facts, data, start_time_s, links, drops, diagnostics, kill);
 
     fn destroy(&mut self) -> Result<(), PlatformError> {
         if std::mem::take(&mut self.stays) {

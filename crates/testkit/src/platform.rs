@@ -2,16 +2,14 @@
 
 use std::io::Write;
 use std::mem::ManuallyDrop;
-use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use tare_model::guest::{DataPlace, GuestSpec, ParityRow};
+use tare_model::guest::{GuestSpec, ParityRow};
 use tare_model::trial::Phase;
 use tare_platform::{Availability, Comparable, Guest, HostView, Platform, PlatformError, Site};
-use tare_wire::{AgentFacts, Link};
 
 use crate::REASON;
+use crate::forward::forward;
 
 /// A real platform, but for one phase.
 pub struct FailingPlatform {
@@ -80,17 +78,7 @@ fn told_left_behind(spec: &GuestSpec) {
 }
 
 impl Guest for FailingGuest {
-    fn spec(&self) -> &GuestSpec {
-        self.inner.spec()
-    }
-
-    fn link(&self) -> &Arc<Link> {
-        self.inner.link()
-    }
-
-    fn address(&self) -> IpAddr {
-        self.inner.address()
-    }
+    forward!(spec, link, address, facts, data, start_time_s, drops, diagnostics, kill);
 
     fn groups(&self) -> Vec<PathBuf> {
         if self.phase == Phase::Collect {
@@ -110,30 +98,6 @@ impl Guest for FailingGuest {
             }
         }
         rows
-    }
-
-    fn facts(&self) -> &AgentFacts {
-        self.inner.facts()
-    }
-
-    fn data(&self) -> Option<&DataPlace> {
-        self.inner.data()
-    }
-
-    fn start_time_s(&self) -> f64 {
-        self.inner.start_time_s()
-    }
-
-    fn drops(&self) -> Option<u64> {
-        self.inner.drops()
-    }
-
-    fn diagnostics(&self) -> String {
-        self.inner.diagnostics()
-    }
-
-    fn kill(&mut self) -> Result<(), PlatformError> {
-        self.inner.kill()
     }
 
     fn destroy(&mut self) -> Result<(), PlatformError> {

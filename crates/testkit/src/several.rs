@@ -1,6 +1,5 @@
 //! A workload of several guests and drivers, with data of its own, of which one part fails in a chosen way.
 
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,16 +8,17 @@ use serde_json::Value;
 use tare_controller::{Registry, Shipped};
 use tare_model::drive::{DriveKind, DriveResult, DriveSpec, SocketOptions};
 use tare_model::field::FieldError;
-use tare_model::guest::{DataPlace, GuestData, GuestSpec, ParityRow};
+use tare_model::guest::{DataPlace, GuestData, GuestSpec};
 use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::trial::{Measurement, Part};
 use tare_model::units::ByteSize;
-use tare_platform::{Availability, Comparable, Guest, GuestLink, HostView, Platform, PlatformError, Site};
-use tare_wire::{AgentFacts, ExecSpec, Link, Reply, Request};
+use tare_platform::{Availability, Comparable, Guest, HostView, Platform, PlatformError, Site};
+use tare_wire::{ExecSpec, Link, Reply, Request};
 use tare_workload::{AheadSite, Driven, DriverSite, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
 
 use crate::REASON;
+use crate::forward::forward;
 
 /// What goes wrong, in the second of several guests where nothing else is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -322,55 +322,9 @@ struct Handed {
 }
 
 impl Guest for Handed {
-    fn spec(&self) -> &GuestSpec {
-        self.inner.spec()
-    }
-
-    fn link(&self) -> &Arc<Link> {
-        self.inner.link()
-    }
-
-    fn address(&self) -> IpAddr {
-        self.inner.address()
-    }
-
-    fn groups(&self) -> Vec<PathBuf> {
-        self.inner.groups()
-    }
-
-    fn parity(&self) -> Vec<ParityRow> {
-        self.inner.parity()
-    }
-
-    fn facts(&self) -> &AgentFacts {
-        self.inner.facts()
-    }
+    forward!(spec, link, address, groups, parity, facts, start_time_s, links, drops, diagnostics, kill, destroy);
 
     fn data(&self) -> Option<&DataPlace> {
         self.place.as_ref()
-    }
-
-    fn start_time_s(&self) -> f64 {
-        self.inner.start_time_s()
-    }
-
-    fn links(&self) -> Vec<GuestLink> {
-        self.inner.links()
-    }
-
-    fn drops(&self) -> Option<u64> {
-        self.inner.drops()
-    }
-
-    fn diagnostics(&self) -> String {
-        self.inner.diagnostics()
-    }
-
-    fn kill(&mut self) -> Result<(), PlatformError> {
-        self.inner.kill()
-    }
-
-    fn destroy(&mut self) -> Result<(), PlatformError> {
-        self.inner.destroy()
     }
 }
