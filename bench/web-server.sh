@@ -97,7 +97,7 @@ cookie=$(curl -si "http://127.0.0.1:$plain/banking/login?user=0000000001&token=0
 # offer WHO ADDRESS SECONDS: prints requests a second, and those a second of processor time.
 offer() {
     local before after said rate how=()
-    [[ $2 != */checks/* ]] || how=(-s "$work/check.lua")
+    [[ $2 != */ ]] || how=(-s "$work/check.lua")
     before=$(spent "$1")
     said=$(taskset -c "$others" wrk -t 1 -c "$CONNECTIONS" -d "${3}s" -H "Cookie: $cookie" "${how[@]}" "$2")
     after=$(spent "$1")
@@ -112,10 +112,11 @@ offer() {
 member="banking/account_summary?user=0000000001&token=0123456789abcdef"
 declare -A paths=(
     [image]=files/banking/images/login/00.gif
+    [one]=files/banking/checks/0000000001/0000
     [check]=files/banking/checks/0000000001/
     [download]=files/support/downloads/00000/2-0.bin
 )
-KINDS=${KINDS:-image check download}
+KINDS=${KINDS:-image one check download}
 round() {
     local kind
     for kind in $KINDS; do

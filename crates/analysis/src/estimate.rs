@@ -78,7 +78,8 @@ fn described(located: Located, procedure: Procedure, n: usize, on: &str) -> Esti
 /// otherwise. Values that are not finite numbers are left out. `None` when nothing is left.
 pub(crate) fn of_values(values: &[f64]) -> Option<Estimate> {
     let values: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
-    if values.iter().all(|&v| v > 0.0) {
+    // A single value is itself, and not what is left of it after a logarithm and back.
+    if values.len() > 1 && values.iter().all(|&v| v > 0.0) {
         let logs: Vec<f64> = values.iter().map(|v| v.ln()).collect();
         let (located, procedure) = location(&logs)?;
         return Some(from_logs(located, procedure, logs.len(), "logarithms"));
@@ -121,6 +122,7 @@ mod tests {
     fn odd_values_never_break_an_estimate() {
         assert_eq!(of_values(&[]), None);
         assert_eq!(of_values(&[f64::NAN, f64::INFINITY]), None);
+        assert_eq!(of_values(&[77.0]).unwrap().value.to_bits(), 77.0f64.to_bits(), "not through logarithms");
         let single = of_values(&[3.0, f64::NAN]).unwrap();
         assert!((single.value - 3.0).abs() < 1e-12 && single.low.is_none() && single.n == 1);
         let zeros = of_values(&[0.0; 7]).unwrap();

@@ -84,7 +84,11 @@ fn of_trial(record: &TrialRecord, measurement: &Measurement, fixed: Option<f64>)
         windows(record, measurement).into_iter().map(|span| Window { samples: &record.samples, span }).collect();
     let mean =
         |of: &dyn Fn(&Window<'_>) -> Option<f64>| student::mean(&windows.iter().filter_map(of).collect::<Vec<f64>>());
-    let shares = |of: &dyn Fn(&Window<'_>) -> Option<[f64; 4]>| windows.iter().filter_map(of).next_back();
+    let shares = |of: &dyn Fn(&Window<'_>) -> Option<[f64; 4]>| {
+        let each: Vec<[f64; 4]> = windows.iter().filter_map(of).collect();
+        let mean = |part: usize| each.iter().map(|parts| parts[part]).sum::<f64>() / each.len() as f64;
+        (!each.is_empty()).then(|| [mean(0), mean(1), mean(2), mean(3)])
+    };
     let swapped = |series: &'static str| mean(&|window| window.change(&Source::Host, series).map(|(gain, _)| gain));
     let metric = |id: &str| measurement.metrics.get(id).copied().filter(|value| value.is_finite());
     One {
@@ -119,15 +123,17 @@ fn windows(record: &TrialRecord, measurement: &Measurement) -> Vec<(u64, u64)> {
 
 /// Mean response time of all requests, over the iterations; without request types that of the metric, or of the operations.
 fn response_s(measurement: &Measurement) -> Option<f64> {
-    let of = |types: &[tare_model::trial::RequestType]| {
+    // Of all requests together, so that it is the same mean as in the tables of requests.
+    let mean = |types: &[&tare_model::trial::RequestType]| {
         let requests: u64 = types.iter().map(|own| own.requests).sum();
         (requests > 0).then(|| types.iter().map(|own| own.response_s).sum::<f64>() / requests as f64)
     };
-    let held = measurement.search.iter().flat_map(|search| search.iterations());
-    let iterations: Vec<f64> = held.filter_map(|probe| of(&probe.requests)).collect();
+    let held: Vec<_> =
+        measurement.search.iter().flat_map(|search| search.iterations()).flat_map(|probe| &probe.requests).collect();
+    let own: Vec<_> = measurement.requests.iter().collect();
     let operations = || measurement.histograms.get("response")?.mean().map(|ns| ns * 1e-9);
     let metric = || measurement.metrics.get(told::RESPONSE).copied();
-    student::mean(&iterations).or_else(|| of(&measurement.requests)).or_else(metric).or_else(operations)
+    mean(&held).or_else(|| mean(&own)).or_else(metric).or_else(operations)
 }
 
 /// What the probes saw between two moments.

@@ -329,3 +329,29 @@ fn what_cannot_be_driven_is_refused_before_the_load() {
     let many = spec(drive(site(home(100), Vec::new())), &[server], closed(2_000_000_000), steady(50));
     assert!(run(&many).unwrap_err().to_string().contains("open files"));
 }
+
+#[test]
+fn users_of_a_server_that_refuses_them_come_again_ever_more_seldom() {
+    let server = serve(|_| (sized("302 Found", b""), false));
+    let result = run(&spec(drive(site(home(100), Vec::new())), &[server], closed(10), steady(1_000))).unwrap();
+    assert_eq!((kinds(&result), result.operations), (vec!["status 302"], 0));
+    // 1, 2, 4 ms ... between them: 10 in the first second, not a thousand.
+    let opened = done(&result).connections;
+    assert!((20..=130).contains(&opened), "{opened} connections of 10 users");
+}
+
+#[test]
+fn pages_that_hang_at_the_end_of_the_window_have_failed() {
+    let first = AtomicBool::new(true);
+    let server = serve(move |request| {
+        if !first.swap(false, Ordering::Relaxed) {
+            std::thread::park();
+        }
+        right(request)
+    });
+    let mut hasty = site(home(100), Vec::new());
+    hasty.pages = tare_model::web::Quality { good_ns: SECOND, tolerable_ns: 2 * SECOND };
+    let result = run(&spec(drive(hasty), &[server], closed(1), steady(300))).unwrap();
+    let home = &done(&result).types[0];
+    assert_eq!((home.requests, home.good, home.failed, home.validation_errors), (2, 1, 1, 0));
+}

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::published::{Claim, ClaimKind};
+
 /// One thing that an audit looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditEntry {
@@ -17,6 +19,23 @@ pub struct AuditEntry {
     pub detail: String,
     /// What follows for the reader, in a sentence; empty where nothing does.
     pub consequence: String,
+}
+
+/// The entry that judges a claim of a published report, and what it says of it; `None` where none was made.
+pub fn of_claim<'a>(entries: &'a [AuditEntry], claim: &Claim) -> Option<(&'a AuditEntry, &'a str)> {
+    let (check, case) = match &claim.kind {
+        ClaimKind::Percent { case, .. } => (AuditCheck::Base, case.as_str()),
+        ClaimKind::Rate { case, .. } => (AuditCheck::PerRun, case.as_str()),
+        ClaimKind::Score { .. } => (AuditCheck::Score, ""),
+    };
+    let said = said(claim);
+    let of = |entry: &'a AuditEntry| Some((entry, entry.detail.strip_prefix(said.as_str())?));
+    entries.iter().filter(|entry| entry.check == check && entry.case == case).find_map(of)
+}
+
+/// How the detail of an entry that judges a claim begins: the claim in quotation marks.
+pub fn said(claim: &Claim) -> String {
+    format!("\"{}\": ", claim.text.trim_end_matches('.'))
 }
 
 /// How grave it is.

@@ -27,7 +27,8 @@ pub struct CapacitySpec {
 
 impl CapacitySpec {
     /// The loads that may be tried, ascending: from the first to the largest, each larger than the one before by the precision.
-    /// Of a closed loop they are whole clients, so that where the precision is less than one client they are one apart.
+    /// Of a closed loop they are whole clients, so that where the precision is less than one client they are one apart; of an
+    /// open one they are in five digits ([`in_digits`]).
     pub fn grid(&self, model: &LoadModel) -> Vec<f64> {
         let whole = matches!(model, LoadModel::Closed { .. });
         let ratio = 1.0 + self.precision;
@@ -38,7 +39,7 @@ impl CapacitySpec {
                 (last * ratio + 1e-9).floor().max(last + 1.0)
             } else {
                 // Not from the last, so that errors of rounding do not add up.
-                self.from * ratio.powf(steps as f64)
+                in_digits(self.from * ratio.powf(steps as f64))
             }
         };
         while let Some(&last) = loads.last() {
@@ -66,7 +67,8 @@ impl CapacitySpec {
         let mut last = first;
         while last > least * (1.0 + 1e-9) && loads.len() < MAX_GRID {
             // The smallest that is not further from the last than the precision, or one client.
-            last = if whole { (last / ratio - 1e-9).ceil().min(last - 1.0) } else { last / ratio }.max(least);
+            let open = |steps: usize| in_digits(first / ratio.powf(steps as f64));
+            last = if whole { (last / ratio - 1e-9).ceil().min(last - 1.0) } else { open(loads.len() + 1) }.max(least);
             loads.push(last);
         }
         loads.reverse();
@@ -130,6 +132,15 @@ impl CapacitySpec {
 
 /// Arrivals are tried down to the first load over this.
 const LEAST_SHARE: f64 = 1000.0;
+
+/// Arrivals a second to five digits, in which they are told: neighbours on the finest grid are ten of the last apart.
+pub fn in_digits(load: f64) -> f64 {
+    if !load.is_normal() {
+        return load;
+    }
+    // Through text, which gives the number that people would write and no other: 0.1 times a power of ten is not always that.
+    format!("{load:.4e}").parse().unwrap_or(load)
+}
 
 /// Most loads of a grid. The finest precision over nine powers of ten is some 21,000.
 const MAX_GRID: usize = 100_000;
@@ -306,6 +317,9 @@ mod tests {
     const OPEN: LoadModel =
         LoadModel::Open { rate: crate::Rate(1.0), arrivals: crate::load::Arrivals::Poisson, connections: 4 };
 
+    /// What rounding two loads to five digits may add to the distance between them.
+    const ROUNDED: f64 = 1.0 + 1.1e-4;
+
     fn spec(from: f64, most: f64, precision: f64) -> CapacitySpec {
         CapacitySpec { from, most, precision, iterations: 3 }
     }
@@ -314,7 +328,7 @@ mod tests {
     fn a_grid_is_as_fine_as_the_precision_or_one_client() {
         assert_eq!(spec(1.0, 8.0, 0.5).grid(&CLOSED), [1.0, 2.0, 3.0, 4.0, 6.0, 8.0]);
         assert_eq!(spec(20.0, 25.0, 0.05).grid(&CLOSED), [20.0, 21.0, 22.0, 23.0, 24.0, 25.0]);
-        assert_eq!(spec(100.0, 130.0, 0.1).grid(&OPEN), [100.0, 110.000_000_000_000_01, 121.000_000_000_000_01, 130.0]);
+        assert_eq!(spec(100.0, 130.0, 0.1).grid(&OPEN), [100.0, 110.0, 121.0, 130.0]);
         assert_eq!(spec(7.0, 7.0, 0.05).grid(&CLOSED), [7.0]);
         for (model, from, most, precision) in [
             (CLOSED, 1.0, 60_000.0, 0.001),
@@ -326,7 +340,7 @@ mod tests {
             assert_eq!((grid.first(), grid.last()), (Some(&from), Some(&most)));
             for pair in grid.windows(2) {
                 let one_client = model == CLOSED && (pair[1] - pair[0] - 1.0).abs() < 1e-9;
-                assert!(pair[1] > pair[0] && (one_client || pair[1] <= pair[0] * (1.0 + precision) * (1.0 + 1e-9)));
+                assert!(pair[1] > pair[0] && (one_client || pair[1] <= pair[0] * (1.0 + precision) * ROUNDED));
                 assert!(model == OPEN || pair[1].fract() == 0.0, "whole clients: {pair:?}");
             }
         }
@@ -357,7 +371,7 @@ mod tests {
             assert!(grid[0] == 1.0 || (model == OPEN && (grid[0] - from / LEAST_SHARE).abs() < 1e-9), "{}", grid[0]);
             for pair in grid.windows(2) {
                 let one_client = model == CLOSED && (pair[1] - pair[0] - 1.0).abs() < 1e-9;
-                assert!(pair[1] > pair[0] && (one_client || pair[1] <= pair[0] * (1.0 + precision) * (1.0 + 1e-9)));
+                assert!(pair[1] > pair[0] && (one_client || pair[1] <= pair[0] * (1.0 + precision) * ROUNDED));
             }
             assert_eq!((lower(&grid, 0), lower(&grid, 1)), (None, Some(0)));
             assert!(lower(&grid, grid.len() - 1).is_some_and(|at| grid[at] <= from / 2.0 * (1.0 + 1e-9)));

@@ -134,7 +134,9 @@ pub struct RequestType {
     pub validation_errors: u64,
     /// Bytes that came, headers and embedded files counted.
     pub bytes: u64,
-    /// Sum of the response times from the intended start, seconds.
+    /// Sum of the response times from the intended start, seconds. A request that failed without having been waited for, such as
+    /// one that was answered with an error at once, has no time: it counts here with the mean of the others, so that fast errors
+    /// flatter no mean.
     pub response_s: f64,
     /// Target share of the type in all requests, 0 to 1, where the workload has one.
     pub target: Option<f64>,

@@ -121,7 +121,7 @@ pub struct SiteState {
     pub secure: bool,
     /// Whether the user thinks before it, unless it is the first of a session.
     pub thinks: bool,
-    /// Files that belong to it, in the order in which they are asked for once the page has begun to be read.
+    /// Files that belong to it, in the order in which they are asked for once the page has come and was right.
     pub embedded: Vec<Embedded>,
     /// What comes next: (state, probability). What is left of 1 ends the session.
     pub next: Vec<(u16, f64)>,
@@ -283,7 +283,7 @@ pub struct WebDrive {
     pub salt: u64,
     /// Whether bodies are checked; false only to measure what checking costs.
     pub check: bool,
-    /// A request without an answer for this long has failed, nanoseconds.
+    /// A page has failed once nothing has come of an answer to it for this long, nanoseconds.
     pub patience_ns: u64,
     /// A page that is later than its think time by more than this is counted as overrun, nanoseconds.
     pub overrun_ns: u64,

@@ -88,6 +88,10 @@ fn units_are_bytes_and_seconds() {
     assert_eq!(host("memory_page_cache_bytes"), Some(2_345_676.0 * 1024.0));
     assert_eq!(host("disk_vda_read_bytes"), Some(7_973_442.0 * 512.0));
     assert_eq!(host("disk_vda_busy_s"), Some(13.844));
+    // Requests and their time, so that one over the other is the mean time of a request.
+    assert_eq!((host("disk_vda_read_requests"), host("disk_vda_read_s")), (Some(71_376.0), Some(64.401)));
+    assert_eq!((host("disk_vda_write_requests"), host("disk_vda_write_s")), (Some(19_757.0), Some(20.299)));
+    assert_eq!(host("disk_vda_written_bytes"), Some(6_528_640.0 * 512.0));
     assert_eq!((host("nic_uplink_rx_bytes"), host("nic_uplink_tx_dropped_packets")), (Some(905_782_624.0), Some(5.0)));
     assert!((host("pressure_memory_some_s").unwrap() - 7.824_832).abs() < 1e-9);
 }

@@ -88,8 +88,9 @@ fn checked(out: &mut String, report: &Report) {
     }
     let Some(audit) = &report.audit else { return };
     out.push_str(&format!("## Audit\n\n{}.\n\n", escaped(&audit.summary)));
-    for entry in &audit.told {
+    for entry in audit.broken.iter().chain(&audit.told) {
         out.push_str(&format!("- **{}**: {}\n", entry.outcome, escaped(&entry.paragraph())));
+        entry.others.iter().for_each(|other| out.push_str(&format!("  - {}\n", escaped(other))));
     }
     out.push('\n');
     push_tables(out, audit.holds.as_slice());

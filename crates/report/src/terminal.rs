@@ -6,7 +6,7 @@ use tare_model::metric::Unit;
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
 use crate::view::parts::Parts;
-use crate::view::{Report, capacity, density, primary, steps};
+use crate::view::{Report, account, capacity, density, primary, steps};
 use crate::words;
 
 /// Narrowest width that is laid out for; a narrower terminal breaks lines itself.
@@ -97,7 +97,7 @@ fn judged(report: &Report, width: usize, style: &Style) -> String {
         score.arms.iter().for_each(|line| out.push_str(&paragraph(&line.line(), width, "  ", "    ")));
         score.notes.iter().for_each(|note| out.push_str(&paragraph(note, width, "  ", "    ")));
     }
-    for entry in report.audit.iter().flat_map(|audit| &audit.told).filter(|entry| entry.broken) {
+    for entry in report.audit.iter().flat_map(|audit| &audit.broken) {
         let text = paragraph(&format!("AUDIT: {}: {}", entry.outcome, entry.paragraph()), width, "", "  ");
         out.push_str(&format!("\n{}", style.alarm(&text)));
     }
@@ -191,19 +191,25 @@ fn notes(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<String> {
     let mut same: Vec<(Vec<String>, String)> = Vec::new();
     // Of what others measured nobody here knows how many operations were lost.
     let counted = if findings.plan.study.published.is_some() { &[][..] } else { &case.accounts };
-    for account in counted {
-        let count = |name: &str| account.counts.get(name).copied().unwrap_or(0);
+    for own in counted {
+        let count = |name: &str| own.counts.get(name).copied().unwrap_or(0);
         let missing = ["errors", "lost", "unfinished"].map(count);
-        let open = account.offered_per_s.map(|offered| {
-            let late = account.lateness.iter().find(|(q, _)| (q - 0.99).abs() < 1e-9);
+        let open = own.offered_per_s.map(|offered| {
+            let late = own.lateness.iter().find(|(q, _)| (q - 0.99).abs() < 1e-9);
             let late = late.map_or_else(|| "n/a".to_owned(), |(_, e)| format::value(e.value, &Unit::Seconds));
             let rate = |rate: f64| format::value(rate, &Unit::OperationsPerSecond);
-            let achieved = account.achieved_per_s.as_ref().map_or_else(|| "n/a".to_owned(), |e| rate(e.value));
+            let achieved = own.achieved_per_s.as_ref().map_or_else(|| "n/a".to_owned(), |e| rate(e.value));
             format!(", late by {late} at p99, offered {}, achieved {achieved}", rate(offered))
         });
         let [failed, lost, unfinished] = missing.map(format::count);
-        let told = format!("{failed} failed, {lost} lost, {unfinished} unfinished{}", open.unwrap_or_default());
-        let label = arms.label(&account.arm);
+        // They are of all phases, where figures are of the window alone.
+        let reasons = match account::reasons(own) {
+            reasons if reasons.is_empty() => reasons,
+            reasons => format!(" over all phases {reasons}"),
+        };
+        let told =
+            format!("{failed} failed{reasons}, {lost} lost, {unfinished} unfinished{}", open.unwrap_or_default());
+        let label = arms.label(&own.arm);
         match same.iter_mut().find(|(_, known)| *known == told) {
             Some((labels, _)) => labels.push(label),
             None => same.push((vec![label], told)),

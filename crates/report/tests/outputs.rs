@@ -220,7 +220,11 @@ fn what_is_missing_or_late_is_shown_also_when_it_is_nothing() {
     );
     let terminal = tare_report::terminal(&findings, 200, false);
     assert!(terminal.contains("operations of native; native, again: 0 failed, 0 lost, 0 unfinished"), "{terminal}");
-    assert!(terminal.contains("operations of container: 3 failed, 0 lost, 0 unfinished"), "{terminal}");
+    assert!(
+        terminal
+            .contains("operations of container: 3 failed over all phases (3 connection reset), 0 lost, 0 unfinished"),
+        "{terminal}"
+    );
 }
 
 #[test]

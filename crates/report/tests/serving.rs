@@ -70,7 +70,7 @@ fn every_load_that_was_tried_is_shown_and_a_refuted_one_has_both_marks() {
     let tries = rows(&document, "The searches, try by try");
     let refuted = tries.iter().find(|row| row[0] == "sandbox (gVisor), block 2").unwrap();
     assert!(refuted[2].contains("328, 328\u{a0}\u{2717}, 312, 312"), "{refuted:?}");
-    assert!(refuted[3].starts_with("328: good_share was 0.946"), "the last miss: {refuted:?}");
+    assert!(refuted[3].contains("328: good_share was 0.946"), "the last miss: {refuted:?}");
     for id in ["fig-capacities", "fig-latencies", "fig-case-1-search"] {
         for layout in ["w", "n"] {
             assert!(page.contains(&format!("{id}-{layout}-t")), "{id} {layout}");
@@ -105,7 +105,9 @@ fn resources_and_the_offered_load_are_told() {
     let document = parsed(&page);
     let used = rows(&document, "What was used at this load, means");
     let row = |name: &str| used.iter().find(|row| row[0].starts_with(name)).unwrap_or_else(|| panic!("{used:?}"));
-    assert_eq!(row("Host CPU")[1], "50.0 / 40.0 / 8.0 / 2.0 %");
+    let shares =
+        ["user", "system", "idle", "waiting for disks"].map(|kind| row(&format!("Host CPU, {kind}"))[1].clone());
+    assert_eq!(shares, ["50.0 %", "40.0 %", "8.0 %", "2.0 %"]);
     assert_eq!(row("CPU as the guest")[2], "\u{2013}");
     assert_eq!(row("Swapped")[1], "0 B / 0 B");
     let offered =
@@ -142,8 +144,8 @@ fn what_others_published_is_marked_and_nothing_is_pretended_of_it() {
             || head(&document).contains("Figures published by others, not measured by tare")
     );
     let claims = rows(&document, "What the report says of its figures");
-    assert!(claims[1][2].starts_with("35") && claims[1][3] == "does not follow", "{claims:?}");
-    assert!(claims[2][2].contains("510 against 510: 0.00 % more than native"), "{claims:?}");
+    assert!(claims[1][2].starts_with("It recomputes to 35") && claims[1][3] == "does not follow", "{claims:?}");
+    assert!(claims[2][2].contains("510 against 510 is 0.00 % more than native"), "{claims:?}");
     assert!(page.contains("One arm had 11 client machines") && page.contains("e18c24f4e18c24f4"));
     let markdown = tare_report::markdown(&findings);
     let terminal = tare_report::terminal(&findings, 100, false);
@@ -210,4 +212,56 @@ fn markdown_and_terminal_tell_the_same() {
     insta::assert_snapshot!("serving_markdown", tare_report::markdown(&findings));
     insta::assert_snapshot!("serving_terminal", tare_report::terminal(&findings, 100, false));
     insta::assert_snapshot!("published_terminal", tare_report::terminal(&fixture::published(), 100, false));
+}
+
+/// An entry of the audit that holds with a reservation.
+fn reservation(case: &str, arm: &str, consequence: &str) -> tare_model::audit::AuditEntry {
+    tare_model::audit::AuditEntry {
+        check: tare_model::audit::AuditCheck::Enough,
+        outcome: tare_model::audit::AuditOutcome::Reservation,
+        case: case.into(),
+        arms: vec![arm.into()],
+        detail: format!("fewer than 100 requests on {arm} in {case}"),
+        consequence: consequence.into(),
+    }
+}
+
+#[test]
+fn entries_that_differ_by_case_and_arm_alone_are_one_line_and_what_is_broken_stays_open() {
+    let mut findings = fixture::serving();
+    let broken = findings.audit.iter().filter(|own| own.outcome == tare_model::audit::AuditOutcome::Broken).count();
+    for case in ["banking", "support"] {
+        findings.audit.extend(["native", "gvisor"].map(|arm| reservation(case, arm, "Few requests.")));
+    }
+    let page_one = page(&findings);
+    let document = parsed(&page_one);
+    let lists = |document: &Document<'_>| -> Vec<(bool, Vec<String>)> {
+        let lists = document.descendants().filter(|node| node.attribute("class") == Some("audit"));
+        lists
+            .map(|list| {
+                let folded = list.parent().is_some_and(|parent| parent.has_tag_name("details"));
+                (folded, list.children().filter(Node::is_element).map(text).collect())
+            })
+            .collect()
+    };
+    let open = lists(&document);
+    let all: Vec<&String> = open.iter().flat_map(|(_, entries)| entries).collect();
+    assert!(open.iter().all(|(folded, _)| !folded), "{open:?}");
+    let grouped: Vec<_> = all.iter().filter(|text| text.contains("Few requests.")).collect();
+    assert_eq!(grouped.len(), 1, "{all:?}");
+    assert!(grouped[0].contains("(banking, support; native, sandbox (gVisor))"), "{grouped:?}");
+    assert!(grouped[0].contains("3 more of the kind"), "{grouped:?}");
+    assert!(grouped[0].contains("support; sandbox (gVisor): fewer than 100 requests on gvisor in support."));
+    // Many kinds: folded, and what is broken is not.
+    for n in 0..8 {
+        findings.audit.push(reservation("banking", "native", &format!("For reason {n}.")));
+    }
+    let page = page(&findings);
+    let document = parsed(&page);
+    let lists = lists(&document);
+    assert_eq!(lists.iter().map(|(folded, _)| *folded).collect::<Vec<_>>(), [false, true]);
+    assert_eq!(lists[0].1.len(), broken, "{lists:?}");
+    assert!(page.contains("13 hold with a reservation, 1 could not be told</summary>"));
+    let markdown = tare_report::markdown(&findings);
+    assert!(markdown.contains("\n  - support; sandbox"), "the others are below the first");
 }

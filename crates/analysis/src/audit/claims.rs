@@ -1,6 +1,6 @@
 //! Whether what a report says of its figures follows from them.
 
-use tare_model::audit::{AuditCheck, AuditEntry, AuditOutcome};
+use tare_model::audit::{AuditCheck, AuditEntry, AuditOutcome, said};
 use tare_model::density::metric;
 use tare_model::published::{Claim, ClaimKind};
 
@@ -20,7 +20,7 @@ pub(super) fn check(run: &Run<'_>, found: &[AuditEntry]) -> Vec<AuditEntry> {
 }
 
 fn judged(run: &Run<'_>, claim: &Claim) -> AuditEntry {
-    let said = claim.text.trim_end_matches('.');
+    let said = said(claim);
     match &claim.kind {
         ClaimKind::Percent { case, arm, than, percent, rounding } => {
             let arms = [than.as_str(), arm.as_str()];
@@ -28,12 +28,12 @@ fn judged(run: &Run<'_>, claim: &Claim) -> AuditEntry {
                 Some(values) => percent_of(values, (run.label(arm), run.label(than)), (*percent, *rounding)),
                 None => (AuditOutcome::Unknown, "the figures that this is of are not there".to_owned(), String::new()),
             };
-            let detail = format!("\"{said}\": {detail}");
+            let detail = format!("{said}{detail}");
             with(entry(AuditCheck::Base, outcome, case, &arms, detail), follows)
         }
         ClaimKind::Rate { case, arm, guests, per_s } => {
             let (outcome, detail, follows) = rate(run, case, arm, (*guests, *per_s));
-            with(entry(AuditCheck::PerRun, outcome, case, &[arm], format!("\"{said}\": {detail}")), follows)
+            with(entry(AuditCheck::PerRun, outcome, case, &[arm], format!("{said}{detail}")), follows)
         }
         ClaimKind::Score { arm, score } => {
             let (outcome, detail) = match value(run, "", arm) {
@@ -43,7 +43,7 @@ fn judged(run: &Run<'_>, claim: &Claim) -> AuditEntry {
                 Some(own) => (AuditOutcome::Broken, format!("it recomputes to {}", figure(own, 1))),
                 None => (AuditOutcome::Unknown, "a capacity that it is made of is not there".to_owned()),
             };
-            entry(AuditCheck::Score, outcome, "", &[arm], format!("\"{said}\": {detail}"))
+            entry(AuditCheck::Score, outcome, "", &[arm], format!("{said}{detail}"))
         }
     }
 }
@@ -129,9 +129,9 @@ fn rate(run: &Run<'_>, case: &str, arm: &str, (guests, per_s): (u32, f64)) -> (A
     };
     match levels.iter().find(near) {
         Some(level) => {
-            let (guests, rate, whole, _) = *level;
-            let detail = format!("{there}; its {} of {guests} guests are {}", figure(whole, 0), figure(rate, 1));
-            let follows = format!("The text's figure is that of {} guests, not of {guests}.", level.0);
+            let (other, rate, whole, _) = *level;
+            let detail = format!("{there}; its {} of {other} guests are {}", figure(whole, 0), figure(rate, 1));
+            let follows = format!("The text's figure is that of {other} guests, not of {guests}.");
             (AuditOutcome::Reservation, detail, follows)
         }
         None if levels.is_empty() => (AuditOutcome::Unknown, "the table has no figure".to_owned(), String::new()),

@@ -9,17 +9,29 @@ use tare_model::study::{Arm, Case};
 use super::tables::{Sum, Table};
 use super::{Run, entry, figure, listed, with};
 
-/// Points (0 to 1) by which the share of a type may miss its target, or another arm's. The published runs miss by 0.13 of a
-/// hundredth at most.
+/// Points (0 to 1) by which the share of a type may miss its target, unless the case says how far, or another arm's. The
+/// published runs miss by 0.13 of a hundredth at most.
 const APART_MAX: f64 = 0.01;
 /// Requests of one session follow each other: as many independent ones tell as much as this many of them.
 const TOGETHER: f64 = 3.0;
 /// Standard errors that chance may make.
 const ERRORS: f64 = 3.0;
-/// Fewest requests of a type in an iteration.
+/// Fewest requests of a type in an iteration, unless the case says how many.
 const ENOUGH: u64 = 100;
-/// Largest share of requests with a wrong answer, or none.
+/// Largest share of requests with a wrong answer, or none, unless the case says which.
 const WRONG_MAX: f64 = 0.005;
+
+/// Parameters by which a case sets its own limits, whatever its workload; without one the limit is that of the published workload.
+mod own {
+    pub(super) const APART_MAX: &str = "mix-deviation-max";
+    pub(super) const ENOUGH: &str = "least-requests";
+    pub(super) const WRONG_MAX: &str = "validation-errors-max";
+}
+
+/// A limit that a case sets by a parameter of this name; `usual` where it does not.
+fn limit(case: &Case, name: &str, usual: f64) -> f64 {
+    case.parameters.get(name).and_then(|own| own.as_f64()).filter(|own| *own >= 0.0).unwrap_or(usual)
+}
 /// Types that are named.
 const NAMED_MAX: usize = 4;
 
@@ -97,15 +109,22 @@ fn points(share: f64) -> String {
     format!("{:.2} points", share * 100.0)
 }
 
+/// A share in percent, in at most two places and without noughts at the end.
+fn percent(share: f64) -> String {
+    let text = format!("{:.2}", share * 100.0);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 fn against_targets(case: &Case, arm: &Arm, table: &Table<'_>) -> Option<AuditEntry> {
     let sums = table.sums();
     let all = all(&sums);
     if all <= 0.0 || sums.values().all(|sum| sum.target.is_none()) {
         return None;
     }
+    let apart_max = limit(case, own::APART_MAX, APART_MAX);
     let each = sums.iter().filter_map(|(name, sum)| {
         let target = sum.target?;
-        Some((*name, sum.requests / all, target, APART_MAX + chance(target, 1.0 / all)))
+        Some((*name, sum.requests / all, target, apart_max + chance(target, 1.0 / all)))
     });
     let (missed, worst) = missed(each);
     let of = |outcome, detail| entry(AuditCheck::Mix, outcome, &case.id, &[&arm.id], detail);
@@ -145,21 +164,24 @@ fn enough(case: &Case, arm: &Arm, table: &Table<'_>) -> AuditEntry {
         let known = least.entry(&own.name).or_insert(own.requests);
         *known = own.requests.min(*known);
     }
+    let enough = limit(case, own::ENOUGH, ENOUGH as f64);
     let few: Vec<String> =
-        least.iter().filter(|(_, n)| **n < ENOUGH).map(|(name, n)| format!("{name} ({n})")).collect();
+        least.iter().filter(|(_, n)| (**n as f64) < enough).map(|(name, n)| format!("{name} ({n})")).collect();
     let of = |outcome, detail| entry(AuditCheck::Enough, outcome, &case.id, &[&arm.id], detail);
     if few.is_empty() {
         let fewest = least
             .iter()
             .min_by_key(|(_, n)| **n)
             .map_or_else(String::new, |(name, n)| format!(", the fewest {name} with {}", figure(*n as f64, 0)));
-        let detail = format!("at least {ENOUGH} requests of each type in every iteration on {}{fewest}", arm.label);
+        let detail =
+            format!("at least {} requests of each type in every iteration on {}{fewest}", figure(enough, 0), arm.label);
         return of(AuditOutcome::Holds, detail);
     }
     let shown: Vec<&str> = few.iter().take(NAMED_MAX).map(String::as_str).collect();
     let more = if few.len() > NAMED_MAX { format!(" and {} more", few.len() - NAMED_MAX) } else { String::new() };
     let detail = format!(
-        "fewer than {ENOUGH} requests in some iteration on {}: {}{more}",
+        "fewer than {} requests in some iteration on {}: {}{more}",
+        figure(enough, 0),
         arm.label,
         if more.is_empty() { listed(&shown) } else { shown.join(", ") }
     );
@@ -176,17 +198,22 @@ fn validation(case: &Case, arm: &Arm, table: &Table<'_>) -> AuditEntry {
     let share = |(wrong, all): &(f64, f64)| if *all > 0.0 { wrong / all } else { 0.0 };
     let (wrong, all) = worst.max_by(|a, b| share(a).total_cmp(&share(b))).unwrap_or((0.0, 0.0));
     let (wrong_text, all_text) = (figure(wrong, 0), figure(all, 0));
-    if share(&(wrong, all)) <= WRONG_MAX {
-        return of(
-            AuditOutcome::Holds,
-            format!("at most {wrong_text} of {all_text} answers of an iteration on {} were wrong", arm.label),
-        );
+    let wrong_max = limit(case, own::WRONG_MAX, WRONG_MAX);
+    let source =
+        if wrong_max > WRONG_MAX { format!("; the study allows {} %", percent(wrong_max)) } else { String::new() };
+    if share(&(wrong, all)) <= wrong_max {
+        let detail = if wrong > 0.0 {
+            format!("at most {wrong_text} of {all_text} answers of an iteration on {} were wrong{source}", arm.label)
+        } else {
+            format!("no answer on {} was wrong", arm.label)
+        };
+        return of(AuditOutcome::Holds, detail);
     }
     let detail = format!(
         "{wrong_text} of {all_text} answers of an iteration on {} were wrong, {:.2} %, where {} % are allowed",
         arm.label,
         100.0 * wrong / all,
-        100.0 * WRONG_MAX
+        percent(wrong_max)
     );
     with(of(AuditOutcome::Broken, detail), "What was wrong is not work: the iteration does not count.")
 }

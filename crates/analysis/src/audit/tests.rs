@@ -182,6 +182,33 @@ fn few_requests_are_told_and_wrong_answers_cost_the_verdict() {
 }
 
 #[test]
+fn a_case_that_sets_limits_of_its_own_is_held_to_those() {
+    let mut wrong = types(400, [1, 1]);
+    wrong[1].validation_errors = 8;
+    let (mut plan, trials) = serving(2, &types(400, [1, 1]), &wrong);
+    let of = |plan: &Plan, check| {
+        let found = entries(plan, &trials);
+        found.iter().find(|entry| entry.check == check && entry.arms == ["container"]).cloned().unwrap()
+    };
+    assert_eq!(of(&plan, AuditCheck::Validation).outcome, AuditOutcome::Broken);
+    assert_eq!(of(&plan, AuditCheck::Enough).outcome, AuditOutcome::Holds);
+    for case in &mut plan.study.cases {
+        case.parameters = serde_json::json!({"validation-errors-max": 0.02, "least-requests": 101});
+    }
+    let own = of(&plan, AuditCheck::Validation);
+    assert_eq!(own.outcome, AuditOutcome::Holds);
+    assert!(own.detail.contains("at most 8 of 400") && own.detail.contains("the study allows 2 %"), "{}", own.detail);
+    let own = of(&plan, AuditCheck::Enough);
+    assert_eq!(own.outcome, AuditOutcome::Reservation);
+    assert!(own.detail.contains("fewer than 101 requests") && own.detail.contains("login (100)"), "{}", own.detail);
+    for case in &mut plan.study.cases {
+        case.parameters = serde_json::json!({"validation-errors-max": 0.019});
+    }
+    let own = of(&plan, AuditCheck::Validation);
+    assert!(own.outcome == AuditOutcome::Broken && own.detail.contains("where 1.9 % are allowed"), "{}", own.detail);
+}
+
+#[test]
 fn requests_that_are_neither_good_nor_bad_do_not_add_up() {
     let mut lost = types(1000, [1, 1]);
     lost[1].good -= 1;

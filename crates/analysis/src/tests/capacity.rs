@@ -297,6 +297,8 @@ fn resources_are_means_over_the_windows_that_were_sampled() {
         counter(Source::Host, "nic_target-port_rx_bytes", 8e6);
         counter(Source::Host, "disk_vda_read_s", 0.2);
         counter(Source::Host, "disk_vda_read_requests", 100.0);
+        counter(Source::Host, "disk_vdb_write_s", 0.4);
+        counter(Source::Host, "disk_vdb_write_requests", 200.0);
         counter(Source::Host, "swap_in_bytes", 4096.0);
         counter(Source::Host, "swap_out_bytes", 0.0);
         counter(Source::Guest("target".into()), "memory_bytes", 1e9);

@@ -209,7 +209,11 @@ fn parse(bytes: &[u8]) -> Result<Option<(usize, Head, Part)>, Broken> {
         // By length first: most fields are none of these.
         match field.name.len() {
             14 if field.name.eq_ignore_ascii_case("content-length") => {
-                content = Some(number(field.value).ok_or(Broken)?)
+                let length = number(field.value).ok_or(Broken)?;
+                // Two that differ leave open where the answer ends (RFC 9112, section 6.3).
+                if content.replace(length).is_some_and(|other| other != length) {
+                    return Err(Broken);
+                }
             }
             17 if field.name.eq_ignore_ascii_case("transfer-encoding") => {
                 chunked = field.value.trim_ascii().eq_ignore_ascii_case(b"chunked");

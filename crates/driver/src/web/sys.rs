@@ -18,26 +18,31 @@ pub(super) struct Event {
 pub(super) const BATCH: usize = 64;
 
 /// Waits for events for at most `timeout_ns`, to the nanosecond where the kernel can (epoll_pwait2(2), Linux 5.11); before that to the
-/// millisecond, rounded up. An interrupted wait has no events.
-pub(super) fn wait(epoll: BorrowedFd<'_>, timeout_ns: u64, events: &mut [Event; BATCH]) -> Result<usize, Errno> {
+/// millisecond, rounded up. `None`: until there are some. An interrupted wait has no events.
+pub(super) fn wait(
+    epoll: BorrowedFd<'_>,
+    timeout_ns: Option<u64>,
+    events: &mut [Event; BATCH],
+) -> Result<usize, Errno> {
     /// The kernel has said that it has no such call.
     static COARSE: AtomicBool = AtomicBool::new(false);
     let mut raw = [libc::epoll_event { events: 0, u64: 0 }; BATCH];
     let mut told = -1;
     if !COARSE.load(Ordering::Relaxed) {
-        let timeout = libc::timespec {
-            tv_sec: (timeout_ns / 1_000_000_000) as libc::time_t,
-            tv_nsec: (timeout_ns % 1_000_000_000) as libc::c_long,
-        };
+        let limit = timeout_ns.map(|ns| libc::timespec {
+            tv_sec: (ns / 1_000_000_000) as libc::time_t,
+            tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+        });
+        let timeout = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         let none = std::ptr::null::<libc::sigset_t>();
-        // SAFETY: the array is writable and as long as said, the timeout lives through the call, and no signal mask is given.
+        // SAFETY: the array is writable and as long as said, the timeout is none or lives through the call, and no signal mask is given.
         told = unsafe {
             libc::syscall(
                 libc::SYS_epoll_pwait2,
                 epoll.as_raw_fd(),
                 raw.as_mut_ptr(),
                 BATCH as libc::c_int,
-                &raw const timeout,
+                timeout,
                 none,
                 0_usize,
             )
@@ -47,7 +52,7 @@ pub(super) fn wait(epoll: BorrowedFd<'_>, timeout_ns: u64, events: &mut [Event; 
         }
     }
     if COARSE.load(Ordering::Relaxed) {
-        let ms = timeout_ns.div_ceil(1_000_000).min(i32::MAX as u64) as libc::c_int;
+        let ms = timeout_ns.map_or(-1, |ns| ns.div_ceil(1_000_000).min(i32::MAX as u64) as libc::c_int);
         // SAFETY: as above.
         told = unsafe { libc::epoll_wait(epoll.as_raw_fd(), raw.as_mut_ptr(), BATCH as libc::c_int, ms) }.into();
     }

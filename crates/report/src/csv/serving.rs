@@ -57,7 +57,7 @@ fn requests(findings: &Findings) -> String {
         "validation_errors",
         "bytes",
         "response_s",
-        "weighted_byte_rate",
+        "weighted_bytes_per_s",
         "mean_response_s",
         "p99_s",
         "bytes_per_request",
@@ -84,8 +84,10 @@ fn request(table: &RequestTable, row: &RequestRow) -> Vec<String> {
     fields.extend([number(table.window_s), table.met.to_string(), counts.name.clone()]);
     let whole = [counts.requests, counts.good, counts.tolerable, counts.failed, counts.validation_errors, counts.bytes];
     fields.extend(whole.iter().map(u64::to_string));
-    fields.extend([number(counts.response_s), number(row.weighted_byte_rate), number(row.response_s)]);
-    fields.extend([optional(row.p99_s), number(row.bytes_per_request), optional(counts.target)]);
+    // Of no request there is no mean.
+    let mean = |value: f64| optional((counts.requests > 0).then_some(value));
+    fields.extend([number(counts.response_s), number(row.weighted_byte_rate), mean(row.response_s)]);
+    fields.extend([optional(row.p99_s), mean(row.bytes_per_request), optional(counts.target)]);
     fields
 }
 

@@ -81,7 +81,7 @@ fn row(account: &ArmAccount, arms: &Arms, open: bool, bulk: bool) -> Vec<Cell> {
 }
 
 /// Why operations failed, with counts.
-fn reasons(account: &ArmAccount) -> String {
+pub(crate) fn reasons(account: &ArmAccount) -> String {
     let named = account.counts.iter().filter(|(_, n)| **n > 0);
     let reasons: Vec<String> = named
         .filter_map(|(name, n)| Some(format!("{} {}", format::count(*n), name.strip_prefix("errors: ")?)))

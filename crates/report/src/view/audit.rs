@@ -15,23 +15,32 @@ use crate::words;
 pub(crate) struct AuditView {
     /// How many checks came out how.
     pub(crate) summary: String,
-    /// What does not hold, and what holds with a reservation or could not be told.
+    /// What does not hold, each by itself.
+    pub(crate) broken: Vec<EntryView>,
+    /// What holds with a reservation or could not be told: entries of one kind together.
     pub(crate) told: Vec<EntryView>,
+    /// What is said of `told` where there is so much of it that it is opened by who wants it; else nothing.
+    pub(crate) folded: String,
     /// What holds, in short.
     pub(crate) holds: Option<Table>,
 }
 
-/// One entry.
+/// One entry, or several that differ only by case and arm.
 #[derive(Debug, Serialize)]
 pub(crate) struct EntryView {
     pub(crate) outcome: &'static str,
     pub(crate) class: &'static str,
     /// The check, and what it is about.
     pub(crate) what: String,
+    /// The detail of the first.
     pub(crate) detail: String,
     pub(crate) consequence: String,
-    pub(crate) broken: bool,
+    /// The others, each in a sentence that begins with what it is about.
+    pub(crate) others: Vec<String>,
 }
+
+/// Entries, or kinds of them, that are read without being opened.
+const OPEN_MAX: usize = 6;
 
 /// The order in which outcomes are told.
 const ORDER: [AuditOutcome; 4] =
@@ -43,28 +52,64 @@ impl AuditView {
         if entries.is_empty() {
             return None;
         }
-        let told = ORDER[..3].iter().flat_map(|outcome| entries.iter().filter(move |entry| entry.outcome == *outcome));
+        let broken = entries.iter().filter(|entry| entry.outcome == AuditOutcome::Broken);
+        let told: Vec<EntryView> = ORDER[1..3]
+            .iter()
+            .flat_map(|outcome| alike(entries, *outcome))
+            .map(|own| EntryView::new(&own, findings, arms))
+            .collect();
+        let soft: Vec<AuditEntry> = entries
+            .iter()
+            .filter(|entry| matches!(entry.outcome, AuditOutcome::Reservation | AuditOutcome::Unknown))
+            .cloned()
+            .collect();
         Some(Self {
             summary: summary(entries),
-            told: told.map(|entry| EntryView::new(entry, findings, arms)).collect(),
+            broken: broken.map(|entry| EntryView::new(&[entry], findings, arms)).collect(),
+            folded: if told.len() > OPEN_MAX { words::sentence_case(&counted(&soft)) } else { String::new() },
+            told,
             holds: holds(entries, findings, arms),
         })
     }
 }
 
+/// The entries of an outcome, those together that are of one check and have one consequence, in the order of the first of each.
+/// What is about the whole run stands by itself.
+pub(crate) fn alike(entries: &[AuditEntry], outcome: AuditOutcome) -> Vec<Vec<&AuditEntry>> {
+    let mut groups: Vec<Vec<&AuditEntry>> = Vec::new();
+    let placed = |entry: &AuditEntry| !entry.case.is_empty() || !entry.arms.is_empty();
+    for entry in entries.iter().filter(|entry| entry.outcome == outcome) {
+        let same = |own: &&mut Vec<&AuditEntry>| {
+            let first = own[0];
+            first.check == entry.check && first.consequence == entry.consequence && placed(first) && placed(entry)
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(entry),
+            None => groups.push(vec![entry]),
+        }
+    }
+    groups
+}
+
 impl EntryView {
-    fn new(entry: &AuditEntry, findings: &Findings, arms: &Arms) -> Self {
-        let (outcome, class) = outcome(entry.outcome);
-        let about = about(entry, findings, arms);
-        let what =
-            if about.is_empty() { name(entry.check).to_owned() } else { format!("{} ({about})", name(entry.check)) };
+    /// Of entries of one kind, one at least.
+    fn new(alike: &[&AuditEntry], findings: &Findings, arms: &Arms) -> Self {
+        let first = alike[0];
+        let (outcome, class) = outcome(first.outcome);
+        let about_all = about_all(alike, findings, arms);
+        let what = if about_all.is_empty() {
+            name(first.check).to_owned()
+        } else {
+            format!("{} ({about_all})", name(first.check))
+        };
+        let other = |entry: &&AuditEntry| format!("{}: {}", about(entry, findings, arms), ended(&entry.detail));
         Self {
             outcome,
             class,
             what: words::sentence_case(&what),
-            detail: ended(&words::sentence_case(&entry.detail)),
-            consequence: ended(&entry.consequence),
-            broken: entry.outcome == AuditOutcome::Broken,
+            detail: ended(&words::sentence_case(&first.detail)),
+            consequence: ended(&first.consequence),
+            others: alike[1..].iter().map(other).collect(),
         }
     }
 
@@ -91,20 +136,20 @@ const fn outcome(outcome: AuditOutcome) -> (&'static str, &'static str) {
     }
 }
 
-/// A check in words.
+/// A check in words that go with every outcome.
 pub(crate) const fn name(check: AuditCheck) -> &'static str {
     match check {
-        AuditCheck::Totals => "totals add up",
-        AuditCheck::BytesARequest => "a request is the same bytes on every arm",
+        AuditCheck::Totals => "totals",
+        AuditCheck::BytesARequest => "bytes a request on every arm",
         AuditCheck::Mix => "mix of requests",
-        AuditCheck::Enough => "requests enough of each type",
+        AuditCheck::Enough => "number of requests of each type",
         AuditCheck::Base => "base of a percentage",
         AuditCheck::PerRun => "figures of a run and of a second",
-        AuditCheck::Conditions => "same conditions for every arm",
-        AuditCheck::Validation => "wrong answers are few",
-        AuditCheck::Score => "score follows from its parts",
-        AuditCheck::Instrument => "client and backend were not the limit",
-        AuditCheck::Repeated => "arms were repeated",
+        AuditCheck::Conditions => "conditions of every arm",
+        AuditCheck::Validation => "wrong answers",
+        AuditCheck::Score => "score from its parts",
+        AuditCheck::Instrument => "client and backend as a limit",
+        AuditCheck::Repeated => "repetition of every arm",
     }
 }
 
@@ -115,11 +160,42 @@ fn about(entry: &AuditEntry, findings: &Findings, arms: &Arms) -> String {
     [case, labels.join(", ")].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
-/// `31 checks: 1 does not hold, 2 with a reservation, 28 hold`.
+/// The cases and arms of several entries: `banking, support; native, sandbox`, and by case where the arms differ from one to another.
+fn about_all(entries: &[&AuditEntry], findings: &Findings, arms: &Arms) -> String {
+    let mut cases: Vec<(&str, Vec<&str>)> = Vec::new();
+    for entry in entries {
+        let at = cases.iter().position(|(case, _)| *case == entry.case).unwrap_or_else(|| {
+            cases.push((&entry.case, Vec::new()));
+            cases.len() - 1
+        });
+        for arm in &entry.arms {
+            if !cases[at].1.contains(&arm.as_str()) {
+                cases[at].1.push(arm);
+            }
+        }
+    }
+    let labels = |own: &[&str]| own.iter().map(|arm| arms.label(arm)).collect::<Vec<_>>().join(", ");
+    let case = |id: &str| if id.is_empty() { String::new() } else { case_label(findings, id) };
+    let said = |parts: [String; 2], between: &str| {
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(between)
+    };
+    let first = &cases[0].1;
+    if cases.iter().all(|(_, own)| own == first) {
+        let cases: Vec<String> = cases.iter().map(|(id, _)| case(id)).collect();
+        return said([cases.join(", "), labels(first)], "; ");
+    }
+    cases.iter().map(|(id, own)| said([case(id), labels(own)], ": ")).collect::<Vec<_>>().join("; ")
+}
+
+/// `31 checks: 1 does not hold, 2 hold with a reservation, 28 hold`.
 pub(crate) fn summary(entries: &[AuditEntry]) -> String {
-    let count = |outcome: AuditOutcome| entries.iter().filter(|entry| entry.outcome == outcome).count() as u64;
+    format!("{}: {}", format::plural(entries.len() as u64, "check", "checks"), counted(entries))
+}
+
+/// `1 does not hold, 2 hold with a reservation, 28 hold`.
+fn counted(entries: &[AuditEntry]) -> String {
     let said = |outcome: AuditOutcome| {
-        let n = count(outcome);
+        let n = entries.iter().filter(|entry| entry.outcome == outcome).count() as u64;
         let one = n == 1;
         let words = match outcome {
             AuditOutcome::Broken if one => "does not hold",
@@ -132,8 +208,7 @@ pub(crate) fn summary(entries: &[AuditEntry]) -> String {
         };
         (n > 0).then(|| format!("{} {words}", format::count(n)))
     };
-    let parts: Vec<String> = ORDER.into_iter().filter_map(said).collect();
-    format!("{}: {}", format::plural(entries.len() as u64, "check", "checks"), parts.join(", "))
+    ORDER.into_iter().filter_map(said).collect::<Vec<_>>().join(", ")
 }
 
 /// What holds, a line a check.

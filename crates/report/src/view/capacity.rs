@@ -127,7 +127,6 @@ pub(super) fn tries(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Op
         Column::text("Search"),
         Column::numeric("Held"),
         Column::text("Tried, in order (\u{2717}: did not hold)"),
-        Column::text("Why the last load that did not hold did not"),
         Column::text("How it ended"),
     ];
     let mut table = Table::new("The searches, try by try.", columns);
@@ -138,12 +137,13 @@ pub(super) fn tries(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Op
         });
         let why =
             search.tried.iter().rev().find_map(|(load, why)| Some(format!("{}: {}", load_text(*load), why.as_ref()?)));
+        // Why the load above did not hold belongs to how a search ends, unless its own words have it.
+        let untold = why.filter(|why| why.split_once(": ").is_some_and(|(_, why)| !search.ended.contains(why)));
         table.rows.push(vec![
             Cell { key: arms.key(&arm.arm), ..Cell::text(named(arms, arm, search)) },
             Cell::text(load_text(search.held)),
             Cell::text(tried.collect::<Vec<_>>().join(", ")),
-            why.map_or_else(Cell::none, Cell::text),
-            Cell::text(&search.ended),
+            Cell::with_note(&search.ended, untold.unwrap_or_default()),
         ]);
     }
     table.filled()
@@ -270,7 +270,7 @@ fn range(numbers: &[usize]) -> String {
     }
 }
 
-/// The capacities of all cases in one figure, where there are several.
+/// The capacities of all cases in one figure.
 pub(super) fn overview(findings: &Findings, arms: &Arms) -> Option<FigureView> {
     let cases: Vec<&CaseFindings> = findings.cases.iter().filter(|case| !case.capacity.is_empty()).collect();
     let group = |case: &&CaseFindings| {
@@ -289,7 +289,7 @@ pub(super) fn overview(findings: &Findings, arms: &Arms) -> Option<FigureView> {
     };
     let nouns: std::collections::BTreeSet<&str> = cases.iter().map(|case| noun(case, findings)).collect();
     // Sessions and arrivals have no axis in common.
-    if cases.len() < 2 || nouns.len() > 1 {
+    if cases.is_empty() || nouns.len() > 1 {
         return None;
     }
     let noun = nouns.into_iter().next().unwrap_or("clients");

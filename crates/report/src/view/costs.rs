@@ -8,12 +8,15 @@ use super::steps;
 use super::table::Table;
 use crate::plot::arms::{ArmLook, Arms};
 
+/// Id of the metric of what a database server writes to its log.
+const LOG: &str = "wal_bytes_per_order";
+
 /// Metrics that are told, in order, each with the head of its column.
 const TOLD: [(&str, &str); 6] = [
     ("response_time_p50_s", "Time, median"),
     ("response_time_p99_s", "Time, p99"),
     (common::SERVICE_DEMAND, "CPU"),
-    ("wal_bytes_per_order", "WAL"),
+    (LOG, "WAL"),
     (common::DISK_WRITE, "Disk writes"),
     (common::DISK_READ, "Disk reads"),
 ];
@@ -30,9 +33,14 @@ pub(crate) fn table(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Op
     }
     let noun = steps::noun(case);
     let baseline = arms.label(&findings.plan.study.baseline);
+    let log = if measures.iter().any(|measure| measure.metric.spec.id == LOG) {
+        " WAL: what the server wrote to its log."
+    } else {
+        ""
+    };
     let caption = format!(
         "What one {noun} takes: the estimate, and below it the difference to {baseline} within blocks, with its verdict and [interval]. \
-         \u{2193} less is better. CPU: of server, guest and host together. WAL: what the server wrote to its log. Disk: counted on the host, \
+         \u{2193} less is better. CPU: of server, guest and host together.{log} Disk: counted on the host, \
          with what other programs did in the window."
     );
     // The replica has its say as the floor that every verdict was judged by.

@@ -24,7 +24,7 @@ fn estimate_cell(parts: format::Parts, n: u32) -> Cell {
 /// Every metric on every arm.
 pub(super) fn metrics(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Option<Table> {
     let caption = if findings.plan.study.published.is_some() {
-        "Metrics, from the figures as they were published.".to_owned()
+        format!("Metrics, from the figures as they were published.{}", density::at_held(case))
     } else {
         format!(
             "Metrics, one value a trial: estimate over the trials, [interval] and number of completed trials.{}",

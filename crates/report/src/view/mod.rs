@@ -1,6 +1,6 @@
 //! Findings arranged for reading: what stands where, as text, tables and figures. No output format here.
 
-mod account;
+pub(crate) mod account;
 pub(crate) mod audit;
 pub(crate) mod capacity;
 mod case;
@@ -100,7 +100,7 @@ impl Report {
         let arms = Arms::of(findings);
         let cases = findings.cases.iter().enumerate().map(|(i, case)| CaseView::new(i, case, findings, &arms));
         Self {
-            published: PublishedView::new(findings, &arms),
+            published: PublishedView::new(findings),
             warnings: findings.warnings.clone(),
             study: study.name.clone(),
             question: study.question.clone(),

@@ -190,9 +190,14 @@ fn of_types(own: &RequestTable, label: &str, noun: &str, blocks: bool) -> Table 
             Cell::text(format::count(counts.tolerable)),
             Cell::text(format::count(counts.failed)),
             Cell::text(format::count(row.weighted_byte_rate.round() as u64)),
-            Cell::text(format::value(row.response_s, &Unit::Seconds)),
+            // No request, no mean.
+            if counts.requests > 0 { Cell::text(format::value(row.response_s, &Unit::Seconds)) } else { Cell::none() },
             row.p99_s.map_or_else(Cell::none, |p99| Cell::text(format::value(p99, &Unit::Seconds))),
-            Cell::text(format::count(row.bytes_per_request.round() as u64)),
+            if counts.requests > 0 {
+                Cell::text(format::count(row.bytes_per_request.round() as u64))
+            } else {
+                Cell::none()
+            },
         ];
         table.rows.push(if is_total { cells.into_iter().map(Cell::strong).collect() } else { cells });
     }

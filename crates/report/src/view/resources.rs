@@ -10,7 +10,7 @@ use crate::plot::arms::Arms;
 use crate::words;
 
 /// The names of the shares of CPU time, in the order of the findings.
-const KINDS: &str = "user / system / idle / waiting for disks";
+const KINDS: [&str; 4] = ["user", "system", "idle", "waiting for disks"];
 
 /// One figure of an arm, where it was seen.
 type Of<'a> = &'a dyn Fn(&ArmResources) -> Option<String>;
@@ -42,8 +42,13 @@ pub(super) fn table(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Op
     row("CPU of the system under test", "host\u{2019}s own work included", &|own| cores(own.host_cpu_cores));
     row("of which the guest, user", "as the host accounts it", &|own| cores(Some(own.guest_cpu_cores?.0)));
     row("of which the guest, system", "as the host accounts it", &|own| cores(Some(own.guest_cpu_cores?.1)));
-    row("Host CPU", KINDS, &|own| Some(shares(own.host_cpu_shares?)));
-    row("CPU as the guest sees it", KINDS, &|own| Some(shares(own.inside_cpu_shares?)));
+    // A row a kind: four shares in one cell would make the columns of many arms wider than a page.
+    for (at, kind) in KINDS.iter().enumerate() {
+        row(&format!("Host CPU, {kind}"), "", &|own| Some(percent(own.host_cpu_shares?[at])));
+    }
+    for (at, kind) in KINDS.iter().enumerate() {
+        row(&format!("CPU as the guest sees it, {kind}"), "", &|own| Some(percent(own.inside_cpu_shares?[at])));
+    }
     row("Memory of the guest", "largest, as the host sees it", &|own| Some(bytes(own.memory_bytes?)));
     row("Swapped by the host", "in / out", &|own| {
         own.swapped_bytes.map(|(to, from)| format!("{} / {}", bytes(to), bytes(from)))
@@ -58,8 +63,8 @@ fn cores(cores: Option<f64>) -> Option<String> {
     Some(format!("{} cores", format::fixed(cores?, 2)))
 }
 
-fn shares(shares: [f64; 4]) -> String {
-    format!("{} %", shares.map(|share| format::fixed(share * 100.0, 1)).join(" / "))
+fn percent(share: f64) -> String {
+    format!("{} %", format::fixed(share * 100.0, 1))
 }
 
 fn bytes(bytes: f64) -> String {

@@ -9,14 +9,20 @@ use crate::plot::arms::{ArmLook, Arms};
 use crate::plot::steps::{REST, names, step};
 use crate::words;
 
-/// What an operation of the case is called: `order` where the case counts orders.
+/// What an operation of the case is called: `order` where the case counts orders, `request` where it has request types.
 pub(crate) fn noun(case: &CaseFindings) -> &'static str {
-    if case.metrics.iter().any(|metric| metric.spec.id.starts_with("orders_")) { "order" } else { "operation" }
+    match case {
+        case if case.metrics.iter().any(|metric| metric.spec.id.starts_with("orders_")) => "order",
+        case if !case.requests.is_empty() => "request",
+        _ => "operation",
+    }
 }
 
-/// `an order`, `an operation`.
+/// `an order`, `a request`, `an operation`.
 fn one(case: &CaseFindings) -> String {
-    format!("an {}", noun(case))
+    let noun = noun(case);
+    let article = if noun.starts_with(['o', 'a', 'e', 'i']) { "an" } else { "a" };
+    format!("{article} {noun}")
 }
 
 /// A share of an arm's operation, in whole percent but for what is tiny.

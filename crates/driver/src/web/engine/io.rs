@@ -129,10 +129,13 @@ impl Engine<'_> {
                 Err(_) => self.lost(number, TLS, now),
             };
         }
+        if flight.sent == flight.request.len() {
+            return;
+        }
         match send_some(conn, &flight.request[flight.sent..]) {
             Ok(count) => {
                 flight.sent += count;
-                if first {
+                if first && count > 0 {
                     self.count_request(slot, number, now);
                 }
             }
@@ -173,7 +176,7 @@ impl Engine<'_> {
     fn flush(&mut self, number: u32, now: u64) {
         let Some(conn) = self.conns.get(number) else { return };
         let Some(secure) = &mut conn.tls else {
-            let stuck = self.flights.get(conn.flight).is_some_and(|f| f.sent > 0 && f.sent < f.request.len());
+            let stuck = self.flights.get(conn.flight).is_some_and(|f| f.sent < f.request.len());
             return if stuck {
                 self.send(number, now)
             };
@@ -228,9 +231,14 @@ impl Engine<'_> {
                 (rate / READS_PER_S).max(LEAST_READ) as usize
             }
         };
+        let Some(age) = self.conns.get(number).map(|conn| conn.age) else { return };
         let mut buffer = std::mem::take(&mut self.read);
-        let read = self.read(number, &mut buffer, most, now);
+        let read = self.read((number, age), &mut buffer, most, now);
         self.read = buffer;
+        if self.conns.get(number).is_none_or(|conn| conn.age != age) {
+            // What was to be sent because of it could not be: it is gone, and another may have its number.
+            return;
+        }
         match read {
             Ok(Came::More) => {}
             Ok(Came::All) => self.answered(number, now),
@@ -247,10 +255,10 @@ impl Engine<'_> {
         }
     }
 
-    fn read(&mut self, number: u32, buffer: &mut [u8], most: usize, now: u64) -> Result<Came, Fault> {
+    fn read(&mut self, (number, age): (u32, u32), buffer: &mut [u8], most: usize, now: u64) -> Result<Came, Fault> {
         let mut came = Came::More;
         loop {
-            let Some(conn) = self.conns.get(number) else { return Ok(Came::More) };
+            let Some(conn) = self.conns.get(number).filter(|conn| conn.age == age) else { return Ok(Came::More) };
             let before = conn.tls.as_mut().map_or(0, |secure| take_held(secure, buffer));
             let room = most.min(buffer.len() - before);
             if room == 0 {

@@ -11,6 +11,7 @@
 mod conn;
 mod io;
 mod page;
+mod tick;
 mod turn;
 
 use std::collections::VecDeque;
@@ -34,6 +35,7 @@ use crate::tally::Tally;
 use crate::timeline::{Timeline, Tracker};
 
 use conn::{Conn, Flight};
+use tick::Ticks;
 
 /// Bytes of the buffer that a thread reads into.
 const READ_BYTES: usize = 256 << 10;
@@ -135,6 +137,8 @@ struct Session {
     due: u64,
     sent: u64,
     bytes: u64,
+    /// Pages that have failed one after another.
+    failures: u8,
 }
 
 /// What one thread counted.
@@ -166,6 +170,7 @@ pub(super) struct Engine<'a> {
     meter: &'a Meter,
     place: Place,
     epoll: OwnedFd,
+    ticks: Ticks,
     tls: Option<Tls>,
     sessions: Vec<Session>,
     /// Open loop: sessions that nobody has, the one used last on top.
@@ -204,11 +209,13 @@ impl<'a> Engine<'a> {
     /// When the kernel refuses an epoll instance, or TLS cannot be set up.
     pub fn new(common: &'a Common<'a>, place: Place, meter: &'a Meter, tls: Option<Tls>) -> Result<Self, DriverError> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(DriverError::resource("watch connections"))?;
+        let ticks = Ticks::on(&epoll).map_err(DriverError::resource("set a timer"))?;
         let mut engine = Self {
             common,
             meter,
             place,
             epoll,
+            ticks,
             tls,
             sessions: Vec::new(),
             vacant: Vec::new(),
@@ -289,6 +296,7 @@ impl Session {
             due: 0,
             sent: 0,
             bytes: 0,
+            failures: 0,
         }
     }
 }

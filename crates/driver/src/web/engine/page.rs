@@ -2,14 +2,17 @@
 
 use tare_model::drive::CUT_OFF;
 
-use super::super::site::{Done, Fault, Next, User};
+use super::super::site::{Done, Fault, Next, TIMEOUT, UNFINISHED, User};
 use super::super::slab::NONE;
 use super::super::timers::Due;
 use super::conn::{Conn, Flight};
-use super::{Engine, Phase};
+use super::{Engine, Phase, Session};
 use crate::clock::now_ns;
 use crate::drive::GRACE_NS;
-use crate::operation::PAUSE_NS;
+
+/// How long a user waits after a page that has failed, unless they think for longer: doubled with each that fails after it, up to the most.
+/// Thousands of users at a server that refuses them must not become a storm of connections.
+const PAUSE_NS: (u64, u64) = (1_000_000, 1_000_000_000);
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -216,9 +219,11 @@ impl Engine<'_> {
         let Some(conn) = self.conns.get(number) else { return };
         let (slot, flight) = (conn.session, std::mem::replace(&mut conn.flight, NONE));
         conn.served = true;
+        // Of an end that was seen before all had been read, the kernel does not tell again.
+        let hangs_up = conn.hangs_up;
         let keeps = self.flights.get(flight).is_some_and(|flight| flight.keeps);
         self.land(flight);
-        if !keeps {
+        if !keeps || hangs_up {
             self.close(number);
         }
         let session = &mut self.sessions[slot as usize];
@@ -229,12 +234,17 @@ impl Engine<'_> {
 
     /// A page has come with all its files.
     fn complete(&mut self, slot: u32, now: u64) {
-        let session = &self.sessions[slot as usize];
+        let session = &mut self.sessions[slot as usize];
+        session.failures = 0;
         let (due, sent, state) = (session.due, session.sent, session.state);
         let done = Done { response_ns: now.saturating_sub(due), bytes: session.bytes, fault: None };
         let timeline = &self.common.timeline;
         let in_window = timeline.measures(now);
-        self.counts.types.record(self.common.site, state, &done, in_window);
+        if timeline.measures(due) && !in_window {
+            self.counts.types.record_late(self.common.site, state, &done, true);
+        } else {
+            self.counts.types.record(self.common.site, state, &done, in_window);
+        }
         let tally = &mut self.counts.tally;
         tally.answered += 1;
         tally.operations += u64::from(in_window);
@@ -256,20 +266,23 @@ impl Engine<'_> {
     pub(super) fn fail(&mut self, slot: u32, fault: Fault) {
         let now = now_ns();
         self.close_all(slot, |conn: &Conn| conn.flight != NONE);
-        let session = &self.sessions[slot as usize];
+        let session = &mut self.sessions[slot as usize];
+        let pause = (PAUSE_NS.0 << session.failures.min(10)).min(PAUSE_NS.1);
+        session.failures = session.failures.saturating_add(1);
         let (due, state) = (session.due, session.state);
         let done = Done { response_ns: now.saturating_sub(due), bytes: session.bytes, fault: Some(fault) };
         let timeline = &self.common.timeline;
-        self.counts.types.record(self.common.site, state, &done, timeline.measures(now));
+        let counts = timeline.measures(now) || timeline.measures(due);
+        self.counts.types.record(self.common.site, state, &done, counts);
         self.counts.tally.error(fault.to_string());
-        if fault == super::turn::TIMEOUT && timeline.measures(due) {
+        if fault == TIMEOUT && timeline.measures(due) {
             // Censored: it would have taken longer than was waited for.
             self.counts.tally.response.record(done.response_ns);
         }
         self.leave_page(due);
         // Not the phase of one who has just come, for the timer to be right.
         self.sessions[slot as usize].phase = Phase::Files;
-        self.next_page(slot, now, now + PAUSE_NS, now);
+        self.next_page(slot, now, now + pause, now);
     }
 
     /// The end of a connection, or of what can be done with it. A kept one that ends before the first byte of an answer was closed
@@ -308,9 +321,15 @@ impl Engine<'_> {
         let now = now_ns();
         let timeline = self.common.timeline;
         let censored = timeline.load_end.saturating_add(GRACE_NS);
-        let tally = &mut self.counts.tally;
         for session in self.sessions.iter().filter(|s| matches!(s.phase, Phase::Page | Phase::Files)) {
             let due = timeline.measures(session.due);
+            if due {
+                let hangs = self.common.site.is_download(session.state) && self.silent(session, now);
+                let fault = hangs.then_some(UNFINISHED);
+                let done = Done { response_ns: now.saturating_sub(session.due), bytes: session.bytes, fault };
+                self.counts.types.record_late(self.common.site, session.state, &done, false);
+            }
+            let tally = &mut self.counts.tally;
             if self.common.arrivals.is_none() {
                 tally.error(CUT_OFF.to_owned());
                 if due {
@@ -328,8 +347,20 @@ impl Engine<'_> {
             if timeline.measures(due) {
                 self.counts.tally.unfinished += 1;
                 self.counts.tally.response.record(censored.saturating_sub(due));
+                let done = Done { response_ns: now.saturating_sub(due), bytes: 0, fault: None };
+                self.counts.types.record_late(self.common.site, self.common.site.first(), &done, false);
             }
         }
+    }
+
+    /// Whether nothing has come for a session for as long as a run waits for its end.
+    fn silent(&self, session: &Session, now: u64) -> bool {
+        let (mut at, mut heard_at) = (session.first, 0);
+        while let Some(conn) = self.conns.peek(at) {
+            heard_at = self.flights.peek(conn.flight).map_or(0, |flight| flight.heard_at).max(heard_at);
+            at = conn.next;
+        }
+        now.saturating_sub(heard_at) >= GRACE_NS
     }
 
     /// Open loop: arrivals to come, all of them.

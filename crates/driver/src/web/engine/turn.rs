@@ -3,21 +3,17 @@
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
-use super::super::site::Fault;
+use super::super::site::TIMEOUT;
 use super::super::slab::NONE;
 use super::super::sys::{self, BATCH, Event};
 use super::super::timers::Due;
-use super::{Counts, Engine};
+use super::{Counts, Engine, tick};
 use crate::clock::now_ns;
 use crate::drive::{GRACE_CLOSED_NS, GRACE_NS};
 
-/// How often a thread looks up when nothing is due, so that it sees when the run is cancelled.
-const LOOK_NS: u64 = 50_000_000;
 /// Answers that are waited for too long are looked for this often in that time, and within these bounds.
 const LOOKS: u64 = 16;
 const LOOK_BOUNDS_NS: (u64, u64) = (1_000_000, 250_000_000);
-/// No answer came in time.
-pub(super) const TIMEOUT: Fault = Fault::Kind("timeout");
 
 impl Engine<'_> {
     /// Drives the sessions through all phases.
@@ -43,9 +39,9 @@ impl Engine<'_> {
                 self.cut();
                 break;
             }
-            let until = self.rests_until(now).min(look_at);
-            let rest = until.saturating_sub(now_ns());
-            let Ok(count) = sys::wait(self.epoll.as_fd(), rest, &mut events) else {
+            // Looks that may be as seldom as ticks come with these.
+            let until = self.rests_until(now).min(if look_ns < tick::EVERY_NS { look_at } else { u64::MAX });
+            let Ok(count) = sys::wait(self.epoll.as_fd(), self.ticks.rest(until), &mut events) else {
                 // It waits for nothing but its own instance with a timeout, which cannot fail but by a signal.
                 self.cut();
                 break;
@@ -64,7 +60,7 @@ impl Engine<'_> {
         self.finish()
     }
 
-    /// When something is due at the latest.
+    /// When something is due.
     fn rests_until(&mut self, now: u64) -> u64 {
         let timeline = self.common.timeline;
         let arrival = if now < timeline.load_end { self.next_arrival() } else { None };
@@ -72,7 +68,7 @@ impl Engine<'_> {
             .into_iter()
             .filter(|&at| at > now)
             .chain(arrival)
-            .fold(self.timers.next_at().min(now + LOOK_NS), u64::min)
+            .fold(self.timers.next_at(), u64::min)
     }
 
     fn timers_due(&mut self, now: u64) {
@@ -120,6 +116,9 @@ impl Engine<'_> {
 
     /// Something is up with a connection.
     fn happened(&mut self, event: Event) {
+        if event.data == tick::DATA {
+            return self.ticks.ticked();
+        }
         let (number, age) = (event.data as u32, (event.data >> 32) as u32);
         let now = now_ns();
         if self.conns.get(number).is_some_and(|conn| conn.age == age) {

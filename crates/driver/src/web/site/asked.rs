@@ -22,6 +22,11 @@ pub(crate) enum Fault {
     Status(u16),
 }
 
+/// No answer came in time.
+pub(crate) const TIMEOUT: Fault = Fault::Kind("timeout");
+/// A download of which nothing came any more when the run was over.
+pub(crate) const UNFINISHED: Fault = Fault::Kind("unfinished");
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -182,6 +182,16 @@ impl Site {
         self.states.len()
     }
 
+    /// A state that a session may begin with.
+    pub fn first(&self) -> u16 {
+        self.entry.states.first().copied().unwrap_or(0)
+    }
+
+    /// Whether its quality is its byte rate.
+    pub fn is_download(&self, state: u16) -> bool {
+        matches!(self.states[usize::from(state)].what, What::Download)
+    }
+
     /// Files that belong to this state.
     pub fn embedded(&self, state: u16) -> u16 {
         self.states[usize::from(state)].embedded.len() as u16

@@ -17,7 +17,7 @@
 //!     // on each piece:       asked.feed(&site, bytes)?              // bytes of the body, transfer coding removed
 //!     // at the end of a body: asked.finish(&site)?
 //!     for n in 0..site.embedded(state) { let asked = user.ask_embedded(&site, n, &mut out); ... }
-//!     tally.record(&site, state, &Done { response_ns, bytes, fault }, in_window);
+//!     tally.record(&site, state, &Done { response_ns, bytes, fault }, in_window);   // record_late: see there
 //! }
 //! ```
 //!
@@ -32,7 +32,7 @@ mod tally;
 mod user;
 
 pub(crate) use ask::Tokens;
-pub(crate) use asked::{Answer, Asked, Fault};
+pub(crate) use asked::{Answer, Asked, Fault, TIMEOUT, UNFINISHED};
 pub(crate) use compile::Site;
 pub(crate) use draw::Dice;
 pub use simulate::{Simulated, simulate};

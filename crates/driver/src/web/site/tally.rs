@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use tare_model::trial::RequestType;
 
-use super::asked::Fault;
-use super::compile::{Site, What};
+use super::asked::{Fault, TIMEOUT, UNFINISHED};
+use super::compile::Site;
 use crate::record::Recorder;
 
 /// A request that is over, with all files that belong to it.
@@ -33,7 +33,9 @@ struct Counts {
     failed: u64,
     validation_errors: u64,
     bytes: u64,
+    /// Of those that have a response time.
     response_ns: u64,
+    timed: u64,
     times: Recorder,
 }
 
@@ -55,6 +57,7 @@ impl Tally {
             validation_errors: 0,
             bytes: 0,
             response_ns: 0,
+            timed: 0,
             times: Recorder::new(true),
         };
         Self { types: site.types.iter().map(nothing).collect(), faults: BTreeMap::new() }
@@ -66,20 +69,35 @@ impl Tally {
         if let Some(fault) = done.fault {
             *self.faults.entry(fault).or_insert(0) += 1;
         }
-        if !in_window {
-            return;
+        if in_window {
+            self.count(site, state, done, judge(site, state, done));
         }
+    }
+
+    /// Counts a request that was due in the measured window and did not end in it, if it has failed: what a server answers too late, or
+    /// never, is not overlooked because the window was over meanwhile. A download is judged only where it has come to an end.
+    pub fn record_late(&mut self, site: &Site, state: u16, done: &Done, ended: bool) {
+        let judged = ended || done.fault.is_some() || !site.is_download(state);
+        let failed = judged && judge(site, state, done) == Verdict::Failed;
+        self.record(site, state, done, failed);
+    }
+
+    fn count(&mut self, site: &Site, state: u16, done: &Done, verdict: Verdict) {
         let counted_as = site.states[usize::from(state)].counted_as;
         let counts = &mut self.types[usize::from(counted_as)];
-        match judge(site, state, done) {
+        match verdict {
             Verdict::Good => counts.good += 1,
             Verdict::Tolerable => counts.tolerable += 1,
             Verdict::Failed => counts.failed += 1,
         }
         counts.validation_errors += u64::from(done.fault.is_some());
         counts.bytes += done.bytes;
-        counts.response_ns += done.response_ns;
-        counts.times.record(done.response_ns);
+        // How soon a wrong answer came is no response time; that none came in time is one, which would have been longer.
+        if done.fault.is_none_or(|fault| fault == TIMEOUT || fault == UNFINISHED) {
+            counts.timed += 1;
+            counts.response_ns += done.response_ns;
+            counts.times.record(done.response_ns);
+        }
     }
 
     /// What all threads counted together: by request type in the site's order, and faults of all phases by kind.
@@ -89,19 +107,22 @@ impl Tally {
             .iter()
             .map(|kind| RequestType { name: kind.name.clone(), target: kind.target, ..RequestType::default() })
             .collect();
-        let mut response_ns = vec![0u128; types.len()];
+        let mut timed = vec![(0u128, 0u64); types.len()];
         let mut faults: BTreeMap<Fault, u64> = BTreeMap::new();
         for tally in tallies {
             for (at, counts) in tally.types.into_iter().enumerate() {
-                response_ns[at] += u128::from(counts.response_ns);
+                timed[at].0 += u128::from(counts.response_ns);
+                timed[at].1 += counts.timed;
                 add(&mut types[at], counts);
             }
             for (fault, count) in tally.faults {
                 *faults.entry(fault).or_insert(0) += count;
             }
         }
-        for (kind, ns) in types.iter_mut().zip(response_ns) {
-            kind.response_s = ns as f64 / 1e9;
+        for (kind, (ns, timed)) in types.iter_mut().zip(timed) {
+            // Those without a response time have the mean of the others, so that the sum over the requests is that mean: errors that
+            // come soon do not make a server look fast.
+            kind.response_s = ns as f64 / 1e9 * kind.requests as f64 / timed.max(1) as f64;
         }
         (types, faults.into_iter().map(|(fault, count)| (fault.to_string(), count)).collect())
     }
@@ -122,7 +143,7 @@ fn add(kind: &mut RequestType, counts: Counts) {
 fn judge(site: &Site, state: u16, done: &Done) -> Verdict {
     let (good, tolerable) = if done.fault.is_some() {
         (false, false)
-    } else if matches!(site.states[usize::from(state)].what, What::Download) {
+    } else if site.is_download(state) {
         let (good, tolerable) = site.downloads;
         // As a product: a response time of 0 is infinitely fast.
         let met = |rate: f64| done.bytes as f64 >= rate * done.response_ns as f64 / 1e9;

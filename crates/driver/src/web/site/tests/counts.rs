@@ -62,3 +62,32 @@ fn threads_add_up_and_targets_of_a_type_do_too() {
     assert!((types[0].response_s - 600.0).abs() < 1e-6);
     assert_eq!(faults, [("timeout".to_owned(), 6)]);
 }
+
+#[test]
+fn a_wrong_answer_that_comes_soon_does_not_make_the_mean_shorter() {
+    let site = Site::compile(&drive(all_kinds())).unwrap();
+    let mut tally = Tally::new(&site);
+    for _ in 0..3 {
+        tally.record(&site, 0, &done(SECOND, 1), true);
+    }
+    tally.record(&site, 0, &Done { fault: Some(Fault::Status(500)), ..done(1_000, 1) }, true);
+    let (types, _) = Tally::merge(&site, vec![tally]);
+    let page = &types[0];
+    assert_eq!((page.requests, page.failed, page.validation_errors, page.times.count()), (4, 1, 1, 3));
+    assert!((page.response_s / page.requests as f64 - 1.0).abs() < 1e-9, "{}", page.response_s);
+}
+
+#[test]
+fn what_was_due_in_the_window_and_failed_after_it_is_counted() {
+    let site = Site::compile(&drive(all_kinds())).unwrap();
+    let mut tally = Tally::new(&site);
+    tally.record_late(&site, 0, &done(SECOND, 1), true);
+    tally.record_late(&site, 0, &done(5 * SECOND, 1), false);
+    // Of a download that is under way nobody knows how fast it will have been, unless nothing comes any more.
+    tally.record_late(&site, 5, &done(10 * SECOND, 1), false);
+    tally.record_late(&site, 5, &Done { fault: Some(UNFINISHED), ..done(10 * SECOND, 1) }, false);
+    let (types, faults) = Tally::merge(&site, vec![tally]);
+    assert_eq!((types[0].requests, types[0].failed, types[0].validation_errors), (1, 1, 0));
+    assert_eq!((types[1].requests, types[1].failed), (1, 1));
+    assert_eq!(faults, [("unfinished".to_owned(), 1)]);
+}
