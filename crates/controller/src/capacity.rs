@@ -6,8 +6,8 @@
 //! largest that held and the smallest that did not is halved, until they are neighbours on the grid. The load that is left must
 //! hold in all its iterations, of which the one in which it was found is the first. One miss refutes it, and the search goes on
 //! between the next lower load that has held and it; what had held above a load that was refuted is forgotten. A try whose work
-//! was wrong, or that broke off, is repeated once; the second time it counts as a miss. So does a try without the figures that
-//! objectives are about; below the first load it ends the search, for still smaller loads have still fewer operations.
+//! was wrong, or that broke off, is repeated once; the second time it counts as a miss. A load that is too small to be judged,
+//! such as by a percentile of too few operations, is neither: the search goes on above it, for smaller ones have fewer still.
 //!
 //! A search takes no more tries than [`CapacitySpec::tries_at_most`]. When only so many are left as it takes to confirm the best
 //! load so far, that is done, and the end tells that the distance was not closed.
@@ -33,8 +33,8 @@ pub enum Outcome {
     Held,
     /// Some were not: which.
     Missed(String),
-    /// None was missed, but some could not be judged: there was no figure, as of a percentile of too few operations.
-    NoFigure(String),
+    /// None was missed, but some cannot be judged, as by a percentile of too few operations: which.
+    TooFew(String),
     /// The work was wrong: what.
     Invalid(String),
     /// It did not run to its end: why.
@@ -54,9 +54,8 @@ pub struct Found {
     pub cut_short: Option<String>,
 }
 
-/// Why a search goes no further down.
-const TOO_SMALL: &str =
-    "Still smaller loads have still fewer operations, so none was tried: longer phases would give them figures";
+/// What helps where loads are too small to be judged.
+const LONGER: &str = "Longer phases have more operations, and another objective may need fewer";
 
 /// A load in words.
 pub fn words(model: &LoadModel, load: f64) -> String {
@@ -87,6 +86,8 @@ pub struct Search {
     held: BTreeMap<usize, u32>,
     /// The smallest load that did not hold, and why.
     missed: Option<(usize, String)>,
+    /// The largest load that was too small to be judged, and by what.
+    few: Option<(usize, String)>,
     now: Option<Now>,
     /// How it ended early.
     cut_short: Option<String>,
@@ -118,6 +119,7 @@ impl Search {
             tries: 0,
             held: BTreeMap::new(),
             missed: None,
+            few: None,
             now: None,
             cut_short: None,
             over: false,
@@ -137,6 +139,11 @@ impl Search {
     /// The largest load that has held and was not refuted, and the smallest that did not hold.
     pub fn bounds(&self) -> (Option<f64>, Option<f64>) {
         (self.best().map(|at| self.grid[at]), self.missed.as_ref().map(|(at, _)| self.grid[*at]))
+    }
+
+    /// The load above which is searched: the largest that has held, or the largest that was too small to be judged.
+    pub fn floor(&self) -> Option<f64> {
+        self.lowest().map(|at| self.grid[at])
     }
 
     /// What is to be tried next; `None`: the search is over.
@@ -166,13 +173,12 @@ impl Search {
                 return;
             }
             Outcome::Missed(reason) => reason,
-            Outcome::NoFigure(reason) => {
-                if now.at < self.first && self.best().is_none() {
-                    self.over = true;
-                    self.cut_short = Some(TOO_SMALL.to_owned());
-                }
-                reason
+            Outcome::TooFew(reason) if self.best().is_none() => {
+                self.few = Some((now.at, reason));
+                return;
             }
+            // A smaller load had enough of them.
+            Outcome::TooFew(reason) => reason,
             Outcome::Invalid(_) | Outcome::Failed(_) if !now.again => {
                 self.now = Some(Now { told: true, again: true, ..now });
                 return;
@@ -198,16 +204,28 @@ impl Search {
                     Some((at, why)) => format!("{held}; {} did not: {why}", words(&self.model, self.grid[*at])),
                 }
             }
-            None => match &self.missed {
-                Some((0, why)) => format!("not even {} held: {why}", words(&self.model, self.grid[0])),
-                Some((at, why)) => {
-                    format!("no load was seen to hold often enough; {} did not: {why}", self.words_at(*at))
-                }
-                None => "no load was seen to hold often enough".to_owned(),
-            },
+            None => self.nothing(),
         };
         let ended = self.cut_short.as_ref().map_or_else(|| told.clone(), |cut| format!("{told}. {cut}"));
         Found { held: held.unwrap_or(0.0), missed, ended, cut_short: self.cut_short.clone() }
+    }
+
+    /// Why no load was found, in a sentence or two.
+    fn nothing(&self) -> String {
+        match (&self.missed, &self.few) {
+            (Some((0, why)), None) => format!("not even {} held: {why}", self.words_at(0)),
+            (Some((at, why)), None) => {
+                format!("no load was seen to hold often enough; {} did not: {why}", self.words_at(*at))
+            }
+            (None, None) => "no load was seen to hold often enough".to_owned(),
+            (None, Some((few, why))) => {
+                format!("up to {}, which is the largest that was tried, {why}. {LONGER}", self.words_at(*few))
+            }
+            (Some((at, missed)), Some((few, why))) => {
+                let (few, at) = (self.words_at(*few), self.words_at(*at));
+                format!("up to {few} {why}; and {at} did not hold: {missed}. {LONGER}")
+            }
+        }
     }
 
     fn words_at(&self, at: usize) -> String {
@@ -217,6 +235,11 @@ impl Search {
     /// Place of the largest load that has held and was not refuted.
     fn best(&self) -> Option<usize> {
         self.held.keys().next_back().copied()
+    }
+
+    /// Place of the load above which is searched.
+    fn lowest(&self) -> Option<usize> {
+        self.best().or_else(|| self.few.as_ref().map(|(at, _)| *at))
     }
 
     const fn left(&self) -> u32 {
@@ -252,13 +275,14 @@ impl Search {
     fn wanted(&self) -> Option<(usize, ProbePurpose)> {
         let best = self.best();
         let missed = self.missed.as_ref().map(|(at, _)| *at);
-        let next = match (best, missed) {
+        let floor = self.lowest();
+        let next = match (floor, missed) {
             (None, None) => Some(self.first),
             (None, Some(missed)) => lower(&self.grid, missed),
-            (Some(_), _) => following(&self.grid, best, missed),
+            (Some(_), _) => following(&self.grid, floor, missed),
         };
         if let Some(at) = next {
-            let closing = best.is_some() && missed.is_some();
+            let closing = floor.is_some() && missed.is_some();
             return Some((at, if closing { ProbePurpose::Bisect } else { ProbePurpose::Bracket }));
         }
         best.filter(|&at| self.lacks(at) > 0).map(|at| (at, ProbePurpose::Confirm))

@@ -30,7 +30,7 @@ pub struct TryNow {
     pub load: String,
     /// What for.
     pub purpose: ProbePurpose,
-    /// The largest load that has held so far and was not refuted, in words.
+    /// The largest load that has held so far and was not refuted, or else that was too small to be judged, in words.
     pub held: Option<String>,
     /// The smallest that did not hold, in words.
     pub missed: Option<String>,

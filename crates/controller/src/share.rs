@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use tare_model::capacity::{load_of, metric};
+use tare_model::capacity::{in_digits, load_of, metric};
 use tare_model::load::LoadModel;
 use tare_model::study::{Case, Study};
 use tare_model::trial::{Outcome, TrialRecord};
@@ -74,7 +74,7 @@ fn by(case: &Case, mut found: Vec<f64>) -> Option<Result<Offered, String>> {
              See why they did not; then run the study anew, or give this case a `load` of its own"
         )));
     };
-    let load = load_of(&case.load, median * share.share);
+    let load = load_of(&case.load, in_digits(median * share.share));
     let at = match load {
         LoadModel::Closed { clients, .. } => f64::from(clients),
         LoadModel::Open { rate, .. } => rate.0,

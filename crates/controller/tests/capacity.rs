@@ -222,6 +222,17 @@ fn twice_is_a_miss_and_the_cause_is_told() {
 }
 
 #[test]
+fn a_first_load_that_is_too_small_to_be_judged_sends_the_search_up() {
+    let Some(agent) = ready() else { return };
+    let ran = ran(&agent, "few", &search_plan(SPEC), &[(1, Hitch::Silent)]);
+    let (_, search) = ran.found();
+    assert_eq!((search.held, search.missed), (37.0, Some(44.0)), "{:?}", probes(search));
+    let why = search.probes[0].failed.as_deref();
+    assert!(why.is_some_and(|why| why.contains("too few operations") && why.contains("has no figure")), "{why:?}");
+    assert!(search.probes[1..].iter().all(|probe| probe.load > SPEC.from), "{:?}", probes(search));
+}
+
+#[test]
 fn a_first_load_that_is_too_much_is_gone_below_and_where_nothing_holds_there_are_no_figures() {
     let Some(agent) = ready() else { return };
     let ran = |name: &str, from, hitches: &[(usize, Hitch)]| {

@@ -60,6 +60,12 @@ pub trait Catalog {
         false
     }
 
+    /// Whether a workload with these (checked) parameters finds once a run what load it offers, whatever the case says.
+    fn is_calibrated(&self, workload: &str, parameters: &Value) -> bool {
+        let _ = (workload, parameters);
+        false
+    }
+
     /// What a guest of this size with this workload (checked parameters) under this load touches of the host's memory at
     /// once.
     fn touches(&self, workload: &str, parameters: &Value, load: &LoadModel, guest: &GuestSize) -> ByteSize {

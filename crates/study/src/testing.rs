@@ -244,6 +244,10 @@ impl Catalog for Fake {
         workload == "java" && parameters["one-guest-only"] != Json::Bool(true)
     }
 
+    fn is_calibrated(&self, workload: &str, parameters: &Json) -> bool {
+        workload == "java" && parameters["finds-load"] == Json::Bool(true)
+    }
+
     fn touches(&self, _: &str, parameters: &Json, _: &LoadModel, guest: &GuestSize) -> ByteSize {
         if parameters["memory"] == "lazy" { LAZY } else { guest.memory }
     }

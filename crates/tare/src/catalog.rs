@@ -73,6 +73,10 @@ impl Catalog for Registries {
         made(workload, parameters).is_some_and(|workload| workload.density())
     }
 
+    fn is_calibrated(&self, workload: &str, parameters: &Value) -> bool {
+        made(workload, parameters).is_some_and(|workload| workload.is_calibrated())
+    }
+
     fn touches(&self, workload: &str, parameters: &Value, load: &LoadModel, guest: &GuestSize) -> ByteSize {
         loaded(workload, parameters, load).map_or(guest.memory, |workload| workload.touches(guest))
     }
@@ -115,6 +119,13 @@ impl Catalog for Registries {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn what_finds_its_own_load_is_known_by_its_parameters() {
+        let finds = |parameters| Registries.is_calibrated("java", &parameters);
+        assert!(finds(json!({ "cpu-share": 0.1 })) && !finds(json!({})));
+        assert!(!Registries.is_calibrated("rr", &json!({})));
+    }
 
     #[test]
     fn what_a_guest_touches_depends_on_its_load() {

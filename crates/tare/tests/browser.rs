@@ -46,3 +46,44 @@ fn the_report_of_a_run_is_drawn_by_a_browser_without_network_and_needs_no_script
     let bytes = std::fs::read(&picture).unwrap();
     assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 20_000, "{} bytes of picture", bytes.len());
 }
+
+#[test]
+fn published_figures_their_audit_and_their_tables_are_drawn_wide_and_narrow() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("runs");
+    expect_code(&run(&["import", "--out", out.to_str().unwrap()]), 0);
+    let published = out.join("published-002");
+    expect_code(&run(&["report", published.to_str().unwrap()]), 0);
+    let html = published.join("report.html");
+    let Some(dom) = browser(&html, &folder.path().join("profile"), &["--dump-dom"]) else {
+        return tare_testkit::skipped("no Chromium is installed");
+    };
+    let dom = common::stdout(&dom);
+    assert!(dom.contains("</html>") && !dom.contains("<script"), "whole, and no script");
+    // What stands in the browser's own tree, so that nothing was lost in a place where HTML does not allow it.
+    for part in [
+        "id=\"published\"",
+        "id=\"audit\"",
+        "class=\"score\"",
+        "class=\"audit\"",
+        "fig-capacities-w-t",
+        "fig-latencies-n-t",
+        "Requests and quality of service",
+        "virtual: 3 iterations, requests by type",
+        "What host and guest used",
+    ] {
+        assert!(dom.contains(part), "{part}");
+    }
+    assert_eq!(
+        dom.matches("Weighted byte rate: bytes of the type").count() / 2,
+        18,
+        "a table an iteration, and its label"
+    );
+    for (name, size) in [("wide", "--window-size=1250,3000"), ("narrow", "--window-size=600,3000")] {
+        let picture = folder.path().join(format!("{name}.png"));
+        let profile = folder.path().join(name);
+        browser(&html, &profile, &[size, &format!("--screenshot={}", picture.display())]);
+        let bytes = std::fs::read(&picture).unwrap();
+        assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 50_000, "{name}: {} bytes of picture", bytes.len());
+    }
+}

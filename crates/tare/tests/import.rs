@@ -66,6 +66,18 @@ fn all_published_figures_become_runs_and_each_is_audited_reported_and_compared()
         expect_code(&run(&["compare", own, own]), 0);
         assert!(Path::new(own).join("report.html").is_file());
     }
+    // Runs are called by their folders.
+    let copy = out.join("again");
+    fs::create_dir(&copy).unwrap();
+    for file in fs::read_dir(out.join("published-004")).unwrap() {
+        let file = file.unwrap();
+        fs::copy(file.path(), copy.join(file.file_name())).unwrap();
+    }
+    let compared = run(&["compare", out.join("published-004").to_str().unwrap(), copy.to_str().unwrap()]);
+    expect_code(&compared, 0);
+    let said = stdout(&compared);
+    assert!(said.starts_with("again against published-004\n"), "{said}");
+    assert!(said.contains("published-004 222,048") && said.contains("again 222,048"), "{said}");
     // Three runs at once: broken if one is.
     let runs: Vec<String> =
         ["000", "002", "004"].map(|n| out.join(format!("published-{n}")).display().to_string()).into();
@@ -139,6 +151,20 @@ fn published_orders_and_guests_are_audited_for_their_base_and_their_unit() {
         "189,871,385 of 32 guests are of a run of 1,800 s, 105,484.1 in a second; its 190,191,751 of 28 guests are 105,662.1",
     );
     has(&guests, "per-run", "reservation", "density", "no figure of 8 guests, only of 1, 4 and 7");
+    let follows =
+        |n: usize| guests.iter().filter(|own| own["check"] == "per-run").nth(n).unwrap()["consequence"].clone();
+    assert_eq!(follows(0), "The text's figure is that of 28 guests, not of 32.");
+    assert_eq!(follows(1), "The text's figure is that of 7 guests, not of 8.");
+    // The report tells what the audit found, and judges nothing by itself.
+    for (report, says) in [
+        ("000", "The text\u{2019}s figure is that of 28 guests, not of 32."),
+        ("004", "222,048 against 211,919 is 4.78 % more than Hyper-V, virtual disks"),
+        ("002", "It recomputes to 2,321.2"),
+    ] {
+        let shown = run(&["report", out.join(format!("published-{report}")).to_str().unwrap(), "--format", "html"]);
+        let html = stdout(&shown).replace("&#x27;", "\u{2019}").replace('\'', "\u{2019}");
+        assert!(html.contains(says), "{report}: {says}");
+    }
 }
 
 /// The web tables with one change.

@@ -110,7 +110,10 @@ impl Searching<'_> {
                 let outcome = match missed(&task, &measurement.metrics) {
                     None => capacity::Outcome::Held,
                     Some(missed) if missed.measured => capacity::Outcome::Missed(missed.why),
-                    Some(missed) => capacity::Outcome::NoFigure(missed.why),
+                    Some(missed) if served(&measurement.counts) => {
+                        capacity::Outcome::TooFew(format!("there were too few operations: {}", missed.why))
+                    }
+                    Some(missed) => capacity::Outcome::Missed(missed.why),
                 };
                 (outcome, None, measurement)
             }
@@ -151,7 +154,7 @@ impl Searching<'_> {
     /// Tells whoever watches the run what is tried, and what came of it.
     fn tell(&self, next: Try, number: u32, outcome: Option<Option<&str>>) {
         let Trial { bench, planned, case, .. } = *self.trial;
-        let (held, missed) = self.search.bounds();
+        let (held, missed) = (self.search.floor(), self.search.bounds().1);
         let load = words(&case.load, next.load);
         let in_words = |load| words(&case.load, load);
         let (held, missed) = (held.map(in_words), missed.map(in_words));
@@ -235,6 +238,14 @@ fn in_words(probe: &Probe) -> Option<String> {
     })
 }
 
+/// Whether most of what was begun was done: a percentile without a figure then had too few operations, and not a server that
+/// was overwhelmed.
+fn served(counts: &BTreeMap<String, u64>) -> bool {
+    let not_done = |name: &str| name.starts_with("errors") || ["lost", "unfinished"].contains(&name);
+    let bad = counts.iter().filter(|(name, _)| not_done(name)).map(|(_, count)| *count).fold(0, u64::saturating_add);
+    counts.get("operations").is_some_and(|&done| done > bad)
+}
+
 /// Whether two loads of the grid are one.
 fn same(one: f64, other: f64) -> bool {
     (one - other).abs() < 1e-9
@@ -244,7 +255,7 @@ fn same(one: f64, other: f64) -> bool {
 fn probe(next: Try, tried: &Tried) -> Probe {
     let (failed, cause) = match &tried.outcome {
         capacity::Outcome::Held => (None, None),
-        capacity::Outcome::Missed(why) | capacity::Outcome::NoFigure(why) => (Some(why.clone()), Some(ProbeCause::Qos)),
+        capacity::Outcome::Missed(why) | capacity::Outcome::TooFew(why) => (Some(why.clone()), Some(ProbeCause::Qos)),
         capacity::Outcome::Invalid(why) => (Some(why.clone()), Some(ProbeCause::Invalid)),
         capacity::Outcome::Failed(why) => (Some(why.clone()), Some(ProbeCause::Failed)),
     };

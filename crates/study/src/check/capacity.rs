@@ -3,11 +3,13 @@
 
 use std::str::FromStr;
 
+use serde_json::Value as Json;
 use tare_model::capacity::{CapacitySpec, LoadShare, ScoreSpec, load_of};
 use tare_model::load::LoadModel;
 use tare_model::study::Case;
 use tare_model::units::Rate;
 
+use super::Context;
 use super::load::{MAX_CONNECTIONS, Searches};
 use crate::fields;
 use crate::suggest;
@@ -110,8 +112,19 @@ fn alone(case: &Table<'_>) {
     }
 }
 
+/// Reports what a search, or a share of what one found, cannot stand beside. `parameters` are the checked ones.
+pub(super) fn beside(case: &Table<'_>, context: &Context<'_>, workload: Option<&str>, parameters: &[Json]) {
+    objectives(case);
+    let Some(name) = workload else { return };
+    let finds = parameters.iter().any(|json| !json.is_null() && context.catalog.is_calibrated(name, json));
+    for field in ["capacity", "load-from"].into_iter().filter_map(|key| case.get(key)).filter(|_| finds) {
+        let what = format!("says what load is offered, and `{name}` as it is set here finds that itself");
+        field.wrong_key(&what, "leave it out, or the parameter by which a load is found");
+    }
+}
+
 /// Reports a search without objectives: every load would hold.
-pub(super) fn objectives(case: &Table<'_>) {
+fn objectives(case: &Table<'_>) {
     let none = |field: &Cursor<'_>| field.is_table() && field.named().is_none_or(|fields| fields.is_empty());
     let field = case.get("qos");
     if field.as_ref().is_some_and(|field| !none(field)) {
@@ -156,7 +169,17 @@ pub(super) fn share(
         return None;
     }
     let share = share?;
-    Some((LoadShare { case: id.to_owned(), share }, load_of(&own.unwrap_or(*model), spec.most * share)))
+    // A bound, and where it can be the other's: cases of one bound are given the same data, such as one file set.
+    let most = spec.most * share.max(1.0);
+    if let (LoadModel::Closed { .. }, Some(field)) = (model, table.get("share"))
+        && most > f64::from(MAX_CONNECTIONS)
+    {
+        let what =
+            format!("of `cases.{id}` may come to {most:.0} clients, and one driver has {MAX_CONNECTIONS} at most");
+        field.wrong(&what, "write a smaller share, or a smaller `most` there");
+        return None;
+    }
+    Some((LoadShare { case: id.to_owned(), share }, load_of(&own.unwrap_or(*model), most)))
 }
 
 fn not_there(field: &Cursor<'_>, id: &str, searches: &Searches) {

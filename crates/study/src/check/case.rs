@@ -78,9 +78,7 @@ fn case(
     let [guests, drivers] = [("guests", MAX_GUESTS), ("drivers", MAX_DRIVERS)]
         .map(|(key, most)| several(&table, key, most, context, workload, &checked));
     let density = density::of_case(&table, context, workload, &checked);
-    if capacity.is_some() {
-        capacity::objectives(&table);
-    }
+    capacity::beside(&table, context, workload, &checked);
     let qos = table.get("qos").zip(workload).map(|(c, name)| {
         let metrics = checked.first().filter(|json| !json.is_null()).map(|json| context.catalog.metrics(name, json));
         let metrics = if density.is_some() { metrics.map(density::objectives) } else { metrics };
@@ -124,8 +122,17 @@ fn check_workload(
             if number.is_some() {
                 error.path.clear();
             }
-            let keys: Vec<&str> =
-                number.map_or_else(|| load.keys.iter().map(String::as_str).collect(), |keys| keys.to_vec());
+            let written = || load.keys.iter().map(String::as_str).collect();
+            let mut keys: Vec<&str> = number.map_or_else(written, |keys| keys.to_vec());
+            if let Some(instead) = load.number.and_then(|keys| keys.first())
+                && error.path.is_empty()
+                && number.is_none()
+                && !load::has(case, "load")
+            {
+                // It takes no load at all, and the file gives it one by this field.
+                keys = vec![instead];
+                error.help = Some(format!("leave `{instead}` out: `{name}` is offered no load that could be varied"));
+            }
             case.foreign(&keys, error, None);
         } else {
             case.foreign(&["parameters"], error, schema_of(name, &context.workloads));

@@ -47,13 +47,15 @@ fn searches_are_read_and_have_defaults() {
 fn shares_are_of_the_other_cases_largest_load_and_of_its_kind() {
     let study = study_of(GOOD);
     let share = |case: &str, share| Some(LoadShare { case: case.to_owned(), share });
-    assert_eq!((&study.cases[0].load_from, study.cases[0].load), (&share("banking", 0.8), closed(3200)));
+    assert_eq!((&study.cases[0].load_from, study.cases[0].load), (&share("banking", 0.8), closed(4000)), "of one size");
     // Connections and arrivals are its own where it says them.
-    let load = LoadModel::Open { rate: Rate(3200.0), arrivals: Arrivals::Poisson, connections: 4 };
+    let load = LoadModel::Open { rate: Rate(6400.0), arrivals: Arrivals::Poisson, connections: 4 };
     assert_eq!((&study.cases[3].load_from, study.cases[3].load), (&share("rates", 0.5), load));
     let as_other = study_of(&GOOD.replace("load = { open = { connections = 4 } }\n", ""));
-    let load = LoadModel::Open { rate: Rate(3200.0), arrivals: Arrivals::Uniform, connections: 8 };
+    let load = LoadModel::Open { rate: Rate(6400.0), arrivals: Arrivals::Uniform, connections: 8 };
     assert_eq!(as_other.cases[3].load, load);
+    let more = study_of(&GOOD.replace("share = 0.8", "share = 1.5"));
+    assert_eq!(more.cases[0].load, closed(6000), "more than the other may be offered");
     assert!(study.cases[4].load_from.is_none() && study.cases[4].capacity.is_none());
     let references = [("banking".to_owned(), 120.0), ("rates".to_owned(), 114.5)];
     assert_eq!(study.score.unwrap().references, references);
@@ -206,6 +208,21 @@ fn a_search_that_was_refused_is_not_told_of_again_where_it_is_named() {
 }
 
 #[test]
+fn a_share_that_may_be_more_clients_than_a_driver_has_is_refused() {
+    let other =
+        "[cases.many]\nworkload = \"rr\"\ncapacity = { most = 40000 }\nqos = { response_time_p50_s = \"1ms\" }\n";
+    let study = |share| {
+        let own = format!("[cases.own]\nworkload = \"rr\"\nload-from = {{ case = \"many\", share = {share} }}\n");
+        parse("bad.toml", &format!("{GOOD}\n{other}{own}"), &Fake)
+    };
+    let error = study(2.0).unwrap_err();
+    let [problem] = error.problems() else { panic!("{}", error.render(false)) };
+    assert_eq!(problem.path, ["cases", "own", "load-from", "share"]);
+    assert!(problem.message.contains("80000 clients"), "{}", problem.message);
+    assert!(study(1.5).is_ok());
+}
+
+#[test]
 fn neither_adds_guests() {
     let java = "workload = \"java\"\ndensity = { guests = [1, 2] }\n";
     let both =
@@ -216,6 +233,19 @@ fn neither_adds_guests() {
         let [problem] = error.problems() else { panic!("{}", error.render(false)) };
         assert_eq!(problem.path, ["cases", "both", "density"]);
         assert!(problem.message.contains(&format!("cannot stand beside `{beside}`")), "{}", problem.message);
+    }
+}
+
+#[test]
+fn what_is_offered_no_load_or_finds_its_own_is_not_searched() {
+    let finds = "workload = \"java\"\nparameters = { finds-load = true }\n";
+    let search = "capacity = { most = 5 }\nqos = { response_time_p50_s = \"1ms\" }\n";
+    let share = "load-from = { case = \"banking\", share = 1 }\n";
+    for (field, text) in [("capacity", search), ("load-from", share)] {
+        let error = parse("bad.toml", &format!("{GOOD}\n[cases.own]\n{finds}{text}"), &Fake).unwrap_err();
+        let [problem] = error.problems() else { panic!("{}", error.render(false)) };
+        assert_eq!(problem.path, ["cases", "own", field]);
+        assert!(problem.message.contains("finds that itself"), "{}", problem.message);
     }
 }
 

@@ -19,6 +19,9 @@ const OUTCOMES: [(AuditOutcome, &str, &str); 4] = [
     (AuditOutcome::Holds, "holds", "32"),
 ];
 
+/// Entries of one kind that hold and are told one by one.
+const HOLDS_MAX: usize = 2;
+
 /// Looks at runs and prints what was found.
 pub fn command(arguments: &AuditArguments) -> Result<Exit, Failure> {
     let mut runs = Vec::new();
@@ -64,8 +67,8 @@ fn text(run: &Path, findings: &Findings, width: usize, colour: bool) -> String {
         let heading = format!("{heading} ({})", own.len());
         let heading = if colour { format!("\u{1b}[{code}m{heading}\u{1b}[0m") } else { heading };
         text.push_str(&format!("\n{heading}\n"));
-        for entry in own {
-            text.push_str(&lines(findings, entry, width));
+        for alike in alike(&own) {
+            text.push_str(&lines(findings, &alike, outcome, width));
         }
     }
     if findings.audit.is_empty() {
@@ -74,8 +77,40 @@ fn text(run: &Path, findings: &Findings, width: usize, colour: bool) -> String {
     text
 }
 
-/// `  check, case, arms: detail`, and what follows from it below.
-fn lines(findings: &Findings, entry: &AuditEntry, width: usize) -> String {
+/// Entries of one check with one consequence, in the order of the first of each.
+fn alike<'a>(entries: &[&'a AuditEntry]) -> Vec<Vec<&'a AuditEntry>> {
+    let mut groups: Vec<Vec<&AuditEntry>> = Vec::new();
+    for entry in entries {
+        let same = |own: &&mut Vec<&AuditEntry>| own[0].check == entry.check && own[0].consequence == entry.consequence;
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(entry),
+            None => groups.push(vec![entry]),
+        }
+    }
+    groups
+}
+
+/// `  check, case, arms: detail`, a line an entry, and what follows from them below. Of what holds the first of many is enough.
+fn lines(findings: &Findings, alike: &[&AuditEntry], outcome: AuditOutcome, width: usize) -> String {
+    let shown = if outcome == AuditOutcome::Holds && alike.len() > HOLDS_MAX { 1 } else { alike.len() };
+    let mut text = String::new();
+    for (at, entry) in alike[..shown].iter().enumerate() {
+        let more = if at + 1 == shown && shown < alike.len() {
+            format!(" And {} more of the kind (all: --format json).", alike.len() - shown)
+        } else {
+            String::new()
+        };
+        let line = format!("{}: {}{more}", place(findings, entry), entry.detail);
+        text.push_str(&wrapped(&line, width, "  ", "      "));
+    }
+    if !alike[0].consequence.is_empty() {
+        text.push_str(&wrapped(&format!("-> {}", alike[0].consequence), width, "      ", "         "));
+    }
+    text
+}
+
+/// `check, case, arms`.
+fn place(findings: &Findings, entry: &AuditEntry) -> String {
     let named = &findings.plan.study.arms;
     let arms: Vec<&str> = entry
         .arms
@@ -85,11 +120,7 @@ fn lines(findings: &Findings, entry: &AuditEntry, width: usize) -> String {
     let arms = arms.join(" and ");
     let mut place = vec![entry.check.name(), &entry.case, &arms];
     place.retain(|part| !part.is_empty());
-    let mut text = wrapped(&format!("{}: {}", place.join(", "), entry.detail), width, "  ", "      ");
-    if !entry.consequence.is_empty() {
-        text.push_str(&wrapped(&format!("-> {}", entry.consequence), width, "      ", "         "));
-    }
-    text
+    place.join(", ")
 }
 
 /// A paragraph of lines that fit, broken between words.

@@ -1,5 +1,7 @@
 //! `tare compare`.
 
+use std::path::Path;
+
 use tare_analysis::{Compared, RunComparison};
 use tare_model::findings::Findings;
 use tare_report::{ComparisonRow, ComparisonTable};
@@ -14,7 +16,8 @@ pub fn command(arguments: &CompareArguments) -> Result<Exit, Failure> {
     let before = analysed(&arguments.before, false)?;
     let after = analysed(&arguments.after, false)?;
     let compared = tare_analysis::compare(&before, &after).map_err(|error| Failure::new(error, Exit::Usage))?;
-    let table = table(compared, &before);
+    let labels = labels((&arguments.before, &before), (&arguments.after, &after));
+    let table = table(compared, &before, labels);
     let text = if arguments.markdown {
         tare_report::comparison_markdown(&table)
     } else {
@@ -25,7 +28,7 @@ pub fn command(arguments: &CompareArguments) -> Result<Exit, Failure> {
 }
 
 /// The comparison as the report prints it, with the names for people that the first run gives.
-fn table(compared: RunComparison, names: &Findings) -> ComparisonTable {
+fn table(compared: RunComparison, names: &Findings, (a_label, b_label): (String, String)) -> ComparisonTable {
     let mut notes = compared.differences;
     if !compared.same_plan {
         notes.insert(0, "the two runs are of different plans".to_owned());
@@ -38,8 +41,13 @@ fn table(compared: RunComparison, names: &Findings) -> ComparisonTable {
                 Compared::Value => row.metric.label,
                 Compared::Effect => format!("{} against its own baseline", row.metric.label),
             };
+            let place = format!("{}, {}: ", case_label(names, &row.case), row.name);
+            // The sentence stands below the label, which has told the place.
+            let sentence = row.sentence.strip_prefix(place.as_str()).unwrap_or(&row.sentence);
+            // Nor is a verdict told twice.
+            let sentence = sentence.split_once(": cannot say: ").map_or(sentence, |(_, why)| why).to_owned();
             ComparisonRow {
-                label: format!("{}, {}: {what}", case_label(names, &row.case), row.name),
+                label: format!("{place}{what}"),
                 unit: row.unit,
                 a: Some(row.a.value),
                 b: Some(row.b.value),
@@ -48,12 +56,30 @@ fn table(compared: RunComparison, names: &Findings) -> ComparisonTable {
                 low: row.ratio.low,
                 high: row.ratio.high,
                 verdict: Some(row.verdict),
-                sentence: row.sentence,
+                sentence,
             }
         })
         .collect();
-    let title = format!("{} against {}", compared.b, compared.a);
-    ComparisonTable { title, a_label: compared.a, b_label: compared.b, notes, rows }
+    let title = format!("{b_label} against {a_label}");
+    ComparisonTable { title, a_label, b_label, notes, rows }
+}
+
+/// What the two runs are called: by their folders; where those are of one name, as their paths were given; where it is the same run
+/// twice, by their place.
+fn labels((a, before): (&Path, &Findings), (b, after): (&Path, &Findings)) -> (String, String) {
+    let folder = |path: &Path, findings: &Findings| {
+        let name =
+            std::fs::canonicalize(path).ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+        name.unwrap_or_else(|| findings.run.id.clone())
+    };
+    let (first, second) = (folder(a, before), folder(b, after));
+    if first != second {
+        return (first, second);
+    }
+    if a != b {
+        return (a.display().to_string(), b.display().to_string());
+    }
+    (format!("{first} (first)"), format!("{second} (second)"))
 }
 
 fn case_label<'a>(names: &'a Findings, id: &'a str) -> &'a str {

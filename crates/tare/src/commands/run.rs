@@ -90,9 +90,16 @@ fn failure(error: &ControllerError) -> Failure {
 /// Findings and report of whatever was completed.
 fn conclude(out: &Path, end: &RunEnd) -> Result<Exit, Failure> {
     if end.completed + end.invalid + end.failed == 0 {
-        let why = end.interrupted.as_deref().unwrap_or("the plan holds no trial");
-        output::print(&format!("no trial was run ({why}); {} holds the plan", out.display()))?;
-        return Ok(if end.interrupted.is_some() { Exit::Interrupted } else { Exit::Failure });
+        let Some(reason) = &end.interrupted else {
+            output::print(&format!("no trial was run (the plan holds no trial); {} holds the plan", out.display()))?;
+            return Ok(Exit::Failure);
+        };
+        output::print(&format!(
+            "stopped by {reason}: everything was taken down, and no trial was completed, so none is kept; \
+             begin anew with the same command and `--resume --out {}`",
+            out.display()
+        ))?;
+        return Ok(Exit::Interrupted);
     }
     let findings = report::analysed(out, false)?;
     let html = report::write_all(out, &findings)?;
