@@ -5,7 +5,6 @@
 mod common;
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use common::{Agent, PATIENCE, agent, missing};
@@ -120,10 +119,16 @@ fn drive(
     Ok((driven, wrong))
 }
 
-/// Directories with the keys of servers.
-fn key_folders() -> Vec<PathBuf> {
-    let all = std::fs::read_dir(std::env::temp_dir()).unwrap().flatten().map(|entry| entry.path());
-    all.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("tare-web-"))).collect()
+/// Words after an option in the commands of the servers that have these data.
+fn words_of_servers(data: &DataPlace, option: &str) -> Vec<String> {
+    let of = |entry: std::fs::DirEntry| std::fs::read_to_string(entry.path().join("cmdline")).ok();
+    let commands = std::fs::read_dir("/proc").unwrap().flatten().filter_map(of);
+    let ours = commands.filter(|command| command.contains("tare.web.Main") && command.contains(&data.path));
+    let word = |command: String| {
+        let mut words = command.split('\0').map(str::to_owned);
+        words.find(|word| word == option).and_then(|_| words.next())
+    };
+    ours.filter_map(word).collect()
 }
 
 /// Runs a site for some seconds and tells what came of it, which must be right.
@@ -135,10 +140,13 @@ fn served(site: &str, parameters: Value) -> Option<Driven> {
     let drivers = [DriverSite { client: agent.link(), clock: &SameClock }];
     let at = work_site(&agent, &drivers, Some(&data));
     let mut prepared = workload.prepare(&at).unwrap();
-    let keys = key_folders();
-    assert!(!keys.is_empty());
+    // The server has read its key, which is nowhere any more.
+    assert_eq!(words_of_servers(&data, "--data"), std::slice::from_ref(&data.path));
+    for key in words_of_servers(&data, "--key") {
+        assert!(!Path::new(&key).parent().unwrap().exists(), "{key}");
+    }
     let (driven, wrong) = drive(&at, &mut *prepared, 4000).unwrap();
-    assert!(keys.iter().any(|folder| !folder.exists()), "the key is taken away with the server");
+    assert_eq!(words_of_servers(&data, "--data"), Vec::<String>::new(), "it ends with its trial");
     println!("{:#?}\n{:#?}\n{:#?}", driven.measurement.metrics, driven.measurement.counts, driven.facts);
     println!("{:#?}", driven.flags);
     assert_eq!((wrong, driven.invalid.clone()), (None, None));
@@ -197,13 +205,6 @@ fn process_with(word: &str) -> Pid {
     Pid::from_raw(numbers.into_iter().find(has).expect("the server is at work")).unwrap()
 }
 
-/// The file with the key that a process was given.
-fn key_of(process: Pid) -> PathBuf {
-    let told = std::fs::read_to_string(format!("/proc/{}/cmdline", process.as_raw_nonzero())).unwrap();
-    let mut words = told.split('\0').skip_while(|word| *word != "--key");
-    PathBuf::from(words.nth(1).expect("it was given a key"))
-}
-
 #[test]
 fn a_server_that_is_killed_under_load_is_told_as_a_guest_that_is_lost_and_leaves_no_key() {
     let Some(program) = needed() else { return };
@@ -214,8 +215,9 @@ fn a_server_that_is_killed_under_load_is_told_as_a_guest_that_is_lost_and_leaves
     let drivers = [DriverSite { client: agent.link(), clock: &SameClock }];
     let site = work_site(&agent, &drivers, Some(&data));
     let mut prepared = workload.prepare(&site).unwrap();
-    let key = key_of(process_with(word));
-    assert_eq!(key.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    // It was read, and whatever ends the server leaves none.
+    let [key] = &words_of_servers(&data, "--key")[..] else { panic!("it was given a key") };
+    assert!(!Path::new(key).parent().unwrap().exists(), "{key} is left");
     let error = std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(std::time::Duration::from_millis(1500));
@@ -224,8 +226,6 @@ fn a_server_that_is_killed_under_load_is_told_as_a_guest_that_is_lost_and_leaves
         drive(&site, &mut *prepared, 4000).unwrap_err()
     });
     assert!(error.guest_lost() && error.to_string().contains("signal 9"), "{error}");
-    // Guests may share a directory for temporary files with the host.
-    assert!(!key.parent().unwrap().exists(), "{} is left", key.display());
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub const ENTRY: Entry = Entry {
 
 struct Java {
     parameters: Parameters,
-    /// Data groups, each with a thread.
+    /// Data groups, each with a thread; where the load is searched, the most.
     groups: u32,
 }
 
@@ -127,7 +127,9 @@ impl Workload for Java {
             let why = format!("{} drivers are asked for, and it offers its load to itself", site.drivers.len());
             return Err(JavaError::new("drive the Java application", why, "leave `drivers` of the case out").into());
         }
-        let started = start::start(site, &self.parameters, self.groups, &self.payload()?)?;
-        Ok(Box::new(Running::new(&self.parameters, self.groups, started)))
+        // A search tries fewer than the most that the workload was made for.
+        let groups = site.load.connections();
+        let started = start::start(site, &self.parameters, groups, &self.payload()?)?;
+        Ok(Box::new(Running::new(&self.parameters, groups, started)))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -69,6 +69,25 @@ pub(super) fn shown(bytes: u64) -> String {
     }
 }
 
+/// A name for all that decides what is in the copy.
+fn key(tables: &Tables, model: &SiteModel, payload: &Payload) -> String {
+    let made_of = format!(
+        "format {FORMAT}\npayload {}\npages {}\nfiles {:?}\nimages {:?}\n",
+        payload.place.display(),
+        pages(tables),
+        model.files,
+        Planning::new(model).batch(0),
+    );
+    let digest = Sha256::digest(made_of.as_bytes());
+    let key: String = digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+    format!("{PREFIX}{}-{key}", tables.name)
+}
+
+/// Where the gold copy is, or would be, whoever made it.
+pub(super) fn place(cache: &Path, tables: &Tables, model: &SiteModel, payload: &Payload) -> PathBuf {
+    cache.join(FOLDER).join(key(tables, model, payload)).join(TREE)
+}
+
 impl Making<'_> {
     /// Finds the gold copy or makes it. It stays where it is as long as what is given with it is held.
     ///
@@ -77,7 +96,7 @@ impl Making<'_> {
     pub fn gold(&self) -> Result<(GuestData, Held), WorkloadError> {
         let folder = self.site.cache.join(FOLDER);
         DirBuilder::new().recursive(true).mode(0o755).create(&folder).map_err(file("make", &folder))?;
-        let place = Place::new(&folder, self.key());
+        let place = Place::new(&folder, key(self.tables, self.model, self.payload));
         let told = AtomicBool::new(false);
         let pause = || {
             if !told.swap(true, Ordering::Relaxed) {
@@ -102,20 +121,6 @@ impl Making<'_> {
         let size = room(totals.disk_bytes + self.payload.bytes, totals.files);
         let gold = place.whole().join(TREE);
         Ok((GuestData { gold, size: ByteSize(size), shared: true }, held))
-    }
-
-    /// A name for all that decides what is in the copy.
-    fn key(&self) -> String {
-        let made_of = format!(
-            "format {FORMAT}\npayload {}\npages {}\nfiles {:?}\nimages {:?}\n",
-            self.payload.place.display(),
-            pages(self.tables),
-            self.model.files,
-            Planning::new(self.model).batch(0),
-        );
-        let digest = Sha256::digest(made_of.as_bytes());
-        let key: String = digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
-        format!("{PREFIX}{}-{key}", self.tables.name)
     }
 
     fn payload_name(&self) -> String {

@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -18,6 +19,9 @@ const PARTIAL: &str = ".partial-";
 pub(super) const PREFIX: &str = "web-";
 /// In a file set, beside the tree: the payload that is in it.
 const MADE_WITH: &str = "payload";
+
+/// A set that nobody has used for so long is taken away when another is made.
+const UNUSED: Duration = Duration::from_secs(30 * 86_400);
 
 /// Where a file set is kept.
 #[derive(Debug)]
@@ -75,8 +79,8 @@ impl Place {
         Ok(Held(lock))
     }
 
-    /// Removes what runs that were interrupted have left of file sets, and sets with another payload than this one, which nobody
-    /// will ask for again.
+    /// Removes what runs that were interrupted have left of file sets, sets with another payload than this one, which nobody
+    /// will ask for again, and those that nobody has used for a month.
     ///
     /// # Errors
     /// When something cannot be removed.
@@ -89,7 +93,7 @@ impl Place {
                 continue;
             }
             let stale = || fs::read_to_string(path.join(MADE_WITH)).is_ok_and(|with| with.trim() != payload);
-            if !begun && !stale() {
+            if !begun && !stale() && !unused(&self.folder, key) {
                 continue;
             }
             // Its own lock is held by who calls this.
@@ -101,6 +105,13 @@ impl Place {
         }
         Ok(())
     }
+}
+
+/// Whether a set was not used for a month: who uses it writes its lock anew, which is empty.
+fn unused(folder: &Path, key: &str) -> bool {
+    let age = fs::metadata(lock_of(folder, key)).and_then(|seen| seen.modified()).map(|at| at.elapsed());
+    // A clock that was set back tells nothing.
+    matches!(age, Ok(Ok(age)) if age > UNUSED)
 }
 
 /// The lock of a set that nobody makes or uses; `None`: somebody does.
@@ -167,6 +178,24 @@ mod tests {
         drop(held);
         place.sweep("web-2").unwrap();
         assert!(!there(".partial-web-made") && !there("web-old-used"));
+    }
+
+    #[test]
+    fn a_set_that_nobody_has_used_for_a_month_goes_when_another_is_made() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, days) in [("web-old", 31), ("web-new", 29)] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+            let lock = File::create(lock_of(folder.path(), name)).unwrap();
+            lock.set_modified(std::time::SystemTime::now() - Duration::from_secs(days * 86_400)).unwrap();
+        }
+        let place = Place::new(folder.path(), "web-mine".to_owned());
+        place.sweep("web-1").unwrap();
+        let there = |name: &str| folder.path().join(name).exists();
+        assert!(!there("web-old") && there("web-new"));
+        // Using it makes it new.
+        let lock = lock_of(folder.path(), "web-new");
+        drop(Place::new(folder.path(), "web-new".to_owned()).share(&|| Ok(())).unwrap());
+        assert!(fs::metadata(lock).unwrap().modified().unwrap().elapsed().unwrap() < Duration::from_secs(86_400));
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod fileset;
 mod gold;
 mod guest;
 mod keep;
+mod limits;
 mod nginx;
 mod parameters;
 mod payload;
@@ -20,6 +21,7 @@ mod running;
 mod start;
 mod tables;
 mod url;
+mod users;
 mod verify;
 
 pub use error::WebError;
@@ -41,12 +43,14 @@ use compile::{compile, file_set};
 use fileset::Planning;
 use gold::Making;
 use keep::Held;
+use limits::Allowed;
 use parameters::{Parameters, checked, sessions};
 use payload::Payload;
 use running::Running;
 use start::{Needs, started};
 use tables::{Site, Tables};
 use url::Url;
+use users::Stay;
 
 /// The registry's lines.
 pub const BANKING: Entry = Entry {
@@ -109,6 +113,20 @@ impl Web {
         payload::find().map_err(|(why, remedy)| WebError::new("start the web server", why, remedy))
     }
 
+    /// Where this host has what guests are given: as it was made ready, or, where an equal case did that, by its contents.
+    fn here(&self) -> Option<PathBuf> {
+        if self.parameters.url.is_some() {
+            return None;
+        }
+        let gold = self.gold.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = gold.as_ref().map(|(place, _)| place.clone());
+        drop(gold);
+        made.or_else(|| {
+            let (cache, payload) = (tare_image::cache_directory(), payload::find().ok()?);
+            Some(gold::place(&cache, &self.tables, &self.model(self.files_for()), &payload))
+        })
+    }
+
     /// Refuses guests that are too small.
     fn fit(&self, size: &GuestSize) -> Result<(), WebError> {
         self.parameters.fit(size).map_err(|error| {
@@ -162,6 +180,7 @@ impl Workload for Web {
     fn ahead(&self, site: &AheadSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
         self.fit(&site.size)?;
         self.one_server(site.guests)?;
+        Allowed::of(site.client, site.patience).refuse_driver(self.sessions, self.parameters.connections)?;
         if self.parameters.url.is_some() {
             return Ok(None);
         }
@@ -183,12 +202,15 @@ impl Workload for Web {
         // Users ask only for files that there are.
         let model = self.model(offered.min(self.files_for()));
         let tls = self.parameters.tls && model.states.iter().any(|state| state.secure);
-        let needs = Needs { tls, sessions: self.sessions.saturating_mul(drivers).max(offered) };
-        let gold = self.gold.lock().unwrap_or_else(PoisonError::into_inner);
-        let here = gold.as_ref().map(|(place, _)| place.to_string_lossy().into_owned());
-        drop(gold);
+        let stay = Stay::of(&model);
+        let needs = Needs { tls, sessions: self.sessions.saturating_mul(drivers).max(offered), offered, stay };
+        let ports =
+            Allowed::of(site.client, site.patience).few_ports(offered, self.parameters.connections, stay.thinking_s);
+        let here = self.here().map(|place| place.to_string_lossy().into_owned());
+        let mut started = started(site, &self.parameters, needs, here.as_deref())?;
+        started.flags.extend(ports);
         Ok(Box::new(Running {
-            started: started(site, &self.parameters, needs, here.as_deref())?,
+            started,
             parameters: self.parameters.clone(),
             tables: self.tables.clone(),
             model,

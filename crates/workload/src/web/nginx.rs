@@ -6,7 +6,7 @@ use super::start::{TLS_SESSION_S, TLS_SESSIONS};
 
 /// Sessions that a megabyte of nginx's cache holds, as its documentation says.
 const SESSIONS_A_MEGABYTE: u32 = 4000;
-/// Connections that each worker keeps to Tomcat.
+/// Connections that each worker keeps to Tomcat. The buffers of a page hold the longest of the sites: none is written to a file.
 const KEPT: u32 = 64;
 
 /// What decides the settings.
@@ -26,13 +26,19 @@ pub(super) struct Settings<'a> {
     pub workers: u32,
     /// Connections of clients, of all workers.
     pub connections: u32,
+    /// Most files that a worker may have open.
+    pub files: u64,
+}
+
+/// Connections that a worker is made for: one to Tomcat or to a file beside each of a client's, and some for itself.
+pub(super) const fn each(connections: u32) -> u32 {
+    connections.saturating_mul(2).saturating_add(512)
 }
 
 /// The file with the settings.
 pub(super) fn file(of: &Settings<'_>) -> String {
-    let Settings { folder, data, plain, tls, tomcat, workers, connections } = of;
-    // A connection to Tomcat beside each of a client's, and some for itself.
-    let each = connections.saturating_mul(2).saturating_add(512);
+    let Settings { folder, data, plain, tls, tomcat, workers, connections, files } = of;
+    let each = each(*connections);
     let listen_tls = tls.map_or_else(String::new, |tls| {
         let cache = TLS_SESSIONS.div_ceil(SESSIONS_A_MEGABYTE);
         format!(
@@ -51,6 +57,7 @@ pub(super) fn file(of: &Settings<'_>) -> String {
         "daemon off;\n\
          user root;\n\
          worker_processes {workers};\n\
+         worker_rlimit_nofile {files};\n\
          pid {folder}/nginx.pid;\n\
          error_log stderr error;\n\
          events {{ worker_connections {each}; }}\n\
@@ -71,6 +78,8 @@ pub(super) fn file(of: &Settings<'_>) -> String {
          \x20       location / {{\n\
          \x20           proxy_pass http://tomcat;\n\
          \x20           proxy_http_version 1.1;\n\
+         \x20           proxy_buffers 16 16k;\n\
+         \x20           proxy_max_temp_file_size 0;\n\
          \x20           proxy_set_header Connection \"\";\n\
          \x20           proxy_set_header Host $host;\n\
          \x20       }}\n\
@@ -94,9 +103,11 @@ mod tests {
             tomcat: "127.0.0.1:8081".parse().unwrap(),
             workers: 2,
             connections: 100,
+            files: 20_000,
         };
         let plain = file(&of);
         assert!(plain.contains("listen 198.18.0.2:8080;") && !plain.contains("ssl"), "{plain}");
+        assert!(plain.contains("worker_rlimit_nofile 20000;"), "{plain}");
         assert!(plain.contains("worker_connections 712;") && plain.contains("root /data;"));
         of.tls = Some("198.18.0.2:8443".parse().unwrap());
         let tls = file(&of);

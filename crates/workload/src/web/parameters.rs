@@ -31,8 +31,9 @@ pub struct Parameters {
     /// The same with TLS: `https://HOST:PORT`. Any certificate is taken, which is disclosed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_url: Option<String>,
-    /// Largest heap of the Java virtual machine (`-Xmx`). Absent: a quarter of the guest's memory, at least 128 MiB; the rest
-    /// keeps files.
+    /// Largest heap of the Java virtual machine (`-Xmx`). Absent: a quarter of the guest's memory, at least 128 MiB, and more where
+    /// the largest load needs it (12 kB a session, 18 kB a connection, 75 kB one with TLS, of which two thirds may be busy), as
+    /// far as the guest has it; the rest keeps files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heap: Option<ByteSize>,
     /// Another `java` program, by its path in the guest; absent: the runtime that comes with the server.
@@ -336,9 +337,15 @@ impl Parameters {
         self.users_per_session.or(self.directories_per_session)
     }
 
-    /// Heap of the virtual machine in a guest of that size, bytes.
-    pub(super) fn heap_in(&self, guest: &GuestSize) -> u64 {
-        self.heap.map_or_else(|| (guest.memory.0 / 4).max(HEAP_LEAST), |heap| heap.0)
+    /// Heap of the virtual machine in a guest of that size, of which so many bytes are busy under the largest load, bytes.
+    pub(super) fn heap_in(&self, guest: &GuestSize, busy: u64) -> u64 {
+        if let Some(heap) = self.heap {
+            return heap.0;
+        }
+        // What is beside the heap grows by a 32nd of it.
+        let room = guest.memory.0.saturating_sub(beside_heap(0) + AGENT_BYTES) / 33 * 32;
+        let wanted = busy.saturating_add(busy / 2).min(room);
+        wanted.max(guest.memory.0 / 4).max(HEAP_LEAST)
     }
 
     /// Refuses a heap that does not fit.
@@ -346,7 +353,8 @@ impl Parameters {
         if self.url.is_some() {
             return Ok(());
         }
-        let heap = self.heap_in(guest);
+        // What is chosen for a load never takes more than there is.
+        let heap = self.heap_in(guest, 0);
         let beside = beside_heap(heap) + AGENT_BYTES;
         if heap.saturating_add(beside) <= guest.memory.0 {
             return Ok(());

@@ -11,11 +11,14 @@ use tare_wire::{Reply, Request, ServeReport};
 
 use super::certificate;
 use super::error::WebError;
+use super::gold::shown;
 use super::guest::{PAUSE, explained, fetch, gone, has, how, look, put, said, script, start, wants_memory};
+use super::limits::Allowed;
 use super::nginx;
 use super::parameters::{Parameters, Server};
 use super::payload::{JARS, PROGRAM};
 use super::url::Url;
+use super::users::{Stay, busy_heap};
 use crate::{WorkSite, WorkloadError};
 
 /// Where servers listen, plain and with TLS.
@@ -43,6 +46,10 @@ pub(super) struct Needs {
     pub tls: bool,
     /// Most sessions at one time.
     pub sessions: u32,
+    /// Sessions that are offered now.
+    pub offered: u32,
+    /// How long they stay.
+    pub stay: Stay,
 }
 
 /// Servers at work, ready for load.
@@ -58,7 +65,7 @@ pub(super) struct Started {
     pub tls: Option<TlsSpec>,
     /// Known to backend and driver.
     pub salt: u64,
-    /// Where in the guest the key lies.
+    /// Where in the guest the key lies, while the servers have not read it.
     folder: Option<String>,
     /// What there is to tell.
     pub facts: BTreeMap<String, String>,
@@ -74,10 +81,7 @@ impl Started {
             ended = ended.and(site.ask_guest(Request::End { command: *command }).map(drop));
         }
         match &self.folder {
-            Some(folder) => {
-                let taken = script(site, "take the server's key away", r#"rm -rf "$1""#, &[folder]).map(drop);
-                ended.and(taken)
-            }
+            Some(folder) => ended.and(take_away(site, folder)),
             None => ended,
         }
     }
@@ -237,14 +241,25 @@ fn own_server(
         started.tls = Some(TlsSpec { certificate_sha256: Some(made.sha256) });
     }
     let listen = if in_front { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { site.guest_listen };
-    let of = Command { program, data, folder: &folder, listen, in_front, tls, backend, needs };
+    let allowed = Allowed::of(site.guest, site.patience);
+    let of = Command { program, data, folder: &folder, listen, in_front, tls, backend, needs, allowed };
+    allowed.refuse_server(of.files(parameters), needs.sessions)?;
     serve(site, parameters, &of, started)?;
     if in_front {
         front(site, parameters, &of, started)?;
     }
     started.targets.push(SocketAddr::new(site.guest_address, PORTS.0));
     started.targets.extend(tls.then(|| SocketAddr::new(site.guest_address, PORTS.1)));
-    ready(site, started, "the guest may be short of CPU or memory, or its address may not be reached")
+    ready(site, started, "the guest may be short of CPU or memory, or its address may not be reached")?;
+    // The servers have read what they need: the key is not to stay where a run that is killed would leave it.
+    take_away(site, &folder)?;
+    started.folder = None;
+    Ok(())
+}
+
+/// Removes the directory with the server's key and settings.
+fn take_away(site: &WorkSite<'_>, folder: &str) -> Result<(), WorkloadError> {
+    script(site, "take the server's key away", r#"rm -rf "$1""#, &[folder]).map(drop)
 }
 
 /// What decides how Tomcat is started.
@@ -257,9 +272,25 @@ struct Command<'a> {
     tls: bool,
     backend: SocketAddr,
     needs: Needs,
+    /// By the guest's kernel.
+    allowed: Allowed,
 }
 
 impl Command<'_> {
+    /// Files that the server has open for the connections of its users, at most.
+    fn files(&self, parameters: &Parameters) -> u64 {
+        // nginx has a connection to Tomcat, or a file, beside each of a user's.
+        let each = if self.in_front { 2 } else { 1 };
+        let users = u64::from(self.needs.sessions) * u64::from(parameters.connections);
+        each * users + u64::from(parameters.backend_connections)
+    }
+
+    /// Heap that is busy when so many users are there, bytes.
+    fn busy_heap(&self, parameters: &Parameters, users: u32) -> u64 {
+        let connections = if self.in_front { 0 } else { parameters.connections };
+        busy_heap(users, connections, self.needs.stay, self.tls)
+    }
+
     /// Connections of clients that a server is made for.
     fn connections(&self, parameters: &Parameters) -> u32 {
         let all = self.needs.sessions.saturating_mul(parameters.connections.into());
@@ -301,7 +332,7 @@ fn serve(
     of: &Command<'_>,
     started: &mut Started,
 ) -> Result<(), WorkloadError> {
-    let heap = parameters.heap_in(&site.size);
+    let heap = parameters.heap_in(&site.size, of.busy_heap(parameters, of.needs.sessions));
     let argv = of.argv(parameters, heap);
     let line = argv.join(" ");
     let began = Instant::now();
@@ -314,7 +345,21 @@ fn serve(
     started.fact("server started as", shown.to_owned());
     started.fact("server", if of.in_front { "Tomcat behind nginx" } else { "Tomcat" });
     started.fact("server's heap", format!("{} MiB", heap >> 20));
+    started.flags.extend(small_heap(heap, of.busy_heap(parameters, of.needs.offered), of.needs.offered));
     Ok(())
+}
+
+/// Tells of a heap in which users leave too little room to collect: two thirds are for what stays.
+fn small_heap(heap: u64, busy: u64, users: u32) -> Option<Flag> {
+    (busy > heap / 3 * 2).then(|| Flag {
+        kind: "server-heap".to_owned(),
+        detail: format!(
+            "{users} sessions keep about {} of the server's heap of {} busy: what is measured may be its collector. Ask for larger \
+             guests, or write a larger `heap`",
+            shown(busy),
+            shown(heap)
+        ),
+    })
 }
 
 /// Waits until a server has written that it is ready.
@@ -365,6 +410,7 @@ fn front(
         tomcat: SocketAddr::new(of.listen, INNER_PORT),
         workers: site.size.cpus.max(1),
         connections: of.connections(parameters),
+        files: of.allowed.files_up_to(u64::from(nginx::each(of.connections(parameters))) + 512),
     });
     let file = format!("{}/nginx.conf", of.folder);
     put(site, &file, &settings)?;

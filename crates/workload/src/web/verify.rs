@@ -7,6 +7,7 @@ use tare_wire::ServeReport;
 
 use super::figures::{p99_s, total};
 use super::parameters::Parameters;
+use super::users::Stay;
 
 /// The backend is flagged when the 99th percentile of its times, beyond the delay that it was told, is more than this share
 /// of the bound for a good page: then it is a part of response times that can be seen.
@@ -124,7 +125,7 @@ pub(super) fn flags(
         );
         told.push(flag("validation-errors", detail));
     }
-    told.extend(mix(parameters, &done.types, all.requests).map(|detail| flag("mix", detail)));
+    told.extend(mix(parameters, site, &done.types, all.requests).map(|detail| flag("mix", detail)));
     let few = done.types.iter().filter(|one| one.requests < parameters.least_requests);
     let few: Vec<String> = few.map(|one| format!("{} {}", one.requests, one.name)).collect();
     if !few.is_empty() {
@@ -136,7 +137,7 @@ pub(super) fn flags(
 }
 
 /// The type whose share is farthest beyond what is allowed, for people.
-fn mix(parameters: &Parameters, types: &[RequestType], requests: u64) -> Option<String> {
+fn mix(parameters: &Parameters, site: &SiteModel, types: &[RequestType], requests: u64) -> Option<String> {
     let all = requests as f64;
     let off = types.iter().filter_map(|one| {
         let target = one.target?;
@@ -147,13 +148,15 @@ fn mix(parameters: &Parameters, types: &[RequestType], requests: u64) -> Option<
     });
     let (_, one, share, target, chance) = off.max_by(|one, other| one.0.total_cmp(&other.0))?;
     Some(format!(
-        "{:.2} % of requests were {}, the target is {:.2} %: farther than {:.2} points and {:.2} for chance; where load lasts hardly \
-         longer than a session, users are still at the pages that come first",
+        "{:.2} % of requests were {}, the target is {:.2} %: farther than {:.2} points and {:.2} for chance. A session of \
+         this site lasts at least {:.0} s on average, and all begin with the pages that come first: ramp-up, warm-up and steady state \
+         of several times that mend it; a first look may do without",
         share * 100.0,
         one.name,
         target * 100.0,
         parameters.mix_deviation_max * 100.0,
-        chance * 100.0
+        chance * 100.0,
+        Stay::of(site).thinking_s
     ))
 }
 

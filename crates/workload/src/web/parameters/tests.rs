@@ -20,7 +20,7 @@ fn the_defaults_are_those_of_the_published_study() {
         assert_eq!((normal["overrun"].as_str(), normal["receive-rate"].as_u64()), (Some("20s"), Some(100_000)));
         assert_eq!(checked(site, &normal).unwrap().0, read);
         read.fit(&PUBLISHED).unwrap();
-        assert_eq!(read.heap_in(&PUBLISHED), 3 << 29);
+        assert_eq!(read.heap_in(&PUBLISHED, 0), 3 << 29);
     }
     let unlimited = checked(Site::Support, &json!({"receive-rate": "unlimited"})).unwrap().0;
     assert_eq!(unlimited.receive_rate, ReceiveRate(None));
@@ -92,4 +92,16 @@ fn a_heap_that_leaves_no_room_is_refused_with_figures() {
     assert!(error.message.contains("400 MiB") && error.message.contains("512 MiB"), "{error}");
     let tiny = GuestSize { cpus: 1, memory: ByteSize(256 << 20) };
     assert_eq!(plain.fit(&tiny).unwrap_err().path, ["heap"]);
+}
+
+#[test]
+fn the_heap_grows_with_what_users_keep_busy_as_far_as_the_guest_has_room() {
+    let (plain, _) = checked(Site::Banking, &json!({})).unwrap();
+    let guest = GuestSize { cpus: 1, memory: ByteSize(2 << 30) };
+    assert_eq!(plain.heap_in(&guest, 0), 512 << 20);
+    assert_eq!(plain.heap_in(&guest, 600 << 20), 900 << 20);
+    let most = plain.heap_in(&guest, 8 << 30);
+    assert!(most > 1500 << 20 && most + beside_heap(most) + AGENT_BYTES <= guest.memory.0, "{most}");
+    let (own, _) = checked(Site::Banking, &json!({"heap": "256MiB"})).unwrap();
+    assert_eq!(own.heap_in(&guest, 600 << 20), 256 << 20);
 }

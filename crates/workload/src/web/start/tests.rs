@@ -16,7 +16,8 @@ fn argv(parameters: &serde_json::Value, tls: bool, in_front: bool) -> Vec<String
         in_front,
         tls,
         backend: "198.18.0.1:4000".parse().unwrap(),
-        needs: Needs { tls: true, sessions: 10_000 },
+        needs: Needs { tls: true, sessions: 10_000, offered: 10_000, stay: Stay { thinking_s: 30.0, secure: 1.0 } },
+        allowed: Allowed::default(),
     };
     of.argv(&parameters, 512 << 20)
 }
@@ -54,4 +55,28 @@ fn tls_is_done_by_who_meets_the_clients() {
     assert_eq!((value(&tls, "--tls-sessions"), value(&tls, "--tls-session-seconds")), (Some("37917"), Some("900")));
     let behind = argv(&json!({}), true, true);
     assert_eq!((value(&behind, "--tls-port"), value(&behind, "--port")), (None, Some("8081")));
+}
+
+#[test]
+fn a_heap_that_users_fill_is_told_and_nginx_takes_connections_off_it() {
+    let (parameters, _) = checked(Site::Banking, &json!({})).unwrap();
+    let stay = Stay { thinking_s: 30.0, secure: 1.0 };
+    let of = |in_front| Command {
+        program: String::new(),
+        data: "/data",
+        folder: "/tmp",
+        listen: [198, 18, 0, 2].into(),
+        in_front,
+        tls: true,
+        backend: "198.18.0.1:4000".parse().unwrap(),
+        needs: Needs { tls: true, sessions: 2300, offered: 2300, stay },
+        allowed: Allowed::default(),
+    };
+    let busy = of(false).busy_heap(&parameters, 2300);
+    assert!((350 << 20..450 << 20).contains(&busy), "{busy}");
+    assert!(of(true).busy_heap(&parameters, 2300) < 70 << 20);
+    assert!(small_heap(768 << 20, busy, 2300).is_none());
+    let told = small_heap(512 << 20, busy, 2300).unwrap().detail;
+    assert!(told.contains("2300 sessions") && told.contains("512 MiB"), "{told}");
+    assert_eq!((of(false).files(&parameters), of(true).files(&parameters)), (4700, 9300));
 }

@@ -1,6 +1,7 @@
 package tare.web;
 
 import jakarta.servlet.Servlet;
+import java.io.File;
 import java.security.KeyStore;
 import java.util.concurrent.TimeUnit;
 import org.apache.catalina.Executor;
@@ -122,22 +123,17 @@ final class Server implements AutoCloseable {
 
     private static StandardRoot files(Options options, StandardContext sites) {
         StandardRoot root = new StandardRoot(sites);
-        root.addPreResources(new DataFiles(root, options.data().resolve("files").toFile()));
+        File folder = options.data().resolve("files").toFile();
+        root.addPreResources(new DataFiles(root, folder));
         // The folder is the server's own, and what a link in it points to is meant.
         root.setAllowLinking(true);
         root.setCacheTtl(FRESH_MS);
-        // An eighth of the heap, of which images of pages fill a few megabytes.
-        root.setCacheMaxSize(Math.max(Runtime.getRuntime().maxMemory() / 8 / 1024, 4 * 1024));
+        // An eighth of the heap, half of it for images of pages, which fill a few megabytes.
+        long cacheKib = Math.max(Runtime.getRuntime().maxMemory() / 8 / 1024, 4 * 1024);
+        root.setCacheMaxSize(cacheKib);
         root.setCacheObjectMaxSize(SEND_KIB);
-        // The others are far more than fit, and each is asked for seldom: the kernel keeps them better.
-        root.setCacheStrategy(path -> !isImage(path));
+        root.setCacheStrategy(new Kept(folder, SEND_KIB * 1024, cacheKib / 2 * 1024));
         return root;
-    }
-
-    /** Whether it is `/files/SITE/images/...`. */
-    private static boolean isImage(String path) {
-        int site = "/files/".length();
-        return path.startsWith("/files/") && path.startsWith("/images/", Math.max(path.indexOf('/', site), site));
     }
 
     /** The plain port. */
