@@ -33,7 +33,7 @@ pub(crate) fn of_arm(
     let late: Vec<&Histogram> =
         done.iter().filter_map(|(_, m)| m.histograms.get("lateness")).filter(|h| !h.is_empty()).collect();
     let offered_per_s = offered(case, fixed, done.iter().map(|(_, m)| *m));
-    let rates: Vec<f64> = done.iter().filter_map(|(record, m)| rate(record, m)).collect();
+    let rates: Vec<f64> = done.iter().filter_map(|(record, m)| rate(record, m, offered_per_s.is_some())).collect();
     Some(ArmAccount {
         arm: arm.to_owned(),
         trials: done.len() as u32,
@@ -65,11 +65,13 @@ fn offered<'a>(case: &Case, fixed: Option<f64>, measurements: impl Iterator<Item
     Some(student::mean(&found)? * f64::from(case.guests.max(1)) * f64::from(case.drivers.max(1)))
 }
 
-/// Operations a second of the measured window; `None` where no operations are counted.
-fn rate(record: &TrialRecord, measurement: &Measurement) -> Option<f64> {
+/// Operations a second of the measured window; `None` where no operations are counted. In an open loop whose arrivals are sessions
+/// of many operations each: sessions a second, to stand beside what was offered.
+fn rate(record: &TrialRecord, measurement: &Measurement, open: bool) -> Option<f64> {
     let (start, end) = record.window_ns?;
-    let operations = *measurement.counts.get("operations").filter(|n| **n > 0)?;
-    (end > start).then(|| operations as f64 / ((end - start) as f64 * 1e-9))
+    let sessions = measurement.counts.get("sessions_began").filter(|_| open);
+    let began = *sessions.or_else(|| measurement.counts.get("operations")).filter(|n| **n > 0)?;
+    (end > start).then(|| began as f64 / ((end - start) as f64 * 1e-9))
 }
 
 fn counts<'a>(measurements: impl Iterator<Item = &'a Measurement>) -> BTreeMap<String, u64> {
@@ -122,6 +124,12 @@ mod tests {
         assert_eq!(account.facts["congestion control"], "cubic");
         assert!(!account.facts.contains_key("guest host name"), "redacted");
         case.load = LoadModel::Open { rate: Rate(100.0), arrivals: Arrivals::Poisson, connections: 1 };
+        let mut sessions = trials[0].clone();
+        if let Outcome::Completed(m) = &mut sessions.outcome {
+            m.counts.insert("sessions_began".to_owned(), 80);
+        }
+        let achieved = of_arm("native", &[&sessions], &case, Some(100.0), false).unwrap().achieved_per_s.unwrap();
+        assert!((achieved.value - 10.0).abs() < 1e-9, "80 sessions in 8 s, of ten operations each");
         let account = of_arm("native", &trials, &case, Some(100.0), false).unwrap();
         assert_eq!((account.offered_per_s, account.facts.len()), (Some(100.0), 2));
         assert!(account.lateness.iter().any(|(q, _)| *q == 0.5));

@@ -197,7 +197,7 @@ fn notes(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<String> {
         let open = own.offered_per_s.map(|offered| {
             let late = own.lateness.iter().find(|(q, _)| (q - 0.99).abs() < 1e-9);
             let late = late.map_or_else(|| "n/a".to_owned(), |(_, e)| format::value(e.value, &Unit::Seconds));
-            let rate = |rate: f64| format::value(rate, &Unit::OperationsPerSecond);
+            let rate = |rate: f64| format::value(rate, &account::arrivals(own));
             let achieved = own.achieved_per_s.as_ref().map_or_else(|| "n/a".to_owned(), |e| rate(e.value));
             format!(", late by {late} at p99, offered {}, achieved {achieved}", rate(offered))
         });

@@ -45,6 +45,12 @@ pub(crate) fn operations(case: &CaseFindings, arms: &Arms) -> Option<Table> {
     table.filled()
 }
 
+/// What is offered and achieved: operations, or sessions of many operations each.
+pub(crate) fn arrivals(account: &ArmAccount) -> Unit {
+    let sessions = account.offered_per_s.is_some() && account.counts.contains_key("sessions_began");
+    if sessions { Unit::Other("sessions/s".to_owned()) } else { Unit::OperationsPerSecond }
+}
+
 fn row(account: &ArmAccount, arms: &Arms, open: bool, bulk: bool) -> Vec<Cell> {
     let count = |name: &str| account.counts.get(name).map_or_else(Cell::none, |n| Cell::text(format::count(*n)));
     let mut cells = vec![Cell::text(arms.label(&account.arm))];
@@ -67,14 +73,14 @@ fn row(account: &ArmAccount, arms: &Arms, open: bool, bulk: bool) -> Vec<Cell> {
             cells.push(found.map_or_else(Cell::none, |(_, e)| Cell::text(format::value(e.value, &Unit::Seconds))));
         }
         cells.push(count("backlog_max"));
-        let rate = |rate: f64| Cell::text(format::value(rate, &Unit::OperationsPerSecond));
+        let rate = |rate: f64| Cell::text(format::value(rate, &arrivals(account)));
         cells.push(account.offered_per_s.map_or_else(Cell::none, rate));
     }
     if bulk {
         return cells;
     }
     cells.push(account.achieved_per_s.as_ref().map_or_else(Cell::none, |achieved| {
-        let parts = format::estimate_parts(achieved, &Unit::OperationsPerSecond);
+        let parts = format::estimate_parts(achieved, &arrivals(account));
         Cell::with_note(parts.value, parts.interval.unwrap_or_default())
     }));
     cells
