@@ -2,39 +2,21 @@
 //! costs no more than it may.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod common;
+
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use common::{PATIENCE, link, open};
 use tare_wire::{
     AgentFacts, CHUNK_BYTES, FromAgent, Greeting, Link, MAX_FRAME_BYTES, Reply, Request, ToAgent, WireError, copy_in,
     copy_out, read_frame, readable, write_frame,
 };
 
-/// For what must come; nothing waits so long.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// For what will not come.
 const SHORT: Duration = Duration::from_millis(100);
-
-/// A link to an agent that greets, says hello, and then does as it likes.
-fn link(behave: impl FnOnce(UnixStream) + Send + 'static) -> Link {
-    let agent = move |mut stream: UnixStream| {
-        Greeting::ours().write(&mut stream).unwrap();
-        Greeting::read(&mut stream).unwrap();
-        let hello: ToAgent = read_frame(&mut stream).unwrap().unwrap();
-        let said = Reply::Hello { version: "0".into(), pid: 1 };
-        write_frame(&mut stream, &FromAgent { id: hello.id, result: Ok(said) }).unwrap();
-        behave(stream);
-    };
-    open(agent, PATIENCE).unwrap()
-}
-
-fn open(agent: impl FnOnce(UnixStream) + Send + 'static, patience: Duration) -> Result<Link, WireError> {
-    let (ours, theirs) = UnixStream::pair().unwrap();
-    std::thread::spawn(move || agent(theirs));
-    Link::open(Box::new(ours.try_clone().unwrap()), Box::new(ours), patience, PATIENCE)
-}
 
 /// A link to an agent that answers every request so.
 fn answering(mut answer: impl FnMut(Request) -> Result<Reply, String> + Send + 'static) -> Link {
@@ -148,33 +130,6 @@ fn a_greeting_of_escape_sequences_is_told_without_them() {
     let told = open(agent, PATIENCE).unwrap_err().to_string();
     assert!(told.contains("protocol 7") && told.len() < 2000, "{told}");
     assert_eq!(readable(&told), told);
-}
-
-#[test]
-fn half_a_frame_costs_the_time_that_was_given_and_no_memory() {
-    let links: Vec<Link> = (0..8)
-        .map(|_| {
-            link(|mut stream| {
-                // Announced in full, sent in part, and then held open.
-                let _ = stream.write_all(&(MAX_FRAME_BYTES as u32).to_le_bytes());
-                let _ = stream.write_all(&[0; 1000]);
-                let _ = stream.read(&mut [0; 100]);
-                std::thread::sleep(PATIENCE);
-            })
-        })
-        .collect();
-    let before = resident_bytes();
-    for link in &links {
-        let error = link.call(Request::Facts, SHORT).unwrap_err();
-        assert!(matches!(error, WireError::Timeout { .. }), "{error}");
-    }
-    let grown = resident_bytes().saturating_sub(before);
-    assert!(grown < MAX_FRAME_BYTES as u64, "grown by {grown} bytes for what was only announced");
-}
-
-fn resident_bytes() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }
 
 #[test]
