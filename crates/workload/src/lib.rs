@@ -6,11 +6,13 @@
 mod clock;
 mod cpu;
 mod exec;
+mod folder;
 mod java;
 mod null;
 pub mod registry;
 mod rr;
 mod site;
+mod started;
 mod store;
 mod stream;
 mod together;

@@ -1,6 +1,5 @@
 //! The application and the runtime it comes with: where they are on this host, and in a guest.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use tare_model::ByteSize;
@@ -9,6 +8,7 @@ use tare_wire::{Reply, Request, WireError};
 
 use super::error::JavaError;
 use super::parameters::{Collector, Parameters};
+use crate::folder::bytes_in;
 use crate::{WorkSite, WorkloadError};
 
 /// Where `scripts/java.sh` puts it, in tare's cache: a link to the newest.
@@ -106,27 +106,13 @@ impl Payload {
     /// # Errors
     /// When it cannot be read.
     pub fn data(&self) -> Result<GuestData, JavaError> {
-        let bytes = size(&self.place).map_err(|error| {
+        let bytes = bytes_in(&self.place).map_err(|error| {
             JavaError::new(format!("read the Java application in {}", self.place.display()), error.to_string(), REMEDY)
         })?;
         // A file system of its own takes some for itself.
         let room = bytes + bytes / 4 + (64 << 20);
         Ok(GuestData { gold: self.place.clone(), size: ByteSize(room), shared: true })
     }
-}
-
-/// Bytes on the disk of all that is in a directory.
-fn size(folder: &Path) -> std::io::Result<u64> {
-    let mut bytes = 0;
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        let seen = path.symlink_metadata()?;
-        bytes += seen.blocks() * 512;
-        if seen.is_dir() {
-            bytes += size(&path)?;
-        }
-    }
-    Ok(bytes)
 }
 
 /// Finds program and application in the guest: in the data that it was given or, without them, where this host has them.

@@ -10,6 +10,8 @@ use tare_wire::{ExecResult, ExecSpec, Reply, Request};
 use super::error::JavaError;
 use super::parameters::{Data, Parameters};
 use super::payload::{Inside, Payload, inside, major_of, unable};
+pub(super) use crate::started::look;
+use crate::started::{Look, how, said};
 use crate::{WorkSite, WorkloadError};
 
 /// Where the application listens in the guest.
@@ -23,8 +25,6 @@ const HOLDING: Duration = Duration::from_secs(600);
 const LIFETIME: Duration = Duration::from_secs(7 * 86_400);
 /// Of the application's output so much is kept, from its end.
 const OUTPUT_BYTES: u64 = 64 << 10;
-/// Of what it said so much is shown.
-const SHOWN_BYTES: usize = 1500;
 /// First and longest pause between two looks at whether it listens.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 /// How long an application whose connection broke is looked at, for it to be seen to end.
@@ -41,19 +41,6 @@ pub(super) struct Started {
     pub address: SocketAddr,
     /// What there is to tell.
     pub facts: BTreeMap<String, String>,
-}
-
-/// What a look at the application saw.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Look {
-    /// End of its standard output.
-    pub stdout: Vec<u8>,
-    /// End of its standard error.
-    pub stderr: Vec<u8>,
-    /// How it ended, if it has.
-    pub ended: Option<ExecResult>,
-    /// Its largest resident size, bytes.
-    pub resident_peak_bytes: Option<u64>,
 }
 
 /// The command that starts the application.
@@ -209,16 +196,6 @@ pub(super) fn held(site: &WorkSite<'_>) -> Result<u64, WorkloadError> {
     }
 }
 
-/// Looks at the application.
-pub(super) fn look(site: &WorkSite<'_>, command: u64) -> Result<Look, WorkloadError> {
-    match site.ask_guest(Request::Look { command })? {
-        Reply::Looked { stdout, stderr, ended, resident_peak_bytes } => {
-            Ok(Look { stdout, stderr, ended, resident_peak_bytes })
-        }
-        _ => Err(WorkSite::unexpected("guest", "look at a command")),
-    }
-}
-
 /// Waits until the application listens; its live heap, bytes, as it tells it.
 fn listening(site: &WorkSite<'_>, command: u64, line: &str) -> Result<Option<u64>, WorkloadError> {
     let longest = site.patience + STARTING;
@@ -270,32 +247,6 @@ fn not_started(seen: &Look, ended: &ExecResult, line: &str) -> JavaError {
 fn wants_memory(seen: &Look, ended: &ExecResult) -> bool {
     let text = [&seen.stdout, &seen.stderr, &ended.stdout, &ended.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     ended.signal == Some(9) || text.iter().any(|text| text.contains("insufficient memory"))
-}
-
-fn how(ended: &ExecResult) -> String {
-    match (ended.code, ended.signal) {
-        (_, Some(9)) => "it was killed (signal 9), as the kernel does for want of memory".to_owned(),
-        (_, Some(signal)) => format!("it was ended by signal {signal}"),
-        (Some(code), None) => format!("it ended by itself with code {code}"),
-        (None, None) => "it ended in no known way".to_owned(),
-    }
-}
-
-/// The end of what it said, short enough to be shown.
-fn said(seen: &Look) -> String {
-    let ended = seen.ended.as_ref();
-    let outputs = [(&seen.stderr, ended.map(|ended| &ended.stderr)), (&seen.stdout, ended.map(|ended| &ended.stdout))];
-    let tails = outputs.into_iter().filter_map(|(looked, ended)| {
-        let output = if looked.is_empty() { ended.unwrap_or(looked) } else { looked };
-        let from = output.len().saturating_sub(SHOWN_BYTES);
-        let text = String::from_utf8_lossy(&output[from..]).into_owned();
-        // It tells of options from its environment, which are none.
-        let lines = text.lines().filter(|line| !(line.contains("Picked up ") && line.trim_end().ends_with(':')));
-        let text = lines.collect::<Vec<_>>().join("\n").trim().to_owned();
-        (!text.is_empty()).then_some(text)
-    });
-    let tails: Vec<String> = tails.collect();
-    if tails.is_empty() { String::new() } else { format!(" and said: {}", tails.join("; ")) }
 }
 
 /// Why load could not go on, if the application is no more; `None`: it is there.

@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use tare_wire::{ExecResult, ExecSpec, Link, Reply, Request, WireError, copy_in};
+use tare_wire::{ExecSpec, Link, Reply, Request, WireError, copy_in};
 
 use super::error::WebError;
+pub(super) use crate::started::{Look, how, look, said};
 use crate::{WorkSite, WorkloadError};
 
 /// A server may work for as long as its agent lives: a week is longer.
@@ -14,8 +15,6 @@ const LIFETIME: Duration = Duration::from_secs(7 * 86_400);
 const SHORT: Duration = Duration::from_secs(30);
 /// Of a command's output so much is kept, from its end.
 const OUTPUT_BYTES: u64 = 64 << 10;
-/// Of what it said so much is shown.
-const SHOWN_BYTES: usize = 1500;
 /// Longest page that is fetched, bytes.
 const PAGE_BYTES: u64 = 64 << 10;
 /// How long a page that is fetched may take.
@@ -24,19 +23,6 @@ const FETCHING: Duration = Duration::from_secs(10);
 pub(super) const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 /// How long a server whose connections broke is looked at, for it to be seen to end.
 const ENDING: Duration = Duration::from_secs(2);
-
-/// What a look at a server saw.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Look {
-    /// End of its standard output.
-    pub stdout: Vec<u8>,
-    /// End of its standard error.
-    pub stderr: Vec<u8>,
-    /// How it ended, if it has.
-    pub ended: Option<ExecResult>,
-    /// Its largest resident size, bytes.
-    pub resident_peak_bytes: Option<u64>,
-}
 
 fn spec(argv: Vec<String>, longest: Duration) -> ExecSpec {
     ExecSpec {
@@ -57,16 +43,6 @@ pub(super) fn start(site: &WorkSite<'_>, argv: Vec<String>) -> Result<u64, Workl
     match site.ask_guest(Request::Start(spec(argv, LIFETIME)))? {
         Reply::Started { command, .. } => Ok(command),
         _ => Err(WorkSite::unexpected("guest", "start a command")),
-    }
-}
-
-/// Looks at a server.
-pub(super) fn look(site: &WorkSite<'_>, command: u64) -> Result<Look, WorkloadError> {
-    match site.ask_guest(Request::Look { command })? {
-        Reply::Looked { stdout, stderr, ended, resident_peak_bytes } => {
-            Ok(Look { stdout, stderr, ended, resident_peak_bytes })
-        }
-        _ => Err(WorkSite::unexpected("guest", "look at a command")),
     }
 }
 
@@ -128,34 +104,6 @@ pub(super) fn wants_memory(seen: &Look) -> bool {
     let text = [&seen.stdout, &seen.stderr, &ended.stdout, &ended.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     let words = ["insufficient memory", "OutOfMemoryError"];
     ended.signal == Some(9) || text.iter().any(|text| words.iter().any(|word| text.contains(word)))
-}
-
-/// How a command ended, for people.
-pub(super) fn how(ended: &ExecResult) -> String {
-    match (ended.code, ended.signal) {
-        _ if ended.timed_out => "it took too long and was killed".to_owned(),
-        (_, Some(9)) => "it was killed (signal 9), as the kernel does for want of memory".to_owned(),
-        (_, Some(signal)) => format!("it was ended by signal {signal}"),
-        (Some(code), None) => format!("it ended by itself with code {code}"),
-        (None, None) => "it ended in no known way".to_owned(),
-    }
-}
-
-/// The end of what it said, short enough to be shown.
-pub(super) fn said(seen: &Look) -> String {
-    let ended = seen.ended.as_ref();
-    let outputs = [(&seen.stderr, ended.map(|ended| &ended.stderr)), (&seen.stdout, ended.map(|ended| &ended.stdout))];
-    let tails = outputs.into_iter().filter_map(|(looked, ended)| {
-        let output = if looked.is_empty() { ended.unwrap_or(looked) } else { looked };
-        let from = output.len().saturating_sub(SHOWN_BYTES);
-        let text = String::from_utf8_lossy(&output[from..]).into_owned();
-        // It tells of options from its environment, which are none.
-        let lines = text.lines().filter(|line| !(line.contains("Picked up ") && line.trim_end().ends_with(':')));
-        let text = lines.collect::<Vec<_>>().join("\n").trim().to_owned();
-        (!text.is_empty()).then_some(text)
-    });
-    let tails: Vec<String> = tails.collect();
-    if tails.is_empty() { String::new() } else { format!(" and said: {}", tails.join("; ")) }
 }
 
 /// Why load could not go on, if a server is no more; `None`: it is there.

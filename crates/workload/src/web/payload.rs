@@ -1,7 +1,8 @@
 //! The server and the runtime it comes with: where they are on this host.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use crate::folder::bytes_in;
 
 /// Where `scripts/web.sh` puts it, in tare's cache: a link to the newest.
 const PAYLOAD: &str = "payload/web";
@@ -45,24 +46,10 @@ pub(super) fn at(link: &Path) -> Result<Payload, (String, String)> {
     if !missing.is_empty() {
         return Err(broken(format!("the web server in {} has no {}", place.display(), missing.join(", no "))));
     }
-    match size(&place) {
+    match bytes_in(&place) {
         Ok(bytes) => Ok(Payload { place, bytes }),
         Err(error) => Err(broken(format!("the web server in {} cannot be read: {error}", place.display()))),
     }
-}
-
-/// Bytes on the disk of all that is in a directory.
-fn size(folder: &Path) -> std::io::Result<u64> {
-    let mut bytes = 0;
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        let seen = path.symlink_metadata()?;
-        bytes += seen.blocks() * 512;
-        if seen.is_dir() {
-            bytes += size(&path)?;
-        }
-    }
-    Ok(bytes)
 }
 
 #[cfg(test)]
