@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
+use crate::guest::GuestSize;
 use crate::merging::{MergeCounters, SavedFrom};
 use crate::metric::{Better, MetricSpec, Unit};
 use crate::trial::Part;
@@ -13,8 +14,12 @@ use crate::units::{ByteSize, Span};
 /// A case that adds guests to one instance until the host carries no more. One trial is one such ascent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DensitySpec {
-    /// Numbers of guests at which load is offered.
+    /// Numbers of guests at which load is offered; of tiles where guests make some.
     pub guests: GuestSeries,
+    /// The guests that make one tile, in the order in which they are added. Empty: guests are alike, and each is added by itself. Not
+    /// written when it is empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tile: Vec<TileGuest>,
     /// Memory of the host that must stay available; the ascent stops before it is touched.
     /// `None`: a tenth of the host's memory, 1 GiB at least.
     pub reserve: Option<ByteSize>,
@@ -26,10 +31,36 @@ pub struct DensitySpec {
     pub pressure: f64,
 }
 
+/// A guest of a tile.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TileGuest {
+    /// Its name, unique in the tile.
+    pub name: String,
+    /// Its size.
+    pub size: GuestSize,
+}
+
 /// Least reserve of a host where a study names none.
 const MIN_RESERVE: ByteSize = ByteSize(1 << 30);
 
 impl DensitySpec {
+    /// Guests that are added before load is offered again, at least: those of a tile, or one.
+    pub fn unit(&self) -> u32 {
+        u32::try_from(self.tile.len()).unwrap_or(u32::MAX).max(1)
+    }
+
+    /// Most guests at one time.
+    pub fn most_guests(&self) -> u32 {
+        self.guests.most().saturating_mul(self.unit())
+    }
+
+    /// Memory that all guests together are promised at most, where each is promised `each` unless a tile says otherwise.
+    pub fn promised(&self, each: ByteSize) -> ByteSize {
+        let tile = self.tile.iter().map(|guest| guest.size.memory.0).fold(0, u64::saturating_add);
+        let unit = if self.tile.is_empty() { each.0 } else { tile };
+        ByteSize(unit.saturating_mul(u64::from(self.guests.most())))
+    }
+
     /// What is kept back on a host with so much memory.
     pub fn reserve_on(&self, host_memory: ByteSize) -> ByteSize {
         self.reserve.unwrap_or_else(|| ByteSize(host_memory.0 / 10).max(MIN_RESERVE))
@@ -118,6 +149,10 @@ pub struct Ascent {
     pub course: Vec<CoursePoint>,
     /// The rate that each guest was offered, operations a second; `None` where load was not throttled.
     pub offered_per_guest_per_s: Option<f64>,
+    /// Names of the guests that make one tile, in the order in which they are added, where guests are added by tiles; numbers of guests
+    /// in `levels` are multiples of as many. Empty: each guest is like the others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tile: Vec<String>,
 }
 
 impl Ascent {
@@ -193,6 +228,17 @@ pub mod metric {
     pub const GUEST_COST: &str = "guest_cost_bytes";
     /// The largest number of guests that held: the primary metric of an ascent.
     pub const HELD: &str = "guests_held";
+    /// The largest number of tiles that held, where guests are added by tiles.
+    pub const TILES_HELD: &str = "tiles_held";
+    /// Of a member of a tile ([`member`]): units of work a second of its guest, mean of the tiles.
+    pub const MEMBER_WORK: &str = "work_per_s";
+    /// Of a member of a tile: the same as a share of what it was with one tile alone on the host. Absent where one tile was not measured.
+    pub const MEMBER_SHARE: &str = "share_of_single";
+
+    /// Id of a metric of a member of a tile.
+    pub fn member(name: &str, id: &str) -> String {
+        format!("{name}:{id}")
+    }
 }
 
 /// The metrics of a level, the primary one of an ascent first. Those that end in `_share` are bare numbers from 0 to 1.
@@ -319,11 +365,35 @@ mod tests {
     #[test]
     fn a_tenth_of_the_host_is_kept_back_and_a_gibibyte_at_least() {
         let guests = GuestSeries::Listed(vec![1]);
-        let mut spec = DensitySpec { guests, reserve: None, settle: Span::ZERO, rest: Span::ZERO, pressure: 0.4 };
+        let (settle, rest, tile) = (Span::ZERO, Span::ZERO, Vec::new());
+        let mut spec = DensitySpec { guests, tile, reserve: None, settle, rest, pressure: 0.4 };
         assert_eq!(spec.reserve_on(ByteSize(40 << 30)), ByteSize(4 << 30));
         assert_eq!(spec.reserve_on(ByteSize(4 << 30)), ByteSize(1 << 30));
         spec.reserve = Some(ByteSize(1 << 20));
         assert_eq!(spec.reserve_on(ByteSize(40 << 30)), ByteSize(1 << 20));
+    }
+
+    #[test]
+    fn numbers_of_a_series_are_of_tiles_where_guests_make_some() {
+        let guest = |name: &str, gib: u64| {
+            let size = GuestSize { cpus: 1, memory: ByteSize(gib << 30) };
+            TileGuest { name: name.into(), size }
+        };
+        let guests = GuestSeries::Listed(vec![1, 4]);
+        let alike = DensitySpec {
+            guests,
+            tile: Vec::new(),
+            reserve: None,
+            settle: Span::ZERO,
+            rest: Span::ZERO,
+            pressure: 0.4,
+        };
+        let each = ByteSize(2 << 30);
+        assert_eq!((alike.unit(), alike.most_guests(), alike.promised(each)), (1, 4, ByteSize(8 << 30)));
+        let json = serde_json::to_string(&alike).unwrap_or_default();
+        assert!(!json.contains("tile"), "what was written before tiles were there reads the same: {json}");
+        let tiles = DensitySpec { tile: vec![guest("shop", 1), guest("db", 2), guest("app", 4)], ..alike };
+        assert_eq!((tiles.unit(), tiles.most_guests(), tiles.promised(each)), (3, 12, ByteSize(28 << 30)));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::Histogram;
 use crate::java::{JavaDone, JavaDrive};
 use crate::load::{LoadModel, Phases};
+use crate::social::{SocialDone, SocialDrive, StoreSpec};
 use crate::store::{StoreDone, StoreDrive};
 use crate::trial::Step;
 use crate::web::{WebDone, WebDrive};
@@ -118,6 +119,8 @@ pub enum ServeSpec {
         /// How long it waits before each answer, nanoseconds.
         delay_ns: u64,
     },
+    /// The file store of the social application, and its geocoder; `docs/reference/social.md`.
+    Files(StoreSpec),
 }
 
 /// What the driver does.
@@ -142,6 +145,8 @@ pub enum DriveKind {
     Java(JavaDrive),
     /// Users of a web site.
     Web(Box<WebDrive>),
+    /// Users of a social web application.
+    Social(Box<SocialDrive>),
     /// Bulk data.
     Stream {
         /// Which way, seen from the guest.
@@ -275,4 +280,7 @@ pub struct DriveResult {
     /// What a driver of web sessions did.
     #[serde(default)]
     pub web: Option<WebDone>,
+    /// What a driver of a social web application did.
+    #[serde(default)]
+    pub social: Option<SocialDone>,
 }

@@ -8,15 +8,25 @@ use crate::audit::AuditEntry;
 use crate::density::CoursePoint;
 use crate::environment::Environment;
 use crate::guest::ParityRow;
+use crate::hold::CpuHold;
 use crate::merging::SavedFrom;
 use crate::metric::MetricSpec;
 use crate::plan::Plan;
 use crate::sample::CpuAccount;
 use crate::trial::Flag;
 
+mod consolidation;
 mod serving;
+mod sizing;
 
+pub use consolidation::{
+    ArmConsolidation, ConsolidationFindings, InstancePoint, InstanceSeries, LoadPoint, LoadSeries,
+};
 pub use serving::{ArmCapacity, ArmRequests, ArmResources, RequestRow, RequestTable, ScoreFindings, SearchFindings};
+pub use sizing::{
+    ArmSizing, CpuModel, ResponseModel, SizeAdvice, SizeCheck, SizeModel, SizePoint, SizeQuestion, SizeRange,
+    SizingFindings,
+};
 
 /// Newest schema of `findings.json` that this tare reads.
 pub const FINDINGS_SCHEMA: u32 = 1;
@@ -46,6 +56,12 @@ pub struct Findings {
     /// One figure over several cases, where the study asks for it.
     #[serde(default)]
     pub score: Option<ScoreFindings>,
+    /// Several instances of an application in one guest: what each more of them costs. Empty where the study has no such cases.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub consolidation: Vec<ConsolidationFindings>,
+    /// Models of CPU and response time, and what they say of cases that were held out. Empty where the study has too few loads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sizing: Vec<SizingFindings>,
     /// What differs from the study as written, or from the published original.
     pub deviations: Vec<String>,
     /// Trials that did not complete, and why.
@@ -142,6 +158,9 @@ pub struct CaseFindings {
     /// What was used of host and guest at the load that the figures are of, where the workload has request types.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<ArmResources>,
+    /// How well the guests' CPUs were held busy to a share, where the case asks for one: arm, and (block, what was seen).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holds: Vec<(String, Vec<(u32, CpuHold)>)>,
 }
 
 /// How many guests the host carries, by arm.
@@ -178,6 +197,9 @@ pub struct ArmDensity {
     /// The better of the fitted models of operations a second against guests, and the other; best first. Empty with fewer
     /// than four levels.
     pub models: Vec<FittedModel>,
+    /// Names of the guests that make one tile, where they are added by tiles; numbers of guests are multiples of as many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tile: Vec<String>,
 }
 
 /// One number of guests on one arm.

@@ -73,6 +73,11 @@ pub mod common {
     pub const IDLE_MEMORY: &str = "idle_memory_bytes";
     /// CPU seconds of the whole SUT an operation (or a byte), host's kernel threads included.
     pub const SERVICE_DEMAND: &str = "service_demand_cpu_s";
+    /// Share of the CPUs of all measured guests (0 to 1) that their control groups used in the measured window, as the host counts it:
+    /// of a machine with all that emulates it for the guest. Absent without a control group.
+    pub const GUEST_CPU: &str = "guest_cpu_share";
+    /// Largest resident size of one instance of the application, bytes, mean of a guest's instances. Of workloads that start some.
+    pub const INSTANCE_MEMORY: &str = "instance_memory_bytes";
     /// Bytes that were written to the host's disk under the guests' data in the measured window, by all programs together,
     /// for each unit of work. Only where guests are given data.
     pub const DISK_WRITE: &str = "disk_write_bytes_per_operation";

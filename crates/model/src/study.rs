@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::capacity::{CapacitySpec, LoadShare, ScoreSpec};
 use crate::density::DensitySpec;
 use crate::guest::GuestSize;
+use crate::hold::CpuTarget;
 use crate::load::{LoadModel, Phases};
 use crate::merging::HostMemory;
 use crate::published::Published;
@@ -128,6 +129,10 @@ pub struct Case {
     /// Drivers a measured guest, each a process of its own that offers the whole of `load`. Not written when it is one.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub drivers: u32,
+    /// Instances of the application in each measured guest, each a process of its own with clients of its own: the clients of `load`
+    /// are those of all together. Not written when it is one.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub instances: u32,
     /// Guests beside the measured one that keep the host busy.
     pub neighbours: Option<Neighbours>,
     /// Whether the measured guest itself is kept busy by a busy loop on each of its CPUs.
@@ -145,6 +150,14 @@ pub struct Case {
     /// when it is not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_from: Option<LoadShare>,
+    /// The load is looked for at which the guests' CPUs are busy to a share; `load` then only says of which kind it is. Not written
+    /// when it is not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_target: Option<CpuTarget>,
+    /// Whether no model is fitted to its figures: they are predicted from those of other cases, and the prediction is checked by
+    /// them. Not written when false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held_out: bool,
 }
 
 const fn one() -> u32 {

@@ -8,6 +8,7 @@ use crate::Histogram;
 use crate::capacity::CapacitySearch;
 use crate::density::Ascent;
 use crate::guest::ParityRow;
+use crate::hold::CpuHold;
 use crate::metric::MetricSpec;
 use crate::plan::PlannedTrial;
 use crate::sample::{CpuAccount, Sample};
@@ -115,6 +116,9 @@ pub struct Measurement {
     /// the last iteration at the load that held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<CapacitySearch>,
+    /// How well the guests' CPUs were held busy to a share, where the case asks for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<CpuHold>,
 }
 
 /// Requests of one type in a measured window, and how they were served.
@@ -151,6 +155,9 @@ pub struct Part {
     pub guest: u32,
     /// Which of the guest's drivers, from 1; `None`: all of them, that is the whole guest.
     pub driver: Option<u32>,
+    /// Which of the guest's instances of the application, from 1; `None`: all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<u32>,
     /// Metric ids and values.
     pub metrics: BTreeMap<String, f64>,
 }

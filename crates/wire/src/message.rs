@@ -7,6 +7,7 @@ use tare_model::Histogram;
 use tare_model::drive::{BusyWork, DriveResult, DriveSpec, ServeSpec};
 use tare_model::java::HoldSpec;
 use tare_model::sample::Sample;
+use tare_model::social::{SocialLoad, SocialLoaded};
 use tare_model::sql::{SqlFailure, SqlRows, SqlSpec};
 use tare_model::store::{StoreCount, StoreCounts, StoreLoad, StoreLoaded};
 
@@ -106,6 +107,8 @@ pub enum Request {
     StoreLoad(Box<StoreLoad>),
     /// Count what a store holds.
     StoreCount(Box<StoreCount>),
+    /// Fill a database of the social application.
+    SocialLoad(Box<SocialLoad>),
     /// Write a part of a file, in order. The file is put in its place, whole, by the last part; until then it is
     /// beside it under another name.
     PutFile {
@@ -178,6 +181,7 @@ impl Request {
             Self::Sql(_) => "ask the database",
             Self::StoreLoad(_) => "fill the store",
             Self::StoreCount(_) => "count what is in the store",
+            Self::SocialLoad(_) => "fill the social application's database",
             Self::PutFile { .. } => "write a file",
             Self::GetFile { .. } => "read a file",
             Self::Fetch { .. } => "fetch a page",
@@ -267,6 +271,8 @@ pub enum Reply {
     StoreLoaded(Result<StoreLoaded, SqlFailure>),
     /// To `StoreCount`.
     StoreCounted(Result<Box<StoreCounts>, SqlFailure>),
+    /// To `SocialLoad`.
+    SocialLoaded(Result<SocialLoaded, SqlFailure>),
     /// To `GetFile`.
     File {
         /// The part; empty at the end of the file.

@@ -4,7 +4,9 @@
 //! rewrite what was said before or set a title; a sign that turns the direction of writing could make a line read
 //! as another. So both are taken out, once, where an answer comes in.
 
+use tare_model::java::JavaDone;
 use tare_model::sample::{Sample, Source};
+use tare_model::social::SocialDone;
 use tare_model::sql::SqlRows;
 use tare_model::web::WebDone;
 
@@ -61,16 +63,17 @@ pub(crate) fn clean(mut reply: Reply) -> Reply {
                 done.unnumbered.truncate(MOST_DOUBTS);
                 make_readable(&mut done.ramp);
             }
-            if let Some(done) = &mut result.java {
-                let told = std::mem::take(&mut done.transactions).into_iter().take(MOST_ENTRIES);
-                done.transactions = told.map(|(name, count)| (brief(&name), count)).collect();
-                done.wrong.iter_mut().for_each(make_readable);
-            }
+            result.java.iter_mut().for_each(clean_java);
             result.web.iter_mut().for_each(clean_web);
+            result.social.iter_mut().for_each(clean_social);
         }
         Reply::Rows(Ok(results)) => results.iter_mut().for_each(clean_rows),
         Reply::StoreLoaded(Ok(loaded)) => loaded.tables.iter_mut().for_each(|(table, ..)| make_readable(table)),
-        Reply::Rows(Err(failure)) | Reply::StoreLoaded(Err(failure)) | Reply::StoreCounted(Err(failure)) => {
+        Reply::SocialLoaded(Ok(loaded)) => loaded.tables.iter_mut().for_each(|(table, ..)| make_readable(table)),
+        Reply::Rows(Err(failure))
+        | Reply::StoreLoaded(Err(failure))
+        | Reply::StoreCounted(Err(failure))
+        | Reply::SocialLoaded(Err(failure)) => {
             make_readable(&mut failure.message);
             failure.sqlstate.iter_mut().for_each(make_readable);
         }
@@ -105,6 +108,21 @@ fn clean_web(done: &mut WebDone) {
     clean_counts(&mut done.faults);
     done.types.truncate(MOST_ENTRIES);
     done.types.iter_mut().for_each(|one| make_readable(&mut one.name));
+}
+
+fn clean_java(done: &mut JavaDone) {
+    let told = std::mem::take(&mut done.transactions).into_iter().take(MOST_ENTRIES);
+    done.transactions = told.map(|(name, count)| (brief(&name), count)).collect();
+    done.wrong.iter_mut().for_each(make_readable);
+}
+
+fn clean_social(done: &mut SocialDone) {
+    clean_counts(&mut done.faults);
+    done.instances.truncate(MOST_ENTRIES);
+    for instance in &mut done.instances {
+        instance.operations.truncate(MOST_ENTRIES);
+        instance.operations.iter_mut().for_each(|one| make_readable(&mut one.name));
+    }
 }
 
 fn clean_rows(results: &mut SqlRows) {
@@ -215,6 +233,7 @@ mod tests {
             store: None,
             java: None,
             web: None,
+            social: None,
         }
     }
 }
