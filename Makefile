@@ -40,7 +40,7 @@ fuzz: ## fuzz what reads the bytes of strangers, a minute each (needs cargo-fuzz
 	@scripts/fuzz.sh
 
 bench: setup ## measure tare's drivers against their peers
-	@cargo build --release --package tare-driver --example bench_driver --example bench_store --example store_load --example http
+	@cargo build --release --package tare-driver --example bench_driver --example bench_store --example store_load --example http --example social
 	@command -v netperf >/dev/null && command -v iperf3 >/dev/null && command -v wrk >/dev/null || bench/install-peers.sh
 	@bench/rr.sh
 	@bench/stream.sh
@@ -48,6 +48,7 @@ bench: setup ## measure tare's drivers against their peers
 	@bench/store.sh
 	@bench/load.sh
 	@bench/web.sh
+	@bench/social.sh
 
 install: ## copy what `make build` built to PREFIX (default /usr/local)
 	@scripts/install.sh

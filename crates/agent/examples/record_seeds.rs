@@ -1,7 +1,13 @@
 //! Records real conversations between a controller and an agent as seeds for the fuzz targets.
 //!
-//! `cargo run -p tare-agent --example record_seeds -- AGENT FOLDER` writes `FOLDER/agent_frames/NAME` and
-//! `FOLDER/controller_frames/NAME`: all that each end said, from its greeting on.
+//! `cargo run -p tare-agent --example record_seeds -- AGENT FOLDER [ADDRESS USER DATABASE]` writes `FOLDER/agent_frames/NAME` and
+//! `FOLDER/controller_frames/NAME`: all that each end said, from its greeting on. In the database, of a PostgreSQL that asks for no
+//! password, a schema `seeds` is made and dropped again; without one, the seeds `databases` are left as they are.
+
+#[path = "record_seeds/databases.rs"]
+mod databases;
+#[path = "record_seeds/social.rs"]
+mod social;
 
 use std::error::Error;
 use std::fs::{File, create_dir_all};
@@ -17,6 +23,7 @@ use tare_model::drive::{
 };
 use tare_model::java::{GuestMemory, HoldSpec, JavaDrive};
 use tare_model::load::{LoadModel, Phases};
+use tare_model::sql::SqlServer;
 use tare_wire::{ExecSpec, Link, Reply, Request, WireError};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -29,7 +36,7 @@ transaction new-order 2\nvalue dropped 1\nvalue heap_used_bytes 60\nvalue heap_c
 value allocated_bytes 1000\nvalue collections 4\nvalue collection_ms 5\nvalue cpu_ns 6\n.";
 
 /// What is asked of an agent.
-type Conversation = fn(&Link) -> Result<()>;
+type Conversation<'a> = &'a dyn Fn(&Link) -> Result<()>;
 
 /// A stream of which a copy goes to a file.
 struct Tee<S>(S, File);
@@ -57,24 +64,31 @@ impl<S: Write> Write for Tee<S> {
 fn main() -> Result<()> {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
     let (Some(agent), Some(folder)) = (arguments.next(), arguments.next()) else {
-        return Err("usage: record_seeds AGENT FOLDER".into());
+        return Err("usage: record_seeds AGENT FOLDER [ADDRESS USER DATABASE]".into());
     };
-    let conversations: [(&str, Conversation); 7] = [
-        ("facts", facts),
-        ("commands", commands),
-        ("started", started),
-        ("files", files),
-        ("load", load),
-        ("java", java),
-        ("sampling", sampling),
+    let conversations: [(&str, Conversation<'_>); 8] = [
+        ("facts", &facts),
+        ("commands", &commands),
+        ("started", &started),
+        ("files", &files),
+        ("load", &load),
+        ("java", &java),
+        ("social", &social::social),
+        ("sampling", &sampling),
     ];
     for (name, conversation) in conversations {
         record(&agent, &folder, name, conversation)?;
     }
+    let place: Vec<String> = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
+    if let [address, user, database] = place.as_slice() {
+        let (user, database) = (user.clone(), database.clone());
+        let server = SqlServer { address: address.parse()?, user, password: None, database, schema: None };
+        record(&agent, &folder, "databases", &|link| databases::databases(link, &server))?;
+    }
     Ok(())
 }
 
-fn record(agent: &Path, folder: &Path, name: &str, conversation: Conversation) -> Result<()> {
+fn record(agent: &Path, folder: &Path, name: &str, conversation: Conversation<'_>) -> Result<()> {
     let open = |target: &str| -> std::io::Result<File> {
         create_dir_all(folder.join(target))?;
         File::create(folder.join(target).join(name))

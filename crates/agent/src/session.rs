@@ -193,6 +193,7 @@ fn perform(work: &Work, request: Request) -> Result<Reply, String> {
         Request::Sql(spec) => Ok(Reply::Rows(tare_driver::pg::ask(&spec))),
         Request::StoreLoad(load) => Ok(Reply::StoreLoaded(tare_driver::store::load(&load, work.cancelled()))),
         Request::StoreCount(count) => Ok(Reply::StoreCounted(tare_driver::store::count(&count).map(Box::new))),
+        Request::SocialLoad(load) => Ok(Reply::SocialLoaded(tare_driver::social::load(&load, work.cancelled()))),
         Request::PutFile { path, mode, offset, bytes, last } => files::put(&path, mode, offset, &bytes, last),
         Request::GetFile { path, offset, limit_bytes } => files::get(&path, offset, limit_bytes),
         Request::Fetch { address, path, timeout_ns, limit_bytes } => {

@@ -20,6 +20,7 @@ use crate::null::Null;
 use crate::operation::{Operation, Worker};
 use crate::payload::Payload;
 use crate::schedule::{Dealer, Schedule};
+use crate::social::{self, Members};
 use crate::store::flow::{self, Client, Fleet};
 use crate::stream::Stream;
 use crate::supervise::{Watch, Watched};
@@ -69,6 +70,7 @@ pub struct Prepared {
     application: Option<Application>,
     /// Users of a web site; there are no links then.
     crowd: Option<Crowd>,
+    members: Option<Members>,
 }
 
 /// Opens every connection and sees each server answer that it serves this load.
@@ -93,6 +95,10 @@ pub fn prepare(spec: &DriveSpec, cancel: &AtomicBool) -> Result<Prepared, Driver
     if let DriveKind::Web(drive) = &spec.kind {
         let crowd = Some(Crowd::prepare(spec, drive, cancel)?);
         return Ok(Prepared { crowd, ..Prepared::bare(spec) });
+    }
+    if let DriveKind::Social(drive) = &spec.kind {
+        let members = Some(Members::prepare(spec, drive, cancel)?);
+        return Ok(Prepared { members, ..Prepared::bare(spec) });
     }
     let deadline = now_ns() + CONNECT_ALL_NS;
     let mut links = Vec::with_capacity(connections as usize);
@@ -146,6 +152,7 @@ fn check(spec: &DriveSpec) -> Result<(), DriverError> {
         DriveKind::Java(ref drive) => java::check(drive, &spec.load),
         DriveKind::Store(ref drive) => flow::check(drive),
         DriveKind::Web(ref drive) => web::check(drive),
+        DriveKind::Social(ref drive) => social::check(spec, drive),
         DriveKind::Rr { exchange, request_bytes, response_bytes, .. } => {
             check_exchange(exchange, request_bytes, response_bytes)?;
             if exchange == Exchange::UdpRr && spec.loss_timeout_ns < 1_000 {
@@ -201,7 +208,15 @@ struct Run<'a> {
 impl Prepared {
     /// Nothing connected yet.
     fn bare(spec: &DriveSpec) -> Self {
-        Self { spec: spec.clone(), links: Vec::new(), granted: Vec::new(), fleet: None, application: None, crowd: None }
+        Self {
+            spec: spec.clone(),
+            links: Vec::new(),
+            granted: Vec::new(),
+            fleet: None,
+            application: None,
+            crowd: None,
+            members: None,
+        }
     }
 
     /// Runs all phases from `start_at_ns` of CLOCK_MONOTONIC and returns what was measured; 0 means at once. The
@@ -227,6 +242,9 @@ impl Prepared {
         let timeline = timeline(start_at_ns, spec)?;
         if let Some(application) = self.application {
             return application.run(timeline, progress, cancel);
+        }
+        if let Some(members) = self.members {
+            return members.run(timeline, progress, cancel);
         }
         if let Some(crowd) = self.crowd {
             return crowd.run(timeline, progress, cancel);
@@ -381,9 +399,12 @@ fn work(run: &Run<'_>, index: usize, link: &Link, meter: &Meter) -> Tally {
 fn payload(kind: &DriveKind) -> Payload {
     match *kind {
         DriveKind::Rr { request_bytes, response_bytes, wait, .. } => Payload::new(request_bytes, response_bytes, wait),
-        DriveKind::Null | DriveKind::Store(_) | DriveKind::Java(_) | DriveKind::Web(_) | DriveKind::Stream { .. } => {
-            Payload::new(1, 1, tare_model::drive::Wait::Block)
-        }
+        DriveKind::Null
+        | DriveKind::Store(_)
+        | DriveKind::Java(_)
+        | DriveKind::Web(_)
+        | DriveKind::Social(_)
+        | DriveKind::Stream { .. } => Payload::new(1, 1, tare_model::drive::Wait::Block),
     }
 }
 
@@ -399,9 +420,12 @@ fn looped<O: Operation>(operation: O, worker: &Worker<'_>, run: &Run<'_>) -> Tal
 const fn operation_bytes(spec: &DriveSpec) -> (u64, u64) {
     match spec.kind {
         DriveKind::Rr { request_bytes, response_bytes, .. } => (request_bytes as u64, response_bytes as u64),
-        DriveKind::Null | DriveKind::Store(_) | DriveKind::Java(_) | DriveKind::Web(_) | DriveKind::Stream { .. } => {
-            (0, 0)
-        }
+        DriveKind::Null
+        | DriveKind::Store(_)
+        | DriveKind::Java(_)
+        | DriveKind::Web(_)
+        | DriveKind::Social(_)
+        | DriveKind::Stream { .. } => (0, 0),
     }
 }
 
@@ -443,5 +467,6 @@ fn result_of(
         store: None,
         java: None,
         web: None,
+        social: None,
     }
 }

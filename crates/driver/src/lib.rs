@@ -43,6 +43,7 @@ pub mod pg;
 pub mod protocol;
 pub mod schedule;
 pub mod serve;
+pub mod social;
 pub mod store;
 pub mod web;
 
@@ -52,6 +53,9 @@ mod closed;
 mod compute;
 mod control;
 mod crr;
+mod files;
+mod fill;
+mod head;
 mod null;
 mod open;
 mod operation;

@@ -48,7 +48,9 @@ pub(crate) fn connect(
 ) -> Result<Link, DriverError> {
     let Some(target) = target else { return Ok(Link::Null) };
     match spec.kind {
-        DriveKind::Null | DriveKind::Store(_) | DriveKind::Java(_) | DriveKind::Web(_) => Ok(Link::Null),
+        DriveKind::Null | DriveKind::Store(_) | DriveKind::Java(_) | DriveKind::Web(_) | DriveKind::Social(_) => {
+            Ok(Link::Null)
+        }
         DriveKind::Rr { exchange, request_bytes, response_bytes, .. } => {
             let hello = |purpose| Hello { purpose, request_bytes, response_bytes, connection: index };
             match exchange {

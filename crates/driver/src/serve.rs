@@ -18,7 +18,7 @@ use crate::control::Breaker;
 use crate::error::reason_of;
 use crate::sys::thread_cpu;
 use crate::times::Times;
-use crate::{DriverError, backend, drive, net, serve_crr, serve_rr, serve_stream, serve_udp, sockopt};
+use crate::{DriverError, backend, drive, files, net, serve_crr, serve_rr, serve_stream, serve_udp, sockopt};
 
 /// Stack of a server's thread; its buffers are on the heap.
 const STACK_BYTES: usize = 128 * 1024;
@@ -95,6 +95,8 @@ pub(crate) struct ServeTally {
     requests: AtomicU64,
     /// Of servers that time their answers.
     service: OnceLock<Times>,
+    /// Of a file store: files that it was brought.
+    kept: OnceLock<AtomicU64>,
     cpu_ns: AtomicU64,
 }
 
@@ -117,6 +119,11 @@ impl ServeTally {
     /// Where the times of answers are recorded.
     pub fn service(&self) -> &Times {
         self.service.get_or_init(Times::new)
+    }
+
+    /// How many files a store was brought.
+    pub fn kept(&self) -> &AtomicU64 {
+        self.kept.get_or_init(AtomicU64::default)
     }
 
     /// To be called by a thread of the server that ends.
@@ -164,6 +171,13 @@ pub fn start(spec: &ServeSpec, bind: IpAddr) -> Result<Server, DriverError> {
             let (fd, addr) = net::listen_tcp(at, &SocketOptions::default(), true)?;
             let settings = backend::Settings { salt: *salt, delay_ns: *delay_ns };
             Server::new(fd, addr, true, 0)?.accepting(move |shared, fd| backend::serve(shared, fd, settings))
+        }
+        ServeSpec::Files(spec) => {
+            let (fd, addr) = net::listen_tcp(at, &SocketOptions::default(), true)?;
+            let store = Arc::new(files::Store::open(spec)?);
+            let server = Server::new(fd, addr, true, 0)?;
+            server.shared.tally.kept();
+            server.accepting(move |shared, fd| files::serve(shared, fd, &store))
         }
         ServeSpec::Stream { method, receive, chunk_bytes, window_bytes, socket } => {
             drive::check_bulk(*chunk_bytes, *window_bytes)?;
@@ -223,6 +237,8 @@ impl Server {
             tally.windows.load(Ordering::Relaxed),
             tally.windows_huge.load(Ordering::Relaxed),
         ));
+        granted
+            .extend(tally.kept.get().map(|kept| ("files kept".to_owned(), kept.load(Ordering::Relaxed).to_string())));
         let errors = tally.errors.lock().unwrap_or_else(PoisonError::into_inner);
         ServeReport {
             connections: tally.connections.load(Ordering::Relaxed),

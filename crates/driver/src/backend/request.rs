@@ -1,7 +1,6 @@
 //! Requests as the backend reads them: HTTP/1.1, GET, no body.
 
-/// Most lines of a head; Java's own client sends five.
-const MOST_LINES: usize = 64;
+use crate::head::{self, Body, Head};
 
 /// What the bytes received so far are.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,40 +22,22 @@ pub(super) enum Parsed<'a> {
 
 /// Reads the first request of `bytes`.
 pub(super) fn parse(bytes: &[u8]) -> Parsed<'_> {
-    if bytes.is_empty() {
-        return Parsed::Partial;
-    }
-    let mut lines = [httparse::EMPTY_HEADER; MOST_LINES];
-    let mut request = httparse::Request::new(&mut lines);
-    let length = match request.parse(bytes) {
-        Ok(httparse::Status::Complete(length)) => length,
-        Ok(httparse::Status::Partial) => return Parsed::Partial,
-        Err(_) => return Parsed::Malformed("no head of HTTP"),
+    let Head { method, target, length, body, close, .. } = match head::parse(bytes) {
+        head::Parsed::Partial => return Parsed::Partial,
+        head::Parsed::Malformed(what) => return Parsed::Malformed(what),
+        head::Parsed::Head(head) => head,
     };
-    if request.method != Some("GET") {
+    if method != "GET" {
         return Parsed::Malformed("not GET");
     }
-    let query = match request.path.and_then(|path| path.strip_prefix('/')).map(str::as_bytes) {
-        Some([]) => &[],
-        Some([b'?', query @ ..]) => query,
-        _ => return Parsed::Malformed("not of the address /?QUERY"),
-    };
-    let mut close = request.version == Some(0);
-    for line in &*request.headers {
-        if line.name.eq_ignore_ascii_case("connection") {
-            close = has_word(line.value, b"close") || (close && !has_word(line.value, b"keep-alive"));
-        } else if line.name.eq_ignore_ascii_case("transfer-encoding")
-            || (line.name.eq_ignore_ascii_case("content-length") && line.value != b"0")
-        {
-            return Parsed::Malformed("a body");
-        }
+    if !matches!(body, Body::None | Body::Length(0)) {
+        return Parsed::Malformed("a body");
     }
-    Parsed::Request { query, length, close }
-}
-
-/// Whether a list separated by commas has a word.
-fn has_word(list: &[u8], word: &[u8]) -> bool {
-    list.split(|byte| *byte == b',').any(|part| part.trim_ascii().eq_ignore_ascii_case(word))
+    match target.strip_prefix('/').map(str::as_bytes) {
+        Some([]) => Parsed::Request { query: &[], length, close },
+        Some([b'?', query @ ..]) => Parsed::Request { query, length, close },
+        _ => Parsed::Malformed("not of the address /?QUERY"),
+    }
 }
 
 #[cfg(test)]
@@ -72,18 +53,6 @@ mod tests {
         for cut in 0..head.len() - 3 {
             assert_eq!(parse(&head[..cut]), Parsed::Partial, "{cut}");
         }
-    }
-
-    #[test]
-    fn connections_are_kept_unless_the_client_says_otherwise() {
-        let closes = |text: &[u8]| match parse(text) {
-            Parsed::Request { close, .. } => Some(close),
-            Parsed::Partial | Parsed::Malformed(_) => None,
-        };
-        assert_eq!(closes(b"GET /?a HTTP/1.1\r\nConnection: Upgrade, close\r\n\r\n"), Some(true));
-        assert_eq!(closes(b"GET /?a HTTP/1.1\r\nConnection: keep-alive\r\n\r\n"), Some(false));
-        assert_eq!(closes(b"GET /?a HTTP/1.0\r\n\r\n"), Some(true));
-        assert_eq!(closes(b"GET /?a HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n"), Some(false));
     }
 
     #[test]

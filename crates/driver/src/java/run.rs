@@ -228,5 +228,6 @@ fn result(
         store: None,
         java: Some(done),
         web: None,
+        social: None,
     })
 }

@@ -6,10 +6,9 @@
 //! Orders, their lines and the customers' history are three views of the same order: lines and history are made from the
 //! order's number as well, and agree.
 
-pub mod copy;
-pub mod draw;
-
 use tare_model::store::StoreSize;
+
+pub use crate::fill::{copy, draw};
 
 use self::copy::Decimal;
 use self::draw::{Draw, Key};

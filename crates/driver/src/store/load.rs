@@ -10,39 +10,25 @@
 //! again when the load fails or is cancelled; a load that was killed leaves tables without the mark. The mark also says up to which
 //! page the history is full, where one connection loaded it: the history of new orders lies behind, and is counted there.
 
-mod crew;
 mod jobs;
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tare_model::sql::SqlFailure;
 use tare_model::store::{GENERATION, StoreLoad, StoreLoaded, StoreSize};
 
-use self::crew::{Crew, cancelled, connect, failed_at};
-use self::jobs::{Chunk, Work};
-use super::data::{Source, Table, copy};
+use self::jobs::Chunk;
+use super::data::{Source, Table};
 use super::schema::{self, FOREIGN_KEYS, ForeignKey, TABLES};
+use crate::fill::crew::{Crew, cancelled, failed_at};
+use crate::fill::rows::{self, Batch};
+use crate::fill::server::{self, SETTINGS, ask};
+use crate::fill::work;
 use crate::pg::Connection;
 
-/// Oldest server: generated statements and procedures that end transactions are of version 11, `COPY FREEZE` with visibility, `REINDEX`
-/// and what else an administrator expects of version 12.
-const OLDEST: u32 = 120_000;
-/// Bytes of rows that are handed over at once.
-const BUFFER: usize = 64 * 1024;
 /// Highest number of a row: `integer` in the database, with room for ten times what a long run adds.
 const NUMBER_MAX: u64 = 2_000_000_000;
-/// Longest that dropping what a failed load made may take.
-const DROP_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Settings of the connections that load. A commit need not wait for the disk, since the last one does and its place in the log is
-/// behind all others. As many processes work as there are connections, and none more.
-const SETTINGS: &str = "SET client_min_messages = warning; SET synchronous_commit = off; \
-    SET maintenance_work_mem = '128MB'; SET max_parallel_maintenance_workers = 0; \
-    SET max_parallel_workers_per_gather = 0; SET jit = off; SET statement_timeout = 0; SET lock_timeout = 0";
-
 /// Has the server take rows in this transaction without holding each against the foreign keys. No trigger of a store is fired
 /// by an insertion.
 const UNCHECKED: &str = "SET LOCAL session_replication_role = replica";
@@ -62,21 +48,7 @@ const LAST_PAGES: u64 = 1_024;
 /// already, another load at work, a store too large for numbers of 32 bits, cancelled.
 pub fn load(load: &StoreLoad, cancel: &AtomicBool) -> Result<StoreLoaded, SqlFailure> {
     check_size(&load.size)?;
-    let mut keeper = connect(&load.server)?;
-    keeper.simple(SETTINGS)?;
-    let result = check_server(&mut keeper, load).and_then(|()| {
-        let filled = fill(&mut keeper, load, cancel);
-        if filled.is_err() {
-            drop_tables(load);
-        }
-        filled.map_err(|mut failure| {
-            failure.message = format!("cannot fill the store in {}: {}", load.server, failure.message);
-            failure
-        })
-    });
-    // The lock goes with the session, but somewhat later than this returns.
-    let _ = keeper.simple("SELECT pg_advisory_unlock_all()");
-    result
+    server::guarded(&load.server, "store", &TABLES, |keeper| fill(keeper, load, cancel))
 }
 
 fn check_size(size: &StoreSize) -> Result<(), SqlFailure> {
@@ -94,53 +66,6 @@ fn check_size(size: &StoreSize) -> Result<(), SqlFailure> {
     Ok(())
 }
 
-/// Whether the server can hold a store, and holds none yet. Takes a lock that lasts as long as the session, so that two loads do
-/// not meet.
-fn check_server(keeper: &mut Connection, load: &StoreLoad) -> Result<(), SqlFailure> {
-    let refuse = |sqlstate: Option<&str>, why: String| {
-        Err(SqlFailure { sqlstate: sqlstate.map(str::to_owned), message: format!("{}: {why}", load.server) })
-    };
-    let version = ask(keeper, "SHOW server_version_num")?;
-    let number: u32 = version.parse().unwrap_or(0);
-    if number < OLDEST {
-        let (major, oldest) = (number / 10_000, OLDEST / 10_000);
-        return refuse(None, format!("PostgreSQL {major} is too old; the store needs {oldest} or later"));
-    }
-    let schema = ask(keeper, "SELECT coalesce(current_schema(), '')")?;
-    if schema.is_empty() {
-        let name = load.server.schema.as_deref().unwrap_or("public");
-        return refuse(Some("3F000"), format!("there is no schema {name}; create it, or name another"));
-    }
-    let lock = ask(keeper, "SELECT pg_try_advisory_lock(1952543333, hashtext(current_schema()))")?;
-    if lock != "t" {
-        return refuse(Some("55006"), format!("somebody else is filling a store in schema {schema}"));
-    }
-    let names = TABLES.map(|t| format!("'{t}'")).join(", ");
-    let there = ask(
-        keeper,
-        &format!(
-            "SELECT coalesce(string_agg(relname, ', ' ORDER BY relname), '') FROM pg_class \
-             WHERE relnamespace = current_schema()::regnamespace AND relname IN ({names})"
-        ),
-    )?;
-    if !there.is_empty() {
-        return refuse(
-            Some("42P07"),
-            format!(
-                "schema already there: schema {schema} has {there}, and nothing of it was touched; name a database or schema \
-                 without a store, or drop these first"
-            ),
-        );
-    }
-    Ok(())
-}
-
-/// The one value that a query gives.
-pub(super) fn ask(connection: &mut Connection, sql: &str) -> Result<String, SqlFailure> {
-    let said = connection.simple(sql)?;
-    Ok(said.first().and_then(|r| r.rows.first()?.first()?.clone()).unwrap_or_default())
-}
-
 fn fill(keeper: &mut Connection, load: &StoreLoad, cancel: &AtomicBool) -> Result<StoreLoaded, SqlFailure> {
     let began = Instant::now();
     let mut crew = Crew::new(&load.server, load.connections, SETTINGS)?;
@@ -150,21 +75,8 @@ fn fill(keeper: &mut Connection, load: &StoreLoad, cancel: &AtomicBool) -> Resul
         keeper.simple(schema::create_table(table).unwrap_or_default()).map_err(failed_at(table))?;
     }
     let source = Source::new(load.seed, load.size);
-    let done = Mutex::new((Table::ALL.map(|t| (t.name().to_owned(), 0, 0)), Duration::ZERO));
-    crew.run(&plan.jobs, cancel, |connection, work, stop| match work {
-        Work::Rows(chunk) => {
-            let (rows, bytes) = send(connection, &source, chunk, unchecked, stop)?;
-            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-            done.1 = began.elapsed();
-            for (_, all_rows, all_bytes) in done.0.iter_mut().filter(|(name, ..)| name == chunk.table.name()) {
-                (*all_rows, *all_bytes) = (*all_rows + rows, *all_bytes + bytes);
-            }
-            Ok(())
-        }
-        Work::Statements { about, statements } => statements.iter().try_for_each(|sql| {
-            connection.simple(sql).map_err(failed_at(&format!("table {about}: `{sql}`")))?;
-            Ok(())
-        }),
+    let done = work::run(&mut crew, &plan.jobs, &Table::ALL, (began, cancel), |connection, chunk, stop| {
+        send(connection, &source, chunk, unchecked, stop)
     })?;
     if cancel.load(Ordering::SeqCst) {
         return Err(cancelled());
@@ -174,9 +86,9 @@ fn fill(keeper: &mut Connection, load: &StoreLoad, cancel: &AtomicBool) -> Resul
     }
     let history = if plan.history_in_order { last_page(keeper, "cust_hist")? } else { None };
     finish(keeper, load, history)?;
-    let (tables, rows) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let indexes = began.elapsed().saturating_sub(rows);
-    Ok(StoreLoaded { tables: tables.to_vec(), rows_s: rows.as_secs_f64(), indexes_s: indexes.as_secs_f64() })
+    let indexes = began.elapsed().saturating_sub(done.rows);
+    let tables = done.tables.into_iter().map(|(table, rows, bytes)| (table.name().to_owned(), rows, bytes)).collect();
+    Ok(StoreLoaded { tables, rows_s: done.rows.as_secs_f64(), indexes_s: indexes.as_secs_f64() })
 }
 
 /// Whether rows can be loaded without the server's holding each against the foreign keys, which is a superuser's to ask for.
@@ -220,10 +132,8 @@ fn send(
     stop: &AtomicBool,
 ) -> Result<(u64, u64), SqlFailure> {
     let table = chunk.table.name();
-    let what = format!("table {table}, rows");
     let keyed = unchecked && jobs::is_late(table);
-    let mut before = vec!["BEGIN".to_owned()];
-    before.extend(keyed.then(|| UNCHECKED.to_owned()));
+    let mut before: Vec<String> = keyed.then(|| UNCHECKED.to_owned()).into_iter().collect();
     match (chunk.whole, keyed) {
         (true, false) => before.extend(schema::create_table(table).map(str::to_owned)),
         // As good as made in this transaction.
@@ -231,35 +141,8 @@ fn send(
         // Rows of a commit that is not on disk yet cannot be marked visible to all.
         (false, _) => before.push("SET LOCAL synchronous_commit = on".to_owned()),
     }
-    before.iter().try_for_each(|sql| connection.simple(sql).map(|_| ())).map_err(failed_at(&what))?;
-    let freeze = if chunk.whole { ", FREEZE" } else { "" };
-    let mut copy = connection
-        .copy_in(&format!("COPY {table} FROM STDIN WITH (FORMAT binary{freeze})"))
-        .map_err(failed_at(&what))?;
-    let mut out = Vec::with_capacity(2 * BUFFER);
-    let (mut rows, mut bytes) = (0, 0);
-    out.extend_from_slice(copy::HEADER);
-    for number in chunk.from..=chunk.to {
-        rows += source.write(chunk.table, number, &mut out);
-        if out.len() >= BUFFER {
-            if stop.load(Ordering::Relaxed) {
-                return Err(cancelled());
-            }
-            copy.write(&out).map_err(failed_at(&what))?;
-            bytes += out.len() as u64;
-            out.clear();
-        }
-    }
-    out.extend_from_slice(&copy::TRAILER);
-    copy.write(&out).map_err(failed_at(&what))?;
-    bytes += out.len() as u64;
-    let taken = copy.finish().map_err(failed_at(&what))?;
-    if taken != rows {
-        let message = format!("{what}: {rows} were sent, and the server says that it took {taken}");
-        return Err(SqlFailure { sqlstate: None, message });
-    }
-    connection.simple("COMMIT").map_err(failed_at(&what))?;
-    Ok((rows, bytes))
+    let batch = Batch { table, before, frozen: chunk.whole };
+    rows::send(connection, &batch, chunk.from..=chunk.to, stop, |number, out| source.write(chunk.table, number, out))
 }
 
 /// The page that holds the last row of a table; `None` where it is not found.
@@ -292,14 +175,4 @@ fn finish(keeper: &mut Connection, load: &StoreLoad, history: Option<u64>) -> Re
         keeper.simple(sql).map_err(failed_at(&format!("functions and trigger: `{}`", sql.trim())))?;
     }
     Ok(())
-}
-
-/// Drops what a load made that failed. That it cannot be dropped is told by the failure that led here, or by the next load.
-fn drop_tables(load: &StoreLoad) {
-    if let Ok(mut connection) = Connection::connect(&load.server, DROP_TIMEOUT)
-        && connection.bound(Some(DROP_TIMEOUT)).is_ok()
-    {
-        let _ = connection.simple("SET client_min_messages = warning");
-        let _ = connection.simple(&format!("DROP TABLE IF EXISTS {} CASCADE", TABLES.join(", ")));
-    }
 }

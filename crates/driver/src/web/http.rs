@@ -13,17 +13,19 @@ const COOKIE: &[u8] = b"SESSION=";
 
 /// What is told by the head of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Head {
+pub(crate) struct Head {
     pub status: u16,
     /// Whether another request may follow on the connection.
     pub keeps: bool,
     /// The value of the cookie `SESSION`, where one is set.
     pub cookie: Option<Box<[u8]>>,
+    /// Where a redirection leads.
+    pub location: Option<Box<[u8]>>,
 }
 
 /// One step through an answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Step<'a> {
+pub(crate) enum Step<'a> {
     /// All that came is used up.
     More,
     Head(Head),
@@ -35,7 +37,7 @@ pub(super) enum Step<'a> {
 
 /// The bytes are no answer of HTTP/1.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Broken;
+pub(crate) struct Broken;
 
 /// Where in an answer the next byte belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -65,7 +67,7 @@ enum Part {
 
 /// An answer while it comes.
 #[derive(Debug, Default)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     part: Part,
     /// The beginning of a head whose end has not come.
     held: Vec<u8>,
@@ -203,7 +205,7 @@ fn parse(bytes: &[u8]) -> Result<Option<(usize, Head, Part)>, Broken> {
         Err(_) => return Err(Broken),
     };
     let status = answer.code.ok_or(Broken)?;
-    let mut head = Head { status, keeps: answer.version == Some(1), cookie: None };
+    let mut head = Head { status, keeps: answer.version == Some(1), cookie: None, location: None };
     let (mut content, mut chunked) = (None, false);
     for field in answer.headers.iter() {
         // By length first: most fields are none of these.
@@ -227,6 +229,9 @@ fn parse(bytes: &[u8]) -> Result<Option<(usize, Head, Part)>, Broken> {
                 } else if field.value.eq_ignore_ascii_case(b"keep-alive") {
                     head.keeps = true;
                 }
+            }
+            8 if (300..400).contains(&status) && field.name.eq_ignore_ascii_case("location") => {
+                head.location = Some(field.value.into());
             }
             10 if field.name.eq_ignore_ascii_case("set-cookie") && field.value.starts_with(COOKIE) => {
                 let value = &field.value[COOKIE.len()..];

@@ -15,15 +15,15 @@
 //! In an open loop an arrival is dealt to a thread before it is due, and waits for a session of that thread even where another thread
 //! has a free one; with one thread, as studies have it unless they say otherwise, there is no such wait.
 
-mod engine;
-mod http;
+pub(crate) mod engine;
+pub(crate) mod http;
 mod outcome;
-mod probe;
+pub(crate) mod probe;
 mod secure;
-mod site;
-mod slab;
-mod sys;
-mod timers;
+pub(crate) mod site;
+pub(crate) mod slab;
+pub(crate) mod sys;
+pub(crate) mod timers;
 mod tls;
 
 use std::net::SocketAddr;
@@ -54,15 +54,15 @@ pub(crate) use site::Dice;
 pub use site::{Simulated, simulate};
 
 /// Stack of a thread: what it works with is on the heap.
-const STACK_BYTES: usize = 512 * 1024;
+pub(crate) const STACK_BYTES: usize = 512 * 1024;
 /// Files that the process has open beside connections.
-const OTHER_FILES: u64 = 64;
+pub(crate) const OTHER_FILES: u64 = 64;
 /// Files of a thread beside connections: what it waits with.
-const FILES_A_THREAD: u64 = 2;
+pub(crate) const FILES_A_THREAD: u64 = 2;
 /// Bounds of the receive buffer of a connection that is read slowly, bytes.
 const RECEIVE_BUFFER: (u64, u64) = (16 << 10, 256 << 10);
 /// Most threads: more than machines have CPUs.
-const THREADS_MAX: u32 = 1024;
+pub(crate) const THREADS_MAX: u32 = 1024;
 
 /// Refuses what cannot be driven.
 pub(crate) fn check(drive: &WebDrive) -> Result<(), DriverError> {
@@ -228,7 +228,7 @@ fn receive_buffer(spec: &DriveSpec, drive: &WebDrive) -> Option<usize> {
 }
 
 /// Raises the limit of open files as far as is needed and allowed.
-fn room_for_files(needed: u64) -> Result<(), DriverError> {
+pub(crate) fn room_for_files(needed: u64) -> Result<(), DriverError> {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= needed) {
         return Ok(());
@@ -285,7 +285,7 @@ fn run_threads<'a>(
 }
 
 /// What the process has in memory that belongs to no file, bytes (proc(5)); `None` where the kernel does not tell.
-fn memory_bytes() -> Option<u64> {
+pub(crate) fn memory_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)

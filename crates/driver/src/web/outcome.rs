@@ -68,5 +68,6 @@ pub(super) fn result(
         store: None,
         java: None,
         web: Some(done),
+        social: None,
     }
 }

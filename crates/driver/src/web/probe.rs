@@ -19,6 +19,14 @@ const MOST: usize = 1 << 20;
 /// What is asked for: neither a page nor a file, so that nobody's counts are changed.
 const PATH: &str = "/tare/ready";
 
+/// The same without TLS.
+///
+/// # Errors
+/// Those of [`ask`].
+pub(crate) fn ask_plain(target: SocketAddr, options: &SocketOptions, host: &str) -> Result<TcpStream, DriverError> {
+    ask(target, options, host, None)
+}
+
 /// Connects, and has one request answered, whatever the answer.
 ///
 /// # Errors

@@ -1,11 +1,11 @@
 //! Things by number: a number is given back when its thing is taken away, and given out again.
 
 /// No thing has this number.
-pub(super) const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// Things of one kind.
 #[derive(Debug)]
-pub(super) struct Slab<T> {
+pub(crate) struct Slab<T> {
     places: Vec<Option<T>>,
     free: Vec<u32>,
 }

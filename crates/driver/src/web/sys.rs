@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 /// Which connection an event is of, and what is up with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Event {
+pub(crate) struct Event {
     /// What was given when interest was registered.
     pub data: u64,
     /// EPOLLIN and so on.
@@ -15,11 +15,11 @@ pub(super) struct Event {
 }
 
 /// Most events of one call.
-pub(super) const BATCH: usize = 64;
+pub(crate) const BATCH: usize = 64;
 
 /// Waits for events for at most `timeout_ns`, to the nanosecond where the kernel can (epoll_pwait2(2), Linux 5.11); before that to the
 /// millisecond, rounded up. `None`: until there are some. An interrupted wait has no events.
-pub(super) fn wait(
+pub(crate) fn wait(
     epoll: BorrowedFd<'_>,
     timeout_ns: Option<u64>,
     events: &mut [Event; BATCH],

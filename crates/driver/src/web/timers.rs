@@ -5,25 +5,25 @@ use std::collections::BinaryHeap;
 
 /// What is to be done at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Due {
+pub(crate) enum Due {
     /// A user has thought, or joins: number of the session.
     Page(u32),
     /// A connection may be read from again: its number and age, for it may have gone meanwhile.
     Read(u32, u32),
 }
 
-/// Moments to come.
+/// Moments to come, each with what is to be done then.
 #[derive(Debug)]
-pub(super) struct Timers {
-    heap: BinaryHeap<Reverse<(u64, Due)>>,
+pub(crate) struct Timers<D = Due> {
+    heap: BinaryHeap<Reverse<(u64, D)>>,
 }
 
-impl Timers {
+impl<D: Ord> Timers<D> {
     pub fn with_capacity(count: usize) -> Self {
         Self { heap: BinaryHeap::with_capacity(count) }
     }
 
-    pub fn at(&mut self, at_ns: u64, due: Due) {
+    pub fn at(&mut self, at_ns: u64, due: D) {
         self.heap.push(Reverse((at_ns, due)));
     }
 
@@ -33,7 +33,7 @@ impl Timers {
     }
 
     /// The earliest that is due, with its moment.
-    pub fn pop(&mut self, now: u64) -> Option<(u64, Due)> {
+    pub fn pop(&mut self, now: u64) -> Option<(u64, D)> {
         if self.next_at() > now {
             return None;
         }

@@ -5,37 +5,15 @@
 
 use tare_model::store::StoreSize;
 
-use super::crew::Job;
+use crate::fill::crew::Job;
+use crate::fill::work::{self, chunks};
 use crate::store::data::Table;
 use crate::store::schema::{self, FOREIGN_KEYS, ForeignKey, INDEXES, Index, TABLES};
 
-/// Chunks a connection of a table that is cut.
-const CHUNKS_EACH: u64 = 4;
-
 /// What a connection does.
-pub enum Work {
-    /// Rows.
-    Rows(Chunk),
-    /// Statements, each by itself.
-    Statements {
-        /// What they are about, for the failure's message.
-        about: &'static str,
-        /// The statements.
-        statements: Vec<String>,
-    },
-}
-
+pub type Work = work::Work<Table>;
 /// Rows to be loaded.
-pub struct Chunk {
-    /// Their table.
-    pub table: Table,
-    /// Number of the first.
-    pub from: u64,
-    /// Number of the last.
-    pub to: u64,
-    /// All rows of the table: nobody else sees it meanwhile.
-    pub whole: bool,
-}
+pub type Chunk = work::Chunk<Table>;
 
 /// How a store is filled.
 pub struct Plan {
@@ -56,7 +34,7 @@ pub fn is_late(table: &str) -> bool {
 /// foreign keys: the two large tables then have them from the beginning, and the rows are held against them
 /// as a whole in the end.
 pub fn plan(size: &StoreSize, connections: u64, unchecked: bool) -> Plan {
-    let mut rows = chunks(size, connections);
+    let mut rows = chunks(&Table::ALL.map(|table| (table, table.numbers(size), table.weight())), connections);
     // First what others wait for.
     rows.sort_by_key(|chunk| {
         (is_late(chunk.table.name()), !is_referred_to(chunk.table.name()), chunk.table.numbers(size))
@@ -85,25 +63,6 @@ pub fn plan(size: &StoreSize, connections: u64, unchecked: bool) -> Plan {
 
 fn is_referred_to(table: &str) -> bool {
     FOREIGN_KEYS.iter().any(|key| key.to == table)
-}
-
-/// The rows of all tables. A table that is more than a connection's share is cut.
-fn chunks(size: &StoreSize, connections: u64) -> Vec<Chunk> {
-    let weight = |table: Table| table.weight() * table.numbers(size);
-    let total: u64 = Table::ALL.into_iter().map(weight).sum();
-    let mut chunks = Vec::new();
-    for table in Table::ALL {
-        let numbers = table.numbers(size);
-        let whole = connections == 1 || weight(table) * connections * 10 <= total * 11;
-        let step = if whole { numbers } else { numbers.div_ceil(connections * CHUNKS_EACH) };
-        let mut from = 1;
-        while from <= numbers {
-            let to = (from + step - 1).min(numbers);
-            chunks.push(Chunk { table, from, to, whole });
-            from = to + 1;
-        }
-    }
-    chunks
 }
 
 /// Rows, and whether others wait for them.

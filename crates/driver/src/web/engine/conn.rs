@@ -181,7 +181,7 @@ impl Engine<'_> {
 }
 
 /// The kind of fault that an errno is.
-pub(super) fn fault_of(errno: Errno) -> Fault {
+pub(crate) fn fault_of(errno: Errno) -> Fault {
     Fault::Kind(match errno {
         Errno::CONNREFUSED => "refused",
         Errno::CONNRESET | Errno::PIPE => "closed",

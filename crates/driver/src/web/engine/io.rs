@@ -16,9 +16,9 @@ const OUT: u32 = libc::EPOLLOUT as u32;
 const FAILED: u32 = libc::EPOLLERR as u32;
 const ENDS: u32 = (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32;
 /// The other end closed the connection before it had answered.
-pub(super) const CLOSED: Fault = Fault::Kind("closed");
+pub(crate) const CLOSED: Fault = Fault::Kind("closed");
 /// What came is no answer of HTTP/1.1, or more than one.
-const BROKEN: Fault = Fault::Kind("http");
+pub(crate) const BROKEN: Fault = Fault::Kind("http");
 const TLS: Fault = Fault::Kind("tls");
 /// Where reading is slowed down, it is done so often a second, and at least so many bytes at a time.
 const READS_PER_S: u64 = 25;

@@ -8,10 +8,10 @@
 //! opened when there is something to ask on it. So a page comes no later than one whose files are asked for while it is read, but for
 //! the time its own body takes. What has failed ends its page: connections on which something is still under way are closed.
 
-mod conn;
-mod io;
+pub(crate) mod conn;
+pub(crate) mod io;
 mod page;
-mod tick;
+pub(crate) mod tick;
 mod turn;
 
 use std::collections::VecDeque;
@@ -274,7 +274,7 @@ impl<'a> Engine<'a> {
 
 /// When session `index` of `all` joins: they join evenly over the warm-up, or over the ramp-up where there is none, and none leaves before
 /// the end of the load. Users of a site that all come at once are no load that a site has.
-fn joins_at(timeline: &Timeline, index: u32, all: u32) -> u64 {
+pub(crate) fn joins_at(timeline: &Timeline, index: u32, all: u32) -> u64 {
     let warm = timeline.warm_end - timeline.start;
     if warm == 0 {
         return timeline.joins_at(index, all);

@@ -13,13 +13,13 @@ use rustix::time::{timerfd_create, timerfd_settime};
 use crate::clock::now_ns;
 
 /// How often it ticks, so that a thread sees when the run is cancelled.
-pub(super) const EVERY_NS: u64 = 50_000_000;
+pub(crate) const EVERY_NS: u64 = 50_000_000;
 /// No connection has this number and age.
-pub(super) const DATA: u64 = u64::MAX;
+pub(crate) const DATA: u64 = u64::MAX;
 
 /// Ticks of one thread, which begin with it.
 #[derive(Debug)]
-pub(super) struct Ticks {
+pub(crate) struct Ticks {
     timer: OwnedFd,
     began: u64,
 }

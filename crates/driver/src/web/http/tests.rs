@@ -29,7 +29,7 @@ fn an_answer_is_the_same_in_pieces_of_any_size() {
     for bytes in [fixed, chunked, interim] {
         for size in 1..=bytes.len() {
             let (heads, body, complete) = walk(bytes, size).unwrap();
-            assert_eq!(heads, [Head { status: 200, keeps: true, cookie: Some((*b"abc12").into()) }]);
+            assert_eq!(heads, [Head { status: 200, keeps: true, cookie: Some((*b"abc12").into()), location: None }]);
             assert_eq!((body.as_slice(), complete), (&b"hello"[..], true), "in pieces of {size}");
         }
     }

@@ -152,7 +152,7 @@ fn page_of(site: &Site, state: u16) -> Option<&Page> {
     }
 }
 
-fn keep_last(last: &mut [u8; CLOSING.len()], piece: &[u8]) {
+pub(crate) fn keep_last(last: &mut [u8; CLOSING.len()], piece: &[u8]) {
     if let Some(end) = piece.last_chunk() {
         *last = *end;
     } else {
@@ -177,7 +177,7 @@ fn begins(page: &Page, proof: [u8; PROOF], at: u64, piece: &[u8]) -> Result<(), 
 }
 
 /// Whether a piece of a body that begins at `at` has `text` at `from`, as far as it has that part of the body at all.
-fn agrees(text: &[u8], from: u64, at: u64, piece: &[u8]) -> bool {
+pub(crate) fn agrees(text: &[u8], from: u64, at: u64, piece: &[u8]) -> bool {
     let begin = from.max(at);
     let end = (from + text.len() as u64).min(at + piece.len() as u64);
     begin >= end
@@ -185,7 +185,7 @@ fn agrees(text: &[u8], from: u64, at: u64, piece: &[u8]) -> bool {
 }
 
 /// Compares all markers that lie in a piece of a file that begins at `at`, wholly or in part.
-fn marked(id: u64, at: u64, piece: &[u8]) -> Result<(), Fault> {
+pub(crate) fn marked(id: u64, at: u64, piece: &[u8]) -> Result<(), Fault> {
     let end = at + piece.len() as u64;
     // In the block that it begins in, the marker may have come before.
     let mut block = at / MARKER_EVERY;

@@ -47,14 +47,14 @@ impl Dice {
 }
 
 /// A probability as [`Dice::happens`] wants it.
-pub(super) fn threshold(probability: f64) -> u64 {
+pub(crate) fn threshold(probability: f64) -> u64 {
     (probability * (1u64 << 32) as f64).round() as u64
 }
 
 /// One of many by their weights in constant time: the method of aliases (Walker 1977, tables by Vose 1991). Probabilities are held
 /// to 2^-32.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Aliases(Box<[Cell]>);
+pub(crate) struct Aliases(Box<[Cell]>);
 
 #[derive(Debug, Clone, Copy)]
 struct Cell {

@@ -32,9 +32,9 @@ mod tally;
 mod user;
 
 pub(crate) use ask::Tokens;
-pub(crate) use asked::{Answer, Asked, Fault, TIMEOUT, UNFINISHED};
+pub(crate) use asked::{Answer, Asked, Fault, TIMEOUT, UNFINISHED, agrees, keep_last, marked};
 pub(crate) use compile::Site;
-pub(crate) use draw::Dice;
+pub(crate) use draw::{Aliases, Dice, threshold};
 pub use simulate::{Simulated, simulate};
 pub(crate) use tally::{Done, Tally};
 pub(crate) use user::{Next, User};

@@ -43,7 +43,7 @@ pub fn failed_at(what: &str) -> impl FnOnce(PgError) -> SqlFailure + '_ {
 
 /// That nobody wants it any more.
 pub fn cancelled() -> SqlFailure {
-    SqlFailure { sqlstate: None, message: "filling the store was cancelled".to_owned() }
+    SqlFailure { sqlstate: None, message: "filling the database was cancelled".to_owned() }
 }
 
 impl Crew {

@@ -18,7 +18,28 @@ pub fn integer(out: &mut Vec<u8>, value: u32) {
     out.extend_from_slice(&(u64::from(4_u32) << 32 | u64::from(value)).to_be_bytes());
 }
 
-/// A `text`.
+/// A `smallint`.
+#[inline]
+pub fn small(out: &mut Vec<u8>, value: i16) {
+    out.extend_from_slice(&2_u32.to_be_bytes());
+    out.extend_from_slice(&value.to_be_bytes());
+}
+
+/// A `double precision`.
+#[inline]
+pub fn real(out: &mut Vec<u8>, value: f64) {
+    out.extend_from_slice(&8_u32.to_be_bytes());
+    out.extend_from_slice(&value.to_be_bytes());
+}
+
+/// A `timestamp` as seconds since the first of January 2000.
+#[inline]
+pub fn timestamp(out: &mut Vec<u8>, seconds: u64) {
+    out.extend_from_slice(&8_u32.to_be_bytes());
+    out.extend_from_slice(&(seconds * 1_000_000).to_be_bytes());
+}
+
+/// A `text` or `varchar`.
 #[inline]
 pub fn text(out: &mut Vec<u8>, value: &[u8]) {
     out.extend_from_slice(&(value.len() as u32).to_be_bytes());

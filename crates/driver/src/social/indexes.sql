@@ -1,0 +1,20 @@
+-- Keys and indexes, made once the rows are there; one statement a line, so that several can be made side by side.
+ALTER TABLE address ADD PRIMARY KEY (addressid);
+ALTER TABLE person ADD PRIMARY KEY (userid);
+CREATE UNIQUE INDEX person_username ON person (username);
+ALTER TABLE socialevent ADD PRIMARY KEY (socialeventid);
+CREATE INDEX socialevent_eventtimestamp ON socialevent (eventtimestamp);
+CREATE INDEX socialevent_createdtimestamp ON socialevent (createdtimestamp);
+CREATE INDEX socialevent_submitterusername ON socialevent (submitterusername);
+ALTER TABLE comments_rating ADD PRIMARY KEY (commentid);
+CREATE INDEX comments_rating_socialeventid ON comments_rating (socialeventid);
+ALTER TABLE id_gen ADD PRIMARY KEY (gen_key);
+ALTER TABLE invitation ADD PRIMARY KEY (invitationid);
+CREATE INDEX invitation_candidateusername ON invitation (candidateusername);
+ALTER TABLE person_person ADD PRIMARY KEY (person_username, friend_username);
+ALTER TABLE person_socialevent ADD PRIMARY KEY (socialeventid, username);
+CREATE INDEX person_socialevent_username ON person_socialevent (username);
+ALTER TABLE socialeventtag ADD PRIMARY KEY (socialeventtagid);
+CREATE UNIQUE INDEX socialeventtag_tag ON socialeventtag (tag);
+ALTER TABLE socialeventtag_socialevent ADD PRIMARY KEY (socialeventtagid, socialeventid);
+CREATE INDEX socialeventtag_socialevent_socialeventid ON socialeventtag_socialevent (socialeventid);

@@ -1,0 +1,188 @@
+//! Users of the social web application, and the loader of its database.
+//!
+//! `docs/reference/social.md` has the protocol. [`user`] knows what users do and what answers must be, [`engine`] how that goes to and fro: an
+//! epoll state machine a thread, one connection a user. Clients are dealt to the instances of the application in turn, and join evenly over the warm-up, or over
+//! the ramp-up where there is none, those of all instances together.
+//!
+//! An operation ends with its last answer. It ends in the measured window or not; its response time, from the moment at which it was
+//! due, is told if it was *due* in the window, however late it ended. Its service time begins when it was begun. Lateness is how much later than due the
+//! timers were: cycles that were over before their operation are not in it, for what follows them begins at once.
+//!
+//! Memory a user is what the process has more in memory that belongs to no file (`RssAnon`) when the load has ended than before it was prepared,
+//! counts and histograms included, once the buffer that is read into and the operations that were under way have been given back.
+//!
+//! By operation all that ended in the window is counted, and what was due in it and failed later, or had no end at all when the run was over.
+
+mod data;
+mod engine;
+mod load;
+mod outcome;
+mod user;
+
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use tare_model::drive::{DriveInterval, DriveResult, DriveSpec};
+use tare_model::load::LoadModel;
+use tare_model::social::{PEOPLE_A_USER, SocialDrive};
+
+use crate::clock::tighten_timers;
+use crate::control::{Control, Meter};
+use crate::drive::{Alive, GRACE_NS};
+use crate::supervise::{Watch, Watched};
+use crate::timeline::Timeline;
+use crate::web::{self, FILES_A_THREAD, OTHER_FILES, STACK_BYTES, THREADS_MAX};
+use crate::{DriverError, sockopt};
+
+use engine::{Common, Counts, Engine, Place};
+use user::World;
+
+pub use load::load;
+pub use user::{Simulated, simulate};
+
+/// Most instances of the application at one time: there are no more ports.
+const INSTANCES_MAX: usize = 65_535;
+
+/// Refuses what cannot be driven.
+pub(crate) fn check(spec: &DriveSpec, drive: &SocialDrive) -> Result<(), DriverError> {
+    let invalid = |what: &str, remedy| Err(DriverError::invalid(what, remedy));
+    let LoadModel::Closed { clients, .. } = spec.load else {
+        let what = "its users come by an arrival rate, and these users have cycle times";
+        return invalid(what, "use a closed loop; its clients are the users");
+    };
+    if drive.threads == 0 || drive.threads > THREADS_MAX {
+        return invalid("its users have no thread, or more than 1024", "give threads a number from 1 to 1024");
+    }
+    if drive.patience_ns == 0 {
+        return invalid("an answer may take no time", "give patience_ns a length");
+    }
+    let shares = [drive.revalidating, drive.attend];
+    if !shares.iter().all(|share| (0.0..=1.0).contains(share)) {
+        return invalid("a share of its users is not from 0 to 1", "give revalidating and attend numbers from 0 to 1");
+    }
+    if spec.targets.len() > INSTANCES_MAX {
+        return invalid("it has more instances than there are ports", "name at most 65535 targets");
+    }
+    let users = u64::from(clients).div_ceil(spec.targets.len().max(1) as u64);
+    let needed = users * u64::from(PEOPLE_A_USER);
+    if u64::from(drive.scale.people) < needed {
+        let what = format!("{users} users of an instance need {needed} people, and {} are loaded", drive.scale.people);
+        return Err(DriverError::invalid(what, "load for as many users as there are at one time"));
+    }
+    if drive.scale.tags == 0 || drive.scale.events == 0 {
+        return invalid("there are no tags or no events", "load the tags and events that belong to the people");
+    }
+    Ok(())
+}
+
+/// All users, ready.
+#[derive(Debug)]
+pub(crate) struct Members {
+    spec: DriveSpec,
+    drive: SocialDrive,
+    world: World,
+    granted: Vec<(String, String)>,
+    /// What the process had in memory before, bytes.
+    memory_before: Option<u64>,
+}
+
+impl Members {
+    /// Sees every instance answer, and that there may be as many connections as are needed.
+    pub fn prepare(spec: &DriveSpec, drive: &SocialDrive, cancel: &AtomicBool) -> Result<Self, DriverError> {
+        check(spec, drive)?;
+        let memory_before = web::memory_bytes();
+        let world = World::new(spec, drive);
+        let mut granted = vec![("body_checks".to_owned(), drive.check.to_string())];
+        for (&target, instance) in spec.targets.iter().zip(&world.instances) {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(DriverError::Cancelled);
+            }
+            let stream = web::probe::ask_plain(target, &spec.socket, &instance.host)?;
+            if granted.len() < 2 {
+                granted.extend(sockopt::granted(stream.as_fd(), true));
+            }
+        }
+        let connections = u64::from(spec.load.connections());
+        web::room_for_files(connections + FILES_A_THREAD * u64::from(drive.threads) + OTHER_FILES)?;
+        Ok(Self { spec: spec.clone(), drive: drive.clone(), world, granted, memory_before })
+    }
+
+    /// Drives.
+    pub fn run(
+        self,
+        timeline: Timeline,
+        progress: &dyn Fn(DriveInterval),
+        cancel: &AtomicBool,
+    ) -> Result<DriveResult, DriverError> {
+        let Self { spec, drive, world, granted, memory_before } = self;
+        let (control, memory) = (Control::default(), AtomicU64::new(0));
+        let meters: Vec<Meter> = (0..drive.threads).map(|_| Meter::default()).collect();
+        let common = Common {
+            spec: &spec,
+            drive: &drive,
+            world: &world,
+            targets: &spec.targets,
+            timeline,
+            control: &control,
+            memory: &memory,
+        };
+        let watch = Watch {
+            timeline,
+            cut_at: timeline.load_end.saturating_add(2 * GRACE_NS),
+            interval_ns: spec.interval_ns,
+            operation_bytes: 0,
+            control: &control,
+            meters: &meters,
+            breakers: &[],
+            arrivals: None,
+            progress,
+            cancel,
+        };
+        let (counts, watched) = run_threads(&common, &meters, &watch)?;
+        if watched.cancelled {
+            return Err(DriverError::Cancelled);
+        }
+        let most = memory.load(Ordering::Relaxed);
+        let added = memory_before.map_or(0, |before| most.saturating_sub(before));
+        Ok(outcome::result(&common, counts, watched, added, granted))
+    }
+}
+
+/// Starts the threads, watches them, and takes what they counted.
+fn run_threads<'a>(
+    common: &'a Common<'a>,
+    meters: &'a [Meter],
+    watch: &Watch<'_>,
+) -> Result<(Vec<Counts>, Watched), DriverError> {
+    let control = common.control;
+    let of = common.drive.threads.min(common.spec.load.connections()).max(1);
+    thread::scope(|scope| {
+        let mut running = Vec::with_capacity(of as usize);
+        let mut refused = None;
+        for (thread, meter) in (0..of).zip(meters) {
+            control.alive.fetch_add(1, Ordering::Relaxed);
+            let builder = thread::Builder::new().name(format!("social-{thread}")).stack_size(STACK_BYTES);
+            let started = builder.spawn_scoped(scope, move || {
+                let _alive = Alive(control);
+                tighten_timers();
+                Engine::new(common, Place { thread, of }, meter).map(Engine::run).inspect_err(|_| control.halt())
+            });
+            match started {
+                Ok(handle) => running.push(handle),
+                Err(source) => {
+                    control.alive.fetch_sub(1, Ordering::Release);
+                    control.halt();
+                    refused = Some(DriverError::Resource { what: "start a driver thread", source });
+                    break;
+                }
+            }
+        }
+        let watched = watch.run();
+        let mut counts = Vec::with_capacity(running.len());
+        for handle in running {
+            counts.push(handle.join().map_err(|_| DriverError::Thread)??);
+        }
+        refused.map_or(Ok((counts, watched)), Err)
+    })
+}
