@@ -1,5 +1,6 @@
 //! The driver's end: an agent that is no guest of any arm.
 
+use tare_lab::Limits;
 use tare_model::guest::GuestSpec;
 
 use crate::error::Result;
@@ -31,6 +32,24 @@ pub fn client(site: &Site<'_>, spec: &GuestSpec, place: ClientPlace<'_>) -> Resu
     let making = Making::new(site, spec);
     let mut launch = plain_launch();
     launch.netns = netns;
+    launch.cpu_set = spec.cpu_set.clone();
+    making.start(&launch)
+}
+
+/// An agent for what the measured guests use and what is not measured itself, such as their database: a plain process with a network
+/// namespace of its own on the lab's bridge, on the CPUs of `spec`, under no limit. It is given data as a guest is. What it has started goes
+/// with it.
+///
+/// # Errors
+/// When it cannot be started or does not answer, or the data cannot be restored.
+pub fn services(site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
+    let mut making = Making::new(site, spec);
+    making.data_directory(None, None)?;
+    let mut launch = plain_launch();
+    launch.netns = Some(making.attach()?);
+    // A group without limits: what runs in it is found and ended with it.
+    let limits = Limits { cpu_set: spec.cpu_set.clone(), ..Limits::default() };
+    launch.cgroup_procs = making.limit_beside(&spec.name, &limits)?;
     launch.cpu_set = spec.cpu_set.clone();
     making.start(&launch)
 }

@@ -37,7 +37,7 @@ mod oci;
 mod qemu;
 mod ssh;
 
-pub use client::{ClientPlace, client};
+pub use client::{ClientPlace, client, services};
 pub use error::PlatformError;
 pub use platform::{
     Availability, Charge, Comparable, Guest, GuestLink, HostView, LinkEnd, Platform, Reach, ReapSite, Site,
