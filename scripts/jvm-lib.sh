@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # What is set here is used by those that source it, who set script, name and module.
 # shellcheck disable=SC2034,SC2154
-# What scripts/java.sh and scripts/web.sh have in common: sourced, not run. Bash.
+# What scripts/java.sh, scripts/web.sh and scripts/social.sh have in common: sourced, not run. Bash.
 #
 # Each puts an application of jvm/ and a Java runtime of its own into tare's cache, as CACHE/payload/NAME-HASH, with
 # CACHE/payload/NAME a link to the newest. They need Maven, which fetches its own plugins, and a JDK 17 or newer with its jmods.

@@ -155,6 +155,7 @@ setup_platforms() {
     scripts/postgres.sh || say "without a PostgreSQL for guests, order entry needs one that is installed (postgres = \"DIRECTORY\")"
     scripts/java.sh || say "without the Java application and its runtime, studies of Java density do not run"
     scripts/web.sh || say "without the web application and its runtime, studies of web serving do not run"
+    scripts/social.sh || say "without the social application and its runtime, studies of several Java machines in one guest do not run"
 }
 
 # As apt_has, without fetching the lists for it.

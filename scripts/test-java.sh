@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 target_dir=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 work=$target_dir/jvm
 
-echo "     Running jvm (tare_java, tare_web)"
+echo "     Running jvm (tare_java, tare_web, tare_social)"
 # Maven takes the JDK of JAVA_HOME, else the one in PATH.
 if ! command -v mvn >/dev/null 2>&1 || ! command -v "${JAVA_HOME:+$JAVA_HOME/bin/}javac" >/dev/null 2>&1; then
     echo "test jvm ... ignored, Maven or a JDK is not here: scripts/java.sh installs both, or says how"
@@ -20,8 +20,9 @@ rm -rf "$work"
 mkdir -p "$work"
 cp -r jvm/. "$work"
 code=0
-# A module that fails does not keep the others from being tested.
-mvn --batch-mode --no-transfer-progress --quiet --fail-at-end --file "$work/pom.xml" test >"$work/said" 2>&1 || code=$?
+# A module that fails does not keep the others from being tested. Tables of the social application are made with what lies
+# beside their loader.
+TARE_SOURCES=$PWD mvn --batch-mode --no-transfer-progress --quiet --fail-at-end --file "$work/pom.xml" test >"$work/said" 2>&1 || code=$?
 
 # sum WORD: of all reports, the first element of which is <testsuite ... tests="5" errors="0" skipped="0" failures="0">.
 sum() {
@@ -39,9 +40,17 @@ elif ((code == 0 && tests == 0)); then
 fi
 # Maven's launcher may colour, whatever it is told, and end without a new line.
 ((code == 0)) || { sed 's/\x1b\[[0-9;]*m//g' "$work/said" && echo; }
-for ((i = 0; i < skipped; i++)); do
-    echo "test jvm ... ignored, target/jvm/*/target/surefire-reports have the reason"
-done
+# Each with its reason: <testcase name="..." classname="..."> is followed by <skipped message="..."> or <skipped>...
+if ((skipped > 0)); then
+    find "$work" -path '*/surefire-reports/TEST-*.xml' -exec cat {} + | awk '
+        /<testcase / { name = $0; sub(/.* classname="/, "", name); sub(/".*/, "", name)
+                       test = $0; sub(/.*<testcase name="/, "", test); sub(/".*/, "", test) }
+        /<skipped/ { why = $0
+                     if (/message="/) { sub(/.*message="/, "", why); sub(/".*/, "", why) }
+                     else { sub(/.*<skipped[^>]*>/, "", why); sub(/^<!\[CDATA\[/, "", why) }
+                     sub(/^[A-Za-z0-9_.]*: /, "", why); sub(/^Assumption failed: /, "", why)
+                     print "test " name "." test " ... ignored, " why }'
+fi
 verdict=ok
 ((failed == 0)) || verdict=FAILED
 echo "test result: $verdict. $((tests - failed - skipped)) passed; $failed failed; $skipped ignored"

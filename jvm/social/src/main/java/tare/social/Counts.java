@@ -1,0 +1,28 @@
+package tare.social;
+
+import java.util.concurrent.atomic.LongAdder;
+
+/** What was served since the start. */
+final class Counts {
+    /** Pages, fragments and redirections that were made. */
+    final LongAdder pages = new LongAdder();
+    /** Static files that were sent or had not changed. */
+    final LongAdder files = new LongAdder();
+    /** Static files that had not changed. */
+    final LongAdder notModified = new LongAdder();
+    /** Files of the store that were passed on. */
+    final LongAdder stored = new LongAdder();
+    /** Their bytes. */
+    final LongAdder storedBytes = new LongAdder();
+    /** Requests that were refused: what they ask for is not there, not allowed, or not understood. */
+    final LongAdder refused = new LongAdder();
+    /** Requests that failed: the database or the file store did not do its part. */
+    final LongAdder errors = new LongAdder();
+    /** Anonymous home pages that were there already. */
+    final LongAdder homeHits = new LongAdder();
+
+    /** Requests for pages and files, however they were answered. */
+    long requests() {
+        return pages.sum() + files.sum() + stored.sum() + refused.sum() + errors.sum();
+    }
+}

@@ -1,0 +1,237 @@
+package tare.social.files;
+
+import java.io.EOFException;
+import java.io.IOException;
+import java.io.InputStream;
+import java.net.InetSocketAddress;
+import java.net.StandardSocketOptions;
+import java.nio.ByteBuffer;
+import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
+import java.util.Locale;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * One kept connection to the file store: HTTP/1.1, one request at a time. Reads and writes wait; the pool closes it when
+ * nothing comes or goes for too long, which ends the wait.
+ */
+final class Link {
+    /** The connection had ended before the request was seen: it may be asked again on another one. */
+    static final class Stale extends IOException {
+        private static final long serialVersionUID = 1;
+
+        Stale(Throwable why) {
+            super("closed while it was idle", why);
+        }
+    }
+
+    private static final int HEAD_BYTES = 8 * 1024;
+    private static final int BUFFER_BYTES = 64 * 1024;
+
+    private final SocketChannel channel;
+    private final String host;
+    private final long patienceNs;
+    // Outside the heap: the channel would copy from it.
+    private final ByteBuffer buffer = ByteBuffer.allocateDirect(BUFFER_BYTES);
+    private final byte[] copy = new byte[16 * 1024];
+    private boolean fresh = true;
+    private boolean answered;
+    private boolean kept = true;
+    private int status;
+    /** Bytes of the body that have not been taken. */
+    private long left;
+    private volatile boolean late;
+    /** When what it does now is too late, by System.nanoTime; 0 while it waits for nothing. */
+    private volatile long deadline;
+
+    /** Connects. */
+    Link(InetSocketAddress to, int patienceMs) throws IOException {
+        String name = to.getAddress().getHostAddress();
+        host = " HTTP/1.1\r\nHost: " + (name.contains(":") ? "[" + name + "]" : name) + ":" + to.getPort() + "\r\n";
+        patienceNs = TimeUnit.MILLISECONDS.toNanos(patienceMs);
+        channel = SocketChannel.open();
+        try {
+            channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
+            channel.socket().connect(to, patienceMs);
+        } catch (IOException | RuntimeException e) {
+            channel.close();
+            throw e;
+        }
+    }
+
+    /** Asks for something, and reads how the answer begins. */
+    void get(String path) throws IOException {
+        ask("GET " + path + host + "\r\n", null, 0);
+    }
+
+    /** Brings something, and reads how the answer begins. */
+    void put(String path, InputStream body, long length) throws IOException {
+        ask("PUT " + path + host + "Content-Length: " + length + "\r\n\r\n", body, length);
+    }
+
+    private void ask(String head, InputStream body, long length) throws IOException {
+        answered = false;
+        try {
+            buffer.clear();
+            byte[] bytes = head.getBytes(StandardCharsets.US_ASCII);
+            if (bytes.length > HEAD_BYTES) {
+                throw new IOException("the request is too long");
+            }
+            buffer.put(bytes);
+            if (body != null) {
+                send(body, length);
+            }
+            flush();
+            receive();
+        } catch (IOException e) {
+            if (!fresh && !answered && !late) {
+                throw new Stale(e);
+            }
+            throw late ? new IOException("no answer in time") : e;
+        }
+        fresh = false;
+    }
+
+    private void send(InputStream body, long length) throws IOException {
+        long rest = length;
+        while (rest > 0) {
+            int count = body.read(copy, 0, (int) Math.min(rest, copy.length));
+            if (count < 0) {
+                throw new EOFException("what is to be stored is shorter than it was");
+            }
+            if (count > buffer.remaining()) {
+                flush();
+            }
+            buffer.put(copy, 0, count);
+            rest -= count;
+        }
+    }
+
+    private void flush() throws IOException {
+        buffer.flip();
+        while (buffer.hasRemaining()) {
+            hurryFrom(System.nanoTime());
+            channel.write(buffer);
+            deadline = 0;
+        }
+        buffer.clear();
+    }
+
+    private void hurryFrom(long now) {
+        // 0 says that there is none.
+        deadline = (now + patienceNs) | 1;
+    }
+
+    private void fill() throws IOException {
+        hurryFrom(System.nanoTime());
+        int count = channel.read(buffer);
+        deadline = 0;
+        if (count < 0) {
+            throw new EOFException("the store ended the connection");
+        }
+        answered = true;
+    }
+
+    /** Reads up to the end of the head: what follows of the body is in the buffer. */
+    private void receive() throws IOException {
+        int end = -1;
+        while (end < 0) {
+            if (buffer.position() >= HEAD_BYTES) {
+                throw new IOException("the head of the store's answer is too long");
+            }
+            int from = Math.max(buffer.position() - 3, 0);
+            fill();
+            end = blank(from);
+        }
+        byte[] head = new byte[end];
+        buffer.flip();
+        buffer.get(head);
+        read(new String(head, StandardCharsets.ISO_8859_1));
+    }
+
+    private int blank(int from) {
+        for (int i = from; i + 3 < buffer.position(); i++) {
+            if (buffer.get(i) == '\r' && buffer.get(i + 1) == '\n' && buffer.get(i + 2) == '\r'
+                    && buffer.get(i + 3) == '\n') {
+                return i + 4;
+            }
+        }
+        return -1;
+    }
+
+    private void read(String head) throws IOException {
+        if (!head.matches("(?s)HTTP/1\\.1 [1-5][0-9][0-9][ \r].*")) {
+            throw new IOException("the store's answer is not HTTP/1.1");
+        }
+        status = Integer.parseInt(head.substring(9, 12));
+        left = -1;
+        for (String line : head.split("\r\n")) {
+            int colon = line.indexOf(':');
+            String name = colon < 0 ? "" : line.substring(0, colon).toLowerCase(Locale.ROOT);
+            String value = line.substring(colon + 1).trim();
+            if (name.equals("content-length") && value.matches("[0-9]{1,12}")) {
+                left = Long.parseLong(value);
+            } else if (name.equals("connection") && value.equalsIgnoreCase("close")) {
+                kept = false;
+            }
+        }
+        if (left < 0) {
+            throw new IOException("the store's answer has no length");
+        }
+        if (buffer.remaining() > left) {
+            throw new IOException("the store's answer is longer than it says");
+        }
+    }
+
+    /** Of the answer. */
+    int status() {
+        return status;
+    }
+
+    /** Bytes of the answer's body that have not been taken. */
+    long left() {
+        return left;
+    }
+
+    /**
+     * Takes some of the answer's body, at least a byte while there is any.
+     *
+     * @return valid until the next call
+     */
+    ByteBuffer some() throws IOException {
+        if (!buffer.hasRemaining()) {
+            buffer.clear();
+            buffer.limit((int) Math.min(left, buffer.capacity()));
+            try {
+                fill();
+            } catch (IOException e) {
+                throw late ? new IOException("the answer stopped") : e;
+            }
+            buffer.flip();
+        }
+        left -= buffer.remaining();
+        return buffer;
+    }
+
+    /** Whether another request may be sent: the answer was taken as a whole, and the other side goes on. */
+    boolean isKept() {
+        return kept && left == 0;
+    }
+
+    /** Ends a wait that is too long. */
+    void hurry(long now) {
+        long until = deadline;
+        if (until != 0 && now - until > 0) {
+            late = true;
+            close();
+        }
+    }
+
+    void close() {
+        try {
+            channel.close();
+        } catch (IOException e) {
+            // It was to be given up.
+        }
+    }
+}

@@ -1,0 +1,109 @@
+package tare.social;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.BufferedReader;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class MainTest {
+    @TempDir
+    Path folder;
+
+    private static String refusal(String... more) {
+        List<String> words = new ArrayList<>(List.of("--listen", "127.0.0.1", "--files", "127.0.0.1:9"));
+        words.addAll(Arrays.asList(more));
+        return assertThrows(Bad.class, () -> Options.parse(words)).getMessage();
+    }
+
+    @Test
+    void badOptionsAreTold() throws Exception {
+        String[] database = {"--database", "127.0.0.1:5432/social1", "--user", "tare"};
+        assertTrue(assertThrows(Bad.class, () -> Options.parse(List.of())).getMessage().contains("--listen is missing"));
+        assertTrue(refusal("--listen", "127.0.0.1").contains("twice"));
+        assertTrue(refusal("--port").contains("needs a value"));
+        assertTrue(refusal("--colour", "red").contains("unknown argument '--colour'"));
+        assertTrue(refusal().contains("--database is missing"));
+        assertTrue(refusal(database[0], database[1]).contains("--user is missing"));
+        String[][] wrong = {{"--port", "65536", "from 0 to 65535, not '65536'"}, {"--threads", "many", "not 'many'"},
+            {"--instance", "0", "from 1 to"}, {"--pool", "0", "from 1 to"}, {"--home-ttl", "-1", "from 0 to"},
+            {"--object-ttl", "1.5", "not '1.5'"}};
+        for (String[] one : wrong) {
+            String why = refusal(database[0], database[1], database[2], database[3], one[0], one[1]);
+            assertTrue(why.contains(one[0]) && why.contains(one[2]), why);
+        }
+        for (String bad : List.of("127.0.0.1:5432", "localhost:5432/x", "/x", "127.0.0.1:0/x", "127.0.0.1:1/",
+                "127.0.0.1:1/a?b=c", "127.0.0.1:1/a/b")) {
+            assertTrue(refusal("--database", bad, "--user", "tare").contains("--database takes"), bad);
+        }
+        assertTrue(refusal("--database", "127.0.0.1:1/x", "--user", "a b").contains("--user takes"));
+        assertNotNull(Options.parse(List.of("--listen", "::1", "--files", "[::1]:80", "--database", "[::1]:5432/x",
+                "--user", "tare")));
+    }
+
+    private Process run(List<String> words) throws Exception {
+        List<String> command = new ArrayList<>(List.of(Path.of(System.getProperty("java.home"), "bin", "java")
+                .toString(), "-XX:TieredStopAtLevel=1", "-Xss192k", "-Djava.io.tmpdir=" + folder,
+                "-cp", System.getProperty("java.class.path"), "tare.social.Main"));
+        command.addAll(words);
+        return new ProcessBuilder(command).start();
+    }
+
+    private static String line(Process process) throws Exception {
+        try (BufferedReader said = process.errorReader()) {
+            String line = said.readLine();
+            assertEquals(null, said.readLine(), "one line is enough");
+            return line;
+        }
+    }
+
+    @Test
+    void theProgramSaysHowItIs() throws Exception {
+        Process bad = run(List.of("--listen", "127.0.0.1"));
+        assertEquals("tare-social: --database is missing; try --help", line(bad));
+        assertEquals(2, bad.waitFor());
+        int closed;
+        try (ServerSocket taken = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            closed = taken.getLocalPort();
+        }
+        Process without = run(Site.options(closed, "x", 9));
+        assertTrue(line(without).startsWith("tare-social: cannot reach the database 127.0.0.1:" + closed + "/x"));
+        assertEquals(1, without.waitFor());
+    }
+
+    @Test
+    void theProgramServesUntilItIsEnded() throws Exception {
+        Postgres postgres = Postgres.needed();
+        String database = postgres.database();
+        try (ServerSocket taken = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            List<String> words = Site.options(postgres.port(), database, 9);
+            words.set(words.indexOf("--port") + 1, Integer.toString(taken.getLocalPort()));
+            Process late = run(words);
+            assertTrue(line(late).startsWith("tare-social: cannot listen: "));
+            assertEquals(1, late.waitFor());
+        }
+        Process well = run(Site.options(postgres.port(), database, 9));
+        try (BufferedReader said = well.inputReader()) {
+            assertEquals("ready", said.readLine());
+            try (var now = Files.list(folder)) {
+                assertEquals(1, now.count(), "its own folder");
+            }
+        } finally {
+            well.destroy();
+        }
+        well.waitFor();
+        try (var left = Files.list(folder)) {
+            assertEquals(0, left.filter(one -> one.getFileName().toString().startsWith("tare")).count(), "nothing stays");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+package tare.social;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+
+/** Between the application and its database: can lose connections, refuse new ones, and let nothing through. */
+final class Proxy implements AutoCloseable {
+    private final ServerSocket server = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
+    private final Set<Socket> sockets = ConcurrentHashMap.newKeySet();
+    private final int to;
+    private volatile boolean cut;
+    private volatile boolean silent;
+
+    Proxy(int to) throws IOException {
+        this.to = to;
+        start(this::accept);
+    }
+
+    private static void start(Runnable what) {
+        Thread thread = new Thread(what, "proxy");
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    int port() {
+        return server.getLocalPort();
+    }
+
+    /** Ends all connections, and each new one, until it is mended. */
+    void cut() {
+        cut = true;
+        sockets.forEach(Proxy::end);
+    }
+
+    /** Nothing comes through any more. */
+    void silence() {
+        silent = true;
+    }
+
+    /** New connections are well again. */
+    void mend() {
+        silent = false;
+        cut = false;
+    }
+
+    private void accept() {
+        try {
+            while (true) {
+                Socket here = server.accept();
+                sockets.add(here);
+                if (cut) {
+                    end(here);
+                } else {
+                    Socket there = new Socket(InetAddress.getLoopbackAddress(), to);
+                    sockets.add(there);
+                    start(() -> pump(here, there));
+                    start(() -> pump(there, here));
+                }
+            }
+        } catch (IOException e) {
+            // Closed.
+        }
+    }
+
+    private void pump(Socket from, Socket into) {
+        byte[] buffer = new byte[8 * 1024];
+        try (InputStream in = from.getInputStream(); OutputStream out = into.getOutputStream()) {
+            for (int count = in.read(buffer); count >= 0; count = in.read(buffer)) {
+                if (!silent) {
+                    out.write(buffer, 0, count);
+                }
+            }
+        } catch (IOException e) {
+            // One of them has ended.
+        }
+    }
+
+    private static void end(Socket socket) {
+        try {
+            socket.close();
+        } catch (IOException e) {
+            // It has ended.
+        }
+    }
+
+    @Override
+    public void close() throws IOException {
+        server.close();
+        sockets.forEach(Proxy::end);
+    }
+}

@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# Puts the social application of jvm/social and a Java runtime of its own into tare's cache, so that a guest needs no Java:
+# CACHE/payload/social/{lib/*.jar,runtime/bin/java}. Does nothing when neither sources nor JDK have changed.
+#
+# It needs Maven, which fetches its own plugins and the libraries, and a JDK 17 or newer with its jmods. As root on Debian or
+# Ubuntu it installs what is missing; anywhere else it prints the command and stops. Where there is a PostgreSQL, tare's own
+# (scripts/postgres.sh) or the distribution's, the application is tried with it.
+set -euo pipefail
+script=$(readlink -f "${BASH_SOURCE[0]}")
+cd "$(dirname "$script")/.."
+# shellcheck disable=SC2034 # Used by what follows.
+name=social module=social
+# shellcheck source=scripts/jvm-lib.sh
+. scripts/jvm-lib.sh
+
+# The container's classes have listeners of java.beans, which is in java.desktop, and name types of java.instrument and
+# java.security.jgss; java.sql brings what databases need.
+modules=java.base,java.desktop,java.instrument,java.logging,java.management,java.naming,java.security.jgss,java.sql,jdk.management
+
+# fetch PORT PATH: asks the application for something.
+fetch() {
+    exec 8<>"/dev/tcp/127.0.0.1/$1"
+    printf 'GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' "$2" >&8
+    cat <&8
+    exec 8>&-
+}
+
+# refuse JAVA_OPTION...: without a database the application says so, and ends with 1.
+refuse() {
+    local code=0
+    "$work/tree/runtime/bin/java" "$@" -cp "$work/tree/lib/*" tare.social.Main --listen 127.0.0.1 --port 0 \
+        --database 127.0.0.1:9/nothing --user tare --files 127.0.0.1:9 >"$work/told" 2>&1 || code=$?
+    cat "$work/told"
+    ((code == 1)) && grep --quiet 'cannot reach the database 127.0.0.1:9/nothing' "$work/told"
+}
+
+# serve JAVA_OPTION...: runs it with the database, and asks it for pages, files and its state. With which port it came up is
+# told by its file descriptors alone, so a port is chosen here; one that is taken is tried another for.
+serve() {
+    local port pid
+    for _ in 1 2 3 4 5; do
+        port=$((20000 + (RANDOM + $$) % 12000))
+        mkfifo "$work/fifo"
+        "$work/tree/runtime/bin/java" "$@" -cp "$work/tree/lib/*" tare.social.Main --listen 127.0.0.1 --port "$port" \
+            --database "127.0.0.1:$database/postgres" --user tare --files 127.0.0.1:9 >"$work/fifo" 2>"$work/told" 9>&- </dev/null &
+        pid=$!
+        if [[ $(head -n 1 "$work/fifo") == ready ]]; then
+            rm "$work/fifo"
+            [[ $(fetch "$port" /) == *'<h1>Upcoming events</h1>'* &&
+                $(fetch "$port" '/tag?name=tag1') == *'<p id="hits">0</p>'* &&
+                $(fetch "$port" '/event?id=1') == *' 404 '* &&
+                $(fetch "$port" '/person/check?user=user1') == *free &&
+                $(fetch "$port" /static/site/00.js) == *'<tare '* &&
+                $(fetch "$port" /image/person/1.jpg) == *' 502 '* &&
+                $(fetch "$port" /tare/stats) == *'"store_errors":1,'* ]] || return 1
+            kill "$pid"
+            wait "$pid" || true
+            return
+        fi
+        rm "$work/fifo"
+        wait "$pid" || true
+        grep --quiet 'cannot listen' "$work/told" || break
+    done
+    cat "$work/told"
+    return 1
+}
+
+# The programs of a PostgreSQL: prints nothing where there is none.
+find_postgres() {
+    local bin
+    for bin in "$payload"/postgresql-*/bin /usr/lib/postgresql/*/bin; do
+        if [[ -x $bin/initdb && -x $bin/postgres && -x $bin/pg_ctl ]]; then
+            printf '%s\n' "$bin"
+            return
+        fi
+    done
+}
+
+# as_other COMMAND...: PostgreSQL does not run as root.
+as_other() {
+    if [[ $EUID -eq 0 ]]; then
+        (cd / && setpriv --reuid=65534 --regid=65534 --clear-groups "$@")
+    else
+        "$@"
+    fi
+}
+
+# start_postgres BIN: sets database to the port of a server with the application's tables, which ends with the script.
+start_postgres() {
+    data=$(mktemp -d)
+    trap 'as_other "$postgres/pg_ctl" -D "$data/cluster" -m immediate stop >/dev/null 2>&1 || true; rm -rf "$work" "$data"' EXIT
+    [[ $EUID -ne 0 ]] || chown 65534:65534 "$data"
+    as_other "$postgres/initdb" -D "$data/cluster" -U tare -A trust -N --locale=C -E UTF8
+    # A statement ends with a semicolon and an empty line: the tables are made before anybody can connect.
+    {
+        sed 's/;$/;\n/' crates/driver/src/social/schema.sql
+        printf "INSERT INTO id_gen VALUES ('person', 1);\n\n"
+        sed 's/;$/;\n/' crates/driver/src/social/indexes.sql
+    } >"$work/tables.sql"
+    as_other "$postgres/postgres" --single -j -D "$data/cluster" postgres <"$work/tables.sql"
+    for _ in 1 2 3 4 5; do
+        database=$((20000 + (RANDOM + $$) % 12000))
+        # What holds the lock of this script must end with it.
+        if as_other "$postgres/pg_ctl" -D "$data/cluster" -w -l "$data/cluster/log" \
+            -o "-p $database -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off" start 9>&- </dev/null; then
+            return
+        fi
+    done
+    cat "$data/cluster/log"
+    return 1
+}
+
+need_tools
+find_place
+
+if [[ ! -d $place ]]; then
+    say "building the social application and its runtime with Java $jdk_version"
+    mkdir -p "$work/tree/lib"
+    build_module
+    cp "$work/sources/jvm/social/target/tare-social.jar" "$work/sources/jvm/social/target/lib"/*.jar "$work/tree/lib/"
+    link_runtime "$modules" --exclude-files='/java.desktop/lib/**'
+    # Classes are shared through an archive of those that a run loads. An archive with those of the jars would be refused
+    # wherever they lie elsewhere.
+    postgres=$(find_postgres) trial=serve
+    if [[ -n $postgres ]]; then
+        or_tell "start PostgreSQL from $postgres" start_postgres
+    else
+        say "there is no PostgreSQL to try it with (scripts/postgres.sh brings one): some classes will not be in the archive, and it starts a little later"
+        trial=refuse
+    fi
+    or_tell "run the application" "$trial" -Xshare:off -Xmx200m -XX:+UseSerialGC -XX:DumpLoadedClassList="$work/classes"
+    grep -v -e 'tare/' -e 'org/' -e 'com/zaxxer/' -e 'com/ongres/' -e 'jakarta/' "$work/classes" >"$work/shared"
+    write_archive "$work/shared"
+    for collector in Serial G1; do
+        or_tell "use the archive of classes" "$trial" -Xshare:on "-XX:+Use${collector}GC" -Xmx1536m -Xms1536m -Xss192k
+    done
+    or_tell "run without a database" refuse -Xshare:on -Xmx200m
+fi
+publish
+say "the social application and its runtime are in $payload/social"
