@@ -1,19 +1,26 @@
-//! Tells the rows and tables of this build's store from any other's: a hash of the sources that make them. A gold copy that
-//! another build made is not taken for this one's.
+//! Tells the rows and tables of this build's store, and of its social application, from any other's: a hash of the sources that make
+//! them. A gold copy that another build made is not taken for this one's.
 
 use std::path::{Path, PathBuf};
 
-/// Where the store is made.
-const STORE: &str = "../driver/src/store";
-/// What decides what is in it, by the beginning of the name: tables, words, rows and the loading of them.
-const PARTS: [&str; 4] = ["schema", "words", "data", "load"];
+/// Where databases are made, and what tells this build's from others'.
+const MADE: [(&str, &str); 2] =
+    [("../driver/src/store", "TARE_STORE_BUILD"), ("../driver/src/social", "TARE_SOCIAL_BUILD")];
+/// What decides what is in them, by the beginning of the name: tables, words, rows, the loading of them, and indexes.
+const PARTS: [&str; 5] = ["schema", "words", "data", "load", "indexes"];
 
 fn main() {
     let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
-    let store = here.join(STORE);
+    for (place, name) in MADE {
+        tell(&here.join(place), name);
+    }
+}
+
+/// Tells the hash of what is made of a directory's sources.
+fn tell(store: &Path, name: &str) {
     println!("cargo::rerun-if-changed={}", store.display());
     let mut sources = Vec::new();
-    for path in entries(&store) {
+    for path in entries(store) {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if PARTS.iter().any(|part| name.starts_with(part)) {
             if path.is_dir() { sources.extend(entries(&path)) } else { sources.push(path) }
@@ -26,7 +33,7 @@ fn main() {
         let text = std::fs::read_to_string(&source).unwrap_or_default();
         definitions(&text).for_each(|line| hash.add(line.as_bytes()));
     }
-    println!("cargo::rustc-env=TARE_STORE_BUILD={:016x}", hash.0);
+    println!("cargo::rustc-env={name}={:016x}", hash.0);
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {

@@ -10,18 +10,23 @@ mod folder;
 mod java;
 mod null;
 pub mod registry;
+mod requests;
 mod rr;
 mod site;
+mod social;
 mod started;
 mod store;
 mod stream;
+mod tile;
 mod together;
 mod web;
 mod yields;
 
 pub use java::JavaError;
-pub use site::{AheadSite, Clock, DriverSite, SameClock, Schedule, WorkSite, WorkloadError};
+pub use site::{AheadSite, Clock, DriverSite, SameClock, Schedule, ServicesSite, WorkSite, WorkloadError};
+pub use social::SocialError;
 pub use store::StoreError;
+pub use tile::{Member as TileMember, Tile};
 pub use web::WebError;
 pub use yields::{Driven, UnitOfWork};
 
@@ -59,6 +64,12 @@ pub trait Workload: Send + Sync {
     /// before the first guest was seen, the ascent of a density search reckons with it.
     fn touches(&self, guest: &GuestSize) -> ByteSize {
         guest.memory
+    }
+
+    /// The same of the `index`-th guest (from 0), where guests differ and the case asks for `guest`.
+    fn touches_of(&self, index: u32, guest: &GuestSize) -> ByteSize {
+        let _ = index;
+        self.touches(guest)
     }
 
     /// What is wrong with a parameter for guests of this size, if they are too small for it. Asked when a study is checked.
@@ -111,6 +122,43 @@ pub trait Workload: Send + Sync {
         Ok(None)
     }
 
+    /// The same for all guests of a trial, and for what they use: what the controller asks.
+    ///
+    /// # Errors
+    /// As [`Self::ahead`].
+    fn data(&self, site: &AheadSite<'_>) -> Result<Data, WorkloadError> {
+        Ok(Data::same(self.ahead(site)?, None))
+    }
+
+    /// Whether several instances of the application can be at work in one guest, each a process of its own.
+    fn instances(&self) -> bool {
+        false
+    }
+
+    /// Whether the `index`-th guest (from 0) uses something beside it on the host: then [`WorkSite::services`] is there.
+    fn services(&self, index: u32) -> bool {
+        let _ = index;
+        false
+    }
+
+    /// Whether one [`Prepared`] can be connected, driven and verified again with another load in the same guest, once it was told
+    /// that it will be ([`Prepared::stay`]).
+    fn repeats(&self) -> bool {
+        false
+    }
+
+    /// Names of the guests that make one tile, where the trial's guests differ: guest `index` is the one at `index` modulo their number.
+    /// Empty: all guests are alike.
+    fn tile(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Size of the `index`-th guest, where the case asks for `asked`.
+    fn size(&self, index: u32, asked: GuestSize) -> GuestSize {
+        let _ = index;
+        asked
+    }
+
     /// One trial's figures from those of its guests, in their order. Each has been verified. Called also with one.
     fn combine(&self, guests: Vec<Driven>) -> Option<Driven> {
         guests.into_iter().next()
@@ -121,6 +169,38 @@ pub trait Workload: Send + Sync {
     /// # Errors
     /// When an agent could not do its part.
     fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError>;
+}
+
+/// What guests are given, and what is given to what they use, as often as guests differ: the `index`-th guest has the entry at `index`
+/// modulo their number.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Data {
+    /// Of guests.
+    pub guests: Vec<Option<GuestData>>,
+    /// Of their services ([`Workload::services`]).
+    pub services: Vec<Option<GuestData>>,
+}
+
+impl Data {
+    /// All guests are given the same, and so is what they use.
+    pub fn same(guest: Option<GuestData>, services: Option<GuestData>) -> Self {
+        Self { guests: vec![guest], services: vec![services] }
+    }
+
+    /// What the `index`-th guest is given.
+    pub fn guest(&self, index: usize) -> Option<&GuestData> {
+        self.guests.get(index.checked_rem(self.guests.len())?)?.as_ref()
+    }
+
+    /// What is given to what the `index`-th guest uses.
+    pub fn service(&self, index: usize) -> Option<&GuestData> {
+        self.services.get(index.checked_rem(self.services.len())?)?.as_ref()
+    }
+
+    /// Whether some guest is given data.
+    pub fn to_guests(&self) -> bool {
+        self.guests.iter().any(Option::is_some)
+    }
 }
 
 /// The load that was found before the first trial. It is written to the run's journal, so that a run that is resumed offers the same.
@@ -168,4 +248,16 @@ pub trait Prepared: Send {
     /// # Errors
     /// When the check itself could not be made.
     fn verify(&mut self, site: &WorkSite<'_>, driven: &mut Driven) -> Result<Option<String>, WorkloadError>;
+
+    /// Tells, before the first [`Self::connect`], that it will be driven again and again: [`Self::verify`] then leaves the guest's end at
+    /// work, until [`Self::end`].
+    fn stay(&mut self) {}
+
+    /// Ends what [`Self::verify`] has left at work. Called once, where [`Self::stay`] was; the guest is thrown away after it.
+    ///
+    /// # Errors
+    /// When it could not be ended. The work was verified by then.
+    fn end(&mut self, _site: &WorkSite<'_>) -> Result<(), WorkloadError> {
+        Ok(())
+    }
 }

@@ -40,7 +40,9 @@ pub const ALL: &[Entry] = &[
     crate::web::BANKING,
     crate::web::ECOMMERCE,
     crate::web::SUPPORT,
+    crate::social::ENTRY,
     crate::cpu::ENTRY,
+    crate::tile::ENTRY,
     crate::exec::ENTRY,
     crate::null::ENTRY,
 ];
@@ -92,7 +94,11 @@ mod tests {
 
     /// The least that each workload needs to be told.
     fn minimal(name: &str) -> Value {
-        if name == "exec" { json!({"command": ["true"]}) } else { json!({}) }
+        match name {
+            "exec" => json!({"command": ["true"]}),
+            "tile" => json!({"members": [{"name": "shop", "workload": "java"}]}),
+            _ => json!({}),
+        }
     }
 
     #[test]

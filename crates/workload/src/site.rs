@@ -27,8 +27,13 @@ pub struct WorkSite<'a> {
     pub client_clock: &'a dyn Clock,
     /// All drivers of this guest; `client` and `client_clock` are those of the first.
     pub drivers: &'a [DriverSite<'a>],
+    /// What the guest uses and what is not measured, such as its database; `None` where the workload asks for none
+    /// ([`crate::Workload::services`]) or the guest is not on the lab's network.
+    pub services: Option<ServicesSite<'a>>,
     /// Which of the trial's guests this is, from 0.
     pub index: u32,
+    /// Instances of the application in the guest, at least 1.
+    pub instances: u32,
     /// What was asked for the guest.
     pub size: GuestSize,
     /// Where the guest finds the data that [`crate::Workload::ahead`] gave it; `None` where there is none or the
@@ -42,6 +47,18 @@ pub struct WorkSite<'a> {
     pub merge: bool,
     /// How long an agent may take for anything that is not load.
     pub patience: Duration,
+}
+
+/// A place on the host for what a guest uses, with an address of its own on the lab's network, beside the drivers and not in any guest's
+/// account.
+#[derive(Clone, Copy, Debug)]
+pub struct ServicesSite<'a> {
+    /// Its agent.
+    pub link: &'a Link,
+    /// Its address, seen from guest and client, which it can also bind to.
+    pub address: IpAddr,
+    /// Where it finds the data that [`crate::Workload::data`] gave it; `None` where there are none.
+    pub data: Option<&'a DataPlace>,
 }
 
 /// A driver of a guest.
@@ -67,6 +84,8 @@ pub struct AheadSite<'a> {
     pub size: GuestSize,
     /// Guests at one time.
     pub guests: u32,
+    /// Instances of the application in each guest, at least 1.
+    pub instances: u32,
     /// How long an agent may take for anything that is short by nature.
     pub patience: Duration,
     /// Tells the user what is going on where that takes a while.
@@ -154,6 +173,17 @@ pub enum WorkloadError {
     /// A web site's files or server.
     #[error(transparent)]
     Web(#[from] crate::web::WebError),
+    /// The social application, or what it uses.
+    #[error(transparent)]
+    Social(#[from] crate::social::SocialError),
+    /// A member of a tile.
+    #[error("{name}: {source}")]
+    Member {
+        /// Its name.
+        name: String,
+        /// What happened to it.
+        source: Box<Self>,
+    },
 }
 
 impl WorkloadError {
@@ -162,9 +192,11 @@ impl WorkloadError {
         match self {
             Self::Java(error) => error.lost,
             Self::Web(error) => error.lost,
+            Self::Social(error) => error.lost,
             Self::Agent { side, source } => {
                 *side == "guest" && matches!(source, WireError::Gone { .. } | WireError::Io { .. })
             }
+            Self::Member { source, .. } => source.guest_lost(),
             Self::NotConnected | Self::Command(_) | Self::Store(_) => false,
         }
     }

@@ -56,7 +56,7 @@ fn add(mut all: Driven, guest: Driven) -> Driven {
 }
 
 /// Adds the rates of a guest's drivers to those of the others at the same moments; what has no partner stays by itself.
-fn add_samples(all: &mut Vec<Sample>, guest: Vec<Sample>) {
+pub fn add_samples(all: &mut Vec<Sample>, guest: Vec<Sample>) {
     // Moments of one schedule differ by the clocks' uncertainty at most.
     const SAME_NS: u64 = 1_000_000;
     for sample in guest {

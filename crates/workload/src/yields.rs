@@ -162,6 +162,10 @@ pub fn merge(results: Vec<DriveResult>) -> Option<DriveResult> {
             (Some(a), Some(b)) => Some(both_told(a, b)),
             (a, b) => a.or(b),
         };
+        all.social = match (all.social, one.social) {
+            (Some(a), Some(b)) => Some(crate::social::both_done(a, b)),
+            (a, b) => a.or(b),
+        };
         all
     })
 }
@@ -274,6 +278,7 @@ pub mod tests {
             verified: true,
             java: None,
             web: None,
+            social: None,
         }
     }
 

@@ -48,6 +48,7 @@ fn data(agent: &Agent, workload: &dyn Workload) -> DataPlace {
         cache: Path::new("/nowhere"),
         size: SIZE,
         guests: 1,
+        instances: 1,
         patience: PATIENCE,
         note: &|_| (),
     };
@@ -83,6 +84,8 @@ fn work_site<'a>(
         merge: false,
         patience: PATIENCE,
         client_address: None,
+        instances: 1,
+        services: None,
     }
 }
 

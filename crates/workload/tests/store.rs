@@ -79,7 +79,16 @@ fn ahead(agent: &Agent, workload: &dyn Workload, place: &Path) -> (Vec<String>, 
 }
 
 fn ahead_site<'a>(agent: &'a Agent, cache: &'a Path, note: &'a (dyn Fn(&str) + Sync)) -> AheadSite<'a> {
-    AheadSite { here: agent.link(), client: agent.link(), cache, size: SIZE, guests: 1, patience: PATIENCE, note }
+    AheadSite {
+        here: agent.link(),
+        client: agent.link(),
+        cache,
+        size: SIZE,
+        guests: 1,
+        instances: 1,
+        patience: PATIENCE,
+        note,
+    }
 }
 
 /// A trial on a copy of the gold copy; `meddle` comes between the load and the count. What was measured, and what was
@@ -125,6 +134,8 @@ fn work_site<'a>(agent: &'a Agent, drivers: &'a [DriverSite<'a>], data: Option<&
         merge: false,
         rate_per_s: None,
         client_address: None,
+        instances: 1,
+        services: None,
     }
 }
 
@@ -263,4 +274,53 @@ fn a_guest_without_programs_and_data_is_given_the_one_and_loads_the_other() {
     assert_eq!((wrong, driven.invalid.clone()), (None, None), "{driven:?}");
     assert!(driven.flags.iter().any(|flag| flag.kind == "data-loaded-in-guest"), "{:?}", driven.flags);
     assert!(driven.facts["data on"].contains("own root"), "{:?}", driven.facts);
+}
+
+#[test]
+fn a_store_is_driven_again_and_again_and_each_time_all_orders_so_far_are_counted() {
+    let Some((program, postgres)) = needed() else { return };
+    let (agent, place) = (Agent::start(&program), place());
+    let workload = made(&json!({"postgres": postgres, "db-size": "1MB", "start-jitter": "0s", "new-customers": 50.0}));
+    assert!(workload.repeats());
+    let theirs = made(&json!({"url": "postgres://tare@127.0.0.1/postgres"}));
+    assert!(!theirs.repeats(), "what others own is left as it was found");
+    let (_, gold) = ahead(&agent, &*workload, place.path());
+    let data = restored(&gold, place.path(), "guest");
+    let driver = DriverSite { client: agent.link(), clock: &SameClock };
+    let drivers = [driver, driver];
+    let site = work_site(&agent, &drivers, Some(&data));
+    let steady_state = Span::from_millis(400);
+    let phases = Phases { warm_up: Span::from_millis(100), ramp_up: Span::ZERO, steady_state, ramp_down: Span::ZERO };
+    let schedule = Schedule { phases, start_at_ns: 0, seed: 5, interval_ns: 100_000_000 };
+    let mut prepared = workload.prepare(&site).unwrap();
+    prepared.stay();
+    let mut once = |meddle: &dyn Fn()| {
+        prepared.connect(&site, &schedule).unwrap();
+        let mut driven = prepared.drive(&site, &schedule).unwrap();
+        meddle();
+        let wrong = prepared.verify(&site, &mut driven).unwrap();
+        (driven, wrong)
+    };
+    let mut made = 0;
+    for number in 1..=3 {
+        let (driven, wrong) = once(&|| ());
+        assert_eq!((wrong, driven.invalid.clone()), (None, None), "drive {number}: {:?}", driven.measurement.counts);
+        assert!(driven.facts.contains_key("PostgreSQL") && driven.facts["data restored in"] == "0.50 s");
+        assert!(!driven.flags.iter().any(|flag| flag.kind == "server-errors"), "{:?}", driven.flags);
+        let counts = &driven.measurement.counts;
+        assert!(counts["customers made in all phases"] > 0, "{counts:?}");
+        assert_eq!(counts["names tried again"], 0, "customers of an earlier drive are there still");
+        made += counts["orders committed in all phases"];
+    }
+    let there = || agent.sql("tare", "store", "SELECT count(*) FROM orders WHERE order_id > 1200");
+    assert_eq!(there(), [[Some(made.to_string())]], "the server is at work, with the orders of all drives");
+    // One of the first drive.
+    let lose = || {
+        let first = "(SELECT min(order_id) FROM orders WHERE order_id > 1200)";
+        agent.sql("tare", "store", &format!("DELETE FROM orderlines WHERE order_id = {first} AND line = 1"));
+    };
+    let (_, wrong) = once(&lose);
+    assert!(wrong.as_ref().is_some_and(|wrong| wrong.contains("lines of new orders")), "{wrong:?}");
+    prepared.end(&site).unwrap();
+    assert!(!data.on_host.as_ref().unwrap().join("data/postmaster.pid").exists(), "it was stopped");
 }

@@ -66,6 +66,7 @@ impl Hasty {
             cache: self.folder.path(),
             size: SIZE,
             guests: 1,
+            instances: 1,
             patience: PATIENCE,
             note: &|text| println!("{text}"),
         };
@@ -97,6 +98,8 @@ fn work_site<'a>(agent: &'a Agent, drivers: &'a [DriverSite<'a>], data: Option<&
         merge: false,
         patience: PATIENCE,
         client_address: Some(GUEST),
+        instances: 1,
+        services: None,
     }
 }
 
@@ -337,6 +340,7 @@ fn a_file_set_is_made_once_and_one_that_does_not_fit_is_refused_before_a_byte_is
         cache: hasty.folder.path(),
         size: SIZE,
         guests: 1,
+        instances: 1,
         patience: PATIENCE,
         note: &|text| notes.lock().unwrap().push(text.to_owned()),
     };
@@ -359,4 +363,33 @@ fn a_file_set_is_made_once_and_one_that_does_not_fit_is_refused_before_a_byte_is
     let names = std::fs::read_dir(hasty.folder.path().join("gold")).unwrap().flatten();
     let begun: Vec<_> = names.filter(|entry| entry.file_name().to_string_lossy().contains("support")).collect();
     assert!(begun.iter().all(|entry| entry.path().is_file()), "only a lock: {begun:?}");
+}
+
+#[test]
+fn a_site_is_driven_again_and_again_on_one_server_and_each_time_checked_by_what_was_counted_since() {
+    let Some(program) = needed() else { return };
+    let (agent, hasty) = (Agent::start(&program), Hasty::new());
+    let workload = hasty.workload("support", json!({"file-sessions": 1, "receive-rate": "unlimited"}));
+    assert!(workload.repeats());
+    let data = hasty.data(&agent, &*workload);
+    let drivers = [DriverSite { client: agent.link(), clock: &SameClock }];
+    let site = work_site(&agent, &drivers, Some(&data));
+    let mut prepared = workload.prepare(&site).unwrap();
+    prepared.stay();
+    let mut counted = Vec::new();
+    for number in 1..=3 {
+        let (driven, wrong) = drive(&site, &mut *prepared, 1500).unwrap();
+        assert_eq!((wrong, driven.invalid.clone()), (None, None), "drive {number}: {:?}", driven.facts);
+        assert_eq!(words_of_servers(&data, "--data").len(), 1, "it serves on after drive {number}");
+        let of = |name: &str| driven.facts[name].parse::<u64>().unwrap();
+        counted.push((of("server: pages, all phases"), of("server: backend called, all phases")));
+        assert!(driven.measurement.metrics["pages_per_s"] > 0.0 && driven.facts.contains_key("server started as"));
+        assert!(!driven.measurement.metrics.contains_key("backend_cpu_share"), "it is told when it ends");
+    }
+    println!("{counted:?}");
+    // Each is of its own drive: of sums since the start, the third would be thrice the first.
+    assert!(counted.iter().all(|(pages, calls)| *pages > 0 && calls >= pages), "{counted:?}");
+    assert!(counted[2].0 < counted[0].0 + counted[1].0, "{counted:?}");
+    prepared.end(&site).unwrap();
+    assert_eq!(words_of_servers(&data, "--data"), Vec::<String>::new(), "then it is gone");
 }

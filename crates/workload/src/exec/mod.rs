@@ -190,6 +190,7 @@ impl Prepared for Exec {
             ascent: None,
             requests: Vec::new(),
             search: None,
+            hold: None,
         };
         Ok(Driven {
             measurement,

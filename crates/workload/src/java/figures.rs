@@ -123,7 +123,7 @@ pub(super) fn of_guest(result: DriveResult, before: &JavaDone) -> Driven {
     let facts = std::mem::take(&mut driven.facts);
     driven.facts = facts.into_iter().map(|(name, value)| (said(name), value)).collect();
     driven.measurement.metrics = metrics(&driven.measurement, window_s(&driven));
-    let part = Part { guest: 1, driver: None, metrics: driven.measurement.metrics.clone() };
+    let part = Part { guest: 1, driver: None, metrics: driven.measurement.metrics.clone(), instance: None };
     driven.measurement.parts.push(part);
     let operations = driven.measurement.counts.get(OPERATIONS).copied().unwrap_or(0);
     if operations == 0 {

@@ -5,7 +5,7 @@
 mod calibrate;
 mod error;
 mod figures;
-mod parameters;
+pub(crate) mod parameters;
 mod payload;
 mod running;
 mod start;

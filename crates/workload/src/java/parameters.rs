@@ -67,7 +67,7 @@ pub enum Collector {
 
 impl Collector {
     /// The option that asks for it.
-    pub(super) const fn option(self) -> Option<&'static str> {
+    pub(crate) const fn option(self) -> Option<&'static str> {
         match self {
             Self::Default => None,
             Self::Serial => Some("-XX:+UseSerialGC"),

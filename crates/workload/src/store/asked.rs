@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tare_model::social::{SocialLoad, SocialLoaded};
 use tare_model::sql::{SqlFailure, SqlRows, SqlServer, SqlSpec};
 use tare_model::store::{StoreCount, StoreCounts, StoreLoad, StoreLoaded};
 use tare_wire::{ExecResult, ExecSpec, Link, Reply, Request, copy_in};
@@ -10,7 +11,7 @@ use super::error::StoreError;
 use crate::{WorkSite, WorkloadError};
 
 /// User and group of the server and its data: nobody.
-pub(super) const NOBODY: (u32, u32) = (65534, 65534);
+pub(crate) const NOBODY: (u32, u32) = (65534, 65534);
 /// Of a command's output so much is kept, from its end.
 const OUTPUT_BYTES: u64 = 64 << 10;
 /// Of what a command said so much is shown.
@@ -18,7 +19,7 @@ const SHOWN_BYTES: usize = 1500;
 
 /// An agent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<'a> {
+pub(crate) struct Asked<'a> {
     /// The way to it.
     pub link: &'a Link,
     /// Which it is, for errors.
@@ -70,6 +71,17 @@ impl Asked<'_> {
                 loaded.map_err(|failure| StoreError::sql("fill the store", &server, &failure).into())
             }
             _ => Err(WorkSite::unexpected(self.side, "fill the store")),
+        }
+    }
+
+    /// Fills a database of the social application.
+    pub fn load_social(&self, load: SocialLoad, longest: Duration) -> Result<SocialLoaded, WorkloadError> {
+        let server = load.server.clone();
+        match self.ask(Request::SocialLoad(Box::new(load)), longest)? {
+            Reply::SocialLoaded(loaded) => {
+                loaded.map_err(|failure| StoreError::sql("fill the social database", &server, &failure).into())
+            }
+            _ => Err(WorkSite::unexpected(self.side, "fill the social application's database")),
         }
     }
 
@@ -146,7 +158,7 @@ fn ns(span: Duration) -> u64 {
 }
 
 /// How a command failed, for people.
-pub(super) fn failure(ran: &ExecResult) -> String {
+pub(crate) fn failure(ran: &ExecResult) -> String {
     let how = match (ran.timed_out, ran.code, ran.signal) {
         (true, ..) => "it took too long and was killed".to_owned(),
         (_, Some(code), _) => format!("it ended with code {code}"),
@@ -159,12 +171,12 @@ pub(super) fn failure(ran: &ExecResult) -> String {
 }
 
 /// The end of an output, short enough to be shown.
-pub(super) fn tail(output: &[u8]) -> String {
+pub(crate) fn tail(output: &[u8]) -> String {
     let from = output.len().saturating_sub(SHOWN_BYTES);
     String::from_utf8_lossy(&output[from..]).trim().to_owned()
 }
 
 /// The first cell of a statement's rows.
-pub(super) fn cell(rows: &SqlRows) -> Option<&str> {
+pub(crate) fn cell(rows: &SqlRows) -> Option<&str> {
     rows.rows.first()?.first()?.as_deref()
 }

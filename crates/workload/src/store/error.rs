@@ -21,7 +21,7 @@ impl StoreError {
     }
 
     /// A server that did not do what it was asked, with the remedy that its code suggests.
-    pub(super) fn sql(tried: impl Into<String>, server: &SqlServer, failure: &SqlFailure) -> Self {
+    pub(crate) fn sql(tried: impl Into<String>, server: &SqlServer, failure: &SqlFailure) -> Self {
         let code = failure.sqlstate.as_deref();
         let remedy = match code {
             None if failure.message.contains("cannot connect") => {
@@ -52,7 +52,7 @@ impl StoreError {
 }
 
 /// `map_err` for a file of this host's.
-pub(super) fn file<'a>(
+pub(crate) fn file<'a>(
     doing: &'a str,
     path: &'a std::path::Path,
 ) -> impl FnOnce(std::io::Error) -> StoreError + use<'a> {

@@ -171,7 +171,8 @@ fn under_way(measured: &Measurement) -> Option<Flag> {
 /// What the drivers of one guest came to, with the guest and each of them as parts, and what they did in its store. `guest`
 /// is from 1.
 pub(super) fn of_guest(results: Vec<DriveResult>, guest: u32, killed: bool) -> (Driven, Option<StoreDone>) {
-    let part = |driver, driven: &Driven| Part { guest, driver, metrics: driven.measurement.metrics.clone() };
+    let part =
+        |driver, driven: &Driven| Part { guest, driver, metrics: driven.measurement.metrics.clone(), instance: None };
     let drivers: Vec<Part> =
         (1..).zip(&results).map(|(number, result)| part(Some(number), &yields(result.clone()))).collect();
     let merged = merge(results);

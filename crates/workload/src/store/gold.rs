@@ -32,7 +32,7 @@ const FOLDER: &str = "gold";
 /// In the gold copy, beside the cluster: what was counted in it when it was made.
 pub(super) const KEPT: &str = "store.json";
 /// In the gold copy: the cluster.
-pub(super) const DATA: &str = "data";
+pub(crate) const DATA: &str = "data";
 /// Number of an order that none ever has, for counts that look at no new order: the largest `integer`.
 pub(super) const NO_ORDER: u64 = 0x7fff_ffff;
 /// Ports that a cluster is made on: below those that the kernel gives out.
@@ -85,7 +85,7 @@ pub(super) fn gold_bytes(size: &StoreSize) -> u64 {
 }
 
 /// Disk for one guest: its data, half as much again for what is added, the log, and the file system's own.
-pub(super) fn room(data_bytes: u64, wal_bytes: u64) -> u64 {
+pub(crate) fn room(data_bytes: u64, wal_bytes: u64) -> u64 {
     data_bytes.saturating_add(data_bytes / 2).saturating_add(wal_bytes).saturating_add(256 * MIB)
 }
 
@@ -127,7 +127,7 @@ pub(super) fn gold(
 }
 
 /// Has the server read the study's settings, without starting it: one that it does not know or take would fail every trial.
-fn check_settings(
+pub(crate) fn check_settings(
     asked: Asked<'_>,
     installation: &Installation,
     given: &BTreeMap<String, SettingValue>,
@@ -166,7 +166,7 @@ fn whole(place: &Path, major: u32) -> bool {
 }
 
 /// Bytes on the disk of all that is in a directory; each file is written out on request.
-fn walk(folder: &Path, sync: bool) -> Result<u64, StoreError> {
+pub(crate) fn walk(folder: &Path, sync: bool) -> Result<u64, StoreError> {
     let (mut bytes, mut folders) = (0, vec![folder.to_owned()]);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).map_err(file("read", &folder))? {
@@ -187,7 +187,7 @@ fn walk(folder: &Path, sync: bool) -> Result<u64, StoreError> {
 }
 
 /// Whether nobody can get to a directory: each on the way must let everybody pass.
-fn passable(folder: &Path) -> Result<(), StoreError> {
+pub(crate) fn passable(folder: &Path) -> Result<(), StoreError> {
     let folder = folder.canonicalize().map_err(file("look at", folder))?;
     for way in folder.ancestors() {
         let mode = way.metadata().map_err(file("look at", way))?.permissions().mode();
@@ -201,7 +201,7 @@ fn passable(folder: &Path) -> Result<(), StoreError> {
 }
 
 /// So many bytes for people.
-pub(super) fn shown(bytes: u64) -> String {
+pub(crate) fn shown(bytes: u64) -> String {
     if bytes >= 1 << 30 {
         format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64)
     } else {
@@ -220,7 +220,7 @@ fn nominal(db: ByteSize) -> String {
 ///
 /// # Errors
 /// When the kernel gives none.
-pub(super) fn random(bytes: usize) -> Result<String, StoreError> {
+pub(crate) fn random(bytes: usize) -> Result<String, StoreError> {
     use std::io::Read;
     let path = Path::new("/dev/urandom");
     let mut read = vec![0; bytes];
@@ -358,7 +358,7 @@ pub(super) const CREATE: [&str; 2] = ["CREATE ROLE store LOGIN SUPERUSER", "CREA
 pub(super) const LOADED: &str = "ALTER ROLE store NOSUPERUSER";
 
 /// A server on this side's 127.0.0.1, which trusts who comes from there.
-pub(super) fn local(port: u16, user: &str, database: &str) -> SqlServer {
+pub(crate) fn local(port: u16, user: &str, database: &str) -> SqlServer {
     SqlServer {
         address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
         user: user.to_owned(),
@@ -369,7 +369,7 @@ pub(super) fn local(port: u16, user: &str, database: &str) -> SqlServer {
 }
 
 /// Starts a server on a port that is free; which.
-fn start(server: &Server, asked: Asked<'_>) -> Result<u16, WorkloadError> {
+pub(crate) fn start(server: &Server, asked: Asked<'_>) -> Result<u16, WorkloadError> {
     let mut tries = 0;
     loop {
         let number = u16::from_str_radix(&random(2)?, 16).unwrap_or_default();

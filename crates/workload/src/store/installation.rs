@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use super::parameters::EMBEDDED;
 
 /// Oldest version that works: it has all that the store and its settings use.
-pub(super) const OLDEST: u32 = 12;
+pub(crate) const OLDEST: u32 = 12;
 /// Where set-up puts what it fetches, in tare's cache.
 const PAYLOAD: &str = "payload";
 /// Programs that are needed.
@@ -14,7 +14,7 @@ const PROGRAMS: [&str; 3] = ["postgres", "initdb", "pg_ctl"];
 
 /// A PostgreSQL that can be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Installation {
+pub(crate) struct Installation {
     /// The directory of its programs.
     pub bin: PathBuf,
     /// Its version as it says it, such as `15.14`.
@@ -26,13 +26,13 @@ pub(super) struct Installation {
 }
 
 /// Why there is none: (reason, remedy).
-pub(super) type Lack = (String, String);
+pub(crate) type Lack = (String, String);
 
 /// The installation that `postgres` names.
 ///
 /// # Errors
 /// What is missing, with the remedy.
-pub(super) fn find(named: &str) -> Result<Installation, Lack> {
+pub(crate) fn find(named: &str) -> Result<Installation, Lack> {
     if named == EMBEDDED {
         return embedded(&tare_image::cache_directory().join(PAYLOAD));
     }
@@ -97,7 +97,7 @@ fn at(bin: &Path, packed: Option<PathBuf>) -> Result<Installation, Lack> {
 
 /// Version and its first number from what a server says of itself, such as `postgres (PostgreSQL) 15.14 (Debian ...)` or
 /// `PostgreSQL 18.6 on x86_64-pc-linux-gnu, ...`.
-pub(super) fn version(said: &str) -> Option<(String, u32)> {
+pub(crate) fn version(said: &str) -> Option<(String, u32)> {
     let version = said.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
     let major: String = version.chars().take_while(char::is_ascii_digit).collect();
     Some((version.to_owned(), major.parse().ok()?))

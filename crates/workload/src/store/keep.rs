@@ -23,7 +23,7 @@ const LOOK_AT_MOST: Duration = Duration::from_secs(20);
 
 /// Where a gold copy is kept.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// The directory of all gold copies.
     folder: PathBuf,
     /// Its name there.
@@ -32,7 +32,7 @@ pub(super) struct Place {
 
 /// A lock that is held until this is dropped, or its process ends.
 #[derive(Debug)]
-pub(super) struct Held(#[expect(dead_code, reason = "an open file is what holds the lock")] File);
+pub(crate) struct Held(#[expect(dead_code, reason = "an open file is what holds the lock")] File);
 
 impl Place {
     pub fn new(folder: &Path, key: String) -> Self {
@@ -115,7 +115,7 @@ fn lock_of(folder: &Path, key: &str) -> PathBuf {
 ///
 /// # Errors
 /// When it cannot be removed.
-pub(super) fn remove(place: &Path) -> Result<(), StoreError> {
+pub(crate) fn remove(place: &Path) -> Result<(), StoreError> {
     match fs::remove_dir_all(place) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(file("remove", place)(error)),
         _ => Ok(()),

@@ -2,18 +2,18 @@
 //!
 //! `docs/reference/postgresql.md` tells what is run, where it deviates from the published study, and why.
 
-mod asked;
+pub(crate) mod asked;
 mod check;
-mod error;
+pub(crate) mod error;
 mod figures;
-mod gold;
-mod installation;
-mod keep;
-mod parameters;
-mod ready;
+pub(crate) mod gold;
+pub(crate) mod installation;
+pub(crate) mod keep;
+pub(crate) mod parameters;
+pub(crate) mod ready;
 mod running;
-mod server;
-mod settings;
+pub(crate) mod server;
+pub(crate) mod settings;
 mod url;
 mod watch;
 
@@ -73,6 +73,11 @@ impl Workload for Store {
 
     fn several(&self) -> bool {
         true
+    }
+
+    fn repeats(&self) -> bool {
+        // A server of the user's own is left as it was found, which guests that come and go would not do.
+        self.parameters.url.is_none()
     }
 
     fn footprint(&self, _: &GuestSize) -> Footprint {

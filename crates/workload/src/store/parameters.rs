@@ -15,7 +15,7 @@ use super::url::Url;
 use crate::registry::read;
 
 /// What `postgres` says for the binaries that set-up fetched.
-pub(super) const EMBEDDED: &str = "embedded";
+pub(crate) const EMBEDDED: &str = "embedded";
 
 /// Parameters of `store`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

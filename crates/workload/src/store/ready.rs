@@ -30,11 +30,11 @@ const MARK: &str = "made by tare for one trial; may be dropped at any time";
 /// Connections of a guest that loads its own store.
 const LOADERS: u32 = 2;
 /// Longest that a CHECKPOINT may take.
-const CHECKPOINT: Duration = Duration::from_secs(600);
+pub(crate) const CHECKPOINT: Duration = Duration::from_secs(600);
 
 /// What a running server was told to do otherwise than it would by itself, and what matters in any case. Places and addresses
 /// are left out.
-const SETTINGS: &str = "SELECT name, current_setting(name) FROM pg_settings \
+pub(crate) const SETTINGS: &str = "SELECT name, current_setting(name) FROM pg_settings \
      WHERE (source NOT IN ('default', 'override', 'client', 'session') \
             AND name NOT IN ('listen_addresses', 'config_file', 'data_directory', 'hba_file', 'ident_file', \
                              'external_pid_file', 'application_name', 'unix_socket_directories')) \

@@ -33,7 +33,16 @@ pub(super) struct Running {
     ready: Ready,
     /// Numbers of the connected drivers.
     drivers: Vec<u64>,
+    /// What was done in the last drive, until it is verified.
     done: Option<StoreDone>,
+    /// What was done in all that were verified.
+    all: StoreDone,
+    /// Reorders that were there when it was last counted.
+    reorders: u64,
+    /// How often drivers were connected.
+    connected: u64,
+    /// Whether it is driven again after it was verified.
+    stays: bool,
 }
 
 /// What was done beside the drivers.
@@ -45,8 +54,10 @@ enum Beside {
 }
 
 impl Running {
-    pub const fn new(parameters: Parameters, ready: Ready) -> Self {
-        Self { parameters, ready, drivers: Vec::new(), done: None }
+    pub fn new(parameters: Parameters, ready: Ready) -> Self {
+        let reorders = ready.before.reorders;
+        let (drivers, all) = (Vec::new(), StoreDone::default());
+        Self { parameters, ready, drivers, done: None, all, reorders, connected: 0, stays: false }
     }
 
     /// What one driver is told.
@@ -135,14 +146,11 @@ impl Running {
         Ok(())
     }
 
-    /// Ends what was begun for the trial. The work is counted by then, so a failure is told and spoils nothing.
-    fn end(&self, site: &WorkSite<'_>, driven: &mut Driven) {
-        let ended = match &self.ready.started {
+    /// Ends what was begun for the trial.
+    fn leave(&self, site: &WorkSite<'_>) -> Result<(), WorkloadError> {
+        match &self.ready.started {
             Some(server) => server.stop(in_guest(site)),
             None => leave_server(at_client(site), &self.ready.own, &self.parameters),
-        };
-        if let Err(error) = ended {
-            driven.flags.push(Flag { kind: "server-errors".to_owned(), detail: error.to_string() });
         }
     }
 }
@@ -174,7 +182,9 @@ impl Prepared for Running {
             let why = format!("steady state ends after {steady}, and `kill-after` is {after}");
             return Err(StoreError::new("kill the server in steady state", why, "write a shorter `kill-after`").into());
         }
-        let drives = (0..).take(site.drivers.len()).map(|number| self.drive_of(number)).collect();
+        // Customers of an earlier drive are there still.
+        let drives = (self.connected..).take(site.drivers.len()).map(|number| self.drive_of(number)).collect();
+        self.connected += site.drivers.len() as u64;
         let longest = CONNECT_TIMEOUT.duration() + Duration::from_secs(5) + site.patience;
         self.drivers = site.connect_all(drives, schedule, longest)?;
         Ok(())
@@ -198,23 +208,37 @@ impl Prepared for Running {
         let killed = self.parameters.kill_after.is_some();
         let (mut driven, done) = of_guest(results?, site.index + 1, killed);
         self.done = done;
-        driven.facts.append(&mut self.ready.facts);
-        driven.flags.append(&mut self.ready.flags);
+        driven.facts.extend(self.ready.facts.clone());
+        driven.flags.extend(self.ready.flags.clone());
         self.tell_beside(beside.map_err(|_| WorkloadError::NotConnected)?, &mut driven)?;
         finish(&mut driven, self.parameters.verdict);
         Ok(driven)
     }
 
     fn verify(&mut self, site: &WorkSite<'_>, driven: &mut Driven) -> Result<Option<String>, WorkloadError> {
-        let Some(mut done) = self.done.take() else { return Err(WorkSite::unexpected("client", "drive load")) };
-        let before = &self.ready.before;
+        let Some(done) = self.done.take() else { return Err(WorkSite::unexpected("client", "drive load")) };
+        self.all.add(&done);
+        // What was in doubt in an earlier drive may have come since.
+        let mut done = self.all.clone();
         let began = Instant::now();
         let after = self.count(site, &mut done)?;
         driven.facts.insert("database counted in".to_owned(), format!("{:.2} s", began.elapsed().as_secs_f64()));
-        let reorders = after.reorders.saturating_sub(before.reorders);
+        let reorders = after.reorders.saturating_sub(std::mem::replace(&mut self.reorders, after.reorders));
         driven.measurement.counts.insert("products reordered in all phases".to_owned(), reorders);
-        let wrong = disagreement(before, &done, &after);
-        self.end(site, driven);
+        let wrong = disagreement(&self.ready.before, &done, &after);
+        // The work is counted by then, so a failure is told and spoils nothing.
+        let ended = if self.stays { Ok(()) } else { self.leave(site) };
+        if let Err(error) = ended {
+            driven.flags.push(Flag { kind: "server-errors".to_owned(), detail: error.to_string() });
+        }
         Ok(wrong)
+    }
+
+    fn stay(&mut self) {
+        self.stays = true;
+    }
+
+    fn end(&mut self, site: &WorkSite<'_>) -> Result<(), WorkloadError> {
+        self.leave(site)
     }
 }

@@ -10,15 +10,15 @@ use crate::WorkloadError;
 /// Longest that a server may take to start, recovery included, or to stop.
 const STARTING: Duration = Duration::from_secs(600);
 /// Longest for what is short.
-pub(super) const SHORT: Duration = Duration::from_secs(60);
+pub(crate) const SHORT: Duration = Duration::from_secs(60);
 /// The server's settings beside its own file.
 const CONF: &str = "tare.conf";
 /// The server's log, beside its data.
 const LOG: &str = "tare.log";
 /// The superuser, who is trusted where the server runs.
-pub(super) const SUPERUSER: &str = "tare";
+pub(crate) const SUPERUSER: &str = "tare";
 /// The user and the database of the store.
-pub(super) const STORE: &str = "store";
+pub(crate) const STORE: &str = "store";
 
 /// Ends a server and all its processes at once. Its parent is stopped first, so that it does not see its children die and
 /// begins nothing; then all are waited for until they are gone. One that is dead and that nobody has buried yet counts as gone,
@@ -50,7 +50,7 @@ echo "$p and its processes:$c"
 
 /// Programs and data of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Server {
+pub(crate) struct Server {
     /// Directory of the programs.
     pub bin: String,
     /// Directory of the data.
@@ -156,7 +156,7 @@ impl Server {
 
 /// How an empty cluster is made, beside its place. Sorting by bytes and no locale of the host's, so that every version and every
 /// guest orders alike; no checksums of pages, as in the published study, which newer versions would make by themselves.
-pub(super) fn init_options(major: u32) -> Vec<&'static str> {
+pub(crate) fn init_options(major: u32) -> Vec<&'static str> {
     let mut options = vec![
         "--username",
         SUPERUSER,

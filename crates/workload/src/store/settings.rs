@@ -64,7 +64,7 @@ impl<'de> Deserialize<'de> for SettingValue {
 }
 
 /// Whether a study may set this.
-pub(super) fn check(name: &str, value: &str) -> Result<(), FieldError> {
+pub(crate) fn check(name: &str, value: &str) -> Result<(), FieldError> {
     let fit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '.';
     if name.is_empty() || !name.chars().all(fit) || name.starts_with(|c: char| c.is_ascii_digit()) {
         return Err(FieldError::new(&[], "this is no name of a PostgreSQL setting")
@@ -158,7 +158,7 @@ pub(super) fn all(given: &BTreeMap<String, SettingValue>, of: &For) -> BTreeMap<
 }
 
 /// The settings as a file of PostgreSQL's.
-pub(super) fn file(settings: &BTreeMap<String, String>) -> String {
+pub(crate) fn file(settings: &BTreeMap<String, String>) -> String {
     let mut text = String::from("# Written by tare for one trial.\n");
     for (name, value) in settings {
         let quoted = value.replace('\\', "\\\\").replace('\'', "''");
@@ -175,7 +175,7 @@ host store store ::/0 scram-sha-256
 ";
 
 /// A flag for each setting of a running server without which what was acknowledged may be lost.
-pub(super) fn unsafe_flags(running: &[(String, String)]) -> Vec<Flag> {
+pub(crate) fn unsafe_flags(running: &[(String, String)]) -> Vec<Flag> {
     let off = running.iter().filter(|(name, value)| SAFETY.contains(&name.as_str()) && value == "off");
     off.map(|(name, _)| Flag {
         kind: "unsafe".to_owned(),

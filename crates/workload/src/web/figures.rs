@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use tare_model::Histogram;
 use tare_model::drive::DriveResult;
 use tare_model::metric::{Better, MetricSpec, Unit};
-use tare_model::trial::{Measurement, Part, RequestType};
+use tare_model::trial::{Measurement, Part};
 use tare_model::web::WebDone;
 use tare_wire::ServeReport;
 
+use crate::requests::add_types;
+pub(super) use crate::requests::total;
 use crate::together::together;
 use crate::yields::{from_result, merge, supported_quantile};
 use crate::{Driven, UnitOfWork};
@@ -61,20 +63,6 @@ pub(super) fn specs() -> Vec<MetricSpec> {
     specs
 }
 
-/// The sum of request types, without their times.
-pub(super) fn total(types: &[RequestType]) -> RequestType {
-    types.iter().fold(RequestType::default(), |mut sum, one| {
-        sum.requests += one.requests;
-        sum.good += one.good;
-        sum.tolerable += one.tolerable;
-        sum.failed += one.failed;
-        sum.validation_errors += one.validation_errors;
-        sum.bytes += one.bytes;
-        sum.response_s += one.response_s;
-        sum
-    })
-}
-
 /// The metrics from request types, counts and times over a window of so many seconds.
 fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String, f64> {
     let count = |name: &str| measured.counts.get(name).map(|count| *count as f64);
@@ -112,24 +100,6 @@ const fn window_s(driven: &Driven) -> f64 {
 /// Makes metrics anew from what they are made of.
 pub(super) fn finish(driven: &mut Driven) {
     driven.measurement.metrics = metrics(&driven.measurement, window_s(driven));
-}
-
-/// Adds request types to those of the same name.
-fn add_types(all: &mut Vec<RequestType>, more: Vec<RequestType>) {
-    for one in more {
-        let Some(known) = all.iter_mut().find(|known| known.name == one.name) else {
-            all.push(one);
-            continue;
-        };
-        known.requests += one.requests;
-        known.good += one.good;
-        known.tolerable += one.tolerable;
-        known.failed += one.failed;
-        known.validation_errors += one.validation_errors;
-        known.bytes += one.bytes;
-        known.response_s += one.response_s;
-        known.times.merge(&one.times);
-    }
 }
 
 /// What drivers of one guest did, as of one.
@@ -217,7 +187,7 @@ pub(super) fn combine(guests: Vec<Driven>) -> Option<Driven> {
     }
     let parted = guests.into_iter().map(|mut guest| {
         let metrics = guest.measurement.metrics.clone();
-        guest.measurement.parts = vec![Part { guest: 1, driver: None, metrics }];
+        guest.measurement.parts = vec![Part { guest: 1, driver: None, metrics, instance: None }];
         guest
     });
     let mut all = together(parted.collect())?;

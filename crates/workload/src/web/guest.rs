@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tare_wire::{ExecSpec, Link, Reply, Request, WireError, copy_in};
 
 use super::error::WebError;
-pub(super) use crate::started::{Look, how, look, said};
+pub(crate) use crate::started::{Look, how, look, said};
 use crate::{WorkSite, WorkloadError};
 
 /// A server may work for as long as its agent lives: a week is longer.
@@ -20,7 +20,7 @@ const PAGE_BYTES: u64 = 64 << 10;
 /// How long a page that is fetched may take.
 const FETCHING: Duration = Duration::from_secs(10);
 /// First and longest pause between two looks at whether a server is ready.
-pub(super) const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
+pub(crate) const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 /// How long a server whose connections broke is looked at, for it to be seen to end.
 const ENDING: Duration = Duration::from_secs(2);
 
@@ -39,7 +39,7 @@ fn spec(argv: Vec<String>, longest: Duration) -> ExecSpec {
 }
 
 /// Starts a server and leaves it running; its number.
-pub(super) fn start(site: &WorkSite<'_>, argv: Vec<String>) -> Result<u64, WorkloadError> {
+pub(crate) fn start(site: &WorkSite<'_>, argv: Vec<String>) -> Result<u64, WorkloadError> {
     match site.ask_guest(Request::Start(spec(argv, LIFETIME)))? {
         Reply::Started { command, .. } => Ok(command),
         _ => Err(WorkSite::unexpected("guest", "start a command")),
@@ -50,7 +50,7 @@ pub(super) fn start(site: &WorkSite<'_>, argv: Vec<String>) -> Result<u64, Workl
 ///
 /// # Errors
 /// When it does not end well, as "cannot TRIED".
-pub(super) fn script(site: &WorkSite<'_>, tried: &str, script: &str, words: &[&str]) -> Result<String, WorkloadError> {
+pub(crate) fn script(site: &WorkSite<'_>, tried: &str, script: &str, words: &[&str]) -> Result<String, WorkloadError> {
     let argv = ["sh", "-c", script, "tare"].into_iter().chain(words.iter().copied()).map(str::to_owned).collect();
     let site = WorkSite { patience: site.patience + SHORT, ..*site };
     match site.ask_guest(Request::Exec(spec(argv, SHORT)))? {
@@ -65,13 +65,13 @@ pub(super) fn script(site: &WorkSite<'_>, tried: &str, script: &str, words: &[&s
 }
 
 /// Writes a file in the guest, for its owner alone.
-pub(super) fn put(site: &WorkSite<'_>, path: &str, text: &str) -> Result<(), WorkloadError> {
+pub(crate) fn put(site: &WorkSite<'_>, path: &str, text: &str) -> Result<(), WorkloadError> {
     let put = copy_in(site.guest, &mut text.as_bytes(), path, 0o600, site.patience + SHORT);
     put.map(drop).map_err(|source| WorkloadError::Agent { side: "guest", source })
 }
 
 /// Whether the guest has a file that is not empty; else why not.
-pub(super) fn has(site: &WorkSite<'_>, path: &str) -> Result<Result<(), String>, WorkloadError> {
+pub(crate) fn has(site: &WorkSite<'_>, path: &str) -> Result<Result<(), String>, WorkloadError> {
     match site.ask_guest(Request::GetFile { path: path.to_owned(), offset: 0, limit_bytes: 1 }) {
         Ok(Reply::File { bytes, .. }) if !bytes.is_empty() => Ok(Ok(())),
         Ok(Reply::File { .. }) => Ok(Err("it is empty".to_owned())),
@@ -82,7 +82,7 @@ pub(super) fn has(site: &WorkSite<'_>, path: &str) -> Result<Result<(), String>,
 }
 
 /// Asks a server for a page from where load comes from; status and body, or why there is none.
-pub(super) fn fetch(
+pub(crate) fn fetch(
     client: &Link,
     patience: Duration,
     address: SocketAddr,
@@ -99,7 +99,7 @@ pub(super) fn fetch(
 }
 
 /// Whether a server ended for want of memory: killed, or refused by its kernel, or by its own heap.
-pub(super) fn wants_memory(seen: &Look) -> bool {
+pub(crate) fn wants_memory(seen: &Look) -> bool {
     let Some(ended) = &seen.ended else { return false };
     let text = [&seen.stdout, &seen.stderr, &ended.stdout, &ended.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     let words = ["insufficient memory", "OutOfMemoryError"];
@@ -107,7 +107,7 @@ pub(super) fn wants_memory(seen: &Look) -> bool {
 }
 
 /// Why load could not go on, if a server is no more; `None`: it is there.
-pub(super) fn gone(name: &str, seen: &Look) -> Option<WebError> {
+pub(crate) fn gone(name: &str, seen: &Look) -> Option<WebError> {
     let ended = seen.ended.as_ref()?;
     let why = format!("{}{}", how(ended), said(seen));
     let remedy = if wants_memory(seen) {
@@ -119,7 +119,7 @@ pub(super) fn gone(name: &str, seen: &Look) -> Option<WebError> {
 }
 
 /// The error of a driver that lost its servers, with what became of them where one is no more.
-pub(super) fn explained(site: &WorkSite<'_>, servers: &[(&str, u64)], error: WorkloadError) -> WorkloadError {
+pub(crate) fn explained(site: &WorkSite<'_>, servers: &[(&str, u64)], error: WorkloadError) -> WorkloadError {
     let deadline = Instant::now() + ENDING;
     while !servers.is_empty() {
         for (name, command) in servers {

@@ -18,7 +18,7 @@ const ASKING: Duration = Duration::from_secs(30);
 
 /// What a kernel allows the processes of an agent; `None`: no limit, or it was not told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Allowed {
+pub(crate) struct Allowed {
     files: Option<u64>,
     ports: Option<u64>,
 }

@@ -11,9 +11,9 @@ mod error;
 mod figures;
 mod fileset;
 mod gold;
-mod guest;
+pub(crate) mod guest;
 mod keep;
-mod limits;
+pub(crate) mod limits;
 mod nginx;
 mod parameters;
 mod payload;
@@ -51,6 +51,7 @@ use start::{Needs, started};
 use tables::{Site, Tables};
 use url::Url;
 use users::Stay;
+use verify::Stats;
 
 /// The registry's lines.
 pub const BANKING: Entry = Entry {
@@ -160,6 +161,11 @@ impl Workload for Web {
         true
     }
 
+    fn repeats(&self) -> bool {
+        // A server of the user's own asks the backend of one trial.
+        self.parameters.url.is_none()
+    }
+
     fn fits(&self, guest: &GuestSize) -> Result<(), FieldError> {
         self.parameters.fit(guest)
     }
@@ -219,6 +225,8 @@ impl Workload for Web {
             drivers: Vec::new(),
             done: None,
             wall_s: 0.0,
+            stays: false,
+            counted: Stats::default(),
         }))
     }
 }

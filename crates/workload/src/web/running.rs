@@ -37,6 +37,10 @@ pub(super) struct Running {
     pub done: Option<WebDone>,
     /// Length of all phases, seconds.
     pub wall_s: f64,
+    /// Whether it is driven again after it was verified.
+    pub stays: bool,
+    /// What the server had counted when it was last asked.
+    pub counted: Stats,
 }
 
 impl Running {
@@ -135,6 +139,15 @@ impl Prepared for Running {
     fn verify(&mut self, site: &WorkSite<'_>, driven: &mut Driven) -> Result<Option<String>, WorkloadError> {
         self.verified(site, driven).map_err(|error| self.started.abandoned(site, error))
     }
+
+    fn stay(&mut self) {
+        self.stays = true;
+    }
+
+    fn end(&mut self, site: &WorkSite<'_>) -> Result<(), WorkloadError> {
+        let ended = self.started.end(site);
+        ended.and(self.started.stop_backend(site).map(drop))
+    }
 }
 
 impl Running {
@@ -155,7 +168,9 @@ impl Running {
             }
         }
         let stats = self.stats(site)?;
-        let backend = self.started.stop_backend(site)?;
+        let stats = stats.map(|now| now.since(&std::mem::replace(&mut self.counted, now.clone())));
+        // Its own figures are of its whole life, and it is asked for them when it ends.
+        let backend = if self.stays { None } else { Some(self.started.stop_backend(site)?) };
         match &stats {
             Ok(stats) => tell_stats(driven, stats),
             Err(why) if self.parameters.url.is_some() => {
@@ -166,10 +181,19 @@ impl Running {
                 return Err(WebError::new("ask the web server what it counted", why.clone(), remedy).into());
             }
         }
-        add_backend(driven, &backend, self.wall_s);
-        driven.flags.extend(flags(&self.parameters, &self.model, &done, &backend, self.wall_s));
-        let wrong = wrong(&self.parameters, &self.model, &done, stats.as_ref().ok(), &backend);
-        if let Err(error) = self.started.end(site) {
+        match &backend {
+            Some(backend) => add_backend(driven, backend, self.wall_s),
+            None => {
+                let told = "not told while guests are added: it serves on";
+                driven.facts.insert("backend's own figures".to_owned(), told.to_owned());
+            }
+        }
+        driven.flags.extend(flags(&self.parameters, &self.model, &done, backend.as_ref(), self.wall_s));
+        let answered = backend.as_ref().map(|backend| backend.requests);
+        let answered = answered.or(stats.as_ref().ok().map(|stats| stats.backend_calls));
+        let wrong = wrong(&self.parameters, &self.model, &done, stats.as_ref().ok(), answered.unwrap_or(0));
+        let ended = if self.stays { Ok(()) } else { self.started.end(site) };
+        if let Err(error) = ended {
             // The work is counted by then, and the guest is thrown away.
             driven.flags.push(Flag { kind: "server-errors".to_owned(), detail: error.to_string() });
         }

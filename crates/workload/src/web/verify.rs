@@ -38,6 +38,25 @@ pub(super) struct Stats {
     pub cpu_seconds: f64,
 }
 
+impl Stats {
+    /// What was counted since it was asked `before`. What is no sum stays as it is: of the server's whole life.
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            pages: self.pages.saturating_sub(before.pages),
+            files: self.files.saturating_sub(before.files),
+            not_modified: self.not_modified.saturating_sub(before.not_modified),
+            errors: self.errors.saturating_sub(before.errors),
+            backend_calls: self.backend_calls.saturating_sub(before.backend_calls),
+            backend_errors: self.backend_errors.saturating_sub(before.backend_errors),
+            backend_seconds: self.backend_seconds - before.backend_seconds,
+            collections: self.collections.saturating_sub(before.collections),
+            collection_seconds: self.collection_seconds - before.collection_seconds,
+            cpu_seconds: self.cpu_seconds - before.cpu_seconds,
+            ..self.clone()
+        }
+    }
+}
+
 /// Pages that the drivers saw and found right, in the window: requests of types that are made of pages alone.
 pub(super) fn right_pages(site: &SiteModel, types: &[RequestType]) -> u64 {
     let is_page = |name: &str| {
@@ -49,13 +68,13 @@ pub(super) fn right_pages(site: &SiteModel, types: &[RequestType]) -> u64 {
     of_pages.map(|one| one.requests.saturating_sub(one.validation_errors)).sum()
 }
 
-/// What is wrong with what was served, if the figures must not be used.
+/// What is wrong with what was served, if the figures must not be used. The backend `answered` so many requests.
 pub(super) fn wrong(
     parameters: &Parameters,
     site: &SiteModel,
     done: &WebDone,
     server: Option<&Stats>,
-    backend: &ServeReport,
+    answered: u64,
 ) -> Option<String> {
     let all = total(&done.types);
     if all.requests == 0 {
@@ -76,11 +95,10 @@ pub(super) fn wrong(
         return Some(format!("no page was right ({})", faults(done)));
     }
     let pages = right_pages(site, &done.types);
-    if backend.requests < pages {
+    if answered < pages {
         return Some(format!(
-            "the backend answered {} requests, fewer than the {pages} pages that the drivers found right: pages were not \
-             asked of it anew",
-            backend.requests
+            "the backend answered {answered} requests, fewer than the {pages} pages that the drivers found right: pages were not \
+             asked of it anew"
         ));
     }
     match server {
@@ -110,7 +128,7 @@ pub(super) fn flags(
     parameters: &Parameters,
     site: &SiteModel,
     done: &WebDone,
-    backend: &ServeReport,
+    backend: Option<&ServeReport>,
     wall_s: f64,
 ) -> Vec<Flag> {
     let all = total(&done.types);
@@ -132,7 +150,8 @@ pub(super) fn flags(
         let detail = format!("fewer than {} requests of a type: {}", parameters.least_requests, few.join(", "));
         told.push(flag("few-requests", detail));
     }
-    told.extend(backend_limit(parameters, site, backend, wall_s).map(|detail| flag("backend-limit", detail)));
+    let limit = backend.and_then(|backend| backend_limit(parameters, site, backend, wall_s));
+    told.extend(limit.map(|detail| flag("backend-limit", detail)));
     told
 }
 

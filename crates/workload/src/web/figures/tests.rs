@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+use tare_model::trial::RequestType;
+
 use super::*;
 use crate::yields::tests::{histogram, result};
 

@@ -47,15 +47,15 @@ fn what_is_right_is_believed_and_each_kind_of_wrong_is_told_with_its_figures() {
     let right = done(&model, 10_000, 50);
     let served = Stats { pages: 9000, ..Stats::default() };
     let seen = backend(9000, 1000, 0.1);
-    assert_eq!(wrong(&parameters, &model, &right, Some(&served), &seen), None, "half a percent is allowed");
-    assert_eq!(wrong(&parameters, &model, &right, None, &seen), None, "a server of the user's own");
-    let more = wrong(&parameters, &model, &done(&model, 10_000, 51), Some(&served), &seen).unwrap();
+    assert_eq!(wrong(&parameters, &model, &right, Some(&served), seen.requests), None, "half a percent is allowed");
+    assert_eq!(wrong(&parameters, &model, &right, None, seen.requests), None, "a server of the user's own");
+    let more = wrong(&parameters, &model, &done(&model, 10_000, 51), Some(&served), seen.requests).unwrap();
     assert!(more.starts_with("51 of 10000 requests (0.51 %)") && more.contains("proof: 51, timeout: 1"), "{more}");
-    let none = wrong(&parameters, &model, &done(&model, 0, 0), Some(&served), &seen).unwrap();
+    let none = wrong(&parameters, &model, &done(&model, 0, 0), Some(&served), seen.requests).unwrap();
     assert!(none.contains("no page"), "{none}");
-    let few = wrong(&parameters, &model, &right, Some(&served), &backend(8000, 1000, 0.1)).unwrap();
+    let few = wrong(&parameters, &model, &right, Some(&served), backend(8000, 1000, 0.1).requests).unwrap();
     assert!(few.contains("8000 requests") && few.contains("not asked of it anew"), "{few}");
-    let fewer = wrong(&parameters, &model, &right, Some(&Stats { pages: 8000, ..served }), &seen).unwrap();
+    let fewer = wrong(&parameters, &model, &right, Some(&Stats { pages: 8000, ..served }), seen.requests).unwrap();
     assert!(fewer.contains("counts 8000 pages"), "{fewer}");
 }
 
@@ -69,7 +69,7 @@ fn images_of_checks_are_no_pages() {
 }
 
 fn kinds(parameters: &Parameters, model: &SiteModel, done: &WebDone, seen: &ServeReport) -> Vec<String> {
-    flags(parameters, model, done, seen, 10.0).into_iter().map(|flag| flag.kind).collect()
+    flags(parameters, model, done, Some(seen), 10.0).into_iter().map(|flag| flag.kind).collect()
 }
 
 #[test]
@@ -82,17 +82,17 @@ fn a_mix_that_is_off_too_few_requests_and_a_slow_backend_are_flagged() {
 
     let mut off = many.clone();
     off.types[0].requests += 2000;
-    let told = flags(&parameters, &model, &off, &quick, 10.0);
+    let told = flags(&parameters, &model, &off, Some(&quick), 10.0);
     assert!(told[0].kind == "mix" && told[0].detail.contains("were login, the target is 21.53 %"), "{told:?}");
     off.types[0].requests -= 1000;
     assert!(kinds(&parameters, &model, &off, &quick).is_empty(), "within a point and what chance does");
 
     let slow = backend(100_000, 25_000_000, 1.0);
-    let told = flags(&parameters, &model, &many, &slow, 10.0);
+    let told = flags(&parameters, &model, &many, Some(&slow), 10.0);
     assert!(told[0].kind == "backend-limit" && told[0].detail.contains("more than 20.0 ms"), "{told:?}");
     parameters.backend_delay = tare_model::Span::from_millis(20);
     assert!(kinds(&parameters, &model, &many, &slow).is_empty(), "20 of its 25 ms were asked for");
-    let busy = flags(&parameters, &model, &many, &backend(100_000, 1000, 8.0), 10.0);
+    let busy = flags(&parameters, &model, &many, Some(&backend(100_000, 1000, 8.0)), 10.0);
     assert!(busy[0].detail.contains("80 % of a CPU"), "{busy:?}");
     assert!(kinds(&parameters, &model, &many, &ServeReport { service: Histogram::default(), ..quick }).is_empty());
 }

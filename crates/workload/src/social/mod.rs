@@ -1,0 +1,166 @@
+//! `social`: a social web application in one or several Java virtual machines in one guest, each with a database and users of its own.
+//!
+//! `docs/reference/social.md` has the protocol between driver, application, file store and database.
+
+mod accept;
+mod error;
+mod figures;
+mod gold;
+mod memory;
+mod merge;
+mod parameters;
+mod payload;
+mod running;
+mod services;
+mod start;
+mod stats;
+mod verify;
+
+pub use error::SocialError;
+pub use merge::both_done;
+
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+use tare_model::ByteSize;
+use tare_model::field::FieldError;
+use tare_model::guest::GuestSize;
+use tare_model::metric::MetricSpec;
+
+use crate::registry::{Entry, schema};
+use crate::store::installation::{self, Installation, Lack};
+use crate::store::keep::Held;
+use crate::web::limits::Allowed;
+use crate::{AheadSite, Data, Driven, Footprint, Prepared, StoreError, UnitOfWork, WorkSite, Workload, WorkloadError};
+use parameters::{Parameters, checked, users};
+use payload::Payload;
+use running::{Running, enough_people};
+
+/// The registry's line.
+pub const ENTRY: Entry = Entry {
+    name: "social",
+    summary: "a social web application on Tomcat, in one or several JVMs of a guest, database beside it: response time by users",
+    schema: schema::<Parameters>,
+    make: |parameters, load| {
+        let parameters = checked(parameters)?;
+        let users = users(load)?;
+        Ok(Box::new(Social { parameters, users, gold: Mutex::default() }))
+    },
+    normalise: |parameters: &Value| -> Result<Value, FieldError> {
+        serde_json::to_value(checked(parameters)?).map_err(|error| FieldError::new(&[], error.to_string()))
+    },
+};
+
+struct Social {
+    parameters: Parameters,
+    /// Most users of one driver, in all instances.
+    users: u32,
+    /// What keeps the gold copies in their places for as long as the run lasts.
+    gold: Mutex<Vec<Held>>,
+}
+
+impl Social {
+    fn installation(&self) -> Result<Installation, Lack> {
+        installation::find(&self.parameters.postgres)
+    }
+
+    /// The same, where its lack was to be told before.
+    fn installed(&self) -> Result<Installation, StoreError> {
+        self.installation().map_err(|(reason, remedy)| StoreError::new("start a PostgreSQL", reason, remedy))
+    }
+
+    fn payload(&self) -> Result<Payload, SocialError> {
+        payload::find().map_err(|(why, remedy)| SocialError::new("start the social application", why, remedy))
+    }
+
+    /// Refuses what cannot be of so many instances.
+    fn fit(&self, size: &GuestSize, instances: u32) -> Result<(), SocialError> {
+        memory::fit(&self.parameters, size, instances)?;
+        if self.users < instances {
+            let why = "each instance has users of its own";
+            let tried = format!("offer {} users to {instances} instances", self.users);
+            return Err(SocialError::new(tried, why, "ask for more `clients`, or for fewer `instances`"));
+        }
+        enough_people(&self.parameters.scale(self.users, instances), self.users, instances)
+    }
+}
+
+impl Workload for Social {
+    fn metrics(&self) -> Vec<MetricSpec> {
+        figures::specs()
+    }
+
+    fn unit_of_work(&self) -> UnitOfWork {
+        UnitOfWork::Operation
+    }
+
+    fn several(&self) -> bool {
+        true
+    }
+
+    fn density(&self) -> bool {
+        true
+    }
+
+    fn instances(&self) -> bool {
+        true
+    }
+
+    fn services(&self, _: u32) -> bool {
+        true
+    }
+
+    fn repeats(&self) -> bool {
+        true
+    }
+
+    fn fits(&self, guest: &GuestSize) -> Result<(), FieldError> {
+        // How many instances there are is known later; with one too large a guest is too small in any case.
+        memory::fit(&self.parameters, guest, 1).map_err(|error| {
+            FieldError::new(&["java", "heap"], format!("{}: {}", error.tried, error.why)).help(error.remedy)
+        })
+    }
+
+    fn footprint(&self, _: &GuestSize) -> Footprint {
+        // How many instances there are is known later: of one that has all users.
+        let scale = self.parameters.scale(self.users, 1);
+        let kept = gold::gold_bytes(&scale) + payload::DISK_BYTES;
+        Footprint { kept: ByteSize(kept), guest: ByteSize(2 * gold::gold_bytes(&scale) + payload::OVERLAY_BYTES) }
+    }
+
+    fn lack(&self) -> Option<(String, String)> {
+        if !rustix::process::geteuid().is_root() {
+            let reason = "PostgreSQL runs as a user of its own, nobody, which takes root to start";
+            return Some((reason.to_owned(), "run tare as root".to_owned()));
+        }
+        payload::find().err().or_else(|| self.installation().err())
+    }
+
+    fn data(&self, site: &AheadSite<'_>) -> Result<Data, WorkloadError> {
+        self.fit(&site.size, site.instances)?;
+        Allowed::of(site.client, site.patience).refuse_driver(self.users, 1)?;
+        let scale = self.parameters.scale(self.users, site.instances);
+        let payload = self.payload()?.data()?;
+        let (services, held) = gold::gold(site, &self.installed()?, &self.parameters, scale)?;
+        self.gold.lock().unwrap_or_else(PoisonError::into_inner).push(held);
+        Ok(Data::same(Some(payload), Some(services)))
+    }
+
+    fn combine(&self, guests: Vec<Driven>) -> Option<Driven> {
+        figures::combine(guests)
+    }
+
+    fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
+        self.fit(&site.size, site.instances)?;
+        let scale = self.parameters.scale(self.users, site.instances);
+        let here = self.payload()?.place.to_string_lossy().into_owned();
+        let mut beside = services::start(site, &self.installed()?, &self.parameters)?;
+        match start::started(site, &self.parameters, &here, &beside) {
+            Ok(started) => Ok(Box::new(Running::new(self.parameters.clone(), scale, beside, started))),
+            Err(error) => {
+                beside.end(site);
+                Err(error)
+            }
+        }
+    }
+}

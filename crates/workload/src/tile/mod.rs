@@ -1,0 +1,168 @@
+//! `tile`: several guests with different work, each a workload of its own, that are repeated as one unit.
+//!
+//! Guest `i` of a trial is member `i` modulo their number. `docs/reference/tile.md` tells what a study says of them, and
+//! `docs/adr/0016-tiles.md` why it is done so.
+
+mod figures;
+mod member;
+mod parameters;
+
+pub use member::Member;
+
+use tare_model::Span;
+use tare_model::field::FieldError;
+use tare_model::guest::{GuestData, GuestSize};
+use tare_model::metric::MetricSpec;
+use tare_model::units::ByteSize;
+
+use crate::registry::{Entry, schema};
+use crate::{AheadSite, Data, Driven, Footprint, Prepared, UnitOfWork, WorkSite, Workload, WorkloadError};
+use member::AtWork;
+use parameters::{Parameters, members, no_load, normalised};
+
+/// The registry's line.
+pub const ENTRY: Entry = Entry {
+    name: parameters::NAME,
+    summary: "several guests with different workloads as one unit, repeated until one of them misses its objective (`density`)",
+    schema: schema::<Parameters>,
+    make: |parameters, load| {
+        no_load(load)?;
+        Ok(Box::new(Tile::of(members(parameters)?)))
+    },
+    normalise: |parameters| {
+        serde_json::to_value(normalised(parameters)?).map_err(|error| FieldError::new(&[], error.to_string()))
+    },
+};
+
+/// Several workloads as one.
+pub struct Tile {
+    members: Vec<Member>,
+}
+
+impl Tile {
+    /// A tile of these members, in the order in which they are added.
+    pub const fn of(members: Vec<Member>) -> Self {
+        Self { members }
+    }
+
+    /// The member that the `index`-th guest of a trial is.
+    fn member(&self, index: u32) -> Option<&Member> {
+        self.members.get((index as usize).checked_rem(self.members.len())?)
+    }
+
+    /// What each member is given, as it is made; those that are equal share it.
+    fn data_of(
+        &self,
+        asked: GuestSize,
+        make: impl Fn(&Member) -> Result<Data, WorkloadError>,
+    ) -> Result<Data, WorkloadError> {
+        let mut all = Data::default();
+        for (number, member) in self.members.iter().enumerate() {
+            let same = |other: &Member| other.is_like(member) && other.size(asked) == member.size(asked);
+            let (guest, service) = match self.members.iter().take(number).position(same) {
+                Some(same) => (all.guests.get(same).cloned().flatten(), all.services.get(same).cloned().flatten()),
+                None => {
+                    let made = make(member)?;
+                    (made.guest(0).cloned(), made.service(0).cloned())
+                }
+            };
+            all.guests.push(guest);
+            all.services.push(service);
+        }
+        Ok(all)
+    }
+}
+
+impl Workload for Tile {
+    fn metrics(&self) -> Vec<MetricSpec> {
+        figures::specs(&self.members)
+    }
+
+    fn unit_of_work(&self) -> UnitOfWork {
+        UnitOfWork::Operation
+    }
+
+    fn longest(&self) -> Option<Span> {
+        self.members.iter().filter_map(|member| member.workload.longest()).max()
+    }
+
+    fn density(&self) -> bool {
+        true
+    }
+
+    /// All guests of a tile together: fewer are not measured.
+    fn touches(&self, guest: &GuestSize) -> ByteSize {
+        let each = self.members.iter().map(|member| member.workload.touches(&member.size(*guest)).0);
+        ByteSize(each.fold(0, u64::saturating_add))
+    }
+
+    fn touches_of(&self, index: u32, guest: &GuestSize) -> ByteSize {
+        self.member(index).map_or(guest.memory, |member| member.workload.touches(&member.size(*guest)))
+    }
+
+    fn fits(&self, guest: &GuestSize) -> Result<(), FieldError> {
+        self.members.iter().enumerate().try_for_each(|(number, member)| {
+            let within = |error: FieldError| error.within(&["members", &number.to_string(), "parameters"]);
+            member.workload.fits(&member.size(*guest)).map_err(within)
+        })
+    }
+
+    /// What is kept is told once of members that keep equally much of one workload, as of cases. What a guest takes is the mean of a tile.
+    fn footprint(&self, guest: &GuestSize) -> Footprint {
+        let all = self.members.iter().map(|member| (member, member.workload.footprint(&member.size(*guest))));
+        let all: Vec<(&Member, Footprint)> = all.collect();
+        let guests = all.iter().map(|(_, of)| of.guest.0).fold(0, u64::saturating_add);
+        let first = |number: usize, member: &Member, kept: ByteSize| {
+            !all.iter().take(number).any(|(other, of)| other.kind == member.kind && of.kept == kept)
+        };
+        let kept = all.iter().enumerate().filter(|(number, (member, of))| first(*number, member, of.kept));
+        let kept = kept.map(|(_, (_, of))| of.kept.0).fold(0, u64::saturating_add);
+        Footprint { kept: ByteSize(kept), guest: ByteSize(guests.div_ceil(all.len().max(1) as u64)) }
+    }
+
+    fn lack(&self) -> Option<(String, String)> {
+        self.members.iter().find_map(|member| {
+            let (reason, remedy) = member.workload.lack()?;
+            Some((format!("member `{}`: {reason}", member.name), remedy))
+        })
+    }
+
+    fn ahead(&self, site: &AheadSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
+        Ok(self.data(site)?.guest(0).cloned())
+    }
+
+    fn data(&self, site: &AheadSite<'_>) -> Result<Data, WorkloadError> {
+        let guests = site.guests.div_ceil(u32::try_from(self.members.len()).unwrap_or(1).max(1));
+        self.data_of(site.size, |member| {
+            let note = |text: &str| (site.note)(&format!("{}: {text}", member.name));
+            let own = AheadSite { size: member.size(site.size), guests, note: &note, ..*site };
+            member.workload.data(&own).map_err(|error| member.failed(error))
+        })
+    }
+
+    fn services(&self, index: u32) -> bool {
+        self.member(index).is_some_and(|member| member.workload.services(index))
+    }
+
+    fn tile(&self) -> Vec<String> {
+        self.members.iter().map(|member| member.name.clone()).collect()
+    }
+
+    fn size(&self, index: u32, asked: GuestSize) -> GuestSize {
+        self.member(index).map_or(asked, |member| member.size(asked))
+    }
+
+    fn combine(&self, guests: Vec<Driven>) -> Option<Driven> {
+        figures::combine(&self.members, guests)
+    }
+
+    fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
+        let member = self.member(site.index).ok_or(WorkloadError::NotConnected)?;
+        let own = member.site(site);
+        let inner = member.workload.prepare(&own).map_err(|error| member.failed(error))?;
+        Ok(Box::new(AtWork::new(member, inner)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

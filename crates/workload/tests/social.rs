@@ -1,0 +1,291 @@
+//! The social workload for real: PostgreSQL with a database for each instance, the file store, instances in Java virtual machines, users of each;
+//! all by agents that are in one network of their own.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+mod common;
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{Agent, PATIENCE, agent, missing};
+use serde_json::{Value, json};
+use tare_model::guest::{DataPlace, GuestData, GuestSize};
+use tare_model::load::{LoadModel, Phases};
+use tare_model::sql::{SqlServer, SqlSpec};
+use tare_model::{ByteSize, Span};
+use tare_wire::{Reply, Request};
+use tare_workload::{
+    AheadSite, Data, Driven, DriverSite, Prepared, SameClock, Schedule, ServicesSite, WorkSite, Workload,
+    WorkloadError, registry,
+};
+
+const GUEST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 97, 0, 2));
+const SIZE: GuestSize = GuestSize { cpus: 1, memory: ByteSize(2 << 30) };
+
+const fn users(clients: u32) -> LoadModel {
+    LoadModel::Closed { clients, think_time: Span::ZERO }
+}
+
+/// Users in a hurry, small data and quick starts, so that seconds show what minutes would.
+fn hasty() -> Value {
+    json!({
+        "scale-users": 25, "pool": 4, "threads": 20, "patience": "20s",
+        "java": {"heap": "128MiB", "flags": ["-XX:TieredStopAtLevel=1"]},
+        "cycle": {"mean": "250ms", "most": "1250ms"},
+    })
+}
+
+fn made(parameters: &Value, clients: u32) -> Box<dyn Workload> {
+    (registry::find("social").unwrap().make)(parameters, &users(clients)).unwrap()
+}
+
+/// What the tests need: root, an agent, the application and a PostgreSQL. The agent's program, and parameters with which it works.
+fn needed() -> Option<(PathBuf, Value)> {
+    let agent = agent()?;
+    let mut parameters = hasty();
+    let Some((reason, _)) = made(&parameters, 1).lack() else { return Some((agent, parameters)) };
+    let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    for bin in installed.map(|entry| entry.path().join("bin").display().to_string()) {
+        parameters["postgres"] = json!(bin);
+        if made(&parameters, 1).lack().is_none() {
+            return Some((agent, parameters));
+        }
+    }
+    missing(&reason)
+}
+
+/// A directory that everybody may pass.
+fn place() -> tempfile::TempDir {
+    use std::os::unix::fs::PermissionsExt;
+    let place = tempfile::tempdir_in("/var/tmp").unwrap();
+    std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    place
+}
+
+fn data(agent: &Agent, workload: &dyn Workload, cache: &Path, instances: u32) -> Result<Data, WorkloadError> {
+    workload.data(&AheadSite {
+        here: agent.link(),
+        client: agent.link(),
+        cache,
+        size: SIZE,
+        guests: 1,
+        instances,
+        patience: PATIENCE,
+        note: &|text| println!("{text}"),
+    })
+}
+
+fn shown(data: &GuestData) -> DataPlace {
+    DataPlace {
+        path: data.gold.display().to_string(),
+        storage: "directory of a test".into(),
+        on_host: Some(data.gold.clone()),
+        restore_s: 0.0,
+        restored_by: "shown".into(),
+    }
+}
+
+/// A copy of the gold copy, as a platform restores one.
+fn restored(data: &GuestData, place: &Path) -> DataPlace {
+    let path = place.join("copy");
+    let copied = Command::new("cp").arg("-a").arg(&data.gold).arg(&path).status().unwrap();
+    assert!(copied.success());
+    DataPlace { path: path.display().to_string(), ..shown(data) }
+}
+
+/// A guest, and what it uses beside it.
+struct Bench {
+    agent: Agent,
+    guest: DataPlace,
+    services: DataPlace,
+    instances: u32,
+    workload: Box<dyn Workload>,
+    /// Goes when all else has gone.
+    _place: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new(program: &Path, parameters: &Value, clients: u32, instances: u32) -> Self {
+        let (agent, place) = (Agent::start(program), place());
+        let workload = made(parameters, clients);
+        let data = data(&agent, &*workload, place.path(), instances).unwrap();
+        let guest = shown(data.guest(0).unwrap());
+        let services = restored(data.service(0).unwrap(), place.path());
+        Self { agent, guest, services, instances, workload, _place: place }
+    }
+
+    /// What happens at this bench with so many users.
+    fn at<R>(&self, clients: u32, act: impl FnOnce(&WorkSite<'_>) -> R) -> R {
+        let drivers = [DriverSite { client: self.agent.link(), clock: &SameClock }];
+        let services = ServicesSite { link: self.agent.link(), address: GUEST, data: Some(&self.services) };
+        act(&WorkSite {
+            guest: self.agent.link(),
+            guest_address: GUEST,
+            guest_listen: GUEST,
+            client: self.agent.link(),
+            client_clock: &SameClock,
+            drivers: &drivers,
+            index: 0,
+            size: SIZE,
+            data: Some(&self.guest),
+            load: users(clients),
+            rate_per_s: None,
+            merge: false,
+            patience: PATIENCE,
+            client_address: Some(GUEST),
+            instances: self.instances,
+            services: Some(services),
+        })
+    }
+
+    fn drive(
+        &self,
+        prepared: &mut dyn Prepared,
+        clients: u32,
+        meddle: impl Fn(&Agent),
+    ) -> Result<(Driven, Option<String>), WorkloadError> {
+        let phases = Phases {
+            warm_up: Span::from_millis(2000),
+            ramp_up: Span::ZERO,
+            steady_state: Span::from_millis(6000),
+            ramp_down: Span::from_millis(100),
+        };
+        let schedule = Schedule { phases, start_at_ns: 0, seed: 7, interval_ns: 100_000_000 };
+        self.at(clients, |site| {
+            prepared.connect(site, &schedule)?;
+            let mut driven = prepared.drive(site, &schedule)?;
+            meddle(&self.agent);
+            let wrong = prepared.verify(site, &mut driven)?;
+            Ok((driven, wrong))
+        })
+    }
+}
+
+fn sql(agent: &Agent, database: &str, statement: &str) -> String {
+    let server = SqlServer {
+        address: (Ipv4Addr::LOCALHOST, 5432).into(),
+        user: "tare".into(),
+        password: None,
+        database: database.into(),
+        schema: None,
+    };
+    let spec = SqlSpec { server, statements: vec![statement.into()], timeout_ns: 20_000_000_000 };
+    match agent.link().call(Request::Sql(Box::new(spec)), PATIENCE).unwrap() {
+        Reply::Rows(rows) => rows.unwrap()[0].rows.first().and_then(|row| row[0].clone()).unwrap_or_default(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn users_of_two_instances_are_served_twice_and_what_they_bring_is_there() {
+    let Some((program, parameters)) = needed() else { return };
+    let bench = Bench::new(&program, &parameters, 16, 2);
+    let mut prepared = bench.at(16, |site| bench.workload.prepare(site)).unwrap();
+    assert_eq!(sql(&bench.agent, "social2", "SELECT count(*) FROM person"), "2500");
+    // Another load in the same instances, as a search for one offers it.
+    for clients in [16, 10] {
+        let (driven, wrong) = bench.drive(&mut *prepared, clients, |_| ()).unwrap();
+        println!("{:#?}\n{:#?}", driven.measurement.metrics, driven.measurement.counts);
+        println!("{:#?}\n{:#?}", driven.facts, driven.flags);
+        for one in &driven.measurement.requests {
+            println!("{} {} of which wrong {}", one.requests, one.name, one.validation_errors);
+        }
+        assert_eq!((wrong, driven.invalid.clone()), (None, None));
+        let driven = bench.workload.combine(vec![driven]).unwrap();
+        let metrics = &driven.measurement.metrics;
+        let declared: Vec<String> = bench.workload.metrics().into_iter().map(|spec| spec.id).collect();
+        assert!(metrics.keys().all(|id| declared.contains(id)), "{metrics:?}");
+        for metric in
+            ["response_time_p90_s", "operations_per_s", "instance_memory_bytes", "not_modified_share", "cycle_ratio"]
+        {
+            assert!(metrics[metric] > 0.0, "{metric}: {metrics:?}");
+        }
+        assert_eq!(driven.measurement.counts["users"], u64::from(clients));
+        let parts: Vec<Option<u32>> = driven.measurement.parts.iter().map(|part| part.instance).collect();
+        assert_eq!(parts, [Some(1), Some(2)]);
+        let rates: f64 = driven.measurement.parts.iter().map(|part| part.metrics["operations_per_s"]).sum();
+        assert!((rates / metrics["operations_per_s"] - 1.0).abs() < 1e-6, "{rates}");
+        assert!(driven.facts["databases made in"].contains("2 of them"), "{:?}", driven.facts);
+    }
+    let added = sql(&bench.agent, "social1", "SELECT count(*) FROM person WHERE username LIKE 'new-%'");
+    assert!(added.parse::<u32>().unwrap() > 0, "nobody was added in two drives");
+}
+
+#[test]
+fn what_is_lost_or_changed_behind_the_application_makes_a_trial_invalid() {
+    let Some((program, parameters)) = needed() else { return };
+    let bench = Bench::new(&program, &parameters, 12, 1);
+    let mut prepared = bench.at(12, |site| bench.workload.prepare(site)).unwrap();
+    let (_, wrong) = bench
+        .drive(&mut *prepared, 12, |agent| {
+            sql(agent, "social1", "DELETE FROM person_socialevent WHERE socialeventid = 1");
+        })
+        .unwrap();
+    let wrong = wrong.expect("attendances are missing");
+    assert!(wrong.contains("instance 1: attendances: the database has"), "{wrong}");
+}
+
+#[test]
+fn an_instance_that_is_killed_is_told_as_a_guest_that_is_lost() {
+    let Some((program, mut parameters)) = needed() else { return };
+    let word = format!("-Dtare.test=social-{}", std::process::id());
+    parameters["java"]["flags"].as_array_mut().unwrap().push(json!(word));
+    let bench = Bench::new(&program, &parameters, 8, 1);
+    let mut prepared = bench.at(8, |site| bench.workload.prepare(site)).unwrap();
+    let kill = |_: &Agent| {
+        let all = std::fs::read_dir("/proc").unwrap().flatten();
+        let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        let ours = |pid: &i32| {
+            let told = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            told.split(|byte| *byte == 0).any(|argument| argument == word.as_bytes())
+        };
+        let pid = rustix::process::Pid::from_raw(numbers.into_iter().find(ours).unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        while Path::new(&format!("/proc/{}/cmdline", pid.as_raw_nonzero())).exists()
+            && !std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default().is_empty()
+        {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    };
+    let error = bench.drive(&mut *prepared, 8, kill).unwrap_err();
+    assert!(error.guest_lost() && error.to_string().contains("instance 1"), "{error}");
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_the_first_trial_or_told_with_what_was_said() {
+    let Some((program, parameters)) = needed() else { return };
+    let bench = Bench::new(&program, &parameters, 8, 1);
+    let with = |change: &dyn Fn(&mut Value)| {
+        let mut parameters = parameters.clone();
+        change(&mut parameters);
+        parameters
+    };
+    let refused_ahead = |parameters: &Value, clients: u32, instances: u32, words: &[&str]| {
+        let cache = place();
+        let error = data(&bench.agent, &*made(parameters, clients), cache.path(), instances).unwrap_err().to_string();
+        assert!(words.iter().all(|word| error.contains(word)), "{words:?}: {error}");
+    };
+    refused_ahead(&parameters, 100, 8, &["8 instances", "388 MiB", "2048 MiB", "`instances` at most"]);
+    refused_ahead(&parameters, 2, 3, &["offer 2 users to 3 instances"]);
+    refused_ahead(&parameters, 26, 1, &["scale-users = 26"]);
+    let unknown = with(&|parameters| parameters["settings"] = json!({"no_such_setting": 1}));
+    refused_ahead(&unknown, 8, 1, &["no_such_setting", "`settings`"]);
+    let refused = |parameters: &Value, words: &[&str]| {
+        let error = bench.at(8, |site| made(parameters, 8).prepare(site)).err().unwrap().to_string();
+        assert!(words.iter().all(|word| error.contains(word)), "{words:?}: {error}");
+    };
+    let flags = |flag: &str| with(&|parameters| parameters["java"]["flags"] = json!([flag]));
+    refused(&flags("-XX:+NoSuchOption"), &["instance 1", "code 1", "NoSuchOption", "see what it says"]);
+    // What failed has left nothing behind, or the next could not begin: address and data are the same.
+    refused(&flags("-XX:+NoSuchToo"), &["NoSuchToo"]);
+    let large = with(&|parameters| parameters["java"]["large-pages"] = json!("on"));
+    if std::fs::read_to_string("/proc/meminfo").unwrap().contains("HugePages_Free:        0") {
+        refused(&large, &["large pages", "vm.nr_hugepages"]);
+    }
+    let alone = bench.at(8, |site| {
+        let site = WorkSite { services: None, ..*site };
+        bench.workload.prepare(&site).err().unwrap().to_string()
+    });
+    assert!(alone.contains("lab's network"), "{alone}");
+}
