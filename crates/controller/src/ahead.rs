@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use tare_model::guest::{GuestData, GuestSize};
+use tare_model::density::DensitySpec;
+use tare_model::guest::GuestSize;
 use tare_model::study::Case;
 use tare_platform::{Reach, Site};
 use tare_wire::{Link, Request};
-use tare_workload::{AheadSite, Workload, WorkloadError};
+use tare_workload::{AheadSite, Data, Workload, WorkloadError};
 
 use crate::client::Client;
 use crate::error::ControllerError;
@@ -31,7 +32,7 @@ pub fn gold_directory() -> PathBuf {
 }
 
 /// Data by case; cases without data are not in it.
-pub type DataOf = BTreeMap<String, GuestData>;
+pub type DataOf = BTreeMap<String, Data>;
 
 /// Cases for which the same is done.
 struct Work<'a> {
@@ -74,13 +75,13 @@ pub fn all(
             return agents.end().map(|()| None).map_err(|reason| failed(&work.first.id, reason));
         }
         let made = made.map_err(|error| failed(&work.first.id, fit(&error.to_string())))?;
-        data.extend(work.cases.iter().filter_map(|case| Some(((*case).to_owned(), made.clone()?))));
+        data.extend(work.cases.iter().map(|case| ((*case).to_owned(), made.clone())));
     }
     agents.end().map_err(|reason| failed(first, reason))?;
     Ok(Some(data))
 }
 
-/// The work to be done: once for equal workload, parameters, load and size.
+/// The work to be done: once for equal workload, parameters, load, size and instances.
 fn distinct<'a>(
     cases: &'a [Case],
     workloads: &'a BTreeMap<String, Box<dyn Workload>>,
@@ -92,7 +93,7 @@ fn distinct<'a>(
             let other = work.first;
             let alike = other.workload == case.workload && other.parameters == case.parameters;
             // A workload may make as much data as its load needs.
-            alike && other.load == case.load && other.guest == case.guest
+            alike && other.load == case.load && other.guest == case.guest && other.instances == case.instances
         };
         if let Some(work) = all.iter_mut().find(same) {
             work.cases.push(&case.id);
@@ -106,13 +107,13 @@ fn distinct<'a>(
 
 /// Most guests of a case at one time.
 fn at_one_time(case: &Case) -> u32 {
-    case.density.as_ref().map_or(case.guests, |density| density.guests.most())
+    case.density.as_ref().map_or(case.guests, DensitySpec::most_guests)
 }
 
 /// What the thread at work tells.
 enum Told {
     Note(String),
-    Done(Result<Option<GuestData>, WorkloadError>),
+    Done(Result<Data, WorkloadError>),
 }
 
 /// The agents that do the work, under no limit. They run as long as it takes, and end with their channels.
@@ -142,17 +143,17 @@ impl Agents {
     }
 
     /// Does the work of one case on a thread of its own, and tells the user what it tells.
-    fn run(&self, bench: &Bench<'_>, work: &Work<'_>, cache: &Path) -> Result<Option<GuestData>, WorkloadError> {
+    fn run(&self, bench: &Bench<'_>, work: &Work<'_>, cache: &Path) -> Result<Data, WorkloadError> {
         let [here, client] = self.links();
         let (tell, told) = mpsc::channel();
-        let (workload, guests) = (work.workload, work.guests);
+        let (workload, guests, instances) = (work.workload, work.guests, work.first.instances.max(1));
         let size: GuestSize = work.first.guest;
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 // Nobody goes away before the work is done.
                 let note = |text: &str| drop(tell.send(Told::Note(text.to_owned())));
-                let site = AheadSite { here, client, cache, size, guests, patience: PATIENCE, note: &note };
-                let done = workload.ahead(&site);
+                let site = AheadSite { here, client, cache, size, guests, instances, patience: PATIENCE, note: &note };
+                let done = workload.data(&site);
                 let _ = tell.send(Told::Done(done));
             });
             let (mut silent_since, mut cancelled) = (Some(Instant::now()), false);
@@ -216,6 +217,9 @@ mod tests {
             density: None,
             capacity: None,
             load_from: None,
+            cpu_target: None,
+            held_out: false,
+            instances: 1,
         }
     }
 
@@ -228,6 +232,7 @@ mod tests {
             case("d", "x", 2, 1),
             case("e", "z", 1, 1),
             Case { load: LoadModel::Closed { clients: 9, think_time: Span::ZERO }, ..case("f", "x", 1, 1) },
+            Case { instances: 4, ..case("g", "x", 1, 1) },
         ];
         let workloads: BTreeMap<String, Box<dyn Workload>> = cases
             .iter()
@@ -236,9 +241,9 @@ mod tests {
                 (case.id.clone(), (entry.make)(&serde_json::json!({}), &case.load).unwrap())
             })
             .collect();
-        let left = BTreeSet::from(["a", "b", "c", "d", "f"]);
+        let left = BTreeSet::from(["a", "b", "c", "d", "f", "g"]);
         let work = distinct(&cases, &workloads, &left);
         let told: Vec<_> = work.iter().map(|work| (work.cases.clone(), work.guests)).collect();
-        assert_eq!(told, [(vec!["a", "b"], 4), (vec!["c"], 1), (vec!["d"], 1), (vec!["f"], 1)]);
+        assert_eq!(told, [(vec!["a", "b"], 4), (vec!["c"], 1), (vec!["d"], 1), (vec!["f"], 1), (vec!["g"], 1)]);
     }
 }

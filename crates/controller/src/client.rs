@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tare_model::guest::{GuestSize, GuestSpec};
+use tare_model::guest::{DataPlace, GuestData, GuestSize, GuestSpec};
 use tare_model::units::ByteSize;
 use tare_platform::{ClientPlace, Guest, Reach, Site};
 use tare_wire::Link;
@@ -46,15 +46,33 @@ impl Client {
         Self::start_in(bench, site, name, ClientPlace::Lab)
     }
 
-    fn start_in(bench: &Bench<'_>, site: &Site<'_>, name: String, place: ClientPlace<'_>) -> Result<Self, String> {
+    /// Starts an agent for what a guest uses, with a namespace and an address of its own on the lab's network, on the CPUs that the plan
+    /// keeps for drivers.
+    pub fn start_services(
+        bench: &Bench<'_>,
+        site: &Site<'_>,
+        name: String,
+        data: Option<GuestData>,
+    ) -> Result<Self, String> {
+        let spec = GuestSpec { data, ..Self::spec(bench, name) };
+        let agent = tare_platform::services(site, &spec).map_err(|error| error.to_string())?;
+        let address = Some(agent.address());
+        Ok(Self { agent, clock: None, address })
+    }
+
+    fn spec(bench: &Bench<'_>, name: String) -> GuestSpec {
         let cpus = &bench.plan.cpus.client;
-        let spec = GuestSpec {
+        GuestSpec {
             name,
             size: GuestSize { cpus: u32::try_from(cpus.len()).unwrap_or(u32::MAX).max(1), memory: ByteSize(1 << 30) },
             cpu_set: cpus.clone(),
             data: None,
             merge: false,
-        };
+        }
+    }
+
+    fn start_in(bench: &Bench<'_>, site: &Site<'_>, name: String, place: ClientPlace<'_>) -> Result<Self, String> {
+        let spec = Self::spec(bench, name);
         let agent = tare_platform::client(site, &spec, place).map_err(|error| error.to_string())?;
         let clock = match place {
             ClientPlace::Machine(_) => Some(ClientClock::ask(agent.link())?),
@@ -85,6 +103,11 @@ impl Client {
     /// What is known of a clock that is not the controller's, for disclosure.
     pub fn clock_fact(&self) -> Option<String> {
         self.clock.as_ref().map(ClientClock::describe)
+    }
+
+    /// Where it finds the data that it was given.
+    pub fn data(&self) -> Option<&DataPlace> {
+        self.agent.data()
     }
 
     /// Ends it.

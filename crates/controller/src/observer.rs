@@ -36,6 +36,23 @@ pub struct TryNow {
     pub missed: Option<String>,
 }
 
+/// A load that is offered while the one is looked for at which the guests' CPUs are busy to a share.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HoldNow {
+    /// Which load of the trial it is, from 1.
+    pub number: u32,
+    /// Loads that are tried at most, the measurement not counted.
+    pub at_most: u32,
+    /// The load in words, such as `120 clients`.
+    pub load: String,
+    /// The share that is asked, 0 to 1.
+    pub target: f64,
+    /// Whether it is the measurement.
+    pub measured: bool,
+    /// The share that it took, 0 to 1; `None` while it is under way.
+    pub took: Option<f64>,
+}
+
 /// Sees a run as it happens. Calls come from the thread that runs trials and must not block it.
 pub trait Observer {
     /// The run begins (or goes on): this many trials of the plan were done already.
@@ -51,6 +68,8 @@ pub trait Observer {
     /// It was tried, and what was made for it is gone. `failed`: why it did not hold, if it did not; a try whose work was wrong, or that
     /// broke off, is then repeated once.
     fn tried(&self, _trial: &PlannedTrial, _now: &TryNow, _failed: Option<&str>) {}
+    /// A load is offered in guests that stand (`took` is `None`), or was.
+    fn holding(&self, _trial: &PlannedTrial, _now: &HoldNow) {}
     /// A trial is over and in the run folder.
     fn trial_ended(&self, _record: &TrialRecord) {}
     /// Something the user should know now, such as a dead run that was cleaned up.

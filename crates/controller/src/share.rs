@@ -118,6 +118,9 @@ mod tests {
             density: None,
             capacity: None,
             load_from: Some(LoadShare { case: "peak".into(), share }),
+            cpu_target: None,
+            held_out: false,
+            instances: 1,
         }
     }
 

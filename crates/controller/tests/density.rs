@@ -37,7 +37,7 @@ fn ascent_plan(guests: GuestSeries) -> Plan {
     case.neighbours = None;
     case.phases.steady_state = Span::from_millis(150);
     let (reserve, settle) = (Some(ByteSize(RESERVE)), Span::from_secs(20));
-    case.density = Some(DensitySpec { guests, reserve, settle, rest: Span::ZERO, pressure: 0.4 });
+    case.density = Some(DensitySpec { guests, tile: Vec::new(), reserve, settle, rest: Span::ZERO, pressure: 0.4 });
     plan
 }
 

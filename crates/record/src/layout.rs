@@ -47,8 +47,8 @@ metric_specs    trial, metric, label, unit, better (lower or higher), is_primary
 counts          trial, name, value: operations, lost, errors ...
 histograms      trial, name (response, service, lateness), count, min_ns, max_ns, sum_ns (text), mean_ns
 histogram_bins  trial, histogram, low_ns, high_ns, count
-parts           trial, guest, driver (from 1; driver NULL: the whole guest), metric, value: where a trial has
-                several guests or drivers
+parts           trial, guest, driver, instance (from 1; NULL: all of the guest's together), metric, value: where a trial has
+                several guests, drivers or instances of the application
 steps           trial, step, within (1: part of the response time), count, min_ns, max_ns, sum_ns (text), mean_ns:
                 the timed parts of an operation, in the order of position
 step_bins       trial, step, low_ns, high_ns, count
@@ -57,7 +57,8 @@ ascents         where guests are added, one row a trial: why no more were (stopp
 levels          one row a number of guests, in the order of position: guests, failed (NULL: it held) and its cause (qos:
                 an objective was missed, and its figures count; any other: they do not), measured window, operations, min_ns, max_ns, sum_ns (text), saved bytes by what they were, the kernel's counts of merging
 level_metrics   trial, position, guests, metric, value; level_bins: response times of all guests, as in histogram_bins
-level_parts     trial, position, guests, guest (from 1), driver, metric, value: what each guest contributed
+level_parts     trial, position, guests, guest (from 1), driver, instance, metric, value: what each guest contributed
+tiles           trial, position, name: the guests of one tile, where guests are added by tiles
 courses         trial, at_s (since the first guest was asked for), guests, load (1: offered), memory of the host: the host over
                 time, once a second
 searches        where the largest load is looked for, one row a trial: held (the largest load that held each time), missed (the
@@ -67,6 +68,10 @@ tries           one row a load that was tried in a fresh instance, in the order 
                 its figures count; invalid, failed: they do not), measured window, operations, min_ns, max_ns, sum_ns (text)
 try_metrics     trial, position, load, metric, value; try_counts: name, value; try_bins: response times, as in
                 histogram_bins; try_flags; try_cpu, as cpu_accounts
+holds           where the load is looked for that keeps the guests' CPUs busy to a share, one row a trial: target, tolerance, load
+                that was measured at, share (0 to 1) and its spread over the intervals of the window
+hold_steps      trial, position, load, share, operations_per_s, window_s: the loads that were tried; the last is the measurement
+hold_courses    trial, position, at_s (since the window's start), share: by interval of the window
 requests        where a workload has request types: trial, position and load (of the try; NULL: of the trial itself), number,
                 type, requests = good + tolerable + failed, validation_errors (in failed too), bytes, response_s (their
                 sum), target (share of all requests, 0 to 1)

@@ -10,6 +10,7 @@ use tare_model::density::{self, Ascent, CoursePoint, Level, StopKind, Stopped};
 use tare_model::environment::{Environment, Section};
 use tare_model::guest::{GuestSize, ParityRow};
 use tare_model::histogram::Bin;
+use tare_model::hold::{CpuHold, HoldStep};
 use tare_model::load::{LoadModel, Phases};
 use tare_model::merging::{HostMemory, MergeCounters, SavedFrom};
 use tare_model::metric::{Better, MetricSpec, Unit, common};
@@ -64,6 +65,9 @@ pub fn study(blocks: u32) -> Study {
             density: None,
             capacity: None,
             load_from: None,
+            cpu_target: None,
+            held_out: false,
+            instances: 1,
         }],
         lab: LabSpec {
             mtu: 1500,
@@ -183,7 +187,12 @@ pub fn store_trial(plan: &Plan, index: u32) -> TrialRecord {
     let mut all = 0.0;
     for guest in 1..=2 {
         let of = |driver: u32| base * (1.0 + 0.01 * noise(u64::from(index * 10 + guest * 3 + driver)));
-        let part = |driver, value| Part { guest, driver, metrics: BTreeMap::from([(metric.to_owned(), value)]) };
+        let part = |driver, value| Part {
+            guest,
+            driver,
+            metrics: BTreeMap::from([(metric.to_owned(), value)]),
+            instance: None,
+        };
         measurement.parts.extend([part(Some(1), of(1)), part(Some(2), of(2)), part(None, of(1) + of(2))]);
         all += of(1) + of(2);
     }
@@ -213,6 +222,42 @@ pub fn store_trial(plan: &Plan, index: u32) -> TrialRecord {
     record
 }
 
+/// The same trial of a workload with two instances of its application in the guest, for which a load was looked for that takes 40 % of
+/// the guest's CPUs. A trial of an odd number adds guests by tiles of two.
+pub fn hold_trial(plan: &Plan, index: u32) -> TrialRecord {
+    if index % 2 == 1 {
+        let mut record = density_trial(plan, index, &[2, 4]);
+        if let Outcome::Completed(Measurement { ascent: Some(ascent), .. }) = &mut record.outcome {
+            ascent.tile = vec!["shop".to_owned(), "store".to_owned()];
+            let parts = ascent.levels.iter_mut().flat_map(|level| &mut level.parts);
+            parts.for_each(|part| part.instance = (part.guest % 2 == 1).then_some(part.guest));
+        }
+        return record;
+    }
+    let mut record = store_trial(plan, index);
+    let Outcome::Completed(measurement) = &mut record.outcome else { return record };
+    measurement.parts = (1..=2_u32)
+        .map(|instance| Part {
+            guest: 1,
+            driver: None,
+            instance: Some(instance),
+            metrics: BTreeMap::from([("operations_per_s".to_owned(), f64::from(index * 3 + instance))]),
+        })
+        .collect();
+    let step = |load: f64, share| HoldStep { load, share, operations_per_s: load / 5.0, window_s: 30.0 };
+    let share = 0.4 + 0.01 * noise(u64::from(index));
+    measurement.hold = Some(CpuHold {
+        target: 0.4,
+        tolerance: 0.02,
+        steps: vec![step(50.0, 0.21), step(96.0, 0.398), HoldStep { window_s: 120.0, ..step(97.0, share) }],
+        load: 97.0,
+        share,
+        spread: Some(0.03),
+        course: (0..12).map(|n| (5.0 + 10.0 * f64::from(n), share + 0.002 * f64::from(n % 3))).collect(),
+    });
+    record
+}
+
 /// The same trial of a workload whose guests are added, at these numbers of guests, of which the last does not hold: the host
 /// gives each guest less beyond four.
 pub fn density_trial(plan: &Plan, index: u32, guests: &[u32]) -> TrialRecord {
@@ -233,7 +278,7 @@ pub fn density_trial(plan: &Plan, index: u32, guests: &[u32]) -> TrialRecord {
     let course = (0..u64::from(last) * 20).map(|second| course_point(second, seed)).collect();
     let detail = "MemAvailable 2.1 GiB, 2.0 GiB are kept back".to_owned();
     let stopped = Stopped { kind: StopKind::Memory, guests: last, detail };
-    let ascent = Ascent { levels, stopped, course, offered_per_guest_per_s: Some(1000.0) };
+    let ascent = Ascent { levels, stopped, course, offered_per_guest_per_s: Some(1000.0), tile: Vec::new() };
     measurement.metrics.insert(density::metric::HELD.to_owned(), f64::from(ascent.held()));
     measurement.ascent = Some(ascent);
     record
@@ -323,7 +368,7 @@ fn level(guests: u32, seed: u64, response: &Histogram) -> Level {
             (metric::GUEST_UNIQUE, 4e8 * noise(guest)),
             (metric::GUEST_SHARED, 1e8 * noise(guest)),
         ];
-        Part { guest, driver: None, metrics: metrics.map(|(id, value)| (id.to_owned(), value)).into() }
+        Part { guest, driver: None, metrics: metrics.map(|(id, value)| (id.to_owned(), value)).into(), instance: None }
     };
     let parts: Vec<Part> = (1..=guests).map(part).collect();
     let all: f64 = parts.iter().map(|part| part.metrics[metric::OPERATIONS]).sum();
@@ -404,6 +449,7 @@ fn measurement(p50: f64) -> Measurement {
         ascent: None,
         requests: Vec::new(),
         search: None,
+        hold: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a study may name: platforms and workloads, which this crate does not know itself.
 
 use serde_json::Value;
+use tare_model::density::TileGuest;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
 use tare_model::load::LoadModel;
@@ -54,10 +55,35 @@ pub trait Catalog {
         false
     }
 
+    /// Whether a workload with these (checked) parameters can have several instances of its application in one guest.
+    fn instances(&self, workload: &str, parameters: &Value) -> bool {
+        let _ = (workload, parameters);
+        false
+    }
+
+    /// Whether a workload with these (checked) parameters can be offered one load after another in the same guest.
+    fn repeats(&self, workload: &str, parameters: &Value) -> bool {
+        let _ = (workload, parameters);
+        false
+    }
+
+    /// Whether a guest of a workload with these (checked) parameters uses something beside it on the host, such as its database.
+    fn services(&self, workload: &str, parameters: &Value) -> bool {
+        let _ = (workload, parameters);
+        false
+    }
+
     /// Whether a workload with these (checked) parameters can be driven again and again while guests are added.
     fn density(&self, workload: &str, parameters: &Value) -> bool {
         let _ = (workload, parameters);
         false
+    }
+
+    /// The guests that make one tile of a workload with these (checked) parameters, where the case asks for guests of this size; empty
+    /// where its guests are alike.
+    fn tile(&self, workload: &str, parameters: &Value, guest: &GuestSize) -> Vec<TileGuest> {
+        let _ = (workload, parameters, guest);
+        Vec::new()
     }
 
     /// Whether a workload with these (checked) parameters finds once a run what load it offers, whatever the case says.

@@ -6,7 +6,9 @@
 mod capacity;
 mod case;
 mod density;
+mod hold;
 mod hosts;
+mod instances;
 mod lab;
 mod load;
 mod memory;
@@ -24,6 +26,8 @@ use crate::tree::{Cursor, Table};
 pub(crate) use capacity::{FEWEST_ITERATIONS, MAX_SHARE, MOST_ITERATIONS};
 pub(crate) use case::{MAX_DRIVERS, MAX_GUESTS};
 pub(crate) use density::MAX_LISTED;
+pub(crate) use hold::{FEWEST_STEPS, MOST_STEPS, SHARES, TOLERANCES};
+pub(crate) use instances::MAX_INSTANCES;
 pub(crate) use load::MAX_CONNECTIONS;
 pub(crate) use memory::rules;
 

@@ -227,11 +227,21 @@ pub(crate) const CASE: &[Field] = &[
         "Offers a share of the capacity that the baseline has in another case: the median over its blocks, all of which run before. Instead of `load`.",
     ),
     optional(
+        "cpu-target",
+        "{ share = 0.4, most = 2000 }",
+        "Looks for the load at which the guests' CPUs are busy to a share, in the guests that are then measured at it: load is changed while they stand. A trial that is further off than `tolerance` is invalid. `load` then says only of which kind it is: `{ closed = {} }` (the default) or `{ open = { connections = 4 } }`.",
+    ),
+    optional(
         "guests",
         "4",
         "How many guests are measured at one time, each with a server and drivers of its own. Default 1.",
     ),
     optional("drivers", "2", "Drivers a guest, each a process of its own that offers the whole load. Default 1."),
+    optional(
+        "instances",
+        "4",
+        "Instances of the application in each guest, each a process of its own; the clients of the load are dealt to them. 1 to 64, default 1.",
+    ),
     optional(
         "density",
         "{ guests = [1, 4, 8, 16] }",
@@ -261,6 +271,11 @@ pub(crate) const CASE: &[Field] = &[
         "qos",
         "{ response_time_p99_s = \"5ms\" }",
         "Objectives by metric id: the largest value allowed where less is better, the smallest where more is.",
+    ),
+    optional(
+        "held-out",
+        "true",
+        "Keeps the case's figures from the models of sizing: they predict the case from the others, and what was measured checks them. Default false.",
     ),
 ];
 
@@ -326,6 +341,28 @@ pub(crate) const CAPACITY: &[Field] = &[
     ),
 ];
 
+/// `cpu-target` of a case.
+pub(crate) const CPU_TARGET: &[Field] = &[
+    required("share", "0.4", "The share of the guests' CPUs that is to be busy, as the host counts it, 0.01 to 0.99."),
+    optional(
+        "tolerance",
+        "0.02",
+        "How far the measured share may be from it, 0.001 to 0.2 (0.02: two points). Default 0.02.",
+    ),
+    optional(
+        "from",
+        "50",
+        "The first load that is tried: clients of a closed loop, or the rate of an open one (`\"100/s\"`). Default: a sixteenth of `most`, and a client for each instance at least.",
+    ),
+    required("most", "2000", "The largest load that is tried."),
+    optional(
+        "step",
+        "\"30s\"",
+        "How long each load is measured while it is looked for, after clients have joined over a third of it. Default 30s.",
+    ),
+    optional("steps", "8", "Loads that are tried before the search is given up, 2 to 100. Default 8."),
+];
+
 /// `load-from` of a case.
 pub(crate) const LOAD_FROM: &[Field] = &[
     required("case", "\"banking\"", "The case that looks for the capacity."),
@@ -388,6 +425,7 @@ pub(crate) const TABLES: &[(&str, &[Field])] = &[
     ("in `density = { ... }` of a case", DENSITY),
     ("in `density = { guests = { search = { ... } } }` of a case", SEARCH),
     ("in `capacity = { ... }` of a case", CAPACITY),
+    ("in `cpu-target = { ... }` of a case", CPU_TARGET),
     ("in `load-from = { ... }` of a case", LOAD_FROM),
     ("in `load = { ... }`", LOAD),
     ("in `load = { closed = { ... } }`", CLOSED),

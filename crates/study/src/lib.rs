@@ -94,7 +94,7 @@ pub fn parse(name: &str, text: &str, catalog: &dyn Catalog) -> Result<LoadedStud
     }
 }
 
-/// The study with every phase, and the rest before load, multiplied by `factor` (`--scale`); [`Study::scale`] keeps the
+/// The study with every phase, each step of a search for a share of CPU, and the rest before load, multiplied by `factor` (`--scale`); [`Study::scale`] keeps the
 /// product, and the report states it. Blocks, sizes, loads and limits stay as they are.
 ///
 /// # Errors
@@ -108,6 +108,9 @@ pub fn scale(mut study: Study, factor: f64) -> Result<Study, ScaleError> {
         // How long merging may take to settle is a limit, and no shorter on a shorter run.
         if let Some(density) = &mut case.density {
             density.rest = density.rest.scaled(factor);
+        }
+        if let Some(target) = &mut case.cpu_target {
+            target.step = target.step.scaled(factor);
         }
     }
     study.scale *= factor;

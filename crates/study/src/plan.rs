@@ -4,6 +4,7 @@ mod capacity;
 mod cost;
 mod density;
 mod disk;
+mod hold;
 mod hosts;
 mod human;
 mod order;
@@ -43,16 +44,18 @@ pub enum Refusal {
         /// What is there.
         available: ByteSize,
     },
-    /// Not even one guest fits beside the memory that is kept back.
+    /// Not even one guest, or one tile of guests, fits beside the memory that is kept back.
     #[error(
-        "memory: case `{case}` adds guests one by one, and not even one fits: it touches {} at once, {} are kept back \
+        "memory: case `{case}` adds {unit}s one by one, and not even one fits: it touches {} at once, {} are kept back \
          (`reserve`), and this host has {} available. Give the guests less memory, keep less back, or free memory on the host",
         human::size(*touches), human::size(*reserve), human::size(*available)
     )]
     Density {
         /// The case.
         case: String,
-        /// What a guest takes of the host's memory when it starts.
+        /// What is added: `guest` or `tile`.
+        unit: &'static str,
+        /// What one takes of the host's memory when it starts.
         touches: ByteSize,
         /// What is kept back.
         reserve: ByteSize,

@@ -7,7 +7,8 @@ use tare_model::units::{ByteSize, Rate, Span};
 
 use crate::catalog::{Catalog, CatalogEntry};
 use crate::check::{
-    FEWEST_ITERATIONS, MAX_CONNECTIONS, MAX_DRIVERS, MAX_GUESTS, MAX_LISTED, MAX_SHARE, MOST_ITERATIONS, rules,
+    FEWEST_ITERATIONS, FEWEST_STEPS, MAX_CONNECTIONS, MAX_DRIVERS, MAX_GUESTS, MAX_INSTANCES, MAX_LISTED, MAX_SHARE,
+    MOST_ITERATIONS, MOST_STEPS, SHARES, TOLERANCES, rules,
 };
 use crate::fields::{self, Field};
 
@@ -24,6 +25,7 @@ pub fn schema(catalog: &dyn Catalog) -> Json {
     definitions.insert("load".to_owned(), load(&[]));
     definitions.insert("load-kind".to_owned(), load(&["clients", "rate"]));
     definitions.insert("capacity".to_owned(), capacity());
+    definitions.insert("cpu-target".to_owned(), cpu_target());
     definitions.insert("guest".to_owned(), table(fields::GUEST, &[], &sized));
     definitions.insert("phases".to_owned(), table(fields::PHASES, &[], &|_| reference("span")));
     definitions.insert("merging".to_owned(), merging());
@@ -195,7 +197,25 @@ fn capacity() -> Json {
         "iterations" => {
             json!({ "type": "integer", "minimum": FEWEST_ITERATIONS, "maximum": MOST_ITERATIONS, "default": 3 })
         }
-        _ => json!({ "anyOf": [{ "type": "integer", "minimum": 1, "maximum": MAX_CONNECTIONS }, reference("rate")] }),
+        _ => number(),
+    })
+}
+
+/// Clients of a closed loop, or the rate of an open one.
+fn number() -> Json {
+    json!({ "anyOf": [{ "type": "integer", "minimum": 1, "maximum": MAX_CONNECTIONS }, reference("rate")] })
+}
+
+/// `cpu-target` of a case. Whether its loads are clients or rates is said by the load.
+fn cpu_target() -> Json {
+    table(fields::CPU_TARGET, &required(fields::CPU_TARGET), &|key| match key {
+        "share" => json!({ "type": "number", "minimum": SHARES.start(), "maximum": SHARES.end() }),
+        "tolerance" => {
+            json!({ "type": "number", "minimum": TOLERANCES.start(), "maximum": TOLERANCES.end(), "default": 0.02 })
+        }
+        "step" => reference("span"),
+        "steps" => json!({ "type": "integer", "minimum": FEWEST_STEPS, "maximum": MOST_STEPS, "default": 8 }),
+        _ => number(),
     })
 }
 
@@ -240,7 +260,7 @@ fn case(workloads: &[CatalogEntry], definitions: &mut Map<String, Json>) -> Json
     let mut case = table(fields::CASE, &required(fields::CASE), &|key| match key {
         "workload" => names(workloads),
         "parameters" => json!({ "type": "object" }),
-        "guest" | "phases" | "density" | "capacity" => reference(key),
+        "guest" | "phases" | "density" | "capacity" | "cpu-target" => reference(key),
         // Which of two it is, is said below.
         "load" => json!({ "type": "object" }),
         "load-from" => table(fields::LOAD_FROM, &required(fields::LOAD_FROM), &|key| match key {
@@ -250,15 +270,26 @@ fn case(workloads: &[CatalogEntry], definitions: &mut Map<String, Json>) -> Json
         "loads" => named(&reference("load")),
         "neighbours" => table(fields::NEIGHBOURS, &required(fields::NEIGHBOURS), &sized),
         "busy-target" => json!({ "type": "boolean" }),
+        "held-out" => json!({ "type": "boolean", "default": false }),
+        "instances" => json!({ "type": "integer", "minimum": 1, "maximum": MAX_INSTANCES, "default": 1 }),
         "guests" => json!({ "type": "integer", "minimum": 1, "maximum": MAX_GUESTS, "default": 1 }),
         "drivers" => json!({ "type": "integer", "minimum": 1, "maximum": MAX_DRIVERS, "default": 1 }),
         "qos" => json!({ "type": "object", "additionalProperties": { "type": ["string", "number"] } }),
         _ => text(),
     });
-    let pairs = [["load", "loads"], ["capacity", "load-from"], ["capacity", "density"], ["load-from", "density"]];
+    let pairs = [
+        ["load", "loads"],
+        ["capacity", "load-from"],
+        ["capacity", "density"],
+        ["load-from", "density"],
+        ["cpu-target", "capacity"],
+        ["cpu-target", "load-from"],
+        ["cpu-target", "density"],
+    ];
     case["not"] = json!({ "anyOf": pairs.map(|pair| json!({ "required": pair })) });
     case["allOf"] = own_schemas("workload", "parameters", workloads, definitions);
-    let number_elsewhere = json!({ "anyOf": [{ "required": ["capacity"] }, { "required": ["load-from"] }] });
+    let number_elsewhere = ["capacity", "load-from", "cpu-target"].map(|field| json!({ "required": [field] }));
+    let number_elsewhere = json!({ "anyOf": number_elsewhere });
     let load = |name: &str, loads: Json| json!({ "properties": { "load": reference(name), "loads": loads } });
     let kinds = json!({
         "if": number_elsewhere, "then": load("load-kind", Json::Bool(false)), "else": load("load", Json::Bool(true)),

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use tare_model::density::TileGuest;
 use tare_model::drive::{Direction, Exchange, ReceiveMethod, SendMethod, Wait};
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
@@ -132,10 +133,36 @@ struct JavaParameters {
     others: serde_json::Map<String, Json>,
 }
 
+/// Guests that differ, as a tile has them.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct TileParameters {
+    #[serde(default)]
+    members: Vec<TileMember>,
+}
+
+/// One of them; what works in it is its own affair.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+struct TileMember {
+    name: String,
+    memory: Option<ByteSize>,
+    #[serde(flatten)]
+    others: serde_json::Map<String, Json>,
+}
+
 /// A site has many; that they are right is its own affair.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 struct WebParameters {
+    #[serde(flatten)]
+    others: serde_json::Map<String, Json>,
+}
+
+/// The application has many; that they are right is its own affair.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+struct SocialParameters {
     #[serde(flatten)]
     others: serde_json::Map<String, Json>,
 }
@@ -151,8 +178,15 @@ pub(crate) const FILES_PER_SESSION: ByteSize = ByteSize(1 << 20);
 
 /// The platforms that the shipped studies name, and `far`; guests of `null`, `lxc` and `far` cannot have their memory merged.
 /// Workloads `null`, `rr`, `stream`, `cpu`; `store`, of which there may be several and which keeps its data once and gives
-/// each guest twice as much; `java`, of whose guests some can be added; and `web-...`, whose guests are given files for each session.
+/// each guest twice as much; `java`, of whose guests some can be added; `web-...`, whose guests are given files for each session; and `social`, of which
+/// there may be several instances in a guest, which has a database beside it, and which can be offered one load after another, as `rr` can.
 pub(crate) struct Fake;
+
+/// Names of the guests of a tile, each with its memory where it has its own.
+fn members(parameters: &Json) -> Vec<(String, Option<ByteSize>)> {
+    let read = serde_json::from_value::<TileParameters>(parameters.clone()).map(|tile| tile.members);
+    read.unwrap_or_default().into_iter().map(|member| (member.name, member.memory)).collect()
+}
 
 impl Catalog for Fake {
     fn platforms(&self) -> Vec<CatalogEntry> {
@@ -180,6 +214,8 @@ impl Catalog for Fake {
             entry::<WebParameters>("web-banking", "a bank's site"),
             entry::<WebParameters>("web-ecommerce", "a shop's site"),
             entry::<WebParameters>("web-support", "a site of downloads"),
+            entry::<SocialParameters>("social", "a social calendar"),
+            entry::<TileParameters>("tile", "several guests as one unit"),
         ]
     }
 
@@ -202,6 +238,8 @@ impl Catalog for Fake {
             ("cpu", _) => checked::<CpuParameters>(parameters),
             ("store", _) => checked::<StoreParameters>(parameters),
             ("java", _) => checked::<JavaParameters>(parameters),
+            ("tile", _) => checked::<TileParameters>(parameters),
+            ("social", _) => checked::<SocialParameters>(parameters),
             (_, load) if name.starts_with("web-") => match load {
                 LoadModel::Closed { clients, .. } if *clients > MOST_SESSIONS => {
                     let error =
@@ -214,8 +252,24 @@ impl Catalog for Fake {
         }
     }
 
-    fn metrics(&self, workload: &str, _: &Json) -> Vec<MetricSpec> {
+    fn metrics(&self, workload: &str, parameters: &Json) -> Vec<MetricSpec> {
         let metric = |id, unit, better| MetricSpec::new(id, id, unit, better);
+        if workload == "tile" {
+            let mut all = vec![metric("tiles_held", Unit::Count, Better::Higher).primary()];
+            let share = Unit::Other("share".to_owned());
+            let own = [
+                ("response_time_p90_s", Unit::Seconds, Better::Lower),
+                ("response_time_p99_s", Unit::Seconds, Better::Lower),
+                ("good_share", share, Better::Higher),
+            ];
+            for (name, _) in members(parameters) {
+                all.extend(own.clone().map(|(id, unit, better)| {
+                    let id = format!("{name}:{id}");
+                    MetricSpec::new(&id, &id, unit, better)
+                }));
+            }
+            return all;
+        }
         match workload {
             "rr" => vec![
                 metric("response_time_p50_s", Unit::Seconds, Better::Lower).primary(),
@@ -225,6 +279,10 @@ impl Catalog for Fake {
             "java" => vec![
                 metric("operations_per_s", Unit::OperationsPerSecond, Better::Higher).primary(),
                 metric("response_time_p50_s", Unit::Seconds, Better::Lower),
+            ],
+            "social" => vec![
+                metric("operations", Unit::Count, Better::Higher).primary(),
+                metric("response_time_p90_s", Unit::Seconds, Better::Lower),
             ],
             _ if workload.starts_with("web-") => vec![
                 metric("response_time_p50_s", Unit::Seconds, Better::Lower).primary(),
@@ -240,8 +298,30 @@ impl Catalog for Fake {
         workload == "store"
     }
 
+    fn instances(&self, workload: &str, parameters: &Json) -> bool {
+        workload == "social" && parameters["one-instance-only"] != Json::Bool(true)
+    }
+
+    fn repeats(&self, workload: &str, parameters: &Json) -> bool {
+        (workload == "social" && parameters["one-load-only"] != Json::Bool(true)) || workload == "rr"
+    }
+
+    fn services(&self, workload: &str, _: &Json) -> bool {
+        workload == "social"
+    }
+
     fn density(&self, workload: &str, parameters: &Json) -> bool {
-        workload == "java" && parameters["one-guest-only"] != Json::Bool(true)
+        let adds = workload == "java" && parameters["one-guest-only"] != Json::Bool(true);
+        adds || workload == "tile" && !members(parameters).is_empty()
+    }
+
+    fn tile(&self, workload: &str, parameters: &Json, guest: &GuestSize) -> Vec<TileGuest> {
+        let all = if workload == "tile" { members(parameters) } else { Vec::new() };
+        let guest = |(name, memory): (String, Option<ByteSize>)| TileGuest {
+            name,
+            size: GuestSize { memory: memory.unwrap_or(guest.memory), ..*guest },
+        };
+        all.into_iter().map(guest).collect()
     }
 
     fn is_calibrated(&self, workload: &str, parameters: &Json) -> bool {
@@ -249,6 +329,11 @@ impl Catalog for Fake {
     }
 
     fn touches(&self, _: &str, parameters: &Json, _: &LoadModel, guest: &GuestSize) -> ByteSize {
+        let tile = members(parameters);
+        if !tile.is_empty() {
+            let each = tile.iter().map(|(_, memory)| memory.unwrap_or(guest.memory).0);
+            return ByteSize(each.sum());
+        }
         if parameters["memory"] == "lazy" { LAZY } else { guest.memory }
     }
 

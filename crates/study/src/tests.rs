@@ -3,10 +3,12 @@
 
 mod capacity;
 mod density;
+mod hold;
 mod parsing;
 mod planning;
 mod refusing;
 mod shipping;
+mod tiles;
 
 use tare_model::study::Study;
 use tare_model::units::ByteSize;

@@ -108,6 +108,11 @@ impl Crowd {
         self.now.rates.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Guests that stand.
+    pub(crate) fn standing(&self) -> u32 {
+        self.now.guests.load(Ordering::Relaxed)
+    }
+
     /// A setting of the kernel's merging.
     pub fn setting(&self, name: &str) -> String {
         let text = fs::read_to_string(self.tree.join("sys/kernel/mm/ksm").join(name)).unwrap_or_default();
@@ -334,7 +339,7 @@ impl Prepared for AtWork {
         let bins = vec![Bin { low: 1000, high: 1000, count: 10 }];
         let response = Histogram { bins, min: 1000, max: 1000, sum: 10_000 };
         let measurement = Measurement {
-            parts: vec![Part { guest: self.number, driver: None, metrics: metrics.clone() }],
+            parts: vec![Part { guest: self.number, driver: None, metrics: metrics.clone(), instance: None }],
             metrics,
             histograms: [("response".to_owned(), response)].into(),
             ..Measurement::default()

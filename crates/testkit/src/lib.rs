@@ -4,6 +4,7 @@
 //! [`Failing`] and [`Hostile`] wrap the shipped registry. Everything before the chosen phase is the real thing, so
 //! what a test sees torn down is what a user's run would have made.
 
+mod burning;
 mod crowd;
 mod forward;
 mod hostile;
@@ -11,6 +12,7 @@ mod limited;
 mod platform;
 mod several;
 mod skip;
+mod tiles;
 mod workload;
 
 use serde_json::Value;
@@ -21,11 +23,13 @@ use tare_model::trial::Phase;
 use tare_platform::Platform;
 use tare_workload::Workload;
 
+pub use burning::{BURNT, Burning, Burnt};
 pub use crowd::{AVAILABLE, CALIBRATED, Crowd, EACH, Mishap, RATE_OF_EACH, RESPONSE, TOTAL};
 pub use hostile::Mischief;
 pub use limited::{Hitch, Limited, QUICK_S, Sights};
 pub use several::{RATE, Seen, Several, Trouble};
 pub use skip::skipped;
+pub use tiles::{TILE_RATE, TileSight, TileWorker, Tiles};
 
 /// The shipped platforms and workloads, of which those of one arm or case fail in one phase.
 #[derive(Debug, Clone, Copy)]

@@ -198,7 +198,7 @@ struct Running {
 impl Running {
     fn part(site: &WorkSite<'_>, driver: Option<usize>, rate: f64) -> Part {
         let driver = driver.and_then(|driver| u32::try_from(driver + 1).ok());
-        Part { guest: site.index + 1, driver, metrics: [(RATE.to_owned(), rate)].into() }
+        Part { guest: site.index + 1, driver, metrics: [(RATE.to_owned(), rate)].into(), instance: None }
     }
 }
 

@@ -44,7 +44,7 @@ impl Trial<'_> {
         };
         let found = beside::each(&gathered.halt, prepared.iter_mut().take(1), find, |n| cancel(&sites[n]))
             .map_err(|(n, error)| self.stop(Phase::Drive, n, &error, gathered))?;
-        for client in targets.into_iter().flat_map(|target| target.clients) {
+        for client in targets.into_iter().flat_map(Target::into_clients) {
             client.end().map_err(|reason| Stop { phase: Phase::Teardown, reason })?;
         }
         let none = || Stop { phase: Phase::Drive, reason: "there was no guest to try it in".to_owned() };

@@ -27,6 +27,7 @@ impl Trial<'_> {
     /// Puts what was driven and what was probed together.
     pub(super) fn collect(&self, driven: Driven, probed: ProbeData, gathered: &mut Gathered) -> Measurement {
         let (window, targets) = (driven.window_ns, gathered.targets);
+        let busy = self.busy(&probed.samples, gathered).share(window);
         let flags = tare_probe::flags(&probed, window);
         let mut measurement = driven.measurement;
         if self.task.platform.reach() == Reach::Outside {
@@ -54,6 +55,7 @@ impl Trial<'_> {
             (common::SERVICE_DEMAND, demand),
             (common::START_TIME, gathered.start_time_s),
             (common::IDLE_MEMORY, idle),
+            (common::GUEST_CPU, busy),
         ];
         let known = common.into_iter().filter_map(|(id, value)| Some((id.to_owned(), value?)));
         measurement.metrics.extend(known);
@@ -79,7 +81,7 @@ impl Trial<'_> {
 
     /// The host's disk under the data of this trial's guests, where those are given data and it is one disk of this host's.
     pub(super) fn data_disk(&self, gathered: &Gathered) -> Option<String> {
-        self.task.data?;
+        self.task.data.filter(|data| data.to_guests())?;
         let disk = |place: &DataPlace| tare_probe::disk_of(place.on_host.as_ref()?);
         let mut disks = gathered.measured().iter().map(|target| match target.data() {
             Some(place) => disk(place),

@@ -31,7 +31,13 @@ pub(super) type Ready = Box<dyn Prepared>;
 
 /// Has all agents of a guest end their work, by themselves and early; what is asked of them later ends at once too.
 pub(super) fn cancel(site: &WorkSite<'_>) {
-    let agents: Vec<&Link> = site.drivers.iter().map(|driver| driver.client).chain([site.guest]).collect();
+    let agents: Vec<&Link> = site
+        .drivers
+        .iter()
+        .map(|driver| driver.client)
+        .chain([site.guest])
+        .chain(site.services.map(|services| services.link))
+        .collect();
     std::thread::scope(|scope| {
         for agent in agents {
             // One that is gone has ended its work. That it is cancelled is said by the next phase.

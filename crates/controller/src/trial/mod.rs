@@ -1,11 +1,13 @@
 //! One trial: one arm, one case, fresh instances, from provisioning to teardown.
 
+mod busy;
 mod calibrate;
 mod capacity;
 mod collect;
 mod density;
 mod drive;
 mod governed;
+mod hold;
 mod judge;
 mod provision;
 mod target;
@@ -14,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tare_model::guest::{GuestData, ParityRow};
+use tare_model::guest::ParityRow;
 use tare_model::metric::{Better, MetricSpec, Unit, common};
 use tare_model::plan::{Plan, PlannedTrial};
 use tare_model::sample::{CpuAccount, Sample};
@@ -22,7 +24,7 @@ use tare_model::study::{Arm, Case};
 use tare_model::trial::{Flag, Measurement, Outcome, Phase, TrialRecord};
 use tare_platform::{Comparable, Guest, Platform, Site};
 use tare_record::JournalEvent;
-use tare_workload::{Calibration, DriverSite, UnitOfWork, WorkSite, Workload};
+use tare_workload::{Calibration, Data, DriverSite, UnitOfWork, WorkSite, Workload};
 
 use crate::cancel::Cancel;
 use crate::governors;
@@ -85,8 +87,8 @@ pub struct Task<'a> {
     pub platform: &'a dyn Platform,
     /// What runs in them.
     pub workload: &'a dyn Workload,
-    /// Data that each measured guest is given.
-    pub data: Option<&'a GuestData>,
+    /// Data that the measured guests are given, and what they use.
+    pub data: Option<&'a Data>,
     /// The load that was found for each guest before the first trial.
     pub load: Option<&'a Calibration>,
     /// Where its load is a share of a capacity: which, which is also that of `case`.
@@ -223,7 +225,8 @@ fn metrics(task: &Task<'_>) -> Vec<MetricSpec> {
     add(common::SERVICE_DEMAND, &format!("service demand, CPU of the SUT {per}"), demand);
     add(common::START_TIME, &format!("guest start{mean}"), Unit::Seconds);
     add(common::IDLE_MEMORY, &format!("memory, idle{mean}"), Unit::Bytes);
-    if task.data.is_some() {
+    add(common::GUEST_CPU, "share of the guests' CPUs that were busy", Unit::Count);
+    if task.data.is_some_and(Data::to_guests) {
         let disk = |what| format!("disk {what} {per}, whole host");
         add(common::DISK_WRITE, &disk("writes"), Unit::Bytes);
         add(common::DISK_READ, &disk("reads"), Unit::Bytes);
@@ -315,6 +318,9 @@ impl Trial<'_> {
         if let Some(spec) = &self.case.capacity {
             return self.search(spec, gathered);
         }
+        if let Some(spec) = &self.case.cpu_target {
+            return self.hold(spec, gathered);
+        }
         let (mut measurement, wrong) = self.at_once(gathered)?;
         if let Some(offered) = self.task.offered {
             gathered.facts.insert("load".to_owned(), offered.words.clone());
@@ -328,23 +334,11 @@ impl Trial<'_> {
 
     /// A given number of guests, from provisioning to their figures, and why these must not be used, if so.
     fn at_once(&self, gathered: &mut Gathered) -> Result<(Measurement, Option<String>), Stop> {
-        self.enter(Phase::Provision)?;
-        self.provision(gathered)?;
-
-        self.enter(Phase::Connect)?;
-        let targets = self.connect(gathered)?;
-
-        self.enter(Phase::Parity)?;
-        self.check_parity(gathered);
-
-        self.enter(Phase::Neighbours)?;
-        self.make_busy(gathered).map_err(|reason| Stop { phase: Phase::Neighbours, reason })?;
+        let targets = self.set_up(gathered)?;
 
         self.enter(Phase::Prepare)?;
         let drivers: Vec<Vec<DriverSite<'_>>> = targets.iter().map(Target::drivers).collect();
-        let given = self.given(targets.len());
-        let sites: Vec<WorkSite<'_>> =
-            targets.iter().zip(&drivers).filter_map(|(target, drivers)| target.site(drivers, &given)).collect();
+        let sites = self.sites(&targets, &drivers);
         let mut prepared = self.prepare(&sites, gathered)?;
 
         self.enter(Phase::Drive)?;
@@ -357,14 +351,41 @@ impl Trial<'_> {
         let idle = neighbours::still_busy(&gathered.guests, &gathered.busy);
         let (driven, seen) = self.combine(driven)?;
         let measurement = self.collect(driven, probed, gathered);
+        self.end_drivers(targets, gathered);
+        Ok((measurement, wrong.or(seen).or(idle)))
+    }
+
+    /// The measured guests with their drivers, and what keeps the host busy beside them.
+    fn set_up(&self, gathered: &mut Gathered) -> Result<Vec<Target>, Stop> {
+        self.enter(Phase::Provision)?;
+        self.provision(gathered)?;
+
+        self.enter(Phase::Connect)?;
+        let targets = self.connect(gathered)?;
+
+        self.enter(Phase::Parity)?;
+        self.check_parity(gathered);
+
+        self.enter(Phase::Neighbours)?;
+        self.make_busy(gathered).map_err(|reason| Stop { phase: Phase::Neighbours, reason })?;
+        Ok(targets)
+    }
+
+    /// The measured guests as their workload sees them, with the load of this trial's case.
+    fn sites<'s>(&self, targets: &'s [Target], drivers: &'s [Vec<DriverSite<'s>>]) -> Vec<WorkSite<'s>> {
+        let given = self.given(targets.len());
+        targets.iter().zip(drivers).filter_map(|(target, drivers)| target.site(drivers, &given)).collect()
+    }
+
+    /// Ends the agents of the drivers, and of what the guests use.
+    fn end_drivers(&self, targets: Vec<Target>, gathered: &mut Gathered) {
         let clock = targets.iter().find_map(|target| target.clients.first()?.clock_fact());
         gathered.facts.extend(clock.map(|fact| ("driver clock".to_owned(), fact)));
-        for client in targets.into_iter().flat_map(|target| target.clients) {
+        for client in targets.into_iter().flat_map(Target::into_clients) {
             if let Err(reason) = client.end() {
                 gathered.flag("teardown", reason);
             }
         }
-        Ok((measurement, wrong.or(seen).or(idle)))
     }
 
     /// Why something ended in a phase, with all that is known.

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use tare_model::guest::{GuestData, GuestSize, GuestSpec};
 use tare_model::trial::Phase;
-use tare_platform::Guest;
+use tare_platform::{Guest, Reach};
 use tare_wire::Request;
+use tare_workload::Data;
 
 use super::target::{Target, named, where_they_differ};
 use super::{Gathered, PATIENCE, Stop, Trial};
@@ -18,6 +19,12 @@ use crate::told::fit;
 const NAMES_THE_HOST: [&str; 2] = ["host name", "control groups"];
 
 impl Trial<'_> {
+    /// What is asked for the n-th measured guest.
+    pub(super) fn target_spec(&self, n: usize, name: String) -> GuestSpec {
+        let size = self.task.workload.size(u32::try_from(n).unwrap_or(u32::MAX), self.case.guest);
+        self.guest_spec(name, size, self.task.data.and_then(|data| data.guest(n)))
+    }
+
     pub(super) fn guest_spec(&self, name: String, size: GuestSize, data: Option<&GuestData>) -> GuestSpec {
         let cpu_set = self.bench.plan.cpus.guests.clone();
         GuestSpec { name, size, cpu_set, data: data.cloned(), merge: self.merges() }
@@ -27,8 +34,7 @@ impl Trial<'_> {
     pub(super) fn provision(&self, gathered: &mut Gathered) -> Result<(), Stop> {
         let (stem, count) = (self.stem(), self.case.guests as usize);
         let name = |n: usize| if count == 1 { format!("t{stem}") } else { format!("t{stem}x{n}") };
-        let specs: Vec<GuestSpec> =
-            (0..count).map(|n| self.guest_spec(name(n), self.case.guest, self.task.data)).collect();
+        let specs: Vec<GuestSpec> = (0..count).map(|n| self.target_spec(n, name(n))).collect();
         let what = |n: usize| match count {
             1 => String::new(),
             all => format!("{}: ", named(n, all, &specs[n].name)),
@@ -63,7 +69,7 @@ impl Trial<'_> {
 
     /// What the guests' data lie on, and how they got there.
     fn data_facts(&self, targets: &[Box<dyn Guest>]) -> Vec<(String, String)> {
-        if self.task.data.is_none() {
+        if !self.task.data.is_some_and(Data::to_guests) {
             return Vec::new();
         }
         let places: Vec<_> = targets.iter().filter_map(|target| target.data()).collect();
@@ -99,8 +105,27 @@ impl Trial<'_> {
             address: guest.address(),
             listen: guest.listen(),
             data: guest.data().cloned(),
+            size: guest.spec().size,
             clients: clients.collect::<Result<_, _>>()?,
+            services: self.start_services(index, serial)?,
         })
+    }
+
+    /// Starts what a guest uses, where its workload asks for that and the guest can reach it.
+    fn start_services(&self, index: usize, serial: usize) -> Result<Option<Client>, Stop> {
+        let number = u32::try_from(index).unwrap_or(u32::MAX);
+        if !self.task.workload.services(number) || self.task.platform.reach() != Reach::Lab {
+            return Ok(None);
+        }
+        let stem = self.stem();
+        let name = if serial == 0 { format!("s{stem}") } else { format!("s{stem}x{serial}") };
+        let data = self.task.data.and_then(|data| data.service(index));
+        let started = Client::start_services(self.bench, &self.bench.site, name, data.cloned());
+        let failed = |reason: String| Stop {
+            phase: Phase::Connect,
+            reason: format!("what the guest uses on the host: {}", fit(&reason)),
+        };
+        started.map(Some).map_err(failed)
     }
 
     /// Starts the agent of one of the trial's drivers, counted over all guests.

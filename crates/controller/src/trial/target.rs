@@ -4,11 +4,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tare_model::guest::DataPlace;
+use tare_model::guest::{DataPlace, GuestSize};
 use tare_model::sample::Source;
 use tare_model::study::Case;
 use tare_wire::Link;
-use tare_workload::{DriverSite, WorkSite};
+use tare_workload::{DriverSite, ServicesSite, WorkSite};
 
 use crate::client::Client;
 
@@ -24,8 +24,12 @@ pub(super) struct Target {
     pub(super) listen: IpAddr,
     /// Where it finds its data.
     pub(super) data: Option<DataPlace>,
+    /// What was asked for it.
+    pub(super) size: GuestSize,
     /// Its drivers' agents.
     pub(super) clients: Vec<Client>,
+    /// What it uses beside it on the host.
+    pub(super) services: Option<Client>,
 }
 
 /// What is the same for all guests of a trial.
@@ -40,6 +44,11 @@ pub(super) struct Given<'a> {
 }
 
 impl Target {
+    /// Its drivers and what it uses, to be ended.
+    pub(super) fn into_clients(self) -> impl Iterator<Item = Client> {
+        self.clients.into_iter().chain(self.services)
+    }
+
     /// Its drivers as a workload sees them.
     pub(super) fn drivers(&self) -> Vec<DriverSite<'_>> {
         self.clients.iter().map(|client| DriverSite { client: client.link(), clock: client.clock() }).collect()
@@ -56,12 +65,16 @@ impl Target {
             client_clock: first.clock,
             drivers,
             index: u32::try_from(self.index).unwrap_or(u32::MAX),
-            size: given.case.guest,
+            size: self.size,
+            instances: given.case.instances.max(1),
             data: self.data.as_ref(),
             load: given.case.load,
             rate_per_s: given.rate_per_s,
             merge: given.merge,
             patience: given.patience,
+            services: self.services.as_ref().and_then(|services| {
+                Some(ServicesSite { link: services.link(), address: services.address()?, data: services.data() })
+            }),
             client_address: self.clients.first().and_then(Client::address),
         })
     }

@@ -50,6 +50,9 @@ pub fn plan() -> Plan {
         density: None,
         capacity: None,
         load_from: None,
+        cpu_target: None,
+        held_out: false,
+        instances: 1,
     };
     let lab = LabSpec {
         mtu: 1500,

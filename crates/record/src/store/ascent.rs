@@ -8,6 +8,7 @@ use tare_model::density::{Ascent, CoursePoint, Level, Stopped};
 use tare_model::merging::{MergeCounters, SavedFrom};
 use tare_model::trial::Part;
 
+use super::hold;
 use super::insert::{Insert, insert_bins, int};
 use super::names::{stop_name, stop_of};
 use super::read::{Read, map, numbers, read_bins, real, rows, unsigned, word};
@@ -25,6 +26,10 @@ pub(super) fn insert_ascent(db: &Connection, trial: u32, ascent: &Ascent) -> Ins
         stopped.detail,
         ascent.offered_per_guest_per_s
     ])?;
+    let mut tile = db.prepare_cached("INSERT INTO tiles VALUES (?1, ?2, ?3)")?;
+    for (position, name) in (0i64..).zip(&ascent.tile) {
+        tile.execute(params![trial, position, name])?;
+    }
     for (position, level) in (0i64..).zip(&ascent.levels) {
         insert_level(db, trial, position, level)?;
     }
@@ -95,6 +100,7 @@ fn insert_parts(db: &Connection, level: i64, parts: &[Part]) -> Insert {
     let mut head = db
         .prepare_cached("INSERT INTO stored_level_parts (level_id, position, guest, driver) VALUES (?1, ?2, ?3, ?4)")?;
     let mut name = db.prepare_cached("INSERT OR IGNORE INTO stored_level_names (metric) VALUES (?1)")?;
+    let mut instance = db.prepare_cached("INSERT INTO stored_level_part_instances VALUES (?1, ?2)")?;
     let mut metric = db.prepare_cached(
         "INSERT INTO stored_level_part_metrics
          VALUES (?1, (SELECT name_id FROM stored_level_names WHERE metric = ?2), ?3)",
@@ -102,6 +108,9 @@ fn insert_parts(db: &Connection, level: i64, parts: &[Part]) -> Insert {
     for (position, part) in (0i64..).zip(parts) {
         head.execute(params![level, position, part.guest, part.driver])?;
         let id = db.last_insert_rowid();
+        if let Some(number) = part.instance {
+            instance.execute(params![id, number])?;
+        }
         for (key, value) in &part.metrics {
             name.execute([key])?;
             metric.execute(params![id, key, value])?;
@@ -128,6 +137,9 @@ pub(super) fn read(db: &Connection, trial: u32) -> Read<Option<Ascent>> {
     let Some(mut ascent) = head else { return Ok(None) };
     ascent.levels = read_levels(db, trial)?;
     ascent.course = read_course(db, trial)?;
+    if schema >= hold::SINCE {
+        ascent.tile = rows(db, "SELECT name FROM tiles WHERE trial = ?1 ORDER BY position", trial, |row| row.get(0))?;
+    }
     Ok(Some(ascent))
 }
 
@@ -198,7 +210,8 @@ fn read_parts(db: &Connection, level: i64) -> Read<Vec<Part>> {
              WHERE level_part_id = ?1",
             id,
         )?;
-        Ok(Part { guest, driver, metrics: numbers(values) })
+        let sql = "SELECT instance FROM stored_level_part_instances WHERE level_part_id = ?1";
+        Ok(Part { guest, driver, metrics: numbers(values), instance: hold::instance(db, sql, id)? })
     };
     heads.into_iter().map(part).collect()
 }

@@ -9,6 +9,7 @@ use tare_model::trial::{Measurement, Outcome, TrialRecord};
 
 use super::ascent::insert_ascent;
 use super::cpu;
+use super::hold::insert_hold;
 use super::names::{better_name, source_name, unit_name};
 use super::parts::{insert_parts, insert_steps};
 use super::requests::insert_requests;
@@ -89,7 +90,8 @@ fn insert_measurement(db: &Connection, trial: u32, measurement: &Measurement) ->
     insert_steps(db, trial, &measurement.steps)?;
     measurement.ascent.as_ref().map_or(Ok(()), |ascent| insert_ascent(db, trial, ascent))?;
     insert_requests(db, trial, None, &measurement.requests)?;
-    measurement.search.as_ref().map_or(Ok(()), |search| insert_search(db, trial, search))
+    measurement.search.as_ref().map_or(Ok(()), |search| insert_search(db, trial, search))?;
+    measurement.hold.as_ref().map_or(Ok(()), |hold| insert_hold(db, trial, hold))
 }
 
 fn insert_histogram(db: &Connection, trial: u32, name: &str, histogram: &Histogram) -> Insert {

@@ -2,6 +2,7 @@
 
 mod ascent;
 mod cpu;
+mod hold;
 mod insert;
 mod names;
 mod parts;
@@ -15,7 +16,7 @@ pub(crate) use read::{read_trial, trial_indices};
 use rusqlite_migration::{M, Migrations};
 
 /// Newest schema of `results.sqlite` that this tare reads (`PRAGMA user_version`).
-pub const RESULTS_SCHEMA: u32 = 4;
+pub const RESULTS_SCHEMA: u32 = 5;
 
 /// Every schema so far, oldest first. What is written here is never changed: a new schema is a new line.
 const STEPS: &[M<'static>] = &[
@@ -23,6 +24,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("schema-2.sql")),
     M::up(include_str!("schema-3.sql")),
     M::up(include_str!("schema-4.sql")),
+    M::up(include_str!("schema-5.sql")),
 ];
 
 /// The way from an empty file to the newest schema.

@@ -4,6 +4,7 @@ use rusqlite::{Connection, params};
 use tare_model::Histogram;
 use tare_model::trial::{Part, Step};
 
+use super::hold;
 use super::insert::{Insert, insert_bins, int};
 use super::read::{Read, map, numbers, read_bins, rows, unsigned, word};
 
@@ -15,9 +16,13 @@ pub(super) fn insert_parts(db: &Connection, trial: u32, parts: &[Part]) -> Inser
     let mut head =
         db.prepare_cached("INSERT INTO stored_parts (trial, position, guest, driver) VALUES (?1, ?2, ?3, ?4)")?;
     let mut metric = db.prepare_cached("INSERT INTO stored_part_metrics VALUES (?1, ?2, ?3)")?;
+    let mut instance = db.prepare_cached("INSERT INTO stored_part_instances VALUES (?1, ?2)")?;
     for (position, part) in (0i64..).zip(parts) {
         head.execute(params![trial, position, part.guest, part.driver])?;
         let id = db.last_insert_rowid();
+        if let Some(number) = part.instance {
+            instance.execute(params![id, number])?;
+        }
         for (name, value) in &part.metrics {
             metric.execute(params![id, name, value])?;
         }
@@ -63,7 +68,8 @@ fn read_parts(db: &Connection, trial: u32) -> Read<Vec<Part>> {
         })?;
     let part = |(id, guest, driver): (i64, u32, Option<u32>)| {
         let values = map::<Option<f64>>(db, "SELECT metric, value FROM stored_part_metrics WHERE part_id = ?1", id)?;
-        Ok(Part { guest, driver, metrics: numbers(values) })
+        let instance = hold::instance(db, "SELECT instance FROM stored_part_instances WHERE part_id = ?1", id)?;
+        Ok(Part { guest, driver, metrics: numbers(values), instance })
     };
     heads.into_iter().map(part).collect()
 }

@@ -118,8 +118,10 @@ fn any_level() -> impl Strategy<Value = Level> {
     let metrics = || proptest::collection::btree_map("\\PC{0,8}", any_value(), 0..3);
     let count = || 0..i64::MAX as u64;
     let part = (any::<u32>(), any::<Option<u32>>(), metrics());
-    let parts =
-        proptest::collection::vec(part.prop_map(|(guest, driver, metrics)| Part { guest, driver, metrics }), 0..5);
+    let parts = proptest::collection::vec(
+        part.prop_map(|(guest, driver, metrics)| Part { guest, driver, metrics, instance: None }),
+        0..5,
+    );
     let whole = (any::<u32>(), any::<Option<String>>(), (count(), count()), any::<Option<i32>>(), any::<i64>());
     (whole, metrics(), parts, [count(), count(), count()], any_value()).prop_map(
         |((guests, failed, window_ns, settled, profit_bytes), metrics, parts, [a, b, c], scanner_cpu_s)| Level {
@@ -172,8 +174,7 @@ proptest! {
             levels,
             stopped: Stopped { kind, guests, detail },
             course: vec![point; 3],
-            offered_per_guest_per_s: offered.map(f64::from),
-        };
+            offered_per_guest_per_s: offered.map(f64::from), tile: Vec::new(), };
         prop_assert_eq!(read_back(&plan, &record), record);
     }
 }

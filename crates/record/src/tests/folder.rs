@@ -197,7 +197,7 @@ fn a_value_that_is_not_a_number_survives() {
         m.histograms.get_mut("response").unwrap().sum = u128::MAX;
         let times = m.histograms["response"].clone();
         m.steps.push(Step { name: "all of it".to_owned(), within: true, times });
-        m.parts.push(Part { guest: 1, driver: None, metrics: [("nan".to_owned(), f64::NAN)].into() });
+        m.parts.push(Part { guest: 1, driver: None, metrics: [("nan".to_owned(), f64::NAN)].into(), instance: None });
     }
     write_run(dir.path(), &plan, &[record.clone()]);
     let read = RunFolder::open(dir.path()).unwrap().trial(0).unwrap().unwrap();
@@ -223,7 +223,10 @@ fn any_parts() -> impl Strategy<Value = Vec<Part>> {
     let value = any::<f64>().prop_filter("finite", |v| v.is_finite());
     let metrics = proptest::collection::btree_map("\\PC{0,8}", value, 0..3);
     let part = (any::<u32>(), any::<Option<u32>>(), metrics);
-    proptest::collection::vec(part.prop_map(|(guest, driver, metrics)| Part { guest, driver, metrics }), 0..6)
+    proptest::collection::vec(
+        part.prop_map(|(guest, driver, metrics)| Part { guest, driver, metrics, instance: None }),
+        0..6,
+    )
 }
 
 fn any_steps() -> impl Strategy<Value = Vec<Step>> {

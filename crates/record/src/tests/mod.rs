@@ -4,5 +4,6 @@
 mod ascent;
 mod crash;
 mod folder;
+mod hold;
 mod schema;
 mod search;

@@ -49,7 +49,8 @@ pub(super) fn search(case: &Table<'_>, cursor: &Cursor<'_>, model: &LoadModel) -
     Some(CapacitySpec { from, most, precision: precision?, iterations: iterations? })
 }
 
-fn default_from(most: f64, model: &LoadModel) -> f64 {
+/// The first load where the study says nothing.
+pub(super) fn default_from(most: f64, model: &LoadModel) -> f64 {
     match model {
         LoadModel::Closed { .. } => (most * FROM).ceil().max(1.0),
         LoadModel::Open { .. } => most * FROM,
@@ -57,7 +58,7 @@ fn default_from(most: f64, model: &LoadModel) -> f64 {
 }
 
 /// A number of clients of a closed loop, or a rate of an open one.
-fn number(field: &Cursor<'_>, model: &LoadModel) -> Option<f64> {
+pub(super) fn number(field: &Cursor<'_>, model: &LoadModel) -> Option<f64> {
     let written = field.json()?;
     match model {
         LoadModel::Closed { .. } if written.as_str().is_some_and(|text| Rate::from_str(text).is_ok()) => {
@@ -72,7 +73,7 @@ fn number(field: &Cursor<'_>, model: &LoadModel) -> Option<f64> {
 }
 
 /// A load with its unit.
-fn words(model: &LoadModel, load: f64) -> String {
+pub(super) fn words(model: &LoadModel, load: f64) -> String {
     match model {
         LoadModel::Closed { .. } => load.to_string(),
         LoadModel::Open { .. } => Rate(load).to_string(),

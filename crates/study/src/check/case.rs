@@ -9,7 +9,7 @@ use tare_model::study::{Case, Neighbours, QosObjective};
 use tare_model::units::{BitRate, ByteSize, Rate, Span};
 
 use super::load::{self, NamedLoad, Offered, Searches};
-use super::{Context, capacity, check_id, density, known, options_of, schema_of, size};
+use super::{Context, capacity, check_id, density, hold, instances, known, options_of, schema_of, size};
 use crate::fields;
 use crate::suggest;
 use crate::tree::{Cursor, Table};
@@ -45,7 +45,9 @@ pub(super) fn cases(
         all[place] = case(cursor, context, (guest, phases), &searches);
         searches.found.extend(all[place].iter().filter_map(|case| Some((case.id.clone(), case.capacity?, case.load))));
     }
-    all.into_iter().flatten().collect()
+    let all: Vec<Case> = all.into_iter().flatten().collect();
+    instances::predicted(study, &all);
+    all
 }
 
 fn case(
@@ -62,23 +64,23 @@ fn case(
         let name = c.text()?;
         known(&c, name, "workload", &context.workloads).then_some(name)
     });
-    let parameters = table.get("parameters");
-    let parameters = parameters.as_ref().map_or_else(|| Some(Json::Object(serde_json::Map::new())), options_of);
-    let Offered { loads, capacity, load_from } = load::offered(&table, searches);
+    let parameters = parameters(&table);
+    let inside = instances::of_case(&table);
+    let Offered { loads, capacity, load_from, cpu_target } = load::offered(&table, searches, inside);
     let neighbours = table.get("neighbours").and_then(|c| neighbours(&c));
     let busy_target = table.get("busy-target").and_then(|c| c.boolean()).unwrap_or(false);
     let guest = size::case_guest(&table, guest);
     let phases = size::case_phases(&table, phases);
-    let checked: Vec<Json> = loads
-        .iter()
-        .map(|load| {
-            check_workload(cursor, context, workload.zip(parameters.as_ref()), load, &guest).unwrap_or_default()
-        })
-        .collect();
+    let own = workload.zip(parameters.as_ref());
+    let check = |load| check_workload(cursor, context, own, load, &guest).unwrap_or_default();
+    let checked: Vec<Json> = loads.iter().map(check).collect();
     let [guests, drivers] = [("guests", MAX_GUESTS), ("drivers", MAX_DRIVERS)]
         .map(|(key, most)| several(&table, key, most, context, workload, &checked));
-    let density = density::of_case(&table, context, workload, &checked);
+    let density = density::of_case(&table, context, workload, (&checked, &guest));
     capacity::beside(&table, context, workload, &checked);
+    hold::can(&table, context, workload, &checked);
+    instances::can(&table, (context, workload, &checked), &loads, inside);
+    let held_out = instances::held_out(&table);
     let qos = table.get("qos").zip(workload).map(|(c, name)| {
         let metrics = checked.first().filter(|json| !json.is_null()).map(|json| context.catalog.metrics(name, json));
         let metrics = if density.is_some() { metrics.map(density::objectives) } else { metrics };
@@ -100,8 +102,16 @@ fn case(
         density: density.clone(),
         capacity,
         load_from: load_from.clone(),
+        cpu_target,
+        held_out,
+        instances: inside,
     };
     loads.iter().zip(checked).map(one).collect()
+}
+
+/// The parameters as they are written.
+fn parameters(case: &Table<'_>) -> Option<Json> {
+    case.get("parameters").as_ref().map_or_else(|| Some(Json::Object(serde_json::Map::new())), options_of)
 }
 
 /// The parameters as the workload completes them; its complaint gets its place in the file.

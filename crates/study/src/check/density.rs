@@ -2,6 +2,7 @@
 
 use serde_json::Value as Json;
 use tare_model::density::{self, DensitySpec, GuestSeries};
+use tare_model::guest::GuestSize;
 use tare_model::metric::MetricSpec;
 use tare_model::units::{ByteSize, Span};
 
@@ -26,18 +27,31 @@ pub(super) fn of_case(
     case: &Table<'_>,
     context: &Context<'_>,
     workload: Option<&str>,
-    parameters: &[Json],
+    (parameters, guest): (&[Json], &GuestSize),
 ) -> Option<DensitySpec> {
-    let cursor = case.get("density")?;
+    let known = workload.zip(parameters.first().filter(|json| !json.is_null()));
+    let tile = known.map(|(name, json)| context.catalog.tile(name, json, guest)).unwrap_or_default();
+    let Some(cursor) = case.get("density") else {
+        if let (false, Some(field)) = (tile.is_empty(), case.get("workload")) {
+            let help = "write `density = { guests = [1, 2, 4] }`: it counts tiles";
+            field.wrong(
+                &format!("is `{}`, of which tiles are added, and the case does not say how many", known?.0),
+                help,
+            );
+        }
+        return None;
+    };
     if let Some(name) = workload {
         can(&cursor, context, name, parameters);
     }
     alone(case);
     let table = cursor.table(fields::DENSITY)?;
-    let series = table.require("guests").and_then(|c| series(&c)).unwrap_or(STAND_IN);
+    let most = MAX_GUESTS / u32::try_from(tile.len()).unwrap_or(MAX_GUESTS).clamp(1, MAX_GUESTS);
+    let series = table.require("guests").and_then(|c| series(&c, most)).unwrap_or(STAND_IN);
     let for_what = "that the host's own programs take";
     Some(DensitySpec {
         guests: series,
+        tile,
         reserve: table.get("reserve").and_then(|c| size::host_memory(&c, MIN_RESERVE, for_what)),
         settle: table.get("settle").and_then(|c| size::span(&c)).unwrap_or(SETTLE),
         rest: table.get("rest").and_then(|c| size::span(&c)).unwrap_or(Span::ZERO),
@@ -50,7 +64,8 @@ pub(super) fn of_case(
 pub(super) fn objectives(workload: Vec<MetricSpec>) -> Vec<MetricSpec> {
     let mut all: Vec<MetricSpec> =
         density::metric_specs().into_iter().filter(|spec| spec.id != density::metric::HELD).collect();
-    let others: Vec<MetricSpec> = workload.into_iter().filter(|own| all.iter().all(|spec| spec.id != own.id)).collect();
+    let asked = |own: &MetricSpec| own.id != density::metric::TILES_HELD && all.iter().all(|spec| spec.id != own.id);
+    let others: Vec<MetricSpec> = workload.into_iter().filter(asked).collect();
     all.extend(others);
     all
 }
@@ -84,11 +99,11 @@ fn alone(case: &Table<'_>) {
     refuse("busy-target", &|field| field.json() == Some(Json::Bool(true)), "leave it out");
 }
 
-/// A list of numbers, or a search.
-fn series(cursor: &Cursor<'_>) -> Option<GuestSeries> {
+/// A list of numbers, or a search; none is more than `most`.
+fn series(cursor: &Cursor<'_>, most: u32) -> Option<GuestSeries> {
     if cursor.is_table() {
         let table = cursor.table(fields::DENSITY_GUESTS)?;
-        return search(&table.require("search")?);
+        return search(&table.require("search")?, most);
     }
     let items = cursor.items()?;
     if items.is_empty() || items.len() > MAX_LISTED {
@@ -98,7 +113,7 @@ fn series(cursor: &Cursor<'_>) -> Option<GuestSeries> {
     }
     let mut numbers: Vec<u32> = Vec::with_capacity(items.len());
     for item in &items {
-        let number = item.integer32(1..=MAX_GUESTS)?;
+        let number = item.integer32(1..=most)?;
         if let Some(&before) = numbers.last()
             && number <= before
         {
@@ -110,11 +125,11 @@ fn series(cursor: &Cursor<'_>) -> Option<GuestSeries> {
     Some(GuestSeries::Listed(numbers))
 }
 
-fn search(cursor: &Cursor<'_>) -> Option<GuestSeries> {
+fn search(cursor: &Cursor<'_>, can: u32) -> Option<GuestSeries> {
     let table = cursor.table(fields::SEARCH)?;
-    let from = table.get("from").map_or(Some(1), |c| c.integer32(1..=MAX_GUESTS));
+    let from = table.get("from").map_or(Some(1), |c| c.integer32(1..=can));
     let field = table.require("most")?;
-    let (from, most) = (from?, field.integer32(1..=MAX_GUESTS)?);
+    let (from, most) = (from?, field.integer32(1..=can)?);
     if most < from {
         field.wrong(&format!("is {most}, less than the {from} that the search begins with"), "write a larger number");
         return None;

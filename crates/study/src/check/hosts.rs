@@ -119,6 +119,16 @@ pub(super) fn in_numbers(study: &Table<'_>, context: &Context<'_>, arms: &[Arm],
             let help = "measure one guest, or leave the arm out; such arms go into a study of their own";
             refuse("density", "guests that are added one by one", help);
         }
+        if case.cpu_target.is_some() {
+            let help = "offer a fixed `load`, or leave the arm out; such arms go into a study of their own";
+            refuse("cpu-target", "a share of the guests' CPUs as this host counts it", help);
+        }
+        if context.catalog.services(&case.workload, &case.parameters) {
+            let what =
+                format!("`{}`, which takes a database or the like beside the guest, on this host", case.workload);
+            let help = "leave the arm out: its machine cannot reach the lab's network, in which that would be";
+            refuse("workload", &what, help);
+        }
         if case.guests > 1 {
             let help = "measure one guest, or leave the arm out; such arms go into a study of their own";
             refuse("guests", &format!("{} guests at one time", case.guests), help);

@@ -1,10 +1,11 @@
-//! How load is offered: `load`, `loads`, `capacity` and `load-from` of a case.
+//! How load is offered: `load`, `loads`, `capacity`, `load-from` and `cpu-target` of a case.
 
 use tare_model::capacity::{CapacitySpec, LoadShare, load_of};
+use tare_model::hold::CpuTarget;
 use tare_model::load::{Arrivals, LoadModel};
 use tare_model::units::{Rate, Span};
 
-use super::{capacity, check_id, size};
+use super::{capacity, check_id, hold, size};
 use crate::fields;
 use crate::suggest;
 use crate::tree::{Cursor, Table};
@@ -36,6 +37,7 @@ pub(super) struct Offered {
     pub(super) loads: Vec<NamedLoad>,
     pub(super) capacity: Option<CapacitySpec>,
     pub(super) load_from: Option<LoadShare>,
+    pub(super) cpu_target: Option<CpuTarget>,
 }
 
 /// The cases that look for a capacity.
@@ -71,15 +73,26 @@ pub(super) fn has(case: &Cursor<'_>, key: &str) -> bool {
     case.is_table() && case.named().unwrap_or_default().iter().any(|field| meant(field.key()))
 }
 
-/// What a case offers: one load, several by name, a search for the largest, or a share of what another one found.
-pub(super) fn offered(case: &Table<'_>, searches: &Searches) -> Offered {
+/// What a case offers: one load, several by name, a search for the largest or for that which keeps its guests' CPUs busy to a share, or
+/// a share of what another one found. Each of its guests has so many `instances`.
+pub(super) fn offered(case: &Table<'_>, searches: &Searches, instances: u32) -> Offered {
     let (search, share) = (case.get("capacity"), case.get("load-from"));
     if let (Some(_), Some(share)) = (&search, &share) {
         let help = "leave one of them out; a case of its own can be offered a share of what this one finds";
         share.wrong_key("stands beside `capacity`, and a case has one load", help);
     }
-    let mut offered = Offered { loads: Vec::new(), capacity: None, load_from: None };
+    let mut offered = Offered { loads: Vec::new(), capacity: None, load_from: None, cpu_target: None };
+    let target = case.get("cpu-target");
+    if let Some(target) = &target {
+        hold::alone(case, target);
+    }
     match (search, share) {
+        (None, None) if target.is_some() => {
+            let model = kind(case, "cpu-target").unwrap_or(ONE_CLIENT);
+            offered.cpu_target = target.and_then(|target| hold::target(&target, &model, instances));
+            let most = offered.cpu_target.map_or(model, |spec| load_of(&model, spec.most));
+            offered.loads.push(NamedLoad::only(most, Some(&["cpu-target", "most"])));
+        }
         (Some(search), _) => {
             let model = kind(case, "capacity").unwrap_or(ONE_CLIENT);
             offered.capacity = capacity::search(case, &search, &model);
@@ -192,6 +205,7 @@ fn elsewhere(table: &Table<'_>, key: &str, instead: &str) -> bool {
     let Some(field) = table.get(key) else { return true };
     let help = match instead {
         "capacity" => "leave it out: the search goes from `capacity.from` to `capacity.most`",
+        "cpu-target" => "leave it out: the search goes from `cpu-target.from` to `cpu-target.most`",
         _ => "leave it out: it comes from what the other case finds",
     };
     field.wrong_key(&format!("stands beside `{instead}`, which says how much load is offered"), help);

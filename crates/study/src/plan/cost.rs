@@ -4,7 +4,7 @@ use tare_model::plan::Cost;
 use tare_model::study::{Case, Study};
 use tare_model::units::{ByteSize, Span};
 
-use super::{Refusal, capacity, density};
+use super::{Refusal, capacity, density, hold};
 use crate::catalog::Catalog;
 use crate::host::HostFacts;
 
@@ -37,6 +37,7 @@ pub(super) fn cost(study: &Study, catalog: &dyn Catalog) -> Cost {
         let (likely, most) = capacity::tries(case);
         for arm in &study.arms {
             let load = case.phases.total().ns.saturating_mul(density::levels(case));
+            let load = load.saturating_add(hold::searching(case).ns);
             let starts = catalog.start_estimate(&arm.platform).ns.saturating_mul(guests);
             let waits = starts.saturating_add(density::waits(case, arm).ns);
             measuring = measuring.saturating_add(load.saturating_mul(likely));
@@ -90,7 +91,9 @@ pub(super) const fn whole_mebibytes(bytes: u64) -> u64 {
 /// Bytes promised to the guests of a case at one time.
 fn promised(case: &Case) -> u64 {
     let neighbours = case.neighbours.map_or(0, |n| n.guest.memory.0.saturating_mul(u64::from(n.count)));
-    case.guest.memory.0.saturating_mul(density::most_guests(case)).saturating_add(neighbours)
+    let added = case.density.as_ref().map(|density| density.promised(case.guest.memory).0);
+    let measured = added.unwrap_or_else(|| case.guest.memory.0.saturating_mul(case.guests.into()));
+    measured.saturating_add(neighbours)
 }
 
 /// The case that promises most, if it promises more than the host has. A case that adds guests may: it ends before the

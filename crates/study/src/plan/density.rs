@@ -1,7 +1,8 @@
 //! What it takes to add guests until a host carries no more, and how that is told.
 
+use tare_model::density::{DensitySpec, TileGuest};
 use tare_model::study::{Arm, Case, Study};
-use tare_model::units::{ByteSize, Span};
+use tare_model::units::Span;
 
 use super::{Refusal, human};
 use crate::catalog::Catalog;
@@ -9,7 +10,7 @@ use crate::host::HostFacts;
 
 /// Most guests of a case that are measured at one time.
 pub(super) fn most_guests(case: &Case) -> u64 {
-    u64::from(case.density.as_ref().map_or(case.guests, |density| density.guests.most()))
+    u64::from(case.density.as_ref().map_or(case.guests, |density| density.most_guests()))
 }
 
 /// Most numbers of guests to which a trial of this case offers load.
@@ -32,7 +33,8 @@ pub(super) fn refusals(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -
         let touches = catalog.touches(&case.workload, &case.parameters, &case.load, &case.guest);
         let (reserve, available) = (density.reserve_on(host.memory_total), host.memory_available);
         let fits = touches.0.saturating_add(reserve.0) <= available.0;
-        (!fits).then(|| Refusal::Density { case: case.id.clone(), touches, reserve, available })
+        let unit = if density.tile.is_empty() { "guest" } else { "tile" };
+        (!fits).then(|| Refusal::Density { case: case.id.clone(), unit, touches, reserve, available })
     };
     study.cases.iter().filter_map(one).collect()
 }
@@ -44,7 +46,7 @@ pub(super) fn words(study: &Study, host: &HostFacts) -> Vec<String> {
         let reserve = human::size(density.reserve_on(host.memory_total));
         let pressure = (density.pressure * 1000.0).round() / 10.0;
         let bounds = format!("{reserve} of memory kept back, at most {pressure} % of the time waited for memory");
-        Some((format!("guests are added one by one, load at {}", density.guests.words()), bounds))
+        Some((added(density), bounds))
     });
     let lines = told.into_iter().flat_map(|(cases, (added, bounds))| [format!("{cases}: {added}"), bounds]);
     let mut lines: Vec<String> = lines.collect();
@@ -52,6 +54,17 @@ pub(super) fn words(study: &Study, host: &HostFacts) -> Vec<String> {
         lines.extend(STOPS.map(str::to_owned));
     }
     lines
+}
+
+/// Which guests are added, and at how many load is offered.
+fn added(density: &DensitySpec) -> String {
+    let numbers = density.guests.words();
+    if density.tile.is_empty() {
+        return format!("guests are added one by one, load at {numbers}");
+    }
+    let one = |guest: &TileGuest| format!("{} ({} x {})", guest.name, guest.size.cpus, human::size(guest.size.memory));
+    let guests: Vec<String> = density.tile.iter().map(one).collect();
+    format!("tiles of {} are added guest by guest, load at {numbers} tiles", guests.join(", "))
 }
 
 /// What is told of some cases, for those together of which it is the same.
@@ -76,8 +89,7 @@ const STOPS: [&str; 2] = [
 /// What density cases promise on this host.
 pub(super) fn promises(study: &Study, host: &HostFacts) -> Vec<String> {
     let told = by_case(study, |case| {
-        case.density.as_ref()?;
-        let promised = ByteSize(case.guest.memory.0.saturating_mul(most_guests(case)));
+        let promised = case.density.as_ref()?.promised(case.guest.memory);
         let ratio = promised.0 as f64 / host.memory_total.0.max(1) as f64;
         Some(format!("{} on {} ({ratio:.1}x)", human::size(promised), human::size(host.memory_total)))
     });

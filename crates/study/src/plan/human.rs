@@ -6,7 +6,7 @@ use tare_model::plan::Plan;
 use tare_model::study::Study;
 use tare_model::units::{ByteSize, Span};
 
-use super::{capacity, cpu_words, density};
+use super::{capacity, cpu_words, density, hold};
 use crate::host::HostFacts;
 
 /// The plan as `tare plan` prints it: what it costs, where it runs, how that differs from what the study asks, and
@@ -46,9 +46,11 @@ fn summary(plan: &Plan, host: &HostFacts) -> String {
         ("baseline", vec![baseline(plan)]),
         ("time", duration(plan)),
         ("searches", capacity::words(study)),
+        ("targets", hold::words(study)),
         ("waits", capacity::waits(study)),
         ("score", capacity::score(study)),
         ("guests", guests(study, host)),
+        ("held out", held_out(study)),
         ("memory", memory),
         ("host", density::host_memory(study)),
         ("trust", density::trust(study)),
@@ -75,6 +77,9 @@ fn duration(plan: &Plan) -> Vec<String> {
     let parts = format!("{total}: {} measuring, {} around it", time(measuring), time(around));
     let searching = capacity::measuring_at_most(&plan.study)
         .map(|most| format!("at most {} measuring, if each search takes every try that it may", time(most)));
+    let holding = hold::further_at_most(&plan.study).map(|more| {
+        format!("up to {} more, if each search for a share of CPU takes every step that it may", time(more))
+    });
     let mut lines = if plan.study.cases.iter().all(|case| case.density.is_none()) {
         vec![format!("about {parts}")]
     } else {
@@ -83,6 +88,7 @@ fn duration(plan: &Plan) -> Vec<String> {
         vec![format!("at most about {parts}"), format!("if no ascent stops before its end{settles}")]
     };
     lines.extend(searching);
+    lines.extend(holding);
     lines
 }
 
@@ -101,7 +107,27 @@ fn guests(study: &Study, host: &HostFacts) -> Vec<String> {
         })
         .collect();
     all.extend(density::words(study, host));
+    all.extend(instances(study));
     all
+}
+
+/// Cases that have several instances of the application in each guest; none is the rule.
+fn instances(study: &Study) -> Vec<String> {
+    let several = density::by_case(study, |case| {
+        let count = counted(case.instances as usize, "instance");
+        (case.instances > 1).then(|| format!("{count} of the application in each guest"))
+    });
+    several.into_iter().map(|(cases, words)| format!("{cases}: {words}")).collect()
+}
+
+/// Cases that check what is predicted.
+fn held_out(study: &Study) -> Vec<String> {
+    let cases: Vec<String> =
+        study.cases.iter().filter(|case| case.held_out).map(|case| format!("`{}`", case.id)).collect();
+    if cases.is_empty() {
+        return Vec::new();
+    }
+    vec![format!("{}: predicted from the other cases, and measured to check that", cases.join(", "))]
 }
 
 fn baseline(plan: &Plan) -> String {

@@ -55,6 +55,7 @@ fn rules_are_read_with_their_fields_and_have_defaults() {
 fn series_and_limits_are_read_and_have_defaults() {
     let study = study_of(GOOD);
     let listed = DensitySpec {
+        tile: Vec::new(),
         guests: GuestSeries::Listed(vec![1, 4, 8, 16, 32]),
         reserve: Some(ByteSize(2 << 30)),
         settle: Span::from_secs(100),
@@ -63,6 +64,7 @@ fn series_and_limits_are_read_and_have_defaults() {
     };
     assert_eq!(study.cases[0].density.as_ref(), Some(&listed));
     let search = DensitySpec {
+        tile: Vec::new(),
         guests: GuestSeries::Search { from: 2, most: 64 },
         reserve: None,
         settle: Span::from_secs(120),

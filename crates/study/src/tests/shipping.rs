@@ -34,7 +34,10 @@ fn every_study_is_named_as_its_file_and_plans() {
         assert_eq!(Some(study.name.as_str()), path.file_stem().and_then(|stem| stem.to_str()));
         // As many as were published, where a study repeats what was published. Where guests are added or a load is searched, a
         // second baseline would be a whole ascent or search, and has an interval of its own or a precision.
-        let adds = study.cases.iter().any(|case| case.density.is_some() || case.capacity.is_some());
+        let adds = study
+            .cases
+            .iter()
+            .any(|case| case.density.is_some() || case.capacity.is_some() || case.cpu_target.is_some());
         let fewest = match study.name.as_str() {
             "web-serving-as-published" => 1,
             "order-entry-as-published" => 3,
@@ -106,7 +109,7 @@ fn the_template_is_a_study_that_plans_as_it_stands_and_with_its_comments_taken()
 fn the_schema_takes_every_study_that_ships() {
     let validator = jsonschema::validator_for(&schema(&Fake)).unwrap();
     let mut texts: Vec<String> = studies().iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
-    texts.extend([template(), GOOD, super::density::GOOD, super::capacity::GOOD].map(str::to_owned));
+    texts.extend([template(), GOOD, super::density::GOOD, super::capacity::GOOD, super::hold::GOOD].map(str::to_owned));
     for text in texts {
         let errors: Vec<String> =
             validator.iter_errors(&json(&text)).map(|e| format!("{}: {e}", e.instance_path())).collect();
@@ -149,12 +152,13 @@ fn the_schema_refuses_what_a_schema_can_refuse() {
 }
 
 #[test]
-fn the_schema_refuses_what_the_parser_refuses_of_merging_density_and_capacity() {
-    use super::{capacity, density};
+fn the_schema_refuses_what_the_parser_refuses_of_merging_density_capacity_and_shares_of_cpu() {
+    use super::{capacity, density, hold};
     let validator = jsonschema::validator_for(&schema(&Fake)).unwrap();
     let all = [
         (density::GOOD, density::WRONG, density::BEYOND_A_SCHEMA),
         (capacity::GOOD, capacity::WRONG, capacity::BEYOND_A_SCHEMA),
+        (hold::GOOD, hold::WRONG, hold::BEYOND_A_SCHEMA),
     ];
     for (study, wrong, beyond) in all {
         for (good, bad, _, _) in wrong {
@@ -182,6 +186,7 @@ fn the_schema_describes_every_field_of_the_format() {
         ("/$defs/case/properties", crate::fields::CASE),
         ("/$defs/case/properties/load-from/properties", crate::fields::LOAD_FROM),
         ("/$defs/capacity/properties", crate::fields::CAPACITY),
+        ("/$defs/cpu-target/properties", crate::fields::CPU_TARGET),
         ("/$defs/guest/properties", crate::fields::GUEST),
         ("/$defs/phases/properties", crate::fields::PHASES),
         ("/$defs/load/properties/open/properties", crate::fields::OPEN),

@@ -40,13 +40,13 @@ impl From<Stop> for NotAdded {
 }
 
 impl Ascending<'_> {
-    /// Adds guests or takes the last ones away until so many stand. When one cannot be added, fewer stand.
+    /// Adds guests or takes the last ones away until so many stand. When one cannot be added, fewer stand, and no part of a tile.
     ///
     /// # Errors
-    /// When not even the first can be added, one cannot be taken away, or the user wishes to stop.
+    /// When not even the first tile can be added, a guest cannot be taken away, or the user wishes to stop.
     pub(super) fn bring_to(&mut self, guests: u32, gathered: &mut Gathered) -> Result<(), Stop> {
-        while self.standing() > guests {
-            self.take_last_away(gathered)?;
+        if self.standing() > guests {
+            self.take_away_beyond(guests as usize, gathered)?;
         }
         while self.standing() < guests {
             self.tell(false);
@@ -55,25 +55,48 @@ impl Ascending<'_> {
                 Some(why) => Some(NotAdded::new(why.0, Phase::Provision, why.1)),
             };
             let Some(NotAdded { kind, stop }) = not_added else { continue };
-            if self.serial <= 1 && self.targets.is_empty() {
-                return Err(stop);
+            let (reason, phase) = (self.of_tile(stop.reason), stop.phase);
+            let tiles = self.standing() / self.unit();
+            if self.standing() > tiles * self.unit() {
+                self.take_away_beyond((tiles * self.unit()) as usize, gathered)?;
             }
-            self.stop((kind, stop.reason));
-            self.ceiling = Some(self.standing());
+            if self.levels.is_empty() && tiles == 0 {
+                return Err(Stop { phase, reason });
+            }
+            self.stop((kind, reason));
+            self.ceiling = Some(tiles);
             return Ok(());
         }
         Ok(())
+    }
+
+    /// Why the next guest was not added, with which of a tile it is.
+    fn of_tile(&self, reason: String) -> String {
+        let (standing, unit) = (self.targets.len(), self.unit() as usize);
+        match self.spec.tile.get(standing % unit) {
+            Some(guest) => format!("`{}` of tile {}: {reason}", guest.name, standing / unit + 1),
+            None => reason,
+        }
     }
 
     /// What the next guest is reckoned to take of the host's memory at once, bytes: what its workload says, or what the
     /// others were seen to take if that is more, yet not much more than what it is promised. `settled`: what they have now, they
     /// keep; as long as merging may win something back, only what one took while it was added counts.
     fn need(&self, available_bytes: u64, settled: bool) -> u64 {
-        let size = &self.trial.case.guest;
+        let (workload, asked, next) = (self.trial.task.workload, self.trial.case.guest, self.standing());
+        let promised = workload.size(next, asked).memory.0;
         let taken = self.start.available_bytes.saturating_sub(available_bytes);
-        let mean = if settled { taken.checked_div(u64::from(self.standing())).unwrap_or(0) } else { 0 };
-        let seen = self.growth_bytes.max(mean).min(size.memory.0 + size.memory.0 / 4);
-        self.trial.task.workload.touches(size).0.max(seen)
+        // Guests that differ are taken to have shared what is gone by what they were promised.
+        let share = taken as f64 * promised as f64 / self.promised_bytes().max(1) as f64;
+        let mean = if settled && next > 0 { share as u64 } else { 0 };
+        let growth = self.growth_bytes.get(self.targets.len() % self.growth_bytes.len()).copied().unwrap_or(0);
+        let seen = growth.max(mean).min(promised + promised / 4);
+        workload.touches_of(next, &asked).0.max(seen)
+    }
+
+    /// Memory that all guests that stand were promised, bytes.
+    pub(super) fn promised_bytes(&self) -> u64 {
+        self.targets.iter().map(|target| target.size.memory.0).sum()
     }
 
     /// Waits until the next guest fits above the reserve, as long as merging may still make room for it: why it does not,
@@ -138,7 +161,11 @@ impl Ascending<'_> {
         if not_added.is_some() {
             self.take_back(ready, gathered)?;
         } else {
-            self.growth_bytes = self.growth_bytes.max(before.saturating_sub(self.available()));
+            let growth = before.saturating_sub(self.available());
+            let places = self.growth_bytes.len();
+            if let Some(most) = self.growth_bytes.get_mut(ready % places) {
+                *most = growth.max(*most);
+            }
         }
         self.watch.stand(self.standing());
         self.tell(false);
@@ -154,7 +181,7 @@ impl Ascending<'_> {
         let (trial, position) = (self.trial, self.targets.len());
         let patience = patience(position + 1);
         trial.enter(Phase::Provision)?;
-        let specs = [trial.guest_spec(name, trial.case.guest, trial.task.data)];
+        let specs = [trial.target_spec(position, name)];
         let site = Site { patience: trial.bench.site.patience.max(patience), ..trial.bench.site };
         neighbours::start(trial.task.platform, &site, &specs, |_| String::new(), &mut gathered.guests)
             .map_err(|reason| NotAdded::new(StopKind::Start, Phase::Provision, reason))?;
@@ -180,9 +207,10 @@ impl Ascending<'_> {
             let ready = trial.task.workload.prepare(&site);
             ready.inspect_err(|error| lost.store(error.guest_lost(), Relaxed)).map_err(|error| error.to_string())
         };
-        let prepared = beside::each(&gathered.halt, std::iter::once(()), prepare, |_| cancel(&site))
+        let mut prepared = beside::each(&gathered.halt, std::iter::once(()), prepare, |_| cancel(&site))
             .map_err(|(_, error)| self.not_added(Phase::Prepare, (&error, lost.load(Relaxed)), gathered))?;
         drop(drivers);
+        prepared.iter_mut().for_each(|ready| ready.stay());
         self.targets.push(target);
         self.prepared.extend(prepared);
         Ok(())
@@ -211,16 +239,16 @@ impl Ascending<'_> {
     /// Takes away the guest that was being added; `ready` guests stood before it.
     fn take_back(&mut self, ready: usize, gathered: &mut Gathered) -> Result<(), Stop> {
         // It may have been ready when it was found to be too much.
-        if self.targets.len() > ready { self.take_last_away(gathered) } else { self.leave(ready, gathered) }
+        self.take_away_beyond(ready, gathered)
     }
 
-    /// Takes away the last guest that is ready.
-    fn take_last_away(&mut self, gathered: &mut Gathered) -> Result<(), Stop> {
-        self.prepared.pop();
-        if let Some(target) = self.targets.pop() {
-            end_clients(target, gathered);
-        }
-        self.leave(self.targets.len(), gathered)
+    /// Takes away all guests but so many, ready or not.
+    fn take_away_beyond(&mut self, guests: usize, gathered: &mut Gathered) -> Result<(), Stop> {
+        self.end_work(guests);
+        self.prepared.truncate(guests);
+        let gone = self.targets.split_off(guests.min(self.targets.len()));
+        gone.into_iter().for_each(|target| end_clients(target, gathered));
+        self.leave(guests, gathered)
     }
 
     /// Leaves only so many guests.

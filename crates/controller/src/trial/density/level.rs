@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tare_memory::cost::Cost;
 use tare_model::Histogram;
-use tare_model::density::{Level, StopKind, metric};
+use tare_model::density::{Level, StopKind, TileGuest, metric};
 use tare_model::merging::SavedFrom;
 use tare_model::sample::{CpuAccount, Sample, Source};
 use tare_model::trial::{Flag, Measurement, Part, Phase};
@@ -21,7 +21,7 @@ use crate::trial::{Gathered, Stop};
 
 /// How long the host may take to come to rest after it was seen to run towards harm.
 const CALM_WITHIN: Duration = Duration::from_secs(60);
-/// The samples of so many guests are kept, beside those of the host and the driver.
+/// The samples of so many guests are kept, or of one tile where that has more, beside those of the host and the driver.
 const GUESTS_SAMPLED: usize = 4;
 /// Columns of the host's CPUs in which they work; time that was stolen is not theirs.
 const BUSY: [&str; 5] = ["user", "nice", "system", "irq", "softirq"];
@@ -196,7 +196,12 @@ impl Ascending<'_> {
         level.response = seen.measurement.histograms.get("response").cloned().unwrap_or_default();
         level.parts = seen.measurement.parts.clone();
         if level.parts.is_empty() {
-            level.parts.push(Part { guest: 1, driver: None, metrics: seen.measurement.metrics.clone() });
+            level.parts.push(Part {
+                guest: 1,
+                driver: None,
+                metrics: seen.measurement.metrics.clone(),
+                instance: None,
+            });
         }
         let mut add = |id: &str, value: Option<f64>| {
             if let Some(value) = value.filter(|value| value.is_finite()) {
@@ -206,7 +211,7 @@ impl Ascending<'_> {
         add(metric::OPERATIONS, (window_s > 0.0).then(|| seen.work / window_s));
         add(metric::RESPONSE_P99, p99(&level.response));
         add(metric::HOST_CPU, seen.host_cpu);
-        let promised = guests * self.trial.case.guest.memory.0 as f64;
+        let promised = self.promised_bytes() as f64;
         add(metric::PROMISED, Some(promised));
         add(metric::OVERCOMMIT, Some(promised / self.start.total_bytes as f64));
         add(metric::AVAILABLE, end.map(|end| end.available_bytes as f64));
@@ -230,6 +235,19 @@ impl Ascending<'_> {
         level.metrics.extend(operations.map(|all| (metric::PER_GUEST.to_owned(), all / guests)));
         level.saved_from = together(&seen.costs);
         level.merge = end.and_then(|end| end.merge).unwrap_or_default();
+        self.fill_shares(level);
+    }
+
+    /// What each member of a tile still does of what it did with one tile on the host, where that was measured.
+    fn fill_shares(&self, level: &mut Level) {
+        for TileGuest { name, .. } in &self.spec.tile {
+            let id = metric::member(name, metric::MEMBER_WORK);
+            let single = self.levels.iter().find(|one| one.guests == self.unit() && one.worked());
+            let single = if level.guests == self.unit() { Some(&*level) } else { single };
+            let figures = single.and_then(|single| single.metrics.get(&id)).zip(level.metrics.get(&id));
+            let share = figures.map(|(single, now)| now / single).filter(|share| share.is_finite());
+            level.metrics.extend(share.map(|share| (metric::member(name, metric::MEMBER_SHARE), share)));
+        }
     }
 
     /// Keeps the figures and samples of the largest number that held, or else of the last.
@@ -240,7 +258,8 @@ impl Ascending<'_> {
             return;
         }
         measurement.metrics.extend(level.metrics.clone());
-        apart.samples.retain(|sample| is_kept(&sample.source));
+        let sampled = GUESTS_SAMPLED.max(self.unit() as usize);
+        apart.samples.retain(|sample| is_kept(&sample.source, sampled));
         self.best = Some(Best { guests: level.guests, held, measurement, apart });
     }
 
@@ -293,10 +312,10 @@ fn p99(response: &Histogram) -> Option<f64> {
 
 /// Whether samples from there are kept: the host's, the driver's and those of the first guests. What all the others show is in
 /// the levels.
-fn is_kept(source: &Source) -> bool {
+fn is_kept(source: &Source, sampled: usize) -> bool {
     match source {
         Source::Host | Source::Client => true,
-        Source::Guest(name) | Source::InGuest(name) => (0..GUESTS_SAMPLED).any(|n| target_name(n) == *name),
+        Source::Guest(name) | Source::InGuest(name) => (0..sampled).any(|n| target_name(n) == *name),
     }
 }
 
@@ -325,7 +344,8 @@ mod tests {
 
     #[test]
     fn samples_of_the_first_guests_are_kept() {
-        assert!(is_kept(&Source::Host) && is_kept(&Source::Guest("target".into())));
-        assert!(is_kept(&Source::InGuest("target-4".into())) && !is_kept(&Source::InGuest("target-5".into())));
+        assert!(is_kept(&Source::Host, 4) && is_kept(&Source::Guest("target".into()), 4));
+        assert!(is_kept(&Source::InGuest("target-4".into()), 4) && !is_kept(&Source::InGuest("target-5".into()), 4));
+        assert!(is_kept(&Source::InGuest("target-5".into()), 5), "a whole tile");
     }
 }

@@ -1,4 +1,5 @@
-//! A trial that is one ascent: guests are added one at a time, and at each number of the series all of them are driven.
+//! A trial that is one ascent: guests are added one at a time, and at each number of the series all of them are driven. Where
+//! guests make tiles, the numbers of the series are of tiles, and only whole ones are driven.
 
 mod add;
 mod level;
@@ -14,6 +15,7 @@ use tare_memory::host::{Guard, HostNow};
 use tare_model::density::{DensitySpec, Level, StopKind, Stopped};
 use tare_model::trial::{Outcome, Phase};
 use tare_model::units::ByteSize;
+use tare_workload::{DriverSite, WorkSite};
 
 use super::drive::Ready;
 use super::governed::Governed;
@@ -52,11 +54,11 @@ struct Ascending<'t> {
     /// Guests that were started so far: no name is used twice.
     serial: usize,
     start_times_s: Vec<f64>,
-    /// The most that one guest took of the host's memory while it was added, bytes.
-    growth_bytes: u64,
+    /// The most that one guest took of the host's memory while it was added, bytes; by its place in the tile.
+    growth_bytes: Vec<u64>,
     /// When a guest was last added or taken away.
     changed: Instant,
-    /// More than so many cannot stand.
+    /// More than so many tiles cannot stand; of guests that are alike, each is one.
     ceiling: Option<u32>,
     stopped: Option<Stopped>,
     levels: Vec<Level>,
@@ -94,6 +96,7 @@ impl Trial<'_> {
             trial: self,
             spec,
             governed,
+            growth_bytes: vec![0; spec.unit() as usize],
             host,
             watch,
             guard,
@@ -102,7 +105,6 @@ impl Trial<'_> {
             prepared: Vec::new(),
             serial: 0,
             start_times_s: Vec::new(),
-            growth_bytes: 0,
             changed: Instant::now(),
             ceiling: None,
             stopped: None,
@@ -111,6 +113,7 @@ impl Trial<'_> {
             flags: Vec::new(),
         };
         ascending.go(gathered)?;
+        ascending.end_work(0);
         ascending.end_drivers(gathered);
         ascending.outcome(gathered)
     }
@@ -139,18 +142,24 @@ impl Ascending<'_> {
     /// Goes up, and in a search down again, until nothing more is to be measured.
     fn go(&mut self, gathered: &mut Gathered) -> Result<(), Stop> {
         while let Some(next) = series::next(&self.spec.guests, &self.tried(), self.ceiling) {
-            self.bring_to(next, gathered)?;
+            let guests = next.saturating_mul(self.unit());
+            self.bring_to(guests, gathered)?;
             // Where fewer stand, what is to be measured is asked again.
-            if self.standing() == next && !self.offer(gathered)? {
+            if self.standing() == guests && !self.offer(gathered)? {
                 break;
             }
         }
         Ok(())
     }
 
-    /// Numbers of guests that were measured, and whether they held.
+    /// Numbers of tiles that were measured, and whether they held.
     fn tried(&self) -> Vec<(u32, bool)> {
-        self.levels.iter().map(|level| (level.guests, level.failed.is_none())).collect()
+        self.levels.iter().map(|level| (level.guests / self.unit(), level.failed.is_none())).collect()
+    }
+
+    /// Guests of a tile; one where all are alike.
+    fn unit(&self) -> u32 {
+        self.spec.unit()
     }
 
     /// Guests that stand and are ready.
@@ -168,7 +177,7 @@ impl Ascending<'_> {
     /// Tells whoever watches the run how far the ascent is.
     fn tell(&self, load: bool) {
         let (available_bytes, saved_bytes) = self.watch.last();
-        let (guests, most) = (self.standing(), self.spec.guests.most());
+        let (guests, most) = (self.standing(), self.spec.most_guests());
         let now = AscentNow { guests, most, load, available_bytes, saved_bytes };
         self.trial.bench.observer.ascending(self.trial.planned, &now);
     }
@@ -185,6 +194,25 @@ impl Ascending<'_> {
         }
     }
 
+    /// Ends what the guests from this one on were driven with. They are thrown away after it, so that a failure spoils nothing.
+    fn end_work(&mut self, from: usize) {
+        let given = self.trial.given(self.targets.len());
+        let targets = self.targets.get(from..).unwrap_or_default();
+        let drivers: Vec<Vec<DriverSite<'_>>> = targets.iter().map(Target::drivers).collect();
+        let sites: Vec<WorkSite<'_>> =
+            targets.iter().zip(&drivers).filter_map(|(target, drivers)| target.site(drivers, &given)).collect();
+        let prepared = self.prepared.get_mut(from..).unwrap_or_default();
+        std::thread::scope(|scope| {
+            for (site, ready) in sites.iter().zip(prepared) {
+                scope.spawn(move || {
+                    if let Err(error) = ready.end(site) {
+                        tracing::debug!(%error, guest = site.index, "what it was driven with goes with the guest");
+                    }
+                });
+            }
+        });
+    }
+
     fn end_drivers(&mut self, gathered: &mut Gathered) {
         let clock = self.targets.iter().find_map(|target| target.clients.first()?.clock_fact());
         gathered.facts.extend(clock.map(|fact| ("driver clock".to_owned(), fact)));
@@ -195,7 +223,7 @@ impl Ascending<'_> {
 }
 
 fn end_clients(target: Target, gathered: &mut Gathered) {
-    for client in target.clients {
+    for client in target.into_clients() {
         if let Err(reason) = client.end() {
             gathered.flag("teardown", reason);
         }

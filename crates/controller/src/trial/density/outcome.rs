@@ -36,7 +36,10 @@ impl Ascending<'_> {
         });
         let levels = std::mem::take(&mut self.levels);
         let course = self.watch.end();
-        let ascent = Ascent { levels, stopped, course, offered_per_guest_per_s };
+        let tile: Vec<String> = self.spec.tile.iter().map(|guest| guest.name.clone()).collect();
+        // Members of a tile have rates of their own.
+        let offered_per_guest_per_s = offered_per_guest_per_s.filter(|_| tile.is_empty());
+        let ascent = Ascent { levels, stopped, course, offered_per_guest_per_s, tile };
         Ok(told(best, ascent, gathered))
     }
 }
@@ -56,6 +59,9 @@ fn told(best: Best, ascent: Ascent, gathered: &mut Gathered) -> Outcome {
     let mut measurement =
         if best.held { best.measurement } else { Measurement { metrics: BTreeMap::new(), ..Measurement::default() } };
     measurement.metrics.insert(metric::HELD.to_owned(), f64::from(held));
+    if !ascent.tile.is_empty() {
+        measurement.metrics.insert(metric::TILES_HELD.to_owned(), f64::from(held) / ascent.tile.len() as f64);
+    }
     measurement.ascent = Some(ascent);
     Outcome::Completed(measurement)
 }

@@ -2,7 +2,7 @@
 
 use tare_model::density::GuestSeries;
 
-/// The next number of guests to be measured after those that were `tried` (number, whether it held), in order. `ceiling`:
+/// The next number of guests, or of tiles, to be measured after those that were `tried` (number, whether it held), in order. `ceiling`:
 /// more than so many cannot stand. `None`: nothing more is to be measured.
 pub(super) fn next(series: &GuestSeries, tried: &[(u32, bool)], ceiling: Option<u32>) -> Option<u32> {
     let held = tried.iter().filter(|(_, held)| *held).map(|(guests, _)| *guests).max().unwrap_or(0);

@@ -1,0 +1,161 @@
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
+use tare_model::Span;
+use tare_model::load::Arrivals;
+use tare_model::units::Rate;
+
+use super::*;
+
+const CLOSED: LoadModel = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
+const OPEN: LoadModel = LoadModel::Open { rate: Rate(1.0), arrivals: Arrivals::Poisson, connections: 4 };
+
+fn target(share: f64, from: f64, most: f64) -> CpuTarget {
+    CpuTarget { share, tolerance: 0.02, from, most, step: Span::from_secs(30), steps: 8 }
+}
+
+/// What a search comes to in guests that take a share of their CPUs at a load: the loads that were tried, and how it ended.
+fn search(spec: &CpuTarget, model: &LoadModel, mut takes: impl FnMut(f64) -> f64) -> (Vec<f64>, Next) {
+    let mut hold = Hold::new(spec, model, 1);
+    loop {
+        match hold.next() {
+            Next::Try(load) => {
+                assert!(hold.tries() < spec.steps, "it does not end");
+                hold.told(load, takes(load));
+            }
+            end => return (hold.tried.iter().map(|(load, _)| *load).collect(), end),
+        }
+    }
+}
+
+fn why(end: &Next) -> &str {
+    match end {
+        Next::GiveUp(why) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn in_proportion_two_loads_are_enough() {
+    let (tried, end) = search(&target(0.4, 50.0, 2000.0), &CLOSED, |load| load / 200.0);
+    assert_eq!((tried, end), (vec![50.0, 80.0], Next::Measure(80.0)));
+    let (tried, end) = search(&target(0.1, 50.0, 2000.0), &CLOSED, |load| load / 200.0);
+    assert_eq!((tried, end), (vec![50.0, 20.0], Next::Measure(20.0)), "downward as well");
+    let (tried, end) = search(&target(0.7, 100.0, 2e4), &OPEN, |load| load / 1e3 * 2.0);
+    assert_eq!((tried, end), (vec![100.0, 200.0, 350.0], Next::Measure(350.0)), "a load is at most doubled");
+    let (tried, end) = search(&target(0.4, 80.0, 2000.0), &CLOSED, |load| load / 200.0);
+    assert_eq!((tried, end), (vec![80.0], Next::Measure(80.0)));
+}
+
+#[test]
+fn what_is_idle_takes_its_part() {
+    // Ten instances take a tenth of the CPUs with nothing to do.
+    let (tried, end) = search(&target(0.4, 10.0, 2000.0), &CLOSED, |load| 0.1 + load / 1000.0);
+    let Next::Measure(load) = end else { panic!("{end:?}") };
+    assert!((load - 300.0).abs() <= 8.0, "{tried:?} {load}");
+    let (_, end) = search(&target(0.05, 10.0, 2000.0), &CLOSED, |load| 0.1 + load / 1000.0);
+    assert!(why(&end).contains("1 client, the least that can be offered, took 10.1 % of the guests' CPUs"), "{end:?}");
+    let mut many = Hold::new(&target(0.05, 40.0, 2000.0), &CLOSED, 10);
+    many.told(40.0, 0.14);
+    many.told(10.0, 0.11);
+    assert!(why(&many.next()).starts_with("10 clients, the least"), "one for each instance");
+}
+
+#[test]
+fn what_cannot_be_reached_is_told_with_the_figures() {
+    let (tried, end) = search(&target(0.7, 10.0, 100.0), &CLOSED, |load| load / 200.0);
+    assert_eq!(tried, [10.0, 20.0, 40.0, 80.0, 100.0]);
+    assert!(why(&end).contains("even 100 clients, the most that `cpu-target.most` allows, took 50.0 %"), "{end:?}");
+    // Near enough at the very end is near enough.
+    let (_, end) = search(&target(0.515, 60.0, 100.0), &CLOSED, |load| load / 200.0);
+    assert_eq!(end, Next::Measure(100.0));
+    // A client takes six points.
+    let (tried, end) = search(&target(0.45, 1.0, 100.0), &CLOSED, |load| load * 0.06);
+    assert_eq!(tried, [1.0, 2.0, 4.0, 8.0, 7.0]);
+    assert!(why(&end).contains("between two that are one client apart there is no other"), "{end:?}");
+    // Nothing that is offered changes anything.
+    let (tried, end) = search(&target(0.5, 10.0, 60_000.0), &CLOSED, |_| 0.2);
+    assert_eq!(tried.len(), 8);
+    assert!(why(&end).contains("no load was found at which 50.0 %") && why(&end).contains("10 clients took 20.0 %"));
+    let (tried, _) = search(&target(0.5, 10.0, 60_000.0), &CLOSED, |_| 0.0);
+    assert_eq!(tried[..3], [10.0, 20.0, 40.0]);
+}
+
+#[test]
+fn older_readings_give_way_where_they_contradict() {
+    let mut hold = Hold::new(&target(0.4, 50.0, 2000.0), &CLOSED, 1);
+    // The first was cold.
+    hold.told(50.0, 0.45);
+    hold.told(60.0, 0.3);
+    assert_eq!(hold.bracket(), (Some(60.0), None));
+    let Next::Try(next) = hold.next() else { panic!("{:?}", hold.next()) };
+    assert!(next > 60.0 && next <= 120.0, "{next}");
+}
+
+/// Uniform and normal numbers from a seed: SplitMix64 and the method of Box and Muller.
+struct Chance(u64);
+
+impl Chance {
+    fn uniform(&mut self, from: f64, to: f64) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        from + (to - from) * ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn normal(&mut self) -> f64 {
+        let (one, other) = (self.uniform(f64::MIN_POSITIVE, 1.0), self.uniform(0.0, std::f64::consts::TAU));
+        (-2.0 * one.ln()).sqrt() * other.cos()
+    }
+}
+
+/// Of 10,000 guests, each with a demand, an idle share, a knee and a target of its own: the part in which the share that is measured in
+/// the end is within the tolerance, and the mean number of loads that were tried. `noise`: standard deviation of one reading;
+/// `cold`: what the first load takes more, as a part.
+fn held(noise: f64, cold: f64, seed: u64) -> (f64, f64) {
+    let mut chance = Chance(seed);
+    let (mut right, mut steps) = (0, 0);
+    for _ in 0..10_000 {
+        let share = chance.uniform(0.1, 0.9);
+        let idle = chance.uniform(0.0, share / 4.0);
+        // Between a straight line and one that is half as steep at the target as at the start.
+        let bend = chance.uniform(0.0, 0.5);
+        let at = chance.uniform(100.0, 1500.0);
+        let takes = |load: f64| {
+            let part = load / at;
+            (idle + (share - idle) * part * (1.0 + bend) / (1.0 + bend * part)).min(1.0)
+        };
+        let most = at * chance.uniform(1.2, 8.0);
+        let spec = target(share, (most / 16.0).ceil(), most.ceil());
+        let mut first = true;
+        let (tried, end) = search(&spec, &CLOSED, |load| {
+            let warm = if std::mem::take(&mut first) { 1.0 + cold } else { 1.0 };
+            (takes(load) * warm + noise * chance.normal()).clamp(0.0, 1.0)
+        });
+        steps += tried.len();
+        if let Next::Measure(load) = end {
+            // It is measured four times as long.
+            right += u32::from((takes(load) + noise / 2.0 * chance.normal() - share).abs() <= spec.tolerance);
+        }
+    }
+    (f64::from(right) / 1e4, steps as f64 / 1e4)
+}
+
+#[test]
+fn ten_thousand_searches_hold_as_often_as_their_noise_allows() {
+    // Noise of a reading in points, what the first load takes more: the least part that must hold, the most loads on average.
+    for (noise, cold, least, most) in [
+        (0.0, 0.0, 0.999, 5.0),
+        (0.003, 0.0, 0.999, 5.0),
+        (0.005, 0.2, 0.99, 5.5),
+        (0.01, 0.2, 0.95, 6.0),
+        (0.02, 0.2, 0.7, 7.0),
+    ] {
+        let (held, steps) = held(noise, cold, 7);
+        println!(
+            "noise {:.1} points, first {:.0} % more: {:.2} % hold, {steps:.2} loads",
+            noise * 100.0,
+            cold * 100.0,
+            held * 100.0
+        );
+        assert!(held >= least && steps <= most, "{held} {steps}");
+    }
+}

@@ -1,0 +1,243 @@
+//! A trial that looks for the load at which the guests' CPUs are busy to a share, and measures there: one provisioning and one set-up of
+//! the workload, which is then driven once for each load that is tried and once more for the measurement.
+
+use tare_model::capacity::load_of;
+use tare_model::hold::{CpuHold, CpuTarget, HoldStep};
+use tare_model::metric::common;
+use tare_model::study::Case;
+use tare_model::trial::{Measurement, Outcome, Phase};
+use tare_record::JournalEvent;
+use tare_workload::{Driven, DriverSite};
+
+use super::busy::spread;
+use super::drive::Ready;
+use super::target::Target;
+use super::{Gathered, Stop, Task, Trial};
+use crate::capacity::words;
+use crate::hold::{Hold, Next, percent};
+use crate::neighbours;
+use crate::observer::HoldNow;
+use crate::share;
+
+/// A search under way, in guests that stand.
+struct Holding<'t> {
+    trial: &'t Trial<'t>,
+    spec: &'t CpuTarget,
+    search: Hold,
+    targets: &'t [Target],
+    drivers: &'t [Vec<DriverSite<'t>>],
+    prepared: Vec<Ready>,
+    steps: Vec<HoldStep>,
+}
+
+/// What a load showed while it was looked for.
+struct Stepped {
+    step: HoldStep,
+    /// Why the work was wrong.
+    wrong: Option<String>,
+    /// Why its figures must not be used, such as too few operations for a percentile: of a step only the share is, so that this is told
+    /// and nothing more.
+    unfit: Option<String>,
+}
+
+/// Why nothing was measured, or why that must not be used.
+struct NotHeld(String);
+
+impl Trial<'_> {
+    /// Looks for the load, and measures at it.
+    pub(super) fn hold(&self, spec: &CpuTarget, gathered: &mut Gathered) -> Result<Outcome, Stop> {
+        let targets = self.set_up(gathered)?;
+        self.enter(Phase::Prepare)?;
+        if gathered.measured().iter().any(|guest| guest.groups().is_empty()) {
+            let reason = "`cpu-target` asks for a share of the guests' CPUs, and a guest of this arm has no control group of its own in which \
+                          the host would count its CPU. Use a platform with one, or offer a fixed `load`";
+            return Err(Stop { phase: Phase::Prepare, reason: reason.to_owned() });
+        }
+        let drivers: Vec<Vec<DriverSite<'_>>> = targets.iter().map(Target::drivers).collect();
+        let sites = self.sites(&targets, &drivers);
+        let prepared = self.prepare(&sites, gathered)?;
+        let search = Hold::new(spec, &self.case.load, self.case.instances);
+        let steps = Vec::new();
+        let mut holding = Holding { trial: self, spec, search, targets: &targets, drivers: &drivers, prepared, steps };
+        let ended = holding.go(gathered);
+        let steps = std::mem::take(&mut holding.steps);
+        drop(holding);
+        let outcome = match ended {
+            Ok(Ok(measurement)) => Outcome::Completed(measurement),
+            Ok(Err(NotHeld(reason))) => {
+                self.tell_steps(&steps, gathered);
+                Outcome::Invalid { reason }
+            }
+            Err(stop) => {
+                self.tell_steps(&steps, gathered);
+                return Err(stop);
+            }
+        };
+        self.end_drivers(targets, gathered);
+        Ok(outcome)
+    }
+
+    /// The same trial with another load and other phases, in the same guests.
+    fn at<'c>(&'c self, case: &'c Case, number: u32) -> Trial<'c> {
+        Trial { bench: self.bench, task: Task { case, ..self.task }, planned: self.planned, case, number }
+    }
+
+    /// What was tried, where there are no figures to hold it.
+    fn tell_steps(&self, steps: &[HoldStep], gathered: &mut Gathered) {
+        for (number, step) in (1..).zip(steps) {
+            let (load, took) = (words(&self.case.load, step.load), percent(step.share));
+            let told = format!("{load} took {took} of the guests' CPUs at {:.2} operations/s", step.operations_per_s);
+            gathered.facts.insert(format!("step {number:02}"), told);
+        }
+    }
+}
+
+impl Holding<'_> {
+    /// Tries one load after the other, and measures at the one that is found.
+    fn go(&mut self, gathered: &mut Gathered) -> Result<Result<Measurement, NotHeld>, Stop> {
+        loop {
+            match self.search.next() {
+                Next::Try(load) => {
+                    if let Err(wrong) = self.step(load, gathered)? {
+                        return Ok(Err(wrong));
+                    }
+                }
+                Next::Measure(load) => return self.measure(load, gathered),
+                Next::GiveUp(why) => return Ok(Err(NotHeld(why))),
+            }
+        }
+    }
+
+    /// Offers a load for a step, and notes what it took.
+    fn step(&mut self, load: f64, gathered: &mut Gathered) -> Result<Result<(), NotHeld>, Stop> {
+        let number = self.search.tries() + 1;
+        let own = self.trial.case;
+        let phases = self.spec.phases(&own.phases, number);
+        let case = Case { load: load_of(&own.load, load), phases, ..own.clone() };
+        self.begin(number, load)?;
+        self.tell(number, load, false, None);
+        // What a step shows is in its figures; all else is that of the measurement.
+        let (samples, flags, load_s) = (gathered.samples.len(), gathered.flags.len(), gathered.load_s);
+        let facts = gathered.facts.clone();
+        let stepped = self.offer(&self.trial.at(&case, number), load, gathered);
+        gathered.samples.truncate(samples);
+        gathered.flags.truncate(flags);
+        gathered.facts = facts;
+        gathered.load_s += load_s;
+        let Stepped { step, wrong, unfit } = stepped?;
+        let told = unfit.map(|why| (format!("step {number:02}, its own figures"), why));
+        gathered.facts.extend(told);
+        self.search.told(load, step.share);
+        self.tell(number, load, false, Some(step.share));
+        self.steps.push(step);
+        let load = words(&own.load, load);
+        Ok(wrong.map_or(Ok(()), |why| Err(NotHeld(format!("the work of step {number}, at {load}, was wrong: {why}")))))
+    }
+
+    /// Drives the guests once, with the load and the phases of this trial's case.
+    fn offer(&mut self, trial: &Trial<'_>, load: f64, gathered: &mut Gathered) -> Result<Stepped, Stop> {
+        let sites = trial.sites(self.targets, self.drivers);
+        trial.enter(Phase::Drive)?;
+        let (mut driven, probed) = trial.drive(&mut self.prepared, &sites, gathered)?;
+        trial.enter(Phase::Verify)?;
+        let mut unfit: Vec<String> = driven.iter_mut().filter_map(|one| one.invalid.take()).collect();
+        let wrong = trial.verify(&mut self.prepared, &sites, &mut driven, gathered)?;
+        let (driven, seen) = trial.combine(driven)?;
+        unfit.extend(seen);
+        let unfit = (!unfit.is_empty()).then(|| unfit.join("; "));
+        let share = trial.busy(&probed.samples, gathered).share(driven.window_ns);
+        let step = step_of(load, share.ok_or_else(not_counted)?, &driven);
+        // Nothing at all is wrong however little is asked.
+        let wrong = wrong.or_else(|| unfit.clone().filter(|_| driven.work <= 0.0));
+        Ok(Stepped { step, wrong, unfit })
+    }
+
+    /// Measures at a load for as long as the case asks.
+    fn measure(&mut self, load: f64, gathered: &mut Gathered) -> Result<Result<Measurement, NotHeld>, Stop> {
+        let own = self.trial.case;
+        let case = Case { load: load_of(&own.load, load), ..own.clone() };
+        let number = self.search.tries() + 1;
+        self.begin(number, load)?;
+        self.tell(number, load, true, None);
+        let trial = self.trial.at(&case, 0);
+        let sites = trial.sites(self.targets, self.drivers);
+        trial.enter(Phase::Drive)?;
+        let before_s = gathered.load_s;
+        let driven = trial.drive(&mut self.prepared, &sites, gathered);
+        gathered.load_s += before_s;
+        let (mut driven, probed) = driven?;
+        trial.enter(Phase::Verify)?;
+        let wrong = trial.verify(&mut self.prepared, &sites, &mut driven, gathered)?;
+        trial.enter(Phase::Collect)?;
+        let idle = neighbours::still_busy(&gathered.guests, &gathered.busy);
+        let (driven, seen) = trial.combine(driven)?;
+        let window_ns = driven.window_ns;
+        let mut step = step_of(load, 0.0, &driven);
+        let mut measurement = trial.collect(driven, probed, gathered);
+        step.share = measurement.metrics.get(common::GUEST_CPU).copied().ok_or_else(not_counted)?;
+        self.tell(number, load, true, Some(step.share));
+        self.steps.push(step);
+        let course = trial.busy(&gathered.samples, gathered).course(window_ns);
+        let (words, took) = (words(&own.load, load), percent(step.share));
+        gathered
+            .facts
+            .insert("load".to_owned(), format!("{words}, found for {} of the guests' CPUs", percent(self.spec.share)));
+        if let Some(wrong) = wrong.or(seen).or(idle) {
+            return Ok(Err(NotHeld(wrong)));
+        }
+        let held = CpuHold {
+            target: self.spec.share,
+            tolerance: self.spec.tolerance,
+            steps: self.steps.clone(),
+            load,
+            share: step.share,
+            spread: spread(&course),
+            course,
+        };
+        if (held.share - held.target).abs() > held.tolerance {
+            return Ok(Err(NotHeld(off(&held, &words, &took))));
+        }
+        measurement.counts.insert(share::OFFERED.to_owned(), load.round() as u64);
+        measurement.hold = Some(held);
+        Ok(Ok(measurement))
+    }
+
+    /// Writes to the journal that a load is offered next.
+    fn begin(&self, number: u32, load: f64) -> Result<(), Stop> {
+        let event = JournalEvent::TryStarted { index: self.trial.planned.index, number, load };
+        self.trial.bench.book.write(&event).map_err(|error| Stop { phase: Phase::Drive, reason: error.to_string() })
+    }
+
+    /// Tells whoever watches the run what is tried, or what it took.
+    fn tell(&self, number: u32, load: f64, measured: bool, took: Option<f64>) {
+        let load = words(&self.trial.case.load, load);
+        let now = HoldNow { number, at_most: self.spec.steps, load, target: self.spec.share, measured, took };
+        self.trial.bench.observer.holding(self.trial.planned, &now);
+    }
+}
+
+/// Why a measurement must not be used whose share is too far off.
+fn off(held: &CpuHold, load: &str, took: &str) -> String {
+    let (asked, points) = (percent(held.target), held.tolerance * 100.0);
+    let spread = held.spread.map_or_else(String::new, |spread| format!(", with a spread of {}", percent(spread)));
+    let before = held.steps.iter().rev().nth(1).map_or_else(String::new, |last| {
+        format!("; the last of {} steps before it took {}", held.steps.len() - 1, percent(last.share))
+    });
+    format!(
+        "{took} of the guests' CPUs were busy in the measured window, at {load}{spread}, and {asked} are asked, within {points} points{before}. \
+         A longer `step` sees more, a longer `warm-up` comes to rest, and a wider `tolerance` allows more"
+    )
+}
+
+/// A load that was offered, with what came of it.
+fn step_of(load: f64, share: f64, driven: &Driven) -> HoldStep {
+    let window_s = driven.window_ns.1.saturating_sub(driven.window_ns.0) as f64 / 1e9;
+    let operations = driven.measurement.counts.get("operations").map_or(driven.work, |count| *count as f64);
+    HoldStep { load, share, operations_per_s: if window_s > 0.0 { operations / window_s } else { 0.0 }, window_s }
+}
+
+fn not_counted() -> Stop {
+    let reason = "the CPU of the guests' control groups was not sampled over the whole window, so that nothing can be said of their share. \
+                  See whether the host was overloaded, or ask for a longer `step` and `steady-state`";
+    Stop { phase: Phase::Collect, reason: reason.to_owned() }
+}

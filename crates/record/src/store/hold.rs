@@ -1,0 +1,61 @@
+//! How well the guests' CPUs were held busy to a share: tables of schema 5.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use tare_model::hold::{CpuHold, HoldStep};
+
+use super::insert::Insert;
+use super::read::{Read, real, rows};
+
+/// The schema that brought these tables, and those of instances and tiles.
+pub(super) const SINCE: u32 = 5;
+
+/// Inserts what a search for a share came to.
+pub(super) fn insert_hold(db: &Connection, trial: u32, hold: &CpuHold) -> Insert {
+    db.prepare_cached("INSERT INTO holds VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?.execute(params![
+        trial,
+        hold.target,
+        hold.tolerance,
+        hold.load,
+        hold.share,
+        hold.spread
+    ])?;
+    let mut step = db.prepare_cached("INSERT INTO hold_steps VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
+    for (position, one) in (0i64..).zip(&hold.steps) {
+        step.execute(params![trial, position, one.load, one.share, one.operations_per_s, one.window_s])?;
+    }
+    let mut course = db.prepare_cached("INSERT INTO hold_courses VALUES (?1, ?2, ?3, ?4)")?;
+    for (position, (at_s, share)) in (0i64..).zip(&hold.course) {
+        course.execute(params![trial, position, at_s, share])?;
+    }
+    Ok(())
+}
+
+/// The search of a trial; none in a file of a schema that had no tables for it.
+pub(super) fn read(db: &Connection, trial: u32) -> Read<Option<CpuHold>> {
+    let schema: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if schema < SINCE {
+        return Ok(None);
+    }
+    let head = db
+        .prepare_cached("SELECT target, tolerance, load, share, spread FROM holds WHERE trial = ?1")?
+        .query_row([trial], |row| {
+            let (target, tolerance, load, share) = (real(row, 0)?, real(row, 1)?, real(row, 2)?, real(row, 3)?);
+            Ok(CpuHold { target, tolerance, load, share, spread: row.get(4)?, ..CpuHold::default() })
+        })
+        .optional()?;
+    let Some(mut hold) = head else { return Ok(None) };
+    let steps = "SELECT load, share, operations_per_s, window_s FROM hold_steps WHERE trial = ?1 ORDER BY position";
+    hold.steps = rows(db, steps, trial, |row: &Row<'_>| {
+        let (load, share) = (real(row, 0)?, real(row, 1)?);
+        Ok(HoldStep { load, share, operations_per_s: real(row, 2)?, window_s: real(row, 3)? })
+    })?;
+    let course = "SELECT at_s, share FROM hold_courses WHERE trial = ?1 ORDER BY position";
+    hold.course = rows(db, course, trial, |row: &Row<'_>| Ok((real(row, 0)?, real(row, 1)?)))?;
+    Ok(Some(hold))
+}
+
+/// Which instance of its guest a part is, by a statement that takes the part's id; none in a file of a schema that had no tables for it.
+pub(super) fn instance(db: &Connection, sql: &str, part: i64) -> Read<Option<u32>> {
+    let schema: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if schema < SINCE { Ok(None) } else { db.prepare_cached(sql)?.query_row([part], |row| row.get(0)).optional() }
+}

@@ -1,0 +1,75 @@
+//! Trials that hold a share of CPU, instances of an application and tiles: what was seen is read as it was written.
+
+use tare_model::plan::Plan;
+use tare_model::trial::{Outcome, TrialRecord};
+
+use crate::testing::{self, write_run};
+use crate::{ProblemKind, RunFolder, layout};
+
+fn read_back(plan: &Plan, record: &TrialRecord) -> TrialRecord {
+    let dir = tempfile::tempdir().unwrap();
+    write_run(dir.path(), plan, std::slice::from_ref(record));
+    RunFolder::open(dir.path()).unwrap().trial(record.planned.index).unwrap().unwrap()
+}
+
+#[test]
+fn what_was_held_and_the_instances_and_tiles_read_as_they_were_written() {
+    let plan = testing::plan(2);
+    for index in 0..2 {
+        let record = testing::hold_trial(&plan, index);
+        assert_eq!(read_back(&plan, &record), record);
+    }
+    let mut record = testing::hold_trial(&plan, 0);
+    let Outcome::Completed(measurement) = &mut record.outcome else { panic!("completed") };
+    let hold = measurement.hold.as_mut().unwrap();
+    hold.spread = None;
+    hold.course.clear();
+    hold.steps.truncate(1);
+    assert_eq!(read_back(&plan, &record), record);
+}
+
+#[test]
+fn each_alteration_is_told() {
+    for sql in [
+        "UPDATE holds SET target = 0.5",
+        "UPDATE holds SET load = load + 1",
+        "UPDATE holds SET share = share / 2",
+        "UPDATE holds SET spread = NULL",
+        "UPDATE hold_steps SET share = 0.4 WHERE position = 0",
+        "DELETE FROM hold_steps WHERE position = 1",
+        "UPDATE hold_courses SET share = share + 0.001 WHERE position = 3",
+        "DELETE FROM hold_courses",
+        "UPDATE stored_part_instances SET instance = 3 - instance",
+        "DELETE FROM stored_part_instances",
+        "UPDATE stored_level_part_instances SET instance = instance + 1",
+        "UPDATE tiles SET name = 'other' WHERE position = 1",
+        "DELETE FROM tiles",
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = testing::plan(1);
+        let trials = [testing::hold_trial(&plan, 0), testing::hold_trial(&plan, 1), testing::trial(&plan, 2)];
+        write_run(dir.path(), &plan, &trials);
+        assert_eq!(RunFolder::open(dir.path()).unwrap().verify(), vec![]);
+        let db = rusqlite::Connection::open(dir.path().join(layout::RESULTS)).unwrap();
+        db.pragma_update(None, "foreign_keys", false).unwrap();
+        assert!(db.execute(sql, []).unwrap() > 0, "{sql} changed nothing");
+        drop(db);
+        let kinds: Vec<_> = RunFolder::open(dir.path()).unwrap().verify().into_iter().map(|p| p.kind).collect();
+        assert_eq!(kinds, [ProblemKind::Altered], "{sql}");
+    }
+}
+
+#[test]
+fn what_was_held_reads_without_tare() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = testing::plan(1);
+    write_run(dir.path(), &plan, &[testing::hold_trial(&plan, 0), testing::hold_trial(&plan, 1)]);
+    let db = rusqlite::Connection::open(dir.path().join(layout::RESULTS)).unwrap();
+    let count = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(count("SELECT CAST(load AS INTEGER) FROM holds WHERE abs(share - target) <= tolerance"), 97);
+    assert_eq!(count("SELECT count(*) FROM hold_steps"), 3);
+    assert_eq!(count("SELECT count(*) FROM hold_courses WHERE trial = 0"), 12);
+    assert_eq!(count("SELECT count(DISTINCT instance) FROM parts WHERE trial = 0"), 2);
+    assert_eq!(count("SELECT count(*) FROM level_parts WHERE instance IS NULL AND guest % 2 = 1"), 0);
+    assert_eq!(count("SELECT count(*) FROM tiles WHERE trial = 1"), 2);
+}

@@ -1,0 +1,236 @@
+//! Several instances in a guest, loads that are looked for by the share of CPU they take, and cases that are held out.
+
+use tare_model::hold::CpuTarget;
+use tare_model::load::{Arrivals, LoadModel};
+use tare_model::study::Study;
+use tare_model::units::{Rate, Span};
+
+use super::roomy;
+use crate::testing::Fake;
+use crate::{Problem, human, parse, plan, scale};
+
+/// A study that uses every field of them.
+pub(super) const GOOD: &str = include_str!("hold.toml");
+
+fn study_of(text: &str) -> Study {
+    parse("hold.toml", text, &Fake).unwrap_or_else(|error| panic!("{}", error.render(false))).study
+}
+
+#[test]
+fn instances_targets_and_held_out_cases_are_read_and_have_defaults() {
+    let study = study_of(GOOD);
+    let told: Vec<_> = study.cases.iter().map(|case| (case.id.as_str(), case.instances, case.held_out)).collect();
+    assert_eq!(told, [("fixed", 4, false), ("fixed-check", 4, true), ("held", 2, false), ("rate", 1, false)]);
+    let all = CpuTarget { share: 0.4, tolerance: 0.03, from: 50.0, most: 2000.0, step: Span::from_secs(20), steps: 6 };
+    assert_eq!(study.cases[2].cpu_target, Some(all));
+    let (step, steps) = (Span::from_secs(30), 8);
+    let defaults = CpuTarget { share: 0.7, tolerance: 0.02, from: 100.0, most: 1600.0, step, steps };
+    assert_eq!(study.cases[3].cpu_target, Some(defaults));
+    // What a guest is given must do for the largest load.
+    let largest = LoadModel::Closed { clients: 2000, think_time: Span::ZERO };
+    let rate = LoadModel::Open { rate: Rate(1600.0), arrivals: Arrivals::Poisson, connections: 8 };
+    assert_eq!((study.cases[2].load, study.cases[3].load), (largest, rate));
+    let from = |text: &str| study_of(text).cases[2].cpu_target.map(|target| target.from);
+    let bare = GOOD.replace("from = 50, most = 2000", "most = 20");
+    assert_eq!(from(&bare), Some(2.0), "a client for each instance");
+    assert_eq!(from(&bare.replace("most = 20", "most = 90")), Some(6.0));
+    assert_eq!(study_of(&GOOD.replace("held-out = true\n", "")).cases[1], {
+        let mut case = study.cases[1].clone();
+        case.held_out = false;
+        case
+    });
+}
+
+/// What is replaced, by what, the field that the error names, and a part of its message or help.
+pub(super) const WRONG: &[(&str, &str, &str, &str)] = &[
+    ("instances = 2", "instnces = 2", "cases.held.instnces", "did you mean `instances`?"),
+    ("instances = 2", "instances = 0", "cases.held.instances", "whole number from 1 to 64"),
+    ("instances = 2", "instances = 65", "cases.held.instances", "whole number from 1 to 64"),
+    ("instances = 2", "instances = \"2\"", "cases.held.instances", "whole number"),
+    ("clients = 100", "clients = 3", "cases.fixed.instances", "is 4, and the load has 3 clients: each instance"),
+    ("from = 50", "from = 1", "cases.held.instances", "the first load that is tried has 1 clients"),
+    (
+        "load = { open = { connections = 8 } }",
+        "load = { open = { connections = 8 } }\ninstances = 3",
+        "cases.rate.instances",
+        "`rr` as it is set here has one instance in a guest",
+    ),
+    (
+        "load = { open = { connections = 8 } }",
+        "load = { open = { connections = 8 } }\ninstances = 3",
+        "cases.rate.instances",
+        "several can be had with `social`",
+    ),
+    (
+        "instances = 4\nload",
+        "instances = 4\nparameters = { one-instance-only = true }\nload",
+        "cases.fixed.instances",
+        "`social` as it is set here",
+    ),
+    (
+        "load = { closed = { clients = 100 } }",
+        "capacity = { most = 90 }\nqos = { operations = 5 }",
+        "cases.fixed.instances",
+        "`capacity` may come to fewer clients",
+    ),
+    ("held-out = true", "held-out = 1", "cases.fixed-check.held-out", "`true` or `false`"),
+    ("held-out = true", "heldout = true", "cases.fixed-check.heldout", "did you mean `held-out`?"),
+    ("from = 50", "form = 50", "cases.held.cpu-target.form", "did you mean `from`?"),
+    (
+        "cpu-target = { share = 0.4,",
+        "cpu-traget = { share = 0.4,",
+        "cases.held.cpu-traget",
+        "did you mean `cpu-target`?",
+    ),
+    ("share = 0.4", "share = 40", "cases.held.cpu-target.share", "write 0.4: a share, not a percentage"),
+    ("share = 0.4", "share = 1", "cases.held.cpu-target.share", "write 0.01: a share"),
+    ("share = 0.4", "share = 0", "cases.held.cpu-target.share", "must be from 0.01 to 0.99"),
+    ("share = 0.4", "share = \"40%\"", "cases.held.cpu-target.share", "number"),
+    ("share = 0.4,", "", "cases.held.cpu-target.share", "has no `share`"),
+    ("tolerance = 0.03", "tolerance = 3", "cases.held.cpu-target.tolerance", "write 0.03: a share, not a percentage"),
+    ("tolerance = 0.03", "tolerance = 0.5", "cases.held.cpu-target.tolerance", "must be from 0.001 to 0.2"),
+    ("from = 50", "from = 3000", "cases.held.cpu-target.from", "is 3000, and the search ends at 2000"),
+    ("from = 50", "from = 0", "cases.held.cpu-target.from", "whole number from 1"),
+    ("from = 50", "from = \"50/s\"", "cases.held.cpu-target.from", "the load is a closed loop, which has clients"),
+    (", most = 2000", "", "cases.held.cpu-target.most", "has no `most`"),
+    ("most = \"1600/s\"", "most = 1600", "cases.rate.cpu-target.most", "/s"),
+    ("step = \"20s\"", "step = \"1ms\"", "cases.held.cpu-target.step", "too short"),
+    ("step = \"20s\"", "step = 20", "cases.held.cpu-target.step", "20s"),
+    ("steps = 6", "steps = 1", "cases.held.cpu-target.steps", "whole number from 2 to 100"),
+    ("connections = 8", "connections = 8, rate = \"5/s\"", "cases.rate.load.open.rate", "stands beside `cpu-target`"),
+    (
+        "instances = 2",
+        "load = { closed = { clients = 9 } }",
+        "cases.held.load.closed.clients",
+        "from `cpu-target.from` to `cpu-target.most`",
+    ),
+    (
+        "instances = 2",
+        "loads = { a = { closed = { clients = 9 } } }",
+        "cases.held.loads",
+        "cannot stand beside `cpu-target`",
+    ),
+    (
+        "instances = 2",
+        "capacity = { most = 9 }\nqos = { operations = 5 }",
+        "cases.held.cpu-target",
+        "the largest load that meets objectives",
+    ),
+    (
+        "instances = 2",
+        "load-from = { case = \"fixed\", share = 1 }",
+        "cases.held.cpu-target",
+        "takes it from what another case finds",
+    ),
+    ("instances = 2", "density = { guests = [1] }", "cases.held.cpu-target", "adds guests under one load"),
+    ("instances = 2", "busy-target = true", "cases.held.busy-target", "its busy loops take all"),
+    (
+        "instances = 2",
+        "parameters = { one-load-only = true }",
+        "cases.held.cpu-target",
+        "it can be had with `rr`, `social`",
+    ),
+    (
+        "workload = \"rr\"",
+        "workload = \"cpu\"",
+        "cases.rate.cpu-target",
+        "changes load in guests that stand, which `cpu`",
+    ),
+];
+
+/// Of these, what a schema for editors cannot find.
+pub(super) const BEYOND_A_SCHEMA: &[&str] = &[
+    "clients = 3",
+    "from = 1",
+    "load = { open = { connections = 8 } }\ninstances = 3",
+    "instances = 4\nparameters = { one-instance-only = true }\nload",
+    "capacity = { most = 90 }\nqos = { operations = 5 }",
+    "from = 3000",
+    "from = \"50/s\"",
+    "most = 1600",
+    "step = \"1ms\"",
+    "busy-target = true",
+    "parameters = { one-load-only = true }",
+    "workload = \"cpu\"",
+];
+
+/// What is wrong with the errors about one wrong field, if anything.
+fn fault(&(good, bad, field, tells): &(&str, &str, &str, &str)) -> Option<String> {
+    let text = GOOD.replacen(good, bad, 1);
+    assert_ne!(text, GOOD, "{good:?} is not in the study");
+    let Err(error) = parse("bad.toml", &text, &Fake) else { return Some(format!("{bad:?} was taken")) };
+    let problems = error.problems();
+    let fault = |what: &str| Some(format!("{bad:?}: {what}: {problems:#?}"));
+    let told = |problem: &&Problem| {
+        let words = format!("{} {}", problem.message, problem.help.as_deref().unwrap_or_default());
+        problem.path.join(".") == field && words.contains(tells)
+    };
+    let Some(problem) = problems.iter().find(told) else { return fault("it is not told of the field") };
+    // A field that stands where another one must be is one error, and the lost one another.
+    if problems.len() > 2 {
+        return fault("there are echoes");
+    }
+    (problem.line == 0 || problem.line > text.lines().count()).then(|| fault("it has no line")).flatten()
+}
+
+#[test]
+fn each_field_wrong_in_turn_is_named_with_its_line_and_its_remedy() {
+    let faults: Vec<String> = WRONG.iter().filter_map(fault).collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn what_no_other_case_predicts_cannot_be_held_out() {
+    let text =
+        GOOD.replace("load = { open = { connections = 8 } }", "held-out = true\nload = { open = { connections = 8 } }");
+    let error = parse("hold.toml", &text, &Fake).unwrap_err().render(false);
+    assert!(error.contains("no other case with `rr`") && error.contains("cases.rate.held-out"), "{error}");
+    let density = "[cases.more]\nworkload = \"java\"\nheld-out = true\ndensity = { guests = [1] }\n";
+    let error = parse("hold.toml", &format!("{GOOD}{density}"), &Fake).unwrap_err().render(false);
+    assert!(error.contains("cannot stand beside `density`"), "{error}");
+}
+
+#[test]
+fn machines_that_tare_does_not_make_have_no_cpu_to_be_held_and_reach_no_database_here() {
+    let text = GOOD
+        .replace("[cases.fixed]", "[arms.away]\nplatform = \"far\"\noptions = { host = \"there\" }\n\n[cases.fixed]");
+    let error = parse("hold.toml", &text, &Fake).unwrap_err().render(false);
+    assert!(error.contains("`cases.rate.cpu-target` asks for a share of the guests' CPUs"), "{error}");
+    assert!(error.contains("`cases.fixed.workload` asks for `social`"), "{error}");
+}
+
+#[test]
+fn a_plan_tells_and_counts_the_steps_the_instances_and_what_is_held_out() {
+    let study = study_of(GOOD);
+    let host = roomy();
+    let made = plan(&study, &host, &Fake).unwrap();
+    // Three blocks of two arms; each search has four steps, the first warmed up as the case asks.
+    let held = 180 + (60 + 20) + 3 * 20 + 3 * 20 / 3;
+    let rate = 180 + (60 + 30) + 3 * 40;
+    // A third of 20 s is no whole number of seconds.
+    let expected = f64::from(6 * (180 + 180 + held + rate));
+    assert!((made.cost.measuring.as_secs_f64() - expected).abs() < 1e-6, "{:?}", made.cost);
+    let text = human(&made, &host);
+    for line in [
+        "`held`: the load at which 40 % of the guests' CPUs are busy, within 3 points, from 50, at most 2000 clients",
+        "likely 4 steps of 20s a trial, at most 6, all in the guests that are then measured",
+        "`rate`: the load at which 70 % of the guests' CPUs are busy, within 2 points, from 100/s, at most 1600/s",
+        "if each search for a share of CPU takes every step that it may",
+        "`fixed`, `fixed-check`: 4 instances of the application in each guest",
+        "`held`: 2 instances of the application in each guest",
+        "`fixed-check`: predicted from the other cases, and measured to check that",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+    let short = scale(study, 0.1).unwrap();
+    assert_eq!(short.cases[2].cpu_target.map(|target| target.step), Some(Span::from_secs(2)));
+}
+
+#[test]
+fn studies_without_them_are_hashed_as_before() {
+    let case = |text: &str| serde_json::to_value(&study_of(text).cases[0]).unwrap();
+    let plain = case(&GOOD.replacen("instances = 4\n", "", 1));
+    let keys: Vec<&String> = plain.as_object().unwrap().keys().collect();
+    assert!(keys.iter().all(|key| !["instances", "cpu_target", "held_out"].contains(&key.as_str())), "{keys:?}");
+    assert_eq!(case(GOOD)["instances"], 4);
+}
