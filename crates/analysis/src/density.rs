@@ -76,6 +76,7 @@ fn of_arm(arm: &str, trials: &[&TrialRecord]) -> Option<ArmDensity> {
         course: course(&ascents),
         models: fit::models(&points),
         held_blocks,
+        tile: ascents.iter().map(|(_, ascent)| &ascent.tile).find(|tile| !tile.is_empty()).cloned().unwrap_or_default(),
     })
 }
 
@@ -149,13 +150,15 @@ pub(crate) fn sentence(plan: &Plan, found: &DensityFindings, comparison: &Compar
     }
     let of = |id: &str| found.arms.iter().find(|arm| arm.arm == id);
     let (arm, base) = (of(&comparison.arm)?, of(&comparison.baseline)?);
-    let size = words::value(found.guest_memory_bytes as f64, &Unit::Bytes);
-    let promised = |held: u32| f64::from(held) * found.guest_memory_bytes as f64 / found.host_memory_bytes as f64;
-    let ratio = if found.host_memory_bytes == 0 || arm.held == 0 {
-        String::new()
-    } else {
-        format!(", {:.1} times the host's memory", promised(arm.held))
+    // Guests of a tile are of sizes of their own.
+    let size = match arm.tile.len() {
+        0 | 1 => format!(" of {}", words::value(found.guest_memory_bytes as f64, &Unit::Bytes)),
+        _ => String::new(),
     };
+    let promised = promised(found, arm).filter(|_| found.host_memory_bytes > 0 && arm.held > 0);
+    let ratio = promised.map_or_else(String::new, |bytes| {
+        format!(", {:.1} times the host's memory", bytes / found.host_memory_bytes as f64)
+    });
     let blocks = match (arm.held_blocks.len().min(base.held_blocks.len()) < 2, plan.study.published.is_some()) {
         (true, true) => "; published once",
         (true, false) => "; from a single block",
@@ -163,7 +166,7 @@ pub(crate) fn sentence(plan: &Plan, found: &DensityFindings, comparison: &Compar
     };
     let times = times(arm, base);
     Some(format!(
-        "{}: carries {} of {size}{ratio}{}, and {} {}{}{times}{blocks}",
+        "{}: carries {}{size}{ratio}{}, and {} {}{}{times}{blocks}",
         label(plan, &arm.arm),
         guests(arm),
         why(arm),
@@ -215,8 +218,21 @@ pub(crate) fn qualify(plan: &Plan, found: &DensityFindings, comparisons: &mut [C
     }
 }
 
+/// Memory promised to the guests that held, bytes: as the level tells it, else by the size of a guest where all are alike.
+fn promised(found: &DensityFindings, arm: &ArmDensity) -> Option<f64> {
+    let level = arm.levels.iter().find(|level| level.guests == arm.held);
+    let told = level.and_then(|level| level.metrics.get(metric::PROMISED)).map(|promised| promised.value);
+    let alike = || f64::from(arm.held) * found.guest_memory_bytes as f64;
+    told.or_else(|| (arm.tile.len() <= 1).then(alike))
+}
+
 fn guests(arm: &ArmDensity) -> String {
     let bound = if arm.end_of_series && arm.held > 0 { "at least " } else { "" };
+    let tile = arm.tile.len() as u32;
+    if tile > 1 && arm.held > 0 {
+        let tiles = arm.held / tile;
+        return format!("{bound}{tiles} {} of {tile} guests", if tiles == 1 { "tile" } else { "tiles" });
+    }
     match arm.held {
         0 => "no guest".to_owned(),
         1 => format!("{bound}1 guest"),

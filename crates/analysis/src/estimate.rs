@@ -88,6 +88,14 @@ pub(crate) fn of_values(values: &[f64]) -> Option<Estimate> {
     Some(described(located, procedure, values.len(), "values"))
 }
 
+/// Estimate of differences paired within blocks, which may be of either sign: on the values themselves. Values that are not finite
+/// numbers are left out. `None` when nothing is left.
+pub(crate) fn of_differences(values: &[f64]) -> Option<Estimate> {
+    let values: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
+    let (located, procedure) = location(&values)?;
+    Some(described(located, procedure, values.len(), "differences within blocks"))
+}
+
 /// Median of one arm's values, one a trial, as published tables give it. From [`RANK_BLOCKS_MIN`] values on with the
 /// exact interval of order statistics (the sign test turned round), which assumes nothing about how values spread; with
 /// fewer there is no such interval of 95 %. Values that are not finite numbers are left out. `None` when nothing is left.

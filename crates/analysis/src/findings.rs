@@ -8,6 +8,7 @@ use tare_model::findings::{
     CaseFindings, Comparison, FINDINGS_SCHEMA, Findings, FlaggedTrial, MetricFindings, NotCompleted, RunSummary,
     Verdict,
 };
+use tare_model::hold::CpuHold;
 use tare_model::metric::{MetricSpec, Unit, common};
 use tare_model::plan::Plan;
 use tare_model::study::{Arm, Case};
@@ -16,10 +17,11 @@ use tare_record::RunFacts;
 
 use crate::comparison::{Paired, floor_of};
 use crate::distribution::{self, completed};
+use crate::grouped::Figures;
 use crate::unsafety::Unsafe;
 use crate::{
-    account, across, audit, capacity, cpu, density, estimate, flags, marked, method, objective, offered, parts,
-    requests, resources, score, series, steady, steps,
+    account, across, audit, capacity, consolidation, cpu, density, estimate, flags, marked, method, objective, offered,
+    parts, requests, resources, score, series, sizing, steady, steps,
 };
 
 /// Everything that findings are made from.
@@ -48,6 +50,8 @@ pub fn findings(run: &Run<'_>) -> Findings {
     let audit = audit::entries(run.plan, run.trials);
     cases.iter_mut().for_each(|case| audit::qualify(run.plan, &audit, case));
     let answer = answer(run.plan, &cases);
+    let figures = Figures { plan: run.plan, cases: &cases };
+    let (consolidation, sizing) = (consolidation::of_run(&figures), sizing::of_run(&figures));
     Findings {
         schema: FINDINGS_SCHEMA,
         run: summary(run),
@@ -60,11 +64,13 @@ pub fn findings(run: &Run<'_>) -> Findings {
         parity: parity(run),
         environment: run.environment.clone(),
         plan: run.plan.clone(),
-        method: method::paragraphs(run.plan, answer.len(), &cases),
+        method: method::paragraphs(run.plan, answer.len(), &cases, (&consolidation, &sizing)),
         answer,
         score: score::of_run(run.plan, &cases),
         cases,
         audit,
+        consolidation,
+        sizing,
     }
 }
 
@@ -143,6 +149,7 @@ impl<'a> CaseTrials<'a> {
             resources: self.resources(!requests.is_empty()),
             capacity,
             requests,
+            holds: self.holds(),
         }
     }
 
@@ -155,6 +162,13 @@ impl<'a> CaseTrials<'a> {
             .iter()
             .any(|metric| metric.comparisons.len() < compared)
             .then(|| capacity::not_compared(self.plan, self.case))
+    }
+
+    /// How well the guests' CPUs were held busy to a share, by arm and block, where the case asks for that.
+    fn holds(&self) -> Vec<(String, Vec<(u32, CpuHold)>)> {
+        let of = |record: &&TrialRecord| Some((record.planned.block, completed(record)?.hold.clone()?));
+        let arms = self.arms().map(|(arm, trials)| (arm.id.clone(), trials.iter().filter_map(of).collect::<Vec<_>>()));
+        arms.filter(|(_, blocks)| !blocks.is_empty()).collect()
     }
 
     /// What was used at the load that was found, given or derived, where such a load is what the case is about.

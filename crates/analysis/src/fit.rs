@@ -1,4 +1,4 @@
-//! Models of total operations a second against the number of guests, fitted by least squares.
+//! Models of total operations a second against the number of guests, or the load, fitted by least squares.
 //!
 //! Both are small enough to be fitted here without a library of optimisers: the capped line has an exact solution, and the
 //! law has three parameters, a good start from its own linear form, and steps that are only taken when they help.
@@ -20,6 +20,11 @@ const STEPS_MAX: usize = 400;
 /// The capped line and the universal scalability law fitted to (guests, operations a second), the one with the smaller residual
 /// first; nothing with fewer than four numbers of guests.
 pub(crate) fn models(points: &[(f64, f64)]) -> Vec<FittedModel> {
+    models_of(points, "guest")
+}
+
+/// The same against anything that there may be more of; `one` of it, in words.
+pub(crate) fn models_of(points: &[(f64, f64)], one: &str) -> Vec<FittedModel> {
     let mut levels: Vec<f64> = points.iter().map(|point| point.0).collect();
     levels.sort_by(f64::total_cmp);
     levels.dedup();
@@ -31,10 +36,25 @@ pub(crate) fn models(points: &[(f64, f64)]) -> Vec<FittedModel> {
     let line = capped_line(points, &levels);
     let bends = line.slope * most >= line.cap * (1.0 + BEND_MIN);
     let line = if bends { line } else { through(points, f64::INFINITY) };
-    let mut models = vec![line.told(points, most)];
-    models.extend(Law::fitted(points).map(|law| law.told(points, most)));
+    let mut models = vec![line.told(points, most, one)];
+    models.extend(Law::fitted(points).map(|law| law.told(points, most, one)));
     models.sort_by(|a, b| a.rmse.total_cmp(&b.rmse));
     models
+}
+
+/// Operations a second of one, with decimals where they are few: a client that thinks does a fraction of one.
+fn each(rate: f64) -> String {
+    let places = if rate < 10.0 { 3 } else { 0 };
+    format!("{rate:.places$}")
+}
+
+/// A coefficient of squares, which is tiny where there are many: with digits that count all the same.
+fn small(kappa: f64) -> String {
+    if kappa > 0.0 && kappa < 1e-5 { format!("{kappa:.2e}") } else { format!("{kappa:.6}") }
+}
+
+fn article(noun: &str) -> &'static str {
+    if noun.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" }
 }
 
 /// Root of the mean squared residual.
@@ -59,15 +79,15 @@ impl CappedLine {
         (self.slope * n).min(self.cap)
     }
 
-    fn told(self, points: &[(f64, f64)], most: f64) -> FittedModel {
+    fn told(self, points: &[(f64, f64)], most: f64, one: &str) -> FittedModel {
         let knee = self.cap / self.slope;
         // Without a level beyond the knee there is no cap to be seen.
         let seen = knee < most;
         let formula = match seen {
-            true => format!("min({:.0} N, {:.0}) op/s", self.slope, self.cap),
-            false => format!("{:.0} N op/s", self.slope),
+            true => format!("min({} N, {:.0}) op/s", each(self.slope), self.cap),
+            false => format!("{} N op/s", each(self.slope)),
         };
-        let mut parameters = BTreeMap::from([("operations a second of a guest".to_owned(), self.slope)]);
+        let mut parameters = BTreeMap::from([(format!("operations a second of {} {one}", article(one)), self.slope)]);
         if seen {
             parameters.insert("cap, operations a second".to_owned(), self.cap);
         }
@@ -183,15 +203,16 @@ impl Law {
         Some(Self { lambda, sigma, kappa })
     }
 
-    fn told(self, points: &[(f64, f64)], most: f64) -> FittedModel {
+    fn told(self, points: &[(f64, f64)], most: f64, one: &str) -> FittedModel {
         let Self { lambda, sigma, kappa } = self;
         // Where the derivative is zero.
         let knee = (kappa > 0.0 && sigma < 1.0).then(|| ((1.0 - sigma) / kappa).sqrt());
-        let parameters = [("lambda, operations a second of one guest", lambda), ("sigma", sigma), ("kappa", kappa)];
+        let of_one = format!("lambda, operations a second of one {one}");
+        let parameters = [(of_one, lambda), ("sigma".to_owned(), sigma), ("kappa".to_owned(), kappa)];
         FittedModel {
             name: "universal scalability law".to_owned(),
-            formula: format!("{lambda:.0} N / (1 + {sigma:.4} (N-1) + {kappa:.6} N (N-1)) op/s"),
-            parameters: parameters.map(|(name, value)| (name.to_owned(), value)).into(),
+            formula: format!("{} N / (1 + {sigma:.4} (N-1) + {} N (N-1)) op/s", each(lambda), small(kappa)),
+            parameters: parameters.into(),
             rmse: self.loss(points),
             // Beyond what was measured it would be a guess.
             knee: knee.filter(|knee| *knee < most),

@@ -16,7 +16,8 @@ pub(crate) const GAP_INTERVALS_MAX: f64 = 3.0;
 /// A kind that it was stored with is not added once more.
 pub(crate) fn of_trial(record: &TrialRecord, sample_interval: Span) -> Vec<Flag> {
     let mut flags = record.flags.clone();
-    let found = [steal(record), lost_samples(record, sample_interval), not_steady(record), parity(record)];
+    let found =
+        [steal(record), lost_samples(record, sample_interval), not_steady(record), parity(record), adrift(record)];
     // A search is stored with the flags of its last iteration; the figures rest on the others at that load as well.
     let search = completed(record).and_then(|measurement| measurement.search.as_ref());
     let iterations = search.into_iter().flat_map(|search| search.iterations()).flat_map(|probe| probe.flags.clone());
@@ -51,6 +52,12 @@ fn lost_samples(record: &TrialRecord, sample_interval: Span) -> Option<Flag> {
 fn not_steady(record: &TrialRecord) -> Option<Flag> {
     let what = steady::unsteady(&series::rate_in_window(record))?;
     flag("not-steady", format!("the driver's rate {what}"))
+}
+
+/// CPUs that were held busy to a share on average, and drifted through it.
+fn adrift(record: &TrialRecord) -> Option<Flag> {
+    let what = steady::unsteady(&completed(record)?.hold.as_ref()?.course)?;
+    flag("cpu-adrift", format!("the held share of the guest's CPUs {what}"))
 }
 
 fn parity(record: &TrialRecord) -> Option<Flag> {

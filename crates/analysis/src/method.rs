@@ -1,6 +1,6 @@
 //! How the figures were made, in paragraphs, with the constants in force.
 
-use tare_model::findings::CaseFindings;
+use tare_model::findings::{CaseFindings, ConsolidationFindings, SizingFindings};
 use tare_model::plan::Plan;
 use tare_model::published::Published;
 
@@ -11,6 +11,7 @@ use crate::distribution::BEYOND_MIN;
 use crate::estimate::{ALPHA, POWER, RANK_BLOCKS_MIN};
 use crate::flags::{GAP_INTERVALS_MAX, STEAL_MAX};
 use crate::steady::{CHANGE_MIN, POINTS_MIN, UNSTEADY_ALPHA};
+use crate::{consolidation, sizing};
 
 /// What has no figures, and what CPU time holds.
 const NO_FIGURES: &str = "A trial that is invalid or failed has no figures; it is listed with its reason, and its block does not count for the comparisons of its arm. \
@@ -19,11 +20,19 @@ const NO_FIGURES: &str = "A trial that is invalid or failed has no figures; it i
          and holds what the client's kernel did on the SUT's, on every arm alike.";
 
 /// The paragraphs.
-pub(crate) fn paragraphs(plan: &Plan, comparisons: usize, cases: &[CaseFindings]) -> Vec<String> {
-    match &plan.study.published {
+pub(crate) fn paragraphs(
+    plan: &Plan,
+    comparisons: usize,
+    cases: &[CaseFindings],
+    (together, sizes): (&[ConsolidationFindings], &[SizingFindings]),
+) -> Vec<String> {
+    let mut said = match &plan.study.published {
         Some(source) => published(plan, source),
         None => measured(plan, comparisons, cases),
-    }
+    };
+    said.extend(consolidation::method(together));
+    said.extend(sizing::method(sizes));
+    said
 }
 
 fn measured(plan: &Plan, comparisons: usize, cases: &[CaseFindings]) -> Vec<String> {

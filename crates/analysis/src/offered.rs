@@ -18,12 +18,16 @@ pub(crate) fn fixed(run: &Run<'_>, case: &Case) -> Option<f64> {
     let capacity = |record: &TrialRecord| completed(record)?.metrics.get(metric::CAPACITY).copied();
     let own =
         |record: &&TrialRecord| record.planned.case == share.case && record.planned.arm == run.plan.study.baseline;
-    let mut capacities: Vec<f64> =
-        run.trials.iter().filter(own).filter_map(capacity).filter(|held| held.is_finite() && *held > 0.0).collect();
+    shared(case, share.share, run.trials.iter().filter(own).filter_map(capacity).collect())
+}
+
+/// The load of a case that takes so large a share of the median of these capacities; `None` where none of them held anything.
+pub(crate) fn shared(case: &Case, share: f64, mut capacities: Vec<f64>) -> Option<f64> {
+    capacities.retain(|held| held.is_finite() && *held > 0.0);
     capacities.sort_by(f64::total_cmp);
     let n = capacities.len();
     let median = f64::midpoint(*capacities.get(n.checked_sub(1)? / 2)?, *capacities.get(n / 2)?);
-    Some(of(&load_of(&case.load, median * share.share)))
+    Some(of(&load_of(&case.load, median * share)))
 }
 
 /// The count by which a trial tells the load that it was offered, where that was a share of another case's capacity: clients, or whole
@@ -37,7 +41,8 @@ pub(crate) fn of_trial(measurement: &Measurement, fixed: Option<f64>) -> Option<
     found.or_else(told).or(fixed)
 }
 
-fn of(load: &LoadModel) -> f64 {
+/// Clients, or arrivals a second.
+pub(crate) fn of(load: &LoadModel) -> f64 {
     match load {
         LoadModel::Closed { clients, .. } => f64::from(*clients),
         LoadModel::Open { rate, .. } => rate.0,

@@ -139,6 +139,7 @@ mod tests {
                 guest: n / 2 + 1,
                 driver: Some(n % 2 + 1),
                 metrics: BTreeMap::from([("opm".to_owned(), value)]),
+                instance: None,
             };
             m.parts = (0..).zip(values).map(part).collect();
         }
@@ -182,7 +183,12 @@ mod tests {
         }
         assert_eq!(of_arm("native", &[&record], &spec()), None);
         if let Outcome::Completed(m) = &mut record.outcome {
-            m.parts = vec![Part { guest: 1, driver: None, metrics: BTreeMap::from([("opm".to_owned(), f64::NAN)]) }];
+            m.parts = vec![Part {
+                guest: 1,
+                driver: None,
+                metrics: BTreeMap::from([("opm".to_owned(), f64::NAN)]),
+                instance: None,
+            }];
         }
         assert!(add_up(&[&record], &spec()) && of_arm("native", &[&record], &spec()).is_none());
     }

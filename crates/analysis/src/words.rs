@@ -37,7 +37,7 @@ pub(crate) fn size(share: f64) -> String {
 }
 
 /// A value with its unit and three digits that count: `1.20 ms`.
-pub(crate) fn value(value: f64, unit: &Unit) -> String {
+pub fn value(value: f64, unit: &Unit) -> String {
     let (prefixes, name): (&[(f64, &str)], &str) = match unit {
         Unit::Seconds => (&[(1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n")], "s"),
         Unit::CpuSecondsPerOperation => (&[(1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n")], "s/op"),

@@ -228,7 +228,7 @@ fn requests_that_are_neither_good_nor_bad_do_not_add_up() {
 
 #[test]
 fn conditions_and_the_instrument_are_told_of_our_own_runs() {
-    let part = |guest| Part { guest, driver: Some(1), metrics: BTreeMap::new() };
+    let part = |guest| Part { guest, driver: Some(1), metrics: BTreeMap::new(), instance: None };
     for (of_container, expected) in [(2, AuditOutcome::Holds), (3, AuditOutcome::Broken)] {
         let (plan, trials) = run(2, |record| {
             let guests = if record.planned.arm == "container" { of_container } else { 2 };

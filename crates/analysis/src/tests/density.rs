@@ -26,6 +26,7 @@ fn plan(blocks: u32) -> Plan {
     let case = &mut study.cases[0];
     case.guest.memory = ByteSize(3 * GIB);
     case.density = Some(DensitySpec {
+        tile: Vec::new(),
         guests: GuestSeries::Listed(vec![1, 4, 8, 16, 32]),
         reserve: None,
         settle: Span::from_secs(60),
@@ -55,7 +56,8 @@ fn ascended(plan: &Plan, index: u32, levels: &[u32], kind: StopKind) -> TrialRec
     let stopped = Stopped { kind, guests: last, detail: "2.1 GiB are available".into() };
     let course =
         (0..1_000).map(|s| CoursePoint { at_s: f64::from(s), guests: last.min(s / 10), ..CoursePoint::default() });
-    let ascent = Ascent { levels, stopped, course: course.collect(), offered_per_guest_per_s: Some(1_000.0) };
+    let ascent =
+        Ascent { levels, stopped, course: course.collect(), offered_per_guest_per_s: Some(1_000.0), tile: Vec::new() };
     record.metrics = vec![MetricSpec::new(metric::HELD, "guests that held", Unit::Count, Better::Higher).primary()];
     let Outcome::Completed(m) = &mut record.outcome else { panic!("completed") };
     m.metrics = BTreeMap::from([(metric::HELD.to_owned(), f64::from(ascent.held()))]);
@@ -205,4 +207,22 @@ fn figures_of_different_numbers_of_guests_are_not_compared() {
     let account = case.accounts.iter().find(|account| account.arm == "native").unwrap();
     assert_eq!(account.offered_per_s, Some(7_000.0), "seven guests held, and each was offered a thousand");
     assert_eq!(case.density.as_ref().unwrap().offered_per_guest_per_s, Some(1_000.0));
+}
+
+#[test]
+fn guests_that_are_added_by_tiles_are_told_in_tiles() {
+    let plan = plan(2);
+    let mut trials = trials(&plan, None);
+    for record in &mut trials {
+        let Outcome::Completed(m) = &mut record.outcome else { panic!("completed") };
+        let ascent = m.ascent.as_mut().unwrap();
+        ascent.tile = ["shop", "forum", "mail", "build"].map(str::to_owned).to_vec();
+        ascent.levels.retain(|level| level.guests % 4 == 0);
+    }
+    let findings = of(&plan, &trials);
+    let density = findings.cases[0].density.as_ref().unwrap();
+    assert!(density.arms.iter().all(|arm| arm.tile.len() == 4 && arm.tile[0] == "shop"));
+    let said = &findings.answer[0].sentence;
+    assert!(said.contains("carries at least 8 tiles of 4 guests, 4.0 times the host's memory, and"), "{said}");
+    assert!(said.contains("1 tile of 4 guests (stopped by memory)"), "{said}");
 }

@@ -2,11 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod capacity;
+mod consolidation;
 mod density;
 mod oracle;
 mod power;
 mod runs;
 mod simulation;
+mod sizing;
 mod store;
 
 use tare_model::environment::Environment;

@@ -37,7 +37,7 @@ fn published(plan: &Plan, index: u32, moved: f64) -> TrialRecord {
     m.metrics = BTreeMap::from([(OPM.to_owned(), values.iter().sum())]);
     let of = |(n, value): (u32, f64)| {
         let metrics = BTreeMap::from([(OPM.to_owned(), value)]);
-        Part { guest: n / 2 + 1, driver: Some(n % 2 + 1), metrics }
+        Part { guest: n / 2 + 1, driver: Some(n % 2 + 1), metrics, instance: None }
     };
     m.parts = (0..).zip(values).map(of).collect();
     record

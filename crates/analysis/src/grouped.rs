@@ -1,0 +1,129 @@
+//! Cases that differ in load and number of instances alone, and their figures by block.
+
+use std::collections::BTreeMap;
+
+use tare_model::capacity::metric;
+use tare_model::findings::{ArmEstimate, CaseFindings};
+use tare_model::hold::CpuHold;
+use tare_model::load::LoadModel;
+use tare_model::metric::{Better, MetricSpec, Unit, common};
+use tare_model::plan::Plan;
+use tare_model::study::Case;
+
+use crate::offered;
+
+/// Id that most workloads give their operations a second.
+pub(crate) const OPERATIONS: &str = "operations_per_s";
+
+/// The cases of a study that offer load to one guest, in groups of those that differ in load and instances (and phases) alone; in the
+/// order of the study. Searches for a capacity and ascents are of no group: their load is another in each trial.
+pub(crate) fn groups(cases: &[Case]) -> Vec<Vec<&Case>> {
+    let mut groups: Vec<Vec<&Case>> = Vec::new();
+    for case in cases.iter().filter(|case| case.density.is_none() && case.capacity.is_none() && case.guests == 1) {
+        match groups.iter_mut().find(|group| alike(group[0], case)) {
+            Some(group) => group.push(case),
+            None => groups.push(vec![case]),
+        }
+    }
+    groups
+}
+
+fn alike(a: &Case, b: &Case) -> bool {
+    let kind = match (a.load, b.load) {
+        (LoadModel::Closed { think_time: a, .. }, LoadModel::Closed { think_time: b, .. }) => a == b,
+        (LoadModel::Open { arrivals: a, .. }, LoadModel::Open { arrivals: b, .. }) => a == b,
+        _ => false,
+    };
+    kind && a.workload == b.workload
+        && a.guest == b.guest
+        && a.parameters == b.parameters
+        && (a.drivers, a.neighbours, a.busy_target) == (b.drivers, b.neighbours, b.busy_target)
+}
+
+/// The figures of a run, by case, arm and block.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Figures<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) cases: &'a [CaseFindings],
+}
+
+impl<'a> Figures<'a> {
+    pub(crate) fn case(&self, id: &str) -> Option<&'a CaseFindings> {
+        self.cases.iter().find(|case| case.id == id)
+    }
+
+    /// A metric of a case on an arm.
+    pub(crate) fn metric(&self, case: &str, arm: &str, id: &str) -> Option<&'a ArmEstimate> {
+        let metric = self.case(case)?.metrics.iter().find(|metric| metric.spec.id == id)?;
+        metric.arms.iter().find(|own| own.arm == arm)
+    }
+
+    /// Its values by block, finite ones alone.
+    pub(crate) fn blocks(&self, case: &str, arm: &str, id: &str) -> BTreeMap<u32, f64> {
+        let found = self.metric(case, arm, id).map_or(&[][..], |own| &own.blocks);
+        found.iter().copied().filter(|(_, value)| value.is_finite()).collect()
+    }
+
+    /// Metrics that the cases of a group have, as the first that has each tells them: primary ones first.
+    pub(crate) fn specs(&self, group: &[&Case]) -> Vec<&'a MetricSpec> {
+        let mut specs: Vec<&MetricSpec> = Vec::new();
+        for metric in group.iter().filter_map(|case| self.case(&case.id)).flat_map(|case| &case.metrics) {
+            if !specs.iter().any(|known| known.id == metric.spec.id) {
+                specs.push(&metric.spec);
+            }
+        }
+        specs.sort_by_key(|spec| !spec.primary);
+        specs
+    }
+
+    /// The metric that counts operations a second: the usual one, or the first of that unit.
+    pub(crate) fn throughput(&self, group: &[&Case]) -> Option<&'a MetricSpec> {
+        let specs = self.specs(group);
+        let rate = |spec: &&&MetricSpec| spec.unit == Unit::OperationsPerSecond && spec.better == Better::Higher;
+        specs.iter().find(|spec| spec.id == OPERATIONS).or_else(|| specs.iter().find(rate)).copied()
+    }
+
+    /// The primary metric of a group where it is a time of which less is better.
+    pub(crate) fn primary_time(&self, group: &[&Case]) -> Option<&'a MetricSpec> {
+        self.specs(group).into_iter().find(|spec| spec.primary && is_time(spec))
+    }
+
+    /// The load that a case offered to the guest on an arm, by block: that which was found where it was looked for.
+    pub(crate) fn loads(&self, case: &Case, arm: &str, blocks: &[u32]) -> BTreeMap<u32, f64> {
+        let drivers = f64::from(case.drivers);
+        if case.cpu_target.is_some() {
+            let held = |(_, hold): &(u32, &CpuHold)| hold.load.is_finite() && hold.load > 0.0;
+            return self
+                .holds(case, arm)
+                .into_iter()
+                .filter(held)
+                .map(|(block, hold)| (block, hold.load * drivers))
+                .collect();
+        }
+        let fixed = match &case.load_from {
+            None => Some(offered::of(&case.load)),
+            Some(share) => {
+                let capacities = self.blocks(&share.case, &self.plan.study.baseline, metric::CAPACITY);
+                offered::shared(case, share.share, capacities.into_values().collect())
+            }
+        };
+        fixed.map_or_else(BTreeMap::new, |load| blocks.iter().map(|block| (*block, load * drivers)).collect())
+    }
+
+    /// What was seen while the guests' CPUs were held busy to a share, by block.
+    pub(crate) fn holds(&self, case: &Case, arm: &str) -> Vec<(u32, &'a CpuHold)> {
+        let holds = self.case(&case.id).map_or(&[][..], |found| &found.holds);
+        let own = holds.iter().filter(|(id, _)| id == arm).flat_map(|(_, blocks)| blocks);
+        own.map(|(block, hold)| (*block, hold)).collect()
+    }
+
+    /// Shares of the guest's CPUs by block.
+    pub(crate) fn cpu(&self, case: &str, arm: &str) -> BTreeMap<u32, f64> {
+        self.blocks(case, arm, common::GUEST_CPU)
+    }
+}
+
+/// Whether a metric is a time of which less is better.
+pub(crate) fn is_time(spec: &MetricSpec) -> bool {
+    spec.unit == Unit::Seconds && spec.better == Better::Lower
+}
