@@ -1,5 +1,6 @@
 //! The raw numbers as CSV (RFC 4180): full precision, stored units, ids instead of labels.
 
+mod instances;
 mod serving;
 
 use tare_model::findings::{CaseFindings, Estimate, Findings, MetricFindings};
@@ -22,6 +23,10 @@ use crate::words;
 /// - `searches.csv`, where the largest load was looked for: every try in order, whether it held, and why not;
 /// - `requests.csv`, where the workload has request types: each type of each iteration, and all of them together;
 /// - `resources.csv`, beside these: what was used of host and guest;
+/// - `consolidation.csv`, where several instances share a guest: every point of every series; a loss of throughput is in per cent,
+///   a gain of CPU in points, for each instance more;
+/// - `sizing.csv`, where models could be made or were refused: advice, models, checks of what was held out, and what was measured;
+/// - `holds.csv`, where the CPU was held: every load that was tried, the last of a block being the measurement;
 /// - `score.csv`, where the study has one; `audit.csv`, where there was an audit.
 ///
 /// Blocks count from 0, as in `findings.json`. A figure that does not exist is an empty field. Each record ends with the
@@ -43,6 +48,7 @@ pub fn csv(findings: &Findings) -> Vec<(String, String)> {
         files.push(("levels.csv".to_owned(), levels(findings)));
     }
     files.extend(serving::files(findings));
+    files.extend(instances::files(findings));
     files
 }
 

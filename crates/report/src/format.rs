@@ -4,8 +4,9 @@
 //! reads the same in a table, on an axis and on the terminal. Digits follow from the interval: three
 //! significant digits of the value, and one or two more where the interval is narrow enough for them.
 
+use tare_model::density;
 use tare_model::findings::Estimate;
-use tare_model::metric::Unit;
+use tare_model::metric::{MetricSpec, Unit, common};
 
 /// Text for a value that is not a finite number.
 pub const NOT_A_NUMBER: &str = "n/a";
@@ -15,6 +16,22 @@ pub const NOTHING: &str = "\u{2013}";
 
 /// Bytes that one unit of service demand in bulk transfer covers, as netperf's "KB".
 const BYTES_PER_KIB: f64 = 1024.0;
+
+/// Name of the unit of a share of a whole, stored from 0 to 1.
+const SHARE: &str = "share";
+
+/// The unit of shares of a whole, which are stored from 0 to 1 and read as per cent.
+pub(crate) fn share_unit() -> Unit {
+    Unit::Other(SHARE.to_owned())
+}
+
+/// The unit in which a metric reads best: its own, but per cent for a share of a guest's CPUs, and of a tile's work, which are stored
+/// from 0 to 1.
+pub(crate) fn unit_of(spec: &MetricSpec) -> Unit {
+    // Metrics of a tile's member have its name before them.
+    let id = spec.id.rsplit(':').next().unwrap_or_default();
+    if [common::GUEST_CPU, density::metric::MEMBER_SHARE].contains(&id) { share_unit() } else { spec.unit.clone() }
+}
 
 /// A prefix and unit chosen for one magnitude, so that a value, its interval and an axis share it.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +63,8 @@ impl Scale {
             Unit::BitsPerSecond => of(&BITS, 1.0, magnitude),
             Unit::Bytes => of(&BYTES, 1.0, magnitude),
             Unit::Count => Self { factor: 1.0, unit: String::new() },
+            // Shares of a whole are kept from 0 to 1 and read as per cent.
+            Unit::Other(name) if name == SHARE => Self { factor: 100.0, unit: "%".to_owned() },
             Unit::Other(name) => Self { factor: 1.0, unit: name.clone() },
         }
     }
@@ -127,7 +146,13 @@ pub fn estimate_parts(estimate: &Estimate, unit: &Unit) -> Parts {
         && bounds.is_none_or(|(low, high)| whole(low) && (high - low).abs() <= 1e-9 * high.abs());
     // No fraction of a client was ever counted.
     let many = *unit == Unit::Count && number.abs() >= 100.0;
-    let digits = if counted || many { 0 } else { decimals(number, bounds.map(|(low, high)| (high - low) / 2.0)) };
+    let half = bounds.map(|(low, high)| (high - low) / 2.0);
+    let digits = match unit {
+        Unit::Count if counted || many => 0,
+        // No share of CPUs is known to more than a tenth of a point, unless all is tiny.
+        Unit::Other(name) if name == SHARE => percent_decimals(number, half).max(1),
+        _ => decimals(number, half),
+    };
     Parts {
         value: scale.with_unit(&fixed(number, digits)),
         interval: bounds.map(|(low, high)| format!("[{}, {}]", fixed(low, digits), fixed(high, digits))),

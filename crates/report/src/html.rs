@@ -29,6 +29,8 @@ pub(crate) fn render(template: &str, values: Value) -> Result<String, ReportErro
     for (name, source) in [
         ("report.html", include_str!("../templates/report.html")),
         ("parts.html", include_str!("../templates/parts.html")),
+        ("case.html", include_str!("../templates/case.html")),
+        ("instances.html", include_str!("../templates/instances.html")),
         ("comparison.html", include_str!("../templates/comparison.html")),
     ] {
         environment.add_template(name, source).map_err(ReportError::Template)?;

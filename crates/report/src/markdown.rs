@@ -3,6 +3,7 @@
 use tare_model::findings::Findings;
 
 use crate::view::Report;
+use crate::view::case::CaseView;
 use crate::view::table::{Cell, Table};
 
 /// The report as Markdown (GitHub's tables). What users wrote is escaped, so it stays text.
@@ -17,35 +18,21 @@ pub fn markdown(findings: &Findings) -> String {
     }
     answer(&mut out, &report);
     glance(&mut out, &report);
+    sizing(&mut out, &report);
+    instances(&mut out, &report);
     checked(&mut out, &report);
-    for case in &report.cases {
+    for case in report.cases.iter().filter(|case| !case.folded) {
         out.push_str(&format!("## {}\n\n", escaped(&case.label)));
-        for verdict in &case.verdicts {
-            out.push_str(&format!("- **{}**: {}\n", verdict.verdict, escaped(&verdict.sentence)));
-        }
-        for objective in &case.objectives {
-            out.push_str(&format!("- **{}**: {}", objective.verdict, escaped(&objective.sentence)));
-            if !objective.blocks.is_empty() {
-                out.push_str(&format!(". By block: {}", escaped(&objective.blocks)));
-            }
-            out.push('\n');
-        }
-        push_list(&mut out, &case.missing);
-        out.push_str(&format!("\n{}\n\n", escaped(&case.setup)));
-        for lead in &case.lead {
-            push_tables(&mut out, std::slice::from_ref(&lead.table));
-        }
-        if let Some(requests) = &case.requests {
-            push_tables(&mut out, std::slice::from_ref(&requests.summary));
-            for arm in &requests.arms {
-                push_tables(&mut out, std::slice::from_ref(&arm.quality));
-            }
-            out.push_str("The requests of each iteration by type are in `requests.csv` and in the HTML report.\n\n");
-        }
-        if let Some(used) = &case.used {
-            push_tables(&mut out, std::slice::from_ref(&used.table));
-        }
-        push_tables(&mut out, &case.tables);
+        case_body(&mut out, case);
+    }
+    if let Some(folded) = &report.folded {
+        out.push_str(&format!("## Case by case\n\n{}\n\n", escaped(&folded.about)));
+    }
+    for case in report.cases.iter().filter(|case| case.folded) {
+        // What GitHub folds; elsewhere the texts stand as they are.
+        out.push_str(&format!("<details><summary>{}</summary>\n\n", escaped(&case.label)));
+        case_body(&mut out, case);
+        out.push_str("</details>\n\n");
     }
     if let Some(table) = &report.start_times {
         out.push_str("## Guest start time\n\n");
@@ -56,11 +43,82 @@ pub fn markdown(findings: &Findings) -> String {
     out
 }
 
+fn case_body(out: &mut String, case: &CaseView) {
+    for verdict in &case.verdicts {
+        out.push_str(&format!("- **{}**: {}\n", verdict.verdict, escaped(&verdict.sentence)));
+    }
+    for objective in &case.objectives {
+        out.push_str(&format!("- **{}**: {}", objective.verdict, escaped(&objective.sentence)));
+        if !objective.blocks.is_empty() {
+            out.push_str(&format!(". By block: {}", escaped(&objective.blocks)));
+        }
+        out.push('\n');
+    }
+    push_list(out, &case.missing);
+    out.push_str(&format!("\n{}\n\n", escaped(&case.setup)));
+    for lead in &case.lead {
+        push_tables(out, std::slice::from_ref(&lead.table));
+    }
+    if let Some(requests) = &case.requests {
+        push_tables(out, std::slice::from_ref(&requests.summary));
+        for arm in &requests.arms {
+            push_tables(out, std::slice::from_ref(&arm.quality));
+        }
+        out.push_str("The requests of each iteration by type are in `requests.csv` and in the HTML report.\n\n");
+    }
+    if let Some(used) = &case.used {
+        push_tables(out, std::slice::from_ref(&used.table));
+    }
+    push_tables(out, &case.tables);
+}
+
+/// What to build, and the models behind it.
+fn sizing(out: &mut String, report: &Report) {
+    let Some(view) = &report.sizing else { return };
+    out.push_str("## Sizing: what to build\n\n");
+    for group in &view.groups {
+        out.push_str(&format!("### {}\n\n{}\n\n", escaped(&group.title), escaped(&group.question)));
+        for own in &group.advice {
+            out.push_str(&format!("- **{}**: {}\n", escaped(&own.arm), escaped(&own.sentence)));
+            own.notes.iter().for_each(|note| out.push_str(&format!("  - {}\n", escaped(note))));
+        }
+        out.push('\n');
+        push_tables(out, group.table.as_slice());
+        out.push_str(&format!("{}\n\n", escaped(view.rule)));
+        if !group.checks_seen.is_empty() {
+            out.push_str(&format!("{}\n\n", escaped(&group.checks_seen)));
+        }
+        for table in [&group.checks, &group.models, &group.parameters, &group.points].into_iter().flatten() {
+            push_tables(out, std::slice::from_ref(table));
+        }
+    }
+}
+
+/// Several instances in one guest.
+fn instances(out: &mut String, report: &Report) {
+    let Some(view) = &report.consolidation else { return };
+    out.push_str("## Several instances in one guest\n\n");
+    for group in &view.groups {
+        out.push_str(&format!("### {}\n\n{}\n\n", escaped(&group.title), escaped(&group.about)));
+        for part in group.parts.iter().filter(|part| part.table.is_some() || !part.seen.is_empty()) {
+            out.push_str(&format!("#### {}\n\n", escaped(&part.title)));
+            push_list(out, &part.seen);
+            out.push('\n');
+            push_tables(out, part.table.as_slice());
+        }
+    }
+    out.push_str(&format!("{}\n\n", escaped(view.published)));
+}
+
 fn answer(out: &mut String, report: &Report) {
+    push_list(out, &report.headlines);
+    if !report.headlines.is_empty() {
+        out.push('\n');
+    }
     for line in &report.summary {
         out.push_str(&format!("{}\n\n", escaped(line)));
     }
-    for answer in &report.answers {
+    for answer in report.answers.iter().take(report.told) {
         out.push_str(&format!(
             "- **{}** ({}, {}): {}\n",
             answer.verdict,
@@ -68,6 +126,9 @@ fn answer(out: &mut String, report: &Report) {
             escaped(&answer.arms),
             escaped(&answer.sentence)
         ));
+    }
+    if report.answers.len() > report.told {
+        out.push_str(&format!("- and {} more, case by case below\n", report.answers.len() - report.told));
     }
     if let Some(score) = &report.score {
         out.push_str(&format!("\n{}:\n\n", escaped(&score.what)));

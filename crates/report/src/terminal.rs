@@ -6,7 +6,7 @@ use tare_model::metric::Unit;
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
 use crate::view::parts::Parts;
-use crate::view::{Report, account, capacity, density, primary, steps};
+use crate::view::{Report, account, capacity, consolidation, density, fold, holds, primary, sizing, steps};
 use crate::words;
 
 /// Narrowest width that is laid out for; a narrower terminal breaks lines itself.
@@ -19,8 +19,9 @@ pub fn terminal(findings: &Findings, width: usize, colour: bool) -> String {
     let style = Style::new(colour);
     let arms = Arms::of(findings);
     let report = Report::new(findings);
-    let mut lines: Vec<(String, Vec<Line>)> =
-        findings.cases.iter().map(|case| case_lines(case, findings, &arms)).collect();
+    // Dozens of cases are summed up in lines of their own below.
+    let shown: Vec<&CaseFindings> = findings.cases.iter().filter(|case| !fold::is_folded(findings, &case.id)).collect();
+    let mut lines: Vec<(String, Vec<Line>)> = shown.iter().map(|case| case_lines(case, findings, &arms)).collect();
     // What the guests themselves take matters where there are several kinds of them; one case is told by its own lines.
     if report.glance.is_some() && findings.cases.len() > 1 {
         lines.extend(findings.across.iter().map(|metric| metric_lines("all cases", metric, findings, &arms)));
@@ -36,7 +37,7 @@ pub fn terminal(findings: &Findings, width: usize, colour: bool) -> String {
         out.push_str(&style.alarm(&paragraph(&format!("WARNING: {warning}"), width, "", "  ")));
         out.push('\n');
     }
-    let notes = findings.cases.iter().map(|case| notes(case, findings, &arms)).chain(std::iter::repeat(Vec::new()));
+    let notes = shown.iter().map(|case| notes(case, findings, &arms)).chain(std::iter::repeat(Vec::new()));
     for ((heading, lines), notes) in lines.iter().zip(notes) {
         out.push_str(&style.bold(&paragraph(heading, width, "", "  ")));
         for line in lines {
@@ -47,12 +48,13 @@ pub fn terminal(findings: &Findings, width: usize, colour: bool) -> String {
         }
         out.push('\n');
     }
+    out.push_str(&summed_up(findings, &arms, &report, width, &style));
     for left in report.glance.iter().flat_map(|glance| &glance.left_out) {
         let text = format!("not measured here: {}: {} Remedy: {}", left.label, left.reason, left.remedy);
         out.push_str(&paragraph(&text, width, "", "  "));
     }
     out.push_str(&style.bold(&paragraph(&report.question, width, "", "")));
-    for line in &report.summary {
+    for line in report.headlines.iter().chain(&report.summary) {
         out.push_str(&paragraph(line, width, "", ""));
     }
     out.push_str(&answers(findings, &report, width, &style));
@@ -69,6 +71,22 @@ pub fn terminal(findings: &Findings, width: usize, colour: bool) -> String {
     out
 }
 
+/// What sums up several cases: instances in one guest, and sizing.
+fn summed_up(findings: &Findings, arms: &Arms, report: &Report, width: usize, style: &Style) -> String {
+    let mut out = String::new();
+    let sections = consolidation::lines(findings, arms).into_iter().chain(sizing::lines(findings, arms));
+    for (heading, lines) in sections {
+        out.push_str(&style.bold(&paragraph(&heading, width, "", "  ")));
+        lines.iter().for_each(|line| out.push_str(&paragraph(line, width, "  ", "    ")));
+        out.push('\n');
+    }
+    if let Some(folded) = &report.folded {
+        let text = format!("{}: each with its own figures in the HTML report and in the CSV files.", folded.count);
+        out.push_str(&format!("{}\n", paragraph(&text, width, "", "  ")));
+    }
+    out
+}
+
 /// The answer in sentences, below an empty line; nothing where the tables say it all.
 fn answers(findings: &Findings, report: &Report, width: usize, style: &Style) -> String {
     let one_case = findings.cases.len() == 1;
@@ -77,7 +95,8 @@ fn answers(findings: &Findings, report: &Report, width: usize, style: &Style) ->
         report.glance.is_none() || matches!(answer.verdict, Verdict::Better | Verdict::Worse | Verdict::WithinFloor)
     };
     let mut out = String::new();
-    for (answer, view) in findings.answer.iter().zip(&report.answers).filter(|(answer, _)| told(answer)) {
+    let all = || findings.answer.iter().zip(&report.answers).filter(|(answer, _)| told(answer));
+    for (answer, view) in all().take(report.told) {
         if out.is_empty() {
             out.push('\n');
         }
@@ -85,6 +104,10 @@ fn answers(findings: &Findings, report: &Report, width: usize, style: &Style) ->
         let case = if one_case { String::new() } else { format!("{}; ", view.case) };
         let text = paragraph(&format!("{verdict}: {case}{}", answer.sentence), width, "- ", "  ");
         out.push_str(&text.replacen(verdict, &style.verdict(answer.verdict, verdict), 1));
+    }
+    let more = all().count().saturating_sub(report.told);
+    if more > 0 {
+        out.push_str(&paragraph(&format!("and {more} more, case by case, in the report"), width, "- ", "  "));
     }
     out
 }
@@ -186,6 +209,7 @@ fn notes(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<String> {
     out.extend(case.not_measured.iter().cloned());
     out.extend(density::lines(case, arms));
     out.extend(capacity::lines(case, findings, arms));
+    out.extend(holds::lines(case, findings, arms));
     out.extend(Parts::new(case, findings, arms).iter().flat_map(Parts::lines));
     out.extend(steps::lines(case, arms));
     let mut same: Vec<(Vec<String>, String)> = Vec::new();
@@ -221,7 +245,7 @@ fn notes(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<String> {
 
 fn arm_line(arm: &ArmLook, metric: &MetricFindings, findings: &Findings) -> Line {
     let found = metric.arms.iter().find(|estimate| estimate.arm == arm.id);
-    let parts = found.map(|found| format::estimate_parts(&found.estimate, &metric.spec.unit));
+    let parts = found.map(|found| format::estimate_parts(&found.estimate, &format::unit_of(&metric.spec)));
     let comparison = metric.comparisons.iter().find(|c| c.arm == arm.id);
     let word = match comparison {
         Some(comparison) => words::verdict(comparison.verdict),

@@ -26,6 +26,22 @@ pub(crate) struct ArmLook {
 }
 
 impl ArmLook {
+    /// The look of what is no arm: the `n`-th of several series of one arm, each with a colour, a mark and a dash of its own.
+    pub(crate) fn series(n: usize, label: impl Into<String>) -> Self {
+        // Once the colours are used up, each comes again with another mark and dash.
+        let look = n + n / COLOURS;
+        Self {
+            id: format!("series-{n}"),
+            label: label.into(),
+            class: format!("arm-{}", n % COLOURS + 1),
+            shape: Shape::ALL[look % Shape::ALL.len()],
+            dash: DASHES[look % DASHES.len()],
+            hollow: false,
+            is_baseline: false,
+            is_replica: false,
+        }
+    }
+
     /// Classes of a mark of this arm.
     pub(crate) fn mark(&self) -> String {
         format!("{} mark{}", self.class, if self.hollow { " hollow" } else { "" })

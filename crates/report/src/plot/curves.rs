@@ -3,10 +3,11 @@
 use tare_model::metric::Unit;
 
 use super::arms::ArmLook;
-use super::scale::{Axis, linear_ticks, tick_texts};
+use super::scale::{Axis, linear_ticks, log_ticks, tick_texts};
 use super::svg::{Anchor, Svg, TEXT, text_width, wrapped};
 use super::{Figure, Page};
 use crate::format::{self, Scale};
+use tare_model::findings::Estimate;
 
 /// One point of a line.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,6 +16,22 @@ pub(crate) struct Point {
     pub(crate) y: f64,
     /// The interval of `y`.
     pub(crate) bounds: Option<(f64, f64)>,
+    /// Said above the mark; empty for nothing.
+    pub(crate) label: String,
+    /// Whether it is drawn hollow: it does not count as the others do.
+    pub(crate) hollow: bool,
+}
+
+impl Point {
+    /// An estimate with its interval.
+    pub(crate) fn new(x: f64, y: &Estimate) -> Self {
+        Self { bounds: format::bounds(y), ..Self::at(x, y.value) }
+    }
+
+    /// A value of which no interval is known.
+    pub(crate) const fn at(x: f64, y: f64) -> Self {
+        Self { x, y, bounds: None, label: String::new(), hollow: false }
+    }
 }
 
 /// One arm in one panel.
@@ -28,6 +45,19 @@ pub(crate) struct Line {
     pub(crate) knee: Option<f64>,
     /// Whether points are marked; where there are many of them they are not.
     pub(crate) marked: bool,
+    /// Whether a line joins the points.
+    pub(crate) joined: bool,
+    /// Whether what is said at a mark stands below it, where the line before has it above.
+    pub(crate) below: bool,
+    /// Pixels to the right: lines of several arms at the same values of the axis would hide each other's intervals.
+    pub(crate) shift: f64,
+}
+
+impl Line {
+    /// Marked points, joined.
+    pub(crate) const fn new(arm: ArmLook, points: Vec<Point>) -> Self {
+        Self { arm, points, model: Vec::new(), knee: None, marked: true, joined: true, below: false, shift: 0.0 }
+    }
 }
 
 /// One quantity.
@@ -38,6 +68,35 @@ pub(crate) struct Panel {
     pub(crate) lines: Vec<Line>,
     /// A level that matters, with its name.
     pub(crate) bound: Option<(f64, String)>,
+    /// A range that matters, with its name.
+    pub(crate) band: Option<(f64, f64, String)>,
+    /// Whether its axis is logarithmic; all values are then above 0.
+    pub(crate) log: bool,
+    /// Least and most that its axis must hold, so that panels can be compared by eye.
+    pub(crate) holds: Option<(f64, f64)>,
+}
+
+/// How many times the least of what is drawn the most may be on a linear axis: beyond it, all but the most is flat.
+const LINEAR: f64 = 10.0;
+
+/// Gives panels of one quantity one scale; one of times is logarithmic where they reach too far for another.
+pub(crate) fn on_one_scale(panels: &mut [Panel]) {
+    let (least, most) = panels
+        .iter()
+        .fold((f64::INFINITY, 0.0_f64), |(least, most), panel| (least.min(panel.least()), most.max(panel.highest())));
+    let lowest = panels.iter().map(Panel::lowest).fold(0.0, f64::min);
+    let times = panels.iter().all(|panel| panel.unit == Unit::Seconds);
+    let log = times && lowest >= 0.0 && least.is_finite() && most > least * LINEAR;
+    for panel in panels {
+        panel.log = log;
+        panel.holds = Some((if log { least } else { lowest }, most));
+    }
+}
+
+impl Panel {
+    pub(crate) fn new(title: impl Into<String>, unit: Unit, lines: Vec<Line>) -> Self {
+        Self { title: title.into(), unit, lines, bound: None, band: None, log: false, holds: None }
+    }
 }
 
 /// All panels of a figure.
@@ -127,7 +186,9 @@ impl Chart {
             if x > left && x + width > page.width {
                 (x, y) = (left, y + 20.0);
             }
-            svg.polyline(&[(x, y - 4.0), (x + 30.0, y - 4.0)], &format!("{} curve", arm.class), arm.dash);
+            if line.joined {
+                svg.polyline(&[(x, y - 4.0), (x + 30.0, y - 4.0)], &format!("{} curve", arm.class), arm.dash);
+            }
             if line.marked {
                 svg.mark(arm.shape, (x + 15.0, y - 4.0), 3.8, &arm.mark(), "");
             }
@@ -147,26 +208,61 @@ impl Panel {
         let largest = values().filter(|y| y.is_finite()).fold(0.0, f64::max);
         let all = ends.flatten().filter(|y| y.is_finite()).fold(0.0, f64::max).min(largest * 1.3);
         let bound = self.bound.as_ref().map_or(0.0, |(value, _)| *value);
-        all.max(bound)
+        let band = self.band.as_ref().map_or(0.0, |(_, high, _)| *high);
+        all.max(bound).max(band).max(self.holds.map_or(0.0, |(_, most)| most))
+    }
+
+    /// The smallest value above 0, where a logarithmic axis begins.
+    fn least(&self) -> f64 {
+        let values = self.lines.iter().flat_map(|line| &line.points).map(|point| point.y);
+        let held = self.holds.map(|(least, _)| least);
+        values.chain(held).filter(|y| y.is_finite() && *y > 0.0).fold(f64::INFINITY, f64::min)
     }
 
     fn lowest(&self) -> f64 {
         let values = self.lines.iter().flat_map(|line| &line.points).map(|point| point.y);
-        values.filter(|y| y.is_finite()).fold(0.0, f64::min)
+        let least = values.filter(|y| y.is_finite()).fold(0.0, f64::min);
+        if least >= 0.0 && self.band.is_none() {
+            return least;
+        }
+        // Room for the lower ends of intervals, where what was seen lies about 0.
+        let ends = self.lines.iter().flat_map(|line| &line.points).filter_map(|point| point.bounds).map(|(low, _)| low);
+        let lowest = ends.filter(|low| low.is_finite()).fold(least, f64::min);
+        lowest.max(least - 0.3 * (self.highest() - least)).min(self.holds.map_or(0.0, |(least, _)| least))
+    }
+
+    /// The axis and its ticks, as (value, text).
+    fn axis(&self, (top, bottom): (f64, f64)) -> (Axis, Scale, Vec<(f64, String)>) {
+        let highest = self.highest();
+        let wanted = if bottom - top > 120.0 { 5 } else { 2 };
+        if self.log && self.least() < highest {
+            let range = (self.least() / 1.3, highest * 1.3);
+            let scale = Scale::new(&self.unit, highest);
+            let own = log_ticks((scale.number(range.0), scale.number(range.1)), wanted + 2);
+            let texts = own.iter().map(|tick| format::trimmed(*tick));
+            let ticks = own.iter().map(|tick| tick / scale.number(1.0)).zip(texts).collect();
+            return (Axis::log(range, bottom, top), scale, ticks);
+        }
+        let lowest = self.lowest();
+        let range = (lowest, if highest > lowest { highest + (highest - lowest) * 0.08 } else { lowest + 1.0 });
+        let scale = Scale::new(&self.unit, highest.max(-lowest));
+        let own = linear_ticks((scale.number(range.0), scale.number(range.1)), wanted);
+        let ticks = own.iter().map(|tick| tick / scale.number(1.0)).zip(tick_texts(&own)).collect();
+        (Axis::linear(range, bottom, top), scale, ticks)
     }
 
     fn draw(&self, svg: &mut Svg, x: &Axis, (top, bottom): (f64, f64), ticks: &[f64]) {
-        let (lowest, highest) = (self.lowest(), self.highest());
-        let range = (lowest, if highest > lowest { highest + (highest - lowest) * 0.08 } else { lowest + 1.0 });
-        let y = Axis::linear(range, bottom, top);
+        let (y, scale, own) = self.axis((top, bottom));
+        if let Some((low, high, name)) = &self.band {
+            let (upper, lower) = (y.at(*high), y.at(*low));
+            svg.rect((x.start(), upper), (x.end() - x.start(), lower - upper), "floor");
+            svg.text((x.end() - 4.0, upper - 5.0), Anchor::End, "tick", name);
+        }
         for &tick in ticks {
             svg.line((x.at(tick), top), (x.at(tick), bottom), "grid");
         }
-        let scale = Scale::new(&self.unit, highest.max(-lowest));
-        let own =
-            linear_ticks((scale.number(range.0), scale.number(range.1)), if bottom - top > 120.0 { 5 } else { 2 });
-        for (tick, text) in own.iter().zip(tick_texts(&own)) {
-            let at = y.at(tick / scale.number(1.0));
+        for (tick, text) in own {
+            let at = y.at(tick);
             svg.line((x.start(), at), (x.end(), at), "grid");
             svg.text((x.start() - 7.0, at + 4.0), Anchor::End, "tick", &text);
         }
@@ -207,15 +303,25 @@ impl Line {
         if let Some(at) = self.knee.and_then(|knee| Some((knee, self.model_at(knee)?))) {
             svg.mark(self.arm.shape, (x.at(at.0), y.at(at.1)), 6.5, &format!("{class} mark hollow"), "");
         }
-        let pixels: Vec<(f64, f64)> = self.points.iter().map(|point| (x.at(point.x), y.at(point.y))).collect();
-        svg.polyline(&pixels, &format!("{class} curve{}", if self.marked { "" } else { " thin" }), self.arm.dash);
+        let place = |point: &Point| (x.at(point.x) + self.shift, y.at(point.y));
+        if self.joined {
+            let pixels: Vec<(f64, f64)> = self.points.iter().map(place).collect();
+            svg.polyline(&pixels, &format!("{class} curve{}", if self.marked { "" } else { " thin" }), self.arm.dash);
+        }
         for point in self.points.iter().filter(|_| self.marked) {
-            let at = (x.at(point.x), y.at(point.y));
+            let at = place(point);
             if let Some((low, high)) = point.bounds {
                 svg.line((at.0, y.at(low)), (at.0, y.at(high)), &format!("{class} whisker"));
             }
-            let tip = format!("{}, {}: {}", self.arm.label, format::trimmed(point.x), format::value(point.y, unit));
-            svg.mark(self.arm.shape, at, 3.8, &self.arm.mark(), &tip);
+            let label = if point.label.is_empty() { String::new() } else { format!(", {}", point.label) };
+            let value = format::value(point.y, unit);
+            let tip = format!("{}, {}{label}: {value}", self.arm.label, format::trimmed(point.x));
+            let hollow = if point.hollow && !self.arm.hollow { " hollow" } else { "" };
+            svg.mark(self.arm.shape, at, 3.8, &format!("{}{hollow}", self.arm.mark()), &tip);
+            if !point.label.is_empty() {
+                let (anchor, x, y) = if self.below { (Anchor::Start, 5.0, 15.0) } else { (Anchor::End, -4.0, -6.0) };
+                svg.text((at.0 + x, at.1 + y), anchor, "tick", &point.label);
+            }
         }
     }
 

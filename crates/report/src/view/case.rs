@@ -9,7 +9,9 @@ use tare_model::metric::{Better, common};
 use super::parts::Parts;
 use super::requests::RequestsView;
 use super::table::Table;
-use super::{account, capacity, costs, density, measures, primary, resources, steps as step_tables, storage};
+use super::{
+    account, capacity, costs, density, fold, holds, measures, primary, resources, steps as step_tables, storage,
+};
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
 use crate::plot::{Figure, ccdf, cpu, dots, ratios, steps, timeline};
@@ -21,6 +23,8 @@ pub(crate) struct CaseView {
     /// Fragment id, `case-1` and so on: never a user's text.
     pub(crate) anchor: String,
     pub(crate) label: String,
+    /// Whether a section above sums it up, so that it is opened by who wants it.
+    pub(crate) folded: bool,
     /// What ran, in a line.
     pub(crate) setup: String,
     pub(crate) verdicts: Vec<VerdictView>,
@@ -43,6 +47,8 @@ pub(crate) struct CaseView {
 /// The verdict on one arm.
 #[derive(Debug, Serialize)]
 pub(crate) struct VerdictView {
+    /// The arm, for where the sentence is not there to name it.
+    pub(crate) arm: String,
     pub(crate) verdict: &'static str,
     pub(crate) class: &'static str,
     pub(crate) sentence: String,
@@ -68,7 +74,7 @@ impl ObjectiveView {
         };
         let value = |(block, value, met): &(u32, f64, bool)| {
             let missed = if *met { "" } else { " (missed)" };
-            format!("{}: {}{missed}", block + 1, format::value(*value, &objective.spec.unit))
+            format!("{}: {}{missed}", block + 1, format::value(*value, &format::unit_of(&objective.spec)))
         };
         let blocks: Vec<String> = objective.blocks.iter().map(value).collect();
         Self { verdict, class, sentence: objective.sentence.clone(), blocks: blocks.join(", ") }
@@ -105,12 +111,14 @@ impl CaseView {
         // What the study asks comes first, the floor that it is judged by after it.
         let (floor, compared): (Vec<&Comparison>, _) = comparisons.iter().partition(|c| arms.get(&c.arm).is_replica);
         let verdicts = compared.into_iter().chain(floor).map(|c| VerdictView {
+            arm: arms.label(&c.arm),
             verdict: words::verdict(c.verdict),
             class: words::verdict_class(c.verdict),
             sentence: c.sentence.clone(),
         });
         Self {
             label: case.label.clone(),
+            folded: fold::is_folded(findings, &case.id),
             setup: setup(case, findings),
             verdicts: verdicts.collect(),
             main: main_figure(&anchor, case, findings, arms),
@@ -134,7 +142,8 @@ fn setup(case: &CaseFindings, findings: &Findings) -> String {
         format!("{} and {}", format::plural(u64::from(guest.cpus), "CPU", "CPUs"), guest.memory)
     };
     let guest = size(&planned.guest);
-    let own_load = || capacity::load(planned, findings).unwrap_or_else(|| words::load_of_each(planned));
+    let found = || holds::load(planned, findings).or_else(|| capacity::load(planned, findings));
+    let own_load = || found().unwrap_or_else(|| words::load_of_each(planned));
     let (load, guests) = match (density::guests(planned, &guest), &case.density) {
         (Some(guests), found) => {
             (density::load(planned, found.as_ref().and_then(|d| d.offered_per_guest_per_s)), guests)
@@ -142,6 +151,15 @@ fn setup(case: &CaseFindings, findings: &Findings) -> String {
         (None, _) => (own_load(), format!("{} of {guest}", words::guests(planned))),
     };
     let mut said = vec![format!("Workload {}", planned.workload), load, words::phases(&planned.phases), guests];
+    if planned.instances > 1 {
+        said.push(format!(
+            "{} of the application in it, which share the load",
+            format::plural(u64::from(planned.instances), "instance", "instances")
+        ));
+    }
+    if planned.held_out {
+        said.push("held out: no model is fitted to it".to_owned());
+    }
     if planned.busy_target {
         said.push("the guest itself kept busy".to_owned());
     }
@@ -197,6 +215,7 @@ fn main_figure(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Ar
 fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<FigureView> {
     let mut out = density::figures(anchor, case, findings, arms);
     out.extend(capacity::figure(anchor, case, findings, arms));
+    out.extend(holds::figure(anchor, case, arms));
     let mut add =
         |title: String, caption: &str, figure: Option<Figure>| out.extend(FigureView::new(title, caption, figure));
     let noun = step_tables::noun(case);
@@ -310,6 +329,7 @@ fn lead(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<Titled> {
     density::lead(case, findings, arms)
         .into_iter()
         .chain(capacity::lead(case, findings, arms))
+        .chain(holds::lead(case, findings, arms))
         .chain(parts)
         .chain(costs)
         .collect()

@@ -10,6 +10,7 @@ use tare_model::study::Case;
 
 use super::case::{FigureView, Titled};
 use super::table::{Cell, Column, Table};
+use super::tiles;
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
 use crate::plot::curves::{Chart, Line, Panel, Point};
@@ -22,6 +23,9 @@ pub(super) fn lead(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec
     let Some(density) = &case.density else { return Vec::new() };
     let view = View { density, findings, arms };
     let titled = |title: &str, table: Table| Titled { title: title.to_owned(), table };
+    if let Some(tile) = tiles::Tiles::new(case, arms) {
+        return tile.lead();
+    }
     let mut lead = vec![titled("How many guests, and what they do there", view.carried())];
     lead.extend(view.published().map(|table| titled("Operations a second by number of guests", table)));
     lead
@@ -41,6 +45,9 @@ pub(super) fn at_held(case: &CaseFindings) -> &'static str {
 
 /// How load is offered where guests are added. `offered`: operations a second of each guest, where load is throttled.
 pub(super) fn load(case: &Case, offered: Option<f64>) -> String {
+    if tiles::members(case).is_some() {
+        return "each member under a load of its own".to_owned();
+    }
     match (&case.load, offered) {
         (LoadModel::Closed { clients, .. }, Some(rate)) => {
             let rate = format::value(rate, &Unit::OperationsPerSecond);
@@ -58,12 +65,19 @@ pub(super) fn guests(case: &Case, size: &str) -> Option<String> {
     let spec = case.density.as_ref()?;
     let memory = case.parameters.get("memory").and_then(|memory| memory.as_str());
     let memory = memory.map_or_else(String::new, |memory| format!(", memory \u{201c}{memory}\u{201d}"));
+    if let Some(members) = tiles::members(case) {
+        let numbers = spec.guests.words();
+        return Some(format!("tiles of {members}, a guest each; all are measured at {numbers} tiles"));
+    }
     Some(format!("guests of {size}{memory}, added one at a time; all are measured at {}", spec.guests.words()))
 }
 
 /// Each arm in a line, for a terminal.
 pub(crate) fn lines(case: &CaseFindings, arms: &Arms) -> Vec<String> {
     let Some(density) = &case.density else { return Vec::new() };
+    if let Some(tile) = tiles::Tiles::new(case, arms) {
+        return tile.lines();
+    }
     let line = |arm: &ArmDensity| {
         let figure = |level: &LevelFindings| {
             let operations = level.metrics.get(metric::OPERATIONS)?;
@@ -86,22 +100,32 @@ pub(super) fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, ar
     let Some(density) = &case.density else { return Vec::new() };
     let view = View { density, findings, arms };
     let id = |name: &str| format!("fig-{anchor}-density-{name}");
+    let tiles = tiles::Tiles::new(case, arms);
+    let many = if tiles.is_some() { "tiles" } else { "guests" };
+    let of_members = tiles.and_then(|tiles| tiles.figure(&id("members")));
     let figures = [
+        of_members,
         FigureView::new(
-            "Operations a second as guests are added".to_owned(),
-            "All guests together. Marks: estimates over the blocks, with their intervals. Dotted: the fitted model with the smaller residual, \
-             where four numbers or more were measured (the table has both models); the large hollow mark is its knee, beyond which more guests add no work. A line ends where \
-             no more guests could be added, or with the series.",
+            format!("Operations a second as {many} are added"),
+            &format!(
+                "All guests together. Marks: estimates over the blocks, with their intervals. Dotted: the fitted model with the smaller residual, \
+                 where four numbers or more were measured (the table has both models); the large hollow mark is its knee, beyond which more {many} add no work. A line ends where \
+                 no more {many} could be added, or with the series."
+            ),
             view.throughput().figure(&id("operations")),
         ),
         FigureView::new(
-            "What one guest still gets".to_owned(),
-            "Operations a second of a guest, its 99th percentile of response time, and how busy the host is. Response time counts from the moment when an \
-             operation was due.",
+            (if many == "tiles" { "How busy the host is" } else { "What one guest still gets" }).to_owned(),
+            if many == "tiles" {
+                "Busy share of all CPUs of the host at each number of tiles."
+            } else {
+                "Operations a second of a guest, its 99th percentile of response time, and how busy the host is. Response time counts from the moment when an \
+                 operation was due."
+            },
             view.of_a_guest().figure(&id("guest")),
         ),
         FigureView::new(
-            "Memory while guests are added".to_owned(),
+            format!("Memory while {many} are added"),
             "One ascent of each arm (the block with the middle result). Savings come after the guests that they come from: the way from one to the other is how \
              fast the rule merges.",
             view.course().figure(&id("course")),
@@ -114,7 +138,7 @@ pub(super) fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, ar
         ),
         FigureView::new(
             "Where the saving came from".to_owned(),
-            "Memory saved at the largest number of guests that held, by what the merged pages were.",
+            &format!("Memory saved at the largest number of {many} that held, by what the merged pages were."),
             view.saved_from(&id("saved")),
         ),
     ];
@@ -124,7 +148,8 @@ pub(super) fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, ar
 /// Further tables: the models.
 pub(super) fn tables(case: &CaseFindings, arms: &Arms) -> Vec<Table> {
     let Some(density) = &case.density else { return Vec::new() };
-    [models(density, arms), stops(density, arms)].into_iter().flatten().collect()
+    let of_members = tiles::Tiles::new(case, arms).and_then(|tiles| tiles.by_member());
+    [of_members, models(density, arms), stops(density, arms)].into_iter().flatten().collect()
 }
 
 struct View<'a> {
@@ -260,23 +285,35 @@ impl<'a> View<'a> {
     fn numbers(&self) -> Vec<f64> {
         let all: BTreeSet<u32> =
             self.density.arms.iter().flat_map(|arm| arm.levels.iter().map(|level| level.guests)).collect();
-        all.into_iter().map(f64::from).collect()
+        all.into_iter().map(|guests| self.x(guests)).collect()
+    }
+
+    /// Guests of one tile; 1 where each guest is like the others.
+    fn tile(&self) -> u32 {
+        tiles::size(self.density).max(1)
+    }
+
+    /// Guests, or tiles, on the axis.
+    fn x(&self, guests: u32) -> f64 {
+        f64::from(guests) / f64::from(self.tile())
     }
 
     fn by_guests(&self, title: &str, id: &str, unit: Unit) -> Panel {
         let lines = self.shown().map(|(arm, look)| {
             let point = |level: &LevelFindings| {
                 let found = level.metrics.get(id)?;
-                Some(Point { x: f64::from(level.guests), y: found.value, bounds: format::bounds(found) })
+                Some(Point::new(self.x(level.guests), found))
             };
-            let points = arm.levels.iter().filter_map(point).collect();
-            Line { arm: look, points, model: Vec::new(), knee: None, marked: true }
+            Line::new(look, arm.levels.iter().filter_map(point).collect())
         });
-        Panel { title: title.to_owned(), unit, lines: lines.collect(), bound: None }
+        Panel::new(title, unit, lines.collect())
     }
 
     fn chart(&self, title: &str, height: f64, panels: Vec<Panel>) -> Chart {
-        let x_title = format!("guests of {}", format::value(self.density.guest_memory_bytes as f64, &Unit::Bytes));
+        let x_title = match self.tile() {
+            1 => format!("guests of {}", format::value(self.density.guest_memory_bytes as f64, &Unit::Bytes)),
+            size => format!("tiles of {size} guests"),
+        };
         Chart { title: title.to_owned(), x_title, x_marked: self.numbers(), height, panels }
     }
 
@@ -285,8 +322,9 @@ impl<'a> View<'a> {
         for line in &mut panel.lines {
             let arm = self.density.arms.iter().find(|arm| arm.arm == line.arm.id);
             if let Some(model) = arm.and_then(|arm| arm.models.first()) {
-                line.model.clone_from(&model.curve);
-                line.knee = model.knee;
+                let size = f64::from(self.tile());
+                line.model = model.curve.iter().map(|(guests, value)| (guests / size, *value)).collect();
+                line.knee = model.knee.map(|knee| knee / size);
             }
         }
         self.chart("Operations a second as guests are added", 320.0, vec![panel])
@@ -315,10 +353,10 @@ impl<'a> View<'a> {
     fn course(&self) -> Chart {
         let over_time = |title: &str, unit: Unit, of: &dyn Fn(&CoursePoint) -> f64| {
             let lines = self.shown().map(|(arm, look)| {
-                let points = arm.course.iter().map(|point| Point { x: point.at_s, y: of(point), bounds: None });
-                Line { arm: look, points: points.collect(), model: Vec::new(), knee: None, marked: false }
+                let points = arm.course.iter().map(|point| Point::at(point.at_s, of(point)));
+                Line { marked: false, ..Line::new(look, points.collect()) }
             });
-            Panel { title: title.to_owned(), unit, lines: lines.collect(), bound: None }
+            Panel::new(title, unit, lines.collect())
         };
         let merges = |point: &CoursePoint| point.saved_bytes > 0 || point.scanner_cpu_s > 0.0;
         let mut saved = over_time("saved by merging", Unit::Bytes, &|point| point.saved_bytes as f64);

@@ -5,7 +5,7 @@ use tare_model::findings::{Comparison, Findings, MetricFindings, Verdict};
 use tare_model::metric::{Better, Unit, common};
 
 use super::table::{Cell, Column, Table};
-use super::{primary, several, steps};
+use super::{fold, primary, several, steps};
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
 use crate::words;
@@ -107,7 +107,7 @@ fn measures(findings: &Findings) -> Vec<Measure<'_>> {
         };
         measures.push(Measure { title: title.to_owned(), note: note.to_owned(), metric });
     }
-    for case in &findings.cases {
+    for case in findings.cases.iter().filter(|case| !fold::is_folded(findings, &case.id)) {
         let Some(metric) = primary(case) else { continue };
         let note = if metric.spec.label == case.label { String::new() } else { metric.spec.label.clone() };
         measures.push(Measure { title: case.label.clone(), note, metric });
@@ -143,7 +143,7 @@ pub(crate) fn table(caption: String, measures: &[Measure<'_>], shown: &[&ArmLook
 /// be said where it may not.
 fn cell(metric: &MetricFindings, arm: &str, mixed: bool) -> Cell {
     let Some(found) = metric.arms.iter().find(|estimate| estimate.arm == arm) else { return Cell::none() };
-    let value = format::estimate_parts(&found.estimate, &metric.spec.unit);
+    let value = format::estimate_parts(&found.estimate, &format::unit_of(&metric.spec));
     let shown = |c: &&Comparison| c.arm == arm && (mixed || c.verdict != Verdict::NotComparable);
     let comparison = metric.comparisons.iter().find(shown);
     let Some(comparison) = comparison else {

@@ -38,7 +38,7 @@ pub(super) fn metrics(case: &CaseFindings, findings: &Findings, arms: &Arms) -> 
         for arm in arms.iter() {
             let found = metric.arms.iter().find(|estimate| estimate.arm == arm.id);
             row.push(found.map_or_else(Cell::none, |found| {
-                estimate_cell(format::estimate_parts(&found.estimate, &metric.spec.unit), found.estimate.n)
+                estimate_cell(format::estimate_parts(&found.estimate, &format::unit_of(&metric.spec)), found.estimate.n)
             }));
         }
         table.rows.push(row);
@@ -171,7 +171,7 @@ pub(crate) fn start_times(findings: &Findings, arms: &Arms) -> Option<Table> {
         for arm in arms.iter() {
             let found = metric.arms.iter().find(|estimate| estimate.arm == arm.id);
             row.push(found.map_or_else(Cell::none, |found| {
-                estimate_cell(format::estimate_parts(&found.estimate, &metric.spec.unit), found.estimate.n)
+                estimate_cell(format::estimate_parts(&found.estimate, &format::unit_of(&metric.spec)), found.estimate.n)
             }));
         }
         table.rows.push(row);

@@ -3,20 +3,25 @@
 pub(crate) mod account;
 pub(crate) mod audit;
 pub(crate) mod capacity;
-mod case;
+pub(crate) mod case;
+pub(crate) mod consolidation;
 mod costs;
 pub(crate) mod density;
 mod disclosure;
+pub(crate) mod fold;
 pub(crate) mod glance;
+pub(crate) mod holds;
 mod measures;
 pub(crate) mod parts;
 pub(crate) mod published;
 mod requests;
 mod resources;
 mod score;
+pub(crate) mod sizing;
 pub(crate) mod steps;
 mod storage;
 pub(crate) mod table;
+pub(crate) mod tiles;
 mod trust;
 
 use serde::Serialize;
@@ -29,10 +34,13 @@ use crate::plot::{Figure, ratios};
 use crate::words;
 use audit::AuditView;
 use case::{CaseView, FigureView};
+use consolidation::ConsolidationView;
 use disclosure::Disclosure;
+use fold::Folded;
 use glance::Glance;
 use published::PublishedView;
 use score::ScoreView;
+use sizing::SizingView;
 use table::Table;
 
 /// A whole report.
@@ -53,7 +61,15 @@ pub(crate) struct Report {
     pub(crate) alone: bool,
     /// One line an arm: in how many cases which verdict fell.
     pub(crate) summary: Vec<String>,
+    /// What the study says of several instances and of sizing, in a few sentences.
+    pub(crate) headlines: Vec<String>,
     pub(crate) answers: Vec<AnswerView>,
+    /// How many of the answers are told before the others are folded away.
+    pub(crate) told: usize,
+    /// What to build, where models of load could be made.
+    pub(crate) sizing: Option<SizingView>,
+    /// Several instances of an application in one guest.
+    pub(crate) consolidation: Option<ConsolidationView>,
     /// What makes the answer believable, or not, in a few words each.
     pub(crate) grounds: Vec<String>,
     /// All arms in one table, where the study has several of them and several cases, or many of them.
@@ -66,7 +82,11 @@ pub(crate) struct Report {
     pub(crate) serving: Vec<FigureView>,
     pub(crate) overview: Option<Figure>,
     pub(crate) overview_caption: String,
+    /// Whether the overview is long, and so is opened by who wants it.
+    pub(crate) overview_folded: bool,
     pub(crate) cases: Vec<CaseView>,
+    /// The heads of cases that are folded away, because a section above sums them up; `None` where each stands for itself.
+    pub(crate) folded: Option<Folded>,
     pub(crate) start_times: Option<Table>,
     pub(crate) parity: Vec<Table>,
     pub(crate) parity_summary: String,
@@ -110,6 +130,10 @@ impl Report {
             several: several(&arms),
             alone: arms.iter().count() == 1,
             summary: summary(findings, &arms),
+            headlines: fold::headlines(findings, &arms),
+            told: fold::told(findings),
+            sizing: SizingView::new(findings, &arms),
+            consolidation: ConsolidationView::new(findings, &arms),
             answers: findings.answer.iter().map(|answer| answer_view(answer, findings, &arms)).collect(),
             grounds: trust::grounds(findings, &arms),
             glance: Glance::new(findings, &arms),
@@ -121,7 +145,9 @@ impl Report {
                 .collect(),
             overview: overview(findings, &arms),
             overview_caption: overview_caption(findings),
+            overview_folded: fold::Folded::new(findings).is_some(),
             cases: cases.collect(),
+            folded: Folded::new(findings),
             start_times: measures::start_times(findings, &arms),
             parity: trust::parity(findings, &arms),
             parity_summary: trust::parity_summary(findings),

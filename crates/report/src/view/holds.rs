@@ -1,0 +1,131 @@
+//! How well the guests' CPUs were held busy to a share: what was asked, what was held, and the loads that were tried on the way.
+
+use tare_model::findings::{CaseFindings, Findings};
+use tare_model::hold::{CpuHold, HoldStep};
+use tare_model::metric::Unit;
+use tare_model::study::Case;
+
+use super::capacity::{load_text, noun};
+use super::case::{FigureView, Titled};
+use super::table::{Cell, Column, Table};
+use crate::format;
+use crate::plot::arms::{ArmLook, Arms};
+use crate::plot::curves::{Chart, Line, Panel, Point};
+
+/// Trials in the order of the arms.
+fn shown<'a>(case: &'a CaseFindings, arms: &'a Arms) -> impl Iterator<Item = (ArmLook, u32, &'a CpuHold)> {
+    let own = arms.iter().filter_map(|look| Some((look, case.holds.iter().find(|(arm, _)| *arm == look.id)?)));
+    own.flat_map(|(look, (_, blocks))| blocks.iter().map(move |(block, hold)| (look.clone(), *block, hold)))
+}
+
+/// A share to a tenth of a per cent.
+fn share(share: f64) -> String {
+    if share.is_finite() { format!("{} %", format::fixed(share * 100.0, 1)) } else { format::NOT_A_NUMBER.to_owned() }
+}
+
+/// `200: 22.0 %`.
+fn step(step: &HoldStep) -> String {
+    format!("{}: {}", load_text(step.load), share(step.share))
+}
+
+/// How load is offered where it is looked for by the CPU that it takes; `None` elsewhere.
+pub(super) fn load(planned: &Case, findings: &Findings) -> Option<String> {
+    let target = planned.cpu_target.as_ref()?;
+    let noun = findings.cases.iter().find(|own| own.id == planned.id).map_or("clients", |own| noun(own, findings));
+    Some(format!(
+        "the load that keeps the guest\u{2019}s CPUs {} busy, to within {} points: looked for from {} {noun} up to {}, in at most {}",
+        format::share(target.share),
+        format::trimmed(target.tolerance * 100.0),
+        load_text(target.from),
+        load_text(target.most),
+        format::plural(u64::from(target.steps), "step", "steps")
+    ))
+}
+
+/// The table that belongs to the answer.
+pub(super) fn lead(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Option<Titled> {
+    let noun = noun(case, findings);
+    let columns = vec![
+        Column::text("Arm"),
+        Column::numeric("Block"),
+        Column::numeric("Asked"),
+        Column { note: "in the measured window".to_owned(), ..Column::numeric("Held") },
+        Column { note: "standard deviation, points".to_owned(), ..Column::numeric("Spread") },
+        Column::numeric(&crate::words::sentence_case(noun)),
+        Column::text(&format!("Tried, in order ({noun}: CPU)")),
+    ];
+    let caption = "The load was changed while the instances stood, until the guest\u{2019}s CPUs were busy to the share asked; the last try is the measurement. The host counts the CPU.";
+    let mut table = Table::new(caption, columns);
+    for (look, block, hold) in shown(case, arms) {
+        let within = (hold.share - hold.target).abs() <= hold.tolerance;
+        let tolerance = format!("\u{b1} {} points", format::trimmed(hold.tolerance * 100.0));
+        let steps: Vec<String> = hold.steps.iter().map(step).collect();
+        let held = Cell {
+            note: if within { String::new() } else { "beyond the tolerance".to_owned() },
+            ..Cell::text(share(hold.share))
+        };
+        table.rows.push(vec![
+            Cell { key: arms.key(&look.id), ..Cell::text(&look.label) },
+            Cell::text((block + 1).to_string()),
+            Cell::with_note(format::share(hold.target), tolerance),
+            held.strong(),
+            hold.spread.map_or_else(Cell::none, |spread| Cell::text(format::fixed(spread * 100.0, 1))),
+            Cell::text(load_text(hold.load)),
+            Cell::text(steps.join(", ")),
+        ]);
+    }
+    let table = table.filled()?;
+    Some(Titled { title: "How well the CPU was held".to_owned(), table })
+}
+
+/// The share over the measured window of each arm's trial that was furthest off.
+pub(super) fn figure(anchor: &str, case: &CaseFindings, arms: &Arms) -> Option<FigureView> {
+    let off = |hold: &CpuHold| (hold.share - hold.target).abs();
+    let worst = |look: &ArmLook| {
+        let (_, blocks) = case.holds.iter().find(|(arm, _)| *arm == look.id)?;
+        let (_, hold) = blocks.iter().max_by(|a, b| off(&a.1).total_cmp(&off(&b.1)))?;
+        Some((look.clone(), hold))
+    };
+    let trials: Vec<(ArmLook, &CpuHold)> = arms.iter().filter_map(worst).collect();
+    let (_, first) = trials.first()?;
+    let (low, high) = (first.target - first.tolerance, first.target + first.tolerance);
+    let name =
+        format!("asked: {} \u{b1} {} points", format::share(first.target), format::trimmed(first.tolerance * 100.0));
+    let lines = trials.iter().map(|(look, hold)| {
+        let points = hold.course.iter().map(|(at, share)| Point::at(*at, *share)).collect();
+        Line { marked: false, ..Line::new(look.clone(), points) }
+    });
+    let title = "The held CPU over the measured window".to_owned();
+    let panel = Panel {
+        band: Some((low, high, name)),
+        ..Panel::new("CPU of the guest", format::share_unit(), lines.collect())
+    };
+    let x_title = "time since the start of the window, s".to_owned();
+    let chart = Chart { title: title.clone(), x_title, x_marked: Vec::new(), height: 200.0, panels: vec![panel] };
+    let caption = "Of each arm the trial that was furthest off. Band: what was asked. A line that stays about the band was held; its width is how unquiet the load is.";
+    FigureView::new(title, caption, chart.figure(&format!("fig-{anchor}-hold")))
+}
+
+/// Each arm in a line, for a terminal.
+pub(crate) fn lines(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<String> {
+    let noun = noun(case, findings);
+    let line = |(look, block, hold): (ArmLook, u32, &CpuHold)| {
+        let spread = hold.spread.map(|spread| format!(", spread {} points", format::fixed(spread * 100.0, 1)));
+        let rate = hold
+            .steps
+            .last()
+            .map(|last| format!(", {}", format::value(last.operations_per_s, &Unit::OperationsPerSecond)));
+        format!(
+            "{}, block {}: CPU held at {} (asked {}){} by {} {noun}{} after {}",
+            look.label,
+            block + 1,
+            share(hold.share),
+            format::share(hold.target),
+            spread.unwrap_or_default(),
+            load_text(hold.load),
+            rate.unwrap_or_default(),
+            format::plural(hold.steps.len() as u64, "try", "tries")
+        )
+    };
+    shown(case, arms).map(line).collect()
+}

@@ -1,0 +1,296 @@
+//! Several instances in one guest, sizing and held CPUs, in the report.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod fixture;
+
+use std::collections::BTreeSet;
+
+use roxmltree::{Document, Node, ParsingOptions};
+use tare_model::findings::Findings;
+
+fn html(findings: &Findings) -> String {
+    tare_report::html(findings).expect("renders")
+}
+
+fn parsed(html: &str) -> Document<'_> {
+    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
+    Document::parse_with_options(html, options).unwrap_or_else(|e| panic!("not well-formed: {e}"))
+}
+
+fn text(node: Node<'_, '_>) -> String {
+    let texts = node.descendants().filter(|node| node.is_text() && node.ancestors().all(|a| !a.has_tag_name("svg")));
+    texts.filter_map(|node| node.text()).collect::<Vec<_>>().join("|")
+}
+
+/// All rows under a caption that begins so.
+fn rows(document: &Document<'_>, caption: &str) -> Vec<Vec<String>> {
+    let captioned = |table: &Node<'_, '_>| {
+        let mut below = table.descendants();
+        below.find(|node| node.has_tag_name("caption")).is_some_and(|node| text(node).starts_with(caption))
+    };
+    let mut tables = document.descendants().filter(|node| node.has_tag_name("table"));
+    let table = tables.find(captioned).unwrap_or_else(|| panic!("no table {caption}"));
+    let rows = table.descendants().filter(|node| node.has_tag_name("tr"));
+    rows.map(|row| row.children().filter(Node::is_element).map(text).collect()).collect()
+}
+
+fn header(document: &Document<'_>) -> String {
+    text(document.descendants().find(|node| node.has_tag_name("header")).expect("a header"))
+}
+
+/// Texts of a drawn figure.
+fn drawn(document: &Document<'_>, id: &str) -> Vec<String> {
+    let title = format!("{id}-t");
+    let found = document.descendants().find(|node| node.attribute("id") == Some(&title));
+    let figure = found.unwrap_or_else(|| panic!("no figure {id}")).parent().expect("in a figure");
+    figure.descendants().filter(Node::is_text).filter_map(|node| node.text()).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_page_is_well_formed_its_ids_are_unique_and_its_headings_in_order() {
+    for findings in [fixture::instances(), fixture::tiles()] {
+        let page = html(&findings);
+        let document = parsed(&page);
+        let mut seen = BTreeSet::new();
+        for id in document.descendants().filter_map(|node| node.attribute("id")) {
+            assert!(seen.insert(id.to_owned()), "id {id} twice");
+        }
+        let links =
+            document.descendants().filter_map(|node| node.attribute("href")).filter(|href| href.starts_with('#'));
+        for link in links {
+            assert!(seen.contains(&link[1..]), "link to {link} leads nowhere");
+        }
+        let main = document.descendants().find(|node| node.has_tag_name("main")).unwrap();
+        let mut last = 0;
+        let levels =
+            main.descendants().filter_map(|node| node.tag_name().name().strip_prefix('h')?.parse::<u32>().ok());
+        for level in levels {
+            assert!(last == 0 || level <= last + 1, "h{level} after h{last}");
+            last = level;
+        }
+    }
+}
+
+#[test]
+fn the_top_says_what_was_found_in_a_few_sentences_and_folds_the_rest() {
+    let page = html(&fixture::instances());
+    let document = parsed(&page);
+    let header = header(&document);
+    for said in [
+        "With the guest\u{2019}s CPUs held 70 % busy, each further instance cost 1.6 % [1.5, 1.7] of the throughput on native, 1.6 % [1.5, 1.8] on container (8 instances against 1).",
+        "At 600 clients in all, each further instance cost 1.0 points [0.9, 1.1] of the guest\u{2019}s CPU on native",
+        "native 7 instances, 700 clients, CPU below 66.4 % [65.4, 67.4]",
+        "virtual machine no advice",
+        "CPU within 5 points in 4 of 4, response time within 15 % in 2 of 4; 2 not predicted",
+        "and 72 more answers",
+    ] {
+        assert!(header.contains(said), "{said}: {header}");
+    }
+    let cases = document.descendants().filter(|node| node.attribute("class") == Some("case"));
+    let folded: Vec<_> = cases.filter(|node| node.has_tag_name("details")).collect();
+    assert_eq!(folded.len(), 38);
+    assert!(folded.iter().all(|case| case.attribute("open").is_none() && case.attribute("id").is_some()));
+    let order = ["id=\"sizing\"", "id=\"instances\"", "id=\"cases\""].map(|id| page.find(id).expect(id));
+    assert!(order.is_sorted(), "{order:?}");
+}
+
+#[test]
+fn a_study_of_few_cases_folds_nothing() {
+    let mut findings = fixture::instances();
+    findings.cases.truncate(6);
+    findings.answer.truncate(12);
+    let page = html(&findings);
+    assert!(!page.contains("<details class=\"case\"") && page.contains("<h3 class=\"case\" id=\"case-6\""));
+    assert!(!page.contains("more answers, case by case"));
+}
+
+#[test]
+fn every_figure_is_drawn_in_both_layouts_and_says_what_it_shows() {
+    let page = html(&fixture::instances());
+    let document = parsed(&page);
+    for id in [
+        "fig-instances-1-response",
+        "fig-instances-1-cpu",
+        "fig-instances-1-lost",
+        "fig-instances-1-gained",
+        "fig-instances-1-arms",
+        "fig-sizing-1-cpu",
+        "fig-sizing-1-response",
+        "fig-case-16-hold",
+    ] {
+        for layout in ["w", "n"] {
+            assert!(page.contains(&format!("id=\"{id}-{layout}-d\"")), "{id} {layout}");
+        }
+    }
+    let response = drawn(&document, "fig-instances-1-response-w");
+    for said in ["native (s)", "container (s)", "100 clients an instance", "200 clients an instance", "10", "5"] {
+        assert!(response.iter().any(|text| text == said), "{said}: {response:?}");
+    }
+    let lost = drawn(&document, "fig-instances-1-lost-w");
+    assert!(lost.iter().any(|text| text.contains("CPU held at 40 %")), "{lost:?}");
+    assert!(lost.iter().any(|text| text == "published, 2011: 2 to 3 %"), "{lost:?}");
+    let gained = drawn(&document, "fig-instances-1-gained-w");
+    assert!(
+        gained.iter().any(|text| text == "1,000 clients") && gained.iter().any(|text| text == "container (points)")
+    );
+}
+
+#[test]
+fn an_overloaded_point_is_drawn_hollow_and_named() {
+    let page = html(&fixture::instances());
+    let figure = page.split("id=\"fig-instances-1-response-w-t\"").nth(1).unwrap();
+    let figure = figure.split("</svg>").next().unwrap();
+    let hollow = |series: &str| figure.matches(&format!("class=\"{series} mark hollow\"")).count();
+    assert_eq!((hollow("arm-1"), hollow("arm-2")), (1, 1), "container at 1,000 clients");
+    assert!(page.contains("container: an objective was missed at 1,000 clients in 10 instances."));
+    assert!(page.contains("There at least 95 % of the CPUs were taken, so that less was left to be gained."));
+}
+
+#[test]
+fn tables_under_the_figures_have_the_same_numbers_with_intervals() {
+    let page = html(&fixture::instances());
+    let document = parsed(&page);
+    let lost = rows(&document, "Per cent of the throughput of the fewest instances");
+    let row = |arm: &str, share: &str, n: &str| {
+        let mut own = lost.iter().filter(|row| row[0].ends_with(arm) && row[1] == share && row[2] == n);
+        own.next().unwrap_or_else(|| panic!("{arm} {share} {n}: {lost:?}")).clone()
+    };
+    assert_eq!(row("native", "70 %", "1")[4], "\u{2013}", "nothing to compare the fewest with");
+    assert!(row("native", "70 %", "8")[4].starts_with("1.6 % |[1.5, 1.7]"), "{:?}", row("native", "70 %", "8"));
+    assert!(row("container", "40 %", "4")[6].starts_with("40.2 %"), "{:?}", row("container", "40 %", "4"));
+    let gained = rows(&document, "Points of the guest\u{2019}s CPUs");
+    assert!(
+        gained.iter().any(|row| row[1] == "1,000" && row[2] == "8" && row[4].starts_with("1.4 points")),
+        "{gained:?}"
+    );
+}
+
+#[test]
+fn sizing_states_advice_rule_models_residuals_and_the_checks_even_those_that_failed() {
+    let page = html(&fixture::instances());
+    let document = parsed(&page);
+    let checks = rows(&document, "Cases that no model was fitted to");
+    let native: Vec<_> = checks.iter().filter(|row| row[0] == "native").collect();
+    assert!(native[0][5] == "within" && native[0][8] == "within", "{native:?}");
+    assert!(native[1][5] == "within" && native[1][8] == "not within", "{native:?}");
+    assert!(native[2][5].starts_with("not predicted") && native[2][3] == "\u{2013}", "{native:?}");
+    let advice = rows(&document, "For one guest: the figures");
+    assert!(advice[1][1] == "7" && advice[1][5] == "2.53 GiB" && advice[1][6] == "15" && advice[1][8] == "6 / 7");
+    let models = rows(&document, "The models, fitted by least squares");
+    assert!(models.iter().any(|row| row[1] == "CPU" && row[3] == "35" && row[4] == "0.6 %" && row[5] == "0.7 %"));
+    assert!(page.contains("no advice: 4 cases are too few for the models"), "a refusal is told");
+    assert!(page.contains("keep the guest\u{2019}s CPUs at most 70 to 80 % busy"), "the published rule");
+}
+
+#[test]
+fn where_nothing_could_be_fitted_only_the_reasons_stand() {
+    let mut findings = fixture::instances();
+    for arm in &mut findings.sizing[0].arms {
+        (arm.model, arm.advice, arm.checks) = (None, None, vec![]);
+        arm.refused = Some("3 cases are too few".into());
+    }
+    findings.consolidation.clear();
+    let page = html(&findings);
+    assert_eq!(page.matches("no advice: 3 cases are too few.").count(), 3);
+    assert!(
+        !page.contains("fig-sizing-1") && !page.contains("What fits into one") && !page.contains("Was it foretold")
+    );
+    assert!(!page.contains("<details class=\"case\""), "cases that nothing sums up speak for themselves");
+}
+
+#[test]
+fn how_the_cpu_was_held_is_told_with_its_spread_and_the_steps() {
+    let page = html(&fixture::instances());
+    let document = parsed(&page);
+    let held = rows(&document, "The load was changed while the instances stood");
+    assert_eq!(held.len(), 10, "a line a trial");
+    assert!(
+        held[1][2].starts_with("40 % |\u{b1} 2 points") && held[1][3] == "39.6 %" && held[1][4] == "2.1",
+        "{held:?}"
+    );
+    assert!(held[1][6].starts_with("100: ") && held[1][6].matches(':').count() == 3, "{held:?}");
+    assert!(page.contains("the load that keeps the guest\u{2019}s CPUs 40 % busy, to within 2 points"));
+}
+
+#[test]
+fn the_share_of_the_guests_cpus_reads_as_per_cent() {
+    let page = html(&fixture::instances());
+    let metrics = rows(&parsed(&page), "Metrics, one value a trial");
+    let cpu = metrics.iter().find(|row| row[0].starts_with("CPU of the guest")).expect("the metric");
+    assert!(cpu[1].starts_with("8.8 % |"), "{cpu:?}");
+}
+
+#[test]
+fn terminal_and_markdown_have_the_same_facts() {
+    let findings = fixture::instances();
+    let terminal = tare_report::terminal(&findings, 110, false);
+    let terminal = terminal.split_whitespace().collect::<Vec<_>>().join(" ");
+    let markdown = tare_report::markdown(&findings);
+    for said in [
+        "each further instance cost 1.6 % [1.5, 1.7] of the throughput on native",
+        "an objective was missed at 1,000 clients in 10 instances",
+        "no advice: 4 cases are too few for the models",
+        "R = 0.02 + 0.055 Q(U)",
+        "7 instances in one guest of 2 CPUs and 4GiB, for 700 clients in all (100 each)",
+        "950 clients in 2 instances lie beyond",
+        "at most 70 to 80 % busy",
+    ] {
+        assert!(terminal.contains(said), "terminal: {said}: {terminal}");
+        assert!(markdown.contains(said), "markdown: {said}");
+    }
+    assert!(terminal.contains("NOT within 15 %") && terminal.contains("and 72 more"));
+    assert_eq!(markdown.matches("<details><summary>").count(), 38);
+    assert!(terminal.lines().count() < 200);
+}
+
+#[test]
+fn files_have_every_point() {
+    let findings = fixture::instances();
+    let files = tare_report::csv(&findings);
+    let file = |name: &str| &files.iter().find(|(own, _)| own == name).unwrap_or_else(|| panic!("no {name}")).1;
+    let lines = |name: &str, part: &str| file(name).lines().filter(|line| line.contains(part)).count();
+    assert_eq!(lines("consolidation.csv", ",by load,"), 2 * 15 * 3);
+    // Throughput and share held of all, and two changes of all but the fewest.
+    assert_eq!(lines("consolidation.csv", ",lost,"), 2 * 2 * (4 * 2 + 3 * 2));
+    assert_eq!(lines("consolidation.csv", ",gained,"), 2 * 3 * (4 + 3 * 2));
+    assert_eq!(lines("sizing.csv", ",vm,refused,"), 1);
+    assert_eq!(lines("sizing.csv", "response_within_15_percent,,,,,,,,false"), 4);
+    assert_eq!(lines("holds.csv", ",native,"), 8 * 3 * 3);
+    for (name, content) in &files {
+        let width = |line: &str| line.split('"').step_by(2).map(|part| part.matches(',').count()).sum::<usize>();
+        let head = content.lines().next().map(width);
+        assert!(content.lines().all(|line| Some(width(line)) == head), "{name}: every record has every field");
+    }
+}
+
+#[test]
+fn what_users_write_stays_text_here_too() {
+    let text = "<script>alert(1)</script>\"'|{{ 7 * 7 }}";
+    let mut findings = fixture::instances();
+    findings.consolidation[0].workload = text.into();
+    findings.consolidation[0].response = Some(("x".into(), text.into()));
+    findings.plan.study.arms.iter_mut().for_each(|arm| arm.label = text.into());
+    let sizing = &mut findings.sizing[0];
+    sizing.load_unit = text.into();
+    sizing.arms[2].refused = Some(text.into());
+    for advice in sizing.arms.iter_mut().filter_map(|arm| arm.advice.as_mut()) {
+        (advice.bound_by, advice.notes) = (text.into(), vec![text.into()]);
+    }
+    let page = html(&findings);
+    assert!(!page.contains("<script"));
+    parsed(&page);
+    assert!(!tare_report::markdown(&findings).contains("<script"));
+}
+
+#[test]
+fn all_arms_at_a_glance_have_no_column_for_each_of_dozens_of_cases() {
+    let mut findings = fixture::instances();
+    let mut start = findings.cases[0].metrics[0].clone();
+    (start.spec.id, start.spec.label) = ("guest_start_time_s".into(), "guest start time".into());
+    findings.across = vec![start];
+    let page = html(&findings);
+    let document = parsed(&page);
+    let glance = rows(&document, "Each cell: the estimate over the blocks");
+    assert_eq!(glance[0].len(), 2, "the arm and what its guests take: {:?}", glance[0]);
+    assert!(page.contains("What fits into one guest") && page.contains("The answer in sentences, case by case"));
+}
