@@ -1,12 +1,14 @@
 //! What can be asked on the command line. The help texts here are the reference.
 
 mod ksm;
+mod size;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use ksm::{KsmArguments, KsmCommand, Rule, TuneArguments};
+pub use size::SizeArguments;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -15,7 +17,8 @@ Exit codes:
   2    the command line or a file of yours is wrong; nothing was started
   3    the run ended, but some trials failed or are invalid; the report lists them
   4    this host cannot do it; `tare doctor` says what is missing
-  5    `tare audit` found something that does not hold together; no verdict rests on it
+  5    `tare audit` found something that does not hold together; no verdict rests on it;
+       `tare size --check`: a held-out case was not predicted
   130  you stopped it; everything was taken down and what was measured is kept
 
 Environment:
@@ -65,6 +68,12 @@ pub enum Command {
     /// report says of its figures. The same is looked at before any verdict of `tare run` and `tare report`: what is
     /// broken takes its verdict away. Ends with 5 where something is broken.
     Audit(AuditArguments),
+    /// Say how many instances or guests of this size to run, at which CPU and with how much memory, from a run folder.
+    ///
+    /// Fits few models to what was measured (docs/reference/sizing.md), tells their intervals and residuals, predicts nothing
+    /// beyond what was measured, and checks itself on the cases that the study holds out. Runs that add guests or look for a
+    /// capacity are sized by what they found.
+    Size(SizeArguments),
     /// Measure the instrument itself on this host: its floor and what measuring costs.
     Calibrate(CalibrateArguments),
     /// Take away whatever dead runs left on this host.

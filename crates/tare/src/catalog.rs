@@ -1,6 +1,7 @@
 //! The registries of platforms and workloads, as a study sees them.
 
 use serde_json::Value;
+use tare_model::density::TileGuest;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
 use tare_model::load::LoadModel;
@@ -69,8 +70,30 @@ impl Catalog for Registries {
         made(workload, parameters).is_some_and(|workload| workload.several())
     }
 
+    fn instances(&self, workload: &str, parameters: &Value) -> bool {
+        made(workload, parameters).is_some_and(|workload| workload.instances())
+    }
+
+    fn repeats(&self, workload: &str, parameters: &Value) -> bool {
+        made(workload, parameters).is_some_and(|workload| workload.repeats())
+    }
+
+    fn services(&self, workload: &str, parameters: &Value) -> bool {
+        // Guests that differ are those of a tile.
+        made(workload, parameters).is_some_and(|workload| {
+            let guests = u32::try_from(workload.tile().len().max(1)).unwrap_or(u32::MAX);
+            (0..guests).any(|index| workload.services(index))
+        })
+    }
+
     fn density(&self, workload: &str, parameters: &Value) -> bool {
         made(workload, parameters).is_some_and(|workload| workload.density())
+    }
+
+    fn tile(&self, workload: &str, parameters: &Value, guest: &GuestSize) -> Vec<TileGuest> {
+        let Some(made) = made(workload, parameters) else { return Vec::new() };
+        let names = (0..).zip(made.tile());
+        names.map(|(index, name)| TileGuest { name, size: made.size(index, *guest) }).collect()
     }
 
     fn is_calibrated(&self, workload: &str, parameters: &Value) -> bool {

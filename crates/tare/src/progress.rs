@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use tare_controller::{AscentNow, Observer, TryNow};
+use tare_controller::{AscentNow, HoldNow, Observer, TryNow};
 use tare_model::capacity::ProbePurpose;
 use tare_model::plan::{Plan, PlannedTrial};
 use tare_model::study::Study;
@@ -107,6 +107,22 @@ fn tried(now: &TryNow, failed: Option<&str>) -> String {
     format!("try {number}, {load}: {became} (at most {} left)", at_most.saturating_sub(*number))
 }
 
+/// The load that is offered in a search for a share of CPU, and what it is for.
+fn holding(now: &HoldNow) -> String {
+    let HoldNow { number, at_most, load, target, measured, .. } = now;
+    let share = target * 100.0;
+    let what = if *measured { "measured at".to_owned() } else { format!("step {number} of at most {at_most},") };
+    format!("{what} {load} ({share:.0} % of the guests' CPUs asked)")
+}
+
+/// What a load took.
+fn held(now: &HoldNow, took: f64) -> String {
+    let HoldNow { number, load, target, measured, .. } = now;
+    let (took, share) = (took * 100.0, target * 100.0);
+    let what = if *measured { "measured".to_owned() } else { format!("step {number}") };
+    format!("{what}, {load}: {took:.1} % of the guests' CPUs ({share:.1} % asked)")
+}
+
 /// Trials before anything is known of what surrounds the load are taken to need this much around it.
 const AROUND_GUESS_S: f64 = 0.5;
 
@@ -135,7 +151,7 @@ fn seconds_left(planned: &[Planned], next: usize, around_s: f64) -> f64 {
 }
 
 /// What a trial is planned to take: its load; in an ascent that of all levels, with the rest before each and, where
-/// memory is merged, the longest wait for that; in a search that of all tries that are likely.
+/// memory is merged, the longest wait for that; in a search that of all tries, or of all steps, that are likely.
 fn planned(trial: &PlannedTrial, study: &Study) -> Planned {
     let once = |each_s| Planned { each_s, tries: 1, at_most: 1 };
     let Some(case) = study.cases.iter().find(|case| case.id == trial.case) else { return once(0.0) };
@@ -143,6 +159,9 @@ fn planned(trial: &PlannedTrial, study: &Study) -> Planned {
     if let Some(spec) = &case.capacity {
         let (tries, at_most) = (spec.tries_likely(&case.load), spec.tries_at_most(&case.load));
         return Planned { each_s: load, tries, at_most };
+    }
+    if let Some(target) = &case.cpu_target {
+        return once(load + target.searching(&case.phases, target.steps_likely()).as_secs_f64());
     }
     let Some(spec) = &case.density else { return once(load) };
     let merges = study.arms.iter().any(|arm| arm.id == trial.arm && arm.host_memory.merging.is_some());
@@ -238,6 +257,16 @@ impl Observer for Progress {
             }
         }
         self.line(&format!("{}: {}", label(trial), tried(now, failed)));
+    }
+
+    fn holding(&self, trial: &PlannedTrial, now: &HoldNow) {
+        match now.took {
+            None => self.state.borrow_mut().trying = Some(Trying { began: Instant::now(), words: holding(now) }),
+            Some(took) => {
+                self.state.borrow_mut().trying = None;
+                self.line(&format!("{}: {}", label(trial), held(now, took)));
+            }
+        }
     }
 
     fn phase_entered(&self, _: &PlannedTrial, phase: Phase) {
@@ -375,21 +404,54 @@ mod tests {
     }
 
     #[test]
-    fn a_search_is_planned_with_the_tries_that_are_likely_and_told_with_the_most() {
-        let text = r#"
+    fn a_search_for_a_share_of_cpu_is_told_with_what_each_load_took_and_planned_with_its_steps() {
+        let now =
+            HoldNow { number: 2, at_most: 8, load: "80 clients".into(), target: 0.4, measured: false, took: None };
+        assert_eq!(holding(&now), "step 2 of at most 8, 80 clients (40 % of the guests' CPUs asked)");
+        assert_eq!(held(&now, 0.3712), "step 2, 80 clients: 37.1 % of the guests' CPUs (40.0 % asked)");
+        let last = HoldNow { number: 4, measured: true, ..now };
+        assert_eq!(holding(&last), "measured at 80 clients (40 % of the guests' CPUs asked)");
+        assert!(held(&last, 0.398).starts_with("measured, 80 clients: 39.8 %"));
+        let (trial, study) = searched("workload = \"rr\", load = { closed = { clients = 3 } }");
+        let target = tare_model::hold::CpuTarget {
+            share: 0.4,
+            tolerance: 0.02,
+            from: 1.0,
+            most: 9.0,
+            step: tare_model::Span::from_secs(30),
+            steps: 8,
+        };
+        let without = planned(&trial, &study);
+        let mut study = study;
+        study.cases[0].cpu_target = Some(target);
+        // A step of 30 s, and a third of it before each.
+        assert_eq!(planned(&trial, &study), Planned { each_s: without.each_s + 160.0, ..without });
+    }
+
+    /// A study of one case with these fields, and its trial.
+    fn searched(case: &str) -> (PlannedTrial, Study) {
+        let text = format!(
+            r#"
             schema = 1
             name = "search"
             question = "How much?"
             baseline = "plain"
             blocks = 1
             noise-floor = false
-            arms.plain = { platform = "native" }
-            guest = { cpus = 1, memory = "1GiB" }
-            phases = { steady-state = "10s" }
-            cases.peak = { workload = "rr", capacity = { from = 50, most = 400 }, qos = { response_time_p99_s = "5ms" } }
-        "#;
-        let study = tare_study::parse("test", text, &crate::catalog::Registries).unwrap().study;
-        let trial = PlannedTrial { index: 0, block: 0, case: "peak".into(), arm: "plain".into() };
+            arms.plain = {{ platform = "native" }}
+            guest = {{ cpus = 1, memory = "1GiB" }}
+            phases = {{ steady-state = "10s" }}
+            cases.peak = {{ {case} }}
+        "#
+        );
+        let study = tare_study::parse("test", &text, &crate::catalog::Registries).unwrap().study;
+        (PlannedTrial { index: 0, block: 0, case: "peak".into(), arm: "plain".into() }, study)
+    }
+
+    #[test]
+    fn a_search_is_planned_with_the_tries_that_are_likely_and_told_with_the_most() {
+        let (trial, study) =
+            searched(r#"workload = "rr", capacity = { from = 50, most = 400 }, qos = { response_time_p99_s = "5ms" }"#);
         let case = &study.cases[0];
         let spec = case.capacity.unwrap();
         let tries = (spec.tries_likely(&case.load), spec.tries_at_most(&case.load));

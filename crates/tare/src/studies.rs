@@ -44,6 +44,12 @@ pub const SHIPPED: &[ShippedStudy] = &[
         text: include_str!("../../../studies/web-serving-as-published.toml"),
     },
     ShippedStudy { name: "java-density-machines", text: include_str!("../../../studies/java-density-machines.toml") },
+    ShippedStudy { name: "jvm-consolidation", text: include_str!("../../../studies/jvm-consolidation.toml") },
+    ShippedStudy {
+        name: "jvm-consolidation-as-published",
+        text: include_str!("../../../studies/jvm-consolidation-as-published.toml"),
+    },
+    ShippedStudy { name: "tiles", text: include_str!("../../../studies/tiles.toml") },
 ];
 
 /// The instrument's own study: not listed, as `tare calibrate` runs it.

@@ -15,6 +15,7 @@ mod reap;
 mod report;
 mod run;
 mod schema;
+mod size;
 
 use crate::args::Command;
 use crate::exit::{Exit, Failure};
@@ -32,6 +33,7 @@ pub fn run(command: Command, confined: Option<String>) -> Result<Exit, Failure> 
         Command::Compare(arguments) => compare::command(&arguments),
         Command::Import(arguments) => import::command(&arguments),
         Command::Audit(arguments) => audit::command(&arguments),
+        Command::Size(arguments) => size::command(&arguments),
         Command::Calibrate(arguments) => calibrate::command(&arguments),
         Command::Reap => reap::command(),
         Command::Image(arguments) => image::command(&arguments),
