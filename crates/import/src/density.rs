@@ -55,6 +55,7 @@ pub(crate) fn imported(table: &Table, published: Published) -> Result<(Study, Ve
     let guest = GuestSize { cpus: 1, memory: ByteSize(GUEST_MEMORY) };
     let mut case = study::case(CASE, "Java, guests added".to_owned(), "java", 6, RUN_S, guest);
     case.density = Some(DensitySpec {
+        tile: Vec::new(),
         guests: GuestSeries::Listed(series),
         reserve: None,
         settle: Span::ZERO,
@@ -99,6 +100,7 @@ fn told(platform: &str, mut levels: Vec<Level>, most: u32) -> Told {
         stopped: Stopped { kind, guests: held, detail },
         course: Vec::new(),
         offered_per_guest_per_s: None,
+        tile: Vec::new(),
     };
     let specs: Vec<MetricSpec> = metric_specs().into_iter().filter(|spec| TOLD.contains(&spec.id.as_str())).collect();
     Told {

@@ -61,7 +61,7 @@ fn told<'a>(table: &Table, name: &str, rows: impl Iterator<Item = &'a Row>) -> R
     for ((guest, _), value) in &clients {
         let driver = drivers.entry(*guest).or_default();
         *driver += 1;
-        parts.push(Part { guest: *guest, driver: Some(*driver), metrics: metrics(*value) });
+        parts.push(Part { guest: *guest, driver: Some(*driver), metrics: metrics(*value), instance: None });
     }
     let measurement = Measurement { metrics: metrics(clients.values().sum()), parts, ..Measurement::default() };
     let unit = Unit::Other("orders/min".to_owned());

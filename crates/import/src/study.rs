@@ -56,6 +56,9 @@ pub(crate) fn case(id: &str, label: String, workload: &str, clients: u32, steady
         density: None,
         capacity: None,
         load_from: None,
+        cpu_target: None,
+        held_out: false,
+        instances: 1,
     }
 }
 
