@@ -38,8 +38,8 @@ for target in "${targets[@]}"; do
     cp -r "corpus/$target/." "$work/corpus"
     [[ $EUID -ne 0 ]] || chown -R 65534:65534 "$work"
     echo "fuzz: $target for $seconds s"
-    # Threads that are about to end look like leaks.
-    (cd "$work" && TMPDIR=$work/tmp nice -n 19 "${harmless[@]}" timeout --kill-after=10 $((seconds + 120)) ./run \
+    # Threads that are about to end look like leaks: to libFuzzer after an input, and to the sanitizer when the target ends.
+    (cd "$work" && TMPDIR=$work/tmp ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 nice -n 19 "${harmless[@]}" timeout --kill-after=10 $((seconds + 120)) ./run \
         -max_total_time="$seconds" -timeout=25 -rss_limit_mb=2048 -detect_leaks=0 -max_len=65536 -print_final_stats=1 \
         -artifact_prefix="$work/artifacts/" corpus seeds) >"artifacts/$target.log" 2>&1 || failed=1
     cp -r "$work/corpus/." "corpus/$target"

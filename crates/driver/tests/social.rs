@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use common::{closed, open, phases, run, steady};
 use fake::*;
 use tare_driver::{DriverError, drive as driver};
-use tare_model::drive::DriveResult;
+use tare_model::drive::{CUT_OFF, DriveResult};
 use tare_model::load::Arrivals;
-use tare_model::social::{Operation, SocialDone, SocialDrive};
+use tare_model::social::{InstanceDone, Operation, SocialDone, SocialDrive};
 
 fn done(result: &DriveResult) -> &SocialDone {
     result.social.as_ref().unwrap()
@@ -197,6 +197,87 @@ fn every_wrong_status_or_place_fails_its_operation_by_its_kind() {
 }
 
 #[test]
+fn whoever_could_not_log_in_or_out_begins_anew_and_an_answer_without_end_is_broken_off() {
+    // Nobody who is not logged in asks for the form of an event, which would be refused.
+    for path in ["/login", "/logout"] {
+        let refuse = move |_: &App, r: &Request| (r.path == path).then(|| (status("503 Service Unavailable"), true));
+        told(&wrong(10 * SECOND, refuse), "status 503");
+    }
+    let endless = Arc::new(ok("text/html;charset=utf-8", &vec![b'.'; 24 << 20]));
+    let result = wrong(10 * SECOND, move |_, request| {
+        (request.path.starts_with("/tag") && request.path.ends_with('7')).then(|| (endless.to_vec(), true))
+    });
+    told(&result, "endless");
+}
+
+#[test]
+fn heads_lengths_and_redirections_that_lead_nowhere_are_told() {
+    let page = |length: usize| format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n<!DOCTYPE html>");
+    let cases = [
+        ("http", page(3)),
+        ("http", "no answer of HTTP\r\n\r\n".to_owned()),
+        ("http", format!("HTTP/1.1 200 OK\r\nX: {}\r\nContent-Length: 0\r\n\r\n", "x".repeat(1 << 20))),
+        ("endless", "HTTP/1.1 100 Continue\r\n\r\n".repeat(1 << 20)),
+        ("timeout", page(30_000)),
+        ("status 302", "HTTP/1.1 302 Found\r\nLocation: /tag?name=tag7\r\nContent-Length: 0\r\n\r\n".to_owned()),
+    ];
+    for (kind, answer) in cases {
+        // A machine that is busy is no server that is silent.
+        let patience = if kind == "timeout" { SECOND / 2 } else { 10 * SECOND };
+        let result = wrong(patience, move |_, request| {
+            (request.path.starts_with("/tag") && request.path.ends_with('7'))
+                .then(|| (answer.clone().into_bytes(), true))
+        });
+        told(&result, kind);
+    }
+}
+
+#[test]
+fn an_instance_that_falls_silent_has_failed_at_what_was_under_way_and_at_what_became_due_behind_it() {
+    let servers = [1, 2].map(|instance| {
+        let counter = AtomicU64::new(0);
+        serve(app(instance), move |_| {
+            while instance == 2 && counter.fetch_add(1, Ordering::Relaxed) > 500 {
+                thread::sleep(Duration::from_secs(600));
+            }
+            None
+        })
+    });
+    let drive = SocialDrive { patience_ns: 600 * SECOND, ..drive(3) };
+    let result = run(&spec(drive, &servers, closed(6), steady(1_500))).unwrap();
+    let [well, silent] = done(&result).instances.as_slice() else { panic!("{:?}", done(&result)) };
+    let failed = |one: &InstanceDone| one.operations.iter().map(|kind| kind.failed).sum::<u64>();
+    let wrong = |one: &InstanceDone| one.operations.iter().map(|kind| kind.validation_errors).sum::<u64>();
+    assert_eq!((silent.users, failed(silent)), (3, 6), "two of each user");
+    // They had no answer, which is not what a slow one is.
+    assert_eq!(
+        (wrong(well), wrong(silent), done(&result).faults.as_slice()),
+        (0, 6, &[("unfinished".to_owned(), 6)][..])
+    );
+    assert_eq!(result.errors, [(CUT_OFF.to_owned(), 3)]);
+    assert!(well.operations.iter().map(|kind| kind.good).sum::<u64>() > 100, "{well:?}");
+    // All six have waited for longer than the others' operations last.
+    assert!(result.response.max >= 5 * SECOND, "{}", result.response.max);
+}
+
+#[test]
+fn what_became_due_while_its_user_waited_in_vain_is_timed_from_then_on() {
+    let counter = AtomicU64::new(0);
+    let result = wrong(SECOND / 4, move |_, request| {
+        let nth = counter.fetch_add(1, Ordering::Relaxed);
+        (nth > 50 && request.path.starts_with("/tag") && request.path.ends_with('3')).then(|| {
+            thread::sleep(Duration::from_millis(500));
+            (status("200 OK"), false)
+        })
+    });
+    told(&result, "timeout");
+    let silent = done(&result).faults[0].1;
+    let late: u64 = result.response.bins.iter().filter(|bin| bin.low > SECOND / 8).map(|bin| bin.count).sum();
+    // One that timed out, and the one that became due a few milliseconds after it had begun.
+    assert!(silent > 4 && 2 * late >= 3 * silent, "{late} took long, {silent} in vain");
+}
+
+#[test]
 fn a_picture_of_another_event_is_told() {
     let result = wrong(10 * SECOND, |app, request| {
         let other = request.path.strip_prefix("/image/event/")?.strip_suffix("t.jpg")?.parse::<u32>().ok()? % 100 + 1;
@@ -277,6 +358,8 @@ fn what_cannot_be_driven_is_refused_in_words() {
     assert!(refused(SocialDrive { threads: 0, ..drive(5) }, closed(2)).contains("threads"));
     assert!(refused(SocialDrive { patience_ns: 0, ..drive(5) }, closed(2)).contains("patience_ns"));
     assert!(refused(SocialDrive { attend: f64::NAN, ..drive(5) }, closed(2)).contains("attend"));
+    let many = run(&spec(drive(5), &[server; 1_001], closed(2), steady(100))).unwrap_err().to_string();
+    assert!(many.contains("at most 1000 targets"), "{many}");
     let nobody = run(&spec(drive(5), &["127.0.0.1:1".parse().unwrap()], closed(2), steady(100)));
     assert!(matches!(nobody, Err(DriverError::Connect { .. })), "{nobody:?}");
 }

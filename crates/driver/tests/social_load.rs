@@ -7,6 +7,7 @@ mod common {
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use common::postgres::{self, Postgres};
@@ -196,21 +197,64 @@ fn assert_nothing_left(connection: &mut Connection) {
     assert_eq!(value(connection, &format!("SELECT count(*) FROM pg_class WHERE relname IN ({names})")), "0");
 }
 
+/// A load that goes on in a thread of its own.
+fn load_until_rows_are_on_their_way(
+    server: &SqlServer,
+    connection: &mut Connection,
+    cancel: &Arc<AtomicBool>,
+) -> JoinHandle<Result<SocialLoaded, SqlFailure>> {
+    let (flag, load) = (Arc::clone(cancel), request(server, Scale::of(2_000), 2));
+    let loading = std::thread::spawn(move || social::load(&load, &flag));
+    let began = Instant::now();
+    let copying = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'COPY %' AND state = 'active'";
+    while value(connection, copying) == "0" {
+        assert!(began.elapsed() < Duration::from_secs(60) && !loading.is_finished(), "no rows were sent");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    loading
+}
+
+#[test]
+fn a_server_that_ends_half_way_or_lets_nobody_in_is_told() {
+    let Some(mut postgres) = postgres::start(&[]) else { return };
+    let server = server(&postgres);
+    let mut connection = connect(&server);
+    let loading = load_until_rows_are_on_their_way(&server, &mut connection, &Arc::default());
+    postgres.kill();
+    let why = loading.join().unwrap().unwrap_err();
+    let what = format!("cannot fill the social database in {server}: table ");
+    assert!(why.message.starts_with(&what), "{why:?}");
+
+    // What it had when it ended is not whole, and is neither touched nor taken for whole.
+    postgres.start();
+    let server = self::server(&postgres);
+    let mut connection = connect(&server);
+    let mark = "SELECT coalesce(obj_description(to_regclass('id_gen'), 'pg_class'), 'none')";
+    assert_eq!(value(&mut connection, mark), "none");
+    connection.simple("CREATE TABLE IF NOT EXISTS person (mine text)").unwrap();
+    let why = fill(&server, Scale::of(1), 2).unwrap_err();
+    assert!(why.message.contains("nothing of it was touched"), "{why:?}");
+
+    postgres.set_access("host all all 127.0.0.1/32 scram-sha-256\n");
+    let began = Instant::now();
+    // The server takes the rules up a moment later; until then the tables are in the way.
+    let why = loop {
+        let why = fill(&server, Scale::of(1), 2).unwrap_err();
+        if !why.message.contains("was touched") {
+            break why;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "{why:?}");
+    };
+    assert!(why.message.contains("password"), "{why:?}");
+}
+
 #[test]
 fn a_load_that_is_cancelled_ends_and_leaves_nothing() {
     let Some(postgres) = postgres::start(&[]) else { return };
     let server = server(&postgres);
     let mut connection = connect(&server);
     let cancel = Arc::new(AtomicBool::new(false));
-    let (flag, load) = (Arc::clone(&cancel), request(&server, Scale::of(2_000), 2));
-    let loading = std::thread::spawn(move || social::load(&load, &flag));
-    // Until rows are on their way.
-    let began = Instant::now();
-    let copying = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'COPY %' AND state = 'active'";
-    while value(&mut connection, copying) == "0" {
-        assert!(began.elapsed() < Duration::from_secs(60) && !loading.is_finished(), "no rows were sent");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let loading = load_until_rows_are_on_their_way(&server, &mut connection, &cancel);
     cancel.store(true, Ordering::SeqCst);
     let why = loading.join().unwrap().unwrap_err();
     assert!(why.message.contains("cancelled"), "{why:?}");

@@ -166,7 +166,7 @@ pub struct CaseFindings {
 /// How many guests the host carries, by arm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DensityFindings {
-    /// Memory promised to each guest, bytes.
+    /// Memory promised to each guest, bytes; where guests make tiles, the mean of a tile's guests.
     pub guest_memory_bytes: u64,
     /// Memory of the host, bytes, from what the trials told.
     pub host_memory_bytes: u64,

@@ -11,7 +11,8 @@ use crate::units::Span;
 pub struct CpuTarget {
     /// Share of the guests' CPUs, 0 to 1, as the host counts them ([`crate::metric::common::GUEST_CPU`]).
     pub share: f64,
-    /// How far the measured share may be from it, 0.02: two points. A trial that is further off is invalid.
+    /// How far the measured share may be from it, 0.02: two points. A measurement that is further off is one more reading; when the steps
+    /// are used up the trial is invalid.
     pub tolerance: f64,
     /// The first load, in clients of a closed loop or arrivals a second of an open one.
     pub from: f64,

@@ -154,10 +154,13 @@ fn make_readable(text: &mut String) {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::panic)]
     use super::*;
     use tare_model::Histogram;
     use tare_model::drive::DriveResult;
     use tare_model::java::JavaDone;
+    use tare_model::social::InstanceDone;
+    use tare_model::trial::RequestType;
 
     #[test]
     fn escape_sequences_and_turned_writing_do_not_come_through() {
@@ -198,10 +201,25 @@ mod tests {
         let names = (0..=MOST_ENTRIES as u64).map(|n| (format!("{n:05}\u{1b}"), n)).collect();
         let java = JavaDone { transactions: names, wrong: Some("\u{1b}[2J".into()), ..JavaDone::default() };
         let result = DriveResult { java: Some(java), ..nothing_driven() };
-        let Reply::Driven(result) = clean(Reply::Driven(Box::new(result))) else { return };
+        let Reply::Driven(result) = clean(Reply::Driven(Box::new(result))) else { panic!("another reply") };
         let java = result.java.unwrap_or_default();
         assert_eq!((java.transactions.len(), java.transactions.get("00007\u{fffd}")), (MOST_ENTRIES, Some(&7)));
         assert_eq!(java.wrong.as_deref(), Some("\u{fffd}[2J"));
+    }
+
+    #[test]
+    fn what_users_of_a_social_application_did_is_cleaned_and_bounded() {
+        let kind = |n: usize| RequestType { name: format!("home\u{1b}{n}"), ..RequestType::default() };
+        let one = InstanceDone { operations: vec![kind(7)], ..InstanceDone::default() };
+        let mut instances = vec![one; MOST_ENTRIES + 1];
+        instances[0].operations = (0..=MOST_ENTRIES).map(kind).collect();
+        let social = SocialDone { instances, faults: vec![("\u{1b}[2J".into(), 3)], ..SocialDone::default() };
+        let result = DriveResult { social: Some(social), ..nothing_driven() };
+        let Reply::Driven(result) = clean(Reply::Driven(Box::new(result))) else { panic!("another reply") };
+        let social = result.social.unwrap_or_default();
+        assert_eq!(social.faults, [("\u{fffd}[2J".to_owned(), 3)]);
+        assert_eq!([social.instances.len(), social.instances[0].operations.len()], [MOST_ENTRIES; 2]);
+        assert_eq!(social.instances[1].operations[0].name, "home\u{fffd}7");
     }
 
     fn nothing_driven() -> DriveResult {

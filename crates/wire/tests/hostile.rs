@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use common::{PATIENCE, link, open};
 use tare_wire::{
-    AgentFacts, CHUNK_BYTES, FromAgent, Greeting, Link, MAX_FRAME_BYTES, Reply, Request, ToAgent, WireError, copy_in,
-    copy_out, read_frame, readable, write_frame,
+    AgentFacts, CHUNK_BYTES, FromAgent, Greeting, Link, MAX_FRAME_BYTES, PROTOCOL, Reply, Request, ToAgent, WireError,
+    copy_in, copy_out, read_frame, readable, write_frame,
 };
 
 /// For what will not come.
@@ -124,11 +124,11 @@ fn a_greeting_that_never_ends_is_given_up() {
 fn a_greeting_of_escape_sequences_is_told_without_them() {
     let agent = |mut stream: UnixStream| {
         let version = "\u{1b}[2J\u{7}".repeat(50);
-        Greeting { protocol: 7, version }.write(&mut stream).unwrap();
+        Greeting { protocol: PROTOCOL + 1, version }.write(&mut stream).unwrap();
         let _ = stream.read(&mut [0; 100]);
     };
     let told = open(agent, PATIENCE).unwrap_err().to_string();
-    assert!(told.contains("protocol 7") && told.len() < 2000, "{told}");
+    assert!(told.contains(&format!("protocol {}", PROTOCOL + 1)) && told.len() < 2000, "{told}");
     assert_eq!(readable(&told), told);
 }
 

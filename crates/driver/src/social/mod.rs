@@ -11,7 +11,8 @@
 //! Memory a user is what the process has more in memory that belongs to no file (`RssAnon`) when the load has ended than before it was prepared,
 //! counts and histograms included, once the buffer that is read into and the operations that were under way have been given back.
 //!
-//! By operation all that ended in the window is counted, and what was due in it and failed later, or had no end at all when the run was over.
+//! By operation all that ended in the window is counted, what was due in it and failed later, and what was due before its end and had none when the
+//! run was over: it was under way, or what its user did before it was.
 
 mod data;
 mod engine;
@@ -41,8 +42,8 @@ use user::World;
 pub use load::load;
 pub use user::{Simulated, simulate};
 
-/// Most instances of the application at one time: there are no more ports.
-const INSTANCES_MAX: usize = 65_535;
+/// Most instances of the application at one time: as many as a result tells of (`tare-wire`).
+const INSTANCES_MAX: usize = 1_000;
 
 /// Refuses what cannot be driven.
 pub(crate) fn check(spec: &DriveSpec, drive: &SocialDrive) -> Result<(), DriverError> {
@@ -62,7 +63,7 @@ pub(crate) fn check(spec: &DriveSpec, drive: &SocialDrive) -> Result<(), DriverE
         return invalid("a share of its users is not from 0 to 1", "give revalidating and attend numbers from 0 to 1");
     }
     if spec.targets.len() > INSTANCES_MAX {
-        return invalid("it has more instances than there are ports", "name at most 65535 targets");
+        return invalid("it has more instances than a result tells of", "name at most 1000 targets");
     }
     let users = u64::from(clients).div_ceil(spec.targets.len().max(1) as u64);
     let needed = users * u64::from(PEOPLE_A_USER);

@@ -5,8 +5,9 @@ use tare_model::drive::CUT_OFF;
 use super::super::user::{Ended, Looks};
 use super::{Engine, Stage, Trip};
 use crate::clock::now_ns;
+use crate::drive::GRACE_NS;
 use crate::web::engine::io::CLOSED;
-use crate::web::site::{Fault, TIMEOUT};
+use crate::web::site::{Fault, TIMEOUT, UNFINISHED};
 use crate::web::slab::NONE;
 
 /// How long a user waits at least after a connection that has failed: doubled with each that fails after it, up to the most. Thousands of users at
@@ -169,7 +170,7 @@ impl Engine<'_> {
             self.counts.tally.response.record(ended.response_ns);
         }
         let broken = session.failures > 0;
-        if broken || trip.visit.enters() || fault == Fault::Kind("user") {
+        if broken || trip.visit.changes_user() || fault == Fault::Kind("user") {
             session.member.begin_anew(self.common.world);
             session.cookie = None;
         }
@@ -195,9 +196,15 @@ impl Engine<'_> {
     }
 
     /// Counts what is under way when the run is cut off: also what was due before the window and has taken all of it, and what became due in the
-    /// window behind what has not ended, which nobody has begun.
+    /// window behind what has not ended, which nobody has begun. Of an instance that has said nothing to anybody for as long they had no answer;
+    /// that of one which is only slow was on its way.
     pub(super) fn cut(&mut self) {
         let now = now_ns();
+        let heard = &self.heard;
+        let fault = |instance: u16| {
+            let silent = now.saturating_sub(heard[usize::from(instance)]) >= GRACE_NS;
+            silent.then_some(UNFINISHED)
+        };
         let timeline = &self.common.timeline;
         for (_, trip) in self.trips.iter() {
             let session = &self.sessions[trip.slot as usize];
@@ -205,7 +212,8 @@ impl Engine<'_> {
             self.counts.operations.posted(instance, operation, trip.visit.posted, trip.sent == trip.length);
             self.counts.tally.error(CUT_OFF.to_owned());
             if session.due < timeline.steady_end {
-                let ended = Ended { response_ns: now.saturating_sub(session.due), bytes: trip.bytes, fault: None };
+                let response_ns = now.saturating_sub(session.due);
+                let ended = Ended { response_ns, bytes: trip.bytes, fault: fault(instance) };
                 self.counts.operations.ended_late(instance, operation, &ended);
             }
             if timeline.measures(session.due) {
@@ -215,7 +223,7 @@ impl Engine<'_> {
         for session in &mut self.sessions {
             let Some(due) = session.next_due().filter(|&due| timeline.measures(due)) else { continue };
             let (instance, operation) = (session.member.instance(), session.member.next(self.common.world));
-            let ended = Ended { response_ns: now.saturating_sub(due), bytes: 0, fault: None };
+            let ended = Ended { response_ns: now.saturating_sub(due), bytes: 0, fault: fault(instance) };
             self.counts.operations.ended_late(instance, operation, &ended);
             self.counts.tally.response.record(ended.response_ns);
         }

@@ -174,10 +174,11 @@ impl Engine<'_> {
         // Without a question there is no answer: what a server says before it closes is nobody's.
         let Some(trip) = self.trips.get(session.trip) else { return Err(BROKEN) };
         trip.heard_at = now;
+        self.heard[usize::from(session.member.instance())] = now;
         trip.bytes += count;
         trip.came += count;
         if trip.came > ANSWER_MAX {
-            return Err(trip.fault.unwrap_or(ENDLESS));
+            return Err(ENDLESS);
         }
         let world = self.common.world;
         let Trip { visit, answer, fault, keeps, .. } = trip.as_mut();

@@ -151,6 +151,8 @@ pub(super) struct Engine<'a> {
     active: u64,
     /// Users who pause after a failure although an operation of theirs is due that the measured window has.
     pausing: u64,
+    /// When something last came from each instance.
+    heard: Vec<u64>,
     /// Bytes both ways.
     carried: u64,
     tracker: Tracker,
@@ -179,6 +181,7 @@ impl<'a> Engine<'a> {
             due_active: 0,
             active: 0,
             pausing: 0,
+            heard: vec![0; common.targets.len()],
             carried: 0,
             tracker: Tracker::new(common.timeline),
             counts: Counts {

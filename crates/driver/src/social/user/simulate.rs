@@ -157,12 +157,13 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_million_operations_have_the_mix_of_the_table_to_a_tenth_of_a_point() {
+    fn a_million_operations_have_the_mix_of_the_table() {
         let seen = simulate(&drive(), 100, 1_000_000, 11);
         assert_eq!(seen.total(), 1_000_000);
         for ((operation, count), target) in Operation::ALL.iter().zip(seen.operations).zip(stationary()) {
             let share = count as f64 / 1e6;
-            assert!((share - target).abs() < 0.001, "{operation:?}: {share} in place of {target}");
+            // Three standard deviations of the most frequent, were they independent.
+            assert!((share - target).abs() < 0.0015, "{operation:?}: {share} in place of {target}");
         }
     }
 
@@ -173,12 +174,13 @@ pub(super) mod tests {
         let home = seen.home.pages as f64;
         assert_eq!(seen.home.references, 10 * seen.home.pages);
         let loaded = seen.home.loaded as f64 / home;
-        assert!((3.0..4.0).contains(&loaded), "{loaded} pictures a home page");
-        assert!(seen.home.bytes as f64 / home >= 15_000.0);
+        // By a margin, so that a trial misses the acceptance (3 of 10) no more by chance.
+        assert!((3.2..3.5).contains(&loaded), "{loaded} pictures a home page");
+        assert!(seen.home.bytes as f64 / home >= 18_000.0);
         let event = seen.event.loaded as f64 / seen.event.pages as f64;
         assert!(event >= 1.0, "{event} pictures a page of an event");
         let attended = seen.attended.0 as f64 / seen.event.pages as f64;
-        assert!((0.06..0.1).contains(&attended), "{attended} of views");
+        assert!((0.08..0.1).contains(&attended), "{attended} of views");
         // The least lengths of cycles add a little to their mean.
         let mean = seen.cycles_ns as f64 / 3e5 / 1e9;
         assert!((mean / drive.cycle.mean_s() - 1.0).abs() < 0.02, "{mean}");

@@ -8,7 +8,7 @@ use tare_model::trial::RequestType;
 use super::visit::{Posted, Visit};
 use super::world::World;
 use crate::record::Recorder;
-use crate::web::site::{Fault, TIMEOUT};
+use crate::web::site::{Fault, TIMEOUT, UNFINISHED};
 
 /// An operation that is over.
 #[derive(Debug, Clone, Copy)]
@@ -125,7 +125,7 @@ impl Tally {
         counts.validation_errors += u64::from(ended.fault.is_some());
         counts.bytes += ended.bytes;
         // How soon a wrong answer came is no response time; that none came in time is one, which would have been longer.
-        if ended.fault.is_none_or(|fault| fault == TIMEOUT) {
+        if ended.fault.is_none_or(|fault| fault == TIMEOUT || fault == UNFINISHED) {
             counts.timed += 1;
             counts.response_ns += ended.response_ns;
             counts.times.record(ended.response_ns);

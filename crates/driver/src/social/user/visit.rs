@@ -425,9 +425,9 @@ impl Visit {
         !matches!(self.asked, Asked::Attend | Asked::Person | Asked::Event | Asked::Login)
     }
 
-    /// What was asked for is to log in: where that has failed, it is open who is logged in.
-    pub fn enters(&self) -> bool {
-        self.asked == Asked::Login
+    /// What was asked for is to log in or out: where that has failed, it is open who is logged in.
+    pub const fn changes_user(&self) -> bool {
+        matches!(self.asked, Asked::Login | Asked::Logout)
     }
 
     /// What was asked for is to log out: the cookie is of no more use.

@@ -36,6 +36,17 @@ fn whoever_is_in_logs_out_before_they_log_in_or_register_somebody() {
 }
 
 #[test]
+fn whoever_logs_in_has_another_browser() {
+    let world = world();
+    let mut member = Member::new(&world, 0, 0);
+    let picture = (StoredFile::EventThumbnail, 9);
+    assert!(member.wants_picture(picture.0, picture.1) && !member.wants_picture(picture.0, picture.1));
+    // Nobody was in, so that nobody logs out.
+    assert_eq!(asked(&world, &mut member, Operation::Login), ["Login", "Page"]);
+    assert!(member.login > 0 && member.wants_picture(picture.0, picture.1));
+}
+
+#[test]
 fn a_place_is_a_path_or_an_address_of_the_right_page() {
     let place = |text: &str| place_of(text.as_bytes(), "/event?id=");
     assert_eq!([place("/event?id=12"), place("http://10.0.0.1:8080/event?id=12")], [Some(12); 2]);
