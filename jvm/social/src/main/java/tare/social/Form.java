@@ -37,11 +37,11 @@ final class Form {
         try {
             request.getParts();
         } catch (InvalidParameterException e) {
-            throw new Refused(e.getErrorCode(), "the form cannot be read: " + e.getMessage());
+            throw unreadable(e.getErrorCode(), e);
         } catch (IllegalStateException e) {
-            throw new Refused(HttpServletResponse.SC_REQUEST_ENTITY_TOO_LARGE, "the form is too long");
+            throw unreadable(HttpServletResponse.SC_REQUEST_ENTITY_TOO_LARGE, e);
         } catch (IOException | ServletException e) {
-            throw bad("the form cannot be read: " + e.getMessage());
+            throw unreadable(HttpServletResponse.SC_BAD_REQUEST, e);
         }
         return new Form(request);
     }
@@ -50,11 +50,23 @@ final class Form {
         return new Refused(HttpServletResponse.SC_BAD_REQUEST, why);
     }
 
+    private static Refused unreadable(int status, Throwable failure) {
+        if (status == HttpServletResponse.SC_REQUEST_ENTITY_TOO_LARGE) {
+            return new Refused(status, Server.TOO_LONG);
+        }
+        Throwable root = failure;
+        while (root.getCause() != null) {
+            root = root.getCause();
+        }
+        return new Refused(status, "the form cannot be read: "
+                + (root.getMessage() == null ? root.getClass().getSimpleName() : root.getMessage()));
+    }
+
     private String given(String name) throws Refused {
         try {
             return request.getParameter(name);
         } catch (InvalidParameterException e) {
-            throw new Refused(e.getErrorCode(), "the form cannot be read: " + e.getMessage());
+            throw unreadable(e.getErrorCode(), e);
         }
     }
 

@@ -2,6 +2,7 @@ package tare.social;
 
 import java.io.IOException;
 import java.net.BindException;
+import java.nio.file.FileSystemException;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
@@ -52,13 +53,11 @@ public final class Main {
             System.out.flush();
         } catch (Bad e) {
             end(e.getMessage(), 2);
-        } catch (LifecycleException e) {
-            end(why(e), 1);
-        } catch (Unavailable e) {
+        } catch (LifecycleException | Unavailable e) {
             end(e.getMessage(), 1);
         } catch (IOException e) {
             end("cannot write static files to the temporary folder " + System.getProperty("java.io.tmpdir") + ": "
-                    + e.getMessage(), 1);
+                    + why(e) + "; choose another with -Djava.io.tmpdir", 1);
         }
     }
 
@@ -71,7 +70,15 @@ public final class Main {
     static Server start(List<String> words) throws Bad, LifecycleException, Unavailable, IOException {
         Options options = Options.parse(words);
         quiet();
-        return new Server(options, Patience.USUAL);
+        try {
+            return new Server(options, Patience.USUAL);
+        } catch (LifecycleException e) {
+            Throwable root = root(e);
+            throw new LifecycleException(root instanceof BindException
+                    ? "cannot listen on " + options.listen().getHostAddress() + ":" + options.port() + ": " + why(root)
+                            + "; choose another with --listen and --port"
+                    : "cannot start: " + why(root), e);
+        }
     }
 
     /** The container tells much of its start, and what it fails at is told by us; likewise the database's driver. */
@@ -83,12 +90,17 @@ public final class Main {
         }
     }
 
-    private static String why(Throwable failure) {
+    private static Throwable root(Throwable failure) {
         Throwable root = failure;
         while (root.getCause() != null && !(root instanceof BindException)) {
             root = root.getCause();
         }
-        return (root instanceof BindException ? "cannot listen: " : "cannot start: ")
-                + (root.getMessage() == null ? root.toString() : root.getMessage());
+        return root;
+    }
+
+    /** What the system says; of a file its kind says more than its message, which is the file's name. */
+    private static String why(Throwable failure) {
+        return failure.getMessage() == null || failure instanceof FileSystemException ? failure.toString()
+                : failure.getMessage();
     }
 }

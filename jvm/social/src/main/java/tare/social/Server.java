@@ -6,9 +6,7 @@ import java.io.IOException;
 import java.net.InetAddress;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Comparator;
 import java.util.List;
-import java.util.stream.Stream;
 import org.apache.catalina.LifecycleException;
 import org.apache.catalina.Wrapper;
 import org.apache.catalina.connector.Connector;
@@ -26,6 +24,7 @@ import tare.social.data.Database;
 import tare.social.data.Objects;
 import tare.social.data.Social;
 import tare.social.data.Unavailable;
+import tare.social.files.Folder;
 import tare.social.files.StaticFiles;
 import tare.social.files.Store;
 
@@ -50,8 +49,12 @@ final class Server implements AutoCloseable {
     /** Of a form without its files. */
     private static final int FORM_BYTES = 64 * 1024;
     private static final int FIELDS = 50;
-    private static final long FILE_BYTES = 2L << 20;
+    /** The store takes no longer one. */
+    private static final long FILE_BYTES = 1_343_040;
     private static final long UPLOAD_BYTES = 5L << 20;
+    /** What is told of a form that is beyond these. */
+    static final String TOO_LONG = "the form is too long: it may have " + FIELDS + " fields and files, " + FORM_BYTES
+            + " bytes without files, " + FILE_BYTES + " in a file, and " + UPLOAD_BYTES + " in all";
     /** A longer file of a form goes to the disk on its way. */
     private static final int HEAP_BYTES = 16 * 1024;
     private static final int SESSIONS = 100_000;
@@ -60,7 +63,7 @@ final class Server implements AutoCloseable {
 
     private final Tomcat tomcat = new Tomcat();
     private final Counts counts = new Counts();
-    private final Path folder;
+    private final Folder folder;
     private final Store store;
     private final Database database;
     private final Connector connector;
@@ -79,17 +82,17 @@ final class Server implements AutoCloseable {
         Registry.disableRegistry();
         database = new Database(options.database(), options.pool(), patience.poolMs(), patience.statementS());
         store = new Store(options.files(), options.instance(), patience.storeMs());
-        folder = Files.createTempDirectory("tare-social-");
+        folder = new Folder(Path.of(System.getProperty("java.io.tmpdir")));
         connector = connector(options.listen(), options.port());
         try {
-            Files.createDirectory(folder.resolve("uploads"));
-            StaticFiles.write(Files.createDirectory(folder.resolve("static")));
+            Files.createDirectory(folder.path().resolve("uploads"));
+            StaticFiles.write(Files.createDirectory(folder.path().resolve("static")));
             StandardThreadExecutor workers = new StandardThreadExecutor();
             workers.setName("workers");
             workers.setNamePrefix("social-");
             workers.setMaxThreads(options.threads());
             workers.setMinSpareThreads(Math.min(options.threads(), 8));
-            tomcat.setBaseDir(folder.toString());
+            tomcat.setBaseDir(folder.path().toString());
             tomcat.setSilent(true);
             tomcat.getService().addExecutor(workers);
             ((Http11NioProtocol) connector.getProtocolHandler()).setExecutor(workers);
@@ -162,7 +165,7 @@ final class Server implements AutoCloseable {
         sessions.setMaxActiveSessions(fitting(SESSIONS, 8, SESSION_BYTES));
         context.setManager(sessions);
         StandardRoot root = new StandardRoot(context);
-        root.addPreResources(new DirResourceSet(root, StaticFiles.MOUNT, folder.resolve("static").toString(), "/"));
+        root.addPreResources(new DirResourceSet(root, StaticFiles.MOUNT, folder.path().resolve("static").toString(), "/"));
         root.setCacheTtl(FRESH_MS);
         context.setResources(root);
         for (List<String> type : List.of(List.of("js", "text/javascript"), List.of("css", "text/css"),
@@ -173,7 +176,7 @@ final class Server implements AutoCloseable {
         Objects objects = new Objects(options.objectTtlS(), Runtime.getRuntime().maxMemory() / 8);
         Wrapper pages = servlet(context, "pages",
                 new PageServlet(Social.of(database, objects), store, counts, options.homeTtlS()), "/");
-        pages.setMultipartConfigElement(new MultipartConfigElement(folder.resolve("uploads").toString(), FILE_BYTES,
+        pages.setMultipartConfigElement(new MultipartConfigElement(folder.path().resolve("uploads").toString(), FILE_BYTES,
                 UPLOAD_BYTES, HEAP_BYTES));
         servlet(context, "stored", new StoredServlet(store, counts), "/image/*").addMapping("/document/*");
         servlet(context, "tell", new TellServlet(counts, database, objects, store, sessions), "/tare/ready")
@@ -197,7 +200,7 @@ final class Server implements AutoCloseable {
 
     /** Where its own files are. */
     Path folder() {
-        return folder;
+        return folder.path();
     }
 
     @Override
@@ -210,10 +213,6 @@ final class Server implements AutoCloseable {
         }
         store.close();
         database.close();
-        try (Stream<Path> all = Files.walk(folder)) {
-            all.sorted(Comparator.reverseOrder()).forEach(path -> path.toFile().delete());
-        } catch (IOException | java.io.UncheckedIOException e) {
-            // Whoever clears the temporary folder finds it.
-        }
+        folder.close();
     }
 }

@@ -97,6 +97,60 @@ class FailuresTest {
     }
 
     @Test
+    void aConnectionThatWasIdleIsUsedAsItIs() throws Exception {
+        try (Proxy proxy = new Proxy(Postgres.needed().port());
+                Site site = new Site(proxy.port(), Patience.USUAL, "--pool", "1")) {
+            for (int i = 0; i < 5; i++) {
+                assertEquals("free", site.get("/person/check?user=x").body());
+            }
+            // Longer than the pool's own limit.
+            Thread.sleep(700);
+            int before = proxy.asked.get();
+            assertEquals("free", site.get("/person/check?user=x").body());
+            assertEquals(1, proxy.asked.get() - before, "nothing but the statement");
+        }
+    }
+
+    @Test
+    void connectionsThatEndedWhileIdleFailOneRequest() throws Exception {
+        try (Proxy proxy = new Proxy(Postgres.needed().port());
+                Site site = new Site(proxy.port(), Patience.USUAL, "--pool", "4")) {
+            long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(HANG_S);
+            while (site.stat("pool_connections") < 4) {
+                assertTrue(System.nanoTime() < until, "it does not fill");
+                Thread.sleep(10);
+            }
+            proxy.cut();
+            proxy.mend();
+            for (int i = 0; i < 8; i++) {
+                site.get("/person/check?user=x");
+            }
+            assertTrue(site.stat("errors") <= 1, "errors: " + site.stat("errors"));
+            assertEquals(200, site.get("/event?id=2").statusCode());
+        }
+    }
+
+    @Test
+    void whatMayHaveBeenWrittenIsReadAgain() throws Exception {
+        try (Proxy proxy = new Proxy(Postgres.needed().port()); Site site = new Site(proxy.port(), Site.SHORT)) {
+            site.login(9);
+            String before = site.page("/event?id=1");
+            assertTrue(before.contains("<p id=\"attend\">yes</p>"), before);
+            proxy.loseAnswerTo("COMMIT");
+            assertEquals(503, site.post("/event/attend", "id", "1").statusCode());
+            proxy.mend();
+            assertEquals("1", site.value("SELECT count(*) FROM person_socialevent WHERE username = 'user9' "
+                    + "AND socialeventid = 1"), "it was written");
+            long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(HANG_S);
+            while (site.get("/event?id=1").statusCode() != 200) {
+                assertTrue(System.nanoTime() < until, "it does not come back");
+            }
+            String after = site.page("/event?id=1");
+            assertTrue(after.contains("<p id=\"attend\">no</p>"), after);
+        }
+    }
+
+    @Test
     void aStoreThatIsGoneIsToldAndComesBack() throws Exception {
         try (Site site = new Site()) {
             site.store.kept.put("/3/person/1.jpg", Site.file(1_000, 1));
@@ -105,8 +159,11 @@ class FailuresTest {
             site.store.close();
             HttpResponse<String> failed = soon(site, "/image/person/1.jpg");
             assertEquals(502, failed.statusCode());
-            assertTrue(failed.body().contains("127.0.0.1:" + port), failed.body());
-            assertEquals(502, site.send(site.user, "/person", Site.person("ann")).statusCode());
+            assertTrue(failed.body().contains("cannot get /3/person/1.jpg from the file store 127.0.0.1:" + port + ": "),
+                    failed.body());
+            failed = site.send(site.user, "/person", Site.person("ann"));
+            assertEquals(502, failed.statusCode());
+            assertTrue(failed.body().contains("cannot find a place with the geocoder of the file store"), failed.body());
             assertEquals(200, site.get("/").statusCode());
             assertEquals(2.0, site.stat("errors"));
             assertEquals(2.0, site.stat("store_errors"));

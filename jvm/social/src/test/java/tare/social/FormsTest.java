@@ -7,8 +7,14 @@ import static tare.social.Site.all;
 import static tare.social.Site.heading;
 import static tare.social.Site.location;
 
+import java.net.InetAddress;
+import java.net.Socket;
 import java.net.http.HttpClient;
 import java.net.http.HttpResponse;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.sql.Connection;
+import java.sql.Statement;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -17,6 +23,7 @@ import java.util.Set;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -40,6 +47,13 @@ class FormsTest {
         return site.send(site.user, path, form);
     }
 
+    /** Files of what is on its way. */
+    private long uploads() throws Exception {
+        try (var left = Files.list(site.server.folder().resolve("uploads"))) {
+            return left.count();
+        }
+    }
+
     @Test
     void aNewPersonIsFoundAgain() throws Exception {
         HttpResponse<String> made = send("/person", Site.person("ann"));
@@ -60,9 +74,7 @@ class FormsTest {
         assertEquals(409, send("/person", Site.person("ann")).statusCode());
         assertEquals("21", site.value("SELECT count(*) FROM person"));
         assertEquals(2.0, site.stat("stored_files"));
-        try (var left = java.nio.file.Files.list(site.server.folder().resolve("uploads"))) {
-            assertEquals(0, left.count(), "nothing stays of what was sent");
-        }
+        assertEquals(0, uploads(), "nothing stays of what was sent");
     }
 
     @Test
@@ -164,12 +176,101 @@ class FormsTest {
         }
         assertEquals(400, site.post("/person", "user", "ann").statusCode());
         Map<String, Object> long1 = Site.person("ann");
-        long1.put("image", Site.file((2 << 20) + 1, 1));
-        assertEquals(413, send("/person", long1).statusCode());
+        long1.put("image", Site.file(1_343_041, 1));
+        HttpResponse<String> refused = send("/person", long1);
+        assertEquals(413, refused.statusCode(), "the store would not take it");
+        assertTrue(refused.body().contains("1343040 in a file"), refused.body());
+        Map<String, Object> many = Site.person("ann");
+        for (int i = 0; i < 50; i++) {
+            many.put("more" + i, "x");
+        }
+        refused = send("/person", many);
+        assertEquals(413, refused.statusCode());
+        assertTrue(refused.body().contains("50 fields"), refused.body());
         assertEquals("20", site.value("SELECT count(*) FROM person"));
         assertEquals("30", site.value("SELECT count(*) FROM socialevent"));
         assertEquals(0, site.store.kept.size());
+        long1.put("image", Site.file(1_343_040, 1));
+        assertEquals(302, send("/person", long1).statusCode());
         assertEquals(0.0, site.stat("errors"));
+    }
+
+    @Test
+    void whatIsCutOffLeavesNothing() throws Exception {
+        String head = "POST /person HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=limit\r\n"
+                + "Content-Length: 1000000\r\n\r\n--limit\r\nContent-Disposition: form-data; name=\"image\"; "
+                + "filename=\"file\"\r\n\r\n" + "x".repeat(300_000);
+        for (int i = 0; i < 3; i++) {
+            try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), site.server.port())) {
+                socket.getOutputStream().write(head.getBytes(StandardCharsets.US_ASCII));
+                socket.shutdownOutput();
+                // Whatever it says, it ends.
+                socket.getInputStream().readAllBytes();
+            }
+        }
+        // The container clears up once the answer is out.
+        long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+        while (site.stat("refused") < 3 || uploads() > 0) {
+            assertTrue(System.nanoTime() < until, site.stat("refused") + " refused, " + uploads() + " files stay");
+            Thread.sleep(10);
+        }
+        assertEquals(0, site.store.kept.size());
+        assertEquals(0.0, site.stat("errors"));
+    }
+
+    @Test
+    void aNameThatSomebodyElseTakesMeanwhileIsRefused() throws Exception {
+        try (Connection other = site.postgres.connect(site.database); Statement statement = other.createStatement()) {
+            other.setAutoCommit(false);
+            statement.execute("INSERT INTO person SELECT 1000, 'ann', password, firstname, lastname, email, telephone, "
+                    + "timezone, summary, '', '', 1 FROM person WHERE userid = 1");
+            assertEquals("free", site.get("/person/check?user=ann").body(), "nobody sees it yet");
+            ExecutorService thread = Executors.newSingleThreadExecutor();
+            Future<HttpResponse<String>> made = thread.submit(() -> send("/person", Site.person("ann")));
+            long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+            while (site.value("SELECT count(*) FROM pg_locks WHERE NOT granted").equals("0")) {
+                assertTrue(System.nanoTime() < until && !made.isDone(), "it does not wait for the other");
+                Thread.sleep(10);
+            }
+            other.commit();
+            HttpResponse<String> refused = made.get();
+            assertEquals(409, refused.statusCode(), refused.body());
+            thread.shutdown();
+        }
+        assertEquals("21", site.value("SELECT count(*) FROM person"));
+        assertEquals("50", site.value("SELECT count(*) FROM address"), "nothing of it is there");
+        assertEquals(0.0, site.stat("errors"));
+    }
+
+    @Test
+    void whoSaysAttendAtOnceIsCountedOnce() throws Exception {
+        int users = 6;
+        String before = all("<p id=\"attendees\">([0-9]+)", site.page("/event?id=1")).get(0);
+        List<HttpClient> clients = new ArrayList<>();
+        for (int number = 9; number < 9 + users; number++) {
+            site.user = Site.user();
+            clients.add(site.user);
+            site.login(number);
+        }
+        ExecutorService threads = Executors.newFixedThreadPool(2 * users);
+        List<Future<String>> seen = new ArrayList<>();
+        for (int i = 0; i < 2 * users; i++) {
+            HttpClient own = clients.get(i % users);
+            seen.add(threads.submit(() -> {
+                HttpResponse<String> said = site.post(own, "/event/attend", "id", "1");
+                assertEquals(200, said.statusCode(), said.body());
+                // The next request sees it, whoever reads and writes meanwhile.
+                return site.get(own, "/event?id=1").body();
+            }));
+        }
+        for (Future<String> one : seen) {
+            String page = one.get();
+            assertTrue(page.contains("<p id=\"attend\">no</p>"), page);
+        }
+        threads.shutdown();
+        String rows = site.value("SELECT count(*) FROM person_socialevent WHERE socialeventid = 1");
+        assertEquals(Integer.parseInt(before) + users, Integer.parseInt(rows));
+        assertEquals(rows, all("<p id=\"attendees\">([0-9]+)", site.page("/event?id=1")).get(0));
     }
 
     @Test

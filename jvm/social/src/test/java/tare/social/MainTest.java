@@ -89,21 +89,42 @@ class MainTest {
             List<String> words = Site.options(postgres.port(), database, 9);
             words.set(words.indexOf("--port") + 1, Integer.toString(taken.getLocalPort()));
             Process late = run(words);
-            assertTrue(line(late).startsWith("tare-social: cannot listen: "));
+            String why = line(late);
+            assertTrue(why.startsWith("tare-social: cannot listen on 127.0.0.1:" + taken.getLocalPort() + ": "), why);
+            assertTrue(why.contains("--port"), why);
             assertEquals(1, late.waitFor());
         }
+        Process killed = run(Site.options(postgres.port(), database, 9));
         Process well = run(Site.options(postgres.port(), database, 9));
-        try (BufferedReader said = well.inputReader()) {
+        try (BufferedReader first = killed.inputReader(); BufferedReader said = well.inputReader()) {
+            assertEquals("ready", first.readLine());
             assertEquals("ready", said.readLine());
-            try (var now = Files.list(folder)) {
-                assertEquals(1, now.count(), "its own folder");
+            assertEquals(2, folders(), "each has its own");
+            killed.destroyForcibly().waitFor();
+            assertEquals(2, folders(), "it could not clear up");
+            try (Site site = new Site()) {
+                assertEquals(200, site.get("/static/site/00.js").statusCode());
             }
+            assertEquals(2, folders(), "those of another temporary folder are not touched");
+            Process next = run(Site.options(postgres.port(), database, 9));
+            try (BufferedReader third = next.inputReader()) {
+                assertEquals("ready", third.readLine());
+                assertEquals(2, folders(), "what was left is gone, and what is used is not");
+            } finally {
+                next.destroy();
+            }
+            next.waitFor();
         } finally {
+            killed.destroyForcibly();
             well.destroy();
         }
         well.waitFor();
-        try (var left = Files.list(folder)) {
-            assertEquals(0, left.filter(one -> one.getFileName().toString().startsWith("tare")).count(), "nothing stays");
+        assertEquals(0, folders(), "nothing stays");
+    }
+
+    private long folders() throws Exception {
+        try (var now = Files.list(folder)) {
+            return now.filter(one -> one.getFileName().toString().startsWith("tare-social-")).count();
         }
     }
 }

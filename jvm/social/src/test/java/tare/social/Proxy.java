@@ -6,16 +6,23 @@ import java.io.OutputStream;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.nio.charset.StandardCharsets;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
 
-/** Between the application and its database: can lose connections, refuse new ones, and let nothing through. */
+/** Between the application and its database: can lose connections, refuse new ones, and let nothing or no answer through. */
 final class Proxy implements AutoCloseable {
     private final ServerSocket server = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
     private final Set<Socket> sockets = ConcurrentHashMap.newKeySet();
     private final int to;
     private volatile boolean cut;
     private volatile boolean silent;
+    private volatile boolean deaf;
+    /** How often something was asked. */
+    final AtomicInteger asked = new AtomicInteger();
+    /** What is asked with this is the last that is answered; null for nothing. */
+    private volatile String last;
 
     Proxy(int to) throws IOException {
         this.to = to;
@@ -43,8 +50,15 @@ final class Proxy implements AutoCloseable {
         silent = true;
     }
 
+    /** What is asked with that word arrives, and from then on no answer comes back. */
+    void loseAnswerTo(String word) {
+        last = word;
+    }
+
     /** New connections are well again. */
     void mend() {
+        last = null;
+        deaf = false;
         silent = false;
         cut = false;
     }
@@ -59,8 +73,8 @@ final class Proxy implements AutoCloseable {
                 } else {
                     Socket there = new Socket(InetAddress.getLoopbackAddress(), to);
                     sockets.add(there);
-                    start(() -> pump(here, there));
-                    start(() -> pump(there, here));
+                    start(() -> pump(here, there, true));
+                    start(() -> pump(there, here, false));
                 }
             }
         } catch (IOException e) {
@@ -68,11 +82,18 @@ final class Proxy implements AutoCloseable {
         }
     }
 
-    private void pump(Socket from, Socket into) {
+    private void pump(Socket from, Socket into, boolean asks) {
         byte[] buffer = new byte[8 * 1024];
         try (InputStream in = from.getInputStream(); OutputStream out = into.getOutputStream()) {
             for (int count = in.read(buffer); count >= 0; count = in.read(buffer)) {
-                if (!silent) {
+                if (asks) {
+                    asked.incrementAndGet();
+                }
+                String word = last;
+                if (asks && word != null && new String(buffer, 0, count, StandardCharsets.ISO_8859_1).contains(word)) {
+                    deaf = true;
+                }
+                if (!silent && (asks || !deaf)) {
                     out.write(buffer, 0, count);
                 }
             }

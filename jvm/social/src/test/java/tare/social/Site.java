@@ -63,7 +63,11 @@ final class Site implements AutoCloseable {
     }
 
     HttpResponse<String> get(String path) throws Exception {
-        return user.send(to(path).build(), BodyHandlers.ofString());
+        return get(user, path);
+    }
+
+    HttpResponse<String> get(HttpClient who, String path) throws Exception {
+        return who.send(to(path).build(), BodyHandlers.ofString());
     }
 
     HttpResponse<byte[]> bytes(String path, String... headers) throws Exception {
@@ -85,12 +89,16 @@ final class Site implements AutoCloseable {
     }
 
     HttpResponse<String> post(String path, String... namesAndValues) throws Exception {
+        return post(user, path, namesAndValues);
+    }
+
+    HttpResponse<String> post(HttpClient who, String path, String... namesAndValues) throws Exception {
         StringBuilder body = new StringBuilder();
         for (int i = 0; i < namesAndValues.length; i += 2) {
             body.append(i == 0 ? "" : "&").append(namesAndValues[i]).append('=')
                     .append(URLEncoder.encode(namesAndValues[i + 1], StandardCharsets.UTF_8));
         }
-        return user.send(to(path).header("Content-Type", "application/x-www-form-urlencoded")
+        return who.send(to(path).header("Content-Type", "application/x-www-form-urlencoded")
                 .POST(BodyPublishers.ofString(body.toString())).build(), BodyHandlers.ofString());
     }
 

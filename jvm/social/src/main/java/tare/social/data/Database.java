@@ -5,6 +5,7 @@ import com.zaxxer.hikari.HikariDataSource;
 import com.zaxxer.hikari.pool.HikariPool;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.sql.SQLTransientConnectionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
 import org.postgresql.ds.PGSimpleDataSource;
@@ -19,6 +20,10 @@ public final class Database implements AutoCloseable {
     private static final String SERIALIZATION_FAILURE = "40001";
     private static final String DEADLOCK = "40P01";
     private static final String PROTOCOL = "08";
+    /** A connection that was idle for longer is tried before it is used, milliseconds. The pool has it as a property. */
+    private static final String TRIED_AFTER = "com.zaxxer.hikari.aliveBypassWindowMs";
+    /** Its own half a second would have requests cost more the fewer there are. */
+    private static final String TRIED_AFTER_MS = "60000";
 
     private final Place place;
     private final HikariDataSource pool;
@@ -48,6 +53,9 @@ public final class Database implements AutoCloseable {
      */
     public Database(Place place, int connections, int poolMs, int statementS) throws Unavailable {
         this.place = place;
+        if (System.getProperty(TRIED_AFTER) == null) {
+            System.setProperty(TRIED_AFTER, TRIED_AFTER_MS);
+        }
         try {
             pool = new HikariDataSource(config(place, connections, poolMs, statementS));
         } catch (HikariPool.PoolInitializationException e) {
@@ -156,6 +164,10 @@ public final class Database implements AutoCloseable {
     private Unavailable failed(SQLException e) {
         errors.increment();
         String state = e.getSQLState();
+        if (state != null && state.startsWith(PROTOCOL) && !(e instanceof SQLTransientConnectionException)) {
+            // The idle ones are gone too, most likely: each would fail one more request.
+            pool.getHikariPoolMXBean().softEvictConnections();
+        }
         String what = state == null || state.startsWith(PROTOCOL) ? "cannot reach the database " : "the database ";
         return new Unavailable(what + place + (what.startsWith("the") ? " says: " : ": ") + root(e));
     }

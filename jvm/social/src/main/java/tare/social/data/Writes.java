@@ -75,17 +75,21 @@ public final class Writes {
             numbers.add(ids.next(Ids.Of.SOCIALEVENTTAG));
         }
         LocalDateTime now = clock.now();
-        database.write(on -> {
-            insert(on, address, event.address());
-            on.change(EVENT, id, event.title(), event.summary(), event.description(), event.by(), address,
-                    event.telephone(), event.timezone(), event.time(), now, "/image/event/" + id + ".jpg",
-                    "/image/event/" + id + "t.jpg", "/document/event/" + id + ".pdf");
-            return tag(on, id, event.tags(), unknown, numbers);
-        });
-        objects.clear(Objects.Kind.TAGS, "");
-        objects.clear(Objects.Kind.PERSON, event.byId());
-        for (String tag : event.tags()) {
-            objects.clear(Objects.Kind.TAG, tag);
+        try {
+            database.write(on -> {
+                insert(on, address, event.address());
+                on.change(EVENT, id, event.title(), event.summary(), event.description(), event.by(), address,
+                        event.telephone(), event.timezone(), event.time(), now, "/image/event/" + id + ".jpg",
+                        "/image/event/" + id + "t.jpg", "/document/event/" + id + ".pdf");
+                return tag(on, id, event.tags(), unknown, numbers);
+            });
+        } finally {
+            // Whatever became of it: what was never answered may have been written.
+            objects.clear(Objects.Kind.TAGS, "");
+            objects.clear(Objects.Kind.PERSON, event.byId());
+            for (String tag : event.tags()) {
+                objects.clear(Objects.Kind.TAG, tag);
+            }
         }
     }
 
@@ -124,12 +128,15 @@ public final class Writes {
         if (social.event(event) == null) {
             return -1;
         }
-        int attendees = database.write(on -> {
-            on.change(ATTEND, visitor.user(), event);
-            return on.first(ATTENDEES, row -> row.getInt(1), event);
-        });
-        objects.clear(Objects.Kind.EVENT, event);
-        objects.clear(Objects.Kind.ATTENDS, visitor.user());
-        return attendees;
+        try {
+            return database.write(on -> {
+                on.change(ATTEND, visitor.user(), event);
+                return on.first(ATTENDEES, row -> row.getInt(1), event);
+            });
+        } finally {
+            // Whatever became of it, as above.
+            objects.clear(Objects.Kind.EVENT, event);
+            objects.clear(Objects.Kind.ATTENDS, visitor.user());
+        }
     }
 }

@@ -107,7 +107,7 @@ public final class Store implements AutoCloseable {
      */
     public long get(String path, Taker taker) throws IOException, Unserved {
         Taken taken = new Taken(taker);
-        long bytes = exchange(link -> link.get(tree + path), link -> {
+        long bytes = exchange("get " + tree + path + " from", link -> link.get(tree + path), link -> {
             if (link.status() == NOT_FOUND) {
                 drain(link);
                 return -1L;
@@ -157,7 +157,7 @@ public final class Store implements AutoCloseable {
 
     /** Keeps a file. */
     public void put(String path, Source source, long length) throws Unserved {
-        exchange(link -> {
+        exchange("bring " + tree + path + " to", link -> {
             try (InputStream body = source.open()) {
                 link.put(tree + path, body, length);
             }
@@ -172,11 +172,11 @@ public final class Store implements AutoCloseable {
     public Coordinates locate(String street, String city, String state, String zip) throws Unserved {
         String path = "/geocode?street=" + encoded(street) + "&city=" + encoded(city) + "&state=" + encoded(state)
                 + "&zip=" + encoded(zip);
-        return exchange(link -> link.get(path), link -> {
+        return exchange("find a place with the geocoder of", link -> link.get(path), link -> {
             check(link, OK);
             Matcher place = PLACE.matcher(text(link));
             if (!place.find()) {
-                throw new IOException("the geocoder's answer has no coordinates");
+                throw new IOException("its answer has no coordinates");
             }
             return new Coordinates(Double.parseDouble(place.group(1)), Double.parseDouble(place.group(2)));
         });
@@ -211,7 +211,7 @@ public final class Store implements AutoCloseable {
         return new String(text, StandardCharsets.UTF_8);
     }
 
-    private <T> T exchange(Request request, Answer<T> answer) throws Unserved {
+    private <T> T exchange(String what, Request request, Answer<T> answer) throws Unserved {
         calls.increment();
         long began = System.nanoTime();
         Link link = null;
@@ -231,8 +231,9 @@ public final class Store implements AutoCloseable {
             return result;
         } catch (IOException e) {
             errors.increment();
-            throw new Unserved("no file from the store " + address.getAddress().getHostAddress() + ":"
-                    + address.getPort() + ": " + (e.getMessage() == null ? e.getClass().getSimpleName() : e.getMessage()));
+            throw new Unserved("cannot " + what + " the file store " + address.getAddress().getHostAddress() + ":"
+                    + address.getPort() + ": " + (e.getMessage() == null ? e.getClass().getSimpleName() : e.getMessage())
+                    + "; see whether it runs there (--files)");
         } finally {
             // Whatever it failed with, its answer is not over.
             drop(link);
