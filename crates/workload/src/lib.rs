@@ -81,6 +81,15 @@ pub trait Workload: Send + Sync {
         Ok(())
     }
 
+    /// The same, with so many instances of the application in each guest ([`Self::instances`]), which share its load.
+    ///
+    /// # Errors
+    /// As [`Self::fits`].
+    fn fits_of(&self, guest: &GuestSize, instances: u32) -> Result<(), FieldError> {
+        let _ = instances;
+        self.fits(guest)
+    }
+
     /// Whether [`Self::calibrate`] is to be called before the first trial.
     fn is_calibrated(&self) -> bool {
         false
@@ -105,6 +114,12 @@ pub trait Workload: Send + Sync {
     fn footprint(&self, guest: &GuestSize) -> Footprint {
         let _ = guest;
         Footprint::default()
+    }
+
+    /// The same, with so many instances of the application in each guest ([`Self::instances`]).
+    fn footprint_of(&self, guest: &GuestSize, instances: u32) -> Footprint {
+        let _ = instances;
+        self.footprint(guest)
     }
 
     /// What this host lacks for it: (reason, remedy). Quick, and nothing is started. Asked before any run.

@@ -226,6 +226,37 @@ fn what_is_lost_or_changed_behind_the_application_makes_a_trial_invalid() {
     assert!(wrong.contains("instance 1: attendances: the database has"), "{wrong}");
 }
 
+/// The process that was started with this argument.
+fn with_argument(word: &str) -> rustix::process::Pid {
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let ours = |pid: &i32| {
+        let told = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        told.split(|byte| *byte == 0).any(|argument| argument == word.as_bytes())
+    };
+    rustix::process::Pid::from_raw(numbers.find(ours).unwrap()).unwrap()
+}
+
+#[test]
+fn an_instance_that_hangs_makes_a_trial_invalid_by_what_its_users_saw() {
+    let Some((program, mut parameters)) = needed() else { return };
+    let word = format!("-Dtare.test=hangs-{}", std::process::id());
+    parameters["java"]["flags"].as_array_mut().unwrap().push(json!(word));
+    parameters["patience"] = json!("1s");
+    let bench = Bench::new(&program, &parameters, 8, 1);
+    let mut prepared = bench.at(8, |site| bench.workload.prepare(site)).unwrap();
+    let pid = with_argument(&word);
+    // In the middle of what is measured.
+    let hang = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_secs(4));
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    });
+    let (_, wrong) = bench.drive(&mut *prepared, 8, |_| ()).unwrap();
+    hang.join().unwrap();
+    let wrong = wrong.expect("nobody was answered any more");
+    assert!(wrong.contains("had a wrong answer or none") && wrong.contains("ask instance 1"), "{wrong}");
+}
+
 #[test]
 fn an_instance_that_is_killed_is_told_as_a_guest_that_is_lost() {
     let Some((program, mut parameters)) = needed() else { return };
@@ -234,13 +265,7 @@ fn an_instance_that_is_killed_is_told_as_a_guest_that_is_lost() {
     let bench = Bench::new(&program, &parameters, 8, 1);
     let mut prepared = bench.at(8, |site| bench.workload.prepare(site)).unwrap();
     let kill = |_: &Agent| {
-        let all = std::fs::read_dir("/proc").unwrap().flatten();
-        let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-        let ours = |pid: &i32| {
-            let told = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            told.split(|byte| *byte == 0).any(|argument| argument == word.as_bytes())
-        };
-        let pid = rustix::process::Pid::from_raw(numbers.into_iter().find(ours).unwrap()).unwrap();
+        let pid = with_argument(&word);
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
         while Path::new(&format!("/proc/{}/cmdline", pid.as_raw_nonzero())).exists()
             && !std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default().is_empty()
@@ -250,6 +275,10 @@ fn an_instance_that_is_killed_is_told_as_a_guest_that_is_lost() {
     };
     let error = bench.drive(&mut *prepared, 8, kill).unwrap_err();
     assert!(error.guest_lost() && error.to_string().contains("instance 1"), "{error}");
+    // What it could not remove lies where it goes with the run.
+    let left = std::fs::read_dir(Path::new(&bench.services.path).join("instances")).unwrap().flatten();
+    let left: Vec<String> = left.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    assert!(matches!(left.as_slice(), [one] if one.starts_with("tare-social-")), "{left:?}");
 }
 
 #[test]

@@ -128,8 +128,12 @@ fn pages(parameters: &Parameters, done: &InstanceDone, missed: &mut Missed) {
         });
     }
     let mean = |count: u64, look: &PageLook| (look.pages > 0).then(|| count as f64 / look.pages as f64);
-    // What is loaded depends on what the session has already: counts of a small mean, whose variance is about that.
-    let by_chance = |least: f64, look: &PageLook| CHANCE * (least / look.pages as f64).sqrt();
+    // What is loaded depends on what the session has already: on some pages all, on most nothing. Between nothing and all that a page refers to,
+    // a mean has at most this variance (Bhatia-Davis).
+    let by_chance = |least: f64, look: &PageLook| {
+        let all = (look.references as f64 / look.pages as f64).max(least);
+        CHANCE * (least * (all - least) / look.pages as f64).sqrt()
+    };
     let (home, event) = (&done.home, &done.event);
     if let Some(references) = mean(home.references, home) {
         let off = (references - HOME_REFERENCES.0).abs();
@@ -225,6 +229,16 @@ mod tests {
         few.operations[2].requests += 4;
         few.operations[2].good += 4;
         few.operations[0].good -= 4;
+        let missed = missed(&Parameters::default(), &few, 20.0);
+        assert_eq!(missed.surely, Vec::<String>::new());
+        assert_eq!(missed.maybe.len(), 2, "{missed:?}");
+    }
+
+    #[test]
+    fn pictures_come_all_at_once_or_not_at_all_and_chance_is_that_of_few_pages() {
+        // Of 25 home pages four loaded their ten pictures, and seven or eight should have: 1.5 deviations of a yes or no.
+        let few =
+            InstanceDone { home: PageLook { pages: 25, references: 250, loaded: 40, bytes: 200_000 }, ..done(100.0) };
         let missed = missed(&Parameters::default(), &few, 20.0);
         assert_eq!(missed.surely, Vec::<String>::new());
         assert_eq!(missed.maybe.len(), 2, "{missed:?}");

@@ -63,6 +63,13 @@ pub(super) fn room(scale: &Scale, instances: u32) -> u64 {
     databases.saturating_add(databases / 2).saturating_add(CLUSTER_BYTES + (3 << 30))
 }
 
+/// What so many users of all instances are likely to take of that, bytes: databases with a quarter as much again, the log, and what they bring,
+/// some events of a megabyte each in some minutes.
+pub(super) fn likely(scale: &Scale, instances: u32, users: u32) -> u64 {
+    let databases = scale.table_bytes().saturating_mul(u64::from(instances) + 1);
+    databases.saturating_add(databases / 4).saturating_add(CLUSTER_BYTES + 128 * MIB + u64::from(users) * 2 * MIB)
+}
+
 /// Finds the gold copy or makes it. It stays where it is as long as what is given with it is held.
 ///
 /// # Errors
@@ -275,5 +282,8 @@ mod tests {
         let scale = Scale::of(100);
         let more = room(&scale, 4) - room(&scale, 1);
         assert!(more.abs_diff(3 * scale.table_bytes() * 3 / 2) <= 2, "{more}");
+        let more = likely(&scale, 4, 100) - likely(&scale, 1, 100);
+        assert!(more.abs_diff(3 * scale.table_bytes() * 5 / 4) <= 2, "{more}");
+        assert!((1..64).all(|instances| likely(&scale, instances, 1000) < room(&scale, instances)));
     }
 }

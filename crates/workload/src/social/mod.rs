@@ -115,17 +115,27 @@ impl Workload for Social {
     }
 
     fn fits(&self, guest: &GuestSize) -> Result<(), FieldError> {
-        // How many instances there are is known later; with one too large a guest is too small in any case.
-        memory::fit(&self.parameters, guest, 1).map_err(|error| {
-            FieldError::new(&["java", "heap"], format!("{}: {}", error.tried, error.why)).help(error.remedy)
-        })
+        self.fits_of(guest, 1)
     }
 
-    fn footprint(&self, _: &GuestSize) -> Footprint {
-        // How many instances there are is known later: of one that has all users.
-        let scale = self.parameters.scale(self.users, 1);
+    fn fits_of(&self, guest: &GuestSize, instances: u32) -> Result<(), FieldError> {
+        let at = |path: &[&str], error: SocialError| {
+            FieldError::new(path, format!("{}: {}", error.tried, error.why)).help(error.remedy)
+        };
+        memory::fit(&self.parameters, guest, instances).map_err(|error| at(&["java", "heap"], error))?;
+        let scale = self.parameters.scale(self.users, instances);
+        enough_people(&scale, self.users, instances).map_err(|error| at(&["scale-users"], error))
+    }
+
+    fn footprint(&self, guest: &GuestSize) -> Footprint {
+        self.footprint_of(guest, 1)
+    }
+
+    fn footprint_of(&self, _: &GuestSize, instances: u32) -> Footprint {
+        let scale = self.parameters.scale(self.users, instances);
         let kept = gold::gold_bytes(&scale) + payload::DISK_BYTES;
-        Footprint { kept: ByteSize(kept), guest: ByteSize(2 * gold::gold_bytes(&scale) + payload::OVERLAY_BYTES) }
+        let guest = gold::likely(&scale, instances, self.users) + payload::OVERLAY_BYTES;
+        Footprint { kept: ByteSize(kept), guest: ByteSize(guest) }
     }
 
     fn lack(&self) -> Option<(String, String)> {

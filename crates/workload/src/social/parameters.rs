@@ -304,6 +304,10 @@ fn check_flag(flag: &str) -> Result<(), FieldError> {
         return Err(FieldError::new(&[], format!("`{flag}` would start something else than the application"))
             .help("leave it out"));
     }
+    if flag.starts_with("-Djava.io.tmpdir") {
+        return Err(FieldError::new(&[], format!("`{flag}` would leave files where they do not go with the run"))
+            .help("leave it out: tare gives instances a place of their own"));
+    }
     let name = flag.strip_prefix("-XX:").map_or(flag, |name| name.trim_start_matches(['+', '-']));
     match OWN.iter().find(|(own, _)| name.starts_with(own)) {
         Some((_, parameter)) => {

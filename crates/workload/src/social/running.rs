@@ -195,12 +195,18 @@ impl Running {
             resident.push(seen.resident_peak_bytes);
         }
         add_resident(driven, &resident);
-        let after = self.stats(site)?;
+        let all = total(&driven.measurement.requests);
+        let errors = too_many_errors(&all, &done, self.parameters.errors_max);
+        let after = match (self.stats(site), errors.clone()) {
+            (Ok(after), _) => after,
+            // One that hangs has told its users nothing either, which is what matters.
+            (Err(error), Some(errors)) if !error.guest_lost() => return Ok(Some(format!("{errors}; {error}"))),
+            (Err(error), _) => return Err(error),
+        };
         let counted: Vec<Stats> = after.iter().zip(&self.before).map(|(after, before)| after.since(before)).collect();
         stats::tell(driven, &counted);
         self.flag(driven, &done, &counted);
-        let all = total(&driven.measurement.requests);
-        let mut told: Vec<String> = too_many_errors(&all, &done, self.parameters.errors_max).into_iter().collect();
+        let mut told: Vec<String> = errors.into_iter().collect();
         for (number, instance) in self.started.instances.iter().enumerate() {
             let pages = counted.get(number).map_or(0, |stats| stats.pages);
             told.extend(done.instances.get(number).and_then(|done| too_few_pages(instance, done, pages)));

@@ -47,7 +47,9 @@ pub(super) struct Beside {
     pub files: SocketAddr,
     /// Where the database listens, as the guest sees it.
     pub database: SocketAddr,
-    /// Directory of what users have brought.
+    /// Directory of all its data, which goes with the run.
+    pub place: String,
+    /// In it, what users have brought.
     pub folder: String,
     /// What each database held at first.
     pub loaded: Added,
@@ -104,6 +106,7 @@ pub(super) fn start(
         store: None,
         files: SocketAddr::new(services.address, 0),
         database: SocketAddr::new(services.address, PORT),
+        place: data.path.clone(),
         folder: format!("{}/{FILES}", data.path),
         loaded: Added::default(),
         facts: BTreeMap::new(),

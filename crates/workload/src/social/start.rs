@@ -13,13 +13,15 @@ use super::memory::{Pages, of_instance, pages};
 use super::parameters::Parameters;
 use super::payload::{JARS, PROGRAM};
 use super::services::{Beside, database};
-use crate::web::guest::{Look, PAUSE, explained, fetch, gone, has, how, look, said, start, wants_memory};
+use crate::web::guest::{Look, PAUSE, explained, fetch, gone, has, how, look, said, script, start, wants_memory};
 use crate::{WorkSite, WorkloadError};
 
 /// The first instance listens on the port after it.
 const PORT: u16 = 8080;
 /// Longest that starting may take beyond the site's patience, for each instance: an emulated guest takes minutes.
 const STARTING: Duration = Duration::from_secs(300);
+/// In the data's directory of what is beside the guest, where the guest sees it: what instances keep for as long as they live.
+const FOLDER: &str = "instances";
 /// The class of the application.
 const MAIN: &str = "tare.social.Main";
 
@@ -59,6 +61,8 @@ struct Command<'a> {
     pages: Pages,
     listen: IpAddr,
     beside: &'a Beside,
+    /// Where instances keep what goes with them; `None`: in the guest's own place for that.
+    folder: Option<String>,
 }
 
 impl Command<'_> {
@@ -72,6 +76,7 @@ impl Command<'_> {
         argv.extend(self.pages.large.then(|| "-XX:+UseLargePages".to_owned()));
         // What cannot go on is to end, so that it is seen; and nothing is to be left in the /tmp of guests that share one.
         argv.extend(["-XX:+ExitOnOutOfMemoryError", "-XX:-UsePerfData"].map(str::to_owned));
+        argv.extend(self.folder.iter().map(|folder| format!("-Djava.io.tmpdir={folder}")));
         argv.extend(java.flags.iter().cloned());
         argv.extend(["-cp".to_owned(), format!("{place}/{JARS}/*"), MAIN.to_owned()]);
         let seconds = |ns: u64| (ns / 1_000_000_000).to_string();
@@ -109,7 +114,8 @@ pub(super) fn started(
     }
     let heap = parameters.heap_bytes(site.size.cpus);
     let pages = pages(site, parameters)?;
-    let command = Command { parameters, place, heap, pages, listen: site.guest_listen, beside };
+    let folder = folder(site, beside)?;
+    let command = Command { parameters, place, heap, pages, listen: site.guest_listen, beside, folder };
     let mut started = Started::default();
     match all(site, &command, &mut started) {
         Ok(()) => {
@@ -121,6 +127,16 @@ pub(super) fn started(
             Err(error)
         }
     }
+}
+
+/// Where instances keep their static files and what is uploaded while it is on its way. A guest that sees the host's files would leave them in
+/// the host's `/tmp` if it were killed: there they are beside the database, which goes with the run whatever happens. Any other guest's
+/// own `/tmp` goes with it.
+fn folder(site: &WorkSite<'_>, beside: &Beside) -> Result<Option<String>, WorkloadError> {
+    let make = r#"if test -d "$1" && mkdir -p "$2" 2>/dev/null; then echo made; fi"#;
+    let folder = format!("{}/{FOLDER}", beside.place);
+    let made = script(site, "make a directory for the social application", make, &[&beside.place, &folder])?;
+    Ok((made == "made").then_some(folder))
 }
 
 fn all(site: &WorkSite<'_>, of: &Command<'_>, started: &mut Started) -> Result<(), WorkloadError> {

@@ -31,6 +31,7 @@ fn what_cannot_be_is_refused_by_its_field() {
         (json!({"java": {"flags": ["-Xss1m"]}}), vec!["java", "flags", "0"]),
         (json!({"java": {"flags": ["-XX:-UseLargePages"]}}), vec!["java", "flags", "0"]),
         (json!({"java": {"flags": ["-jar"]}}), vec!["java", "flags", "0"]),
+        (json!({"java": {"flags": ["-Djava.io.tmpdir=/tmp"]}}), vec!["java", "flags", "0"]),
         (json!({"java": {"flags": ["Main"]}}), vec!["java", "flags", "0"]),
         (json!({"pool": 0}), vec!["pool"]),
         (json!({"threads": 6000}), vec!["threads"]),
