@@ -85,8 +85,15 @@ impl Hold {
         match self.following(load, share) {
             Some(next) => Next::Try(next),
             // It was tried: what its neighbours take is known, and it is the nearest.
-            None => self.nearest(),
+            None => self.again().map_or_else(|| self.nearest(), Next::Try),
         }
+    }
+
+    /// An end of the bracket that was not among the last two readings: what it took may have changed since, as virtual machines warm up.
+    fn again(&self) -> Option<f64> {
+        let (low, high) = self.bracket();
+        let last = self.tried.get(self.tried.len().saturating_sub(2)..).unwrap_or_default();
+        [low?, high?].into_iter().find(|end| last.iter().all(|(load, _)| !same(*load, *end)))
     }
 
     /// How far a share is from the one that is asked.

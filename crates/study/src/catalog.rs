@@ -99,12 +99,19 @@ pub trait Catalog {
         guest.memory
     }
 
-    /// Whether guests of this size are large enough for a workload with these (checked) parameters.
+    /// Whether guests of this size, with so many instances in each, are large enough for a workload with these (checked) parameters under this
+    /// load, and the parameters for the load.
     ///
     /// # Errors
     /// The parameter that is wrong for them, its path relative to the parameters.
-    fn fits(&self, workload: &str, parameters: &Value, guest: &GuestSize) -> Result<(), FieldError> {
-        let _ = (workload, parameters, guest);
+    fn fits(
+        &self,
+        workload: &str,
+        parameters: &Value,
+        load: &LoadModel,
+        (guest, instances): (&GuestSize, u32),
+    ) -> Result<(), FieldError> {
+        let _ = (workload, parameters, load, guest, instances);
         Ok(())
     }
 
@@ -116,15 +123,15 @@ pub trait Catalog {
     }
 
     /// Disk that a workload with these (checked) parameters under this load takes: for what is made once and kept from run to
-    /// run, and for each guest of this size while it stands.
+    /// run, and for each guest of this size, with so many instances in it, while it stands.
     fn footprint(
         &self,
         workload: &str,
         parameters: &Value,
         load: &LoadModel,
-        guest: &GuestSize,
+        (guest, instances): (&GuestSize, u32),
     ) -> (ByteSize, ByteSize) {
-        let _ = (workload, parameters, load, guest);
+        let _ = (workload, parameters, load, guest, instances);
         (ByteSize(0), ByteSize(0))
     }
 

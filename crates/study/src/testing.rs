@@ -173,6 +173,9 @@ pub(crate) const MOST_SESSIONS: u32 = 20_000;
 /// What a guest of `java` touches at once where it does not touch all of its memory.
 pub(crate) const LAZY: ByteSize = ByteSize(256 << 20);
 
+/// What each instance of `social` in a guest is given.
+pub(crate) const DATABASE: ByteSize = ByteSize(1 << 30);
+
 /// What a guest of the `web-` workloads is given for each session.
 pub(crate) const FILES_PER_SESSION: ByteSize = ByteSize(1 << 20);
 
@@ -342,7 +345,32 @@ impl Catalog for Fake {
         ["null", "lxc", "far"].contains(&platform).then(told)
     }
 
-    fn footprint(&self, workload: &str, parameters: &Json, load: &LoadModel, _: &GuestSize) -> (ByteSize, ByteSize) {
+    fn fits(
+        &self,
+        workload: &str,
+        parameters: &Json,
+        load: &LoadModel,
+        (_, instances): (&GuestSize, u32),
+    ) -> std::result::Result<(), FieldError> {
+        match parameters["scale-users"].as_u64().filter(|_| workload == "social") {
+            Some(most) if u64::from(load.connections()) > most * u64::from(instances) => {
+                let told = format!("{} users are more than {instances} times {most}", load.connections());
+                Err(FieldError::new(&["scale-users"], told).help("write more"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn footprint(
+        &self,
+        workload: &str,
+        parameters: &Json,
+        load: &LoadModel,
+        (_, instances): (&GuestSize, u32),
+    ) -> (ByteSize, ByteSize) {
+        if workload == "social" {
+            return (ByteSize(0), ByteSize(DATABASE.0 * u64::from(instances)));
+        }
         if workload.starts_with("web-") {
             return (ByteSize(0), ByteSize(FILES_PER_SESSION.0 * u64::from(load.connections())));
         }

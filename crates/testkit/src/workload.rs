@@ -39,6 +39,10 @@ impl Workload for FailingWorkload {
         self.inner.footprint(guest)
     }
 
+    fn footprint_of(&self, guest: &GuestSize, instances: u32) -> Footprint {
+        self.inner.footprint_of(guest, instances)
+    }
+
     fn lack(&self) -> Option<(String, String)> {
         self.inner.lack()
     }

@@ -90,6 +90,18 @@ fn older_readings_give_way_where_they_contradict() {
     assert!(next > 60.0 && next <= 120.0, "{next}");
 }
 
+#[test]
+fn an_end_that_was_read_long_ago_is_read_again_before_the_search_is_given_up() {
+    let mut hold = Hold::new(&target(0.2, 150.0, 400.0), &CLOSED, 2);
+    // The second was read while a virtual machine compiled.
+    for (load, share) in [(150.0, 0.132), (227.0, 0.238), (200.0, 0.123), (222.0, 0.127), (226.0, 0.146)] {
+        hold.told(load, share);
+    }
+    assert_eq!(hold.next(), Next::Try(227.0));
+    hold.told(227.0, 0.147);
+    assert!(matches!(hold.next(), Next::Try(load) if load > 227.0), "{:?}", hold.next());
+}
+
 /// Uniform and normal numbers from a seed: SplitMix64 and the method of Box and Muller.
 struct Chance(u64);
 

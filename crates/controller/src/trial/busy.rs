@@ -18,7 +18,7 @@ const MOST: u64 = 300;
 pub(super) struct Busy {
     /// Of each guest.
     used: Vec<(Source, Vec<Sample>)>,
-    /// CPUs of all guests together.
+    /// CPUs that all guests together can use.
     cpus: f64,
     /// How often it was sampled, nanoseconds.
     sampled_ns: u64,
@@ -27,9 +27,20 @@ pub(super) struct Busy {
 impl Trial<'_> {
     /// What the measured guests have used, from the samples of the host's probe.
     pub(super) fn busy(&self, samples: &[Sample], gathered: &Gathered) -> Busy {
-        let cpus: u32 = gathered.measured().iter().map(|guest| guest.spec().size.cpus).sum();
+        let asked = gathered.measured().iter().map(|guest| guest.spec().size.cpus);
+        let cpus = usable(asked, self.bench.plan.cpus.guests.len());
         let sources = (0..gathered.targets).map(|n| source(n, gathered.targets));
         Busy::of(samples, sources, f64::from(cpus), self.bench.plan.study.lab.sample_interval.ns)
+    }
+}
+
+/// CPUs that guests of so many CPUs each can use together: no more than there are for guests, all of which they share. With none set
+/// aside for them, what they asked.
+fn usable(asked: impl Iterator<Item = u32>, set: usize) -> u32 {
+    let asked = asked.fold(0_u32, u32::saturating_add);
+    match u32::try_from(set) {
+        Ok(0) | Err(_) => asked,
+        Ok(set) => asked.min(set),
     }
 }
 
@@ -111,6 +122,14 @@ mod tests {
         assert_eq!(without.share((0, SECOND)), None, "a guest without a group of its own");
         assert_eq!((one.share((15 * SECOND, 25 * SECOND)), one.share((SECOND, SECOND))), (None, None));
         assert_eq!(Busy::of(&both, guests(&[]), 1.0, 1).share((0, SECOND)), None);
+    }
+
+    #[test]
+    fn guests_have_no_more_cpus_than_there_are_for_them() {
+        assert_eq!(usable([2].into_iter(), 1), 1, "asked two, granted one");
+        assert_eq!(usable([1, 2, 4].into_iter(), 16), 7, "guests of different sizes");
+        assert_eq!(usable([1, 2, 4].into_iter(), 4), 4);
+        assert_eq!(usable([2, 1].into_iter(), 0), 3, "the host's CPUs are not told apart");
     }
 
     #[test]

@@ -43,6 +43,15 @@ struct Stepped {
 /// Why nothing was measured, or why that must not be used.
 struct NotHeld(String);
 
+/// What a measurement came to.
+#[expect(clippy::large_enum_variant, reason = "there are a few of a trial, one at a time")]
+enum Measured {
+    /// The share was held, or the work was wrong.
+    Ended(Result<Measurement, NotHeld>),
+    /// The share was further off than it may be: the load, its share, and the reason in words.
+    Off(f64, f64, String),
+}
+
 impl Trial<'_> {
     /// Looks for the load, and measures at it.
     pub(super) fn hold(&self, spec: &CpuTarget, gathered: &mut Gathered) -> Result<Outcome, Stop> {
@@ -102,7 +111,17 @@ impl Holding<'_> {
                         return Ok(Err(wrong));
                     }
                 }
-                Next::Measure(load) => return self.measure(load, gathered),
+                Next::Measure(load) => match self.measured(load, gathered)? {
+                    Measured::Ended(ended) => return Ok(ended),
+                    // One more reading of what that load takes, and a long one. Which load is measured at is decided by the CPU alone, never by
+                    // what is compared, so that to go on favours nobody.
+                    Measured::Off(load, share, reason) => {
+                        self.search.told(load, share);
+                        if self.search.tries() >= self.spec.steps {
+                            return Ok(Err(NotHeld(reason)));
+                        }
+                    }
+                },
                 Next::GiveUp(why) => return Ok(Err(NotHeld(why))),
             }
         }
@@ -152,8 +171,21 @@ impl Holding<'_> {
         Ok(Stepped { step, wrong, unfit })
     }
 
+    /// Measures at a load; what was gathered of a measurement whose share was off is left out.
+    fn measured(&mut self, load: f64, gathered: &mut Gathered) -> Result<Measured, Stop> {
+        let (samples, flags) = (gathered.samples.len(), gathered.flags.len());
+        let (facts, cpu, window_ns) = (gathered.facts.clone(), gathered.cpu, gathered.window_ns);
+        let measured = self.measure(load, gathered)?;
+        if matches!(measured, Measured::Off(..)) && self.search.tries() + 1 < self.spec.steps {
+            gathered.samples.truncate(samples);
+            gathered.flags.truncate(flags);
+            (gathered.facts, gathered.cpu, gathered.window_ns) = (facts, cpu, window_ns);
+        }
+        Ok(measured)
+    }
+
     /// Measures at a load for as long as the case asks.
-    fn measure(&mut self, load: f64, gathered: &mut Gathered) -> Result<Result<Measurement, NotHeld>, Stop> {
+    fn measure(&mut self, load: f64, gathered: &mut Gathered) -> Result<Measured, Stop> {
         let own = self.trial.case;
         let case = Case { load: load_of(&own.load, load), ..own.clone() };
         let number = self.search.tries() + 1;
@@ -183,7 +215,7 @@ impl Holding<'_> {
             .facts
             .insert("load".to_owned(), format!("{words}, found for {} of the guests' CPUs", percent(self.spec.share)));
         if let Some(wrong) = wrong.or(seen).or(idle) {
-            return Ok(Err(NotHeld(wrong)));
+            return Ok(Measured::Ended(Err(NotHeld(wrong))));
         }
         let held = CpuHold {
             target: self.spec.share,
@@ -195,11 +227,11 @@ impl Holding<'_> {
             course,
         };
         if (held.share - held.target).abs() > held.tolerance {
-            return Ok(Err(NotHeld(off(&held, &words, &took))));
+            return Ok(Measured::Off(load, held.share, off(&held, &words, &took)));
         }
         measurement.counts.insert(share::OFFERED.to_owned(), load.round() as u64);
         measurement.hold = Some(held);
-        Ok(Ok(measurement))
+        Ok(Measured::Ended(Ok(measurement)))
     }
 
     /// Writes to the journal that a load is offered next.

@@ -72,7 +72,7 @@ fn case(
     let guest = size::case_guest(&table, guest);
     let phases = size::case_phases(&table, phases);
     let own = workload.zip(parameters.as_ref());
-    let check = |load| check_workload(cursor, context, own, load, &guest).unwrap_or_default();
+    let check = |load| check_workload(cursor, context, own, load, (&guest, inside)).unwrap_or_default();
     let checked: Vec<Json> = loads.iter().map(check).collect();
     let [guests, drivers] = [("guests", MAX_GUESTS), ("drivers", MAX_DRIVERS)]
         .map(|(key, most)| several(&table, key, most, context, workload, &checked));
@@ -114,13 +114,13 @@ fn parameters(case: &Table<'_>) -> Option<Json> {
     case.get("parameters").as_ref().map_or_else(|| Some(Json::Object(serde_json::Map::new())), options_of)
 }
 
-/// The parameters as the workload completes them; its complaint gets its place in the file.
+/// The parameters as the workload completes them for a guest and the instances in it; its complaint gets its place in the file.
 fn check_workload(
     case: &Cursor<'_>,
     context: &Context<'_>,
     workload: Option<(&str, &Json)>,
     load: &NamedLoad,
-    guest: &GuestSize,
+    guest: (&GuestSize, u32),
 ) -> Option<Json> {
     let (name, parameters) = workload?;
     let place = |mut error: FieldError| {
@@ -149,7 +149,7 @@ fn check_workload(
         }
     };
     let checked = context.catalog.check_workload(name, parameters, &load.model).map_err(place).ok()?;
-    if let Err(error) = context.catalog.fits(name, &checked, guest) {
+    if let Err(error) = context.catalog.fits(name, &checked, &load.model, guest) {
         case.foreign(&["parameters"], error, schema_of(name, &context.workloads));
     }
     Some(checked)

@@ -34,7 +34,8 @@ impl Data<'_> {
 pub(super) fn data<'a>(study: &'a Study, catalog: &dyn Catalog) -> Data<'a> {
     let mut data = Data::default();
     for case in &study.cases {
-        let (kept, guest) = catalog.footprint(&case.workload, &case.parameters, &case.load, &case.guest);
+        let (kept, guest) =
+            catalog.footprint(&case.workload, &case.parameters, &case.load, (&case.guest, case.instances.max(1)));
         let known = data.kept.iter().any(|(other, bytes)| other.workload == case.workload && *bytes == kept.0);
         if kept.0 > 0 && !known {
             data.kept.push((case, kept.0));

@@ -1,10 +1,9 @@
 //! What it takes to look for the load that keeps the guests' CPUs busy to a share, and how that is told.
 
+use tare_model::hold::CpuTarget;
 use tare_model::load::LoadModel;
 use tare_model::study::{Case, Study};
 use tare_model::units::{Rate, Span};
-
-use super::density;
 
 /// Time under load, beside the measurement, of a trial of this case that searches as long as is likely.
 pub(super) fn searching(case: &Case) -> Span {
@@ -23,34 +22,41 @@ pub(super) fn further_at_most(study: &Study) -> Option<Span> {
     (!each.is_empty()).then_some(Span { ns: all })
 }
 
-/// What is to be held, how well, and in how many steps it is looked for.
+/// What is to be held, how well, and in how many steps it is looked for: cases that ask for the same stand together, each with the loads that
+/// may be tried in it.
 pub(super) fn words(study: &Study) -> Vec<String> {
-    let told = density::by_case(study, |case| {
-        let target = case.cpu_target?;
-        let (from, most) = match case.load {
-            LoadModel::Closed { .. } => (target.from.to_string(), format!("{} clients", target.most)),
-            LoadModel::Open { .. } => (Rate(target.from).to_string(), Rate(target.most).to_string()),
-        };
+    let mut told: Vec<(String, String, Vec<String>)> = Vec::new();
+    for case in &study.cases {
+        let Some(target) = case.cpu_target else { continue };
         let percent = |share: f64| (share * 1e5).round() / 1e3;
         let (share, points) = (percent(target.share), percent(target.tolerance));
-        let what = format!(
-            "the load at which {share} % of the guests' CPUs are busy, within {points} points, from {from}, at most {most}"
-        );
+        let what = format!("the load at which {share} % of the guests' CPUs are busy, within {points} points");
         let (likely, steps, step) = (target.steps_likely(), target.steps, target.step);
-        Some((
-            what,
-            format!(
-                "likely {likely} steps of {step} a trial, at most {steps}, all in the guests that are then measured"
-            ),
-        ))
-    });
+        let how = format!(
+            "likely {likely} steps of {step} a trial, at most {steps}, all in the guests that are then measured"
+        );
+        let loads = format!("`{}` ({})", case.id, loads(case, &target));
+        match told.iter_mut().find(|(other, others, _)| (other, others) == (&what, &how)) {
+            Some((_, _, cases)) => cases.push(loads),
+            None => told.push((what, how, vec![loads])),
+        }
+    }
     let mut lines = Vec::new();
-    for (n, (cases, (what, steps))) in told.iter().enumerate() {
-        lines.push(format!("{cases}: {what}"));
+    for (n, (what, how, cases)) in told.iter().enumerate() {
+        lines.push(format!("{what}: {}", cases.join(", ")));
         // Once for all that follow one another with the same.
-        if told.get(n + 1).is_none_or(|(_, (_, next))| next != steps) {
-            lines.push(steps.clone());
+        if told.get(n + 1).is_none_or(|(_, next, _)| next != how) {
+            lines.push(how.clone());
         }
     }
     lines
+}
+
+/// The first load that is tried, and the most.
+fn loads(case: &Case, target: &CpuTarget) -> String {
+    let CpuTarget { from, most, .. } = *target;
+    match case.load {
+        LoadModel::Closed { .. } => format!("from {from}, at most {most} clients"),
+        LoadModel::Open { .. } => format!("from {}, at most {}", Rate(from), Rate(most)),
+    }
 }

@@ -6,7 +6,7 @@ use tare_model::study::Study;
 use tare_model::units::{Rate, Span};
 
 use super::roomy;
-use crate::testing::Fake;
+use crate::testing::{DATABASE, Fake};
 use crate::{Problem, human, parse, plan, scale};
 
 /// A study that uses every field of them.
@@ -212,9 +212,9 @@ fn a_plan_tells_and_counts_the_steps_the_instances_and_what_is_held_out() {
     assert!((made.cost.measuring.as_secs_f64() - expected).abs() < 1e-6, "{:?}", made.cost);
     let text = human(&made, &host);
     for line in [
-        "`held`: the load at which 40 % of the guests' CPUs are busy, within 3 points, from 50, at most 2000 clients",
+        "the load at which 40 % of the guests' CPUs are busy, within 3 points: `held` (from 50, at most 2000 clients)",
         "likely 4 steps of 20s a trial, at most 6, all in the guests that are then measured",
-        "`rate`: the load at which 70 % of the guests' CPUs are busy, within 2 points, from 100/s, at most 1600/s",
+        "the load at which 70 % of the guests' CPUs are busy, within 2 points: `rate` (from 100/s, at most 1600/s)",
         "if each search for a share of CPU takes every step that it may",
         "`fixed`, `fixed-check`: 4 instances of the application in each guest",
         "`held`: 2 instances of the application in each guest",
@@ -224,6 +224,56 @@ fn a_plan_tells_and_counts_the_steps_the_instances_and_what_is_held_out() {
     }
     let short = scale(study, 0.1).unwrap();
     assert_eq!(short.cases[2].cpu_target.map(|target| target.step), Some(Span::from_secs(2)));
+}
+
+#[test]
+fn cases_that_ask_for_the_same_share_stand_together_in_a_plan() {
+    let more = |id: &str, instances: u32, share: &str| {
+        format!(
+            "\n[cases.{id}]\nworkload = \"social\"\ninstances = {instances}\n\
+             cpu-target = {{ share = {share}, tolerance = 0.03, from = 8, most = 90, step = \"20s\", steps = 6 }}\n"
+        )
+    };
+    let text = [GOOD, &more("high", 2, "0.7"), &more("wide", 4, "0.4"), &more("higher", 4, "0.7")].concat();
+    let (study, host) = (study_of(&text), roomy());
+    let text = human(&plan(&study, &host, &Fake).unwrap(), &host);
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains("the load at which")).collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    assert!(
+        lines[0].ends_with("3 points: `held` (from 50, at most 2000 clients), `wide` (from 8, at most 90 clients)")
+    );
+    let high = "70 % of the guests' CPUs are busy, within 3 points: `high` (from 8, at most 90 clients), `higher` (";
+    assert!(lines.iter().any(|line| line.contains(high)), "{lines:?}");
+    assert_eq!(text.matches("likely 4 steps of").count(), 3, "between them is one with other steps: {text}");
+}
+
+#[test]
+fn parameters_are_held_against_the_load_and_the_instances() {
+    for (find, line, replaced, words) in [
+        (
+            "instances = 4\nload",
+            16,
+            "instances = 4\nparameters = { scale-users = 20 }\nload",
+            "100 users are more than 4 times 20",
+        ),
+        (
+            "instances = 2",
+            27,
+            "instances = 2\nparameters = { scale-users = 999 }",
+            "2000 users are more than 2 times 999",
+        ),
+    ] {
+        let error = parse("hold.toml", &GOOD.replacen(find, replaced, 1), &Fake).unwrap_err().render(false);
+        assert!(error.contains("parameters.scale-users") && error.contains(words), "{error}");
+        assert!(error.contains(&format!("hold.toml:{line}:")), "{error}");
+    }
+}
+
+#[test]
+fn each_instance_has_disk_of_its_own_in_a_plan() {
+    let disk = |text: &str| plan(&study_of(text), &roomy(), &Fake).unwrap().cost.disk.0;
+    let more = disk(&GOOD.replace("instances = 4", "instances = 9")) - disk(GOOD);
+    assert!(more.abs_diff(5 * DATABASE.0) < 1 << 20, "{more}");
 }
 
 #[test]
