@@ -39,12 +39,19 @@ pub(crate) fn of_case<'a>(
     let host =
         arms.iter().flat_map(|arm| &arm.levels).find_map(ratio).map_or(0.0, |(promised, ratio)| promised / ratio);
     let found = DensityFindings {
-        guest_memory_bytes: case.guest.memory.0,
+        guest_memory_bytes: guest_memory(case),
         host_memory_bytes: host.round() as u64,
         offered_per_guest_per_s: offered,
         arms,
     };
     (!found.arms.is_empty()).then_some(found)
+}
+
+/// Memory promised to a guest, bytes; the mean of a tile's guests, which are of sizes of their own.
+fn guest_memory(case: &Case) -> u64 {
+    let tile = case.density.as_ref().map_or(&[][..], |density| &density.tile);
+    let together = tile.iter().map(|guest| guest.size.memory.0).fold(0, u64::saturating_add);
+    if tile.is_empty() { case.guest.memory.0 } else { together / tile.len() as u64 }
 }
 
 /// (block, ascent) of the completed trials.
@@ -155,10 +162,11 @@ pub(crate) fn sentence(plan: &Plan, found: &DensityFindings, comparison: &Compar
         0 | 1 => format!(" of {}", words::value(found.guest_memory_bytes as f64, &Unit::Bytes)),
         _ => String::new(),
     };
-    let promised = promised(found, arm).filter(|_| found.host_memory_bytes > 0 && arm.held > 0);
-    let ratio = promised.map_or_else(String::new, |bytes| {
-        format!(", {:.1} times the host's memory", bytes / found.host_memory_bytes as f64)
-    });
+    let ratio = if found.host_memory_bytes == 0 || arm.held == 0 {
+        String::new()
+    } else {
+        format!(", {:.1} times the host's memory", promised(found, arm) / found.host_memory_bytes as f64)
+    };
     let blocks = match (arm.held_blocks.len().min(base.held_blocks.len()) < 2, plan.study.published.is_some()) {
         (true, true) => "; published once",
         (true, false) => "; from a single block",
@@ -218,12 +226,11 @@ pub(crate) fn qualify(plan: &Plan, found: &DensityFindings, comparisons: &mut [C
     }
 }
 
-/// Memory promised to the guests that held, bytes: as the level tells it, else by the size of a guest where all are alike.
-fn promised(found: &DensityFindings, arm: &ArmDensity) -> Option<f64> {
+/// Memory promised to the guests that held, bytes: as the level tells it, else by the size of a guest.
+fn promised(found: &DensityFindings, arm: &ArmDensity) -> f64 {
     let level = arm.levels.iter().find(|level| level.guests == arm.held);
     let told = level.and_then(|level| level.metrics.get(metric::PROMISED)).map(|promised| promised.value);
-    let alike = || f64::from(arm.held) * found.guest_memory_bytes as f64;
-    told.or_else(|| (arm.tile.len() <= 1).then(alike))
+    told.unwrap_or_else(|| f64::from(arm.held) * found.guest_memory_bytes as f64)
 }
 
 fn guests(arm: &ArmDensity) -> String {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tare_model::findings::{ArmParts, PartEstimate};
 use tare_model::metric::{MetricSpec, Unit};
-use tare_model::trial::{Measurement, TrialRecord};
+use tare_model::trial::{Measurement, Part, TrialRecord};
 
 use crate::distribution::completed;
 use crate::estimate;
@@ -17,12 +17,14 @@ const SUM_MISS_MAX: f64 = 0.01;
 struct Guest {
     whole: Option<f64>,
     drivers: BTreeMap<u32, f64>,
+    instances: BTreeMap<u32, f64>,
 }
 
 impl Guest {
-    /// The whole guest as it was told, or else the sum over its drivers.
+    /// The whole guest as it was told, or else the sum over its drivers, or over its instances.
     fn value(&self) -> f64 {
-        self.whole.unwrap_or_else(|| self.drivers.values().sum())
+        let parts = if self.drivers.is_empty() { &self.instances } else { &self.drivers };
+        self.whole.unwrap_or_else(|| parts.values().sum())
     }
 }
 
@@ -35,11 +37,13 @@ fn guests(measurement: &Measurement, metric: &str) -> BTreeMap<u32, Guest> {
             return BTreeMap::new();
         }
         let guest = guests.entry(part.guest).or_default();
-        match part.driver {
-            Some(driver) => {
+        match (part.driver, part.instance) {
+            (None, None) => guest.whole = Some(value),
+            (Some(driver), None) => {
                 guest.drivers.insert(driver, value);
             }
-            None => guest.whole = Some(value),
+            // An instance's share of what several drivers did is that of all of them.
+            (_, Some(instance)) => *guest.instances.entry(instance).or_default() += value,
         }
     }
     guests
@@ -51,9 +55,10 @@ fn told<'a>(trials: &[&'a TrialRecord], metric: &str) -> Vec<(&'a Measurement, B
     told.filter(|(_, guests)| !guests.is_empty()).collect()
 }
 
-/// Whether a trial tells any metric apart.
+/// Whether a trial tells any metric apart by guest or driver; instances of one guest are neither.
 pub(crate) fn are_told(trials: &[&TrialRecord]) -> bool {
-    trials.iter().filter_map(|record| completed(record)).any(|m| !m.parts.is_empty())
+    let apart = |part: &Part| part.instance.is_none() || part.driver.is_some() || part.guest > 1;
+    trials.iter().filter_map(|record| completed(record)).any(|m| m.parts.iter().any(apart))
 }
 
 /// Whether the metric of each trial that tells it apart is the sum over its guests, which a response time, for one, is
@@ -123,7 +128,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
     use tare_model::metric::Better;
-    use tare_model::trial::{Outcome, Part};
+    use tare_model::trial::Outcome;
     use tare_record::testing;
 
     fn spec() -> MetricSpec {
@@ -191,6 +196,40 @@ mod tests {
             }];
         }
         assert!(add_up(&[&record], &spec()) && of_arm("native", &[&record], &spec()).is_none());
+    }
+
+    #[test]
+    fn instances_of_a_guest_are_parts_of_it_and_no_guests() {
+        let part = |guest, instance, value| Part {
+            guest,
+            driver: None,
+            instance,
+            metrics: BTreeMap::from([("opm".to_owned(), value)]),
+        };
+        let with = |parts: Vec<Part>, all: f64| {
+            let mut record = testing::trial(&testing::plan(1), 0);
+            let Outcome::Completed(m) = &mut record.outcome else { panic!("completed") };
+            m.metrics.insert("opm".to_owned(), all);
+            m.parts = parts;
+            record
+        };
+        let one = with(vec![part(1, Some(1), 10.0), part(1, Some(2), 20.0)], 30.0);
+        assert!(add_up(&[&one], &spec()), "a guest does what its instances do");
+        assert!(!are_told(&[&one]) && of_arm("native", &[&one], &spec()).is_none(), "there is but one guest");
+        // Where the whole guest is told, its instances take nothing from it, in whatever order they stand.
+        for turned in [false, true] {
+            let mut parts =
+                vec![part(1, None, 30.0), part(1, Some(1), 10.0), part(1, Some(2), 20.0), part(2, Some(1), 5.0)];
+            if turned {
+                parts.reverse();
+            }
+            let two = with(parts, 35.0);
+            assert!(add_up(&[&two], &spec()) && are_told(&[&two]));
+            let found = of_arm("native", &[&two], &spec()).unwrap();
+            let of = |part: &PartEstimate| (part.guest, part.driver, part.estimate.value);
+            assert_eq!(found.parts.iter().map(of).collect::<Vec<_>>(), [(1, None, 30.0), (2, None, 5.0)]);
+            assert_eq!(found.total.value, 35.0);
+        }
     }
 
     #[test]

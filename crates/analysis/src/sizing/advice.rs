@@ -178,7 +178,15 @@ impl Adviser<'_> {
         {
             notes.push("The advice is the edge of what was measured: more may hold.".to_owned());
         }
+        if load > 0.0 && self.memory(1).is_none() {
+            notes
+                .push("Memory of instances and of the idle guest was not measured: it bounds nothing here.".to_owned());
+        }
         match (response, self.objective) {
+            (_, None) => notes.push(
+                "No response time that is asked about was measured here: only CPU, memory and what was measured bound the advice."
+                    .to_owned(),
+            ),
             (None, Some((spec, _))) if fitted.core.response.is_none() => {
                 notes.push(format!(
                     "{} is not modelled: only CPU, memory and what was measured bound the advice.",

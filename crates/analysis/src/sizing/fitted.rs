@@ -1,6 +1,7 @@
 //! The models of one arm: what they predict, how surely, and where they say nothing.
 
 use tare_model::findings::{CpuModel, Estimate, FittedModel, ResponseModel, SizeCheck, SizeModel, SizeRange};
+use tare_model::study::Case;
 
 use super::core::{self, Core, Row, Shape};
 use super::points::Observed;
@@ -80,24 +81,19 @@ impl Fitted {
         let level = core::level(&rows, shape);
         let core = Core::fit(&rows, shape, Some(level))
             .ok_or_else(|| format!("no least squares: throughput and CPU do not grow with the load; {REMEDY}"))?;
-        let off = rms(rows.iter().map(|row| core.slope * row.load / row.throughput - 1.0));
-        if off > OUT_OF_PROPORTION {
-            return Err(format!(
-                "throughput is not in proportion to the load (residual {:.0} %, at most {:.0} %): clients without think time, or what \
-                 is used up is not the guest's CPU; a study with think time, and loads below saturation, would tell more",
-                off * 100.0,
-                OUT_OF_PROPORTION * 100.0
-            ));
-        }
+        let off: Vec<f64> = rows.iter().map(|row| core.slope * row.load / row.throughput - 1.0).collect();
+        in_proportion(&off, &used)?;
         let parameters = shape.terms.iter().filter(|used| **used).count();
         let cpu: Vec<f64> = rows.iter().map(|row| row.cpu - core.cpu(row.instances, row.load)).collect();
         let relative: Vec<f64> =
             cpu.iter().zip(&rows).filter(|(_, row)| row.cpu > 0.0).map(|(left, row)| left / row.cpu).collect();
         let times: Vec<f64> =
             rows.iter().filter_map(|row| Some(core.response(row.instances, row.load)? / row.response? - 1.0)).collect();
+        let of_response = core.response.map(|_| Residual::of(&times, 2));
+        of_response.map_or(Ok(()), bounded)?;
         Ok(Self {
             of_cpu: (Residual::of(&cpu, parameters), Residual::of(&relative, parameters)),
-            of_response: core.response.map(|_| Residual::of(&times, 2)),
+            of_response,
             resampled: Resampled::of(&used, shape),
             core,
             range,
@@ -145,7 +141,11 @@ impl Fitted {
         let cpu = self.resampled.told(cpu, Some(both(drawn, residual)), self.method(drawn));
         let response = self.core.response(n, load).zip(self.of_response).map(|(time, residual)| {
             let drawn = self.resampled.half(|core| core.response(n, load));
-            self.resampled.told(time, Some(both(drawn, residual.half() * time)), self.method(drawn))
+            // What the model is of a measured time errs by so much: that time lies further above the model than below.
+            let off = residual.half();
+            let (below, above) = (both(drawn, time * off / (1.0 + off)), both(drawn, time * off / (1.0 - off)));
+            let estimate = self.resampled.told(time, Some(below), self.method(drawn));
+            Estimate { high: Some(time + above).filter(|high| high.is_finite()), ..estimate }
         });
         (cpu, response)
     }
@@ -281,6 +281,42 @@ impl Fitted {
     }
 }
 
+/// Whether throughput is in proportion to the load: `off` is the relative residual of each point.
+///
+/// # Errors
+/// Where it is not, with the case that is furthest off.
+fn in_proportion(off: &[f64], points: &[&Observed]) -> Result<(), String> {
+    let residual = rms(off.iter().copied());
+    if residual <= OUT_OF_PROPORTION {
+        return Ok(());
+    }
+    let furthest = off.iter().zip(points).max_by(|a, b| a.0.abs().total_cmp(&b.0.abs()));
+    let furthest = furthest.map_or_else(String::new, |(_, point)| format!("; furthest off is `{}`", point.case));
+    Err(format!(
+        "throughput is not in proportion to the load (residual {:.0} %, at most {:.0} %{furthest}): clients without think time, what \
+         is used up is not the guest's CPU, or other work on the host; a study with think time, and loads below saturation, would tell \
+         more",
+        residual * 100.0,
+        OUT_OF_PROPORTION * 100.0
+    ))
+}
+
+/// Whether times are bounded by the model at all.
+///
+/// # Errors
+/// Where the model of a time may be wrong by all of it, so that what would be measured has no upper end.
+fn bounded(residual: Residual) -> Result<(), String> {
+    if residual.half() < 1.0 {
+        return Ok(());
+    }
+    Err(format!(
+        "response times do not follow the CPU (residual {:.0} %, with which a time has no upper bound at {:.0} %): other work on the \
+         host, load before all was warm, or waits for something else; more blocks, a longer warm-up and an idle host would tell more",
+        residual.deviation * 100.0,
+        (1.0 - ALPHA) * 100.0
+    ))
+}
+
 /// Whether the points are enough, and what they span.
 fn enough(rows: &[Row], saturated: usize) -> Result<SizeRange, String> {
     let mut loads: Vec<f64> = rows.iter().map(|row| row.load).collect();
@@ -344,6 +380,21 @@ fn scalability(all: &[&Observed], unit: &'static str) -> Vec<FittedModel> {
 pub(super) const CLIENTS: &str = "clients";
 /// Of an open one.
 pub(super) const ARRIVALS: &str = "arrivals/s";
+
+/// A held-out case that has no figures: nothing was checked by it, which must not look as if there were none.
+pub(super) fn not_measured(case: &Case, load: f64) -> SizeCheck {
+    let why = "what was measured: none of its trials has throughput and the guest's CPU";
+    SizeCheck {
+        case: case.id.clone(),
+        instances: case.instances.max(1),
+        load,
+        cpu: (not_predicted(), not_predicted()),
+        response: None,
+        cpu_within: false,
+        response_within: None,
+        refused: Some(why.to_owned()),
+    }
+}
 
 /// An estimate of what was not predicted: no value, made from nothing.
 fn not_predicted() -> Estimate {

@@ -14,6 +14,7 @@ mod resample;
 
 use serde::{Deserialize, Serialize};
 use tare_model::findings::{ArmSizing, Findings, SizeCheck, SizePoint, SizeQuestion, SizingFindings};
+use tare_model::guest::GuestSize;
 use tare_model::load::LoadModel;
 use tare_model::metric::{MetricSpec, common};
 use tare_model::study::{Arm, Case};
@@ -153,6 +154,10 @@ pub fn size(findings: &Findings, question: &SizeQuestion, arm: Option<&str>) -> 
     guests.retain(|found| own(&found.arm));
     let mut loads = others::loads(&figures, &question);
     loads.retain(|found| own(&found.arm));
+    // Beside what a run was made for, that cases of other loads tell no models is no answer to anything.
+    if !(guests.is_empty() && loads.is_empty()) {
+        models.retain(|group| group.arms.iter().any(|arm| arm.model.is_some() || arm.points.len() >= POINTS_MIN));
+    }
     Ok(Sizing { question, models, guests, loads })
 }
 
@@ -220,6 +225,14 @@ struct One<'a> {
 }
 
 impl One<'_> {
+    /// The guest with the CPUs that it could really use: no more than the host had for guests, which its share is counted by, too.
+    fn guest(&self) -> GuestSize {
+        let guest = self.group[0].guest;
+        let set = u32::try_from(self.figures.plan.cpus.guests.len()).unwrap_or(u32::MAX);
+        let cpus = if set == 0 { guest.cpus } else { guest.cpus.min(set) };
+        GuestSize { cpus: cpus.max(1), ..guest }
+    }
+
     /// One arm; `None` where none of its trials has a figure.
     fn arm(&self, arm: &Arm) -> Option<ArmSizing> {
         let any = self.group.iter().filter_map(|case| self.figures.case(&case.id)).flat_map(|case| &case.metrics);
@@ -241,13 +254,16 @@ impl One<'_> {
         sizing.points = points.iter().filter_map(Observed::told).collect::<Vec<SizePoint>>();
         sizing.points.sort_by(|a, b| a.load.total_cmp(&b.load).then(a.instances.cmp(&b.instances)));
         let of: Vec<&Observed> = points.iter().filter(|point| !point.held_out).collect();
-        let guest = self.group[0].guest;
-        let fitted = match Fitted::of(&of, guest.cpus.max(1), self.unit) {
+        let guest = self.guest();
+        let fitted = match Fitted::of(&of, guest.cpus, self.unit) {
             Ok(fitted) => fitted,
             Err(refused) => return Some(ArmSizing { refused: Some(refused), ..sizing }),
         };
         let model = fitted.told(&of);
         sizing.checks = points.iter().filter(|point| point.held_out).filter_map(|point| fitted.check(point)).collect();
+        let seen = |case: &Case| points.iter().any(|point| point.case == case.id);
+        let unseen = self.group.iter().filter(|case| case.held_out && !seen(case));
+        sizing.checks.extend(unseen.map(|case| fitted::not_measured(case, self.load(case, &arm.id))));
         let objective = self.response.map(|spec| (spec, self.bound(spec)));
         let (points, question, unit) = (&of[..], self.question.clone(), self.unit);
         let mut advice = Adviser { fitted: &fitted, points, guest, objective, question, unit }.advise();
@@ -273,6 +289,11 @@ impl One<'_> {
         Ok(points)
     }
 
+    /// The load of a case whose trials all have the same; 0 where none was found.
+    fn load(&self, case: &Case, arm: &str) -> f64 {
+        self.figures.loads(case, arm, &[0]).into_values().next().unwrap_or(0.0)
+    }
+
     /// The largest value allowed: as asked, else the least that a case of the group asks for, else a second.
     fn bound(&self, spec: &MetricSpec) -> f64 {
         let asked = self.question.qos.as_ref().map(|(_, bound)| *bound);
@@ -291,7 +312,10 @@ fn of_checks(checks: &[SizeCheck]) -> Vec<String> {
     let mut notes = Vec::new();
     if wrong > 0 {
         let were = if wrong == 1 { "was" } else { "were" };
-        notes.push(format!("{} {were} not predicted as closely as is asked: see the checks.", cases(wrong)));
+        notes.push(format!(
+            "{} {were} not predicted as closely as is asked: do not rely on the models before you see the checks.",
+            cases(wrong)
+        ));
     }
     if beyond > 0 {
         let lie = if beyond == 1 { "lies" } else { "lie" };

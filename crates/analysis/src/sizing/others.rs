@@ -73,23 +73,38 @@ fn guest(case: &Case, found: &DensityFindings, arm: &ArmDensity, question: &Size
     let tile = arm.tile.len().max(1) as u32;
     let with_headroom = (f64::from(fits) / (1.0 + question.headroom) + 1e-9).floor() as u32;
     let guests = with_headroom / tile * tile;
-    let stopped: std::collections::BTreeSet<&str> = arm.stopped.iter().map(|(.., kind, _)| kind.as_str()).collect();
     let bound_by = match (arm.end_of_series, fits < arm.held) {
         (_, true) => "the host's memory".to_owned(),
         (true, false) => format!("what was measured: more than {} guests were not tried", arm.held),
-        (false, false) => stopped.into_iter().collect::<Vec<_>>().join(", "),
+        (false, false) => ends(arm),
     };
     let mut notes = Vec::new();
+    if guests == 0 && arm.held > 0 && fits > 0 {
+        let (held, headroom) = (in_tiles(fits, tile), words::percent(question.headroom));
+        notes.push(format!(
+            "{held} held, which leaves none with {headroom} of headroom below it: a smaller headroom would, or a host that carries more."
+        ));
+    }
     if let Some(most) = by_memory.as_ref().filter(|most| most.value.floor() > f64::from(arm.held)) {
         let most = number(most.value.floor());
-        notes.push(format!("By memory alone {most} guests would fit; beyond {} nothing was seen to hold.", arm.held));
+        notes.push(if arm.held == 0 {
+            format!("By memory alone {most} guests would fit; nothing was seen to hold.")
+        } else {
+            format!("By memory alone {most} guests would fit; beyond {} nothing was seen to hold.", arm.held)
+        });
     }
     if tile > 1 {
-        notes.push(format!("{tile} guests make one tile: {} tiles.", guests / tile));
+        notes.push(format!("{tile} guests make one tile: {}.", in_tiles(guests, tile)));
     }
     if question.qos.is_some() {
         notes.push(
             "Guests were added until an objective of the study failed; the one that is asked here is not judged."
+                .to_owned(),
+        );
+    }
+    if question.total_load.is_some() && found.offered_per_guest_per_s.is_none() {
+        notes.push(
+            "Hosts for the load in all are not counted: guests were given no fixed number of operations a second."
                 .to_owned(),
         );
     }
@@ -105,6 +120,26 @@ fn guest(case: &Case, found: &DensityFindings, arm: &ArmDensity, question: &Size
         bound_by,
         notes,
     }
+}
+
+/// Why no more guests were added, each reason once, with what was seen in the block that carried the fewest where it was told.
+fn ends(arm: &ArmDensity) -> String {
+    let mut stopped: Vec<_> = arm.stopped.iter().collect();
+    stopped.sort_by_key(|(block, guests, ..)| (*guests, *block));
+    let mut told: Vec<(&str, String)> = Vec::new();
+    for (_, guests, kind, detail) in stopped {
+        if told.iter().all(|(known, _)| known != kind) {
+            let seen = if detail.is_empty() { String::new() } else { format!(" (with {guests} guests: {detail})") };
+            told.push((kind, format!("{kind}{seen}")));
+        }
+    }
+    told.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("; ")
+}
+
+/// `2 tiles`, or guests where each is added by itself.
+fn in_tiles(guests: u32, tile: u32) -> String {
+    let (n, one) = if tile > 1 { (guests / tile, "tile") } else { (guests, "guest") };
+    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
 }
 
 /// Guests that fit by memory, a guest's unique memory, and what all share: from the largest number of guests at which all was told.

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use tare_model::density::{Ascent, CoursePoint, DensitySpec, GuestSeries, Level, StopKind, Stopped, metric};
+use tare_model::density::{Ascent, CoursePoint, DensitySpec, GuestSeries, Level, StopKind, Stopped, TileGuest, metric};
 use tare_model::findings::Verdict;
+use tare_model::guest::GuestSize;
 use tare_model::merging::{HostMemory, MergeRule, Merging, SavedFrom};
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::plan::Plan;
@@ -225,4 +226,30 @@ fn guests_that_are_added_by_tiles_are_told_in_tiles() {
     let said = &findings.answer[0].sentence;
     assert!(said.contains("carries at least 8 tiles of 4 guests, 4.0 times the host's memory, and"), "{said}");
     assert!(said.contains("1 tile of 4 guests (stopped by memory)"), "{said}");
+}
+
+#[test]
+fn guests_of_tiles_are_of_their_own_sizes_and_not_of_the_cases() {
+    let mut plan = plan(2);
+    let gib = |gib: u64| GuestSize { cpus: 1, memory: ByteSize(gib * GIB) };
+    let guest = |name: &str, size| TileGuest { name: name.to_owned(), size };
+    for (sizes, mean, said) in
+        [(&[1, 2, 3, 6][..], 3 << 30, "8 tiles of 4 guests, "), (&[1], 1 << 30, "32 guests of 1.00 GiB, ")]
+    {
+        let case = &mut plan.study.cases[0];
+        case.guest = gib(64);
+        let tile: Vec<TileGuest> = (1..).zip(sizes).map(|(n, size)| guest(&format!("g{n}"), gib(*size))).collect();
+        case.density.as_mut().unwrap().tile.clone_from(&tile);
+        let mut trials = trials(&plan, None);
+        for record in &mut trials {
+            let Outcome::Completed(m) = &mut record.outcome else { panic!("completed") };
+            let ascent = m.ascent.as_mut().unwrap();
+            ascent.tile = tile.iter().map(|guest| guest.name.clone()).collect();
+            ascent.levels.retain(|level| level.guests % 4 == 0);
+        }
+        let findings = of(&plan, &trials);
+        assert_eq!(findings.cases[0].density.as_ref().unwrap().guest_memory_bytes, mean);
+        let sentence = &findings.answer[0].sentence;
+        assert!(sentence.contains(said) && !sentence.contains("64.0 GiB"), "{sentence}");
+    }
 }
