@@ -104,8 +104,14 @@ impl Catalog for Registries {
         loaded(workload, parameters, load).map_or(guest.memory, |workload| workload.touches(guest))
     }
 
-    fn fits(&self, workload: &str, parameters: &Value, guest: &GuestSize) -> Result<(), FieldError> {
-        made(workload, parameters).map_or(Ok(()), |workload| workload.fits(guest))
+    fn fits(
+        &self,
+        workload: &str,
+        parameters: &Value,
+        load: &LoadModel,
+        (guest, instances): (&GuestSize, u32),
+    ) -> Result<(), FieldError> {
+        loaded(workload, parameters, load).map_or(Ok(()), |workload| workload.fits_of(guest, instances))
     }
 
     fn merging_lack(&self, platform: &str, options: &Value) -> Option<(String, String)> {
@@ -118,10 +124,10 @@ impl Catalog for Registries {
         workload: &str,
         parameters: &Value,
         load: &LoadModel,
-        guest: &GuestSize,
+        (guest, instances): (&GuestSize, u32),
     ) -> (ByteSize, ByteSize) {
-        let footprint =
-            loaded(workload, parameters, load).map(|workload| workload.footprint(guest)).unwrap_or_default();
+        let workload = loaded(workload, parameters, load);
+        let footprint = workload.map(|workload| workload.footprint_of(guest, instances)).unwrap_or_default();
         (footprint.kept, footprint.guest)
     }
 

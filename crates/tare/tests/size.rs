@@ -188,6 +188,7 @@ fn what_is_asked_wrongly_is_told_with_what_there_is() {
         (&["--qos", "operations_per_s=1s"], &["no time", P90]),
         (&["--headroom", "lots"], &["25%"]),
         (&["--headroom", "25"], &["25%"]),
+        (&["--headroom", "5"], &["per cent", "25%"]),
         (&["--arm", "qemu"], &["`qemu`", "`native`", "`container`"]),
         (&["--total", "0"], &["above 0"]),
         (&["--load-per-instance", "nan"], &["above 0"]),
@@ -209,7 +210,7 @@ fn a_held_out_case_that_is_not_predicted_ends_a_check_with_5() {
     let said = run(&["size", &dir, "--check"]);
     expect_code(&said, 5);
     assert!(
-        stdout(&said).contains("NOT within 5 points") && stdout(&said).contains("see the checks"),
+        stdout(&said).contains("NOT within 5 points") && words(&stdout(&said)).contains("before you see the checks"),
         "{}",
         stdout(&said)
     );
@@ -228,6 +229,24 @@ fn runs_that_cannot_be_sized_say_which_study_would_tell() {
     expect_code(&said, 0);
     assert!(stdout(&said).contains("guest_cpu_share") && stdout(&said).contains("no models"), "{}", stdout(&said));
     expect_code(&run(&["size", &dir, "--check"]), 5);
+}
+
+#[test]
+fn an_arm_without_models_is_no_proof_for_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan(2);
+    let mut trials: Vec<TrialRecord> = (0..plan.trials.len() as u32).map(|index| trial(&plan, index, 0.0)).collect();
+    for record in trials.iter_mut().filter(|record| record.planned.arm == "container") {
+        let Outcome::Completed(m) = &mut record.outcome else { panic!("completed") };
+        m.metrics.remove(ids::GUEST_CPU);
+    }
+    let dir = folder.path().join("run");
+    testing::write_run(&dir, &plan, &trials);
+    let dir = dir.display().to_string();
+    expect_code(&run(&["size", &dir, "--arm", "native", "--check"]), 0);
+    let both = run(&["size", &dir, "--check"]);
+    expect_code(&both, 5);
+    assert!(stdout(&both).contains("no models"), "{}", stdout(&both));
 }
 
 #[test]
@@ -262,13 +281,32 @@ fn ascents_and_capacity_searches_are_sized_by_what_they_found() {
     expect_code(&said, 0);
     let text = words(&stdout(&said));
     assert!(
-        text.contains("4 guests; 4 held in every block") && text.contains("9.8"),
+        text.contains("4 guests; 4 held in every block") && text.contains("9 [9, 9] guests by memory alone"),
         "(5.4 - 1.07 - 0.4) / 0.4: {text}"
     );
     assert!(
         text.contains("beyond 4 nothing was seen to hold") && text.contains("(RAM - host - reserve - shared)"),
         "{text}"
     );
+
+    // Of 4 guests a fifth stays free: 3, which are one tile of two; more load than they held would need a tile less.
+    let mut tiles = plan.clone();
+    for record in &mut trials {
+        let Outcome::Completed(m) = &mut record.outcome else { panic!("completed") };
+        let ascent = m.ascent.as_mut().unwrap();
+        ascent.tile = vec!["shop".to_owned(), "mail".to_owned()];
+        ascent.stopped.detail = "mail: response time was 3 and should be at most 1".to_owned();
+    }
+    tiles.study.name = "tiles".to_owned();
+    let dir = folder.path().join("tiles");
+    testing::write_run(&dir, &tiles, &trials);
+    let dir = dir.display().to_string();
+    let text = |headroom: &str| words(&stdout(&run(&["size", &dir, "--arm", "native", "--headroom", headroom])));
+    let said = text("25%");
+    assert!(said.contains("2 guests; 4 held") && said.contains("make one tile: 1 tile."), "{said}");
+    assert!(said.contains("guests: mail: response time was 3 and should"), "{said}");
+    let said = text("150%");
+    assert!(said.contains("2 tiles held, which leaves none with 150 % of headroom"), "{said}");
 
     let mut plan = testing::plan(2);
     plan.study.cases[0].capacity = Some(CapacitySpec { from: 8.0, most: 64.0, precision: 0.05, iterations: 2 });

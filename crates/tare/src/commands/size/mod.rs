@@ -38,15 +38,13 @@ pub fn command(arguments: &SizeArguments) -> Result<Exit, Failure> {
     Ok(exit(&sizing, arguments.check))
 }
 
-/// 0, because a refusal with its reason is an answer; with `--check` 5 where a held-out case was not predicted, or there is none.
+/// 0, because a refusal with its reason is an answer; with `--check` 5 where a held-out case was not predicted, or there is none, or an
+/// arm has no models that could be checked.
 fn exit(sizing: &Sizing, check: bool) -> Exit {
-    let mut checks = sizing.models.iter().flat_map(|group| &group.arms).flat_map(|arm| &arm.checks).peekable();
-    let unproved = checks.peek().is_none();
-    if check && (unproved || checks.any(|own| !holds(own))) {
-        Exit::Broken
-    } else {
-        Exit::Success
-    }
+    let arms = || sizing.models.iter().flat_map(|group| &group.arms);
+    let mut checks = arms().flat_map(|arm| &arm.checks).peekable();
+    let unproved = checks.peek().is_none() || arms().any(|arm| arm.refused.is_some());
+    if check && (unproved || checks.any(|own| !holds(own))) { Exit::Broken } else { Exit::Success }
 }
 
 /// Whether a held-out case was predicted as closely as it is asked to be.
@@ -78,10 +76,10 @@ fn objective(findings: &Findings, (name, value): Asked<'_>) -> Result<(String, f
 fn share(text: &str) -> Result<f64, String> {
     let (number, of) = text.trim().strip_suffix('%').map_or((text.trim(), 1.0), |number| (number.trim_end(), 100.0));
     let value = number.parse::<f64>().ok().map(|value| value / of);
-    // A quarter is meant by 25% and by 0.25; whoever writes 25 means one of them, and would get 26 times the load.
-    value
-        .filter(|value| value.is_finite() && *value >= 0.0 && (of > 1.0 || *value <= 10.0))
-        .ok_or_else(|| format!("--headroom `{text}` is no share from 0: write it as 25% or 0.25"))
+    // A quarter is meant by 25% and by 0.25; whoever writes 25, or 5, means per cent, and would get 26 times the load, or 6.
+    value.filter(|value| value.is_finite() && *value >= 0.0 && (of > 1.0 || *value < 1.0)).ok_or_else(|| {
+        format!("--headroom `{text}` is neither a share from 0 to 1 nor per cent: write a quarter as 25% or 0.25, and as much again as 100%")
+    })
 }
 
 #[cfg(test)]
@@ -94,7 +92,7 @@ mod tests {
         for (text, expected) in [("25%", 0.25), ("25 %", 0.25), (" 0.25 ", 0.25), ("0", 0.0), ("150%", 1.5)] {
             assert!((share(text).unwrap() - expected).abs() < 1e-12, "{text}");
         }
-        for bad in ["", "%", "25", "-1%", "nan", "inf%", "a quarter", "25%%"] {
+        for bad in ["", "%", "25", "5", "1", "-1%", "nan", "inf%", "a quarter", "25%%"] {
             assert!(share(bad).unwrap_err().contains("25%"), "{bad}");
         }
     }

@@ -18,7 +18,7 @@ pub(super) fn text(run: &Path, findings: &Findings, sizing: &Sizing, width: usiz
         }
     }
     for found in &sizing.guests {
-        text.push_str(&page.guests(found));
+        text.push_str(&page.guests(found, sizing.question.total_load));
     }
     for found in &sizing.loads {
         text.push_str(&page.loads(found, sizing.question.total_load));
@@ -231,15 +231,18 @@ impl Page<'_> {
         checks.iter().map(one).collect()
     }
 
-    fn guests(&self, found: &GuestSizing) -> String {
+    fn guests(&self, found: &GuestSizing, total: Option<f64>) -> String {
         let mut text = self.heading(&format!(
             "{}, {}: guests for a host like this one",
             self.arm(&found.arm),
             self.case(&found.case)
         ));
-        text.push_str(&self.line("advice", &format!("{} guests; {} held in every block", found.guests, found.held)));
+        let guests = if found.guests == 1 { "guest" } else { "guests" };
+        text.push_str(&self.line("advice", &format!("{} {guests}; {} held in every block", found.guests, found.held)));
         if let Some(hosts) = found.hosts {
-            text.push_str(&self.line("", &format!("{hosts} such hosts for the load in all")));
+            let total = total
+                .map_or_else(|| "the load in all".to_owned(), |total| format!("{} operations a second", number(total)));
+            text.push_str(&self.line("", &format!("{hosts} such hosts for {total}")));
         }
         if let (Some(most), Some((unique, shared))) = (&found.by_memory, found.unique_and_shared) {
             let (unique, shared) = (written(unique, &Unit::Bytes), written(shared, &Unit::Bytes));
@@ -247,7 +250,7 @@ impl Page<'_> {
                 "memory",
                 &format!(
                     "{} guests by memory alone: {unique} of each, {shared} shared by all ({})",
-                    figure(most),
+                    whole(most),
                     most.method
                 ),
             ));
@@ -314,6 +317,15 @@ fn percent(share: &Estimate) -> String {
 /// `0.00912 [0.0090, 0.0093]`.
 fn figure(own: &Estimate) -> String {
     let of = |value: f64| digits(value, own.value);
+    match (own.low, own.high) {
+        (Some(low), Some(high)) => format!("{} [{}, {}]", of(own.value), of(low), of(high)),
+        _ => of(own.value),
+    }
+}
+
+/// `9 [7, 11]` of things that are whole or not at all.
+fn whole(own: &Estimate) -> String {
+    let of = |value: f64| format!("{:.0}", value.floor());
     match (own.low, own.high) {
         (Some(low), Some(high)) => format!("{} [{}, {}]", of(own.value), of(low), of(high)),
         _ => of(own.value),
