@@ -329,7 +329,8 @@ fn enough(rows: &[Row], saturated: usize) -> Result<SizeRange, String> {
     };
     if rows.len() < POINTS_MIN {
         let n = rows.len();
-        return Err(format!("{n} points are too few to fit models to, {POINTS_MIN} are needed{aside}: {REMEDY}"));
+        let points = if n == 1 { "1 point is" } else { &format!("{n} points are") };
+        return Err(format!("{points} too few to fit models to, {POINTS_MIN} are needed{aside}: {REMEDY}"));
     }
     if loads.len() < 2 {
         return Err(format!(

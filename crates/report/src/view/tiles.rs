@@ -75,17 +75,17 @@ impl<'a> Tiles<'a> {
         }
     }
 
-    /// The member whose objective failed, by what was seen: metrics of a member have its name before them.
-    fn failed(&self, detail: &str) -> Option<&'a str> {
-        let own = self.names.iter().filter(|name| detail.contains(&format!("{name}:")));
-        own.max_by_key(|name| name.len()).map(String::as_str)
+    /// The members whose objectives failed, by what was seen: metrics of a member have its name before them.
+    fn failed(&self, detail: &str) -> String {
+        let own: Vec<&str> = self.names.iter().filter(|name| names(detail, name)).map(String::as_str).collect();
+        own.join(", ")
     }
 
     /// Kinds of stop over the blocks, with the members that failed: `an objective was missed (shop)`.
     fn reasons(&self, arm: &ArmDensity) -> String {
         let kind = |(_, _, kind, detail): &(u32, u32, String, String)| match self.failed(detail) {
-            Some(member) => format!("{kind} ({member})"),
-            None => kind.clone(),
+            none if none.is_empty() => kind.clone(),
+            members => format!("{kind} ({members})"),
         };
         let kinds: BTreeSet<String> = arm.stopped.iter().map(kind).collect();
         kinds.into_iter().collect::<Vec<_>>().join(", ")
@@ -278,5 +278,24 @@ fn guessed(id: &str) -> Unit {
         id if id.ends_with("_s") => Unit::Seconds,
         id if id.ends_with("_bytes") => Unit::Bytes,
         _ => Unit::Count,
+    }
+}
+
+/// Whether a text names a member's metric; a name that is the end of another's does not count.
+fn names(text: &str, member: &str) -> bool {
+    let metric = format!("{member}:");
+    let in_word = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    text.match_indices(&metric).any(|(at, _)| !text[..at].ends_with(in_word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names;
+
+    #[test]
+    fn all_members_that_failed_are_named_and_no_other() {
+        let seen = "web: response time was 7.6 s and should be at most 2 s; my-db: response time was 0.5 s";
+        assert!(names(seen, "web") && names(seen, "my-db"));
+        assert!(!names(seen, "db") && !names(seen, "response"), "the end of another's name is none");
     }
 }

@@ -116,7 +116,7 @@ impl<'a> Group<'a> {
         GroupView {
             title,
             about: format!(
-                "{cases} that differ in load and in the number of instances of the application inside the guest; the case-by-case sections are below, folded."
+                "{cases} that differ in load and in the number of instances of the application inside the guest; each has a section of its own below."
             ),
             parts: parts.into_iter().flatten().collect(),
         }

@@ -30,12 +30,24 @@ fn most(series: &InstanceSeries) -> Option<(&InstancePoint, u32)> {
 impl<'a> Group<'a> {
     /// What was found, for the top of the report.
     pub(super) fn headlines(&self) -> Vec<String> {
+        if !self.is_sure() {
+            let none = "There are too few blocks for an interval: what an instance costs is shown below, and is no answer yet.";
+            return vec![none.to_owned()];
+        }
         let lost = self.fixed(|arm| &arm.lost).into_iter().filter_map(|share| self.lost_at(share));
         // Where the CPUs are taken there is none to be gained, and what an instance costs is not seen.
         let loads = self.gained_loads();
         let free = loads.iter().rev().find(|clients| !self.taken_at(**clients)).or(loads.last());
         let gained = free.and_then(|clients| self.gained_at(*clients));
         lost.chain(gained).collect()
+    }
+
+    /// Whether some cost has an interval.
+    fn is_sure(&self) -> bool {
+        let series = self.shown().flat_map(|(arm, _)| arm.lost.iter().chain(&arm.gained));
+        let costs: Vec<_> =
+            series.flat_map(|own| &own.points).filter_map(|point| point.per_instance.as_ref()).collect();
+        costs.is_empty() || costs.iter().any(|cost| cost.low.is_some())
     }
 
     pub(super) fn seen_lost(&self) -> Vec<String> {
