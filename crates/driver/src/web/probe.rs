@@ -64,7 +64,8 @@ pub(super) fn ask(
 
 /// Sends the request and reads until the head of the answer is there; its status.
 fn exchange(stream: &mut (impl Read + Write), host: &str) -> io::Result<u16> {
-    write!(stream, "GET {PATH} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")?;
+    // In one piece: a server that answers the first of several and closes resets the connection, and its answer is lost.
+    stream.write_all(format!("GET {PATH} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes())?;
     stream.flush()?;
     let (mut answer, mut piece, mut seen) = (Answer::default(), [0; 4096], 0);
     while seen < MOST {
