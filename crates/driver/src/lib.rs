@@ -52,6 +52,7 @@ mod bulk;
 mod closed;
 mod compute;
 mod control;
+mod crew;
 mod crr;
 mod files;
 mod fill;

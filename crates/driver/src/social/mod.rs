@@ -22,21 +22,20 @@ mod user;
 
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
 
 use tare_model::drive::{DriveInterval, DriveResult, DriveSpec};
 use tare_model::load::LoadModel;
 use tare_model::social::{PEOPLE_A_USER, SocialDrive};
 
-use crate::clock::tighten_timers;
 use crate::control::{Control, Meter};
-use crate::drive::{Alive, GRACE_NS};
-use crate::supervise::{Watch, Watched};
+use crate::crew::run_threads;
+use crate::drive::GRACE_NS;
+use crate::supervise::Watch;
 use crate::timeline::Timeline;
-use crate::web::{self, FILES_A_THREAD, OTHER_FILES, STACK_BYTES, THREADS_MAX};
+use crate::web::{self, FILES_A_THREAD, OTHER_FILES, THREADS_MAX};
 use crate::{DriverError, sockopt};
 
-use engine::{Common, Counts, Engine, Place};
+use engine::{Common, Engine, Place};
 use user::World;
 
 pub use load::load;
@@ -140,7 +139,12 @@ impl Members {
             progress,
             cancel,
         };
-        let (counts, watched) = run_threads(&common, &meters, &watch)?;
+        let of = drive.threads.min(spec.load.connections()).max(1);
+        let one = |(thread, meter)| {
+            let common = &common;
+            move || Engine::new(common, Place { thread, of }, meter).map(Engine::run)
+        };
+        let (counts, watched) = run_threads("social", &control, (0..of).zip(&meters).map(one), &watch)?;
         if watched.cancelled {
             return Err(DriverError::Cancelled);
         }
@@ -148,42 +152,4 @@ impl Members {
         let added = memory_before.map_or(0, |before| most.saturating_sub(before));
         Ok(outcome::result(&common, counts, watched, added, granted))
     }
-}
-
-/// Starts the threads, watches them, and takes what they counted.
-fn run_threads<'a>(
-    common: &'a Common<'a>,
-    meters: &'a [Meter],
-    watch: &Watch<'_>,
-) -> Result<(Vec<Counts>, Watched), DriverError> {
-    let control = common.control;
-    let of = common.drive.threads.min(common.spec.load.connections()).max(1);
-    thread::scope(|scope| {
-        let mut running = Vec::with_capacity(of as usize);
-        let mut refused = None;
-        for (thread, meter) in (0..of).zip(meters) {
-            control.alive.fetch_add(1, Ordering::Relaxed);
-            let builder = thread::Builder::new().name(format!("social-{thread}")).stack_size(STACK_BYTES);
-            let started = builder.spawn_scoped(scope, move || {
-                let _alive = Alive(control);
-                tighten_timers();
-                Engine::new(common, Place { thread, of }, meter).map(Engine::run).inspect_err(|_| control.halt())
-            });
-            match started {
-                Ok(handle) => running.push(handle),
-                Err(source) => {
-                    control.alive.fetch_sub(1, Ordering::Release);
-                    control.halt();
-                    refused = Some(DriverError::Resource { what: "start a driver thread", source });
-                    break;
-                }
-            }
-        }
-        let watched = watch.run();
-        let mut counts = Vec::with_capacity(running.len());
-        for handle in running {
-            counts.push(handle.join().map_err(|_| DriverError::Thread)??);
-        }
-        refused.map_or(Ok((counts, watched)), Err)
-    })
 }

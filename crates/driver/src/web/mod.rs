@@ -29,7 +29,6 @@ mod tls;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tare_model::drive::{DriveInterval, DriveResult, DriveSpec};
@@ -37,24 +36,22 @@ use tare_model::load::LoadModel;
 use tare_model::web::WebDrive;
 
 use crate::backlog::Backlog;
-use crate::clock::tighten_timers;
 use crate::control::{Control, Meter};
-use crate::drive::{Alive, GRACE_NS};
+use crate::crew::run_threads;
+use crate::drive::GRACE_NS;
 use crate::open::Shared;
 use crate::schedule::{Dealer, Schedule};
-use crate::supervise::{Watch, Watched};
+use crate::supervise::Watch;
 use crate::timeline::Timeline;
 use crate::{DriverError, sockopt};
 
-use engine::{Census, Common, Counts, Engine, Place, Ports};
+use engine::{Census, Common, Engine, Place, Ports};
 use site::Site;
 use tls::{DIGEST_BYTES, Tls};
 
 pub(crate) use site::Dice;
 pub use site::{Simulated, simulate};
 
-/// Stack of a thread: what it works with is on the heap.
-pub(crate) const STACK_BYTES: usize = 512 * 1024;
 /// Files that the process has open beside connections.
 pub(crate) const OTHER_FILES: u64 = 64;
 /// Files of a thread beside connections: what it waits with.
@@ -180,7 +177,12 @@ impl Crowd {
             progress,
             cancel,
         };
-        let (counts, watched) = run_threads(&common, tls, &meters, &watch)?;
+        let of = threads(&spec, &drive);
+        let one = |((thread, tls), meter)| {
+            let common = &common;
+            move || Engine::new(common, Place { thread, of }, meter, tls).map(Engine::run)
+        };
+        let (counts, watched) = run_threads("web", &control, (0..of).zip(tls).zip(&meters).map(one), &watch)?;
         if watched.cancelled {
             return Err(DriverError::Cancelled);
         }
@@ -242,46 +244,6 @@ pub(crate) fn room_for_files(needed: u64) -> Result<(), DriverError> {
     }
     let raised = Rlimit { current: Some(needed), maximum: limit.maximum };
     setrlimit(Resource::Nofile, raised).map_err(DriverError::resource("raise the limit of open files"))
-}
-
-/// Starts the threads, watches them, and takes what they counted.
-fn run_threads<'a>(
-    common: &'a Common<'a>,
-    tls: Vec<Option<Tls>>,
-    meters: &'a [Meter],
-    watch: &Watch<'_>,
-) -> Result<(Vec<Counts>, Watched), DriverError> {
-    let control = common.control;
-    let of = threads(common.spec, common.drive);
-    thread::scope(|scope| {
-        let mut running = Vec::with_capacity(of as usize);
-        let mut refused = None;
-        for ((thread, tls), meter) in (0..of).zip(tls).zip(meters) {
-            control.alive.fetch_add(1, Ordering::Relaxed);
-            let builder = thread::Builder::new().name(format!("web-{thread}")).stack_size(STACK_BYTES);
-            let started = builder.spawn_scoped(scope, move || {
-                let _alive = Alive(control);
-                tighten_timers();
-                let place = Place { thread, of };
-                Engine::new(common, place, meter, tls).map(Engine::run).inspect_err(|_| control.halt())
-            });
-            match started {
-                Ok(handle) => running.push(handle),
-                Err(source) => {
-                    control.alive.fetch_sub(1, Ordering::Release);
-                    control.halt();
-                    refused = Some(DriverError::Resource { what: "start a driver thread", source });
-                    break;
-                }
-            }
-        }
-        let watched = watch.run();
-        let mut counts = Vec::with_capacity(running.len());
-        for handle in running {
-            counts.push(handle.join().map_err(|_| DriverError::Thread)??);
-        }
-        refused.map_or(Ok((counts, watched)), Err)
-    })
 }
 
 /// What the process has in memory that belongs to no file, bytes (proc(5)); `None` where the kernel does not tell.

@@ -1,0 +1,54 @@
+//! Threads that share a crowd of users, each with users of its own, and who watches them.
+
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use crate::DriverError;
+use crate::clock::tighten_timers;
+use crate::control::Control;
+use crate::drive::Alive;
+use crate::supervise::{Watch, Watched};
+
+/// Stack of a thread: what it works with is on the heap.
+const STACK_BYTES: usize = 512 * 1024;
+
+/// Starts a thread for each piece of work, called `NAME-NUMBER`, watches them, and takes what they counted, in order. One that fails has the
+/// others stop.
+///
+/// # Errors
+/// When a thread cannot be started or panics, or that of the first whose work failed.
+pub(crate) fn run_threads<T: Send, W: FnOnce() -> Result<T, DriverError> + Send>(
+    name: &str,
+    control: &Control,
+    work: impl IntoIterator<Item = W>,
+    watch: &Watch<'_>,
+) -> Result<(Vec<T>, Watched), DriverError> {
+    thread::scope(|scope| {
+        let mut running = Vec::new();
+        let mut refused = None;
+        for (number, work) in work.into_iter().enumerate() {
+            control.alive.fetch_add(1, Ordering::Relaxed);
+            let builder = thread::Builder::new().name(format!("{name}-{number}")).stack_size(STACK_BYTES);
+            let started = builder.spawn_scoped(scope, move || {
+                let _alive = Alive(control);
+                tighten_timers();
+                work().inspect_err(|_| control.halt())
+            });
+            match started {
+                Ok(handle) => running.push(handle),
+                Err(source) => {
+                    control.alive.fetch_sub(1, Ordering::Release);
+                    control.halt();
+                    refused = Some(DriverError::Resource { what: "start a driver thread", source });
+                    break;
+                }
+            }
+        }
+        let watched = watch.run();
+        let mut counts = Vec::with_capacity(running.len());
+        for handle in running {
+            counts.push(handle.join().map_err(|_| DriverError::Thread)??);
+        }
+        refused.map_or(Ok((counts, watched)), Err)
+    })
+}
