@@ -4,7 +4,7 @@
 mod common;
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use common::{expect_code, is_root, tare};
 
@@ -43,13 +43,26 @@ fn every_command_of_tare_in_the_readme_does_what_it_says() {
     for line in commands() {
         let Some(args) = line.strip_prefix("tare ") else { continue };
         let output = tare().args(args.split_whitespace()).current_dir(folder.path()).output().unwrap();
-        expect_code(&output, 0);
         ran += 1;
+        if args.starts_with("plan ") && too_small_a_host(&output) {
+            tare_testkit::skipped(&format!("`{line}` is for a larger host: {}", common::stderr(&output).trim()));
+            continue;
+        }
+        expect_code(&output, 0);
     }
     assert!(ran >= 10, "only {ran} commands were found");
     for report in ["first/report.html", "second/report.html"] {
         assert!(folder.path().join(report).exists(), "{report}");
     }
+}
+
+/// Whether a plan was refused for nothing but the disk or memory that this host has left, which is what `plan` is there to say.
+fn too_small_a_host(output: &Output) -> bool {
+    let said = common::stderr(output);
+    let mut reasons = said.lines().filter(|line| line.starts_with("- ")).peekable();
+    output.status.code() == Some(4)
+        && reasons.peek().is_some()
+        && reasons.all(|reason| ["- disk: ", "- memory: "].iter().any(|kind| reason.starts_with(kind)))
 }
 
 /// These tests are run by `make test` themselves, `make quickstart` takes minutes and `make platforms` installs, so
