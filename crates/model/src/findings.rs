@@ -20,7 +20,8 @@ mod serving;
 mod sizing;
 
 pub use consolidation::{
-    ArmConsolidation, ConsolidationFindings, InstancePoint, InstanceSeries, LoadPoint, LoadSeries,
+    ArmConsolidation, CaseInstances, ConsolidationFindings, InstanceFindings, InstancePoint, InstanceSeries, LoadPoint,
+    LoadSeries,
 };
 pub use serving::{ArmCapacity, ArmRequests, ArmResources, RequestRow, RequestTable, ScoreFindings, SearchFindings};
 pub use sizing::{

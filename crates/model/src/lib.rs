@@ -27,6 +27,7 @@ pub mod study;
 pub mod trial;
 pub mod units;
 pub mod web;
+pub mod written;
 
 pub use histogram::Histogram;
 pub use units::{BitRate, ByteSize, Rate, Span};

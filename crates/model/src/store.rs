@@ -11,6 +11,9 @@ use crate::units::ByteSize;
 /// none of a newer one.
 pub const GENERATION: u32 = 1;
 
+/// Id of the metric that is the part of all orders that were rolled back because stock was short, from 0 to 1.
+pub const ROLLBACK_SHARE: &str = "rollback_share";
+
 /// Bytes of a gigabyte, as sizes of a store are counted.
 const GB: u64 = 1_000_000_000;
 

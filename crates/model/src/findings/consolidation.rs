@@ -31,6 +31,42 @@ pub struct ArmConsolidation {
     pub lost: Vec<InstanceSeries>,
     /// CPU gained for each instance added, at a fixed load; one series a load.
     pub gained: Vec<InstanceSeries>,
+    /// The instances of each case that has several, side by side, in the order of the study; empty where the workload does not tell them
+    /// apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub side_by_side: Vec<CaseInstances>,
+}
+
+/// The instances of one guest: whether they were served alike.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CaseInstances {
+    /// Case id.
+    pub case: String,
+    /// Instances.
+    pub instances: u32,
+    /// Clients of all instances together, mean over the blocks; 0 where it is not known.
+    pub clients: f64,
+    /// One entry an instance, by number.
+    pub each: Vec<InstanceFindings>,
+    /// Response time of a block's slowest instance over that of its fastest, 1 or more; over the blocks.
+    pub response_apart: Option<Estimate>,
+    /// Operations a second of a block's instance with the most over those of that with the fewest, 1 or more; over the blocks.
+    pub throughput_apart: Option<Estimate>,
+}
+
+/// One instance of a guest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InstanceFindings {
+    /// Which, from 1.
+    pub instance: u32,
+    /// Its clients.
+    pub clients: f64,
+    /// Operations a second; over the blocks.
+    pub throughput: Option<Estimate>,
+    /// Response time, seconds; over the blocks.
+    pub response: Option<Estimate>,
+    /// Share of its operations that had a wrong answer or none, 0 to 1; over the blocks.
+    pub failed: Option<Estimate>,
 }
 
 /// Cases with the same number of clients an instance.

@@ -49,6 +49,9 @@ pub struct SizePoint {
     pub load: f64,
     /// Whether it was held out of the fit.
     pub held_out: bool,
+    /// Whether the guest's CPUs were saturated, so that no queue is fitted to it.
+    #[serde(default)]
+    pub saturated: bool,
     /// Operations a second.
     pub throughput: Estimate,
     /// Share of the guest's CPUs, 0 to 1.
