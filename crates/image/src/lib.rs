@@ -29,6 +29,7 @@ pub use error::ImageError;
 pub use gold::{DATA_FILESYSTEM, gold_image, make_cold};
 pub use initrd::{Boot, boot, boot_with_iscsi};
 pub use kernel::Kernel;
+pub use program::{PATH, Ran, find_program, run_program};
 pub use seed::{Seed, seed};
 
 /// Name of the virtio port that the agent serves: the platform gives it to the port, the guest finds it by it.

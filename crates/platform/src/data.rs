@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use rustix::fs::{Access, AtFlags, CWD, access, utimensat};
+use rustix::fs::{Access, AtFlags, CWD, access, statvfs, utimensat};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tare_lab::is_in_memory;
 use tare_model::ByteSize;
 use tare_model::guest::{DataPlace, GuestData};
 
-use crate::Availability;
-use crate::restore::{By, Deadline, RestoreError, clones, file, file_system, like, room, times, tried};
+use crate::restore::{By, Deadline, RestoreError, clones, file, file_system, human, like, room, times, tried};
+use crate::{Availability, DataWanted};
 
 /// Where guests that have a root file system of their own find their data.
 pub(crate) const INSIDE: &str = "/.tare/data";
@@ -27,6 +27,9 @@ const WORKERS: usize = 4;
 
 /// How often a directory is made anew that other guests take away.
 const ATTEMPTS: u32 = 10;
+
+/// File systems on which copies may share blocks with what they are copied from.
+const SHARES_BLOCKS: [&str; 4] = ["xfs", "btrfs", "bcachefs", "zfs"];
 
 /// The user that a guest's servers run as.
 const NOBODY: u32 = 65_534;
@@ -66,6 +69,26 @@ impl DataDirectory {
             Some(Availability::Unavailable { reason, remedy: "Open it with `chmod o+x`, or name another one".into() })
         };
         self.unavailable().or_else(closed)
+    }
+
+    /// Why the data of so many guests have no room there; `None` when they have, or where copies may share blocks, so that
+    /// nobody can say beforehand. A directory that cannot be used at all is told by [`Self::unavailable`].
+    pub(crate) fn lack(&self, wanted: DataWanted) -> Option<(String, String)> {
+        let place = self.place().ok()?;
+        let found = statvfs(&place).ok()?;
+        let free = found.f_bavail.saturating_mul(found.f_frsize);
+        let needed = wanted.size.0.saturating_mul(u64::from(wanted.guests));
+        if needed <= free || SHARES_BLOCKS.contains(&file_system(&place).as_str()) {
+            return None;
+        }
+        let reason = format!(
+            "the data of {} guest(s) take {}, and {} has {} free",
+            wanted.guests,
+            human(needed),
+            self.directory.display(),
+            human(free)
+        );
+        Some((reason, "Make room there, ask for less data or fewer guests, or name another directory".into()))
     }
 
     /// The directory without links on the way.

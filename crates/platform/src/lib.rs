@@ -23,6 +23,7 @@ pub mod registry;
 mod remembered;
 mod restore;
 mod rootfs;
+mod seen;
 mod standing;
 mod system;
 mod watch;
@@ -40,7 +41,7 @@ mod ssh;
 pub use client::{ClientPlace, client, services};
 pub use error::PlatformError;
 pub use platform::{
-    Availability, Charge, Comparable, Guest, GuestLink, HostView, LinkEnd, Platform, Reach, ReapSite, Site,
+    Availability, Charge, Comparable, DataWanted, Guest, GuestLink, HostView, LinkEnd, Platform, Reach, ReapSite, Site,
 };
 /// Where what is kept from run to run is: kernels, images, gold copies.
 pub use tare_image::cache_directory;

@@ -22,7 +22,7 @@ use crate::channel::{Channel, Tail};
 use crate::data::{self, DataDirectory};
 use crate::error::{PlatformError, Result};
 use crate::standing::{Charges, Parts, Standing, Undo};
-use crate::{Guest, Site, merging, parity, watch};
+use crate::{Guest, Site, merging, parity, seen, watch};
 
 pub(crate) use crate::launch::{absolute, environment, limits, plain_launch};
 
@@ -378,7 +378,13 @@ impl<'a> Making<'a> {
         let listen = particulars.listen.unwrap_or(address);
         let parts = std::mem::replace(&mut self.parts, Parts::new(&self.spec.name, self.site.ledger));
         let (spec, start_time_s, charges) = (self.spec.clone(), self.start_time_s, particulars.charges);
-        let data = particulars.data.or(self.data);
+        let patience = self.site.patience;
+        let data = particulars.data.or(self.data).map(|mut place| {
+            if let Some(inside) = seen::inside(&link, &place.path, patience) {
+                place.storage = format!("{}; the guest sees {inside}", place.storage);
+            }
+            place
+        });
         Ok(Box::new(Standing { spec, link, address, listen, parity: rows, facts, start_time_s, charges, data, parts }))
     }
 
@@ -434,6 +440,11 @@ impl<'a> Making<'a> {
             "See below what was said; `tare doctor` tries the platform by itself. A virtual machine on a busy host may need \
              a longer `boot-within`",
         )
+    }
+
+    /// The end of what its processes and consoles said so far.
+    pub(crate) fn diagnostics(&self) -> String {
+        self.parts.diagnostics()
     }
 
     /// An error of this guest, with what was said so far.

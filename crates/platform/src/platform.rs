@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tare_lab::{Lab, Ledger};
+use tare_model::ByteSize;
 use tare_model::guest::{DataPlace, GuestSpec, ParityRow};
 use tare_wire::{AgentFacts, Link};
 
@@ -59,6 +60,15 @@ impl HostView {
     }
 }
 
+/// The data of guests that stand at one time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DataWanted {
+    /// How many guests.
+    pub guests: u32,
+    /// What the data of each may grow to, bytes; zero: they are given none.
+    pub size: ByteSize,
+}
+
 /// Where a guest is made.
 pub struct Site<'a> {
     /// The run.
@@ -100,6 +110,14 @@ pub trait Platform: Send + Sync {
     fn merging_lack(&self) -> Option<(String, String)> {
         let remedy = "leave `merging` out of this arm, or use a platform that can";
         Some(("this platform has no way to have its guests' memory merged".to_owned(), remedy.to_owned()))
+    }
+
+    /// Why guests cannot be given such data on the storage that the options say, and the remedy; `None`: they can, as far
+    /// as that can be seen before a run. Quick, and asked before any run of a platform that is usable; also where guests
+    /// have no data, for they may have disks of their own all the same.
+    fn data_lack(&self, wanted: DataWanted) -> Option<(String, String)> {
+        let _ = wanted;
+        None
     }
 
     /// Programs that it runs guests with, and their versions.

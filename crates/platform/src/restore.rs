@@ -158,8 +158,13 @@ pub(crate) fn room(place: &Path, whole: u64, shared: impl FnOnce() -> u64) -> Re
     if free >= needed {
         return Ok(());
     }
-    let (needed, free) = (tare_model::ByteSize(needed), tare_model::ByteSize(free));
+    let (needed, free) = (human(needed), tare_model::ByteSize(free >> 20 << 20));
     Err(RestoreError::NoRoom { needed, free, place: place.to_owned() })
+}
+
+/// So many bytes for people, in whole MiB.
+pub(crate) fn human(bytes: u64) -> tare_model::ByteSize {
+    tare_model::ByteSize(bytes.div_ceil(1 << 20) << 20)
 }
 
 /// Whether a file can be cloned into a directory.

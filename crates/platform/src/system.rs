@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tare_wire::launch::PrivateMount;
+use tare_model::guest::GuestSpec;
+use tare_wire::launch::{Launch, Namespace, PrivateMount};
 
-use crate::data::DataDirectory;
+use crate::data::{DataDirectory, INSIDE};
+use crate::error::Result;
+use crate::making::Making;
 use crate::options::Writes;
 use crate::rootfs::RootFs;
-use crate::{Availability, HostView, program};
+use crate::{Availability, HostView, Site, program};
 
 /// Where the agent is inside.
 pub(crate) const AGENT: &str = "/.tare/agent";
@@ -35,6 +38,23 @@ pub(crate) struct Options {
     pub data: Option<DataDirectory>,
 }
 
+/// A guest that is begun.
+pub(crate) struct Begun<'a> {
+    pub making: Making<'a>,
+    /// The program that will start it.
+    pub program: PathBuf,
+    /// The tree below its overlay.
+    pub lower: PathBuf,
+    /// Where its data are on the host.
+    pub data: Option<PathBuf>,
+    /// Its launch, in a mount namespace of its own and not yet in that of its link.
+    pub launch: Launch,
+    /// The network namespace of its link.
+    pub netns: PathBuf,
+    /// A directory of its own.
+    pub folder: PathBuf,
+}
+
 /// The program that starts containers.
 pub(crate) struct Starter {
     /// Its name.
@@ -48,7 +68,7 @@ impl Starter {
     ///
     /// # Errors
     /// That it is not here, and the remedy.
-    pub(crate) fn find(&self) -> Result<PathBuf, (String, String)> {
+    pub(crate) fn find(&self) -> std::result::Result<PathBuf, (String, String)> {
         program::find(self.program).ok_or_else(|| {
             let (program, package) = (self.program, self.package);
             (
@@ -62,7 +82,7 @@ impl Starter {
     ///
     /// # Errors
     /// When it does not run.
-    fn version(&self) -> Result<String, (String, String)> {
+    fn version(&self) -> std::result::Result<String, (String, String)> {
         let path = self.find()?;
         let by_hand = || format!("Try `{} --version` by hand", path.display());
         let ran = program::run(Command::new(&path).arg("--version"), PATIENCE)
@@ -77,6 +97,22 @@ impl Starter {
     /// The program and its version, or why there is none.
     pub(crate) fn versions(&self) -> Vec<(String, String)> {
         vec![(self.program.to_owned(), self.version().unwrap_or_else(|(reason, _)| reason))]
+    }
+
+    /// Begins a guest, up to what differs from one such program to the next: data, link, limits and a directory.
+    ///
+    /// # Errors
+    /// What could not be had.
+    pub(crate) fn begin<'a>(&self, options: &Options, site: &'a Site<'a>, spec: &'a GuestSpec) -> Result<Begun<'a>> {
+        let mut making = Making::new(site, spec);
+        let program = self.find().map_err(|(why, remedy)| making.failed("find its program", why, &remedy))?;
+        let lower = options.rootfs.lower(&mut making)?;
+        let data = making.data_directory(options.data.as_ref(), Some(INSIDE))?;
+        let netns = making.attach()?;
+        let mut launch = making.held()?;
+        launch.unshare = vec![Namespace::Mount];
+        let folder = making.directory()?;
+        Ok(Begun { making, program, lower, data, launch, netns, folder })
     }
 
     /// Whether it can start guests with these options here.
@@ -110,7 +146,7 @@ impl Starter {
 ///
 /// # Errors
 /// What could not be made, and why.
-pub(crate) fn private_state(folder: &Path, place: &str) -> Result<PrivateMount, String> {
+pub(crate) fn private_state(folder: &Path, place: &str) -> std::result::Result<PrivateMount, String> {
     let from = folder.join("state");
     for directory in [from.as_path(), Path::new(place)] {
         std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;

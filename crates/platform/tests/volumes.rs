@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tare_lab::{Lab, LabConfig, Ledger, NoLedger, StateDir};
 use tare_model::ByteSize;
 use tare_model::guest::{GuestData, GuestSize, GuestSpec};
-use tare_platform::{Availability, Guest, HostView, Platform, PlatformError, Site};
+use tare_platform::{Availability, DataWanted, Guest, HostView, Platform, PlatformError, Site};
 use tare_wire::{ExecSpec, Reply, Request};
 
 use common::{agent, platform, skipped, turn};
@@ -252,5 +252,49 @@ fn nothing_is_overwritten_that_was_not_given_for_it() {
     let small = Loop::of(&file, 32 << 20).unwrap();
     let said = ground.refusal(&json!({"data-disk": {"device": small.0, "overwrite": true}}));
     assert!(said.contains("it has 32 MiB and the data need 392 MiB"), "{said}");
+    ground.end();
+}
+
+/// Names of guests are those of a trial; the user's devices are there once and serve every trial.
+#[test]
+fn every_guest_of_every_trial_has_the_device_with_its_number() {
+    let _turn = turn();
+    let Some(ground) = Ground::new("numbered", None) else { return };
+    let device = |number: u32| {
+        let device = Loop::of(&ground.place.path().join(format!("file-{number}")), 2 * SIZE.0)?;
+        let link = ground.place.path().join(format!("disk-{number}"));
+        std::os::unix::fs::symlink(&device.0, link).unwrap();
+        Some(device)
+    };
+    let (Some(first), Some(second)) = (device(1), device(2)) else {
+        ground.end();
+        return skipped("there are no loop devices here");
+    };
+    let each = ground.place.path().join("disk-{guest}").display().to_string();
+    let platform = platform("qemu", &json!({"data-disk": {"device": each, "overwrite": true, "cache": "none"}}));
+    if let Availability::Unavailable { reason, remedy } = platform.check(&HostView::here(&ground.agent)) {
+        return skipped(&format!("{reason}. {remedy}"));
+    }
+    for wanted in [2, 3] {
+        let lack = platform.data_lack(DataWanted { guests: wanted, size: SIZE });
+        assert_eq!(lack.is_some(), wanted == 3, "{lack:?}");
+    }
+    for trial in ["t0", "t17"] {
+        let start =
+            |n: u32| ground.start(&*platform, &format!("{trial}x{n}")).unwrap_or_else(|error| panic!("{error}"));
+        let mut guests = std::thread::scope(|scope| {
+            let guests = [0, 1].map(|n| scope.spawn(move || start(n)));
+            guests.map(|guest| guest.join().unwrap())
+        });
+        for (number, guest) in (1..).zip(&guests) {
+            let storage = &guest.data().unwrap().storage;
+            assert!(storage.contains(&format!("disk-{number} of the host, cache=none")), "{storage}");
+            assert!(storage.contains("the guest sees ext4 (rw,noatime) on /dev/vd"), "{storage}");
+            let row = guest.parity().into_iter().find(|row| row.resource == "data disk").unwrap();
+            assert!(row.equal && row.asked.contains("past the host's cache"), "{row:?}");
+        }
+        guests.iter_mut().for_each(|guest| guest.destroy().unwrap());
+    }
+    drop((first, second));
     ground.end();
 }

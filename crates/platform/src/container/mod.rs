@@ -13,10 +13,10 @@ use tare_wire::launch::{Namespace, Root, Shown, Upper};
 
 use crate::data::{DataDirectory, INSIDE};
 use crate::error::Result;
-use crate::making::{Making, plain_launch};
+use crate::making::Making;
 use crate::options::{self, Writes};
 use crate::registry::{Entry, PLAIN, nothing_held};
-use crate::{Availability, Comparable, Guest, HostView, Platform, Site};
+use crate::{Availability, Comparable, DataWanted, Guest, HostView, Platform, Site};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "container",
@@ -93,6 +93,10 @@ impl Platform for Container {
         None
     }
 
+    fn data_lack(&self, wanted: DataWanted) -> Option<(String, String)> {
+        self.options.data.as_ref()?.lack(wanted)
+    }
+
     fn versions(&self) -> Vec<(String, String)> {
         Vec::new()
     }
@@ -100,13 +104,9 @@ impl Platform for Container {
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
         let mut making = Making::new(site, spec);
         let data = making.data_directory(self.options.data.as_ref(), Some(INSIDE))?;
-        let mut launch = plain_launch();
+        let mut launch = making.linked()?;
         let read_only = making.is_data_shared();
         launch.shown = data.into_iter().map(|from| Shown { from, at: INSIDE.into(), read_only }).collect();
-        launch.netns = Some(making.attach()?);
-        launch.cgroup_procs = making.limit()?;
-        launch.cpu_set = spec.cpu_set.clone();
-        launch.merge = spec.merge;
         launch.unshare = vec![Namespace::Mount, Namespace::Pid, Namespace::Ipc, Namespace::Uts];
         if !launch.cgroup_procs.is_empty() {
             launch.unshare.push(Namespace::Cgroup);

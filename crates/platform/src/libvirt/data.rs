@@ -7,11 +7,11 @@ use tare_image::{DATA_FILESYSTEM, DataDisk, IscsiDisk};
 use tare_model::guest::DataPlace;
 
 use super::machine::DiskFile;
-use super::options::{Cache, Format, Image, Io, Options};
+use super::options::{Cache, DiskFormat, Io, Options};
 use crate::error::Result;
 use crate::machine::own::{self, Which};
 use crate::machine::target::{self, Unit};
-use crate::machine::volume::{self, Form, MOUNT, SERIAL};
+use crate::machine::volume::{self, MOUNT, SERIAL};
 use crate::making::Making;
 
 /// The data as far as the domain needs them; nothing without any.
@@ -31,14 +31,14 @@ pub(super) struct Data {
 /// Restores the data. `folder` is the guest's own directory, `guest` its address.
 pub(super) fn make(making: &mut Making<'_>, options: &Options, folder: &Path, guest: IpAddr) -> Result<Data> {
     let Some(given) = making.spec.data.clone() else { return Ok(Data::default()) };
-    let own = matches!(options.image, Image::File(_));
+    let own = options.image.is_own();
     let gold = volume::gold(making, &given, None)?;
-    let (form, format) = match options.data_disk.format {
+    let format = match options.data_disk.format {
         // Nobody writes to what is shared: a copy of its own would only fill the host's disk and page cache.
-        Format::Raw if !given.shared || options.data_disk.iscsi.is_some() => (Form::Raw, "raw"),
-        Format::Raw | Format::Qcow2 => (Form::Qcow2, "qcow2"),
+        DiskFormat::Raw if given.shared && options.data_disk.iscsi.is_none() => DiskFormat::Qcow2,
+        written => written,
     };
-    let made = volume::restore(making, &gold, form)?;
+    let made = volume::restore(making, &gold, format.form())?;
     let place = |storage: String| {
         let (path, on_host, restored_by) = (MOUNT.to_owned(), Some(made.path.clone()), made.by.to_owned());
         Some(DataPlace { path, storage, on_host, restore_s: made.seconds, restored_by })
@@ -57,7 +57,7 @@ pub(super) fn make(making: &mut Making<'_>, options: &Options, folder: &Path, gu
     }
     let storage = format!("virtio-blk, {}{}", made.what, set(options));
     let place = place(storage);
-    let file = DiskFile { path: made.path, format, read_only: false, serial: Some(SERIAL) };
+    let file = DiskFile { path: made.path, format: format.name(), read_only: false, serial: Some(SERIAL) };
     let disk = (!own).then(|| DataDisk { device: format!("serial:{SERIAL}"), mount, filesystem });
     Ok(Data { file: Some(file), disk, place, own, ..Data::default() })
 }

@@ -29,14 +29,14 @@ use tare_model::guest::GuestSpec;
 
 use self::connection::version_text;
 use self::held::Held;
-use self::options::{Format, Image, Options};
+use self::options::{DiskFormat, Image, Options};
 use self::sys::Connection;
 use self::uri::{Support, Uri};
 use crate::error::Result;
 use crate::machine::{share, target};
 use crate::options as common;
 use crate::registry::{Entry, PLAIN};
-use crate::{Availability, Comparable, Guest, HostView, Platform, PlatformError, Reach, ReapSite, Site};
+use crate::{Availability, Comparable, DataWanted, Guest, HostView, Platform, PlatformError, Reach, ReapSite, Site};
 
 const NAME: &str = "libvirt";
 
@@ -117,18 +117,8 @@ impl Libvirt {
         if self.options.data_disk.iscsi.is_none() {
             return Ok(());
         }
-        let told = |error: tare_image::ImageError| (format!("cannot {}: {}", error.tried, error.why), error.remedy);
         target::lack().map_or(Ok(()), Err)?;
-        if self.options.image == Image::Host && crate::program::find("iscsistart").is_none() {
-            let why = "the guest logs in with iscsistart, and the host's root, which is the guest's, has none";
-            return Err((why.to_owned(), "apt-get install open-iscsi".to_owned()));
-        }
-        match self.options.image {
-            Image::File(_) => Ok(()),
-            _ => tare_image::Kernel::find(self.options.kernel.as_deref())
-                .and_then(|kernel| kernel.check_iscsi())
-                .map_err(told),
-        }
+        target::guest_lack(&self.options.image, self.options.kernel.as_deref())
     }
 
     fn look_at_balloon(&self, connection: &Arc<Connection>) -> std::result::Result<(), Refusal> {
@@ -147,14 +137,13 @@ impl Libvirt {
 
     fn look_at_image(&self) -> std::result::Result<(), Refusal> {
         let told = |error: tare_image::ImageError| (format!("cannot {}: {}", error.tried, error.why), error.remedy);
-        if !matches!(self.options.image, Image::File(_)) {
+        if !self.options.image.is_own() {
             tare_image::Kernel::find(self.options.kernel.as_deref()).map_err(told)?;
         }
-        match &self.options.image {
-            Image::Host => share::server(None).map(drop),
-            Image::Debian(debian) => start::find_debian(debian).map(drop).map_err(told),
-            Image::File(file) => start::inspect(file).map(drop).map_err(told),
+        if self.options.image == Image::Host {
+            return share::server(None).map(drop);
         }
+        self.options.image.base().map(drop).map_err(told)
     }
 }
 
@@ -189,8 +178,8 @@ impl Platform for Libvirt {
                 "A workload's data are on a unit of an iSCSI target that the guest logs in to, over its own network card. {}",
                 target::DISCLOSURE
             ),
-            (None, Format::Raw) => "A workload's data are on a virtio-blk disk, a raw copy of the gold image.".into(),
-            (None, Format::Qcow2) => "A workload's data are on a virtio-blk disk, qcow2 over the gold image.".into(),
+            (None, DiskFormat::Raw) => "A workload's data are on a virtio-blk disk, a raw copy of the gold image.".into(),
+            (None, DiskFormat::Qcow2) => "A workload's data are on a virtio-blk disk, qcow2 over the gold image.".into(),
         });
         told
     }
@@ -217,6 +206,23 @@ impl Platform for Libvirt {
             return Some((why.to_owned(), "let tare make the domain: leave `domain` out".to_owned()));
         }
         self.options.lies().merging_lack()
+    }
+
+    fn data_lack(&self, wanted: DataWanted) -> Option<(String, String)> {
+        if self.options.domain.is_some() {
+            let why = format!("{} guests stand at one time, and there is one such domain", wanted.guests);
+            return (wanted.guests > 1).then(|| (why, "Let tare make the domains: leave `domain` out".to_owned()));
+        }
+        if wanted.size.0 == 0 {
+            return None;
+        }
+        let overlay = self.options.data_disk.format == DiskFormat::Qcow2;
+        let programs = [("mke2fs", "e2fsprogs")].into_iter().chain(overlay.then_some(("qemu-img", "qemu-utils")));
+        let (program, package) = { programs }.find(|(program, _)| crate::program::find(program).is_none())?;
+        Some((
+            format!("disks with data are made by {program}, and it is not here"),
+            format!("apt-get install {package}"),
+        ))
     }
 
     fn reach(&self) -> Reach {

@@ -10,6 +10,7 @@ use tare_model::Span;
 use tare_model::field::FieldError;
 
 use super::uri::Uri;
+pub(super) use crate::machine::image::{DiskFormat, Image};
 use crate::machine::memory::{Lies, refuse_merge_option};
 use crate::options as common;
 
@@ -88,49 +89,6 @@ pub(super) enum Accel {
     Tcg,
 }
 
-/// What the guest boots.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Image {
-    /// The host's own root file system over virtiofs; what the guest writes stays in its memory.
-    #[default]
-    Host,
-    /// A Debian that was built here.
-    Debian(Debian),
-    /// A disk of the user's, with cloud-init in it.
-    File(File),
-}
-
-/// What is in the Debian.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub(super) struct Debian {
-    /// Its suite, such as `bookworm`. Left out: the host's own.
-    pub suite: Option<String>,
-    /// Packages besides the base system.
-    pub packages: Vec<String>,
-}
-
-/// A disk of the user's.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) struct File {
-    /// The file. It is never written: the guest writes to an overlay.
-    pub path: PathBuf,
-    /// Its format, which is not guessed.
-    pub format: Format,
-}
-
-/// Format of a disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Format {
-    /// Byte for byte.
-    Raw,
-    /// QEMU's copy on write format, without a backing file.
-    Qcow2,
-}
-
 /// A domain that is there already. Its guest runs the agent on a virtio port of the name `org.tare.agent.0`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -172,14 +130,14 @@ pub(super) struct Disk {
 pub(super) struct DataDisk {
     /// `raw`: a whole copy (shared blocks where the host's file system can). `qcow2`: a file over the image that all
     /// guests begin with.
-    pub format: Format,
+    pub format: DiskFormat,
     /// The unit of the lab's own target that `guest` logs in to, over its network card.
     pub iscsi: Option<Initiator>,
 }
 
 impl Default for DataDisk {
     fn default() -> Self {
-        Self { format: Format::Raw, iscsi: None }
+        Self { format: DiskFormat::Raw, iscsi: None }
     }
 }
 
@@ -279,7 +237,7 @@ pub(super) fn check(value: &Value) -> Result<Value, FieldError> {
         name(path, word)?;
     }
     options.cpu_model.iter().try_for_each(|model| name(&["cpu-model"], model))?;
-    let own_kernel = matches!(options.image, Image::File(_));
+    let own_kernel = options.image.is_own();
     let help = "images with a kernel of their own have other drivers: image = { file = { ... } }";
     if options.disk.bus != Bus::Virtio && !own_kernel {
         return wrong(&["disk", "bus"], "tare's own initial file system knows virtio disks alone", help);
@@ -308,19 +266,19 @@ pub(super) fn check(value: &Value) -> Result<Value, FieldError> {
 
 fn check_data(options: &Options) -> Result<(), FieldError> {
     let wrong = |why: &str, help: &str| Err(FieldError::new(&["data-disk", "iscsi"], why).help(help));
-    match (options.data_disk.iscsi, &options.image) {
-        (None, _) => Ok(()),
-        (Some(Initiator::Hypervisor), _) => wrong(
+    match options.data_disk.iscsi {
+        None => Ok(()),
+        Some(Initiator::Hypervisor) => wrong(
             "libvirt starts the emulator in the host's network, from which the lab's target is not to be reached",
             "write \"guest\", or use the platform that starts the emulator itself",
         ),
-        (Some(_), _) if options.data_disk.format != Format::Raw => {
+        Some(_) if options.data_disk.format != DiskFormat::Raw => {
             wrong("the unit of the target is a raw file", "leave `format` out")
         }
-        (Some(_), Image::Debian(debian)) if !debian.packages.iter().any(|name| name == "open-iscsi") => {
+        Some(_) if options.image.cannot_log_in() => {
             wrong("the image has nothing to log in with", "write packages = [\"open-iscsi\", ..] for the image")
         }
-        _ => Ok(()),
+        Some(_) => Ok(()),
     }
 }
 
@@ -337,6 +295,7 @@ fn name(path: &[&str], word: &str) -> Result<(), FieldError> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::machine::image::DebianImage;
     use serde_json::json;
 
     #[test]
@@ -350,7 +309,7 @@ mod tests {
             "memory": {"balloon": true},
         }));
         assert_eq!(options.disk.io, Some(Io::Native));
-        assert_eq!(read(json!({"image": {"debian": {}}})).image, Image::Debian(Debian::default()));
+        assert_eq!(read(json!({"image": {"debian": {}}})).image, Image::Debian(DebianImage::default()));
         let there = json!({"uri": "qemu+ssh://h/system", "domain": {"existing": "vm", "address": "192.0.2.1"}});
         assert_eq!(read(there).domain.unwrap().existing, "vm");
     }

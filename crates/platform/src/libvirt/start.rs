@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tare_image::{CHANNEL_PORT, DebianSpec, GuestConfig, ImageError, Kernel, Root, Seed};
+use tare_image::{CHANNEL_PORT, GuestConfig, ImageError, Kernel, Root, Seed};
 use tare_lab::{NetNs, Place};
 use tare_model::ByteSize;
 use tare_model::guest::{GuestSpec, ParityRow};
@@ -16,14 +16,14 @@ use super::data::{self, Data};
 use super::error::LibvirtError;
 use super::held::Held;
 use super::machine::{Boot, DiskFile, Machine, granted};
-use super::options::{Debian, File, Format, Image, Options};
+use super::options::{Cache, DiskFormat, Image, Options};
 use super::sys::{Connection, Domain};
 use super::uri::{CALL_LIMIT, remedy};
 use super::xml::Node;
 use super::{accel, emulator, machine};
 use crate::error::Result;
 use crate::machine::share;
-use crate::machine::volume::image_error;
+use crate::machine::volume::{self, image_error};
 use crate::making::{Making, Particulars, absolute};
 use crate::parity::fact;
 use crate::{Charge, Guest, Site};
@@ -97,7 +97,9 @@ pub(super) fn start(options: &Options, site: &Site<'_>, spec: &GuestSpec) -> Res
     let (reader, writer) = connect(&mut making, &channel, &console)?;
     with(&domain, CALL_LIMIT, "let the domain run", Domain::resume).map_err(|error| refused(&making, &error))?;
     making.greet_over(Box::new(reader), Box::new(writer), options.boot_within.duration())?;
-    let parity = parity(&mut making, &domain, pid)?;
+    let mut parity = parity(&mut making, &domain, pid)?;
+    let is_unsafe = data.file.is_some() && options.disk.cache == Some(Cache::Unsafe);
+    parity.extend(is_unsafe.then(volume::flushes_ignored));
     let group = groups.into_iter().next();
     let charges = Box::new(move || charges(pid, group.as_deref()));
     let data = data.place(&making)?;
@@ -205,63 +207,38 @@ fn prepare(
     folder: &Path,
     kvm: bool,
 ) -> Result<Prepared> {
-    match &options.image {
-        Image::Host => {
-            let root = Root::HostOverVirtiofs { tag: share::TAG.into() };
-            let boot = kernel(making, options, (place, data), root, kvm);
-            let boot = boot.map_err(|error| image_error(making, error))?;
-            Ok(Prepared { boot, disks: Vec::new(), shared: true })
-        }
-        Image::Debian(debian) => {
-            let disk = making.layers()?.join("root.qcow2");
-            let root = Root::Disk { device: "vda".into(), filesystem: "ext4".into() };
-            let made = find_debian(debian).and_then(|base| tare_image::overlay(&base, &disk));
-            let boot = made.and_then(|()| kernel(making, options, (place, data), root, kvm));
-            let boot = boot.map_err(|error| image_error(making, error))?;
-            Ok(Prepared { boot, disks: vec![overlay_disk(disk)], shared: false })
-        }
-        Image::File(file) => {
-            let disk = making.layers()?.join("root.qcow2");
-            let seed = folder.join("seed");
-            let config = Seed {
-                hostname: making.spec.name.clone(),
-                address: Some((place.address, place.prefix)),
-                mac: place.mac.clone(),
-                mtu: making.site.mtu,
-                run_id: making.site.run_id.to_owned(),
-                channel: CHANNEL_PORT.into(),
-            };
-            let made = inspect(file)
-                .and_then(|base| tare_image::overlay(&base, &disk))
-                .and_then(|()| tare_image::seed(&config, making.site.agent, &seed));
-            made.map_err(|error| image_error(making, error))?;
-            let seed = DiskFile { path: seed, format: "raw", read_only: true, serial: None };
-            Ok(Prepared { boot: Boot::Disk, disks: vec![overlay_disk(disk), seed], shared: false })
-        }
+    let base = options.image.base().map_err(|error| image_error(making, error))?;
+    let mut disks = Vec::new();
+    if let Some(base) = base {
+        let path = making.layers()?.join("root.qcow2");
+        tare_image::overlay(&base, &path).map_err(|error| image_error(making, error))?;
+        disks.push(DiskFile { path, format: DiskFormat::Qcow2.name(), read_only: false, serial: None });
     }
-}
-
-fn overlay_disk(path: PathBuf) -> DiskFile {
-    DiskFile { path, format: "qcow2", read_only: false, serial: None }
-}
-
-/// The Debian that was built here.
-pub(super) fn find_debian(debian: &Debian) -> std::result::Result<tare_image::Disk, ImageError> {
-    let spec = DebianSpec { suite: debian.suite.clone(), packages: debian.packages.clone() };
-    tare_image::debian_find(&spec)?.ok_or_else(|| ImageError {
-        tried: "boot a Debian".into(),
-        why: "there is none with these packages".into(),
-        remedy: "build it with `tare image build debian`".into(),
-    })
-}
-
-/// The user's disk, looked at.
-pub(super) fn inspect(file: &File) -> std::result::Result<tare_image::Disk, ImageError> {
-    let format = match file.format {
-        Format::Raw => tare_image::Format::Raw,
-        Format::Qcow2 => tare_image::Format::Qcow2,
+    let root = match &options.image {
+        Image::Host => Root::HostOverVirtiofs { tag: share::TAG.into() },
+        Image::Debian(_) => Root::Disk { device: "vda".into(), filesystem: "ext4".into() },
+        Image::File(_) => {
+            disks.push(seed(making, place, folder)?);
+            return Ok(Prepared { boot: Boot::Disk, disks, shared: false });
+        }
     };
-    tare_image::inspect(&file.path, format)
+    let boot = kernel(making, options, (place, data), root, kvm).map_err(|error| image_error(making, error))?;
+    Ok(Prepared { boot, disks, shared: options.image == Image::Host })
+}
+
+/// What sets up an image of the user's.
+fn seed(making: &Making<'_>, place: &Place, folder: &Path) -> Result<DiskFile> {
+    let at = folder.join("seed");
+    let config = Seed {
+        hostname: making.spec.name.clone(),
+        address: Some((place.address, place.prefix)),
+        mac: place.mac.clone(),
+        mtu: making.site.mtu,
+        run_id: making.site.run_id.to_owned(),
+        channel: CHANNEL_PORT.into(),
+    };
+    tare_image::seed(&config, making.site.agent, &at).map_err(|error| image_error(making, error))?;
+    Ok(DiskFile { path: at, format: DiskFormat::Raw.name(), read_only: true, serial: None })
 }
 
 /// The kernel with the agent as its first process. It is put together once, for all guests of the run.

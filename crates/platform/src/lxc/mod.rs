@@ -10,18 +10,18 @@ use serde_json::Value;
 use tare_model::Span;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
-use tare_wire::launch::{Namespace, PrivateMount};
+use tare_wire::launch::PrivateMount;
 
 use self::config::{Config, Shown, seccomp_profile};
-use crate::data::{DataDirectory, INSIDE};
+use crate::data::DataDirectory;
 use crate::error::Result;
 use crate::groups::Hierarchy;
-use crate::making::{Making, absolute, plain_launch};
+use crate::making::absolute;
 use crate::options as common;
 use crate::registry::{Entry, PLAIN, nothing_held};
 use crate::rootfs::overlay;
-use crate::system::{AGENT, Options, Starter, private_state};
-use crate::{Availability, Comparable, Guest, HostView, Platform, Site};
+use crate::system::{AGENT, Begun, Options, Starter, private_state};
+use crate::{Availability, Comparable, DataWanted, Guest, HostView, Platform, Site};
 
 const STARTER: Starter = Starter { program: "lxc-execute", package: "lxc" };
 
@@ -77,22 +77,18 @@ impl Platform for Lxc {
         None
     }
 
+    fn data_lack(&self, wanted: DataWanted) -> Option<(String, String)> {
+        self.options.data.as_ref()?.lack(wanted)
+    }
+
     fn versions(&self) -> Vec<(String, String)> {
         STARTER.versions()
     }
 
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
-        let mut making = Making::new(site, spec);
-        let program = STARTER.find().map_err(|(why, remedy)| making.failed("find its program", why, &remedy))?;
-        let lower = self.options.rootfs.lower(&mut making)?;
-        let data = making.data_directory(self.options.data.as_ref(), Some(INSIDE))?;
-        let mut launch = plain_launch();
-        launch.netns = Some(making.attach()?);
-        launch.cgroup_procs = making.limit()?;
-        launch.cpu_set = spec.cpu_set.clone();
-        launch.merge = spec.merge;
-        launch.unshare = vec![Namespace::Mount];
-        let folder = making.directory()?;
+        let Begun { mut making, program, lower, data, mut launch, netns, folder } =
+            STARTER.begin(&self.options, site, spec)?;
+        launch.netns = Some(netns);
         let (root, file) = (folder.join("root"), folder.join("config"));
         let agent = absolute(site.agent);
         let mounted = Hierarchy::mounted();

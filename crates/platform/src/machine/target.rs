@@ -7,8 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use tare_image::{ImageError, Kernel};
 use tare_lab::Limits;
 
+use super::image::Image;
+use super::volume::for_guest;
 use crate::error::Result;
 use crate::making::{Making, environment, plain_launch};
 use crate::program::{self, find};
@@ -49,7 +52,24 @@ pub(crate) struct Unit {
     pub initiator: String,
 }
 
-/// Name under which a guest, or its hypervisor, logs in.
+impl Unit {
+    /// As QEMU and its programs take what is below a disk's format.
+    pub(crate) fn words(&self) -> String {
+        let Self { portal, target, lun, initiator } = self;
+        format!(
+            "file.driver=iscsi,file.transport=tcp,file.portal={portal},file.target={target},file.lun={lun},\
+             file.initiator-name={initiator}"
+        )
+    }
+}
+
+/// Name under which whoever uses a unit of the user's storage server logs in: the same in every trial, so that the server
+/// can be told whom to let in.
+pub(crate) fn known_initiator(guest: &str) -> String {
+    for_guest(&format!("{NAMES}:guest-{{guest}}"), guest)
+}
+
+/// Name under which a guest, or its hypervisor, logs in to the lab's target.
 pub(crate) fn initiator(guest: &str) -> String {
     format!("{NAMES}:{guest}-initiator")
 }
@@ -58,6 +78,19 @@ pub(crate) fn initiator(guest: &str) -> String {
 pub(crate) fn lack() -> Option<(String, String)> {
     let missing = [SERVER, ADMIN].into_iter().find(|name| find(name).is_none())?;
     Some((format!("the lab's iSCSI target needs {missing}, and it is not here"), REMEDY.to_owned()))
+}
+
+/// What this host lacks for guests that log in by themselves, and the remedy: an image of one's own has what it has.
+pub(crate) fn guest_lack(image: &Image, kernel: Option<&Path>) -> std::result::Result<(), (String, String)> {
+    if *image == Image::Host && find("iscsistart").is_none() {
+        let reason = "the guest logs in with iscsistart, and the host's root, which is the guest's, has none";
+        return Err((reason.to_owned(), "apt-get install open-iscsi".to_owned()));
+    }
+    if image.is_own() {
+        return Ok(());
+    }
+    let told = |error: ImageError| (format!("cannot {}: {}", error.tried, error.why), error.remedy);
+    Kernel::find(kernel).and_then(|kernel| kernel.check_iscsi()).map_err(told)
 }
 
 /// The server's name and version.
@@ -153,6 +186,22 @@ mod tests {
         assert!(told[0].ends_with("-T iqn.x:g"), "{told:?}");
         assert!(told[1].ends_with("--lun 1 --bstype rdwr -b /d/data"), "{told:?}");
         assert!(told[3].ends_with("-I 198.18.1.7"), "{told:?}");
+    }
+
+    #[test]
+    fn a_storage_server_knows_who_comes_whatever_the_trial() {
+        let names = ["t0x1", "t9x1", "t3"].map(known_initiator);
+        let known = |number: u32| format!("iqn.2026-01.invalid.tare:guest-{number}");
+        assert_eq!(names, [known(2), known(2), known(1)]);
+        let unit = Unit {
+            portal: SocketAddr::from(([192, 0, 2, 9], 3260)),
+            target: "iqn.x:g".into(),
+            lun: 3,
+            initiator: known(2),
+        };
+        let words = unit.words();
+        assert!(words.contains("file.portal=192.0.2.9:3260,file.target=iqn.x:g,file.lun=3"), "{words}");
+        assert!(words.ends_with("file.initiator-name=iqn.2026-01.invalid.tare:guest-2"), "{words}");
     }
 
     #[test]

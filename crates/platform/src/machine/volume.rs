@@ -1,9 +1,8 @@
 //! The data of a machine's guest as a disk of its own: a clone of the disk that was made once of the gold copy.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,8 +10,9 @@ use std::time::{Duration, Instant};
 use tare_image::{Disk, ImageError};
 use tare_lab::RUN_VARIABLE;
 use tare_model::ByteSize;
-use tare_model::guest::GuestData;
+use tare_model::guest::{GuestData, ParityRow};
 
+use super::target::Unit;
 use crate::error::{PlatformError, Result};
 use crate::making::Making;
 use crate::program::{self, find};
@@ -45,7 +45,7 @@ impl Claim {
         if TAKEN.lock().unwrap_or_else(PoisonError::into_inner).insert(what.to_owned()) {
             return Ok(Self { what: what.to_owned(), _exclusive: exclusive });
         }
-        let remedy = "Give each guest its own: `{guest}` in the name stands for the guest's";
+        let remedy = "Give each guest its own: `{guest}` in the name stands for the guest's number, 1, 2, ..";
         Err(making.failed(&format!("give the guest {what}"), "another guest has it".into(), remedy))
     }
 }
@@ -56,9 +56,29 @@ impl Drop for Claim {
     }
 }
 
-/// A name of the user's for the disk of one guest: `{guest}` is the guest's name.
+/// What stands for a guest's number in the names that a study gives to disks, units and devices.
+const PLACEHOLDER: &str = "{guest}";
+
+/// Whether a name is one for each guest.
+pub(crate) fn is_each_guests(name: &str) -> bool {
+    name.contains(PLACEHOLDER)
+}
+
+/// A name of the user's for what one guest has: `{guest}` is the number of the guest in its trial, from 1, so that the
+/// same names serve every trial.
 pub(crate) fn for_guest(name: &str, guest: &str) -> String {
-    name.replace("{guest}", guest)
+    for_number(name, number(guest))
+}
+
+/// The same by number.
+pub(crate) fn for_number(name: &str, number: u32) -> String {
+    name.replace(PLACEHOLDER, &number.to_string())
+}
+
+/// Which of its trial's guests one is, from 1: the names of several end in `x0`, `x1`, .. after what tells the trial.
+fn number(guest: &str) -> u32 {
+    let last = guest.rsplit_once('x').and_then(|(_, last)| last.parse::<u32>().ok());
+    last.map_or(1, |last| last.saturating_add(1))
 }
 
 /// What a guest writes to.
@@ -87,14 +107,24 @@ pub(crate) struct Restored {
 /// what the data ask for, or the size that is written.
 pub(crate) fn gold(making: &mut Making<'_>, data: &GuestData, written: Option<ByteSize>) -> Result<Disk> {
     if let Some(size) = written.filter(|size| size.0 < data.size.0) {
-        let why = format!("the disk has {size} and the workload's data need {}", data.size);
+        let why = format!("the disk has {size} and the workload's data need {}", restore::human(data.size.0));
         return Err(making.failed("restore the data", why, "Write a larger `size` of the data disk, or leave it out"));
     }
-    let size = written.map_or_else(|| with_file_system(data.size.0), |size| size.0);
+    let size = bytes(data.size, written);
     making.aside(|making| {
         let mark = (RUN_VARIABLE, making.site.run_id);
         tare_image::gold_image(&data.gold, size, mark).map_err(|error| image_error(making, error))
     })
+}
+
+/// Bytes of the disk for data of this size, unless another size is written.
+pub(crate) fn bytes(data: ByteSize, written: Option<ByteSize>) -> u64 {
+    written.map_or_else(|| with_file_system(data.0), |size| size.0)
+}
+
+/// What is told of a device on which the data do not fit.
+pub(crate) fn too_small(there: u64, needed: u64) -> String {
+    format!("it has {} MiB and the data need {} MiB", there >> 20, needed.div_ceil(1 << 20))
 }
 
 /// Bytes of a disk whose file system has room for so many: beside them it keeps a journal and tables of inodes. Nothing of
@@ -131,17 +161,36 @@ pub(crate) fn restore(making: &mut Making<'_>, gold: &Disk, form: Form) -> Resul
     })
 }
 
-/// Writes the whole of the gold image over a block device of the user's, or over a unit of his storage server's, given as
-/// `qemu-img` names it. What was there is lost. Gives the seconds that it took.
-pub(crate) fn overwrite(making: &mut Making<'_>, gold: &Disk, onto: &OsStr) -> Result<f64> {
+/// What the gold image is written over.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Onto<'a> {
+    /// A block device of the user's.
+    Device(&'a Path),
+    /// A unit of his storage server's, which lets in those whose names it knows.
+    Unit(&'a Unit),
+}
+
+/// Writes the whole of the gold image over what is the user's. What was there is lost. Gives the seconds that it took.
+pub(crate) fn overwrite(making: &mut Making<'_>, gold: &Disk, onto: Onto<'_>) -> Result<f64> {
     making.aside(|making| {
         let began = Instant::now();
-        let tried = format!("restore the data onto {}", onto.to_string_lossy());
+        let named = match onto {
+            Onto::Device(device) => device.display().to_string(),
+            Onto::Unit(unit) => format!("unit {} of {} at {}", unit.lun, unit.target, unit.portal),
+        };
+        let tried = format!("restore the data onto {named}");
         let failed = |why: String| making.failed(&tried, why, "Is it there, large enough and in nobody's use?");
         let program = find("qemu-img").ok_or_else(|| failed("there is no qemu-img".into()))?;
         let mut command = Command::new(program);
         // Holes of the image are written as zeroes: what was there before may be anything.
-        command.args(["convert", "-n", "-q", "-t", "none", "-f", "raw", "-O", "raw"]).arg(&gold.path).arg(onto);
+        command.args(["convert", "-n", "-q", "-t", "none", "-f", "raw"]);
+        match onto {
+            Onto::Device(device) => command.args(["-O", "raw"]).arg(&gold.path).arg(device),
+            Onto::Unit(unit) => {
+                let words = format!("driver=raw,{}", unit.words());
+                command.arg("--target-image-opts").arg(&gold.path).arg(words)
+            }
+        };
         command.env(RUN_VARIABLE, making.site.run_id);
         let limit = Duration::from_secs(60 + gold.virtual_size / SLOWEST);
         let ran = program::run(&mut command, limit).map_err(|error| failed(error.to_string()))?;
@@ -153,6 +202,19 @@ pub(crate) fn overwrite(making: &mut Making<'_>, gold: &Disk, onto: &OsStr) -> R
     })
 }
 
+/// What is told of a disk whose flushes are ignored: it was asked for, and yet it is no disk as the other arms have one.
+pub(crate) fn flushes_ignored() -> ParityRow {
+    let note =
+        "cache = \"unsafe\": what a database has committed is lost with the host, and its figures hold nowhere else";
+    ParityRow {
+        resource: "flushes of the data disk".into(),
+        asked: "reach the disk".into(),
+        granted: Some("ignored".into()),
+        equal: false,
+        note: note.into(),
+    }
+}
+
 fn sectors(seen: &std::fs::Metadata) -> u64 {
     std::os::unix::fs::MetadataExt::blocks(seen)
 }
@@ -160,4 +222,25 @@ fn sectors(seen: &std::fs::Metadata) -> u64 {
 /// An error of an image as one of the guest.
 pub(crate) fn image_error(making: &Making<'_>, error: ImageError) -> PlatformError {
     making.failed(&error.tried, error.why, &error.remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disks_are_named_by_the_number_of_the_guest_whatever_the_trial() {
+        let names = ["t0x0", "t17x0", "t5y1x2", "t9", "machine", "x"].map(|guest| for_guest("/dev/vg0/{guest}", guest));
+        assert_eq!(names, [1, 1, 3, 1, 1, 1].map(|number| format!("/dev/vg0/{number}")));
+        assert!(is_each_guests("/dev/{guest}") && !is_each_guests("/dev/sdb"));
+    }
+
+    #[test]
+    fn a_disk_has_one_guest_at_a_time() {
+        let claim = |what: &str| TAKEN.lock().unwrap_or_else(PoisonError::into_inner).insert(what.to_owned());
+        assert!(claim("test: a unit"));
+        assert!(!claim("test: a unit"));
+        drop(Claim { what: "test: a unit".into(), _exclusive: None });
+        assert!(claim("test: a unit"));
+    }
 }

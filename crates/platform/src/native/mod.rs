@@ -12,10 +12,10 @@ use tare_model::guest::GuestSpec;
 
 use crate::data::DataDirectory;
 use crate::error::Result;
-use crate::making::{Making, plain_launch};
+use crate::making::Making;
 use crate::options;
 use crate::registry::{Entry, PLAIN, nothing_held};
-use crate::{Availability, Comparable, Guest, HostView, Platform, Site};
+use crate::{Availability, Comparable, DataWanted, Guest, HostView, Platform, Site};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "native",
@@ -74,6 +74,10 @@ impl Platform for Native {
         None
     }
 
+    fn data_lack(&self, wanted: DataWanted) -> Option<(String, String)> {
+        self.options.data.as_ref()?.lack(wanted)
+    }
+
     fn versions(&self) -> Vec<(String, String)> {
         Vec::new()
     }
@@ -82,11 +86,7 @@ impl Platform for Native {
         let mut making = Making::new(site, spec);
         // It sees the host's files as they are, so its data too.
         making.data_directory(self.options.data.as_ref(), None)?;
-        let mut launch = plain_launch();
-        launch.netns = Some(making.attach()?);
-        launch.cgroup_procs = making.limit()?;
-        launch.cpu_set = spec.cpu_set.clone();
-        launch.merge = spec.merge;
+        let launch = making.linked()?;
         making.start(&launch)
     }
 }

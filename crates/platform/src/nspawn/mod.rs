@@ -12,17 +12,16 @@ use serde_json::Value;
 use tare_model::Span;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
-use tare_wire::launch::Namespace;
 
 use crate::data::{DataDirectory, INSIDE};
 use crate::error::Result;
 use crate::groups::{Arrangement, Hierarchy, Strays};
-use crate::making::{Making, Particulars, absolute, environment, limits, plain_launch};
+use crate::making::{Particulars, absolute, environment, limits};
 use crate::options as common;
 use crate::registry::{Entry, PLAIN};
 use crate::rootfs::{RootFs, overlay};
-use crate::system::{AGENT, Options, Starter, private_state};
-use crate::{Availability, Comparable, Guest, HostView, Platform, PlatformError, ReapSite, Site};
+use crate::system::{AGENT, Begun, Options, Starter, private_state};
+use crate::{Availability, Comparable, DataWanted, Guest, HostView, Platform, PlatformError, ReapSite, Site};
 
 const NAME: &str = "nspawn";
 
@@ -109,22 +108,17 @@ impl Platform for Nspawn {
         None
     }
 
+    fn data_lack(&self, wanted: DataWanted) -> Option<(String, String)> {
+        self.options.data.as_ref()?.lack(wanted)
+    }
+
     fn versions(&self) -> Vec<(String, String)> {
         STARTER.versions()
     }
 
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
-        let mut making = Making::new(site, spec);
-        let program = STARTER.find().map_err(|(why, remedy)| making.failed("find its program", why, &remedy))?;
-        let lower = self.options.rootfs.lower(&mut making)?;
-        let data = making.data_directory(self.options.data.as_ref(), Some(INSIDE))?;
-        let netns = making.attach()?;
-        let mut launch = plain_launch();
-        launch.cgroup_procs = making.limit()?;
-        launch.cpu_set = spec.cpu_set.clone();
-        launch.merge = spec.merge;
-        launch.unshare = vec![Namespace::Mount];
-        let folder = making.directory()?;
+        let Begun { mut making, program, lower, data, mut launch, netns, folder } =
+            STARTER.begin(&self.options, site, spec)?;
         let held = Held { run_id: site.run_id.to_owned(), strays: strays(&making.groups(), &Hierarchy::mounted()) };
         let token = serde_json::to_value(&held).unwrap_or_default();
         making.hold(NAME, token, Box::new(move || held.strays.remove()))?;

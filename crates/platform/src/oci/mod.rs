@@ -28,7 +28,7 @@ use crate::making::{Making, Particulars, absolute, plain_launch};
 use crate::options as common;
 use crate::registry::{Entry, Variant};
 use crate::rootfs;
-use crate::{Availability, Comparable, Guest, HostView, Platform, ReapSite, Site};
+use crate::{Availability, Comparable, DataWanted, Guest, HostView, Platform, ReapSite, Site};
 
 const NAME: &str = "oci";
 
@@ -134,6 +134,10 @@ impl Platform for Oci {
 
     fn merging_lack(&self) -> Option<(String, String)> {
         gvisor::is_gvisor(Path::new(&self.options.runtime)).then(gvisor::merging_lack)
+    }
+
+    fn data_lack(&self, wanted: DataWanted) -> Option<(String, String)> {
+        self.options.data.as_ref()?.lack(wanted)
     }
 
     fn versions(&self) -> Vec<(String, String)> {

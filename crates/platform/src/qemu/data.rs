@@ -1,6 +1,5 @@
 //! The guest's data disk: a new and empty one, or one with the data that its specification gives it.
 
-use std::ffi::OsString;
 use std::io::{Seek, SeekFrom};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -9,12 +8,12 @@ use tare_image::{DATA_FILESYSTEM, Disk, Format, IscsiDisk};
 use tare_model::guest::{DataPlace, GuestData};
 
 use super::Lack;
-use super::disks::{self, Attached, Store};
-use super::options::{Cache, DataDisk, DiskFormat, Image, Initiator, Options};
+use super::disks::{self, Asked, Attached, Store};
+use super::options::{Cache, DataDisk, DiskFormat, Initiator, Options};
 use crate::error::Result;
 use crate::machine::own::{self, Which};
 use crate::machine::target::{self, Unit};
-use crate::machine::volume::{self, Claim, Form, MOUNT, SERIAL, for_guest};
+use crate::machine::volume::{self, Claim, Form, MOUNT, Onto, SERIAL, for_guest};
 use crate::making::{Making, Particulars};
 
 /// Bytes of a unit that no workload brings data for.
@@ -25,6 +24,8 @@ const EMPTY_UNIT: u64 = 64 << 20;
 pub(super) struct Data {
     /// QEMU's words for it; none where the guest reaches it by itself.
     pub words: Vec<String>,
+    /// What these ask for.
+    pub asked: Option<Asked>,
     /// What the agent is told as the first process.
     pub disk: Option<tare_image::DataDisk>,
     pub iscsi: Option<IscsiDisk>,
@@ -55,7 +56,7 @@ pub(super) fn make(making: &mut Making<'_>, options: &Options, folder: &Path, gu
             filled(making, options, &disk, given, folder, guest)?
         }
     };
-    if matches!(options.image, Image::File(_)) {
+    if options.image.is_own() {
         // Its own kernel boots, and nobody tells it.
         (data.disk, data.iscsi) = (None, None);
     }
@@ -98,9 +99,10 @@ fn empty(making: &mut Making<'_>, options: &Options, disk: &DataDisk) -> Result<
         }
         (None, None) => return Ok(Data::default()),
     };
-    let words = Attached::data(disk, Store::Path(store)).words(options.machine.bus());
+    let attached = Attached::data(disk, Store::Path(store));
+    let (words, asked) = (attached.words(options.machine.bus()), Some(attached.asked()));
     let told = disk.mount().map(|mount| told(mount, &disk.filesystem));
-    Ok(Data { words, disk: told, claim, ..Data::default() })
+    Ok(Data { words, asked, disk: told, claim, ..Data::default() })
 }
 
 /// A unit of the lab's target without data of a workload's, so that a guest has the same disk whatever is run in it.
@@ -183,11 +185,12 @@ fn filled(
 fn attached(options: &Options, disk: &DataDisk, restored: Restored) -> Data {
     let mount = disk.mount.clone().unwrap_or_else(|| MOUNT.to_owned());
     let storage = storage(disk, &restored);
-    let (words, told_disk) = match &restored.unit {
-        Some(_) => (Vec::new(), None),
+    let (words, asked, told_disk) = match &restored.unit {
+        Some(_) => (Vec::new(), None, None),
         None => {
-            let words = Attached::data(disk, restored.store.clone()).words(options.machine.bus());
-            (words, Some(told(&mount, DATA_FILESYSTEM)))
+            let attached = Attached::data(disk, restored.store.clone());
+            let words = attached.words(options.machine.bus());
+            (words, Some(attached.asked()), Some(told(&mount, DATA_FILESYSTEM)))
         }
     };
     let iscsi = restored.unit.clone().map(|unit| IscsiDisk {
@@ -207,18 +210,18 @@ fn attached(options: &Options, disk: &DataDisk, restored: Restored) -> Data {
     };
     Data {
         words,
+        asked,
         disk: told_disk,
         iscsi,
         by_qemu_in_lab: matches!(restored.store, Store::Unit(_)) && disk.san.is_none(),
         place: Some(place),
-        own: matches!(options.image, Image::File(_)).then_some((mount, restored.unit)),
+        own: options.image.is_own().then_some((mount, restored.unit)),
         claim: restored.claim,
     }
 }
 
 fn in_file(making: &mut Making<'_>, disk: &DataDisk, gold: &Disk) -> Result<Restored> {
-    let form = if disk.format == DiskFormat::Raw { Form::Raw } else { Form::Qcow2 };
-    let made = volume::restore(making, gold, form)?;
+    let made = volume::restore(making, gold, disk.format.form())?;
     let (on_host, store, what) = (Some(made.path.clone()), Store::Path(made.path), made.what);
     Ok(Restored { store, unit: None, what, on_host, by: made.by, seconds: made.seconds, claim: None })
 }
@@ -227,11 +230,10 @@ fn on_device(making: &mut Making<'_>, device: &Path, gold: &Disk) -> Result<Rest
     let (device, claim) = own_device(making, device)?;
     let there = std::fs::File::open(&device).and_then(|mut file| file.seek(SeekFrom::End(0))).unwrap_or_default();
     if there < gold.virtual_size {
-        let mib = |bytes: u64| bytes.div_ceil(1 << 20);
-        let why = format!("it has {} MiB and the data need {} MiB", there >> 20, mib(gold.virtual_size));
+        let why = volume::too_small(there, gold.virtual_size);
         return Err(making.failed(&format!("restore the data onto {}", device.display()), why, "Name a larger one"));
     }
-    let seconds = volume::overwrite(making, gold, device.as_os_str())?;
+    let seconds = volume::overwrite(making, gold, Onto::Device(&device))?;
     let what = format!("block device {} of the host", device.display());
     let (on_host, store, by) = (Some(device.clone()), Store::Path(device), "written over it");
     Ok(Restored { store, unit: None, what, on_host, by, seconds, claim: Some(claim) })
@@ -254,13 +256,12 @@ fn on_target(
             (unit, what, Some(made.path), made.by, made.seconds, None)
         }
         Some(san) => {
-            let target = for_guest(&san.target, &making.spec.name);
-            let address = OsString::from(format!("iscsi://{}/{target}/{}", san.portal, san.lun));
-            let claim = Claim::new(making, &address.to_string_lossy(), None)?;
-            let seconds = volume::overwrite(making, gold, &address)?;
-            let what = format!("unit {} of the iSCSI target {target} at {}", san.lun, san.portal);
-            let initiator = target::initiator(&making.spec.name);
+            let (target, initiator) =
+                (for_guest(&san.target, &making.spec.name), target::known_initiator(&making.spec.name));
             let unit = Unit { portal: san.portal, target, lun: san.lun, initiator };
+            let what = format!("unit {} of the iSCSI target {} at {}", san.lun, unit.target, san.portal);
+            let claim = Claim::new(making, &what, None)?;
+            let seconds = volume::overwrite(making, gold, Onto::Unit(&unit))?;
             (unit, what, None, "written over it", seconds, Some(claim))
         }
     };

@@ -3,21 +3,17 @@
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
 
-use tare_image::{DebianSpec, Disk, Format, ImageError, Kernel};
+use tare_image::ImageError;
 
-use super::Lack;
 use super::command::escaped;
 use super::network::on;
-use super::options::{Aio, Cache, DataDisk, DebianImage, DiskFormat, Image, Initiator, Options};
+use super::options::{Aio, Cache, DataDisk, DiskFormat, Initiator, Options};
+use super::qmp::DiskMade;
+use super::{Lack, tried, wanted};
 use crate::machine::target::{self, Unit};
-use crate::machine::volume::{SERIAL, for_guest};
-use crate::program::{find, run};
-
-/// How long QEMU may take to tell what it has.
-const ASKED: Duration = Duration::from_secs(10);
+use crate::machine::volume::SERIAL;
+use crate::program::find;
 
 impl Aio {
     /// As QEMU names it.
@@ -30,62 +26,31 @@ impl Aio {
     }
 }
 
-impl From<DiskFormat> for Format {
-    fn from(format: DiskFormat) -> Self {
-        match format {
-            DiskFormat::Raw => Self::Raw,
-            DiskFormat::Qcow2 => Self::Qcow2,
-        }
-    }
-}
-
 impl From<ImageError> for Lack {
     fn from(error: ImageError) -> Self {
         Self::new(format!("cannot {}: {}", error.tried, error.why), error.remedy)
     }
 }
 
-impl From<&DebianImage> for DebianSpec {
-    fn from(image: &DebianImage) -> Self {
-        Self { suite: image.suite.clone(), packages: image.packages.clone() }
-    }
-}
-
-/// The image that root disks are cloned from; none where the root is the host's.
-///
-/// # Errors
-/// When it is not there, or not what it is said to be.
-pub(super) fn base(image: &Image) -> Result<Option<Disk>, Lack> {
-    match image {
-        Image::Host => Ok(None),
-        Image::File(file) => Ok(Some(tare_image::inspect(&file.path, file.format.into())?)),
-        Image::Debian(debian) => match tare_image::debian_find(&debian.into())? {
-            Some(disk) => Ok(Some(disk)),
-            None => {
-                let with = debian.packages.join(",");
-                let with = if with.is_empty() { String::new() } else { format!(" --packages {with}") };
-                Err(Lack::new("this Debian image is not built yet", format!("Run `tare image build debian{with}`")))
-            }
-        },
-    }
-}
-
 /// What this host lacks for the disks.
 pub(super) fn lack(options: &Options) -> Result<(), Lack> {
-    let base = base(&options.image)?;
+    let base = options.image.base()?;
     let data = options.data_disk.as_ref();
     let makes = data.is_some_and(|data| data.size.is_some() || data.overwrite || data.format == DiskFormat::Qcow2);
     if (base.is_some() || makes) && find("qemu-img").is_none() {
         return Err(Lack::new("clones of disks need qemu-img, and it is not here", "apt-get install qemu-utils"));
+    }
+    if base.is_some() {
+        tried::reads_files(options, options.disk.cache, options.disk.aio)?;
     }
     let Some(data) = data else { return Ok(()) };
     if find("mke2fs").is_none() {
         return Err(Lack::new("data disks need mke2fs, and it is not here", "apt-get install e2fsprogs"));
     }
     iscsi_lack(options, data)?;
-    // One with a guest's name in it is looked at when the guest is made.
-    let device = data.device.as_deref().filter(|path| for_guest(&path.to_string_lossy(), "") == path.to_string_lossy());
-    device.map_or(Ok(()), |device| free_device(device).map(drop))
+    tried::reads_files(options, data.cache, data.aio)?;
+    // That of the first guest; those of others are looked at where it is known how many there are.
+    data.device.as_deref().map_or(Ok(()), |device| free_device(&wanted::device_of(device, 1)).map(drop))
 }
 
 /// What this host lacks for a disk on an iSCSI target.
@@ -95,38 +60,12 @@ fn iscsi_lack(options: &Options, data: &DataDisk) -> Result<(), Lack> {
         return Err(Lack::new(reason, remedy));
     }
     if initiator == Initiator::Hypervisor || data.san.is_some() {
-        speaks_iscsi(&options.program, options.machine.name())?;
+        tried::speaks_iscsi(&options.program, options.machine.name())?;
     }
     if initiator == Initiator::Hypervisor {
         return Ok(());
     }
-    if options.image == Image::Host && find("iscsistart").is_none() {
-        let reason = "the guest logs in with iscsistart, and the host's root, which is the guest's, has none";
-        return Err(Lack::new(reason, "apt-get install open-iscsi"));
-    }
-    match options.image {
-        Image::File(_) => Ok(()),
-        _ => Ok(Kernel::find(options.kernel.as_deref())?.check_iscsi()?),
-    }
-}
-
-/// Whether QEMU has its own initiator: distributions have it in a package of its own.
-fn speaks_iscsi(program: &str, machine: &str) -> Result<(), Lack> {
-    let remedy = "Debian and Ubuntu have it in the package qemu-block-extra";
-    let Some(path) = find(program) else { return Err(Lack::new(format!("there is no {program}"), remedy)) };
-    let mut command = Command::new(path);
-    // It is to fail: nobody serves a target on this port. What it fails at is told.
-    let node = "driver=iscsi,node-name=x,transport=tcp,portal=127.0.0.1:1,target=iqn.2026-01.invalid:none,lun=0";
-    command.args(["-M", machine, "-nodefaults", "-display", "none", "-S", "-blockdev", node]);
-    match run(&mut command, ASKED) {
-        Ok(ran)
-            if !["unknown driver", "does not accept"].iter().any(|word| ran.output.to_lowercase().contains(word)) =>
-        {
-            Ok(())
-        }
-        Ok(_) => Err(Lack::new(format!("{program} has no initiator for iSCSI"), remedy)),
-        Err(error) => Err(Lack::new(format!("{program} does not tell whether it has an initiator: {error}"), remedy)),
-    }
+    target::guest_lack(&options.image, options.kernel.as_deref()).map_err(|(reason, remedy)| Lack::new(reason, remedy))
 }
 
 /// Whether a block device is there and nobody uses it. The kernel itself is asked: it grants exclusive use only of what
@@ -155,6 +94,14 @@ pub(super) enum Store {
     Path(PathBuf),
     /// A unit that QEMU logs in to.
     Unit(Unit),
+}
+
+/// What is asked of a disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub made: DiskMade,
+    /// How its file is read and written; none where it is no file.
+    pub aio: Option<Aio>,
 }
 
 /// How one disk is attached.
@@ -207,10 +154,23 @@ impl<'a> Attached<'a> {
         }
     }
 
+    /// What is asked of it, to be compared with what QEMU says that it has.
+    pub(super) fn asked(&self) -> Asked {
+        let made = DiskMade {
+            node: self.id.to_owned(),
+            driver: self.format.name().to_owned(),
+            direct: self.cache == Cache::None,
+            no_flush: self.cache == Cache::Unsafe,
+            write_back: self.cache != Cache::Writethrough,
+        };
+        let aio = matches!(self.store, Store::Path(_)).then_some(self.aio);
+        Asked { made, aio }
+    }
+
     /// QEMU's words for it. The formats are always said: QEMU guesses none.
     pub(super) fn words(&self, bus: &str) -> Vec<String> {
         let id = self.id;
-        let format = if self.format == DiskFormat::Raw { "raw" } else { "qcow2" };
+        let format = self.format.name();
         let (direct, ignore) = (on(self.cache == Cache::None), on(self.cache == Cache::Unsafe));
         let read_only = on(self.read_only);
         let node = format!(
@@ -237,13 +197,7 @@ impl<'a> Attached<'a> {
     fn file_words(&self) -> String {
         let path = match &self.store {
             Store::Path(path) => path,
-            Store::Unit(unit) => {
-                let Unit { portal, target, lun, initiator } = unit;
-                return format!(
-                    "file.driver=iscsi,file.transport=tcp,file.portal={portal},file.target={target},file.lun={lun},\
-                     file.initiator-name={initiator}"
-                );
-            }
+            Store::Unit(unit) => return unit.words(),
         };
         let is_device = path.metadata().is_ok_and(|seen| seen.file_type().is_block_device());
         let driver = if is_device { "host_device" } else { "file" };
@@ -276,14 +230,6 @@ mod tests {
         let words = Attached::data(&DataDisk::default(), Store::Unit(unit)).words("pci").join(" ");
         assert!(words.contains("file.driver=iscsi,file.transport=tcp,file.portal=198.18.1.0:3260"), "{words}");
         assert!(words.contains("file.lun=1") && words.contains("serial=tare-data"), "{words}");
-    }
-
-    #[test]
-    fn an_initiator_that_is_not_there_is_missed() {
-        // A program that knows no such driver; and one that does not run.
-        let said = speaks_iscsi("false", "q35");
-        assert!(said.is_ok(), "what it cannot tell is told when the guest is made: {said:?}");
-        assert!(speaks_iscsi("no-such-qemu", "q35").unwrap_err().reason.contains("no-such-qemu"));
     }
 
     #[test]

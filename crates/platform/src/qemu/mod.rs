@@ -17,6 +17,8 @@ mod share;
 mod start;
 mod sys;
 mod tell;
+mod tried;
+mod wanted;
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -35,7 +37,7 @@ use crate::making::Making;
 use crate::options as common;
 use crate::program::{find, run};
 use crate::registry::{Entry, Variant, nothing_held};
-use crate::{Availability, Comparable, Guest, HostView, Platform, Reach, Site};
+use crate::{Availability, Comparable, DataWanted, Guest, HostView, Platform, Reach, Site};
 
 const NAME: &str = "qemu";
 
@@ -116,9 +118,8 @@ impl Qemu {
         if find(&options.program).is_none() {
             return Err(Lack::new(format!("there is no {}", options.program), "apt-get install qemu-system-x86"));
         }
-        match options.image {
-            Image::File(_) => {}
-            _ => drop(Kernel::find(options.kernel.as_deref())?),
+        if !options.image.is_own() {
+            Kernel::find(options.kernel.as_deref())?;
         }
         if options.image == Image::Host {
             share::server(options)?;
@@ -160,13 +161,17 @@ impl Platform for Qemu {
         self.options.lies().merging_lack()
     }
 
+    fn data_lack(&self, wanted: DataWanted) -> Option<(String, String)> {
+        wanted::data_lack(&self.options, wanted).err().map(|lack| (lack.reason, lack.remedy))
+    }
+
     fn reach(&self) -> Reach {
         if self.options.network.vfio.is_some() { Reach::Outside } else { Reach::Lab }
     }
 
     fn versions(&self) -> Vec<(String, String)> {
         let mut versions = vec![(self.options.program.clone(), version(find(&self.options.program).as_deref()))];
-        if !matches!(self.options.image, Image::File(_)) {
+        if !self.options.image.is_own() {
             let release = Kernel::find(self.options.kernel.as_deref());
             let release = release.map_or_else(|error| error.to_string(), |kernel| kernel.release);
             versions.push(("guest kernel".into(), release));

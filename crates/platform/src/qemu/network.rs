@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use tare_model::field::FieldError;
 
 use super::Lack;
+use crate::machine::volume::{for_guest, for_number};
 
 /// The network card.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -73,7 +74,8 @@ pub(super) enum Transmit {
 }
 
 /// A device of the host's that is passed through (SR-IOV or a whole card). The guest is then on the network of that
-/// device and not on the lab's.
+/// device and not on the lab's. In each of the three `{guest}` stands for the guest's number in its trial (1, 2, ..), so that
+/// several guests have one each: functions of one card differ in their last digit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Vfio {
@@ -86,6 +88,18 @@ pub(super) struct Vfio {
 }
 
 impl Vfio {
+    /// That of the guest with this number.
+    pub(super) fn of(&self, number: u32) -> Self {
+        let [device, mac, address] = [&self.device, &self.mac, &self.address].map(|text| for_number(text, number));
+        Self { device, mac, address }
+    }
+
+    /// That of the guest with this name.
+    pub(super) fn of_guest(&self, guest: &str) -> Self {
+        let [device, mac, address] = [&self.device, &self.mac, &self.address].map(|text| for_guest(text, guest));
+        Self { device, mac, address }
+    }
+
     /// The address and the length of its prefix.
     pub(super) fn place(&self) -> Option<(IpAddr, u8)> {
         let (address, prefix) = self.address.split_once('/')?;
@@ -141,7 +155,7 @@ impl Network {
         if self.tx_timer_ns.is_some() && self.tx != Some(Transmit::Timer) {
             return refuse("tx-timer-ns", "there is no timer to set", "write tx = \"timer\" too");
         }
-        let Some(vfio) = &self.vfio else { return Ok(()) };
+        let Some(vfio) = self.vfio.as_ref().map(|vfio| vfio.of(1)) else { return Ok(()) };
         if !own_image {
             let why = "drivers of real cards are only in an image of one's own";
             return refuse("vfio", why, "use image = { file = { .. } }");
@@ -176,7 +190,7 @@ impl Network {
     /// What of the card this host lacks.
     pub(super) fn lack(&self) -> Result<(), Lack> {
         if let Some(vfio) = &self.vfio {
-            return vfio.lack(Path::new("/sys"));
+            return vfio.of(1).lack(Path::new("/sys"));
         }
         opens(Path::new("/dev/net/tun")).map_err(|why| {
             Lack::new(format!("taps cannot be made: /dev/net/tun: {why}"), "Load it with `modprobe tun`")
@@ -285,6 +299,15 @@ mod tests {
         let with = |vfio| Network { vfio: Some(vfio), ..Network::default() };
         assert!(with(vfio()).check(true).is_ok());
         assert!(with(vfio()).check(false).is_err());
+        let each = Vfio {
+            device: "0000:01:00.{guest}".into(),
+            mac: "02:00:00:00:00:0{guest}".into(),
+            address: "192.0.2.{guest}/24".into(),
+        };
+        assert!(with(each.clone()).check(true).is_ok());
+        let third =
+            Vfio { device: "0000:01:00.3".into(), mac: "02:00:00:00:00:03".into(), address: "192.0.2.3/24".into() };
+        assert_eq!(each.of_guest("t7x2"), third);
         assert_eq!(wrong(with(Vfio { device: "01:00.1".into(), ..vfio() })), "network.vfio");
         assert_eq!(wrong(with(Vfio { device: "0000:01:00.1,x=y".into(), ..vfio() })), "network.vfio");
         assert_eq!(wrong(with(Vfio { mac: "02".into(), ..vfio() })), "network.vfio");

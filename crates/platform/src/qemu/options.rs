@@ -10,6 +10,7 @@ use tare_model::field::FieldError;
 use tare_model::{ByteSize, Span};
 
 use super::network::Network;
+pub(super) use crate::machine::image::{DiskFormat, Image};
 use crate::machine::memory::{Lies, refuse_merge_option};
 use crate::options as common;
 
@@ -97,48 +98,6 @@ pub(super) enum Machine {
     Microvm,
 }
 
-/// What the guest's root file system is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Image {
-    /// The host's own root over virtiofs; what the guest writes stays in its memory.
-    Host,
-    /// A Debian built by `tare image build debian`.
-    Debian(DebianImage),
-    /// A disk image of one's own, booted by its own boot loader and set up by its cloud-init.
-    File(FileImage),
-}
-
-/// A Debian that was built here.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub(super) struct DebianImage {
-    /// Suite, such as `bookworm`. Left out: the host's.
-    pub suite: Option<String>,
-    /// Packages beyond the smallest system.
-    pub packages: Vec<String>,
-}
-
-/// A disk image of one's own.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) struct FileImage {
-    /// The image, a file or a block device. It is never written.
-    pub path: PathBuf,
-    /// Its format. It is never guessed: a guest that writes a header could otherwise choose what the host reads.
-    pub format: DiskFormat,
-}
-
-/// Format of a disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum DiskFormat {
-    /// Byte for byte.
-    Raw,
-    /// QEMU's own. One that refers to another file (a backing file) is refused.
-    Qcow2,
-}
-
 /// How the root disk is attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
@@ -171,8 +130,8 @@ pub(super) struct DataDisk {
     /// a file over the image that all guests begin with.
     pub format: DiskFormat,
     /// A block device of the host's that is passed through. It must not be in use, and one guest has it at a time;
-    /// `{guest}` stands for the guest's name. Without data tare writes nothing to it. With data it is overwritten before
-    /// each guest, which needs `overwrite`.
+    /// `{guest}` stands for the guest's number in its trial (1, 2, ..), so that several guests have one each. Without data
+    /// tare writes nothing to it. With data it is overwritten before each guest, which needs `overwrite`.
     pub device: Option<PathBuf>,
     /// The disk is a unit of an iSCSI target: the lab's own, or that of `san`. Who logs in: `hypervisor` (QEMU, and the
     /// guest sees a virtio disk) or `guest` (over its own network card).
@@ -228,7 +187,7 @@ pub(super) enum Initiator {
 pub(super) struct San {
     /// Its address and port, such as `192.0.2.9:3260`. This host must reach it, and the guest if that logs in.
     pub portal: SocketAddr,
-    /// Name of the target; `{guest}` stands for the guest's name.
+    /// Name of the target; `{guest}` stands for the guest's number in its trial (1, 2, ..).
     pub target: String,
     /// Number of the unit.
     pub lun: u32,
@@ -323,12 +282,12 @@ impl Options {
         }
         self.check_image()?;
         self.check_disks()?;
-        self.network.check(matches!(self.image, Image::File(_)))
+        self.network.check(self.image.is_own())
     }
 
     fn check_image(&self) -> Result<(), FieldError> {
         let refuse = |path: &[&str], why: &str, help: &str| Err(FieldError::new(path, why).help(help));
-        let own = matches!(self.image, Image::File(_));
+        let own = self.image.is_own();
         if own && self.machine == Machine::Microvm {
             return refuse(&["machine"], "a microvm cannot boot an image by its own boot loader", "use `q35`");
         }
@@ -410,13 +369,11 @@ impl Options {
             let why = "a guest with a passed-through card is not on the lab's network, where the lab's target is";
             return refuse("iscsi", why, "name a storage server on the card's network: san = { .. }");
         }
-        match &self.image {
-            Image::Debian(debian) if !debian.packages.iter().any(|name| name == "open-iscsi") => {
-                let help = "write packages = [\"open-iscsi\", ..] for the image";
-                refuse("iscsi", "the image has nothing to log in with", help)
-            }
-            _ => Ok(()),
+        if self.image.cannot_log_in() {
+            let help = "write packages = [\"open-iscsi\", ..] for the image";
+            return refuse("iscsi", "the image has nothing to log in with", help);
         }
+        Ok(())
     }
 }
 

@@ -35,6 +35,23 @@ pub(super) struct Made {
     pub merge: bool,
     /// Memory of the machine, bytes.
     pub memory_bytes: u64,
+    /// Its disks.
+    pub disks: Vec<DiskMade>,
+}
+
+/// A disk as QEMU says that it has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct DiskMade {
+    /// Name of the node that the guest's device is on.
+    pub node: String,
+    /// What reads the format, such as `qcow2`.
+    pub driver: String,
+    /// Whether the host's cache is passed by.
+    pub direct: bool,
+    /// Whether the guest's flushes are ignored.
+    pub no_flush: bool,
+    /// Whether a write may be told done before it was flushed.
+    pub write_back: bool,
 }
 
 impl Monitor {
@@ -74,9 +91,19 @@ impl Monitor {
         let iothreads = self.ask(&qmp::query_iothreads {})?;
         let memory = self.ask(&qmp::query_memory_size_summary {})?;
         let backends = self.ask(&qmp::query_memdev {})?;
+        let disks = self.ask(&qmp::query_block {})?.into_iter().filter_map(|disk| disk.inserted);
+        let disks = disks.map(|disk| DiskMade {
+            node: disk.node_name.unwrap_or_default(),
+            driver: disk.drv,
+            direct: disk.cache.direct,
+            no_flush: disk.cache.no_flush,
+            write_back: disk.cache.writeback,
+        });
+        let disks = disks.collect();
         let merge = backends.iter().any(|backend| backend.id.as_deref() == Some(BACKEND) && backend.merge);
         Ok(Made {
             merge,
+            disks,
             vcpus: vcpus.into_iter().map(|(_, id)| id).collect(),
             iothreads: iothreads.iter().map(|info| thread(info.thread_id)).collect::<Result<_, _>>()?,
             kvm: self.ask(&qmp::query_kvm {})?.enabled,
@@ -183,6 +210,7 @@ mod tests {
             r#"{"return": [{"id": "root-io", "thread-id": 13, "poll-max-ns": 0, "poll-grow": 0, "poll-shrink": 0, "aio-max-batch": 0}]}"#,
             r#"{"return": {"base-memory": 1048576, "plugged-memory": 0}}"#,
             r#"{"return": [{"id": "ram", "size": 1048576, "merge": true, "dump": true, "prealloc": false, "share": false, "host-nodes": [], "policy": "default"}]}"#,
+            r#"{"return": [{"device": "", "qdev": "/x", "type": "unknown", "locked": false, "removable": false, "inserted": {"node-name": "data", "drv": "qcow2", "ro": false, "file": "/d", "backing_file_depth": 1, "encrypted": false, "bps": 0, "bps_rd": 0, "bps_wr": 0, "iops": 0, "iops_rd": 0, "iops_wr": 0, "detect_zeroes": "off", "write_threshold": 0, "image": {"filename": "/d", "format": "qcow2", "virtual-size": 1048576}, "cache": {"writeback": true, "direct": true, "no-flush": false}}}]}"#,
             r#"{"return": {"enabled": false, "present": true}}"#,
         ];
         let other = std::thread::spawn(move || {
@@ -196,10 +224,10 @@ mod tests {
             }
         });
         let made = Monitor::connect(&path, || false, ANSWER).unwrap().made().unwrap();
-        assert_eq!(
-            made,
-            Made { vcpus: vec![11, 12], iothreads: vec![13], kvm: false, merge: true, memory_bytes: 1 << 20 }
-        );
+        let disk =
+            DiskMade { node: "data".into(), driver: "qcow2".into(), direct: true, no_flush: false, write_back: true };
+        let (vcpus, iothreads, disks) = (vec![11, 12], vec![13], vec![disk]);
+        assert_eq!(made, Made { vcpus, iothreads, kvm: false, merge: true, memory_bytes: 1 << 20, disks });
         other.join().unwrap();
     }
 }

@@ -4,7 +4,11 @@ use tare_model::ByteSize;
 use tare_model::guest::{GuestSpec, ParityRow};
 use tare_wire::AgentFacts;
 
-use super::qmp::{Made, pinned};
+use super::disks::Asked;
+use super::options::Aio;
+use super::qmp::{DiskMade, Made, pinned};
+use super::tried::FALLS_BACK;
+use crate::machine::volume;
 use crate::merging;
 use crate::parity::{fact, ranges};
 
@@ -45,6 +49,24 @@ pub(super) fn rows(
     rows
 }
 
+/// The data disk, as QEMU has it. `said` is what QEMU said: of asynchronous calls that the host refuses it only tells.
+pub(super) fn disk(asked: &Asked, made: &[DiskMade], said: &str) -> Vec<ParityRow> {
+    let found = made.iter().find(|disk| disk.node == asked.made.node);
+    let threads = Some(Aio::Threads).filter(|_| said.contains(FALLS_BACK));
+    let granted = found.map(|disk| in_words(disk, asked.aio.map(|aio| threads.unwrap_or(aio))));
+    let note = "query-block of QEMU, and what it says of calls that the host refuses";
+    let mut rows = vec![row("data disk", in_words(&asked.made, asked.aio), granted, note)];
+    rows.extend(found.filter(|disk| disk.no_flush).map(|_| volume::flushes_ignored()));
+    rows
+}
+
+fn in_words(disk: &DiskMade, aio: Option<Aio>) -> String {
+    let cache = if disk.direct { "past the host's cache" } else { "through the host's cache" };
+    let told = if disk.write_back { "flushed when the guest asks" } else { "flushed at every write" };
+    let aio = aio.map(|aio| format!(", aio={}", aio.name())).unwrap_or_default();
+    format!("{}, {cache}, {told}{aio}", disk.driver)
+}
+
 fn accel(kvm: bool) -> String {
     if kvm { "kvm" } else { "tcg" }.to_owned()
 }
@@ -74,7 +96,7 @@ mod tests {
     fn only_what_was_granted_is_equal() {
         let size = GuestSize { cpus: 2, memory: ByteSize(1 << 30) };
         let spec = GuestSpec { name: "g".into(), size, cpu_set: vec![3], data: None, merge: false };
-        let made = Made { vcpus: vec![1, 2], iothreads: Vec::new(), kvm: false, merge: false, memory_bytes: 1 << 30 };
+        let made = Made { vcpus: vec![1, 2], memory_bytes: 1 << 30, ..Made::default() };
         let text = |pairs: &[(&str, &str)]| AgentFacts {
             facts: pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
         };
@@ -96,5 +118,24 @@ mod tests {
         };
         assert_eq!((merging(true), merging(false)), (Some(true), Some(false)));
         assert_eq!(in_turn(3, &[4, 6]), "4 6 4");
+    }
+    #[test]
+    fn a_disk_is_what_qemu_says_that_it_is() {
+        let made = DiskMade { node: "data".into(), driver: "qcow2".into(), direct: true, ..DiskMade::default() };
+        let made = DiskMade { write_back: true, ..made };
+        let asked = Asked { made: made.clone(), aio: Some(Aio::IoUring) };
+        let equal =
+            |made: &[DiskMade], said: &str| disk(&asked, made, said).iter().map(|row| row.equal).collect::<Vec<_>>();
+        let disks = [DiskMade { node: "root".into(), ..made.clone() }, made.clone()];
+        assert_eq!(equal(&disks, "all is well"), [true]);
+        assert_eq!(equal(&disks, &format!("warning: x, {FALLS_BACK}")), [false], "it reads by threads");
+        assert_eq!(equal(&disks[..1], ""), [false], "there is no such disk");
+        assert_eq!(equal(&[DiskMade { direct: false, ..made.clone() }], ""), [false]);
+        let rows = disk(
+            &Asked { made: DiskMade { no_flush: true, ..made.clone() }, aio: None },
+            &[DiskMade { no_flush: true, ..made }],
+            "",
+        );
+        assert_eq!(rows.iter().map(|row| row.equal).collect::<Vec<_>>(), [true, false], "{rows:?}");
     }
 }

@@ -12,7 +12,7 @@ use super::accel::Chosen;
 use super::charges::Threads;
 use super::command::{self, Basics};
 use super::data::{self, Data};
-use super::disks::{self, Attached};
+use super::disks::Attached;
 use super::options::{DiskFormat, Image, Initiator, Options};
 use super::qmp::{self, Made, Monitor, SOCKET_PATH_BYTES};
 use super::{readback, share, tell};
@@ -48,7 +48,7 @@ pub(super) fn prepare(options: &Options, chosen: Chosen, making: &Making<'_>) ->
     if let Some((why, remedy)) = options.lies().merging_lack().filter(|_| making.spec.merge) {
         return Err(Lack::new(why, remedy));
     }
-    let base = disks::base(&options.image)?;
+    let base = options.image.base()?;
     let program = find(&options.program)
         .ok_or_else(|| Lack::new(format!("there is no {}", options.program), "Install QEMU, or correct `program`"))?;
     let boot = match options.image {
@@ -144,11 +144,12 @@ fn monitor_word(folder: &Path) -> String {
 }
 
 fn card(making: &mut Making<'_>, options: &Options, prepared: &Prepared) -> Result<Card> {
-    if let Some(vfio) = &options.network.vfio {
+    if let Some(vfio) = options.network.vfio.as_ref().map(|vfio| vfio.of_guest(&making.spec.name)) {
+        vfio.lack(Path::new("/sys")).map_err(|lack| lacking(making, lack))?;
         let words = ["-device".to_owned(), format!("vfio-pci,host={}", vfio.device)].to_vec();
         let address = vfio.place();
         let outside = address.map(|(address, _)| address);
-        return Ok(Card { words, netns: None, mac: vfio.mac.clone(), address, outside });
+        return Ok(Card { words, netns: None, mac: vfio.mac, address, outside });
     }
     let (mtu, offloads) = (making.site.mtu, making.site.lab.config().offloads);
     let tap = making.tap(options.network.queues)?;
@@ -225,7 +226,7 @@ fn root(
     cloned.map_err(|error| image_error(making, error))?;
     let bus = options.machine.bus();
     let mut words = Attached::root(options, clone).words(bus);
-    if let Image::File(_) = options.image {
+    if options.image.is_own() {
         let seed = Seed {
             hostname: making.spec.name.clone(),
             address: card.address,
@@ -281,7 +282,10 @@ fn stand(
     let facts = making.facts()?;
     let mtu = outside.is_none().then_some(making.site.mtu);
     let kvm = prepared.chosen.is_kvm();
-    let rows = readback::rows(making.spec, &made, &facts, kvm, mtu, options.pin_vcpus);
+    let mut rows = readback::rows(making.spec, &made, &facts, kvm, mtu, options.pin_vcpus);
+    if let Some(asked) = &data.asked {
+        rows.extend(readback::disk(asked, &made.disks, &making.diagnostics()));
+    }
     let threads = Threads {
         process: making.channel_pid().unwrap_or_default(),
         vcpus: made.vcpus,

@@ -50,7 +50,7 @@ pub(super) fn cpu_model<'a>(options: &'a Options, chosen: &Chosen) -> &'a str {
 }
 
 fn kernel(options: &Options, chosen: &Chosen) -> Option<String> {
-    if matches!(options.image, Image::File(_)) {
+    if options.image.is_own() {
         return None;
     }
     let basics = Basics {
@@ -123,7 +123,7 @@ fn data_disk(data: &DataDisk) -> String {
             "The data disk, with a workload's data where it brings any, is a unit of an iSCSI target that {by}. {whose}"
         );
     }
-    let format = if data.format == DiskFormat::Raw { "raw" } else { "qcow2" };
+    let format = data.format.name();
     let overwritten = if data.overwrite { ", overwritten with a workload's data before each guest" } else { "" };
     let what = match (&data.device, data.size) {
         (Some(device), _) => format!("the host's block device {}{overwritten}", device.display()),
