@@ -148,7 +148,7 @@ fn new_history_is_counted_from_where_the_loaded_ends() {
     let last = "SELECT max(split_part(trim('(' from ctid::text), ',', 1)::bigint) FROM cust_hist";
     assert_eq!(value(&mut connection, last), page.to_string());
     assert!(page > 100, "{page}");
-    let order = "INSERT INTO orders SELECT n, current_date, 1, 1, 0.08, 1.08 FROM generate_series(20001, 22000) n; \
+    let order = "INSERT INTO orders SELECT n, current_date, 1 + n % 9, 1, 0.08, 1.08 FROM generate_series(20001, 22000) n; \
          INSERT INTO orderlines SELECT n, l, 1, 1, current_date FROM generate_series(20001, 22000) n, generate_series(1, 3) l; \
          INSERT INTO cust_hist SELECT 1 + n % 9, n, 1 FROM generate_series(20001, 22000) n, generate_series(1, 3) l";
     connection.simple(order).unwrap();
@@ -389,6 +389,9 @@ fn counting_finds_what_does_not_belong_together() {
     assert_eq!(count(&server, 1_200, &[]).orphans, 1, "an order without a line");
     connection.simple("INSERT INTO cust_hist VALUES (1, 1299, 1)").unwrap();
     assert_eq!(count(&server, 1_200, &[]).orphans, 2, "history without an order");
+    connection.simple("INSERT INTO cust_hist VALUES (2, 1300, 1), (1, 1300, 1)").unwrap();
+    assert_eq!(count(&server, 1_200, &[]).orphans, 3, "history of an order that another customer made");
+    connection.simple("DELETE FROM cust_hist WHERE order_id = 1300").unwrap();
     connection.simple("ALTER TABLE orderlines DROP CONSTRAINT orderlines_order").unwrap();
     connection.simple("INSERT INTO orderlines VALUES (1298, 1, 1, 1, current_date)").unwrap();
     let counts = count(&server, 1_200, &[]);

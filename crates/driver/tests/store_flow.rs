@@ -321,6 +321,26 @@ fn an_open_loop_makes_an_order_of_each_arrival() {
     agree(address, &before, done(&result));
 }
 
+/// Their time is in the response times as far as they had got, and so it is in the steps, not between them.
+#[test]
+fn the_steps_of_orders_that_the_end_of_the_run_cuts_off_add_up_too() {
+    let Some(postgres) = filled(&[], SIZE) else { return };
+    let address = postgres.address();
+    sql(
+        address,
+        "CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(60); RETURN NEW; END';
+         CREATE TRIGGER hang BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION hang()",
+    );
+    let result = run(&orders(address, closed(3), steady(300), |_| ())).unwrap();
+    assert_eq!(result.errors, [(tare_model::drive::CUT_OFF.to_owned(), 3)]);
+    assert_eq!((result.operations, result.response.count()), (0, 3));
+    let cut = result.steps.iter().find(|step| step.name.starts_with("cut off")).unwrap();
+    assert_eq!((cut.times.count(), cut.within), (3, true));
+    let within: u128 = result.steps.iter().filter(|step| step.within).map(|step| step.times.sum).sum();
+    let missing = result.response.sum.abs_diff(within) as f64 / result.response.sum as f64;
+    assert!(missing < 0.01, "{within} of {}", result.response.sum);
+}
+
 #[test]
 fn clients_give_up_after_the_failures_that_are_allowed() {
     let Some(postgres) = filled(&[], SIZE) else { return };

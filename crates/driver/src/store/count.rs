@@ -95,11 +95,12 @@ fn new_lines_sql(after: u64, doubt: &str) -> String {
     )
 }
 
-/// The history of new orders, and which of it has no order. No index knows the history by order: the table is read from the page
+/// The history of new orders, and which of it has no order, or one of another customer. No index knows the history by order: the table is read from the page
 /// on that holds the last loaded row, since pages before that one are full.
 fn new_history_sql(after: u64, doubt: &str, from_page: u64) -> String {
     format!(
-        "SELECT count(*) FILTER (WHERE h.order_id <> ALL ({doubt})), count(*) FILTER (WHERE o.order_id IS NULL) \
+        "SELECT count(*) FILTER (WHERE h.order_id <> ALL ({doubt})), count(*) FILTER \
+         (WHERE o.order_id IS NULL OR o.customer_id <> h.customer_id) \
          FROM cust_hist h LEFT JOIN orders o ON o.order_id = h.order_id WHERE h.order_id > {after} \
          AND h.ctid >= '({from_page},0)'"
     )

@@ -37,9 +37,9 @@ const UNCHECKED: &str = "SET LOCAL session_replication_role = replica";
 pub const MARK: &str = "tare store";
 /// In the mark, before the number of the page of `cust_hist` that holds the last loaded row. All before it are full.
 pub const HISTORY_TO_PAGE: &str = ", history to page ";
-/// Pages at the end of a table among which its last row is looked for. Servers make room for up to 64 at once (512 before
-/// version 16), of which the last may stay empty.
-const LAST_PAGES: u64 = 1_024;
+/// Pages at the end of a table among which its last row is looked for, in turn. Servers make room for up to 64 at once (512 before
+/// version 16), of which the last may stay empty; as a rule none does.
+const LAST_PAGES: [u64; 3] = [2, 65, 1_024];
 
 /// Makes the tables, fills them and makes all that rests on them.
 ///
@@ -148,14 +148,15 @@ fn send(
 /// The page that holds the last row of a table; `None` where it is not found.
 fn last_page(keeper: &mut Connection, table: &str) -> Result<Option<u64>, SqlFailure> {
     let pages = ask(keeper, &format!("SELECT pg_relation_size('{table}') / current_setting('block_size')::bigint"))?;
-    let from = pages.parse::<u64>().unwrap_or(0).saturating_sub(LAST_PAGES);
-    let last = ask(
-        keeper,
-        &format!(
-            "SELECT split_part(ctid::text, ',', 1) FROM {table} WHERE ctid >= '({from},0)' ORDER BY ctid DESC LIMIT 1"
-        ),
-    )?;
-    Ok(last.trim_start_matches('(').parse().ok())
+    let pages = pages.parse::<u64>().unwrap_or(0);
+    for among in LAST_PAGES {
+        let from = pages.saturating_sub(among);
+        let last = ask(keeper, &format!("SELECT max(ctid) FROM {table} WHERE ctid >= '({from},0)'"))?;
+        if let Some(page) = last.trim_start_matches('(').split(',').next().and_then(|page| page.parse().ok()) {
+            return Ok(Some(page));
+        }
+    }
+    Ok(None)
 }
 
 /// The last transaction: what makes the store one that is whole. Its commit waits for the disk.

@@ -138,6 +138,7 @@ impl<'a> Client<'a> {
         let reason = self.reason(error);
         let control = self.worker.control;
         if control.cut.load(Ordering::Relaxed) {
+            self.cut_off();
             return Failure::fatal(reason);
         }
         self.failures += 1;
@@ -158,6 +159,15 @@ impl<'a> Client<'a> {
             self.done.reconnects += 1;
         }
         Failure::passing(reason)
+    }
+
+    /// In a closed loop the time that an order had taken by the end of the run is in the response times; so are its steps in theirs.
+    #[cold]
+    fn cut_off(&mut self) {
+        self.laps.lap(Step::CutOff);
+        if self.fleet.closed && self.worker.record && self.worker.timeline.measures(self.laps.began()) {
+            self.laps.record(&self.fleet.steps);
+        }
     }
 
     /// The words that an error is counted under: its code and the first line of its text.

@@ -50,6 +50,8 @@ pub(crate) struct Fleet {
     socket: SocketOptions,
     book: Book,
     steps: StepTimes,
+    /// Whether clients wait for the end of an order before they begin the next.
+    closed: bool,
     /// Durations of orders.
     pub shared: Shared,
     start: Start,
@@ -90,6 +92,7 @@ impl Fleet {
             socket: spec.socket.clone(),
             book: Book::new(drive.statements),
             steps: StepTimes::new(),
+            closed: matches!(spec.load, LoadModel::Closed { .. }),
             shared: Shared::new(),
             start: Start::new(spec, drive),
         }

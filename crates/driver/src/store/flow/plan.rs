@@ -20,9 +20,7 @@ pub(crate) struct Dice(Xoshiro256PlusPlus);
 impl Dice {
     /// Those of client `index` of a driver with this seed.
     pub fn of(seed: u64, index: u32) -> Self {
-        /// The golden ratio: seeds of neighbours are far apart.
-        const APART: u64 = 0x9E37_79B9_7F4A_7C15;
-        Self(Xoshiro256PlusPlus::seed_from_u64(seed.wrapping_add((u64::from(index) + 1).wrapping_mul(APART))))
+        Self(Xoshiro256PlusPlus::seed_from_u64(start_of(seed, index)))
     }
 
     /// Uniform below `n`; 0 where `n` is. Off by less than `n`/2^64, which no run can see.
@@ -54,6 +52,15 @@ impl Dice {
     fn one_of(&mut self, list: &[&'static str]) -> &'static str {
         list.get(self.below(list.len() as u64) as usize).copied().unwrap_or_default()
     }
+}
+
+/// Where the random numbers of a client start.
+///
+/// A generator takes the four words of its state from its start in steps of the golden ratio. Clients whose starts lay such steps
+/// apart would have words in common, and so are kept apart by another odd number.
+const fn start_of(seed: u64, index: u32) -> u64 {
+    const APART: u64 = 0xD1B5_4A32_D192_ED03;
+    seed.wrapping_add((index as u64 + 1).wrapping_mul(APART))
 }
 
 /// What is looked for.
@@ -228,5 +235,13 @@ mod tests {
         assert_ne!(orders(&drive, 9, 50), orders(&drive, 10, 50));
         let first = |index| Dice::of(9, index).below(u64::MAX);
         assert_ne!(first(0), first(1));
+    }
+
+    #[test]
+    fn no_two_clients_have_a_word_of_their_generators_states_in_common() {
+        const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+        let words = |index| (1..=4u64).map(move |n| start_of(9, index).wrapping_add(n.wrapping_mul(GOLDEN)));
+        let all: std::collections::BTreeSet<u64> = (0..10_000).flat_map(words).collect();
+        assert_eq!(all.len(), 4 * 10_000);
     }
 }

@@ -21,10 +21,12 @@ pub(crate) enum Step {
     Commit,
     /// A purchase that ended in a deadlock, and the pause before the next try.
     Deadlock,
+    /// What an order was at when the run ended.
+    CutOff,
 }
 
 /// All of them, with their names for people.
-const STEPS: [(Step, &str); 11] = [
+const STEPS: [(Step, &str); 12] = [
     (Step::LogIn, "log in"),
     (Step::NewCustomer, "new customer"),
     (Step::ByCategory, "browse by category"),
@@ -36,6 +38,7 @@ const STEPS: [(Step, &str); 11] = [
     (Step::InsertLines, "purchase: stock, lines, history"),
     (Step::Commit, "purchase: commit"),
     (Step::Deadlock, "purchase: again after deadlock"),
+    (Step::CutOff, "cut off at the end of the run"),
 ];
 
 /// How long steps took, over all clients of a driver, in the measured window.
@@ -63,6 +66,7 @@ impl StepTimes {
 /// Times the steps of one order after the other: where one ends the next begins.
 #[derive(Debug, Default)]
 pub(crate) struct Laps {
+    began: u64,
     at: u64,
     taken: Vec<(Step, u64)>,
     untimed: u64,
@@ -75,6 +79,12 @@ impl Laps {
         self.taken.clear();
         self.untimed = 0;
         self.at = now_ns();
+        self.began = self.at;
+    }
+
+    /// When the order began, nanoseconds of CLOCK_MONOTONIC.
+    pub const fn began(&self) -> u64 {
+        self.began
     }
 
     /// A step has ended.
