@@ -12,6 +12,9 @@ name=java module=java
 # shellcheck source=scripts/jvm-lib.sh
 . scripts/jvm-lib.sh
 
+# run JAVA_OPTION...: a short run of its own.
+run() { "$work/tree/runtime/bin/java" "$@" -jar "$work/tree/tare-java.jar" run --groups 1 --warm-up 0s --measure 1s; }
+
 need_tools
 find_place
 
@@ -21,17 +24,7 @@ if [[ ! -d $place ]]; then
     build_module
     cp "$work/sources/jvm/java/target/tare-java.jar" "$work/tree/"
     link_runtime java.base,java.xml,java.management,jdk.management
-    java=$work/tree/runtime/bin/java
-    # Classes are shared through an archive of those that a run of the application loads; its own are few, and an archive
-    # that had them would be refused wherever the jar lies elsewhere.
-    or_tell "run the application" "$java" -Xshare:off -Xmx200m -XX:+UseSerialGC -XX:DumpLoadedClassList="$work/classes" \
-        -jar "$work/tree/tare-java.jar" run --groups 1 --warm-up 0s --measure 1s
-    grep -v 'tare/' "$work/classes" >"$work/shared"
-    write_archive "$work/shared"
-    for collector in Serial G1; do
-        or_tell "use the archive of classes" "$java" -Xshare:on "-XX:+Use${collector}GC" -Xmx1550m \
-            -jar "$work/tree/tare-java.jar" --help
-    done
+    share_classes tare/ run -Xmx1550m
 fi
 publish
 say "the Java application and its runtime are in $payload/java"

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # What is set here is used by those that source it, who set script, name and module.
 # shellcheck disable=SC2034,SC2154
-# What scripts/java.sh, scripts/web.sh and scripts/social.sh have in common: sourced, not run. Bash.
+# What scripts/java.sh, scripts/web.sh and scripts/social.sh have in common: sourced, not run. Bash. Tested by scripts/test-java.sh.
 #
 # Each puts an application of jvm/ and a Java runtime of its own into tare's cache, as CACHE/payload/NAME-HASH, with
 # CACHE/payload/NAME a link to the newest. They need Maven, which fetches its own plugins, and a JDK 17 or newer with its jmods.
@@ -96,7 +96,16 @@ find_place() {
     # What was begun by one that was killed.
     rm -rf "$payload/.new-$name"-*
     work=$(mktemp -d "$payload/.new-$name-XXXXXX")
-    trap 'rm -rf "$work"' EXIT
+    trap clear_up EXIT
+}
+
+# Ends what was started, and removes what was made: however the script ends, but by a signal that nobody can catch.
+clear_up() {
+    end_server
+    if [[ $(type -t clear_up_more) == function ]]; then
+        clear_up_more
+    fi
+    rm -rf "$work"
 }
 
 # Whether the newest is complete: it was moved to its place as a whole.
@@ -112,6 +121,77 @@ or_tell() {
         say "cannot $what"
         exit 1
     fi
+}
+
+# fetch PORT PATH: asks the server on that port for something.
+fetch() {
+    exec 8<>"/dev/tcp/127.0.0.1/$1"
+    printf 'GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' "$2" >&8
+    cat <&8
+    exec 8>&-
+}
+
+# answers PORT PATH TEXT: whether that is in the answer, which is shown where it is not.
+answers() {
+    local answer
+    answer=$(fetch "$1" "$2")
+    if [[ $answer != *"$3"* ]]; then
+        printf "%s is to be answered with '%s', and was with: %s\n" "$2" "$3" "${answer:0:500}"
+        return 1
+    fi
+}
+
+# Ends the server that is running, if one is.
+end_server() {
+    if [[ -n ${server:-} ]]; then
+        kill "$server" 2>/dev/null || true
+        wait "$server" || true
+        server=
+    fi
+}
+
+# serving CHECK LAUNCH [WORD...]: starts the server with `LAUNCH PORT WORD...`, which sets the array command; calls
+# `CHECK PORT` once it says that it is ready; and ends it, whatever came of that. With which port it came up is told by its
+# file descriptors alone, so a port is chosen here; one that is taken is tried another for.
+serving() {
+    local check=$1 launch=$2 port code
+    shift 2
+    for _ in 1 2 3 4 5; do
+        port=$((20000 + (RANDOM + $$) % 12000))
+        "$launch" "$port" "$@"
+        rm -f "$work/fifo"
+        mkfifo "$work/fifo"
+        # What holds the lock of this script must end with it, and nothing is to run on where this one is killed.
+        timeout --kill-after=5 "${JVM_PATIENCE_S:-300}" "${command[@]}" >"$work/fifo" 2>"$work/told" 9>&- </dev/null &
+        server=$!
+        # A machine may warn on the same output before.
+        if grep --quiet --line-regexp ready "$work/fifo"; then
+            code=0
+            "$check" "$port" || code=1
+            end_server
+            ((code == 0)) || cat "$work/told"
+            return "$code"
+        fi
+        end_server
+        grep --quiet 'cannot listen' "$work/told" || break
+    done
+    cat "$work/told"
+    echo "it did not say that it was ready"
+    return 1
+}
+
+# share_classes OWN TRIAL [OPTION...]: makes the archive of the classes that the trial of the application loads, without those of
+# the application that OWN matches: an archive with classes of jars would be refused wherever those lie elsewhere. The
+# trial, a command that takes options of Java, then runs with the archive and with these options as well.
+share_classes() {
+    local own=$1 trial=$2 collector
+    shift 2
+    or_tell "run the application" "$trial" -Xshare:off -Xmx200m -XX:+UseSerialGC -XX:DumpLoadedClassList="$work/classes"
+    grep --invert-match --extended-regexp "$own" "$work/classes" >"$work/shared"
+    write_archive "$work/shared"
+    for collector in Serial G1; do
+        or_tell "use the archive of classes" "$trial" -Xshare:on "-XX:+Use${collector}GC" "$@"
+    done
 }
 
 # Builds the module in a copy: the sources stay clean, and nobody else builds there.

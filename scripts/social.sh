@@ -17,14 +17,6 @@ name=social module=social
 # java.security.jgss; java.sql brings what databases need.
 modules=java.base,java.desktop,java.instrument,java.logging,java.management,java.naming,java.security.jgss,java.sql,jdk.management
 
-# fetch PORT PATH: asks the application for something.
-fetch() {
-    exec 8<>"/dev/tcp/127.0.0.1/$1"
-    printf 'GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' "$2" >&8
-    cat <&8
-    exec 8>&-
-}
-
 # refuse JAVA_OPTION...: without a database the application says so, and ends with 1.
 refuse() {
     local code=0
@@ -32,16 +24,6 @@ refuse() {
         --database 127.0.0.1:9/nothing --user tare --files 127.0.0.1:9 >"$work/told" 2>&1 || code=$?
     cat "$work/told"
     ((code == 1)) && grep --quiet 'cannot reach the database 127.0.0.1:9/nothing' "$work/told"
-}
-
-# answers PORT PATH TEXT: whether that is in the answer, which is shown where it is not.
-answers() {
-    local answer
-    answer=$(fetch "$1" "$2")
-    if [[ $answer != *"$3"* ]]; then
-        printf "%s is to be answered with '%s', and was with: %s\n" "$2" "$3" "${answer:0:500}"
-        return 1
-    fi
 }
 
 # asked PORT: whether all that is asked there is answered as it should be.
@@ -55,31 +37,16 @@ asked() {
         answers "$1" /tare/stats '"store_errors":1,'
 }
 
-# serve JAVA_OPTION...: runs it with the database, and asks it for pages, files and its state. With which port it came up is
-# told by its file descriptors alone, so a port is chosen here; one that is taken is tried another for.
-serve() {
-    local port pid code=0
-    for _ in 1 2 3 4 5; do
-        port=$((20000 + (RANDOM + $$) % 12000))
-        mkfifo "$work/fifo"
-        "$work/tree/runtime/bin/java" "$@" -cp "$work/tree/lib/*" tare.social.Main --listen 127.0.0.1 --port "$port" \
-            --database "127.0.0.1:$database/postgres" --user tare --files 127.0.0.1:9 >"$work/fifo" 2>"$work/told" 9>&- </dev/null &
-        pid=$!
-        # A machine may warn on the same output before.
-        if grep --quiet --line-regexp ready "$work/fifo"; then
-            rm "$work/fifo"
-            asked "$port" || code=1
-            kill "$pid"
-            wait "$pid" || true
-            return "$code"
-        fi
-        rm "$work/fifo"
-        wait "$pid" || true
-        grep --quiet 'cannot listen' "$work/told" || break
-    done
-    cat "$work/told"
-    return 1
+# launch PORT JAVA_OPTION...: how the application is started.
+launch() {
+    local port=$1
+    shift
+    command=("$work/tree/runtime/bin/java" "$@" -cp "$work/tree/lib/*" tare.social.Main --listen 127.0.0.1 --port "$port"
+        --database "127.0.0.1:$database/postgres" --user tare --files 127.0.0.1:9)
 }
+
+# serve JAVA_OPTION...: runs it with the database, and asks it for pages, files and its state.
+serve() { serving asked launch "$@"; }
 
 # The programs of a PostgreSQL: prints nothing where there is none.
 find_postgres() {
@@ -101,10 +68,17 @@ as_other() {
     fi
 }
 
+# Of clear_up.
+clear_up_more() {
+    if [[ -n ${data:-} ]]; then
+        as_other "$postgres/pg_ctl" -D "$data/cluster" -m immediate stop >/dev/null 2>&1 || true
+        rm -rf "$data"
+    fi
+}
+
 # start_postgres BIN: sets database to the port of a server with the application's tables, which ends with the script.
 start_postgres() {
     data=$(mktemp -d)
-    trap 'as_other "$postgres/pg_ctl" -D "$data/cluster" -m immediate stop >/dev/null 2>&1 || true; rm -rf "$work" "$data"' EXIT
     [[ $EUID -ne 0 ]] || chown 65534:65534 "$data"
     as_other "$postgres/initdb" -D "$data/cluster" -U tare -A trust -N --locale=C -E UTF8
     # A statement ends with a semicolon and an empty line: the tables are made before anybody can connect.
@@ -135,8 +109,6 @@ if [[ ! -d $place ]]; then
     build_module
     cp "$work/sources/jvm/social/target/tare-social.jar" "$work/sources/jvm/social/target/lib"/*.jar "$work/tree/lib/"
     link_runtime "$modules" --exclude-files='/java.desktop/lib/**'
-    # Classes are shared through an archive of those that a run loads. An archive with those of the jars would be refused
-    # wherever they lie elsewhere.
     postgres=$(find_postgres) trial=serve
     if [[ -n $postgres ]]; then
         or_tell "start PostgreSQL from $postgres" start_postgres
@@ -144,12 +116,7 @@ if [[ ! -d $place ]]; then
         say "there is no PostgreSQL to try it with (scripts/postgres.sh brings one): some classes will not be in the archive, and it starts a little later"
         trial=refuse
     fi
-    or_tell "run the application" "$trial" -Xshare:off -Xmx200m -XX:+UseSerialGC -XX:DumpLoadedClassList="$work/classes"
-    grep -v -e 'tare/' -e 'org/' -e 'com/zaxxer/' -e 'com/ongres/' -e 'jakarta/' "$work/classes" >"$work/shared"
-    write_archive "$work/shared"
-    for collector in Serial G1; do
-        or_tell "use the archive of classes" "$trial" -Xshare:on "-XX:+Use${collector}GC" -Xmx1536m -Xms1536m -Xss192k
-    done
+    share_classes 'tare/|org/|com/zaxxer/|com/ongres/|jakarta/' "$trial" -Xmx1536m -Xms1536m -Xss192k
     or_tell "run without a database" refuse -Xshare:on -Xmx200m
 fi
 publish

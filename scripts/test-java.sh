@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the tests of all modules of jvm/, and tells about them as cargo does, which `cargo xtask tally` counts.
+# Runs the tests of all modules of jvm/ and of what the scripts that build them share, and tells about them as cargo does, which `cargo xtask tally` counts.
 #
 # They run in a copy in target/jvm, so that the sources stay clean.
 set -euo pipefail
@@ -8,12 +8,16 @@ cd "$(dirname "$0")/.."
 target_dir=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 work=$target_dir/jvm
 
+# It needs no Java.
+lib=0
+scripts/test-jvm-lib.sh || lib=$?
+
 echo "     Running jvm (tare_java, tare_web, tare_social)"
 # Maven takes the JDK of JAVA_HOME, else the one in PATH.
 if ! command -v mvn >/dev/null 2>&1 || ! command -v "${JAVA_HOME:+$JAVA_HOME/bin/}javac" >/dev/null 2>&1; then
     echo "test jvm ... ignored, Maven or a JDK is not here: scripts/java.sh installs both, or says how"
     echo "test result: ok. 0 passed; 0 failed; 1 ignored"
-    exit 0
+    exit "$lib"
 fi
 
 rm -rf "$work"
@@ -54,4 +58,5 @@ fi
 verdict=ok
 ((failed == 0)) || verdict=FAILED
 echo "test result: $verdict. $((tests - failed - skipped)) passed; $failed failed; $skipped ignored"
+((code != 0)) || code=$lib
 exit "$code"

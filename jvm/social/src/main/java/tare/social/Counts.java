@@ -21,6 +21,12 @@ final class Counts {
     /** Anonymous home pages that were there already. */
     final LongAdder homeHits = new LongAdder();
 
+    /** A file of the store was passed on. */
+    void passed(long bytes) {
+        stored.increment();
+        storedBytes.add(bytes);
+    }
+
     /** Requests for pages and files, however they were answered. */
     long requests() {
         return pages.sum() + files.sum() + stored.sum() + refused.sum() + errors.sum();

@@ -2,6 +2,7 @@ package tare.social;
 
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.LongSupplier;
 import tare.social.data.Unavailable;
 
 /** The home page of those who are not logged in: kept for a while. */
@@ -16,6 +17,7 @@ final class Home {
         byte[] make() throws Unavailable;
     }
 
+    private final LongSupplier clock;
     private final long ttlNs;
     private final Counts counts;
     private final ReentrantLock making = new ReentrantLock();
@@ -29,6 +31,16 @@ final class Home {
      * @param ttlS seconds for which it is kept; 0 makes it for everybody
      */
     Home(int ttlS, Counts counts) {
+        this(ttlS, counts, System::nanoTime);
+    }
+
+    /**
+     * With another clock.
+     *
+     * @param clock nanoseconds since whenever
+     */
+    Home(int ttlS, Counts counts, LongSupplier clock) {
+        this.clock = clock;
         ttlNs = TimeUnit.SECONDS.toNanos(ttlS);
         this.counts = counts;
     }
@@ -41,7 +53,7 @@ final class Home {
         if (ttlNs == 0) {
             return maker.make();
         }
-        long began = System.nanoTime();
+        long began = clock.getAsLong();
         Made now = made;
         if (isYoung(now)) {
             counts.homeHits.increment();
@@ -64,18 +76,18 @@ final class Home {
     }
 
     private byte[] make(Maker maker) throws Unavailable {
-        long at = System.nanoTime();
+        long at = clock.getAsLong();
         try {
             byte[] bytes = maker.make();
             made = new Made(bytes, at);
             return bytes;
         } catch (Unavailable e) {
-            failed = new Failed(e, System.nanoTime());
+            failed = new Failed(e, clock.getAsLong());
             throw e;
         }
     }
 
     private boolean isYoung(Made one) {
-        return one != null && System.nanoTime() - one.at() < ttlNs;
+        return one != null && clock.getAsLong() - one.at() < ttlNs;
     }
 }

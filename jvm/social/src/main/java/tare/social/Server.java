@@ -57,6 +57,9 @@ final class Server implements AutoCloseable {
             + " bytes without files, " + FILE_BYTES + " in a file, and " + UPLOAD_BYTES + " in all";
     /** A longer file of a form goes to the disk on its way. */
     private static final int HEAP_BYTES = 16 * 1024;
+    /** Long files that wait for their readers without a thread; each keeps a connection to the store, and a part of itself. */
+    private static final int READERS = 1_000;
+    private static final int READER_BYTES = 160 * 1024;
     private static final int SESSIONS = 100_000;
     /** Of a session, about. */
     private static final int SESSION_BYTES = 1_024;
@@ -67,6 +70,7 @@ final class Server implements AutoCloseable {
     private final Store store;
     private final Database database;
     private final Connector connector;
+    private boolean closed;
 
     /** A context that needs no folder of its own but that for uploads. */
     private static final class Application extends StandardContext {
@@ -178,8 +182,12 @@ final class Server implements AutoCloseable {
                 new PageServlet(Social.of(database, objects), store, counts, options.homeTtlS()), "/");
         pages.setMultipartConfigElement(new MultipartConfigElement(folder.path().resolve("uploads").toString(), FILE_BYTES,
                 UPLOAD_BYTES, HEAP_BYTES));
-        servlet(context, "stored", new StoredServlet(store, counts), "/image/*").addMapping("/document/*");
-        servlet(context, "tell", new TellServlet(counts, database, objects, store, sessions), "/tare/ready")
+        // Half of the threads are for everything else.
+        StoredServlet files = new StoredServlet(store, counts, options.threads() / 2, fitting(READERS, 8, READER_BYTES));
+        Wrapper stored = servlet(context, "stored", files, "/image/*");
+        stored.setAsyncSupported(true);
+        stored.addMapping("/document/*");
+        servlet(context, "tell", new TellServlet(counts, database, objects, store, files, sessions), "/tare/ready")
                 .addMapping("/tare/stats");
         servlet(context, "static", new StaticServlet(counts), StaticFiles.MOUNT + "/*")
                 .addInitParameter("listings", "false");
@@ -204,7 +212,12 @@ final class Server implements AutoCloseable {
     }
 
     @Override
-    public void close() {
+    public synchronized void close() {
+        if (closed) {
+            // The container would make its folder again, to be stopped in it.
+            return;
+        }
+        closed = true;
         try {
             tomcat.stop();
             tomcat.destroy();

@@ -1,45 +1,55 @@
 package tare.social;
 
+import jakarta.servlet.ServletOutputStream;
 import jakarta.servlet.http.HttpServlet;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
-import java.io.OutputStream;
 import java.nio.ByteBuffer;
+import java.util.concurrent.Semaphore;
 import java.util.regex.Pattern;
-import org.apache.catalina.connector.CoyoteOutputStream;
+import tare.social.files.Incoming;
 import tare.social.files.Store;
 import tare.social.files.Unserved;
 
-/** Pictures and documents: passed on from the store, a part at a time. */
+/**
+ * Pictures and documents: passed on from the store, a part at a time. Not all threads wait for readers: where many long files
+ * are on their way at once, further ones hold no thread while nobody takes them.
+ */
 final class StoredServlet extends HttpServlet {
     private static final long serialVersionUID = 1;
 
     private static final Pattern IMAGE = Pattern.compile("/(person|event)/[1-9][0-9]{0,9}t?\\.jpg");
     private static final Pattern DOCUMENT = Pattern.compile("/event/[1-9][0-9]{0,9}\\.pdf");
 
+    /** What is not longer fits into what the kernel keeps: it waits for its reader at worst behind others of theirs, bytes. */
+    private static final long SHORT = 64 * 1024;
+
     private final transient Store store;
     private final transient Counts counts;
+    private final int most;
+    /** For long files that hold a thread until their readers have taken them. */
+    private final Semaphore threads;
+    /** For those that hold none. */
+    private final Semaphore room;
 
-    StoredServlet(Store store, Counts counts) {
+    /**
+     * Has served nothing yet.
+     *
+     * @param threads that may wait for the readers of long files: that is the cheapest way as long as they read
+     * @param room for further long files, which hold no thread while their readers take nothing; those beyond it hold one
+     */
+    StoredServlet(Store store, Counts counts, int threads, int room) {
         this.store = store;
         this.counts = counts;
+        most = threads + room;
+        this.threads = new Semaphore(threads);
+        this.room = new Semaphore(room);
     }
 
-    /** The response, once it is known how long it will be. */
-    private record Taker(HttpServletResponse response, String type) implements Store.Taker {
-        @Override
-        public OutputStream begin(long length) throws IOException {
-            response.setContentType(type);
-            response.setContentLengthLong(length);
-            return response.getOutputStream();
-        }
-
-        @Override
-        public void take(OutputStream to, ByteBuffer some) throws IOException {
-            // The container's own stream takes bytes that are not on the heap.
-            ((CoyoteOutputStream) to).write(some);
-        }
+    /** Long files that are on their way. */
+    int underWay() {
+        return most - threads.availablePermits() - room.availablePermits();
     }
 
     @Override
@@ -51,13 +61,26 @@ final class StoredServlet extends HttpServlet {
             return;
         }
         try {
-            long bytes = store.get(path, new Taker(response, image ? "image/jpeg" : "application/pdf"));
-            if (bytes < 0) {
+            Incoming file = store.get(path);
+            if (file == null) {
                 refuse(response);
                 return;
             }
-            counts.stored.increment();
-            counts.storedBytes.add(bytes);
+            response.setContentType(image ? "image/jpeg" : "application/pdf");
+            response.setContentLengthLong(file.length());
+            if (file.length() <= SHORT) {
+                pass(file, response.getOutputStream());
+            } else if (threads.tryAcquire()) {
+                try {
+                    pass(file, response.getOutputStream());
+                } finally {
+                    threads.release();
+                }
+            } else if (room.tryAcquire()) {
+                Passing.begin(file, request, response, counts, room);
+            } else {
+                pass(file, response.getOutputStream());
+            }
         } catch (Unserved e) {
             counts.errors.increment();
             if (response.isCommitted()) {
@@ -66,6 +89,19 @@ final class StoredServlet extends HttpServlet {
             }
             response.reset();
             tell(response, HttpServletResponse.SC_BAD_GATEWAY, e.getMessage());
+        }
+    }
+
+    private void pass(Incoming file, ServletOutputStream to) throws IOException, Unserved {
+        try (file) {
+            while (!file.isOver()) {
+                ByteBuffer some = file.some();
+                if (file.isOver()) {
+                    // Before it is sent: who has read it may ask for the counts at once.
+                    counts.passed(file.length());
+                }
+                to.write(some);
+            }
         }
     }
 

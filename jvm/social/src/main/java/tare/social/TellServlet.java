@@ -22,13 +22,16 @@ final class TellServlet extends HttpServlet {
     private final transient Database database;
     private final transient Objects objects;
     private final transient Store store;
+    private final transient StoredServlet files;
     private final transient Manager sessions;
 
-    TellServlet(Counts counts, Database database, Objects objects, Store store, Manager sessions) {
+    TellServlet(Counts counts, Database database, Objects objects, Store store, StoredServlet files,
+            Manager sessions) {
         this.counts = counts;
         this.database = database;
         this.objects = objects;
         this.store = store;
+        this.files = files;
         this.sessions = sessions;
     }
 
@@ -49,6 +52,7 @@ final class TellServlet extends HttpServlet {
         put(out, "not_modified", counts.notModified.sum());
         put(out, "stored_files", counts.stored.sum());
         put(out, "stored_bytes", counts.storedBytes.sum());
+        put(out, "stored_under_way", files.underWay());
         put(out, "refused", counts.refused.sum());
         put(out, "errors", counts.errors.sum());
         put(out, "sessions", sessions.getActiveSessions());

@@ -131,6 +131,27 @@ class FailuresTest {
     }
 
     @Test
+    void aDatabaseThatIsStartedAgainFailsOneRequest() throws Exception {
+        try (Site site = new Site("--pool", "4")) {
+            assertEquals("free", site.get("/person/check?user=x").body());
+            long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(HANG_S);
+            while (site.stat("pool_connections") < 4) {
+                assertTrue(System.nanoTime() < until, "it does not fill");
+                Thread.sleep(10);
+            }
+            site.postgres.restart();
+            // It tells each connection why it ends it: that is another error than one that is broken.
+            for (int i = 0; i < 8; i++) {
+                site.get("/person/check?user=x");
+            }
+            assertTrue(site.stat("errors") <= 1, "errors: " + site.stat("errors"));
+            assertEquals("taken", site.get("/person/check?user=user1").body());
+            assertEquals(302, site.send(site.user, "/person", Site.person("ann")).statusCode());
+            assertEquals("21", site.value("SELECT count(*) FROM person"));
+        }
+    }
+
+    @Test
     void whatMayHaveBeenWrittenIsReadAgain() throws Exception {
         try (Proxy proxy = new Proxy(Postgres.needed().port()); Site site = new Site(proxy.port(), Site.SHORT)) {
             site.login(9);

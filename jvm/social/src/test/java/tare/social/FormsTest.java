@@ -243,6 +243,32 @@ class FormsTest {
     }
 
     @Test
+    void tagsAreTakenInTheirOrderWhetherTheyAreNewOrNot() throws Exception {
+        site.login(5);
+        ExecutorService thread = Executors.newSingleThreadExecutor();
+        try (Connection other = site.postgres.connect(site.database); Statement statement = other.createStatement()) {
+            other.setAutoCommit(false);
+            statement.execute("INSERT INTO socialeventtag VALUES (1000, 'new', 1)");
+            Future<HttpResponse<String>> made = thread.submit(() -> send("/event", Site.event("Party", "tag1 new")));
+            long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+            while (site.value("SELECT count(*) FROM pg_locks WHERE NOT granted").equals("0")) {
+                assertTrue(System.nanoTime() < until && !made.isDone(), "it does not wait for the other");
+                Thread.sleep(10);
+            }
+            // Else each would wait for the other now.
+            statement.execute("UPDATE socialeventtag SET refcount = refcount + 1 WHERE socialeventtagid IN "
+                    + "(SELECT socialeventtagid FROM socialeventtag WHERE tag = 'tag1' FOR UPDATE NOWAIT)");
+            other.commit();
+            assertEquals(302, made.get().statusCode(), made.get().body());
+        } finally {
+            thread.shutdown();
+        }
+        assertEquals("2", site.value("SELECT refcount FROM socialeventtag WHERE tag = 'new'"));
+        assertEquals("32", site.value("SELECT refcount FROM socialeventtag WHERE tag = 'tag1'"));
+        assertEquals(0.0, site.stat("database_errors"));
+    }
+
+    @Test
     void whoSaysAttendAtOnceIsCountedOnce() throws Exception {
         int users = 6;
         String before = all("<p id=\"attendees\">([0-9]+)", site.page("/event?id=1")).get(0);

@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.junit.jupiter.api.Test;
 import tare.social.data.Unavailable;
@@ -80,5 +81,23 @@ class HomeTest {
             assertEquals(Unavailable.class, outcomes.get(i).getClass());
         }
         assertEquals(7, home.get(() -> new byte[] {7})[0], "the next one tries again");
+    }
+
+    @Test
+    void itIsMadeAgainWhenItsTimeIsOver() throws Exception {
+        long second = 1_000_000_000;
+        AtomicLong now = new AtomicLong(Long.MAX_VALUE - second);
+        Home home = new Home(10, new Counts(), now::get);
+        assertEquals(1, home.get(() -> new byte[] {1})[0]);
+        now.addAndGet(10 * second - 1);
+        assertEquals(1, home.get(() -> new byte[] {2})[0]);
+        now.addAndGet(1);
+        assertEquals(3, home.get(() -> {
+            // It is as old as what it was made of.
+            now.addAndGet(4 * second);
+            return new byte[] {3};
+        })[0]);
+        now.addAndGet(6 * second);
+        assertEquals(4, home.get(() -> new byte[] {4})[0]);
     }
 }

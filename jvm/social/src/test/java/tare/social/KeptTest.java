@@ -107,6 +107,8 @@ class KeptTest {
             assertTrue(Files.isRegularFile(site.server.folder().resolve("static/site/00.js")));
             site.server.close();
             assertFalse(Files.exists(site.server.folder()), "nothing stays");
+            site.server.close();
+            assertFalse(Files.exists(site.server.folder()), "nor comes again");
         }
     }
 }

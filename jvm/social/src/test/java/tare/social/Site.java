@@ -199,5 +199,8 @@ final class Site implements AutoCloseable {
     public void close() {
         server.close();
         store.close();
+        // The container remembers the first one's folder as its home, and would make it again for the next.
+        System.clearProperty("catalina.home");
+        System.clearProperty("catalina.base");
     }
 }

@@ -20,6 +20,8 @@ public final class Database implements AutoCloseable {
     private static final String SERIALIZATION_FAILURE = "40001";
     private static final String DEADLOCK = "40P01";
     private static final String PROTOCOL = "08";
+    /** The server ended the connection, or has none to give: it is stopped, or begins. */
+    private static final String STOPPED = "57P0";
     /** A connection that was idle for longer is tried before it is used, milliseconds. The pool has it as a property. */
     private static final String TRIED_AFTER = "com.zaxxer.hikari.aliveBypassWindowMs";
     /** Its own half a second would have requests cost more the fewer there are. */
@@ -164,7 +166,8 @@ public final class Database implements AutoCloseable {
     private Unavailable failed(SQLException e) {
         errors.increment();
         String state = e.getSQLState();
-        if (state != null && state.startsWith(PROTOCOL) && !(e instanceof SQLTransientConnectionException)) {
+        boolean ended = state != null && (state.startsWith(PROTOCOL) || state.startsWith(STOPPED));
+        if (ended && !(e instanceof SQLTransientConnectionException)) {
             // The idle ones are gone too, most likely: each would fail one more request.
             pool.getHikariPoolMXBean().softEvictConnections();
         }

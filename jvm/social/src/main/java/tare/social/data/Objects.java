@@ -5,6 +5,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.function.LongSupplier;
 
 /**
  * Objects that were read from the database: kept for a time, the longest unused give way when there are too many, and
@@ -61,6 +62,7 @@ public final class Objects {
     }
 
     private final Stripe[] stripes = new Stripe[STRIPES];
+    private final LongSupplier clock;
     private final long ttlNs;
     private final long stripeBytes;
     private final LongAdder hits = new LongAdder();
@@ -73,6 +75,16 @@ public final class Objects {
      * @param bytes that all take, at most and about
      */
     public Objects(int ttlS, long bytes) {
+        this(ttlS, bytes, System::nanoTime);
+    }
+
+    /**
+     * With another clock.
+     *
+     * @param clock nanoseconds since whenever
+     */
+    Objects(int ttlS, long bytes, LongSupplier clock) {
+        this.clock = clock;
         ttlNs = TimeUnit.SECONDS.toNanos(ttlS);
         stripeBytes = bytes / STRIPES;
         for (int i = 0; i < STRIPES; i++) {
@@ -93,7 +105,7 @@ public final class Objects {
         long cleared;
         synchronized (stripe) {
             Entry entry = stripe.entries.get(key);
-            if (entry != null && entry.until() - System.nanoTime() > 0) {
+            if (entry != null && entry.until() - clock.getAsLong() > 0) {
                 hits.increment();
                 return (T) entry.value();
             }
@@ -117,7 +129,7 @@ public final class Objects {
                 return;
             }
             stripe.remove(key);
-            stripe.entries.put(key, new Entry(value, System.nanoTime() + ttlNs, bytes));
+            stripe.entries.put(key, new Entry(value, clock.getAsLong() + ttlNs, bytes));
             stripe.bytes += bytes;
             Iterator<Entry> oldest = stripe.entries.values().iterator();
             while (stripe.bytes > stripeBytes && oldest.hasNext()) {

@@ -16,9 +16,9 @@ public final class Writes {
             + "submitterusername, addressid, telephone, timezone, eventtimestamp, createdtimestamp, imageurl, "
             + "imagethumburl, literatureurl, totalscore, numberofvotes, disabled) "
             + "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0)";
-    /** In order, so that two who need the same ones do not each wait for the other. */
+    /** In the order of the letters, as an event has its tags. */
     private static final String LOCK_TAGS =
-            "SELECT socialeventtagid, tag FROM socialeventtag WHERE tag = ANY (?) ORDER BY tag FOR UPDATE";
+            "SELECT socialeventtagid, tag FROM socialeventtag WHERE tag = ANY (?) ORDER BY tag COLLATE \"C\" FOR UPDATE";
     private static final String USE_TAGS =
             "UPDATE socialeventtag SET refcount = refcount + 1 WHERE socialeventtagid = ANY (?)";
     private static final String NEW_TAG = "INSERT INTO socialeventtag AS t (socialeventtagid, tag, refcount) "
@@ -107,15 +107,29 @@ public final class Writes {
         if (tags.isEmpty()) {
             return 0;
         }
-        List<String> known = new ArrayList<>(tags);
-        known.removeAll(unknown);
-        List<Integer> used = new ArrayList<>(on.list(LOCK_TAGS, row -> row.getInt(1),
-                (Object) known.toArray(new String[0])));
-        on.change(USE_TAGS, (Object) used.toArray(new Integer[0]));
-        for (int i = 0; i < unknown.size(); i++) {
-            used.add(on.first(NEW_TAG, row -> row.getInt(1), numbers.get(i), unknown.get(i)));
+        List<Integer> used = new ArrayList<>();
+        List<Integer> fresh = new ArrayList<>();
+        List<String> known = new ArrayList<>();
+        // One after the other in their order, whoever takes which for new: two who need the same ones would each wait for the other.
+        for (String tag : tags) {
+            int at = unknown.indexOf(tag);
+            if (at < 0) {
+                known.add(tag);
+            } else {
+                used.addAll(locked(on, known));
+                known.clear();
+                fresh.add(on.first(NEW_TAG, row -> row.getInt(1), numbers.get(at), tag));
+            }
         }
+        used.addAll(locked(on, known));
+        on.change(USE_TAGS, (Object) used.toArray(new Integer[0]));
+        used.addAll(fresh);
         return on.change(TAG_EVENT, used.toArray(new Integer[0]), event);
+    }
+
+    private static List<Integer> locked(Statements on, List<String> tags) throws SQLException {
+        return tags.isEmpty() ? List.of()
+                : on.list(LOCK_TAGS, row -> row.getInt(1), (Object) tags.toArray(new String[0]));
     }
 
     private static void insert(Statements on, int id, Address address) throws SQLException {

@@ -8,7 +8,6 @@ import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
-import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 
 /**
@@ -25,6 +24,9 @@ final class Link {
         }
     }
 
+    private static final String VERSION = "HTTP/1.1 ";
+    private static final String LENGTH = "content-length:";
+    private static final String CONNECTION = "connection:";
     private static final int HEAD_BYTES = 8 * 1024;
     private static final int BUFFER_BYTES = 64 * 1024;
 
@@ -160,20 +162,22 @@ final class Link {
     }
 
     private void read(String head) throws IOException {
-        if (!head.matches("(?s)HTTP/1\\.1 [1-5][0-9][0-9][ \r].*")) {
+        status = head.startsWith(VERSION) && head.length() > 12 && " \r".indexOf(head.charAt(12)) >= 0
+                ? (int) number(head.substring(VERSION.length(), 12)) : -1;
+        if (status < 100 || status > 599) {
             throw new IOException("the store's answer is not HTTP/1.1");
         }
-        status = Integer.parseInt(head.substring(9, 12));
         left = -1;
-        for (String line : head.split("\r\n")) {
-            int colon = line.indexOf(':');
-            String name = colon < 0 ? "" : line.substring(0, colon).toLowerCase(Locale.ROOT);
-            String value = line.substring(colon + 1).trim();
-            if (name.equals("content-length") && value.matches("[0-9]{1,12}")) {
-                left = Long.parseLong(value);
-            } else if (name.equals("connection") && value.equalsIgnoreCase("close")) {
+        int at = head.indexOf("\r\n") + 2;
+        // The head ends with an empty line.
+        for (int end = head.indexOf("\r\n", at); end > at; end = head.indexOf("\r\n", at)) {
+            if (head.regionMatches(true, at, LENGTH, 0, LENGTH.length())) {
+                left = number(head.substring(at + LENGTH.length(), end).trim());
+            } else if (head.regionMatches(true, at, CONNECTION, 0, CONNECTION.length())
+                    && head.substring(at + CONNECTION.length(), end).trim().equalsIgnoreCase("close")) {
                 kept = false;
             }
+            at = end + 2;
         }
         if (left < 0) {
             throw new IOException("the store's answer has no length");
@@ -181,6 +185,16 @@ final class Link {
         if (buffer.remaining() > left) {
             throw new IOException("the store's answer is longer than it says");
         }
+    }
+
+    /** A whole number of at most twelve digits; -1 for anything else. */
+    private static long number(String text) {
+        long number = text.isEmpty() || text.length() > 12 ? -1 : 0;
+        for (int i = 0; number >= 0 && i < text.length(); i++) {
+            int digit = text.charAt(i) - '0';
+            number = digit < 0 || digit > 9 ? -1 : 10 * number + digit;
+        }
+        return number;
     }
 
     /** Of the answer. */

@@ -2,7 +2,6 @@ package tare.social.files;
 
 import java.io.IOException;
 import java.io.InputStream;
-import java.io.OutputStream;
 import java.net.InetSocketAddress;
 import java.net.URLEncoder;
 import java.nio.ByteBuffer;
@@ -37,15 +36,6 @@ public final class Store implements AutoCloseable {
     private final LongAdder errors = new LongAdder();
     private final Thread watch;
 
-    /** Whom a file is for. */
-    public interface Taker {
-        /** There is one, this long; where its bytes go to. */
-        OutputStream begin(long length) throws IOException;
-
-        /** Takes some; those that remain in the buffer are taken again. */
-        void take(OutputStream to, ByteBuffer some) throws IOException;
-    }
-
     /** What is brought: read again from its beginning where a connection had ended. */
     @FunctionalInterface
     public interface Source {
@@ -68,7 +58,7 @@ public final class Store implements AutoCloseable {
 
     @FunctionalInterface
     private interface Answer<T> {
-        T read(Link link) throws IOException, Unserved;
+        T read(Link link) throws IOException;
     }
 
     /**
@@ -99,60 +89,21 @@ public final class Store implements AutoCloseable {
     }
 
     /**
-     * Passes a file on.
+     * Asks for a file, and waits until it begins to come.
      *
      * @param path such as `/person/7.jpg`
-     * @return bytes; -1 where there is no such file
-     * @throws IOException the taker's own failure
+     * @return to be closed; null where there is no such file
      */
-    public long get(String path, Taker taker) throws IOException, Unserved {
-        Taken taken = new Taken(taker);
-        long bytes = exchange("get " + tree + path + " from", link -> link.get(tree + path), link -> {
+    public Incoming get(String path) throws Unserved {
+        String what = "get " + tree + path + " from";
+        return exchange(what, link -> link.get(tree + path), link -> {
             if (link.status() == NOT_FOUND) {
                 drain(link);
-                return -1L;
+                return null;
             }
             check(link, OK);
-            return taken.all(link);
+            return new Incoming(this, link, what);
         });
-        if (taken.failure != null) {
-            throw taken.failure;
-        }
-        return bytes;
-    }
-
-    /** Tells failures of the taker from those of the store. */
-    private static final class Taken {
-        private final Taker taker;
-        private IOException failure;
-
-        Taken(Taker taker) {
-            this.taker = taker;
-        }
-
-        long all(Link link) throws IOException {
-            long bytes = link.left();
-            OutputStream to = null;
-            try {
-                to = taker.begin(bytes);
-            } catch (IOException e) {
-                failure = e;
-            }
-            while (failure == null && link.left() > 0) {
-                ByteBuffer some = link.some();
-                try {
-                    while (some.hasRemaining()) {
-                        taker.take(to, some);
-                    }
-                } catch (IOException e) {
-                    failure = e;
-                    // The rest is not wanted: the connection is given up with it.
-                    some.position(some.limit());
-                    return -1;
-                }
-            }
-            return bytes;
-        }
     }
 
     /** Keeps a file. */
@@ -226,19 +177,33 @@ public final class Store implements AutoCloseable {
                 request.send(link);
             }
             T result = answer.read(link);
-            give(link);
+            // A file goes on coming.
+            if (!(result instanceof Incoming)) {
+                give(link);
+            }
             link = null;
             return result;
         } catch (IOException e) {
-            errors.increment();
-            throw new Unserved("cannot " + what + " the file store " + address.getAddress().getHostAddress() + ":"
-                    + address.getPort() + ": " + (e.getMessage() == null ? e.getClass().getSimpleName() : e.getMessage())
-                    + "; see whether it runs there (--files)");
+            throw failed(what, e);
         } finally {
             // Whatever it failed with, its answer is not over.
             drop(link);
-            callNs.add(System.nanoTime() - began);
+            waited(began);
         }
+    }
+
+    /** Counts a failure. */
+    Unserved failed(String what, IOException why) {
+        errors.increment();
+        return new Unserved("cannot " + what + " the file store " + address.getAddress().getHostAddress() + ":"
+                + address.getPort() + ": "
+                + (why.getMessage() == null ? why.getClass().getSimpleName() : why.getMessage())
+                + "; see whether it runs there (--files)");
+    }
+
+    /** Counts the time since then as waited for. */
+    void waited(long began) {
+        callNs.add(System.nanoTime() - began);
     }
 
     private Link take() throws IOException {
@@ -257,7 +222,8 @@ public final class Store implements AutoCloseable {
         return link;
     }
 
-    private void give(Link link) {
+    /** It may be used by others, where its answer was taken as a whole. */
+    void give(Link link) {
         if (link.isKept()) {
             synchronized (idle) {
                 idle.addLast(link);
@@ -267,7 +233,8 @@ public final class Store implements AutoCloseable {
         }
     }
 
-    private void drop(Link link) {
+    /** It is of no use any more; null is none. */
+    void drop(Link link) {
         if (link != null) {
             all.remove(link);
             link.close();
@@ -284,7 +251,7 @@ public final class Store implements AutoCloseable {
         return errors.sum();
     }
 
-    /** Time until files were passed on, seconds. */
+    /** Time that the store was waited for, seconds; not that of those whom its files are for. */
     public double seconds() {
         return callNs.sum() / 1e9;
     }

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
 import tare.social.data.Objects.Kind;
 
@@ -62,6 +63,23 @@ class ObjectsTest {
         assertEquals(hits + 1, objects.hits(), "the last one is here, the first is not");
         objects.get(Kind.TAG, "huge", () -> new Thing((int) room));
         assertTrue(objects.bytes() <= room, "what is larger than all is not kept");
+    }
+
+    @Test
+    void anObjectIsReadAgainWhenItsTimeIsOver() throws Exception {
+        long second = 1_000_000_000;
+        // It may be near its end, and begins again.
+        AtomicLong now = new AtomicLong(Long.MAX_VALUE - second);
+        Objects objects = new Objects(1_800, 1 << 20, now::get);
+        Thing one = objects.get(Kind.EVENT, 1, () -> new Thing(10));
+        now.addAndGet(1_799 * second);
+        assertSame(one, objects.get(Kind.EVENT, 1, () -> new Thing(11)));
+        now.addAndGet(second);
+        Thing two = objects.get(Kind.EVENT, 1, () -> new Thing(12));
+        assertEquals(12, two.bytes(), "that it was asked for meanwhile keeps it no longer");
+        now.addAndGet(1_799 * second);
+        assertSame(two, objects.get(Kind.EVENT, 1, () -> new Thing(13)), "for as long again");
+        assertEquals(2, objects.hits());
     }
 
     @Test
