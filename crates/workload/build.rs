@@ -8,18 +8,21 @@ const MADE: [(&str, &str); 2] =
     [("../driver/src/store", "TARE_STORE_BUILD"), ("../driver/src/social", "TARE_SOCIAL_BUILD")];
 /// What decides what is in them, by the beginning of the name: tables, words, rows, the loading of them, and indexes.
 const PARTS: [&str; 5] = ["schema", "words", "data", "load", "indexes"];
+/// What all of them are filled by: numbers that are drawn, how rows are written, cut and sent.
+const FILL: &str = "../driver/src/fill";
 
 fn main() {
     let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     for (place, name) in MADE {
-        tell(&here.join(place), name);
+        tell(&here.join(place), &here.join(FILL), name);
     }
 }
 
-/// Tells the hash of what is made of a directory's sources.
-fn tell(store: &Path, name: &str) {
+/// Tells the hash of what is made of a directory's sources, and of those of `fill`.
+fn tell(store: &Path, fill: &Path, name: &str) {
     println!("cargo::rerun-if-changed={}", store.display());
-    let mut sources = Vec::new();
+    println!("cargo::rerun-if-changed={}", fill.display());
+    let mut sources = entries(fill);
     for path in entries(store) {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if PARTS.iter().any(|part| name.starts_with(part)) {

@@ -43,6 +43,10 @@ impl Workload for FailingWorkload {
         self.inner.footprint_of(guest, instances)
     }
 
+    fn set_up(&self, guest: &GuestSize, instances: u32) -> Span {
+        self.inner.set_up(guest, instances)
+    }
+
     fn lack(&self) -> Option<(String, String)> {
         self.inner.lack()
     }

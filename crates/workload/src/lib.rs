@@ -7,6 +7,7 @@ mod clock;
 mod cpu;
 mod exec;
 mod folder;
+mod gold;
 mod java;
 mod null;
 pub mod registry;
@@ -22,6 +23,7 @@ mod together;
 mod web;
 mod yields;
 
+pub use gold::GoldError;
 pub use java::JavaError;
 pub use site::{AheadSite, Clock, DriverSite, SameClock, Schedule, ServicesSite, WorkSite, WorkloadError};
 pub use social::SocialError;
@@ -120,6 +122,12 @@ pub trait Workload: Send + Sync {
     fn footprint_of(&self, guest: &GuestSize, instances: u32) -> Footprint {
         let _ = instances;
         self.footprint(guest)
+    }
+
+    /// About how long a guest of this size, with so many instances in it, is set up from its start until load is offered, for the plan.
+    fn set_up(&self, guest: &GuestSize, instances: u32) -> Span {
+        let _ = (guest, instances);
+        Span::ZERO
     }
 
     /// What this host lacks for it: (reason, remedy). Quick, and nothing is started. Asked before any run.

@@ -167,6 +167,9 @@ pub enum WorkloadError {
     /// The store's server, or its data.
     #[error(transparent)]
     Store(#[from] crate::store::StoreError),
+    /// What is made once and kept for guests.
+    #[error(transparent)]
+    Gold(#[from] crate::gold::GoldError),
     /// The Java application.
     #[error(transparent)]
     Java(#[from] crate::java::JavaError),
@@ -197,7 +200,7 @@ impl WorkloadError {
                 *side == "guest" && matches!(source, WireError::Gone { .. } | WireError::Io { .. })
             }
             Self::Member { source, .. } => source.guest_lost(),
-            Self::NotConnected | Self::Command(_) | Self::Store(_) => false,
+            Self::NotConnected | Self::Command(_) | Self::Store(_) | Self::Gold(_) => false,
         }
     }
 }

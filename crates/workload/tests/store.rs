@@ -98,24 +98,28 @@ fn trial(
     workload: &dyn Workload,
     data: Option<&DataPlace>,
     steady: Duration,
-    meddle: impl Fn(&Agent),
+    meddle: impl Fn(&Agent, &mut Driven),
 ) -> (Driven, Option<String>) {
     let driver = DriverSite { client: agent.link(), clock: &SameClock };
     let drivers = [driver, driver];
     let site = work_site(agent, &drivers, data);
+    let schedule = schedule(steady);
+    let mut prepared = workload.prepare(&site).unwrap();
+    prepared.connect(&site, &schedule).unwrap();
+    let mut driven = prepared.drive(&site, &schedule).unwrap();
+    meddle(agent, &mut driven);
+    let wrong = prepared.verify(&site, &mut driven).unwrap();
+    (driven, wrong)
+}
+
+fn schedule(steady: Duration) -> Schedule {
     let phases = Phases {
         warm_up: Span::from_millis(300),
         ramp_up: Span::ZERO,
         steady_state: Span { ns: u64::try_from(steady.as_nanos()).unwrap() },
         ramp_down: Span::from_millis(100),
     };
-    let schedule = Schedule { phases, start_at_ns: 0, seed: 5, interval_ns: 100_000_000 };
-    let mut prepared = workload.prepare(&site).unwrap();
-    prepared.connect(&site, &schedule).unwrap();
-    let mut driven = prepared.drive(&site, &schedule).unwrap();
-    meddle(agent);
-    let wrong = prepared.verify(&site, &mut driven).unwrap();
-    (driven, wrong)
+    Schedule { phases, start_at_ns: 0, seed: 5, interval_ns: 100_000_000 }
 }
 
 fn work_site<'a>(agent: &'a Agent, drivers: &'a [DriverSite<'a>], data: Option<&'a DataPlace>) -> WorkSite<'a> {
@@ -159,12 +163,12 @@ fn orders_are_driven_on_a_copy_of_the_gold_copy_and_counted() {
     let (agent, place) = (Agent::start(&program), place());
     let workload = made(&json!({"postgres": postgres, "db-size": "5MB", "start-jitter": "100ms"}));
     let (told, gold) = ahead(&agent, &*workload, place.path());
-    assert!(told.iter().any(|note| note.contains("database made")), "{told:?}");
+    assert!(told.iter().any(|note| note.contains("MB made")), "{told:?}");
     let (again_told, again) = ahead(&agent, &*workload, place.path());
     assert!(again_told.is_empty() && again == gold, "{again_told:?}");
 
     let data = restored(&gold, place.path(), "guest-1");
-    let (driven, wrong) = trial(&agent, &*workload, Some(&data), Duration::from_secs(1), |_| {});
+    let (driven, wrong) = trial(&agent, &*workload, Some(&data), Duration::from_secs(1), |_, _| {});
     assert_eq!((wrong, driven.invalid.clone()), (None, None), "{driven:?}");
     let all = workload.combine(vec![driven]).unwrap();
     println!("{told:?}\n{:#?}\n{:#?}\n{:#?}", all.measurement.metrics, all.facts, all.measurement.counts);
@@ -178,14 +182,15 @@ fn orders_are_driven_on_a_copy_of_the_gold_copy_and_counted() {
     assert!(all.flags.iter().all(|flag| flag.kind != "unsafe"), "{:?}", all.flags);
 
     let data = restored(&gold, place.path(), "guest-2");
-    let delete = |agent: &Agent| {
+    let delete = |agent: &Agent, driven: &mut Driven| {
+        driven.invalid = Some("2 % failed".to_owned());
         // 6,000 were loaded. One that is as old as this is in no doubt.
         let first = "(SELECT min(order_id) FROM orders WHERE order_id > 6000)";
         agent.sql("tare", "store", &format!("DELETE FROM orderlines WHERE order_id = {first} AND line = 1"));
     };
     let (_, wrong) = trial(&agent, &*workload, Some(&data), Duration::from_millis(300), delete);
     let wrong = wrong.expect("a line was taken away behind the drivers' backs");
-    assert!(wrong.contains("lines of new orders"), "{wrong}");
+    assert!(wrong.contains("lines of new orders") && wrong.ends_with("; 2 % failed"), "both, the worse first: {wrong}");
 }
 
 #[test]
@@ -201,19 +206,34 @@ fn a_server_that_is_killed_under_load_loses_nothing_and_is_flagged() {
     let partial = place.path().join("gold").join(format!(".partial-{key}"));
     std::fs::rename(gold.parent().unwrap(), &partial).unwrap();
     let (told, gold) = ahead(&agent, &*made(&safe), place.path());
-    assert!(told.iter().any(|note| note.contains("database made")) && !partial.exists(), "{told:?}");
+    assert!(told.iter().any(|note| note.contains("MB made")) && !partial.exists(), "{told:?}");
 
     let data = restored(&gold, place.path(), "guest");
-    let (driven, wrong) = trial(&agent, &*made(&safe), Some(&data), Duration::from_secs(4), |_| {});
+    let (driven, wrong) = trial(&agent, &*made(&safe), Some(&data), Duration::from_secs(4), |_, _| {});
     println!("{:#?}\n{:#?}\n{:#?}", driven.flags, driven.facts, driven.measurement.counts);
     assert_eq!((wrong, driven.invalid.clone()), (None, None), "{driven:?}");
     assert!(driven.measurement.counts["reconnects"] > 0, "{:?}", driven.measurement.counts);
     assert!(driven.facts.contains_key("server killed and recovered in"), "{:?}", driven.facts);
     assert!(driven.flags.iter().any(|flag| flag.kind == "server-killed"));
 
+    // Killed by somebody else, it is started again to be counted, and the trial says what happened.
+    let data = restored(&gold, place.path(), "guest-3");
+    let die = |_: &Agent, _: &mut Driven| {
+        let lock = data.on_host.as_ref().unwrap().join("data/postmaster.pid");
+        let process = std::fs::read_to_string(lock).unwrap().lines().next().unwrap().to_owned();
+        assert!(Command::new("kill").args(["-KILL", &process]).status().unwrap().success());
+    };
+    let left_alone = made(&json!({"postgres": postgres, "db-size": "1MB", "start-jitter": "0s"}));
+    let (_, wrong) = trial(&agent, &*left_alone, Some(&data), Duration::from_millis(500), die);
+    let wrong = wrong.expect("the server died");
+    assert!(
+        wrong.contains("the server died") && wrong.contains("every order that was acknowledged is there"),
+        "{wrong}"
+    );
+
     // Nothing that is in doubt stands in for an order that was acknowledged and is gone.
     let data = restored(&gold, place.path(), "guest-2");
-    let lose = |agent: &Agent| {
+    let lose = |agent: &Agent, _: &mut Driven| {
         for table in ["cust_hist", "orderlines", "orders"] {
             // 1,200 were loaded. One that is as old as this is in no doubt.
             let first = "(SELECT min(order_id) FROM orders WHERE order_id > 1200)";
@@ -253,11 +273,22 @@ fn a_server_that_exists_is_used_and_left_as_it_was_or_refused_before_the_first_t
     );
     let theirs = with("postgres://tare@{guest}:5432/postgres");
     assert!(theirs.ahead(&ahead_site(&agent, place.path(), &|_| ())).unwrap().is_none());
-    let (driven, wrong) = trial(&agent, &*theirs, None, Duration::from_millis(500), |_| {});
+    let (driven, wrong) = trial(&agent, &*theirs, None, Duration::from_millis(500), |_, _| {});
     assert_eq!((wrong, driven.invalid.clone()), (None, None), "{driven:?}");
     assert!(driven.measurement.metrics["wal_bytes_per_order"] > 0.0, "{:?}", driven.facts);
-    let left = agent.sql("tare", "postgres", "SELECT nspname FROM pg_namespace WHERE nspname = 'tare_store'");
-    assert!(left.is_empty(), "the schema is still there");
+    let left = || agent.sql("tare", "postgres", "SELECT nspname FROM pg_namespace WHERE nspname = 'tare_store'");
+    assert!(left().is_empty(), "the schema is still there");
+    // Nor is anything left of a trial that cannot be counted.
+    let driver = [DriverSite { client: agent.link(), clock: &SameClock }];
+    let site = work_site(&agent, &driver, None);
+    let mut prepared = theirs.prepare(&site).unwrap();
+    let schedule = schedule(Duration::from_millis(300));
+    prepared.connect(&site, &schedule).unwrap();
+    let mut driven = prepared.drive(&site, &schedule).unwrap();
+    agent.sql("tare", "postgres", "COMMENT ON TABLE tare_store.orders IS NULL");
+    let error = prepared.verify(&site, &mut driven).unwrap_err().to_string();
+    assert!(error.contains("no whole store"), "{error}");
+    assert!(left().is_empty(), "the schema is still there after a failure");
 }
 
 #[test]
@@ -270,7 +301,7 @@ fn a_guest_without_programs_and_data_is_given_the_one_and_loads_the_other() {
     let cache = std::env::var("TARE_CACHE").unwrap_or_else(|_| "/var/cache/tare".into());
     let agent = Agent::start_hiding(&program, &[&cache, "/opt", "/var/lib"]);
     let workload = made(&json!({"db-size": "1MB", "start-jitter": "0s"}));
-    let (driven, wrong) = trial(&agent, &*workload, None, Duration::from_millis(300), |_| {});
+    let (driven, wrong) = trial(&agent, &*workload, None, Duration::from_millis(300), |_, _| {});
     assert_eq!((wrong, driven.invalid.clone()), (None, None), "{driven:?}");
     assert!(driven.flags.iter().any(|flag| flag.kind == "data-loaded-in-guest"), "{:?}", driven.flags);
     assert!(driven.facts["data on"].contains("own root"), "{:?}", driven.facts);

@@ -13,10 +13,10 @@ mod start;
 pub use error::JavaError;
 
 use serde_json::Value;
-use tare_model::ByteSize;
 use tare_model::field::FieldError;
 use tare_model::guest::{GuestData, GuestSize};
 use tare_model::metric::MetricSpec;
+use tare_model::{ByteSize, Span};
 
 use crate::registry::{Entry, schema};
 use crate::{AheadSite, Calibration, Driven, Footprint, Prepared, UnitOfWork, WorkSite, Workload, WorkloadError};
@@ -38,6 +38,9 @@ pub const ENTRY: Entry = Entry {
         serde_json::to_value(checked(parameters)?).map_err(|error| FieldError::new(&[], error.to_string()))
     },
 };
+
+/// Usual time of a trial, beside its guests' start, in which the application starts, its work is verified, and all is taken down; seen on a small host that was quiet.
+const SET_UP: Span = Span::from_secs(3);
 
 struct Java {
     parameters: Parameters,
@@ -102,6 +105,10 @@ impl Workload for Java {
     fn footprint(&self, _: &GuestSize) -> Footprint {
         // Nobody has a copy: guests that see the host's files are shown the one there is, the others share a disk.
         Footprint { kept: ByteSize(payload::DISK_BYTES), guest: ByteSize(payload::OVERLAY_BYTES) }
+    }
+
+    fn set_up(&self, _: &GuestSize, _: u32) -> Span {
+        SET_UP
     }
 
     fn lack(&self) -> Option<(String, String)> {

@@ -1,14 +1,10 @@
 //! The gold copy: a cluster with one loaded database, made once and kept. What each guest uses is given a copy, in which every instance's
 //! database is made of the one.
 
-use std::fs::{self, DirBuilder, File};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::fs::statvfs;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use tare_model::ByteSize;
 use tare_model::guest::GuestData;
 use tare_model::social::{Added, GENERATION, Scale, SocialLoad};
@@ -17,18 +13,13 @@ use tare_model::sql::SqlServer;
 use super::error::SocialError;
 use super::parameters::Parameters;
 use super::verify::{COUNT, counted};
-use crate::store::asked::{Asked, NOBODY};
-use crate::store::error::file;
-use crate::store::gold::{DATA, check_settings, local, passable, shown, start, walk};
+use crate::gold::cluster::{Database, database, local};
+use crate::gold::{self, Held, shown};
+use crate::store::asked::Asked;
 use crate::store::installation::Installation;
-use crate::store::keep::{Held, Place, remove};
-use crate::store::server::{SUPERUSER, Server, init_options};
+use crate::store::server::SUPERUSER;
 use crate::{AheadSite, StoreError, WorkloadError};
 
-/// Raised when what is made here changes in a way that the rest of the key does not tell.
-const FORMAT: u32 = 1;
-/// In tare's cache: all gold copies.
-const FOLDER: &str = "gold";
 /// In the gold copy, beside the cluster: what was counted in it when it was made.
 pub(super) const KEPT: &str = "social.json";
 /// The application's user, and the database that is loaded.
@@ -81,142 +72,40 @@ pub(super) fn gold(
     parameters: &Parameters,
     scale: Scale,
 ) -> Result<(GuestData, Held), WorkloadError> {
-    let folder = site.cache.join(FOLDER);
-    DirBuilder::new().recursive(true).mode(0o755).create(&folder).map_err(file("make", &folder))?;
-    let asked = Asked { link: site.here, side: "host", patience: site.patience };
-    let making = Making { site, asked, folder: &folder, installation, parameters, scale };
-    let place = Place::new(&folder, making.key());
-    let held = loop {
-        let held = place.share(asked, site.note)?;
-        if whole(&place.whole(), installation.major) {
-            break held;
-        }
-        drop(held);
-        let _own = place.own(asked, site.note)?;
-        place.sweep()?;
-        // Meanwhile another may have made it.
-        if !whole(&place.whole(), installation.major) {
-            // Nothing that is not whole ever has this name, unless somebody has changed it.
-            remove(&place.whole())?;
-            making.make(&place)?;
-        }
-    };
-    let gold = place.whole().join("tree");
-    check_settings(asked, installation, &parameters.settings, &gold)?;
+    let rows = Rows { parameters, scale };
+    let (gold, held) = database(site, installation, &parameters.settings, &rows)?;
     Ok((GuestData { gold, size: ByteSize(room(&scale, site.instances)), shared: false }, held))
 }
 
-/// Whether a gold copy is there, of that version.
-fn whole(place: &Path, major: u32) -> bool {
-    let tree = place.join("tree");
-    let version = fs::read_to_string(tree.join(DATA).join("PG_VERSION")).unwrap_or_default();
-    let kept = fs::read(tree.join(KEPT)).ok().and_then(|kept| serde_json::from_slice::<Kept>(&kept).ok());
-    version.trim() == major.to_string() && kept.is_some() && !tree.join(DATA).join("postmaster.pid").exists()
-}
-
-/// What a gold copy is made of.
-struct Making<'a> {
-    site: &'a AheadSite<'a>,
-    /// Who makes it.
-    asked: Asked<'a>,
-    /// The directory of all gold copies.
-    folder: &'a Path,
-    installation: &'a Installation,
+/// The rows of the application's database.
+struct Rows<'a> {
     parameters: &'a Parameters,
     scale: Scale,
 }
 
-impl Making<'_> {
-    /// A name for all that decides what is in the copy.
-    fn key(&self) -> String {
-        let Self { installation, parameters, scale, .. } = self;
-        let made_of = format!(
-            "format {FORMAT}\nrows {GENERATION} {}\nPostgreSQL {}\nmachine {}\ninit {}\nscale {} {} {}\nseed {}\n",
-            env!("TARE_SOCIAL_BUILD"),
-            installation.version,
-            std::env::consts::ARCH,
-            init_options(installation.major).join(" "),
-            scale.people,
-            scale.tags,
-            scale.events,
-            parameters.data_seed,
-        );
-        let digest = Sha256::digest(made_of.as_bytes());
-        let key: String = digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
-        format!("social-{key}")
+impl Database for Rows<'_> {
+    type Kept = Kept;
+    const KIND: &'static str = "social";
+    const KEPT: &'static str = KEPT;
+
+    fn made_of(&self) -> String {
+        let Scale { people, tags, events } = self.scale;
+        let (build, seed) = (env!("TARE_SOCIAL_BUILD"), self.parameters.data_seed);
+        format!("rows {GENERATION} {build}\nscale {people} {tags} {events}\nseed {seed}")
     }
 
-    /// Refuses what cannot fit before a row is made.
-    fn fits(&self) -> Result<(), SocialError> {
+    fn told(&self) -> String {
+        format!("social database of {} people and {} events", self.scale.people, self.scale.events)
+    }
+
+    fn fits(&self, folder: &Path) -> Result<(), WorkloadError> {
         // Sorting for indexes takes about a quarter of the tables for a while.
         let need = gold_bytes(&self.scale) + self.scale.table_bytes() / 4;
-        let seen = statvfs(self.folder).map_err(|error| file("look at", self.folder)(error.into()));
-        let seen = seen.map_err(|error| SocialError::new(error.tried, error.why, error.remedy))?;
-        let free = seen.f_bavail.saturating_mul(seen.f_frsize);
-        if free >= need {
-            return Ok(());
-        }
-        let tried = format!("make a database of {} people", self.scale.people);
-        let why = format!("that takes {} of disk in {}, which has {}", shown(need), self.folder.display(), shown(free));
-        let remedy = "write fewer `scale-users`, or set TARE_CACHE to a directory on a larger disk";
-        Err(SocialError::new(tried, why, remedy))
+        Ok(gold::fits(folder, need, &format!("make a {}", self.told()), "write fewer `scale-users`")?)
     }
 
-    fn make(&self, place: &Place) -> Result<(), WorkloadError> {
-        passable(self.folder)?;
-        self.fits()?;
-        let (partial, began) = (place.partial(), Instant::now());
-        let Scale { people, events, .. } = self.scale;
-        let version = &self.installation.version;
-        (self.site.note)(&format!(
-            "making the social database: {people} people, {events} events, PostgreSQL {version}; it is kept for later runs"
-        ));
-        let made = self.fill(&partial);
-        if made.is_err() {
-            // What is left of it is in nobody's way, if this fails too.
-            let _ = remove(&partial);
-        }
-        made?;
-        let bytes = walk(&partial, true)?;
-        fs::rename(&partial, place.whole()).map_err(file("put in its place", &partial))?;
-        File::open(self.folder).and_then(|opened| opened.sync_all()).map_err(file("write out", self.folder))?;
-        let (size, seconds) = (shown(bytes), began.elapsed().as_secs_f64());
-        (self.site.note)(&format!("social database made: {size} on disk, {seconds:.1} s altogether"));
-        Ok(())
-    }
-
-    /// Makes all that is in the copy, in a directory that is not yet in its place.
-    fn fill(&self, partial: &Path) -> Result<(), WorkloadError> {
-        let tree = partial.join("tree");
-        DirBuilder::new().recursive(true).mode(0o755).create(&tree).map_err(file("make", &tree))?;
-        for path in [partial, &tree] {
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).map_err(file("open", path))?;
-        }
-        chown(&tree, Some(NOBODY.0), Some(NOBODY.1)).map_err(file("give to nobody", &tree))?;
-        let asked = self.asked;
-        let bin = self.installation.bin.to_string_lossy().into_owned();
-        let server = Server { bin, data: tree.join(DATA).to_string_lossy().into_owned() };
-        server.init(asked, self.installation.major)?;
-        let port = start(&server, asked)?;
-        let filled = self.load(port);
-        if filled.is_err() {
-            // The agent ends it anyway, when it ends itself.
-            let _ = server.kill(asked);
-        }
-        let kept = filled?;
-        server.stop(asked)?;
-        server.tidy()?;
-        let text = serde_json::to_string(&kept).map_err(|error| {
-            let remedy = "report this: it is a defect of tare";
-            SocialError::new("tell what is in the social database", error.to_string(), remedy)
-        })?;
-        let path = tree.join(KEPT);
-        fs::write(&path, text).map_err(file("write", &path))?;
-        Ok(())
-    }
-
-    fn load(&self, port: u16) -> Result<Kept, WorkloadError> {
-        let (asked, longest) = (self.asked, loading(&self.scale));
+    fn load(&self, asked: Asked<'_>, port: u16, note: &dyn Fn(&str)) -> Result<Kept, WorkloadError> {
+        let longest = loading(&self.scale);
         let (super_user, social) = (local(port, SUPERUSER, "postgres"), local(port, SOCIAL, SOCIAL));
         // As a superuser it may load rows that are held against keys as a whole, which it is no longer when they are there.
         let create = ["CREATE ROLE social LOGIN SUPERUSER", "CREATE DATABASE social OWNER social"];
@@ -230,7 +119,7 @@ impl Making<'_> {
         let loaded = asked.load_social(load, longest)?;
         let sent: u64 = loaded.tables.iter().map(|(_, _, bytes)| bytes).sum();
         let (rows_s, indexes_s) = (loaded.rows_s, loaded.indexes_s);
-        (self.site.note)(&format!("{} of rows in {rows_s:.1} s, indexes {indexes_s:.1} s later", shown(sent)));
+        note(&format!("{} of rows in {rows_s:.1} s, indexes {indexes_s:.1} s later", shown(sent)));
         let inside = SqlServer { database: SOCIAL.to_owned(), ..super_user };
         let finish = ["ALTER ROLE social NOSUPERUSER", "VACUUM (FREEZE, ANALYZE)"];
         asked.sql("freeze the rows", &inside, &finish, longest)?;
@@ -243,7 +132,9 @@ impl Making<'_> {
         self.agrees(counts)?;
         Ok(Kept { loaded: counts, scale: self.scale })
     }
+}
 
+impl Rows<'_> {
     /// Refuses a database that does not hold what was to be loaded.
     fn agrees(&self, counts: Added) -> Result<(), SocialError> {
         let asked = (u64::from(self.scale.people), u64::from(self.scale.events));
@@ -260,22 +151,7 @@ impl Making<'_> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
-
-    #[test]
-    fn only_a_whole_copy_of_the_right_version_is_taken() {
-        let place = tempfile::tempdir().unwrap();
-        let tree = place.path().join("tree");
-        fs::create_dir_all(tree.join(DATA)).unwrap();
-        fs::write(tree.join(DATA).join("PG_VERSION"), "15\n").unwrap();
-        assert!(!whole(place.path(), 15), "nothing tells what is in it");
-        let kept = Kept { loaded: Added::default(), scale: Scale::of(25) };
-        fs::write(tree.join(KEPT), serde_json::to_string(&kept).unwrap()).unwrap();
-        assert!(whole(place.path(), 15) && !whole(place.path(), 18));
-        fs::write(tree.join(DATA).join("postmaster.pid"), "1\n").unwrap();
-        assert!(!whole(place.path(), 15), "a server was killed in it");
-    }
 
     #[test]
     fn room_grows_with_the_instances() {

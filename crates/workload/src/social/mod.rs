@@ -10,6 +10,7 @@ mod memory;
 mod merge;
 mod parameters;
 mod payload;
+mod prime;
 mod running;
 mod services;
 mod start;
@@ -22,14 +23,14 @@ pub use merge::both_done;
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
-use tare_model::ByteSize;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
 use tare_model::metric::MetricSpec;
+use tare_model::{ByteSize, Span};
 
+use crate::gold::Held;
 use crate::registry::{Entry, schema};
 use crate::store::installation::{self, Installation, Lack};
-use crate::store::keep::Held;
 use crate::web::limits::Allowed;
 use crate::{AheadSite, Data, Driven, Footprint, Prepared, StoreError, UnitOfWork, WorkSite, Workload, WorkloadError};
 use parameters::{Parameters, checked, users};
@@ -138,6 +139,10 @@ impl Workload for Social {
         Footprint { kept: ByteSize(kept), guest: ByteSize(guest) }
     }
 
+    fn set_up(&self, guest: &GuestSize, instances: u32) -> Span {
+        prime::set_up(&self.parameters, guest.cpus, instances)
+    }
+
     fn lack(&self) -> Option<(String, String)> {
         if !rustix::process::geteuid().is_root() {
             let reason = "PostgreSQL runs as a user of its own, nobody, which takes root to start";
@@ -166,7 +171,11 @@ impl Workload for Social {
         let here = self.payload()?.place.to_string_lossy().into_owned();
         let mut beside = services::start(site, &self.installed()?, &self.parameters)?;
         match start::started(site, &self.parameters, &here, &beside) {
-            Ok(started) => Ok(Box::new(Running::new(self.parameters.clone(), scale, beside, started))),
+            Ok(started) => {
+                let mut running = Running::new(self.parameters.clone(), scale, beside, started);
+                prime::prime(&mut running, site)?;
+                Ok(Box::new(running))
+            }
             Err(error) => {
                 beside.end(site);
                 Err(error)

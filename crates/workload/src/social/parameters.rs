@@ -54,6 +54,8 @@ pub struct Parameters {
     pub attend: f64,
     /// Times from the start of one operation to that of the next.
     pub cycle: CycleTimes,
+    /// Operations that each instance answers before its users come.
+    pub prime: Prime,
     /// An operation to whose requests nothing is answered for this long has failed.
     pub patience: Span,
     /// Threads of the driver; users are dealt to them in turn.
@@ -110,7 +112,21 @@ pub struct CycleTimes {
     pub add_event: Span,
 }
 
+/// Operations that each instance answers before its users come, as fast as it can, so that what runs often is compiled whatever the load to
+/// come. Every trial takes longer by that; a warm-up is for users to join and caches to fill then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Prime {
+    /// Operations; 0, the default: none, as published.
+    #[schemars(range(max = 1_000_000))]
+    pub operations: u32,
+    /// Longest that this may take; an instance that has answered fewer by then is told of.
+    pub within: Span,
+}
+
 const MIB: u64 = 1 << 20;
+/// Most operations that an instance is primed with.
+const PRIME_MAX: u32 = 1_000_000;
 /// Users at one time that the data of one instance can be made for.
 const SCALE_USERS_MAX: u32 = 100_000;
 /// More users than this are a slip.
@@ -140,6 +156,7 @@ impl Default for Parameters {
             revalidating: 0.6,
             attend: 0.1,
             cycle: CycleTimes::default(),
+            prime: Prime::default(),
             patience: Span::from_secs(60),
             driver_threads: 1,
             file_delay: Span::ZERO,
@@ -157,6 +174,12 @@ impl Default for Java {
             flags: Vec::new(),
             large_pages: LargePages::Auto,
         }
+    }
+}
+
+impl Default for Prime {
+    fn default() -> Self {
+        Self { operations: 0, within: Span::from_secs(600) }
     }
 }
 
@@ -221,6 +244,12 @@ fn whole(read: &Parameters) -> Result<(), FieldError> {
             return Err(FieldError::new(&[field], format!("{value} is not between 1 and {most}")));
         }
     }
+    if read.prime.operations > PRIME_MAX {
+        return Err(FieldError::new(
+            &["prime", "operations"],
+            format!("{} is more than {PRIME_MAX}", read.prime.operations),
+        ));
+    }
     Ok(())
 }
 
@@ -243,6 +272,7 @@ fn spans(read: &Parameters) -> Result<(), FieldError> {
         (&["home-ttl"][..], read.home_ttl, Span::ZERO, DAY),
         (&["object-ttl"], read.object_ttl, Span::ZERO, DAY),
         (&["patience"], read.patience, Span::from_secs(1), DAY),
+        (&["prime", "within"], read.prime.within, Span::from_secs(1), DAY),
         (&["file-delay"], read.file_delay, Span::ZERO, Span::from_secs(10)),
         (&["cycle", "mean"], mean, Span::from_millis(1), DAY),
         (&["cycle", "most"], most, mean, DAY),

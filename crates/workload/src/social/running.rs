@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tare_model::Span;
 use tare_model::drive::{DriveKind, SocketOptions};
-use tare_model::social::{Scale, SocialDone, SocialDrive};
+use tare_model::social::{Cycle, Scale, SocialDone, SocialDrive};
 use tare_model::trial::Flag;
 
 use super::accept::missed;
@@ -29,10 +29,10 @@ const DRIVERS_MOST: u64 = 1024;
 
 /// Instances with what they use, their drivers, and what they did.
 pub(super) struct Running {
-    parameters: Parameters,
+    pub parameters: Parameters,
     scale: Scale,
     beside: Beside,
-    started: Started,
+    pub started: Started,
     /// Numbers of the connected drivers.
     drivers: Vec<u64>,
     /// How often users were connected: no two drives have new people of the same names.
@@ -61,13 +61,13 @@ impl Running {
         }
     }
 
-    /// What a driver is told; its number from 0.
-    fn drive_of(&self, number: u64) -> Drive {
+    /// What a driver is told whose users have these cycle times; its number from 0.
+    fn drive_of(&self, number: u64, cycle: Cycle) -> Drive {
         let asked = &self.parameters;
         let social = SocialDrive {
             scale: self.scale,
             data_seed: asked.data_seed,
-            cycle: asked.cycle.cycle(),
+            cycle,
             revalidating: asked.revalidating,
             attend: asked.attend,
             check: true,
@@ -101,7 +101,7 @@ impl Running {
     }
 
     /// Ends everything after an error, which is what matters.
-    fn abandoned(&mut self, site: &WorkSite<'_>, error: WorkloadError) -> WorkloadError {
+    pub fn abandoned(&mut self, site: &WorkSite<'_>, error: WorkloadError) -> WorkloadError {
         self.started.end(site);
         self.beside.end(site);
         error
@@ -127,12 +127,41 @@ impl Running {
         driven.facts.extend(told.map(|(name, what)| (format!("deviation: {name}"), what.to_owned())));
     }
 
-    fn take(&mut self, done: SocialDone) {
+    /// Has the drivers open the connections of users with these cycle times.
+    pub fn connect_with(
+        &mut self,
+        site: &WorkSite<'_>,
+        schedule: &Schedule,
+        cycle: Cycle,
+    ) -> Result<(), WorkloadError> {
+        self.has_people_for(site).map_err(|error| self.abandoned(site, error.into()))?;
+        self.drives += 1;
+        let drives = (0..).zip(site.drivers).map(|(number, _)| self.drive_of(number, cycle)).collect();
+        self.before = self.stats(site).map_err(|error| self.failed(site, error))?;
+        let connected = site.connect_all(drives, schedule, CONNECTING + site.patience);
+        self.drivers = connected.map_err(|error| self.failed(site, error))?;
+        Ok(())
+    }
+
+    /// Has the connected users do their work, and keeps in mind what they brought.
+    pub fn offer(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<(Driven, SocialDone), WorkloadError> {
+        let drivers = std::mem::take(&mut self.drivers);
+        if drivers.is_empty() {
+            return Err(WorkloadError::NotConnected);
+        }
+        // Operations that are under way at the end may take their time.
+        let patience = site.patience + self.parameters.patience.duration();
+        let patient = WorkSite { patience, ..*site };
+        let results = patient.drive_all(&drivers, schedule).map_err(|error| self.failed(site, error))?;
+        let (driven, done) = of_guest(results).ok_or_else(|| WorkSite::unexpected("client", "drive load"))?;
+        if done.instances.len() != self.started.instances.len() {
+            return Err(WorkSite::unexpected("client", "drive load"));
+        }
         for (brought, instance) in self.brought.iter_mut().zip(&done.instances) {
             add(&mut brought.added, instance.added);
             add(&mut brought.in_doubt, instance.in_doubt);
         }
-        self.done = Some(done);
+        Ok((driven, done))
     }
 }
 
@@ -149,29 +178,12 @@ pub(super) fn enough_people(scale: &Scale, users: u32, instances: u32) -> Result
 
 impl Prepared for Running {
     fn connect(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<(), WorkloadError> {
-        self.has_people_for(site).map_err(|error| self.abandoned(site, error.into()))?;
-        self.drives += 1;
-        let drives = (0..).zip(site.drivers).map(|(number, _)| self.drive_of(number)).collect();
-        self.before = self.stats(site).map_err(|error| self.failed(site, error))?;
-        let connected = site.connect_all(drives, schedule, CONNECTING + site.patience);
-        self.drivers = connected.map_err(|error| self.failed(site, error))?;
-        Ok(())
+        self.connect_with(site, schedule, self.parameters.cycle.cycle())
     }
 
     fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
-        let drivers = std::mem::take(&mut self.drivers);
-        if drivers.is_empty() {
-            return Err(WorkloadError::NotConnected);
-        }
-        // Operations that are under way at the end may take their time.
-        let patience = site.patience + self.parameters.patience.duration();
-        let patient = WorkSite { patience, ..*site };
-        let results = patient.drive_all(&drivers, schedule).map_err(|error| self.failed(site, error))?;
-        let (mut driven, done) = of_guest(results).ok_or_else(|| WorkSite::unexpected("client", "drive load"))?;
-        if done.instances.len() != self.started.instances.len() {
-            return Err(WorkSite::unexpected("client", "drive load"));
-        }
-        self.take(done);
+        let (mut driven, done) = self.offer(site, schedule)?;
+        self.done = Some(done);
         self.tell(&mut driven);
         Ok(driven)
     }

@@ -17,6 +17,11 @@ const OUTPUT_BYTES: u64 = 64 << 10;
 /// Of what a command said so much is shown.
 const SHOWN_BYTES: usize = 1500;
 
+/// A pause between two looks at something that takes its time, seconds, ...
+const PAUSE_S: &str = "0.2";
+/// ... and the longest that it may take.
+const PAUSE_AT_MOST: Duration = Duration::from_secs(20);
+
 /// An agent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
@@ -112,6 +117,11 @@ impl Asked<'_> {
             Reply::Executed(result) => Ok(result),
             _ => Err(WorkSite::unexpected(self.side, "run a command")),
         }
+    }
+
+    /// A short pause that the agent makes, which ends it when somebody wishes to stop.
+    pub fn pause(&self) -> Result<(), WorkloadError> {
+        self.run(&["sleep", PAUSE_S], None, PAUSE_AT_MOST).map(drop)
     }
 
     /// Runs a script of the shell's, whose words are `$1`, `$2` and so on; what it printed. Not to end well is an error.

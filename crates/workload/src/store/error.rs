@@ -50,19 +50,3 @@ impl StoreError {
         Self::new(tried, format!("{why}{told}"), remedy)
     }
 }
-
-/// `map_err` for a file of this host's.
-pub(crate) fn file<'a>(
-    doing: &'a str,
-    path: &'a std::path::Path,
-) -> impl FnOnce(std::io::Error) -> StoreError + use<'a> {
-    move |error| {
-        let full = error.kind() == std::io::ErrorKind::StorageFull;
-        let remedy = if full {
-            "free some room there, or set TARE_CACHE to a directory on a larger disk"
-        } else {
-            "check that the directory can be written, or set TARE_CACHE to another"
-        };
-        StoreError::new(format!("{doing} {}", path.display()), error.to_string(), remedy)
-    }
-}

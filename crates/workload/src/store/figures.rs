@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tare_model::drive::{CUT_OFF, DriveResult};
 use tare_model::metric::{Better, MetricSpec, Unit};
-use tare_model::store::StoreDone;
+use tare_model::store::{ROLLBACK_SHARE, StoreDone};
 use tare_model::trial::{Flag, Measurement, Part};
 
 use super::parameters::VerdictOn;
@@ -33,6 +33,9 @@ const QUANTILES: [(&str, &str, f64); 5] = [
     ("response_time_p999_s", "response time, 99.9th percentile", 0.999),
 ];
 
+/// The longest of a trial, which the published driver tells beside the mean. One order decides it.
+const MAXIMUM: &str = "response_time_max_s";
+
 /// All metrics, the one that the verdict is about first.
 pub(super) fn specs(verdict: VerdictOn) -> Vec<MetricSpec> {
     let per_minute = || Unit::Other("orders/min".to_owned());
@@ -43,9 +46,10 @@ pub(super) fn specs(verdict: VerdictOn) -> Vec<MetricSpec> {
         time("response_time_mean_s", "response time, mean"),
     ];
     specs.extend(QUANTILES.map(|(id, label, _)| time(id, label)));
+    specs.push(time(MAXIMUM, "response time, maximum"));
     let count = |id: &str, label: &str, unit, better| MetricSpec::new(id, label, unit, better);
     specs.extend([
-        count("rollback_share", "share of orders rolled back", Unit::Count, Better::Lower),
+        count(ROLLBACK_SHARE, "share of orders rolled back", Unit::Count, Better::Lower),
         count("wal_bytes_per_order", "WAL written an order", Unit::Bytes, Better::Lower),
         count("data_bytes_written_per_order", "data files written an order", Unit::Bytes, Better::Lower),
         count("statements_per_s", "statements", Unit::OperationsPerSecond, Better::Higher),
@@ -69,7 +73,7 @@ pub(super) fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String,
     let rolled_back = count(ROLLED_BACK).unwrap_or(0.0);
     tell("orders_per_minute", Some(60.0 * orders / window_s));
     tell("goodput_per_minute", Some(60.0 * (orders - rolled_back) / window_s));
-    tell("rollback_share", Some(rolled_back / orders));
+    tell(ROLLBACK_SHARE, Some(rolled_back / orders));
     tell("wal_bytes_per_order", count(WAL_BYTES).map(|bytes| bytes / orders));
     tell("data_bytes_written_per_order", count(WRITTEN_BYTES).map(|bytes| bytes / orders));
     tell("statements_per_s", count(STATEMENTS).map(|statements| statements / window_s));
@@ -78,6 +82,7 @@ pub(super) fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String,
         for (id, _, q) in QUANTILES {
             tell(id, supported_quantile(response, q).map(|ns| ns / 1e9));
         }
+        tell(MAXIMUM, (!response.is_empty()).then_some(response.max as f64 / 1e9));
     }
     metrics
 }
@@ -121,25 +126,36 @@ fn unanswered(measured: &Measurement, killed: bool) -> Option<String> {
     };
     let (failed, unfinished, gave_up) = (sum("errors: ") - cut_off(measured), sum("unfinished"), sum(GAVE_UP));
     let orders = sum(OPERATIONS);
+    let most =
+        |excuse: bool| commonest(measured, excuse).map_or_else(String::new, |reason| format!("; most often: {reason}"));
     if gave_up > 0 {
-        let first = measured.counts.keys().find_map(|name| name.strip_prefix("errors: ")).unwrap_or("not told");
-        return Some(format!("{gave_up} clients gave up after too many failures; the first error: {first}"));
+        return Some(format!("{gave_up} clients gave up after too many failures{}", most(true)));
     }
     if orders == 0 {
-        return Some("no order was completed in steady state".to_owned());
+        let cut = measured.counts.get(&format!("errors: {CUT_OFF}")).copied().unwrap_or(0);
+        return Some(format!(
+            "no order was completed in steady state, and {cut} were under way when the run ended{}; longer phases, fewer clients or a \
+             guest with more CPUs would let some end",
+            most(true)
+        ));
     }
     let all = orders + failed + unfinished;
     let bad = !killed && (failed + unfinished) as f64 > FAILED_MAX * all as f64;
     bad.then(|| {
-        let mut reasons = measured.counts.keys().filter_map(|name| name.strip_prefix("errors: "));
-        let excused = |reason: &&str| *reason == CUT_OFF && cut_off(measured) > 0;
-        let first = reasons.find(|reason| !excused(reason)).map(|reason| format!("; first error: {reason}"));
+        let allowed = FAILED_MAX * 100.0;
+        let most = most(cut_off(measured) > 0);
         format!(
-            "of {all} orders {failed} failed and {unfinished} were unfinished; together {} % are allowed{}",
-            FAILED_MAX * 100.0,
-            first.unwrap_or_default()
+            "of {all} orders {failed} failed and {unfinished} were unfinished; together {allowed} % are allowed{most}"
         )
     })
+}
+
+/// The error that most orders failed with; those that were cut off at the end are none if they are excused.
+fn commonest(measured: &Measurement, excuse: bool) -> Option<&str> {
+    let told = measured.counts.iter().filter_map(|(name, n)| Some((name.strip_prefix("errors: ")?, *n)));
+    told.filter(|(reason, n)| *n > 0 && !(excuse && *reason == CUT_OFF))
+        .max_by_key(|(_, n)| *n)
+        .map(|(reason, _)| reason)
 }
 
 /// Half of the 5 s that a driver waits for answers after the load. Where an order takes so long as a rule, many are still
@@ -197,15 +213,15 @@ fn nothing() -> Driven {
     }
 }
 
-/// The metrics again, after counts have come that they rest on; and whether the verdict has its figure.
-pub(super) fn finish(driven: &mut Driven, verdict: VerdictOn) {
+/// The metrics of a guest again, after counts have come that they rest on.
+pub(super) fn finish(driven: &mut Driven) {
     driven.measurement.metrics = metrics(&driven.measurement, window_s(driven));
     if let Some(whole) = driven.measurement.parts.iter_mut().find(|part| part.driver.is_none()) {
         whole.metrics.clone_from(&driven.measurement.metrics);
     }
-    judge(driven, verdict);
 }
 
+/// Whether the verdict has its figure. It is about the whole trial: what one guest has too few of, all may have enough of.
 fn judge(driven: &mut Driven, verdict: VerdictOn) {
     let wanted = verdict.metric();
     if driven.invalid.is_none() && !driven.measurement.metrics.contains_key(wanted) {

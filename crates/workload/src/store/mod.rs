@@ -6,9 +6,8 @@ pub(crate) mod asked;
 mod check;
 pub(crate) mod error;
 mod figures;
-pub(crate) mod gold;
+mod gold;
 pub(crate) mod installation;
-pub(crate) mod keep;
 pub(crate) mod parameters;
 pub(crate) mod ready;
 mod running;
@@ -22,15 +21,15 @@ pub use error::StoreError;
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
-use tare_model::ByteSize;
 use tare_model::field::FieldError;
 use tare_model::guest::{GuestData, GuestSize};
 use tare_model::metric::MetricSpec;
+use tare_model::{ByteSize, Span};
 
+use crate::gold::Held;
 use crate::registry::{Entry, schema};
 use crate::{AheadSite, Driven, Footprint, Prepared, UnitOfWork, WorkSite, Workload, WorkloadError};
 use installation::{Installation, Lack};
-use keep::Held;
 use parameters::{Parameters, checked};
 use running::Running;
 
@@ -39,14 +38,22 @@ pub const ENTRY: Entry = Entry {
     name: "store",
     summary: "order entry in an online store on PostgreSQL: orders a minute, verified by counting the database",
     schema: schema::<Parameters>,
-    make: |parameters, _| Ok(Box::new(Store { parameters: checked(parameters)?, gold: Mutex::default() })),
+    make: |parameters, load| {
+        let (parameters, clients) = (checked(parameters)?, load.connections());
+        Ok(Box::new(Store { parameters, clients, gold: Mutex::default() }))
+    },
     normalise: |parameters: &Value| -> Result<Value, FieldError> {
         serde_json::to_value(checked(parameters)?).map_err(|error| FieldError::new(&[], error.to_string()))
     },
 };
 
+/// Usual time of a trial, beside its guests' start, in which a small database is given back and served, its work is counted, and all is taken down; seen on a small host that was quiet.
+const SET_UP: Span = Span::from_secs(4);
+
 struct Store {
     parameters: Parameters,
+    /// Connections of each driver.
+    clients: u32,
     /// What keeps the gold copy in its place for as long as the run lasts.
     gold: Mutex<Option<Held>>,
 }
@@ -80,6 +87,11 @@ impl Workload for Store {
         self.parameters.url.is_none()
     }
 
+    fn fits(&self, guest: &GuestSize) -> Result<(), FieldError> {
+        let fit = settings::fit(&self.parameters.settings, guest, self.clients);
+        fit.map_err(|error| error.within(&["settings"]))
+    }
+
     fn footprint(&self, _: &GuestSize) -> Footprint {
         if self.parameters.url.is_some() {
             return Footprint::default();
@@ -87,6 +99,10 @@ impl Workload for Store {
         let data = gold::gold_bytes(&self.parameters.size());
         let wal = settings::wal_bytes(&self.parameters.settings, self.parameters.db_size);
         Footprint { kept: ByteSize(data), guest: ByteSize(gold::room(data, wal)) }
+    }
+
+    fn set_up(&self, _: &GuestSize, _: u32) -> Span {
+        SET_UP
     }
 
     fn lack(&self) -> Option<(String, String)> {

@@ -5,18 +5,20 @@ use std::fs::File;
 use std::time::{Duration, Instant};
 
 use tare_model::guest::DataPlace;
-use tare_model::sql::SqlServer;
+use tare_model::sql::{SqlRows, SqlServer};
 use tare_model::store::{StoreCount, StoreCounts, StoreLoad};
 use tare_model::trial::Flag;
 
 use super::asked::{Asked, NOBODY, cell, failure};
-use super::error::{StoreError, file};
-use super::gold::{CREATE, DATA, KEPT, Kept, LOADED, NO_ORDER, counting, loading, local, random};
+use super::error::StoreError;
+use super::gold::{CREATE, KEPT, Kept, LOADED, NO_ORDER, agrees, counting, loading};
 use super::installation::{self, Installation, OLDEST};
 use super::parameters::Parameters;
 use super::server::{SHORT, STORE, SUPERUSER, Server};
 use super::settings::{self, For, HBA, unsafe_flags};
 use super::url::{PORT, Url};
+use crate::gold::cluster::{DATA, local, random};
+use crate::gold::file;
 use crate::{AheadSite, WorkSite, WorkloadError};
 
 /// Where a guest that has none is given the programs.
@@ -111,7 +113,7 @@ impl Ready {
         asked.load(load, loading(parameters.db_size))?;
         self.facts.insert("data loaded in".to_owned(), format!("{:.2} s", began.elapsed().as_secs_f64()));
         self.before = count(asked, parameters, server, NO_ORDER, Vec::new())?;
-        Ok(())
+        Ok(agrees(&size, &self.before)?)
     }
 }
 
@@ -273,21 +275,28 @@ fn usable(asked: Asked<'_>, server: &SqlServer) -> Result<u32, WorkloadError> {
     ];
     let asking: Vec<&str> = asking.iter().map(String::as_str).collect();
     let rows = asked.sql("use the database", server, &asking, SHORT)?;
-    let tried = || format!("use the database {server}");
-    let number: u32 = cell(&rows[0]).and_then(|number| number.parse().ok()).unwrap_or(0);
+    Ok(accepted(server, &rows)?)
+}
+
+/// What is said of a server by its answers: version, whether a schema may be made, and whose the schema is that is there.
+fn accepted(server: &SqlServer, rows: &[SqlRows]) -> Result<u32, StoreError> {
+    let refuse = |why: String, remedy: &str| Err(StoreError::new(format!("use the database {server}"), why, remedy));
+    let [version, may, schema] = rows else {
+        return refuse("it answered something else than it was asked".to_owned(), "name a server of PostgreSQL");
+    };
+    let number: u32 = cell(version).and_then(|number| number.parse().ok()).unwrap_or(0);
     let major = number / 10_000;
     if major < OLDEST {
-        let why = format!("it is PostgreSQL {major}, older than {OLDEST}");
-        return Err(StoreError::new(tried(), why, "use a newer server").into());
+        return refuse(format!("it is PostgreSQL {major}, older than {OLDEST}"), "use a newer server");
     }
-    let answers: Vec<&str> = rows[1].rows.iter().flatten().filter_map(Option::as_deref).collect();
+    let answers: Vec<&str> = may.rows.iter().flatten().filter_map(Option::as_deref).collect();
     if answers != ["t", "f"] {
         let why = "the user may not make a schema in it, or it is a standby, which takes no writes";
-        return Err(StoreError::new(tried(), why, "GRANT CREATE ON DATABASE to the user, on the primary").into());
+        return refuse(why.to_owned(), "GRANT CREATE ON DATABASE to the user, on the primary");
     }
-    if !rows[2].rows.is_empty() && cell(&rows[2]) != Some(MARK) {
+    if !schema.rows.is_empty() && cell(schema) != Some(MARK) {
         let why = format!("it has a schema {SCHEMA} already, which is not tare's");
-        return Err(StoreError::new(tried(), why, "drop or rename that schema, or name another database").into());
+        return refuse(why, "drop or rename that schema, or name another database");
     }
     Ok(major)
 }
@@ -316,9 +325,15 @@ pub(super) fn use_server(site: &WorkSite<'_>, url: &Url, parameters: &Parameters
         facts: BTreeMap::from([("data on".to_owned(), format!("a server that exists, {url:?}"))]),
         flags: Vec::new(),
     };
-    ready.load(asked, parameters, &clients)?;
-    ready.describe(site)?;
-    ready.checkpoint(site)?;
+    let filled = ready
+        .load(asked, parameters, &clients)
+        .and_then(|()| ready.describe(site))
+        .and_then(|()| ready.checkpoint(site));
+    if let Err(error) = filled {
+        // Why it failed is what matters; what is left of the schema is dropped by the next trial if this fails too.
+        let _ = leave_server(asked, &ready.own, parameters);
+        return Err(error);
+    }
     Ok(ready)
 }
 
@@ -326,4 +341,37 @@ pub(super) fn use_server(site: &WorkSite<'_>, url: &Url, parameters: &Parameters
 pub(super) fn leave_server(asked: Asked<'_>, server: &SqlServer, parameters: &Parameters) -> Result<(), WorkloadError> {
     let drop = format!("DROP SCHEMA IF EXISTS {SCHEMA} CASCADE");
     asked.sql("drop the schema", server, &[&drop], loading(parameters.db_size)).map(std::mem::drop)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_server_that_cannot_be_used_is_refused_with_the_remedy() {
+        let rows = |cells: &[&str]| {
+            let row: Vec<_> = cells.iter().map(|&cell| Some(cell.to_owned())).collect();
+            SqlRows { rows: if row.is_empty() { Vec::new() } else { vec![row] }, ..SqlRows::default() }
+        };
+        let server = local(5432, "u", "d");
+        let said = |version: &str, may: &[&str], schema: &[&str]| {
+            accepted(&server, &[rows(&[version]), rows(may), rows(schema)]).map_err(|error| error.to_string())
+        };
+        assert_eq!(said("150014", &["t", "f"], &[]), Ok(15));
+        assert_eq!(said("120000", &["t", "f"], &[MARK]), Ok(12), "left by a trial that did not come to its end");
+        for (version, may, schema, words) in [
+            ("110022", ["t", "f"], vec![], ["PostgreSQL 11, older than 12", "newer server"]),
+            ("90624", ["t", "f"], vec![], ["PostgreSQL 9, older than 12", "newer server"]),
+            ("devel", ["t", "f"], vec![], ["older than 12", "newer server"]),
+            ("150014", ["f", "f"], vec![], ["may not make a schema", "GRANT CREATE"]),
+            ("150014", ["t", "t"], vec![], ["standby", "primary"]),
+            ("150014", ["t", "f"], vec![""], ["schema tare_store already", "drop or rename"]),
+        ] {
+            let told = said(version, &may, &schema).unwrap_err();
+            assert!(words.iter().all(|word| told.contains(word)), "{version} {may:?}: {told}");
+            assert!(told.contains("postgres://u@127.0.0.1:5432/d"), "{told}");
+        }
+        assert!(accepted(&server, &[rows(&["150014"])]).unwrap_err().to_string().contains("something else"));
+    }
 }

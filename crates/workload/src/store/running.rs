@@ -130,6 +130,33 @@ impl Running {
         }
     }
 
+    /// Counts the store. A server that died under load, as for want of memory, is started again for that: what was acknowledged must be
+    /// there all the same. Then it is also told how it died.
+    fn count_or_recover(
+        &self,
+        site: &WorkSite<'_>,
+        done: &mut StoreDone,
+    ) -> Result<(StoreCounts, Option<String>), WorkloadError> {
+        let given = done.in_doubt.clone();
+        let error = match self.count(site, done) {
+            Ok(counts) => return Ok((counts, None)),
+            Err(error) => error,
+        };
+        let asked = in_guest(site);
+        match &self.ready.started {
+            Some(server) if server.is_gone(asked).unwrap_or(false) => {
+                let log = server.log_end(asked);
+                let seconds = server.restart(asked)?;
+                done.in_doubt = given;
+                let died = format!(
+                    "the server died, and took connections again {seconds:.2} s after it was started anew; its log ended: {log}"
+                );
+                self.count(site, done).map(|counts| (counts, Some(died)))
+            }
+            _ => Err(error),
+        }
+    }
+
     fn tell_beside(&self, beside: Beside, driven: &mut Driven) -> Result<(), WorkloadError> {
         match (beside, self.parameters.kill_after) {
             (Beside::Watched(watched), _) => watched.tell(driven),
@@ -144,6 +171,15 @@ impl Running {
             }
         }
         Ok(())
+    }
+
+    /// On a server that exists nothing of a trial that failed is left. Guests are thrown away with all that is in them.
+    fn or_leave<T>(&self, site: &WorkSite<'_>, result: Result<T, WorkloadError>) -> Result<T, WorkloadError> {
+        if result.is_err() && self.ready.started.is_none() {
+            // Why it failed is what matters.
+            let _ = self.leave(site);
+        }
+        result
     }
 
     /// Ends what was begun for the trial.
@@ -186,7 +222,7 @@ impl Prepared for Running {
         let drives = (self.connected..).take(site.drivers.len()).map(|number| self.drive_of(number)).collect();
         self.connected += site.drivers.len() as u64;
         let longest = CONNECT_TIMEOUT.duration() + Duration::from_secs(5) + site.patience;
-        self.drivers = site.connect_all(drives, schedule, longest)?;
+        self.drivers = self.or_leave(site, site.connect_all(drives, schedule, longest))?;
         Ok(())
     }
 
@@ -206,12 +242,12 @@ impl Prepared for Running {
             (results, beside.join())
         });
         let killed = self.parameters.kill_after.is_some();
-        let (mut driven, done) = of_guest(results?, site.index + 1, killed);
+        let (mut driven, done) = of_guest(self.or_leave(site, results)?, site.index + 1, killed);
         self.done = done;
         driven.facts.extend(self.ready.facts.clone());
         driven.flags.extend(self.ready.flags.clone());
         self.tell_beside(beside.map_err(|_| WorkloadError::NotConnected)?, &mut driven)?;
-        finish(&mut driven, self.parameters.verdict);
+        finish(&mut driven);
         Ok(driven)
     }
 
@@ -221,11 +257,21 @@ impl Prepared for Running {
         // What was in doubt in an earlier drive may have come since.
         let mut done = self.all.clone();
         let began = Instant::now();
-        let after = self.count(site, &mut done)?;
+        let counted = self.count_or_recover(site, &mut done);
+        let (after, died) = self.or_leave(site, counted)?;
         driven.facts.insert("database counted in".to_owned(), format!("{:.2} s", began.elapsed().as_secs_f64()));
         let reorders = after.reorders.saturating_sub(std::mem::replace(&mut self.reorders, after.reorders));
         driven.measurement.counts.insert("products reordered in all phases".to_owned(), reorders);
-        let wrong = disagreement(&self.ready.before, &done, &after);
+        let wrong = match (died, disagreement(&self.ready.before, &done, &after)) {
+            (Some(died), None) => Some(format!("{died}; every order that was acknowledged is there")),
+            (Some(died), Some(wrong)) => Some(format!("{died}; {wrong}")),
+            (None, wrong) => wrong,
+        };
+        // What the database tells comes first: it is the cause, or the worse.
+        let wrong = wrong.map(|wrong| match driven.invalid.take() {
+            Some(also) => format!("{wrong}; {also}"),
+            None => wrong,
+        });
         // The work is counted by then, so a failure is told and spoils nothing.
         let ended = if self.stays { Ok(()) } else { self.leave(site) };
         if let Err(error) = ended {

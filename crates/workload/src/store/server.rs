@@ -1,9 +1,8 @@
 //! A server that tare starts: in a guest, or on this host to make a gold copy.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::asked::{Asked, NOBODY, failure};
+use super::asked::{Asked, NOBODY, failure, tail};
 use super::error::StoreError;
 use crate::WorkloadError;
 
@@ -12,9 +11,9 @@ const STARTING: Duration = Duration::from_secs(600);
 /// Longest for what is short.
 pub(crate) const SHORT: Duration = Duration::from_secs(60);
 /// The server's settings beside its own file.
-const CONF: &str = "tare.conf";
+pub(crate) const CONF: &str = "tare.conf";
 /// The server's log, beside its data.
-const LOG: &str = "tare.log";
+pub(crate) const LOG: &str = "tare.log";
 /// The superuser, who is trusted where the server runs.
 pub(crate) const SUPERUSER: &str = "tare";
 /// The user and the database of the store.
@@ -46,6 +45,24 @@ for q in $c "$p"; do
 done
 rm -f "$d/postmaster.pid"
 echo "$p and its processes:$c"
+"#;
+
+/// Tells `gone` where no server is at work on the data; one that is about to die is given two seconds. Of one that nobody has buried yet
+/// the lock is removed, once its processes had the time to see that they are alone: they end by themselves then.
+const IS_GONE: &str = r#"
+p=$(head -n 1 "$1/postmaster.pid" 2>/dev/null)
+n=0
+while [ -n "$p" ] && [ -d "/proc/$p" ]; do
+    if grep -q '^State:.Z' "/proc/$p/status" 2>/dev/null; then
+        sleep 1
+        rm -f "$1/postmaster.pid"
+        break
+    fi
+    n=$((n + 1))
+    [ "$n" -lt 20 ] || exit 0
+    sleep 0.1
+done
+echo gone
 "#;
 
 /// Programs and data of one server.
@@ -101,12 +118,43 @@ impl Server {
         if ran.code == Some(0) {
             return Ok(began.elapsed().as_secs_f64());
         }
-        let said = asked.run(&["tail", "-n", "12", &log], None, SHORT);
-        let said = said.map(|ran| String::from_utf8_lossy(&ran.stdout).trim().to_owned()).unwrap_or_default();
-        let why = format!("{}; its log ends: {said}", failure(&ran));
+        let why = format!("{}; its log ends: {}", failure(&ran), self.log_end(asked));
         let remedy = "see its log: memory (`shared_buffers` is 40 % of the guest's), a setting of the study's, or the port \
                       may be what it lacks";
         Err(StoreError::new("start PostgreSQL", why, remedy).into())
+    }
+
+    /// Starts a server that died: what it began may still be at work for a moment, and a new one refuses to start beside that.
+    ///
+    /// # Errors
+    /// As for [`Self::start`].
+    pub fn restart(&self, asked: Asked<'_>) -> Result<f64, WorkloadError> {
+        const TRIES: u32 = 50;
+        let mut tries = 1;
+        loop {
+            match self.start(asked) {
+                Err(error) if tries < TRIES && error.to_string().contains("still in use") => {
+                    tries += 1;
+                    asked.pause()?;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// The end of its log, as far as it can be had.
+    pub fn log_end(&self, asked: Asked<'_>) -> String {
+        let said = asked.run(&["tail", "-n", "12", &format!("{}/{LOG}", self.data)], None, SHORT);
+        said.map(|ran| tail(&ran.stdout)).unwrap_or_default()
+    }
+
+    /// Whether the server is gone, although nobody has stopped it.
+    ///
+    /// # Errors
+    /// When the agent cannot tell.
+    pub fn is_gone(&self, asked: Asked<'_>) -> Result<bool, WorkloadError> {
+        let said = asked.script("see whether PostgreSQL runs", IS_GONE, &[&self.data], Some(NOBODY), SHORT)?;
+        Ok(said == "gone")
     }
 
     /// Stops the server, with a checkpoint.
@@ -129,28 +177,6 @@ impl Server {
     /// When it was not running, or does not die.
     pub fn kill(&self, asked: Asked<'_>) -> Result<(), WorkloadError> {
         asked.script("kill PostgreSQL", KILL, &[&self.data], Some(NOBODY), SHORT).map(drop)
-    }
-
-    /// Takes away what a server leaves beside its data that a copy of them should not have.
-    ///
-    /// # Errors
-    /// When it is still running, or a file cannot be removed.
-    pub fn tidy(&self) -> Result<(), StoreError> {
-        let data = Path::new(&self.data);
-        if data.join("postmaster.pid").exists() {
-            let why = "postmaster.pid is still there";
-            return Err(StoreError::new("stop PostgreSQL", why, "look for a server that runs there"));
-        }
-        for name in [CONF, LOG, "postmaster.opts"] {
-            let path = data.join(name);
-            match std::fs::remove_file(&path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(super::error::file("remove", &path)(error));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
     }
 }
 

@@ -11,6 +11,10 @@ use tare_model::trial::Flag;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
+/// Bytes of a page in every build that is distributed.
+const PAGE: u64 = 8 << 10;
+/// Connections beside those of the drivers: who counts, who watches, and those that the server keeps for superusers.
+const OTHER_CONNECTIONS: u32 = 5;
 
 /// The published servers had 4 GB of shared buffers in guests of 10 GB, ...
 const SHARED_BUFFERS_PERCENT: u64 = 40;
@@ -89,13 +93,44 @@ pub(super) fn wal_bytes(given: &BTreeMap<String, SettingValue>, db: ByteSize) ->
     said.unwrap_or_else(|| db.0.saturating_mul(WAL_PER_DATA).clamp(WAL_LEAST, WAL_MOST))
 }
 
+/// What of the study's settings cannot be in guests of this size, with so many clients of each driver.
+///
+/// # Errors
+/// The setting, with the figures.
+pub(super) fn fit(given: &BTreeMap<String, SettingValue>, guest: &GuestSize, clients: u32) -> Result<(), FieldError> {
+    // A number alone counts pages.
+    let buffers = given.get("shared_buffers").and_then(|value| sized(&value.0, PAGE));
+    if let Some(buffers) = buffers.filter(|buffers| *buffers >= guest.memory.0) {
+        let why = format!("{} of shared buffers do not fit into guests of {}", ByteSize(buffers), guest.memory);
+        return Err(FieldError::new(&["shared_buffers"], why)
+            .help("write less, leave it out (40 % of the guest's memory), or ask for larger guests"));
+    }
+    let connections = given.get("max_connections").and_then(|value| value.0.trim().parse::<u32>().ok());
+    let need = clients.saturating_add(OTHER_CONNECTIONS);
+    if let Some(connections) = connections.filter(|connections| *connections < need) {
+        let why = format!(
+            "{connections} connections are too few: a driver has {clients}, tare and the server's own take more"
+        );
+        return Err(FieldError::new(&["max_connections"], why)
+            .help(format!("write at least {need} for each driver of a guest, or leave it out")));
+    }
+    Ok(())
+}
+
 /// A size as PostgreSQL writes it, bytes. Without a unit `max_wal_size` is in MB.
 fn bytes(text: &str) -> Option<u64> {
+    sized(text, MIB)
+}
+
+/// The same, where a number alone counts so many bytes.
+fn sized(text: &str, alone: u64) -> Option<u64> {
     let text = text.trim();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let unit = match text[digits..].trim() {
+        "" => alone,
+        "B" => 1,
         "kB" => 1 << 10,
-        "" | "MB" => MIB,
+        "MB" => MIB,
         "GB" => GIB,
         "TB" => 1 << 40,
         _ => return None,
@@ -222,6 +257,32 @@ mod tests {
         );
         assert_eq!(wal_bytes(&given, ByteSize(4_000_000_000)), 3 * GIB);
         assert_eq!(wal_bytes(&BTreeMap::new(), ByteSize(10_000_000)), 2 * GIB);
+    }
+
+    #[test]
+    fn settings_that_no_guest_of_that_size_can_have_are_refused_with_the_figures() {
+        let guest = GuestSize { cpus: 1, memory: ByteSize(512 * MIB) };
+        let with = |name: &str, value: &str| {
+            let given = BTreeMap::from([(name.to_owned(), SettingValue(value.to_owned()))]);
+            fit(&given, &guest, 20)
+        };
+        // 65,536 pages of 8 KiB.
+        for (name, value, word) in [
+            ("shared_buffers", "512MB", "512MiB"),
+            ("shared_buffers", "4 GB", "4GiB"),
+            ("shared_buffers", "65536", "512MiB"),
+            ("max_connections", "24", "at least 25"),
+        ] {
+            let error = with(name, value).unwrap_err();
+            assert_eq!(error.path, [name]);
+            let told = format!("{} {}", error.message, error.help.unwrap_or_default());
+            assert!(told.contains(word), "{value}: {told}");
+        }
+        for (name, value) in
+            [("shared_buffers", "511MB"), ("shared_buffers", "65535"), ("max_connections", "25"), ("work_mem", "1GB")]
+        {
+            assert!(with(name, value).is_ok(), "{name} {value}");
+        }
     }
 
     #[test]

@@ -120,6 +120,11 @@ impl Workload for Tile {
         Footprint { kept: ByteSize(kept), guest: ByteSize(guests.div_ceil(all.len().max(1) as u64)) }
     }
 
+    fn set_up(&self, guest: &GuestSize, instances: u32) -> Span {
+        let all = self.members.iter().map(|member| member.workload.set_up(&member.size(*guest), instances));
+        all.max().unwrap_or(Span::ZERO)
+    }
+
     fn lack(&self) -> Option<(String, String)> {
         self.members.iter().find_map(|member| {
             let (reason, remedy) = member.workload.lack()?;

@@ -2,9 +2,9 @@
 
 use tare_model::web::SiteModel;
 
-use super::gold::shown;
 use super::parameters::{Parameters, Server};
 use super::tables::Tables;
+use crate::gold::shown;
 
 /// Connections of a session, as published.
 const CONNECTIONS: u8 = 2;

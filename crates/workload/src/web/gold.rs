@@ -6,35 +6,29 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{statvfs, syncfs};
-use sha2::{Digest, Sha256};
+use rustix::fs::syncfs;
 use tare_model::ByteSize;
 use tare_model::guest::GuestData;
 use tare_model::web::SiteModel;
-use tare_wire::{ExecSpec, Reply, Request};
 
 use super::compile::pages;
 use super::error::{WebError, file};
 use super::fileset::{Planning, Totals};
-use super::keep::{Held, PREFIX, Place, note_payload, remove};
 use super::payload::Payload;
 use super::tables::Tables;
-use crate::{AheadSite, WorkSite, WorkloadError};
+use crate::gold::{self, Free, Held, TREE, found_or_made, shown};
+use crate::{AheadSite, WorkloadError};
 
 /// Raised when what is made here changes in a way that the rest of the key does not tell.
 const FORMAT: u32 = 1;
-/// In tare's cache: all gold copies.
-const FOLDER: &str = "gold";
-/// In a gold copy: what guests are shown.
-const TREE: &str = "tree";
+/// How the names of all file sets begin.
+const KIND: &str = "web-";
+/// In a gold copy, beside what guests are shown: the payload that is in it.
+const MADE_WITH: &str = "payload";
 /// What the server makes its pages from.
 const PAGES: &str = "pages.tsv";
 /// Bytes for which a file system made with its defaults has an inode.
 const INODE_EVERY: u64 = 16_384;
-/// Between two looks at how far the files have come.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// Longest that such a pause may take.
-const LOOK_AT_MOST: Duration = Duration::from_secs(20);
 /// Between two words about how far the files have come.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 const MIB: u64 = 1 << 20;
@@ -60,15 +54,6 @@ fn room(bytes: u64, files: u64) -> u64 {
     bytes.saturating_add(bytes / 4 + 64 * MIB).max(inodes)
 }
 
-/// So many bytes for people.
-pub(super) fn shown(bytes: u64) -> String {
-    if bytes >= 1 << 30 {
-        format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64)
-    } else {
-        format!("{:.0} MiB", bytes as f64 / MIB as f64)
-    }
-}
-
 /// A name for all that decides what is in the copy.
 fn key(tables: &Tables, model: &SiteModel, payload: &Payload) -> String {
     let made_of = format!(
@@ -78,14 +63,12 @@ fn key(tables: &Tables, model: &SiteModel, payload: &Payload) -> String {
         model.files,
         Planning::new(model).batch(0),
     );
-    let digest = Sha256::digest(made_of.as_bytes());
-    let key: String = digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
-    format!("{PREFIX}{}-{key}", tables.name)
+    gold::name(&format!("{KIND}{}", tables.name), &made_of)
 }
 
 /// Where the gold copy is, or would be, whoever made it.
 pub(super) fn place(cache: &Path, tables: &Tables, model: &SiteModel, payload: &Payload) -> PathBuf {
-    cache.join(FOLDER).join(key(tables, model, payload)).join(TREE)
+    gold::place_of(cache, &key(tables, model, payload)).join(TREE)
 }
 
 impl Making<'_> {
@@ -94,61 +77,20 @@ impl Making<'_> {
     /// # Errors
     /// When there is no room, or a file cannot be written.
     pub fn gold(&self) -> Result<(GuestData, Held), WorkloadError> {
-        let folder = self.site.cache.join(FOLDER);
-        DirBuilder::new().recursive(true).mode(0o755).create(&folder).map_err(file("make", &folder))?;
-        let place = Place::new(&folder, key(self.tables, self.model, self.payload));
-        let told = AtomicBool::new(false);
-        let pause = || {
-            if !told.swap(true, Ordering::Relaxed) {
-                (self.site.note)("another run makes the same file set; waiting for it");
-            }
-            self.pause()
-        };
-        let held = loop {
-            let held = place.share(&pause)?;
-            if place.whole().is_dir() {
-                break held;
-            }
-            drop(held);
-            let _own = place.own(&pause)?;
-            place.sweep(&self.payload_name())?;
-            // Meanwhile another may have made it.
-            if !place.whole().is_dir() {
-                self.make(&folder, &place)?;
-            }
-        };
+        let (place, held) = found_or_made(self.site, key(self.tables, self.model, self.payload), self)?;
         let totals = Planning::new(self.model).totals();
         let size = room(totals.disk_bytes + self.payload.bytes, totals.files);
-        let gold = place.whole().join(TREE);
-        Ok((GuestData { gold, size: ByteSize(size), shared: true }, held))
+        Ok((GuestData { gold: place.join(TREE), size: ByteSize(size), shared: true }, held))
     }
 
     fn payload_name(&self) -> String {
         self.payload.place.display().to_string()
     }
 
-    /// A pause that the agent makes, which ends it when somebody wishes to stop.
-    fn pause(&self) -> Result<(), WorkloadError> {
-        let spec = ExecSpec {
-            argv: vec!["sleep".to_owned(), format!("{:.1}", LOOK_EVERY.as_secs_f64())],
-            env: Vec::new(),
-            directory: Some("/".to_owned()),
-            user: None,
-            timeout_ns: u64::try_from(LOOK_AT_MOST.as_nanos()).unwrap_or(u64::MAX),
-            output_limit_bytes: 0,
-        };
-        let answer = self.site.here.call(Request::Exec(spec), LOOK_AT_MOST + self.site.patience);
-        match answer.map_err(|source| WorkloadError::Agent { side: "host", source })? {
-            Reply::Executed(_) => Ok(()),
-            _ => Err(WorkSite::unexpected("host", "run a command")),
-        }
-    }
-
     /// Refuses what cannot fit before a byte is written.
-    fn fits(&self, folder: &Path, totals: &Totals) -> Result<(), WebError> {
+    fn fits(&self, folder: &Path, totals: &Totals) -> Result<(), WorkloadError> {
         let need = totals.disk_bytes + self.payload.bytes + 16 * MIB;
-        let seen = statvfs(folder).map_err(|error| file("look at", folder)(error.into()))?;
-        let (free, inodes) = (seen.f_bavail.saturating_mul(seen.f_frsize), seen.f_favail);
+        let Free { bytes: free, files: inodes } = Free::of(folder)?;
         let tried = || format!("make the file set of the site `{}`", self.tables.name);
         let remedy = "ask for fewer users or directories a session (`users-per-session`, `directories-per-session`), write \
                       `file-sessions`, or set TARE_CACHE to a directory on a larger disk";
@@ -160,37 +102,13 @@ impl Making<'_> {
                 folder.display(),
                 shown(free)
             );
-            return Err(WebError::new(tried(), why, remedy));
+            return Err(WebError::new(tried(), why, remedy).into());
         }
-        // File systems without a fixed number of inodes tell 0 altogether.
-        if seen.f_files > 0 && inodes < totals.files {
+        if let Some(inodes) = inodes.filter(|inodes| *inodes < totals.files) {
             let why =
                 format!("{} files are more than the {inodes} that {} has room for", totals.files, folder.display());
-            return Err(WebError::new(tried(), why, remedy));
+            return Err(WebError::new(tried(), why, remedy).into());
         }
-        Ok(())
-    }
-
-    fn make(&self, folder: &Path, place: &Place) -> Result<(), WorkloadError> {
-        let planning = Planning::new(self.model);
-        let totals = planning.totals();
-        self.fits(folder, &totals)?;
-        let (files, size) = (totals.files, shown(totals.bytes));
-        let note = self.site.note;
-        note(&format!(
-            "making the file set of `{}`: {files} files, {size}; it is kept for later runs",
-            self.tables.name
-        ));
-        let (began, partial) = (Instant::now(), place.partial());
-        let made = self.fill(&partial, &planning, &totals);
-        if made.is_err() {
-            // What is left of it is swept away by the next who makes one, if this fails too.
-            let _ = remove(&partial);
-        }
-        made?;
-        fs::rename(&partial, place.whole()).map_err(file("put in its place", &partial))?;
-        File::open(folder).and_then(|opened| opened.sync_all()).map_err(file("write out", folder))?;
-        note(&format!("file set made: {files} files, {size} in {:.1} s", began.elapsed().as_secs_f64()));
         Ok(())
     }
 
@@ -198,7 +116,8 @@ impl Making<'_> {
     fn fill(&self, partial: &Path, planning: &Planning<'_>, totals: &Totals) -> Result<(), WorkloadError> {
         let tree = partial.join(TREE);
         DirBuilder::new().recursive(true).mode(0o755).create(&tree).map_err(file("make", &tree))?;
-        note_payload(partial, &self.payload_name())?;
+        let path = partial.join(MADE_WITH);
+        fs::write(&path, self.payload_name()).map_err(file("write", &path))?;
         link_all(&self.payload.place, &tree)?;
         let path = tree.join(PAGES);
         fs::write(&path, pages(self.tables)).map_err(file("write", &path))?;
@@ -208,7 +127,7 @@ impl Making<'_> {
             let mut told = Instant::now();
             let mut given_up = Ok(());
             while !work.is_finished() && given_up.is_ok() {
-                given_up = self.pause();
+                given_up = gold::at_host(self.site).pause();
                 if told.elapsed() >= TELL_EVERY {
                     told = Instant::now();
                     let percent = 100.0 * done.load(Ordering::Relaxed) as f64 / totals.bytes.max(1) as f64;
@@ -229,6 +148,42 @@ impl Making<'_> {
             .map_err(file("write out", partial))
             .map_err(Into::into)
     }
+}
+
+impl gold::Making for Making<'_> {
+    fn noun(&self) -> &'static str {
+        "file set"
+    }
+
+    fn is_whole(&self, place: &Path) -> bool {
+        place.is_dir()
+    }
+
+    /// Of file sets with another payload nobody will ask for again.
+    fn is_stale(&self, name: &str, place: &Path) -> bool {
+        is_of_another(name, place, &self.payload_name())
+    }
+
+    fn make(&self, folder: &Path, partial: &Path) -> Result<(), WorkloadError> {
+        let planning = Planning::new(self.model);
+        let totals = planning.totals();
+        self.fits(folder, &totals)?;
+        let (files, size) = (totals.files, shown(totals.bytes));
+        let note = self.site.note;
+        note(&format!(
+            "making the file set of `{}`: {files} files, {size}; it is kept for later runs",
+            self.tables.name
+        ));
+        let began = Instant::now();
+        self.fill(partial, &planning, &totals)?;
+        note(&format!("file set made: {files} files, {size} in {:.1} s", began.elapsed().as_secs_f64()));
+        Ok(())
+    }
+}
+
+/// Whether a gold copy of that name is a file set with another payload.
+fn is_of_another(name: &str, place: &Path, payload: &str) -> bool {
+    name.starts_with(KIND) && fs::read_to_string(place.join(MADE_WITH)).is_ok_and(|with| with.trim() != payload)
 }
 
 /// Shows in `to` what is in `from`, by hard links where that is the same file system, else by copies.
@@ -269,6 +224,16 @@ mod tests {
         let inode = |path: &Path| path.metadata().unwrap().ino();
         assert_eq!(inode(&from.join("bin/java")), inode(&to.join("bin/java")));
         assert_eq!(fs::read_link(to.join("java")).unwrap(), Path::new("bin/java"));
+    }
+
+    #[test]
+    fn file_sets_with_another_payload_are_stale_and_other_copies_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(MADE_WITH), "web-1\n").unwrap();
+        assert!(is_of_another("web-banking-0", folder.path(), "web-2"));
+        assert!(!is_of_another("web-banking-0", folder.path(), "web-1"));
+        assert!(!is_of_another("store-0", folder.path(), "web-2"));
+        assert!(!is_of_another("web-banking-0", &folder.path().join("without"), "web-2"));
     }
 
     #[test]

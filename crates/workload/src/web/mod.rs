@@ -12,7 +12,6 @@ mod figures;
 mod fileset;
 mod gold;
 pub(crate) mod guest;
-mod keep;
 pub(crate) mod limits;
 mod nginx;
 mod parameters;
@@ -30,19 +29,19 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
-use tare_model::ByteSize;
 use tare_model::field::FieldError;
 use tare_model::guest::{GuestData, GuestSize};
 use tare_model::load::LoadModel;
 use tare_model::metric::MetricSpec;
 use tare_model::web::SiteModel;
+use tare_model::{ByteSize, Span};
 
+use crate::gold::Held;
 use crate::registry::{Entry, schema};
 use crate::{AheadSite, Driven, Footprint, Prepared, UnitOfWork, WorkSite, Workload, WorkloadError};
 use compile::{compile, file_set};
 use fileset::Planning;
 use gold::Making;
-use keep::Held;
 use limits::Allowed;
 use parameters::{Parameters, checked, sessions};
 use payload::Payload;
@@ -88,6 +87,9 @@ fn normalised(site: Site, parameters: &Value) -> Result<Value, FieldError> {
     let (parameters, _) = checked(site, parameters)?;
     serde_json::to_value(parameters).map_err(|error| FieldError::new(&[], error.to_string()))
 }
+
+/// Usual time of a trial, beside its guests' start, in which the server starts, its pages are checked, and all is taken down; seen on a small host that was quiet.
+const SET_UP: Span = Span::from_secs(3);
 
 struct Web {
     parameters: Parameters,
@@ -177,6 +179,10 @@ impl Workload for Web {
         // Guests that see the host's files are all shown the one copy; the others share a disk that is made of it.
         let totals = Planning::new(&self.model(self.files_for())).totals();
         Footprint { kept: ByteSize(totals.disk_bytes + gold::PAYLOAD_BYTES), guest: ByteSize(gold::OVERLAY_BYTES) }
+    }
+
+    fn set_up(&self, _: &GuestSize, _: u32) -> Span {
+        SET_UP
     }
 
     fn lack(&self) -> Option<(String, String)> {

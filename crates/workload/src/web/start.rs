@@ -11,7 +11,6 @@ use tare_wire::{Reply, Request, ServeReport};
 
 use super::certificate;
 use super::error::WebError;
-use super::gold::shown;
 use super::guest::{PAUSE, explained, fetch, gone, has, how, look, put, said, script, start, wants_memory};
 use super::limits::Allowed;
 use super::nginx;
@@ -19,6 +18,7 @@ use super::parameters::{Parameters, Server};
 use super::payload::{JARS, PROGRAM};
 use super::url::Url;
 use super::users::{Stay, busy_heap};
+use crate::gold::shown;
 use crate::{WorkSite, WorkloadError};
 
 /// Where servers listen, plain and with TLS.

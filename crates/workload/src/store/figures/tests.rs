@@ -24,7 +24,7 @@ fn guest(orders: u64, wal: Option<u64>) -> Driven {
     driven.facts.insert("PostgreSQL".into(), "18.6".into());
     let at = |at_ns, value| Sample { at_ns, source: Source::Client, series: "operations_per_s".into(), value };
     driven.samples = vec![at(1_000_000_000, orders as f64), at(2_000_000_000 + orders, 1.0)];
-    finish(&mut driven, VerdictOn::OrdersPerMinute);
+    finish(&mut driven);
     driven
 }
 
@@ -38,6 +38,11 @@ fn orders_a_minute_count_those_rolled_back_and_goodput_does_not() {
     assert!((metrics["wal_bytes_per_order"] - 2000.0).abs() < 1e-9);
     assert!((metrics["statements_per_s"] - 40_000.0).abs() < 1e-6);
     assert!((metrics["response_time_p99_s"] - 0.01).abs() < 1e-9);
+    let times = &driven.measurement.histograms["response"];
+    assert!(
+        (metrics["response_time_max_s"] - times.max as f64 / 1e9).abs() < 1e-12 && times.max > 0,
+        "exact, no bin's end"
+    );
     assert!(!metrics.contains_key("response_time_p999_s"), "2000 orders are too few");
     let parts = &driven.measurement.parts;
     let told: Vec<(u32, Option<u32>)> = parts.iter().map(|part| (part.guest, part.driver)).collect();
@@ -120,10 +125,32 @@ fn failures_beyond_a_hundredth_and_clients_that_gave_up_make_a_trial_invalid() {
     assert!(with(11, 0, false).unwrap().contains("of 1011 orders 11 failed"));
     assert_eq!(with(11, 0, true), None, "a server that is killed fails what it was doing");
     assert!(with(1, 2, true).unwrap().contains("2 clients gave up"));
-    assert!(of_guest(vec![driver(0, 0)], 1, false).0.invalid.unwrap().contains("no order"));
-    let mut few = of_guest(vec![driver(900, 0)], 1, false).0;
-    finish(&mut few, VerdictOn::P99);
-    assert!(few.invalid.unwrap().contains("900 orders are too few for response_time_p99_s"));
+    let none = DriveResult { errors: vec![(CUT_OFF.to_owned(), 20)], ..driver(0, 0) };
+    let none = of_guest(vec![none], 1, false).0.invalid.unwrap();
+    assert!(
+        none.contains("no order") && none.contains("20 were under way") && none.contains("longer phases"),
+        "{none}"
+    );
+    let errors = [("08006 gone", 2), ("53100 disk full", 9), (CUT_OFF, 30)].map(|(why, n)| (why.to_owned(), n));
+    let mut result = DriveResult { errors: errors.into(), ..driver(1000, 0) };
+    assert!(
+        of_guest(vec![result.clone()], 1, false).0.invalid.unwrap().ends_with(CUT_OFF),
+        "these were cut off for hanging"
+    );
+    result.store.as_mut().unwrap().gave_up = 1;
+    assert!(of_guest(vec![result], 1, false).0.invalid.unwrap().ends_with("most often: 53100 disk full"));
+}
+
+#[test]
+fn the_verdict_has_its_figure_or_not_by_the_orders_of_all_guests() {
+    let trial = |guests: usize| {
+        let guest = |orders| of_guest(vec![driver(orders, 0)], 1, false).0;
+        combine(vec![guest(900); guests], VerdictOn::P99).unwrap()
+    };
+    assert!(trial(1).invalid.unwrap().contains("900 orders are too few for response_time_p99_s"));
+    let two = trial(2);
+    assert_eq!(two.invalid, None, "1,800 orders are enough");
+    assert!(two.measurement.metrics.contains_key("response_time_p99_s"));
 }
 
 #[test]
@@ -151,6 +178,6 @@ fn the_metric_of_the_verdict_comes_first() {
         let specs = specs(verdict);
         assert_eq!(specs[0].id, verdict.metric());
         assert_eq!(specs.iter().filter(|spec| spec.primary).count(), 1);
-        assert_eq!(specs.len(), 12);
+        assert_eq!(specs.len(), 13);
     }
 }
