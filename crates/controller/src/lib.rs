@@ -24,6 +24,7 @@ mod ledger;
 mod neighbours;
 mod observer;
 mod outside;
+mod places;
 mod reap;
 mod registry;
 mod room;
@@ -40,6 +41,7 @@ pub use doctor::{Doctor, Examined, PlatformReport, Started, every_platform, exam
 pub use error::ControllerError;
 pub use host::{HostAccess, ThisHost};
 pub use observer::{AscentNow, HoldNow, Observer, Quiet, TryNow};
+pub use places::no_place_for_data;
 pub use reap::{ReapedRun, reap_dead, reap_run, still_planned};
 pub use registry::{Registry, Shipped};
 pub use run::{RunEnd, RunOptions, run};

@@ -183,6 +183,9 @@ impl Made {
             if let Some((reason, remedy)) = crate::room::lack(arm, &*platform, study, &*options.registry.host()) {
                 return Err(ControllerError::Unavailable { arm: arm.id.clone(), reason, remedy });
             }
+            if let Some((reason, remedy)) = crate::places::lack(options.registry, &*platform, &study.cases) {
+                return Err(ControllerError::Unavailable { arm: arm.id.clone(), reason, remedy });
+            }
             platforms.insert(arm.id.clone(), platform);
         }
         let mut workloads = BTreeMap::new();

@@ -135,6 +135,19 @@ pub trait Catalog {
         (ByteSize(0), ByteSize(0))
     }
 
+    /// About how long a trial's guests of this size, with so many instances in each, are set up for a workload with these (checked) parameters
+    /// under this load, from their start until load is offered.
+    fn set_up(
+        &self,
+        workload: &str,
+        parameters: &Value,
+        load: &LoadModel,
+        (guest, instances): (&GuestSize, u32),
+    ) -> Span {
+        let _ = (workload, parameters, load, guest, instances);
+        Span::ZERO
+    }
+
     /// Whether, whatever its options, what this platform provides are machines on a network that was there before the run, which are reached
     /// from other hosts too.
     fn is_outside(&self, platform: &str) -> bool {

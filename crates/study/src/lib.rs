@@ -35,6 +35,7 @@ pub use error::{Invalid, Problem, StudyError};
 pub use host::{Directories, FileSystem, HostError, HostFacts};
 pub use plan::{PlanError, Refusal, human, plan};
 pub use schema::schema;
+pub use suggest::nearest;
 pub use template::template;
 
 /// Largest study file that is read, bytes.

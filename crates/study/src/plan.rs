@@ -30,9 +30,9 @@ const MAX_TRIALS: u64 = 1_000_000;
 pub enum Refusal {
     /// Guests are promised more memory at one time than the host can give.
     #[error(
-        "memory: case `{case}` promises {need} to its guests at one time ({parts}), and this host has {} available. \
+        "memory: case `{case}` promises {} to its guests at one time ({parts}), and this host has {} available. \
          Give the guests less memory, ask for fewer neighbours, or free memory on the host",
-        human::size(*available)
+        human::asked(*need), human::size(*available)
     )]
     Memory {
         /// The case that needs most.

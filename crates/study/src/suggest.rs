@@ -6,7 +6,7 @@ use std::str::FromStr;
 ///
 /// Near enough is a third of the word in Damerau-Levenshtein edits, at least one: `steady-stat` and
 /// `seady_state` find `steady-state`, `foo` does not find `qos`.
-pub(crate) fn nearest<'c>(written: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+pub fn nearest<'c>(written: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let plain = |word: &str| word.to_lowercase().replace(['_', ' '], "-");
     let wanted = plain(written);
     let limit = (wanted.chars().count() / 3).max(1);

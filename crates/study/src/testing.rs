@@ -117,6 +117,12 @@ struct StoreParameters {
     /// Size of the data.
     #[serde(default = "ten_megabytes")]
     db_size: ByteSize,
+    /// How statements reach the server; as written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    statements: Option<String>,
+    /// What the verdict is about; as written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    verdict: Option<String>,
 }
 
 const fn ten_megabytes() -> ByteSize {

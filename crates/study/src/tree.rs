@@ -239,14 +239,23 @@ impl<'a> Cursor<'a> {
         self.sink.add(self.error(message, help));
     }
 
-    /// A text that is not blank.
+    /// A text that is not blank, and of which every character can be shown.
     pub(crate) fn text(&self) -> Option<&'a str> {
         match &self.node.value {
             Value::String(text) if text.trim().is_empty() => {
                 self.wrong("is empty", self.field.map_or("write a text", |field| field.doc));
                 None
             }
-            Value::String(text) => Some(text),
+            Value::String(text) => match text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t')) {
+                None => Some(text),
+                Some(unseen) => {
+                    self.wrong(
+                        &format!("has the control character {unseen:?} in it"),
+                        "write a text that can be shown",
+                    );
+                    None
+                }
+            },
             _ => {
                 self.wrong_type("a text in quotes");
                 None

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use tare_model::metric::{Better, MetricSpec};
+use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::study::{Case, QosObjective};
+use tare_model::written::value as written;
 use tare_model::{capacity, density};
 
 use super::Task;
@@ -57,16 +58,25 @@ fn by(objectives: &[QosObjective], specs: &[MetricSpec], figures: &BTreeMap<Stri
             Better::Higher => (value >= bound, "at least"),
         };
         measured |= !met;
-        (!met).then(|| format!("{label} was {value:.6} and should be {way} {bound}"))
+        (!met).then(|| {
+            format!("{label} was {} and should be {way} {}", was(value, bound, &spec.unit), written(bound, &spec.unit))
+        })
     });
     let missed: Vec<String> = judged.collect();
     (!missed.is_empty()).then(|| Missed { why: missed.join("; "), measured })
 }
 
+/// A figure with its unit, and with the digits in which it differs from the bound that it has missed.
+fn was(value: f64, bound: f64, unit: &Unit) -> String {
+    if !value.is_finite() {
+        return "no number".to_owned();
+    }
+    let text = written(value, unit);
+    if text == written(bound, unit) { format!("{text} ({value:.6})") } else { text }
+}
+
 #[cfg(test)]
 mod tests {
-    use tare_model::metric::Unit;
-
     use super::*;
 
     #[test]
@@ -81,10 +91,18 @@ mod tests {
         };
         assert_eq!(judge("p99", 0.1, &[("p99", 0.1)]), None);
         assert_eq!(judge("rate", 5.0, &[("rate", 5.0)]), None);
-        assert!(judge("p99", 0.1, &[("p99", 0.2)]).is_some_and(|why| why.contains("at most 0.1")));
-        assert!(judge("rate", 5.0, &[("rate", 4.0)]).is_some_and(|why| why.contains("at least 5")));
+        assert!(
+            judge("p99", 0.1, &[("p99", 0.2)])
+                .is_some_and(|why| why == "response time was 200 ms and should be at most 100 ms")
+        );
+        let hardly = judge("p99", 1.0, &[("p99", 1.0004)]).unwrap_or_default();
+        assert_eq!(hardly, "response time was 1.00 s (1.000400) and should be at most 1.00 s", "told by how much");
+        assert!(judge("rate", 5.0, &[("rate", 4.0)]).is_some_and(|why| why.ends_with("at least 5.00 op/s")));
         assert!(judge("rate", 5.0, &[("p99", 4.0)]).is_some_and(|why| why.contains("no figure")));
-        assert!(judge("p99", 0.1, &[("p99", f64::NAN)]).is_some(), "what is no number has not met a bound");
+        assert!(
+            judge("p99", 0.1, &[("p99", f64::NAN)]).is_some_and(|why| why.contains("no number")),
+            "what is no number has not met a bound"
+        );
         let other = judge("other", 5.0, &[("other", 9.0)]);
         assert!(other.is_some_and(|why| why.contains("other has no figure")), "which way it is better is not known");
         let objective = |metric: &str| QosObjective { metric: metric.into(), bound: 1.0 };

@@ -41,14 +41,7 @@ pub(super) fn words(study: &Study) -> Vec<String> {
             format!("the largest load that holds {iterations} times, to {percent} %, from {from}, at most {most}");
         Some((what, format!("likely {likely} tries a search, at most {most_tries}, each in a fresh instance")))
     });
-    let mut all: Vec<String> =
-        told.into_iter().flat_map(|(cases, (what, tries))| [format!("{cases}: {what}"), tries]).collect();
-    if !all.is_empty() {
-        all.push(
-            "what the workload makes ready in each instance, such as a server, takes time beside that above".to_owned(),
-        );
-    }
-    all
+    told.into_iter().flat_map(|(cases, (what, tries))| [format!("{cases}: {what}"), tries]).collect()
 }
 
 /// Cases that are offered a share of what others find, and what they wait for.

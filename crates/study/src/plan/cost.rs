@@ -4,6 +4,7 @@ use tare_model::plan::Cost;
 use tare_model::study::{Case, Study};
 use tare_model::units::{ByteSize, Span};
 
+use super::human::asked;
 use super::{Refusal, capacity, density, hold};
 use crate::catalog::Catalog;
 use crate::host::HostFacts;
@@ -42,6 +43,7 @@ pub(super) fn cost(study: &Study, catalog: &dyn Catalog) -> Cost {
             let waits = starts.saturating_add(density::waits(case, arm).ns);
             measuring = measuring.saturating_add(load.saturating_mul(likely));
             around = around.saturating_add(AROUND_TRIAL.ns.saturating_add(waits).saturating_mul(likely));
+            around = around.saturating_add(set_up(case, catalog).saturating_mul(likely));
             let taken = 1 + case.phases.total().ns / study.lab.sample_interval.ns.max(1);
             // Measured guests are sampled twice: from the host and from inside.
             let sources = guests + density::most_guests(case) + OTHER_SOURCES;
@@ -67,6 +69,11 @@ pub(super) fn cost(study: &Study, catalog: &dyn Catalog) -> Cost {
         memory: ByteSize(study.cases.iter().map(promised).max().unwrap_or(0)),
         disk: ByteSize(files.saturating_add(data)),
     }
+}
+
+/// Nanoseconds for which a trial's guests are set up for their workload, or those of one load that a search tries, all at one time.
+fn set_up(case: &Case, catalog: &dyn Catalog) -> u64 {
+    catalog.set_up(&case.workload, &case.parameters, &case.load, (&case.guest, case.instances.max(1))).ns
 }
 
 /// Bytes of the record of an ascent of so many nanoseconds.
@@ -105,12 +112,12 @@ pub(super) fn memory_refusal(study: &Study, host: &HostFacts) -> Option<Refusal>
         return None;
     }
     let target = match case.guests {
-        1 => format!("{} for the measured guest", case.guest.memory),
-        several => format!("{} for each of {several} measured guests", case.guest.memory),
+        1 => format!("{} for the measured guest", asked(case.guest.memory)),
+        several => format!("{} for each of {several} measured guests", asked(case.guest.memory)),
     };
     let parts = case.neighbours.map_or_else(
         || target.clone(),
-        |n| format!("{target} and {} for each of {} neighbours", n.guest.memory, n.count),
+        |n| format!("{target} and {} for each of {} neighbours", asked(n.guest.memory), n.count),
     );
     Some(Refusal::Memory { case: case.id.clone(), need, parts, available: host.memory_available })
 }

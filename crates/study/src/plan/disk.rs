@@ -74,13 +74,22 @@ pub(super) fn refusals(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -
     let files = cost::cost(study, catalog).disk.0.saturating_sub(data.kept().saturating_add(data.restored()));
     asked.entry(None).or_default().add(files, "its folder and the guests' files".to_owned());
     let mut there = host.kept.0;
+    let mut kept: Vec<(&Case, u64, usize)> = Vec::new();
     for &(case, bytes) in &data.kept {
         let missing = bytes.saturating_sub(there);
         there = there.saturating_sub(bytes);
-        if missing > 0 {
-            let what = format!("what `{}` of case `{}` keeps in the cache ({})", case.workload, case.id, size(missing));
-            asked.entry(number(&host.cache)).or_default().add(missing, what);
+        // What many cases of a workload keep is told in one figure.
+        match kept.iter_mut().find(|(other, ..)| other.workload == case.workload) {
+            _ if missing == 0 => {}
+            Some((_, sum, cases)) => (*sum, *cases) = (sum.saturating_add(missing), *cases + 1),
+            None => kept.push((case, missing, 1)),
         }
+    }
+    for (case, missing, cases) in kept {
+        let others = if cases > 1 { format!(" and {} more", cases - 1) } else { String::new() };
+        let (workload, case) = (&case.workload, &case.id);
+        let what = format!("what `{workload}` of case `{case}`{others} keeps in the cache ({})", size(missing));
+        asked.entry(number(&host.cache)).or_default().add(missing, what);
     }
     if let Some((case, each)) = data.guests {
         let what =
@@ -100,8 +109,14 @@ fn refusal(device: Option<u64>, asked: Asked, host: &HostFacts) -> Option<Refusa
     let folder_only = device.is_none() && asked.parts.len() == 1;
     let remedy = match (folder_only, other) {
         (true, _) => "Free some, or write the run elsewhere (`--out`)",
-        (false, None) => "Free some, ask for less data or fewer guests, or write the run elsewhere (`--out`)",
-        (false, Some(_)) => "Free some, or ask for less data or fewer guests (TARE_CACHE moves the cache)",
+        (false, None) => {
+            "Free some, ask for less data or fewer guests, or put some of it on another file system: the run by `--out`, the cache by \
+             TARE_CACHE, the guests' data by an option of the arm (`data`, `data-disk`; docs/reference/storage.md)"
+        }
+        (false, Some(_)) => {
+            "Free some, ask for less data or fewer guests, or put some of it on another file system: the cache by TARE_CACHE, the guests' \
+             data by an option of the arm (`data`, `data-disk`; docs/reference/storage.md)"
+        }
     };
     let place = other.map(|other| format!(" (in {})", other.path.display())).unwrap_or_default();
     let parts = format!("{}{place}", asked.parts.join(" and "));

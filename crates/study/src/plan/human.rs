@@ -9,16 +9,23 @@ use tare_model::units::{ByteSize, Span};
 use super::{capacity, cpu_words, density, hold};
 use crate::host::HostFacts;
 
+/// Most trials that are listed one by one: above them stands what is to be read.
+const LISTED_MAX: usize = 60;
+
 /// The plan as `tare plan` prints it: what it costs, where it runs, how that differs from what the study asks, and
-/// then every trial in order. `host` is the one that it was made for.
+/// then the trials in order, of very many the first. `host` is the one that it was made for.
 pub fn human(plan: &Plan, host: &HostFacts) -> String {
     let mut text = summary(plan, host);
     let widest = plan.study.cases.iter().map(|case| case.id.len()).max().unwrap_or(0).max("case".len());
     line(&mut text, &format!("\n{:>6} {:>5}  {:widest$}  arm", "trial", "block", "case"));
-    for trial in &plan.trials {
+    for trial in plan.trials.iter().take(LISTED_MAX) {
         // People count from one.
         let (number, block) = (trial.index + 1, trial.block + 1);
         line(&mut text, &format!("{number:>6} {block:>5}  {:widest$}  {}", trial.case, trial.arm));
+    }
+    let more = plan.trials.len().saturating_sub(LISTED_MAX);
+    if more > 0 {
+        line(&mut text, &format!("{:>6} and {more} more, all of them in `tare plan --json`", ""));
     }
     text
 }
@@ -167,6 +174,12 @@ pub(super) fn size(size: ByteSize) -> String {
     unit.map_or_else(|| size.to_string(), |&(name, bytes)| format!("{:.1} {name}", size.0 as f64 / bytes as f64))
 }
 
+/// A size as a study has it, unless that takes more digits than people read: then rounded.
+pub(super) fn asked(asked: ByteSize) -> String {
+    let exact = asked.to_string();
+    if exact.chars().filter(char::is_ascii_digit).count() > 5 { size(asked) } else { exact }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,5 +193,7 @@ mod tests {
         assert_eq!(size(ByteSize(640 << 20)), "640.0 MiB");
         assert_eq!(size(ByteSize(7_000_000_000)), "6.5 GiB");
         assert_eq!(size(ByteSize(12)), "12B");
+        assert_eq!(asked(ByteSize(256 << 20)), "256MiB");
+        assert_eq!(asked(ByteSize(10_000_000_000)), "9.3 GiB", "10 GB are no whole number of a larger unit than KiB");
     }
 }

@@ -81,6 +81,18 @@ fn costs_add_up() {
 }
 
 #[test]
+fn of_very_many_trials_the_first_are_listed_and_the_rest_counted() {
+    let mut study = good();
+    study.blocks = 40;
+    let planned = plan(&study, &roomy(), &Fake).unwrap();
+    let text = human(&planned, &roomy());
+    let listed = text.lines().skip_while(|line| !line.trim_start().starts_with("trial ")).skip(1);
+    assert_eq!(listed.filter(|line| line.trim_start().starts_with(|c: char| c.is_ascii_digit())).count(), 60);
+    let more = format!("and {} more, all of them in `tare plan --json`", planned.trials.len() - 60);
+    assert!(text.ends_with(&format!("{more}\n")), "{text}");
+}
+
+#[test]
 fn what_does_not_fit_is_refused_with_figures_and_a_remedy_all_at_once() {
     let small = HostFacts {
         cpus: vec![0, 1],
@@ -254,6 +266,14 @@ fn data_that_do_not_fit_are_refused_by_file_system_with_what_needs_them() {
     );
     assert!(told.contains("the data of the guests of case `orders` (4 x 19.1 MiB)"), "{told}");
     assert_eq!(one(1000), "");
+    // What several cases of a workload keep is one figure.
+    let mut two = study.clone();
+    let mut more = two.cases[0].clone();
+    more.id = "larger".to_owned();
+    more.parameters["db-size"] = "20MB".into();
+    two.cases.push(more);
+    let told = plan(&two, &HostFacts { disk_free: ByteSize(100 << 20), ..roomy() }, &Fake).unwrap_err().to_string();
+    assert!(told.contains("what `store` of case `orders` and 1 more keeps in the cache (28.6 MiB)"), "{told}");
     // What is kept already need not be made again, and cases that keep the same do so once.
     let there = |kept| refused(HostFacts { disk_free: ByteSize(100 << 20), kept: ByteSize(kept), ..roomy() });
     assert!(!there(10_000_000).contains("in the cache") && there(9_000_000).contains("in the cache (976.6 KiB)"));

@@ -21,6 +21,8 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("name = \"good\"", "name = \"\"", "name", "is empty"),
     ("name = \"good\"", "name = 7", "name", "must be a text in quotes, but here it is the number 7"),
     ("question = \"Is every field read?\"", "question = \" \"", "question", "is empty"),
+    ("question = \"Is every field read?\"", "question = \"a\\u0000b\"", "question", "control character '\\0'"),
+    ("label = \"on the host\"", "label = \"\\u001b[31m\"", "arms.native.label", "control character"),
     ("question = \"Is every field read?\"\n", "", "question", "the study has no `question`"),
     ("baseline = \"native\"", "baseline = \"nativ\"", "baseline", "did you mean `native`?"),
     ("baseline = \"native\"\n", "", "baseline", "has no `baseline`"),

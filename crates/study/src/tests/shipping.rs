@@ -99,12 +99,13 @@ fn the_template_is_a_study_that_plans_as_it_stands_and_with_its_comments_taken()
         template().lines().map(|line| is_setting(line).unwrap_or_else(|| line.to_owned())).collect();
     let taken = taken.join("\n").replace("options = {}\n", "");
     let study = parse("taken.toml", &taken, &Fake).unwrap_or_else(|error| panic!("{}", error.render(false))).study;
-    assert_eq!(study.cases.len(), 10);
+    assert_eq!(study.cases.len(), 11);
     assert_eq!(study.cases[1].guest.cpus, 2);
-    assert!(study.merges() && study.cases[4].density.is_some());
-    assert!(study.cases[5].capacity.is_some() && study.cases[6].load_from.is_some());
-    assert_eq!(study.cases[7].instances, 4);
-    assert!(study.cases[8].cpu_target.is_some() && study.cases[9].held_out);
+    assert!(study.merges() && study.cases[5].density.is_some());
+    assert_eq!((study.cases[4].workload.as_str(), study.cases[4].guests), ("store", 2));
+    assert!(study.cases[6].capacity.is_some() && study.cases[7].load_from.is_some());
+    assert_eq!(study.cases[8].instances, 4);
+    assert!(study.cases[9].cpu_target.is_some() && study.cases[10].held_out);
 }
 
 #[test]
