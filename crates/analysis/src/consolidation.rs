@@ -1,5 +1,7 @@
 //! Several instances of an application in one guest: response time, throughput and CPU against their number.
 
+mod instances;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use tare_model::findings::{
@@ -7,34 +9,46 @@ use tare_model::findings::{
 };
 use tare_model::load::LoadModel;
 use tare_model::study::{Arm, Case};
+use tare_model::trial::TrialRecord;
 
 use crate::estimate;
 use crate::grouped::{Figures, groups};
 
 /// Groups of cases that put several instances into one guest, in the order of the study.
-pub(crate) fn of_run(figures: &Figures<'_>) -> Vec<ConsolidationFindings> {
+pub(crate) fn of_run(figures: &Figures<'_>, trials: &[TrialRecord]) -> Vec<ConsolidationFindings> {
     let closed = |group: &Vec<&Case>| matches!(group[0].load, LoadModel::Closed { .. });
-    let several = |group: &Vec<&Case>| group.len() > 1 && group.iter().any(|case| case.instances > 1);
+    let several = |group: &Vec<&Case>| group.iter().any(|case| case.instances > 1);
     let groups = groups(&figures.plan.study.cases).into_iter().filter(closed).filter(several);
-    groups.map(|group| of_group(figures, &group)).filter(|found| !found.arms.is_empty()).collect()
+    groups.map(|group| of_group(figures, &group, trials)).filter(|found| !found.arms.is_empty()).collect()
 }
 
-fn of_group(figures: &Figures<'_>, group: &[&Case]) -> ConsolidationFindings {
+fn of_group(figures: &Figures<'_>, group: &[&Case], trials: &[TrialRecord]) -> ConsolidationFindings {
     let response = figures.primary_time(group).map(|spec| (spec.id.clone(), spec.label.clone()));
     let throughput = figures.throughput(group).map_or("", |spec| &spec.id);
     let (targets, fixed): (Vec<&Case>, Vec<&Case>) = group.iter().partition(|case| case.cpu_target.is_some());
     let arms = figures.plan.study.arms.iter().map(|arm| {
         let own = Own { figures, arm, response: response.as_ref().map(|(id, _)| id.as_str()), throughput };
-        let (by_load, lost, gained) = (own.by_load(&fixed), own.lost(&targets), own.gained(&fixed));
-        ArmConsolidation { arm: arm.id.clone(), by_load, lost, gained }
+        let side_by_side = instances::of_arm(&own, group, trials);
+        let alone = ArmConsolidation { arm: arm.id.clone(), side_by_side, ..ArmConsolidation::default() };
+        // A single case has its instances side by side, and no other number of them to be compared with.
+        if group.len() < 2 {
+            return alone;
+        }
+        ArmConsolidation { by_load: own.by_load(&fixed), lost: own.lost(&targets), gained: own.gained(&fixed), ..alone }
     });
     ConsolidationFindings {
         workload: group[0].workload.clone(),
         guest: group[0].guest,
         cases: group.iter().map(|case| case.id.clone()).collect(),
-        arms: arms.filter(|arm| !(arm.by_load.is_empty() && arm.lost.is_empty() && arm.gained.is_empty())).collect(),
+        arms: arms.filter(told).collect(),
         response,
     }
+}
+
+/// Whether there is anything about an arm.
+fn told(arm: &ArmConsolidation) -> bool {
+    let series = !(arm.by_load.is_empty() && arm.lost.is_empty() && arm.gained.is_empty());
+    series || !arm.side_by_side.is_empty()
 }
 
 /// One arm in one group.
@@ -203,7 +217,8 @@ pub(crate) fn method(found: &[ConsolidationFindings]) -> Vec<String> {
          between so many instances and the fewest of the series, divided by the instances between; its interval is made of the blocks' differences, on the values themselves. At a fixed share of the guest's \
          CPUs it is per cent of the throughput of the fewest; throughput is set to the share that was asked by the rule of three before it is compared, because a point of CPU \
          held too much would look like an instance less, and shown as it was measured beside the share that was held. At a fixed load it is points of CPU. The guest's CPU is its control \
-         group's on the host: of a machine with all that emulates it."
+         group's on the host: of a machine with all that emulates it. Instances side by side: of each block the slowest instance's response time over that of the fastest, and likewise the most operations \
+         over the fewest, over the blocks; of instances that are served alike such a ratio lies somewhat above 1 all the same, the more the fewer operations each has."
             .to_owned(),
     ]
 }

@@ -51,7 +51,7 @@ pub fn findings(run: &Run<'_>) -> Findings {
     cases.iter_mut().for_each(|case| audit::qualify(run.plan, &audit, case));
     let answer = answer(run.plan, &cases);
     let figures = Figures { plan: run.plan, cases: &cases };
-    let (consolidation, sizing) = (consolidation::of_run(&figures), sizing::of_run(&figures));
+    let (consolidation, sizing) = (consolidation::of_run(&figures, run.trials), sizing::of_run(&figures));
     Findings {
         schema: FINDINGS_SCHEMA,
         run: summary(run),
@@ -73,6 +73,11 @@ pub fn findings(run: &Run<'_>) -> Findings {
         sizing,
     }
 }
+
+/// Why metrics of an ascent are missing whose first number of guests already did not hold.
+const NONE_HELD: &str = " (no number of guests held)";
+/// Most metrics that are named one by one where all are missing for that.
+const NAMED: usize = 3;
 
 /// The trials of one case by arm, in order of blocks.
 struct CaseTrials<'a> {
@@ -232,8 +237,14 @@ impl<'a> CaseTrials<'a> {
                 tell(String::new(), why, &spec.label);
             }
         }
-        let sentence = |(arms, why, labels): (String, &str, Vec<&str>)| {
-            format!("Not measured here{arms}: {}{why}.", labels.join("; "))
+        let sentence = |(arms, why, labels): (String, &str, Vec<&str>)| match labels.len() {
+            // They are of the largest number that held: that there is none is one fact and not dozens.
+            n if n > NAMED && why == NONE_HELD => {
+                format!(
+                    "Not measured here{arms}: {n} metrics, which are those of the largest number of guests that held; none did."
+                )
+            }
+            _ => format!("Not measured here{arms}: {}{why}.", labels.join("; ")),
         };
         (kept, told.into_iter().map(sentence).collect())
     }
@@ -247,7 +258,7 @@ impl<'a> CaseTrials<'a> {
         let held_none =
             |arm: &&Arm| self.values(&arm.id, tare_model::density::metric::HELD).iter().all(|(_, held)| *held == 0.0);
         if self.case.density.is_some() && without.iter().all(held_none) {
-            " (no number of guests held)"
+            NONE_HELD
         } else if spec.id == common::SERVICE_DEMAND && self.case.busy_target {
             " (the busy loops in the measured guest burn CPU in its name)"
         } else if spec.id == common::IDLE_MEMORY {

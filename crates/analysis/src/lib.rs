@@ -43,7 +43,7 @@ pub use findings::{Run, findings};
 pub use paired::paired_ratio;
 pub use runs::{AnalysisError, Compared, RunComparison, RunComparisonRow, compare};
 pub use sizing::{GuestSizing, HEADROOM, LoadSizing, SizeError, Sizing, qos_metric, size};
-pub use words::value as written;
+pub use tare_model::written::value as written;
 
 use tare_model::findings::Findings;
 use tare_record::{RecordError, RunFolder};

@@ -51,9 +51,13 @@ fn whole(measurement: &Measurement) -> Option<&Histogram> {
     named("service").or_else(|| named("response"))
 }
 
+/// Operations whose steps were timed. In a closed loop, whose service times are the response times, those that the end of the run cut off
+/// are among both, and in no count of what was done.
 fn operations(measurement: &Measurement) -> Option<f64> {
     let counted = measurement.counts.get("operations").copied().filter(|n| *n > 0);
-    counted.or_else(|| whole(measurement).map(Histogram::count)).map(|n| n as f64)
+    let closed = measurement.histograms.get("service") == measurement.histograms.get("response");
+    let timed = whole(measurement).map(Histogram::count).filter(|n| *n > 0);
+    counted.filter(|_| !closed).or(timed).or(counted).map(|n| n as f64)
 }
 
 /// Each step by its name, in the order of the first trial that has it.
@@ -129,6 +133,30 @@ mod tests {
         let told: Vec<f64> = of(0).quantiles.iter().map(|(q, _)| *q).collect();
         assert_eq!(told, [0.5, 0.9, 0.99], "480 of 4,800 beyond p90, 48 beyond p99, not 10 beyond p99.9");
         near(of(1).quantiles[0].1.value, 1.5e-3);
+    }
+
+    #[test]
+    fn operations_that_the_end_cut_off_are_parts_of_the_mean_and_of_its_steps() {
+        let cut = |index: u32| {
+            let mut record = record(index, 1500);
+            if let Outcome::Completed(m) = &mut record.outcome {
+                // A hundred more, of 20 ms each so far.
+                let mut all = times(10_000, 1000);
+                all.merge(&times(20_000, 100));
+                m.histograms.insert("response".to_owned(), all.clone());
+                m.histograms.insert("service".to_owned(), all);
+                m.steps.push(Step { name: "cut off".to_owned(), within: true, times: times(20_000, 100) });
+            }
+            record
+        };
+        let records: Vec<_> = (0..3).map(cut).collect();
+        let found = of_arm("native", &records.iter().collect::<Vec<_>>()).unwrap();
+        let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-9, "{a} {b}");
+        near(found.operation_s.as_ref().unwrap().value, 12.0 / 1100.0);
+        let last = found.steps.last().unwrap();
+        near(last.of_operation_s.value, 2.0 / 1100.0);
+        near(last.per_operation, 100.0 / 1100.0);
+        near(found.rest_s.unwrap(), 3.9 / 1100.0);
     }
 
     #[test]

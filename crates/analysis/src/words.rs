@@ -2,6 +2,7 @@
 
 use tare_model::findings::Estimate;
 use tare_model::metric::{MetricSpec, Unit};
+pub(crate) use tare_model::written::{grouped, value};
 
 /// Ratio from which (and below whose inverse) a difference is said as a multiple and not in percent.
 const MULTIPLE: f64 = 2.0;
@@ -34,45 +35,6 @@ pub(crate) fn size(share: f64) -> String {
         s if s < 99.0 => format!("a factor of {}", multiple(1.0 + s).trim_end_matches('x')),
         _ => "a factor of 100".to_owned(),
     }
-}
-
-/// A value with its unit and three digits that count: `1.20 ms`.
-pub fn value(value: f64, unit: &Unit) -> String {
-    let (prefixes, name): (&[(f64, &str)], &str) = match unit {
-        Unit::Seconds => (&[(1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n")], "s"),
-        Unit::CpuSecondsPerOperation => (&[(1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n")], "s/op"),
-        Unit::CpuSecondsPerByte => (&[(1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"), (1e-12, "p")], "s/B"),
-        Unit::OperationsPerSecond => (&[(1e6, "M"), (1e3, "k"), (1.0, "")], "op/s"),
-        Unit::BitsPerSecond => (&[(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")], "bit/s"),
-        Unit::Bytes => (&[(1_073_741_824.0, "Gi"), (1_048_576.0, "Mi"), (1024.0, "Ki"), (1.0, "")], "B"),
-        Unit::Count => (&[(1.0, "")], ""),
-        Unit::Other(name) => (&[(1.0, "")], name),
-    };
-    let one = (1.0, "");
-    let fits = prefixes.iter().find(|(size, _)| value.abs() >= *size).or(prefixes.last());
-    let (size, prefix) = fits.copied().filter(|_| value != 0.0).unwrap_or(one);
-    let number = value / size;
-    let places = match number.abs() {
-        n if n >= 100.0 => 0,
-        n if n >= 10.0 => 1,
-        n if n >= 1.0 || n == 0.0 => 2,
-        _ => 3,
-    };
-    format!("{} {prefix}{name}", grouped(&format!("{number:.places$}"))).trim_end().to_owned()
-}
-
-/// Commas between the thousands of a written decimal number.
-pub(crate) fn grouped(text: &str) -> String {
-    let (sign, rest) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
-    let (whole, fraction) = rest.split_at(rest.find('.').unwrap_or(rest.len()));
-    let mut out = String::from(sign);
-    for (i, digit) in whole.chars().enumerate() {
-        if i > 0 && (whole.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out + fraction
 }
 
 /// Whether a ratio is said as a multiple: it or an end of its interval is twofold or more, either way. Percents would
@@ -180,17 +142,6 @@ mod tests {
         assert_eq!(size(1e9), "a factor of 100");
         assert_eq!(interval(&estimate(1.0, 0.85, 1.10)), " [-15, +10] %");
         assert_eq!(interval(&estimate(1.0, 0.2, 4.0)), " [0.20x, 4.0x]");
-    }
-
-    #[test]
-    fn values_have_their_prefix_and_three_digits() {
-        assert_eq!(value(1.2e-3, &Unit::Seconds), "1.20 ms");
-        assert_eq!(value(28.94e9, &Unit::BitsPerSecond), "28.9 Gbit/s");
-        assert_eq!(value(0.0, &Unit::Seconds), "0.00 s");
-        assert_eq!(value(950.0, &Unit::Other("events/s".to_owned())), "950 events/s");
-        assert_eq!(value(7.0, &Unit::Count), "7.00");
-        assert_eq!(value(12_340.4, &Unit::Other("orders/min".to_owned())), "12,340 orders/min");
-        assert_eq!(value(-1_234_567.0, &Unit::Count), "-1,234,567");
     }
 
     #[test]

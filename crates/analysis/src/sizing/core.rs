@@ -4,13 +4,22 @@ use super::least::{Columns, Normal};
 use super::queue::stretch;
 
 /// One point: what was asked of the guest and what came of it, means over blocks.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Row {
     pub(super) instances: f64,
     pub(super) load: f64,
     pub(super) throughput: f64,
     pub(super) cpu: f64,
     pub(super) response: Option<f64>,
+    /// The blocks' own response times.
+    pub(super) times: Vec<Timed>,
+}
+
+/// A response time of one block, and how much a queue stretched time at the CPU of that block.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Timed {
+    pub(super) stretch: f64,
+    pub(super) time: f64,
 }
 
 /// What does not change from fit to fit of one arm.
@@ -35,13 +44,17 @@ pub(super) struct Core {
     servers: u32,
 }
 
-fn columns(row: &Row, level: u32) -> Columns {
-    [row.throughput, row.throughput * (row.instances - 1.0).clamp(0.0, f64::from(level)), row.instances]
+fn columns(instances: f64, throughput: f64, level: u32) -> Columns {
+    [throughput, throughput * (instances - 1.0).clamp(0.0, f64::from(level)), instances]
+}
+
+fn columns_of(row: &Row, level: u32) -> Columns {
+    columns(row.instances, row.throughput, level)
 }
 
 /// The normal equations of the CPU model at a level.
 fn normal(rows: &[Row], servers: u32, level: u32) -> Normal {
-    Normal::of(rows.iter().map(|row| (columns(row, level), row.cpu * f64::from(servers))))
+    Normal::of(rows.iter().map(|row| (columns_of(row, level), row.cpu * f64::from(servers))))
 }
 
 /// Which terms of the CPU these points can tell apart, at a growth that never levels off.
@@ -63,7 +76,7 @@ pub(super) fn level(rows: &[Row], shape: Shape) -> u32 {
     let left_out = |level: u32| -> f64 {
         let all = normal(rows, shape.servers, level);
         let one = |row: &Row| {
-            let (columns, value) = (columns(row, level), row.cpu * f64::from(shape.servers));
+            let (columns, value) = (columns_of(row, level), row.cpu * f64::from(shape.servers));
             let found = all.with(columns, value, -1.0).non_negative(shape.terms);
             found.map_or(f64::INFINITY, |(by, _)| (value - dot(&by, &columns)).powi(2))
         };
@@ -87,9 +100,26 @@ fn dot(a: &Columns, b: &Columns) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
+/// What coefficients may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bounds {
+    /// None below zero: what CPU and time are.
+    Physical,
+    /// Any: how far figures of other blocks would lie off. Cut at zero they would scatter less the nearer the truth is to it, and
+    /// an interval made of them would be too narrow.
+    Free,
+}
+
+impl Bounds {
+    fn least(self, normal: &Normal, used: [bool; 3]) -> Option<(Columns, f64)> {
+        let free = if self == Self::Free { normal.free(used) } else { None };
+        free.or_else(|| normal.non_negative(used))
+    }
+}
+
 impl Core {
     /// Fits all three. `level` is given, or chosen by the residual of the points themselves: all levels have as many parameters.
-    pub(super) fn fit(rows: &[Row], shape: Shape, level: Option<u32>) -> Option<Self> {
+    pub(super) fn fit(rows: &[Row], shape: Shape, level: Option<u32>, bounds: Bounds) -> Option<Self> {
         let Shape { servers, terms } = shape;
         // Least squares of the relative residual: loads lie orders of magnitude apart, and their throughput errs by per cent.
         let (sum, squares) = rows.iter().filter(|row| row.throughput > 0.0).fold((0.0, 0.0), |(sum, squares), row| {
@@ -98,18 +128,19 @@ impl Core {
         });
         let slope = sum / squares;
         let level = level.unwrap_or_else(|| {
-            let loss = |level| normal(rows, servers, level).non_negative(terms).map_or(f64::INFINITY, |(_, left)| left);
+            let loss =
+                |level| bounds.least(&normal(rows, servers, level), terms).map_or(f64::INFINITY, |(_, left)| left);
             if terms[1] { least_level(rows, loss) } else { 0 }
         });
-        let ([demand, growth, idle], _) = normal(rows, servers, level).non_negative(terms)?;
-        let core = Self { slope, demand, growth, idle, level, response: response(rows, servers), servers };
+        let ([demand, growth, idle], _) = bounds.least(&normal(rows, servers, level), terms)?;
+        let core = Self { slope, demand, growth, idle, level, response: response(rows, bounds), servers };
         (slope > 0.0 && slope.is_finite()).then_some(core)
     }
 
     /// Share of the CPUs at so many operations a second.
     pub(super) fn cpu_of(&self, instances: f64, throughput: f64) -> f64 {
-        let row = Row { instances, throughput, load: 0.0, cpu: 0.0, response: None };
-        dot(&[self.demand, self.growth, self.idle], &columns(&row, self.level)) / f64::from(self.servers)
+        let columns = columns(instances, throughput, self.level);
+        dot(&[self.demand, self.growth, self.idle], &columns) / f64::from(self.servers)
     }
 
     /// Share of the CPUs at a load.
@@ -120,7 +151,7 @@ impl Core {
     /// Response time where the CPUs are busy to a share.
     pub(super) fn response_of(&self, cpu: f64) -> Option<f64> {
         let (floor, scale) = self.response?;
-        Some(if scale > 0.0 { floor + scale * stretch(self.servers, cpu) } else { floor })
+        Some(if scale != 0.0 { floor + scale * stretch(self.servers, cpu) } else { floor })
     }
 
     /// Response time at a load.
@@ -129,11 +160,28 @@ impl Core {
     }
 }
 
+/// How often times are weighed anew by what the model says of them.
+const WEIGHED: u32 = 2;
+
 /// Floor and scale of the least relative residuals; `None` with fewer than three points.
-fn response(rows: &[Row], servers: u32) -> Option<(f64, f64)> {
-    let points: Vec<(f64, f64)> =
-        rows.iter().filter_map(|row| Some((row.cpu, row.response.filter(|time| *time > 0.0)?))).collect();
-    let weighted = points.iter().map(|(cpu, time)| ([1.0 / time, stretch(servers, *cpu) / time, 0.0], 1.0));
-    let (found, _) = Normal::of(weighted).non_negative([true, true, false]).filter(|_| points.len() > 2)?;
-    Some((found[0], found[1]))
+///
+/// They are fitted to the time and the CPU of each block: a queue bends upwards, so that the mean time of blocks that differ lies above
+/// the time at their mean CPU, and means would put into the queue what is none and take it from the floor. The residual is relative to
+/// the model and not to the time: of times that scatter, the short ones would else count for more.
+fn response(rows: &[Row], bounds: Bounds) -> Option<(f64, f64)> {
+    if rows.iter().filter(|row| !row.times.is_empty()).count() < 3 {
+        return None;
+    }
+    let fit = |of: &dyn Fn(&Timed) -> f64| {
+        let all = rows.iter().flat_map(|row| &row.times);
+        let weighed = all.map(|own| (of(own), own)).filter(|(weight, _)| weight.is_finite() && *weight > 0.0);
+        let columns = weighed.map(|(weight, own)| ([weight, own.stretch * weight, 0.0], own.time * weight));
+        let (found, _) = bounds.least(&Normal::of(columns), [true, true, false])?;
+        Some((found[0], found[1]))
+    };
+    let start = fit(&|own| 1.0 / own.time);
+    (0..WEIGHED).fold(start, |found, _| {
+        let (floor, scale) = found?;
+        fit(&|own| 1.0 / (floor + scale * own.stretch)).or(found)
+    })
 }

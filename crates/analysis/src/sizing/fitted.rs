@@ -3,7 +3,7 @@
 use tare_model::findings::{CpuModel, Estimate, FittedModel, ResponseModel, SizeCheck, SizeModel, SizeRange};
 use tare_model::study::Case;
 
-use super::core::{self, Core, Row, Shape};
+use super::core::{self, Bounds, Core, Row, Shape};
 use super::points::Observed;
 use super::resample::{self, Resampled};
 use crate::estimate::ALPHA;
@@ -79,7 +79,7 @@ impl Fitted {
         let range = enough(&rows, saturated)?;
         let shape = Shape { servers, terms: core::terms(&rows) };
         let level = core::level(&rows, shape);
-        let core = Core::fit(&rows, shape, Some(level))
+        let core = Core::fit(&rows, shape, Some(level), Bounds::Physical)
             .ok_or_else(|| format!("no least squares: throughput and CPU do not grow with the load; {REMEDY}"))?;
         let off: Vec<f64> = rows.iter().map(|row| core.slope * row.load / row.throughput - 1.0).collect();
         in_proportion(&off, &used)?;
@@ -275,7 +275,8 @@ impl Fitted {
         let one = |at: usize| {
             let mut others = self.rows.clone();
             let row = others.remove(at);
-            error(&Core::fit(&others, self.shape, Some(self.core.level))?, &row).filter(|error| error.is_finite())
+            error(&Core::fit(&others, self.shape, Some(self.core.level), Bounds::Physical)?, &row)
+                .filter(|error| error.is_finite())
         };
         (0..self.rows.len()).filter_map(one).collect()
     }
@@ -309,10 +310,12 @@ fn bounded(residual: Residual) -> Result<(), String> {
     if residual.half() < 1.0 {
         return Ok(());
     }
+    let percent = residual.deviation * 100.0;
+    // Ten times the time is as wrong as a hundred times.
+    let of = if percent > 1000.0 { "over 1,000 %".to_owned() } else { format!("{percent:.0} %") };
     Err(format!(
-        "response times do not follow the CPU (residual {:.0} %, with which a time has no upper bound at {:.0} %): other work on the \
+        "response times do not follow the CPU (residual {of}, with which a time has no upper bound at {:.0} %): other work on the \
          host, load before all was warm, or waits for something else; more blocks, a longer warm-up and an idle host would tell more",
-        residual.deviation * 100.0,
         (1.0 - ALPHA) * 100.0
     ))
 }

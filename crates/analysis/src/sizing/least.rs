@@ -49,14 +49,19 @@ impl Normal {
         kept
     }
 
+    /// The coefficients of the columns that are `used`, whatever their sign, of the least residual; and the sum of its squares.
+    pub(super) fn free(&self, used: [bool; 3]) -> Option<(Columns, f64)> {
+        let found = self.solve(used, |row| self.values[row])?;
+        Some((found, self.residual(&found))).filter(|(_, residual)| residual.is_finite())
+    }
+
     /// The coefficients of the columns that are `used`, none below zero, of the least residual; and the sum of its squares.
     ///
     /// Where the least squares of all of them are above zero, there are none less. Otherwise some column is zero in the solution, and
     /// there are few enough sets of them to try all.
     pub(super) fn non_negative(&self, used: [bool; 3]) -> Option<(Columns, f64)> {
-        let whole = self.solve(used, |row| self.values[row]).filter(|found| found.iter().all(|value| *value >= 0.0));
-        if let Some(found) = whole {
-            return Some((found, self.residual(&found))).filter(|(_, residual)| residual.is_finite());
+        if let Some(whole) = self.free(used).filter(|(found, _)| found.iter().all(|value| *value >= 0.0)) {
+            return Some(whole);
         }
         let sets = (1u8..8).map(|set| [set & 1 != 0, set & 2 != 0, set & 4 != 0]);
         let allowed = sets.filter(|set| (0..3).all(|at| used[at] || !set[at]));
@@ -130,6 +135,8 @@ mod tests {
         assert!(residual < 1e-9);
         let (found, residual) = rows(|x, n| 2.0 * x - 0.1 * x * n).non_negative([true; 3]).unwrap();
         assert!(found[0] > 1.5 && found[1] == 0.0 && found[2] >= 0.0 && residual > 0.0, "{found:?}");
+        let (free, residual) = rows(|x, n| 2.0 * x - 0.1 * x * n).free([true; 3]).unwrap();
+        assert!((free[1] + 0.1).abs() < 1e-9 && residual < 1e-9, "what is free may be below it: {free:?}");
         let (found, _) = rows(|x, n| x + n).non_negative([true, true, false]).unwrap();
         assert_eq!(found[2], 0.0, "what is not used is zero");
         assert!(rows(|_, _| f64::NAN).non_negative([true; 3]).is_none());

@@ -276,7 +276,8 @@ impl One<'_> {
         let Some(throughput) = self.figures.throughput(self.group) else {
             return Err(format!("no metric counts operations a second; {REMEDY}"));
         };
-        let of = |case: &&Case| Observed::of(self.figures, case, arm, &throughput.id, self.response);
+        let servers = self.guest().cpus;
+        let of = |case: &&Case| Observed::of(self.figures, case, arm, &throughput.id, self.response, servers);
         let points: Vec<Observed> = self.group.iter().filter_map(of).collect();
         let no_cpu = self.group.iter().all(|case| self.figures.cpu(&case.id, arm).is_empty());
         if points.is_empty() && no_cpu {

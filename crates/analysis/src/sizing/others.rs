@@ -24,6 +24,8 @@ pub struct GuestSizing {
     pub guests: u32,
     /// Guests that held in every block.
     pub held: u32,
+    /// Blocks that it is made from.
+    pub blocks: u32,
     /// By memory alone: `(RAM - host - reserve - shared) / unique`, with the interval of the unique part; `None` where an ascent did not tell
     /// whose memory it was.
     pub by_memory: Option<Estimate>,
@@ -114,6 +116,7 @@ fn guest(case: &Case, found: &DensityFindings, arm: &ArmDensity, question: &Size
         arm: arm.arm.clone(),
         guests,
         held: arm.held,
+        blocks: arm.held_blocks.len() as u32,
         by_memory,
         unique_and_shared: memory.map(|(_, unique, shared)| (unique, shared)),
         hosts: question.total_load.zip(each).map(|(total, each)| (total / each).ceil() as u32),

@@ -6,8 +6,8 @@ use tare_model::findings::{Estimate, SizePoint};
 use tare_model::metric::{MetricSpec, common};
 use tare_model::study::Case;
 
-use super::core::Row;
-use super::queue::SATURATED;
+use super::core::{Row, Timed};
+use super::queue::{SATURATED, stretch};
 use crate::estimate;
 use crate::grouped::Figures;
 
@@ -18,6 +18,8 @@ pub(super) struct Seen {
     pub(super) throughput: f64,
     pub(super) cpu: f64,
     pub(super) response: Option<f64>,
+    /// The response time as a queue is fitted to it; `None` of a block whose CPUs were saturated: there the number of clients decides it.
+    timed: Option<Timed>,
 }
 
 /// A case on one arm.
@@ -39,6 +41,7 @@ impl Observed {
         arm: &str,
         throughput: &str,
         response: Option<&MetricSpec>,
+        servers: u32,
     ) -> Option<Self> {
         let rates = figures.blocks(&case.id, arm, throughput);
         let cpu = figures.cpu(&case.id, arm);
@@ -48,7 +51,9 @@ impl Observed {
             let (load, cpu) = (*loads.get(&block)?, *cpu.get(&block)?);
             let response = times.get(&block).copied().filter(|time| *time > 0.0);
             let usable = load > 0.0 && throughput > 0.0 && cpu >= 0.0;
-            usable.then_some((block, Seen { load, throughput, cpu, response }))
+            let time = response.filter(|_| cpu < SATURATED);
+            let timed = time.map(|time| Timed { stretch: stretch(servers, cpu), time });
+            usable.then_some((block, Seen { load, throughput, cpu, response, timed }))
         };
         let blocks: BTreeMap<u32, Seen> = rates.into_iter().filter_map(seen).collect();
         let memory = |id: &str| figures.metric(&case.id, arm, id).map(|own| own.estimate.clone());
@@ -75,14 +80,15 @@ impl Observed {
             throughput: mean(|seen| seen.throughput),
             cpu: mean(|seen| seen.cpu),
             response: (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64),
+            times: own.iter().filter_map(|seen| seen.timed).collect(),
         })
     }
 
     /// Means over all blocks.
     pub(super) fn mean(&self) -> Row {
         let all: Vec<u32> = self.blocks.keys().copied().collect();
-        let nothing =
-            Row { instances: f64::from(self.instances), load: 0.0, throughput: 0.0, cpu: 0.0, response: None };
+        let instances = f64::from(self.instances);
+        let nothing = Row { instances, load: 0.0, throughput: 0.0, cpu: 0.0, response: None, times: Vec::new() };
         self.row(&all).unwrap_or(nothing)
     }
 
@@ -110,6 +116,7 @@ impl Observed {
             instances: self.instances,
             load: self.mean().load,
             held_out: self.held_out,
+            saturated: !self.held_out && !self.fits(),
             throughput: self.estimate(|seen| Some(seen.throughput))?,
             cpu: self.cpu()?,
             response: self.response(),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tare_model::findings::Estimate;
 
-use super::core::{Core, Shape};
+use super::core::{Bounds, Core, Shape};
 use super::points::Observed;
 use crate::estimate::ALPHA;
 use crate::student;
@@ -58,7 +58,7 @@ impl Resampled {
             draw(&blocks, DRAWN, |drawn| {
                 // A point that has none of the drawn blocks stands as it is.
                 let rows = points.iter().filter_map(|point| point.row(drawn).or_else(|| point.row(&blocks)));
-                cores.extend(Core::fit(&rows.collect::<Vec<_>>(), shape, None));
+                cores.extend(Core::fit(&rows.collect::<Vec<_>>(), shape, None, Bounds::Free));
             });
         }
         Self { cores, blocks: blocks.len() }

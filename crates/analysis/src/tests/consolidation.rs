@@ -5,7 +5,7 @@ use tare_model::hold::{CpuHold, CpuTarget};
 use tare_model::load::LoadModel;
 use tare_model::plan::Plan;
 use tare_model::study::QosObjective;
-use tare_model::trial::{Outcome, TrialRecord};
+use tare_model::trial::{Outcome, Part, TrialRecord};
 use tare_model::{Span, units::Rate};
 
 use super::of;
@@ -128,6 +128,51 @@ fn objectives_are_met_in_a_share_of_the_planned_blocks() {
     let findings = of(&plan, &trials);
     let point = &only(&findings).arms[0].by_load[0].points[0];
     assert_eq!((point.case.as_str(), point.met), ("a", Some(0.5)));
+}
+
+/// A trial whose instances have these response times, and 10 operations a second each.
+fn parted(plan: &Plan, index: u32, times: &[f64]) -> TrialRecord {
+    let mut record = record(plan, index, figure((1, 100, false), 0));
+    let Outcome::Completed(m) = &mut record.outcome else { panic!("completed") };
+    let part = |(instance, time): (u32, &f64)| Part {
+        guest: 1,
+        driver: None,
+        instance: Some(instance),
+        metrics: [("response_time_p90_s", *time), ("operations_per_s", 10.0), ("failed_share", 0.0)]
+            .map(|(id, value)| (id.to_owned(), value))
+            .into(),
+    };
+    m.parts = (1..).zip(times).map(part).collect();
+    record
+}
+
+#[test]
+fn instances_of_a_guest_are_told_side_by_side() {
+    let times: [&[f64]; 6] = [&[], &[0.1, 0.2, 0.1], &[], &[0.1, 0.1, 0.3], &[], &[0.1, 0.1]];
+    let plan = plan(vec![case("a", (1, 50, false), 2), case("b", (3, 100, false), 2)], 3);
+    let trials: Vec<TrialRecord> = (0..).zip(times).map(|(index, times)| parted(&plan, index, times)).collect();
+    let findings = of(&plan, &trials);
+    let side = &only(&findings).arms[0].side_by_side;
+    assert_eq!((side.len(), side[0].case.as_str(), side[0].instances, side[0].clients), (1, "b", 3, 100.0));
+    let each = &side[0].each;
+    assert_eq!(
+        each.iter().map(|own| (own.instance, own.clients)).collect::<Vec<_>>(),
+        [(1, 34.0), (2, 33.0), (3, 33.0)]
+    );
+    let of = |n: usize| each[n].response.as_ref().map(|time| (time.n, (time.value * 1e6).round() / 1e6));
+    assert_eq!([of(0), of(1), of(2)], [Some((3, 0.1)), Some((3, 0.125_992)), Some((2, 0.173_205))]);
+    assert_eq!(each[0].failed.as_ref().map(|failed| failed.value), Some(0.0));
+    // Over blocks as every figure is: two or three of them by their logarithms. The third block lacks an instance: how far they lie apart is not known there.
+    let apart = side[0].response_apart.as_ref().unwrap();
+    assert!((apart.value - 6f64.sqrt()).abs() < 1e-9 && apart.n == 2 && apart.low == Some(1.0), "2 and 3: {apart:?}");
+    assert_eq!(side[0].throughput_apart.as_ref().map(|apart| (apart.value, apart.n)), Some((1.0, 2)));
+    // A case by itself has its instances all the same, and nothing else.
+    let one = self::plan(vec![case("b", (2, 100, false), 2)], 1);
+    let findings = self::of(&one, &[parted(&one, 0, &[0.1, 0.4])]);
+    let arm = &only(&findings).arms[0];
+    assert!(arm.by_load.is_empty() && arm.gained.is_empty() && arm.side_by_side.len() == 1, "{arm:?}");
+    let silent = self::of(&one, &[parted(&one, 0, &[])]);
+    assert!(silent.consolidation.is_empty(), "a workload that tells no instances");
 }
 
 #[test]
