@@ -7,6 +7,7 @@
 use tare_model::density;
 use tare_model::findings::Estimate;
 use tare_model::metric::{MetricSpec, Unit, common};
+use tare_model::store;
 
 /// Text for a value that is not a finite number.
 pub const NOT_A_NUMBER: &str = "n/a";
@@ -25,12 +26,16 @@ pub(crate) fn share_unit() -> Unit {
     Unit::Other(SHARE.to_owned())
 }
 
-/// The unit in which a metric reads best: its own, but per cent for a share of a guest's CPUs, and of a tile's work, which are stored
-/// from 0 to 1.
+/// The unit in which a metric reads best: its own, but per cent for a share of a guest's CPUs, of a tile's work, and of orders that
+/// were rolled back, which are stored from 0 to 1.
 pub(crate) fn unit_of(spec: &MetricSpec) -> Unit {
     // Metrics of a tile's member have its name before them.
     let id = spec.id.rsplit(':').next().unwrap_or_default();
-    if [common::GUEST_CPU, density::metric::MEMBER_SHARE].contains(&id) { share_unit() } else { spec.unit.clone() }
+    if [common::GUEST_CPU, density::metric::MEMBER_SHARE, store::ROLLBACK_SHARE].contains(&id) {
+        share_unit()
+    } else {
+        spec.unit.clone()
+    }
 }
 
 /// A prefix and unit chosen for one magnitude, so that a value, its interval and an axis share it.
@@ -149,13 +154,21 @@ pub fn estimate_parts(estimate: &Estimate, unit: &Unit) -> Parts {
     let half = bounds.map(|(low, high)| (high - low) / 2.0);
     let digits = match unit {
         Unit::Count if counted || many => 0,
+        // There are none, and parts of a byte are nothing that one could have.
+        Unit::Bytes if number == 0.0 && half.unwrap_or(0.0) == 0.0 => 0,
         // No share of CPUs is known to more than a tenth of a point, unless all is tiny.
         Unit::Other(name) if name == SHARE => percent_decimals(number, half).max(1),
         _ => decimals(number, half),
     };
+    // Two trials that differ make an interval over powers of ten, of which nobody wants the digits.
+    let bound = |bound: f64| match bound / number {
+        times if number > 0.0 && times > 100.0 => ">100x".to_owned(),
+        times if number > 0.0 && bound > 0.0 && times < 0.01 => "<0.01x".to_owned(),
+        _ => fixed(bound, digits),
+    };
     Parts {
         value: scale.with_unit(&fixed(number, digits)),
-        interval: bounds.map(|(low, high)| format!("[{}, {}]", fixed(low, digits), fixed(high, digits))),
+        interval: bounds.map(|(low, high)| format!("[{}, {}]", bound(low), bound(high))),
     }
 }
 
@@ -354,6 +367,20 @@ mod tests {
 
     fn of(value: f64, low: f64, high: f64) -> Estimate {
         Estimate { value, low: Some(low), high: Some(high), level: 0.95, n: 5, method: String::new() }
+    }
+
+    #[test]
+    fn an_interval_over_powers_of_ten_has_no_digits() {
+        let orders = Unit::Other("orders/min".into());
+        assert_eq!(estimate(&of(166.0, 0.0004, 70_084_556.0), &orders), "166 orders/min [<0.01x, >100x]");
+        assert_eq!(estimate(&of(166.0, 2.0, 16_500.0), &orders), "166 orders/min [2, 16,500]");
+    }
+
+    #[test]
+    fn nothing_is_no_fraction_of_a_byte() {
+        assert_eq!(estimate(&of(0.0, 0.0, 0.0), &Unit::Bytes), "0 B [0, 0]");
+        assert_eq!(estimate(&of(0.0, 0.0, 0.4), &Unit::Bytes), "0.00 B [0.00, 0.40]", "there was some at times");
+        assert_eq!(estimate(&of(0.5, 0.4, 0.6), &Unit::Bytes), "0.500 B [0.400, 0.600]");
     }
 
     #[test]

@@ -101,7 +101,8 @@ fn instances(out: &mut String, report: &Report) {
     for group in &view.groups {
         out.push_str(&format!("### {}\n\n{}\n\n", escaped(&group.title), escaped(&group.about)));
         for part in group.parts.iter().filter(|part| part.table.is_some() || !part.seen.is_empty()) {
-            out.push_str(&format!("#### {}\n\n", escaped(&part.title)));
+            let title = if part.title.is_empty() { &part.table_title } else { &part.title };
+            out.push_str(&format!("#### {}\n\n", escaped(title)));
             push_list(out, &part.seen);
             out.push('\n');
             push_tables(out, part.table.as_slice());

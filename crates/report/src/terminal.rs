@@ -205,7 +205,11 @@ fn metric_lines(what: &str, metric: &MetricFindings, findings: &Findings, arms: 
 
 /// What qualifies the figures of a case, in lines: objectives, what was not measured, operations that are missing or late.
 fn notes(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<String> {
-    let mut out: Vec<String> = case.objectives.iter().map(|objective| objective.sentence.clone()).collect();
+    // Where no number of guests held there is none to judge, and what was missed is told with the number that was tried.
+    let none_held =
+        |arm: &str| case.density.iter().flat_map(|own| &own.arms).any(|own| own.arm == arm && own.held == 0);
+    let judged = case.objectives.iter().filter(|objective| !none_held(&objective.arm));
+    let mut out: Vec<String> = judged.map(|objective| objective.sentence.clone()).collect();
     out.extend(case.not_measured.iter().cloned());
     out.extend(density::lines(case, arms));
     out.extend(capacity::lines(case, findings, arms));

@@ -79,7 +79,9 @@ fn the_top_says_what_was_found_in_a_few_sentences_and_folds_the_rest() {
     for said in [
         "With the guest\u{2019}s CPUs held 70 % busy, each further instance cost 1.6 % [1.5, 1.7] of the throughput on native, 1.6 % [1.5, 1.8] on container (8 instances against 1).",
         "At 600 clients in all, each further instance cost 1.0 points [0.9, 1.1] of the guest\u{2019}s CPU on native",
-        "native 7 instances, 700 clients, CPU below 66.4 % [65.4, 67.4]",
+        "native 7 instances (by the published rule 6 to 7 instances), 700 clients, CPU below 66.4 % [65.4, 67.4]",
+        "From 35 points of each arm in 3 blocks, with a residual of at most 0.6 points of CPU and 5.2 % of the response time.",
+        "native: the instances of a guest were NOT served alike in 1 of 31 cases: at most, the slowest (instance 8) took 2.10 times [2.06, 2.14] as long as the fastest",
         "virtual machine no advice",
         "CPU within 5 points in 4 of 4, response time within 15 % in 2 of 4; 2 not predicted",
         "and 72 more answers",
@@ -293,4 +295,56 @@ fn all_arms_at_a_glance_have_no_column_for_each_of_dozens_of_cases() {
     let glance = rows(&document, "Each cell: the estimate over the blocks");
     assert_eq!(glance[0].len(), 2, "the arm and what its guests take: {:?}", glance[0]);
     assert!(page.contains("What fits into one guest") && page.contains("The answer in sentences, case by case"));
+}
+
+#[test]
+fn the_instances_of_a_guest_stand_side_by_side() {
+    let findings = fixture::instances();
+    let page = html(&findings);
+    let document = parsed(&page);
+    let all = rows(&document, "Of the instances that share one guest.");
+    assert_eq!(all.len(), 1 + 2 * 31, "each case of several instances on both arms");
+    let worst = all.iter().find(|row| row[0].contains("native") && row[6].starts_with("2.10")).unwrap();
+    assert_eq!((worst[1].as_str(), worst[7].as_str()), ("8", "8"), "the slowest is named: {worst:?}");
+    let each = rows(&document, "One instance a row");
+    let members: u32 =
+        findings.consolidation[0].arms.iter().flat_map(|arm| &arm.side_by_side).map(|own| own.instances).sum();
+    assert_eq!(each.len() as u32, 1 + members);
+    let drawn = drawn(&document, "fig-instances-1-alike-w");
+    assert!(drawn.iter().any(|text| text.contains("8 instances, 735 clients")), "{drawn:?}");
+    let terminal = tare_report::terminal(&findings, 200, false);
+    assert!(terminal.contains("NOT served alike in 1 of 31 cases"), "{terminal}");
+    let markdown = tare_report::markdown(&findings);
+    assert!(
+        markdown.contains("Were the instances of a guest served alike?")
+            && markdown.contains("Each instance by itself")
+    );
+    let csv = tare_report::csv(&findings).into_iter().find(|(name, _)| name == "consolidation.csv").unwrap().1;
+    assert!(csv.lines().any(|line| line.contains(",instance,8,") && line.contains("response_time,s")));
+    assert!(csv.lines().any(|line| line.contains("response_time_slowest_over_fastest,ratio")));
+    // Without intervals nobody can tell chance from neglect.
+    let mut few = fixture::instances();
+    for own in few.consolidation[0].arms.iter_mut().flat_map(|arm| &mut arm.side_by_side) {
+        own.response_apart.iter_mut().for_each(|apart| (apart.low, apart.high) = (None, None));
+    }
+    let said = tare_report::terminal(&few, 200, false);
+    assert!(
+        said.contains("cannot be told by so few blocks in 1 of 31 cases") && !said.contains("NOT served"),
+        "{said}"
+    );
+    for own in few.consolidation[0].arms.iter_mut().flat_map(|arm| &mut arm.side_by_side) {
+        own.response_apart.iter_mut().for_each(|apart| apart.value = 1.1);
+    }
+    assert!(tare_report::terminal(&few, 200, false).contains("served alike in 31 of 31 cases: at most"));
+}
+
+#[test]
+fn what_was_saturated_is_told_as_not_fitted_to() {
+    let page = html(&fixture::instances());
+    let document = parsed(&page);
+    let points = rows(&document, "What was measured: estimates over the blocks");
+    let used: BTreeSet<&str> = points[1..].iter().map(|row| row.last().unwrap().as_str()).collect();
+    assert_eq!(used, BTreeSet::from(["no: held out, to be predicted", "no: the CPUs were saturated", "yes"]));
+    let drawn = drawn(&document, "fig-sizing-1-cpu-w");
+    assert!(drawn.iter().any(|text| text == "measured, saturated: not fitted to"), "{drawn:?}");
 }

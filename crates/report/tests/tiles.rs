@@ -56,3 +56,19 @@ fn terminal_and_files_have_tiles_too() {
     let (_, levels) = files.iter().find(|(name, _)| name == "levels.csv").expect("levels.csv");
     assert!(levels.lines().any(|line| line.starts_with("tiles,off,12,2,0,shop:response_time_p99_s,s,")), "{levels}");
 }
+
+#[test]
+fn where_none_held_no_objective_is_judged_and_what_was_missed_is_told_once() {
+    let mut findings = fixture::tiles();
+    let case = &findings.cases[0];
+    let arms: Vec<String> = case.density.as_ref().unwrap().arms.iter().map(|arm| arm.arm.clone()).collect();
+    assert!(!case.objectives.is_empty() && terminal(&findings, 110, false).contains(": objective "));
+    for arm in &mut findings.cases[0].density.as_mut().unwrap().arms {
+        arm.held = 0;
+    }
+    for (objective, arm) in findings.cases[0].objectives.iter_mut().zip(arms.iter().cycle()) {
+        objective.arm.clone_from(arm);
+    }
+    let said = terminal(&findings, 110, false);
+    assert!(!said.contains(": objective ") && said.contains("0 tiles of shop, social and java held"), "{said}");
+}

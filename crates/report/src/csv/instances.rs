@@ -1,7 +1,8 @@
 //! The numbers of several instances in one guest, of sizing, and of held CPUs.
 
 use tare_model::findings::{
-    ArmSizing, Estimate, Findings, InstancePoint, InstanceSeries, LoadPoint, SizeModel, SizingFindings,
+    ArmSizing, CaseInstances, Estimate, Findings, InstanceFindings, InstancePoint, InstanceSeries, LoadPoint,
+    SizeModel, SizingFindings,
 };
 
 use super::{Writer, interval, label, number, optional};
@@ -68,6 +69,9 @@ fn consolidation(findings: &Findings) -> String {
                 record("by load", series.clients_per_instance, place, name, estimate);
             }
         }
+        for (series, fixed, place, name, estimate) in side_by_side(&arm.side_by_side) {
+            record(series, fixed, place, name, estimate);
+        }
         for (kind, all) in [("lost", &arm.lost), ("gained", &arm.gained)] {
             for (series, point) in all.iter().flat_map(|own| own.points.iter().map(move |point| (own, point))) {
                 for (name, estimate) in of_instances(kind, point) {
@@ -77,6 +81,32 @@ fn consolidation(findings: &Findings) -> String {
         }
     }
     out.0
+}
+
+/// Series, what is fixed in it, its place, figure with unit, and value.
+type Recorded<'a> = (&'static str, f64, [String; 4], [&'static str; 2], &'a Estimate);
+
+/// Each instance of the cases, by its number, and how far those of a case are apart, by how many they are.
+fn side_by_side(cases: &[CaseInstances]) -> Vec<Recorded<'_>> {
+    let place = |own: &CaseInstances, clients: f64| {
+        [own.case.clone(), own.instances.to_string(), number(clients), String::new()]
+    };
+    let mut all: Vec<Recorded<'_>> = Vec::new();
+    for (own, each) in cases.iter().flat_map(|own| own.each.iter().map(move |each| (own, each))) {
+        let told = of_each(each).into_iter();
+        all.extend(
+            told.map(|(name, found)| ("instance", f64::from(each.instance), place(own, each.clients), name, found)),
+        );
+    }
+    for own in cases {
+        let ratios = [
+            ("response_time_slowest_over_fastest", &own.response_apart),
+            ("throughput_most_over_fewest", &own.throughput_apart),
+        ];
+        let told = ratios.into_iter().filter_map(|(name, found)| Some(([name, "ratio"], found.as_ref()?)));
+        all.extend(told.map(|(name, found)| ("apart", f64::from(own.instances), place(own, own.clients), name, found)));
+    }
+    all
 }
 
 fn place(kind: &str, series: &InstanceSeries, point: &InstancePoint) -> [String; 4] {
@@ -89,6 +119,15 @@ fn of_load(point: &LoadPoint) -> Vec<([&'static str; 2], &Estimate)> {
         (["response_time", "s"], &point.response),
         (["guest_cpu", "share"], &point.cpu),
         (["throughput", "operations/s"], &point.throughput),
+    ];
+    all.into_iter().filter_map(|(name, estimate)| Some((name, estimate.as_ref()?))).collect()
+}
+
+fn of_each(each: &InstanceFindings) -> Vec<([&'static str; 2], &Estimate)> {
+    let all = [
+        (["response_time", "s"], &each.response),
+        (["throughput", "operations/s"], &each.throughput),
+        (["failed", "share"], &each.failed),
     ];
     all.into_iter().filter_map(|(name, estimate)| Some((name, estimate.as_ref()?))).collect()
 }
@@ -193,7 +232,11 @@ fn rows<'a>(group: &'a SizingFindings, arm: &'a ArmSizing) -> Vec<Row<'a>> {
     }
     let response = group.response.as_ref().map_or("response_time", |spec| spec.id.as_str());
     for point in &arm.points {
-        let kind = if point.held_out { "held out" } else { "point" };
+        let kind = match (point.held_out, point.saturated) {
+            (true, _) => "held out",
+            (_, true) => "saturated",
+            _ => "point",
+        };
         let figures = [
             ("throughput", "operations/s", Some(&point.throughput)),
             ("guest_cpu", "share", Some(&point.cpu)),

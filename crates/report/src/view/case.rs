@@ -10,7 +10,7 @@ use super::parts::Parts;
 use super::requests::RequestsView;
 use super::table::Table;
 use super::{
-    account, capacity, costs, density, fold, holds, measures, primary, resources, steps as step_tables, storage,
+    account, capacity, costs, density, fold, holds, measures, orders, primary, resources, steps as step_tables, storage,
 };
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
@@ -350,6 +350,7 @@ fn tables(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<Table> {
         storage::processes(case, arms),
         measures::metrics(case, findings, arms),
         measures::comparisons(case, findings, arms),
+        orders::table(case, arms).filter(|_| case.density.is_none()),
         account::operations(case, arms).filter(|_| findings.plan.study.published.is_none()),
     ];
     for name in distribution_names(case) {

@@ -12,6 +12,7 @@ pub(crate) mod fold;
 pub(crate) mod glance;
 pub(crate) mod holds;
 mod measures;
+mod orders;
 pub(crate) mod parts;
 pub(crate) mod published;
 mod requests;

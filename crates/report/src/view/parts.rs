@@ -149,7 +149,9 @@ impl<'a> Parts<'a> {
             return Cell { word, tag_class: class, ..Cell::none() };
         }
         let (ratio, interval) = multiple(&comparison.ratio);
-        let tag = format::ratio_parts(&comparison.ratio).value;
+        // A factor says no more than the multiple above it.
+        let tag =
+            Some(format::ratio_parts(&comparison.ratio).value).filter(|tag| tag.ends_with('%')).unwrap_or_default();
         Cell { tag, word, tag_class: class, ..Cell::with_note(ratio, interval) }
     }
 
@@ -211,14 +213,40 @@ const fn has_ratio(comparison: &Comparison) -> bool {
         && !matches!(comparison.verdict, Verdict::NotComparable)
 }
 
-/// A ratio and its interval as multiples: `1.0478` and `[1.0431, 1.0525]`.
+/// A ratio and its interval as multiples, with as many digits as the interval lets mean something: `1.0478` and `[1.0431, 1.0525]`,
+/// `0.92` and `[0.10, 8.97]`.
 fn multiple(ratio: &Estimate) -> (String, String) {
+    let bounds = format::bounds(ratio);
+    let digits = match bounds.map_or(0.0, |(low, high)| (high - low) / 2.0) {
+        half if half < 0.01 => 4,
+        half if half < 0.1 => 3,
+        _ => 2,
+    };
     let text = |value: f64| match value {
         v if v < 0.01 => "<0.01".to_owned(),
         v if v > 100.0 => ">100".to_owned(),
-        v if v < 10.0 => format::fixed(v, 4),
+        v if v < 10.0 => format::fixed(v, digits),
         v => format::fixed(v, 1),
     };
-    let interval = format::bounds(ratio).map(|(low, high)| format!("[{}, {}]", text(low), text(high)));
+    let interval = bounds.map(|(low, high)| format!("[{}, {}]", text(low), text(high)));
     (text(ratio.value), interval.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_multiple_has_no_more_digits_than_its_interval_bears() {
+        let of = |value, bounds: Option<(f64, f64)>| {
+            let (low, high) = bounds.unzip();
+            multiple(&Estimate { value, low, high, level: 0.95, n: 3, method: String::new() })
+        };
+        let told = |value: &str, interval: &str| (value.to_owned(), interval.to_owned());
+        assert_eq!(of(1.047_8, Some((1.041_4, 1.054_2))), told("1.0478", "[1.0414, 1.0542]"));
+        assert_eq!(of(0.970_3, Some((0.950_1, 0.990_9))), told("0.970", "[0.950, 0.991]"));
+        assert_eq!(of(0.924_9, Some((0.095_4, 8.967_2))), told("0.92", "[0.10, 8.97]"));
+        assert_eq!(of(0.131_0, Some((0.003, 250.0))), told("0.13", "[<0.01, >100]"));
+        assert_eq!(of(1.047_8, None), told("1.0478", ""), "of published figures nobody knows the interval");
+    }
 }

@@ -135,7 +135,7 @@ pub(crate) fn shares(case: &CaseFindings, arms: &Arms) -> Option<Table> {
 pub(crate) fn percentiles(case: &CaseFindings, arms: &Arms) -> Option<Table> {
     let shown = Shown::new(case, arms);
     let caption = "How long each step takes each time: half of them less than the time given, and one in a hundred longer than the time below \
-                   it (p99), where there are enough of them; trials merged with equal weight. Intervals, p90 and p99.9 are in steps.csv.";
+                   it (p99), or one in a thousand (p99.9), where there are enough of them; trials merged with equal weight. Intervals and p90 are in steps.csv.";
     let mut table = Table::new(caption, shown.columns("Step, each time", arms));
     let told = names(&case.steps, true).into_iter().chain(names(&case.steps, false));
     for name in told {
@@ -144,7 +144,9 @@ pub(crate) fn percentiles(case: &CaseFindings, arms: &Arms) -> Option<Table> {
             let at = |wanted: f64| {
                 quantiles.iter().find(|(q, _)| (q - wanted).abs() < 1e-9).map(|(_, e)| shown.time(e.value))
             };
-            Some(Cell::with_note(at(0.5)?, at(0.99).map_or_else(String::new, |tail| format!("p99 {tail}"))))
+            let tails = [("p99", at(0.99)), ("p99.9", at(0.999))];
+            let tails = tails.into_iter().filter_map(|(name, tail)| Some(format!("{name} {}", tail?)));
+            Some(Cell::with_note(at(0.5)?, tails.collect::<Vec<_>>().join(", ")))
         }));
     }
     table.rows.retain(|row| row.iter().skip(1).any(|cell| *cell != Cell::none()));
@@ -169,7 +171,7 @@ pub(crate) fn lines(case: &CaseFindings, arms: &Arms) -> Vec<String> {
         if parts.len() > LARGEST + 1 {
             let others: f64 = parts[LARGEST..].iter().map(|(time, _)| time).sum();
             said.truncate(LARGEST);
-            said.push(format!("the other {} {}", parts.len() - LARGEST, share(others, whole)));
+            said.push(format!("the other {} together {}", parts.len() - LARGEST, share(others, whole)));
         }
         let whole = format::value(whole, &Unit::Seconds);
         Some(format!("time of {} on {}: {whole}, of which {}", one(case), look.label, said.join("; ")))

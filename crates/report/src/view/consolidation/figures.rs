@@ -14,7 +14,7 @@ use crate::plot::curves::{Chart, Line, Panel, Point, on_one_scale};
 pub(super) const SATURATED: f64 = 0.95;
 
 /// Pixels between the marks of two arms at one place of the axis.
-const APART: f64 = 7.0;
+pub(super) const APART: f64 = 7.0;
 
 /// Whether a point is one at which the guest was overloaded: an objective was missed, or its CPUs were taken.
 fn saturated(point: &LoadPoint) -> bool {

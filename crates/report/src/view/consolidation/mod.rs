@@ -1,6 +1,7 @@
 //! Several instances of an application in one guest: response time against load, and what each instance more costs.
 
 mod figures;
+mod instances;
 mod tables;
 mod words;
 
@@ -112,7 +113,15 @@ impl<'a> Group<'a> {
         let title =
             format!("{}, {}", super::super::words::sentence_case(&self.found.workload), of_size(&self.found.guest));
         let cases = format::plural(self.found.cases.len() as u64, "case", "cases");
-        let parts = [self.by_load(id), self.processor(id), self.lost(id), self.gained(id), self.side_by_side(id)];
+        let parts = [
+            self.by_load(id),
+            self.processor(id),
+            self.lost(id),
+            self.gained(id),
+            self.side_by_side(id),
+            self.side_by_side_instances(id),
+            self.each_instance(),
+        ];
         GroupView {
             title,
             about: format!(

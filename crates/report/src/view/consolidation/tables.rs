@@ -36,7 +36,7 @@ fn met(point: &LoadPoint) -> Cell {
 }
 
 impl Group<'_> {
-    fn arm(&self, look: &ArmLook) -> Cell {
+    pub(super) fn arm(&self, look: &ArmLook) -> Cell {
         Cell { key: self.arms.key(&look.id), ..Cell::text(&look.label) }
     }
 

@@ -32,14 +32,14 @@ impl<'a> Group<'a> {
     pub(super) fn headlines(&self) -> Vec<String> {
         if !self.is_sure() {
             let none = "There are too few blocks for an interval: what an instance costs is shown below, and is no answer yet.";
-            return vec![none.to_owned()];
+            return std::iter::once(none.to_owned()).chain(self.seen_unlike()).collect();
         }
         let lost = self.fixed(|arm| &arm.lost).into_iter().filter_map(|share| self.lost_at(share));
         // Where the CPUs are taken there is none to be gained, and what an instance costs is not seen.
         let loads = self.gained_loads();
         let free = loads.iter().rev().find(|clients| !self.taken_at(**clients)).or(loads.last());
         let gained = free.and_then(|clients| self.gained_at(*clients));
-        lost.chain(gained).collect()
+        lost.chain(gained).chain(self.seen_unlike()).collect()
     }
 
     /// Whether some cost has an interval.
@@ -183,6 +183,7 @@ impl<'a> Group<'a> {
         out.extend(self.seen_lost());
         out.extend(self.seen_gained());
         out.extend(self.common().map(|each| self.seen_side_by_side(each)).unwrap_or_default());
+        out.extend(self.seen_alike());
         out
     }
 }

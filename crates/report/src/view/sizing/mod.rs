@@ -4,7 +4,7 @@ mod plots;
 mod tables;
 
 use serde::Serialize;
-use tare_model::findings::{ArmSizing, Findings, SizeAdvice, SizeCheck, SizeQuestion, SizingFindings};
+use tare_model::findings::{ArmSizing, Findings, SizeAdvice, SizeCheck, SizeModel, SizeQuestion, SizingFindings};
 use tare_model::metric::{MetricSpec, Unit};
 
 use super::case::FigureView;
@@ -185,13 +185,17 @@ impl<'a> Group<'a> {
             format!("; {} of this size for the load in all", format::plural(u64::from(guests), "guest", "guests"))
         });
         format!(
-            "{instances} in one {}, for {} in all{each}, below {} of its CPUs{}{}. Bound by {}.",
+            "{instances} in one {}, for {} in all{each}, below {} of its CPUs{}{}. Bound by {}.{}{}",
             of_size(&self.found.guest),
             self.loads(advice.load),
             format::estimate(&advice.cpu, &format::share_unit()),
             memory.unwrap_or_default(),
             guests.unwrap_or_default(),
-            bound_by(advice)
+            bound_by(advice),
+            arm.model.as_ref().map_or_else(String::new, |model| format!(" From {}.", grounds(model))),
+            advice
+                .published
+                .map_or_else(String::new, |range| format!(" The published rule would put {}.", by_rule(range)))
         )
     }
 
@@ -200,9 +204,12 @@ impl<'a> Group<'a> {
         let told = |(arm, look): (&ArmSizing, ArmLook)| match &arm.advice {
             Some(advice) if advice.instances == 0 || advice.load <= 0.0 => format!("{} nothing", look.label),
             Some(advice) => format!(
-                "{} {}, {}, CPU below {}",
+                "{} {}{}, {}, CPU below {}",
                 look.label,
                 format::plural(u64::from(advice.instances), "instance", "instances"),
+                advice
+                    .published
+                    .map_or_else(String::new, |range| format!(" (by the published rule {})", by_rule(range))),
                 self.loads(advice.load),
                 format::estimate(&advice.cpu, &format::share_unit())
             ),
@@ -214,7 +221,21 @@ impl<'a> Group<'a> {
         let asked = self.shown().find_map(|(arm, _)| self.objective(&arm.advice.as_ref()?.question));
         let asked = asked.map_or_else(String::new, |asked| format!(" ({asked})"));
         let size = of_size(&self.found.guest);
-        (!told.is_empty()).then(|| format!("What fits into one {size}{asked}: {}.", told.join("; ")))
+        let from = self.grounds();
+        (!told.is_empty()).then(|| format!("What fits into one {size}{asked}: {}.{from}", told.join("; ")))
+    }
+
+    /// What the advice of all arms rests on, with the largest residuals: ` From 34 to 35 points of each arm in 3 blocks, ...`.
+    fn grounds(&self) -> String {
+        let models = || self.found.arms.iter().filter_map(|arm| arm.model.as_ref());
+        let Some(worst) = models().max_by(|a, b| a.cpu.rmse.total_cmp(&b.cpu.rmse)) else { return String::new() };
+        let points = || models().map(|model| model.cpu.points);
+        let (least, most) = (points().min().unwrap_or(0), points().max().unwrap_or(0));
+        let many = if least == most { most.to_string() } else { format!("{least} to {most}") };
+        let time = models().filter_map(|own| own.response.as_ref()).map(|own| own.rmse).reduce(f64::max);
+        let (arms, up_to) = if models().count() > 1 { (" of each arm", " of at most") } else { ("", " of") };
+        let blocks = format::plural(u64::from(worst.throughput.n), "block", "blocks");
+        format!(" From {many} points{arms} in {blocks}, with a residual{up_to} {}.", residual(worst.cpu.rmse, time))
     }
 
     /// How the predictions of held-out cases did.
@@ -290,6 +311,29 @@ impl<'a> Group<'a> {
             )
         }));
         out
+    }
+}
+
+/// What advice rests on: `35 points in 3 blocks, residual 0.6 points of CPU and 5.2 % of the response time`.
+fn grounds(model: &SizeModel) -> String {
+    let points = format::plural(u64::from(model.cpu.points), "point", "points");
+    let blocks = format::plural(u64::from(model.throughput.n), "block", "blocks");
+    let residual = residual(model.cpu.rmse, model.response.as_ref().map(|own| own.rmse));
+    format!("{points} in {blocks}, with a residual of {residual}")
+}
+
+/// `0.6 points of CPU and 5.2 % of the response time`.
+fn residual(cpu: f64, time: Option<f64>) -> String {
+    let tenth = |share: f64| format::fixed(share * 100.0, 1);
+    let time = time.map_or_else(String::new, |time| format!(" and {} % of the response time", tenth(time)));
+    format!("{} points of CPU{time}", tenth(cpu))
+}
+
+/// `6 to 7 instances`, at 70 and at 80 % CPU.
+fn by_rule((low, high): (u32, u32)) -> String {
+    match low == high {
+        true => format::plural(u64::from(high), "instance", "instances"),
+        false => format!("{low} to {high} instances"),
     }
 }
 

@@ -29,7 +29,7 @@ impl Group<'_> {
             height: if cpu.len() > 1 { 215.0 } else { 300.0 },
             panels: cpu,
         };
-        let caption = "A panel an arm. Filled: measured, and fitted to. Hollow: held out, so that the model was not fitted to it; the number is how many instances shared the load. Lines: the model with the fewest and with the most instances; points of other numbers lie between them. Bars: intervals over the blocks.";
+        let caption = "A panel an arm. Filled: measured, and fitted to. Hollow: not fitted to, because it was held out (the number is how many instances shared the load) or the CPUs were saturated. Lines: the model with the fewest and with the most instances; points of other numbers lie between them. Bars: intervals over the blocks.";
         let first = FigureView::new(title, caption, chart.figure(&format!("{id}-cpu")));
         let mut time: Vec<Panel> = self.shown().map(|(arm, look)| self.time(arm, &look)).collect();
         on_one_scale(&mut time);
@@ -44,33 +44,39 @@ impl Group<'_> {
             panels: time,
         };
         let caption = format!(
-            "A panel an arm. The line is the time in a queue before the guest\u{2019}s CPUs, fitted to the filled marks, over the range that was measured; hollow marks were held out. \
+            "A panel an arm. The line is the time in a queue before the guest\u{2019}s CPUs, fitted to the filled marks, over the range that was measured; hollow marks were held out, or saturated. \
              It rises steeply towards the right: that is why a guest must not be filled.{logarithmic}"
         );
         let second = FigureView::new(title, &caption, chart.figure(&format!("{id}-response")));
         [first, second].into_iter().flatten().collect()
     }
 
-    /// What was measured on one arm as two lines: fitted to, and held out.
+    /// What was measured on one arm as lines of marks: fitted to, saturated, and held out.
     fn measured(
         &self,
         arm: &ArmSizing,
         look: &ArmLook,
         of: impl Fn(&SizePoint) -> Option<(f64, &Estimate)>,
     ) -> Vec<Line> {
-        let line = |held_out: bool, name: &str, hollow: bool| {
-            let points = arm.points.iter().filter(|own| own.held_out == held_out).filter_map(|own| {
+        let line = |kind: (bool, bool), name: &str, shape: Shape, class: &str| {
+            let own = |point: &&SizePoint| (point.held_out, point.saturated && !point.held_out) == kind;
+            let points = arm.points.iter().filter(own).filter_map(|own| {
                 let (x, y) = of(own)?;
                 // Many points lie at one load: those that were foretold are named.
-                let label = if held_out { own.instances.to_string() } else { String::new() };
+                let label = if kind.0 { own.instances.to_string() } else { String::new() };
                 Some(Point { label, ..Point::new(x, y) })
             });
-            let shape = if hollow { Shape::Diamond } else { Shape::Circle };
-            let (class, label) = (if hollow { "arm-2" } else { "arm-base" }.to_owned(), name.to_owned());
+            let hollow = kind != (false, false);
+            let (class, label) = (class.to_owned(), name.to_owned());
             let look = ArmLook { id: name.to_owned(), label, class, shape, dash: "", hollow, ..look.clone() };
             Line { joined: false, ..Line::new(look, points.collect()) }
         };
-        vec![line(false, "measured, fitted to", false), line(true, "measured, held out", true)]
+        let mut lines = vec![line((false, false), "measured, fitted to", Shape::Circle, "arm-base")];
+        if arm.points.iter().any(|point| point.saturated && !point.held_out) {
+            lines.push(line((false, true), "measured, saturated: not fitted to", Shape::Circle, "arm-base"));
+        }
+        lines.push(line((true, false), "measured, held out", Shape::Diamond, "arm-2"));
+        lines
     }
 
     fn cpu(&self, arm: &ArmSizing, look: &ArmLook) -> Panel {

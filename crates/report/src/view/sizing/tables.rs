@@ -143,7 +143,7 @@ impl Group<'_> {
             Column::numeric("Response time"),
             Column::numeric("Memory of an instance"),
             Column::numeric("Guest, idle"),
-            Column::text("Used"),
+            Column::text("Were the models fitted to it?"),
         ];
         let mut table = Table::new("What was measured: estimates over the blocks and [intervals].", columns);
         for (point, look) in self.shown().flat_map(|(arm, look)| arm.points.iter().map(move |own| (own, look.clone())))
@@ -157,7 +157,11 @@ impl Group<'_> {
                 cell(point.response.as_ref(), &Unit::Seconds),
                 cell(point.instance_memory.as_ref(), &Unit::Bytes),
                 cell(point.idle_memory.as_ref(), &Unit::Bytes),
-                Cell::text(if point.held_out { "held out" } else { "for the fit" }),
+                Cell::text(match (point.held_out, point.saturated) {
+                    (true, _) => "no: held out, to be predicted",
+                    (_, true) => "no: the CPUs were saturated",
+                    _ => "yes",
+                }),
             ]);
         }
         table.filled()
