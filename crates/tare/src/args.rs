@@ -5,6 +5,7 @@ mod size;
 
 use std::path::PathBuf;
 
+use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use ksm::{KsmArguments, KsmCommand, Rule, TuneArguments};
@@ -46,8 +47,9 @@ pub enum Command {
     /// The run folder holds everything: `tare report` and `tare compare` need nothing else. Ctrl-C takes
     /// everything down and keeps the trials that were completed; --resume goes on with the rest.
     Run(RunArguments),
-    /// Show what a run would do: every trial in order, how long, how much memory and disk.
+    /// Show what a run would do: the trials in order, how long, how much memory and disk.
     ///
+    /// Of more than 60 trials the first are listed; --json has all.
     /// Refuses, with the figures, what does not fit on this host, and tells the arms that it cannot run.
     Plan(PlanArguments),
     /// Say what this host can run, what not, why, and the remedy.
@@ -87,10 +89,10 @@ pub enum Command {
     Ksm(KsmArguments),
     /// List platforms, workloads and shipped studies.
     List(ListArguments),
-    /// Write a commented study file to start from.
+    /// Write a study file to start from: a commented one, or a copy of one that ships with tare.
     Init(InitArguments),
-    /// Print the JSON schema of study files, for editors.
-    Schema,
+    /// Print the JSON schema of study files, for editors; or what one platform or workload takes, for people.
+    Schema(SchemaArguments),
     /// Print shell completions.
     Completions {
         /// Which shell.
@@ -109,13 +111,13 @@ pub struct StudyArguments {
     /// Study file, or the name of a shipped study (`tare list studies`).
     pub study: String,
     /// Multiply every phase by this, such as 0.1 for a tenth of the time. The report states it.
-    #[arg(long, value_name = "FACTOR")]
+    #[arg(long, value_name = "FACTOR", allow_negative_numbers = true)]
     pub scale: Option<f64>,
     /// Run this many blocks instead of the study's.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub blocks: Option<u32>,
     /// Order trials by this seed instead of the study's.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// Leave this arm out, such as one whose runtime this host lacks; may be given again. The report states it.
     #[arg(long, value_name = "ARM")]
@@ -138,7 +140,7 @@ pub struct RunArguments {
     #[arg(long)]
     pub no_redact: bool,
     /// Run although another run of tare's is alive on this host; every trial then says so.
-    #[arg(long, env = "TARE_ALONGSIDE")]
+    #[arg(long, env = "TARE_ALONGSIDE", value_parser = FalseyValueParser::new())]
     pub alongside: bool,
 }
 
@@ -183,9 +185,9 @@ pub enum Format {
     Html,
     /// Markdown.
     Markdown,
-    /// The findings as JSON.
+    /// JSON.
     Json,
-    /// A table for the terminal.
+    /// For the terminal.
     Text,
 }
 
@@ -196,9 +198,9 @@ pub struct CompareArguments {
     pub before: PathBuf,
     /// Run folder of the run to judge.
     pub after: PathBuf,
-    /// Print Markdown instead of a table for the terminal.
-    #[arg(long)]
-    pub markdown: bool,
+    /// How to print; `--format html > compared.html` makes a page that opens offline.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
 }
 
 /// Arguments of `tare import`.
@@ -239,10 +241,10 @@ pub struct CalibrateArguments {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Multiply every phase by this.
-    #[arg(long, value_name = "FACTOR")]
+    #[arg(long, value_name = "FACTOR", allow_negative_numbers = true)]
     pub scale: Option<f64>,
     /// Run although another run of tare's is alive on this host; every trial then says so.
-    #[arg(long, env = "TARE_ALONGSIDE")]
+    #[arg(long, env = "TARE_ALONGSIDE", value_parser = FalseyValueParser::new())]
     pub alongside: bool,
 }
 
@@ -321,4 +323,15 @@ pub struct InitArguments {
     /// File to write; `-` prints it.
     #[arg(default_value = "study.toml")]
     pub file: PathBuf,
+    /// Copy this study that ships with tare (`tare list studies`) instead, to be changed.
+    #[arg(long, value_name = "STUDY")]
+    pub from: Option<String>,
+}
+
+/// Arguments of `tare schema`.
+#[derive(Debug, Args)]
+pub struct SchemaArguments {
+    /// Print what this platform takes as `options`, or this workload as `parameters` (`tare list`), a paragraph each.
+    #[arg(value_name = "PLATFORM|WORKLOAD")]
+    pub of: Option<String>,
 }

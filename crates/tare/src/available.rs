@@ -34,17 +34,23 @@ pub fn reduced(study: &Study, resumed: Option<&Path>) -> Result<(Study, Vec<Left
 /// The arms that cannot be run here. The baseline's replica shares its fate, and is not told twice.
 fn unavailable(study: &Study) -> Vec<LeftOut> {
     let arms: Vec<_> = study.arms.iter().filter(|arm| arm.replica_of.is_none()).cloned().collect();
+    let study = Study { arms: arms.clone(), ..study.clone() };
     let label = |id: &str| arms.iter().find(|arm| arm.id == id).map_or_else(|| id.to_owned(), |arm| arm.label.clone());
-    lacking(&arms)
+    lacking(&study)
         .into_iter()
         .map(|(arm, reason, remedy)| LeftOut { label: label(&arm), arm, reason, remedy })
         .collect()
 }
 
-/// Arms that cannot be run here, each with the reason and the remedy: their platform cannot be used, or the host cannot
-/// merge memory as they ask. That a platform cannot is an error of the study.
-pub fn lacking(arms: &[Arm]) -> Vec<(String, String, String)> {
-    with_merging(arms, tare_controller::unavailable(arms, &place::agent()), || ThisHost.kernel().lack())
+/// Arms that cannot be run here, each with the reason and the remedy: their platform cannot be used, the host cannot
+/// merge memory as they ask, or their storage has no place for the guests' data. That a platform cannot merge is an error of
+/// the study.
+pub fn lacking(study: &Study) -> Vec<(String, String, String)> {
+    let arms = &study.arms;
+    let known = with_merging(arms, tare_controller::unavailable(arms, &place::agent()), || ThisHost.kernel().lack());
+    let mut no_place = tare_controller::no_place_for_data(study);
+    no_place.retain(|(arm, ..)| known.iter().all(|(other, ..)| other != arm));
+    known.into_iter().chain(no_place).collect()
 }
 
 /// Those that are known to be `unavailable`, and the others that merge if the host lacks something for that.

@@ -131,6 +131,16 @@ impl Catalog for Registries {
         (footprint.kept, footprint.guest)
     }
 
+    fn set_up(
+        &self,
+        workload: &str,
+        parameters: &Value,
+        load: &LoadModel,
+        (guest, instances): (&GuestSize, u32),
+    ) -> Span {
+        loaded(workload, parameters, load).map_or(Span::ZERO, |workload| workload.set_up(guest, instances))
+    }
+
     fn is_outside(&self, platform: &str) -> bool {
         tare_platform::registry::is_outside(platform)
     }
@@ -154,6 +164,17 @@ mod tests {
         let finds = |parameters| Registries.is_calibrated("java", &parameters);
         assert!(finds(json!({ "cpu-share": 0.1 })) && !finds(json!({})));
         assert!(!Registries.is_calibrated("rr", &json!({})));
+    }
+
+    #[test]
+    fn what_starts_a_server_takes_time_around_its_trials() {
+        let guest = GuestSize { cpus: 1, memory: ByteSize(1 << 30) };
+        let load = LoadModel::Closed { clients: 20, think_time: Span::ZERO };
+        let of = |name| Registries.set_up(name, &json!({}), &load, (&guest, 1));
+        for server in ["store", "java", "web-banking", "social"] {
+            assert!(of(server) >= Span::from_secs(1), "{server}");
+        }
+        assert_eq!(of("rr"), Span::ZERO);
     }
 
     #[test]

@@ -211,10 +211,15 @@ impl State {
 impl Observer for Progress {
     fn run_began(&self, plan: &Plan, done: u32) {
         let planned: Vec<Planned> = plan.trials.iter().map(|trial| planned(trial, &plan.study)).collect();
-        let total = Duration::from_secs_f64(seconds_left(&planned, done as usize, AROUND_GUESS_S));
+        let adds_guests = plan.study.cases.iter().any(|case| case.density.is_some());
+        // As `tare plan` reckons; what an ascent waits for is in its trial's own time.
+        let tries: f64 = planned.iter().map(|planned| f64::from(planned.tries)).sum();
+        let reckoned_s = plan.cost.around.ns as f64 / 1e9 / tries.max(1.0);
+        let around_s = if adds_guests { AROUND_GUESS_S } else { reckoned_s.max(AROUND_GUESS_S) };
+        let total = Duration::from_secs_f64(seconds_left(&planned, done as usize, around_s));
         let (about, most) = {
             let mut state = self.state.borrow_mut();
-            state.ascents = plan.study.cases.iter().any(|case| case.density.is_some());
+            state.ascents = adds_guests;
             state.planned = planned;
             let most = state.most(done as usize).map_or_else(String::new, |most| format!(", at most {most}"));
             (state.about(), most)
@@ -222,10 +227,11 @@ impl Observer for Progress {
         self.bar.set_length(plan.trials.len() as u64);
         self.bar.set_position(u64::from(done));
         self.line(&format!(
-            "{}: {} trials in {} blocks, {about} {}{most}",
+            "{}: {} trials in {} {}, {about} {}{most}",
             plan.study.name,
             plan.trials.len(),
             plan.study.blocks,
+            if plan.study.blocks == 1 { "block" } else { "blocks" },
             minutes(total)
         ));
         for deviation in &plan.deviations {

@@ -32,6 +32,7 @@ pub const SHIPPED: &[ShippedStudy] = &[
         name: "order-entry-as-published",
         text: include_str!("../../../studies/order-entry-as-published.toml"),
     },
+    ShippedStudy { name: "order-entry-levels", text: include_str!("../../../studies/order-entry-levels.toml") },
     ShippedStudy { name: "java-density", text: include_str!("../../../studies/java-density.toml") },
     ShippedStudy {
         name: "java-density-as-published",
@@ -65,12 +66,11 @@ pub fn load(arguments: &StudyArguments) -> Result<LoadedStudy, Failure> {
     let shipped = SHIPPED.iter().find(|study| study.name == arguments.study);
     let loaded = match shipped {
         Some(study) if !path.exists() => tare_study::parse(study.name, study.text, &Registries),
-        None if !path.exists() && !arguments.study.contains(['/', '.']) => {
-            let names: Vec<&str> = SHIPPED.iter().map(|study| study.name).collect();
+        None if !path.exists() && !arguments.study.contains(['/', '.']) => return Err(unknown(&arguments.study)),
+        _ if path.join("study.toml").is_file() => {
             let message = format!(
-                "there is no file `{}`, and no shipped study of that name; shipped are: {}",
-                arguments.study,
-                names.join(", ")
+                "{0} is a folder, such as that of a run: its study is {0}/study.toml, or go on with it by --resume --out {0}",
+                path.display()
             );
             return Err(Failure::new(message, Exit::Usage));
         }
@@ -79,6 +79,23 @@ pub fn load(arguments: &StudyArguments) -> Result<LoadedStudy, Failure> {
     let mut loaded = loaded.map_err(|error| Failure::study(&error))?;
     loaded.study = changed(loaded.study, arguments)?;
     Ok(loaded)
+}
+
+/// The study of this name that ships with tare.
+///
+/// # Errors
+/// When there is none.
+pub fn shipped(name: &str) -> Result<&'static ShippedStudy, Failure> {
+    SHIPPED.iter().find(|study| study.name == name).ok_or_else(|| unknown(name))
+}
+
+fn unknown(name: &str) -> Failure {
+    let meant = tare_study::nearest(name, SHIPPED.iter().map(|study| study.name));
+    let meant = meant.map_or_else(String::new, |meant| format!(" Did you mean `{meant}`?"));
+    let message = format!(
+        "there is no file `{name}`, and no shipped study of that name.{meant} `tare list studies` has all that ship"
+    );
+    Failure::new(message, Exit::Usage)
 }
 
 /// The study with what the command line changes.
@@ -92,8 +109,12 @@ pub fn changed(mut study: Study, arguments: &StudyArguments) -> Result<Study, Fa
     for id in &arguments.without {
         let found = study.arms.iter().any(|arm| arm.id == *id);
         if !found || study.baseline == *id {
-            let why = if found { "is the baseline" } else { "is no arm of the study" };
-            return Err(Failure::new(format!("--without {id}: `{id}` {why}"), Exit::Usage));
+            let others = study.arms.iter().filter(|arm| arm.id != study.baseline && arm.replica_of.is_none());
+            let others: Vec<String> = others.map(|arm| format!("`{}`", arm.id)).collect();
+            let why =
+                if found { "is the baseline, which all others are compared with" } else { "is no arm of the study" };
+            let which = format!("arms that can be left out: {}", others.join(", "));
+            return Err(Failure::new(format!("--without {id}: `{id}` {why}; {which}"), Exit::Usage));
         }
         study.arms.retain(|arm| arm.id != *id);
     }

@@ -20,6 +20,71 @@ fn a_study_that_init_writes_can_be_planned_and_is_never_written_over() {
 }
 
 #[test]
+fn a_shipped_study_can_be_copied_and_planned() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.toml");
+    let file = file.to_str().unwrap();
+    expect_code(&run(&["init", file, "--from", "response-time"]), 0);
+    let text = std::fs::read_to_string(file).unwrap();
+    assert!(text.contains("name = \"response-time\"") && !text.contains("#:schema"), "{text}");
+    let json = |args: &[&str]| stdout(&run(args));
+    assert_eq!(json(&["plan", file, "--json"]), json(&["plan", "response-time", "--json"]));
+    let unknown = run(&["init", "-", "--from", "response-tim"]);
+    expect_code(&unknown, 2);
+    assert!(
+        stderr(&unknown).contains("did you mean `response-time`")
+            || stderr(&unknown).contains("Did you mean `response-time`")
+    );
+    expect_code(&run(&["init", folder.path().join("no/folder.toml").to_str().unwrap()]), 1);
+}
+
+#[test]
+fn what_platforms_and_workloads_take_is_told_in_words() {
+    let store = stdout(&run(&["schema", "store"]));
+    for told in ["db-size = ", "postgres", "`parameters`", "\"functions\": "] {
+        assert!(store.contains(told), "{told} is not in\n{store}");
+    }
+    let qemu = stdout(&run(&["schema", "qemu"]));
+    assert!(qemu.contains("`options`") && qemu.contains("data-disk.") && qemu.contains("image.file.path"), "{qemu}");
+    // A platform and a workload are both called so.
+    assert_eq!(stdout(&run(&["schema", "null"])).matches("`null`:").count(), 2);
+    let unknown = run(&["schema", "stor"]);
+    expect_code(&unknown, 2);
+    assert!(stderr(&unknown).contains("did you mean `store`?"), "{}", stderr(&unknown));
+}
+
+#[test]
+fn a_folder_that_cannot_be_that_of_a_run_is_refused_before_anything_is_looked_at() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "mine").unwrap();
+    for out in [file.clone(), file.join("run")] {
+        let refused = run(&["run", "quickstart", "--scale", "0.01", "--out", out.to_str().unwrap()]);
+        expect_code(&refused, 2);
+        let said = stderr(&refused);
+        assert!(said.contains("is a file") && said.contains("--out"), "{said}");
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
+    // Nor is a folder a study, though it may hold one.
+    std::fs::write(folder.path().join("study.toml"), "").unwrap();
+    let refused = run(&["plan", folder.path().to_str().unwrap()]);
+    expect_code(&refused, 2);
+    assert!(stderr(&refused).contains("study.toml") && stderr(&refused).contains("--resume"), "{}", stderr(&refused));
+}
+
+#[test]
+fn runs_alongside_may_be_allowed_by_any_word_that_means_yes() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = write_study(folder.path(), "");
+    for word in ["1", "yes", "true", "0", ""] {
+        let output =
+            common::tare().args(["run", study.to_str().unwrap()]).env("TARE_ALONGSIDE", word).output().unwrap();
+        expect_code(&output, 2);
+        assert!(stderr(&output).contains("is empty"), "{word:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
 fn every_shipped_study_is_listed_and_can_be_planned() {
     let listed = stdout(&run(&["list"]));
     for name in ["null", "native", "container", "oci", "rr", "stream", "cpu", "exec", "quickstart"] {
@@ -78,6 +143,9 @@ fn names_that_are_no_study_and_options_that_mean_nothing_are_refused() {
     assert!(stderr(&unknown).contains("quickstart"), "{}", stderr(&unknown));
     expect_code(&run(&["plan", "nowhere/study.toml"]), 2);
     expect_code(&run(&["plan", "quickstart", "--scale", "0"]), 2);
+    let negative = run(&["plan", "quickstart", "--scale", "-1"]);
+    expect_code(&negative, 2);
+    assert!(stderr(&negative).contains("more than 0"), "{}", stderr(&negative));
     expect_code(&run(&["plan", "quickstart", "--blocks", "0"]), 2);
     expect_code(&run(&["run", "quickstart", "--resume"]), 2);
     expect_code(&run(&["report", "/nonexistent"]), 2);
@@ -89,7 +157,9 @@ fn an_arm_can_be_left_out_but_not_the_baseline() {
     let text = stdout(&plan);
     assert!(text.contains("left out") && !text.lines().any(|line| line.trim_end().ends_with(" crun")), "{text}");
     expect_code(&run(&["plan", "quickstart", "--without", "native"]), 2);
-    expect_code(&run(&["plan", "quickstart", "--without", "docker"]), 2);
+    let unknown = run(&["plan", "quickstart", "--without", "docker"]);
+    expect_code(&unknown, 2);
+    assert!(stderr(&unknown).contains("arms that can be left out: `container`"), "{}", stderr(&unknown));
 }
 
 #[test]

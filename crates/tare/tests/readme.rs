@@ -102,5 +102,6 @@ fn the_generated_schema_in_the_repository_is_todays() {
     let kept: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(kept).unwrap()).unwrap();
     let printed = common::stdout(&common::run(&["schema"]));
     let printed: serde_json::Value = serde_json::from_str(&printed).unwrap();
-    assert_eq!(kept, printed, "run `tare schema > docs/reference/study-schema.json`");
+    // Both are too long to be shown.
+    assert!(kept == printed, "run `tare schema > docs/reference/study-schema.json`");
 }

@@ -144,6 +144,9 @@ fn a_run_becomes_advice_with_points_models_checks_and_the_published_rule() {
         "/ (1 - U)",
         "residual",
         "within 5 points and 15 %",
+        "12 points in 3 blocks; residual",
+        "in the fit",
+        "no: held out",
         "capped line",
     ] {
         assert!(text.contains(part), "`{part}` is not in\n{text}");
@@ -281,7 +284,9 @@ fn ascents_and_capacity_searches_are_sized_by_what_they_found() {
     expect_code(&said, 0);
     let text = words(&stdout(&said));
     assert!(
-        text.contains("4 guests; 4 held in every block") && text.contains("9 [9, 9] guests by memory alone"),
+        text.contains("4 guests; 4 held in every block")
+            && text.contains("made from 2 blocks")
+            && text.contains("9 [9, 9] guests by memory alone"),
         "(5.4 - 1.07 - 0.4) / 0.4: {text}"
     );
     assert!(

@@ -74,11 +74,15 @@ fn findings(out: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(out.join("findings.json")).unwrap()).unwrap()
 }
 
+/// What is told of an arm in a case.
+fn account<'a>(findings: &'a Value, case: usize, arm: &str) -> &'a Value {
+    let accounts = findings["cases"][case]["accounts"].as_array().unwrap();
+    accounts.iter().find(|own| own["arm"] == arm).unwrap_or_else(|| panic!("no account of {arm}"))
+}
+
 /// The counts of an arm's operations in a case.
 fn operations(findings: &Value, case: usize, arm: &str) -> u64 {
-    let accounts = findings["cases"][case]["accounts"].as_array().unwrap();
-    let own = accounts.iter().find(|own| own["arm"] == arm).unwrap_or_else(|| panic!("no account of {arm}"));
-    own["counts"]["operations"].as_u64().unwrap()
+    account(findings, case, arm)["counts"]["operations"].as_u64().unwrap()
 }
 
 const CONTAINER: &str = "[arms.container]\nplatform = \"container\"\n";
@@ -92,6 +96,7 @@ fn users_of_several_instances_are_served_rightly_on_every_arm() {
     }
     let folder = tempfile::tempdir().unwrap();
     let cases = case("one", 1, 12, "") + &case("two", 2, 12, "");
+    let cases = cases.replace("{ scale-users", "{ prime = { operations = 100 }, scale-users");
     let (out, output) = ran(folder.path(), &study(CONTAINER, &cases));
     expect_code(&output, 0);
     assert_eq!(outcomes(&out), ["completed"; 4], "{}", stdout(&output));
@@ -100,6 +105,9 @@ fn users_of_several_instances_are_served_rightly_on_every_arm() {
     for arm in ["native", "container"] {
         for case in 0..2 {
             assert!(operations(&findings, case, arm) > 50, "{arm} {case}");
+            let told = &account(&findings, case, arm)["facts"]["primed"];
+            let least = told.as_str().unwrap().split(' ').next().unwrap();
+            assert!(least.parse::<u64>().unwrap() >= 100, "each instance answers what it was primed with: {told}");
         }
     }
     let gained = &findings["consolidation"][0]["arms"][0]["gained"][0];
@@ -152,9 +160,11 @@ fn what_cannot_be_is_refused_before_anything_is_started() {
     // Wrapped to the width of a terminal: single words.
     let heaps = case("heaps", 4, 8, "").replace("160MiB", "1GiB");
     let people = case("people", 2, 60, "");
+    let primed = case("primed", 1, 8, "").replace("{ scale-users", "{ prime = { operations = 2000000 }, scale-users");
     for (cases, words) in [
         (heaps, ["1288", "\"216MiB\""]),
         (people, ["scale-users", "30"]),
+        (primed, ["prime.operations", "1000000"]),
         (few, ["instances", "clients"]),
         (unlike, ["instances", "rr"]),
         (percent, ["share", "0.4"]),

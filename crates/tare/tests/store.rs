@@ -90,7 +90,62 @@ fn two_guests_with_two_drivers_each_are_restored_driven_counted_and_reported() {
     assert!(steps.contains(&"log in"), "{steps:?}");
     let markdown = std::fs::read_to_string(out.join("report.md")).unwrap();
     assert!(markdown.contains("data restored in"), "{markdown}");
+    // The published table: a line a driver, a line a guest, the sum and its ratio, medians all of them.
+    let line = |name: &str| {
+        let found = markdown.lines().find(|line| line.trim_start_matches(['|', ' ', '*']).starts_with(name));
+        found.unwrap_or_else(|| panic!("no line {name} in {markdown}")).to_owned()
+    };
+    assert!(line("By guest and driver").contains("medians of 2 trials"), "{markdown}");
+    for name in ["guest 1, driver 1", "guest 1, both", "guest 2, driver 2", "Sum over the 4 drivers", "The sum against"]
+    {
+        assert_eq!(line(name).matches('|').count(), 4, "two arms: {}", line(name));
+    }
+    for name in
+        ["What one order takes", "Where the time of an order goes", "What became of the orders", "of them rolled back"]
+    {
+        line(name);
+    }
     assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
+}
+
+#[test]
+fn statements_functions_and_orders_at_a_rate_are_cases_of_one_study() {
+    let Some(postgres) = is_root().then(postgres).flatten() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let case = |name: &str, load: &str, parameters: &str| {
+        format!(
+            "\n[cases.{name}]\nworkload = \"store\"\nload = {{ {load} }}\n\
+             parameters = {{ db-size = \"10MB\", postgres = \"{postgres}\", {parameters} }}\n"
+        )
+    };
+    let functions = case("functions", "closed = { clients = 3, think-time = \"20ms\" }", "statements = \"functions\"");
+    let rate = case("rate", "open = { rate = \"10/s\", connections = 4 }", "verdict = \"mean\"");
+    let (out, output) = ran(folder.path(), &(study(&postgres, "", 1, "") + &functions + &rate));
+    expect_code(&output, 0);
+    assert_eq!(outcomes(&out), vec!["completed"; 3], "{}", stdout(&output));
+    let of = |case: &str, metric: &str| {
+        number(
+            &out,
+            &format!(
+                "SELECT value FROM metrics JOIN trials USING (trial) WHERE case_id = '{case}' AND metric = '{metric}'"
+            ),
+        )
+    };
+    let statements = |case: &str| 60.0 * of(case, "statements_per_s") / of(case, "orders_per_minute");
+    // About 28 round trips an order, and 10.
+    assert!(
+        statements("orders") > 1.5 * statements("functions"),
+        "{} {}",
+        statements("orders"),
+        statements("functions")
+    );
+    let told = stdout(&output);
+    assert!(told.contains("offered 10.0 op/s"), "an open loop says what was offered: {told}");
+    let steps = std::fs::read_to_string(out.join("steps.csv")).unwrap();
+    assert!(
+        steps.contains("functions,native,purchase,") && steps.contains("orders,native,purchase: commit,"),
+        "{steps}"
+    );
 }
 
 #[test]

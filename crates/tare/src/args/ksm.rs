@@ -85,7 +85,7 @@ pub struct TuneArguments {
     #[arg(long = "for", value_name = "SPAN")]
     pub lasts: Option<Span>,
     /// Tune although a run of tare's is alive on this host, if that leaves merging alone.
-    #[arg(long, env = "TARE_ALONGSIDE")]
+    #[arg(long, env = "TARE_ALONGSIDE", value_parser = clap::builder::FalseyValueParser::new())]
     pub alongside: bool,
 }
 

@@ -8,6 +8,7 @@ use tare_model::findings::Findings;
 
 use crate::args::{AuditArguments, AuditFormat};
 use crate::commands::report::{analysed, colour, width};
+use crate::commands::wrapped;
 use crate::exit::{Exit, Failure};
 use crate::output;
 
@@ -121,39 +122,4 @@ fn place(findings: &Findings, entry: &AuditEntry) -> String {
     let mut place = vec![entry.check.name(), &entry.case, &arms];
     place.retain(|part| !part.is_empty());
     place.join(", ")
-}
-
-/// A paragraph of lines that fit, broken between words.
-fn wrapped(text: &str, width: usize, first: &str, others: &str) -> String {
-    let mut lines = String::new();
-    let mut line = first.to_owned();
-    let mut empty = true;
-    for word in text.split_whitespace() {
-        if !empty && line.chars().count() + 1 + word.chars().count() > width {
-            lines.push_str(line.trim_end());
-            lines.push('\n');
-            others.clone_into(&mut line);
-            empty = true;
-        }
-        if !empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        empty = false;
-    }
-    lines.push_str(line.trim_end());
-    lines.push('\n');
-    lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_entries_are_broken_between_words_and_nothing_is_lost() {
-        let text = "one two three four five six";
-        assert_eq!(wrapped(text, 14, "  ", "    "), "  one two\n    three four\n    five six\n");
-        assert_eq!(wrapped("longer-than-the-line", 5, "  ", "  "), "  longer-than-the-line\n");
-    }
 }

@@ -6,7 +6,7 @@ use tare_analysis::{Compared, RunComparison};
 use tare_model::findings::Findings;
 use tare_report::{ComparisonRow, ComparisonTable};
 
-use crate::args::CompareArguments;
+use crate::args::{CompareArguments, Format};
 use crate::commands::report::{analysed, colour, width};
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -18,10 +18,12 @@ pub fn command(arguments: &CompareArguments) -> Result<Exit, Failure> {
     let compared = tare_analysis::compare(&before, &after).map_err(|error| Failure::new(error, Exit::Usage))?;
     let labels = labels((&arguments.before, &before), (&arguments.after, &after));
     let table = table(compared, &before, labels);
-    let text = if arguments.markdown {
-        tare_report::comparison_markdown(&table)
-    } else {
-        tare_report::comparison_text(&table, width(), colour())
+    let failed = |error: tare_report::ReportError| Failure::new(error, Exit::Failure);
+    let text = match arguments.format {
+        Format::Html => tare_report::comparison_html(&table).map_err(failed)?,
+        Format::Markdown => tare_report::comparison_markdown(&table),
+        Format::Json => serde_json::to_string_pretty(&table).map_err(|error| Failure::new(error, Exit::Failure))?,
+        Format::Text => tare_report::comparison_text(&table, width(), colour()),
     };
     output::print(&text)?;
     Ok(Exit::Success)

@@ -6,12 +6,16 @@ use std::path::Path;
 
 use crate::args::InitArguments;
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::{output, studies};
 
-/// Writes a commented study file, and never over one that is there.
+/// Writes a study file, and never over one that is there.
 pub fn command(arguments: &InitArguments) -> Result<Exit, Failure> {
+    let text = match &arguments.from {
+        None => tare_study::template().to_owned(),
+        Some(name) => copied(studies::shipped(name)?.text),
+    };
     if arguments.file == Path::new("-") {
-        output::print(tare_study::template())?;
+        output::print(&text)?;
         return Ok(Exit::Success);
     }
     let file = arguments.file.display();
@@ -19,7 +23,7 @@ pub fn command(arguments: &InitArguments) -> Result<Exit, Failure> {
         .write(true)
         .create_new(true)
         .open(&arguments.file)
-        .and_then(|mut open| open.write_all(tare_study::template().as_bytes()));
+        .and_then(|mut open| open.write_all(text.as_bytes()));
     match written {
         Ok(()) => {
             output::print(&format!("wrote {file}; look at what it would do with `tare plan {file}`"))?;
@@ -28,6 +32,16 @@ pub fn command(arguments: &InitArguments) -> Result<Exit, Failure> {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             Err(Failure::new(format!("{file} is there already and was left as it is; name another file"), Exit::Usage))
         }
-        Err(error) => Err(Failure::new(format!("{file} cannot be written: {error}"), Exit::Failure)),
+        Err(error) => {
+            let message =
+                format!("{file} cannot be written: {error}; name a file in a folder that is there and is yours");
+            Err(Failure::new(message, Exit::Failure))
+        }
     }
+}
+
+/// A study that ships, without the line by which editors find its schema beside it: the copy lies elsewhere.
+fn copied(text: &str) -> String {
+    let rest = text.strip_prefix("#:schema").and_then(|rest| rest.split_once('\n'));
+    rest.map_or(text, |(_, rest)| rest.trim_start_matches('\n')).to_owned()
 }

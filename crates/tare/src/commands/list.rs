@@ -23,15 +23,25 @@ pub fn command(arguments: &ListArguments) -> Result<Exit, Failure> {
         let shipped = studies::SHIPPED.iter().map(|study| (study.name.to_owned(), question(study)));
         section(&mut text, "Studies", shipped);
     }
-    output::print(text.trim_end())?;
+    let hint = match arguments.what {
+        Some(Listed::Studies) => "`tare init mine.toml --from STUDY` copies one, to be changed",
+        Some(_) => "`tare schema NAME` says what each takes",
+        None => {
+            "`tare schema NAME` says what a platform or a workload takes; `tare init mine.toml --from STUDY` copies a study, to be changed"
+        }
+    };
+    text.push_str(hint);
+    output::print(&text)?;
     Ok(Exit::Success)
 }
 
 fn section(text: &mut String, title: &str, rows: impl Iterator<Item = (String, String)>) {
+    let rows: Vec<(String, String)> = rows.collect();
+    let widest = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     // Writing to a string cannot fail.
     let _ = writeln!(text, "{title}");
     for (name, summary) in rows {
-        let _ = writeln!(text, "  {name:<14} {summary}");
+        let _ = writeln!(text, "  {name:<widest$}  {summary}");
     }
     text.push('\n');
 }

@@ -4,6 +4,7 @@ mod audit;
 mod calibrate;
 mod compare;
 mod doctor;
+mod fields;
 mod image;
 mod import;
 mod init;
@@ -40,8 +41,43 @@ pub fn run(command: Command, confined: Option<String>) -> Result<Exit, Failure> 
         Command::Ksm(arguments) => ksm::command(&arguments),
         Command::List(arguments) => list::command(&arguments),
         Command::Init(arguments) => init::command(&arguments),
-        Command::Schema => schema::command(),
+        Command::Schema(arguments) => schema::command(&arguments),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { folder } => manual::pages(&folder),
+    }
+}
+
+/// A paragraph of lines that fit, broken between words.
+fn wrapped(text: &str, width: usize, first: &str, others: &str) -> String {
+    let mut lines = String::new();
+    let mut line = first.to_owned();
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        if !empty && line.chars().count() + 1 + word.chars().count() > width {
+            lines.push_str(line.trim_end());
+            lines.push('\n');
+            others.clone_into(&mut line);
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        empty = false;
+    }
+    lines.push_str(line.trim_end());
+    lines.push('\n');
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_entries_are_broken_between_words_and_nothing_is_lost() {
+        let text = "one two three four five six";
+        assert_eq!(wrapped(text, 14, "  ", "    "), "  one two\n    three four\n    five six\n");
+        assert_eq!(wrapped("longer-than-the-line", 5, "  ", "  "), "  longer-than-the-line\n");
     }
 }

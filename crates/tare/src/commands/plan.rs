@@ -21,7 +21,7 @@ pub fn command(arguments: &PlanArguments) -> Result<Exit, Failure> {
     } else {
         output::print(&tare_study::human(&plan, &host(Path::new("runs"))?))?;
     }
-    let cannot = available::lacking(&plan.study.arms);
+    let cannot = available::lacking(&plan.study);
     let arms = cannot.iter().map(|(arm, reason, remedy)| {
         format!("arm `{arm}` cannot run here: {reason}\n  remedy: {remedy}, or `--without {arm}`")
     });

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tare_controller::{Cancel, ControllerError, RunEnd, RunOptions, Shipped};
+use tare_record::RecordError;
 use tare_study::LoadedStudy;
 
 use crate::args::RunArguments;
@@ -45,6 +46,9 @@ pub struct How<'a> {
 /// # Errors
 /// When the run cannot begin or go on; what was acknowledged is in the run folder.
 pub fn execute(loaded: &LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> {
+    if !how.resume {
+        can_be_made(how.out)?;
+    }
     let plan = planned(loaded, how.out, how.without, how.resume)?;
     let cancel = Cancel::new();
     cancel.on_signals().map_err(|error| Failure::new(format!("signals cannot be caught: {error}"), Exit::Failure))?;
@@ -69,6 +73,22 @@ pub fn execute(loaded: &LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> {
     conclude(how.out, &end)
 }
 
+/// Looks whether a run folder can be made here, before anything is planned or asked of the host. What is in a folder that is there the run
+/// looks at itself.
+fn can_be_made(out: &Path) -> Result<(), Failure> {
+    let path = absolute(out);
+    let Some(there) = path.ancestors().find(|folder| folder.exists()) else { return Ok(()) };
+    let refused = |why: String| {
+        let message = format!("no run folder can be made at {}: {why}. Name another by --out DIR", out.display());
+        Failure::new(message, Exit::Usage)
+    };
+    if !there.is_dir() {
+        return Err(refused(format!("{} is a file", there.display())));
+    }
+    rustix::fs::access(there, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)
+        .map_err(|error| refused(format!("{} cannot be written to: {error}", there.display())))
+}
+
 /// The exit code that fits an error of the controller's.
 fn failure(error: &ControllerError) -> Failure {
     let exit = match error {
@@ -79,9 +99,12 @@ fn failure(error: &ControllerError) -> Failure {
         | ControllerError::Lab(_)
         | ControllerError::AnotherRun { .. }
         | ControllerError::DeadRun { .. } => Exit::HostUnfit,
-        ControllerError::Registry { .. } | ControllerError::OtherPlan { .. } | ControllerError::OtherCpus { .. } => {
-            Exit::Usage
-        }
+        ControllerError::Registry { .. }
+        | ControllerError::OtherPlan { .. }
+        | ControllerError::OtherCpus { .. }
+        | ControllerError::Record(
+            RecordError::NotEmpty { .. } | RecordError::NotARun { .. } | RecordError::NewerTare { .. },
+        ) => Exit::Usage,
         _ => Exit::Failure,
     };
     Failure::new(error, exit)

@@ -80,7 +80,7 @@ impl Page<'_> {
             size.memory
         ));
         if let Some(advice) = &arm.advice {
-            text.push_str(&self.advice(group, advice));
+            text.push_str(&self.advice(group, advice, arm.model.as_ref()));
         }
         if let Some(refused) = &arm.refused {
             text.push_str(&self.line("no models", refused));
@@ -93,7 +93,7 @@ impl Page<'_> {
         text
     }
 
-    fn advice(&self, group: &SizingFindings, advice: &SizeAdvice) -> String {
+    fn advice(&self, group: &SizingFindings, advice: &SizeAdvice, model: Option<&SizeModel>) -> String {
         let unit = &group.load_unit;
         let what = match advice.instances {
             0 => "no instance: nothing that was measured holds".to_owned(),
@@ -129,6 +129,13 @@ impl Page<'_> {
             text.push_str(&self.line("", &format!("{guests} such guests for {} {unit}", number(total))));
         }
         text.push_str(&self.line("bound by", &advice.bound_by));
+        if let Some(model) = model {
+            let (points, blocks) = (count(model.cpu.points, "point"), count(model.throughput.n, "block"));
+            let time = model.response.as_ref().map(|own| format!(" and {:.1} % of the time", own.rmse * 100.0));
+            let (cpu, time) = (model.cpu.rmse * 100.0, time.unwrap_or_default());
+            let said = format!("{points} in {blocks}; residual {cpu:.2} points of CPU{time}; [intervals] of 95 %");
+            text.push_str(&self.line("made from", &said));
+        }
         if let Some((low, high)) = advice.published {
             let rule = "at 70 % and at 80 % CPU, each with the CPU of its load and 4 points";
             text.push_str(
@@ -144,7 +151,7 @@ impl Page<'_> {
             return String::new();
         }
         let time = group.response.as_ref().map_or("", |spec| spec.label.as_str());
-        let head = ["point", "instances", &group.load_unit, "op/s", "CPU", time, ""].map(str::to_owned);
+        let head = ["point", "instances", &group.load_unit, "op/s", "CPU", time, "in the fit"].map(str::to_owned);
         let mut rows = vec![head.to_vec()];
         for point in &arm.points {
             let unit = group.response.as_ref().map_or(Unit::Seconds, |spec| spec.unit.clone());
@@ -155,7 +162,12 @@ impl Page<'_> {
                 with_interval(&point.throughput, &Unit::Count),
                 percent(&point.cpu),
                 point.response.as_ref().map_or_else(String::new, |time| with_interval(time, &unit)),
-                if point.held_out { "held out" } else { "" }.to_owned(),
+                match (point.held_out, point.saturated) {
+                    (true, _) => "no: held out",
+                    (_, true) => "no: saturated",
+                    _ => "yes",
+                }
+                .to_owned(),
             ]);
         }
         table(&rows)
@@ -237,8 +249,12 @@ impl Page<'_> {
             self.arm(&found.arm),
             self.case(&found.case)
         ));
-        let guests = if found.guests == 1 { "guest" } else { "guests" };
-        text.push_str(&self.line("advice", &format!("{} {guests}; {} held in every block", found.guests, found.held)));
+        let advised = match (found.guests, found.held) {
+            (0, 0) => "none: not even the first number of guests met its objectives".to_owned(),
+            (0, held) => format!("none; {held} held in every block"),
+            (guests, held) => format!("{}; {held} held in every block", count(guests, "guest")),
+        };
+        text.push_str(&self.line("advice", &advised));
         if let Some(hosts) = found.hosts {
             let total = total
                 .map_or_else(|| "the load in all".to_owned(), |total| format!("{} operations a second", number(total)));
@@ -256,6 +272,8 @@ impl Page<'_> {
             ));
         }
         text.push_str(&self.line("bound by", &found.bound_by));
+        let alone = if found.blocks == 1 { ": no interval, and another block may hold fewer" } else { "" };
+        text.push_str(&self.line("made from", &format!("{}{alone}", count(found.blocks, "block"))));
         found.notes.iter().for_each(|note| text.push_str(&self.line("note", note)));
         text
     }
@@ -271,6 +289,7 @@ impl Page<'_> {
         if let (Some(guests), Some(total)) = (found.guests, total) {
             text.push_str(&self.line("", &format!("{guests} such guests for {} {unit}", number(total))));
         }
+        text.push_str(&self.line("made from", &count(found.capacity.n, "block")));
         found.notes.iter().for_each(|note| text.push_str(&self.line("note", note)));
         text
     }
@@ -290,6 +309,11 @@ fn table(rows: &[Vec<String>]) -> String {
         format!("  {}\n", cells.collect::<Vec<_>>().join("  ").trim_end()).replace("\n\n", "\n")
     };
     rows.iter().map(one).collect()
+}
+
+/// `1 block`, `3 blocks`.
+fn count(n: u32, of: &str) -> String {
+    format!("{n} {of}{}", if n == 1 { "" } else { "s" })
 }
 
 /// A number with the digits that count.

@@ -1,0 +1,129 @@
+//! Storage paths of virtual machines: what `plan` refuses, and `run` before its first trial.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::path::Path;
+use std::process::Command;
+
+use common::{is_root, outcomes, run, stderr, stdout, write_study};
+use tare_testkit::skipped;
+
+/// A block device that is a file of ours; gone when it is dropped.
+struct Loop(String);
+
+impl Loop {
+    fn of(file: &Path, bytes: u64) -> Option<Self> {
+        std::fs::File::create(file).and_then(|file| file.set_len(bytes)).unwrap();
+        let said = Command::new("losetup").args(["-f", "--show"]).arg(file).output().ok()?;
+        let device = String::from_utf8_lossy(&said.stdout).trim().to_owned();
+        (said.status.success() && device.starts_with("/dev/")).then_some(Self(device))
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["-d", &self.0]).status();
+    }
+}
+
+/// Where a PostgreSQL for guests is, as a study names it.
+fn postgres() -> Option<String> {
+    let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let found = installed.map(|entry| entry.path().join("bin")).find(|bin| bin.join("initdb").exists());
+    if found.is_none() {
+        skipped("there is no PostgreSQL in /usr/lib/postgresql");
+    }
+    found.map(|bin| bin.display().to_string())
+}
+
+/// Two guests at one time; `disk` are the options of the machines' data disk.
+fn study(postgres: &str, disk: &str) -> String {
+    format!(
+        r#"
+schema = 1
+name = "paths"
+question = "Where do data lie?"
+baseline = "native"
+blocks = 1
+noise-floor = false
+seed = 3
+
+[arms.native]
+platform = "native"
+
+[arms.vm]
+platform = "qemu"
+options = {{ accel = "tcg", data-disk = {disk} }}
+
+[guest]
+cpus = 1
+memory = "512MiB"
+
+[phases]
+warm-up = "1s"
+steady-state = "2s"
+ramp-down = "100ms"
+
+[cases.orders]
+workload = "store"
+guests = 2
+load = {{ closed = {{ clients = 2 }} }}
+parameters = {{ db-size = "10MB", postgres = "{postgres}", settings = {{ max_wal_size = "64MB", min_wal_size = "32MB" }} }}
+"#
+    )
+}
+
+/// Two devices of so many bytes and the name by which a study has one for each guest; `None` where there can be none.
+fn devices(place: &Path, bytes: u64) -> Option<([Loop; 2], String)> {
+    let device = |number: u32| {
+        let device = Loop::of(&place.join(format!("file-{number}")), bytes)?;
+        let link = place.join(format!("disk-{number}"));
+        let _ = std::fs::remove_file(&link);
+        std::os::unix::fs::symlink(&device.0, link).unwrap();
+        Some(device)
+    };
+    let devices = [device(1)?, device(2)?];
+    Some((devices, place.join("disk-{guest}").display().to_string()))
+}
+
+/// A study, and why it cannot be run here whatever its storage.
+fn usable(folder: &Path, postgres: &str) -> bool {
+    let path = write_study(folder, &study(postgres, "{}"));
+    let output = run(&["plan", path.to_str().unwrap()]);
+    if output.status.code() != Some(0) {
+        skipped(&format!("machines cannot be run here: {}", stderr(&output)));
+    }
+    output.status.code() == Some(0)
+}
+
+#[test]
+fn plan_refuses_disks_that_are_not_there_too_small_or_one_for_two() {
+    let Some(postgres) = is_root().then(postgres).flatten() else { return };
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    if !usable(folder.path(), &postgres) {
+        return;
+    }
+    let refused = |disk: &str, words: &[&str]| {
+        let path = write_study(folder.path(), &study(&postgres, disk));
+        let output = run(&["plan", path.to_str().unwrap()]);
+        let said = stderr(&output);
+        assert_ne!(output.status.code(), Some(0), "{}", stdout(&output));
+        assert!(words.iter().all(|word| said.contains(word)), "{words:?} in {said}");
+        // And the same before the first trial of a run.
+        let out = folder.path().join("run");
+        let output = run(&["run", path.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+        assert!(output.status.code() != Some(0) && stderr(&output).contains(words[0]), "{}", stderr(&output));
+        assert!(!out.join("results.sqlite").exists() || outcomes(&out).is_empty(), "a trial was run");
+        let _ = std::fs::remove_dir_all(out);
+    };
+    refused("{ size = \"16MiB\" }", &["16MiB", "`size`"]);
+    let Some((devices, each)) = devices(folder.path(), 32 << 20) else {
+        return skipped("there are no loop devices here");
+    };
+    refused(&format!("{{ device = \"{each}\" }}"), &["overwrite", "disk-"]);
+    refused(&format!("{{ device = \"{each}\", overwrite = true }}"), &["disk-1", "it has 32 MiB", "data need"]);
+    let one = format!("{{ device = \"{}\", overwrite = true }}", devices[0].0);
+    refused(&one, &["only one of them can have", "{guest}"]);
+    refused("{ device = \"/dev/no-such-{guest}\", overwrite = true }", &["/dev/no-such-1"]);
+}
