@@ -28,9 +28,8 @@ use crate::tally::{Tally, Total};
 use crate::tcp::TcpRr;
 use crate::timeline::Timeline;
 use crate::udp::UdpRr;
-use crate::usage::run_delay_ns;
 use crate::web::{self, Crowd};
-use crate::{DriverError, closed, open, sockopt, stream};
+use crate::{DriverError, closed, open, outcome, sockopt, stream};
 
 /// How long after the end of the load a closed loop waits for answers still due.
 pub const GRACE_CLOSED_NS: u64 = 1_000_000_000;
@@ -276,7 +275,12 @@ impl Prepared {
         }
         let backlog = shared.as_ref().map_or(0, |s| s.backlog.most(timeline.steady_start, timeline.load_end));
         let done = total.store.take();
-        let mut result = result_of(spec, timeline, total, watched, backlog, self.granted);
+        if matches!(spec.load, LoadModel::Closed { .. }) {
+            // Whoever waits for the answer before asking again is never late: both times are one.
+            total.service = total.response.clone();
+        }
+        let told = outcome::result(&timeline, total, watched, spec.load.connections(), self.granted);
+        let mut result = DriveResult { backlog_max: backlog, ..told };
         if let Some(fleet) = &self.fleet {
             fleet.tell(done, shared.is_some(), &mut result);
         }
@@ -426,47 +430,5 @@ const fn operation_bytes(spec: &DriveSpec) -> (u64, u64) {
         | DriveKind::Web(_)
         | DriveKind::Social(_)
         | DriveKind::Stream { .. } => (0, 0),
-    }
-}
-
-fn result_of(
-    spec: &DriveSpec,
-    timeline: Timeline,
-    total: Total,
-    watched: Watched,
-    backlog_max: u64,
-    granted: Vec<(String, String)>,
-) -> DriveResult {
-    let mut used = total.cpu;
-    used.add(watched.cpu);
-    let service = if matches!(spec.load, LoadModel::Closed { .. }) { total.response.clone() } else { total.service };
-    DriveResult {
-        steady_start_ns: timeline.steady_start,
-        steady_end_ns: timeline.steady_end,
-        operations: total.operations,
-        answered_total: total.answered,
-        bytes_to_guest: total.to_guest,
-        bytes_from_guest: total.from_guest,
-        bytes_to_guest_total: total.to_guest_total,
-        bytes_from_guest_total: total.from_guest_total,
-        errors: total.errors.into_iter().collect(),
-        lost: total.lost,
-        unfinished: total.unfinished,
-        response: total.response,
-        service,
-        lateness: total.lateness,
-        backlog_max,
-        intervals: watched.intervals,
-        cpu_user_ns: used.cpu.user_ns,
-        cpu_system_ns: used.cpu.system_ns,
-        run_delay_ns: run_delay_ns().map(|_| used.run_delay_ns),
-        threads: spec.load.connections() + 1,
-        granted,
-        verified: total.unverified == 0,
-        steps: Vec::new(),
-        store: None,
-        java: None,
-        web: None,
-        social: None,
     }
 }

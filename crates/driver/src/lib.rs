@@ -60,6 +60,7 @@ mod head;
 mod null;
 mod open;
 mod operation;
+mod outcome;
 mod payload;
 mod record;
 mod serve_crr;
