@@ -6,8 +6,9 @@ use tare_model::merging::{MergeCounters, SavedFrom};
 use tare_model::trial::{Outcome, Part, TrialRecord};
 use tare_model::{Histogram, plan::Plan};
 
+use super::each_is_told;
 use crate::testing::{self, write_run};
-use crate::{ProblemKind, RecordError, RunFolder, RunWriter, layout, trial_digest};
+use crate::{RecordError, RunFolder, RunWriter, layout, trial_digest};
 
 fn ascent_of(record: &mut TrialRecord) -> &mut Ascent {
     let Outcome::Completed(measurement) = &mut record.outcome else { panic!("completed") };
@@ -40,32 +41,26 @@ fn thirty_two_numbers_of_thirty_two_guests_take_little_room() {
 
 #[test]
 fn each_alteration_of_an_ascent_is_told() {
-    for sql in [
-        "UPDATE ascents SET stopped = 'end'",
-        "UPDATE ascents SET offered_per_guest_per_s = 900",
-        "UPDATE levels SET failed = NULL WHERE guests = 6",
-        "UPDATE levels SET cause = 'wrong' WHERE guests = 6",
-        "UPDATE levels SET profit_bytes = profit_bytes + 1 WHERE position = 1",
-        "UPDATE levels SET data_bytes = data_bytes + 1 WHERE position = 1",
-        "UPDATE stored_level_metrics SET value = value * 1.001 WHERE level_id = 2",
-        "UPDATE stored_level_bins SET count = count + 1 WHERE level_id = 2",
-        "UPDATE stored_level_part_metrics SET value = value + 1 WHERE level_part_id = 1",
-        "DELETE FROM stored_level_parts WHERE level_part_id = 3",
-        "UPDATE courses SET saved_bytes = saved_bytes + 1 WHERE position = 7",
-        "DELETE FROM ascents",
-    ] {
-        let dir = tempfile::tempdir().unwrap();
-        let plan = testing::plan(1);
-        let trials = [testing::density_trial(&plan, 0, &[1, 4, 6]), testing::trial(&plan, 1), testing::trial(&plan, 2)];
-        write_run(dir.path(), &plan, &trials);
-        assert_eq!(RunFolder::open(dir.path()).unwrap().verify(), vec![]);
-        let db = rusqlite::Connection::open(dir.path().join(layout::RESULTS)).unwrap();
-        db.pragma_update(None, "foreign_keys", false).unwrap();
-        assert!(db.execute(sql, []).unwrap() > 0, "{sql} changed nothing");
-        drop(db);
-        let kinds: Vec<_> = RunFolder::open(dir.path()).unwrap().verify().into_iter().map(|p| p.kind).collect();
-        assert_eq!(kinds, [ProblemKind::Altered], "{sql}");
-    }
+    let trials = |plan: &Plan| {
+        vec![testing::density_trial(plan, 0, &[1, 4, 6]), testing::trial(plan, 1), testing::trial(plan, 2)]
+    };
+    each_is_told(
+        trials,
+        &[
+            "UPDATE ascents SET stopped = 'end'",
+            "UPDATE ascents SET offered_per_guest_per_s = 900",
+            "UPDATE levels SET failed = NULL WHERE guests = 6",
+            "UPDATE levels SET cause = 'wrong' WHERE guests = 6",
+            "UPDATE levels SET profit_bytes = profit_bytes + 1 WHERE position = 1",
+            "UPDATE levels SET data_bytes = data_bytes + 1 WHERE position = 1",
+            "UPDATE stored_level_metrics SET value = value * 1.001 WHERE level_id = 2",
+            "UPDATE stored_level_bins SET count = count + 1 WHERE level_id = 2",
+            "UPDATE stored_level_part_metrics SET value = value + 1 WHERE level_part_id = 1",
+            "DELETE FROM stored_level_parts WHERE level_part_id = 3",
+            "UPDATE courses SET saved_bytes = saved_bytes + 1 WHERE position = 7",
+            "DELETE FROM ascents",
+        ],
+    );
 }
 
 #[test]

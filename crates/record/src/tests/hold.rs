@@ -3,8 +3,9 @@
 use tare_model::plan::Plan;
 use tare_model::trial::{Outcome, TrialRecord};
 
+use super::each_is_told;
 use crate::testing::{self, write_run};
-use crate::{ProblemKind, RunFolder, layout};
+use crate::{RunFolder, layout};
 
 fn read_back(plan: &Plan, record: &TrialRecord) -> TrialRecord {
     let dir = tempfile::tempdir().unwrap();
@@ -30,33 +31,26 @@ fn what_was_held_and_the_instances_and_tiles_read_as_they_were_written() {
 
 #[test]
 fn each_alteration_is_told() {
-    for sql in [
-        "UPDATE holds SET target = 0.5",
-        "UPDATE holds SET load = load + 1",
-        "UPDATE holds SET share = share / 2",
-        "UPDATE holds SET spread = NULL",
-        "UPDATE hold_steps SET share = 0.4 WHERE position = 0",
-        "DELETE FROM hold_steps WHERE position = 1",
-        "UPDATE hold_courses SET share = share + 0.001 WHERE position = 3",
-        "DELETE FROM hold_courses",
-        "UPDATE stored_part_instances SET instance = 3 - instance",
-        "DELETE FROM stored_part_instances",
-        "UPDATE stored_level_part_instances SET instance = instance + 1",
-        "UPDATE tiles SET name = 'other' WHERE position = 1",
-        "DELETE FROM tiles",
-    ] {
-        let dir = tempfile::tempdir().unwrap();
-        let plan = testing::plan(1);
-        let trials = [testing::hold_trial(&plan, 0), testing::hold_trial(&plan, 1), testing::trial(&plan, 2)];
-        write_run(dir.path(), &plan, &trials);
-        assert_eq!(RunFolder::open(dir.path()).unwrap().verify(), vec![]);
-        let db = rusqlite::Connection::open(dir.path().join(layout::RESULTS)).unwrap();
-        db.pragma_update(None, "foreign_keys", false).unwrap();
-        assert!(db.execute(sql, []).unwrap() > 0, "{sql} changed nothing");
-        drop(db);
-        let kinds: Vec<_> = RunFolder::open(dir.path()).unwrap().verify().into_iter().map(|p| p.kind).collect();
-        assert_eq!(kinds, [ProblemKind::Altered], "{sql}");
-    }
+    let trials =
+        |plan: &Plan| vec![testing::hold_trial(plan, 0), testing::hold_trial(plan, 1), testing::trial(plan, 2)];
+    each_is_told(
+        trials,
+        &[
+            "UPDATE holds SET target = 0.5",
+            "UPDATE holds SET load = load + 1",
+            "UPDATE holds SET share = share / 2",
+            "UPDATE holds SET spread = NULL",
+            "UPDATE hold_steps SET share = 0.4 WHERE position = 0",
+            "DELETE FROM hold_steps WHERE position = 1",
+            "UPDATE hold_courses SET share = share + 0.001 WHERE position = 3",
+            "DELETE FROM hold_courses",
+            "UPDATE stored_part_instances SET instance = 3 - instance",
+            "DELETE FROM stored_part_instances",
+            "UPDATE stored_level_part_instances SET instance = instance + 1",
+            "UPDATE tiles SET name = 'other' WHERE position = 1",
+            "DELETE FROM tiles",
+        ],
+    );
 }
 
 #[test]

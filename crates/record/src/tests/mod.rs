@@ -7,3 +7,25 @@ mod folder;
 mod hold;
 mod schema;
 mod search;
+
+use tare_model::plan::Plan;
+use tare_model::trial::TrialRecord;
+
+use crate::testing::{self, write_run};
+use crate::{ProblemKind, RunFolder, layout};
+
+/// Writes a run of these trials for each statement, which alters it behind tare's back, and asserts that just this is told.
+fn each_is_told(trials: impl Fn(&Plan) -> Vec<TrialRecord>, statements: &[&str]) {
+    for sql in statements {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = testing::plan(1);
+        write_run(dir.path(), &plan, &trials(&plan));
+        assert_eq!(RunFolder::open(dir.path()).unwrap().verify(), vec![]);
+        let db = rusqlite::Connection::open(dir.path().join(layout::RESULTS)).unwrap();
+        db.pragma_update(None, "foreign_keys", false).unwrap();
+        assert!(db.execute(sql, []).unwrap() > 0, "{sql} changed nothing");
+        drop(db);
+        let kinds: Vec<_> = RunFolder::open(dir.path()).unwrap().verify().into_iter().map(|p| p.kind).collect();
+        assert_eq!(kinds, [ProblemKind::Altered], "{sql}");
+    }
+}

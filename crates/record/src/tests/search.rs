@@ -7,8 +7,9 @@ use tare_model::sample::CpuAccount;
 use tare_model::trial::{Flag, Measurement, Outcome, RequestType, TrialRecord};
 use tare_model::{Histogram, histogram::Bin, plan::Plan};
 
+use super::each_is_told;
 use crate::testing::{self, write_run};
-use crate::{JournalEvent, ProblemKind, RecordError, RunFolder, RunWriter, layout, trial_digest};
+use crate::{JournalEvent, RecordError, RunFolder, RunWriter, layout, trial_digest};
 
 fn measurement_of(record: &mut TrialRecord) -> &mut Measurement {
     let Outcome::Completed(measurement) = &mut record.outcome else { panic!("completed") };
@@ -27,40 +28,32 @@ fn read_back(plan: &Plan, record: &TrialRecord) -> TrialRecord {
 
 #[test]
 fn each_alteration_of_a_search_is_told() {
-    for sql in [
-        "UPDATE searches SET held = 16",
-        "UPDATE searches SET missed = NULL",
-        "UPDATE searches SET ended = 'well'",
-        "UPDATE tries SET load = load + 1 WHERE position = 2",
-        "UPDATE tries SET purpose = 'bisect' WHERE position = 3",
-        "UPDATE tries SET failed = NULL WHERE position = 1",
-        "UPDATE tries SET cause = 'invalid' WHERE position = 1",
-        "UPDATE tries SET window_end_ns = window_end_ns + 1 WHERE position = 1",
-        "UPDATE stored_try_metrics SET value = value * 1.001 WHERE try_id = 1",
-        "UPDATE stored_try_counts SET value = value + 1 WHERE try_id = 1 AND name = 'lost'",
-        "UPDATE stored_try_bins SET count = count + 1 WHERE try_id = 4",
-        "UPDATE stored_try_flags SET detail = 'nothing'",
-        "UPDATE stored_try_cpu SET total_s = total_s / 2 WHERE try_id = 2",
-        "UPDATE stored_requests SET good = good + 1, failed = failed - 1 WHERE try_id = 4 AND number = 0",
-        "UPDATE stored_requests SET bytes = bytes + 1 WHERE try_id IS NULL AND number = 2",
-        "UPDATE stored_requests SET target = 0.5 WHERE try_id IS NULL AND number = 1",
-        "UPDATE stored_request_bins SET count = count + 1 WHERE request_id = 1",
-        "DELETE FROM stored_requests WHERE try_id = 3",
-        "DELETE FROM tries WHERE position = 0",
-        "DELETE FROM searches",
-    ] {
-        let dir = tempfile::tempdir().unwrap();
-        let plan = testing::plan(1);
-        let trials = [testing::capacity_trial(&plan, 0), testing::trial(&plan, 1), testing::trial(&plan, 2)];
-        write_run(dir.path(), &plan, &trials);
-        assert_eq!(RunFolder::open(dir.path()).unwrap().verify(), vec![]);
-        let db = rusqlite::Connection::open(dir.path().join(layout::RESULTS)).unwrap();
-        db.pragma_update(None, "foreign_keys", false).unwrap();
-        assert!(db.execute(sql, []).unwrap() > 0, "{sql} changed nothing");
-        drop(db);
-        let kinds: Vec<_> = RunFolder::open(dir.path()).unwrap().verify().into_iter().map(|p| p.kind).collect();
-        assert_eq!(kinds, [ProblemKind::Altered], "{sql}");
-    }
+    let trials = |plan: &Plan| vec![testing::capacity_trial(plan, 0), testing::trial(plan, 1), testing::trial(plan, 2)];
+    each_is_told(
+        trials,
+        &[
+            "UPDATE searches SET held = 16",
+            "UPDATE searches SET missed = NULL",
+            "UPDATE searches SET ended = 'well'",
+            "UPDATE tries SET load = load + 1 WHERE position = 2",
+            "UPDATE tries SET purpose = 'bisect' WHERE position = 3",
+            "UPDATE tries SET failed = NULL WHERE position = 1",
+            "UPDATE tries SET cause = 'invalid' WHERE position = 1",
+            "UPDATE tries SET window_end_ns = window_end_ns + 1 WHERE position = 1",
+            "UPDATE stored_try_metrics SET value = value * 1.001 WHERE try_id = 1",
+            "UPDATE stored_try_counts SET value = value + 1 WHERE try_id = 1 AND name = 'lost'",
+            "UPDATE stored_try_bins SET count = count + 1 WHERE try_id = 4",
+            "UPDATE stored_try_flags SET detail = 'nothing'",
+            "UPDATE stored_try_cpu SET total_s = total_s / 2 WHERE try_id = 2",
+            "UPDATE stored_requests SET good = good + 1, failed = failed - 1 WHERE try_id = 4 AND number = 0",
+            "UPDATE stored_requests SET bytes = bytes + 1 WHERE try_id IS NULL AND number = 2",
+            "UPDATE stored_requests SET target = 0.5 WHERE try_id IS NULL AND number = 1",
+            "UPDATE stored_request_bins SET count = count + 1 WHERE request_id = 1",
+            "DELETE FROM stored_requests WHERE try_id = 3",
+            "DELETE FROM tries WHERE position = 0",
+            "DELETE FROM searches",
+        ],
+    );
 }
 
 #[test]
