@@ -105,7 +105,7 @@ impl Group<'_> {
             };
             let throughput = format!("X = {} N", format::fixed(model.throughput.value, 3));
             let none = || [format::NOTHING.to_owned(), format::NOTHING.to_owned()];
-            add("throughput", &throughput, model.throughput.n, none());
+            add("throughput", &throughput, model.cpu.points, none());
             let cpu = &model.cpu;
             add("CPU", &cpu.formula, cpu.points, [residual(cpu.rmse), residual(cpu.rmse_left_out)]);
             if let Some(own) = &model.response {
