@@ -209,7 +209,12 @@ fn repeated(run: &Run<'_>) -> Vec<AuditEntry> {
         let detail = least.map(|least| format!("every arm completed {least} blocks at least in every case"));
         return detail.map(|detail| of(AuditOutcome::Holds, "", &[], detail)).into_iter().collect();
     }
-    let consequence = "Iterations of one search or ascent share whatever was peculiar to it: there is no interval, and no verdict on the difference.";
+    let iterated = run.study.cases.iter().any(|case| case.capacity.is_some() || case.density.is_some());
+    let consequence = if iterated {
+        "Iterations of one search or ascent share whatever was peculiar to it: there is no interval, and no verdict on the difference."
+    } else {
+        "One trial does not tell its own chance from the arm: there is no interval, and no verdict on the difference."
+    };
     if once.len() == pairs().count() {
         let what = if run.published().is_some() {
             "the report tells of one trial"
