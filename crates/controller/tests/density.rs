@@ -257,7 +257,7 @@ fn a_search_goes_down_to_the_largest_number_that_meets_the_objective() {
     let expected = [(1, true), (2, true), (3, true), (5, true), (8, false), (6, true), (7, false)];
     assert_eq!(levels(ascent), expected, "{:?}", ascent.stopped);
     assert_eq!((ascent.stopped.kind, ascent.stopped.guests), (StopKind::Qos, 8));
-    assert!(ascent.stopped.detail.contains("at most 0.065"), "{}", ascent.stopped.detail);
+    assert!(ascent.stopped.detail.contains("at most 65.0 ms"), "{}", ascent.stopped.detail);
     assert_eq!((measured.metrics[metric::HELD], measured.metrics[RESPONSE]), (6.0, 0.06));
     assert_eq!(ran.records[0].facts["at work"], "6");
     // A host that carries not one guest as asked is an answer, without figures of a level.

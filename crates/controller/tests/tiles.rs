@@ -108,7 +108,7 @@ fn the_first_member_that_misses_its_objective_ends_the_ascent_and_is_named() {
     assert_eq!(levels(ascent), [(2, true), (4, false)], "only whole tiles are measured, and none after the miss");
     assert_eq!((ascent.stopped.kind, ascent.stopped.guests), (StopKind::Qos, 4));
     let detail = &ascent.stopped.detail;
-    assert!(detail.starts_with("db: response time was 0.04") && !detail.contains("shop"), "{detail}");
+    assert!(detail.starts_with("db: response time was 40.0 ms") && !detail.contains("shop"), "{detail}");
     assert_eq!(ascent.tile, ["shop", "db"]);
     assert_eq!((measured.metrics[metric::HELD], measured.metrics[metric::TILES_HELD]), (2.0, 1.0));
     let of = |level: usize, id: &str| ascent.levels[level].metrics[id];
