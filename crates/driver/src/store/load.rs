@@ -151,7 +151,9 @@ fn last_page(keeper: &mut Connection, table: &str) -> Result<Option<u64>, SqlFai
     let pages = pages.parse::<u64>().unwrap_or(0);
     for among in LAST_PAGES {
         let from = pages.saturating_sub(among);
-        let last = ask(keeper, &format!("SELECT max(ctid) FROM {table} WHERE ctid >= '({from},0)'"))?;
+        // Servers before version 14 know no max(ctid); so few rows are sorted at once.
+        let last = format!("SELECT ctid FROM {table} WHERE ctid >= '({from},0)' ORDER BY ctid DESC LIMIT 1");
+        let last = ask(keeper, &last)?;
         if let Some(page) = last.trim_start_matches('(').split(',').next().and_then(|page| page.parse().ok()) {
             return Ok(Some(page));
         }
