@@ -1,4 +1,4 @@
-//! Threads that share a crowd of users, each with users of its own, and who watches them.
+//! Threads that offer load side by side, and who watches them.
 
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -9,16 +9,16 @@ use crate::control::Control;
 use crate::drive::Alive;
 use crate::supervise::{Watch, Watched};
 
-/// Stack of a thread: what it works with is on the heap.
-const STACK_BYTES: usize = 512 * 1024;
+/// Stack of a thread of a crowd: what it works with is on the heap.
+pub(crate) const CROWD_STACK_BYTES: usize = 512 * 1024;
 
-/// Starts a thread for each piece of work, called `NAME-NUMBER`, watches them, and takes what they counted, in order. One that fails has the
+/// Starts a thread for each piece of work, called `NAME-NUMBER` and with so much stack, watches them, and takes what they counted, in order. One that fails has the
 /// others stop.
 ///
 /// # Errors
 /// When a thread cannot be started or panics, or that of the first whose work failed.
 pub(crate) fn run_threads<T: Send, W: FnOnce() -> Result<T, DriverError> + Send>(
-    name: &str,
+    (name, stack_bytes): (&str, usize),
     control: &Control,
     work: impl IntoIterator<Item = W>,
     watch: &Watch<'_>,
@@ -28,7 +28,7 @@ pub(crate) fn run_threads<T: Send, W: FnOnce() -> Result<T, DriverError> + Send>
         let mut refused = None;
         for (number, work) in work.into_iter().enumerate() {
             control.alive.fetch_add(1, Ordering::Relaxed);
-            let builder = thread::Builder::new().name(format!("{name}-{number}")).stack_size(STACK_BYTES);
+            let builder = thread::Builder::new().name(format!("{name}-{number}")).stack_size(stack_bytes);
             let started = builder.spawn_scoped(scope, move || {
                 let _alive = Alive(control);
                 tighten_timers();

@@ -3,7 +3,6 @@
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use tare_model::drive::{Direction, DriveInterval, DriveKind, DriveResult, DriveSpec, Exchange};
@@ -29,7 +28,7 @@ use crate::tcp::TcpRr;
 use crate::timeline::Timeline;
 use crate::udp::UdpRr;
 use crate::web::{self, Crowd};
-use crate::{DriverError, closed, open, outcome, sockopt, stream};
+use crate::{DriverError, closed, crew, open, outcome, sockopt, stream};
 
 /// How long after the end of the load a closed loop waits for answers still due.
 pub const GRACE_CLOSED_NS: u64 = 1_000_000_000;
@@ -312,35 +311,12 @@ fn run_threads(
     meters: &[Meter],
     watch: &Watch<'_>,
 ) -> Result<(Total, Watched), DriverError> {
-    let control = run.control;
-    thread::scope(|scope| {
-        let mut threads = Vec::with_capacity(links.len());
-        let mut refused = None;
-        for (index, (link, meter)) in links.iter().zip(meters).enumerate() {
-            control.alive.fetch_add(1, Ordering::Relaxed);
-            let builder = thread::Builder::new().name(format!("drive-{index}")).stack_size(STACK_BYTES);
-            let started = builder.spawn_scoped(scope, move || {
-                let _alive = Alive(control);
-                tighten_timers();
-                work(run, index, link, meter)
-            });
-            match started {
-                Ok(thread) => threads.push(thread),
-                Err(source) => {
-                    control.alive.fetch_sub(1, Ordering::Release);
-                    control.halt();
-                    refused = Some(DriverError::Resource { what: "start a driver thread", source });
-                    break;
-                }
-            }
-        }
-        let watched = watch.run();
-        let mut total = Total::default();
-        for thread in threads {
-            total.add(thread.join().map_err(|_| DriverError::Thread)?);
-        }
-        refused.map_or(Ok((total, watched)), Err)
-    })
+    let each = links.iter().zip(meters).enumerate();
+    let each = each.map(|(index, (link, meter))| move || Ok(work(run, index, link, meter)));
+    let (tallies, watched) = crew::run_threads(("drive", STACK_BYTES), run.control, each, watch)?;
+    let mut total = Total::default();
+    tallies.into_iter().for_each(|tally| total.add(tally));
+    Ok((total, watched))
 }
 
 /// Counts a thread out however it ends.

@@ -28,7 +28,7 @@ use tare_model::load::LoadModel;
 use tare_model::social::{PEOPLE_A_USER, SocialDrive};
 
 use crate::control::{Control, Meter};
-use crate::crew::run_threads;
+use crate::crew::{CROWD_STACK_BYTES, run_threads};
 use crate::drive::GRACE_NS;
 use crate::supervise::Watch;
 use crate::timeline::Timeline;
@@ -144,7 +144,8 @@ impl Members {
             let common = &common;
             move || Engine::new(common, Place { thread, of }, meter).map(Engine::run)
         };
-        let (counts, watched) = run_threads("social", &control, (0..of).zip(&meters).map(one), &watch)?;
+        let (counts, watched) =
+            run_threads(("social", CROWD_STACK_BYTES), &control, (0..of).zip(&meters).map(one), &watch)?;
         if watched.cancelled {
             return Err(DriverError::Cancelled);
         }

@@ -37,7 +37,7 @@ use tare_model::web::WebDrive;
 
 use crate::backlog::Backlog;
 use crate::control::{Control, Meter};
-use crate::crew::run_threads;
+use crate::crew::{CROWD_STACK_BYTES, run_threads};
 use crate::drive::GRACE_NS;
 use crate::open::Shared;
 use crate::schedule::{Dealer, Schedule};
@@ -182,7 +182,8 @@ impl Crowd {
             let common = &common;
             move || Engine::new(common, Place { thread, of }, meter, tls).map(Engine::run)
         };
-        let (counts, watched) = run_threads("web", &control, (0..of).zip(tls).zip(&meters).map(one), &watch)?;
+        let (counts, watched) =
+            run_threads(("web", CROWD_STACK_BYTES), &control, (0..of).zip(tls).zip(&meters).map(one), &watch)?;
         if watched.cancelled {
             return Err(DriverError::Cancelled);
         }
