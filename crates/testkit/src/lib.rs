@@ -4,6 +4,7 @@
 //! [`Failing`] and [`Hostile`] wrap the shipped registry. Everything before the chosen phase is the real thing, so
 //! what a test sees torn down is what a user's run would have made.
 
+pub mod attack;
 mod burning;
 mod crowd;
 mod forward;
