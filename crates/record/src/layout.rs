@@ -14,6 +14,10 @@ pub const JOURNAL_TORN: &str = "journal.torn";
 pub const RESULTS: &str = "results.sqlite";
 /// The write-ahead log of the results, there while a run writes and after a crash.
 pub const RESULTS_WAL: &str = "results.sqlite-wal";
+/// The index of that log, made by SQLite.
+pub const RESULTS_SHM: &str = "results.sqlite-shm";
+/// SQLite's rollback journal, there for a moment when a writer begins and when it ends.
+pub const RESULTS_JOURNAL: &str = "results.sqlite-journal";
 /// What the run says.
 pub const FINDINGS: &str = "findings.json";
 /// The report.
@@ -22,6 +26,44 @@ pub const REPORT_HTML: &str = "report.html";
 pub const REPORT_MARKDOWN: &str = "report.md";
 /// What is where, for people who open the folder without tare.
 pub const README: &str = "README.txt";
+
+/// The tables of the report, in stored units.
+pub const TABLES: [&str; 15] = [
+    "audit.csv",
+    "blocks.csv",
+    "comparisons.csv",
+    "consolidation.csv",
+    "estimates.csv",
+    "holds.csv",
+    "levels.csv",
+    "parts.csv",
+    "percentiles.csv",
+    "requests.csv",
+    "resources.csv",
+    "score.csv",
+    "searches.csv",
+    "sizing.csv",
+    "steps.csv",
+];
+
+const MIB: u64 = 1 << 20;
+
+/// Most bytes that a file of this name may have; `None` for a name that no file of a run folder has.
+pub fn most_bytes(name: &str) -> Option<u64> {
+    match name {
+        STUDY | README | ENVIRONMENT => Some(MIB),
+        // A plan of the most trials that a study may have takes less than half of it.
+        PLAN => Some(8 * MIB),
+        // Lines of some 200 bytes, some ten a trial.
+        JOURNAL | JOURNAL_TORN => Some(48 * MIB),
+        RESULTS | RESULTS_WAL => Some(8192 * MIB),
+        RESULTS_SHM | RESULTS_JOURNAL => Some(64 * MIB),
+        FINDINGS => Some(64 * MIB),
+        REPORT_HTML | REPORT_MARKDOWN => Some(256 * MIB),
+        name if TABLES.contains(&name) => Some(1024 * MIB),
+        _ => None,
+    }
+}
 
 /// Text of [`README`].
 pub(crate) const README_TEXT: &str = "\
