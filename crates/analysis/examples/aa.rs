@@ -189,7 +189,12 @@ fn study(
         }
     }
     plan.trials = trials.iter().map(|record| record.planned.clone()).collect();
-    let facts = RunFacts { run_id: "made-up".to_owned(), tare_version: "0".to_owned(), finished: true };
+    let facts = RunFacts {
+        run_id: "made-up".to_owned(),
+        tare_version: "0".to_owned(),
+        finished: true,
+        root_hash: String::new(),
+    };
     Ok(findings(&Run { facts: &facts, plan: &plan, environment: folder.environment(), trials: &trials, problems: &[] }))
 }
 

@@ -400,6 +400,7 @@ fn summary(run: &Run<'_>) -> RunSummary {
     RunSummary {
         id: run.facts.run_id.clone(),
         tare_version: run.facts.tare_version.clone(),
+        root_hash: run.facts.root_hash.clone(),
         started_at: first.map_or_else(String::new, |(_, record)| record.started_at.clone()),
         finished_at: if run.facts.finished { last.map(|at| at.to_string()) } else { None },
         planned: run.plan.trials.len() as u32,

@@ -1,6 +1,5 @@
 //! Takes away what dead runs left, from a fresh process.
 
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -94,8 +93,7 @@ pub fn still_planned(folder: &Path) -> Result<Vec<Resource>, String> {
         Err(error) => return Err(error.to_string()),
     };
     // By its descriptor: what was looked at is what is read.
-    let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
-    let Ok(journal) = Journal::read(&path) else { return Ok(Vec::new()) };
+    let Ok(journal) = Journal::parse(file) else { return Ok(Vec::new()) };
     let mut planned: Vec<Value> = Vec::new();
     for entry in journal.entries {
         match entry.event {

@@ -15,7 +15,7 @@ use tare_model::load::{LoadModel, Phases};
 use tare_model::metric::common::GUEST_CPU;
 use tare_model::plan::{Plan, PlannedTrial};
 use tare_model::trial::{Measurement, Outcome, TrialRecord};
-use tare_record::{Journal, JournalEvent};
+use tare_record::{Folder, Journal, JournalEvent};
 use tare_testkit::{BURNT, Burning, REASON, skipped};
 
 /// Wide, for whatever else runs on the machine that the tests run on takes CPU from the guest.
@@ -83,7 +83,7 @@ fn run(
     let out = folder.path().join("run");
     let (ended, records) = run_plan(plan, registry, (&out, agent, &run_id), observer, cancel);
     assert_eq!(tare_lab::leftovers(&run_id), Vec::<String>::new(), "{name}");
-    let tries = Journal::read(&out.join("journal.jsonl")).unwrap().entries.into_iter();
+    let tries = Journal::read(&Folder::open(&out).unwrap()).unwrap().entries.into_iter();
     let tries = tries.filter_map(|entry| match entry.event {
         JournalEvent::TryStarted { index: 0, number, load } => Some((number, load)),
         _ => None,

@@ -90,6 +90,9 @@ pub struct RunSummary {
     pub id: String,
     /// Version of tare that ran it.
     pub tare_version: String,
+    /// The hash of the last line of the run's journal, by which a copy of the run folder is known (`tare verify --root`): 64
+    /// hexadecimal digits.
+    pub root_hash: String,
     /// First trial's begin, UTC, RFC 3339.
     pub started_at: String,
     /// Last trial's end, UTC, RFC 3339; `None` if the run was cut short.

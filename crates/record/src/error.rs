@@ -32,6 +32,24 @@ pub enum RecordError {
         /// Newest schema that this program reads.
         known: u32,
     },
+    /// Something in the folder is not a plain file.
+    #[error("{} is {what}: every file of a run folder is a plain file with one name, and nothing else is read or written. Get the folder again from where it was run (`cp -r` makes plain copies of hard links)", file.display())]
+    NotPlain {
+        /// Its path.
+        file: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+    /// A file is longer than one of its kind can be.
+    #[error("{} has {length} bytes, and tare reads at most {most} of such a file. Get the folder again from where it was run", file.display())]
+    TooLong {
+        /// The file.
+        file: PathBuf,
+        /// Its length, bytes.
+        length: u64,
+        /// The most that is read, bytes.
+        most: u64,
+    },
     /// Another process writes to the folder.
     #[error("{} is being written by another tare. Wait for it to end, or stop it first", dir.display())]
     Busy {

@@ -1,12 +1,11 @@
-//! The journal: what was about to be done and what was done, one checked line at a time.
+//! The journal: what was about to be done and what was done, one line at a time, each bound to all lines before it.
 //!
-//! A line is `{"seq":N,"at":"...","event":{"kind":...},"check":"0123456789abcdef"}`; `check` is the first 16
-//! hexadecimal digits of the SHA-256 of the bytes before `,"check"`.
+//! A line is `{"seq":N,"at":"...","event":{"kind":...},"chain":"64 hexadecimal digits"}`; `chain` is the SHA-256 of the text of the
+//! line before's `chain` (of the first line: nothing) and the bytes of this line before `,"chain"`.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,6 +13,14 @@ use tare_model::trial::Phase;
 
 use crate::digest::sha256_hex;
 use crate::error::{RecordError, Result};
+use crate::folder::Folder;
+use crate::layout;
+
+/// Most bytes of a line.
+const LINE_BYTES: usize = 1 << 20;
+/// Most values of JSON in all lines together, beside these of each line: so that a few bytes a value cannot fill the memory.
+const VALUES: usize = 400_000;
+const VALUES_OF_A_LINE: usize = 64;
 
 /// Something that happened, or is about to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -122,23 +129,60 @@ pub struct Journal {
     pub entries: Vec<JournalEntry>,
     /// Bytes of the last line if it was torn by a crash.
     pub torn: Option<Vec<u8>>,
-    /// Lines that do not stand though a crash cannot explain it: (line number from 1, what is wrong).
-    pub altered: Vec<(u64, String)>,
-    /// Length of the part before a torn line, bytes.
+    /// The first line that does not stand though a crash cannot explain it: (its number from 1, what is wrong). No line after it is
+    /// believed.
+    pub altered: Option<(u64, String)>,
+    /// Length of the lines that stand, bytes.
     pub sound_bytes: u64,
+    root_hash: String,
 }
 
 impl Journal {
-    /// Reads a journal, whatever its state.
+    /// Reads the journal of a folder, whatever its state.
     ///
     /// # Errors
     /// Only when the file cannot be read; what is wrong inside is in the result.
-    pub fn read(path: &Path) -> Result<Self> {
-        let mut bytes = Vec::new();
-        File::open(path)
-            .and_then(|mut file| file.read_to_end(&mut bytes))
-            .map_err(|e| RecordError::io("reading the journal", path, e))?;
-        Ok(Self::parse(&bytes))
+    pub fn read(folder: &Folder) -> Result<Self> {
+        let path = folder.file(layout::JOURNAL);
+        let missing = || RecordError::NotARun { dir: folder.path().to_owned(), missing: layout::JOURNAL };
+        let file = folder.open_file(layout::JOURNAL)?.ok_or_else(missing)?;
+        // What is appended meanwhile may go beyond what was looked at.
+        let file = file.take(layout::most_bytes(layout::JOURNAL).unwrap_or_default());
+        Self::parse(file).map_err(|e| RecordError::io("reading the journal", &path, e))
+    }
+
+    /// Reads a journal, whatever its state.
+    ///
+    /// # Errors
+    /// What the reader fails with.
+    pub fn parse(reader: impl Read) -> std::io::Result<Self> {
+        let mut reader = BufReader::new(reader);
+        let (mut journal, mut values, mut line) = (Self::default(), 0, Vec::new());
+        loop {
+            line.clear();
+            // One byte more than a line may have, and its line feed.
+            reader.by_ref().take(LINE_BYTES as u64 + 2).read_until(b'\n', &mut line)?;
+            if line.is_empty() {
+                return Ok(journal);
+            }
+            let length = line.len() as u64;
+            let whole = line.pop_if(|byte| *byte == b'\n').is_some();
+            let read = journal.next(&line, &mut values);
+            match read {
+                Ok((entry, chain)) if whole => {
+                    journal.entries.push(entry);
+                    journal.root_hash = chain;
+                    journal.sound_bytes += length;
+                }
+                // Only the last line can a crash leave unfinished: without its end, or with zeros where a block was not written.
+                Ok(_) | Err(_) if (!whole || line.contains(&0)) && reader.fill_buf()?.is_empty() => {
+                    journal.torn = Some(std::mem::take(&mut line));
+                    return Ok(journal);
+                }
+                Ok(_) => return Ok(journal.broken("is too long".to_owned())),
+                Err(what) => return Ok(journal.broken(what)),
+            }
+        }
     }
 
     /// Acknowledged trials with their digests, in the order of the journal.
@@ -151,74 +195,55 @@ impl Journal {
 
     /// Whether the run went through its plan.
     pub fn finished(&self) -> bool {
-        self.entries.iter().any(|entry| entry.event == JournalEvent::RunFinished)
+        self.entries.last().is_some_and(|entry| entry.event == JournalEvent::RunFinished)
     }
 
-    fn parse(bytes: &[u8]) -> Self {
-        let mut journal = Self::default();
-        let mut next_seq = 0;
-        let mut start = 0;
-        for number in 1.. {
-            let rest = bytes.get(start..).unwrap_or_default();
-            if rest.is_empty() {
-                break;
-            }
-            let (line, whole) = match rest.iter().position(|&byte| byte == b'\n') {
-                Some(end) => (&rest[..end], true),
-                None => (rest, false),
-            };
-            let last = start + line.len() + usize::from(whole) == bytes.len();
-            match parse_line(line) {
-                Ok(entry) if whole => {
-                    if entry.seq != next_seq {
-                        let what = format!("is numbered {} where {next_seq} was due: lines are missing", entry.seq);
-                        journal.altered.push((number, what));
-                    }
-                    next_seq = entry.seq + 1;
-                    journal.entries.push(entry);
-                }
-                // The last line is the only one that a crash can leave unfinished.
-                Ok(_) | Err(_) if last => {
-                    journal.torn = Some(line.to_vec());
-                    break;
-                }
-                Ok(_) => {}
-                Err(what) => {
-                    journal.altered.push((number, what));
-                    next_seq += 1;
-                }
-            }
-            start += line.len() + 1;
-            journal.sound_bytes = start as u64;
+    /// The chain of the last line that stands, by which the whole folder is known: 64 hexadecimal digits, or nothing where no line stands.
+    pub fn root_hash(&self) -> &str {
+        &self.root_hash
+    }
+
+    fn broken(mut self, what: String) -> Self {
+        self.altered = Some((self.entries.len() as u64 + 1, what));
+        self
+    }
+
+    /// Reads the line that comes next, and gives its chain.
+    fn next(&self, line: &[u8], values: &mut usize) -> Result<(JournalEntry, String), String> {
+        let text = std::str::from_utf8(line).map_err(|_| "is not text".to_owned())?;
+        let at = text.rfind(CHAIN).ok_or("has no hash")?;
+        let chain = text[at + CHAIN.len()..].strip_suffix("\"}").ok_or("has no hash")?;
+        if chain != chain_of(&self.root_hash, &text[..at]) {
+            return Err("does not match its hash: it, or what stood before it, was altered".to_owned());
         }
-        journal
+        let values_here = line.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
+        *values += values_here.saturating_sub(VALUES_OF_A_LINE);
+        if line.len() > LINE_BYTES || *values > VALUES {
+            return Err("holds more than a run writes".to_owned());
+        }
+        let entry: JournalEntry =
+            serde_json::from_str(text).map_err(|e| format!("holds an event that this tare does not know ({e})"))?;
+        match self.entries.len() as u64 {
+            due if entry.seq == due => Ok((entry, chain.to_owned())),
+            due => Err(format!("is numbered {} where {due} was due", entry.seq)),
+        }
     }
 }
 
-const CHECK: &str = ",\"check\":\"";
+const CHAIN: &str = ",\"chain\":\"";
 
-fn parse_line(line: &[u8]) -> Result<JournalEntry, String> {
-    let text = std::str::from_utf8(line).map_err(|_| "is not text".to_owned())?;
-    let at = text.rfind(CHECK).ok_or("has no checksum")?;
-    let check = text[at + CHECK.len()..].strip_suffix("\"}").ok_or("has no checksum")?;
-    if check != check_of(&text[..at]) {
-        return Err("does not match its checksum".to_owned());
-    }
-    serde_json::from_str(text).map_err(|e| format!("is sound but holds an event that this tare does not know ({e})"))
+/// The chain of a line from that of the line before and its bytes before `,"chain"`.
+fn chain_of(before: &str, prefix: &str) -> String {
+    sha256_hex(format!("{before}{prefix}").as_bytes())
 }
 
-fn check_of(prefix: &str) -> String {
-    sha256_hex(prefix.as_bytes()).chars().take(16).collect()
-}
-
-fn line_of(entry: &JournalEntry) -> Result<String, serde_json::Error> {
+/// A line with its line feed, and its chain.
+fn line_of(entry: &JournalEntry, before: &str) -> Result<(String, String), serde_json::Error> {
     let mut line = serde_json::to_string(entry)?;
     line.pop();
-    let check = check_of(&line);
-    line.push_str(CHECK);
-    line.push_str(&check);
-    line.push_str("\"}\n");
-    Ok(line)
+    let chain = chain_of(before, &line);
+    line.push_str(&format!("{CHAIN}{chain}\"}}\n"));
+    Ok((line, chain))
 }
 
 /// Appends to a journal. Holds the folder's lock as long as it lives.
@@ -228,33 +253,39 @@ pub struct JournalWriter {
     path: PathBuf,
     next_seq: u64,
     sound_bytes: u64,
+    chain: String,
 }
 
 impl JournalWriter {
-    /// Opens `path`, which must not be there when `new`, and takes the lock.
+    /// Makes the journal of a folder that has none, and takes the lock.
+    ///
+    /// # Errors
+    /// When it is there, or cannot be made.
+    pub fn create(folder: &Folder) -> Result<Self> {
+        Self::locked(folder, folder.open_new(layout::JOURNAL)?)
+    }
+
+    /// Opens the journal of a folder, and takes the lock. Nothing may be appended before [`Self::continue_after`].
     ///
     /// # Errors
     /// When it cannot be opened, and [`RecordError::Busy`] when another writer holds the lock.
-    pub fn open(path: &Path, new: bool) -> Result<Self> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(new)
-            // Reaping trusts a list of what must be torn down only if nobody else can have written it.
-            .mode(0o644)
-            .open(path)
-            .map_err(|e| RecordError::io("opening the journal", path, e))?;
+    pub(crate) fn open(folder: &Folder) -> Result<Self> {
+        Self::locked(folder, folder.open_writable(layout::JOURNAL)?)
+    }
+
+    fn locked(folder: &Folder, file: File) -> Result<Self> {
         if file.try_lock().is_err() {
-            let dir = path.parent().unwrap_or(path).to_owned();
-            return Err(RecordError::Busy { dir });
+            return Err(RecordError::Busy { dir: folder.path().to_owned() });
         }
-        Ok(Self { file, path: path.to_owned(), next_seq: 0, sound_bytes: 0 })
+        let path = folder.file(layout::JOURNAL);
+        Ok(Self { file, path, next_seq: 0, sound_bytes: 0, chain: String::new() })
     }
 
     /// Goes on where a journal that was read ends, and cuts off what was torn.
     pub(crate) fn continue_after(&mut self, journal: &Journal) -> Result<()> {
-        self.next_seq = journal.entries.last().map_or(0, |entry| entry.seq + 1);
+        self.next_seq = journal.entries.len() as u64;
         self.sound_bytes = journal.sound_bytes;
+        self.chain = journal.root_hash().to_owned();
         self.cut().map_err(|e| RecordError::io("cutting off a torn line", &self.path, e))
     }
 
@@ -265,7 +296,7 @@ impl JournalWriter {
     pub fn append(&mut self, event: &JournalEvent) -> Result<()> {
         let at = jiff::Timestamp::now().to_string();
         let entry = JournalEntry { seq: self.next_seq, at, event: event.clone() };
-        let line = line_of(&entry)
+        let (line, chain) = line_of(&entry, &self.chain)
             .map_err(|e| RecordError::io("writing the journal", &self.path, std::io::Error::other(e)))?;
         let written = self.file.write_all(line.as_bytes()).and_then(|()| match event.durable() {
             true => self.file.sync_data(),
@@ -280,6 +311,7 @@ impl JournalWriter {
         }
         self.next_seq += 1;
         self.sound_bytes += line.len() as u64;
+        self.chain = chain;
         Ok(())
     }
 
@@ -294,84 +326,120 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
 
-    fn three_lines(dir: &Path) -> (PathBuf, Vec<u8>) {
-        let path = dir.join("journal.jsonl");
-        let mut writer = JournalWriter::open(&path, true).unwrap();
-        let resource = serde_json::json!({"link": "veth0", "share": 0.1});
-        writer.append(&JournalEvent::ResourcePlanned { resource }).unwrap();
+    /// A journal of four lines, and its bytes.
+    fn four_lines() -> (tempfile::TempDir, Vec<u8>) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = JournalWriter::create(&Folder::open(dir.path()).unwrap()).unwrap();
+        writer.append(&JournalEvent::TrialStarted { index: 0 }).unwrap();
         writer.append(&JournalEvent::PhaseEntered { index: 0, phase: Phase::Drive }).unwrap();
+        writer.append(&JournalEvent::TrialAcknowledged { index: 0, digest: "d".to_owned() }).unwrap();
         writer.append(&JournalEvent::RunFinished).unwrap();
-        (path.clone(), std::fs::read(path).unwrap())
+        let bytes = std::fs::read(dir.path().join(layout::JOURNAL)).unwrap();
+        (dir, bytes)
+    }
+
+    fn parse(bytes: &[u8]) -> Journal {
+        Journal::parse(bytes).unwrap()
     }
 
     #[test]
     fn what_was_written_is_read() {
-        let dir = tempfile::tempdir().unwrap();
-        let (path, bytes) = three_lines(dir.path());
-        let journal = Journal::read(&path).unwrap();
-        assert_eq!(journal.entries.len(), 3);
+        let (dir, bytes) = four_lines();
+        let journal = Journal::read(&Folder::open(dir.path()).unwrap()).unwrap();
+        assert_eq!(journal.entries.len(), 4);
         assert_eq!(journal.entries[1].event, JournalEvent::PhaseEntered { index: 0, phase: Phase::Drive });
-        assert!(journal.finished() && journal.torn.is_none() && journal.altered.is_empty());
+        assert!(journal.finished() && journal.torn.is_none() && journal.altered.is_none());
         assert_eq!(journal.sound_bytes, bytes.len() as u64);
+    }
+
+    /// The rule as the folder's README.txt has it, followed step by step.
+    #[test]
+    fn the_root_hash_is_the_hash_of_each_line_and_the_hash_before_it() {
+        let (_dir, bytes) = four_lines();
+        let mut before = String::new();
+        for line in std::str::from_utf8(&bytes).unwrap().lines() {
+            let end = line.find(",\"chain\"").unwrap();
+            let digest = sha256_hex([before.as_bytes(), &line.as_bytes()[..end]].concat().as_slice());
+            assert_eq!(&line[end..], format!(",\"chain\":\"{digest}\"}}"));
+            before = digest;
+        }
+        assert_eq!(parse(&bytes).root_hash(), before);
+        assert_eq!(before.len(), 64);
     }
 
     #[test]
     fn a_cut_at_any_byte_leaves_the_lines_before_it_and_at_most_one_torn() {
-        let dir = tempfile::tempdir().unwrap();
-        let (_, bytes) = three_lines(dir.path());
+        let (_dir, bytes) = four_lines();
         for cut in 0..bytes.len() {
-            let journal = Journal::parse(&bytes[..cut]);
+            let journal = parse(&bytes[..cut]);
             let whole = bytes[..cut].iter().filter(|&&b| b == b'\n').count();
             assert_eq!(journal.entries.len(), whole, "cut at byte {cut}");
-            assert!(journal.altered.is_empty());
+            assert!(journal.altered.is_none());
             let rest = journal.torn.map_or(0, |line| line.len());
             assert_eq!(journal.sound_bytes as usize + rest, cut);
         }
     }
 
     #[test]
-    fn any_byte_changed_before_the_last_line_is_told_as_altered() {
-        let dir = tempfile::tempdir().unwrap();
-        let (_, bytes) = three_lines(dir.path());
+    fn any_byte_changed_before_the_last_line_is_seen() {
+        let (_dir, bytes) = four_lines();
         let last_line = bytes[..bytes.len() - 1].iter().rposition(|&b| b == b'\n').unwrap();
         for at in 0..last_line {
             let mut altered = bytes.clone();
             altered[at] ^= 0x01;
-            assert!(!Journal::parse(&altered).altered.is_empty(), "byte {at}");
+            assert!(parse(&altered).altered.is_some(), "byte {at}");
         }
     }
 
     #[test]
-    fn a_line_taken_out_is_told() {
-        let dir = tempfile::tempdir().unwrap();
-        let (_, bytes) = three_lines(dir.path());
-        let text = String::from_utf8(bytes).unwrap();
-        let without: String =
-            text.lines().enumerate().filter(|(n, _)| *n != 1).map(|(_, l)| format!("{l}\n")).collect();
-        let journal = Journal::parse(without.as_bytes());
-        assert_eq!(journal.altered.len(), 1);
-        assert!(journal.altered[0].1.contains("lines are missing"));
+    fn lines_that_are_gone_or_change_places_are_seen() {
+        let (_dir, bytes) = four_lines();
+        let lines: Vec<&[u8]> = bytes.split_inclusive(|&byte| byte == b'\n').collect();
+        for order in [vec![1, 2, 3], vec![0, 2, 3], vec![0, 1, 3], vec![0, 2, 1, 3], vec![0, 1, 1, 2, 3]] {
+            let text: Vec<u8> = order.iter().flat_map(|&line| lines[line]).copied().collect();
+            assert!(parse(&text).altered.is_some(), "{order:?}");
+        }
+        // A journal without its end is that of a run that was cut short; only the root hash tells it.
+        let shorter = parse(&lines[..3].concat());
+        assert!(shorter.altered.is_none() && !shorter.finished());
+        assert_ne!(shorter.root_hash(), parse(&bytes).root_hash());
+    }
+
+    #[test]
+    fn a_line_that_would_fill_the_memory_is_refused() {
+        let entry = |resource: String| {
+            let line = format!(
+                "{{\"seq\":0,\"at\":\"\",\"event\":{{\"kind\":\"calibrated\",\"case\":\"\",\"calibration\":{resource}}}"
+            );
+            format!("{line}{CHAIN}{}\"}}\n{{}}\n", chain_of("", &line))
+        };
+        assert_eq!(parse(entry("[[],[]]".to_owned()).as_bytes()).entries.len(), 1);
+        let many = parse(entry(format!("[{}[]]", "[],".repeat(VALUES))).as_bytes());
+        let long = parse(entry(format!("\"{}\"", "x".repeat(2 * LINE_BYTES))).as_bytes());
+        for journal in [many, long] {
+            assert_eq!((journal.entries.len(), journal.altered.map(|(line, _)| line)), (0, Some(1)));
+        }
     }
 
     #[test]
     fn what_was_found_by_trying_is_on_disk_before_it_is_used_and_reads_back_exactly() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("journal.jsonl");
+        let folder = Folder::open(dir.path()).unwrap();
         let calibration =
             serde_json::json!({"rate_per_s": 6130.1 / 3.0, "cpu_share": 0.55, "tries": [[1.0, 0.1], [2.0, 0.2]]});
         let event = JournalEvent::Calibrated { case: "density".to_owned(), calibration };
         assert!(event.durable());
-        JournalWriter::open(&path, true).unwrap().append(&event).unwrap();
-        let journal = Journal::read(&path).unwrap();
-        assert_eq!(journal.entries[0].event, event);
-        assert!(std::fs::read_to_string(&path).unwrap().contains("\"kind\":\"calibrated\",\"case\":\"density\""));
+        JournalWriter::create(&folder).unwrap().append(&event).unwrap();
+        assert_eq!(Journal::read(&folder).unwrap().entries[0].event, event);
+        let text = std::fs::read_to_string(dir.path().join(layout::JOURNAL)).unwrap();
+        assert!(text.contains("\"kind\":\"calibrated\",\"case\":\"density\""));
     }
 
     #[test]
     fn two_writers_never_share_a_journal() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("journal.jsonl");
-        let _first = JournalWriter::open(&path, true).unwrap();
-        assert!(matches!(JournalWriter::open(&path, false), Err(RecordError::Busy { .. })));
+        let folder = Folder::open(dir.path()).unwrap();
+        let _first = JournalWriter::create(&folder).unwrap();
+        assert!(matches!(JournalWriter::open(&folder), Err(RecordError::Busy { .. })));
     }
 }

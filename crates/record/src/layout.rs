@@ -14,6 +14,10 @@ pub const JOURNAL_TORN: &str = "journal.torn";
 pub const RESULTS: &str = "results.sqlite";
 /// The write-ahead log of the results, there while a run writes and after a crash.
 pub const RESULTS_WAL: &str = "results.sqlite-wal";
+/// The index of that log, made by SQLite.
+pub const RESULTS_SHM: &str = "results.sqlite-shm";
+/// SQLite's rollback journal, there for a moment when a writer begins and when it ends.
+pub const RESULTS_JOURNAL: &str = "results.sqlite-journal";
 /// What the run says.
 pub const FINDINGS: &str = "findings.json";
 /// The report.
@@ -23,6 +27,44 @@ pub const REPORT_MARKDOWN: &str = "report.md";
 /// What is where, for people who open the folder without tare.
 pub const README: &str = "README.txt";
 
+/// The tables of the report, in stored units.
+pub const TABLES: [&str; 15] = [
+    "audit.csv",
+    "blocks.csv",
+    "comparisons.csv",
+    "consolidation.csv",
+    "estimates.csv",
+    "holds.csv",
+    "levels.csv",
+    "parts.csv",
+    "percentiles.csv",
+    "requests.csv",
+    "resources.csv",
+    "score.csv",
+    "searches.csv",
+    "sizing.csv",
+    "steps.csv",
+];
+
+const MIB: u64 = 1 << 20;
+
+/// Most bytes that a file of this name may have; `None` for a name that no file of a run folder has.
+pub fn most_bytes(name: &str) -> Option<u64> {
+    match name {
+        STUDY | README | ENVIRONMENT => Some(MIB),
+        // A plan of the most trials that a study may have takes less than half of it.
+        PLAN => Some(8 * MIB),
+        // Lines of some 200 bytes, some ten a trial.
+        JOURNAL | JOURNAL_TORN => Some(48 * MIB),
+        RESULTS | RESULTS_WAL => Some(8192 * MIB),
+        RESULTS_SHM | RESULTS_JOURNAL => Some(64 * MIB),
+        FINDINGS => Some(64 * MIB),
+        REPORT_HTML | REPORT_MARKDOWN => Some(256 * MIB),
+        name if TABLES.contains(&name) => Some(1024 * MIB),
+        _ => None,
+    }
+}
+
 /// Text of [`README`].
 pub(crate) const README_TEXT: &str = "\
 This folder is one run of tare. Everything in it can be read without tare.
@@ -30,8 +72,8 @@ This folder is one run of tare. Everything in it can be read without tare.
 study.toml        the study as it was written
 plan.json         every trial in the order in which it was to run
 environment.json  the host that it ran on
-journal.jsonl     what was done, one JSON object a line, in order; `check` is the first 16 digits of
-                  the SHA-256 of the line's bytes before `,\"check\"`
+journal.jsonl     what was done, one JSON object a line, in order; `chain` is the SHA-256 of the text of the line
+                  before's `chain` (of the first line: nothing) and the bytes of this line before `,\"chain\"`
 results.sqlite    every figure of every trial (SQLite 3)
 findings.json     estimates, intervals and verdicts, made from the files above
 report.html       the same for people; report.md without figures
@@ -90,24 +132,29 @@ The primary metric of each completed trial, with pandas:
                        JOIN metrics USING (trial) JOIN metric_specs USING (trial, metric)
                        WHERE is_primary = 1 ORDER BY case_id, arm, block''', db)
 
-Response times of each arm, merged over its trials, with DuckDB:
+Response times of each arm, merged over its trials (this and what follows by `sqlite3 results.sqlite`, or `pandas.read_sql`):
 
-    ATTACH 'results.sqlite' AS run (TYPE sqlite, READ_ONLY);
-    SELECT case_id, arm, low_ns, sum(count) AS operations FROM run.histogram_bins
-    JOIN run.trials USING (trial) WHERE histogram = 'response' GROUP BY ALL ORDER BY ALL;
+    SELECT case_id, arm, low_ns, sum(count) AS operations FROM histogram_bins
+    JOIN trials USING (trial) WHERE histogram = 'response' GROUP BY 1, 2, 3 ORDER BY 1, 2, 3;
 
 Operations a second of each number of guests, where guests are added:
 
-    SELECT case_id, arm, block, guests, value FROM run.level_metrics
-    JOIN run.levels USING (trial, position, guests) JOIN run.trials USING (trial)
-    WHERE metric = 'operations_per_s' AND (cause IS NULL OR cause = 'qos') ORDER BY ALL;
+    SELECT case_id, arm, block, guests, value FROM level_metrics
+    JOIN levels USING (trial, position, guests) JOIN trials USING (trial)
+    WHERE metric = 'operations_per_s' AND (cause IS NULL OR cause = 'qos') ORDER BY 1, 2, 3, 4;
 
 How requests were served at each load that was tried, where the largest is looked for:
 
     SELECT case_id, arm, block, position, load, sum(requests) AS total, sum(good) * 1.0 / sum(requests) AS good,
            sum(good + tolerable) * 1.0 / sum(requests) AS at_least_tolerable, sum(bytes) / sum(response_s) AS byte_rate
-    FROM run.requests JOIN run.trials USING (trial) WHERE position IS NOT NULL GROUP BY ALL ORDER BY case_id, arm, block, position;
+    FROM requests JOIN trials USING (trial) WHERE position IS NOT NULL
+    GROUP BY case_id, arm, block, position, load ORDER BY case_id, arm, block, position;
 
-Do not edit these files: tare keeps a digest of each trial and says when one was altered.
+DuckDB reads the file, too, once `INSTALL sqlite; LOAD sqlite;` has fetched its extension over the network:
+
+    ATTACH 'results.sqlite' AS run (TYPE sqlite, READ_ONLY);
+
+Do not edit these files: tare keeps a digest of each trial and says when one was altered. `tare verify .` checks all of it and
+prints the root hash, the `chain` of the journal's last line; `tare verify . --root HASH` checks that this is the run that was reported.
 `tare report .` makes the findings and the report again.
 ";

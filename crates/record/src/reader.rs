@@ -1,39 +1,39 @@
 //! Reads a run folder and never changes it.
 
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use tare_model::environment::Environment;
 use tare_model::findings::{FINDINGS_SCHEMA, Findings};
 use tare_model::plan::{PLAN_SCHEMA, Plan};
 use tare_model::trial::TrialRecord;
-use tempfile::TempDir;
 
 use crate::error::{RecordError, Result};
+use crate::folder::Folder;
 use crate::journal::{Journal, JournalEvent};
 use crate::layout;
-use crate::store::{self, RESULTS_SCHEMA};
+use crate::results::{COPY_AGAIN, Results};
+use crate::run_id::is_run_id;
 use crate::writer;
-
-const COPY_AGAIN: &str = "Copy the folder again from where it was run, or run the study anew";
 
 /// Who ran it and how far it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunFacts {
-    /// Run id.
+    /// Run id; `unknown` where the journal gives none of the form that runs have.
     pub run_id: String,
     /// Version of tare that began it.
     pub tare_version: String,
     /// Whether it went through its plan.
     pub finished: bool,
+    /// By which the folder is known, see [`Journal::root_hash`].
+    pub root_hash: String,
 }
 
 /// A run folder, opened for reading.
 #[derive(Debug)]
 pub struct RunFolder {
-    dir: PathBuf,
+    folder: Folder,
     plan: Plan,
     environment: Environment,
     source: String,
@@ -48,28 +48,43 @@ impl RunFolder {
     /// # Errors
     /// When `dir` is no run folder, was written by a newer tare, or a file that never changes is unreadable.
     pub fn open(dir: &Path) -> Result<Self> {
+        let folder = match Folder::open(dir) {
+            // A file, or nothing.
+            Err(RecordError::Io { source, .. })
+                if matches!(source.kind(), std::io::ErrorKind::NotADirectory | std::io::ErrorKind::NotFound) =>
+            {
+                return Err(RecordError::NotARun { dir: dir.to_owned(), missing: layout::PLAN });
+            }
+            other => other?,
+        };
         for missing in [layout::PLAN, layout::JOURNAL] {
-            if !dir.join(missing).is_file() {
+            if !folder.exists(missing)? {
                 return Err(RecordError::NotARun { dir: dir.to_owned(), missing });
             }
         }
-        let plan: Plan = read_json(&dir.join(layout::PLAN), Some(PLAN_SCHEMA))?;
-        let environment = read_json(&dir.join(layout::ENVIRONMENT), None)?;
-        let study = dir.join(layout::STUDY);
-        let source = std::fs::read_to_string(&study).map_err(|e| RecordError::io("reading the study", &study, e))?;
-        let journal = Journal::read(&dir.join(layout::JOURNAL))?;
-        let facts = facts_of(&journal, dir);
-        let folder = Self { dir: dir.to_owned(), plan, environment, source, journal, facts };
+        let plan: Plan = read_json(&folder, layout::PLAN, Some(PLAN_SCHEMA))?;
+        fits(&plan).map_err(|what| RecordError::damaged(&folder.file(layout::PLAN), what, COPY_AGAIN))?;
+        let environment = read_json(&folder, layout::ENVIRONMENT, None)?;
+        let study = bytes(&folder, layout::STUDY)?;
+        let source = String::from_utf8(study)
+            .map_err(|_| RecordError::damaged(&folder.file(layout::STUDY), "is not text", COPY_AGAIN))?;
+        let journal = Journal::read(&folder)?;
+        let facts = facts_of(&journal);
+        let this = Self { folder, plan, environment, source, journal, facts };
         // Only a schema that is too new matters here; damage is told when the trials are asked for.
-        match folder.results() {
+        match this.results() {
             Err(e @ RecordError::NewerTare { .. }) => Err(e),
-            _ => Ok(folder),
+            _ => Ok(this),
         }
     }
 
-    /// The folder.
+    /// The folder's path.
     pub fn dir(&self) -> &Path {
-        &self.dir
+        self.folder.path()
+    }
+
+    pub(crate) const fn folder(&self) -> &Folder {
+        &self.folder
     }
 
     /// The plan that was run.
@@ -97,16 +112,21 @@ impl RunFolder {
         &self.facts
     }
 
-    /// Every trial that is stored, in the order of the plan.
+    /// Every trial that was acknowledged and is stored, in the order of the plan. One that a crash left stored without its
+    /// acknowledgement counts for nothing.
     ///
     /// # Errors
     /// When the results cannot be read.
     pub fn trials(&self) -> Result<Vec<TrialRecord>> {
-        let results = self.results()?;
-        results.indices()?.into_iter().filter_map(|index| results.trial(index).transpose()).collect()
+        let mut trials = Vec::new();
+        self.each_trial(|record| {
+            trials.push(record);
+            Ok::<(), RecordError>(())
+        })?;
+        Ok(trials)
     }
 
-    /// Calls `each` with one trial after the other, in the order of the plan, so that one at a time is in memory.
+    /// Calls `each` with one trial of [`Self::trials`] after the other, so that one at a time is in memory.
     ///
     /// # Errors
     /// When the results cannot be read; what `each` returns as an error is passed on.
@@ -115,7 +135,8 @@ impl RunFolder {
         mut each: impl FnMut(TrialRecord) -> Result<(), E>,
     ) -> Result<(), E> {
         let results = self.results()?;
-        for index in results.indices()? {
+        let acknowledged = self.acknowledged();
+        for index in results.indices()?.into_iter().filter(|index| acknowledged.contains(index)) {
             if let Some(record) = results.trial(index)? {
                 each(record)?;
             }
@@ -123,12 +144,16 @@ impl RunFolder {
         Ok(())
     }
 
-    /// One trial by its position in the plan; `None` when it is not stored.
+    /// One trial by its position in the plan; `None` when it is not stored, or was never acknowledged.
     ///
     /// # Errors
     /// When the results cannot be read.
     pub fn trial(&self, index: u32) -> Result<Option<TrialRecord>> {
-        self.results()?.trial(index)
+        if self.acknowledged().contains(&index) { self.results()?.trial(index) } else { Ok(None) }
+    }
+
+    fn acknowledged(&self) -> BTreeSet<u32> {
+        self.journal.acknowledged().map(|(index, _)| index).collect()
     }
 
     /// Writes `findings.json`, whole or not at all.
@@ -136,16 +161,16 @@ impl RunFolder {
     /// # Errors
     /// When it cannot be written.
     pub fn write_findings(&self, findings: &Findings) -> Result<()> {
-        let bytes = writer::json(&self.dir.join(layout::FINDINGS), findings)?;
+        let bytes = writer::json(&self.folder.file(layout::FINDINGS), findings)?;
         self.write_file(layout::FINDINGS, &bytes)
     }
 
     /// Writes a file that is made from the run, such as the report, whole or not at all.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When it cannot be written, or no file of a run folder has this name.
     pub fn write_file(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        writer::replace_file(&self.dir, name, bytes)
+        self.folder.replace(name, bytes)
     }
 
     /// Reads `findings.json`; `None` when it was not made yet.
@@ -153,129 +178,77 @@ impl RunFolder {
     /// # Errors
     /// When it is there and cannot be read, or was written by a newer tare.
     pub fn read_findings(&self) -> Result<Option<Findings>> {
-        let path = self.dir.join(layout::FINDINGS);
-        if !path.is_file() {
+        if !self.folder.exists(layout::FINDINGS)? {
             return Ok(None);
         }
-        read_json(&path, Some(FINDINGS_SCHEMA)).map(Some)
+        read_json(&self.folder, layout::FINDINGS, Some(FINDINGS_SCHEMA)).map(Some)
     }
 
     pub(crate) fn results(&self) -> Result<Results> {
-        Results::open(&self.dir.join(layout::RESULTS))
+        Results::open(&self.folder)
     }
 }
 
-fn facts_of(journal: &Journal, dir: &Path) -> RunFacts {
-    let finished = journal.finished();
-    let started = journal.entries.iter().find_map(|entry| match &entry.event {
-        JournalEvent::RunStarted { run_id, tare_version, .. } => Some((run_id.clone(), tare_version.clone())),
-        _ => None,
-    });
-    let (run_id, tare_version) = started.unwrap_or_else(|| {
-        let name = dir.file_name().map(|name| name.to_string_lossy().into_owned());
-        (name.unwrap_or_default(), "unknown".to_owned())
-    });
-    RunFacts { run_id, tare_version, finished }
+fn facts_of(journal: &Journal) -> RunFacts {
+    let (run_id, tare_version) = match journal.entries.first().map(|entry| &entry.event) {
+        Some(JournalEvent::RunStarted { run_id, tare_version, .. }) if is_run_id(run_id) => {
+            (run_id.clone(), tare_version.clone())
+        }
+        _ => ("unknown".to_owned(), "unknown".to_owned()),
+    };
+    RunFacts { run_id, tare_version, finished: journal.finished(), root_hash: journal.root_hash().to_owned() }
 }
+
+/// Most bytes of a name or label of a study.
+const LABEL_BYTES: usize = 1000;
+
+/// Whether a plan's numbers and names agree with its trials; what is wrong with it. Others size what they make by them.
+fn fits(plan: &Plan) -> Result<(), String> {
+    let study = &plan.study;
+    let (arms, cases) = (study.arms.iter(), study.cases.iter());
+    let names = arms.clone().flat_map(|arm| [&arm.id, &arm.label]).chain(cases.clone().flat_map(|c| [&c.id, &c.label]));
+    if let Some(long) = names.chain([&study.name, &study.baseline]).find(|name| name.len() > LABEL_BYTES) {
+        return Err(format!("has a name of {} bytes; the longest that a study may give has {LABEL_BYTES}", long.len()));
+    }
+    if study.blocks as usize > plan.trials.len().max(1) {
+        return Err(format!("has {} blocks and {} trials", study.blocks, plan.trials.len()));
+    }
+    let arms: BTreeSet<&str> = arms.map(|arm| arm.id.as_str()).collect();
+    let cases: BTreeSet<&str> = cases.map(|case| case.id.as_str()).collect();
+    let stray = plan.trials.iter().enumerate().find(|(at, trial)| {
+        let known = arms.contains(trial.arm.as_str()) && cases.contains(trial.case.as_str());
+        trial.index as usize != *at || trial.block >= study.blocks || !known
+    });
+    match stray {
+        Some((at, _)) => Err(format!("has a trial in place {at} that does not belong to its study")),
+        None => Ok(()),
+    }
+}
+
+/// Values of JSON beside those of trials that a file of a run may hold: a few bytes of text make many of memory.
+const VALUES: usize = 200_000;
+const VALUES_OF_A_TRIAL: usize = 8;
 
 /// Reads a JSON file; its schema is looked at first, so that a newer file is named as such and not as damaged.
-fn read_json<T: DeserializeOwned>(path: &Path, known: Option<u32>) -> Result<T> {
-    #[derive(serde::Deserialize)]
+fn read_json<T: DeserializeOwned>(folder: &Folder, name: &str, known: Option<u32>) -> Result<T> {
+    #[derive(serde::Deserialize, Default)]
+    #[serde(default)]
     struct Head {
         schema: u32,
+        trials: Vec<IgnoredAny>,
     }
-    let bytes = std::fs::read(path).map_err(|e| RecordError::io("reading", path, e))?;
-    if let (Some(known), Ok(Head { schema })) = (known, serde_json::from_slice(&bytes))
-        && schema > known
-    {
-        return Err(RecordError::NewerTare { file: path.to_owned(), schema, known });
+    let (path, bytes) = (folder.file(name), bytes(folder, name)?);
+    let head: Head = serde_json::from_slice(&bytes).unwrap_or_default();
+    if let Some(known) = known.filter(|known| head.schema > *known) {
+        return Err(RecordError::NewerTare { file: path, schema: head.schema, known });
     }
-    serde_json::from_slice(&bytes).map_err(|e| RecordError::damaged(path, format!("cannot be read: {e}"), COPY_AGAIN))
+    let values = bytes.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
+    if name != layout::FINDINGS && values > VALUES + VALUES_OF_A_TRIAL * head.trials.len() {
+        return Err(RecordError::damaged(&path, "holds more values than a run writes", COPY_AGAIN));
+    }
+    serde_json::from_slice(&bytes).map_err(|e| RecordError::damaged(&path, format!("cannot be read: {e}"), COPY_AGAIN))
 }
 
-/// The results, opened for reading.
-pub(crate) struct Results {
-    db: Connection,
-    file: PathBuf,
-    /// Where a copy lives, when the original could not be read in place.
-    _copy: Option<TempDir>,
-}
-
-impl Results {
-    fn open(file: &Path) -> Result<Self> {
-        if !file.is_file() {
-            return Err(RecordError::damaged(file, "is missing", COPY_AGAIN));
-        }
-        let wal = file.with_file_name(layout::RESULTS_WAL);
-        let wal_bytes = std::fs::metadata(&wal).map_or(0, |meta| meta.len());
-        // Without a log nobody is writing, and nothing beside the file is needed or may be made.
-        if wal_bytes == 0 && !wal.exists() {
-            let db = connect(file, true).map_err(|e| unreadable(file, e))?;
-            return Self::checked(db, file, None);
-        }
-        if let Ok(db) = connect(file, false) {
-            return Self::checked(db, file, None);
-        }
-        // A log that a crash left, where nothing may be written: SQLite reads it from a copy.
-        let copying = |e| RecordError::io("copying the results to read them", file, e);
-        let copy = tempfile::tempdir().map_err(copying)?;
-        let target = copy.path().join(layout::RESULTS);
-        std::fs::copy(file, &target).map_err(copying)?;
-        std::fs::copy(&wal, copy.path().join(layout::RESULTS_WAL)).map_err(copying)?;
-        let db = connect(&target, false).map_err(|e| unreadable(file, e))?;
-        Self::checked(db, file, Some(copy))
-    }
-
-    fn checked(db: Connection, file: &Path, copy: Option<TempDir>) -> Result<Self> {
-        let schema: u32 =
-            db.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(|e| unreadable(file, e))?;
-        match schema {
-            0 => Err(RecordError::damaged(file, "has no tables", COPY_AGAIN)),
-            _ if schema > RESULTS_SCHEMA => {
-                Err(RecordError::NewerTare { file: file.to_owned(), schema, known: RESULTS_SCHEMA })
-            }
-            _ => Ok(Self { db, file: file.to_owned(), _copy: copy }),
-        }
-    }
-
-    pub(crate) fn indices(&self) -> Result<Vec<u32>> {
-        store::trial_indices(&self.db).map_err(|e| unreadable(&self.file, e))
-    }
-
-    pub(crate) fn trial(&self, index: u32) -> Result<Option<TrialRecord>> {
-        store::read_trial(&self.db, index).map_err(|e| unreadable(&self.file, e))
-    }
-
-    pub(crate) fn meta(&self, key: &str) -> Option<String> {
-        self.db.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0)).ok()
-    }
-
-    /// What SQLite itself finds wrong with the file.
-    pub(crate) fn integrity(&self) -> Result<(), String> {
-        let said: rusqlite::Result<String> = self.db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0));
-        match said {
-            Ok(ok) if ok == "ok" => Ok(()),
-            Ok(other) => Err(other),
-            Err(e) => Err(e.to_string()),
-        }
-    }
-}
-
-fn connect(file: &Path, immutable: bool) -> rusqlite::Result<Connection> {
-    let mut uri = String::from("file:");
-    for &byte in file.as_os_str().as_bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => uri.push(char::from(byte)),
-            _ => uri.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    uri.push_str(if immutable { "?immutable=1" } else { "?mode=ro" });
-    let db = Connection::open_with_flags(uri, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)?;
-    // Opening reads nothing yet: what cannot be read must show here.
-    db.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get::<_, i64>(0))?;
-    Ok(db)
-}
-
-fn unreadable(file: &Path, e: rusqlite::Error) -> RecordError {
-    RecordError::damaged(file, format!("cannot be read: {e}"), COPY_AGAIN)
+fn bytes(folder: &Folder, name: &str) -> Result<Vec<u8>> {
+    folder.read(name)?.ok_or_else(|| RecordError::damaged(&folder.file(name), "is missing", COPY_AGAIN))
 }

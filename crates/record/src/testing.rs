@@ -468,10 +468,12 @@ fn samples(start: u64, rate: f64) -> Vec<Sample> {
     samples
 }
 
+/// Id of the runs that [`write_run`] writes.
+pub const RUN_ID: &str = "20260102-030000-00af";
+
 /// Writes a whole run of `plan` into `dir`.
 pub fn write_run(dir: &Path, plan: &Plan, trials: &[TrialRecord]) {
-    let mut writer =
-        RunWriter::create(dir, "# a made-up study\n", plan, &environment(), "20260102-made-up", "0.1.0").unwrap();
+    let mut writer = RunWriter::create(dir, "# a made-up study\n", plan, &environment(), RUN_ID, "0.1.0").unwrap();
     for record in trials {
         writer.journal(&JournalEvent::TrialStarted { index: record.planned.index }).unwrap();
         writer.append(record).unwrap();

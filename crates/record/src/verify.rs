@@ -1,11 +1,13 @@
-//! Tells a folder that was cut short or altered.
+//! Finds out whether a folder is whole and as it was written.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::digest::{sha256_hex, trial_digest};
 use crate::journal::JournalEvent;
 use crate::layout;
-use crate::reader::{Results, RunFolder};
+use crate::reader::RunFolder;
+use crate::results::Results;
+use crate::run_id::is_run_id;
 
 /// What kind of thing is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +26,13 @@ pub enum ProblemKind {
     Unreadable,
 }
 
+impl ProblemKind {
+    /// Whether a crash leaves a folder like this, so that what it holds is still as it was written.
+    pub const fn explained_by_a_crash(self) -> bool {
+        matches!(self, Self::CutShort | Self::Torn | Self::Unacknowledged(_))
+    }
+}
+
 /// Something wrong with a run folder.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}: {what}. {remedy}")]
@@ -39,6 +48,8 @@ pub struct Problem {
 }
 
 const RESUME: &str = "Continue the run with --resume, or use what is there";
+/// What a run begins with and never changes, sorted.
+const FIXED: [&str; 3] = [layout::ENVIRONMENT, layout::PLAN, layout::STUDY];
 const ORIGINAL: &str = "Get the folder again from where it was run; figures made from this one cannot be trusted";
 
 impl RunFolder {
@@ -63,9 +74,21 @@ impl RunFolder {
 
     fn verify_journal(&self, problems: &mut Vec<Problem>) {
         let journal = self.journal();
-        for (line, what) in &journal.altered {
-            let what = format!("line {line} {what}");
-            problems.push(problem(ProblemKind::Altered, layout::JOURNAL, what, ORIGINAL));
+        let mut altered = |what| problems.push(problem(ProblemKind::Altered, layout::JOURNAL, what, ORIGINAL));
+        if let Some((line, what)) = &journal.altered {
+            altered(format!("line {line} {what}; nothing after it is believed"));
+        }
+        let begins = |event: &JournalEvent| matches!(event, JournalEvent::RunStarted { .. });
+        if let Some(again) = journal.entries.iter().skip(1).find(|entry| begins(&entry.event)) {
+            altered(format!("line {} begins a run once more", again.seq + 1));
+        }
+        let mut seen = BTreeSet::new();
+        for (index, _) in journal.acknowledged() {
+            if !seen.insert(index) {
+                altered(format!("trial {index} was acknowledged twice"));
+            } else if index as usize >= self.plan().trials.len() {
+                altered(format!("trial {index} was acknowledged, and the plan has no such trial"));
+            }
         }
         if let Some(torn) = &journal.torn {
             let what = format!("the last line is not whole ({} bytes), as a crash leaves it", torn.len());
@@ -74,25 +97,29 @@ impl RunFolder {
     }
 
     fn verify_fixed_files(&self, problems: &mut Vec<Problem>) {
-        let started = self.journal().entries.iter().find_map(|entry| match &entry.event {
-            JournalEvent::RunStarted { plan_hash, files, .. } => Some((plan_hash, files)),
-            _ => None,
-        });
-        let Some((plan_hash, files)) = started else {
-            let what = "does not say which run this is: its first line is gone".to_owned();
-            problems.push(problem(ProblemKind::Altered, layout::JOURNAL, what, ORIGINAL));
-            return;
+        let mut altered = |file: &str, what| problems.push(problem(ProblemKind::Altered, file, what, ORIGINAL));
+        let Some(JournalEvent::RunStarted { run_id, plan_hash, files, .. }) =
+            self.journal().entries.first().map(|entry| &entry.event)
+        else {
+            return altered(layout::JOURNAL, "does not say which run this is: its first line is gone".to_owned());
         };
-        for (name, digest) in files {
-            let now = std::fs::read(self.dir().join(name)).map(|bytes| sha256_hex(&bytes));
-            if now.ok().as_ref() != Some(digest) {
-                let what = "is not the file that the run began with".to_owned();
-                problems.push(problem(ProblemKind::Altered, name, what, ORIGINAL));
+        if !is_run_id(run_id) {
+            altered(layout::JOURNAL, "names a run by an id that tare does not make".to_owned());
+        }
+        let mut named: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+        named.sort_unstable();
+        if named != FIXED {
+            altered(layout::JOURNAL, format!("does not name just {} as what the run began with", FIXED.join(", ")));
+        }
+        for (name, digest) in files.iter().filter(|(name, _)| FIXED.contains(&name.as_str())) {
+            let now = self.folder().read(name).map(|bytes| bytes.map(|bytes| sha256_hex(&bytes)));
+            if !matches!(now, Ok(Some(now)) if now == *digest) {
+                altered(name, "is not the file that the run began with".to_owned());
             }
         }
         if *plan_hash != self.plan().hash {
-            let what = format!("has hash {}, the run began with {plan_hash}", self.plan().hash);
-            problems.push(problem(ProblemKind::Altered, layout::PLAN, what, ORIGINAL));
+            let what = format!("has another hash than the plan that the run began with, {plan_hash}");
+            altered(layout::PLAN, what);
         }
     }
 
@@ -104,13 +131,19 @@ impl RunFolder {
         if results.meta("plan_hash").as_ref() != Some(&self.plan().hash) {
             altered(format!("holds results of another plan than {}", layout::PLAN));
         }
+        if results.meta("run_id").as_ref() != Some(&self.facts().run_id) {
+            altered(format!("holds results of another run than {}", layout::JOURNAL));
+        }
         let acknowledged: BTreeMap<u32, &str> = self.journal().acknowledged().collect();
         let stored: BTreeSet<u32> = match results.indices() {
             Ok(indices) => indices.into_iter().collect(),
             Err(e) => return problems.push(problem(ProblemKind::Unreadable, layout::RESULTS, e.to_string(), ORIGINAL)),
         };
+        // A crash between a trial's two writes leaves one, and a run that went through its plan leaves none.
+        let unacknowledged = stored.iter().filter(|index| !acknowledged.contains_key(index)).count();
+        let crash = unacknowledged == 1 && !self.facts().finished;
         for &index in &stored {
-            problems.extend(self.verify_trial(results, index, acknowledged.get(&index).copied()));
+            problems.extend(self.verify_trial(results, index, acknowledged.get(&index).copied(), crash));
         }
         for &index in acknowledged.keys().filter(|index| !stored.contains(index)) {
             let what = format!("trial {index} was acknowledged and is not there");
@@ -124,7 +157,12 @@ impl RunFolder {
         }
     }
 
-    fn verify_trial(&self, results: &Results, index: u32, acknowledged: Option<&str>) -> Option<Problem> {
+    fn verify_trial(&self, results: &Results, index: u32, acknowledged: Option<&str>, crash: bool) -> Option<Problem> {
+        let Some(digest) = acknowledged else {
+            let kind = if crash { ProblemKind::Unacknowledged(index) } else { ProblemKind::Altered };
+            let what = format!("trial {index} is stored but was never acknowledged, and counts for nothing");
+            return Some(problem(kind, layout::RESULTS, what, if crash { RESUME } else { ORIGINAL }));
+        };
         let record = match results.trial(index) {
             Ok(record) => record?,
             Err(e) => {
@@ -134,15 +172,10 @@ impl RunFolder {
         };
         let what = if self.plan().trials.get(index as usize) != Some(&record.planned) {
             format!("trial {index} is not the one that the plan has there")
+        } else if digest == trial_digest(&record) {
+            return None;
         } else {
-            match acknowledged {
-                Some(digest) if digest == trial_digest(&record) => return None,
-                Some(_) => format!("trial {index} is not as it was acknowledged: its figures were altered"),
-                None => {
-                    let what = format!("trial {index} is stored but was never acknowledged");
-                    return Some(problem(ProblemKind::Unacknowledged(index), layout::RESULTS, what, RESUME));
-                }
-            }
+            format!("trial {index} is not as it was acknowledged: its figures were altered")
         };
         Some(problem(ProblemKind::Altered, layout::RESULTS, what, ORIGINAL))
     }

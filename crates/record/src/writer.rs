@@ -1,11 +1,9 @@
 //! Writes a run folder, so that a crash at any moment loses nothing that was acknowledged.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, TransactionBehavior, params};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
 use serde::Serialize;
 use tare_model::environment::Environment;
 use tare_model::plan::Plan;
@@ -13,9 +11,11 @@ use tare_model::trial::TrialRecord;
 
 use crate::digest::{sha256_hex, trial_digest};
 use crate::error::{RecordError, Result};
-use crate::journal::{Journal, JournalEvent, JournalWriter};
+use crate::folder::Folder;
+use crate::journal::{JournalEvent, JournalWriter};
 use crate::layout;
 use crate::reader::RunFolder;
+use crate::results;
 use crate::store::{self, MIGRATIONS};
 use crate::verify::ProblemKind;
 
@@ -24,11 +24,13 @@ const NEW_RUN: &str = "The folder cannot be continued: start a new run. `tare re
 /// The one writer of a run folder. Holds the folder's lock as long as it lives.
 #[derive(Debug)]
 pub struct RunWriter {
-    dir: PathBuf,
+    folder: Folder,
     plan: Plan,
     journal: JournalWriter,
     results: Connection,
     recorded: BTreeSet<u32>,
+    /// The acknowledgement of a trial that is stored, where the journal could not be written.
+    owed: Option<JournalEvent>,
     repairs: Vec<String>,
 }
 
@@ -45,48 +47,47 @@ impl RunWriter {
         run_id: &str,
         tare_version: &str,
     ) -> Result<Self> {
-        fs::create_dir_all(dir).map_err(|e| RecordError::io("making the run folder", dir, e))?;
-        let mut entries = fs::read_dir(dir).map_err(|e| RecordError::io("reading the run folder", dir, e))?;
-        if entries.next().is_some() {
-            return Err(RecordError::NotEmpty { dir: dir.to_owned() });
-        }
-        let mut journal = JournalWriter::open(&dir.join(layout::JOURNAL), true)?;
-        write_file(&dir.join(layout::README), layout::README_TEXT.as_bytes())?;
+        let folder = Folder::create(dir)?;
+        let mut journal = JournalWriter::create(&folder)?;
+        folder.replace(layout::README, layout::README_TEXT.as_bytes())?;
         let fixed = [
             (layout::STUDY, study_source.as_bytes().to_vec()),
-            (layout::PLAN, json(&dir.join(layout::PLAN), plan)?),
-            (layout::ENVIRONMENT, json(&dir.join(layout::ENVIRONMENT), environment)?),
+            (layout::PLAN, json(&folder.file(layout::PLAN), plan)?),
+            (layout::ENVIRONMENT, json(&folder.file(layout::ENVIRONMENT), environment)?),
         ];
         for (name, bytes) in &fixed {
-            write_file(&dir.join(name), bytes)?;
+            folder.replace(name, bytes)?;
         }
-        let results = create_results(&dir.join(layout::RESULTS), plan, run_id, tare_version)?;
+        folder.open_new(layout::RESULTS)?;
+        let results = create_results(&folder, plan, run_id, tare_version)?;
         journal.append(&JournalEvent::RunStarted {
             run_id: run_id.to_owned(),
             tare_version: tare_version.to_owned(),
             plan_hash: plan.hash.clone(),
             files: fixed.iter().map(|(name, bytes)| ((*name).to_owned(), sha256_hex(bytes))).collect(),
         })?;
-        sync_dir(dir)?;
-        let (dir, plan) = (dir.to_owned(), plan.clone());
-        Ok(Self { dir, plan, journal, results, recorded: BTreeSet::new(), repairs: Vec::new() })
+        folder.sync()?;
+        let (plan, recorded, repairs) = (plan.clone(), BTreeSet::new(), Vec::new());
+        Ok(Self { folder, plan, journal, results, recorded, owed: None, repairs })
     }
 
     /// Opens the folder of a run that was cut short, and repairs what a crash can leave: a torn last line of
-    /// the journal is kept aside in `journal.torn`, and a trial that was stored whole but not yet acknowledged is
-    /// acknowledged. Each repair is reported by [`Self::repairs`] and written to the journal.
+    /// the journal is kept aside in `journal.torn`, and a trial that was stored but not yet acknowledged is removed, so that it is
+    /// measured anew. Each repair is reported by [`Self::repairs`] and written to the journal.
     ///
     /// # Errors
     /// When another process writes to the folder, when it was written by a newer tare, or when it is in a
     /// state that a crash cannot explain (a file altered, an acknowledged trial gone).
     pub fn open_for_resume(dir: &Path, tare_version: &str) -> Result<Self> {
-        let folder = RunFolder::open(dir)?;
-        let path = dir.join(layout::JOURNAL);
-        let mut writer = JournalWriter::open(&path, false)?;
-        // Read again under the lock: what was read before it may be older.
-        let journal = Journal::read(&path)?;
+        let folder = Folder::open(dir)?;
+        let mut writer = JournalWriter::open(&folder)?;
+        // A writer that ends or begins leaves one in a crash, for a change of the file's first sector: either state of it is sound.
+        // SQLite must not see it, for such a journal can name other files, which are then removed.
+        folder.remove(layout::RESULTS_JOURNAL)?;
+        // Read under the lock: what was read before it may be older.
+        let run = RunFolder::open(dir)?;
         let mut unacknowledged = Vec::new();
-        for problem in folder.verify() {
+        for problem in run.verify() {
             match problem.kind {
                 ProblemKind::CutShort | ProblemKind::Torn => {}
                 ProblemKind::Unacknowledged(index) => unacknowledged.push(index),
@@ -94,8 +95,8 @@ impl RunWriter {
             }
         }
         let mut repairs = Vec::new();
-        if let Some(torn) = &journal.torn {
-            keep_aside(&dir.join(layout::JOURNAL_TORN), torn)?;
+        if let Some(torn) = &run.journal().torn {
+            folder.append(layout::JOURNAL_TORN, &[torn.as_slice(), b"\n"].concat())?;
             repairs.push(format!(
                 "the last line of {} was torn ({} bytes); it is kept in {}",
                 layout::JOURNAL,
@@ -103,19 +104,17 @@ impl RunWriter {
                 layout::JOURNAL_TORN
             ));
         }
-        writer.continue_after(&journal)?;
-        let file = dir.join(layout::RESULTS);
-        let mut results = open_results(&file)?;
-        migrate(&mut results, &file)?;
-        let stored = store::trial_indices(&results).map_err(|e| RecordError::store("listing the trials", &file, e))?;
-        let plan = folder.plan().clone();
-        let recorded = stored.into_iter().collect();
-        let mut this = Self { dir: dir.to_owned(), plan, journal: writer, results, recorded, repairs };
+        writer.continue_after(run.journal())?;
+        let mut results = open_results(&folder)?;
+        let file = folder.file(layout::RESULTS);
+        results::checked(&results, &file)?;
         for index in unacknowledged {
-            let record = this.read_back(index)?;
-            this.journal.append(&JournalEvent::TrialAcknowledged { index, digest: trial_digest(&record) })?;
-            this.repairs.push(format!("trial {index} was stored whole but not acknowledged; it is now"));
+            store::remove_trial(&mut results, index).map_err(|e| RecordError::store("removing a trial", &file, e))?;
+            repairs.push(format!("trial {index} was stored and not acknowledged; it is measured anew"));
         }
+        let recorded = run.journal().acknowledged().map(|(index, _)| index).collect();
+        let plan = run.plan().clone();
+        let mut this = Self { folder, plan, journal: writer, results, recorded, owed: None, repairs };
         let (tare_version, repairs) = (tare_version.to_owned(), this.repairs.clone());
         this.journal.append(&JournalEvent::RunResumed { tare_version, repairs })?;
         Ok(this)
@@ -137,9 +136,11 @@ impl RunWriter {
         if self.recorded.contains(&index) {
             return Err(RecordError::AlreadyRecorded { index });
         }
+        self.settle()?;
         let digest = self.store(record)?;
         self.recorded.insert(index);
-        self.journal.append(&JournalEvent::TrialAcknowledged { index, digest })
+        self.owed = Some(JournalEvent::TrialAcknowledged { index, digest });
+        self.settle()
     }
 
     /// Writes an event to the journal, and waits for the disk where others rely on the line
@@ -148,12 +149,22 @@ impl RunWriter {
     /// # Errors
     /// When it cannot be written. No part of the line is left then.
     pub fn journal(&mut self, event: &JournalEvent) -> Result<()> {
+        self.settle()?;
         self.journal.append(event)
+    }
+
+    /// Writes the acknowledgement that is still owed: never are two trials stored without theirs.
+    fn settle(&mut self) -> Result<()> {
+        if let Some(owed) = &self.owed {
+            self.journal.append(owed)?;
+            self.owed = None;
+        }
+        Ok(())
     }
 
     /// The folder.
     pub fn dir(&self) -> &Path {
-        &self.dir
+        self.folder.path()
     }
 
     /// The plan that is run.
@@ -172,7 +183,7 @@ impl RunWriter {
     }
 
     fn results_file(&self) -> PathBuf {
-        self.dir.join(layout::RESULTS)
+        self.folder.file(layout::RESULTS)
     }
 
     /// One transaction; gives the digest of what was read back inside it.
@@ -193,13 +204,6 @@ impl RunWriter {
         transaction.commit().map_err(failed)?;
         Ok(digest)
     }
-
-    fn read_back(&self, index: u32) -> Result<TrialRecord> {
-        let file = self.results_file();
-        store::read_trial(&self.results, index)
-            .map_err(|e| RecordError::store("reading a trial", &file, e))?
-            .ok_or_else(|| RecordError::damaged(&file, format!("lost trial {index} while it was read"), NEW_RUN))
-    }
 }
 
 impl Drop for RunWriter {
@@ -210,45 +214,48 @@ impl Drop for RunWriter {
     }
 }
 
-fn create_results(file: &Path, plan: &Plan, run_id: &str, tare_version: &str) -> Result<Connection> {
-    let mut results = open_results(file)?;
-    migrate(&mut results, file)?;
+fn create_results(folder: &Folder, plan: &Plan, run_id: &str, tare_version: &str) -> Result<Connection> {
+    const DOING: &str = "making the results' tables";
+    let file = folder.file(layout::RESULTS);
+    let mut results = open_results(folder)?;
+    MIGRATIONS.to_latest(&mut results).map_err(|e| match e {
+        rusqlite_migration::Error::RusqliteError { err, .. } => RecordError::store(DOING, &file, err),
+        other => RecordError::io(DOING, &file, std::io::Error::other(other)),
+    })?;
+    let schema = store::RESULTS_SCHEMA.to_string();
     let facts = [
         ("run_id", run_id),
         ("tare_version", tare_version),
         ("plan_hash", plan.hash.as_str()),
         ("study", plan.study.name.as_str()),
+        ("schema", &schema),
     ];
     for (key, value) in facts {
         results
             .execute("INSERT INTO meta VALUES (?1, ?2)", params![key, value])
-            .map_err(|e| RecordError::store("making the results", file, e))?;
+            .map_err(|e| RecordError::store(DOING, &file, e))?;
     }
     Ok(results)
 }
 
-/// Brings the tables to the newest schema: all of them in a new file, what is missing in one that an older tare began.
-fn migrate(results: &mut Connection, file: &Path) -> Result<()> {
-    const DOING: &str = "making the results' tables";
-    MIGRATIONS.to_latest(results).map_err(|e| match e {
-        rusqlite_migration::Error::RusqliteError { err, .. } => RecordError::store(DOING, file, err),
-        other => RecordError::io(DOING, file, std::io::Error::other(other)),
-    })?;
-    let schema = store::RESULTS_SCHEMA.to_string();
-    results
-        .execute("INSERT OR REPLACE INTO meta VALUES ('schema', ?1)", params![schema])
-        .map_err(|e| RecordError::store(DOING, file, e))?;
-    Ok(())
-}
-
 /// Opens for writing: a commit returns when its log is on disk, and a crash costs at most what was not committed.
-fn open_results(file: &Path) -> Result<Connection> {
-    let failed = |e| RecordError::store("opening the results", file, e);
-    let results = Connection::open(file).map_err(failed)?;
-    results.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
-    results.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
-    results.pragma_update(None, "foreign_keys", true).map_err(failed)?;
-    Ok(results)
+fn open_results(folder: &Folder) -> Result<Connection> {
+    let file = folder.file(layout::RESULTS);
+    for name in [layout::RESULTS, layout::RESULTS_WAL, layout::RESULTS_SHM, layout::RESULTS_JOURNAL] {
+        folder.length(name)?;
+    }
+    let path = folder.real_path(layout::RESULTS)?;
+    let open = || {
+        let flags =
+            OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        let results = Connection::open_with_flags(path, flags)?;
+        results::defend(&results)?;
+        results.pragma_update(None, "journal_mode", "WAL")?;
+        results.pragma_update(None, "synchronous", "FULL")?;
+        results.pragma_update(None, "foreign_keys", true)?;
+        Ok(results)
+    };
+    open().map_err(|e| RecordError::store("opening the results", &file, e))
 }
 
 pub(crate) fn json(file: &Path, value: &impl Serialize) -> Result<Vec<u8>> {
@@ -256,42 +263,4 @@ pub(crate) fn json(file: &Path, value: &impl Serialize) -> Result<Vec<u8>> {
         .map_err(|e| RecordError::io("writing JSON", file, std::io::Error::other(e)))?;
     bytes.push(b'\n');
     Ok(bytes)
-}
-
-fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    let write = || {
-        let mut file = File::create_new(path)?;
-        file.write_all(bytes)?;
-        file.sync_all()
-    };
-    write().map_err(|e| RecordError::io("writing", path, e))
-}
-
-/// Replaces a file whole: a reader sees the old one or the new one.
-pub(crate) fn replace_file(dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
-    let path = dir.join(name);
-    let replace = || {
-        let mut file = tempfile::Builder::new().prefix(name).tempfile_in(dir)?;
-        file.write_all(bytes)?;
-        file.as_file().sync_all()?;
-        // A temporary file is private; the results of a run are for whoever may read the folder.
-        fs::set_permissions(file.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
-        file.persist(&path).map_err(|e| e.error)
-    };
-    replace().map_err(|e| RecordError::io("writing", &path, e))?;
-    sync_dir(dir)
-}
-
-fn keep_aside(path: &Path, bytes: &[u8]) -> Result<()> {
-    let keep = || {
-        let mut file = File::options().create(true).append(true).open(path)?;
-        file.write_all(bytes)?;
-        file.write_all(b"\n")?;
-        file.sync_all()
-    };
-    keep().map_err(|e| RecordError::io("keeping a torn line aside", path, e))
-}
-
-fn sync_dir(dir: &Path) -> Result<()> {
-    File::open(dir).and_then(|d| d.sync_all()).map_err(|e| RecordError::io("writing the folder's entries", dir, e))
 }

@@ -211,6 +211,7 @@ fn disclosure(out: &mut String, report: &Report) {
     push_tables(out, &disclosure.environment);
     push_tables(out, &disclosure.facts);
     push_tables(out, disclosure.order.as_slice());
+    out.push_str(&format!("{}\n", escaped(&report.checking)));
 }
 
 fn push_list(out: &mut String, items: &[String]) {

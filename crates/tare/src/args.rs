@@ -56,6 +56,12 @@ pub enum Command {
     Doctor(DoctorArguments),
     /// Render findings and report again, from a run folder alone.
     Report(ReportArguments),
+    /// Check that a run folder is whole and as it was written.
+    ///
+    /// Checks the chain of the journal, the files that the run began with, the digest of every trial, and that just the
+    /// acknowledged trials are stored; prints the root hash and each problem with its remedy. A run that was cut short is as it was
+    /// written. Ends with 1 where something was altered, or is not what --root says.
+    Verify(VerifyArguments),
     /// Compare two runs, such as before and after an upgrade.
     Compare(CompareArguments),
     /// Bring figures that others published into run folders, for report, comparison and audit.
@@ -176,6 +182,24 @@ pub struct ReportArguments {
     /// Render although the folder is not what was written; the report says so.
     #[arg(long)]
     pub altered: bool,
+}
+
+/// Arguments of `tare verify`.
+#[derive(Debug, Args)]
+pub struct VerifyArguments {
+    /// Run folder.
+    pub run: PathBuf,
+    /// The root hash that the folder must have, as the run or its report printed it.
+    #[arg(long, value_name = "HASH", value_parser = root_hash)]
+    pub root: Option<String>,
+}
+
+fn root_hash(text: &str) -> Result<String, String> {
+    let hash = text.trim().to_ascii_lowercase();
+    match hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        true => Ok(hash),
+        false => Err("a root hash has 64 hexadecimal digits".to_owned()),
+    }
 }
 
 /// A form of the report.

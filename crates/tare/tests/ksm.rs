@@ -280,10 +280,9 @@ fn what_cannot_be_put_back_stays_on_the_list() {
     }
     // A dead tuning whose journal names what tare never sets, on a /run of its own so that no other test meets it.
     let folder = tempfile::tempdir().unwrap();
-    let journal = folder.path().join("journal.jsonl");
     let found = vec![(Path::new(KSM).join("smart_scan"), "1".to_owned())];
     let resource = serde_json::to_value(tare_lab::Resource::Settings { found }).unwrap();
-    let mut writer = tare_record::JournalWriter::open(&journal, true).unwrap();
+    let mut writer = tare_record::JournalWriter::create(&tare_record::Folder::open(folder.path()).unwrap()).unwrap();
     writer.append(&tare_record::JournalEvent::ResourcePlanned { resource }).unwrap();
     let info = serde_json::json!({"run_id": "ksm-test", "run_folder": folder.path(), "controller_pid": 1,
         "controller_started": 0, "tare_version": "0"});

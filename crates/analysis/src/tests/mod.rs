@@ -24,6 +24,7 @@ fn environment() -> Environment {
 }
 
 fn of(plan: &Plan, trials: &[TrialRecord]) -> Findings {
-    let facts = RunFacts { run_id: "r".to_owned(), tare_version: "0".to_owned(), finished: true };
+    let facts =
+        RunFacts { run_id: "r".to_owned(), tare_version: "0".to_owned(), finished: true, root_hash: String::new() };
     findings(&Run { facts: &facts, plan, environment: &environment(), trials, problems: &[] })
 }

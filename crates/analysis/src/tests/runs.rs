@@ -135,7 +135,7 @@ fn a_folder_is_analysed_and_what_is_wrong_with_it_is_told() {
     testing::write_run(dir.path(), &plan, &trials);
     let folder = RunFolder::open(dir.path()).unwrap();
     let found = analyse(&folder).unwrap();
-    assert_eq!(found.run.id, "20260102-made-up");
+    assert_eq!(found.run.id, testing::RUN_ID);
     assert!(found.run.finished_at.is_some() && found.deviations.is_empty());
     folder.write_findings(&found).unwrap();
     assert_eq!(folder.read_findings().unwrap(), Some(found));

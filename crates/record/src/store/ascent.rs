@@ -1,4 +1,4 @@
-//! What was seen while guests were added: tables of schema 3.
+//! What was seen while guests were added.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,10 @@ use tare_model::density::{Ascent, CoursePoint, Level, Stopped};
 use tare_model::merging::{MergeCounters, SavedFrom};
 use tare_model::trial::Part;
 
-use super::hold;
 use super::insert::{Insert, insert_bins, int};
 use super::names::{stop_name, stop_of};
+use super::parts::read_part;
 use super::read::{Read, map, numbers, read_bins, real, rows, unsigned, word};
-
-/// The schema that brought these tables.
-const SINCE: u32 = 3;
 
 /// Inserts the ascent of a trial.
 pub(super) fn insert_ascent(db: &Connection, trial: u32, ascent: &Ascent) -> Insert {
@@ -97,20 +94,17 @@ fn insert_level(db: &Connection, trial: u32, position: i64, level: &Level) -> In
 }
 
 fn insert_parts(db: &Connection, level: i64, parts: &[Part]) -> Insert {
-    let mut head = db
-        .prepare_cached("INSERT INTO stored_level_parts (level_id, position, guest, driver) VALUES (?1, ?2, ?3, ?4)")?;
+    let mut head = db.prepare_cached(
+        "INSERT INTO stored_level_parts (level_id, position, guest, driver, instance) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
     let mut name = db.prepare_cached("INSERT OR IGNORE INTO stored_level_names (metric) VALUES (?1)")?;
-    let mut instance = db.prepare_cached("INSERT INTO stored_level_part_instances VALUES (?1, ?2)")?;
     let mut metric = db.prepare_cached(
         "INSERT INTO stored_level_part_metrics
          VALUES (?1, (SELECT name_id FROM stored_level_names WHERE metric = ?2), ?3)",
     )?;
     for (position, part) in (0i64..).zip(parts) {
-        head.execute(params![level, position, part.guest, part.driver])?;
+        head.execute(params![level, position, part.guest, part.driver, part.instance])?;
         let id = db.last_insert_rowid();
-        if let Some(number) = part.instance {
-            instance.execute(params![id, number])?;
-        }
         for (key, value) in &part.metrics {
             name.execute([key])?;
             metric.execute(params![id, key, value])?;
@@ -119,12 +113,8 @@ fn insert_parts(db: &Connection, level: i64, parts: &[Part]) -> Insert {
     Ok(())
 }
 
-/// The ascent of a trial; none in a file of a schema that had no tables for it.
+/// The ascent of a trial, if it has one.
 pub(super) fn read(db: &Connection, trial: u32) -> Read<Option<Ascent>> {
-    let schema: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if schema < SINCE {
-        return Ok(None);
-    }
     let head = db
         .prepare_cached(
             "SELECT stopped, stopped_guests, stopped_detail, offered_per_guest_per_s FROM ascents WHERE trial = ?1",
@@ -137,9 +127,7 @@ pub(super) fn read(db: &Connection, trial: u32) -> Read<Option<Ascent>> {
     let Some(mut ascent) = head else { return Ok(None) };
     ascent.levels = read_levels(db, trial)?;
     ascent.course = read_course(db, trial)?;
-    if schema >= hold::SINCE {
-        ascent.tile = rows(db, "SELECT name FROM tiles WHERE trial = ?1 ORDER BY position", trial, |row| row.get(0))?;
-    }
+    ascent.tile = rows(db, "SELECT name FROM tiles WHERE trial = ?1 ORDER BY position", trial, |row| row.get(0))?;
     Ok(Some(ascent))
 }
 
@@ -198,22 +186,20 @@ fn read_level(row: &Row<'_>) -> Read<(i64, Level)> {
 }
 
 fn read_parts(db: &Connection, level: i64) -> Read<Vec<Part>> {
-    let mut heads = db.prepare_cached(
-        "SELECT level_part_id, guest, driver FROM stored_level_parts WHERE level_id = ?1 ORDER BY position",
-    )?;
-    let heads: Vec<(i64, u32, Option<u32>)> =
-        heads.query_map([level], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect::<Read<_>>()?;
-    let part = |(id, guest, driver): (i64, u32, Option<u32>)| {
+    let sql =
+        "SELECT level_part_id, guest, driver, instance FROM stored_level_parts WHERE level_id = ?1 ORDER BY position";
+    let heads: Vec<(i64, Part)> = db.prepare_cached(sql)?.query_map([level], read_part)?.collect::<Read<_>>()?;
+    let whole = |(id, mut part): (i64, Part)| {
         let values = map::<Option<f64>>(
             db,
             "SELECT metric, value FROM stored_level_part_metrics JOIN stored_level_names USING (name_id)
              WHERE level_part_id = ?1",
             id,
         )?;
-        let sql = "SELECT instance FROM stored_level_part_instances WHERE level_part_id = ?1";
-        Ok(Part { guest, driver, metrics: numbers(values), instance: hold::instance(db, sql, id)? })
+        part.metrics = numbers(values);
+        Ok(part)
     };
-    heads.into_iter().map(part).collect()
+    heads.into_iter().map(whole).collect()
 }
 
 fn read_course(db: &Connection, trial: u32) -> Read<Vec<CoursePoint>> {

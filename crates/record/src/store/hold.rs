@@ -1,13 +1,10 @@
-//! How well the guests' CPUs were held busy to a share: tables of schema 5.
+//! How well the guests' CPUs were held busy to a share.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tare_model::hold::{CpuHold, HoldStep};
 
 use super::insert::Insert;
 use super::read::{Read, real, rows};
-
-/// The schema that brought these tables, and those of instances and tiles.
-pub(super) const SINCE: u32 = 5;
 
 /// Inserts what a search for a share came to.
 pub(super) fn insert_hold(db: &Connection, trial: u32, hold: &CpuHold) -> Insert {
@@ -30,12 +27,8 @@ pub(super) fn insert_hold(db: &Connection, trial: u32, hold: &CpuHold) -> Insert
     Ok(())
 }
 
-/// The search of a trial; none in a file of a schema that had no tables for it.
+/// The search of a trial, if it has one.
 pub(super) fn read(db: &Connection, trial: u32) -> Read<Option<CpuHold>> {
-    let schema: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if schema < SINCE {
-        return Ok(None);
-    }
     let head = db
         .prepare_cached("SELECT target, tolerance, load, share, spread FROM holds WHERE trial = ?1")?
         .query_row([trial], |row| {
@@ -52,10 +45,4 @@ pub(super) fn read(db: &Connection, trial: u32) -> Read<Option<CpuHold>> {
     let course = "SELECT at_s, share FROM hold_courses WHERE trial = ?1 ORDER BY position";
     hold.course = rows(db, course, trial, |row: &Row<'_>| Ok((real(row, 0)?, real(row, 1)?)))?;
     Ok(Some(hold))
-}
-
-/// Which instance of its guest a part is, by a statement that takes the part's id; none in a file of a schema that had no tables for it.
-pub(super) fn instance(db: &Connection, sql: &str, part: i64) -> Read<Option<u32>> {
-    let schema: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if schema < SINCE { Ok(None) } else { db.prepare_cached(sql)?.query_row([part], |row| row.get(0)).optional() }
 }

@@ -7,25 +7,21 @@ mod insert;
 mod names;
 mod parts;
 mod read;
+mod remove;
 mod requests;
 mod search;
 
 pub(crate) use insert::{InsertError, insert_trial};
 pub(crate) use read::{read_trial, trial_indices};
+pub(crate) use remove::remove_trial;
 
 use rusqlite_migration::{M, Migrations};
 
 /// Newest schema of `results.sqlite` that this tare reads (`PRAGMA user_version`).
-pub const RESULTS_SCHEMA: u32 = 5;
+pub const RESULTS_SCHEMA: u32 = 1;
 
-/// Every schema so far, oldest first. What is written here is never changed: a new schema is a new line.
-const STEPS: &[M<'static>] = &[
-    M::up(include_str!("schema-1.sql")),
-    M::up(include_str!("schema-2.sql")),
-    M::up(include_str!("schema-3.sql")),
-    M::up(include_str!("schema-4.sql")),
-    M::up(include_str!("schema-5.sql")),
-];
+/// Every schema so far, oldest first. What was released is never changed: a new schema is a new line.
+const STEPS: &[M<'static>] = &[M::up(include_str!("schema.sql"))];
 
 /// The way from an empty file to the newest schema.
 pub(crate) const MIGRATIONS: Migrations<'static> = Migrations::from_slice(STEPS);

@@ -1,28 +1,23 @@
-//! What guests and drivers contributed, and the steps of an operation: tables of schema 2.
+//! What guests and drivers contributed, and the steps of an operation.
 
-use rusqlite::{Connection, params};
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, Row, params};
 use tare_model::Histogram;
 use tare_model::trial::{Part, Step};
 
-use super::hold;
 use super::insert::{Insert, insert_bins, int};
 use super::read::{Read, map, numbers, read_bins, rows, unsigned, word};
 
-/// The schema that brought these tables.
-const SINCE: u32 = 2;
-
 /// Inserts what each guest and driver of a trial contributed.
 pub(super) fn insert_parts(db: &Connection, trial: u32, parts: &[Part]) -> Insert {
-    let mut head =
-        db.prepare_cached("INSERT INTO stored_parts (trial, position, guest, driver) VALUES (?1, ?2, ?3, ?4)")?;
+    let mut head = db.prepare_cached(
+        "INSERT INTO stored_parts (trial, position, guest, driver, instance) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
     let mut metric = db.prepare_cached("INSERT INTO stored_part_metrics VALUES (?1, ?2, ?3)")?;
-    let mut instance = db.prepare_cached("INSERT INTO stored_part_instances VALUES (?1, ?2)")?;
     for (position, part) in (0i64..).zip(parts) {
-        head.execute(params![trial, position, part.guest, part.driver])?;
+        head.execute(params![trial, position, part.guest, part.driver, part.instance])?;
         let id = db.last_insert_rowid();
-        if let Some(number) = part.instance {
-            instance.execute(params![id, number])?;
-        }
         for (name, value) in &part.metrics {
             metric.execute(params![id, name, value])?;
         }
@@ -55,23 +50,25 @@ pub(super) fn insert_steps(db: &Connection, trial: u32, steps: &[Step]) -> Inser
     Ok(())
 }
 
-/// Parts and steps of a trial; none in a file of a schema that had no tables for them.
+/// Parts and steps of a trial.
 pub(super) fn read(db: &Connection, trial: u32) -> Read<(Vec<Part>, Vec<Step>)> {
-    let schema: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if schema < SINCE { Ok((Vec::new(), Vec::new())) } else { Ok((read_parts(db, trial)?, read_steps(db, trial)?)) }
+    Ok((read_parts(db, trial)?, read_steps(db, trial)?))
 }
 
 fn read_parts(db: &Connection, trial: u32) -> Read<Vec<Part>> {
-    let heads =
-        rows(db, "SELECT part_id, guest, driver FROM stored_parts WHERE trial = ?1 ORDER BY position", trial, |row| {
-            Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?))
-        })?;
-    let part = |(id, guest, driver): (i64, u32, Option<u32>)| {
-        let values = map::<Option<f64>>(db, "SELECT metric, value FROM stored_part_metrics WHERE part_id = ?1", id)?;
-        let instance = hold::instance(db, "SELECT instance FROM stored_part_instances WHERE part_id = ?1", id)?;
-        Ok(Part { guest, driver, metrics: numbers(values), instance })
-    };
-    heads.into_iter().map(part).collect()
+    let sql = "SELECT part_id, guest, driver, instance FROM stored_parts WHERE trial = ?1 ORDER BY position";
+    let mut parts = rows(db, sql, trial, read_part)?;
+    for (id, part) in &mut parts {
+        let values = map::<Option<f64>>(db, "SELECT metric, value FROM stored_part_metrics WHERE part_id = ?1", *id)?;
+        part.metrics = numbers(values);
+    }
+    Ok(parts.into_iter().map(|(_, part)| part).collect())
+}
+
+/// A part without its metrics, and its id.
+pub(super) fn read_part(row: &Row<'_>) -> Read<(i64, Part)> {
+    let part = Part { guest: row.get(1)?, driver: row.get(2)?, instance: row.get(3)?, metrics: BTreeMap::new() };
+    Ok((row.get(0)?, part))
 }
 
 fn read_steps(db: &Connection, trial: u32) -> Read<Vec<Step>> {

@@ -1,4 +1,4 @@
-//! Requests by type, of a trial or of one load that a search tried: tables of schema 4.
+//! Requests by type, of a trial or of one load that a search tried.
 
 use rusqlite::{Connection, Row, params};
 use tare_model::Histogram;
@@ -6,7 +6,6 @@ use tare_model::trial::RequestType;
 
 use super::insert::{Insert, insert_bins, int};
 use super::read::{Read, read_bins, real, unsigned, word};
-use super::search::SINCE;
 
 /// Inserts the request types of a trial, or of one of its tries.
 pub(super) fn insert_requests(db: &Connection, trial: u32, of_try: Option<i64>, types: &[RequestType]) -> Insert {
@@ -39,12 +38,8 @@ pub(super) fn insert_requests(db: &Connection, trial: u32, of_try: Option<i64>, 
     Ok(())
 }
 
-/// The request types of a trial, or of one of its tries; none in a file of a schema that had no tables for them.
+/// The request types of a trial, or of one of its tries.
 pub(super) fn read_requests(db: &Connection, trial: u32, of_try: Option<i64>) -> Read<Vec<RequestType>> {
-    let schema: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if schema < SINCE {
-        return Ok(Vec::new());
-    }
     let heads: Vec<(i64, RequestType)> = db
         .prepare_cached(
             "SELECT request_id, type, requests, good, tolerable, failed, validation_errors, bytes, response_s, target, min_ns, max_ns,

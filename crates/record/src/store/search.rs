@@ -1,4 +1,4 @@
-//! What was seen while the largest load was looked for: tables of schema 4.
+//! What was seen while the largest load was looked for.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,6 @@ use super::names::{cause_name, cause_of, purpose_name, purpose_of};
 use super::read::{Read, map, numbers, read_bins, real, rows, unsigned, word};
 use super::requests::{insert_requests, read_requests};
 use super::{cpu, insert::insert_bins};
-
-/// The schema that brought these tables.
-pub(super) const SINCE: u32 = 4;
 
 /// Inserts the search of a trial.
 pub(super) fn insert_search(db: &Connection, trial: u32, search: &CapacitySearch) -> Insert {
@@ -70,12 +67,8 @@ fn insert_try(db: &Connection, trial: u32, position: i64, probe: &Probe) -> Inse
     insert_requests(db, trial, Some(id), &probe.requests)
 }
 
-/// The search of a trial; none in a file of a schema that had no tables for it.
+/// The search of a trial, if it has one.
 pub(super) fn read(db: &Connection, trial: u32) -> Read<Option<CapacitySearch>> {
-    let schema: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if schema < SINCE {
-        return Ok(None);
-    }
     let head = db
         .prepare_cached("SELECT held, missed, ended FROM searches WHERE trial = ?1")?
         .query_row([trial], |row| {

@@ -100,7 +100,7 @@ fn figures_that_are_no_numbers_or_too_large_are_kept_or_refused() {
     assert_ne!(trial_digest(&read), trial_digest(&record));
 
     let dir = tempfile::tempdir().unwrap();
-    let mut writer = RunWriter::create(dir.path(), "", &plan, &testing::environment(), "id", "0").unwrap();
+    let mut writer = RunWriter::create(dir.path(), "", &plan, &testing::environment(), testing::RUN_ID, "0").unwrap();
     ascent_of(&mut record).levels[1].merge.pages_scanned = u64::MAX;
     assert!(matches!(writer.append(&record), Err(RecordError::TooLarge { what: "pages scanned", .. })));
 }

@@ -19,7 +19,7 @@ fn copy_folder(from: &Path) -> tempfile::TempDir {
 fn killed_after_three() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let plan = testing::plan(2);
-    let mut writer = RunWriter::create(dir.path(), "", &plan, &testing::environment(), "id", "0").unwrap();
+    let mut writer = RunWriter::create(dir.path(), "", &plan, &testing::environment(), testing::RUN_ID, "0").unwrap();
     for index in 0..3 {
         writer.append(&testing::trial(&plan, index)).unwrap();
     }
@@ -48,7 +48,7 @@ fn a_killed_run_keeps_what_was_acknowledged_and_is_continued() {
 }
 
 #[test]
-fn a_torn_line_is_kept_aside_and_a_trial_without_acknowledgement_gets_it() {
+fn a_torn_line_is_kept_aside_and_a_trial_without_acknowledgement_counts_for_nothing() {
     let dir = killed_after_three();
     let journal = dir.path().join(layout::JOURNAL);
     let text = std::fs::read_to_string(&journal).unwrap();
@@ -56,15 +56,21 @@ fn a_torn_line_is_kept_aside_and_a_trial_without_acknowledgement_gets_it() {
     std::fs::write(&journal, &text[..torn_at]).unwrap();
     let kinds: Vec<_> = RunFolder::open(dir.path()).unwrap().verify().iter().map(|p| p.kind).collect();
     assert_eq!(kinds, vec![ProblemKind::Torn, ProblemKind::Unacknowledged(2), ProblemKind::CutShort]);
+    let cut = RunFolder::open(dir.path()).unwrap();
+    assert_eq!(cut.trials().unwrap().iter().map(|trial| trial.planned.index).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(cut.trial(2).unwrap(), None);
 
-    let writer = RunWriter::open_for_resume(dir.path(), "0").unwrap();
+    let mut writer = RunWriter::open_for_resume(dir.path(), "0").unwrap();
     assert_eq!(writer.repairs().len(), 2, "{:?}", writer.repairs());
-    assert_eq!(writer.recorded().len(), 3);
+    assert_eq!(writer.recorded().iter().collect::<Vec<_>>(), [&0, &1]);
+    let plan = writer.plan().clone();
+    writer.append(&testing::trial(&plan, 2)).unwrap();
     drop(writer);
     let aside = std::fs::read_to_string(dir.path().join(layout::JOURNAL_TORN)).unwrap();
     assert_eq!(aside.trim_end(), &text[torn_at - 40..torn_at]);
     let folder = RunFolder::open(dir.path()).unwrap();
     assert_eq!(folder.verify().iter().map(|p| p.kind).collect::<Vec<_>>(), vec![ProblemKind::CutShort]);
+    assert_eq!(folder.trials().unwrap(), (0..3).map(|index| testing::trial(&plan, index)).collect::<Vec<_>>());
     let told = folder
         .journal()
         .entries
@@ -120,7 +126,7 @@ fn a_full_disk_is_named_and_costs_nothing_that_was_acknowledged() {
 fn inner_full_disk() {
     let dir = PathBuf::from(std::env::var_os("DIR").unwrap()).join("run");
     let plan = testing::plan(400);
-    let mut writer = RunWriter::create(&dir, "", &plan, &testing::environment(), "id", "0").unwrap();
+    let mut writer = RunWriter::create(&dir, "", &plan, &testing::environment(), testing::RUN_ID, "0").unwrap();
     let mut stored = 0;
     let refused = loop {
         match writer.append(&testing::trial(&plan, stored)) {

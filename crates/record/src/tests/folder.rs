@@ -83,7 +83,7 @@ fn reading_leaves_the_folder_as_it_was() {
 fn a_folder_in_use_or_with_something_in_it_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let plan = testing::plan(1);
-    let create = || RunWriter::create(dir.path(), "", &plan, &testing::environment(), "id", "0");
+    let create = || RunWriter::create(dir.path(), "", &plan, &testing::environment(), testing::RUN_ID, "0");
     let writer = create().unwrap();
     assert!(matches!(create(), Err(RecordError::NotEmpty { .. })));
     assert!(matches!(RunWriter::open_for_resume(dir.path(), "0"), Err(RecordError::Busy { .. })));
@@ -96,7 +96,7 @@ fn a_folder_in_use_or_with_something_in_it_is_refused() {
 fn a_trial_is_written_once_and_only_if_the_plan_has_it() {
     let dir = tempfile::tempdir().unwrap();
     let plan = testing::plan(1);
-    let mut writer = RunWriter::create(dir.path(), "", &plan, &testing::environment(), "id", "0").unwrap();
+    let mut writer = RunWriter::create(dir.path(), "", &plan, &testing::environment(), testing::RUN_ID, "0").unwrap();
     let record = testing::trial(&plan, 0);
     writer.append(&record).unwrap();
     assert!(matches!(writer.append(&record), Err(RecordError::AlreadyRecorded { index: 0 })));

@@ -5,6 +5,7 @@ mod ascent;
 mod crash;
 mod folder;
 mod hold;
+mod hostile;
 mod schema;
 mod search;
 

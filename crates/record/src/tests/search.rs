@@ -126,7 +126,7 @@ fn what_is_no_number_or_too_large_is_kept_or_refused() {
     assert_ne!(trial_digest(&read), trial_digest(&record));
 
     let dir = tempfile::tempdir().unwrap();
-    let mut writer = RunWriter::create(dir.path(), "", &plan, &testing::environment(), "id", "0").unwrap();
+    let mut writer = RunWriter::create(dir.path(), "", &plan, &testing::environment(), testing::RUN_ID, "0").unwrap();
     search_of(&mut record).probes[3].requests[0].bytes = u64::MAX;
     assert!(matches!(writer.append(&record), Err(RecordError::TooLarge { what: "bytes of a type", .. })));
 }
@@ -166,7 +166,7 @@ fn a_folder_of_published_figures_is_whole() {
         .collect();
     let dir = tempfile::tempdir().unwrap();
     let environment = tare_model::environment::Environment { sections: Vec::new(), redacted: true };
-    let mut writer = RunWriter::create(dir.path(), "", &plan, &environment, "published-002", "0.1.0").unwrap();
+    let mut writer = RunWriter::create(dir.path(), "", &plan, &environment, testing::RUN_ID, "0.1.0").unwrap();
     trials.iter().for_each(|record| writer.append(record).unwrap());
     writer.journal(&JournalEvent::RunFinished).unwrap();
     drop(writer);

@@ -67,6 +67,7 @@ fn run_facts(findings: &Findings) -> Vec<(String, String)> {
     let facts = [
         ("study", study.name.clone()),
         ("run id", run.id.clone()),
+        ("root hash", run.root_hash.clone()),
         ("tare", run.tare_version.clone()),
         ("plan, SHA-256", plan.hash.clone()),
         ("seed of the order and of the drivers", study.seed.to_string()),
@@ -91,6 +92,7 @@ fn import_facts(findings: &Findings) -> Vec<(String, String)> {
     let facts = [
         ("study", findings.plan.study.name.clone()),
         ("run id", findings.run.id.clone()),
+        ("root hash", findings.run.root_hash.clone()),
         ("tare that read the figures", findings.run.tare_version.clone()),
         ("plan, SHA-256", findings.plan.hash.clone()),
         ("baseline", findings.plan.study.baseline.clone()),

@@ -101,6 +101,8 @@ pub(crate) struct Report {
     pub(crate) platforms: Vec<Table>,
     pub(crate) method: Vec<String>,
     pub(crate) disclosure: Disclosure,
+    /// How a reader finds out that a copy of the run folder is this run.
+    pub(crate) checking: String,
 }
 
 /// One sentence of the answer.
@@ -160,8 +162,16 @@ impl Report {
             platforms: disclosure::sections(findings, |title| title == "Platforms"),
             method: findings.method.clone(),
             disclosure: Disclosure::new(findings, &arms),
+            checking: checking(&findings.run.root_hash),
         }
     }
+}
+
+fn checking(root_hash: &str) -> String {
+    format!(
+        "Root hash: {root_hash}. \u{201c}tare verify DIR --root HASH\u{201d} checks that a copy of the run folder is the run that was reported. \
+         Take the hash from where the run was published: who alters a folder can write a new report into it, too."
+    )
 }
 
 /// The metric that the verdict of a case is about.

@@ -17,6 +17,7 @@ mod report;
 mod run;
 mod schema;
 mod size;
+mod verify;
 
 use crate::args::Command;
 use crate::exit::{Exit, Failure};
@@ -31,6 +32,7 @@ pub fn run(command: Command, confined: Option<String>) -> Result<Exit, Failure> 
         Command::Plan(arguments) => plan::command(&arguments),
         Command::Doctor(arguments) => doctor::command(&arguments, confined),
         Command::Report(arguments) => report::command(&arguments),
+        Command::Verify(arguments) => verify::command(&arguments),
         Command::Compare(arguments) => compare::command(&arguments),
         Command::Import(arguments) => import::command(&arguments),
         Command::Audit(arguments) => audit::command(&arguments),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tare_model::findings::Findings;
-use tare_record::{ProblemKind, RunFolder};
+use tare_record::{RunFolder, layout};
 
 use crate::args::{Format, ReportArguments};
 use crate::exit::{Exit, Failure};
@@ -18,6 +18,7 @@ pub fn command(arguments: &ReportArguments) -> Result<Exit, Failure> {
             let report = write_all(&arguments.run, &findings)?;
             output::print(&tare_report::terminal(&findings, width(), colour()))?;
             output::print(&format!("report: {}", report.display()))?;
+            print_root_hash(&findings)?;
         }
     }
     Ok(Exit::Success)
@@ -33,7 +34,7 @@ pub fn analysed(run: &Path, altered: bool) -> Result<Findings, Failure> {
     let damage: Vec<String> = folder
         .verify()
         .iter()
-        .filter(|problem| !explained_by_a_crash(problem.kind))
+        .filter(|problem| !problem.kind.explained_by_a_crash())
         .map(|problem| format!("{}: {problem}", run.display()))
         .collect();
     if !damage.is_empty() && !altered {
@@ -43,8 +44,12 @@ pub fn analysed(run: &Path, altered: bool) -> Result<Findings, Failure> {
     tare_analysis::analyse(&folder).map_err(|error| Failure::new(error, Exit::Failure))
 }
 
-const fn explained_by_a_crash(kind: ProblemKind) -> bool {
-    matches!(kind, ProblemKind::CutShort | ProblemKind::Torn | ProblemKind::Unacknowledged(_))
+/// Prints the hash by which a copy of the run folder is known.
+///
+/// # Errors
+/// When standard output cannot be written.
+pub fn print_root_hash(findings: &Findings) -> Result<(), Failure> {
+    output::print(&format!("root hash: {}", findings.run.root_hash))
 }
 
 fn rendered(findings: &Findings, format: Format) -> Result<String, Failure> {
@@ -61,20 +66,17 @@ fn rendered(findings: &Findings, format: Format) -> Result<String, Failure> {
 /// # Errors
 /// When a file cannot be written.
 pub fn write_all(run: &Path, findings: &Findings) -> Result<PathBuf, Failure> {
+    let failed = |error| Failure::new(error, Exit::Failure);
     let folder = RunFolder::open(run).map_err(|error| Failure::new(error, Exit::Usage))?;
-    folder.write_findings(findings).map_err(|error| Failure::new(error, Exit::Failure))?;
-    let html = run.join("report.html");
-    write(&html, &rendered(findings, Format::Html)?)?;
-    write(&run.join("report.md"), &rendered(findings, Format::Markdown)?)?;
-    for (name, text) in tare_report::csv(findings) {
-        write(&run.join(name), &text)?;
+    folder.write_findings(findings).map_err(failed)?;
+    let forms = [(layout::REPORT_HTML, Format::Html), (layout::REPORT_MARKDOWN, Format::Markdown)];
+    for (name, format) in forms {
+        folder.write_file(name, rendered(findings, format)?.as_bytes()).map_err(failed)?;
     }
-    Ok(html)
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text)
-        .map_err(|error| Failure::new(format!("{} cannot be written: {error}", path.display()), Exit::Failure))
+    for (name, text) in tare_report::csv(findings) {
+        folder.write_file(&name, text.as_bytes()).map_err(failed)?;
+    }
+    Ok(run.join(layout::REPORT_HTML))
 }
 
 /// Columns of the terminal.

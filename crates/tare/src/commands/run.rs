@@ -128,6 +128,7 @@ fn conclude(out: &Path, end: &RunEnd) -> Result<Exit, Failure> {
     let html = report::write_all(out, &findings)?;
     output::print(&tare_report::terminal(&findings, report::width(), report::colour()))?;
     output::print(&format!("report: {}", absolute(&html).display()))?;
+    report::print_root_hash(&findings)?;
     if let Some(reason) = &end.interrupted {
         output::print(&format!(
             "stopped by {reason}: everything was taken down, {} trials are kept; \

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tare_lab::{Ledger, LedgerError, Resource};
-use tare_record::{JournalEvent, JournalWriter, RecordError};
+use tare_record::{Folder, JournalEvent, JournalWriter, RecordError};
 
 /// A journal in the state directory: it is read by the same `tare reap` as that of a run.
 pub struct Book(Mutex<Inner>);
@@ -19,7 +19,7 @@ struct Inner {
 impl Book {
     /// A new journal in this directory.
     pub fn create(directory: &Path) -> Result<Self, RecordError> {
-        let writer = JournalWriter::open(&directory.join("journal.jsonl"), true)?;
+        let writer = JournalWriter::create(&Folder::open(directory)?)?;
         Ok(Self(Mutex::new(Inner { writer, next_id: 1, held: BTreeMap::new() })))
     }
 
