@@ -37,15 +37,10 @@ pub enum JournalEvent {
         /// What had to be repaired, each in a sentence.
         repairs: Vec<String>,
     },
-    /// Something that must be torn down will be made next.
-    ResourcePlanned {
-        /// What, as the controller describes it.
-        resource: Value,
-    },
-    /// It is gone, or was put back as found.
-    ResourceReleased {
-        /// What, exactly as it was planned.
-        resource: Value,
+    /// What the part of the run that continues is called on the host: its processes, control groups and directories.
+    NamedOnHost {
+        /// Its id there; the id in the run's first line names the results.
+        run_id: String,
     },
     /// The load of a case was found by trying.
     Calibrated {
@@ -94,13 +89,7 @@ pub enum JournalEvent {
 impl JournalEvent {
     /// Whether others rely on the line, so that it must be on disk before anything else is done.
     pub const fn durable(&self) -> bool {
-        !matches!(
-            self,
-            Self::TrialStarted { .. }
-                | Self::PhaseEntered { .. }
-                | Self::TryStarted { .. }
-                | Self::ResourceReleased { .. }
-        )
+        !matches!(self, Self::TrialStarted { .. } | Self::PhaseEntered { .. } | Self::TryStarted { .. })
     }
 }
 
@@ -240,7 +229,6 @@ impl JournalWriter {
             .read(true)
             .write(true)
             .create_new(new)
-            // Reaping trusts a list of what must be torn down only if nobody else can have written it.
             .mode(0o644)
             .open(path)
             .map_err(|e| RecordError::io("opening the journal", path, e))?;
@@ -297,8 +285,8 @@ mod tests {
     fn three_lines(dir: &Path) -> (PathBuf, Vec<u8>) {
         let path = dir.join("journal.jsonl");
         let mut writer = JournalWriter::open(&path, true).unwrap();
-        let resource = serde_json::json!({"link": "veth0", "share": 0.1});
-        writer.append(&JournalEvent::ResourcePlanned { resource }).unwrap();
+        let calibration = serde_json::json!({"link": "veth0", "share": 0.1});
+        writer.append(&JournalEvent::Calibrated { case: "rr".to_owned(), calibration }).unwrap();
         writer.append(&JournalEvent::PhaseEntered { index: 0, phase: Phase::Drive }).unwrap();
         writer.append(&JournalEvent::RunFinished).unwrap();
         (path.clone(), std::fs::read(path).unwrap())
