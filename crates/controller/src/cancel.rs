@@ -40,7 +40,7 @@ impl Cancel {
     }
 
     /// Turns SIGINT, SIGTERM and SIGHUP into the wish to stop. A second signal ends the process at
-    /// once; what it leaves behind is `tare reap`'s.
+    /// once; what it leaves behind its reaper takes away.
     ///
     /// # Errors
     /// When the handlers cannot be installed.
@@ -64,7 +64,7 @@ impl Cancel {
                     _ => "SIGHUP",
                 };
                 if count > 0 {
-                    told("stopped at once; what is left on this host is taken away by `tare reap` or the next run");
+                    told("stopped at once; what is left on this host is taken away by the run's reaper, by `tare reap` or by the next run");
                     std::process::exit(128 + signal);
                 }
                 cancel.cancel(name);

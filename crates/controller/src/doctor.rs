@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tare_lab::{Lab, LabConfig, Ledger, NoLedger, StateDir};
+use tare_lab::{FileLedger, Lab, LabConfig, Ledger, StateDir};
 use tare_memory::Kernel;
 use tare_model::guest::{GuestSize, GuestSpec, ParityRow};
 use tare_model::merging::Merging;
@@ -141,12 +141,12 @@ pub fn examine(
         Some(Ok(_)) => Some(StateDir::create(run_id, Path::new(""))?),
         _ => None,
     };
-    let place = Place { lab: lab.as_ref(), run_id, agent, state: state.as_ref().map(StateDir::path) };
+    let place = Place { lab: lab.as_ref(), run_id, agent, state: state.as_ref() };
     let platforms = what.iter().map(|examined| report(examined, &view, &place)).collect();
     let host = host_facts(&view, lab.as_ref());
     drop(lab);
-    if state.is_some() {
-        let report = reap_own(run_id, Vec::new(), agent);
+    if let Some(state) = state {
+        let report = reap_own(run_id, state.ledger().held(), agent);
         if !report.is_clean() {
             return Err(ControllerError::LeftBehind { left: left_in_words(&report) });
         }
@@ -159,7 +159,7 @@ struct Place<'a> {
     lab: Option<&'a Result<Lab, String>>,
     run_id: &'a str,
     agent: &'a Path,
-    state: Option<&'a Path>,
+    state: Option<&'a StateDir>,
 }
 
 /// What is found of one platform.
@@ -226,12 +226,12 @@ fn try_start(
     platform: &dyn Platform,
     lab: &Lab,
     place: &Place<'_>,
-    state: &Path,
+    state: &StateDir,
     patience: Duration,
 ) -> Result<Started, String> {
     let (run_id, agent) = (place.run_id, place.agent);
-    // What a crash of the doctor's would leave is found by run id.
-    let ledger: Arc<dyn Ledger> = Arc::new(NoLedger);
+    let ledger: Arc<dyn Ledger> = Arc::<FileLedger>::clone(state.ledger());
+    let state = state.path();
     let site = Site { run_id, agent, lab, mtu: MTU, state, ledger: &ledger, lifetime: patience * 3, patience };
     let size = GuestSize { cpus: 1, memory: ByteSize(256 << 20) };
     let spec = GuestSpec { name: "doctor".into(), size, cpu_set: Vec::new(), data: None, merge: false };

@@ -146,6 +146,12 @@ pub enum ControllerError {
         /// What is left, in words.
         left: String,
     },
+    /// The process that would take the run down if this one were killed.
+    #[error("the reaper of the run could not be started: {source}. It is this program once more: is it still there?")]
+    Reaper {
+        /// Why.
+        source: std::io::Error,
+    },
     /// The agent's program is not there.
     #[error("there is no agent at {path}: build it with `make build`, or name it with TARE_AGENT")]
     NoAgent {

@@ -8,8 +8,7 @@ use tare_model::merging::HostMemory;
 use tare_model::study::Study;
 
 use crate::error::ControllerError;
-use crate::reap::still_planned;
-use crate::run::others;
+use crate::run::{others, pid_of};
 
 /// Sees that nobody else who is alive has changed what a study changes of the host's memory.
 ///
@@ -35,11 +34,10 @@ pub fn none_beside_arm(
     // What this host lacks is told by whoever sets it.
     let ours = kernel.found(wanted, stop_merging).unwrap_or_default();
     for other in others(run_id)? {
-        let Some(info) = &other.info else { continue };
-        // A journal that another user may have written is no word of theirs.
-        let planned = still_planned(&info.run_folder).unwrap_or_default();
+        // A ledger that another user may have written is no word of theirs.
+        let planned = tare_lab::still_planned(&other.path).unwrap_or_default();
         if planned.iter().any(|resource| changes(resource, &ours)) {
-            let (run, pid) = (other.run_id, info.controller_pid.to_string());
+            let (run, pid) = (other.run_id.clone(), pid_of(&other));
             return Err(ControllerError::Governed { run, pid });
         }
     }

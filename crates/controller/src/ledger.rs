@@ -1,35 +1,32 @@
-//! The run folder as the ledger of what must be torn down.
+//! What a run writes down: trials and events in its run folder, what must be torn down in the ledger of its state directory.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tare_lab::{Ledger, LedgerError, Resource};
+use tare_lab::{FileLedger, Ledger, LedgerError, Resource};
 use tare_model::trial::TrialRecord;
 use tare_record::{JournalEvent, RecordError, RunWriter};
 
-/// Names a line of the journal, counted from 1 in this process, right after which the controller kills
+/// Names a line of journal and ledger together, counted from 1 in this process, right after which the controller kills
 /// itself with SIGKILL: the test of what a crash at that moment leaves behind.
-const KILL_AT_LINE: &str = "TARE_TEST_KILL_AT_JOURNAL_LINE";
+const KILL_AT_LINE: &str = "TARE_TEST_KILL_AT_LINE";
 
-/// The one writer of the run folder, shared by the thread that runs trials and those that start guests.
+/// The one writer of the run folder and of the ledger, shared by the thread that runs trials and those that start guests.
 pub struct Book {
     inner: Mutex<Inner>,
+    ledger: Arc<FileLedger>,
     kill_at_line: Option<u64>,
 }
 
 struct Inner {
     writer: RunWriter,
     lines: u64,
-    next_id: u64,
-    held: BTreeMap<u64, Resource>,
 }
 
 impl Book {
-    /// A book over a run folder.
-    pub fn new(writer: RunWriter) -> Self {
+    /// A book over a run folder and a ledger.
+    pub fn new(writer: RunWriter, ledger: Arc<FileLedger>) -> Self {
         let kill_at_line = std::env::var(KILL_AT_LINE).ok().and_then(|line| line.parse().ok());
-        let inner = Inner { writer, lines: 0, next_id: 1, held: BTreeMap::new() };
-        Self { inner: Mutex::new(inner), kill_at_line }
+        Self { inner: Mutex::new(Inner { writer, lines: 0 }), ledger, kill_at_line }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -59,7 +56,7 @@ impl Book {
 
     /// What was planned and not released yet.
     pub fn held(&self) -> Vec<Resource> {
-        self.lock().held.values().cloned().collect()
+        self.ledger.held()
     }
 
     /// Trials that are recorded.
@@ -78,27 +75,15 @@ impl Book {
 
 impl Ledger for Book {
     fn planned(&self, resource: &Resource) -> Result<u64, LedgerError> {
-        let value = serde_json::to_value(resource).map_err(|error| LedgerError(error.to_string()))?;
         let mut inner = self.lock();
-        inner
-            .writer
-            .journal(&JournalEvent::ResourcePlanned { resource: value })
-            .map_err(|error| LedgerError(error.to_string()))?;
-        let id = inner.next_id;
-        inner.next_id += 1;
-        inner.held.insert(id, resource.clone());
+        let id = self.ledger.planned(resource)?;
         self.line_written(&mut inner);
         Ok(id)
     }
 
     fn released(&self, id: u64) -> Result<(), LedgerError> {
         let mut inner = self.lock();
-        let Some(resource) = inner.held.remove(&id) else { return Ok(()) };
-        let value = serde_json::to_value(resource).map_err(|error| LedgerError(error.to_string()))?;
-        inner
-            .writer
-            .journal(&JournalEvent::ResourceReleased { resource: value })
-            .map_err(|error| LedgerError(error.to_string()))?;
+        self.ledger.released(id)?;
         self.line_written(&mut inner);
         Ok(())
     }

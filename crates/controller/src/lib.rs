@@ -2,7 +2,7 @@
 //!
 //! The controller is blocking and plain: one thread runs trials one after another, short-lived
 //! threads start guests side by side, and nothing of it is on a driver's hot path. Whatever it makes on
-//! the host is written to the journal of the run first, so that a fresh process can take it away.
+//! the host is written to the ledger of the run first, so that its reaper or any fresh process can take it away.
 
 mod ahead;
 mod beside;
@@ -26,6 +26,7 @@ mod observer;
 mod outside;
 mod places;
 mod reap;
+mod reaper;
 mod registry;
 mod room;
 mod run;
@@ -42,7 +43,8 @@ pub use error::ControllerError;
 pub use host::{HostAccess, ThisHost};
 pub use observer::{AscentNow, HoldNow, Observer, Quiet, TryNow};
 pub use places::no_place_for_data;
-pub use reap::{ReapedRun, reap_dead, reap_run, still_planned};
+pub use reap::{ReapedRun, reap_dead, reap_run};
+pub use reaper::attend;
 pub use registry::{Registry, Shipped};
 pub use run::{RunEnd, RunOptions, run};
 pub use workloads::{Found, WorkloadReport, every_workload, workloads_of};

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tare_lab::{FoundRun, Lab, LabConfig, LabError, Ledger, ReapReport, StateDir};
+use tare_lab::{FoundRun, Lab, LabConfig, Ledger, ReapReport, StateDir};
 use tare_model::environment::{Environment, Section};
 use tare_model::field::FieldError;
 use tare_model::load::LoadModel;
@@ -24,6 +25,7 @@ use crate::error::ControllerError;
 use crate::ledger::Book;
 use crate::observer::Observer;
 use crate::reap::{reap_dead, reap_own};
+use crate::reaper::Reaper;
 use crate::registry::Registry;
 use crate::share;
 use crate::trial::{self, Bench, PATIENCE, Stop, Task};
@@ -38,8 +40,11 @@ pub struct RunOptions<'a> {
     pub out: &'a Path,
     /// Whether the folder holds a run to go on with.
     pub resume: bool,
-    /// Id of a new run.
+    /// What the run is called on this host. A new run's results have the same id; those of a run that is continued keep theirs.
     pub run_id: String,
+    /// Makes the command that becomes the reaper of the run with that id, and there calls [`attend`](crate::attend). Without one,
+    /// what a killed run leaves stays until the next run or `tare reap`.
+    pub reaper: Option<&'a dyn Fn(&str) -> Command>,
     /// The agent's program.
     pub agent: PathBuf,
     /// Version of tare.
@@ -80,14 +85,23 @@ pub fn run(options: &RunOptions<'_>) -> Result<RunEnd, ControllerError> {
     }
     let made = Made::new(options)?;
     clean_up(options)?;
-    let run_id = run_id(options)?;
-    let state = state_of(options, &run_id)?;
+    let run_id = &options.run_id;
+    let state = StateDir::create(run_id, options.out)?;
+    let reaper = match options.reaper.map(|command| Reaper::start(command(run_id))).transpose() {
+        Ok(reaper) => reaper,
+        Err(error) => {
+            state.remove()?;
+            return Err(error);
+        }
+    };
     let mut book = None;
-    let result = in_lab(options, &made, &run_id, &state, &mut book);
+    let result = in_lab(options, &made, &state, &mut book);
     // Whatever the result, everything goes: by the same way as after a crash, under the lock held here.
-    let held = book.as_ref().map(|book| book.held()).unwrap_or_default();
-    let report = reap_own(&run_id, held, &options.agent);
+    let report = reap_own(run_id, state.ledger().held(), &options.agent);
     drop(state);
+    if let Some(reaper) = reaper {
+        reaper.dismiss();
+    }
     let end = result?;
     if !report.is_clean() {
         return Err(ControllerError::LeftBehind { left: left_in_words(&report) });
@@ -108,11 +122,6 @@ pub fn left_in_words(report: &ReapReport) -> String {
     left.join("; ")
 }
 
-/// The id of a new run, or of the one to go on with.
-fn run_id(options: &RunOptions<'_>) -> Result<String, ControllerError> {
-    if options.resume { Ok(RunFolder::open(options.out)?.facts().run_id.clone()) } else { Ok(options.run_id.clone()) }
-}
-
 /// Reaps dead runs, and says so. What cannot be reaped, or is alive, would be in the way of what is measured.
 fn clean_up(options: &RunOptions<'_>) -> Result<(), ControllerError> {
     for reaped in reap_dead(&options.agent)? {
@@ -129,8 +138,7 @@ fn clean_up(options: &RunOptions<'_>) -> Result<(), ControllerError> {
     if let Some(other) = others(&options.run_id)?.first()
         && !options.alongside
     {
-        let pid = other.info.as_ref().map_or_else(|| "unknown".to_owned(), |info| info.controller_pid.to_string());
-        return Err(ControllerError::AnotherRun { run: other.run_id.clone(), pid });
+        return Err(ControllerError::AnotherRun { run: other.run_id.clone(), pid: pid_of(other) });
     }
     crate::governors::none_beside(&options.run_id, &options.registry.host().kernel(), &options.plan.study)
 }
@@ -140,23 +148,10 @@ pub fn others(run_id: &str) -> Result<Vec<FoundRun>, ControllerError> {
     Ok(StateDir::list()?.into_iter().filter(|found| found.live && found.run_id != run_id).collect())
 }
 
-/// The state directory of this run. One of the same id may still be there: a run that is resumed while
-/// somebody else reaps what it left.
-fn state_of(options: &RunOptions<'_>, run_id: &str) -> Result<StateDir, ControllerError> {
-    let deadline = Instant::now() + REAPED_WITHIN;
-    loop {
-        match StateDir::create(run_id, options.out) {
-            Err(LabError::RunExists { .. }) if Instant::now() < deadline => {
-                std::thread::sleep(Duration::from_millis(20));
-                clean_up(options)?;
-            }
-            other => return Ok(other?),
-        }
-    }
+/// The number of a run's controller, in words.
+pub fn pid_of(run: &FoundRun) -> String {
+    run.info.as_ref().map_or_else(|| "unknown".to_owned(), |info| info.controller_pid.to_string())
 }
-
-/// How long another process may take to reap the run that is to be resumed.
-const REAPED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Platforms and workloads of the plan, made once.
 struct Made {
@@ -256,7 +251,13 @@ impl Made {
 }
 
 /// A new run folder, or one to go on with.
-fn open_book(options: &RunOptions<'_>, made: &Made, lab: &Lab) -> Result<Arc<Book>, ControllerError> {
+fn open_book(
+    options: &RunOptions<'_>,
+    made: &Made,
+    lab: &Lab,
+    state: &StateDir,
+) -> Result<Arc<Book>, ControllerError> {
+    let ledger = Arc::clone(state.ledger());
     if options.resume {
         let folder = RunFolder::open(options.out)?;
         let (theirs, ours) = (folder.plan(), options.plan);
@@ -272,14 +273,16 @@ fn open_book(options: &RunOptions<'_>, made: &Made, lab: &Lab) -> Result<Arc<Boo
         for repair in writer.repairs() {
             options.observer.note(repair);
         }
-        return Ok(Arc::new(Book::new(writer)));
+        let book = Book::new(writer, ledger);
+        book.write(&JournalEvent::NamedOnHost { run_id: options.run_id.clone() })?;
+        return Ok(Arc::new(book));
     }
     let mut environment: Environment = tare_probe::environment::capture(options.redact);
     environment.sections.push(Section { title: "Lab, as granted".into(), facts: lab.facts() });
     environment.sections.push(made.disclosed());
     environment.sections.push(made.software(options.version));
     let RunOptions { out, source, plan, run_id, version, .. } = options;
-    Ok(Arc::new(Book::new(RunWriter::create(out, source, plan, &environment, run_id, version)?)))
+    Ok(Arc::new(Book::new(RunWriter::create(out, source, plan, &environment, run_id, version)?, ledger)))
 }
 
 /// Makes the lab, opens the run folder and runs all trials. The folder comes second, so that it can tell
@@ -287,11 +290,10 @@ fn open_book(options: &RunOptions<'_>, made: &Made, lab: &Lab) -> Result<Arc<Boo
 fn in_lab(
     options: &RunOptions<'_>,
     made: &Made,
-    run_id: &str,
     state: &StateDir,
     opened: &mut Option<Arc<Book>>,
 ) -> Result<RunEnd, ControllerError> {
-    let spec = &options.plan.study.lab;
+    let (spec, run_id) = (&options.plan.study.lab, options.run_id.as_str());
     let lab = Lab::create(LabConfig {
         run_id: run_id.to_owned(),
         mtu: spec.mtu,
@@ -300,7 +302,7 @@ fn in_lab(
         // Links receive on the CPU of the sender: steering them costs bulk transfer too much (ADR 0006).
         ..LabConfig::new(run_id)
     })?;
-    let book = &*opened.insert(open_book(options, made, &lab)?);
+    let book = &*opened.insert(open_book(options, made, &lab, state)?);
     let ledger: Arc<dyn Ledger> = Arc::clone(book) as Arc<dyn Ledger>;
     let site = Site {
         run_id,

@@ -331,6 +331,7 @@ fn who_watches_is_told_each_try_and_a_search_that_is_stopped_begins_anew_when_it
         out: &out,
         resume: true,
         run_id: run_id.clone(),
+        reaper: None,
         agent,
         version: "test",
         redact: true,
@@ -413,7 +414,7 @@ fn killed_between_and_within_tries_it_leaves_what_reaping_takes_away() {
         let name = "killed_between_and_within_tries_it_leaves_what_reaping_takes_away";
         let mut child = std::process::Command::new(std::env::current_exe().unwrap());
         child.args(["--exact", name, "--nocapture"]).env(KILLED_IN, &out);
-        let output = child.env("TARE_TEST_KILL_AT_JOURNAL_LINE", line.to_string()).output().unwrap();
+        let output = child.env("TARE_TEST_KILL_AT_LINE", line.to_string()).output().unwrap();
         if std::os::unix::process::ExitStatusExt::signal(&output.status) != Some(9) {
             // The run was over before.
             assert!(String::from_utf8_lossy(&output.stderr).contains("it was not killed: Ok"), "{output:?}");

@@ -261,7 +261,7 @@ fn killed_in_the_midst_of_a_tile_it_leaves_guests_that_reaping_takes_away() {
         let out = folder.path().join(format!("tiles-killed-{}-{line}", std::process::id()));
         let mut child = std::process::Command::new(std::env::current_exe().unwrap());
         child.args(["--exact", name, "--nocapture"]).env(KILLED_IN, &out);
-        let output = child.env("TARE_TEST_KILL_AT_JOURNAL_LINE", line.to_string()).output().unwrap();
+        let output = child.env("TARE_TEST_KILL_AT_LINE", line.to_string()).output().unwrap();
         let signal = std::os::unix::process::ExitStatusExt::signal(&output.status);
         if signal != Some(9) {
             assert!(String::from_utf8_lossy(&output.stderr).contains("it was not killed: Ok"), "{output:?}");

@@ -20,7 +20,7 @@ pub fn left_by_guests(run_id: &str) -> Result<Vec<String>> {
     check_run_id(run_id)?;
     let mut left: Vec<String> = process::of_run(run_id)
         .into_iter()
-        .map(|pid| format!("process {pid} ({})", process::stat(pid).map_or_else(String::new, |stat| stat.name)))
+        .map(|(pid, seen)| format!("process {pid} ({})", seen.name))
         .collect();
     // Guests' groups stand beside each other, below the run's own, in every hierarchy.
     for run_group in find_run_groups(run_id) {

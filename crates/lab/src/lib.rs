@@ -7,7 +7,7 @@
 //!   and accounts for what the guest used.
 //! - [`StateDir`] is where a run keeps what must not outlive it, and the lock that says it is alive.
 //! - [`Resource`], [`Ledger`] and [`reap()`](reap()) are the contract of teardown: what will be torn down is
-//!   written down first, and reaping is idempotent.
+//!   written to the [`FileLedger`] of the state directory first, and reaping is idempotent.
 //!
 //! The interface is synchronous. Whatever enters a namespace does so on a scratch thread, so the caller's
 //! threads stay where they are.
@@ -18,8 +18,8 @@ mod cpu;
 mod data;
 mod disk;
 mod error;
-mod kept;
 mod lab;
+mod ledger;
 mod links;
 mod mounts;
 mod name;
@@ -41,16 +41,16 @@ mod tree;
 mod trust;
 
 pub use cgroup::{
-    Cgroup, CgroupMode, CgroupPlan, GroupCpu, GroupMemory, Hierarchies, Limits, detect, kill_guest, limit_run,
-    oom_kills_in, processes_in, remove_run_groups, run_groups,
+    Cgroup, CgroupMode, CgroupPlan, GroupCpu, GroupMemory, Hierarchies, Limits, detect, is_control_group, kill_guest,
+    limit_run, oom_kills_in, processes_in, remove_run_groups, run_groups,
 };
 pub use clean::left_by_guests;
 pub use cpu::{Cpu, cpu_topology, online_cpus, set_affinity};
 pub use data::{closed_data_path, data_path, make_closed_data_directory, make_data_directory};
 pub use disk::{check_on_disk, disk_path, is_in_memory, make_disk_directory};
 pub use error::{LabError, Result};
-pub use kept::{forget_settings, keep_settings};
 pub use lab::{Lab, LabConfig};
+pub use ledger::{FileLedger, still_planned};
 pub use netns::NetNs;
 pub use port::Port;
 pub use reap::{Killed, ReapReport, leftovers, reap};

@@ -1,7 +1,8 @@
 //! Finding the processes of a run and ending them, never ourselves nor those that started us.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -60,18 +61,19 @@ fn is_marked(pid: u32, run_id: &str) -> bool {
 }
 
 /// The processes that carry the run's id, and what descends from them (a program may overwrite its
-/// environment to show a title, as PostgreSQL does). Never this process nor one that it descends from.
-pub(crate) fn of_run(run_id: &str) -> BTreeSet<u32> {
+/// environment to show a title, as PostgreSQL does), each as it was seen before its environment was read. Never this
+/// process nor one that it descends from.
+pub(crate) fn of_run(run_id: &str) -> BTreeMap<u32, Stat> {
     let spared = ourselves();
-    let everyone: Vec<(u32, u32)> = all().into_iter().filter_map(|pid| Some((pid, stat(pid)?.parent))).collect();
-    let alive = |pid: u32| !spared.contains(&pid) && stat(pid).is_some_and(|s| s.state != 'Z');
-    let mut found: BTreeSet<u32> =
-        everyone.iter().map(|(pid, _)| *pid).filter(|pid| is_marked(*pid, run_id) && alive(*pid)).collect();
+    let everyone: BTreeMap<u32, Stat> = all().into_iter().filter_map(|pid| Some((pid, stat(pid)?))).collect();
+    let alive = |pid: &u32, seen: &Stat| seen.state != 'Z' && !spared.contains(pid);
+    let marked = everyone.iter().filter(|(pid, seen)| alive(pid, seen) && is_marked(**pid, run_id));
+    let mut found: BTreeMap<u32, Stat> = marked.map(|(pid, seen)| (*pid, seen.clone())).collect();
     loop {
         let before = found.len();
-        for (pid, parent) in &everyone {
-            if found.contains(parent) && alive(*pid) {
-                found.insert(*pid);
+        for (pid, seen) in &everyone {
+            if found.contains_key(&seen.parent) && alive(pid, seen) {
+                found.insert(*pid, seen.clone());
             }
         }
         if found.len() == before {
@@ -80,13 +82,21 @@ pub(crate) fn of_run(run_id: &str) -> BTreeSet<u32> {
     }
 }
 
+/// Holds on to the process that has this number now, so that the number cannot come to mean another between a look and a
+/// signal. `None` when there is none.
+pub(crate) fn hold(pid: u32) -> Option<OwnedFd> {
+    pidfd_open(i32::try_from(pid).ok().and_then(Pid::from_raw)?, PidfdFlags::empty()).ok()
+}
+
+/// Sends SIGKILL to a process that is held on to. Whether it was sent.
+pub(crate) fn kill_held(held: &OwnedFd) -> bool {
+    pidfd_send_signal(held, Signal::KILL).is_ok()
+}
+
 /// Sends SIGKILL to a process if it is still the one that was seen. Whether it was sent.
 pub(crate) fn kill(pid: u32, seen: &Stat) -> bool {
-    let Some(raw) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
-    // The descriptor holds on to this very process, so the number cannot come to mean another
-    // between the look and the signal.
-    let Ok(held) = pidfd_open(raw, PidfdFlags::empty()) else { return false };
-    stat(pid).is_some_and(|now| now.started == seen.started) && pidfd_send_signal(held, Signal::KILL).is_ok()
+    let Some(held) = hold(pid) else { return false };
+    stat(pid).is_some_and(|now| now.started == seen.started) && kill_held(&held)
 }
 
 /// Asks again and again until `done`, with pauses from 0.5 ms growing to 20 ms. Whether it came true in time.
@@ -130,15 +140,15 @@ mod tests {
             Command::new("sh").args(["-c", script]).env(RUN_VARIABLE, &run).process_group(0).spawn().unwrap();
         let both = wait_until(Duration::from_secs(10), || {
             let found = of_run(&run);
-            found.contains(&shell.id()) && found.iter().any(|p| stat(*p).is_some_and(|s| s.name == "sleep"))
+            found.contains_key(&shell.id()) && found.values().any(|seen| seen.name == "sleep")
         });
         let found = of_run(&run);
-        for pid in &found {
-            kill(*pid, &stat(*pid).unwrap());
+        for (pid, seen) in &found {
+            kill(*pid, seen);
         }
         shell.wait().unwrap();
         assert!(both, "{found:?}");
-        assert!(!found.contains(&std::process::id()));
+        assert!(!found.contains_key(&std::process::id()));
         assert!(of_run(&format!("{run}-other")).is_empty());
     }
 

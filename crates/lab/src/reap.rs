@@ -14,12 +14,14 @@ use crate::name::{check_run_id, run_group};
 use crate::netlink::Netlink;
 use crate::netns::scratch;
 use crate::resource::Resource;
-use crate::state::StateDir;
-use crate::trust::check_private;
-use crate::{cgroup, data, disk, kept, mounts, process, settings, state, tree};
+use crate::state::{LOCK_FILE, RunInfo, StateDir};
+use crate::trust::{check_passage, check_private};
+use crate::{cgroup, data, disk, ledger, mounts, process, settings, state, tree};
 
 /// How long killed processes may take to go.
 const LIMIT: Duration = Duration::from_secs(5);
+/// How long the lock of a run may be held by another process that reaps it, or is about to begin as a program of its own.
+const LET_GO_WITHIN: Duration = Duration::from_secs(10);
 
 /// A process that was ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,10 +61,12 @@ impl ReapReport {
 /// Ends the processes of a run and removes what is on the list and what is found by the run's id: control groups,
 /// mounts, directories, and at last the state directory. `held` ends what platforms keep elsewhere.
 ///
-/// Idempotent, and needs no list: with none, whatever carries the run's id still goes. A list may be wrong or
-/// old, so nothing is touched that is not below the state directory or named after the run, and of the host's settings only
-/// those that tare changes. Refuses as long
-/// as another process's controller holds the run's lock.
+/// `resources` is what the run's ledger holds ([`still_planned`](crate::still_planned)), the last first. Idempotent, and needs
+/// no list: with none, whatever carries the run's id still goes. Nothing is touched that is not below the state directory or
+/// where tare makes things of this run, and of the host's settings only those that tare changes. Refuses as long as another
+/// process's controller is alive; waits for another process that reaps the run.
+///
+/// The state directory with its ledger stays as long as anything is left, so that reaping can be tried again.
 pub fn reap(
     run_id: &str,
     resources: &[Resource],
@@ -70,9 +74,10 @@ pub fn reap(
 ) -> ReapReport {
     let mut report = ReapReport::default();
     let state = state::state_path(run_id);
-    // Held until all is gone, so that neither another reaper nor a controller that resumes the run comes between.
+    // Held until all is gone, so that no other reaper comes between.
     let _lock = match may_reap(run_id, &state) {
-        Ok(lock) => lock,
+        Ok(Claim::Ours(lock)) => lock,
+        Ok(Claim::Done) => return report,
         Err(why) => {
             report.left.push((Resource::Directory { path: state }, why));
             return report;
@@ -98,7 +103,7 @@ pub fn reap(
         report.left.push((Resource::Cgroup { paths: cgroup::find_run_groups(run_id) }, e.to_string()));
     }
     // After the guests: what was merged for them may have to be taken apart, and they are what it would need memory for.
-    put_settings_back(resources, &state, &mut report);
+    put_settings_back(resources, &mut report);
     unmount_all(resources, &state, &mut report);
     remove_directories(run_id, resources, &state, &mut report);
     report
@@ -120,28 +125,26 @@ fn remove_directories(run_id: &str, resources: &[Resource], state: &Path, report
             report.note(resource.clone(), remove_directory(path, state, run_id));
         }
     }
-    // The state directory last: as long as it is there, the run is found. It stays while settings of the host are not back, for
-    // what leads to the journal is the only one who knows what they were.
-    let owed = report.left.iter().any(|(what, _)| matches!(what, Resource::Settings { .. }));
-    let own = [data::data_path(run_id, None), disk::disk_path(run_id), state.to_owned()];
-    for path in own.into_iter().filter(|path| !owed || path != state) {
+    if let Err(why) = ledger::still_planned(state) {
+        report.left.push((Resource::Directory { path: state.join(ledger::FILE) }, why.to_string()));
+    }
+    for path in [data::data_path(run_id, None), disk::disk_path(run_id)] {
         report.note(Resource::Directory { path: path.clone() }, remove_own(&path, state, run_id));
         state::remove_base_if_empty(&path);
+    }
+    // Last, and not while anything is left: as long as it is there the run is found, and its ledger alone knows the rest.
+    if report.is_clean() {
+        report.note(Resource::Directory { path: state.to_owned() }, remove_own(state, state, run_id));
+        state::remove_base_if_empty(state);
     }
 }
 
 /// The latest first, which is how the list comes: what it found was set by an earlier one.
-///
-/// Where the list is lost with its run folder, the copy beside the run's lock stands in for it.
-fn put_settings_back(resources: &[Resource], state: &Path, report: &mut ReapReport) {
-    let listed = resources.iter().filter(|resource| matches!(resource, Resource::Settings { .. })).cloned();
-    let kept = kept::kept_settings(state).map(|found| Resource::Settings { found });
-    let mut all: Vec<Resource> = listed.collect();
-    all.extend(kept.filter(|kept| !all.contains(kept)));
-    for resource in all {
-        if let Resource::Settings { found } = &resource {
+fn put_settings_back(resources: &[Resource], report: &mut ReapReport) {
+    for resource in resources {
+        if let Resource::Settings { found } = resource {
             let put_back = settings::put_back_settings(Path::new(settings::ROOT), found);
-            report.note(resource, put_back);
+            report.note(resource.clone(), put_back);
         }
     }
 }
@@ -153,40 +156,60 @@ fn mount_path(resource: &Resource) -> Option<&PathBuf> {
     }
 }
 
+/// Whether a run is to be reaped.
+enum Claim {
+    /// By us, under this lock if it has one. A controller reaps its own run under the lock that it holds already.
+    Ours(Option<OwnedFd>),
+    /// Another process has done it while we waited.
+    Done,
+}
+
 /// Takes the run's lock, if it has one, so that it may be reaped: its id is one, its directory is ours alone, and no
-/// other process's controller is alive. A controller reaps its own run under the lock that it holds already.
-fn may_reap(run_id: &str, state: &Path) -> std::result::Result<Option<OwnedFd>, String> {
+/// other process's controller is alive.
+fn may_reap(run_id: &str, state: &Path) -> std::result::Result<Claim, String> {
     check_run_id(run_id).map_err(|e| e.to_string())?;
     for directory in state.parent().into_iter().chain([state]) {
         check_private(directory).map_err(|e| e.to_string())?;
     }
-    if let Some(lock) = StateDir::lock_dead(state).map_err(|e| e.to_string())? {
-        return Ok(lock);
+    let locked = state.join(LOCK_FILE).exists();
+    let mut answer = None;
+    process::wait_until(LET_GO_WITHIN, || {
+        answer = claim(state, locked);
+        answer.is_some()
+    });
+    answer.unwrap_or_else(|| Err("another process holds its lock: is it reaping the run at this moment?".into()))
+}
+
+/// One look at the lock; `None` when it is held although the controller is gone. `locked`: there was one to begin with.
+fn claim(state: &Path, locked: bool) -> Option<std::result::Result<Claim, String>> {
+    match StateDir::lock_dead(state) {
+        Err(e) => return Some(Err(e.to_string())),
+        Ok(Some(None)) if locked => return Some(Ok(Claim::Done)),
+        Ok(Some(lock)) => return Some(Ok(Claim::Ours(lock))),
+        Ok(None) => {}
     }
-    let runs = StateDir::list().unwrap_or_default();
-    let controller = runs.into_iter().find(|run| run.run_id == run_id).and_then(|run| run.info);
-    match controller {
-        Some(info) if info.controller_pid == std::process::id() => Ok(None),
-        Some(info) => Err(format!("its controller, process {}, is alive: stop it first", info.controller_pid)),
-        None => Err("its controller is alive: stop it first".into()),
+    match RunInfo::read(state) {
+        Some(info) if info.controller_pid == std::process::id() => Some(Ok(Claim::Ours(None))),
+        Some(info) if !info.controller_lives() => None,
+        Some(info) => Some(Err(format!("its controller, process {}, is alive: stop it first", info.controller_pid))),
+        None if state.exists() => Some(Err("its controller is alive: stop it first".into())),
+        None => Some(Ok(Claim::Done)),
     }
 }
 
 /// Kills until none is found: one may have been starting another.
 fn kill_processes(run_id: &str, report: &mut ReapReport) {
     let mut seen = BTreeMap::new();
-    let mut left = Vec::new();
+    let mut left = BTreeMap::new();
     process::wait_until(LIMIT, || {
-        left = process::of_run(run_id).into_iter().collect();
-        for pid in &left {
-            if let Some(stat) = process::stat(*pid) {
-                process::kill(*pid, &stat);
-                seen.insert((*pid, stat.started), stat.name);
-            }
+        left = process::of_run(run_id);
+        for (pid, stat) in &left {
+            process::kill(*pid, stat);
+            seen.insert((*pid, stat.started), stat.name.clone());
         }
         left.is_empty()
     });
-    for pid in left {
+    for pid in left.into_keys() {
         let what = Resource::Held { platform: "process".into(), token: pid.into() };
         report.left.push((what, "it did not go within 5 s after SIGKILL".into()));
     }
@@ -203,7 +226,7 @@ fn groups(run_id: &str, resources: &[Resource], report: &mut ReapReport) -> Vec<
                 groups.push(path.clone());
             } else {
                 let what = Resource::Cgroup { paths: vec![path.clone()] };
-                report.left.push((what, format!("it is not in a group named {}", run_group(run_id))));
+                report.left.push((what, format!("it is not in a control group named {}", run_group(run_id))));
             }
         }
     }
@@ -260,15 +283,18 @@ fn remove_own(path: &Path, state: &Path, run_id: &str) -> std::result::Result<bo
     remove_directory(path, state, run_id)
 }
 
-/// Removes a directory that is below the state directory or named after the run.
+/// Removes a directory that is where tare makes those of this run.
 fn remove_directory(path: &Path, state: &Path, run_id: &str) -> std::result::Result<bool, String> {
-    // The whole name: `tare-1` is not `tare-12`.
-    let named = |c: Component<'_>| c.as_os_str() == run_id || c.as_os_str() == run_group(run_id).as_str();
     if !path.is_absolute() || has_parent_component(path) {
         return Err("its path is not absolute and plain".into());
     }
-    if !(path.starts_with(state) || path.components().any(named)) {
-        return Err(format!("it is neither below {} nor named {}", state.display(), run_group(run_id)));
+    let own = [state, &disk::disk_path(run_id), &data::data_path(run_id, None)];
+    if !own.iter().any(|own| path.starts_with(own)) {
+        // The one place elsewhere: a directory for data within one that the study names, with others passing through at most.
+        if path.file_name() != Some(run_group(run_id).as_ref()) {
+            return Err(format!("it is neither below {} nor named {}", state.display(), run_group(run_id)));
+        }
+        check_passage(path).map_err(|e| e.to_string())?;
     }
     match fs::symlink_metadata(path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(false),
@@ -303,10 +329,7 @@ pub fn leftovers(run_id: &str) -> Vec<String> {
         return vec![e.to_string()];
     }
     let mut found = Vec::new();
-    for pid in process::of_run(run_id) {
-        let name = process::stat(pid).map_or_else(String::new, |stat| stat.name);
-        found.push(format!("process {pid} ({name})"));
-    }
+    found.extend(process::of_run(run_id).iter().map(|(pid, seen)| format!("process {pid} ({})", seen.name)));
     found.extend(cgroup::find_run_groups(run_id).iter().map(|path| format!("control group {}", path.display())));
     let state = state::state_path(run_id);
     match mount_points() {

@@ -60,7 +60,7 @@ impl std::fmt::Display for Resource {
 #[error("the list of what must be torn down could not be written: {0}. Nothing is made that is not on it")]
 pub struct LedgerError(pub String);
 
-/// The list of what must be torn down. The controller keeps it in the journal.
+/// The list of what must be torn down: [`FileLedger`](crate::FileLedger) keeps it.
 pub trait Ledger: Send + Sync {
     /// Writes down that `resource` is about to be made. It is on disk when this returns; the number finds it again.
     ///
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn journals_of_today_stay_readable() {
+    fn a_ledger_of_today_stays_readable() {
         let all = [
             (Resource::Directory { path: "/run/tare/r/a".into() }, r#"{"directory":{"path":"/run/tare/r/a"}}"#),
             (Resource::Cgroup { paths: vec!["/c".into()] }, r#"{"cgroup":{"paths":["/c"]}}"#),

@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
@@ -12,19 +13,20 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{LabError, Result};
+use crate::ledger::FileLedger;
 use crate::name::check_run_id;
 use crate::trust::{check_private, make_private};
 use crate::{data, disk, process, rootless, tree};
 
 const RUN_FILE: &str = "run.json";
-const LOCK_FILE: &str = "lock";
+pub(crate) const LOCK_FILE: &str = "lock";
 
 /// What the state directory says about its run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunInfo {
     /// The run.
     pub run_id: String,
-    /// Where its results are, with the journal that lists what it made.
+    /// Where its results are. It is shown to people; nothing in it is ever acted on.
     pub run_folder: PathBuf,
     /// The controller's process.
     pub controller_pid: u32,
@@ -32,6 +34,20 @@ pub struct RunInfo {
     pub controller_started: u64,
     /// The version of tare that wrote this.
     pub tare_version: String,
+}
+
+impl RunInfo {
+    /// Whether that process is still there.
+    pub(crate) fn controller_lives(&self) -> bool {
+        process::stat(self.controller_pid).is_some_and(|now| now.started == self.controller_started && now.state != 'Z')
+    }
+
+    /// What a state directory says. Nothing is believed of one that others may write to.
+    pub(crate) fn read(state: &Path) -> Option<Self> {
+        let private = check_private(state).is_ok();
+        let text = if private { fs::read(state.join(RUN_FILE)).ok() } else { None };
+        text.and_then(|text| serde_json::from_slice(&text).ok())
+    }
 }
 
 /// A run that has a state directory on this host.
@@ -51,9 +67,7 @@ impl FoundRun {
     /// Whether the lock is held although the controller is gone: by another process that reaps the run at this moment,
     /// or by a child of the controller's that had not yet begun to be a program of its own.
     pub fn is_orphan(&self) -> bool {
-        let Some(info) = self.info.as_ref().filter(|_| self.live) else { return false };
-        let stat = process::stat(info.controller_pid);
-        !stat.is_some_and(|stat| stat.started == info.controller_started && stat.state != 'Z')
+        self.info.as_ref().is_some_and(|info| self.live && !info.controller_lives())
     }
 
     /// Waits at most `patience` for the lock of such a run to be let go; whether it is. The run may be gone by then.
@@ -77,10 +91,11 @@ pub struct StateDir {
     path: PathBuf,
     /// Holds the lock. Not inherited by programs that are started.
     lock: OwnedFd,
+    ledger: Arc<FileLedger>,
 }
 
 impl StateDir {
-    /// Makes the directory, takes its lock and writes `run.json`.
+    /// Makes the directory, takes its lock, begins its ledger and writes `run.json`.
     ///
     /// # Errors
     /// [`LabError::RunExists`] when the run has one already; otherwise when it cannot be made.
@@ -116,7 +131,8 @@ impl StateDir {
             controller_started: process::stat(std::process::id()).map_or(0, |stat| stat.started),
             tare_version: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        let state = Self { path, lock };
+        let ledger = Arc::new(FileLedger::create(&path)?);
+        let state = Self { path, lock, ledger };
         state.write_info(&info)?;
         Ok(state)
     }
@@ -133,6 +149,11 @@ impl StateDir {
     /// The directory.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What the run makes and must take down.
+    pub fn ledger(&self) -> &Arc<FileLedger> {
+        &self.ledger
     }
 
     /// Whether a controller holds the lock of this state directory. A directory that is gone is not live.
@@ -160,7 +181,8 @@ impl StateDir {
             Err(e) => return Err(LabError::system(tried(), e)),
         };
         match flock(&file, how) {
-            Ok(()) => Ok(Some(Some(file))),
+            // Whoever held it may have removed it before letting go of it: then it locks nothing any more.
+            Ok(()) => Ok(Some(is_still_at(&file, &path).then_some(file))),
             Err(Errno::WOULDBLOCK) => Ok(None),
             Err(e) => Err(LabError::system(tried(), e)),
         }
@@ -198,10 +220,7 @@ impl StateDir {
                 continue;
             }
             let path = entry.path();
-            // Nothing is believed of a directory that others may write to.
-            let private = check_private(&path).is_ok();
-            let text = if private { fs::read(path.join(RUN_FILE)).ok() } else { None };
-            let info = text.and_then(|text| serde_json::from_slice(&text).ok());
+            let info = RunInfo::read(&path);
             let live = Self::is_live(&path)?;
             runs.push(FoundRun { run_id, path, info, live });
         }
@@ -230,6 +249,12 @@ pub fn state_path(run_id: &str) -> PathBuf {
 pub(crate) fn remove_base_if_empty(state: &Path) {
     // Not empty: there are other runs.
     let _ = state.parent().map(fs::remove_dir);
+}
+
+/// Whether this is the file that has that name.
+fn is_still_at(file: &OwnedFd, path: &Path) -> bool {
+    let (Ok(open), Ok(named)) = (rustix::fs::fstat(file), rustix::fs::lstat(path)) else { return false };
+    (open.st_dev, open.st_ino) == (named.st_dev, named.st_ino)
 }
 
 fn take_lock(dir: &Path) -> Result<OwnedFd> {

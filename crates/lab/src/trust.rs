@@ -1,7 +1,7 @@
 //! What may be believed: files and directories that nobody else can have written.
 //!
-//! Reaping acts on what it reads, up to running programs that a list names. Another user can put a directory
-//! under a name that we would look for, in `/tmp` or beside the results; what is in it must never be acted upon.
+//! Reaping acts on what it reads, up to running programs that a ledger names. Another user can put a directory
+//! under a name that we would look for, such as in `/tmp`; what is in it must never be acted upon.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -18,32 +18,47 @@ pub(crate) fn ours(found: &fs::Metadata) -> bool {
     found.uid() == rustix::process::geteuid().as_raw()
 }
 
-/// Opens a file whose content may be acted upon: a regular file that is this user's own and that nobody else may
+/// Opens a file whose content may be believed: a regular file that is this user's own and that nobody else may
 /// write. `None` when there is none. What was looked at is what is opened, so read it through this handle.
 ///
 /// # Errors
 /// [`LabError::Refused`] when it is none; [`LabError::System`] when it cannot be opened.
 pub fn open_trusted(path: &Path) -> Result<Option<File>> {
+    open_checked(path, 0o022, "may write")
+}
+
+/// Opens a file whose content may be acted upon: besides, nobody else may read it.
+///
+/// # Errors
+/// As [`open_trusted`].
+pub(crate) fn open_closed(path: &Path) -> Result<Option<File>> {
+    open_checked(path, 0o077, "may read and write")
+}
+
+/// Opens a regular file of this user's with one name, and without these bits in its mode.
+fn open_checked(path: &Path, forbidden: u32, may: &str) -> Result<Option<File>> {
     let tried = || format!("act upon {}", path.display());
+    let refused = |why: String| {
+        let remedy = "Others may have written it: look into it, then take away by hand what it rightly names";
+        LabError::Refused { tried: tried(), why, remedy: remedy.into() }
+    };
     // A pipe in its place must not keep us waiting.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = match rustix::fs::open(path, flags, Mode::empty()) {
         Err(Errno::NOENT) => return Ok(None),
+        Err(Errno::LOOP) => return Err(refused("it is a link".into())),
         other => File::from(other.map_err(|e| LabError::system(tried(), e))?),
     };
     let found = file.metadata().map_err(|e| LabError::system(tried(), e))?;
-    if found.is_file() && ours(&found) && found.mode() & 0o022 == 0 {
+    if found.is_file() && ours(&found) && found.mode() & forbidden == 0 && found.nlink() == 1 {
         return Ok(Some(file));
     }
-    Err(LabError::Refused {
-        tried: tried(),
-        why: format!(
-            "it must be a regular file that only its owner, this user, may write; it has owner {} and mode {:o}",
-            found.uid(),
-            found.mode()
-        ),
-        remedy: "Others may have written it: look into it, then take away by hand what it rightly names".into(),
-    })
+    Err(refused(format!(
+        "it must be a regular file with one name that only its owner, this user, {may}; it has owner {}, mode {:o} and {} names",
+        found.uid(),
+        found.mode(),
+        found.nlink()
+    )))
 }
 
 /// Checks that a directory is this user's own and closed to all others. One that is not there is fine: `false`.

@@ -145,6 +145,9 @@ fn a_list_that_names_what_is_not_the_runs_does_no_harm() {
     fs::write(kept.path().join("file"), "x").unwrap();
     let named = kept.path().join(format!("tare-{}", held.run_id));
     fs::create_dir_all(named.join("inside")).unwrap();
+    // A run's id in the midst of a path makes it none of the run's.
+    let midst = kept.path().join(&held.run_id).join("theirs");
+    fs::create_dir_all(&midst).unwrap();
     std::os::unix::fs::symlink(kept.path(), state.join("link")).unwrap();
     let directory = |path: &Path| Resource::Directory { path: path.to_owned() };
     let resources = [
@@ -152,6 +155,7 @@ fn a_list_that_names_what_is_not_the_runs_does_no_harm() {
         directory(&state.join("link/file")),
         directory(&state.join("../../../tmp")),
         directory(&named),
+        directory(&midst),
         Resource::Mount { path: "/".into() },
         Resource::Cgroup { paths: vec!["/sys/fs/cgroup".into()] },
         Resource::Held { platform: "engine".into(), token: "one".into() },
@@ -163,10 +167,33 @@ fn a_list_that_names_what_is_not_the_runs_does_no_harm() {
         if token == "two" { Err("the engine does not answer".into()) } else { Ok(()) }
     });
     let left: Vec<&Resource> = report.left.iter().map(|(resource, _)| resource).collect();
-    let expected = [&resources[5], &resources[7], &resources[4], &resources[0], &resources[1], &resources[2]];
+    let expected = [6, 8, 5, 0, 1, 2, 4].map(|at| &resources[at]);
     assert_eq!(left, expected, "{report:?}");
     assert_eq!(asked, ["engine \"one\"", "engine \"two\""]);
-    assert!(kept.path().join("file").exists() && !named.exists() && !state.exists());
+    assert!(kept.path().join("file").exists() && midst.exists() && !named.exists());
+    assert!(state.join("ledger.jsonl").exists(), "it cannot be tried again");
+    assert!(reap(&held.run_id, &[], &mut |_, _| Ok(())).is_clean() && !state.exists());
+}
+
+#[test]
+fn a_run_whose_ledger_is_refused_stays_until_somebody_looked() {
+    if !apart("a_run_whose_ledger_is_refused_stays_until_somebody_looked") {
+        return;
+    }
+    let (mut held, guest, _) = hold("refused");
+    held.child.kill().unwrap();
+    held.child.wait().unwrap();
+    let state = Path::new("/run/tare").join(&held.run_id);
+    let ledger = state.join("ledger.jsonl");
+    fs::set_permissions(&ledger, fs::Permissions::from_mode(0o666)).unwrap();
+    assert!(tare_lab::still_planned(&state).is_err());
+    let report = reap(&held.run_id, &[], &mut |_, _| Ok(()));
+    assert!(report.killed.iter().any(|killed| killed.pid == guest), "what carries the run's id goes: {report:?}");
+    let [(Resource::Directory { path }, why)] = report.left.as_slice() else { panic!("{report:?}") };
+    assert!(*path == ledger && why.contains("mode 100666"), "{why}");
+    assert!(ledger.exists());
+    fs::set_permissions(&ledger, fs::Permissions::from_mode(0o600)).unwrap();
+    assert!(reap(&held.run_id, &[], &mut |_, _| Ok(())).is_clean() && !state.exists());
 }
 
 #[test]

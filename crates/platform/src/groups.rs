@@ -129,8 +129,12 @@ impl Strays {
     }
 }
 
-/// Kills every process of a group and of the groups in it that is still there to be killed.
+/// Kills every process of a group and of the groups in it that is still there to be killed. What is no control group kills
+/// nobody, whatever its files are called.
 fn kill_below(group: &Path) {
+    if !tare_lab::is_control_group(group) {
+        return;
+    }
     let members = || {
         let text = std::fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
         text.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)).collect::<Vec<_>>()
@@ -226,6 +230,21 @@ mod tests {
             arrangement,
             Arrangement { group: "/tare-r/g".into(), mounts: vec![], join: vec![], strays: Strays::default() }
         );
+    }
+
+    #[test]
+    fn a_plain_directory_with_the_files_of_a_group_kills_nobody() {
+        let place = tempfile::tempdir().unwrap();
+        let stray = place.path().join("tare-r/g");
+        std::fs::create_dir_all(&stray).unwrap();
+        let mut child = std::process::Command::new("sleep").arg("30").spawn().unwrap();
+        std::fs::write(stray.join("cgroup.procs"), format!("{}\n", child.id())).unwrap();
+        let removed = Strays(vec![stray.clone()]).remove();
+        let lives = child.try_wait().unwrap().is_none();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(lives, "it was killed: {removed:?}");
+        assert!(removed.unwrap_err().contains("could not be removed") && stray.exists());
     }
 
     #[test]

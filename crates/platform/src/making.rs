@@ -407,7 +407,7 @@ impl<'a> Making<'a> {
     }
 
     fn write_down(&mut self, resource: &Resource) -> Result<()> {
-        // The journal waits for the disk: that time is tare's own and differs from one platform to the next.
+        // The ledger waits for its file: that time is tare's own and differs from one platform to the next.
         let number = self.aside(|making| making.site.ledger.planned(resource));
         let number = number.map_err(|source| PlatformError::Ledger { guest: self.spec.name.clone(), source })?;
         self.parts.written_down.push(number);

@@ -44,15 +44,10 @@ pub enum JournalEvent {
         /// What had to be repaired, each in a sentence.
         repairs: Vec<String>,
     },
-    /// Something that must be torn down will be made next.
-    ResourcePlanned {
-        /// What, as the controller describes it.
-        resource: Value,
-    },
-    /// It is gone, or was put back as found.
-    ResourceReleased {
-        /// What, exactly as it was planned.
-        resource: Value,
+    /// What the part of the run that continues is called on the host: its processes, control groups and directories.
+    NamedOnHost {
+        /// Its id there; the id in the run's first line names the results.
+        run_id: String,
     },
     /// The load of a case was found by trying.
     Calibrated {
@@ -101,13 +96,7 @@ pub enum JournalEvent {
 impl JournalEvent {
     /// Whether others rely on the line, so that it must be on disk before anything else is done.
     pub const fn durable(&self) -> bool {
-        !matches!(
-            self,
-            Self::TrialStarted { .. }
-                | Self::PhaseEntered { .. }
-                | Self::TryStarted { .. }
-                | Self::ResourceReleased { .. }
-        )
+        !matches!(self, Self::TrialStarted { .. } | Self::PhaseEntered { .. } | Self::TryStarted { .. })
     }
 }
 

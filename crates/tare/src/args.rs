@@ -86,9 +86,17 @@ pub enum Command {
     Calibrate(CalibrateArguments),
     /// Take away whatever dead runs left on this host.
     ///
-    /// Finds processes, control groups, directories and containers by run id. Runs that are alive are left
-    /// alone. Running it again finds nothing.
+    /// Every run has a reaper of its own: a process that takes the run down when its controller is killed. This command is for
+    /// what outlives both, such as after both were killed. It goes by the ledger that the run kept in its state directory
+    /// (/run/tare/RUN; without root XDG_RUNTIME_DIR/tare/RUN or /tmp/tare-UID/RUN), and finds processes, control groups and
+    /// directories by run id. No file of a run folder is read. Runs that are alive are left alone. Running it again finds nothing.
     Reap,
+    /// Waits for the end of a run's controller and takes down what it leaves; `tare run` starts it.
+    #[command(hide = true)]
+    Reaper {
+        /// What the run is called on this host.
+        run: String,
+    },
     /// Make, check, list and clear what virtual machines boot from.
     Image(ImageArguments),
     /// Show, watch and govern how the kernel merges equal memory, and put back what was changed.

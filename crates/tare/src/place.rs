@@ -1,6 +1,8 @@
 //! Where things are: the agent's program, run folders, run ids.
 
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The agent's program: TARE_AGENT, else `tare-agent` beside this program, else where packages put it.
 pub fn agent() -> PathBuf {
@@ -13,6 +15,15 @@ pub fn agent() -> PathBuf {
         Some(path) if path.exists() || !packaged.exists() => path,
         _ => packaged.to_owned(),
     }
+}
+
+/// This program once more, as the reaper of the run with that id. The file may have been replaced since this process began.
+pub fn reaper(run_id: &str) -> Command {
+    let agent = agent();
+    let mut command = Command::new("/proc/self/exe");
+    // It works in another directory.
+    command.arg0("tare").args(["reaper", run_id]).env("TARE_AGENT", std::path::absolute(&agent).unwrap_or(agent));
+    command
 }
 
 /// Time of day for names, UTC: `20261121-214502`.

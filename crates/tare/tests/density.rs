@@ -196,7 +196,7 @@ fn a_host_without_room_for_one_guest_and_an_arm_without_a_trust_domain_are_refus
 }
 
 #[test]
-fn a_run_that_is_killed_while_it_merges_leaves_settings_that_reap_puts_back() {
+fn a_run_that_is_killed_while_it_merges_leaves_settings_that_are_put_back_though_its_folder_is_gone() {
     let Some(host) = Host::take() else { return };
     let folder = tempfile::tempdir().unwrap();
     let text = study(MERGED, "guests = [1, 2]", "memory = \"zeroed\"").replace("blocks = 1", "blocks = 2");
@@ -213,7 +213,7 @@ fn a_run_that_is_killed_while_it_merges_leaves_settings_that_reap_puts_back() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    // Somebody throws the run folder away, and with it the journal that knows what was found.
+    // Somebody throws the run folder away: what was found is in the ledger. The reaper may be at it when reap is asked.
     fs::remove_dir_all(&out).unwrap();
     expect_code(&run(&["reap"]), 0);
     host.is_as_found();

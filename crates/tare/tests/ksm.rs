@@ -278,20 +278,20 @@ fn what_cannot_be_put_back_stays_on_the_list() {
     if !common::is_root() {
         return;
     }
-    // A dead tuning whose journal names what tare never sets, on a /run of its own so that no other test meets it.
+    // A dead tuning whose ledger names what tare never sets, on a /run of its own so that no other test meets it.
     let folder = tempfile::tempdir().unwrap();
     let found = vec![(Path::new(KSM).join("smart_scan"), "1".to_owned())];
-    let resource = serde_json::to_value(tare_lab::Resource::Settings { found }).unwrap();
-    let mut writer = tare_record::JournalWriter::create(&tare_record::Folder::open(folder.path()).unwrap()).unwrap();
-    writer.append(&tare_record::JournalEvent::ResourcePlanned { resource }).unwrap();
+    let resource = tare_lab::Resource::Settings { found };
+    let line = serde_json::json!({"planned": {"id": 1, "resource": resource}});
+    fs::write(folder.path().join("ledger.jsonl"), format!("{line}\n")).unwrap();
     let info = serde_json::json!({"run_id": "ksm-test", "run_folder": folder.path(), "controller_pid": 1,
         "controller_started": 0, "tare_version": "0"});
-    let info_file = folder.path().join("run.json");
-    fs::write(&info_file, info.to_string()).unwrap();
+    fs::write(folder.path().join("run.json"), info.to_string()).unwrap();
     let script = "mount -t tmpfs -o mode=755 none /run && mkdir -m 700 /run/tare /run/tare/ksm-test && \
-                  cp \"$1\" /run/tare/ksm-test/run.json || exit 77; \"$2\" ksm restore; \"$2\" reap; ls /run/tare";
+                  cp \"$1\"/* /run/tare/ksm-test/ && chmod 600 /run/tare/ksm-test/* || exit 77; \
+                  \"$2\" ksm restore; \"$2\" reap; ls /run/tare";
     let mut command = Command::new("unshare");
-    command.args(["--mount", "sh", "-c", script, "sh"]).arg(&info_file).arg(tare().get_program());
+    command.args(["--mount", "sh", "-c", script, "sh"]).arg(folder.path()).arg(tare().get_program());
     let output = command.output().unwrap();
     if output.status.code() != Some(0) {
         tare_testkit::skipped(&format!("no mount namespace can be made here: {}", stderr(&output)));

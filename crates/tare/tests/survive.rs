@@ -1,4 +1,4 @@
-//! What must survive: kill -9 of the controller at every line of the journal, Ctrl-C, a guest that is
+//! What must survive: kill -9 of the controller at every line of journal and ledger, Ctrl-C, a guest that is
 //! killed, a full disk, a run folder that was cut short or altered, no root.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -17,12 +17,8 @@ fn signal(output: &std::process::Output) -> Option<i32> {
     std::os::unix::process::ExitStatusExt::signal(&output.status)
 }
 
-fn lines_of_journal(out: &Path) -> usize {
-    std::fs::read_to_string(out.join("journal.jsonl")).map_or(0, |text| text.lines().count())
-}
-
 #[test]
-fn killed_at_every_line_of_the_journal_it_leaves_nothing_after_reap_and_resume_completes_the_plan() {
+fn killed_at_every_line_of_journal_and_ledger_it_leaves_nothing_and_resume_completes_the_plan() {
     if !is_root() {
         return;
     }
@@ -40,7 +36,7 @@ fn killed_at_every_line_of_the_journal_it_leaves_nothing_after_reap_and_resume_c
         let out_text = out.to_str().unwrap();
         let killed = tare()
             .args(["run", study, "--out", out_text])
-            .env("TARE_TEST_KILL_AT_JOURNAL_LINE", line.to_string())
+            .env("TARE_TEST_KILL_AT_LINE", line.to_string())
             .output()
             .unwrap();
         if killed.status.success() {
@@ -50,10 +46,14 @@ fn killed_at_every_line_of_the_journal_it_leaves_nothing_after_reap_and_resume_c
         }
         assert_eq!(signal(&killed), Some(9), "{}", stderr(&killed));
         let acknowledged = outcomes(&out).len();
-        // In turn by `tare reap` and by the next run.
-        if line % 2 == 0 {
-            expect_code(&run(&["reap"]), 0);
-            assert_eq!(left_by_runs_into(&out), Vec::<String>::new(), "after reaping a run killed at line {line}");
+        // In turn by its reaper alone, and by it with `tare reap` or the next run at the same time.
+        match line % 3 {
+            0 => until("the reaper to take everything down", || left_by_runs_into(&out).is_empty()),
+            1 => {
+                expect_code(&run(&["reap"]), 0);
+                assert_eq!(left_by_runs_into(&out), Vec::<String>::new(), "after reaping a run killed at line {line}");
+            }
+            _ => {}
         }
         let resumed = run(&["run", study, "--out", out_text, "--resume"]);
         expect_code(&resumed, 0);
@@ -94,34 +94,6 @@ fn ctrl_c_takes_everything_down_and_says_what_was_kept() {
 
 fn rustix_pid(id: u32) -> rustix::process::Pid {
     rustix::process::Pid::from_raw(i32::try_from(id).unwrap()).unwrap()
-}
-
-#[test]
-fn killed_at_a_random_moment_it_is_reaped_too() {
-    if !is_root() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let runsc = "[arms.runsc]\nplatform = \"oci\"\noptions = { runtime = \"runsc\" }";
-    let arms = format!("{CONTAINER}\n[arms.nspawn]\nplatform = \"nspawn\"\n[arms.lxc]\nplatform = \"lxc\"\n{runsc}");
-    // Those that this host lacks are left out.
-    let text = small_study(1, &arms).replace("noise-floor", "skip-unavailable = true\nnoise-floor");
-    let study = write_study(folder.path(), &text);
-    for round in 0..8u64 {
-        let out = folder.path().join(format!("run{round}"));
-        let mut child = tare()
-            .args(["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()])
-            .stderr(std::process::Stdio::null())
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
-        until("the run to begin", || lines_of_journal(&out) > 2);
-        std::thread::sleep(std::time::Duration::from_millis(rand::random_range(0..3000)));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        expect_code(&run(&["reap"]), 0);
-        assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
-    }
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! The host as an arm wants it, from before the first guest to after the last.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tare_lab::{LabError, Ledger, LedgerError, Resource};
+use tare_lab::Ledger;
 use tare_memory::{Decision, Governor, Guests, Kernel};
 use tare_model::merging::HostMemory;
 
@@ -50,30 +50,6 @@ impl Standing {
     }
 }
 
-/// The journal, and beside the run's lock a copy: a run folder may be thrown away before a killed run is reaped.
-struct Twice {
-    journal: Arc<dyn Ledger>,
-    state: PathBuf,
-}
-
-impl Ledger for Twice {
-    fn planned(&self, resource: &Resource) -> Result<u64, LedgerError> {
-        if let Resource::Settings { found } = resource {
-            tare_lab::keep_settings(&self.state, found).map_err(in_ledger)?;
-        }
-        self.journal.planned(resource)
-    }
-
-    fn released(&self, id: u64) -> Result<(), LedgerError> {
-        self.journal.released(id)?;
-        tare_lab::forget_settings(&self.state).map_err(in_ledger)
-    }
-}
-
-fn in_ledger(error: LabError) -> LedgerError {
-    LedgerError(error.to_string())
-}
-
 /// The host's memory while an arm is measured.
 pub struct Governed {
     governor: Option<Governor>,
@@ -82,8 +58,8 @@ pub struct Governed {
 }
 
 impl Governed {
-    /// Sets the host as an arm wants it. What is found is written to the ledger and to the run's state directory. `stop_merging`: other arms of the study merge, so this one must not. Nothing is
-    /// touched where nothing is asked.
+    /// Sets the host as an arm wants it. What is found is written to the ledger first. `stop_merging`: other arms of the study
+    /// merge, so this one must not. Nothing is touched where nothing is asked.
     ///
     /// # Errors
     /// What could not be set and why; all is as it was found then, or on the ledger.
@@ -92,7 +68,7 @@ impl Governed {
         wanted: &HostMemory,
         stop_merging: bool,
         standing: &Standing,
-        (ledger, state): (&Arc<dyn Ledger>, &Path),
+        ledger: &Arc<dyn Ledger>,
     ) -> Result<Self, String> {
         let kernel = host.kernel();
         let merges = wanted.merging.is_some();
@@ -101,8 +77,7 @@ impl Governed {
         }
         let standing = standing.clone();
         let guests = Arc::new(move || standing.guests());
-        let twice: Arc<dyn Ledger> = Arc::new(Twice { journal: Arc::clone(ledger), state: state.to_owned() });
-        let governor = Governor::start(kernel.clone(), wanted, stop_merging, guests, &twice).map_err(|error| {
+        let governor = Governor::start(kernel.clone(), wanted, stop_merging, guests, ledger).map_err(|error| {
             format!("the host's memory could not be set as the arm asks: {}", fit(&error.to_string()))
         })?;
         Ok(Self { governor: Some(governor), kernel, merges })

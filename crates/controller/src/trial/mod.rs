@@ -268,11 +268,10 @@ impl Trial<'_> {
     fn govern(&self, standing: &Standing) -> Result<Governed, Stop> {
         let wanted = self.arm().map(|arm| arm.host_memory).unwrap_or_default();
         let stop_merging = wanted.merging.is_none() && self.bench.plan.study.merges();
-        let ledger = self.bench.site.ledger;
         // Who came after this run began was not seen then.
         governors::none_beside_arm(self.bench.run_id, &self.bench.host.kernel(), &wanted, stop_merging)
             .map_err(|error| Stop { phase: Phase::Provision, reason: error.to_string() })?;
-        Governed::start(&*self.bench.host, &wanted, stop_merging, standing, (ledger, self.bench.site.state))
+        Governed::start(&*self.bench.host, &wanted, stop_merging, standing, self.bench.site.ledger)
             .map_err(|reason| Stop { phase: Phase::Provision, reason })
     }
 

@@ -105,6 +105,7 @@ pub fn run_plan(
         out,
         resume: false,
         run_id: run_id.to_owned(),
+        reaper: None,
         agent: agent.to_owned(),
         version: "test",
         redact: true,

@@ -17,6 +17,19 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// Groups of tare's are looked for no deeper than this below a mount.
 const SEARCH_DEPTH: u32 = 8;
 
+/// File systems of control groups (`linux/magic.h`).
+const CGROUP_MAGIC: u64 = 0x0027_e0eb;
+const CGROUP2_MAGIC: u64 = 0x6367_7270;
+/// So many processes are held on to at a time: each takes a descriptor.
+const HELD_AT_ONCE: usize = 128;
+
+/// Whether a directory is a control group: on a file system of such, and not merely called so. What a plain file named
+/// `cgroup.procs` says is never acted on.
+pub fn is_control_group(directory: &Path) -> bool {
+    rustix::fs::statfs(directory)
+        .is_ok_and(|found| matches!(found.f_type as u64 & 0xffff_ffff, CGROUP_MAGIC | CGROUP2_MAGIC))
+}
+
 /// The processes in the groups at `paths` and in any group below them.
 pub(crate) fn processes_below(paths: &[PathBuf]) -> Vec<u32> {
     let mut found = BTreeSet::new();
@@ -46,6 +59,18 @@ pub(super) fn with_below(path: &Path) -> Vec<PathBuf> {
 
 /// Kills all in the groups and waits until none is left. Returns those that were there.
 pub(crate) fn kill(paths: &[PathBuf]) -> Result<Vec<u32>> {
+    if let Some(plain) = paths.iter().find(|path| path.exists() && !is_control_group(path)) {
+        return Err(LabError::Refused {
+            tried: format!("kill the processes of the control group {}", plain.display()),
+            why: "it is not in a file system of control groups".into(),
+            remedy: "Look who made it; nothing in it was killed".into(),
+        });
+    }
+    kill_members(paths)
+}
+
+/// The same, whatever file system they are in.
+pub(super) fn kill_members(paths: &[PathBuf]) -> Result<Vec<u32>> {
     let spared = process::ourselves();
     let tried = || format!("kill the processes of the control group {}", shown(paths));
     let mut killed = BTreeSet::new();
@@ -65,10 +90,13 @@ pub(crate) fn kill(paths: &[PathBuf]) -> Result<Vec<u32>> {
                 let _ = write(&file, "1");
             }
         }
-        for pid in &left {
-            if let Some(seen) = process::stat(*pid) {
-                process::kill(*pid, &seen);
-            }
+        for pids in left.chunks(HELD_AT_ONCE) {
+            let held: Vec<_> = pids.iter().filter_map(|pid| Some((*pid, process::hold(*pid)?))).collect();
+            // Looked for again: since the first look a number may have come to mean a process of somebody else's.
+            let now = processes_below(paths);
+            held.iter().filter(|(pid, _)| now.contains(pid)).for_each(|(_, held)| {
+                process::kill_held(held);
+            });
         }
         false
     });
@@ -154,13 +182,14 @@ fn search(dir: &Path, name: &str, depth: u32, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Whether a path is that of a group of this run: inside a mounted hierarchy, with `tare-RUN` in it.
+/// Whether a path is that of a group of this run: inside a mounted hierarchy of control groups, with `tare-RUN` in it.
 pub(crate) fn is_tare_group(path: &Path, run_id: &str) -> bool {
     let name = run_group(run_id);
     let plain = path.components().all(|c| !matches!(c, std::path::Component::ParentDir));
     plain
         && path.components().any(|c| c.as_os_str() == name.as_str())
         && every_mount().iter().any(|mount| path.starts_with(mount))
+        && is_control_group(path)
 }
 
 /// Removes the run's own directories, `tare-RUN`, with what is left in them, and puts back the version 2

@@ -389,6 +389,24 @@ fn a_group_that_we_are_in_is_never_killed() {
     let procs = format!("{}\n", std::process::id());
     fs::write(fake.at("tare-run/guest/cgroup.procs"), procs).unwrap();
     fs::write(fake.at("tare-run/guest/cgroup.kill"), "").unwrap();
-    assert!(matches!(group.kill(), Err(LabError::Refused { .. })));
+    assert!(matches!(end::kill_members(group.paths()), Err(LabError::Refused { .. })));
     assert_eq!(fake.text("tare-run/guest/cgroup.kill"), "");
+}
+
+#[test]
+fn a_plain_file_named_as_the_kernels_kills_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let group = folder.path().join("tare-run/guest");
+    fs::create_dir_all(&group).unwrap();
+    let mut child = Command::new("sleep").arg("30").spawn().unwrap();
+    fs::write(group.join("cgroup.procs"), format!("{}\n", child.id())).unwrap();
+    assert!(!is_control_group(&group) && !is_tare_group(&group, "run"));
+    let killed = kill(std::slice::from_ref(&group));
+    let removed = kill_and_remove(&[group]);
+    let lives = child.try_wait().unwrap().is_none();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(lives, "it was killed: {killed:?} {removed:?}");
+    let why = killed.unwrap_err().to_string();
+    assert!(why.contains("file system of control groups"), "{why}");
 }

@@ -59,7 +59,7 @@ enum Line {
     Ready,
 }
 
-/// A ledger that remembers, and where it is so ordered, also writes a file, as the journal does.
+/// A ledger that remembers, and where it is so ordered, also writes a file.
 #[derive(Default)]
 pub(super) struct Notebook(Mutex<Notes>);
 

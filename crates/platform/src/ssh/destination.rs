@@ -41,7 +41,7 @@ const SETTINGS: &[&str] = &[
 /// Exit code of ssh itself, when it could not connect or log in.
 const NOT_CONNECTED: i32 = 255;
 
-/// Everything that ssh needs to know to find the machine again, also from the journal of a dead run.
+/// Everything that ssh needs to know to find the machine again, also from the ledger of a dead run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Destination {

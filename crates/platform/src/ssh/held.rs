@@ -14,6 +14,9 @@ use super::program::{self, Ended};
 use super::remote::{self, Place};
 
 /// Everything that has to be undone after a guest, as it is written down before anything is done.
+///
+/// Taking it away runs the command in `stop`, with this user's rights. So a token is acted on only if it comes from the ledger in
+/// the state directory of the run, which nobody else can write to; a token from a run folder never is.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Held {
@@ -27,7 +30,7 @@ pub(super) struct Held {
     stop: Option<Vec<String>>,
     /// How long that may take, nanoseconds.
     limit_ns: u64,
-    /// Whether the copying has begun, as far as this process knows; what was read from a journal may have.
+    /// Whether the copying has begun, as far as this process knows; what was read from a ledger may have.
     #[serde(skip, default = "may_have")]
     begun: Arc<AtomicBool>,
 }
@@ -48,7 +51,7 @@ impl Held {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// What a journal holds, if it is of this run.
+    /// What a ledger holds, if it is of this run.
     pub(super) fn from_token(token: &Value, run_id: &str) -> Result<Self, String> {
         let held: Self =
             serde_json::from_value(token.clone()).map_err(|error| format!("it is not readable: {error}"))?;
@@ -153,7 +156,7 @@ mod tests {
         let log = folder.path().join("log").to_string_lossy().into_owned();
         let stop = ["sh", "-c", "echo stopped >> \"$0\"", log.as_str()].map(str::to_owned);
         held(Some(&stop)).take_away().unwrap();
-        // From the journal: nobody answers there, and the guest is stopped all the same.
+        // From the ledger: nobody answers there, and the guest is stopped all the same.
         let token = held(Some(&stop)).token();
         if crate::program::find("ssh").is_some() {
             Held::from_token(&token, "run-1").unwrap().take_away().unwrap();

@@ -39,6 +39,7 @@ pub fn run(command: Command, confined: Option<String>) -> Result<Exit, Failure> 
         Command::Size(arguments) => size::command(&arguments),
         Command::Calibrate(arguments) => calibrate::command(&arguments),
         Command::Reap => reap::command(),
+        Command::Reaper { run } => reap::attend(&run),
         Command::Image(arguments) => image::command(&arguments),
         Command::Ksm(arguments) => ksm::command(&arguments),
         Command::List(arguments) => list::command(&arguments),

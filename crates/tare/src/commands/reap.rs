@@ -22,6 +22,12 @@ pub fn command() -> Result<Exit, Failure> {
     Ok(if clean { Exit::Success } else { Exit::Failure })
 }
 
+/// Is the reaper of a run, until its controller is gone.
+pub fn attend(run_id: &str) -> Result<Exit, Failure> {
+    tare_controller::attend(run_id, &place::agent()).map_err(|error| Failure::new(error, Exit::Failure))?;
+    Ok(Exit::Success)
+}
+
 /// What was done about one run, in words.
 pub fn told(run: &ReapedRun) -> String {
     let mut text = format!("run {}", run.run_id);

@@ -59,6 +59,7 @@ pub fn execute(loaded: &LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> {
         out: how.out,
         resume: how.resume,
         run_id: place::new_run_id(),
+        reaper: Some(&place::reaper),
         agent: place::agent(),
         version: env!("CARGO_PKG_VERSION"),
         redact: how.redact,

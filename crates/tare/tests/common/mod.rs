@@ -94,7 +94,7 @@ pub fn left_by_runs_into(folder: &Path) -> Vec<String> {
     let mut left = Vec::new();
     for run in run_ids(folder) {
         for line in Command::new("find")
-            .args(["/sys/fs/cgroup", "/run/tare", "/run/lxc", "/var/lib/tare"])
+            .args(["/sys/fs/cgroup", "/run/tare", "/run/lxc", "/var/lib/tare", "/var/lib/tare-data"])
             .args(["-maxdepth", "6", "-name", &format!("*{run}*")])
             .output()
             .map(|out| stdout(&out))
@@ -110,17 +110,26 @@ pub fn left_by_runs_into(folder: &Path) -> Vec<String> {
     left
 }
 
-/// Ids of the runs whose folders are in `folder`, or that is one itself.
+/// What the runs are called on this host whose folders are in `folder`, or that is one itself: each part of a run that was
+/// resumed has an id of its own. Of a run that is there now, also before its folder is.
 pub fn run_ids(folder: &Path) -> Vec<String> {
-    let mut ids = Vec::new();
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    for dir in entries.chain([folder.to_owned()]) {
-        let Ok(journal) = std::fs::read_to_string(dir.join("journal.jsonl")) else { continue };
-        if let Some(at) = journal.find("\"run_id\":\"") {
-            let rest = &journal[at + 10..];
-            ids.push(rest[..rest.find('"').unwrap()].to_owned());
+    let folders: Vec<PathBuf> = entries.chain([folder.to_owned()]).collect();
+    let mut ids = Vec::new();
+    for dir in &folders {
+        let journal = std::fs::read_to_string(dir.join("journal.jsonl")).unwrap_or_default();
+        let named = journal.split("\"run_id\":\"").skip(1);
+        ids.extend(named.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())));
+    }
+    for state in std::fs::read_dir("/run/tare").into_iter().flatten().flatten() {
+        let info = std::fs::read(state.path().join("run.json")).unwrap_or_default();
+        let info: serde_json::Value = serde_json::from_slice(&info).unwrap_or_default();
+        if folders.iter().any(|dir| info["run_folder"].as_str() == dir.to_str()) {
+            ids.push(state.file_name().to_string_lossy().into_owned());
         }
     }
+    ids.sort();
+    ids.dedup();
     ids
 }
 

@@ -40,9 +40,8 @@ impl Holder {
 pub fn all() -> Result<Vec<Holder>, Failure> {
     let mut holders = Vec::new();
     for run in StateDir::list().map_err(failed)? {
-        let Some(folder) = run.info.as_ref().map(|info| info.run_folder.clone()) else { continue };
-        // A journal that others may have written is refused, and told by `tare reap`.
-        let planned = tare_controller::still_planned(&folder).unwrap_or_default();
+        // A ledger that others may have written is refused; `tare reap` says so.
+        let planned = tare_lab::still_planned(&run.path).unwrap_or_default();
         let changed = planned.into_iter().filter_map(|resource| match resource {
             Resource::Settings { found } => Some(found),
             _ => None,

@@ -1,6 +1,5 @@
 //! `tare ksm`.
 
-mod book;
 mod holders;
 mod look;
 mod restore;

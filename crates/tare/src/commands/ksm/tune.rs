@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tare_controller::Cancel;
-use tare_lab::{Ledger, StateDir};
+use tare_lab::{FileLedger, Ledger, StateDir};
 use tare_memory::{Governor, Guests, Kernel, cost};
 use tare_model::merging::{HostMemory, MergeRule, Merging};
 use tare_model::units::Span;
 
-use super::book::Book;
 use super::holders;
 use super::look::{HEAD, Look};
 use super::{SIDE_CHANNELS, lacking, mib, unseen};
@@ -35,17 +34,16 @@ pub fn command(arguments: &TuneArguments) -> Result<Exit, Failure> {
     let uncaught = |error| Failure::new(format!("signals cannot be caught: {error}"), Exit::Failure);
     cancel.on_signals_told("stopping: every setting is put back as it was found").map_err(uncaught)?;
     let run_id = format!("ksm-{}", place::new_run_id());
-    // Its journal lies where its state does: there are no results to be kept.
+    // There are no results to be kept.
     let state = StateDir::create(&run_id, &tare_lab::state_path(&run_id)).map_err(failed)?;
-    let book = Arc::new(Book::create(state.path()).map_err(failed)?);
     let begun = format!(
         "{run_id} governs merging by the rule `{}` for: {domain}\nwarning: {SIDE_CHANNELS}\n{HEAD}",
         merging.rule.name()
     );
     let tune = Tune { kernel: &kernel, arguments, watched, begun };
-    let ended = tune.run(merging, &book, &cancel);
-    // What could not be put back keeps its journal: `tare ksm restore` and `tare reap` try again.
-    if book.is_settled() {
+    let ended = tune.run(merging, state.ledger(), &cancel);
+    // What could not be put back keeps its ledger: `tare ksm restore` and `tare reap` try again.
+    if state.ledger().held().is_empty() {
         state.remove().map_err(failed)?;
     }
     ended
@@ -214,8 +212,8 @@ struct Tune<'a> {
 }
 
 impl Tune<'_> {
-    fn run(self, merging: Merging, book: &Arc<Book>, cancel: &Cancel) -> Result<Exit, Failure> {
-        let ledger: Arc<dyn Ledger> = Arc::clone(book) as Arc<dyn Ledger>;
+    fn run(self, merging: Merging, ledger: &Arc<FileLedger>, cancel: &Cancel) -> Result<Exit, Failure> {
+        let ledger: Arc<dyn Ledger> = Arc::<FileLedger>::clone(ledger);
         let wanted = HostMemory { merging: Some(merging), huge_pages: None };
         let watched = self.watched.clone();
         let guests = Arc::new(move || watched.guests());
