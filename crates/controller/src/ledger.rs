@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tare_lab::{Ledger, LedgerError, Resource};
+use tare_model::redact::Redactor;
 use tare_model::trial::TrialRecord;
 use tare_record::{JournalEvent, RecordError, RunWriter};
 
@@ -14,6 +15,8 @@ const KILL_AT_LINE: &str = "TARE_TEST_KILL_AT_JOURNAL_LINE";
 /// The one writer of the run folder, shared by the thread that runs trials and those that start guests.
 pub struct Book {
     inner: Mutex<Inner>,
+    /// Takes out of texts what must not be in the folder.
+    redactor: Redactor,
     kill_at_line: Option<u64>,
 }
 
@@ -26,10 +29,10 @@ struct Inner {
 
 impl Book {
     /// A book over a run folder.
-    pub fn new(writer: RunWriter) -> Self {
+    pub fn new(writer: RunWriter, redactor: Redactor) -> Self {
         let kill_at_line = std::env::var(KILL_AT_LINE).ok().and_then(|line| line.parse().ok());
         let inner = Inner { writer, lines: 0, next_id: 1, held: BTreeMap::new() };
-        Self { inner: Mutex::new(inner), kill_at_line }
+        Self { inner: Mutex::new(inner), redactor, kill_at_line }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -39,7 +42,12 @@ impl Book {
     /// Writes an event to the journal.
     pub fn write(&self, event: &JournalEvent) -> Result<(), RecordError> {
         let mut inner = self.lock();
-        inner.writer.journal(event)?;
+        match event {
+            JournalEvent::RunInterrupted { reason } => {
+                inner.writer.journal(&JournalEvent::RunInterrupted { reason: self.redactor.text(reason) })?;
+            }
+            event => inner.writer.journal(event)?,
+        }
         self.line_written(&mut inner);
         Ok(())
     }
@@ -47,7 +55,7 @@ impl Book {
     /// Stores a trial and acknowledges it.
     pub fn append(&self, record: &TrialRecord) -> Result<(), RecordError> {
         let mut inner = self.lock();
-        inner.writer.append(record)?;
+        inner.writer.append(&self.redactor.trial(record))?;
         self.line_written(&mut inner);
         Ok(())
     }

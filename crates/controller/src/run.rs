@@ -24,6 +24,7 @@ use crate::error::ControllerError;
 use crate::ledger::Book;
 use crate::observer::Observer;
 use crate::reap::{reap_dead, reap_own};
+use crate::redaction::redactor;
 use crate::registry::Registry;
 use crate::share;
 use crate::trial::{self, Bench, PATIENCE, Stop, Task};
@@ -32,7 +33,7 @@ use crate::trial::{self, Bench, PATIENCE, Stop, Task};
 pub struct RunOptions<'a> {
     /// What to run.
     pub plan: &'a Plan,
-    /// The study file's text, kept in the run folder.
+    /// The study file's text, kept in the run folder: without what `tare_study::redacted` takes out.
     pub source: &'a str,
     /// Run folder.
     pub out: &'a Path,
@@ -257,6 +258,7 @@ impl Made {
 
 /// A new run folder, or one to go on with.
 fn open_book(options: &RunOptions<'_>, made: &Made, lab: &Lab) -> Result<Arc<Book>, ControllerError> {
+    let redactor = redactor(&options.plan.study, options.redact);
     if options.resume {
         let folder = RunFolder::open(options.out)?;
         let (theirs, ours) = (folder.plan(), options.plan);
@@ -272,14 +274,16 @@ fn open_book(options: &RunOptions<'_>, made: &Made, lab: &Lab) -> Result<Arc<Boo
         for repair in writer.repairs() {
             options.observer.note(repair);
         }
-        return Ok(Arc::new(Book::new(writer)));
+        return Ok(Arc::new(Book::new(writer, redactor)));
     }
     let mut environment: Environment = tare_probe::environment::capture(options.redact);
     environment.sections.push(Section { title: "Lab, as granted".into(), facts: lab.facts() });
     environment.sections.push(made.disclosed());
     environment.sections.push(made.software(options.version));
     let RunOptions { out, source, plan, run_id, version, .. } = options;
-    Ok(Arc::new(Book::new(RunWriter::create(out, source, plan, &environment, run_id, version)?)))
+    let (source, plan, environment) = (redactor.text(source), redactor.plan(plan), redactor.environment(environment));
+    let writer = RunWriter::create(out, &source, &plan, &environment, run_id, version)?;
+    Ok(Arc::new(Book::new(writer, redactor)))
 }
 
 /// Makes the lab, opens the run folder and runs all trials. The folder comes second, so that it can tell
