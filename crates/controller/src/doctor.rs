@@ -103,12 +103,25 @@ pub fn on_request() -> Vec<(&'static str, &'static str)> {
     all.filter(|entry| entry.variants.is_empty()).map(|entry| (entry.name, entry.summary)).collect()
 }
 
+/// What finding out may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum May {
+    /// Look at files, devices and the kernel, and run nothing: what a plan may, whoever wrote the study.
+    Look,
+    /// Run programs besides, those that the study names among them, and connect to machines.
+    Run,
+}
+
 /// Arms whose platform cannot be used on this host, each with the reason and the remedy; found without
 /// starting a guest.
-pub fn unavailable(arms: &[Arm], agent: &Path) -> Vec<(String, String, String)> {
+pub fn unavailable(arms: &[Arm], agent: &Path, may: May) -> Vec<(String, String, String)> {
     let host = HostView::here(agent);
+    let found = |platform: Box<dyn Platform>| match may {
+        May::Look => platform.look(&host),
+        May::Run => platform.check(&host),
+    };
     arms.iter()
-        .filter_map(|arm| match Shipped.platform(&arm.platform, &arm.options).map(|platform| platform.check(&host)) {
+        .filter_map(|arm| match Shipped.platform(&arm.platform, &arm.options).map(found) {
             Ok(Availability::Unavailable { reason, remedy }) => Some((arm.id.clone(), reason, remedy)),
             Ok(Availability::Available { .. }) => None,
             Err(error) => Some((arm.id.clone(), error.to_string(), "mend the arm's options".to_owned())),

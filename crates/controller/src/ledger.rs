@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tare_lab::{FileLedger, Ledger, LedgerError, Resource};
+use tare_model::redact::Redactor;
 use tare_model::trial::TrialRecord;
 use tare_record::{JournalEvent, RecordError, RunWriter};
 
@@ -14,6 +15,8 @@ const KILL_AT_LINE: &str = "TARE_TEST_KILL_AT_LINE";
 pub struct Book {
     inner: Mutex<Inner>,
     ledger: Arc<FileLedger>,
+    /// Takes out of texts what must not be in the folder.
+    redactor: Redactor,
     kill_at_line: Option<u64>,
 }
 
@@ -24,9 +27,9 @@ struct Inner {
 
 impl Book {
     /// A book over a run folder and a ledger.
-    pub fn new(writer: RunWriter, ledger: Arc<FileLedger>) -> Self {
+    pub fn new(writer: RunWriter, ledger: Arc<FileLedger>, redactor: Redactor) -> Self {
         let kill_at_line = std::env::var(KILL_AT_LINE).ok().and_then(|line| line.parse().ok());
-        Self { inner: Mutex::new(Inner { writer, lines: 0 }), ledger, kill_at_line }
+        Self { inner: Mutex::new(Inner { writer, lines: 0 }), ledger, redactor, kill_at_line }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -36,7 +39,12 @@ impl Book {
     /// Writes an event to the journal.
     pub fn write(&self, event: &JournalEvent) -> Result<(), RecordError> {
         let mut inner = self.lock();
-        inner.writer.journal(event)?;
+        match event {
+            JournalEvent::RunInterrupted { reason } => {
+                inner.writer.journal(&JournalEvent::RunInterrupted { reason: self.redactor.text(reason) })?;
+            }
+            event => inner.writer.journal(event)?,
+        }
         self.line_written(&mut inner);
         Ok(())
     }
@@ -44,7 +52,7 @@ impl Book {
     /// Stores a trial and acknowledges it.
     pub fn append(&self, record: &TrialRecord) -> Result<(), RecordError> {
         let mut inner = self.lock();
-        inner.writer.append(record)?;
+        inner.writer.append(&self.redactor.trial(record))?;
         self.line_written(&mut inner);
         Ok(())
     }

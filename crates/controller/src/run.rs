@@ -26,6 +26,7 @@ use crate::ledger::Book;
 use crate::observer::Observer;
 use crate::reap::{reap_dead, reap_own};
 use crate::reaper::Reaper;
+use crate::redaction::redactor;
 use crate::registry::Registry;
 use crate::share;
 use crate::trial::{self, Bench, PATIENCE, Stop, Task};
@@ -34,7 +35,7 @@ use crate::trial::{self, Bench, PATIENCE, Stop, Task};
 pub struct RunOptions<'a> {
     /// What to run.
     pub plan: &'a Plan,
-    /// The study file's text, kept in the run folder.
+    /// The study file's text, kept in the run folder: without what `tare_study::redacted` takes out.
     pub source: &'a str,
     /// Run folder.
     pub out: &'a Path,
@@ -258,6 +259,7 @@ fn open_book(
     state: &StateDir,
 ) -> Result<Arc<Book>, ControllerError> {
     let ledger = Arc::clone(state.ledger());
+    let redactor = redactor(&options.plan.study, options.redact);
     if options.resume {
         let folder = RunFolder::open(options.out)?;
         let (theirs, ours) = (folder.plan(), options.plan);
@@ -273,7 +275,7 @@ fn open_book(
         for repair in writer.repairs() {
             options.observer.note(repair);
         }
-        let book = Book::new(writer, ledger);
+        let book = Book::new(writer, ledger, redactor);
         book.write(&JournalEvent::NamedOnHost { run_id: options.run_id.clone() })?;
         return Ok(Arc::new(book));
     }
@@ -282,7 +284,9 @@ fn open_book(
     environment.sections.push(made.disclosed());
     environment.sections.push(made.software(options.version));
     let RunOptions { out, source, plan, run_id, version, .. } = options;
-    Ok(Arc::new(Book::new(RunWriter::create(out, source, plan, &environment, run_id, version)?, ledger)))
+    let (source, plan, environment) = (redactor.text(source), redactor.plan(plan), redactor.environment(environment));
+    let writer = RunWriter::create(out, &source, &plan, &environment, run_id, version)?;
+    Ok(Arc::new(Book::new(writer, ledger, redactor)))
 }
 
 /// Makes the lab, opens the run folder and runs all trials. The folder comes second, so that it can tell

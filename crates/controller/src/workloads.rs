@@ -1,10 +1,14 @@
 //! Whether this host has what workloads need, found out before any run.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 use tare_model::load::LoadModel;
-use tare_model::study::Case;
+use tare_model::study::{Case, ClientHost, Study};
 use tare_model::units::Span;
+use tare_workload::Workload;
 
+use crate::doctor::May;
 use crate::registry::{Registry, Shipped};
 
 /// What was found of one workload.
@@ -50,11 +54,15 @@ pub fn every_workload() -> Vec<WorkloadReport> {
 }
 
 /// The workloads of a study's cases; what is found alike of several cases is told once.
-pub fn workloads_of(cases: &[Case]) -> Vec<WorkloadReport> {
+pub fn workloads_of(cases: &[Case], may: May) -> Vec<WorkloadReport> {
+    let lack = |workload: &dyn Workload| match may {
+        May::Look => workload.look(),
+        May::Run => workload.lack(),
+    };
     let mut all: Vec<WorkloadReport> = Vec::new();
     for case in cases {
         let found = match Shipped.workload(&case.workload, &case.parameters, &case.load) {
-            Ok(workload) => Found::by(workload.lack()),
+            Ok(workload) => Found::by(lack(&*workload)),
             Err(error) => Found::Lacking { reason: error.to_string(), remedy: "mend the case's parameters".to_owned() },
         };
         let report = WorkloadReport { name: case.workload.clone(), found };
@@ -63,6 +71,20 @@ pub fn workloads_of(cases: &[Case]) -> Vec<WorkloadReport> {
         }
     }
     all
+}
+
+/// Programs of this host that a study names by path, each once: those that `tare doctor` and a run start.
+pub fn named_programs(study: &Study) -> Vec<String> {
+    let machine = match &study.client {
+        ClientHost::Machine { platform, options } => Some((platform, options)),
+        ClientHost::Local => None,
+    };
+    let arms = study.arms.iter().map(|arm| (&arm.platform, &arm.options)).chain(machine);
+    let platforms = arms.filter_map(|(name, options)| Some(Shipped.platform(name, options).ok()?.named_programs()));
+    let workloads = study.cases.iter().filter_map(|case| {
+        Some(Shipped.workload(&case.workload, &case.parameters, &case.load).ok()?.named_programs())
+    });
+    platforms.chain(workloads).flatten().collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 #[cfg(test)]

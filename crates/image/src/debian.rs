@@ -125,6 +125,24 @@ pub fn debian_find(spec: &DebianSpec) -> Result<Option<Disk>> {
     find(&place(&debian_key(spec)))
 }
 
+/// Whether an image of this recipe lies in the cache, whichever builder made it. Unlike [`debian_find`] this runs no
+/// program.
+///
+/// # Errors
+/// A name that is none.
+pub fn debian_is_there(spec: &DebianSpec) -> Result<bool> {
+    spec.check()?;
+    let entries = fs::read_dir(cache_directory().join(IMAGES)).into_iter().flatten().flatten();
+    let mut recipes = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "json"));
+    Ok(recipes.any(|path| {
+        let recipe = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Recipe>(&bytes).ok());
+        recipe.is_some_and(|recipe| {
+            let same = recipe.recipe == RECIPE && recipe.machine == std::env::consts::ARCH;
+            same && recipe.suite == spec.suite() && recipe.packages == spec.packages()
+        }) && path.with_extension("raw").exists()
+    }))
+}
+
 fn find(path: &Path) -> Result<Option<Disk>> {
     // What is written beside it comes last.
     if !path.with_extension("json").exists() || !path.exists() {

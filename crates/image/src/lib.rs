@@ -23,7 +23,7 @@ mod seed;
 pub use cache::{Cached, cache_directory, cached, clear};
 pub use clone::{blank, overlay, raw_copy};
 pub use config::{DataDisk, GuestConfig, IscsiDisk, Root};
-pub use debian::{DebianSpec, debian_build, debian_find, debian_key};
+pub use debian::{DebianSpec, debian_build, debian_find, debian_is_there, debian_key};
 pub use disk::{Disk, Format, inspect};
 pub use error::ImageError;
 pub use gold::{DATA_FILESYSTEM, gold_image, make_cold};

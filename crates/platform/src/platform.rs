@@ -91,8 +91,21 @@ pub struct Site<'a> {
 
 /// What provides guests.
 pub trait Platform: Send + Sync {
-    /// Whether it is usable here: quick, and without making a guest. Asked before any run.
-    fn check(&self, host: &HostView) -> Availability;
+    /// Whether it looks usable here. Runs no program, connects to nothing and makes no guest: files, devices and the
+    /// kernel are looked at, and nothing else. A study that somebody else wrote may be planned, so nothing that it
+    /// names is run by this.
+    fn look(&self, host: &HostView) -> Availability;
+
+    /// Whether it is usable here: quick, and without making a guest. Asked before any run. May run programs, those
+    /// that the study names among them ([`Self::named_programs`]).
+    fn check(&self, host: &HostView) -> Availability {
+        self.look(host)
+    }
+
+    /// Programs of this host that the options name by path, and that [`Self::check`] or a run runs.
+    fn named_programs(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// What a reader of a report must know about this platform, each in a sentence.
     fn disclosures(&self) -> Vec<String>;

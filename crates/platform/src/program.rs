@@ -6,6 +6,11 @@ use std::time::Duration;
 
 pub(crate) use tare_image::{PATH, Ran, find_program as find};
 
+/// Those of the programs that are named by a path, and not found by their name in the usual places.
+pub(crate) fn named(programs: &[Option<&str>]) -> Vec<String> {
+    programs.iter().flatten().filter(|program| program.contains('/')).map(|&program| program.to_owned()).collect()
+}
+
 /// Runs a command to its end, at most for `limit`; then it is killed with its children. What it said is fit for a
 /// terminal.
 ///

@@ -115,8 +115,8 @@ impl Starter {
         Ok(Begun { making, program, lower, data, launch, netns, folder })
     }
 
-    /// Whether it can start guests with these options here.
-    pub(crate) fn check(&self, host: &HostView, options: &Options) -> Availability {
+    /// Whether it looks as if it could start guests with these options here; nothing is run.
+    pub(crate) fn look(&self, host: &HostView, options: &Options) -> Availability {
         let unavailable = |reason: String, remedy: String| Availability::Unavailable { reason, remedy };
         if host.rootless {
             return unavailable(
@@ -131,13 +131,21 @@ impl Starter {
                 "Use a platform that works without limits; `tare doctor` lists them".into(),
             );
         }
-        if let Err((reason, remedy)) = self.version() {
+        if let Err((reason, remedy)) = self.find() {
             return unavailable(reason, remedy);
         }
         if let Some(unavailable) = options.data.as_ref().and_then(DataDirectory::unavailable) {
             return unavailable;
         }
         options.rootfs.unavailable().unwrap_or(Availability::Available { notes: Vec::new() })
+    }
+
+    /// What `looked` found, if the program runs here too.
+    pub(crate) fn tried(&self, looked: Availability) -> Availability {
+        match (&looked, self.version()) {
+            (Availability::Available { .. }, Err((reason, remedy))) => Availability::Unavailable { reason, remedy },
+            _ => looked,
+        }
     }
 }
 
@@ -163,7 +171,7 @@ mod tests {
     fn what_is_missing_is_told_with_its_package() {
         let host = HostView { rootless: false, limits_unavailable: None, agent: "/agent".into() };
         let none = Starter { program: "no-such-starter", package: "the-package" };
-        let said = format!("{:?}", none.check(&host, &Options::default()));
+        let said = format!("{:?}", none.look(&host, &Options::default()));
         assert!(said.contains("no-such-starter") && said.contains("apt-get install the-package"), "{said}");
         assert!(none.versions()[0].1.contains("there is no"), "{:?}", none.versions());
         for host in [
@@ -171,15 +179,20 @@ mod tests {
             HostView { limits_unavailable: Some("there are none".into()), ..host.clone() },
         ] {
             let there = Starter { program: "true", package: "coreutils" };
-            assert!(matches!(there.check(&host, &Options::default()), Availability::Unavailable { .. }));
+            assert!(matches!(there.look(&host, &Options::default()), Availability::Unavailable { .. }));
         }
         let wrong = Options { rootfs: RootFs::Directory("/none".into()), ..Options::default() };
         let there = Starter { program: "true", package: "coreutils" };
-        assert!(format!("{:?}", there.check(&host, &wrong)).contains("/none"));
+        assert!(format!("{:?}", there.look(&host, &wrong)).contains("/none"));
         let data = DataDirectory { directory: "/no/disk".into(), in_memory: false };
         let wrong = Options { data: Some(data), ..Options::default() };
-        assert!(format!("{:?}", there.check(&host, &wrong)).contains("/no/disk"));
-        assert!(matches!(there.check(&host, &Options::default()), Availability::Available { .. }));
+        assert!(format!("{:?}", there.look(&host, &wrong)).contains("/no/disk"));
+        assert!(matches!(there.look(&host, &Options::default()), Availability::Available { .. }));
+        // `false` is there and does not run well: only running it shows that.
+        let fails = Starter { program: "false", package: "coreutils" };
+        let looked = fails.look(&host, &Options::default());
+        assert!(matches!(looked, Availability::Available { .. }));
+        assert!(matches!(fails.tried(looked), Availability::Unavailable { .. }));
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use tare_model::redact::masked_source;
+
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
 
 /// Most problems that are printed; a file with more has one cause for many of them.
@@ -57,7 +59,7 @@ impl Invalid {
     pub(crate) fn new(name: &str, text: &str, mut problems: Vec<Problem>) -> Self {
         problems.sort_by_key(|problem| (problem.span.start, problem.span.end));
         problems.dedup();
-        let source = NamedSource::new(name, text.to_owned()).with_language("TOML");
+        let source = NamedSource::new(name, masked_source(text)).with_language("TOML");
         Self { name: name.to_owned(), source, problems }
     }
 

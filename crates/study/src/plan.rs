@@ -13,6 +13,7 @@ mod place;
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 use tare_model::plan::{PLAN_SCHEMA, Plan, PlannedTrial};
+use tare_model::redact::Redactor;
 use tare_model::study::Study;
 use tare_model::units::ByteSize;
 
@@ -143,8 +144,10 @@ pub fn plan(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Result<Pl
     Ok(Plan { schema: PLAN_SCHEMA, study, hash, cpus, trials, cost, deviations, left_out })
 }
 
-/// SHA-256, hexadecimal, of the JSON of schema, study and order with sorted keys and no white space.
+/// SHA-256, hexadecimal, of the JSON of schema, study and order with sorted keys and no white space. Secrets and names of
+/// machines have no part in it: a hash of all else and a short secret could be searched for the secret.
 fn hash(study: &Study, trials: &[PlannedTrial]) -> String {
+    let study = Redactor::of(study, true).study(study);
     let whole = serde_json::json!({ "schema": PLAN_SCHEMA, "study": study, "trials": trials });
     Sha256::digest(canonical(&whole)).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -100,6 +100,23 @@ impl Node {
         span
     }
 
+    /// Every text and number below, with the keys that lead to it and its bytes in the file.
+    pub(crate) fn scalars(&self, path: &mut Vec<String>, each: &mut dyn FnMut(&[String], Json, Range<usize>)) {
+        match &self.value {
+            Value::String(text) => each(path, Json::from(text.as_str()), self.span.clone()),
+            Value::Integer(Some(integer)) => each(path, Json::from(*integer), self.span.clone()),
+            Value::Array(items) => items.iter().for_each(|item| item.scalars(path, each)),
+            Value::Table(entries) => {
+                for entry in entries {
+                    path.push(entry.key.clone());
+                    entry.node.scalars(path, each);
+                    path.pop();
+                }
+            }
+            Value::Integer(None) | Value::Float(_) | Value::Boolean(_) | Value::Datetime => {}
+        }
+    }
+
     fn kind(&self) -> String {
         match &self.value {
             Value::String(text) => format!("the text {text:?}"),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tare_controller::{HostAccess, ThisHost};
+use tare_controller::{HostAccess, May, ThisHost};
 use tare_model::plan::LeftOut;
 use tare_model::study::{Arm, Study};
 use tare_record::RunFolder;
@@ -19,24 +19,24 @@ const FEWEST_ARMS: usize = 2;
 ///
 /// # Errors
 /// When the baseline cannot be run, or fewer than two arms remain.
-pub fn reduced(study: &Study, resumed: Option<&Path>) -> Result<(Study, Vec<LeftOut>), Failure> {
+pub fn reduced(study: &Study, resumed: Option<&Path>, may: May) -> Result<(Study, Vec<LeftOut>), Failure> {
     if !study.skip_unavailable {
         return Ok((study.clone(), Vec::new()));
     }
     let left_out = match resumed {
         // A folder that cannot be read is told of by the run, which reads it next.
         Some(folder) => RunFolder::open(folder).map(|folder| folder.plan().left_out.clone()).unwrap_or_default(),
-        None => unavailable(study),
+        None => unavailable(study, may),
     };
     without(study, left_out)
 }
 
 /// The arms that cannot be run here. The baseline's replica shares its fate, and is not told twice.
-fn unavailable(study: &Study) -> Vec<LeftOut> {
+fn unavailable(study: &Study, may: May) -> Vec<LeftOut> {
     let arms: Vec<_> = study.arms.iter().filter(|arm| arm.replica_of.is_none()).cloned().collect();
     let study = Study { arms: arms.clone(), ..study.clone() };
     let label = |id: &str| arms.iter().find(|arm| arm.id == id).map_or_else(|| id.to_owned(), |arm| arm.label.clone());
-    lacking(&study)
+    lacking(&study, may)
         .into_iter()
         .map(|(arm, reason, remedy)| LeftOut { label: label(&arm), arm, reason, remedy })
         .collect()
@@ -45,9 +45,9 @@ fn unavailable(study: &Study) -> Vec<LeftOut> {
 /// Arms that cannot be run here, each with the reason and the remedy: their platform cannot be used, the host cannot
 /// merge memory as they ask, or their storage has no place for the guests' data. That a platform cannot merge is an error of
 /// the study.
-pub fn lacking(study: &Study) -> Vec<(String, String, String)> {
+pub fn lacking(study: &Study, may: May) -> Vec<(String, String, String)> {
     let arms = &study.arms;
-    let known = with_merging(arms, tare_controller::unavailable(arms, &place::agent()), || ThisHost.kernel().lack());
+    let known = with_merging(arms, tare_controller::unavailable(arms, &place::agent(), may), || ThisHost.kernel().lack());
     let mut no_place = tare_controller::no_place_for_data(study);
     no_place.retain(|(arm, ..)| known.iter().all(|(other, ..)| other != arm));
     known.into_iter().chain(no_place).collect()

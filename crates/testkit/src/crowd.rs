@@ -368,8 +368,8 @@ struct Crowded {
 }
 
 impl Platform for Crowded {
-    fn check(&self, host: &HostView) -> Availability {
-        self.inner.check(host)
+    fn look(&self, host: &HostView) -> Availability {
+        self.inner.look(host)
     }
 
     fn disclosures(&self) -> Vec<String> {

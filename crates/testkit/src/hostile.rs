@@ -38,8 +38,8 @@ pub struct HostilePlatform {
 }
 
 impl Platform for HostilePlatform {
-    fn check(&self, host: &HostView) -> Availability {
-        self.inner.check(host)
+    fn look(&self, host: &HostView) -> Availability {
+        self.inner.look(host)
     }
 
     fn disclosures(&self) -> Vec<String> {

@@ -194,8 +194,8 @@ struct Counting {
 }
 
 impl Platform for Counting {
-    fn check(&self, host: &HostView) -> Availability {
-        self.inner.check(host)
+    fn look(&self, host: &HostView) -> Availability {
+        self.inner.look(host)
     }
 
     fn disclosures(&self) -> Vec<String> {

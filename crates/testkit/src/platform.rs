@@ -21,8 +21,8 @@ pub struct FailingPlatform {
 pub const NEIGHBOUR: char = 'n';
 
 impl Platform for FailingPlatform {
-    fn check(&self, host: &HostView) -> Availability {
-        self.inner.check(host)
+    fn look(&self, host: &HostView) -> Availability {
+        self.inner.look(host)
     }
 
     fn disclosures(&self) -> Vec<String> {

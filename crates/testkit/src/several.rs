@@ -286,8 +286,8 @@ impl Prepared for Running {
 struct Handing(Box<dyn Platform>);
 
 impl Platform for Handing {
-    fn check(&self, host: &HostView) -> Availability {
-        self.0.check(host)
+    fn look(&self, host: &HostView) -> Availability {
+        self.0.look(host)
     }
 
     fn disclosures(&self) -> Vec<String> {

@@ -13,6 +13,7 @@ mod null;
 pub mod registry;
 mod requests;
 mod rr;
+pub mod secret;
 mod site;
 mod social;
 mod started;
@@ -130,9 +131,20 @@ pub trait Workload: Send + Sync {
         Span::ZERO
     }
 
-    /// What this host lacks for it: (reason, remedy). Quick, and nothing is started. Asked before any run.
-    fn lack(&self) -> Option<(String, String)> {
+    /// What this host lacks for it, as far as files show: (reason, remedy). No program is run, for a study that somebody
+    /// else wrote may be planned.
+    fn look(&self) -> Option<(String, String)> {
         None
+    }
+
+    /// What this host lacks for it: (reason, remedy). Quick; programs may be asked what they are. Asked before any run.
+    fn lack(&self) -> Option<(String, String)> {
+        self.look()
+    }
+
+    /// Programs of this host that the parameters name by path, and that [`Self::lack`] or a run runs.
+    fn named_programs(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// What is done once a run, before its first trial and for one case: what only a try can tell is tried, and the data

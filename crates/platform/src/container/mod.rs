@@ -50,7 +50,7 @@ struct Container {
 }
 
 impl Platform for Container {
-    fn check(&self, host: &HostView) -> Availability {
+    fn look(&self, host: &HostView) -> Availability {
         let filesystems = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
         if !filesystems.lines().any(|line| line.ends_with("\toverlay"))
             && !std::path::Path::new("/sys/module/overlay").exists()

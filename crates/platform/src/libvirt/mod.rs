@@ -81,17 +81,16 @@ struct Libvirt {
 type Refusal = (String, String);
 
 impl Libvirt {
-    /// Asks everything that can be asked without making a guest.
-    fn look(&self, host: &HostView) -> std::result::Result<Vec<String>, Refusal> {
+    /// Looks at what this host has, as far as libvirt is not asked: a connection may start a daemon, or run a program that
+    /// its URI names.
+    fn look_around(&self, host: &HostView) -> std::result::Result<(), Refusal> {
         let options = &self.options;
         let uri = Uri::parse(&options.uri).map_err(|why| (why, "Write uri = \"qemu:///system\"".to_owned()))?;
         if let Some(Support::NoChannel(why)) = uri.support() {
             return Err((format!("{}: {why}", options.uri), ELSEWHERE.into()));
         }
-        let connection =
-            connection::open(&options.uri).map_err(|error| (error.to_string(), uri::remedy(&error, &options.uri)))?;
         if options.domain.is_some() {
-            return Ok(Vec::new());
+            return Ok(());
         }
         if host.rootless {
             return Err(("it needs root: control groups and the lab's network".into(), "Run as root".into()));
@@ -102,11 +101,24 @@ impl Libvirt {
         }
         self.look_at_image()?;
         self.look_at_data()?;
-        self.look_at_balloon(&connection)?;
         if options.network.vhost == Some(true) && !std::path::Path::new(machine::VHOST_DEVICE).exists() {
             let remedy = "Load it with `modprobe vhost_net`, or leave `vhost` out".to_owned();
             return Err((format!("there is no {}", machine::VHOST_DEVICE), remedy));
         }
+        Ok(())
+    }
+
+    /// Asks everything that can be asked without making a guest.
+    fn ask(&self, host: &HostView) -> std::result::Result<Vec<String>, Refusal> {
+        let options = &self.options;
+        self.look_around(host)?;
+        let connection =
+            connection::open(&options.uri).map_err(|error| (error.to_string(), uri::remedy(&error, &options.uri)))?;
+        if options.domain.is_some() {
+            return Ok(Vec::new());
+        }
+        self.options.image.base().map_err(image_refusal)?;
+        self.look_at_balloon(&connection)?;
         let kvm = accel::decide(&connection, options, &crate::making::absolute(&host.agent))
             .map_err(|why| (why, "Write accel = \"tcg\" to have guests emulated".to_owned()))?;
         let emulated = accel::emulated(options).filter(|_| !kvm);
@@ -136,20 +148,30 @@ impl Libvirt {
     }
 
     fn look_at_image(&self) -> std::result::Result<(), Refusal> {
-        let told = |error: tare_image::ImageError| (format!("cannot {}: {}", error.tried, error.why), error.remedy);
         if !self.options.image.is_own() {
-            tare_image::Kernel::find(self.options.kernel.as_deref()).map_err(told)?;
+            tare_image::Kernel::find(self.options.kernel.as_deref()).map_err(image_refusal)?;
         }
         if self.options.image == Image::Host {
             return share::server(None).map(drop);
         }
-        self.options.image.base().map(drop).map_err(told)
+        self.options.image.look().map(drop).map_err(image_refusal)
     }
 }
 
+fn image_refusal(error: tare_image::ImageError) -> Refusal {
+    (format!("cannot {}: {}", error.tried, error.why), error.remedy)
+}
+
 impl Platform for Libvirt {
+    fn look(&self, host: &HostView) -> Availability {
+        match self.look_around(host) {
+            Ok(()) => Availability::Available { notes: Vec::new() },
+            Err((reason, remedy)) => Availability::Unavailable { reason, remedy },
+        }
+    }
+
     fn check(&self, host: &HostView) -> Availability {
-        match self.look(host) {
+        match self.ask(host) {
             Ok(notes) => Availability::Available { notes },
             Err((reason, remedy)) => Availability::Unavailable { reason, remedy },
         }

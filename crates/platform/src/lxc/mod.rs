@@ -48,8 +48,12 @@ struct Lxc {
 }
 
 impl Platform for Lxc {
+    fn look(&self, host: &HostView) -> Availability {
+        STARTER.look(host, &self.options)
+    }
+
     fn check(&self, host: &HostView) -> Availability {
-        STARTER.check(host, &self.options)
+        STARTER.tried(self.look(host))
     }
 
     fn disclosures(&self) -> Vec<String> {

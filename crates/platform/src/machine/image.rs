@@ -100,6 +100,19 @@ impl Image {
         }
     }
 
+    /// Whether root disks are cloned from an image, which then is there as far as can be seen without running a program.
+    ///
+    /// # Errors
+    /// When it is not there, or not what it is said to be.
+    pub(crate) fn look(&self) -> Result<bool, ImageError> {
+        match self {
+            Self::Host => Ok(false),
+            Self::File(_) => self.base().map(|_| true),
+            Self::Debian(debian) if tare_image::debian_is_there(&debian.into())? => Ok(true),
+            Self::Debian(debian) => Err(not_built(debian)),
+        }
+    }
+
     /// Whether it boots by itself, with its own kernel, and nobody tells its kernel anything.
     pub(crate) const fn is_own(&self) -> bool {
         matches!(self, Self::File(_))

@@ -47,7 +47,7 @@ struct Native {
 }
 
 impl Platform for Native {
-    fn check(&self, host: &HostView) -> Availability {
+    fn look(&self, host: &HostView) -> Availability {
         if let Some(unavailable) = self.options.data.as_ref().and_then(DataDirectory::unavailable_to_nobody) {
             return unavailable;
         }

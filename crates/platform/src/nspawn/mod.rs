@@ -75,7 +75,7 @@ struct Nspawn {
 }
 
 impl Platform for Nspawn {
-    fn check(&self, host: &HostView) -> Availability {
+    fn look(&self, host: &HostView) -> Availability {
         if let RootFs::Directory(path) = &self.options.rootfs
             && path.is_dir()
             && !path.join("usr").is_dir()
@@ -85,7 +85,11 @@ impl Platform for Nspawn {
                 remedy: "Name a directory that holds a whole system, such as one made by mmdebstrap".into(),
             };
         }
-        STARTER.check(host, &self.options)
+        STARTER.look(host, &self.options)
+    }
+
+    fn check(&self, host: &HostView) -> Availability {
+        STARTER.tried(self.look(host))
     }
 
     fn disclosures(&self) -> Vec<String> {

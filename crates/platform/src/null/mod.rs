@@ -32,7 +32,7 @@ fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {
 struct Null;
 
 impl Platform for Null {
-    fn check(&self, _: &HostView) -> Availability {
+    fn look(&self, _: &HostView) -> Availability {
         Availability::Available { notes: Vec::new() }
     }
 

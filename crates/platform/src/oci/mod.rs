@@ -26,6 +26,7 @@ use crate::error::Result;
 use crate::groups::Arrangement;
 use crate::making::{Making, Particulars, absolute, plain_launch};
 use crate::options as common;
+use crate::program::named;
 use crate::registry::{Entry, Variant};
 use crate::rootfs;
 use crate::{Availability, Comparable, DataWanted, Guest, HostView, Platform, ReapSite, Site};
@@ -72,7 +73,7 @@ struct Oci {
 }
 
 impl Platform for Oci {
-    fn check(&self, host: &HostView) -> Availability {
+    fn look(&self, host: &HostView) -> Availability {
         if host.rootless {
             return Availability::Unavailable {
                 reason: "it needs root: runtimes set up devices and control groups of the guest".into(),
@@ -85,6 +86,21 @@ impl Platform for Oci {
                 format!("runtimes need control groups, and {why}"),
                 "Use the platform `container`".into(),
             );
+        }
+        if let Err((reason, remedy)) = Runtime::find(&self.options) {
+            return unavailable(reason, remedy);
+        }
+        if let Some(unavailable) = self.options.data.as_ref().and_then(DataDirectory::unavailable) {
+            return unavailable;
+        }
+        self.options.rootfs.unavailable().unwrap_or(Availability::Available { notes: Vec::new() })
+    }
+
+    fn check(&self, host: &HostView) -> Availability {
+        let looked = self.look(host);
+        let unavailable = |reason: String, remedy: String| Availability::Unavailable { reason, remedy };
+        if matches!(looked, Availability::Unavailable { .. }) {
+            return looked;
         }
         let runtime = match Runtime::find(&self.options) {
             Ok(runtime) => runtime,
@@ -107,10 +123,11 @@ impl Platform for Oci {
                 "Choose another `gvisor = { platform = \"...\" }`: systrap works on most hosts".into(),
             );
         }
-        if let Some(unavailable) = self.options.data.as_ref().and_then(DataDirectory::unavailable) {
-            return unavailable;
-        }
-        self.options.rootfs.unavailable().unwrap_or(Availability::Available { notes: Vec::new() })
+        looked
+    }
+
+    fn named_programs(&self) -> Vec<String> {
+        named(&[Some(self.options.runtime.as_str())])
     }
 
     fn disclosures(&self) -> Vec<String> {

@@ -32,35 +32,40 @@ impl From<ImageError> for Lack {
     }
 }
 
-/// What this host lacks for the disks.
-pub(super) fn lack(options: &Options) -> Result<(), Lack> {
-    let base = options.image.base()?;
+/// What this host lacks for the disks, as far as QEMU is not asked.
+pub(super) fn look(options: &Options) -> Result<(), Lack> {
+    let base = options.image.look()?;
     let data = options.data_disk.as_ref();
     let makes = data.is_some_and(|data| data.size.is_some() || data.overwrite || data.format == DiskFormat::Qcow2);
-    if (base.is_some() || makes) && find("qemu-img").is_none() {
+    if (base || makes) && find("qemu-img").is_none() {
         return Err(Lack::new("clones of disks need qemu-img, and it is not here", "apt-get install qemu-utils"));
-    }
-    if base.is_some() {
-        tried::reads_files(options, options.disk.cache, options.disk.aio)?;
     }
     let Some(data) = data else { return Ok(()) };
     if find("mke2fs").is_none() {
         return Err(Lack::new("data disks need mke2fs, and it is not here", "apt-get install e2fsprogs"));
     }
     iscsi_lack(options, data)?;
-    tried::reads_files(options, data.cache, data.aio)?;
     // That of the first guest; those of others are looked at where it is known how many there are.
     data.device.as_deref().map_or(Ok(()), |device| free_device(&wanted::device_of(device, 1)).map(drop))
 }
 
-/// What this host lacks for a disk on an iSCSI target.
+/// What this host's QEMU lacks for the disks. It is run to be asked.
+pub(super) fn lack(options: &Options) -> Result<(), Lack> {
+    if options.image.base()?.is_some() {
+        tried::reads_files(options, options.disk.cache, options.disk.aio)?;
+    }
+    let Some(data) = &options.data_disk else { return Ok(()) };
+    if data.iscsi.is_some_and(|initiator| initiator == Initiator::Hypervisor || data.san.is_some()) {
+        tried::speaks_iscsi(&options.program, options.machine.name())?;
+    }
+    tried::reads_files(options, data.cache, data.aio)
+}
+
+/// What this host lacks for a disk on an iSCSI target, as far as QEMU is not asked.
 fn iscsi_lack(options: &Options, data: &DataDisk) -> Result<(), Lack> {
     let Some(initiator) = data.iscsi else { return Ok(()) };
     if let (None, Some((reason, remedy))) = (&data.san, target::lack()) {
         return Err(Lack::new(reason, remedy));
-    }
-    if initiator == Initiator::Hypervisor || data.san.is_some() {
-        tried::speaks_iscsi(&options.program, options.machine.name())?;
     }
     if initiator == Initiator::Hypervisor {
         return Ok(());

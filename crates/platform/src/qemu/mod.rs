@@ -35,7 +35,7 @@ use self::options::{Image, Options};
 use crate::error::Result;
 use crate::making::Making;
 use crate::options as common;
-use crate::program::{find, run};
+use crate::program::{find, named, run};
 use crate::registry::{Entry, Variant, nothing_held};
 use crate::{Availability, Comparable, DataWanted, Guest, HostView, Platform, Reach, Site};
 
@@ -99,8 +99,8 @@ impl Qemu {
         self.chosen(&named.or_else(beside).unwrap_or_default()).unwrap_or(Chosen::Kvm)
     }
 
-    /// The first thing that this host lacks.
-    fn lack(&self, host: &HostView) -> std::result::Result<(), Lack> {
+    /// The first thing that this host lacks, as far as nothing is run.
+    fn look_for(&self, host: &HostView) -> std::result::Result<(), Lack> {
         let options = &self.options;
         if host.rootless {
             let reason = "it needs root here: for control groups, and for a file server that may read the host's root";
@@ -124,14 +124,32 @@ impl Qemu {
         if options.image == Image::Host {
             share::server(options)?;
         }
-        disks::lack(options)?;
+        disks::look(options)?;
         options.network.lack()?;
-        start::huge_pages(options, 1)?;
+        start::huge_pages(options, 1)
+    }
+
+    /// The first thing that this host lacks; QEMU is run to find out.
+    fn lack(&self, host: &HostView) -> std::result::Result<(), Lack> {
+        self.look_for(host)?;
+        disks::lack(&self.options)?;
         self.chosen(&host.agent).map(drop)
     }
 }
 
 impl Platform for Qemu {
+    fn look(&self, host: &HostView) -> Availability {
+        match self.look_for(host) {
+            Ok(()) => Availability::Available { notes: Vec::new() },
+            Err(Lack { reason, remedy }) => Availability::Unavailable { reason, remedy },
+        }
+    }
+
+    fn named_programs(&self) -> Vec<String> {
+        let server = self.options.virtiofsd.as_deref().map(Path::to_string_lossy);
+        named(&[Some(self.options.program.as_str()), server.as_deref()])
+    }
+
     fn check(&self, host: &HostView) -> Availability {
         if let Err(Lack { reason, remedy }) = self.lack(host) {
             return Availability::Unavailable { reason, remedy };

@@ -10,7 +10,7 @@ use tare_lab::RUN_VARIABLE;
 
 use super::key::HostKey;
 use super::options::Options;
-use super::program::{self, Ended, shown};
+use super::program::{Ended, run, shown};
 use crate::program::{PATH, find};
 
 /// What ssh is told for every machine.
@@ -149,7 +149,7 @@ impl Destination {
         limit: Duration,
     ) -> Result<Ended, Failed> {
         let mut command = self.script(run_id, script, arguments)?;
-        let ended = program::run(&mut command, input, limit).map_err(|why| Failed {
+        let ended = run(&mut command, input, limit).map_err(|why| Failed {
             why,
             remedy: format!("Try `ssh {}` by hand", self.host),
             unreached: false,
@@ -194,7 +194,7 @@ impl Destination {
         let mut command = self.ssh(run_id)?;
         command.args(["-G", "--"]).arg(&self.host);
         let limit = Duration::from_secs(10);
-        let ended = program::run(&mut command, Vec::new(), limit).map_err(&failed)?;
+        let ended = run(&mut command, Vec::new(), limit).map_err(&failed)?;
         if ended.code != Some(0) {
             return Err(failed(format!("`ssh -G {}`: {}", self.host, ended.words())));
         }
@@ -218,11 +218,15 @@ impl Destination {
     }
 }
 
+/// The system's ssh; why not.
+pub(super) fn program() -> Result<PathBuf, String> {
+    find("ssh").ok_or_else(|| "there is no program `ssh` on this host".to_owned())
+}
+
 /// Version of the system's ssh, such as `OpenSSH_9.2p1`; why not.
 pub(super) fn version() -> Result<String, String> {
-    let program = find("ssh").ok_or("there is no program `ssh` on this host")?;
-    let mut command = Command::new(program);
-    let ended = program::run(command.arg("-V").env_clear().env("PATH", PATH), Vec::new(), Duration::from_secs(10))?;
+    let mut command = Command::new(program()?);
+    let ended = run(command.arg("-V").env_clear().env("PATH", PATH), Vec::new(), Duration::from_secs(10))?;
     let words = ended.words();
     words.split([',', ' ', '\n']).next().map(str::to_owned).ok_or_else(|| "ssh does not tell its version".into())
 }
@@ -247,7 +251,7 @@ mod tests {
         for word in ["", "a b", "it's", "$(reboot)", "`reboot`", "a;b", "\"", "-n", "*", "a\nb"] {
             let mut command = Command::new("/bin/sh");
             command.args(["-c", &format!("printf %s {}", quoted(word))]);
-            let ended = program::run(&mut command, Vec::new(), Duration::from_secs(20)).unwrap();
+            let ended = run(&mut command, Vec::new(), Duration::from_secs(20)).unwrap();
             assert_eq!(ended.output, word);
         }
     }

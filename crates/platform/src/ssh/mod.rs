@@ -63,20 +63,33 @@ fn reap(site: &ReapSite<'_>, token: &Value) -> Result<()> {
     })
 }
 
+/// What helps where there is no ssh.
+const NO_CLIENT: &str = "Install the OpenSSH client (Debian: `apt install openssh-client`)";
+
 struct Ssh {
     options: Options,
 }
 
 impl Platform for Ssh {
+    fn look(&self, _: &HostView) -> Availability {
+        match destination::program() {
+            Ok(_) => Availability::Available { notes: Vec::new() },
+            Err(reason) => Availability::Unavailable { reason, remedy: NO_CLIENT.into() },
+        }
+    }
+
+    fn named_programs(&self) -> Vec<String> {
+        let Options { restore, start, ready, stop, .. } = &self.options;
+        let commands = [restore, start, ready, stop].map(|argv| argv.as_ref()?.first().map(String::as_str));
+        commands.into_iter().flatten().map(str::to_owned).collect()
+    }
+
     fn check(&self, _: &HostView) -> Availability {
         let unavailable = |reason: String, remedy: String| Availability::Unavailable { reason, remedy };
         let mut notes = Vec::new();
         match destination::version() {
             Ok(version) => notes.push(version),
-            Err(reason) => {
-                let remedy = "Install the OpenSSH client (Debian: `apt install openssh-client`)";
-                return unavailable(reason, remedy.into());
-            }
+            Err(reason) => return unavailable(reason, NO_CLIENT.into()),
         }
         let to = Destination::of(&self.options);
         if let Err(Failed { why, remedy, .. }) = self.address(&to, CHECK_RUN) {

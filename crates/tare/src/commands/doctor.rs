@@ -2,17 +2,24 @@
 
 use std::fmt::Write;
 
-use tare_controller::{Examined, Found, PlatformReport, Started, WorkloadReport};
+use tare_controller::{Examined, Found, May, PlatformReport, Started, WorkloadReport};
 use tare_model::study::{Arm, Study};
 use tare_platform::Availability;
 
 use crate::args::{DoctorArguments, StudyArguments};
+use crate::commands::run;
 use crate::exit::{Exit, Failure};
 use crate::{output, place, studies};
 
 /// Says what this host can run. `confined` is why no lab can be made here, if that is known already.
 pub fn command(arguments: &DoctorArguments, confined: Option<String>) -> Result<Exit, Failure> {
     let study = arguments.study.as_deref().map(study_of).transpose()?;
+    if let Some(study) = &study {
+        output::keep_out(tare_controller::redactor(study, false));
+    }
+    if let Some(note) = study.as_ref().and_then(run::runs) {
+        output::print(&note)?;
+    }
     let what = study.as_ref().map_or_else(tare_controller::every_platform, arms_of);
     let doctor = tare_controller::examine(&what, &place::agent(), &place::new_run_id(), !arguments.quick, confined)
         .map_err(|error| Failure::new(error, Exit::HostUnfit))?;
@@ -36,7 +43,7 @@ pub fn command(arguments: &DoctorArguments, confined: Option<String>) -> Result<
     }
     let workloads = study
         .as_ref()
-        .map_or_else(tare_controller::every_workload, |study| tare_controller::workloads_of(&study.cases));
+        .map_or_else(tare_controller::every_workload, |study| tare_controller::workloads_of(&study.cases, May::Run));
     workload_lines(&mut text, &workloads);
     remedies(&mut text, &doctor.platforms);
     worth_knowing(&mut text, &doctor.platforms);

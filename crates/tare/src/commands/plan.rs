@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use tare_controller::Found;
+use tare_controller::{Found, May};
 use tare_model::plan::Plan;
+use tare_model::redact::Redactor;
 use tare_study::{Directories, HostFacts, LoadedStudy};
 
 use crate::args::PlanArguments;
@@ -14,19 +15,23 @@ use crate::{available, output, studies};
 /// Shows what a run would do, and which of its arms and workloads this host cannot run.
 pub fn command(arguments: &PlanArguments) -> Result<Exit, Failure> {
     let loaded = studies::load(&arguments.study)?;
-    let plan = planned(&loaded, Path::new("runs"), &arguments.study.without, false)?;
+    let plan = planned(&loaded, Path::new("runs"), &arguments.study.without, Goal::Look)?;
+    // Only what the study itself holds: a plan reads no secret.
+    output::keep_out(Redactor::of(&loaded.study, false));
     if arguments.json {
-        let json = serde_json::to_string_pretty(&plan).map_err(|error| Failure::new(error, Exit::Failure))?;
+        let shown = Redactor::of(&loaded.study, true).plan(&plan);
+        let json = serde_json::to_string_pretty(&shown).map_err(|error| Failure::new(error, Exit::Failure))?;
         output::print(&json)?;
     } else {
         output::print(&tare_study::human(&plan, &host(Path::new("runs"))?))?;
+        output::print(NOT_TRIED)?;
     }
-    let cannot = available::lacking(&plan.study);
+    let cannot = available::lacking(&plan.study, May::Look);
     let arms = cannot.iter().map(|(arm, reason, remedy)| {
         format!("arm `{arm}` cannot run here: {reason}\n  remedy: {remedy}, or `--without {arm}`")
     });
     let lacking =
-        tare_controller::workloads_of(&plan.study.cases).into_iter().filter_map(|report| match report.found {
+        tare_controller::workloads_of(&plan.study.cases, May::Look).into_iter().filter_map(|report| match report.found {
             Found::Lacking { reason, remedy } => {
                 Some(format!("workload `{}` cannot run here: {reason}\n  remedy: {remedy}", report.name))
             }
@@ -36,14 +41,31 @@ pub fn command(arguments: &PlanArguments) -> Result<Exit, Failure> {
     if told.is_empty() { Ok(Exit::Success) } else { Err(Failure::new(told.join("\n"), Exit::HostUnfit)) }
 }
 
-/// Plans a study on this host; `out` is where its run folder will be (or is, when `resume`), `without` the arms that
+/// What a plan does not find out, for it looks at a study that nobody may have read yet.
+const NOT_TRIED: &str =
+    "Not tried: a plan runs no program and connects to no machine; `tare doctor STUDY` and `tare run` do";
+
+/// What a plan is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Goal {
+    /// To be looked at: nothing is run.
+    Look,
+    /// A new run.
+    Run,
+    /// Going on with a run.
+    Resume,
+}
+
+/// Plans a study on this host; `out` is where its run folder will be (or is, to resume), `without` the arms that
 /// were left out by the user. Those that the host cannot run are left out too if the study says so.
 ///
 /// # Errors
 /// When it does not fit, with the figures.
-pub fn planned(loaded: &LoadedStudy, out: &Path, without: &[String], resume: bool) -> Result<Plan, Failure> {
+pub fn planned(loaded: &LoadedStudy, out: &Path, without: &[String], goal: Goal) -> Result<Plan, Failure> {
     let host = host(out)?;
-    let (study, left_out) = available::reduced(&loaded.study, resume.then_some(out))?;
+    let may = if goal == Goal::Look { May::Look } else { May::Run };
+    let resumed = (goal == Goal::Resume).then_some(out);
+    let (study, left_out) = available::reduced(&loaded.study, resumed, may)?;
     let planned = tare_study::plan(&study, &host, &Registries);
     let mut plan = planned.map_err(|error| Failure::new(error, Exit::HostUnfit))?;
     plan.deviations.extend(left_out.iter().map(available::sentence));

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use tare_controller::{Cancel, ControllerError, RunEnd, RunOptions, Shipped};
+use tare_controller::{Cancel, ControllerError, Observer, RunEnd, RunOptions, Shipped};
+use tare_model::study::Study;
 use tare_record::RecordError;
 use tare_study::LoadedStudy;
 
 use crate::args::RunArguments;
-use crate::commands::plan::planned;
+use crate::commands::plan::{Goal, planned};
 use crate::commands::report;
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
@@ -49,13 +50,21 @@ pub fn execute(loaded: &LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> {
     if !how.resume {
         can_be_made(how.out)?;
     }
-    let plan = planned(loaded, how.out, how.without, how.resume)?;
+    // Its secrets are read here, by a run and never by a plan.
+    let redactor = tare_controller::redactor(&loaded.study, how.redact);
+    let source = tare_study::redacted(&loaded.source, &redactor);
+    output::keep_out(tare_controller::redactor(&loaded.study, false));
+    let progress = Progress::new();
+    if let Some(note) = runs(&loaded.study) {
+        progress.note(&note);
+    }
+    let goal = if how.resume { Goal::Resume } else { Goal::Run };
+    let plan = planned(loaded, how.out, how.without, goal)?;
     let cancel = Cancel::new();
     cancel.on_signals().map_err(|error| Failure::new(format!("signals cannot be caught: {error}"), Exit::Failure))?;
-    let progress = Progress::new();
     let options = RunOptions {
         plan: &plan,
-        source: &loaded.source,
+        source: &source,
         out: how.out,
         resume: how.resume,
         run_id: place::new_run_id(),
@@ -72,6 +81,12 @@ pub fn execute(loaded: &LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> {
     progress.finish();
     let end = ended.map_err(|error| failure(&error))?;
     conclude(how.out, &end)
+}
+
+/// Which programs the study names by path; they are run on this host.
+pub fn runs(study: &Study) -> Option<String> {
+    let programs = tare_controller::named_programs(study);
+    (!programs.is_empty()).then(|| format!("runs programs that the study names: {}", programs.join(", ")))
 }
 
 /// Looks whether a run folder can be made here, before anything is planned or asked of the host. What is in a folder that is there the run

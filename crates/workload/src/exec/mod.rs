@@ -14,11 +14,13 @@ use tare_model::Span;
 use tare_model::field::FieldError;
 use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
+use tare_model::secret::SecretSource;
 use tare_model::trial::Measurement;
 use tare_wire::{ExecResult, ExecSpec, Reply, Request, WireError};
 
 use crate::clock::monotonic_ns;
 use crate::registry::{Entry, normalise, read, schema};
+use crate::secret;
 use crate::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
 use metric::{Extractor, MetricParameters};
 
@@ -48,9 +50,10 @@ pub const ENTRY: Entry = Entry {
 pub struct Parameters {
     /// Program and arguments. No shell is used; write `["sh", "-c", "..."]` for one.
     pub command: Vec<String>,
-    /// Environment variables added to the guest's.
+    /// Environment variables added to the guest's: each a text, or where its value is found when the run needs it,
+    /// `{ from-env = "NAME" }` or `{ from-file = "/path" }`. The values are secrets: no report shows them.
     #[serde(default)]
-    pub env: BTreeMap<String, String>,
+    pub env: BTreeMap<String, SecretSource>,
     /// Working directory in the guest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
@@ -79,6 +82,9 @@ fn checked(parameters: &Value) -> Result<Parameters, FieldError> {
     if read.command.first().is_none_or(|program| program.is_empty()) {
         return Err(FieldError::new(&["command"], "there is no program to run")
             .help("write the program and its arguments as a list: [\"sysbench\", \"cpu\", \"run\"]"));
+    }
+    for (name, source) in &read.env {
+        secret::look(source).map_err(|error| error.within(&["env", name]))?;
     }
     if read.timeout == Span::ZERO {
         return Err(FieldError::new(&["timeout"], "0s leaves the command no time"));
@@ -152,10 +158,15 @@ impl Workload for Exec {
 
 impl Prepared for Exec {
     fn drive(&mut self, site: &WorkSite<'_>, _: &Schedule) -> Result<Driven, WorkloadError> {
+        let env = self.parameters.env.iter().map(|(name, source)| {
+            let secret = secret::resolve(source).map_err(|error| error.within(&["env", name]))?;
+            Ok((name.clone(), secret.reveal().to_owned()))
+        });
+        let env = env.collect::<Result<_, FieldError>>().map_err(|error| WorkloadError::Command(error.to_string()))?;
         let spec = ExecSpec {
             user: None,
             argv: self.parameters.command.clone(),
-            env: self.parameters.env.clone().into_iter().collect(),
+            env,
             directory: self.parameters.directory.clone(),
             timeout_ns: self.parameters.timeout.ns,
             output_limit_bytes: OUTPUT_BYTES,

@@ -111,7 +111,7 @@ impl Workload for Java {
         SET_UP
     }
 
-    fn lack(&self) -> Option<(String, String)> {
+    fn look(&self) -> Option<(String, String)> {
         match payload::find() {
             Err(lack) => Some(lack),
             Ok(payload) if self.parameters.java.is_none() => payload::unable(&self.parameters, payload.major),

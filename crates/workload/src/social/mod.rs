@@ -143,12 +143,20 @@ impl Workload for Social {
         prime::set_up(&self.parameters, guest.cpus, instances)
     }
 
-    fn lack(&self) -> Option<(String, String)> {
+    fn look(&self) -> Option<(String, String)> {
         if !rustix::process::geteuid().is_root() {
             let reason = "PostgreSQL runs as a user of its own, nobody, which takes root to start";
             return Some((reason.to_owned(), "run tare as root".to_owned()));
         }
-        payload::find().err().or_else(|| self.installation().err())
+        payload::find().err().or_else(|| installation::look(&self.parameters.postgres).err())
+    }
+
+    fn lack(&self) -> Option<(String, String)> {
+        self.look().or_else(|| self.installation().err())
+    }
+
+    fn named_programs(&self) -> Vec<String> {
+        installation::named(Some(&self.parameters.postgres))
     }
 
     fn data(&self, site: &AheadSite<'_>) -> Result<Data, WorkloadError> {

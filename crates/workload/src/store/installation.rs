@@ -28,19 +28,43 @@ pub(crate) struct Installation {
 /// Why there is none: (reason, remedy).
 pub(crate) type Lack = (String, String);
 
-/// The installation that `postgres` names.
+/// The installation that `postgres` names. Its server is asked for its version.
 ///
 /// # Errors
 /// What is missing, with the remedy.
 pub(crate) fn find(named: &str) -> Result<Installation, Lack> {
+    at(place(named)?)
+}
+
+/// Looks whether the files of the installation that `postgres` names are there; none of them is run.
+///
+/// # Errors
+/// What is missing, with the remedy.
+pub(crate) fn look(named: &str) -> Result<(), Lack> {
+    place(named).and_then(|place| has_programs(&place.bin))
+}
+
+/// The server's program, where `postgres` names an installation of the user's.
+pub(crate) fn named(postgres: Option<&str>) -> Vec<String> {
+    let bin = postgres.filter(|place| *place != EMBEDDED);
+    bin.map(|bin| Path::new(bin).join(PROGRAMS[0]).display().to_string()).into_iter().collect()
+}
+
+/// Where an installation is.
+struct Place {
+    bin: PathBuf,
+    packed: Option<PathBuf>,
+}
+
+fn place(named: &str) -> Result<Place, Lack> {
     if named == EMBEDDED {
         return embedded(&tare_image::cache_directory().join(PAYLOAD));
     }
-    at(Path::new(named), None)
+    Ok(Place { bin: named.into(), packed: None })
 }
 
 /// The newest of those that were fetched.
-fn embedded(payload: &Path) -> Result<Installation, Lack> {
+fn embedded(payload: &Path) -> Result<Place, Lack> {
     let mut found: Vec<(Vec<u32>, PathBuf)> = std::fs::read_dir(payload)
         .into_iter()
         .flatten()
@@ -61,18 +85,25 @@ fn embedded(payload: &Path) -> Result<Installation, Lack> {
         ));
     };
     let packed = PathBuf::from(format!("{}.tar.gz", place.display()));
-    at(&place.join("bin"), packed.exists().then_some(packed))
+    Ok(Place { bin: place.join("bin"), packed: packed.exists().then_some(packed) })
 }
 
-/// The installation with its programs in `bin`.
-fn at(bin: &Path, packed: Option<PathBuf>) -> Result<Installation, Lack> {
-    let shown = bin.display();
-    let remedy = "name the directory that has postgres, initdb and pg_ctl: postgres = \"/usr/lib/postgresql/15/bin\"; or \
-                  leave `postgres` out and run `make platforms`";
+/// What helps where an installation cannot be used.
+const REMEDY: &str = "name the directory that has postgres, initdb and pg_ctl: postgres = \"/usr/lib/postgresql/15/bin\"; or \
+                      leave `postgres` out and run `make platforms`";
+
+fn has_programs(bin: &Path) -> Result<(), Lack> {
     let missing: Vec<&str> = PROGRAMS.into_iter().filter(|program| !bin.join(program).is_file()).collect();
-    if !missing.is_empty() {
-        return Err((format!("the directory {shown} has no {}", missing.join(", no ")), remedy.to_owned()));
+    if missing.is_empty() {
+        return Ok(());
     }
+    Err((format!("the directory {} has no {}", bin.display(), missing.join(", no ")), REMEDY.to_owned()))
+}
+
+/// The installation at a place.
+fn at(Place { bin, packed }: Place) -> Result<Installation, Lack> {
+    let (shown, remedy) = (bin.display(), REMEDY);
+    has_programs(&bin)?;
     let program = bin.join("postgres");
     let ran = Command::new(&program).arg("--version").stdin(Stdio::null()).output();
     let said = match ran {
@@ -92,7 +123,7 @@ fn at(bin: &Path, packed: Option<PathBuf>) -> Result<Installation, Lack> {
         let reason = format!("PostgreSQL in {shown} is of version {version}, older than {OLDEST}");
         return Err((reason, remedy.to_owned()));
     }
-    Ok(Installation { bin: bin.to_owned(), version, major, packed })
+    Ok(Installation { version, major, packed, bin })
 }
 
 /// Version and its first number from what a server says of itself, such as `postgres (PostgreSQL) 15.14 (Debian ...)` or
@@ -105,7 +136,7 @@ pub(crate) fn version(said: &str) -> Option<(String, u32)> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
@@ -130,14 +161,15 @@ mod tests {
     #[test]
     fn the_newest_of_those_fetched_is_taken() {
         let place = tempfile::tempdir().unwrap();
-        let (reason, remedy) = embedded(place.path()).unwrap_err();
+        let Err((reason, remedy)) = embedded(place.path()) else { panic!("there is none") };
         assert!(reason.contains("no PostgreSQL") && remedy.contains("make platforms"), "{reason}: {remedy}");
         install(&place.path().join("postgresql-9.6/bin"), "9.6");
-        assert!(embedded(place.path()).unwrap_err().0.contains("older than 12"));
+        let newest = |payload: &Path| embedded(payload).and_then(at);
+        assert!(newest(place.path()).unwrap_err().0.contains("older than 12"));
         install(&place.path().join("postgresql-18.6/bin"), "18.6");
         install(&place.path().join("postgresql-18.10/bin"), "18.10");
         std::fs::write(place.path().join("postgresql-18.10.tar.gz"), "").unwrap();
-        let found = embedded(place.path()).unwrap();
+        let found = newest(place.path()).unwrap();
         assert_eq!((found.version.as_str(), found.major), ("18.10", 18));
         assert!(found.packed.is_some());
     }
@@ -150,6 +182,7 @@ mod tests {
         let (reason, remedy) = find(place.path().to_str().unwrap()).unwrap_err();
         assert!(reason.contains("no initdb") && !reason.contains("pg_ctl"), "{reason}");
         assert!(remedy.contains("/usr/lib/postgresql"), "{remedy}");
+        assert!(look(place.path().to_str().unwrap()).is_err());
         assert!(find("/no/such/bin").unwrap_err().0.contains("/no/such/bin"));
     }
 }

@@ -105,7 +105,7 @@ impl Workload for Store {
         SET_UP
     }
 
-    fn lack(&self) -> Option<(String, String)> {
+    fn look(&self) -> Option<(String, String)> {
         if self.parameters.url.is_some() {
             return None;
         }
@@ -113,11 +113,19 @@ impl Workload for Store {
             let reason = "PostgreSQL runs as a user of its own, nobody, which takes root to start";
             return Some((reason.to_owned(), "run tare as root".to_owned()));
         }
-        self.installation().err()
+        installation::look(self.parameters.postgres.as_deref().unwrap_or(parameters::EMBEDDED)).err()
+    }
+
+    fn lack(&self) -> Option<(String, String)> {
+        self.look().or_else(|| self.installation().err().filter(|_| self.parameters.url.is_none()))
+    }
+
+    fn named_programs(&self) -> Vec<String> {
+        installation::named(self.parameters.postgres.as_deref())
     }
 
     fn ahead(&self, site: &AheadSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
-        match self.parameters.server() {
+        match self.parameters.server()? {
             Some(url) => ready::try_server(site, &url).map(|()| None),
             None => {
                 let (data, held) = gold::gold(site, &self.installed()?, &self.parameters)?;
@@ -132,7 +140,7 @@ impl Workload for Store {
     }
 
     fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
-        let ready = match self.parameters.server() {
+        let ready = match self.parameters.server()? {
             Some(url) => ready::use_server(site, &url, &self.parameters)?,
             None => ready::start(site, &self.installed()?, &self.parameters)?,
         };

@@ -6,13 +6,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tare_model::field::FieldError;
+use tare_model::secret::SecretSource;
 use tare_model::store::{StoreSize, StoreStatements};
 use tare_model::units::Rate;
 use tare_model::{ByteSize, Span};
 
+use super::error::StoreError;
 use super::settings::{self, SettingValue};
 use super::url::Url;
 use crate::registry::read;
+use crate::secret;
 
 /// What `postgres` says for the binaries that set-up fetched.
 pub(crate) const EMBEDDED: &str = "embedded";
@@ -32,10 +35,12 @@ pub struct Parameters {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub postgres: Option<String>,
     /// A server that exists, `postgres://user:password@host:5432/database`; `{guest}` as the host stands for the guest's
-    /// address. Nothing is started and no setting is changed: a schema `tare_store` is filled for each trial, and dropped
+    /// address; or, so that the study holds no password, where it is found: `{ from-env = "STORE_URL" }` or
+    /// `{ from-file = "/path" }`. Nothing is started and no setting is changed: a schema `tare_store` is filled for each trial, and dropped
     /// after it. Without a password that of the environment variable `PGPASSWORD` is used, so that none stands in the study.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
+    #[schemars(with = "Option<SecretSource>")]
+    pub url: Option<SecretSource>,
     /// PostgreSQL's own settings, over the defaults of the published study (docs/reference/postgresql.md).
     #[schemars(with = "BTreeMap<String, Value>")]
     pub settings: BTreeMap<String, SettingValue>,
@@ -127,9 +132,16 @@ impl Parameters {
         StoreSize::of(self.db_size)
     }
 
-    /// The server that exists; `None` where one is started. `checked` has seen that it can be read.
-    pub(super) fn server(&self) -> Option<Url> {
-        self.url.as_deref().and_then(|url| Url::read(url).ok())
+    /// The server that exists; `None` where one is started.
+    ///
+    /// # Errors
+    /// When its address is not found, or is none.
+    pub(super) fn server(&self) -> Result<Option<Url>, StoreError> {
+        let read = |source: &SecretSource| secret::resolve(source).and_then(|url| Url::read(url.reveal()));
+        self.url.as_ref().map(read).transpose().map_err(|error| {
+            let remedy = error.help.unwrap_or_else(|| "mend `url`".to_owned());
+            StoreError::new("find the address of the server (`url`)", error.message, remedy)
+        })
     }
 }
 
@@ -178,8 +190,12 @@ pub(super) fn checked(parameters: &Value) -> Result<Parameters, FieldError> {
 }
 
 /// What cannot be together with a server that exists.
-fn with_url(read: &Parameters, url: &str) -> Result<(), FieldError> {
-    Url::read(url).map_err(|error| error.within(&["url"]))?;
+fn with_url(read: &Parameters, url: &SecretSource) -> Result<(), FieldError> {
+    let looked = match url {
+        SecretSource::Given(url) => Url::read(url).map(drop),
+        SecretSource::Env(_) | SecretSource::File(_) => secret::look(url),
+    };
+    looked.map_err(|error| error.within(&["url"]))?;
     let other = "a server that exists (`url`) is neither started nor set up";
     if read.postgres.is_some() {
         return Err(FieldError::new(&["postgres"], other).help("leave `postgres` or `url` out"));

@@ -50,6 +50,14 @@ impl Tile {
         self.members.get((index as usize).checked_rem(self.members.len())?)
     }
 
+    /// What the first of its members lacks that lacks something.
+    fn lack_of(&self, lack: impl Fn(&dyn Workload) -> Option<(String, String)>) -> Option<(String, String)> {
+        self.members.iter().find_map(|member| {
+            let (reason, remedy) = lack(&*member.workload)?;
+            Some((format!("member `{}`: {reason}", member.name), remedy))
+        })
+    }
+
     /// What each member is given, as it is made; those that are equal share it.
     fn data_of(
         &self,
@@ -125,11 +133,16 @@ impl Workload for Tile {
         all.max().unwrap_or(Span::ZERO)
     }
 
+    fn look(&self) -> Option<(String, String)> {
+        self.lack_of(|workload| workload.look())
+    }
+
     fn lack(&self) -> Option<(String, String)> {
-        self.members.iter().find_map(|member| {
-            let (reason, remedy) = member.workload.lack()?;
-            Some((format!("member `{}`: {reason}", member.name), remedy))
-        })
+        self.lack_of(|workload| workload.lack())
+    }
+
+    fn named_programs(&self) -> Vec<String> {
+        self.members.iter().flat_map(|member| member.workload.named_programs()).collect()
     }
 
     fn ahead(&self, site: &AheadSite<'_>) -> Result<Option<GuestData>, WorkloadError> {

@@ -185,7 +185,7 @@ impl Workload for Web {
         SET_UP
     }
 
-    fn lack(&self) -> Option<(String, String)> {
+    fn look(&self) -> Option<(String, String)> {
         if self.parameters.url.is_some() { None } else { payload::find().err() }
     }
 

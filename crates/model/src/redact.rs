@@ -1,0 +1,453 @@
+//! Taking secrets, and the names of machines and people, out of what is written and shown.
+//!
+//! Two ways are used together. What stands in a field that holds a secret by its name, such as every value of an `env` table, is replaced
+//! whole. And every other text is searched for the secrets and names that are known, wherever they came from.
+
+use serde_json::Value;
+
+use crate::environment::Environment;
+use crate::plan::Plan;
+use crate::study::{ClientHost, Study};
+use crate::trial::{Outcome, TrialRecord};
+
+/// What stands in the place of what was taken out.
+pub const REDACTED: &str = "[redacted]";
+
+/// Shorter texts are replaced only where they are a whole field: in a text they would be found everywhere.
+const SHORTEST_CHARS: usize = 4;
+
+/// A field whose name has one of these words in it holds a secret.
+const SECRET_WORDS: [&str; 9] =
+    ["password", "passwd", "passphrase", "secret", "token", "credential", "credentials", "apikey", "pgpassword"];
+/// A field of this name is a table of which every value is a secret.
+const SECRET_TABLE: &str = "env";
+/// Fields of platforms that name a machine or a person.
+const IDENTITY_FIELDS: [&str; 10] =
+    ["host", "user", "address", "listen", "identity", "host-key", "serial", "portal", "config", "existing"];
+/// Names that tell nothing about anybody: in a text they are words more often than names.
+const COMMON_NAMES: [&str; 16] = [
+    "root", "postgres", "localhost", "guest", "{guest}", "host", "admin", "user", "test", "linux", "debian", "ubuntu",
+    "127.0.0.1", "0.0.0.0", "nobody", "tare",
+];
+
+/// Knows the secrets of a study, and the names of machines and people, and takes them out of texts.
+#[derive(Clone, Default)]
+pub struct Redactor {
+    secrets: Vec<String>,
+    names: Vec<String>,
+    /// Whether names are taken out; secrets always are.
+    takes_names: bool,
+}
+
+impl std::fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Redactor({} secrets, {} names)", self.secrets.len(), self.names.len())
+    }
+}
+
+impl Redactor {
+    /// One that knows what a study itself holds. With `names`, the names of machines and people are taken out too.
+    pub fn of(study: &Study, names: bool) -> Self {
+        let mut redactor = Self { takes_names: names, ..Self::default() };
+        for arm in &study.arms {
+            redactor.learn(&arm.options, Within::Platform);
+        }
+        if let ClientHost::Machine { options, .. } = &study.client {
+            redactor.learn(options, Within::Platform);
+        }
+        for case in &study.cases {
+            redactor.learn(&case.parameters, Within::Workload);
+        }
+        redactor
+    }
+
+    /// Adds a secret that is known from elsewhere, in the forms in which it may be shown.
+    pub fn add_secret(&mut self, secret: &str) {
+        let lines = secret.lines().filter(|line| line.chars().count() >= 2 * SHORTEST_CHARS);
+        for form in std::iter::once(secret).chain(lines) {
+            let escaped = Value::from(form).to_string();
+            let debugged = format!("{form:?}");
+            for form in [form, &decoded(form), &encoded(form), escaped.trim_matches('"'), debugged.trim_matches('"')] {
+                add(&mut self.secrets, form);
+            }
+        }
+    }
+
+    /// Adds the name of a machine or a person.
+    pub fn add_name(&mut self, name: &str) {
+        let first = name.split('.').next().filter(|first| first.parse::<u8>().is_err());
+        for name in [Some(name), first].into_iter().flatten() {
+            if !COMMON_NAMES.contains(&name.to_ascii_lowercase().as_str()) {
+                add(&mut self.names, name);
+            }
+        }
+    }
+
+    /// The text without what is known.
+    pub fn text(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for secret in &self.secrets {
+            if text.contains(secret.as_str()) {
+                text = text.replace(secret.as_str(), REDACTED);
+            }
+        }
+        if self.takes_names {
+            for name in &self.names {
+                text = without_word(&text, name);
+            }
+        }
+        text
+    }
+
+    /// The same, in place.
+    pub fn clean(&self, text: &mut String) {
+        let cleaned = self.text(text);
+        if cleaned != *text {
+            *text = cleaned;
+        }
+    }
+
+    /// The plan as it is written and shown.
+    #[must_use]
+    pub fn plan(&self, plan: &Plan) -> Plan {
+        let mut plan = plan.clone();
+        plan.study = self.study(&plan.study);
+        plan.deviations.iter_mut().for_each(|text| self.clean(text));
+        self.clean(&mut plan.cpus.note);
+        for left in &mut plan.left_out {
+            [&mut left.label, &mut left.reason, &mut left.remedy].into_iter().for_each(|text| self.clean(text));
+        }
+        plan
+    }
+
+    /// The study as it is written and shown. Ids stay: they are what trials are known by.
+    #[must_use]
+    pub fn study(&self, study: &Study) -> Study {
+        let mut study = study.clone();
+        self.clean(&mut study.question);
+        study.trust_domain.iter_mut().for_each(|text| self.clean(text));
+        for arm in &mut study.arms {
+            self.clean(&mut arm.label);
+            self.fields(&mut arm.options, Within::Platform, Holds::Anything);
+        }
+        if let ClientHost::Machine { options, .. } = &mut study.client {
+            self.fields(options, Within::Platform, Holds::Anything);
+        }
+        for case in &mut study.cases {
+            self.clean(&mut case.label);
+            self.fields(&mut case.parameters, Within::Workload, Holds::Anything);
+        }
+        study
+    }
+
+    /// A text or number of a study file as it is written, by the keys that lead to it from the root of the file.
+    pub fn written(&self, path: &[String], value: &Value) -> Value {
+        let within = match path.first().map(String::as_str) {
+            Some("arms" | "client") => Within::Platform,
+            _ => Within::Workload,
+        };
+        let holds = path.iter().skip(1).fold(Holds::Anything, |holds, key| holds.inside(key, within));
+        let mut value = value.clone();
+        let is_port = within == Within::Platform && path.last().is_some_and(|key| key == "port");
+        if is_port && self.takes_names { REDACTED.into() } else {
+            self.fields(&mut value, within, holds);
+            value
+        }
+    }
+
+    /// The environment as it is written.
+    #[must_use]
+    pub fn environment(&self, mut environment: Environment) -> Environment {
+        let facts = environment.sections.iter_mut().flat_map(|section| &mut section.facts);
+        facts.for_each(|(_, value)| self.clean(value));
+        environment
+    }
+
+    /// The trial as it is written.
+    #[must_use]
+    pub fn trial(&self, record: &TrialRecord) -> TrialRecord {
+        let mut record = record.clone();
+        match &mut record.outcome {
+            Outcome::Invalid { reason } | Outcome::Failed { reason, .. } => self.clean(reason),
+            Outcome::Completed(measurement) => {
+                if let Some(ascent) = &mut measurement.ascent {
+                    self.clean(&mut ascent.stopped.detail);
+                    ascent.levels.iter_mut().filter_map(|level| level.failed.as_mut()).for_each(|why| self.clean(why));
+                }
+                if let Some(search) = &mut measurement.search {
+                    self.clean(&mut search.ended);
+                    search.probes.iter_mut().filter_map(|probe| probe.failed.as_mut()).for_each(|why| self.clean(why));
+                }
+            }
+        }
+        for row in &mut record.parity {
+            self.clean(&mut row.asked);
+            self.clean(&mut row.note);
+            row.granted.iter_mut().for_each(|text| self.clean(text));
+        }
+        record.metrics.iter_mut().for_each(|metric| self.clean(&mut metric.label));
+        record.flags.iter_mut().for_each(|flag| self.clean(&mut flag.detail));
+        record.facts.values_mut().for_each(|text| self.clean(text));
+        record
+    }
+
+    /// Takes in what a platform's options or a workload's parameters hold.
+    fn learn(&mut self, value: &Value, within: Within) {
+        walk(value, within, Holds::Anything, &mut |text, holds| {
+            match holds {
+                Holds::Secret => self.add_secret(text),
+                Holds::Name => self.add_name(text),
+                Holds::Anything => {}
+            }
+            for found in secrets_in(text) {
+                self.add_secret(found.secret);
+                found.names.into_iter().for_each(|name| self.add_name(name));
+            }
+        });
+    }
+
+    fn fields(&self, value: &mut Value, within: Within, holds: Holds) {
+        match value {
+            Value::Object(map) => {
+                let names_host = map.contains_key("host");
+                for (key, inner) in map.iter_mut() {
+                    if key == "port" && names_host && within == Within::Platform && self.takes_names {
+                        *inner = REDACTED.into();
+                    }
+                    self.fields(inner, within, holds.inside(key, within));
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.fields(item, within, holds)),
+            Value::String(text) => {
+                *text = match holds {
+                    Holds::Secret => REDACTED.to_owned(),
+                    Holds::Name if self.takes_names => REDACTED.to_owned(),
+                    _ => self.text(&masked(text, REDACTED)),
+                }
+            }
+            Value::Number(_) | Value::Bool(_) if holds == Holds::Secret => *value = REDACTED.into(),
+            Value::Number(_) | Value::Bool(_) | Value::Null => {}
+        }
+    }
+}
+
+/// Whose fields are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Within {
+    Platform,
+    Workload,
+}
+
+/// What a field holds by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    Secret,
+    Name,
+    Anything,
+}
+
+impl Holds {
+    /// The same of the field `key` inside.
+    fn inside(self, key: &str, within: Within) -> Self {
+        match self {
+            // Where a secret is found is no secret.
+            _ if key == "from-env" || key == "from-file" => Self::Anything,
+            Self::Secret => Self::Secret,
+            _ if is_secret(key) => Self::Secret,
+            _ if within == Within::Platform && IDENTITY_FIELDS.contains(&key) => Self::Name,
+            other => other,
+        }
+    }
+}
+
+/// Whether a field of this name holds a secret, or is a table of secrets.
+pub fn is_secret(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    key == SECRET_TABLE || key.split(['-', '_']).any(|word| SECRET_WORDS.contains(&word))
+}
+
+/// Every text of a value, with what it holds.
+fn walk(value: &Value, within: Within, holds: Holds, each: &mut dyn FnMut(&str, Holds)) {
+    match value {
+        Value::Object(map) => map.iter().for_each(|(key, inner)| walk(inner, within, holds.inside(key, within), each)),
+        Value::Array(items) => items.iter().for_each(|item| walk(item, within, holds, each)),
+        Value::String(text) => each(text, holds),
+        Value::Number(_) | Value::Bool(_) if holds == Holds::Secret => each(&value.to_string(), holds),
+        Value::Number(_) | Value::Bool(_) | Value::Null => {}
+    }
+}
+
+/// A secret that a text holds, and the names beside it.
+struct Found<'a> {
+    /// Where it begins in the text, bytes.
+    at: usize,
+    secret: &'a str,
+    names: Vec<&'a str>,
+}
+
+/// Secrets that a text shows by its form: the password in `scheme://user:password@host`, and the value of
+/// `password=value`.
+fn secrets_in(text: &str) -> Vec<Found<'_>> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices("://") {
+        let start = at + 3;
+        let ends = |c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\'' | '`');
+        let authority = &text[start..];
+        let authority = &authority[..authority.find(ends).unwrap_or(authority.len())];
+        let Some((login, place)) = authority.rsplit_once('@') else { continue };
+        let host = match place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((host, _)) => host,
+            None => place.split(':').next().unwrap_or_default(),
+        };
+        let (user, password) = login.split_once(':').unwrap_or((login, ""));
+        found.push(Found { at: start + user.len() + 1, secret: password, names: vec![user, host] });
+    }
+    for (at, _) in text.match_indices('=') {
+        let before = &text[..at];
+        let key = before.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_');
+        let key = before[key.map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8))..].trim_start_matches('-');
+        let value = &text[at + 1..];
+        let value = &value[..value.find(|c: char| c.is_whitespace() || matches!(c, '&' | '"' | '\'' | '`' | ';')).unwrap_or(value.len())];
+        if key != SECRET_TABLE && is_secret(key) && !value.is_empty() {
+            found.push(Found { at: at + 1, secret: value, names: Vec::new() });
+        }
+    }
+    found.retain(|one| !one.secret.is_empty() || !one.names.is_empty());
+    found
+}
+
+/// The text with the secrets that it shows by its form replaced, however short they are.
+fn masked(text: &str, mask: &str) -> String {
+    let mut spans: Vec<(usize, usize)> = secrets_in(text)
+        .iter()
+        .filter(|found| !found.secret.is_empty())
+        .map(|found| (found.at, found.at + found.secret.len()))
+        .collect();
+    spans.sort_unstable();
+    let mut shown = String::with_capacity(text.len());
+    let mut end = 0;
+    for (from, to) in spans {
+        if from >= end {
+            shown.push_str(&text[end..from]);
+            shown.push_str(mask);
+        }
+        end = end.max(to);
+    }
+    shown.push_str(&text[end..]);
+    shown
+}
+
+/// Most texts that are not ours alone hold no secret, and a short one is no use in a text.
+fn add(known: &mut Vec<String>, text: &str) {
+    if text.chars().count() < SHORTEST_CHARS || text == REDACTED || known.iter().any(|one| one == text) {
+        return;
+    }
+    known.push(text.to_owned());
+    // A secret that holds another goes whole.
+    known.sort_by_key(|one| std::cmp::Reverse(one.len()));
+}
+
+/// The text with every place replaced where `name` stands as a word, in whatever case.
+fn without_word(text: &str, name: &str) -> String {
+    // ASCII letters alone change their case, so every place is the same in both.
+    let (lower, name) = (text.to_ascii_lowercase(), name.to_ascii_lowercase());
+    let mut shown = String::new();
+    let mut end = 0;
+    for (at, _) in lower.match_indices(&name) {
+        let after = at + name.len();
+        let part_of_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+        if at < end || part_of_word(text[..at].chars().next_back()) || part_of_word(text[after..].chars().next()) {
+            continue;
+        }
+        shown.push_str(&text[end..at]);
+        shown.push_str(REDACTED);
+        end = after;
+    }
+    shown.push_str(&text[end..]);
+    shown
+}
+
+/// A text of an address with `%41` for `A`; as it is where that is none.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let digits = after.get(..2).filter(|_| byte == b'%').and_then(|two| std::str::from_utf8(two).ok());
+        match digits.and_then(|two| u8::from_str_radix(two, 16).ok()) {
+            Some(value) => {
+                bytes.push(value);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(byte);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
+/// A text as an address may hold it.
+fn encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+/// The source of a study with the secrets masked that it holds or seems to hold, each byte by one `*`, so that every
+/// place in it stays where it is. Made for errors that show lines of a file, which need not be a study or even TOML.
+pub fn masked_source(text: &str) -> String {
+    let mut masked = String::with_capacity(text.len());
+    let mut table_is_secret = false;
+    for line in text.split_inclusive('\n') {
+        let trimmed = line.trim();
+        if trimmed.starts_with('[') && !trimmed.contains('=') {
+            let path = trimmed.trim_matches(['[', ']', ' ']);
+            table_is_secret = path.split('.').any(|key| is_secret(key.trim_matches(['"', '\'', ' '])));
+            masked.push_str(line);
+            continue;
+        }
+        masked.push_str(&masked_line(line, table_is_secret));
+    }
+    masked
+}
+
+/// A line of a study with its quoted texts masked where they belong to a field that holds a secret.
+fn masked_line(line: &str, table_is_secret: bool) -> String {
+    let mut spans: Vec<(usize, usize)> = secrets_in(line).iter().map(|one| (one.at, one.at + one.secret.len())).collect();
+    let keys = line.match_indices('=').filter_map(|(at, _)| {
+        let before = line[..at].trim_end();
+        let from = before.rfind([' ', '{', ',', '\t']).map_or(0, |at| at + 1);
+        let secret = before[from..].split('.').any(|key| is_secret(key.trim_matches(['"', '\''])));
+        (secret || table_is_secret).then_some(at + 1)
+    });
+    if let Some(from) = keys.min() {
+        spans.extend(quoted(line, from));
+    }
+    let mut bytes = line.as_bytes().to_vec();
+    for (from, to) in spans {
+        for byte in bytes.get_mut(from..to.min(line.len())).unwrap_or_default() {
+            *byte = if *byte == b'\n' { b'\n' } else { b'*' };
+        }
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| "*".repeat(line.len()))
+}
+
+/// What stands between quotes from `from` on; a quote that nothing closes goes to the end of the line.
+fn quoted(line: &str, from: usize) -> Vec<(usize, usize)> {
+    let mut spans = Vec::new();
+    let mut open: Option<(usize, char)> = None;
+    let mut escaped = false;
+    for (at, c) in line[from..].char_indices().map(|(at, c)| (from + at, c)) {
+        match open {
+            Some((start, quote)) if c == quote && !escaped => {
+                spans.push((start, at));
+                open = None;
+            }
+            None if c == '"' || c == '\'' => open = Some((at + 1, c)),
+            _ => {}
+        }
+        escaped = c == '\\' && !escaped;
+    }
+    spans.extend(open.map(|(start, _)| (start, line.trim_end().len().max(start))));
+    spans
+}
