@@ -23,6 +23,7 @@ use super::xml::Node;
 use super::{accel, emulator, machine};
 use crate::error::Result;
 use crate::machine::share;
+use crate::machine::user;
 use crate::machine::volume::{self, image_error};
 use crate::making::{Making, Particulars, absolute};
 use crate::parity::fact;
@@ -65,10 +66,11 @@ pub(super) fn start(options: &Options, site: &Site<'_>, spec: &GuestSpec) -> Res
     let data = data::make(&mut making, options, &folder, place.address)?;
     let prepared = prepare(&mut making, options, (&place, &data), &folder, kvm)?;
     let socket = folder.join(share::SOCKET);
+    let mut serving = None;
     if prepared.shared {
         let server =
             share::server(None).map_err(|(why, remedy)| making.failed("share the host's root", why, &remedy))?;
-        share::serve(&mut making, &server, &folder, groups.clone())?;
+        serving = Some(share::serve(&mut making, &server, &folder, groups.clone())?);
     }
     let held = Held::new(&options.uri, site.run_id, spec)
         .map_err(|error| making.failed("name its domain", error.to_string(), "Is /proc mounted?"))?;
@@ -97,6 +99,8 @@ pub(super) fn start(options: &Options, site: &Site<'_>, spec: &GuestSpec) -> Res
     let (reader, writer) = connect(&mut making, &channel, &console)?;
     with(&domain, CALL_LIMIT, "let the domain run", Domain::resume).map_err(|error| refused(&making, &error))?;
     making.greet_over(Box::new(reader), Box::new(writer), options.boot_within.duration())?;
+    user::note_as_found(&mut making, "the emulator", pid, "libvirt");
+    serving.map_or(Ok(()), |serving| serving.check(&mut making))?;
     let mut parity = parity(&mut making, &domain, pid)?;
     let is_unsafe = data.file.is_some() && options.disk.cache == Some(Cache::Unsafe);
     parity.extend(is_unsafe.then(volume::flushes_ignored));
