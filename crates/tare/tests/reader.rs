@@ -202,3 +202,37 @@ fn where_no_namespaces_can_be_made_it_says_so_and_goes_on() {
     assert!(lines[0].contains("Start tare as a user who is not root"), "{lines:?}");
     assert!(folder.path().join("run/report.html").is_file());
 }
+
+#[test]
+fn a_log_that_a_crash_left_is_read_where_nothing_may_be_written() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (dir, left) = (folder.path().join("run"), folder.path().join("left"));
+    write_run(&dir);
+    let results = rusqlite::Connection::open(dir.join("results.sqlite")).unwrap();
+    results.pragma_update(None, "journal_mode", "WAL").unwrap();
+    // Changed and changed back: what is written as it was is not written at all.
+    for change in ["value || 'x'", "substr(value, 1, length(value) - 1)"] {
+        results.execute(&format!("UPDATE meta SET value = {change} WHERE key = 'study'"), []).unwrap();
+    }
+    fs::create_dir(&left).unwrap();
+    for entry in
+        fs::read_dir(&dir).unwrap().flatten().filter(|entry| !entry.file_name().to_string_lossy().contains("shm"))
+    {
+        fs::copy(entry.path(), left.join(entry.file_name())).unwrap();
+    }
+    drop(results);
+    assert!(fs::metadata(left.join("results.sqlite-wal")).is_ok_and(|log| log.len() > 0));
+    let before: Vec<_> = fs::read_dir(&left).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let printed = |name: &str| {
+        let said = run_in(folder.path(), &["report", name, "--format", "json"]);
+        expect_code(&said, 0);
+        stdout(&said)
+    };
+    assert_eq!(printed("left"), printed("run"));
+    let after: Vec<_> = fs::read_dir(&left).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(before, after, "a command that only reads wrote into the folder");
+    expect_code(&run_in(folder.path(), &["report", "left"]), 0);
+}

@@ -67,7 +67,12 @@ impl Serving {
         match self.asked {
             Some(asked) => user::hold_to(making, PROGRAM, self.process, asked),
             None => {
-                user::note_as_found(making, PROGRAM, self.process, "it");
+                user::note_as_found(
+                    making,
+                    PROGRAM,
+                    self.process,
+                    "it changes its root only as root, and chooses what it keeps",
+                );
                 Ok(())
             }
         }

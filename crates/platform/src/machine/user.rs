@@ -105,10 +105,10 @@ pub(crate) fn hold_to(making: &mut Making<'_>, program: &str, process: u32, aske
     Ok(())
 }
 
-/// Notes what a program is of which another daemon decides.
-pub(crate) fn note_as_found(making: &mut Making<'_>, program: &str, process: u32, daemon: &str) {
+/// Notes what a program is that is not asked to be anything else; `why` says whose choice that is.
+pub(crate) fn note_as_found(making: &mut Making<'_>, program: &str, process: u32, why: &str) {
     let granted = Confined::of(process).map(|found| found.words(None));
-    let note = format!("/proc/PID/status; {daemon} decides");
+    let note = format!("/proc/PID/status; {why}");
     let (resource, asked) = (format!("rights of {program}"), granted.clone().unwrap_or_default());
     let equal = granted.is_some();
     making.note(ParityRow { resource, asked, granted, equal, note });
