@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, WaitOptions, set_parent_process_death_signal,
 use rustix::thread::{CpuSet, LinkNameSpaceType, UnshareFlags, move_into_link_name_space, sched_setaffinity, set_name};
 use tare_wire::launch::{Launch, Namespace};
 
-use crate::{root, sys};
+use crate::{root, sys, user};
 
 /// Which process came back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,6 +104,9 @@ pub fn enter(launch: &Launch) -> Result<Entered, EnterError> {
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(during("ask to die with the outer process"))?;
     }
     settle(launch)?;
+    if let Some(user) = &launch.user {
+        user::become_user(user)?;
+    }
     if launch.argv.is_empty() { Ok(Entered::Inside) } else { Err(replace(&launch.argv)) }
 }
 
@@ -141,6 +144,7 @@ const fn flag(kind: Namespace) -> UnshareFlags {
         Namespace::Ipc => UnshareFlags::NEWIPC,
         Namespace::Uts => UnshareFlags::NEWUTS,
         Namespace::Cgroup => UnshareFlags::NEWCGROUP,
+        Namespace::Network => UnshareFlags::NEWNET,
     }
 }
 

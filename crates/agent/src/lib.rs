@@ -20,4 +20,5 @@ mod root;
 pub mod session;
 mod started;
 mod sys;
+mod user;
 mod work;

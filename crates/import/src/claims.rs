@@ -11,7 +11,7 @@ use crate::error::ImportError;
 use crate::table::{Format, Table};
 
 /// Name of the file beside the tables in which a user tells what their report says.
-pub(crate) const FILE: &str = "claims.toml";
+pub const FILE: &str = "claims.toml";
 
 /// The reports that tare knows.
 const KNOWN: &str = include_str!("claims.toml");

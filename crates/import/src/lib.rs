@@ -16,5 +16,6 @@ mod targets;
 mod tests;
 mod web;
 
+pub use claims::FILE as CLAIMS_FILE;
 pub use error::ImportError;
 pub use report::{Imported, Report, read, shipped};

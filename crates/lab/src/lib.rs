@@ -9,6 +9,8 @@
 //! - [`Resource`], [`Ledger`] and [`reap()`](reap()) are the contract of teardown: what will be torn down is
 //!   written to the [`FileLedger`] of the state directory first, and reaping is idempotent.
 //!
+//! - [`confine_reader`] takes root's rights from a process that reads what strangers made.
+//!
 //! The interface is synchronous. Whatever enters a namespace does so on a scratch thread, so the caller's
 //! threads stay where they are.
 
@@ -28,6 +30,7 @@ mod netns;
 mod offload;
 mod port;
 mod process;
+mod reader;
 mod reap;
 mod resource;
 mod rootless;
@@ -53,6 +56,7 @@ pub use lab::{Lab, LabConfig};
 pub use ledger::{FileLedger, still_planned};
 pub use netns::NetNs;
 pub use port::Port;
+pub use reader::{NamedPath, confine_reader};
 pub use reap::{Killed, ReapReport, leftovers, reap};
 pub use resource::{Ledger, LedgerError, NoLedger, Resource};
 pub use rootless::{enter_user_namespace, is_rootless};

@@ -3,7 +3,7 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use rustix::thread::UnshareFlags;
 
@@ -13,6 +13,7 @@ pub(crate) fn unshare(kinds: Unshare) -> io::Result<()> {
         Unshare::Network => UnshareFlags::NEWNET,
         Unshare::Mounts => UnshareFlags::NEWNS,
         Unshare::UserAndMounts => UnshareFlags::NEWUSER | UnshareFlags::NEWNS,
+        Unshare::Reader => UnshareFlags::NEWNS | UnshareFlags::NEWNET | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS,
     };
     // SAFETY: the one danger of unshare(2) that Rust cares about is an unshared table of file
     // descriptors (CLONE_FILES), which none of these sets of flags asks for.
@@ -29,6 +30,67 @@ pub(crate) enum Unshare {
     Mounts,
     /// The user and mount namespaces; the kernel allows it to a process of one thread only.
     UserAndMounts,
+    /// The mount, network, IPC and UTS namespaces, of this thread alone.
+    Reader,
+}
+
+/// Closes every descriptor above standard error. To be called while the process has opened nothing itself.
+pub(crate) fn close_inherited() -> io::Result<()> {
+    // SAFETY: the caller's duty: nothing in this process owns a descriptor yet, so none is closed under its owner.
+    let result =
+        unsafe { libc::syscall(libc::SYS_close_range, 3 as libc::c_uint, libc::c_uint::MAX, 0 as libc::c_uint) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// `struct mount_attr` of mount_setattr(2).
+#[repr(C)]
+struct MountAttributes {
+    attr_set: u64,
+    attr_clr: u64,
+    propagation: u64,
+    userns_fd: u64,
+}
+
+/// Lets nothing on a mount be run, be a device or lend its owner's rights, and, if so asked, nothing be written.
+pub(crate) fn restrict_mount(mount: impl AsFd, read_only: bool) -> io::Result<()> {
+    // linux/mount.h
+    const RDONLY: u64 = 1;
+    const NOSUID: u64 = 2;
+    const NODEV: u64 = 4;
+    const NOEXEC: u64 = 8;
+    let attr_set = NOSUID | NODEV | NOEXEC | if read_only { RDONLY } else { 0 };
+    let attributes = MountAttributes { attr_set, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    // SAFETY: the path is a terminated string, and empty: the descriptor is meant. `attributes` is the structure that the call
+    // expects, of the size that is passed; both outlive the call.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_fd().as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH as libc::c_uint,
+            std::ptr::from_ref(&attributes),
+            size_of::<MountAttributes>(),
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Has temporary files made in this directory. To be called while the process has one thread.
+pub(crate) fn set_temporary_directory(path: &str) {
+    for name in ["TMPDIR", "SQLITE_TMPDIR"] {
+        // SAFETY: the caller's duty: no other thread reads or writes the environment.
+        unsafe { std::env::set_var(name, path) };
+    }
+}
+
+/// Has the files that this thread, and those that it starts, make belong to a user and a group (setfsuid(2)). Does nothing where the
+/// process may not.
+pub(crate) fn own_new_files(uid: u32, gid: u32) {
+    // SAFETY: both calls take plain numbers. The group first: the right to change it goes with the user.
+    unsafe {
+        libc::setfsgid(gid);
+        libc::setfsuid(uid);
+    }
 }
 
 /// The argument of the ethtool commands that get or set one number (`struct ethtool_value`, linux/ethtool.h).

@@ -51,6 +51,7 @@ pub(crate) fn plain_launch() -> Launch {
         shown: Vec::new(),
         hostname: None,
         merge: false,
+        user: None,
         argv: Vec::new(),
     }
 }

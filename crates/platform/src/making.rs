@@ -43,6 +43,8 @@ pub(crate) struct Making<'a> {
     start_time_s: f64,
     /// Where the guest finds its data, once they were restored for it.
     data: Option<DataPlace>,
+    /// What was read back of programs that carry the guest.
+    noted: Vec<ParityRow>,
 }
 
 /// What a guest that stands has beside what every guest has.
@@ -67,7 +69,7 @@ impl<'a> Making<'a> {
     pub(crate) fn new(site: &'a Site<'a>, spec: &'a GuestSpec) -> Self {
         let parts = Parts::new(&spec.name, site.ledger);
         let (began, aside) = (Instant::now(), Duration::ZERO);
-        Self { site, spec, parts, began, aside, allowance: 0, start_time_s: 0.0, data: None }
+        Self { site, spec, parts, began, aside, allowance: 0, start_time_s: 0.0, data: None, noted: Vec::new() }
     }
 
     /// Does what is no part of a guest's start: tare's own bookkeeping, and work that is done once a run.
@@ -260,12 +262,18 @@ impl<'a> Making<'a> {
         Ok(())
     }
 
-    /// Starts a process that the guest needs beside the channel's. It goes when the guest goes.
-    pub(crate) fn beside(&mut self, launch: &Launch) -> Result<()> {
+    /// Starts a process that the guest needs beside the channel's, and gives its number. It goes when the guest goes.
+    pub(crate) fn beside(&mut self, launch: &Launch) -> Result<u32> {
         let mut command = self.entering(launch)?;
         let process = Channel::beside(&mut command).map_err(|error| self.not_started(&command, &error))?;
+        let number = process.pid();
         self.parts.beside.push(process);
-        Ok(())
+        Ok(number)
+    }
+
+    /// Notes what was read back, for the report.
+    pub(crate) fn note(&mut self, row: ParityRow) {
+        self.noted.push(row);
     }
 
     /// The process whose standard input and output are the channel.
@@ -369,6 +377,7 @@ impl<'a> Making<'a> {
             if self.parts.cgroup.is_none() && particulars.parity.is_some() { Vec::new() } else { self.group_rows() };
         let mtu = self.parts.port.as_ref().map(|_| (GUEST_LINK, self.site.mtu));
         rows.extend(particulars.parity.unwrap_or_else(|| parity::inside(self.spec, &facts, mtu)));
+        rows.append(&mut self.noted);
         if self.spec.merge && !merging::is_told(&rows) {
             rows.push(merging::row(self.channel_pid()));
         }

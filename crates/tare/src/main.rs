@@ -8,7 +8,10 @@ mod exit;
 mod output;
 mod place;
 mod progress;
+mod reads;
 mod studies;
+
+use std::io::Write;
 
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
@@ -21,6 +24,11 @@ fn main() -> std::process::ExitCode {
     if let Err(failure) = log() {
         return failure.report();
     }
+    if rustix::process::geteuid().is_root()
+        && let Some(named) = reads::named(&arguments.command)
+    {
+        confine(&named);
+    }
     let mut confined = None;
     // Before any thread is started: only a process of one thread may enter a user namespace.
     if needs_lab(&arguments.command) && !rustix::process::geteuid().is_root() {
@@ -32,6 +40,15 @@ fn main() -> std::process::ExitCode {
     match commands::run(arguments.command, confined) {
         Ok(exit) => exit.into(),
         Err(failure) => failure.report(),
+    }
+}
+
+/// Reads strangers' folders without root's rights; where that is not possible, says why and goes on.
+fn confine(named: &[tare_lab::NamedPath]) {
+    if let Err(error) = tare_lab::confine_reader(named) {
+        let paths: Vec<String> = named.iter().map(|named| named.path().display().to_string()).collect();
+        // Who has closed standard error does not want to know.
+        let _ = writeln!(std::io::stderr(), "tare: reading {} with all rights of this user: {error}", paths.join(", "));
     }
 }
 

@@ -36,7 +36,10 @@ pub fn new_run_id() -> String {
     format!("{}-{:04x}", stamp(), rand::random::<u16>())
 }
 
+/// Where run folders are made by default.
+pub const RUNS: &str = "runs";
+
 /// The default run folder of a study.
 pub fn default_folder(study: &str) -> PathBuf {
-    Path::new("runs").join(format!("{study}-{}", stamp()))
+    Path::new(RUNS).join(format!("{study}-{}", stamp()))
 }

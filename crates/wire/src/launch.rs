@@ -34,6 +34,9 @@ pub struct Launch {
     /// (`PR_SET_MEMORY_MERGE`, kept by children and across exec). Where the kernel refuses, the start fails.
     #[serde(default)]
     pub merge: bool,
+    /// Who the program is, for one that serves a guest from the host; `None` stays who starts it.
+    #[serde(default)]
+    pub user: Option<LaunchUser>,
     /// Program and arguments, as seen from inside; empty means this agent itself, as an agent.
     pub argv: Vec<String>,
 }
@@ -52,6 +55,33 @@ pub enum Namespace {
     Uts,
     /// Control groups.
     Cgroup,
+    /// Network devices, addresses and sockets: the new one has no link.
+    Network,
+}
+
+/// A user that a program becomes, for good: it may not gain rights by running others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaunchUser {
+    /// Number of the user.
+    pub uid: u32,
+    /// Number of its one group.
+    pub gid: u32,
+    /// The capabilities that it has all the same, and the most that it can ever have.
+    pub capabilities: Vec<LaunchCapability>,
+}
+
+/// A capability (capabilities(7)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LaunchCapability {
+    /// Read and write files whatever their owner and mode.
+    DacOverride,
+    /// Do with files what their owner may, such as opening them so that the time of access stays.
+    FileOwner,
+    /// Give up capabilities for good (CAP_SETPCAP).
+    SetCapabilities,
+    /// Change the root directory.
+    Chroot,
 }
 
 /// A change to the mounts of the new mount namespace.

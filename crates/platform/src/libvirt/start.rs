@@ -22,7 +22,8 @@ use super::uri::{CALL_LIMIT, remedy};
 use super::xml::Node;
 use super::{accel, emulator, machine};
 use crate::error::Result;
-use crate::machine::share;
+use crate::machine::share::{self, Serving};
+use crate::machine::user;
 use crate::machine::volume::{self, image_error};
 use crate::making::{Making, Particulars, absolute};
 use crate::parity::fact;
@@ -34,6 +35,9 @@ const ALLOWANCE: ByteSize = ByteSize(256 << 20);
 const ALLOWANCE_EMULATED: ByteSize = ByteSize(512 << 20);
 /// Starting a domain with all that libvirt looks at may take so long.
 const START_LIMIT: Duration = Duration::from_secs(120);
+/// Why the emulator has the rights that it has.
+const RIGHTS: &str =
+    "the domain asks for user 0, so that its files keep their owners; capabilities and filter are libvirt's choice";
 /// What every guest's kernel is told: one that cannot go on ends its machine, and with it the wait for its agent.
 const KERNEL_WORDS: &str = "panic=-1";
 /// Emulation has no side channels to close, and a clock that may be trusted.
@@ -65,11 +69,7 @@ pub(super) fn start(options: &Options, site: &Site<'_>, spec: &GuestSpec) -> Res
     let data = data::make(&mut making, options, &folder, place.address)?;
     let prepared = prepare(&mut making, options, (&place, &data), &folder, kvm)?;
     let socket = folder.join(share::SOCKET);
-    if prepared.shared {
-        let server =
-            share::server(None).map_err(|(why, remedy)| making.failed("share the host's root", why, &remedy))?;
-        share::serve(&mut making, &server, &folder, groups.clone())?;
-    }
+    let serving = prepared.shared.then(|| share_root(&mut making, &folder, &groups)).transpose()?;
     let held = Held::new(&options.uri, site.run_id, spec)
         .map_err(|error| making.failed("name its domain", error.to_string(), "Is /proc mounted?"))?;
     let card = card_name(&held.uuid);
@@ -97,6 +97,8 @@ pub(super) fn start(options: &Options, site: &Site<'_>, spec: &GuestSpec) -> Res
     let (reader, writer) = connect(&mut making, &channel, &console)?;
     with(&domain, CALL_LIMIT, "let the domain run", Domain::resume).map_err(|error| refused(&making, &error))?;
     making.greet_over(Box::new(reader), Box::new(writer), options.boot_within.duration())?;
+    user::note_as_found(&mut making, "the emulator", pid, RIGHTS);
+    serving.map_or(Ok(()), |serving| serving.check(&mut making))?;
     let mut parity = parity(&mut making, &domain, pid)?;
     let is_unsafe = data.file.is_some() && options.disk.cache == Some(Cache::Unsafe);
     parity.extend(is_unsafe.then(volume::flushes_ignored));
@@ -104,6 +106,12 @@ pub(super) fn start(options: &Options, site: &Site<'_>, spec: &GuestSpec) -> Res
     let charges = Box::new(move || charges(pid, group.as_deref()));
     let data = data.place(&making)?;
     making.finish(Particulars { parity: Some(parity), charges: Some(charges), data, ..Particulars::default() })
+}
+
+/// Starts what shares the host's root.
+fn share_root(making: &mut Making<'_>, folder: &Path, groups: &[PathBuf]) -> Result<Serving> {
+    let server = share::server(None).map_err(|(why, remedy)| making.failed("share the host's root", why, &remedy))?;
+    share::serve(making, &server, folder, groups.to_vec())
 }
 
 /// Writes the domain down, defines it and starts it, before its first instruction.

@@ -5,4 +5,5 @@ pub(crate) mod memory;
 pub(crate) mod own;
 pub(crate) mod share;
 pub(crate) mod target;
+pub(crate) mod user;
 pub(crate) mod volume;

@@ -11,23 +11,30 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit};
-use tare_wire::launch::{Launch, Namespace, PrivateMount};
+use tare_wire::launch::{Launch, LaunchCapability, Namespace, PrivateMount};
 
+use super::user::{self, Confined};
 use crate::error::Result;
 use crate::making::{Making, plain_launch};
 use crate::program;
 
 /// Tag of the share, by which the guest mounts it.
 pub(crate) const TAG: &str = "hostroot";
+/// What it is called.
+const PROGRAM: &str = "virtiofsd";
 /// Name of the server's socket in the guest's directory.
 pub(crate) const SOCKET: &str = "fs";
 /// What a reader of a report must know about it.
 pub(crate) const DISCLOSURE: &str = "The guest reads the host's root over virtiofs (cache=always) and writes to its own memory. The share is \
-     read-only to the guest, its root included; what the host's root may read, the guest's root may read.";
+     read-only to the guest, its root included; what the host's root may read, the guest's root may read. Its server works \
+     in namespaces of its own without a network; the one of QEMU 7.2 is a user of its own with CAP_DAC_OVERRIDE and CAP_FOWNER, later ones are root with \
+     the capabilities that they keep.";
 /// Where distributions put the server, beside PATH.
 const PLACES: [&str; 4] = ["virtiofsd", "/usr/libexec/virtiofsd", "/usr/lib/qemu/virtiofsd", "/usr/lib/virtiofsd"];
 /// What helps where there is none.
 const REMEDY: &str = "Install it (Debian 12: part of qemu-system-common; later: `apt install virtiofsd`)";
+/// Capabilities that the older server would keep, to write as the guest's users: nothing of what it serves can be written.
+const NEEDLESS: &str = "-chown:-fsetid:-mknod:-setfcap:-setuid:-setgid";
 /// How long the server may take until it listens, and to tell its options.
 const LISTENS: Duration = Duration::from_secs(20);
 /// How often it is looked whether it listens.
@@ -47,8 +54,33 @@ pub(crate) fn server(named: Option<&Path>) -> std::result::Result<PathBuf, (Stri
     }
 }
 
+/// The server that serves a guest, and what it is to be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Serving {
+    process: u32,
+    asked: Option<Confined>,
+}
+
+impl Serving {
+    /// Looks what it is, once the machine has connected to it: only then does it give up the last of its rights.
+    pub(crate) fn check(self, making: &mut Making<'_>) -> Result<()> {
+        match self.asked {
+            Some(asked) => user::hold_to(making, PROGRAM, self.process, asked),
+            None => {
+                user::note_as_found(
+                    making,
+                    PROGRAM,
+                    self.process,
+                    "it changes its root only as root, and chooses what it keeps",
+                );
+                Ok(())
+            }
+        }
+    }
+}
+
 /// Starts the server and waits until it listens. `folder` is the guest's own directory.
-pub(crate) fn serve(making: &mut Making<'_>, server: &Path, folder: &Path, groups: Vec<PathBuf>) -> Result<()> {
+pub(crate) fn serve(making: &mut Making<'_>, server: &Path, folder: &Path, groups: Vec<PathBuf>) -> Result<Serving> {
     let tried = "share the host's root";
     match std::fs::create_dir(folder.join(HOST)) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
@@ -57,10 +89,10 @@ pub(crate) fn serve(making: &mut Making<'_>, server: &Path, folder: &Path, group
         _ => {}
     }
     let help = making.aside(|_| help(server));
-    let mut launch = launch(server, folder, &help);
+    let mut launch = launch(server, folder, &help, making.site.run_id);
     launch.cgroup_procs = groups;
     launch.cpu_set = making.spec.cpu_set.clone();
-    making.beside(&launch)?;
+    let process = making.beside(&launch)?;
     // It serves one client alone, so it is not connected to here; a socket that is there is being listened on.
     let socket = folder.join(SOCKET);
     let deadline = Instant::now() + LISTENS;
@@ -71,16 +103,25 @@ pub(crate) fn serve(making: &mut Making<'_>, server: &Path, folder: &Path, group
         }
         std::thread::sleep(LOOK_EVERY);
     }
-    Ok(())
+    // It is the machine's to connect to, and a machine of another daemon's may be root without capabilities. What is there is in the
+    // server's hands, so no link is followed.
+    std::os::unix::fs::lchown(&socket, Some(0), Some(0))
+        .map_err(|error| making.failed(tried, error.to_string(), "Is its directory on an ordinary file system?"))?;
+    let asked = launch.user.map(|user| Confined::new(user.uid, user::ALL_FILES, true));
+    Ok(Serving { process, asked })
 }
 
-/// How the server is started.
+/// How the server is started: in namespaces of its own, without a network. The older server starts as a user of its own who may read
+/// all files (the guest's overlay opens them so that their time of access stays, which takes CAP_FOWNER), and has no other capability left when it serves. The later one changes its root only as root, and
+/// gives up most capabilities by itself.
 ///
 /// It sees the guest's directory as `/run`: the server that comes with QEMU keeps a lock there which it never removes.
-fn launch(server: &Path, folder: &Path, help: &str) -> Launch {
+fn launch(server: &Path, folder: &Path, help: &str, run_id: &str) -> Launch {
+    use LaunchCapability::{Chroot, DacOverride, FileOwner, SetCapabilities};
     let shared = Path::new("/run").join(HOST);
     let mut launch = plain_launch();
-    launch.unshare = vec![Namespace::Mount];
+    launch.unshare = vec![Namespace::Mount, Namespace::Ipc, Namespace::Uts, Namespace::Network];
+    launch.user = (!is_later(help)).then(|| user::own(run_id, &[DacOverride, FileOwner, SetCapabilities, Chroot]));
     launch.mounts = vec![
         PrivateMount::Bind { from: folder.to_owned(), at: "/run".into() },
         PrivateMount::HostReadOnly { at: shared.clone() },
@@ -91,6 +132,10 @@ fn launch(server: &Path, folder: &Path, help: &str) -> Launch {
 }
 
 /// The older server is written in C and came with QEMU up to 7.2, the later one in Rust.
+fn is_later(help: &str) -> bool {
+    help.contains("--shared-dir")
+}
+
 fn arguments(help: &str, shared: &Path) -> Vec<String> {
     let shared = shared.display();
     let mut words = vec![format!("--socket-path=/run/{SOCKET}")];
@@ -98,14 +143,18 @@ fn arguments(help: &str, shared: &Path) -> Vec<String> {
     if let Some(most) = getrlimit(Resource::Nofile).maximum {
         words.push(format!("--rlimit-nofile={most}"));
     }
-    if help.contains("--shared-dir") {
+    if is_later(help) {
         words.push(format!("--shared-dir={shared}"));
         words.extend(["--cache=always", "--sandbox=chroot", "--xattr"].map(str::to_owned));
         if help.contains("--readonly") {
             words.push("--readonly".into());
         }
     } else {
-        words.extend(["-f".into(), "-o".into(), format!("source={shared},cache=always,sandbox=chroot,xattr")]);
+        words.extend([
+            "-f".into(),
+            "-o".into(),
+            format!("source={shared},cache=always,sandbox=chroot,xattr,modcaps={NEEDLESS}"),
+        ]);
     }
     words
 }
@@ -137,7 +186,10 @@ mod tests {
         let later = arguments("--shared-dir <SHARED_DIR> --readonly", shared);
         assert!(later.contains(&"--shared-dir=/run/host".to_owned()) && later.contains(&"--readonly".to_owned()));
         assert!(!arguments("--shared-dir <SHARED_DIR>", shared).contains(&"--readonly".to_owned()));
-        let launch = launch(Path::new("/x"), Path::new("/run/tare/r/guests/g"), "");
+        let folder = Path::new("/run/tare/r/guests/g");
+        assert_eq!(super::launch(Path::new("/x"), folder, "--shared-dir", "r").user, None);
+        let launch = launch(Path::new("/x"), folder, "", "r");
+        assert!(launch.user.as_ref().is_some_and(|user| user.uid > 0), "{launch:?}");
         assert_eq!(launch.mounts.last(), Some(&PrivateMount::HostReadOnly { at: shared.to_owned() }));
         assert!(launch.unshare.contains(&Namespace::Mount));
     }

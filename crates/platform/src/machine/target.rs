@@ -3,17 +3,19 @@
 //! CPUs, and is in nobody's account.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use tare_image::{ImageError, Kernel};
 use tare_lab::Limits;
+use tare_wire::launch::{Launch, LaunchUser, Namespace, PrivateMount};
 
 use super::image::Image;
+use super::user::{self, Confined};
 use super::volume::for_guest;
 use crate::error::Result;
-use crate::making::{Making, environment, plain_launch};
+use crate::making::{Making, plain_launch};
 use crate::program::{self, find};
 
 /// What serves, what tells it, and the package that both are in.
@@ -24,11 +26,15 @@ const REMEDY: &str = "Install it: on Debian and Ubuntu, `apt-get install tgt`";
 const PORT: u16 = 3260;
 /// The one logical unit; 0 is the server's own.
 const LUN: u32 = 1;
-/// Variable by which both programs find their socket, and its name in the guest's directory.
+/// The server's directory in the guest's own.
+const DIRECTORY: &str = "san";
+/// Variable by which both programs find their socket, and its name in the server's directory.
 const SOCKET_VARIABLE: &str = "TGT_IPC_SOCKET";
 const SOCKET: &str = "tgt";
-/// Most bytes of a socket's path, without the end.
-const SOCKET_PATH_BYTES: usize = 107;
+/// Name of what is served in the server's directory.
+const DISK: &str = "disk";
+/// Where both programs see the server's directory: every host has the place, and what is served never lies there.
+const SEEN: &str = "/tmp";
 /// Ends of names of the guests' targets and initiators: names of iSCSI begin with a date and a domain (RFC 3720, 3.2.6.3).
 const NAMES: &str = "iqn.2026-01.invalid.tare";
 /// How long the server may take until it listens, and one order to it.
@@ -37,7 +43,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// What a reader of a report must know about it.
 pub(crate) const DISCLOSURE: &str = "The iSCSI target is tgt's, one for each guest, beside it on this host: its CPU time \
      is in no guest's account, its disk is a raw file of the host's through the host's page cache, of which it may have as much \
-     as is free, and its network is the lab's.";
+     as is free, and its network is the lab's. It runs as a user of its own without capabilities, in mount, IPC and UTS namespaces of its own.";
 
 /// A logical unit that somebody may log in to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,6 +107,9 @@ pub(crate) fn version() -> (String, String) {
 }
 
 /// Serves a file to whoever comes from one address. `folder` is the guest's own directory.
+///
+/// The server is a user of its own without capabilities, and nobody but that user may give it orders. It sees its directory and the file
+/// by a way that is open to it; the guest's directories are closed.
 pub(crate) fn serve(making: &mut Making<'_>, folder: &Path, file: &Path, client: IpAddr) -> Result<Unit> {
     let name = format!("{}-san", making.spec.name);
     let cpus = making.site.lab.config().client_cpus.clone();
@@ -108,32 +117,74 @@ pub(crate) fn serve(making: &mut Making<'_>, folder: &Path, file: &Path, client:
     let limits = Limits { cpu_set: cpus.clone(), ..Limits::default() };
     let groups = making.limit_beside(&name, &limits)?;
     let portal = SocketAddr::new(address, PORT);
-    let socket = folder.join(SOCKET);
-    if socket.as_os_str().len() + ".1".len() > SOCKET_PATH_BYTES {
-        let why = format!("the path of its socket, {}, is longer than {SOCKET_PATH_BYTES} bytes", socket.display());
-        return Err(making.failed("serve an iSCSI target", why, "Use a shorter name for the run or the guest"));
-    }
     let program =
         |name: &str| find(name).ok_or_else(|| making.failed(&format!("run {name}"), "it is not here".into(), REMEDY));
-    let (server, admin, env) = (program(SERVER)?, program(ADMIN)?, program("env")?);
-    let variable = format!("{SOCKET_VARIABLE}={}", socket.display());
-    let mut launch = plain_launch();
-    (launch.cgroup_procs, launch.netns, launch.cpu_set) = (groups, Some(netns), cpus);
+    let (server, admin) = (program(SERVER)?, program(ADMIN)?);
+    let own = user::own(making.site.run_id, &[]);
+    let directory = folder.join(DIRECTORY);
+    furnish(&directory, file, &own).map_err(|error| {
+        making.failed(
+            "make a directory for an iSCSI target",
+            error.to_string(),
+            "Is the file system full or read-only?",
+        )
+    })?;
+    let seen = confined(&directory, file, &own);
     let portal_word = format!("portal={portal}");
-    let words =
-        [&*env.to_string_lossy(), &variable, &*server.to_string_lossy(), "-f", "-C", "1", "--iscsi", &portal_word];
-    launch.argv = words.map(str::to_owned).to_vec();
-    making.beside(&launch)?;
+    let mut launch = spoken(&seen, &[&*server.to_string_lossy(), "-f", "-C", "1", "--iscsi", &portal_word]);
+    (launch.cgroup_procs, launch.netns, launch.cpu_set) = (groups, Some(netns), cpus);
+    launch.unshare.extend([Namespace::Ipc, Namespace::Uts]);
+    let process = making.beside(&launch)?;
     let target = format!("{NAMES}:{}", making.spec.name);
-    let orders = orders(&target, file, client);
-    let told = orders.iter().try_for_each(|order| tell(&admin, &socket, making.site.run_id, order, PATIENCE));
-    told.map_err(|why| making.failed("serve an iSCSI target", why, "See below what it said"))?;
+    let listening = directory.join(format!("{SOCKET}.1"));
+    for order in orders(&target, client) {
+        let words = [
+            vec![admin.to_string_lossy().into_owned(), "-C".into(), "1".into(), "--lld".into(), "iscsi".into()],
+            order,
+        ];
+        let words = words.concat();
+        let mut command = making.entering(&spoken(&seen, &words))?;
+        tell(&mut command, &listening, &words.join(" "), PATIENCE)
+            .map_err(|why| making.failed("serve an iSCSI target", why, "See below what it said"))?;
+    }
+    user::hold_to(making, SERVER, process, Confined::new(own.uid, 0, false))?;
     Ok(Unit { portal, target, lun: LUN, initiator: initiator(&making.spec.name) })
 }
 
+/// Makes the server's directory, and gives the server that and the file.
+fn furnish(directory: &Path, file: &Path, own: &LaunchUser) -> std::io::Result<()> {
+    std::fs::create_dir(directory)?;
+    std::fs::set_permissions(directory, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
+    // The file is shown on this one.
+    std::fs::File::create_new(directory.join(DISK))?;
+    for path in [directory, file] {
+        std::os::unix::fs::lchown(path, Some(own.uid), Some(own.gid))?;
+    }
+    Ok(())
+}
+
+/// A launch of a program as the server's user, which sees what the server sees.
+fn confined(directory: &Path, file: &Path, own: &LaunchUser) -> Launch {
+    let mut launch = plain_launch();
+    launch.unshare = vec![Namespace::Mount];
+    launch.mounts = vec![
+        PrivateMount::Bind { from: directory.to_owned(), at: SEEN.into() },
+        PrivateMount::Bind { from: file.to_owned(), at: Path::new(SEEN).join(DISK) },
+    ];
+    launch.user = Some(own.clone());
+    launch
+}
+
+/// The same with a program, which finds the socket.
+fn spoken(launch: &Launch, words: &[impl AsRef<str>]) -> Launch {
+    let variable = format!("{SOCKET_VARIABLE}={SEEN}/{SOCKET}");
+    let argv = ["/usr/bin/env".to_owned(), variable].into_iter();
+    Launch { argv: argv.chain(words.iter().map(|word| word.as_ref().to_owned())).collect(), ..launch.clone() }
+}
+
 /// What the server is told: a target, its disk, and who may come.
-fn orders(target: &str, file: &Path, client: IpAddr) -> [Vec<String>; 4] {
-    let (file, client, lun) = (file.to_string_lossy(), client.to_string(), LUN.to_string());
+fn orders(target: &str, client: IpAddr) -> [Vec<String>; 4] {
+    let (file, client, lun) = (format!("{SEEN}/{DISK}"), client.to_string(), LUN.to_string());
     let unit = ["--mode", "logicalunit", "--tid", "1", "--lun", &lun];
     let words = |parts: &[&[&str]]| parts.concat().into_iter().map(str::to_owned).collect();
     [
@@ -144,23 +195,13 @@ fn orders(target: &str, file: &Path, client: IpAddr) -> [Vec<String>; 4] {
     ]
 }
 
-/// One order, given again while nobody listens.
-fn tell(
-    admin: &Path,
-    socket: &Path,
-    run_id: &str,
-    order: &[String],
-    patience: Duration,
-) -> std::result::Result<(), String> {
+/// One order, given again while nobody listens. `listening` is the server's socket.
+fn tell(command: &mut Command, listening: &Path, order: &str, patience: Duration) -> std::result::Result<(), String> {
     let deadline = Instant::now() + patience;
-    let listening = PathBuf::from(format!("{}.1", socket.display()));
     loop {
-        let mut command = Command::new(admin);
-        command.env_clear().envs(environment(run_id)).env(SOCKET_VARIABLE, socket);
-        command.args(["-C", "1", "--lld", "iscsi"]).args(order);
         let there = listening.exists();
         let said = if there {
-            match program::run(&mut command, PATIENCE) {
+            match program::run(command, PATIENCE) {
                 Ok(ran) if ran.success => return Ok(()),
                 Ok(ran) => ran.output.trim().to_owned(),
                 Err(error) => error.to_string(),
@@ -170,7 +211,7 @@ fn tell(
         };
         // Between the making of its socket and its listening it refuses; anything else that it says is its answer.
         if (there && !said.contains("not connected") && !said.contains("refused")) || Instant::now() >= deadline {
-            return Err(format!("{ADMIN} {}: {said}", order.join(" ")));
+            return Err(format!("{order}: {said}"));
         }
         std::thread::sleep(LOOK_EVERY);
     }
@@ -182,9 +223,9 @@ mod tests {
 
     #[test]
     fn only_the_guest_may_come_and_only_to_its_disk() {
-        let told = orders("iqn.x:g", Path::new("/d/data"), IpAddr::from([198, 18, 1, 7])).map(|order| order.join(" "));
+        let told = orders("iqn.x:g", IpAddr::from([198, 18, 1, 7])).map(|order| order.join(" "));
         assert!(told[0].ends_with("-T iqn.x:g"), "{told:?}");
-        assert!(told[1].ends_with("--lun 1 --bstype rdwr -b /d/data"), "{told:?}");
+        assert!(told[1].ends_with("--lun 1 --bstype rdwr -b /tmp/disk"), "{told:?}");
         assert!(told[3].ends_with("-I 198.18.1.7"), "{told:?}");
     }
 
@@ -206,8 +247,8 @@ mod tests {
 
     #[test]
     fn a_server_that_never_listens_is_told() {
-        let place = Path::new("/nonexistent/tgt");
-        let why = tell(Path::new("/bin/true"), place, "r", &["--op".to_owned()], Duration::from_millis(10));
+        let place = Path::new("/nonexistent/tgt.1");
+        let why = tell(&mut Command::new("/bin/true"), place, "--op", Duration::from_millis(10));
         assert!(why.is_err_and(|why| why.contains("does not listen")));
     }
 }

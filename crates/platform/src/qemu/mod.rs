@@ -7,6 +7,7 @@
 mod accel;
 mod charges;
 mod command;
+mod confine;
 mod data;
 mod disks;
 mod network;
@@ -31,6 +32,7 @@ use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
 
 use self::accel::Chosen;
+use self::confine::Means;
 use self::options::{Image, Options};
 use crate::error::Result;
 use crate::making::Making;
@@ -65,7 +67,8 @@ const TELLS: Duration = Duration::from_secs(10);
 
 fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {
     options::check(value)?;
-    common::read(value).map(|options| Box::new(Qemu { options, chosen: OnceLock::new() }) as Box<dyn Platform>)
+    common::read(value)
+        .map(|options| Box::new(Qemu { options, chosen: OnceLock::new(), means: OnceLock::new() }) as Box<dyn Platform>)
 }
 
 /// What this host lacks, and what would help.
@@ -85,6 +88,8 @@ struct Qemu {
     options: Options,
     /// What runs guests here: found out once, as everything told about the platform depends on it.
     chosen: OnceLock<std::result::Result<Chosen, Lack>>,
+    /// What its program can be confined with.
+    means: OnceLock<Means>,
 }
 
 impl Qemu {
@@ -209,7 +214,7 @@ impl Platform for Qemu {
         let prepared = making.aside(|making| {
             let chosen = self.chosen(site.agent);
             chosen
-                .and_then(|chosen| start::prepare(&self.options, chosen, making))
+                .and_then(|chosen| start::prepare(&self.options, chosen, &self.means, making))
                 .map_err(|lack| start::lacking(making, lack))
         })?;
         start::start(making, &self.options, &prepared)

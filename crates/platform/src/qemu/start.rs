@@ -2,15 +2,18 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
+use rustix::process::Pid;
 use tare_image::{Boot, CHANNEL_PORT, Disk, GuestConfig, Kernel, Root, Seed};
-use tare_wire::launch::Launch;
+use tare_wire::launch::{Launch, Namespace};
 
 use super::Lack;
 use super::accel::Chosen;
 use super::charges::Threads;
 use super::command::{self, Basics};
+use super::confine::Means;
 use super::data::{self, Data};
 use super::disks::Attached;
 use super::options::{DiskFormat, Image, Initiator, Options};
@@ -19,6 +22,7 @@ use super::{readback, share, tell};
 use crate::Guest;
 use crate::error::{PlatformError, Result};
 use crate::machine::share::{TAG, serve};
+use crate::machine::user::{self, Confined};
 use crate::machine::volume::image_error;
 use crate::making::{Making, Particulars, absolute, plain_launch};
 use crate::merging;
@@ -41,10 +45,16 @@ pub(super) struct Prepared {
     base: Option<Disk>,
     server: Option<PathBuf>,
     vhost: bool,
+    means: Means,
 }
 
 /// Finds everything that the guest needs. Nothing is started yet.
-pub(super) fn prepare(options: &Options, chosen: Chosen, making: &Making<'_>) -> std::result::Result<Prepared, Lack> {
+pub(super) fn prepare(
+    options: &Options,
+    chosen: Chosen,
+    means: &OnceLock<Means>,
+    making: &Making<'_>,
+) -> std::result::Result<Prepared, Lack> {
     if let Some((why, remedy)) = options.lies().merging_lack().filter(|_| making.spec.merge) {
         return Err(Lack::new(why, remedy));
     }
@@ -63,7 +73,8 @@ pub(super) fn prepare(options: &Options, chosen: Chosen, making: &Making<'_>) ->
     let server = if options.shares_root() { Some(share::server(options)?) } else { None };
     options.network.lack()?;
     huge_pages(options, making.spec.size.memory.0)?;
-    Ok(Prepared { chosen, program, boot, base, server, vhost: options.network.vhost()? })
+    let means = *means.get_or_init(|| Means::of(&program));
+    Ok(Prepared { chosen, program, boot, base, server, vhost: options.network.vhost()?, means })
 }
 
 /// Whether so many bytes of huge pages are free, where they are asked for.
@@ -121,11 +132,15 @@ pub(super) fn start(mut making: Making<'_>, options: &Options, prepared: &Prepar
     words.extend(data.words.iter().cloned());
     words.extend(card.words);
     words.extend(["-S".to_owned(), "-qmp".to_owned(), monitor_word(&folder)]);
+    let mut serving = None;
     if let Some(server) = &prepared.server {
-        serve(&mut making, server, &folder, procs.clone())?;
+        serving = Some(serve(&mut making, server, &folder, procs.clone())?);
         words.extend(share::words(&folder, options.machine.bus()));
     }
+    let user = user::fresh(making.site.run_id);
+    words.extend(prepared.means.words(user, &empty(&making, &folder)?));
     let launch = Launch {
+        unshare: vec![Namespace::Mount, Namespace::Ipc, Namespace::Uts],
         cgroup_procs: procs,
         netns: card.netns.or_else(|| data.by_qemu_in_lab().then(|| making.site.lab.sut().path())),
         cpu_set: making.spec.cpu_set.clone(),
@@ -136,7 +151,19 @@ pub(super) fn start(mut making: Making<'_>, options: &Options, prepared: &Prepar
     let made = let_run(&mut making, options, &folder)?;
     let patience = Duration::from_nanos(options.boot_within.ns);
     making.greet(patience)?;
+    let process = making.channel_pid().unwrap_or_default();
+    user::hold_to(&mut making, "QEMU", process, Confined::new(user, 0, true))?;
+    serving.map_or(Ok(()), |serving| serving.check(&mut making))?;
     stand(making, options, prepared, made, card.outside, data)
+}
+
+/// A directory with nothing in it, which becomes QEMU's root once it has opened all that it needs.
+fn empty(making: &Making<'_>, folder: &Path) -> Result<PathBuf> {
+    let path = folder.join("empty");
+    std::fs::create_dir(&path).map_err(|error| {
+        making.failed("make an empty directory", error.to_string(), "Is the file system full or read-only?")
+    })?;
+    Ok(path)
 }
 
 fn monitor_word(folder: &Path) -> String {
@@ -251,6 +278,9 @@ fn let_run(making: &mut Making<'_>, options: &Options, folder: &Path) -> Result<
         let mut made = monitor.made()?;
         // What the kernel says counts more, where it says anything.
         made.merge &= merging::is_mergeable(process).unwrap_or(true);
+        if options.network.vfio.is_some() {
+            unlock(process)?;
+        }
         if options.pin_vcpus {
             qmp::pin(&made.vcpus, &making.spec.cpu_set)?;
         }
@@ -262,6 +292,14 @@ fn let_run(making: &mut Making<'_>, options: &Options, folder: &Path) -> Result<
         std::thread::sleep(Duration::from_millis(20));
         making.failed("start QEMU", why, "See below what it said")
     })
+}
+
+/// Lets a process lock all memory: a device that is passed through maps some of it after its user was changed, and root's right to
+/// is gone by then.
+fn unlock(process: u32) -> std::result::Result<(), String> {
+    let all = rustix::process::Rlimit { current: None, maximum: None };
+    let set = rustix::process::prlimit(Pid::from_raw(process.cast_signed()), rustix::process::Resource::Memlock, all);
+    set.map(drop).map_err(|error| format!("its limit on locked memory could not be lifted: {error}"))
 }
 
 /// Whether a child of ours is no more, or waits to be buried.

@@ -2,6 +2,7 @@
 
 use super::accel::Chosen;
 use super::command::{self, Basics};
+use super::confine::DISCLOSURE as DISCLOSURE_CONFINED;
 use super::options::{Aio, Cache, DataDisk, DiskFormat, Image, Initiator, Machine, Options};
 use crate::machine::share::DISCLOSURE;
 use crate::machine::target::DISCLOSURE as DISCLOSURE_TARGET;
@@ -13,6 +14,7 @@ pub(super) fn disclosures(options: &Options, chosen: &Chosen) -> Vec<String> {
     if let Some(words) = kernel(options, chosen) {
         told.push(words);
     }
+    told.push(DISCLOSURE_CONFINED.into());
     told.push(network(options));
     told.extend(options.data_disk.as_ref().map(data_disk));
     told.push(memory(options));

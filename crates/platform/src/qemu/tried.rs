@@ -16,7 +16,7 @@ use crate::program::{find, run};
 const ASKED: Duration = Duration::from_secs(10);
 
 /// Name that two disks are given on purpose, since nothing else ends QEMU: the second is refused with this word.
-const TAKEN: &str = "driver=null-co,node-name=x";
+pub(super) const TAKEN: &str = "driver=null-co,node-name=x";
 const REFUSED: &str = "Duplicate";
 
 /// What QEMU says when it does not read as it was told, and goes on.

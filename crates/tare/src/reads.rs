@@ -1,0 +1,31 @@
+//! Which paths a command that reads run folders needs: the rest of the host is kept from it.
+
+use std::path::{Path, PathBuf};
+
+use tare_lab::NamedPath;
+
+use crate::args::{Command, ImportArguments};
+use crate::place;
+
+/// The paths that a command names which reads what strangers may have made; `None` for every other command.
+pub fn named(command: &Command) -> Option<Vec<NamedPath>> {
+    let read = |path: &PathBuf| NamedPath::read(path);
+    Some(match command {
+        Command::Report(arguments) if arguments.format.is_none() => vec![NamedPath::written(&arguments.run)],
+        Command::Report(arguments) => vec![read(&arguments.run)],
+        Command::Compare(arguments) => vec![read(&arguments.before), read(&arguments.after)],
+        Command::Audit(arguments) => arguments.runs.iter().map(read).collect(),
+        Command::Size(arguments) => vec![read(&arguments.run)],
+        Command::Import(arguments) => import(arguments),
+        _ => return None,
+    })
+}
+
+/// Files, what is claimed beside them, and the folder that is made.
+fn import(arguments: &ImportArguments) -> Vec<NamedPath> {
+    let mut paths: Vec<NamedPath> = arguments.from.iter().map(|path| NamedPath::read(path)).collect();
+    let files = arguments.from.iter().filter(|path| !path.is_dir());
+    paths.extend(files.map(|path| NamedPath::read(&path.with_file_name(tare_import::CLAIMS_FILE))));
+    paths.push(NamedPath::made(arguments.out.as_deref().unwrap_or(Path::new(place::RUNS))));
+    paths
+}
