@@ -41,7 +41,7 @@ mod tree;
 mod trust;
 
 pub use cgroup::{
-    Cgroup, CgroupMode, CgroupPlan, GroupCpu, GroupMemory, Hierarchies, Limits, detect, kill_guest, limit_run,
+    Cgroup, CgroupMode, CgroupPlan, GroupCpu, GroupMemory, Hierarchies, Limits, PROCESSES, detect, kill_guest, limit_run,
     oom_kills_in, processes_in, remove_run_groups, run_groups,
 };
 pub use clean::left_by_guests;

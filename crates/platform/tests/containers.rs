@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tare_lab::{Lab, LabConfig, Ledger, NoLedger, StateDir};
 use tare_model::ByteSize;
-use tare_model::guest::{GuestSize, GuestSpec};
+use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
 use tare_platform::conformance::{self, Expect};
 use tare_platform::{Availability, Guest, HostView, Site};
 use tare_wire::{ExecResult, ExecSpec, Reply, Request};
@@ -187,7 +187,7 @@ impl Ground {
             patience: Duration::from_secs(10),
         };
         let size = GuestSize { cpus: 1, memory: ByteSize(256 << 20) };
-        let spec = GuestSpec { name: guest.to_owned(), size, cpu_set: vec![cpu], data: None, merge: false };
+        let spec = GuestSpec { name: guest.to_owned(), size, cpu_set: vec![cpu], data: None, merge: false, seccomp: Seccomp::Default };
         platform(name, options).start(&site, &spec).map_err(|error| error.to_string())
     }
 }

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use tare_model::guest::Seccomp;
 
 /// Everything about the start of one process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +35,10 @@ pub struct Launch {
     /// (`PR_SET_MEMORY_MERGE`, kept by children and across exec). Where the kernel refuses, the start fails.
     #[serde(default)]
     pub merge: bool,
+    /// Whether the process, and all that it starts, is confined as [`crate::confine`] has it, and with which filter of system
+    /// calls.
+    #[serde(default)]
+    pub confine: Option<Seccomp>,
     /// Program and arguments, as seen from inside; empty means this agent itself, as an agent.
     pub argv: Vec<String>,
 }

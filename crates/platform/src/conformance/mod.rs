@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use tare_lab::{Lab, LabConfig, Ledger, Resource, disk_path};
 use tare_model::ByteSize;
-use tare_model::guest::{GuestData, GuestSize, GuestSpec};
+use tare_model::guest::{GuestData, GuestSize, GuestSpec, Seccomp};
 use tare_wire::{ExecResult, ExecSpec, Reply, Request};
 
 use crate::{Availability, Guest, HostView, Platform, Reach, ReapSite, Site, registry};
@@ -183,7 +183,7 @@ impl Ground<'_> {
     }
 
     fn spec(&self, name: &str) -> GuestSpec {
-        GuestSpec { name: name.to_owned(), size: self.expect.guest, cpu_set: vec![0], data: None, merge: false }
+        GuestSpec { name: name.to_owned(), size: self.expect.guest, cpu_set: vec![0], data: None, merge: false, seccomp: Seccomp::Default }
     }
 
     fn start_as(&self, spec: &GuestSpec) -> Result<Box<dyn Guest>, Broken> {
