@@ -72,7 +72,7 @@ mod tests {
         AgentFacts { facts: facts.map(|(name, value)| (name.to_owned(), value.to_owned())).collect() }
     }
 
-    const SET: &str = "00000000a80425fb";
+    const SET: &str = "00000000a00425fb";
 
     #[test]
     fn what_is_as_asked_is_equal_and_nothing_else() {

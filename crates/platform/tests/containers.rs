@@ -32,13 +32,13 @@ fn shortly() -> Expect {
 
 #[test]
 fn a_sandbox_conforms() {
-    conforms("runsc", "oci", &json!({"runtime": "runsc"}), &fully());
+    conforms("runsc", "oci", &json!({"runtime": "runsc"}), &Expect { own_kernel: true, ..fully() });
 }
 
 #[test]
 fn a_sandbox_with_the_hosts_network_and_the_guests_overlay_conforms() {
     let options = json!({"runtime": "runsc", "upper": "disk", "gvisor": {"overlay": "none", "network": "host", "data": "exclusive"}});
-    conforms("runsc-disk", "oci", &options, &shortly());
+    conforms("runsc-disk", "oci", &options, &Expect { own_kernel: true, ..shortly() });
 }
 
 #[test]

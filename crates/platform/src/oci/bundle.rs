@@ -183,7 +183,7 @@ mod tests {
         let process = &config["process"];
         assert_eq!(process["args"], serde_json::json!(["/.tare/agent", "--confine", "off"]));
         assert_eq!(process["noNewPrivileges"], true);
-        assert_eq!(process["capabilities"]["bounding"].as_array().unwrap().len(), 14, "{process}");
+        assert_eq!(process["capabilities"]["bounding"].as_array().unwrap().len(), CAPABILITIES.len(), "{process}");
         assert!(config["linux"]["maskedPaths"].as_array().unwrap().contains(&"/proc/kcore".into()), "{config}");
         assert!(config["linux"]["readonlyPaths"].as_array().unwrap().contains(&"/proc/sys".into()), "{config}");
         let namespaces = config["linux"]["namespaces"].as_array().unwrap();
