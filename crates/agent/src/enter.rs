@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, WaitOptions, set_parent_process_death_signal,
 use rustix::thread::{CpuSet, LinkNameSpaceType, UnshareFlags, move_into_link_name_space, sched_setaffinity, set_name};
 use tare_wire::launch::{Launch, Namespace};
 
-use crate::{root, sys, user};
+use crate::{confine, root, sys, user};
 
 /// Which process came back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,7 +180,8 @@ fn settle(launch: &Launch) -> Result<(), EnterError> {
     if let Some(name) = &launch.hostname {
         rustix::system::sethostname(name.as_bytes()).map_err(during("set the host name"))?;
     }
-    Ok(())
+    // Last: what was done so far takes what is given up now.
+    launch.confine.map_or(Ok(()), confine::confine)
 }
 
 /// Replaces this process by the program; returns only why it could not.

@@ -5,6 +5,8 @@ use std::path::Path;
 use rustix::thread::{CpuSet, sched_getaffinity};
 use tare_wire::AgentFacts;
 
+use crate::confine;
+
 /// Reads the facts. One that cannot be read is there too, its value saying why.
 pub fn read() -> AgentFacts {
     let file = |path: &str| read_file(Path::new(path));
@@ -27,10 +29,34 @@ pub fn read() -> AgentFacts {
         ("congestion control".to_owned(), file("/proc/sys/net/ipv4/tcp_congestion_control")),
         ("clock monotonic ns".to_owned(), monotonic_ns().to_string()),
     ];
+    if confine::is_confined() {
+        facts.extend(confinement(&file("/proc/self/status")));
+    }
     for (name, mtu) in interfaces(&file("/proc/net/dev")) {
         facts.push((format!("mtu {name}"), mtu));
     }
     AgentFacts { facts }
+}
+
+/// What this process may do beside others on its kernel, as that tells it.
+fn confinement(status: &str) -> Vec<(String, String)> {
+    let mut facts: Vec<(String, String)> = [
+        ("capabilities bounding", "CapBnd"),
+        ("capabilities effective", "CapEff"),
+        ("no new privileges", "NoNewPrivs"),
+        ("seccomp mode", "Seccomp"),
+        ("seccomp filters", "Seccomp_filters"),
+    ]
+    .into_iter()
+    .filter_map(|(name, key)| {
+        let value = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+        Some((name.to_owned(), value.trim().to_owned()))
+    })
+    .collect();
+    let open = confine::open_paths();
+    let open = if open.is_empty() { "none".to_owned() } else { open.join(", ") };
+    facts.push(("open paths of the kernel".to_owned(), open));
+    facts
 }
 
 /// CLOCK_MONOTONIC, nanoseconds.

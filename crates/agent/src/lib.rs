@@ -6,6 +6,7 @@
 
 pub mod channel;
 pub mod children;
+pub mod confine;
 pub mod enter;
 pub mod exec;
 pub mod exit;

@@ -5,25 +5,31 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use tare_agent::{channel, enter, exit, init, session};
+use tare_agent::{channel, confine, enter, exit, init, session};
+use tare_model::guest::Seccomp;
 use tare_wire::launch::Launch;
 
 const USAGE: &str = "\
 tare-agent is started by tare inside a guest; it is not meant to be run by hand.
 
   tare-agent                  serve requests on standard input and output
+  tare-agent --confine LEVEL  the same, after giving up what a guest has no use for; with a filter of system
+                              calls at LEVEL `default`, without one at `off`
   tare-agent --channel PATH   serve requests on a character device or socket file
   tare-agent enter JSON       enter namespaces, control groups and a root file system, then serve
                               requests on standard input and output, or run a program
   tare-agent --version        print the version";
 
 fn main() -> ExitCode {
+    // Before anything is opened, entered or started: nothing of whoever started this reaches a guest.
+    tare_wire::descriptors::keep_to_ourselves();
     let arguments: Vec<String> = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
         // The kernel hands on words that it does not know.
         _ if init::is_wanted() => init::run(),
         [] => serve_on_stdio(),
+        ["--confine", level] => confine_and_serve(level),
         ["--channel", path] => serve_on_device(Path::new(path)),
         ["enter", json] => enter_and_serve(json),
         ["--version"] => {
@@ -45,6 +51,14 @@ fn serve_on_stdio() -> ExitCode {
     match take_stdio() {
         Ok((reader, writer)) => finish(session::run(reader, writer)),
         Err(error) => complain(&format!("cannot take over standard input and output: {error}"), exit::BAD_CHANNEL),
+    }
+}
+
+fn confine_and_serve(level: &str) -> ExitCode {
+    let Some(level) = Seccomp::named(level) else { return complain(USAGE, exit::USAGE) };
+    match confine::confine(level) {
+        Ok(()) => serve_on_stdio(),
+        Err(error) => complain(&error.to_string(), exit::NOT_ENTERED),
     }
 }
 

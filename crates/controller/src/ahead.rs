@@ -209,6 +209,7 @@ mod tests {
             load: LoadModel::Closed { clients: 1, think_time: zero },
             phases: Phases { warm_up: zero, ramp_up: zero, steady_state: Span::from_secs(1), ramp_down: zero },
             guest: GuestSize { cpus, memory: ByteSize(1 << 20) },
+            seccomp: tare_model::guest::Seccomp::Default,
             guests,
             drivers: 1,
             neighbours: None,

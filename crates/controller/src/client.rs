@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tare_model::guest::{DataPlace, GuestData, GuestSize, GuestSpec};
+use tare_model::guest::{DataPlace, GuestData, GuestSize, GuestSpec, Seccomp};
 use tare_model::units::ByteSize;
 use tare_platform::{ClientPlace, Guest, Reach, Site};
 use tare_wire::Link;
@@ -68,6 +68,7 @@ impl Client {
             cpu_set: cpus.clone(),
             data: None,
             merge: false,
+            seccomp: Seccomp::Default,
         }
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tare_lab::{FileLedger, Lab, LabConfig, Ledger, StateDir};
 use tare_memory::Kernel;
-use tare_model::guest::{GuestSize, GuestSpec, ParityRow};
+use tare_model::guest::{GuestSize, GuestSpec, ParityRow, Seccomp};
 use tare_model::merging::Merging;
 use tare_model::study::Arm;
 use tare_model::units::ByteSize;
@@ -247,7 +247,14 @@ fn try_start(
     let state = state.path();
     let site = Site { run_id, agent, lab, mtu: MTU, state, ledger: &ledger, lifetime: patience * 3, patience };
     let size = GuestSize { cpus: 1, memory: ByteSize(256 << 20) };
-    let spec = GuestSpec { name: "doctor".into(), size, cpu_set: Vec::new(), data: None, merge: false };
+    let spec = GuestSpec {
+        name: "doctor".into(),
+        size,
+        cpu_set: Vec::new(),
+        data: None,
+        merge: false,
+        seccomp: Seccomp::Default,
+    };
     let mut guest = platform.start(&site, &spec).map_err(|error| error.to_string())?;
     let started = Started { seconds: guest.start_time_s(), parity: guest.parity() };
     guest.destroy().map_err(|error| error.to_string())?;

@@ -252,12 +252,7 @@ impl Made {
 }
 
 /// A new run folder, or one to go on with.
-fn open_book(
-    options: &RunOptions<'_>,
-    made: &Made,
-    lab: &Lab,
-    state: &StateDir,
-) -> Result<Arc<Book>, ControllerError> {
+fn open_book(options: &RunOptions<'_>, made: &Made, lab: &Lab, state: &StateDir) -> Result<Arc<Book>, ControllerError> {
     let ledger = Arc::clone(state.ledger());
     let redactor = redactor(&options.plan.study, options.redact);
     if options.resume {

@@ -110,6 +110,7 @@ mod tests {
             load,
             phases: Phases { warm_up: zero, ramp_up: zero, steady_state: zero, ramp_down: zero },
             guest: GuestSize { cpus: 1, memory: ByteSize(1 << 20) },
+            seccomp: tare_model::guest::Seccomp::Default,
             guests: 1,
             drivers: 1,
             neighbours: None,

@@ -48,6 +48,7 @@ pub(crate) fn case(id: &str, label: String, workload: &str, clients: u32, steady
             ramp_down: Span::ZERO,
         },
         guest,
+        seccomp: tare_model::guest::Seccomp::Default,
         guests: 1,
         drivers: 1,
         neighbours: None,

@@ -30,6 +30,42 @@ pub struct GuestSpec {
     pub data: Option<GuestData>,
     /// Whether the host may merge the guest's memory with equal memory of others.
     pub merge: bool,
+    /// The filter of system calls, where the guest shares the host's kernel.
+    pub seccomp: Seccomp,
+}
+
+/// The filter of system calls of a guest that shares the host's kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Seccomp {
+    /// What container engines allow by default; everything else is refused with EPERM.
+    #[default]
+    Default,
+    /// No filter.
+    Off,
+}
+
+impl Seccomp {
+    /// Every level with its name.
+    pub const ALL: [(&'static str, Self); 2] = [("default", Self::Default), ("off", Self::Off)];
+
+    /// Whether it is the level that holds where none is named.
+    pub fn is_default(&self) -> bool {
+        *self == Self::Default
+    }
+
+    /// Its name in study files and on command lines.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Off => "off",
+        }
+    }
+
+    /// The level of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, level)| *level)
+    }
 }
 
 /// Data that a guest is given: a copy of its own, restored before the guest starts and taken away with it.

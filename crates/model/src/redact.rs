@@ -26,8 +26,22 @@ const IDENTITY_FIELDS: [&str; 10] =
     ["host", "user", "address", "listen", "identity", "host-key", "serial", "portal", "config", "existing"];
 /// Names that tell nothing about anybody: in a text they are words more often than names.
 const COMMON_NAMES: [&str; 16] = [
-    "root", "postgres", "localhost", "guest", "{guest}", "host", "admin", "user", "test", "linux", "debian", "ubuntu",
-    "127.0.0.1", "0.0.0.0", "nobody", "tare",
+    "root",
+    "postgres",
+    "localhost",
+    "guest",
+    "{guest}",
+    "host",
+    "admin",
+    "user",
+    "test",
+    "linux",
+    "debian",
+    "ubuntu",
+    "127.0.0.1",
+    "0.0.0.0",
+    "nobody",
+    "tare",
 ];
 
 /// Knows the secrets of a study, and the names of machines and people, and takes them out of texts.
@@ -149,7 +163,9 @@ impl Redactor {
         let holds = path.iter().skip(1).fold(Holds::Anything, |holds, key| holds.inside(key, within));
         let mut value = value.clone();
         let is_port = within == Within::Platform && path.last().is_some_and(|key| key == "port");
-        if is_port && self.takes_names { REDACTED.into() } else {
+        if is_port && self.takes_names {
+            REDACTED.into()
+        } else {
             self.fields(&mut value, within, holds);
             value
         }
@@ -305,9 +321,12 @@ fn secrets_in(text: &str) -> Vec<Found<'_>> {
     for (at, _) in text.match_indices('=') {
         let before = &text[..at];
         let key = before.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_');
-        let key = before[key.map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8))..].trim_start_matches('-');
+        let key = before[key.map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8))..]
+            .trim_start_matches('-');
         let value = &text[at + 1..];
-        let value = &value[..value.find(|c: char| c.is_whitespace() || matches!(c, '&' | '"' | '\'' | '`' | ';')).unwrap_or(value.len())];
+        let value = &value[..value
+            .find(|c: char| c.is_whitespace() || matches!(c, '&' | '"' | '\'' | '`' | ';'))
+            .unwrap_or(value.len())];
         if key != SECRET_TABLE && is_secret(key) && !value.is_empty() {
             found.push(Found { at: at + 1, secret: value, names: Vec::new() });
         }
@@ -413,7 +432,8 @@ pub fn masked_source(text: &str) -> String {
 
 /// A line of a study with its quoted texts masked where they belong to a field that holds a secret.
 fn masked_line(line: &str, table_is_secret: bool) -> String {
-    let mut spans: Vec<(usize, usize)> = secrets_in(line).iter().map(|one| (one.at, one.at + one.secret.len())).collect();
+    let mut spans: Vec<(usize, usize)> =
+        secrets_in(line).iter().map(|one| (one.at, one.at + one.secret.len())).collect();
     let keys = line.match_indices('=').filter_map(|(at, _)| {
         let before = line[..at].trim_end();
         let from = before.rfind([' ', '{', ',', '\t']).map_or(0, |at| at + 1);

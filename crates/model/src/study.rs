@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::capacity::{CapacitySpec, LoadShare, ScoreSpec};
 use crate::density::DensitySpec;
-use crate::guest::GuestSize;
+use crate::guest::{GuestSize, Seccomp};
 use crate::hold::CpuTarget;
 use crate::load::{LoadModel, Phases};
 use crate::merging::HostMemory;
@@ -122,6 +122,10 @@ pub struct Case {
     pub phases: Phases,
     /// Size of each measured guest.
     pub guest: GuestSize,
+    /// The filter of system calls of its guests, on every arm whose guests share the host's kernel. Not written when it is the
+    /// default.
+    #[serde(default, skip_serializing_if = "Seccomp::is_default")]
+    pub seccomp: Seccomp,
     /// Measured guests at one time, each with a server and drivers of its own. Not written when it is one, so that the
     /// hashes of studies that are older than this field stay as they were.
     #[serde(default = "one", skip_serializing_if = "is_one")]

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tare_image::{Kernel, boot};
 use tare_lab::{Lab, LabConfig, Ledger, NoLedger, StateDir};
 use tare_model::ByteSize;
-use tare_model::guest::{GuestSize, GuestSpec};
+use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
 use tare_platform::{Availability, Guest, HostView, Platform, PlatformError, Site, registry};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -75,7 +75,14 @@ fn start(name: &str, count: usize, options: &str, agent: &Path) -> Outcome<()> {
 
 fn all_at_once(platform: &dyn Platform, site: &Site<'_>, count: usize) -> Vec<Result<Box<dyn Guest>, PlatformError>> {
     let one = |number: usize| {
-        let spec = GuestSpec { name: format!("g{number}"), size: SIZE, cpu_set: Vec::new(), data: None, merge: false };
+        let spec = GuestSpec {
+            name: format!("g{number}"),
+            size: SIZE,
+            cpu_set: Vec::new(),
+            data: None,
+            merge: false,
+            seccomp: Seccomp::Default,
+        };
         platform.start(site, &spec)
     };
     std::thread::scope(|scope| {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tare_lab::RUN_VARIABLE;
+use tare_model::guest::Seccomp;
 use tare_wire::launch::Launch;
 
 use crate::error::Result;
@@ -52,6 +53,7 @@ pub(crate) fn plain_launch() -> Launch {
         hostname: None,
         merge: false,
         user: None,
+        confine: None,
         argv: Vec::new(),
     }
 }
@@ -67,10 +69,17 @@ impl Making<'_> {
     }
 
     /// The same behind the guest's link to the lab's network.
+    /// Its agent, which serves there itself, confines itself.
     pub(crate) fn linked(&mut self) -> Result<Launch> {
         let netns = self.attach()?;
-        Ok(Launch { netns: Some(netns), ..self.held()? })
+        let confine = Some(self.confine());
+        Ok(Launch { netns: Some(netns), confine, ..self.held()? })
     }
+}
+
+/// The arguments of an agent that a platform's own program starts inside, and that confines itself there.
+pub(crate) fn confined(level: Seccomp) -> [String; 2] {
+    ["--confine".to_owned(), level.name().to_owned()]
 }
 
 /// The agent's path, which must be absolute: it is used by programs with other working directories.

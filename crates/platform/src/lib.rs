@@ -6,6 +6,7 @@
 
 mod channel;
 mod client;
+mod confinement;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod data;

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tare_lab::{
-    Cgroup, LabError, Limits, NetNs, Place, Resource, Tap, check_on_disk, closed_data_path, data_path, is_in_memory,
-    make_closed_data_directory, make_data_directory, make_disk_directory,
+    Cgroup, LabError, Limits, NetNs, PROCESSES, Place, Resource, Tap, check_on_disk, closed_data_path, data_path,
+    is_in_memory, make_closed_data_directory, make_data_directory, make_disk_directory,
 };
 use tare_model::ByteSize;
-use tare_model::guest::{DataPlace, GuestSpec, ParityRow};
+use tare_model::guest::{DataPlace, GuestSpec, ParityRow, Seccomp};
 use tare_wire::launch::Launch;
 use tare_wire::{AgentFacts, Link, Reply, Request, WireError};
 
@@ -22,9 +22,9 @@ use crate::channel::{Channel, Tail};
 use crate::data::{self, DataDirectory};
 use crate::error::{PlatformError, Result};
 use crate::standing::{Charges, Parts, Standing, Undo};
-use crate::{Guest, Site, merging, parity, seen, watch};
+use crate::{Guest, Site, confinement, merging, parity, seen, watch};
 
-pub(crate) use crate::launch::{absolute, environment, limits, plain_launch};
+pub(crate) use crate::launch::{absolute, confined, environment, limits, plain_launch};
 
 /// The guest's interface on the lab's network.
 const GUEST_LINK: &str = "eth0";
@@ -45,6 +45,8 @@ pub(crate) struct Making<'a> {
     data: Option<DataPlace>,
     /// What was read back of programs that carry the guest.
     noted: Vec<ParityRow>,
+    /// How its agent confines itself, where it does.
+    confined: Option<Seccomp>,
 }
 
 /// What a guest that stands has beside what every guest has.
@@ -69,7 +71,18 @@ impl<'a> Making<'a> {
     pub(crate) fn new(site: &'a Site<'a>, spec: &'a GuestSpec) -> Self {
         let parts = Parts::new(&spec.name, site.ledger);
         let (began, aside) = (Instant::now(), Duration::ZERO);
-        Self { site, spec, parts, began, aside, allowance: 0, start_time_s: 0.0, data: None, noted: Vec::new() }
+        Self {
+            site,
+            spec,
+            parts,
+            began,
+            aside,
+            allowance: 0,
+            start_time_s: 0.0,
+            data: None,
+            noted: Vec::new(),
+            confined: None,
+        }
     }
 
     /// Does what is no part of a guest's start: tare's own bookkeeping, and work that is done once a run.
@@ -119,6 +132,7 @@ impl<'a> Making<'a> {
             cpu_quota_cpus: Some(self.spec.size.cpus),
             cpu_set: self.spec.cpu_set.clone(),
             memory_bytes: Some(self.spec.size.memory.0.saturating_add(self.allowance)),
+            processes: Some(PROCESSES),
         };
         let cgroup = Cgroup::create(plan, &limits).map_err(|source| self.lab_error(source))?;
         Ok(self.parts.cgroup.insert(cgroup).procs_files())
@@ -146,6 +160,12 @@ impl<'a> Making<'a> {
     /// An address on the lab's network for what carries the guest.
     pub(crate) fn sut_address(&self) -> Result<IpAddr> {
         self.site.lab.sut_address().map_err(|source| self.lab_error(source))
+    }
+
+    /// How the agent of a guest that shares the host's kernel is to confine itself. What came of it is read back.
+    pub(crate) fn confine(&mut self) -> Seccomp {
+        self.confined = Some(self.spec.seccomp);
+        self.spec.seccomp
     }
 
     /// The directories of the control group.
@@ -378,6 +398,7 @@ impl<'a> Making<'a> {
         let mtu = self.parts.port.as_ref().map(|_| (GUEST_LINK, self.site.mtu));
         rows.extend(particulars.parity.unwrap_or_else(|| parity::inside(self.spec, &facts, mtu)));
         rows.append(&mut self.noted);
+        rows.extend(self.confined.iter().flat_map(|level| confinement::rows(*level, &facts)));
         if self.spec.merge && !merging::is_told(&rows) {
             rows.push(merging::row(self.channel_pid()));
         }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tare_lab::{Lab, LabConfig, Ledger, NoLedger, StateDir};
 use tare_model::ByteSize;
-use tare_model::guest::{GuestSize, GuestSpec};
+use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
 use tare_platform::conformance::{self, Expect};
 use tare_platform::{Availability, Guest, HostView, Site};
 use tare_wire::{ExecResult, ExecSpec, Reply, Request};
@@ -32,13 +32,13 @@ fn shortly() -> Expect {
 
 #[test]
 fn a_sandbox_conforms() {
-    conforms("runsc", "oci", &json!({"runtime": "runsc"}), &fully());
+    conforms("runsc", "oci", &json!({"runtime": "runsc"}), &Expect { own_kernel: true, ..fully() });
 }
 
 #[test]
 fn a_sandbox_with_the_hosts_network_and_the_guests_overlay_conforms() {
     let options = json!({"runtime": "runsc", "upper": "disk", "gvisor": {"overlay": "none", "network": "host", "data": "exclusive"}});
-    conforms("runsc-disk", "oci", &options, &shortly());
+    conforms("runsc-disk", "oci", &options, &Expect { own_kernel: true, ..shortly() });
 }
 
 #[test]
@@ -187,7 +187,14 @@ impl Ground {
             patience: Duration::from_secs(10),
         };
         let size = GuestSize { cpus: 1, memory: ByteSize(256 << 20) };
-        let spec = GuestSpec { name: guest.to_owned(), size, cpu_set: vec![cpu], data: None, merge: false };
+        let spec = GuestSpec {
+            name: guest.to_owned(),
+            size,
+            cpu_set: vec![cpu],
+            data: None,
+            merge: false,
+            seccomp: Seccomp::Default,
+        };
         platform(name, options).start(&site, &spec).map_err(|error| error.to_string())
     }
 }

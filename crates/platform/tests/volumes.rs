@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tare_lab::{Lab, LabConfig, Ledger, NoLedger, StateDir};
 use tare_model::ByteSize;
-use tare_model::guest::{GuestData, GuestSize, GuestSpec};
+use tare_model::guest::{GuestData, GuestSize, GuestSpec, Seccomp};
 use tare_platform::{Availability, DataWanted, Guest, HostView, Platform, PlatformError, Site};
 use tare_wire::{ExecSpec, Reply, Request};
 
@@ -86,7 +86,17 @@ impl Ground {
         };
         let size = GuestSize { cpus: 1, memory: ByteSize(512 << 20) };
         let data = Some(GuestData { gold: self.gold.clone(), size: SIZE, shared: false });
-        platform.start(&site, &GuestSpec { name: name.to_owned(), size, cpu_set: Vec::new(), data, merge: false })
+        platform.start(
+            &site,
+            &GuestSpec {
+                name: name.to_owned(),
+                size,
+                cpu_set: Vec::new(),
+                data,
+                merge: false,
+                seccomp: Seccomp::Default,
+            },
+        )
     }
 
     /// Why a guest does not start.

@@ -47,6 +47,7 @@ pub fn study(blocks: u32) -> Study {
         cases: vec![Case {
             drivers: 1,
             guests: 1,
+            seccomp: tare_model::guest::Seccomp::Default,
             id: "idle".to_owned(),
             label: "idle host".to_owned(),
             workload: "rr".to_owned(),

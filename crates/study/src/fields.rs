@@ -146,6 +146,11 @@ pub(crate) const MERGING: &[Field] = &[
 pub(crate) const GUEST: &[Field] = &[
     required("cpus", "1", "CPUs of the guest: its CPU quota, and the virtual CPUs of a virtual machine."),
     required("memory", "\"1GiB\"", "Memory of the guest: its hard limit, and the memory of a virtual machine."),
+    optional(
+        "seccomp",
+        "\"default\"",
+        "The filter of system calls of guests that share the host's kernel, the same on every arm: `default` (what container engines allow by default) or `off`. Default `default`.",
+    ),
 ];
 
 /// `[phases]` and `phases` of a case.

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde_json::{Map, Value as Json, json};
+use tare_model::guest::Seccomp;
 use tare_model::study::STUDY_SCHEMA;
 use tare_model::units::{ByteSize, Rate, Span};
 
@@ -26,7 +27,7 @@ pub fn schema(catalog: &dyn Catalog) -> Json {
     definitions.insert("load-kind".to_owned(), load(&["clients", "rate"]));
     definitions.insert("capacity".to_owned(), capacity());
     definitions.insert("cpu-target".to_owned(), cpu_target());
-    definitions.insert("guest".to_owned(), table(fields::GUEST, &[], &sized));
+    definitions.insert("guest".to_owned(), table(fields::GUEST, &[], &guest));
     definitions.insert("phases".to_owned(), table(fields::PHASES, &[], &|_| reference("span")));
     definitions.insert("merging".to_owned(), merging());
     definitions.insert("density".to_owned(), table(fields::DENSITY, &required(fields::DENSITY), &density_field));
@@ -144,6 +145,13 @@ fn lab_field(key: &str) -> Json {
 
 fn sized(key: &str) -> Json {
     if key == "memory" { reference("size") } else { json!({ "type": "integer", "minimum": 1 }) }
+}
+
+fn guest(key: &str) -> Json {
+    match key {
+        "seccomp" => json!({ "enum": Seccomp::ALL.map(|(name, _)| name), "default": Seccomp::default().name() }),
+        _ => sized(key),
+    }
 }
 
 fn share() -> Json {

@@ -20,6 +20,8 @@ use crate::args::{Arguments, Command};
 use crate::exit::{Exit, Failure};
 
 fn main() -> std::process::ExitCode {
+    // Before anything is opened or started: nothing of whoever started this reaches a guest.
+    tare_wire::descriptors::keep_to_ourselves();
     let arguments = Arguments::parse();
     if let Err(failure) = log() {
         return failure.report();

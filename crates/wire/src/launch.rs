@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use tare_model::guest::Seccomp;
 
 /// Everything about the start of one process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +38,10 @@ pub struct Launch {
     /// Who the program is, for one that serves a guest from the host; `None` stays who starts it.
     #[serde(default)]
     pub user: Option<LaunchUser>,
+    /// Whether the process, and all that it starts, is confined as [`crate::confine`] has it, and with which filter of system
+    /// calls.
+    #[serde(default)]
+    pub confine: Option<Seccomp>,
     /// Program and arguments, as seen from inside; empty means this agent itself, as an agent.
     pub argv: Vec<String>,
 }

@@ -7,13 +7,16 @@
 //! may come to; every message is decoded in full; text is made fit to be shown.
 
 mod bytes;
+pub mod confine;
 mod copy;
+pub mod descriptors;
 mod error;
 mod frame;
 pub mod launch;
 mod link;
 mod message;
 mod meter;
+mod sys;
 mod text;
 
 pub use copy::{CHUNK_BYTES, copy_in, copy_out};

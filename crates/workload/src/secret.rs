@@ -40,11 +40,9 @@ pub fn resolve(source: &SecretSource) -> Result<Secret, FieldError> {
     match source {
         SecretSource::Given(text) => Ok(Secret::new(text)),
         SecretSource::Env(FromEnv { from_env }) if !variable(from_env) => Err(not_set(from_env)),
-        SecretSource::Env(FromEnv { from_env }) => {
-            std::env::var(from_env).map(Secret::new).map_err(|_| {
-                FieldError::new(&["from-env"], format!("the environment variable `{from_env}` does not hold UTF-8"))
-            })
-        }
+        SecretSource::Env(FromEnv { from_env }) => std::env::var(from_env).map(Secret::new).map_err(|_| {
+            FieldError::new(&["from-env"], format!("the environment variable `{from_env}` does not hold UTF-8"))
+        }),
         SecretSource::File(FromFile { from_file }) => read(Path::new(from_file)).map(Secret::new),
     }
 }

@@ -27,7 +27,7 @@ impl Trial<'_> {
 
     pub(super) fn guest_spec(&self, name: String, size: GuestSize, data: Option<&GuestData>) -> GuestSpec {
         let cpu_set = self.bench.plan.cpus.guests.clone();
-        GuestSpec { name, size, cpu_set, data: data.cloned(), merge: self.merges() }
+        GuestSpec { name, size, cpu_set, data: data.cloned(), merge: self.merges(), seccomp: self.case.seccomp }
     }
 
     /// Makes the measured guests, side by side, and notes what is known of them.

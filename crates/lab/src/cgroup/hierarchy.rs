@@ -12,6 +12,8 @@ use crate::rootless;
 
 /// The controllers that limits and accounts need in version 1.
 const NEEDED_V1: [&str; 4] = ["cpu", "cpuacct", "cpuset", "memory"];
+/// Limits processes, and is done without where it is missing; named so in both versions.
+const PROCESSES: &str = "pids";
 /// And in version 2, where CPU accounting is in `cpu`.
 pub(super) const NEEDED_V2: [&str; 3] = ["cpu", "cpuset", "memory"];
 
@@ -77,7 +79,8 @@ impl Hierarchies {
                 // allows no groups with controllers.
                 found.v2 = Some(Hierarchy { mount: mount.point.clone(), base: mount.point });
             } else if mount.kind == "cgroup" {
-                for controller in NEEDED_V1.iter().filter(|c| mount.options.split(',').any(|o| o == **c)) {
+                let used = NEEDED_V1.iter().chain([&PROCESSES]);
+                for controller in used.filter(|c| mount.options.split(',').any(|o| o == **c)) {
                     let hierarchy = Hierarchy {
                         mount: mount.point.clone(),
                         base: below(&mount, own_group(own, controller).unwrap_or("/")),
@@ -94,6 +97,14 @@ impl Hierarchies {
         let Some(v2) = &self.v2 else { return false };
         let there = fs::read_to_string(v2.base.join("cgroup.controllers")).unwrap_or_default();
         NEEDED_V2.iter().all(|needed| there.split_whitespace().any(|c| c == *needed))
+    }
+
+    /// The controllers of version 2 that groups are given: those that limits need, and that for processes where it is there.
+    pub(super) fn v2_controllers(&self) -> Vec<&'static str> {
+        let there = self.v2.as_ref().and_then(|v2| fs::read_to_string(v2.base.join("cgroup.controllers")).ok());
+        let there = there.unwrap_or_default();
+        let processes = there.split_whitespace().any(|c| c == PROCESSES).then_some(PROCESSES);
+        NEEDED_V2.into_iter().chain(processes).collect()
     }
 
     /// How limits are set here.
@@ -126,7 +137,7 @@ impl Hierarchies {
                 missing.join(", ")
             ));
         }
-        self.v1.values().find_map(|hierarchy| closed(&hierarchy.base))
+        NEEDED_V1.iter().filter_map(|c| self.v1.get(*c)).find_map(|hierarchy| closed(&hierarchy.base))
     }
 
     /// The directories of group `run`/`guest`.
@@ -136,7 +147,8 @@ impl Hierarchies {
         let v1 = if v2_limits {
             BTreeMap::new()
         } else {
-            self.v1.iter().map(|(controller, h)| (controller.clone(), below(h))).collect()
+            let open = |(controller, h): &(&String, &Hierarchy)| *controller != PROCESSES || closed(&h.base).is_none();
+            self.v1.iter().filter(open).map(|(controller, h)| (controller.clone(), below(h))).collect()
         };
         // On a hybrid host the version 2 group is a help that may be missing.
         let v2 = self.v2.as_ref().filter(|h| v2_limits || closed(&h.base).is_none()).map(below);

@@ -25,24 +25,29 @@ pub(super) fn prepare(hierarchies: &Hierarchies, dirs: &Dirs) -> Result<()> {
     }
     if hierarchies.v2_limits() {
         let run = dirs.v2.as_deref().and_then(Path::parent);
-        return run.map_or(Ok(()), enable_controllers);
+        return run.map_or(Ok(()), |run| enable_controllers(run, &hierarchies.v2_controllers()));
     }
     let run = dirs.v1.get("cpuset").and_then(|guest| guest.parent());
     run.map_or(Ok(()), inherit_cpuset)
 }
 
 /// Version 2: a controller must be enabled in every group above the one that it limits.
-fn enable_controllers(run: &Path) -> Result<()> {
+fn enable_controllers(run: &Path, wanted: &[&'static str]) -> Result<()> {
     let Some(root) = run.parent() else { return Ok(()) };
-    let missing = not_enabled(root)?;
+    let missing = not_enabled(root, wanted)?;
     if !missing.is_empty() {
         // Written down before it is done, and with the group that it is done for.
         note_enabled(run, &missing.join(" "))?;
     }
     for dir in [root, run] {
-        for controller in not_enabled(dir)? {
+        for controller in not_enabled(dir, wanted)? {
             let file = dir.join("cgroup.subtree_control");
-            write(&file, &format!("+{controller}")).map_err(|e| LabError::Unavailable {
+            let given = write(&file, &format!("+{controller}"));
+            if !NEEDED_V2.contains(&controller) {
+                // Without it groups do the rest of their work, and what is read back says that it is missing.
+                continue;
+            }
+            given.map_err(|e| LabError::Unavailable {
                 tried: format!("give the controller {controller} to the groups below {}", dir.display()),
                 why: e.to_string(),
                 remedy: "Run on the host itself, where the root group may have processes of its own; in a container \
@@ -54,9 +59,9 @@ fn enable_controllers(run: &Path) -> Result<()> {
     Ok(())
 }
 
-fn not_enabled(dir: &Path) -> Result<Vec<&'static str>> {
+fn not_enabled(dir: &Path, wanted: &[&'static str]) -> Result<Vec<&'static str>> {
     let enabled = read(&dir.join("cgroup.subtree_control"))?;
-    Ok(NEEDED_V2.into_iter().filter(|c| !enabled.split_whitespace().any(|e| e == *c)).collect())
+    Ok(wanted.iter().copied().filter(|c| !enabled.split_whitespace().any(|e| e == *c)).collect())
 }
 
 /// Adds to what is noted on a run's group.
@@ -107,6 +112,9 @@ pub(super) fn apply(dirs: &Dirs, limits: &Limits) -> Result<()> {
     if let (Some(bytes), Some(dir)) = (limits.memory_bytes, dirs.of("memory")) {
         set_memory(dir, dirs.v2_limits, bytes)?;
     }
+    if let (Some(processes), Some(dir)) = (limits.processes, dirs.of("pids")) {
+        write_if_there(&dir.join("pids.max"), &processes.to_string())?;
+    }
     Ok(())
 }
 
@@ -138,7 +146,8 @@ pub(super) fn unset_memory(dir: &Path, v2: bool) -> Result<()> {
     write(&dir.join("memory.limit_in_bytes"), "-1")
 }
 
-/// The files about swap are there only on a kernel that accounts for swap.
+/// The files about swap are there only on a kernel that accounts for swap, that about processes where the group was given
+/// the controller.
 fn write_if_there(file: &Path, text: &str) -> Result<()> {
     if file.exists() { write(file, text) } else { Ok(()) }
 }

@@ -16,8 +16,8 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-pub use end::{is_control_group, remove_run_groups};
 pub(crate) use end::{find_run_groups, is_tare_group, kill, kill_and_remove, processes_below};
+pub use end::{is_control_group, remove_run_groups};
 pub use hierarchy::{CgroupMode, Hierarchies};
 pub use run::{kill_guest, limit_run, oom_kills_in, processes_in, run_groups};
 pub use usage::{GroupCpu, GroupMemory};
@@ -25,6 +25,10 @@ pub use usage::{GroupCpu, GroupMemory};
 use crate::error::{LabError, Result};
 use crate::name::{check_guest, check_run_id, run_group};
 use crate::resource::Resource;
+
+/// Most processes and threads of a guest: enough for ten Java applications with a thousand threads each, and for a machine's own,
+/// and few enough that a guest which forks without end stops before the host's numbers are used up.
+pub const PROCESSES: u64 = 16_384;
 
 /// What a group may use. `None` and an empty set leave the host's own.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -35,6 +39,8 @@ pub struct Limits {
     pub cpu_set: Vec<u32>,
     /// Most memory, bytes. No swap beside it where the kernel accounts for swap.
     pub memory_bytes: Option<u64>,
+    /// Most processes and threads. Not limited on a host without the controller for it.
+    pub processes: Option<u64>,
 }
 
 /// The directories of a group in the hierarchies of this host.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tare_model::ByteSize;
 use tare_model::guest::{GuestSize, ParityRow};
 
-use super::{Cgroup, read};
+use super::{Cgroup, PROCESSES, read};
 use crate::cpu::{format_cpu_list, online_cpus, parse_cpu_list};
 
 /// What was read, and where.
@@ -16,19 +16,25 @@ struct Granted<T> {
 
 impl Cgroup {
     /// Asks the kernel what this group is granted, and compares it with the size that was asked: the CPU
-    /// quota, the CPU set and the memory limit. A limit of a group above counts where it is the smaller one.
+    /// quota, the CPU set, the memory limit and the limit on processes. A limit of a group above counts where it is the smaller one.
     pub fn parity(&self, size: &GuestSize, cpu_set: &[u32]) -> Vec<ParityRow> {
         let asked_set = if cpu_set.is_empty() { "any".to_owned() } else { format_cpu_list(cpu_set) };
         let asked_cpus = format!("{} CPUs", size.cpus);
         let asked_memory = size.memory.to_string();
         if let Some(why) = &self.unavailable {
             let row = |resource: &str, asked: String| row(resource, asked, Err(why.clone()));
-            return vec![row("cpu quota", asked_cpus), row("cpu set", asked_set), row("memory limit", asked_memory)];
+            return vec![
+                row("cpu quota", asked_cpus),
+                row("cpu set", asked_set),
+                row("memory limit", asked_memory),
+                row("process limit", PROCESSES.to_string()),
+            ];
         }
         vec![
             row("cpu quota", asked_cpus, self.granted_quota(size.cpus)),
             row("cpu set", asked_set, self.granted_set(cpu_set)),
             row("memory limit", asked_memory, self.granted_memory(size.memory)),
+            row("process limit", PROCESSES.to_string(), self.granted_processes()),
         ]
     }
 
@@ -78,6 +84,23 @@ impl Cgroup {
             None => "; swap is not accounted for by this kernel".into(),
         };
         Ok(((ByteSize(bytes).to_string(), equal), format!("read from {}{rounding}{swap}", file.display())))
+    }
+
+    fn granted_processes(&self) -> Judged {
+        if self.dirs.of("pids").is_none_or(|dir| !dir.join("pids.max").exists()) {
+            return Err("this host's control groups lack the controller `pids`: processes are not limited".into());
+        }
+        let least = self.least("pids", |dir| {
+            let file = dir.join("pids.max");
+            // "max" is no limit.
+            let value = read(&file).ok()?.parse().ok()?;
+            Some(Granted { value, file })
+        })?;
+        let Some(Granted { value, file }) = least else {
+            return Ok((("no limit".into(), false), "no limit is set".into()));
+        };
+        let note = format!("read from {}; processes and their threads", file.display());
+        Ok(((value.to_string(), value == PROCESSES), note))
     }
 
     fn swap(&self) -> Option<String> {

@@ -64,18 +64,28 @@ fn all_equal(rows: &[tare_model::guest::ParityRow]) -> bool {
 
 #[test]
 fn what_was_asked_is_what_the_kernel_grants() {
-    let limits = Limits { cpu_quota_cpus: Some(1), cpu_set: vec![0], memory_bytes: Some(100_000_001) };
+    let limits = Limits {
+        cpu_quota_cpus: Some(1),
+        cpu_set: vec![0],
+        memory_bytes: Some(100_000_001),
+        processes: Some(PROCESSES),
+    };
     let Some(trial) = Trial::new("parity", &limits) else { return };
     let size = GuestSize { cpus: 1, memory: ByteSize(100_000_001) };
     let rows = trial.group.parity(&size, &[0]);
-    assert_eq!(rows.iter().map(|r| r.resource.as_str()).collect::<Vec<_>>(), ["cpu quota", "cpu set", "memory limit"]);
-    assert!(all_equal(&rows), "{rows:?}");
+    assert_eq!(
+        rows.iter().map(|r| r.resource.as_str()).collect::<Vec<_>>(),
+        ["cpu quota", "cpu set", "memory limit", "process limit"]
+    );
+    // Not every host has the controller for the last.
+    let told = |row: &tare_model::guest::ParityRow| row.equal || row.note.contains("lack the controller `pids`");
+    assert!(all_equal(&rows[..3]) && told(&rows[3]), "{rows:?}");
     assert!(rows[2].note.contains("in whole pages"), "{rows:?}");
     assert_ne!(rows[2].granted.as_deref(), Some("100000001B"), "the kernel counts in pages");
 
     let other = GuestSize { cpus: 2, memory: ByteSize(100_000_001 + (1 << 20)) };
     let rows = trial.group.parity(&other, &[0, 1]);
-    assert!(rows.iter().all(|row| !row.equal && row.granted.is_some()), "{rows:?}");
+    assert!(rows[..3].iter().all(|row| !row.equal && row.granted.is_some()), "{rows:?}");
 }
 
 #[test]
@@ -96,6 +106,23 @@ fn a_smaller_limit_above_is_what_is_granted() {
     let row = &trial.group.parity(&GuestSize { cpus: 1, memory: ByteSize(64 << 20) }, &[])[2];
     assert_eq!((row.granted.as_deref(), row.equal), (Some("32MiB"), false), "{row:?}");
     assert!(row.note.contains(run.to_str().unwrap()), "{row:?}");
+}
+
+#[test]
+fn a_group_has_no_more_processes_than_its_limit() {
+    let Some(mut trial) = Trial::new("fork", &Limits { processes: Some(4), ..Limits::default() }) else { return };
+    let Some(dir) = trial.group.dirs.of("pids").map(Path::to_owned) else {
+        eprintln!("SKIPPED: this host's control groups lack the controller `pids`");
+        return;
+    };
+    trial.start("for n in 1 2 3 4 5 6 7 8 9; do sleep 30 & done; wait");
+    eventually("nothing was refused", || {
+        let events = read(&dir.join("pids.events")).unwrap();
+        events.lines().any(|line| line.strip_prefix("max ").is_some_and(|times| times != "0"))
+    });
+    assert!(processes_below(trial.group.paths()).len() <= 4);
+    let row = &trial.group.parity(&GuestSize { cpus: 1, memory: ByteSize(1 << 20) }, &[])[3];
+    assert_eq!((row.granted.as_deref(), row.equal), (Some("4"), false), "{row:?}");
 }
 
 #[test]
@@ -251,6 +278,7 @@ impl Version2 {
                     ("cgroup.procs", ""),
                     ("cpu.max", ""),
                     ("memory.max", ""),
+                    ("pids.max", "max"),
                     ("memory.swap.max", ""),
                     ("cpuset.cpus", ""),
                     (
@@ -286,17 +314,23 @@ impl Version2 {
 
 #[test]
 fn version_2_limits_are_written_as_its_documentation_says() {
-    let fake = Version2::new("cpuset cpu memory");
+    let fake = Version2::new("cpuset cpu memory pids");
     assert_eq!(fake.hierarchies().mode(), CgroupMode::V2);
     let plan = fake.hierarchies().plan("run", "guest").unwrap();
     assert_eq!(plan.resource(), Resource::Cgroup { paths: vec![fake.at("tare-run/guest")] });
-    let limits = Limits { cpu_quota_cpus: Some(2), cpu_set: vec![3, 0, 1], memory_bytes: Some(1 << 30) };
+    let limits = Limits {
+        cpu_quota_cpus: Some(2),
+        cpu_set: vec![3, 0, 1],
+        memory_bytes: Some(1 << 30),
+        processes: Some(PROCESSES),
+    };
     let group = Cgroup::create(plan, &limits).unwrap();
     assert_eq!(fake.text("tare-run/guest/cpu.max"), "200000 100000");
     assert_eq!(fake.text("tare-run/guest/memory.max"), "1073741824");
     assert_eq!(fake.text("tare-run/guest/memory.swap.max"), "0");
+    assert_eq!(fake.text("tare-run/guest/pids.max"), "16384");
     assert_eq!(fake.text("tare-run/guest/cpuset.cpus"), "0-1,3");
-    assert_eq!(fake.text("cgroup.subtree_control"), "cpuset cpu memory", "nothing was missing at the root");
+    assert_eq!(fake.text("cgroup.subtree_control"), "cpuset cpu memory pids", "nothing was missing at the root");
 
     fs::write(fake.at("tare-run/guest/cpuset.cpus.effective"), "0-1,3\n").unwrap();
     let size = GuestSize { cpus: 2, memory: ByteSize(1 << 30) };
@@ -315,7 +349,7 @@ fn version_2_limits_are_written_as_its_documentation_says() {
 
 #[test]
 fn all_guests_of_a_run_are_limited_together_in_version_2() {
-    let fake = Version2::new("cpuset cpu memory");
+    let fake = Version2::new("cpuset cpu memory pids");
     let set = |bytes| run::limit_in(&fake.hierarchies(), "run", bytes).unwrap();
     // No file is made where the kernel has none.
     set(Some(1 << 30));
@@ -356,12 +390,12 @@ fn version_2_controllers_that_were_enabled_for_a_run_are_put_back() {
     let plan = fake.hierarchies().plan("run", "guest").unwrap();
     Cgroup::create(plan, &Limits::default()).unwrap();
     // A plain file keeps the bytes of the last write, the kernel adds each to the set.
-    assert!(fake.text("cgroup.subtree_control").contains("+cpuset"));
-    assert_eq!(end::enabled_for(&fake.at("tare-run")), "cpu cpuset");
+    assert!(fake.text("cgroup.subtree_control").contains("+pids"));
+    assert_eq!(end::enabled_for(&fake.at("tare-run")), "cpu cpuset pids");
     fs::create_dir(fake.at("tare-other")).unwrap();
     assert_eq!(end::enabled_for(&fake.at("tare-run")), "", "another run needs them still");
     fs::remove_dir_all(fake.at("tare-run")).unwrap();
-    assert_eq!(end::enabled_for(&fake.at("tare-other")), "cpu cpuset", "and puts them back when it ends");
+    assert_eq!(end::enabled_for(&fake.at("tare-other")), "cpu cpuset pids", "and puts them back when it ends");
     fs::write(fake.at("cgroup.subtree_control"), "").unwrap();
     end::put_back(&fake.at(""), "cpuset").unwrap();
     assert_eq!(fake.text("cgroup.subtree_control"), "-cpuset");
@@ -383,7 +417,7 @@ fn in_a_container_the_rule_against_internal_processes_is_told_before_anything_is
 
 #[test]
 fn a_group_that_we_are_in_is_never_killed() {
-    let fake = Version2::new("cpuset cpu memory");
+    let fake = Version2::new("cpuset cpu memory pids");
     let plan = fake.hierarchies().plan("run", "guest").unwrap();
     let group = Cgroup::create(plan, &Limits::default()).unwrap();
     let procs = format!("{}\n", std::process::id());

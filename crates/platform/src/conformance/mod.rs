@@ -8,12 +8,14 @@
 //! - it finds the data that it is given as they are in the gold copy, writes to a copy of its own, and leaves nothing of it;
 //! - it is shown data that nobody writes, cannot change them, and nothing of them is copied on the host;
 //! - its memory is offered for merging when that is asked for, and only then;
+//! - it has of root's power what container engines leave, unless its kernel is its own;
 //! - it can be killed, and is taken away all the same;
 //! - what its controller left when that was killed is found and taken away from what was written down;
 //! - many guests come and go, and neither we nor the host grow.
 //!
 //! A part that cannot be tried here is printed as `SKIPPED: reason`, never passed over in silence.
 
+mod confined;
 mod data;
 mod memory;
 mod orphan;
@@ -29,7 +31,7 @@ use std::time::Duration;
 
 use tare_lab::{Lab, LabConfig, Ledger, Resource, disk_path};
 use tare_model::ByteSize;
-use tare_model::guest::{GuestData, GuestSize, GuestSpec};
+use tare_model::guest::{GuestData, GuestSize, GuestSpec, Seccomp};
 use tare_wire::{ExecResult, ExecSpec, Reply, Request};
 
 use crate::{Availability, Guest, HostView, Platform, Reach, ReapSite, Site, registry};
@@ -59,6 +61,8 @@ pub struct Expect {
     pub printed_bytes: u64,
     /// Whether it hands data over to its guests: they are given some, and must find them.
     pub data: bool,
+    /// Whether its guests have a kernel of their own, which confines them.
+    pub own_kernel: bool,
     /// How long a guest may take to come up, and an agent to answer.
     pub patience: Duration,
 }
@@ -72,6 +76,7 @@ impl Default for Expect {
             guest: GuestSize { cpus: 1, memory: ByteSize(256 << 20) },
             printed_bytes: 50_000_000,
             data: true,
+            own_kernel: false,
             patience: Duration::from_secs(20),
         }
     }
@@ -86,6 +91,7 @@ impl Expect {
             guest: GuestSize { cpus: 1, memory: ByteSize(512 << 20) },
             printed_bytes: 1_000_000,
             data: false,
+            own_kernel: true,
             patience: Duration::from_secs(120),
             ..Self::default()
         }
@@ -148,6 +154,7 @@ pub fn check(
         .and_then(|()| ground.gives_data())
         .and_then(|()| ground.gives_shared_data())
         .and_then(|()| ground.offers_memory())
+        .and_then(|()| ground.is_confined())
         .and_then(|()| ground.survives_its_death())
         .and_then(|()| ground.is_reaped())
         .and_then(|()| ground.is_reaped_after_a_crash())
@@ -183,7 +190,14 @@ impl Ground<'_> {
     }
 
     fn spec(&self, name: &str) -> GuestSpec {
-        GuestSpec { name: name.to_owned(), size: self.expect.guest, cpu_set: vec![0], data: None, merge: false }
+        GuestSpec {
+            name: name.to_owned(),
+            size: self.expect.guest,
+            cpu_set: vec![0],
+            data: None,
+            merge: false,
+            seccomp: Seccomp::Default,
+        }
     }
 
     fn start_as(&self, spec: &GuestSpec) -> Result<Box<dyn Guest>, Broken> {

@@ -6,7 +6,7 @@ use tare_model::Span;
 use tare_model::drive::{
     Direction, DriveKind, DriveResult, DriveSpec, Exchange, ReceiveMethod, SendMethod, ServeSpec, SocketOptions, Wait,
 };
-use tare_model::guest::GuestSpec;
+use tare_model::guest::{GuestSpec, Seccomp};
 use tare_model::load::{LoadModel, Phases};
 use tare_wire::{Link, Reply, Request, WireError};
 
@@ -81,8 +81,14 @@ impl Ground<'_> {
     /// An agent where its guests can be reached.
     fn driver(&self) -> Result<Box<dyn Guest>, Broken> {
         let place = if self.is_in_lab() { ClientPlace::Lab } else { ClientPlace::Host };
-        let spec =
-            GuestSpec { name: "driver".into(), size: self.expect.guest, cpu_set: Vec::new(), data: None, merge: false };
+        let spec = GuestSpec {
+            name: "driver".into(),
+            size: self.expect.guest,
+            cpu_set: Vec::new(),
+            data: None,
+            merge: false,
+            seccomp: Seccomp::Default,
+        };
         crate::client(&self.site(), &spec, place).map_err(|error| format!("no driver started: {error}"))
     }
 }

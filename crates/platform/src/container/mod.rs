@@ -77,8 +77,9 @@ impl Platform for Container {
         };
         let mut told = vec![
             format!("The guest reads the host's files through an overlay. {writes}"),
-            "It runs as root of the host with all capabilities and no seccomp filter: it weighs the namespaces and the \
-             overlay, and is no sandbox."
+            "It runs as root of the host with the capabilities that container engines leave to root, and with their filter of \
+             system calls unless the study turns that off: it weighs namespaces, overlay and filter. It reads all of the \
+             host's files, and is no sandbox."
                 .into(),
         ];
         told.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));

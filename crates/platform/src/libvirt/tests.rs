@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tare_model::ByteSize;
-use tare_model::guest::{GuestSize, GuestSpec};
+use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
 
 use super::connection::open;
 use super::held::Held;
@@ -40,8 +40,19 @@ fn connected() -> Option<Arc<Connection>> {
 
 fn held(guest: &str) -> Held {
     let size = GuestSize { cpus: 2, memory: ByteSize(64 << 20) };
-    Held::new(URI, "unit", &GuestSpec { name: guest.into(), size, cpu_set: Vec::new(), data: None, merge: false })
-        .unwrap()
+    Held::new(
+        URI,
+        "unit",
+        &GuestSpec {
+            name: guest.into(),
+            size,
+            cpu_set: Vec::new(),
+            data: None,
+            merge: false,
+            seccomp: Seccomp::Default,
+        },
+    )
+    .unwrap()
 }
 
 fn description(held: &Held) -> String {
@@ -76,6 +87,7 @@ fn a_domain_is_defined_started_ended_and_gone() {
         cpu_set: Vec::new(),
         data: None,
         merge: false,
+        seccomp: Seccomp::Default,
     };
     let rows = machine::granted(&spec, &Node::parse(&domain.description().unwrap()).unwrap());
     assert!(rows.iter().all(|row| row.equal), "{rows:?}");

@@ -9,14 +9,6 @@ use crate::groups::Hierarchy;
 use crate::making::environment;
 use crate::system::AGENT;
 
-/// The filter that LXC's common configuration names.
-const SECCOMP: &str = "/usr/share/lxc/config/common.seccomp";
-
-/// The filter of system calls that containers get by LXC's common configuration; `None` where it is not installed.
-pub(super) fn seccomp_profile() -> Option<PathBuf> {
-    Some(PathBuf::from(SECCOMP)).filter(|profile| profile.is_file())
-}
-
 /// What a configuration is written from.
 pub(super) struct Config<'a> {
     pub guest: &'a str,
@@ -69,11 +61,8 @@ impl Config<'_> {
             self.root.display(),
             self.guest
         );
-        if let Some(profile) = seccomp_profile() {
-            // Writing to a String cannot fail.
-            let _ = writeln!(text, "lxc.seccomp.profile = {}", profile.display());
-        }
         let mut entry = |line: &str| {
+            // Writing to a String cannot fail.
             let _ = writeln!(text, "lxc.mount.entry = {line} 0 0");
         };
         let agent = inside(Path::new(AGENT));

@@ -12,11 +12,11 @@ use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
 use tare_wire::launch::PrivateMount;
 
-use self::config::{Config, Shown, seccomp_profile};
+use self::config::{Config, Shown};
 use crate::data::DataDirectory;
 use crate::error::Result;
 use crate::groups::Hierarchy;
-use crate::making::absolute;
+use crate::making::{absolute, confined};
 use crate::options as common;
 use crate::registry::{Entry, PLAIN, nothing_held};
 use crate::rootfs::overlay;
@@ -57,16 +57,11 @@ impl Platform for Lxc {
     }
 
     fn disclosures(&self) -> Vec<String> {
-        let filter = match seccomp_profile() {
-            Some(profile) => format!("the system call filter {}", profile.display()),
-            None => "no system call filter, as this host has none of LXC's".into(),
-        };
         let mut told = vec![
             self.options.rootfs.disclosure(self.options.upper),
-            format!(
-                "The guest is a process below LXC's small init, as root with the capabilities that LXC's common \
-                 configuration leaves, with {filter}."
-            ),
+            "The guest is a process below LXC's small init, as root. Its capabilities and its filter of system calls are not \
+             those of LXC's common configuration but those of every arm: the guest's agent sees to them."
+                .into(),
             "The control groups are tare's, as on every arm: LXC sets no limits and no filter of devices.".into(),
         ];
         told.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));
@@ -123,6 +118,7 @@ impl Platform for Lxc {
         let argv = [&program.to_string_lossy(), "--name", &spec.name, "--rcfile", &file, "--lxcpath", &folder];
         launch.argv = argv.map(str::to_owned).to_vec();
         launch.argv.extend(["--logfile", "/dev/stderr", "--logpriority", "ERROR", "--", AGENT].map(str::to_owned));
+        launch.argv.extend(confined(making.confine()));
         making.start(&launch)
     }
 }

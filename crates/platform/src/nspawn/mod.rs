@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tare_model::Span;
 use tare_model::field::FieldError;
-use tare_model::guest::GuestSpec;
+use tare_model::guest::{GuestSpec, Seccomp};
 
 use crate::data::{DataDirectory, INSIDE};
 use crate::error::Result;
 use crate::groups::{Arrangement, Hierarchy, Strays};
-use crate::making::{Particulars, absolute, environment, limits};
+use crate::making::{Particulars, absolute, confined, environment, limits};
 use crate::options as common;
 use crate::registry::{Entry, PLAIN};
 use crate::rootfs::{RootFs, overlay};
@@ -95,8 +95,8 @@ impl Platform for Nspawn {
     fn disclosures(&self) -> Vec<String> {
         let mut told = vec![
             self.options.rootfs.disclosure(self.options.upper),
-            "The guest is a process below systemd-nspawn's stub init, as root with its default capabilities and its \
-             default system call filter, which costs a little at every system call."
+            "The guest is a process below systemd-nspawn's stub init, as root. Its capabilities and its filter of system calls \
+             are not the program's own but those of every arm: the guest's agent sees to them."
                 .into(),
             "Its /run is a file system in memory of the program's, wherever its other writes go.".into(),
         ];
@@ -140,11 +140,14 @@ impl Platform for Nspawn {
             agent: &agent,
             data: data.as_deref(),
             read_only: making.is_data_shared(),
+            seccomp: making.confine(),
         };
         launch.argv = arguments(&program, &inside, &spec.name, site.run_id);
         let mut command = making.entering(&launch)?;
         // Its /tmp is a directory of the root's, as on every other arm, and not in memory.
         command.env("SYSTEMD_NSPAWN_TMPFS_TMP", "0");
+        // One filter, that of every arm, and not two.
+        command.env("SYSTEMD_SECCOMP", "0");
         making.spawn_command(&mut command)?;
         making.greet(site.patience)?;
         making.finish(Particulars::default())
@@ -174,6 +177,8 @@ struct Inside<'a> {
     data: Option<&'a Path>,
     /// Whether nobody inside may write to its data.
     read_only: bool,
+    /// The filter of system calls that the agent installs inside.
+    seccomp: Seccomp,
 }
 
 /// The program with its arguments.
@@ -207,6 +212,7 @@ fn arguments(program: &Path, inside: &Inside<'_>, guest: &str, run_id: &str) -> 
     argv.extend(limits().map(written));
     argv.extend(environment(run_id).map(|(name, value)| format!("--setenv={name}={value}")));
     argv.extend(["--".to_owned(), AGENT.to_owned()]);
+    argv.extend(confined(inside.seccomp));
     argv
 }
 
@@ -259,12 +265,14 @@ mod tests {
             agent: Path::new("/a:b\\c"),
             data: Some(Path::new("/mnt/a:b")),
             read_only: false,
+            seccomp: Seccomp::Off,
         };
         let argv = arguments(Path::new("/usr/bin/x"), &inside, "g-", "r");
         assert!(argv.contains(&"--bind=/mnt/a\\:b:/.tare/data".to_owned()), "{argv:?}");
         assert!(argv.contains(&"--bind-ro=/a\\:b\\\\c:/.tare/agent".to_owned()), "{argv:?}");
         assert!(argv.contains(&"--setenv=TARE_RUN=r".to_owned()), "{argv:?}");
         assert!(argv.contains(&"--machine=g".to_owned()), "{argv:?}");
+        assert!(argv.ends_with(&["/.tare/agent", "--confine", "off"].map(str::to_owned)), "{argv:?}");
         let argv = arguments(Path::new("/usr/bin/x"), &Inside { read_only: true, ..inside }, "g-", "r");
         assert!(argv.contains(&"--bind-ro=/mnt/a\\:b:/.tare/data".to_owned()), "{argv:?}");
     }

@@ -10,10 +10,11 @@ use oci_spec::runtime::{
     ProcessBuilder, RootBuilder, Spec, SpecBuilder, get_default_mounts,
 };
 use rustix::process::Rlimit;
-use tare_model::guest::GuestSpec;
+use tare_model::guest::{GuestSpec, Seccomp};
+use tare_wire::confine::{CAPABILITIES, MASKED, READ_ONLY};
 
 use crate::data::INSIDE;
-use crate::making::{environment, limits};
+use crate::making::{confined, environment, limits};
 use crate::parity::ranges;
 
 /// Where the agent is inside.
@@ -21,24 +22,6 @@ const AGENT: &str = "/.tare/agent";
 
 /// One period of CPU quota, microseconds, as the lab sets it for every arm.
 const PERIOD_US: u64 = 100_000;
-
-/// The capabilities that container engines leave to root in a container by default.
-const CAPABILITIES: [Capability; 14] = [
-    Capability::AuditWrite,
-    Capability::Chown,
-    Capability::DacOverride,
-    Capability::Fowner,
-    Capability::Fsetid,
-    Capability::Kill,
-    Capability::Mknod,
-    Capability::NetBindService,
-    Capability::NetRaw,
-    Capability::Setfcap,
-    Capability::Setgid,
-    Capability::Setpcap,
-    Capability::Setuid,
-    Capability::SysChroot,
-];
 
 /// What a bundle is written from.
 pub(super) struct Bundle<'a> {
@@ -55,6 +38,8 @@ pub(super) struct Bundle<'a> {
     pub rootfs: &'a Path,
     /// The control group, from the root of each hierarchy.
     pub group: &'a str,
+    /// The filter of system calls that the agent installs inside.
+    pub seccomp: Seccomp,
 }
 
 impl Bundle<'_> {
@@ -97,11 +82,12 @@ impl Bundle<'_> {
     }
 
     fn process(&self) -> Result<Process, OciSpecError> {
-        let all = || CAPABILITIES.into_iter().collect::<HashSet<_>>();
+        let known = |(name, _): (&str, u32)| serde_json::from_value::<Capability>(name.into());
+        let all: HashSet<Capability> = CAPABILITIES.map(known).into_iter().collect::<Result<_, _>>()?;
         let capabilities = LinuxCapabilitiesBuilder::default()
-            .bounding(all())
-            .effective(all())
-            .permitted(all())
+            .bounding(all.clone())
+            .effective(all.clone())
+            .permitted(all)
             // Engines pass on none of them by themselves.
             .inheritable(HashSet::new())
             .ambient(HashSet::new())
@@ -116,12 +102,12 @@ impl Bundle<'_> {
         let limits = limits().map(limit).into_iter().collect::<Result<Vec<_>, _>>()?;
         ProcessBuilder::default()
             .terminal(false)
-            .args(vec![AGENT.to_owned()])
+            .args([vec![AGENT.to_owned()], confined(self.seccomp).to_vec()].concat())
             .env(environment(self.run_id).map(|(name, value)| format!("{name}={value}")).to_vec())
             .cwd("/")
             .capabilities(capabilities)
             .rlimits(limits)
-            .no_new_privileges(false)
+            .no_new_privileges(true)
             .build()
     }
 
@@ -147,7 +133,16 @@ impl Bundle<'_> {
         let memory = self.spec.size.memory.0;
         let memory = LinuxMemoryBuilder::default().limit(i64::try_from(memory).unwrap_or(i64::MAX)).build()?;
         let resources = LinuxResourcesBuilder::default().cpu(cpu.build()?).memory(memory).build()?;
-        LinuxBuilder::default().namespaces(namespaces).cgroups_path(self.group).resources(resources).build()
+        let paths = |paths: &[&str]| paths.iter().map(|&path| path.to_owned()).collect::<Vec<_>>();
+        // /sys is mounted read-only, and what is mounted below it is.
+        let read_only: Vec<&str> = READ_ONLY.into_iter().filter(|path| *path != "/sys").collect();
+        LinuxBuilder::default()
+            .namespaces(namespaces)
+            .cgroups_path(self.group)
+            .resources(resources)
+            .masked_paths(paths(&MASKED))
+            .readonly_paths(paths(&read_only))
+            .build()
     }
 }
 
@@ -161,14 +156,31 @@ mod tests {
     #[test]
     fn a_bundle_says_what_was_asked() {
         let size = GuestSize { cpus: 2, memory: ByteSize(1 << 30) };
-        let spec = GuestSpec { name: "target".into(), size, cpu_set: vec![1, 2], data: None, merge: false };
+        let spec = GuestSpec {
+            name: "target".into(),
+            size,
+            cpu_set: vec![1, 2],
+            data: None,
+            merge: false,
+            seccomp: Seccomp::Default,
+        };
         let folder = tempfile::tempdir().unwrap();
         let rootfs = folder.path().join("rootfs");
         let netns = Path::new("/proc/1/fd/9");
         let agent = Path::new("/opt/agent");
         let data = Some(Path::new("/mnt/san/tare-r/target"));
         let group = "/tare-r/target";
-        let bundle = Bundle { spec: &spec, run_id: "r", agent, data, read_only: false, netns, rootfs: &rootfs, group };
+        let bundle = Bundle {
+            spec: &spec,
+            run_id: "r",
+            agent,
+            data,
+            read_only: false,
+            netns,
+            rootfs: &rootfs,
+            group,
+            seccomp: Seccomp::Off,
+        };
         bundle.write(folder.path()).unwrap();
         let text = std::fs::read_to_string(folder.path().join("config.json")).unwrap();
         let config: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -185,6 +197,12 @@ mod tests {
         let limits = config["process"]["rlimits"].as_array().unwrap();
         assert!(limits.iter().all(|limit| limit["soft"].as_u64() <= limit["hard"].as_u64()), "{limits:?}");
         assert!(limits.iter().any(|limit| limit["type"] == "RLIMIT_MEMLOCK"), "{limits:?}");
+        let process = &config["process"];
+        assert_eq!(process["args"], serde_json::json!(["/.tare/agent", "--confine", "off"]));
+        assert_eq!(process["noNewPrivileges"], true);
+        assert_eq!(process["capabilities"]["bounding"].as_array().unwrap().len(), CAPABILITIES.len(), "{process}");
+        assert!(config["linux"]["maskedPaths"].as_array().unwrap().contains(&"/proc/kcore".into()), "{config}");
+        assert!(config["linux"]["readonlyPaths"].as_array().unwrap().contains(&"/proc/sys".into()), "{config}");
         let namespaces = config["linux"]["namespaces"].as_array().unwrap();
         assert!(namespaces.iter().any(|n| n["type"] == "network" && n["path"] == "/proc/1/fd/9"), "{namespaces:?}");
         assert!(config["process"]["env"].as_array().unwrap().contains(&"TARE_RUN=r".into()));

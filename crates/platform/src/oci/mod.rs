@@ -15,7 +15,7 @@ use std::path::Path;
 use serde_json::Value;
 use tare_model::Span;
 use tare_model::field::FieldError;
-use tare_model::guest::GuestSpec;
+use tare_model::guest::{GuestSpec, Seccomp};
 use tare_wire::launch::Namespace;
 
 use self::bundle::Bundle;
@@ -133,7 +133,9 @@ impl Platform for Oci {
     fn disclosures(&self) -> Vec<String> {
         let mut told = vec![
             self.options.rootfs.disclosure(self.options.upper),
-            "The guest runs as root with the usual default capabilities and no seccomp filter (engines add one by default)."
+            "The guest runs as root with the usual default capabilities. The filter of system calls, which engines have the \
+             runtime install, is installed by the guest's agent, the same on every arm. gVisor's guests have none: their \
+             kernel is not the host's, and it ignores engines' filters by default."
                 .into(),
         ];
         match (&self.options.flags, Runtime::find(&self.options)) {
@@ -180,6 +182,8 @@ impl Platform for Oci {
         let arrangement = Arrangement::of(&making.groups());
         let folder = making.directory()?;
         let agent = absolute(site.agent);
+        // A sandbox's guests have a kernel of their own, and engines' filters do not hold there.
+        let seccomp = if runtime.gvisor.is_some() { Seccomp::Off } else { making.confine() };
         let held = Held::new(&runtime, site, spec, &arrangement);
         let at = folder.join("rootfs");
         let bundle = Bundle {
@@ -191,6 +195,7 @@ impl Platform for Oci {
             netns: &netns,
             rootfs: &at,
             group: &arrangement.group,
+            seccomp,
         };
         bundle
             .write(&folder)

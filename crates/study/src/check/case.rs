@@ -9,6 +9,7 @@ use tare_model::study::{Case, Neighbours, QosObjective};
 use tare_model::units::{BitRate, ByteSize, Rate, Span};
 
 use super::load::{self, NamedLoad, Offered, Searches};
+use super::size::Asked;
 use super::{Context, capacity, check_id, density, hold, instances, known, options_of, schema_of, size};
 use crate::fields;
 use crate::suggest;
@@ -27,7 +28,7 @@ const LOAD_SEPARATOR: char = '@';
 pub(super) fn cases(
     study: &Table<'_>,
     context: &Context<'_>,
-    guest: Option<GuestSize>,
+    guest: Option<Asked>,
     phases: Option<Phases>,
 ) -> Vec<Case> {
     let field = study.require("cases");
@@ -53,7 +54,7 @@ pub(super) fn cases(
 fn case(
     cursor: &Cursor<'_>,
     context: &Context<'_>,
-    (guest, phases): (Option<GuestSize>, Option<Phases>),
+    (guest, phases): (Option<Asked>, Option<Phases>),
     searches: &Searches,
 ) -> Vec<Case> {
     check_id(cursor);
@@ -69,7 +70,7 @@ fn case(
     let Offered { loads, capacity, load_from, cpu_target } = load::offered(&table, searches, inside);
     let neighbours = table.get("neighbours").and_then(|c| neighbours(&c));
     let busy_target = table.get("busy-target").and_then(|c| c.boolean()).unwrap_or(false);
-    let guest = size::case_guest(&table, guest);
+    let Asked { size: guest, seccomp } = size::case_guest(&table, guest);
     let phases = size::case_phases(&table, phases);
     let own = workload.zip(parameters.as_ref());
     let check = |load| check_workload(cursor, context, own, load, (&guest, inside)).unwrap_or_default();
@@ -96,6 +97,7 @@ fn case(
         load: load.model,
         phases,
         guest,
+        seccomp,
         neighbours,
         busy_target,
         qos: qos.clone().unwrap_or_default(),

@@ -1,6 +1,6 @@
 //! Sizes of guests and lengths of phases, with the file's defaults below those of a case.
 
-use tare_model::guest::GuestSize;
+use tare_model::guest::{GuestSize, Seccomp};
 use tare_model::load::Phases;
 use tare_model::units::{ByteSize, Span};
 
@@ -20,12 +20,20 @@ const MIN_SHARE: f64 = 0.01;
 /// Shortest steady state: below it the driver's own start and stop are part of what is measured.
 const MIN_STEADY: Span = Span::from_millis(10);
 
-const STAND_IN_GUEST: GuestSize = GuestSize { cpus: 1, memory: MIN_MEMORY };
+const STAND_IN_SIZE: GuestSize = GuestSize { cpus: 1, memory: MIN_MEMORY };
+const STAND_IN_GUEST: Asked = Asked { size: STAND_IN_SIZE, seccomp: Seccomp::Default };
 const STAND_IN_PHASES: Phases =
     Phases { warm_up: Span::ZERO, ramp_up: Span::ZERO, steady_state: MIN_STEADY, ramp_down: Span::ZERO };
 
+/// What is asked of a guest.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked {
+    pub size: GuestSize,
+    pub seccomp: Seccomp,
+}
+
 /// `[guest]`, if it is there.
-pub(super) fn default_guest(study: &Table<'_>) -> Option<GuestSize> {
+pub(super) fn default_guest(study: &Table<'_>) -> Option<Asked> {
     study.get("guest").map(|cursor| guest(&cursor, None))
 }
 
@@ -34,8 +42,8 @@ pub(super) fn default_phases(study: &Table<'_>) -> Option<Phases> {
     study.get("phases").map(|cursor| phases(&cursor, None))
 }
 
-/// The guest's size in a case: its own fields before the default's.
-pub(super) fn case_guest(case: &Table<'_>, default: Option<GuestSize>) -> GuestSize {
+/// The guest of a case: its own fields before the default's.
+pub(super) fn case_guest(case: &Table<'_>, default: Option<Asked>) -> Asked {
     match (case.get("guest"), default) {
         (Some(cursor), _) => guest(&cursor, default),
         (None, Some(default)) => default,
@@ -52,15 +60,27 @@ pub(super) fn case_phases(case: &Table<'_>, default: Option<Phases>) -> Phases {
     }
 }
 
-fn guest(cursor: &Cursor<'_>, default: Option<GuestSize>) -> GuestSize {
+fn guest(cursor: &Cursor<'_>, default: Option<Asked>) -> Asked {
     let Some(table) = cursor.table(fields::GUEST) else { return STAND_IN_GUEST };
-    sized(&table, default)
+    let fallback = default.map_or(Seccomp::Default, |default| default.seccomp);
+    let seccomp = table.get("seccomp").and_then(|c| level(&c)).unwrap_or(fallback);
+    Asked { size: sized(&table, default.map(|default| default.size)), seccomp }
+}
+
+fn level(cursor: &Cursor<'_>) -> Option<Seccomp> {
+    let name = cursor.text()?;
+    let level = Seccomp::named(name);
+    if level.is_none() {
+        let known = Seccomp::ALL.map(|(known, _)| format!("`{known}`")).join(" or ");
+        cursor.wrong(&format!("is `{name}`, which is no level of the filter"), format!("write {known}"));
+    }
+    level
 }
 
 /// `cpus` and `memory` of a table that has them among its fields.
 pub(super) fn sized(table: &Table<'_>, default: Option<GuestSize>) -> GuestSize {
     let field = |key| if default.is_some() { table.get(key) } else { table.require(key) };
-    let fallback = default.unwrap_or(STAND_IN_GUEST);
+    let fallback = default.unwrap_or(STAND_IN_SIZE);
     GuestSize {
         cpus: field("cpus").and_then(|c| c.integer32(1..=MAX_CPUS)).unwrap_or(fallback.cpus),
         memory: field("memory").and_then(|c| memory(&c)).unwrap_or(fallback.memory),

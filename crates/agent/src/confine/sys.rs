@@ -1,0 +1,61 @@
+//! The calls of confinement that need `unsafe`.
+
+use std::io;
+
+use libc::sock_filter;
+
+/// Installs a filter for this thread and all that it starts. New privileges must have been given up.
+///
+/// # Errors
+/// The system's: no such filters in this kernel, or a program that it refuses.
+pub(super) fn install(program: &[sock_filter]) -> io::Result<()> {
+    let len = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let described = libc::sock_fprog { len, filter: program.as_ptr().cast_mut() };
+    let none: libc::c_uint = 0;
+    // SAFETY: `described` and the instructions that it points to outlive the call, which reads them and writes nothing.
+    let result = unsafe {
+        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, none, std::ptr::from_ref(&described))
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// What each call answers in a process that `prepare` has readied: 0, or the number of its error. Calls are named with their
+/// arguments, none of which is a pointer that is followed.
+#[cfg(test)]
+pub(super) fn answers_in_a_child(
+    prepare: impl Fn() -> bool,
+    calls: &[(libc::c_long, [libc::c_long; 4])],
+) -> Vec<libc::c_int> {
+    use std::io::Read;
+    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+    let mut ends = [0; 2];
+    // SAFETY: the call writes two descriptors into the array.
+    assert_eq!(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) }, 0);
+    // SAFETY: both were just made and nobody else has them.
+    let [reader, writer] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
+    // SAFETY: other threads of the test's process are not in the child. Until it ends, the child makes system calls, and what
+    // `prepare` does: it is to make system calls as well and to allocate nothing.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let ready = prepare();
+        for (call, [a, b, c, d]) in calls {
+            // SAFETY: the tests name calls that are refused, or that take numbers and null pointers.
+            let result = unsafe { libc::syscall(*call, *a, *b, *c, *d) };
+            // SAFETY: the place of this thread's error number is always there.
+            let error = if result < 0 { unsafe { *libc::__errno_location() } } else { 0 };
+            let bytes = if ready { error } else { -1 }.to_ne_bytes();
+            // SAFETY: the bytes live until the call returns.
+            unsafe { libc::write(writer.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
+        }
+        // SAFETY: ends the child without running anything of the parent's.
+        unsafe { libc::_exit(0) };
+    }
+    assert!(child > 0, "{}", io::Error::last_os_error());
+    drop(writer);
+    let mut bytes = Vec::new();
+    let read = std::fs::File::from(reader).read_to_end(&mut bytes);
+    // SAFETY: takes no pointer but a null one, which says that the status is not wanted.
+    unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+    assert!(read.is_ok());
+    bytes.chunks_exact(4).map(|b| libc::c_int::from_ne_bytes([b[0], b[1], b[2], b[3]])).collect()
+}
