@@ -469,6 +469,22 @@ fn samples(start: u64, rate: f64) -> Vec<Sample> {
     samples
 }
 
+/// SHA-256 of a file as the journal names it.
+pub fn digest(bytes: &[u8]) -> String {
+    crate::digest::sha256_hex(bytes)
+}
+
+/// A journal's text with the chain of each line computed anew; what does not look like a line stays as it is.
+pub fn chained(text: &str) -> String {
+    let mut before = String::new();
+    let mut line = |line: &str| {
+        let Some((start, _)) = line.rsplit_once(",\"chain\":\"") else { return line.to_owned() };
+        before = digest(format!("{before}{start}").as_bytes());
+        format!("{start},\"chain\":\"{before}\"}}")
+    };
+    text.split('\n').map(&mut line).collect::<Vec<_>>().join("\n")
+}
+
 /// Id of the runs that [`write_run`] writes.
 pub const RUN_ID: &str = "20260102-030000-00af";
 

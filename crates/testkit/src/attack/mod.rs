@@ -2,6 +2,7 @@
 //!
 //! Generators are seeded, so that a case that was found once is made again by its number.
 
+pub mod folders;
 mod sys;
 
 use std::io::Read;
