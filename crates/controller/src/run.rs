@@ -251,12 +251,7 @@ impl Made {
 }
 
 /// A new run folder, or one to go on with.
-fn open_book(
-    options: &RunOptions<'_>,
-    made: &Made,
-    lab: &Lab,
-    state: &StateDir,
-) -> Result<Arc<Book>, ControllerError> {
+fn open_book(options: &RunOptions<'_>, made: &Made, lab: &Lab, state: &StateDir) -> Result<Arc<Book>, ControllerError> {
     let ledger = Arc::clone(state.ledger());
     if options.resume {
         let folder = RunFolder::open(options.out)?;

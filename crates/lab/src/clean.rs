@@ -18,10 +18,8 @@ use crate::state::state_path;
 /// When that is no run id.
 pub fn left_by_guests(run_id: &str) -> Result<Vec<String>> {
     check_run_id(run_id)?;
-    let mut left: Vec<String> = process::of_run(run_id)
-        .into_iter()
-        .map(|(pid, seen)| format!("process {pid} ({})", seen.name))
-        .collect();
+    let mut left: Vec<String> =
+        process::of_run(run_id).into_iter().map(|(pid, seen)| format!("process {pid} ({})", seen.name)).collect();
     // Guests' groups stand beside each other, below the run's own, in every hierarchy.
     for run_group in find_run_groups(run_id) {
         let below = fs::read_dir(run_group).into_iter().flatten().flatten();

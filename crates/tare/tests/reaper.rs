@@ -151,7 +151,9 @@ fn kill_at_random_moments(arms: &str, rounds: u64, moments: Duration, limit: Dur
         longest = longest.max(at.elapsed());
         fs::remove_dir_all(&out).or_else(|error| if out.exists() { Err(error) } else { Ok(()) }).unwrap();
     }
-    println!("killed at {killed} random moments, {found} times with something to take down; all was gone within {longest:?}");
+    println!(
+        "killed at {killed} random moments, {found} times with something to take down; all was gone within {longest:?}"
+    );
     assert!(found > 0, "nothing was there to be taken down in {killed} kills");
 }
 
@@ -159,7 +161,8 @@ fn kill_at_random_moments(arms: &str, rounds: u64, moments: Duration, limit: Dur
 fn killed_at_a_random_moment_everything_is_gone_with_no_further_command() {
     apart("killed_at_a_random_moment_everything_is_gone_with_no_further_command", || {
         let runsc = "[arms.runsc]\nplatform = \"oci\"\noptions = { runtime = \"runsc\" }";
-        let more = "[arms.runc]\nplatform = \"oci\"\n[arms.nspawn]\nplatform = \"nspawn\"\n[arms.lxc]\nplatform = \"lxc\"";
+        let more =
+            "[arms.runc]\nplatform = \"oci\"\n[arms.nspawn]\nplatform = \"nspawn\"\n[arms.lxc]\nplatform = \"lxc\"";
         let arms = format!("{CONTAINER}\n{more}\n{runsc}");
         kill_at_random_moments(&arms, 6, Duration::from_secs(5), Duration::from_secs(10));
     });
@@ -326,7 +329,8 @@ impl Canaries {
     fn attack(&self) -> Vec<Value> {
         let id = &self.id;
         let group = self.at(&format!("tare-{id}/guest"));
-        let to = json!({"host": "127.0.0.1", "user": null, "port": 1, "host-key": null, "identity": null, "config": null});
+        let to =
+            json!({"host": "127.0.0.1", "user": null, "port": 1, "host-key": null, "identity": null, "config": null});
         let place = json!({"directory": format!("/tmp/tare-{id}-x"), "mark": format!("{id} x")});
         let stop = json!(["touch", self.at("ran")]);
         let ssh = json!({"run": id, "to": to, "place": place, "stop": stop, "limit_ns": 5_000_000_000_u64});

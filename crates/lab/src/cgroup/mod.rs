@@ -16,8 +16,8 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-pub use end::{is_control_group, remove_run_groups};
 pub(crate) use end::{find_run_groups, is_tare_group, kill, kill_and_remove, processes_below};
+pub use end::{is_control_group, remove_run_groups};
 pub use hierarchy::{CgroupMode, Hierarchies};
 pub use run::{kill_guest, limit_run, oom_kills_in, processes_in, run_groups};
 pub use usage::{GroupCpu, GroupMemory};
