@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_platform_that_this_tare_lacks_is_told_and_nothing_is_asked_of_another() {
+    fn a_platform_that_this_tare_does_not_know_is_named() {
         let (run_id, state) = ("r", Path::new("/nonexistent"));
         let site = ReapSite { run_id, state, agent: state };
         let why = reap_held(&site, "no-such-platform", &Value::Null).unwrap_err();

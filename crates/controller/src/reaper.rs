@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dismissed_reaper_is_told_so_and_is_gone() {
+    fn a_dismissed_reaper_reads_the_word_and_is_gone() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("said");
         let reaper = Reaper::start(noted(&file)).unwrap();

@@ -87,14 +87,9 @@ pub fn run(options: &RunOptions<'_>) -> Result<RunEnd, ControllerError> {
     let made = Made::new(options)?;
     clean_up(options)?;
     let run_id = &options.run_id;
+    // First: from the moment on at which there is something to take down, there is who does it.
+    let reaper = options.reaper.map(|command| Reaper::start(command(run_id))).transpose()?;
     let state = StateDir::create(run_id, options.out)?;
-    let reaper = match options.reaper.map(|command| Reaper::start(command(run_id))).transpose() {
-        Ok(reaper) => reaper,
-        Err(error) => {
-            state.remove()?;
-            return Err(error);
-        }
-    };
     let mut book = None;
     let result = in_lab(options, &made, &state, &mut book);
     // Whatever the result, everything goes: by the same way as after a crash, under the lock held here.

@@ -22,7 +22,7 @@ use tare_model::study::QosObjective;
 use tare_model::trial::{Measurement, Outcome, Phase, TrialRecord};
 use tare_model::units::ByteSize;
 use tare_platform::Platform;
-use tare_record::{JournalEvent, RunFolder};
+use tare_record::RunFolder;
 use tare_testkit::{AVAILABLE, CALIBRATED, Crowd, EACH, Mishap, RATE_OF_EACH, REASON, RESPONSE, TOTAL, skipped};
 use tare_workload::Workload;
 

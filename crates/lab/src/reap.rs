@@ -177,14 +177,19 @@ fn may_reap(run_id: &str, state: &Path) -> std::result::Result<Claim, String> {
         answer = claim(state, locked);
         answer.is_some()
     });
-    answer.unwrap_or_else(|| Err("another process holds its lock: is it reaping the run at this moment?".into()))
+    answer.unwrap_or_else(|| match state.join(LOCK_FILE).exists() {
+        true => Err("another process holds its lock: is it reaping the run at this moment?".into()),
+        // Whoever was removing the directory did not come to its end.
+        false => Ok(Claim::Ours(None)),
+    })
 }
 
-/// One look at the lock; `None` when it is held although the controller is gone. `locked`: there was one to begin with.
+/// One look at the lock; `None` when another process reaps the run at this moment: the lock is held although the controller is
+/// gone, or was removed and the directory is not yet. `locked`: there was one to begin with.
 fn claim(state: &Path, locked: bool) -> Option<std::result::Result<Claim, String>> {
     match StateDir::lock_dead(state) {
         Err(e) => return Some(Err(e.to_string())),
-        Ok(Some(None)) if locked => return Some(Ok(Claim::Done)),
+        Ok(Some(None)) if locked => return (!state.exists()).then_some(Ok(Claim::Done)),
         Ok(Some(lock)) => return Some(Ok(Claim::Ours(lock))),
         Ok(None) => {}
     }

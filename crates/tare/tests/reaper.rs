@@ -122,7 +122,7 @@ fn started(study: &Path, out: &Path) -> Child {
 fn kill_at_random_moments(arms: &str, rounds: u64, moments: Duration, limit: Duration) {
     let rounds = std::env::var(ROUNDS).ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(rounds);
     let folder = tempfile::tempdir().unwrap();
-    // Those that this host lacks are left out.
+    // Those that are missing on this host are left out.
     let text = small_study(4, arms).replace("noise-floor", "skip-unavailable = true\nnoise-floor");
     let study = write_study(folder.path(), &text);
     // What runtimes make once on a host, such as the directory of their locks, is there after this.
