@@ -81,9 +81,10 @@ pub fn named_programs(study: &Study) -> Vec<String> {
     };
     let arms = study.arms.iter().map(|arm| (&arm.platform, &arm.options)).chain(machine);
     let platforms = arms.filter_map(|(name, options)| Some(Shipped.platform(name, options).ok()?.named_programs()));
-    let workloads = study.cases.iter().filter_map(|case| {
-        Some(Shipped.workload(&case.workload, &case.parameters, &case.load).ok()?.named_programs())
-    });
+    let workloads = study
+        .cases
+        .iter()
+        .filter_map(|case| Some(Shipped.workload(&case.workload, &case.parameters, &case.load).ok()?.named_programs()));
     platforms.chain(workloads).flatten().collect::<BTreeSet<_>>().into_iter().collect()
 }
 

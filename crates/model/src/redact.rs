@@ -26,8 +26,22 @@ const IDENTITY_FIELDS: [&str; 10] =
     ["host", "user", "address", "listen", "identity", "host-key", "serial", "portal", "config", "existing"];
 /// Names that tell nothing about anybody: in a text they are words more often than names.
 const COMMON_NAMES: [&str; 16] = [
-    "root", "postgres", "localhost", "guest", "{guest}", "host", "admin", "user", "test", "linux", "debian", "ubuntu",
-    "127.0.0.1", "0.0.0.0", "nobody", "tare",
+    "root",
+    "postgres",
+    "localhost",
+    "guest",
+    "{guest}",
+    "host",
+    "admin",
+    "user",
+    "test",
+    "linux",
+    "debian",
+    "ubuntu",
+    "127.0.0.1",
+    "0.0.0.0",
+    "nobody",
+    "tare",
 ];
 
 /// Knows the secrets of a study, and the names of machines and people, and takes them out of texts.
@@ -61,8 +75,21 @@ impl Redactor {
         redactor
     }
 
+    /// The same, that takes out names too.
+    #[must_use]
+    pub fn taking_names(mut self) -> Self {
+        self.takes_names = true;
+        self
+    }
+
     /// Adds a secret that is known from elsewhere, in the forms in which it may be shown.
     pub fn add_secret(&mut self, secret: &str) {
+        for found in secrets_in(secret) {
+            if found.secret.len() < secret.len() {
+                self.add_secret(found.secret);
+            }
+            found.names.into_iter().for_each(|name| self.add_name(name));
+        }
         let lines = secret.lines().filter(|line| line.chars().count() >= 2 * SHORTEST_CHARS);
         for form in std::iter::once(secret).chain(lines) {
             let escaped = Value::from(form).to_string();
@@ -149,7 +176,9 @@ impl Redactor {
         let holds = path.iter().skip(1).fold(Holds::Anything, |holds, key| holds.inside(key, within));
         let mut value = value.clone();
         let is_port = within == Within::Platform && path.last().is_some_and(|key| key == "port");
-        if is_port && self.takes_names { REDACTED.into() } else {
+        if is_port && self.takes_names {
+            REDACTED.into()
+        } else {
             self.fields(&mut value, within, holds);
             value
         }
@@ -305,9 +334,12 @@ fn secrets_in(text: &str) -> Vec<Found<'_>> {
     for (at, _) in text.match_indices('=') {
         let before = &text[..at];
         let key = before.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_');
-        let key = before[key.map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8))..].trim_start_matches('-');
+        let key = before[key.map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8))..]
+            .trim_start_matches('-');
         let value = &text[at + 1..];
-        let value = &value[..value.find(|c: char| c.is_whitespace() || matches!(c, '&' | '"' | '\'' | '`' | ';')).unwrap_or(value.len())];
+        let value = &value[..value
+            .find(|c: char| c.is_whitespace() || matches!(c, '&' | '"' | '\'' | '`' | ';'))
+            .unwrap_or(value.len())];
         if key != SECRET_TABLE && is_secret(key) && !value.is_empty() {
             found.push(Found { at: at + 1, secret: value, names: Vec::new() });
         }
@@ -413,7 +445,8 @@ pub fn masked_source(text: &str) -> String {
 
 /// A line of a study with its quoted texts masked where they belong to a field that holds a secret.
 fn masked_line(line: &str, table_is_secret: bool) -> String {
-    let mut spans: Vec<(usize, usize)> = secrets_in(line).iter().map(|one| (one.at, one.at + one.secret.len())).collect();
+    let mut spans: Vec<(usize, usize)> =
+        secrets_in(line).iter().map(|one| (one.at, one.at + one.secret.len())).collect();
     let keys = line.match_indices('=').filter_map(|(at, _)| {
         let before = line[..at].trim_end();
         let from = before.rfind([' ', '{', ',', '\t']).map_or(0, |at| at + 1);
@@ -450,4 +483,64 @@ fn quoted(line: &str, from: usize) -> Vec<(usize, usize)> {
     }
     spans.extend(open.map(|(start, _)| (start, line.trim_end().len().max(start))));
     spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn shown(parameters: &Value, within: Within) -> Value {
+        let mut redactor = Redactor { takes_names: true, ..Redactor::default() };
+        redactor.learn(parameters, within);
+        let mut shown = parameters.clone();
+        redactor.fields(&mut shown, within, Holds::Anything);
+        shown
+    }
+
+    #[test]
+    fn fields_that_hold_secrets_are_replaced_whole() {
+        let parameters = json!({
+            "env": {"A": "1", "B": {"from-env": "B"}, "C": {"from-file": "/c"}},
+            "url": "postgres://me:pw@{guest}:5432/db", "nested": [{"access-token": "t", "n": 7}],
+            "command": ["x", "--password=p", "y=z"],
+        });
+        let expected = json!({
+            "env": {"A": REDACTED, "B": {"from-env": "B"}, "C": {"from-file": "/c"}},
+            "url": format!("postgres://me:{REDACTED}@{{guest}}:5432/db"), "nested": [{"access-token": REDACTED, "n": 7}],
+            "command": ["x", format!("--password={REDACTED}"), "y=z"],
+        });
+        assert_eq!(shown(&parameters, Within::Workload), expected);
+        let options = json!({"host": "h", "user": "root", "port": 22, "image": {"file": {"path": "/x"}}});
+        let expected = json!({"host": REDACTED, "user": REDACTED, "port": REDACTED, "image": {"file": {"path": "/x"}}});
+        assert_eq!(shown(&options, Within::Platform), expected);
+    }
+
+    #[test]
+    fn what_is_known_is_taken_out_of_every_text_in_every_form() {
+        let mut redactor = Redactor { takes_names: true, ..Redactor::default() };
+        redactor.add_secret("pass w\"rd");
+        redactor.add_secret("postgres://user17:in%40side@db7.example.org/x");
+        redactor.add_name("root");
+        let text = format!(
+            "{:?} {} pass%20w%22rd in@side in%40side DB7.example.org db7 db77 root user17 rooted",
+            "pass w\"rd", "pass w\"rd"
+        );
+        let shown = redactor.text(&text);
+        assert_eq!(shown, format!("\"{0}\" {0} {0} {0} {0} {0} {0} db77 root {0} rooted", REDACTED));
+        redactor.takes_names = false;
+        assert!(redactor.text("db7").contains("db7"));
+        assert!(!format!("{redactor:?}").contains("pass"));
+    }
+
+    #[test]
+    fn lines_that_errors_show_keep_their_places_and_no_secret() {
+        let text = "url = \"postgres://u:hunter@h\" # x\n[a.env]\nX = \"multi\"\n[b]\nenv = { A = \"one\", B = 'two' }\nq = 1\n";
+        let masked = masked_source(text);
+        assert_eq!(masked.len(), text.len());
+        for secret in ["hunter", "multi", "one", "two"] {
+            assert!(!masked.contains(secret), "{masked}");
+        }
+        assert!(masked.contains("q = 1") && masked.contains("postgres://u:******@h"), "{masked}");
+    }
 }

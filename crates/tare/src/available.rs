@@ -47,7 +47,8 @@ fn unavailable(study: &Study, may: May) -> Vec<LeftOut> {
 /// the study.
 pub fn lacking(study: &Study, may: May) -> Vec<(String, String, String)> {
     let arms = &study.arms;
-    let known = with_merging(arms, tare_controller::unavailable(arms, &place::agent(), may), || ThisHost.kernel().lack());
+    let known =
+        with_merging(arms, tare_controller::unavailable(arms, &place::agent(), may), || ThisHost.kernel().lack());
     let mut no_place = tare_controller::no_place_for_data(study);
     no_place.retain(|(arm, ..)| known.iter().all(|(other, ..)| other != arm));
     known.into_iter().chain(no_place).collect()
