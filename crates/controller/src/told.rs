@@ -10,7 +10,7 @@ const LAST: usize = 400;
 
 /// The text without control characters, and of what is long the beginning and the end.
 pub fn fit(text: &str) -> String {
-    let shown = tare_wire::readable(text);
+    let shown = tare_model::text::readable(text);
     let middle = shown.char_indices().nth(HEAD).map(|(at, _)| at);
     let end = shown.char_indices().rev().nth(TAIL - 1).map(|(at, _)| at);
     match middle.zip(end) {
@@ -21,7 +21,7 @@ pub fn fit(text: &str) -> String {
 
 /// The last that somebody else said, where another's words are told in full.
 pub fn last(text: &str) -> String {
-    let shown = tare_wire::readable(text);
+    let shown = tare_model::text::readable(text);
     match shown.char_indices().rev().nth(LAST - 1) {
         Some((from, _)) if from > 0 => format!("... {}", &shown[from..]),
         _ => shown,

@@ -1,8 +1,10 @@
 //! Files to reports, and reports to run folders.
 
 use std::fs;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use tare_model::plan::Plan;
 use tare_model::published::Published;
 use tare_model::trial::TrialRecord;
@@ -192,8 +194,13 @@ fn bytes(file: &Path) -> Result<Vec<u8>, ImportError> {
     use std::io::Read;
     let unreadable = |source| ImportError::Read { path: file.to_owned(), source };
     let mut bytes = Vec::new();
+    // Opening a pipe would wait for its writer, and what is opened is what is looked at.
+    let flags = (OFlags::NONBLOCK | OFlags::CLOEXEC).bits().cast_signed();
+    let opened = fs::OpenOptions::new().read(true).custom_flags(flags).open(file).map_err(unreadable)?;
+    if !opened.metadata().map_err(unreadable)?.is_file() {
+        return Err(unreadable(std::io::Error::other("it is no regular file")));
+    }
     // No longer than what is refused, whatever the file says of its length.
-    let opened = fs::File::open(file).map_err(unreadable)?;
     opened.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
         let length = fs::metadata(file).map_or(bytes.len() as u64, |metadata| metadata.len());

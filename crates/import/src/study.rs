@@ -1,6 +1,6 @@
 //! What studies of all published reports have in common.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -164,14 +164,24 @@ pub(crate) fn environment(published: &Published) -> Environment {
     Environment { sections: vec![Section { title: "Published report".to_owned(), facts }], redacted: false }
 }
 
+/// Most different names of a column: each becomes an arm or a case, and the reports have a dozen.
+const MOST_NAMES: usize = 500;
+
 /// Different names of a column in the order in which they first stand.
 pub(crate) fn names(table: &Table, column: &str) -> Result<Vec<String>, ImportError> {
     let mut found: Vec<String> = Vec::new();
+    let mut known = BTreeSet::new();
     for row in &table.rows {
         let name = table.name_in(row, column)?;
-        if !found.iter().any(|known| known == name) {
-            found.push(name.to_owned());
+        if !known.insert(name) {
+            continue;
         }
+        if known.len() > MOST_NAMES {
+            let what = format!("this is the {}th different name", known.len());
+            let remedy = format!("A report may have {MOST_NAMES} of them at most: is this the right file?");
+            return Err(table.wrong(row, column, what, &remedy));
+        }
+        found.push(name.to_owned());
     }
     Ok(found)
 }

@@ -26,6 +26,7 @@ pub mod social;
 pub mod sql;
 pub mod store;
 pub mod study;
+pub mod text;
 pub mod trial;
 pub mod units;
 pub mod web;

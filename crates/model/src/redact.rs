@@ -75,8 +75,21 @@ impl Redactor {
         redactor
     }
 
+    /// The same, that takes out names too.
+    #[must_use]
+    pub fn taking_names(mut self) -> Self {
+        self.takes_names = true;
+        self
+    }
+
     /// Adds a secret that is known from elsewhere, in the forms in which it may be shown.
     pub fn add_secret(&mut self, secret: &str) {
+        for found in secrets_in(secret) {
+            if found.secret.len() < secret.len() {
+                self.add_secret(found.secret);
+            }
+            found.names.into_iter().for_each(|name| self.add_name(name));
+        }
         let lines = secret.lines().filter(|line| line.chars().count() >= 2 * SHORTEST_CHARS);
         for form in std::iter::once(secret).chain(lines) {
             let escaped = Value::from(form).to_string();
@@ -470,4 +483,64 @@ fn quoted(line: &str, from: usize) -> Vec<(usize, usize)> {
     }
     spans.extend(open.map(|(start, _)| (start, line.trim_end().len().max(start))));
     spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn shown(parameters: &Value, within: Within) -> Value {
+        let mut redactor = Redactor { takes_names: true, ..Redactor::default() };
+        redactor.learn(parameters, within);
+        let mut shown = parameters.clone();
+        redactor.fields(&mut shown, within, Holds::Anything);
+        shown
+    }
+
+    #[test]
+    fn fields_that_hold_secrets_are_replaced_whole() {
+        let parameters = json!({
+            "env": {"A": "1", "B": {"from-env": "B"}, "C": {"from-file": "/c"}},
+            "url": "postgres://me:pw@{guest}:5432/db", "nested": [{"access-token": "t", "n": 7}],
+            "command": ["x", "--password=p", "y=z"],
+        });
+        let expected = json!({
+            "env": {"A": REDACTED, "B": {"from-env": "B"}, "C": {"from-file": "/c"}},
+            "url": format!("postgres://me:{REDACTED}@{{guest}}:5432/db"), "nested": [{"access-token": REDACTED, "n": 7}],
+            "command": ["x", format!("--password={REDACTED}"), "y=z"],
+        });
+        assert_eq!(shown(&parameters, Within::Workload), expected);
+        let options = json!({"host": "h", "user": "root", "port": 22, "image": {"file": {"path": "/x"}}});
+        let expected = json!({"host": REDACTED, "user": REDACTED, "port": REDACTED, "image": {"file": {"path": "/x"}}});
+        assert_eq!(shown(&options, Within::Platform), expected);
+    }
+
+    #[test]
+    fn what_is_known_is_taken_out_of_every_text_in_every_form() {
+        let mut redactor = Redactor { takes_names: true, ..Redactor::default() };
+        redactor.add_secret("pass w\"rd");
+        redactor.add_secret("postgres://user17:in%40side@db7.example.org/x");
+        redactor.add_name("root");
+        let text = format!(
+            "{:?} {} pass%20w%22rd in@side in%40side DB7.example.org db7 db77 root user17 rooted",
+            "pass w\"rd", "pass w\"rd"
+        );
+        let shown = redactor.text(&text);
+        assert_eq!(shown, format!("\"{0}\" {0} {0} {0} {0} {0} {0} db77 root {0} rooted", REDACTED));
+        redactor.takes_names = false;
+        assert!(redactor.text("db7").contains("db7"));
+        assert!(!format!("{redactor:?}").contains("pass"));
+    }
+
+    #[test]
+    fn lines_that_errors_show_keep_their_places_and_no_secret() {
+        let text = "url = \"postgres://u:hunter@h\" # x\n[a.env]\nX = \"multi\"\n[b]\nenv = { A = \"one\", B = 'two' }\nq = 1\n";
+        let masked = masked_source(text);
+        assert_eq!(masked.len(), text.len());
+        for secret in ["hunter", "multi", "one", "two"] {
+            assert!(!masked.contains(secret), "{masked}");
+        }
+        assert!(masked.contains("q = 1") && masked.contains("postgres://u:******@h"), "{masked}");
+    }
 }

@@ -36,7 +36,7 @@ impl Tail {
     /// What is kept, as text that is fit for a terminal.
     pub(crate) fn text(&self) -> String {
         let kept: Vec<u8> = self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
-        tare_wire::readable(&String::from_utf8_lossy(&kept))
+        tare_model::text::readable(&String::from_utf8_lossy(&kept))
     }
 }
 

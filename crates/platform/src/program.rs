@@ -18,7 +18,7 @@ pub(crate) fn named(programs: &[Option<&str>]) -> Vec<String> {
 /// When it could not be started or took too long.
 pub(crate) fn run(command: &mut Command, limit: Duration) -> io::Result<Ran> {
     let ran = tare_image::run_program(command, limit)?;
-    Ok(Ran { output: tare_wire::readable(&ran.output), ..ran })
+    Ok(Ran { output: tare_model::text::readable(&ran.output), ..ran })
 }
 
 #[cfg(test)]

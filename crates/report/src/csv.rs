@@ -3,8 +3,11 @@
 mod instances;
 mod serving;
 
+use std::borrow::Cow;
+
 use tare_model::findings::{CaseFindings, Estimate, Findings, MetricFindings};
 use tare_model::metric::Unit;
+use tare_model::text::{is_unfit, readable};
 
 use crate::words;
 
@@ -81,16 +84,25 @@ impl Writer {
             if i > 0 {
                 self.0.push(',');
             }
+            let field = inert(field);
             if field.contains(['"', ',', '\r', '\n']) {
                 self.0.push('"');
                 self.0.push_str(&field.replace('"', "\"\""));
                 self.0.push('"');
             } else {
-                self.0.push_str(field);
+                self.0.push_str(&field);
             }
         }
         self.0.push_str("\r\n");
     }
+}
+
+/// A field that a spreadsheet takes for text or a number, and never for a formula: names and reasons may come from
+/// strangers.
+fn inert(field: &str) -> Cow<'_, str> {
+    let field = if field.contains(is_unfit) { Cow::Owned(readable(field)) } else { Cow::Borrowed(field) };
+    let begins = field.starts_with(['=', '+', '-', '@', '\t', '\r', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}']);
+    if begins && field.parse::<f64>().is_err() { Cow::Owned(format!("'{field}")) } else { field }
 }
 
 fn optional(value: Option<f64>) -> String {
@@ -314,6 +326,18 @@ fn levels(findings: &Findings) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_field_is_a_formula_and_numbers_stay_numbers() {
+        for formula in ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\tx", "\u{ff1d}1", "-", "=HYPERLINK(\"x\")"]
+        {
+            assert_eq!(inert(formula), format!("'{formula}"));
+        }
+        for plain in ["-1.5", "+2", "-1e-9", "native", "a=b", "", "'=1"] {
+            assert_eq!(inert(plain), plain);
+        }
+        assert_eq!(inert("\u{1b}[2J\u{202e}"), "\u{fffd}[2J\u{fffd}");
+    }
 
     #[test]
     fn fields_that_need_quotes_get_them() {

@@ -1,6 +1,7 @@
 //! The report as Markdown: the same words and tables, no figures.
 
 use tare_model::findings::Findings;
+use tare_model::text::is_unfit;
 
 use crate::view::Report;
 use crate::view::case::CaseView;
@@ -274,10 +275,17 @@ pub(crate) fn escaped(text: &str) -> String {
                 out.push('\\');
                 out.push(c);
             }
-            // A lone bracket is text; only what could open a link or an image needs care.
-            '[' if text.contains("](") || text.contains("][") => out.push_str("\\["),
+            // A lone bracket is text; only what could be or become a link or an image needs care.
+            '[' | ']' if text.contains("](") || text.contains("][") || text.contains("]:") => {
+                out.push('\\');
+                out.push(c);
+            }
+            // A web address becomes a link by itself.
+            ':' if text.contains("://") => out.push_str("&#58;"),
+            '@' => out.push_str("&#64;"),
+            '.' if text.contains("www.") => out.push_str("&#46;"),
             '_' if !text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') => out.push_str("\\_"),
-            c if c.is_control() => out.push(' '),
+            c if is_unfit(c) || c == '\n' || c == '\t' => out.push(' '),
             c => out.push(c),
         }
     }
@@ -292,6 +300,8 @@ mod tests {
     fn marks_in_text_stay_text() {
         assert_eq!(escaped("a|b <script> *x*\n`y`"), "a\\|b &lt;script&gt; \\*x\\* \\`y\\`");
         assert_eq!(escaped("[15.1, 15.8]"), "[15.1, 15.8]");
-        assert_eq!(escaped("[click](javascript:x)"), "\\[click](javascript:x)");
+        assert_eq!(escaped("[click](javascript:x)"), "\\[click\\](javascript:x)");
+        assert_eq!(escaped("see https://x.y, www.x, a@b"), "see https&#58;//x&#46;y, www&#46;x, a&#64;b");
+        assert_eq!(escaped("a\u{202e}b\u{1b}c"), "a b c");
     }
 }

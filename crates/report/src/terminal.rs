@@ -2,6 +2,7 @@
 
 use tare_model::findings::{Answer, CaseFindings, Findings, MetricFindings, Verdict};
 use tare_model::metric::Unit;
+use tare_model::text::is_unfit;
 
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
@@ -313,9 +314,7 @@ impl Style {
 
 /// Text without control characters: a label must not move a terminal's cursor.
 pub(crate) fn plain(text: &str) -> String {
-    let turns =
-        |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    text.chars().map(|c| if c.is_control() || turns(c) { ' ' } else { c }).collect()
+    text.chars().map(|c| if is_unfit(c) || c == '\n' || c == '\t' { ' ' } else { c }).collect()
 }
 
 fn columns(text: &str) -> usize {

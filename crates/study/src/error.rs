@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use tare_model::redact::masked_source;
+use tare_model::text::readable_in_place;
 
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
 
@@ -59,7 +60,7 @@ impl Invalid {
     pub(crate) fn new(name: &str, text: &str, mut problems: Vec<Problem>) -> Self {
         problems.sort_by_key(|problem| (problem.span.start, problem.span.end));
         problems.dedup();
-        let source = NamedSource::new(name, masked_source(text)).with_language("TOML");
+        let source = NamedSource::new(name, readable_in_place(&masked_source(text))).with_language("TOML");
         Self { name: name.to_owned(), source, problems }
     }
 

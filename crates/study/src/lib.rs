@@ -27,8 +27,10 @@ mod tests;
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use rustix::fs::OFlags;
 use tare_model::study::Study;
 
 pub use catalog::{Catalog, CatalogEntry};
@@ -64,7 +66,8 @@ pub fn load(path: &Path, catalog: &dyn Catalog) -> Result<LoadedStudy, StudyErro
     };
     let name = path.display().to_string();
     let mut bytes = Vec::new();
-    File::open(path).and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes)).map_err(failed)?;
+    let file = regular(path).map_err(failed)?;
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > MAX_FILE {
         return Err(StudyError::TooLarge { name });
     }
@@ -74,6 +77,13 @@ pub fn load(path: &Path, catalog: &dyn Catalog) -> Result<LoadedStudy, StudyErro
         StudyError::NotUtf8 { name: name.clone(), offset, line }
     })?;
     parse(&name, &text, catalog)
+}
+
+/// Opens a file that is one: opening a pipe would wait for its writer, and a device never ends.
+fn regular(path: &Path) -> std::io::Result<File> {
+    let flags = (OFlags::NONBLOCK | OFlags::CLOEXEC).bits().cast_signed();
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(std::io::Error::other("it is no regular file")) }
 }
 
 /// Checks the text of a study file; `name` is what errors call it.

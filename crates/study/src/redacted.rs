@@ -32,11 +32,50 @@ pub fn redacted(text: &str, redactor: &Redactor) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
-    use crate::testing::catalog;
+
+    const STUDY: &str = r#"
+# The password is Sesame-open-1, on Db7.example.org.
+schema = 1
+name = "some"
+question = "Which?"
+baseline = "a"
+[arms.a]
+platform = "ssh"
+host = "db7.example.org"
+port = 2222
+[cases.idle]
+workload = "exec"
+command = ["sh", "-c", "x --token=tkn9"]
+env = { LONG = "Sesame\u002dopen-1", SHORT = "q7", MULTI = """two
+lines-of-it""", FROM = { from-env = "NAME" } }
+url = "postgres://u:xy@h/db"
+"#;
 
     #[test]
     fn secrets_leave_the_text_however_they_are_written() {
-        let _ = catalog;
+        let mut redactor = Redactor::default();
+        redactor.add_secret("Sesame-open-1");
+        redactor.add_name("db7.example.org");
+        let with_names = redacted(STUDY, &redactor.clone().taking_names());
+        for kept_out in ["Sesame", "open-1", "q7", "lines-of-it", ":xy@", "tkn9"] {
+            assert!(!redacted(STUDY, &redactor).contains(kept_out), "{kept_out}");
+            assert!(!with_names.contains(kept_out), "{kept_out}: {with_names}");
+        }
+        assert!(!with_names.to_lowercase().contains("db7") && !with_names.contains("2222"), "{with_names}");
+        assert!(redacted(STUDY, &redactor).contains("port = 2222"));
+        for kept in ["from-env = \"NAME\"", "workload = \"exec\"", "question = \"Which?\""] {
+            assert!(with_names.contains(kept), "{kept}: {with_names}");
+        }
+        assert!(Node::parse(&with_names).is_ok(), "{with_names}");
+    }
+
+    #[test]
+    fn a_text_that_is_no_toml_shows_no_secret_either() {
+        let broken = "[cases.a.env]\nTOKEN = \"abc\n[arms]\nurl = postgres://u:xy@h/db password = \"zz\"\n";
+        let shown = redacted(broken, &Redactor::default());
+        assert!(!shown.contains("abc") && !shown.contains("xy") && !shown.contains("zz"), "{shown}");
+        assert_eq!(shown.len(), broken.len());
     }
 }

@@ -1,10 +1,11 @@
 //! How tare ends.
 
 use std::fmt::Display;
-use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use tare_study::StudyError;
+
+use crate::output;
 
 /// The documented exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,14 +47,12 @@ impl Failure {
 
     /// A study that is wrong: every problem with its place in the file.
     pub fn study(error: &StudyError) -> Self {
-        let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        Self { message: error.render(colour), exit: Exit::Usage }
+        Self { message: error.render(output::colours(&std::io::stderr())), exit: Exit::Usage }
     }
 
     /// Tells the user, and gives the exit code.
     pub fn report(self) -> ExitCode {
-        // Nothing can be told any more when standard error is closed; the exit code still is.
-        let _ = writeln!(std::io::stderr(), "{}", self.message.trim_end());
+        output::note(&self.message);
         self.exit.into()
     }
 }

@@ -10,6 +10,8 @@ use tare_model::plan::{Plan, PlannedTrial};
 use tare_model::study::Study;
 use tare_model::trial::{Outcome, Phase, TrialRecord};
 
+use crate::output;
+
 /// A bar with an honest estimate of the time left: what is planned for the trials to come, plus, for
 /// each, what the trials so far took beside it. Where trials are ascents, that is the most: an ascent that ends early takes less.
 /// Where they are searches, it is what is likely, and the most is told beside it.
@@ -70,9 +72,9 @@ impl Progress {
     /// A line above the bar; where there is no terminal, a line on standard error.
     fn line(&self, text: &str) {
         if self.bar.is_hidden() {
-            eprintln!("{text}");
+            output::note(text);
         } else {
-            self.bar.println(text);
+            self.bar.println(output::shown(text, false));
         }
     }
 
@@ -81,7 +83,8 @@ impl Progress {
         let left = state.ends_at.map(|at| at.saturating_duration_since(Instant::now()));
         let left = left.map_or_else(String::new, |left| format!("{} {} left, ", state.about(), minutes(left)));
         let trying = state.trying.as_ref().map_or_else(String::new, |trying| format!(", {}", trying.words));
-        self.bar.set_message(format!("{left}{}{trying}: {phase}", state.label));
+        let text = format!("{left}{}{trying}: {phase}", state.label);
+        self.bar.set_message(output::shown(&text, false));
     }
 }
 
@@ -282,9 +285,9 @@ impl Observer for Progress {
     fn ascending(&self, _: &PlannedTrial, now: &AscentNow) {
         let text = format!("{}: {}", self.state.borrow().label, ascent(now));
         if !self.bar.is_hidden() {
-            self.bar.set_message(text);
+            self.bar.set_message(output::shown(&text, false));
         } else if now.load {
-            eprintln!("{text}");
+            output::note(&text);
         }
     }
 
@@ -317,7 +320,7 @@ impl Observer for Progress {
             }
         }
         if self.bar.is_hidden() && (planned.index + 1).is_multiple_of(10) {
-            eprintln!("{} of {} trials", planned.index + 1, self.state.borrow().planned.len());
+            output::note(&format!("{} of {} trials", planned.index + 1, self.state.borrow().planned.len()));
         }
     }
 

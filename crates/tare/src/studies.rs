@@ -57,24 +57,24 @@ pub const SHIPPED: &[ShippedStudy] = &[
 pub const CALIBRATE: ShippedStudy =
     ShippedStudy { name: "calibrate", text: include_str!("../../../studies/calibrate.toml") };
 
-/// Reads the study that the user named: a file, or a shipped one by name.
+/// Reads the study that the user named: a shipped one by its name, or a file. A plain name always means a shipped study, so
+/// that no file in the working directory takes its place; a file is meant by a `/` or the end `.toml`.
 ///
 /// # Errors
 /// When there is none, or it is wrong; the error shows where.
 pub fn load(arguments: &StudyArguments) -> Result<LoadedStudy, Failure> {
     let path = Path::new(&arguments.study);
-    let shipped = SHIPPED.iter().find(|study| study.name == arguments.study);
-    let loaded = match shipped {
-        Some(study) if !path.exists() => tare_study::parse(study.name, study.text, &Registries),
-        None if !path.exists() && !arguments.study.contains(['/', '.']) => return Err(unknown(&arguments.study)),
-        _ if path.join("study.toml").is_file() => {
-            let message = format!(
-                "{0} is a folder, such as that of a run: its study is {0}/study.toml, or go on with it by --resume --out {0}",
-                path.display()
-            );
-            return Err(Failure::new(message, Exit::Usage));
-        }
-        _ => tare_study::load(path, &Registries),
+    let loaded = if is_name(&arguments.study) {
+        let study = shipped(&arguments.study)?;
+        tare_study::parse(study.name, study.text, &Registries)
+    } else if path.join("study.toml").is_file() {
+        let message = format!(
+            "{0} is a folder, such as that of a run: its study is {0}/study.toml, or go on with it by --resume --out {0}",
+            path.display()
+        );
+        return Err(Failure::new(message, Exit::Usage));
+    } else {
+        tare_study::load(path, &Registries)
     };
     let mut loaded = loaded.map_err(|error| Failure::study(&error))?;
     loaded.study = changed(loaded.study, arguments)?;
@@ -89,12 +89,21 @@ pub fn shipped(name: &str) -> Result<&'static ShippedStudy, Failure> {
     SHIPPED.iter().find(|study| study.name == name).ok_or_else(|| unknown(name))
 }
 
+/// Whether what the user wrote is the name of a shipped study, and no file.
+fn is_name(study: &str) -> bool {
+    !study.contains('/') && !study.ends_with(".toml")
+}
+
 fn unknown(name: &str) -> Failure {
     let meant = tare_study::nearest(name, SHIPPED.iter().map(|study| study.name));
     let meant = meant.map_or_else(String::new, |meant| format!(" Did you mean `{meant}`?"));
-    let message = format!(
-        "there is no file `{name}`, and no shipped study of that name.{meant} `tare list studies` has all that ship"
-    );
+    let file = if Path::new(name).exists() {
+        format!(" A file is named with its path: `./{name}`.")
+    } else {
+        " A file is named by its path or ends with .toml.".to_owned()
+    };
+    let message =
+        format!("no study of the name `{name}` ships with tare.{meant} `tare list studies` has all that ship.{file}");
     Failure::new(message, Exit::Usage)
 }
 

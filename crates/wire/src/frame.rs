@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{WireError, meter, text};
+use crate::{WireError, meter};
 
 /// Version of the messages. Both ends must have the same: the agent comes with its tare.
 pub const PROTOCOL: u32 = 7;
@@ -63,7 +63,7 @@ impl Greeting {
         let mut version = vec![0; usize::from(fixed[4])];
         reader.read_exact(&mut version).map_err(io)?;
         // It will be shown, and may come from anybody.
-        Ok(Self { protocol, version: text::readable(&String::from_utf8_lossy(&version)) })
+        Ok(Self { protocol, version: tare_model::text::readable(&String::from_utf8_lossy(&version)) })
     }
 
     /// Fails unless the other end speaks our protocol and was built from the same messages.

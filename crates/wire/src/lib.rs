@@ -25,4 +25,3 @@ pub use frame::{BUILD, Greeting, MAX_FRAME_BYTES, PROTOCOL, read_frame, write_fr
 pub use link::Link;
 pub use message::{AgentFacts, ExecResult, ExecSpec, FromAgent, Reply, Request, ServeReport, ToAgent};
 pub use meter::MAX_DECODED_BYTES;
-pub use text::readable;

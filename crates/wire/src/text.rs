@@ -8,6 +8,7 @@ use tare_model::java::JavaDone;
 use tare_model::sample::{Sample, Source};
 use tare_model::social::SocialDone;
 use tare_model::sql::SqlRows;
+use tare_model::text::{is_unfit, readable};
 use tare_model::web::WebDone;
 
 use crate::message::{AgentFacts, Reply, ServeReport};
@@ -20,14 +21,7 @@ const MOST_ENTRIES: usize = 1000;
 /// Orders in doubt that are taken: each client of a store may lose some connections.
 const MOST_DOUBTS: usize = 100_000;
 
-/// The text without control characters other than line feeds and tabs, and without signs that change the direction of
-/// writing; each is replaced by U+FFFD. A carriage return before a line feed, as consoles print it, is dropped.
-pub fn readable(text: &str) -> String {
-    let text = text.replace("\r\n", "\n");
-    text.chars().map(|c| if is_unfit(c) { '\u{fffd}' } else { c }).collect()
-}
-
-/// The same of the text's beginning, if it is very long.
+/// The text fit to be shown: its beginning, if it is very long.
 pub(crate) fn brief(text: &str) -> String {
     let end = text.floor_char_boundary(LONGEST_BYTES);
     let mut shown = readable(&text[..end]);
@@ -35,13 +29,6 @@ pub(crate) fn brief(text: &str) -> String {
         shown.push_str(" ...");
     }
     shown
-}
-
-/// Control characters (Unicode's Cc), line and paragraph separators, and the bidirectional marks, embeddings,
-/// overrides and isolates of UAX #9.
-fn is_unfit(c: char) -> bool {
-    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    turns || (c.is_control() && c != '\n' && c != '\t')
 }
 
 /// The answer with all its text fit to be shown. Bytes, such as a command's output, stay as they are.
@@ -163,11 +150,7 @@ mod tests {
     use tare_model::trial::RequestType;
 
     #[test]
-    fn escape_sequences_and_turned_writing_do_not_come_through() {
-        assert_eq!(readable("two\nlines,\tnaïve, 日本"), "two\nlines,\tnaïve, 日本");
-        assert_eq!(readable("login: \r\nhello\rworld\r\r\n"), "login: \nhello\u{fffd}world\u{fffd}\n");
-        let shown = readable("\u{1b}[2J\u{1b}]0;title\u{7}\r\u{9b}31m\u{202e}gnp.exe");
-        assert!(shown.contains("[2J") && !shown.contains(is_unfit), "{shown:?}");
+    fn long_texts_are_cut() {
         let long = brief(&"é".repeat(LONGEST_BYTES));
         assert!(long.len() <= LONGEST_BYTES + 4 && long.ends_with(" ..."));
     }

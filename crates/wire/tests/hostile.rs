@@ -10,9 +10,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use common::{PATIENCE, link, open};
+use tare_model::text::readable;
 use tare_wire::{
     AgentFacts, CHUNK_BYTES, FromAgent, Greeting, Link, MAX_FRAME_BYTES, PROTOCOL, Reply, Request, ToAgent, WireError,
-    copy_in, copy_out, read_frame, readable, write_frame,
+    copy_in, copy_out, read_frame, write_frame,
 };
 
 /// For what will not come.

@@ -11,6 +11,7 @@ mod gold;
 mod java;
 mod null;
 pub mod registry;
+mod regular;
 mod requests;
 mod rr;
 pub mod secret;

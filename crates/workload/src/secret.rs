@@ -1,14 +1,12 @@
 //! Finding a secret where a study says that it is.
 
-use std::fs::OpenOptions;
-use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use rustix::fs::OFlags;
 use serde_json::Value;
 use tare_model::field::FieldError;
 use tare_model::secret::{FromEnv, FromFile, Secret, SecretSource};
+
+use crate::regular;
 
 /// Longer files are no secrets.
 const FILE_BYTES: u64 = 64 << 10;
@@ -77,20 +75,8 @@ fn unusable(path: &str, why: &str) -> FieldError {
 
 /// What the file holds, without the line feed at its end.
 fn read(path: &Path) -> Result<String, FieldError> {
-    let shown = path.display().to_string();
-    let failed = |error: std::io::Error| unusable(&shown, &format!("cannot be read: {error}"));
-    // Opening a pipe would wait for its writer.
-    let flags = (OFlags::NONBLOCK | OFlags::CLOEXEC).bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;
-    let found = file.metadata().map_err(failed)?;
-    if !found.is_file() {
-        return Err(unusable(&shown, "is no regular file"));
-    }
-    let mut text = String::new();
-    file.take(FILE_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
-    if text.len() as u64 > FILE_BYTES {
-        return Err(unusable(&shown, "is larger than 64 KiB, which no secret is"));
-    }
+    let failed = |error| unusable(&path.display().to_string(), &format!("cannot be read: {error}"));
+    let text = regular::read(path, FILE_BYTES).map_err(failed)?;
     let end = text.strip_suffix('\n').map(|text| text.strip_suffix('\r').unwrap_or(text));
     Ok(end.map(str::to_owned).unwrap_or(text))
 }

@@ -1,7 +1,6 @@
 //! `tare image`.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 use tare_image::{Cached, DebianSpec, Format, ImageError, Kernel};
 
@@ -41,7 +40,7 @@ fn failed(error: ImageError) -> Failure {
 fn build(spec: &DebianSpec) -> Result<Exit, Failure> {
     // What is going on goes to standard error: standard output is the path.
     let mut progress = |told: &str| {
-        let _ = writeln!(std::io::stderr(), "{told}");
+        output::note(told);
     };
     let disk = tare_image::debian_build(spec, &mut progress).map_err(failed)?;
     output::print(&disk.path.display().to_string())?;

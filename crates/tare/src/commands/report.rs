@@ -41,7 +41,20 @@ pub fn analysed(run: &Path, altered: bool) -> Result<Findings, Failure> {
         let message = format!("{}\n`tare report --altered` shows it all the same, and says so", damage.join("\n"));
         return Err(Failure::new(message, Exit::Failure));
     }
-    tare_analysis::analyse(&folder).map_err(|error| Failure::new(error, Exit::Failure))
+    let findings = tare_analysis::analyse(&folder).map_err(|error| Failure::new(error, Exit::Failure))?;
+    fit_to_be_shown(findings)
+}
+
+/// The findings without what could command a terminal or turn the writing of a page: whoever wrote the folder chose the
+/// names and texts in it.
+///
+/// # Errors
+/// When nothing sound is left.
+fn fit_to_be_shown(findings: Findings) -> Result<Findings, Failure> {
+    let failed = |error| Failure::new(format!("the texts of this run are not fit to be shown: {error}"), Exit::Broken);
+    let json = serde_json::to_string(&findings).map_err(failed)?;
+    let shown = tare_model::text::readable_json(&json);
+    shown.map_or(Ok(findings), |json| serde_json::from_str(&json).map_err(failed))
 }
 
 /// Prints the hash by which a copy of the run folder is known.
@@ -86,6 +99,5 @@ pub fn width() -> usize {
 
 /// Whether standard output is a terminal that wants colour.
 pub fn colour() -> bool {
-    use std::io::IsTerminal;
-    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+    output::colours(&std::io::stdout())
 }

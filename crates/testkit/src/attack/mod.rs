@@ -3,11 +3,49 @@
 //! Generators are seeded, so that a case that was found once is made again by its number.
 
 pub mod folders;
+pub mod imports;
+pub mod studies;
 mod sys;
 
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+/// Numbers that are the same for the same seed (SplitMix64).
+struct Chance(u64);
+
+impl Chance {
+    const fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    const fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    const fn below(&mut self, most: usize) -> usize {
+        (self.next() % most as u64) as usize
+    }
+
+    fn one_of<T: Clone>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())].clone()
+    }
+}
+
+/// The programs that a command runs beside itself, in order, with all that it starts; its output is thrown away. `None` where this
+/// process may not follow others.
+///
+/// # Errors
+/// When it cannot be started, or does not end within `limit`.
+pub fn programs_run_by(mut command: Command, limit: Duration) -> std::io::Result<Option<Vec<String>>> {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // Only the thread that started it follows it.
+    let thread = std::thread::spawn(move || sys::programs_run_by(&mut command, limit));
+    thread.join().unwrap_or_else(|_| Err(std::io::Error::other("the watch failed")))
+}
 
 /// What a program did that was given hostile input.
 #[derive(Debug)]
@@ -90,6 +128,19 @@ mod tests {
         assert_eq!((seen.code, seen.hung, seen.crashed()), (Some(3), false, false));
         assert_eq!((seen.unfit(), seen.stderr.as_str()), (vec!['\u{1b}'], "b\n"));
         assert!(seen.peak_bytes > 100_000, "{}", seen.peak_bytes);
+    }
+
+    #[test]
+    fn the_programs_that_a_program_runs_are_seen() {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "(true; /bin/echo x | cat) & wait; exec sleep 0"]);
+        let Some(seen) = programs_run_by(shell, Duration::from_secs(60)).unwrap() else { return };
+        assert_eq!(seen.len(), 3, "{seen:?}");
+        let quiet = programs_run_by(Command::new("true"), Duration::from_secs(60)).unwrap();
+        assert_eq!(quiet, Some(Vec::new()));
+        let mut hangs = Command::new("sleep");
+        hangs.arg("100");
+        assert!(programs_run_by(hangs, Duration::from_millis(200)).is_err());
     }
 
     #[test]

@@ -8,6 +8,10 @@ use tare_model::Span;
 use tare_model::field::FieldError;
 
 use super::check::check;
+use crate::regular;
+
+/// Longest file of tables that is read, bytes.
+const FILE_BYTES: u64 = 1 << 20;
 
 /// A site that comes with tare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +58,7 @@ impl Site {
     pub fn tables_from(self, path: Option<&str>) -> Result<Tables, FieldError> {
         let own = self.tables()?;
         let Some(path) = path else { return Ok(own) };
-        let text = std::fs::read_to_string(Path::new(path)).map_err(|error| {
+        let text = regular::read(Path::new(path), FILE_BYTES).map_err(|error| {
             FieldError::new(&["tables"], format!("cannot read {path}: {error}"))
                 .help("write the path of a file as those in crates/workload/src/web/sites")
         })?;
