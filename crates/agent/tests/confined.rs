@@ -58,8 +58,12 @@ fn paths_of_the_kernel_are_closed_inside_and_nowhere_else() {
     for by in roots() {
         let look = READ_ONLY.map(|path| format!("[ ! -e {path} ] || findmnt -no OPTIONS --target {path}")).join("; ");
         let options = text(&said(by, "", Some(Seccomp::Default), &look));
-        assert!(options.lines().count() >= 3 && options.lines().all(|line| line.starts_with("ro")), "{by:?}: {options}");
-        let look = MASKED.map(|path| format!("[ ! -d {path} ] || ls -A {path}; [ ! -f {path} ] || cat {path}")).join("; ");
+        assert!(
+            options.lines().count() >= 3 && options.lines().all(|line| line.starts_with("ro")),
+            "{by:?}: {options}"
+        );
+        let look =
+            MASKED.map(|path| format!("[ ! -d {path} ] || ls -A {path}; [ ! -f {path} ] || cat {path}")).join("; ");
         assert_eq!(text(&said(by, "", Some(Seccomp::Default), &look)), "", "{by:?}");
         let tried = said(by, "", Some(Seccomp::Off), "mount -t tmpfs none /mnt || unshare --mount true");
         assert!(!tried.status.success(), "{by:?}: also without the filter nothing is mounted");

@@ -234,7 +234,14 @@ fn try_start(
     let ledger: Arc<dyn Ledger> = Arc::new(NoLedger);
     let site = Site { run_id, agent, lab, mtu: MTU, state, ledger: &ledger, lifetime: patience * 3, patience };
     let size = GuestSize { cpus: 1, memory: ByteSize(256 << 20) };
-    let spec = GuestSpec { name: "doctor".into(), size, cpu_set: Vec::new(), data: None, merge: false, seccomp: Seccomp::Default };
+    let spec = GuestSpec {
+        name: "doctor".into(),
+        size,
+        cpu_set: Vec::new(),
+        data: None,
+        merge: false,
+        seccomp: Seccomp::Default,
+    };
     let mut guest = platform.start(&site, &spec).map_err(|error| error.to_string())?;
     let started = Started { seconds: guest.start_time_s(), parity: guest.parity() };
     guest.destroy().map_err(|error| error.to_string())?;

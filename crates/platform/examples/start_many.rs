@@ -75,7 +75,14 @@ fn start(name: &str, count: usize, options: &str, agent: &Path) -> Outcome<()> {
 
 fn all_at_once(platform: &dyn Platform, site: &Site<'_>, count: usize) -> Vec<Result<Box<dyn Guest>, PlatformError>> {
     let one = |number: usize| {
-        let spec = GuestSpec { name: format!("g{number}"), size: SIZE, cpu_set: Vec::new(), data: None, merge: false, seccomp: Seccomp::Default };
+        let spec = GuestSpec {
+            name: format!("g{number}"),
+            size: SIZE,
+            cpu_set: Vec::new(),
+            data: None,
+            merge: false,
+            seccomp: Seccomp::Default,
+        };
         platform.start(site, &spec)
     };
     std::thread::scope(|scope| {

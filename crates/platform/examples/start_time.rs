@@ -93,8 +93,17 @@ fn ours(site: &Site<'_>, platform: &str, options: &serde_json::Value) -> Outcome
     let entry = registry::find(platform).ok_or("no such platform")?;
     let platform = (entry.make)(options)?;
     let size = GuestSize { cpus: 2, memory: ByteSize(512 << 20) };
-    let mut guest = platform
-        .start(site, &GuestSpec { name: "guest".into(), size, cpu_set: Vec::new(), data: None, merge: false, seccomp: Seccomp::Default })?;
+    let mut guest = platform.start(
+        site,
+        &GuestSpec {
+            name: "guest".into(),
+            size,
+            cpu_set: Vec::new(),
+            data: None,
+            merge: false,
+            seccomp: Seccomp::Default,
+        },
+    )?;
     let time = guest.start_time_s();
     guest.destroy()?;
     Ok(time)

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tare_lab::{
-    Cgroup, LabError, Limits, NetNs, PROCESSES, Place, Resource, Tap, check_on_disk, closed_data_path, data_path, is_in_memory,
-    make_closed_data_directory, make_data_directory, make_disk_directory,
+    Cgroup, LabError, Limits, NetNs, PROCESSES, Place, Resource, Tap, check_on_disk, closed_data_path, data_path,
+    is_in_memory, make_closed_data_directory, make_data_directory, make_disk_directory,
 };
 use tare_model::ByteSize;
 use tare_model::guest::{DataPlace, GuestSpec, ParityRow, Seccomp};

@@ -70,7 +70,14 @@ mod tests {
     #[test]
     fn what_was_not_granted_is_not_called_equal() {
         let size = GuestSize { cpus: 1, memory: ByteSize(1 << 30) };
-        let spec = GuestSpec { name: "g".into(), size, cpu_set: vec![3, 1, 2], data: None, merge: false, seccomp: tare_model::guest::Seccomp::Default };
+        let spec = GuestSpec {
+            name: "g".into(),
+            size,
+            cpu_set: vec![3, 1, 2],
+            data: None,
+            merge: false,
+            seccomp: tare_model::guest::Seccomp::Default,
+        };
         let facts =
             AgentFacts { facts: vec![("cpus allowed".into(), "1-3".into()), ("mtu eth0".into(), "1500".into())] };
         let rows = inside(&spec, &facts, Some(("eth0", 9000)));

@@ -187,7 +187,14 @@ impl Ground {
             patience: Duration::from_secs(10),
         };
         let size = GuestSize { cpus: 1, memory: ByteSize(256 << 20) };
-        let spec = GuestSpec { name: guest.to_owned(), size, cpu_set: vec![cpu], data: None, merge: false, seccomp: Seccomp::Default };
+        let spec = GuestSpec {
+            name: guest.to_owned(),
+            size,
+            cpu_set: vec![cpu],
+            data: None,
+            merge: false,
+            seccomp: Seccomp::Default,
+        };
         platform(name, options).start(&site, &spec).map_err(|error| error.to_string())
     }
 }

@@ -89,7 +89,8 @@ fn stands(label: &str, options: &Value, check: impl FnOnce(&dyn Guest)) {
     let size = GuestSize { cpus: 2, memory: ByteSize(512 << 20) };
     // Offered where it can be; on other arms it says why it cannot.
     let merge = platform.merging_lack().is_none();
-    let spec = GuestSpec { name: "one".into(), size, cpu_set: vec![0, 1], data: None, merge, seccomp: Seccomp::Default };
+    let spec =
+        GuestSpec { name: "one".into(), size, cpu_set: vec![0, 1], data: None, merge, seccomp: Seccomp::Default };
     let mut guest = platform.start(&site, &spec).unwrap_or_else(|error| panic!("{error}"));
     check(&*guest);
     guest.destroy().unwrap();

@@ -67,7 +67,14 @@ impl Ground {
         let size = GuestSize { cpus, memory: ByteSize(256 << 20) };
         self.start_as(
             platform,
-            &GuestSpec { name: name.to_owned(), size, cpu_set: vec![0, 1], data: None, merge: false, seccomp: Seccomp::Default },
+            &GuestSpec {
+                name: name.to_owned(),
+                size,
+                cpu_set: vec![0, 1],
+                data: None,
+                merge: false,
+                seccomp: Seccomp::Default,
+            },
         )
     }
 
@@ -356,7 +363,14 @@ const TOUCHED: u64 = 200 << 20;
 /// time is over.
 fn given_back(ground: &Ground, name: &str, options: &Value, patience: Duration) -> f64 {
     let size = GuestSize { cpus: 1, memory: ByteSize(512 << 20) };
-    let spec = GuestSpec { name: name.to_owned(), size, cpu_set: Vec::new(), data: None, merge: false, seccomp: Seccomp::Default };
+    let spec = GuestSpec {
+        name: name.to_owned(),
+        size,
+        cpu_set: Vec::new(),
+        data: None,
+        merge: false,
+        seccomp: Seccomp::Default,
+    };
     let mut guest = ground.start_as(&*platform("qemu", options), &spec).unwrap();
     let before = of_emulator(&*guest, "VmRSS");
     // Not zeroes: a kernel that is short of memory takes pages of those back by itself.
@@ -425,7 +439,14 @@ fn machines_of_three_gibibytes_run_java_from_one_disk_and_take_what_they_touch()
     for number in 0..count {
         let size = GuestSize { cpus: 1, memory: ByteSize(3 << 30) };
         let data = Some(GuestData { gold: gold.clone(), size: ByteSize(256 << 20), shared: true });
-        let spec = GuestSpec { name: format!("j{number}"), size, cpu_set: Vec::new(), data, merge: true, seccomp: Seccomp::Default };
+        let spec = GuestSpec {
+            name: format!("j{number}"),
+            size,
+            cpu_set: Vec::new(),
+            data,
+            merge: true,
+            seccomp: Seccomp::Default,
+        };
         let guest = ground.start_as(&*platform, &spec).unwrap();
         let place = guest.data().unwrap().clone();
         let merging = guest.parity().into_iter().find(|row| row.resource == "memory merging").unwrap();

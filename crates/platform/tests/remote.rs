@@ -81,8 +81,17 @@ impl Run {
 
     fn start(&self, options: &Value) -> Result<Box<dyn Guest>, PlatformError> {
         let size = GuestSize { cpus: 1, memory: ByteSize(256 << 20) };
-        platform(PLATFORM, options)
-            .start(&self.site(), &GuestSpec { name: "t0".into(), size, cpu_set: vec![0], data: None, merge: false, seccomp: Seccomp::Default })
+        platform(PLATFORM, options).start(
+            &self.site(),
+            &GuestSpec {
+                name: "t0".into(),
+                size,
+                cpu_set: vec![0],
+                data: None,
+                merge: false,
+                seccomp: Seccomp::Default,
+            },
+        )
     }
 
     fn error(&self, options: &Value) -> String {
@@ -316,7 +325,14 @@ fn what_the_machine_has_is_told_and_a_client_may_be_on_it() {
         let made = platform(PLATFORM, &with(sshd.options(PLAIN), "listen", "127.0.0.2"));
         assert_eq!(made.reach(), Reach::Outside);
         let size = GuestSize { cpus: 1000, memory: ByteSize(1 << 50) };
-        let spec = GuestSpec { name: "c0".into(), size, cpu_set: vec![0], data: None, merge: false, seccomp: Seccomp::Default };
+        let spec = GuestSpec {
+            name: "c0".into(),
+            size,
+            cpu_set: vec![0],
+            data: None,
+            merge: false,
+            seccomp: Seccomp::Default,
+        };
         let mut guest = client(&run.site(), &spec, ClientPlace::Machine(&*made)).unwrap();
         assert_eq!((guest.address().to_string(), guest.listen().to_string()), ("127.0.0.1".into(), "127.0.0.2".into()));
         let rows = guest.parity();

@@ -127,7 +127,14 @@ fn a_store_runs_on_its_data_on_every_platform_of_the_hosts() {
         }
         let size = GuestSize { cpus: 2, memory: ByteSize(512 << 20) };
         let data = Some(GuestData { gold: gold.clone(), size: ByteSize(256 << 20), shared: false });
-        let spec = GuestSpec { name: label.to_owned(), size, cpu_set: Vec::new(), data, merge: false, seccomp: Seccomp::Default };
+        let spec = GuestSpec {
+            name: label.to_owned(),
+            size,
+            cpu_set: Vec::new(),
+            data,
+            merge: false,
+            seccomp: Seccomp::Default,
+        };
         let mut guest = platform.start(&site, &spec).unwrap();
         let served = serves(&*guest, &programs).unwrap_or_else(|why| panic!("{label}: {why}"));
         guest.destroy().unwrap();

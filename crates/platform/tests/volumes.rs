@@ -86,7 +86,17 @@ impl Ground {
         };
         let size = GuestSize { cpus: 1, memory: ByteSize(512 << 20) };
         let data = Some(GuestData { gold: self.gold.clone(), size: SIZE, shared: false });
-        platform.start(&site, &GuestSpec { name: name.to_owned(), size, cpu_set: Vec::new(), data, merge: false, seccomp: Seccomp::Default })
+        platform.start(
+            &site,
+            &GuestSpec {
+                name: name.to_owned(),
+                size,
+                cpu_set: Vec::new(),
+                data,
+                merge: false,
+                seccomp: Seccomp::Default,
+            },
+        )
     }
 
     /// Why a guest does not start.

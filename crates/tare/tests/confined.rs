@@ -18,7 +18,14 @@ fn careless(study: &Path, out: &Path, lock: &Path) -> Child {
     let program = tare();
     let script = format!("exec {DIRECTORY}</ {LOCKED}>\"$1\" && flock {LOCKED} && shift && exec \"$@\"");
     let mut shell = Command::new("bash");
-    shell.args(["-c", &script, "bash"]).arg(lock).arg(program.get_program()).arg("run").arg(study).arg("--out").arg(out);
+    shell
+        .args(["-c", &script, "bash"])
+        .arg(lock)
+        .arg(program.get_program())
+        .arg("run")
+        .arg(study)
+        .arg("--out")
+        .arg(out);
     shell.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
     shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     shell.spawn().unwrap()
@@ -68,9 +75,8 @@ fn nothing_that_was_open_where_tare_was_started_reaches_a_guest_or_a_helper() {
     let folder = tempfile::tempdir().unwrap();
     let others = ["lxc", "nspawn", "qemu"].map(|name| format!("[arms.{name}]\nplatform = \"{name}\"\n")).concat();
     let runtimes = ["runc", "runsc"];
-    let runtimes = runtimes.map(|name| {
-        format!("[arms.{name}]\nplatform = \"oci\"\noptions = {{ runtime = \"{name}\" }}\n")
-    });
+    let runtimes =
+        runtimes.map(|name| format!("[arms.{name}]\nplatform = \"oci\"\noptions = {{ runtime = \"{name}\" }}\n"));
     // Those that this host lacks are left out.
     let text = small_study(1, &format!("{CONTAINER}\n{others}{}", runtimes.concat()))
         .replace("128MiB", "256MiB")
@@ -134,7 +140,9 @@ fn a_guest_cannot_change_the_host_at_either_level_of_the_filter() {
     let (study, _) = study.split_once("[cases.idle]").unwrap();
     let case = |name: &str, mode: u32| {
         let command = serde_json::json!(["sh", "-c", ATTEMPTS, "attempts", mode.to_string()]);
-        format!("[cases.{name}]\nworkload = \"exec\"\nguest = {{ seccomp = \"{name}\" }}\nparameters = {{ command = {command} }}\n")
+        format!(
+            "[cases.{name}]\nworkload = \"exec\"\nguest = {{ seccomp = \"{name}\" }}\nparameters = {{ command = {command} }}\n"
+        )
     };
     let study = write_study(folder.path(), &format!("{study}{}{}", case("default", 2), case("off", 0)));
     let out = folder.path().join("run");
@@ -151,8 +159,8 @@ fn owner(pid: u32) -> Option<u32> {
 
 const APPLICATIONS: &str = r#"
 [phases]
-warm-up = "500ms"
-steady-state = "1s"
+warm-up = "1s"
+steady-state = "2s"
 
 [cases.java]
 workload = "java"
@@ -166,8 +174,8 @@ parameters = { file-sessions = 4, heap = "128MiB", server = "nginx" }
 
 [cases.social]
 workload = "social"
-load = { closed = { clients = 2 } }
-parameters = { scale-users = 25, java = { heap = "160MiB" }, pool = 8, threads = 40 }
+load = { closed = { clients = 8 } }
+parameters = { scale-users = 25, java = { heap = "160MiB" }, cycle = { mean = "250ms", most = "1250ms" }, pool = 8, threads = 40 }
 "#;
 
 #[test]
@@ -189,7 +197,8 @@ fn no_application_runs_as_root_on_any_arm() {
         .replace("128MiB", "1GiB");
     let study = write_study(folder.path(), &(text.split_once("[phases]").unwrap().0.to_owned() + APPLICATIONS));
     let out = folder.path().join("run");
-    let mut child = tare().arg("run").arg(&study).arg("--out").arg(&out).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let mut child =
+        tare().arg("run").arg(&study).arg("--out").arg(&out).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
     let child = child.as_mut().unwrap();
     let mut seen: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     while child.try_wait().unwrap().is_none() {
@@ -203,7 +212,8 @@ fn no_application_runs_as_root_on_any_arm() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     let outcomes = outcomes(&out);
-    assert!(outcomes.len() >= 6 && outcomes.iter().all(|outcome| outcome == "completed"), "{outcomes:?}");
+    // So short a time is too short for some of what a site must show to be believed, and for nothing that is looked at here.
+    assert!(outcomes.len() >= 6 && !outcomes.contains(&"failed".to_owned()), "{outcomes:?}");
     for program in ["java", "nginx", "postgres"] {
         let users = seen.get(program).cloned().unwrap_or_default();
         assert!(!users.is_empty() && !users.contains(&0), "{program} was seen to run as {users:?}");

@@ -47,8 +47,7 @@ pub const MASKED: [&str; 11] = [
 ];
 
 /// Directories and files of the kernel that cannot be written inside.
-pub const READ_ONLY: [&str; 6] =
-    ["/sys", "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+pub const READ_ONLY: [&str; 6] = ["/sys", "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 
 #[cfg(test)]
 mod tests {

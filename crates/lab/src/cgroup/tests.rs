@@ -64,11 +64,19 @@ fn all_equal(rows: &[tare_model::guest::ParityRow]) -> bool {
 
 #[test]
 fn what_was_asked_is_what_the_kernel_grants() {
-    let limits = Limits { cpu_quota_cpus: Some(1), cpu_set: vec![0], memory_bytes: Some(100_000_001), processes: Some(PROCESSES) };
+    let limits = Limits {
+        cpu_quota_cpus: Some(1),
+        cpu_set: vec![0],
+        memory_bytes: Some(100_000_001),
+        processes: Some(PROCESSES),
+    };
     let Some(trial) = Trial::new("parity", &limits) else { return };
     let size = GuestSize { cpus: 1, memory: ByteSize(100_000_001) };
     let rows = trial.group.parity(&size, &[0]);
-    assert_eq!(rows.iter().map(|r| r.resource.as_str()).collect::<Vec<_>>(), ["cpu quota", "cpu set", "memory limit", "process limit"]);
+    assert_eq!(
+        rows.iter().map(|r| r.resource.as_str()).collect::<Vec<_>>(),
+        ["cpu quota", "cpu set", "memory limit", "process limit"]
+    );
     // Not every host has the controller for the last.
     let told = |row: &tare_model::guest::ParityRow| row.equal || row.note.contains("lack the controller `pids`");
     assert!(all_equal(&rows[..3]) && told(&rows[3]), "{rows:?}");
@@ -310,7 +318,12 @@ fn version_2_limits_are_written_as_its_documentation_says() {
     assert_eq!(fake.hierarchies().mode(), CgroupMode::V2);
     let plan = fake.hierarchies().plan("run", "guest").unwrap();
     assert_eq!(plan.resource(), Resource::Cgroup { paths: vec![fake.at("tare-run/guest")] });
-    let limits = Limits { cpu_quota_cpus: Some(2), cpu_set: vec![3, 0, 1], memory_bytes: Some(1 << 30), processes: Some(PROCESSES) };
+    let limits = Limits {
+        cpu_quota_cpus: Some(2),
+        cpu_set: vec![3, 0, 1],
+        memory_bytes: Some(1 << 30),
+        processes: Some(PROCESSES),
+    };
     let group = Cgroup::create(plan, &limits).unwrap();
     assert_eq!(fake.text("tare-run/guest/cpu.max"), "200000 100000");
     assert_eq!(fake.text("tare-run/guest/memory.max"), "1073741824");

@@ -190,7 +190,14 @@ impl Ground<'_> {
     }
 
     fn spec(&self, name: &str) -> GuestSpec {
-        GuestSpec { name: name.to_owned(), size: self.expect.guest, cpu_set: vec![0], data: None, merge: false, seccomp: Seccomp::Default }
+        GuestSpec {
+            name: name.to_owned(),
+            size: self.expect.guest,
+            cpu_set: vec![0],
+            data: None,
+            merge: false,
+            seccomp: Seccomp::Default,
+        }
     }
 
     fn start_as(&self, spec: &GuestSpec) -> Result<Box<dyn Guest>, Broken> {

@@ -81,8 +81,14 @@ impl Ground<'_> {
     /// An agent where its guests can be reached.
     fn driver(&self) -> Result<Box<dyn Guest>, Broken> {
         let place = if self.is_in_lab() { ClientPlace::Lab } else { ClientPlace::Host };
-        let spec =
-            GuestSpec { name: "driver".into(), size: self.expect.guest, cpu_set: Vec::new(), data: None, merge: false, seccomp: Seccomp::Default };
+        let spec = GuestSpec {
+            name: "driver".into(),
+            size: self.expect.guest,
+            cpu_set: Vec::new(),
+            data: None,
+            merge: false,
+            seccomp: Seccomp::Default,
+        };
         crate::client(&self.site(), &spec, place).map_err(|error| format!("no driver started: {error}"))
     }
 }

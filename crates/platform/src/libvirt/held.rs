@@ -129,7 +129,14 @@ mod tests {
     #[test]
     fn what_is_not_of_the_run_is_not_touched() {
         let size = GuestSize { cpus: 1, memory: ByteSize(1 << 28) };
-        let spec = GuestSpec { name: "g".into(), size, cpu_set: Vec::new(), data: None, merge: false, seccomp: tare_model::guest::Seccomp::Default };
+        let spec = GuestSpec {
+            name: "g".into(),
+            size,
+            cpu_set: Vec::new(),
+            data: None,
+            merge: false,
+            seccomp: tare_model::guest::Seccomp::Default,
+        };
         let held = Held::new("test:///default", "r", &spec).unwrap();
         assert_eq!(Held::from_token(&held.token()).unwrap(), held);
         let site = |run_id| ReapSite { run_id, state: Path::new("/s"), agent: Path::new("/a") };

@@ -329,7 +329,14 @@ mod tests {
 
     fn spec() -> GuestSpec {
         let size = GuestSize { cpus: 2, memory: ByteSize(512 << 20) };
-        GuestSpec { name: "g".into(), size, cpu_set: vec![0, 1, 3], data: None, merge: false, seccomp: tare_model::guest::Seccomp::Default }
+        GuestSpec {
+            name: "g".into(),
+            size,
+            cpu_set: vec![0, 1, 3],
+            data: None,
+            merge: false,
+            seccomp: tare_model::guest::Seccomp::Default,
+        }
     }
 
     #[test]

@@ -40,8 +40,19 @@ fn connected() -> Option<Arc<Connection>> {
 
 fn held(guest: &str) -> Held {
     let size = GuestSize { cpus: 2, memory: ByteSize(64 << 20) };
-    Held::new(URI, "unit", &GuestSpec { name: guest.into(), size, cpu_set: Vec::new(), data: None, merge: false, seccomp: Seccomp::Default })
-        .unwrap()
+    Held::new(
+        URI,
+        "unit",
+        &GuestSpec {
+            name: guest.into(),
+            size,
+            cpu_set: Vec::new(),
+            data: None,
+            merge: false,
+            seccomp: Seccomp::Default,
+        },
+    )
+    .unwrap()
 }
 
 fn description(held: &Held) -> String {

@@ -156,14 +156,31 @@ mod tests {
     #[test]
     fn a_bundle_says_what_was_asked() {
         let size = GuestSize { cpus: 2, memory: ByteSize(1 << 30) };
-        let spec = GuestSpec { name: "target".into(), size, cpu_set: vec![1, 2], data: None, merge: false, seccomp: Seccomp::Default };
+        let spec = GuestSpec {
+            name: "target".into(),
+            size,
+            cpu_set: vec![1, 2],
+            data: None,
+            merge: false,
+            seccomp: Seccomp::Default,
+        };
         let folder = tempfile::tempdir().unwrap();
         let rootfs = folder.path().join("rootfs");
         let netns = Path::new("/proc/1/fd/9");
         let agent = Path::new("/opt/agent");
         let data = Some(Path::new("/mnt/san/tare-r/target"));
         let group = "/tare-r/target";
-        let bundle = Bundle { spec: &spec, run_id: "r", agent, data, read_only: false, netns, rootfs: &rootfs, group, seccomp: Seccomp::Off };
+        let bundle = Bundle {
+            spec: &spec,
+            run_id: "r",
+            agent,
+            data,
+            read_only: false,
+            netns,
+            rootfs: &rootfs,
+            group,
+            seccomp: Seccomp::Off,
+        };
         bundle.write(folder.path()).unwrap();
         let text = std::fs::read_to_string(folder.path().join("config.json")).unwrap();
         let config: serde_json::Value = serde_json::from_str(&text).unwrap();

@@ -285,7 +285,14 @@ mod tests {
     #[test]
     fn what_the_guests_own_kernel_shows_is_compared_with_what_it_can_show() {
         let size = GuestSize { cpus: 2, memory: ByteSize(1 << 30) };
-        let spec = GuestSpec { name: "g".into(), size, cpu_set: vec![4, 6], data: None, merge: false, seccomp: tare_model::guest::Seccomp::Default };
+        let spec = GuestSpec {
+            name: "g".into(),
+            size,
+            cpu_set: vec![4, 6],
+            data: None,
+            merge: false,
+            seccomp: tare_model::guest::Seccomp::Default,
+        };
         let fact = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let facts = |cpus, memory| AgentFacts {
             facts: vec![fact("cpus allowed", cpus), fact("mtu eth0", "1500"), fact("memory total", memory)],

@@ -95,7 +95,14 @@ mod tests {
     #[test]
     fn only_what_was_granted_is_equal() {
         let size = GuestSize { cpus: 2, memory: ByteSize(1 << 30) };
-        let spec = GuestSpec { name: "g".into(), size, cpu_set: vec![3], data: None, merge: false, seccomp: tare_model::guest::Seccomp::Default };
+        let spec = GuestSpec {
+            name: "g".into(),
+            size,
+            cpu_set: vec![3],
+            data: None,
+            merge: false,
+            seccomp: tare_model::guest::Seccomp::Default,
+        };
         let made = Made { vcpus: vec![1, 2], memory_bytes: 1 << 30, ..Made::default() };
         let text = |pairs: &[(&str, &str)]| AgentFacts {
             facts: pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),

@@ -256,7 +256,14 @@ mod tests {
             let facts =
                 vec![("cpus online".to_owned(), cpus.to_owned()), ("memory total".to_owned(), memory.to_owned())];
             let size = GuestSize { cpus: 2, memory: ByteSize(1 << 30) };
-            let spec = GuestSpec { name: "g".into(), size, cpu_set: vec![0], data: None, merge: false, seccomp: tare_model::guest::Seccomp::Default };
+            let spec = GuestSpec {
+                name: "g".into(),
+                size,
+                cpu_set: vec![0],
+                data: None,
+                merge: false,
+                seccomp: tare_model::guest::Seccomp::Default,
+            };
             rows(&spec, &AgentFacts { facts }).iter().map(|row| row.equal).collect::<Vec<_>>()
         };
         assert_eq!(equal("0-1", "1000000 kB"), [true, true]);

@@ -135,11 +135,7 @@ pub(super) fn started(
 /// Where instances keep their static files and what is uploaded while it is on its way. A guest that sees the host's files would leave them in
 /// the host's `/tmp` if it were killed: there they are beside the database, which goes with the run whatever happens. Any other guest's
 /// own `/tmp` goes with it.
-fn folder(
-    site: &WorkSite<'_>,
-    beside: &Beside,
-    user: Option<(u32, u32)>,
-) -> Result<Option<String>, WorkloadError> {
+fn folder(site: &WorkSite<'_>, beside: &Beside, user: Option<(u32, u32)>) -> Result<Option<String>, WorkloadError> {
     let make = r#"if test -d "$1" && mkdir -p "$2" 2>/dev/null; then test -z "$3" || chown "$3" "$2" && echo made; fi"#;
     let folder = format!("{}/{FOLDER}", beside.place);
     let words = [beside.place.as_str(), &folder, &unprivileged::owner(user)];

@@ -39,11 +39,7 @@ fn spec(argv: Vec<String>, user: Option<(u32, u32)>, longest: Duration) -> ExecS
 }
 
 /// Starts a server as this user and leaves it running; its number.
-pub(crate) fn start(
-    site: &WorkSite<'_>,
-    argv: Vec<String>,
-    user: Option<(u32, u32)>,
-) -> Result<u64, WorkloadError> {
+pub(crate) fn start(site: &WorkSite<'_>, argv: Vec<String>, user: Option<(u32, u32)>) -> Result<u64, WorkloadError> {
     match site.ask_guest(Request::Start(spec(argv, user, LIFETIME)))? {
         Reply::Started { command, .. } => Ok(command),
         _ => Err(WorkSite::unexpected("guest", "start a command")),
