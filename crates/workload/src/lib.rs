@@ -22,6 +22,7 @@ mod store;
 mod stream;
 mod tile;
 mod together;
+mod unprivileged;
 mod web;
 mod yields;
 

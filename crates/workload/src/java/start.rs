@@ -12,7 +12,7 @@ use super::parameters::{Data, Parameters};
 use super::payload::{Inside, Payload, inside, major_of, unable};
 pub(super) use crate::started::look;
 use crate::started::{Look, how, said};
-use crate::{WorkSite, WorkloadError};
+use crate::{WorkSite, WorkloadError, unprivileged};
 
 /// Where the application listens in the guest.
 const PORT: u16 = 7117;
@@ -109,13 +109,16 @@ pub(super) fn start(
     let argv = command(parameters, groups, site.index, &inside, site.guest_listen);
     let line = argv.join(" ");
     let began = Instant::now();
-    let command = match site.ask_guest(Request::Start(exec(argv, LIFETIME)))? {
+    let user = unprivileged::user(site)?;
+    let command = match site.ask_guest(Request::Start(ExecSpec { user, ..exec(argv, LIFETIME) }))? {
         Reply::Started { command, .. } => command,
         _ => return Err(WorkSite::unexpected("guest", "start a command")),
     };
     let live = listening(site, command, &line)?;
     facts.insert("application started in".to_owned(), format!("{:.2} s", began.elapsed().as_secs_f64()));
     facts.insert("application started as".to_owned(), in_every_guest(&line));
+    let runs_as = if user.is_some() { "nobody" } else { "the guest's agent does" };
+    facts.insert("application runs as".to_owned(), runs_as.to_owned());
     if let Some(bytes) = live {
         facts.insert("live heap at start".to_owned(), format!("{:.0} MiB of {groups} data groups", mib(bytes)));
     }

@@ -14,7 +14,7 @@ use super::parameters::Parameters;
 use super::payload::{JARS, PROGRAM};
 use super::services::{Beside, database};
 use crate::web::guest::{Look, PAUSE, explained, fetch, gone, has, how, look, said, script, start, wants_memory};
-use crate::{WorkSite, WorkloadError};
+use crate::{WorkSite, WorkloadError, unprivileged};
 
 /// The first instance listens on the port after it.
 const PORT: u16 = 8080;
@@ -63,6 +63,8 @@ struct Command<'a> {
     beside: &'a Beside,
     /// Where instances keep what goes with them; `None`: in the guest's own place for that.
     folder: Option<String>,
+    /// As whom they run; `None`: as the agent.
+    user: Option<(u32, u32)>,
 }
 
 impl Command<'_> {
@@ -114,8 +116,9 @@ pub(super) fn started(
     }
     let heap = parameters.heap_bytes(site.size.cpus);
     let pages = pages(site, parameters)?;
-    let folder = folder(site, beside)?;
-    let command = Command { parameters, place, heap, pages, listen: site.guest_listen, beside, folder };
+    let user = unprivileged::user(site)?;
+    let folder = folder(site, beside, user)?;
+    let command = Command { parameters, place, heap, pages, listen: site.guest_listen, beside, folder, user };
     let mut started = Started::default();
     match all(site, &command, &mut started) {
         Ok(()) => {
@@ -132,10 +135,11 @@ pub(super) fn started(
 /// Where instances keep their static files and what is uploaded while it is on its way. A guest that sees the host's files would leave them in
 /// the host's `/tmp` if it were killed: there they are beside the database, which goes with the run whatever happens. Any other guest's
 /// own `/tmp` goes with it.
-fn folder(site: &WorkSite<'_>, beside: &Beside) -> Result<Option<String>, WorkloadError> {
-    let make = r#"if test -d "$1" && mkdir -p "$2" 2>/dev/null; then echo made; fi"#;
+fn folder(site: &WorkSite<'_>, beside: &Beside, user: Option<(u32, u32)>) -> Result<Option<String>, WorkloadError> {
+    let make = r#"if test -d "$1" && mkdir -p "$2" 2>/dev/null; then test -z "$3" || chown "$3" "$2" && echo made; fi"#;
     let folder = format!("{}/{FOLDER}", beside.place);
-    let made = script(site, "make a directory for the social application", make, &[&beside.place, &folder])?;
+    let words = [beside.place.as_str(), &folder, &unprivileged::owner(user)];
+    let made = script(site, "make a directory for the social application", make, &words)?;
     Ok((made == "made").then_some(folder))
 }
 
@@ -145,7 +149,7 @@ fn all(site: &WorkSite<'_>, of: &Command<'_>, started: &mut Started) -> Result<(
         let argv = of.argv(number, port);
         let line = argv.join(" ");
         let began = Instant::now();
-        let command = start(site, argv)?;
+        let command = start(site, argv, of.user)?;
         let address = SocketAddr::new(site.guest_address, port);
         let name = format!("instance {number}");
         started.instances.push(Instance { number, name, command, address, ready_s: 0.0 });
@@ -231,6 +235,7 @@ fn tell(site: &WorkSite<'_>, of: &Command<'_>, started: &mut Started) {
     let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
     let mut facts = vec![
         ("instances", site.instances.to_string()),
+        ("instances run as", if of.user.is_some() { "nobody" } else { "the guest's agent does" }.to_owned()),
         ("instances ready after", seconds.join(", ")),
         ("instances started as", shown),
         ("heap of an instance", mib(of.heap)),

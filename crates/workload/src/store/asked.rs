@@ -10,8 +10,7 @@ use tare_wire::{ExecResult, ExecSpec, Link, Reply, Request, copy_in};
 use super::error::StoreError;
 use crate::{WorkSite, WorkloadError};
 
-/// User and group of the server and its data: nobody.
-pub(crate) const NOBODY: (u32, u32) = (65534, 65534);
+pub(crate) use crate::unprivileged::NOBODY;
 /// Of a command's output so much is kept, from its end.
 const OUTPUT_BYTES: u64 = 64 << 10;
 /// Of what a command said so much is shown.

@@ -24,7 +24,7 @@ pub(crate) const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Durat
 /// How long a server whose connections broke is looked at, for it to be seen to end.
 const ENDING: Duration = Duration::from_secs(2);
 
-fn spec(argv: Vec<String>, longest: Duration) -> ExecSpec {
+fn spec(argv: Vec<String>, user: Option<(u32, u32)>, longest: Duration) -> ExecSpec {
     ExecSpec {
         argv,
         // Options from the guest's environment would come on top of those that all arms have.
@@ -32,15 +32,15 @@ fn spec(argv: Vec<String>, longest: Duration) -> ExecSpec {
             .map(|name| (name.to_owned(), String::new()))
             .to_vec(),
         directory: Some("/".to_owned()),
-        user: None,
+        user,
         timeout_ns: u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX),
         output_limit_bytes: OUTPUT_BYTES,
     }
 }
 
-/// Starts a server and leaves it running; its number.
-pub(crate) fn start(site: &WorkSite<'_>, argv: Vec<String>) -> Result<u64, WorkloadError> {
-    match site.ask_guest(Request::Start(spec(argv, LIFETIME)))? {
+/// Starts a server as this user and leaves it running; its number.
+pub(crate) fn start(site: &WorkSite<'_>, argv: Vec<String>, user: Option<(u32, u32)>) -> Result<u64, WorkloadError> {
+    match site.ask_guest(Request::Start(spec(argv, user, LIFETIME)))? {
         Reply::Started { command, .. } => Ok(command),
         _ => Err(WorkSite::unexpected("guest", "start a command")),
     }
@@ -53,7 +53,7 @@ pub(crate) fn start(site: &WorkSite<'_>, argv: Vec<String>) -> Result<u64, Workl
 pub(crate) fn script(site: &WorkSite<'_>, tried: &str, script: &str, words: &[&str]) -> Result<String, WorkloadError> {
     let argv = ["sh", "-c", script, "tare"].into_iter().chain(words.iter().copied()).map(str::to_owned).collect();
     let site = WorkSite { patience: site.patience + SHORT, ..*site };
-    match site.ask_guest(Request::Exec(spec(argv, SHORT)))? {
+    match site.ask_guest(Request::Exec(spec(argv, None, SHORT)))? {
         Reply::Executed(ran) if ran.code == Some(0) => Ok(String::from_utf8_lossy(&ran.stdout).trim().to_owned()),
         Reply::Executed(ran) => {
             let seen = Look { stdout: Vec::new(), stderr: Vec::new(), ended: Some(ran), resident_peak_bytes: None };

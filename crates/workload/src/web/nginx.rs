@@ -14,6 +14,8 @@ const KEPT: u32 = 64;
 pub(super) struct Settings<'a> {
     /// A directory that nginx may write to, with the certificate.
     pub folder: &'a str,
+    /// Whether it is started as root, who may be the only user that there is: it would look for another.
+    pub as_root: bool,
     /// The guest's data.
     pub data: &'a str,
     /// The plain address.
@@ -37,8 +39,9 @@ pub(super) const fn each(connections: u32) -> u32 {
 
 /// The file with the settings.
 pub(super) fn file(of: &Settings<'_>) -> String {
-    let Settings { folder, data, plain, tls, tomcat, workers, connections, files } = of;
+    let Settings { folder, as_root, data, plain, tls, tomcat, workers, connections, files } = of;
     let each = each(*connections);
+    let user = if *as_root { "user root;\n" } else { "" };
     let listen_tls = tls.map_or_else(String::new, |tls| {
         let cache = TLS_SESSIONS.div_ceil(SESSIONS_A_MEGABYTE);
         format!(
@@ -55,7 +58,7 @@ pub(super) fn file(of: &Settings<'_>) -> String {
         .concat();
     format!(
         "daemon off;\n\
-         user root;\n\
+         {user}\
          worker_processes {workers};\n\
          worker_rlimit_nofile {files};\n\
          pid {folder}/nginx.pid;\n\
@@ -97,6 +100,7 @@ mod tests {
     fn settings_have_tls_only_where_it_is_asked() {
         let mut of = Settings {
             folder: "/tmp/x",
+            as_root: false,
             data: "/data",
             plain: "198.18.0.2:8080".parse().unwrap(),
             tls: None,
@@ -107,6 +111,7 @@ mod tests {
         };
         let plain = file(&of);
         assert!(plain.contains("listen 198.18.0.2:8080;") && !plain.contains("ssl"), "{plain}");
+        assert!(!plain.contains("user root"), "{plain}");
         assert!(plain.contains("worker_rlimit_nofile 20000;"), "{plain}");
         assert!(plain.contains("worker_connections 712;") && plain.contains("root /data;"));
         of.tls = Some("198.18.0.2:8443".parse().unwrap());

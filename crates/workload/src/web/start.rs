@@ -19,7 +19,7 @@ use super::payload::{JARS, PROGRAM};
 use super::url::Url;
 use super::users::{Stay, busy_heap};
 use crate::gold::shown;
-use crate::{WorkSite, WorkloadError};
+use crate::{WorkSite, WorkloadError, unprivileged};
 
 /// Where servers listen, plain and with TLS.
 const PORTS: (u16, u16) = (8080, 8443);
@@ -242,7 +242,9 @@ fn own_server(
     }
     let listen = if in_front { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { site.guest_listen };
     let allowed = Allowed::of(site.guest, site.patience);
-    let of = Command { program, data, folder: &folder, listen, in_front, tls, backend, needs, allowed };
+    let user = unprivileged::user(site)?;
+    let of = Command { program, data, folder: &folder, listen, in_front, tls, backend, needs, allowed, user };
+    of.give_folder(site)?;
     allowed.refuse_server(of.files(parameters), needs.sessions)?;
     serve(site, parameters, &of, started)?;
     if in_front {
@@ -274,9 +276,17 @@ struct Command<'a> {
     needs: Needs,
     /// By the guest's kernel.
     allowed: Allowed,
+    /// As whom the servers run; `None`: as the agent.
+    user: Option<(u32, u32)>,
 }
 
 impl Command<'_> {
+    /// Makes the servers' user the owner of the directory and of all that is in it.
+    fn give_folder(&self, site: &WorkSite<'_>) -> Result<(), WorkloadError> {
+        let give = r#"test -z "$2" || chown -R "$2" "$1""#;
+        script(site, "give the server its key", give, &[self.folder, &unprivileged::owner(self.user)]).map(drop)
+    }
+
     /// Files that the server has open for the connections of its users, at most.
     fn files(&self, parameters: &Parameters) -> u64 {
         // nginx has a connection to Tomcat, or a file, beside each of a user's.
@@ -336,13 +346,14 @@ fn serve(
     let argv = of.argv(parameters, heap);
     let line = argv.join(" ");
     let began = Instant::now();
-    let command = start(site, argv)?;
+    let command = start(site, argv, of.user)?;
     started.commands.push((TOMCAT, command));
     says_ready(site, command, &line)?;
     started.fact("server started in", format!("{:.2} s", began.elapsed().as_secs_f64()));
     // Addresses, ports and temporary directories differ from guest to guest.
     let shown = line.split(" --listen ").next().unwrap_or(&line);
     started.fact("server started as", shown.to_owned());
+    started.fact("server runs as", if of.user.is_some() { "nobody" } else { "the guest's agent does" });
     started.fact("server", if of.in_front { "Tomcat behind nginx" } else { "Tomcat" });
     started.fact("server's heap", format!("{} MiB", heap >> 20));
     started.flags.extend(small_heap(heap, of.busy_heap(parameters, of.needs.offered), of.needs.offered));
@@ -404,6 +415,7 @@ fn front(
     started.fact("nginx", said.rsplit('/').next().unwrap_or(&said).to_owned());
     let settings = nginx::file(&nginx::Settings {
         folder: of.folder,
+        as_root: of.user.is_none(),
         data: of.data,
         plain: SocketAddr::new(site.guest_listen, PORTS.0),
         tls: of.tls.then(|| SocketAddr::new(site.guest_listen, PORTS.1)),
@@ -414,8 +426,9 @@ fn front(
     });
     let file = format!("{}/nginx.conf", of.folder);
     put(site, &file, &settings)?;
+    of.give_folder(site)?;
     let argv = [program, "-p", of.folder, "-e", "stderr", "-c", &file].map(|word| word.to_owned());
-    let command = start(site, argv.to_vec())?;
+    let command = start(site, argv.to_vec(), of.user)?;
     // Clients meet it first.
     started.commands.insert(0, (NGINX, command));
     Ok(())

@@ -18,6 +18,7 @@ fn argv(parameters: &serde_json::Value, tls: bool, in_front: bool) -> Vec<String
         backend: "198.18.0.1:4000".parse().unwrap(),
         needs: Needs { tls: true, sessions: 10_000, offered: 10_000, stay: Stay { thinking_s: 30.0, secure: 1.0 } },
         allowed: Allowed::default(),
+        user: None,
     };
     of.argv(&parameters, 512 << 20)
 }
@@ -71,6 +72,7 @@ fn a_heap_that_users_fill_is_told_and_nginx_takes_connections_off_it() {
         backend: "198.18.0.1:4000".parse().unwrap(),
         needs: Needs { tls: true, sessions: 2300, offered: 2300, stay },
         allowed: Allowed::default(),
+        user: None,
     };
     let busy = of(false).busy_heap(&parameters, 2300);
     assert!((350 << 20..450 << 20).contains(&busy), "{busy}");
