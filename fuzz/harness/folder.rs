@@ -43,8 +43,7 @@ fn sound() -> &'static Vec<(PathBuf, Vec<u8>)> {
     SOUND.get_or_init(|| {
         let place = std::env::temp_dir().join(format!("tare-fuzz-sound-{}", std::process::id()));
         let plan = testing::plan(1);
-        let trials = [testing::store_trial(&plan, 0), testing::capacity_trial(&plan, 1), testing::hold_trial(&plan, 2)];
-        testing::write_run(&place, &plan, &trials);
+        testing::write_run(&place, &plan, &trials(&plan));
         let entries = fs::read_dir(&place).expect("a folder").map(|entry| entry.expect("an entry").path());
         let files = entries
             .map(|path| (path.file_name().unwrap_or_default().into(), fs::read(&path).expect("a file")))

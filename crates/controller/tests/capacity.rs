@@ -315,7 +315,9 @@ fn who_watches_is_told_each_try_and_a_search_that_is_stopped_begins_anew_when_it
     let Some(agent) = ready() else { return };
     let (folder, limited) = (tempfile::tempdir().unwrap(), Limited::new(SERVES, &[]));
     let plan = search_plan(CapacitySpec { from: 20.0, most: 80.0, precision: 1.0, iterations: 2 });
-    let (out, run_id) = (folder.path().join("run"), format!("capacity-{}-stop", std::process::id()));
+    // Of the form that runs have: what is resumed is verified.
+    let run_id = format!("20260102-030405-{:04x}", std::process::id() as u16);
+    let out = folder.path().join("run");
     let watches = |stop_at| Watches { stop_at, ..Watches::default() };
     let stopped = watches(3);
     let cancel = stopped.cancel.clone();

@@ -142,7 +142,11 @@ impl Folder {
     /// When it cannot be written; nothing is left of it then.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let failed = |e: io::Error| RecordError::io("writing", &self.file(name), e);
-        self.listed(name)?;
+        let (length, most) = (bytes.len() as u64, self.listed(name)?);
+        if length > most {
+            // Nobody could read it.
+            return Err(self.too_long(name, length, most));
+        }
         let (temporary, mut file) = self.temporary(name).map_err(failed)?;
         let written = file
             .write_all(bytes)

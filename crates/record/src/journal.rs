@@ -287,6 +287,11 @@ impl JournalWriter {
         let entry = JournalEntry { seq: self.next_seq, at, event: event.clone() };
         let (line, chain) = line_of(&entry, &self.chain)
             .map_err(|e| RecordError::io("writing the journal", &self.path, std::io::Error::other(e)))?;
+        if self.sound_bytes + line.len() as u64 > layout::most_bytes(layout::JOURNAL).unwrap_or_default() {
+            let full =
+                std::io::Error::new(std::io::ErrorKind::FileTooLarge, "no journal may be longer; begin another run");
+            return Err(RecordError::io("writing the journal", &self.path, full));
+        }
         let written = self.file.write_all(line.as_bytes()).and_then(|()| match event.durable() {
             true => self.file.sync_data(),
             false => Ok(()),

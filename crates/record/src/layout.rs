@@ -54,8 +54,8 @@ pub fn most_bytes(name: &str) -> Option<u64> {
         STUDY | README | ENVIRONMENT => Some(MIB),
         // A plan of the most trials that a study may have takes less than half of it.
         PLAN => Some(8 * MIB),
-        // Lines of some 200 bytes, some ten a trial.
-        JOURNAL | JOURNAL_TORN => Some(48 * MIB),
+        // Lines of some 200 bytes, some twenty a trial.
+        JOURNAL | JOURNAL_TORN => Some(96 * MIB),
         RESULTS | RESULTS_WAL => Some(8192 * MIB),
         RESULTS_SHM | RESULTS_JOURNAL => Some(64 * MIB),
         FINDINGS => Some(64 * MIB),

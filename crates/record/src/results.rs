@@ -25,7 +25,7 @@ const COPIED_BYTES: u64 = 1 << 30;
 /// Limits on what a database may hold: far above what tare writes.
 const LIMITS: [(Limit, i32); 10] = [
     // Also the most bytes of a text.
-    (Limit::SQLITE_LIMIT_LENGTH, 256 << 10),
+    (Limit::SQLITE_LIMIT_LENGTH, 1 << 20),
     (Limit::SQLITE_LIMIT_SQL_LENGTH, 64 << 10),
     (Limit::SQLITE_LIMIT_COLUMN, 100),
     (Limit::SQLITE_LIMIT_EXPR_DEPTH, 50),

@@ -23,8 +23,8 @@ use crate::host::HostFacts;
 
 pub use human::human;
 
-/// Most trials of a plan: more would run for weeks, and their index is 32 bits.
-const MAX_TRIALS: u64 = 1_000_000;
+/// Most trials of a plan: more would run for weeks, and their journal would be longer than what is read of one.
+const MAX_TRIALS: u64 = 20_000;
 
 /// One reason why a study does not fit on a host.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -16,7 +16,7 @@ pub fn command(arguments: &VerifyArguments) -> Result<Exit, Failure> {
     let mut wrong: Vec<String> = altered.iter().map(|problem| format!("{dir}: {problem}")).collect();
     if let Some(asked) = arguments.root.as_ref().filter(|asked| *asked != root) {
         wrong.push(format!(
-            "{dir}: has root hash {root}, and {asked} was asked for: it is another run, or was altered, or the run went on. \
+            "{dir} has root hash {root}, and {asked} was asked for: it is another run, or was altered, or the run went on. \
              Get the folder again from where it was run"
         ));
     }
