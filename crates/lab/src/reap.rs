@@ -172,9 +172,11 @@ fn may_reap(run_id: &str, state: &Path) -> std::result::Result<Claim, String> {
         check_private(directory).map_err(|e| e.to_string())?;
     }
     let locked = state.join(LOCK_FILE).exists();
-    let mut answer = None;
+    // Read before waiting, too: whoever removes the directory may remove the file long before the lock.
+    let (mut info, mut answer) = (RunInfo::read(state), None);
     process::wait_until(LET_GO_WITHIN, || {
-        answer = claim(state, locked);
+        info = info.take().or_else(|| RunInfo::read(state));
+        answer = claim(state, locked, info.as_ref());
         answer.is_some()
     });
     answer.unwrap_or_else(|| match state.join(LOCK_FILE).exists() {
@@ -186,20 +188,18 @@ fn may_reap(run_id: &str, state: &Path) -> std::result::Result<Claim, String> {
 
 /// One look at the lock; `None` when another process reaps the run at this moment: the lock is held although the controller is
 /// gone, or was removed and the directory is not yet. `locked`: there was one to begin with.
-fn claim(state: &Path, locked: bool) -> Option<std::result::Result<Claim, String>> {
+fn claim(state: &Path, locked: bool, info: Option<&RunInfo>) -> Option<std::result::Result<Claim, String>> {
     match StateDir::lock_dead(state) {
         Err(e) => return Some(Err(e.to_string())),
         Ok(Some(None)) if locked => return (!state.exists()).then_some(Ok(Claim::Done)),
         Ok(Some(lock)) => return Some(Ok(Claim::Ours(lock))),
         Ok(None) => {}
     }
-    match RunInfo::read(state) {
-        Some(info) if info.controller_pid == std::process::id() => Some(Ok(Claim::Ours(None))),
-        Some(info) if !info.controller_lives() => None,
-        Some(info) => Some(Err(format!("its controller, process {}, is alive: stop it first", info.controller_pid))),
-        None if state.exists() => Some(Err("its controller is alive: stop it first".into())),
-        None => Some(Ok(Claim::Done)),
+    let info = info.filter(|info| info.controller_lives())?;
+    if info.controller_pid == std::process::id() {
+        return Some(Ok(Claim::Ours(None)));
     }
+    Some(Err(format!("its controller, process {}, is alive: stop it first", info.controller_pid)))
 }
 
 /// Kills until none is found: one may have been starting another.

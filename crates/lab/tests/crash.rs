@@ -176,6 +176,29 @@ fn a_list_that_names_what_is_not_the_runs_does_no_harm() {
 }
 
 #[test]
+fn several_that_reap_a_run_at_once_do_no_harm() {
+    if !apart("several_that_reap_a_run_at_once_do_no_harm") {
+        return;
+    }
+    for round in 0..10 {
+        let (mut held, _, _) = hold(&format!("several-{round}"));
+        held.child.kill().unwrap();
+        held.child.wait().unwrap();
+        let start = std::sync::Barrier::new(4);
+        let reports: Vec<_> = std::thread::scope(|scope| {
+            let reaping = || {
+                start.wait();
+                reap(&held.run_id, &[], &mut |_, _| Ok(()))
+            };
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(reaping)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(reports.iter().all(tare_lab::ReapReport::is_clean), "{reports:?}");
+        assert_eq!(leftovers(&held.run_id), Vec::<String>::new());
+    }
+}
+
+#[test]
 fn a_run_whose_ledger_is_refused_stays_until_somebody_looked() {
     if !apart("a_run_whose_ledger_is_refused_stays_until_somebody_looked") {
         return;

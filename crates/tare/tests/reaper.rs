@@ -151,9 +151,8 @@ fn kill_at_random_moments(arms: &str, rounds: u64, moments: Duration, limit: Dur
         longest = longest.max(at.elapsed());
         fs::remove_dir_all(&out).or_else(|error| if out.exists() { Err(error) } else { Ok(()) }).unwrap();
     }
-    println!(
-        "killed at {killed} random moments, {found} times with something to take down; all was gone within {longest:?}"
-    );
+    let seen = format!("killed at {killed} random moments, {found} times with something to take down");
+    let _ = writeln!(std::io::stdout(), "{seen}; all was gone within {longest:?}");
     assert!(found > 0, "nothing was there to be taken down in {killed} kills");
 }
 
