@@ -520,16 +520,16 @@ mod tests {
     fn what_is_known_is_taken_out_of_every_text_in_every_form() {
         let mut redactor = Redactor { takes_names: true, ..Redactor::default() };
         redactor.add_secret("pass w\"rd");
-        redactor.add_secret("postgres://user17:in%40side@db7.example.org/x");
+        redactor.add_secret("postgres://user17:in%40side@db17.example.org/x");
         redactor.add_name("root");
         let text = format!(
-            "{:?} {} pass%20w%22rd in@side in%40side DB7.example.org db7 db77 root user17 rooted",
+            "{:?} {} pass%20w%22rd in@side in%40side DB17.example.org db17 db177 root user17 rooted",
             "pass w\"rd", "pass w\"rd"
         );
         let shown = redactor.text(&text);
-        assert_eq!(shown, format!("\"{0}\" {0} {0} {0} {0} {0} {0} db77 root {0} rooted", REDACTED));
+        assert_eq!(shown, format!("\"{0}\" {0} {0} {0} {0} {0} {0} db177 root {0} rooted", REDACTED));
         redactor.takes_names = false;
-        assert!(redactor.text("db7").contains("db7"));
+        assert!(redactor.text("db17").contains("db17"));
         assert!(!format!("{redactor:?}").contains("pass"));
     }
 

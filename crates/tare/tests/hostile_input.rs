@@ -125,7 +125,7 @@ fn a_plan_runs_no_program_whatever_a_study_names() {
         "platform = \"lxc\"",
         "platform = \"qemu\"",
         "platform = \"libvirt\"",
-        &format!("platform = \"oci\"\nruntime = \"{}\"", evil.display()),
+        &format!("platform = \"oci\"\noptions = {{ runtime = \"{}\" }}", evil.display()),
     ] {
         let name = format!("{}.toml", all.len());
         let path = place.path().join(name);
@@ -149,7 +149,7 @@ fn a_plan_says_what_it_did_not_try_and_doctor_says_what_it_runs() {
     let canary = place.path().join("canary");
     let evil = program(place.path(), &canary).unwrap();
     let file = place.path().join("study.toml");
-    let arm = format!("[arms.other]\nplatform = \"oci\"\nruntime = \"{}\"", evil.display());
+    let arm = format!("[arms.other]\nplatform = \"oci\"\noptions = {{ runtime = \"{}\" }}", evil.display());
     std::fs::write(&file, common::small_study(1, &arm)).unwrap();
     let file = file.to_str().unwrap();
     let plan = run(&["plan", file]);
