@@ -199,9 +199,12 @@ fn a_secret_that_is_not_found_is_told_by_line_and_field_and_errors_show_none() {
         assert_eq!(refused.status.code(), Some(2), "{}", stdout(&refused));
         stderr(&refused)
     };
-    let said = refused("[cases.e]\nworkload = \"exec\"\n[cases.e.parameters]\ncommand = [\"x\"]\nenv = { A = { from-env = \"TARE_NO_SUCH\" } }\n");
+    let said = refused(
+        "[cases.e]\nworkload = \"exec\"\n[cases.e.parameters]\ncommand = [\"x\"]\nenv = { A = { from-env = \"TARE_NO_SUCH\" } }\n",
+    );
     assert!(said.contains("`TARE_NO_SUCH` is not set") && said.contains("env.A.from-env"), "{said}");
-    let said = refused("[cases.e]\nworkload = \"store\"\n[cases.e.parameters]\nurl = { from-file = \"/no/such/file\" }\n");
+    let said =
+        refused("[cases.e]\nworkload = \"store\"\n[cases.e.parameters]\nurl = { from-file = \"/no/such/file\" }\n");
     assert!(said.contains("/no/such/file") && said.contains("url.from-file"), "{said}");
     for wrong in [
         "[cases.e]\nworkload = \"exec\"\n[cases.e.parameters]\ncommand = []\nenv = { A = \"cnry-1\", B = 7 }\n",

@@ -241,9 +241,14 @@ fn paths(chance: &mut Chance, folder: &Path) -> std::io::Result<Vec<u8>> {
         6 => with(ARM, &format!("[cases.w]\nworkload = \"web-support\"\n[cases.w.parameters]\ntables = \"{path}\"")),
         7 => with(
             ARM,
-            &format!("[cases.e]\nworkload = \"exec\"\n[cases.e.parameters]\ncommand = [\"x\"]\nenv = {{ A = {{ from-file = \"{path}\" }} }}"),
+            &format!(
+                "[cases.e]\nworkload = \"exec\"\n[cases.e.parameters]\ncommand = [\"x\"]\nenv = {{ A = {{ from-file = \"{path}\" }} }}"
+            ),
         ),
-        8 => with(ARM, &format!("[cases.s]\nworkload = \"store\"\n[cases.s.parameters]\nurl = {{ from-file = \"{path}\" }}")),
+        8 => with(
+            ARM,
+            &format!("[cases.s]\nworkload = \"store\"\n[cases.s.parameters]\nurl = {{ from-file = \"{path}\" }}"),
+        ),
         _ => arm(format!("platform = \"container\"\ndata = {{ directory = \"{path}\" }}")),
     };
     Ok(text.into_bytes())
