@@ -19,6 +19,8 @@ const SHORTEST_CHARS: usize = 4;
 /// A field whose name has one of these words in it holds a secret.
 const SECRET_WORDS: [&str; 9] =
     ["password", "passwd", "passphrase", "secret", "token", "credential", "credentials", "apikey", "pgpassword"];
+/// Longer names are no fields.
+const LONGEST_KEY: usize = 100;
 /// A field of this name is a table of which every value is a secret.
 const SECRET_TABLE: &str = "env";
 /// Fields of platforms that name a machine or a person.
@@ -331,16 +333,24 @@ fn secrets_in(text: &str) -> Vec<Found<'_>> {
         let (user, password) = login.split_once(':').unwrap_or((login, ""));
         found.push(Found { at: start + user.len() + 1, secret: password, names: vec![user, host] });
     }
+    let mut end = 0;
+    // What begins within a value belongs to it.
     for (at, _) in text.match_indices('=') {
+        if at < end {
+            continue;
+        }
         let before = &text[..at];
-        let key = before.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_');
-        let key = before[key.map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8))..]
-            .trim_start_matches('-');
+        let start = before.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_');
+        let start = start.map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
+        let key = before[start..].trim_start_matches('-');
+        if key.len() > LONGEST_KEY || key == SECRET_TABLE || !is_secret(key) {
+            continue;
+        }
         let value = &text[at + 1..];
-        let value = &value[..value
-            .find(|c: char| c.is_whitespace() || matches!(c, '&' | '"' | '\'' | '`' | ';'))
-            .unwrap_or(value.len())];
-        if key != SECRET_TABLE && is_secret(key) && !value.is_empty() {
+        let ends = |c: char| c.is_whitespace() || matches!(c, '&' | '"' | '\'' | '`' | ';');
+        let value = &value[..value.find(ends).unwrap_or(value.len())];
+        end = at + 1 + value.len();
+        if !value.is_empty() {
             found.push(Found { at: at + 1, secret: value, names: Vec::new() });
         }
     }
@@ -520,16 +530,16 @@ mod tests {
     fn what_is_known_is_taken_out_of_every_text_in_every_form() {
         let mut redactor = Redactor { takes_names: true, ..Redactor::default() };
         redactor.add_secret("pass w\"rd");
-        redactor.add_secret("postgres://user17:in%40side@db7.example.org/x");
+        redactor.add_secret("postgres://user17:in%40side@db17.example.org/x");
         redactor.add_name("root");
         let text = format!(
-            "{:?} {} pass%20w%22rd in@side in%40side DB7.example.org db7 db77 root user17 rooted",
+            "{:?} {} pass%20w%22rd in@side in%40side DB17.example.org db17 db177 root user17 rooted",
             "pass w\"rd", "pass w\"rd"
         );
         let shown = redactor.text(&text);
-        assert_eq!(shown, format!("\"{0}\" {0} {0} {0} {0} {0} {0} db77 root {0} rooted", REDACTED));
+        assert_eq!(shown, format!("\"{0}\" {0} {0} {0} {0} {0} {0} db177 root {0} rooted", REDACTED));
         redactor.takes_names = false;
-        assert!(redactor.text("db7").contains("db7"));
+        assert!(redactor.text("db17").contains("db17"));
         assert!(!format!("{redactor:?}").contains("pass"));
     }
 

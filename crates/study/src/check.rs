@@ -141,10 +141,23 @@ fn fit_help(text: &str) -> String {
     if proposal.is_empty() { rule.to_owned() } else { format!("{rule}: `{}`", proposal.trim_end_matches('-')) }
 }
 
+/// Most arms, and most cases, of a study: hundreds of times what anybody compared.
+const MOST: usize = 1000;
+
+/// What a table names; more than any study has is an error, and not looked at.
+fn few<'a>(field: &Cursor<'a>, what: &str) -> Option<Vec<Cursor<'a>>> {
+    let mut named = field.named()?;
+    if named.len() > MOST {
+        field.wrong_key(&format!("names {} {what}, and a study has {MOST} at most", named.len()), "split the study");
+        named.truncate(1);
+    }
+    Some(named)
+}
+
 /// The arms as written, and the id of the baseline.
 fn arms(table: &Table<'_>, context: &Context<'_>) -> (Vec<Arm>, String) {
     let field = table.require("arms");
-    let cursors = field.as_ref().and_then(Cursor::named).unwrap_or_default();
+    let cursors = field.as_ref().and_then(|field| few(field, "arms")).unwrap_or_default();
     if let (Some(field), true) = (&field, cursors.is_empty())
         && field.is_table()
     {

@@ -151,6 +151,9 @@ pub(crate) enum At {
     Value,
 }
 
+/// Most errors that are collected.
+const MOST_ERRORS: usize = 100;
+
 /// Collects what is wrong while the walk goes on.
 #[derive(Debug, Default)]
 pub(crate) struct Sink {
@@ -159,11 +162,19 @@ pub(crate) struct Sink {
 
 impl Sink {
     pub(crate) fn add(&self, error: FieldError) {
-        self.errors.borrow_mut().push((error, At::Value));
+        self.push(error, At::Value);
     }
 
     fn add_at_key(&self, error: FieldError) {
-        self.errors.borrow_mut().push((error, At::Key));
+        self.push(error, At::Key);
+    }
+
+    /// Each takes a walk through the file to be placed, and a file with so many has one cause for most.
+    fn push(&self, error: FieldError, at: At) {
+        let mut errors = self.errors.borrow_mut();
+        if errors.len() < MOST_ERRORS {
+            errors.push((error, at));
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

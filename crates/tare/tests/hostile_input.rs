@@ -45,7 +45,8 @@ fn listed(folder: &Path) -> Vec<(PathBuf, u64)> {
 
 /// What must hold of every command, whatever it was given.
 fn harmless(what: &str, seen: &Observed) {
-    let said = format!("{what}: {seen:.2000?}");
+    let shown: String = format!("{seen:?}").chars().take(3000).collect();
+    let said = format!("{what}: {shown}");
     assert!(!seen.hung, "hung: {said}");
     assert!(!seen.crashed(), "crashed: {said}");
     assert!(seen.unfit().is_empty(), "printed {:?}: {said}", seen.unfit());
@@ -125,7 +126,7 @@ fn a_plan_runs_no_program_whatever_a_study_names() {
         "platform = \"lxc\"",
         "platform = \"qemu\"",
         "platform = \"libvirt\"",
-        &format!("platform = \"oci\"\nruntime = \"{}\"", evil.display()),
+        &format!("platform = \"oci\"\noptions = {{ runtime = \"{}\" }}", evil.display()),
     ] {
         let name = format!("{}.toml", all.len());
         let path = place.path().join(name);
@@ -149,7 +150,7 @@ fn a_plan_says_what_it_did_not_try_and_doctor_says_what_it_runs() {
     let canary = place.path().join("canary");
     let evil = program(place.path(), &canary).unwrap();
     let file = place.path().join("study.toml");
-    let arm = format!("[arms.other]\nplatform = \"oci\"\nruntime = \"{}\"", evil.display());
+    let arm = format!("[arms.other]\nplatform = \"oci\"\noptions = {{ runtime = \"{}\" }}", evil.display());
     std::fs::write(&file, common::small_study(1, &arm)).unwrap();
     let file = file.to_str().unwrap();
     let plan = run(&["plan", file]);

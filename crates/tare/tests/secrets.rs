@@ -59,6 +59,7 @@ label = "native for {given}"
 platform = "container"
 [arms.far]
 platform = "ssh"
+[arms.far.options]
 host = "cnryhost-a.invalid"
 user = "cnryuser-b"
 identity = "/home/cnryhome-c/id"
@@ -71,19 +72,24 @@ memory = "128MiB"
 steady-state = "100ms"
 [cases.prints]
 workload = "exec"
+[cases.prints.parameters]
 command = ["sh", "-c", "{fails}; exit 3"]
 env = {{ {env} }}
 [cases.argument]
 workload = "exec"
+[cases.argument.parameters]
 command = ["sh", "-c", "echo $0 $@ >&2; exit 3", "--password={argument}", "--token={token}"]
 [cases.store]
 workload = "store"
+[cases.store.parameters]
 url = "postgres://cnryuser-e:{password}@{{guest}}:5432/db"
 [cases.store-encoded]
 workload = "store"
+[cases.store-encoded.parameters]
 url = "postgres://u:{encoded}%21@{{guest}}:5432/db"
 [cases.store-file]
 workload = "store"
+[cases.store-file.parameters]
 url = {{ from-file = "{url_file}" }}
 "#,
         given = "cnry-given-0",
@@ -193,15 +199,17 @@ fn a_secret_that_is_not_found_is_told_by_line_and_field_and_errors_show_none() {
         assert_eq!(refused.status.code(), Some(2), "{}", stdout(&refused));
         stderr(&refused)
     };
-    let said =
-        refused("[cases.e]\nworkload = \"exec\"\ncommand = [\"x\"]\nenv = { A = { from-env = \"TARE_NO_SUCH\" } }\n");
+    let said = refused(
+        "[cases.e]\nworkload = \"exec\"\n[cases.e.parameters]\ncommand = [\"x\"]\nenv = { A = { from-env = \"TARE_NO_SUCH\" } }\n",
+    );
     assert!(said.contains("`TARE_NO_SUCH` is not set") && said.contains("env.A.from-env"), "{said}");
-    let said = refused("[cases.e]\nworkload = \"store\"\nurl = { from-file = \"/no/such/file\" }\n");
+    let said =
+        refused("[cases.e]\nworkload = \"store\"\n[cases.e.parameters]\nurl = { from-file = \"/no/such/file\" }\n");
     assert!(said.contains("/no/such/file") && said.contains("url.from-file"), "{said}");
     for wrong in [
-        "[cases.e]\nworkload = \"exec\"\ncommand = []\nenv = { A = \"cnry-1\", B = 7 }\n",
-        "[cases.e]\nworkload = \"store\"\nurl = \"postgres://u:cnry-2@h\"\n",
-        "[cases.e]\nworkload = \"store\"\nurl = \"postgres://u:cnry-3@h/db\" x\n",
+        "[cases.e]\nworkload = \"exec\"\n[cases.e.parameters]\ncommand = []\nenv = { A = \"cnry-1\", B = 7 }\n",
+        "[cases.e]\nworkload = \"store\"\n[cases.e.parameters]\nurl = \"postgres://u:cnry-2@h\"\n",
+        "[cases.e]\nworkload = \"store\"\n[cases.e.parameters]\nurl = \"postgres://u:cnry-3@h/db\" x\n",
         "[cases.e]\nworkload = \"exec\"\n[cases.e.parameters.env]\nA = [\"cnry-4\"\n",
     ] {
         let said = refused(wrong);

@@ -10,7 +10,7 @@ use tare_model::units::{BitRate, ByteSize, Rate, Span};
 
 use super::load::{self, NamedLoad, Offered, Searches};
 use super::size::Asked;
-use super::{Context, capacity, check_id, density, hold, instances, known, options_of, schema_of, size};
+use super::{Context, capacity, check_id, density, few, hold, instances, known, options_of, schema_of, size};
 use crate::fields;
 use crate::suggest;
 use crate::tree::{Cursor, Table};
@@ -32,7 +32,7 @@ pub(super) fn cases(
     phases: Option<Phases>,
 ) -> Vec<Case> {
     let field = study.require("cases");
-    let cursors = field.as_ref().and_then(Cursor::named).unwrap_or_default();
+    let cursors = field.as_ref().and_then(|field| few(field, "cases")).unwrap_or_default();
     if let (Some(field), true) = (&field, cursors.is_empty())
         && field.is_table()
     {

@@ -59,7 +59,10 @@ pub fn execute(loaded: &LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> {
         progress.note(&note);
     }
     let goal = if how.resume { Goal::Resume } else { Goal::Run };
-    let plan = planned(loaded, how.out, how.without, goal)?;
+    let mut plan = planned(loaded, how.out, how.without, goal)?;
+    // Only here the arms are known that are left out, and what their reasons must not hold.
+    let shown = redactor.plan(&plan);
+    (plan.deviations, plan.left_out) = (shown.deviations, shown.left_out);
     let cancel = Cancel::new();
     cancel.on_signals().map_err(|error| Failure::new(format!("signals cannot be caught: {error}"), Exit::Failure))?;
     let options = RunOptions {

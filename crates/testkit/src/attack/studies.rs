@@ -53,6 +53,18 @@ fn with(arms: &str, cases: &str) -> String {
 const ARM: &str = "[arms.b]\nplatform = \"container\"";
 const CASE: &str = "[cases.idle]\nworkload = \"rr\"\n";
 
+/// An arm of which the first line names the platform, and the others are its options.
+fn with_options(text: &str) -> String {
+    let (platform, options) = text.split_once('\n').unwrap_or((text, ""));
+    format!("[arms.b]\n{platform}\n[arms.b.options]\n{options}")
+}
+
+/// A case of which the first line names the workload, and the others are its parameters.
+fn with_parameters(text: &str) -> String {
+    let (workload, parameters) = text.split_once('\n').unwrap_or((text, ""));
+    format!("[cases.x]\n{workload}\n[cases.x.parameters]\n{parameters}")
+}
+
 /// What is deep, long or many.
 fn nested(chance: &mut Chance) -> Vec<u8> {
     let depth = chance.one_of(&[50, 500, 5_000, 100_000]);
@@ -131,8 +143,8 @@ fn programs(chance: &mut Chance, folder: &Path, program: &Path) -> std::io::Resu
         let _ = symlink(program, folder.join(name));
     }
     let (config, skip) = (config.display(), chance.one_of(&["", "skip-unavailable = true\n"]));
-    let arm = |text: String| with(&format!("[arms.b]\n{text}"), CASE);
-    let case = |text: String| with(ARM, &format!("[cases.idle]\n{text}"));
+    let arm = |text: String| with(&with_options(&text), CASE);
+    let case = |text: String| with(ARM, &with_parameters(&text));
     let text = match chance.below(11) {
         0 => arm(format!("platform = \"oci\"\nruntime = \"{shown}\"")),
         1 => arm(format!(
@@ -154,10 +166,10 @@ fn programs(chance: &mut Chance, folder: &Path, program: &Path) -> std::io::Resu
         )),
         8 => case(format!("workload = \"store\"\npostgres = \"{here}\"")),
         9 => case(format!(
-            "workload = \"social\"\npostgres = \"{here}\"\n[cases.java]\nworkload = \"java\"\njava = \"{here}\""
+            "workload = \"social\"\npostgres = \"{here}\"\n[cases.java]\nworkload = \"java\"\nparameters = {{ java = \"{here}\" }}"
         )),
         _ => case(format!(
-            "workload = \"web-banking\"\njava = \"{here}\"\nnginx = \"{shown}\"\n[cases.e]\nworkload = \"exec\"\ncommand = [\"{shown}\"]"
+            "workload = \"web-banking\"\njava = \"{here}\"\nnginx = \"{shown}\"\n[cases.e]\nworkload = \"exec\"\nparameters = {{ command = [\"{shown}\"] }}"
         )),
     };
     Ok(text.replacen("seed = 1\n", &format!("seed = 1\n{skip}"), 1).into_bytes())
@@ -184,14 +196,14 @@ fn texts(chance: &mut Chance) -> Vec<u8> {
         4 => with(&format!("[arms.\"{text}\"]\nplatform = \"{text}\""), CASE),
         5 => with(ARM, &format!("[cases.\"{text}\"]\nworkload = \"{text}\"")),
         6 => format!("{text} = [\n{}", with(ARM, CASE)),
-        7 => with(&format!("[arms.b]\nplatform = \"oci\"\nruntime = \"/{text}\""), CASE),
+        7 => with(&format!("[arms.b]\nplatform = \"oci\"\n[arms.b.options]\nruntime = \"/{text}\""), CASE),
         8 => {
             let bomb = chance.one_of(&["(a{1000}){1000}", "(?:(?:(?:x{100}){100}){100}){100}", "(a|aa)+$", "(((((((((((((((((((((x*)*)*", "\\\\p{L}{5000}", "(?P<x>.)(?P<x>.)"]);
-            with(ARM, &format!("[cases.e]\nworkload = \"exec\"\ncommand = [\"x\"]\nmetrics = {{ m = {{ regex = \"{bomb}\", unit = \"s\", better = \"lower\" }} }}"))
+            with(ARM, &format!("[cases.e]\nworkload = \"exec\"\n[cases.e.parameters]\ncommand = [\"x\"]\nmetrics = {{ m = {{ regex = \"{bomb}\", unit = \"s\", better = \"lower\" }} }}"))
         }
         _ => {
             let path = chance.one_of(&["$..[*]..[*]..[*]", "$[", "$[?@.a==1e999]", "$['\\u0000']"]);
-            with(ARM, &format!("[cases.e]\nworkload = \"exec\"\ncommand = [\"x\"]\nmetrics = {{ m = {{ json = \"{path}\", unit = \"s\", better = \"lower\" }} }}"))
+            with(ARM, &format!("[cases.e]\nworkload = \"exec\"\n[cases.e.parameters]\ncommand = [\"x\"]\nmetrics = {{ m = {{ json = \"{path}\", unit = \"s\", better = \"lower\" }} }}"))
         }
     }
     .into_bytes()
@@ -214,7 +226,7 @@ fn paths(chance: &mut Chance, folder: &Path) -> std::io::Result<Vec<u8>> {
         &pipe,
         &pipe,
     ]);
-    let arm = |text: String| with(&format!("[arms.b]\n{text}"), CASE);
+    let arm = |text: String| with(&with_options(&text), CASE);
     let text = match chance.below(10) {
         0 => arm(format!("platform = \"container\"\nrootfs = {{ archive = \"{path}\" }}")),
         1 => arm(format!("platform = \"container\"\nrootfs = {{ directory = \"{path}\" }}")),
@@ -226,12 +238,17 @@ fn paths(chance: &mut Chance, folder: &Path) -> std::io::Result<Vec<u8>> {
         5 => arm(format!(
             "platform = \"ssh\"\nhost = \"h\"\nidentity = \"{path}\"\nconfig = \"{path}\"\nagent = \"{path}\""
         )),
-        6 => with(ARM, &format!("[cases.w]\nworkload = \"web-support\"\ntables = \"{path}\"")),
+        6 => with(ARM, &format!("[cases.w]\nworkload = \"web-support\"\n[cases.w.parameters]\ntables = \"{path}\"")),
         7 => with(
             ARM,
-            &format!("[cases.e]\nworkload = \"exec\"\ncommand = [\"x\"]\nenv = {{ A = {{ from-file = \"{path}\" }} }}"),
+            &format!(
+                "[cases.e]\nworkload = \"exec\"\n[cases.e.parameters]\ncommand = [\"x\"]\nenv = {{ A = {{ from-file = \"{path}\" }} }}"
+            ),
         ),
-        8 => with(ARM, &format!("[cases.s]\nworkload = \"store\"\nurl = {{ from-file = \"{path}\" }}")),
+        8 => with(
+            ARM,
+            &format!("[cases.s]\nworkload = \"store\"\n[cases.s.parameters]\nurl = {{ from-file = \"{path}\" }}"),
+        ),
         _ => arm(format!("platform = \"container\"\ndata = {{ directory = \"{path}\" }}")),
     };
     Ok(text.into_bytes())
