@@ -319,6 +319,21 @@ fn a_qemu_that_refuses_is_told_in_its_own_words() {
 }
 
 #[test]
+fn a_qemu_that_stays_root_carries_no_guest() {
+    let _turn = turn();
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("qemu");
+    // A QEMU that does not do as it is asked.
+    let script = "#!/bin/bash\nwords=()\nwhile [ $# -gt 0 ]; do\n  case $1 in\n  -runas | -chroot | -run-with) shift 2 ;;\n  \
+                  *) words+=(\"$1\"); shift ;;\n  esac\ndone\nexec qemu-system-x86_64 \"${words[@]}\"\n";
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let Some(error) = fails("stays-root", &json!({"program": program, "accel": "tcg"})) else { return };
+    assert!(error.contains("confine QEMU") && error.contains("is root, capabilities"), "{error}");
+    assert!(!error.contains("Linux version"), "the guest ran: {error}");
+}
+
+#[test]
 fn megabytes_on_the_console_are_bounded() {
     let _turn = turn();
     let platform = platform("qemu", &json!({}));

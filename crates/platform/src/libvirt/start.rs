@@ -94,11 +94,11 @@ pub(super) fn start(options: &Options, site: &Site<'_>, spec: &GuestSpec) -> Res
     let domain = define(&mut making, &connection, &held, xml)?;
     let pid = settle(&mut making, &held, &groups, (place, &card))?;
     pin(&making, options, &domain)?;
+    user::note_as_found(&mut making, "the emulator", pid, RIGHTS);
+    serving.map_or(Ok(()), |serving| serving.check(&mut making))?;
     let (reader, writer) = connect(&mut making, &channel, &console)?;
     with(&domain, CALL_LIMIT, "let the domain run", Domain::resume).map_err(|error| refused(&making, &error))?;
     making.greet_over(Box::new(reader), Box::new(writer), options.boot_within.duration())?;
-    user::note_as_found(&mut making, "the emulator", pid, RIGHTS);
-    serving.map_or(Ok(()), |serving| serving.check(&mut making))?;
     let mut parity = parity(&mut making, &domain, pid)?;
     let is_unsafe = data.file.is_some() && options.disk.cache == Some(Cache::Unsafe);
     parity.extend(is_unsafe.then(volume::flushes_ignored));

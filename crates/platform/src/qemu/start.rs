@@ -148,12 +148,14 @@ pub(super) fn start(mut making: Making<'_>, options: &Options, prepared: &Prepar
         ..plain_launch()
     };
     making.spawn(&launch)?;
-    let made = let_run(&mut making, options, &folder)?;
-    let patience = Duration::from_nanos(options.boot_within.ns);
-    making.greet(patience)?;
+    let (monitor, made) = halted(&mut making, options, &folder)?;
+    // Nothing of the guest has run yet.
     let process = making.channel_pid().unwrap_or_default();
     user::hold_to(&mut making, "QEMU", process, Confined::new(user, 0, true))?;
     serving.map_or(Ok(()), |serving| serving.check(&mut making))?;
+    monitor.run().map_err(|why| not_started(&making, why))?;
+    let patience = Duration::from_nanos(options.boot_within.ns);
+    making.greet(patience)?;
     stand(making, options, prepared, made, card.outside, data)
 }
 
@@ -270,10 +272,10 @@ fn root(
     Ok(words)
 }
 
-/// Reads what QEMU made, pins it, and lets it run.
-fn let_run(making: &mut Making<'_>, options: &Options, folder: &Path) -> Result<Made> {
+/// Reads what QEMU made while its processor is halted, and pins it.
+fn halted(making: &mut Making<'_>, options: &Options, folder: &Path) -> Result<(Monitor, Made)> {
     let process = making.channel_pid().unwrap_or_default();
-    let run = || {
+    let read = || {
         let mut monitor = Monitor::connect(&folder.join(MONITOR), || has_ended(process), LISTENS)?;
         let mut made = monitor.made()?;
         // What the kernel says counts more, where it says anything.
@@ -284,14 +286,15 @@ fn let_run(making: &mut Making<'_>, options: &Options, folder: &Path) -> Result<
         if options.pin_vcpus {
             qmp::pin(&made.vcpus, &making.spec.cpu_set)?;
         }
-        monitor.run()?;
-        Ok(made)
+        Ok((monitor, made))
     };
-    run().map_err(|why: String| {
-        // Its last words are on their way.
-        std::thread::sleep(Duration::from_millis(20));
-        making.failed("start QEMU", why, "See below what it said")
-    })
+    read().map_err(|why: String| not_started(making, why))
+}
+
+fn not_started(making: &Making<'_>, why: String) -> PlatformError {
+    // Its last words are on their way.
+    std::thread::sleep(Duration::from_millis(20));
+    making.failed("start QEMU", why, "See below what it said")
 }
 
 /// Lets a process lock all memory: a device that is passed through maps some of it after its user was changed, and root's right to
