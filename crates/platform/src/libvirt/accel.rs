@@ -114,15 +114,8 @@ pub(super) fn boots(
     let kernel = Kernel::find(options.kernel.as_deref()).map_err(|error| error.to_string())?;
     let boot = tare_image::boot(&kernel, agent).map_err(|error| error.to_string())?;
     let id = format!("probe-{}", std::process::id());
-    let size = GuestSize { cpus: 1, memory: MEMORY };
-    let spec = GuestSpec {
-        name: "probe".into(),
-        size,
-        cpu_set: Vec::new(),
-        data: None,
-        merge: false,
-        seccomp: Seccomp::Default,
-    };
+    let (size, seccomp) = (GuestSize { cpus: 1, memory: MEMORY }, Seccomp::Default);
+    let spec = GuestSpec { name: "probe".into(), size, cpu_set: Vec::new(), data: None, merge: false, seccomp };
     let config = GuestConfig {
         hostname: "probe".into(),
         run_id: id.clone(),

@@ -143,3 +143,19 @@ proptest! {
         survives(&GOOD[..at]);
     }
 }
+
+#[test]
+fn a_case_has_the_filter_of_system_calls_that_it_asks_for_or_that_of_all() {
+    use tare_model::guest::Seccomp::{Default, Off};
+    let read = |text: &str| {
+        let study =
+            crate::parse("good.toml", text, &Fake).unwrap_or_else(|error| panic!("{}", error.render(false))).study;
+        study.cases.iter().map(|case| (case.id.starts_with("busy"), case.seccomp)).collect::<Vec<_>>()
+    };
+    assert!(read(GOOD).iter().all(|(_, level)| *level == Default));
+    let own = "guest = { cpus = 2 }";
+    let asked = GOOD.replace(own, "guest = { cpus = 2, seccomp = \"off\" }");
+    assert!(read(&asked).iter().all(|(busy, level)| *level == if *busy { Off } else { Default }));
+    let all = GOOD.replace("[guest]", "[guest]\nseccomp = \"off\"").replace(own, "guest = { seccomp = \"default\" }");
+    assert!(read(&all).iter().all(|(busy, level)| *level == if *busy { Default } else { Off }));
+}

@@ -129,6 +129,12 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("neighbours = {", "neighbors = {", "cases.busy.neighbors", "did you mean `neighbours`?"),
     ("guest = { cpus = 2 }", "guest = { cpu = 2 }", "cases.busy.guest.cpu", "did you mean `cpus`?"),
     (
+        "guest = { cpus = 2 }",
+        "guest = { cpus = 2, seccomp = \"none\" }",
+        "cases.busy.guest.seccomp",
+        "write `default` or `off`",
+    ),
+    (
         "phases = { steady-state = \"5s\" }",
         "phases = { duration = \"5s\" }",
         "cases.busy.phases.duration",
