@@ -52,6 +52,7 @@ pub fn plan() -> Plan {
         load_from: None,
         cpu_target: None,
         held_out: false,
+        seccomp: tare_model::guest::Seccomp::Default,
         instances: 1,
     };
     let lab = LabSpec {
