@@ -394,7 +394,8 @@ impl<'a> Cursor<'a> {
             self.wrong_type("a table");
             return None;
         };
-        for entry in entries.iter().filter(|entry| fields::find(fields, &entry.key).is_none()) {
+        let unknown = entries.iter().filter(|entry| fields::find(fields, &entry.key).is_none());
+        for entry in unknown.take(MOST_ERRORS) {
             let below = self.below(&entry.key, &entry.node, None);
             below.wrong_key("is not a field of a study", unknown_field_help(&entry.key, fields));
         }
