@@ -157,7 +157,8 @@ fn can_deduplicate(
     let major = match &parameters.java {
         None => Some(payload.major),
         Some(program) => {
-            let asked = exec(vec![program.clone(), "-version".to_owned()], STARTING);
+            let user = unprivileged::user(site)?;
+            let asked = ExecSpec { user, ..exec(vec![program.clone(), "-version".to_owned()], STARTING) };
             match patient(site, STARTING).ask_guest(Request::Exec(asked))? {
                 Reply::Executed(ran) => major_of(&ran.stderr).or_else(|| major_of(&ran.stdout)),
                 _ => return Err(WorkSite::unexpected("guest", "run a command")),

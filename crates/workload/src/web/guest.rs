@@ -51,9 +51,23 @@ pub(crate) fn start(site: &WorkSite<'_>, argv: Vec<String>, user: Option<(u32, u
 /// # Errors
 /// When it does not end well, as "cannot TRIED".
 pub(crate) fn script(site: &WorkSite<'_>, tried: &str, script: &str, words: &[&str]) -> Result<String, WorkloadError> {
+    script_as(site, None, tried, script, words)
+}
+
+/// The same as this user.
+///
+/// # Errors
+/// As there.
+pub(crate) fn script_as(
+    site: &WorkSite<'_>,
+    user: Option<(u32, u32)>,
+    tried: &str,
+    script: &str,
+    words: &[&str],
+) -> Result<String, WorkloadError> {
     let argv = ["sh", "-c", script, "tare"].into_iter().chain(words.iter().copied()).map(str::to_owned).collect();
     let site = WorkSite { patience: site.patience + SHORT, ..*site };
-    match site.ask_guest(Request::Exec(spec(argv, None, SHORT)))? {
+    match site.ask_guest(Request::Exec(spec(argv, user, SHORT)))? {
         Reply::Executed(ran) if ran.code == Some(0) => Ok(String::from_utf8_lossy(&ran.stdout).trim().to_owned()),
         Reply::Executed(ran) => {
             let seen = Look { stdout: Vec::new(), stderr: Vec::new(), ended: Some(ran), resident_peak_bytes: None };

@@ -11,7 +11,7 @@ use tare_wire::{Reply, Request, ServeReport};
 
 use super::certificate;
 use super::error::WebError;
-use super::guest::{PAUSE, explained, fetch, gone, has, how, look, put, said, script, start, wants_memory};
+use super::guest::{PAUSE, explained, fetch, gone, has, how, look, put, said, script, script_as, start, wants_memory};
 use super::limits::Allowed;
 use super::nginx;
 use super::parameters::{Parameters, Server};
@@ -411,7 +411,8 @@ fn front(
     started: &mut Started,
 ) -> Result<(), WorkloadError> {
     let program = &parameters.nginx;
-    let said = script(site, &format!("ask {program} in the guest for its version"), r#""$1" -v 2>&1"#, &[program])?;
+    let tried = format!("ask {program} in the guest for its version");
+    let said = script_as(site, of.user, &tried, r#""$1" -v 2>&1"#, &[program])?;
     started.fact("nginx", said.rsplit('/').next().unwrap_or(&said).to_owned());
     let settings = nginx::file(&nginx::Settings {
         folder: of.folder,
