@@ -33,3 +33,28 @@ fn the_folder_explains_every_table_and_view() {
     let unexplained: Vec<&String> = shown.filter(|name| !layout::README_TEXT.contains(name.as_str())).collect();
     assert_eq!(unexplained, [] as [&String; 0]);
 }
+
+#[test]
+fn every_query_that_the_folder_names_runs() {
+    let plan = testing::plan(1);
+    let trials =
+        [testing::density_trial(&plan, 0, &[1, 4]), testing::capacity_trial(&plan, 1), testing::trial(&plan, 2)];
+    let dir = tempfile::tempdir().unwrap();
+    write_run(dir.path(), &plan, &trials);
+    let db = rusqlite::Connection::open(dir.path().join(layout::RESULTS)).unwrap();
+    // From the word to the sign that ends the query, in SQL or in Python.
+    let queries = layout::README_TEXT.split("SELECT ").skip(1).map(|rest| &rest[..rest.find([';', '\'']).unwrap()]);
+    let whole = |start: &str| {
+        let at = layout::README_TEXT.find(start).unwrap();
+        let rest = &layout::README_TEXT[at..];
+        rest[..rest.find("'''").into_iter().chain(rest.find(';')).min().unwrap()].to_owned()
+    };
+    let mut ran = 0;
+    for start in queries {
+        let sql = format!("SELECT {}", whole(start));
+        let mut query = db.prepare(&sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
+        assert!(query.query([]).unwrap().next().unwrap().is_some(), "{sql} gives nothing");
+        ran += 1;
+    }
+    assert_eq!(ran, 4);
+}
