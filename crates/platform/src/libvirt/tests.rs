@@ -149,7 +149,7 @@ fn errors_are_in_libvirts_own_words() {
 fn refusal(options: &Value) -> Refusal {
     let options = common::read(&options::check(options).unwrap()).unwrap();
     let host = HostView { rootless: false, limits_unavailable: None, agent: "/nowhere".into() };
-    Libvirt { options }.look(&host).unwrap_err()
+    Libvirt { options }.ask(&host).unwrap_err()
 }
 
 #[test]
