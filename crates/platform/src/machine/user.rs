@@ -53,7 +53,7 @@ impl Confined {
         parsed(&std::fs::read_to_string(format!("/proc/{process}/status")).ok()?)
     }
 
-    /// Whether it may do no more than another. A filter is worth having and is told, but takes no rights away.
+    /// Whether it may do no more than another. A filter is shown, but takes no rights away.
     fn is_within(self, asked: Self) -> bool {
         self.uid == asked.uid && self.capabilities & !asked.capabilities == 0
     }

@@ -38,10 +38,10 @@ impl Means {
         };
         // Nothing else ends it: the second disk is refused for its name.
         let tried = ["-M", "none", "-display", "none", "-sandbox", "on", "-blockdev", TAKEN, "-blockdev", TAKEN];
-        Self::told(&said(&["-help"]), &said(&tried))
+        Self::from_output(&said(&["-help"]), &said(&tried))
     }
 
-    fn told(help: &str, tried: &str) -> Self {
+    fn from_output(help: &str, tried: &str) -> Self {
         let (_, run_with) = help.split_once("\n-run-with ").unwrap_or_default();
         let run_with = run_with.split("\n-").next().unwrap_or_default();
         let has = |word: &str| run_with.contains(word);
@@ -77,7 +77,7 @@ mod tests {
     const REFUSED: &str = "qemu: Duplicate nodes with node-name='x'";
 
     fn words(help: &str, tried: &str) -> String {
-        Means::told(help, tried).words(7, Path::new("/e,f")).join(" ")
+        Means::from_output(help, tried).words(7, Path::new("/e,f")).join(" ")
     }
 
     #[test]
