@@ -5,7 +5,8 @@ use std::io::{Cursor, Read, Write};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use tare_wire::{FromAgent, Greeting, Link, Reply, Request, ToAgent, read_frame, readable, write_frame};
+use tare_model::text::readable;
+use tare_wire::{FromAgent, Greeting, Link, Reply, Request, ToAgent, read_frame, write_frame};
 
 /// Longer than any answer takes here: nothing waits for anybody but the reader, and that comes to its end.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -16,6 +16,7 @@ pub fn named(command: &Command) -> Option<Vec<NamedPath>> {
         Command::Compare(arguments) => vec![read(&arguments.before), read(&arguments.after)],
         Command::Audit(arguments) => arguments.runs.iter().map(read).collect(),
         Command::Size(arguments) => vec![read(&arguments.run)],
+        Command::Verify(arguments) => vec![read(&arguments.run)],
         Command::Import(arguments) => import(arguments),
         _ => return None,
     })
