@@ -285,7 +285,8 @@ fn remove_own(path: &Path, state: &Path, run_id: &str) -> std::result::Result<bo
     } else if let Some(base) = path.parent() {
         check_private(base).map_err(|e| e.to_string())?;
     }
-    remove_directory(path, state, run_id)
+    // What failed because another process removed it at the same time is no failure.
+    remove_directory(path, state, run_id).or_else(|why| if path.exists() { Err(why) } else { Ok(false) })
 }
 
 /// Removes a directory that is where tare makes those of this run.
