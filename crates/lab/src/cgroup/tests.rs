@@ -78,8 +78,8 @@ fn what_was_asked_is_what_the_kernel_grants() {
         ["cpu quota", "cpu set", "memory limit", "process limit"]
     );
     // Not every host has the controller for the last.
-    let told = |row: &tare_model::guest::ParityRow| row.equal || row.note.contains("lack the controller `pids`");
-    assert!(all_equal(&rows[..3]) && told(&rows[3]), "{rows:?}");
+    let explained = |row: &tare_model::guest::ParityRow| row.equal || row.note.contains("lack the controller `pids`");
+    assert!(all_equal(&rows[..3]) && explained(&rows[3]), "{rows:?}");
     assert!(rows[2].note.contains("in whole pages"), "{rows:?}");
     assert_ne!(rows[2].granted.as_deref(), Some("100000001B"), "the kernel counts in pages");
 
