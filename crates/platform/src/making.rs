@@ -33,7 +33,7 @@ const GUEST_LINK: &str = "eth0";
 pub(crate) struct Making<'a> {
     pub site: &'a Site<'a>,
     pub spec: &'a GuestSpec,
-    parts: Parts,
+    pub parts: Parts,
     began: Instant,
     /// What went by since then and is no part of the start.
     aside: Duration,
@@ -136,25 +136,6 @@ impl<'a> Making<'a> {
         };
         let cgroup = Cgroup::create(plan, &limits).map_err(|source| self.lab_error(source))?;
         Ok(self.parts.cgroup.insert(cgroup).procs_files())
-    }
-
-    /// A control group beside the guest's, for a server that the guest uses and that is no part of its account; the files
-    /// through which a process joins it. It goes with the guest.
-    pub(crate) fn limit_beside(&mut self, name: &str, limits: &Limits) -> Result<Vec<PathBuf>> {
-        let plan = Cgroup::plan(self.site.run_id, name).map_err(|source| self.lab_error(source))?;
-        self.write_down(&plan.resource())?;
-        let cgroup = Cgroup::create(plan, limits).map_err(|source| self.lab_error(source))?;
-        let files = cgroup.procs_files();
-        self.parts.groups_beside.push(cgroup);
-        Ok(files)
-    }
-
-    /// A place on the lab's network beside the guest's own: its namespace and its address. It goes with the guest.
-    pub(crate) fn attach_beside(&mut self, name: &str) -> Result<(PathBuf, IpAddr)> {
-        let port = self.site.lab.attach(name).map_err(|source| self.lab_error(source))?;
-        let place = (port.netns.path(), port.address);
-        self.parts.ports_beside.push(port);
-        Ok(place)
     }
 
     /// An address on the lab's network for what carries the guest.
@@ -280,15 +261,6 @@ impl<'a> Making<'a> {
         let channel = Channel::spawn(command).map_err(|error| self.not_started(command, &error))?;
         self.parts.channel = Some(channel);
         Ok(())
-    }
-
-    /// Starts a process that the guest needs beside the channel's, and gives its number. It goes when the guest goes.
-    pub(crate) fn beside(&mut self, launch: &Launch) -> Result<u32> {
-        let mut command = self.entering(launch)?;
-        let process = Channel::beside(&mut command).map_err(|error| self.not_started(&command, &error))?;
-        let number = process.pid();
-        self.parts.beside.push(process);
-        Ok(number)
     }
 
     /// Notes what was read back, for the report.
@@ -431,12 +403,12 @@ impl<'a> Making<'a> {
         Ok(command)
     }
 
-    fn not_started(&self, command: &Command, error: &std::io::Error) -> PlatformError {
+    pub(crate) fn not_started(&self, command: &Command, error: &std::io::Error) -> PlatformError {
         let tried = format!("start {}", Path::new(command.get_program()).display());
         self.failed(&tried, error.to_string(), "Is the program there and executable?")
     }
 
-    fn write_down(&mut self, resource: &Resource) -> Result<()> {
+    pub(crate) fn write_down(&mut self, resource: &Resource) -> Result<()> {
         // The ledger waits for its file: that time is tare's own and differs from one platform to the next.
         let number = self.aside(|making| making.site.ledger.planned(resource));
         let number = number.map_err(|source| PlatformError::Ledger { guest: self.spec.name.clone(), source })?;
@@ -444,7 +416,7 @@ impl<'a> Making<'a> {
         Ok(())
     }
 
-    fn lab_error(&self, source: LabError) -> PlatformError {
+    pub(crate) fn lab_error(&self, source: LabError) -> PlatformError {
         PlatformError::Lab { guest: self.spec.name.clone(), source }
     }
 
