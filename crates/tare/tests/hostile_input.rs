@@ -54,7 +54,7 @@ fn harmless(what: &str, seen: &Observed) {
 }
 
 /// Tells which took longest.
-fn told(kind: &str, mut times: Vec<(Duration, String)>) {
+fn print_times(kind: &str, mut times: Vec<(Duration, String)>) {
     times.sort();
     let slow = times.iter().filter(|(time, _)| *time > Duration::from_secs(2)).count();
     println!("{kind}: {} tried, {slow} took over 2 s, the longest {:?}", times.len(), times.last());
@@ -77,7 +77,7 @@ fn hostile_studies_are_planned_or_refused_and_nothing_else() {
         assert_eq!(listed(&place.path().join("empty")), [], "{what} wrote into the working directory");
         times.push((seen.wall, what));
     }
-    told("studies", times);
+    print_times("studies", times);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn hostile_tables_are_imported_or_refused_and_nothing_else() {
         assert_eq!(listed(&place.path().join("empty")), [], "{what} wrote into the working directory");
         times.push((seen.wall, what));
     }
-    told("imports", times);
+    print_times("imports", times);
 }
 
 #[test]
@@ -156,8 +156,8 @@ fn a_plan_says_what_it_did_not_try_and_doctor_says_what_it_runs() {
     let plan = run(&["plan", file]);
     assert!(stdout(&plan).contains("Not tried: a plan runs no program"), "{}{}", stdout(&plan), stderr(&plan));
     let doctor = run(&["doctor", file, "--quick"]);
-    let told = format!("runs programs that the study names: {}", evil.display());
-    assert!(stdout(&doctor).contains(&told), "{}{}", stdout(&doctor), stderr(&doctor));
+    let note = format!("runs programs that the study names: {}", evil.display());
+    assert!(stdout(&doctor).contains(&note), "{}{}", stdout(&doctor), stderr(&doctor));
 }
 
 #[test]

@@ -196,8 +196,8 @@ fn orders(target: &str, client: IpAddr) -> [Vec<String>; 4] {
 }
 
 /// One order, given again while nobody listens. `listening` is the server's socket.
-fn tell(command: &mut Command, listening: &Path, order: &str, patience: Duration) -> std::result::Result<(), String> {
-    let deadline = Instant::now() + patience;
+fn tell(command: &mut Command, listening: &Path, order: &str, limit: Duration) -> std::result::Result<(), String> {
+    let deadline = Instant::now() + limit;
     loop {
         let there = listening.exists();
         let said = if there {
