@@ -170,4 +170,13 @@ pub enum ControllerError {
         /// Hash now.
         ours: String,
     },
+    /// The folder's study differed in what the folder does not show.
+    #[error(
+        "{path} was begun with another study: it names other machines or users, or holds other secrets or values of `env`. \
+         Resume it with the study as it was, or start a new run; what may change belongs in `{{ from-env = ... }}` or `{{ from-file = ... }}`"
+    )]
+    OtherStudy {
+        /// The folder.
+        path: PathBuf,
+    },
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use tare_lab::{RUN_VARIABLE, StateDir};
+use tare_lab::{FoundRun, LabError, RUN_VARIABLE, StateDir};
 
 use crate::error::ControllerError;
 use crate::reap::reap_found;
@@ -92,17 +92,25 @@ fn is_dismissed() -> bool {
     }
 }
 
+/// What is there of the run.
+fn found(run_id: &str) -> Result<Option<FoundRun>, LabError> {
+    Ok(StateDir::list()?.into_iter().find(|run| run.run_id == run_id))
+}
+
 fn take_down(run_id: &str, agent: &Path) -> Result<(), ControllerError> {
     let deadline = Instant::now() + TRIES_FOR;
     let mut pause = Duration::from_millis(5);
     loop {
-        let runs = StateDir::list()?;
-        let Some(run) = runs.into_iter().find(|run| run.run_id == run_id) else { return Ok(()) };
-        let left = match reap_found(run, agent) {
-            // Its controller is about to end, or another process is at it.
-            None => "its controller is alive".to_owned(),
-            Some(reaped) if reaped.report.is_clean() => return Ok(()),
-            Some(reaped) => crate::run::left_in_words(&reaped.report),
+        let left = match found(run_id) {
+            Ok(None) => return Ok(()),
+            // What cannot be read now may be about to go, with a run of another's.
+            Err(error) => error.to_string(),
+            Ok(Some(run)) => match reap_found(run, agent) {
+                // Its controller is about to end, or another process is at it.
+                None => "its controller is alive".to_owned(),
+                Some(reaped) if reaped.report.is_clean() => return Ok(()),
+                Some(reaped) => crate::run::left_in_words(&reaped.report),
+            },
         };
         if Instant::now() >= deadline {
             return Err(ControllerError::DeadRun { run: run_id.to_owned(), left });

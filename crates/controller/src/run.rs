@@ -95,13 +95,18 @@ pub fn run(options: &RunOptions<'_>) -> Result<RunEnd, ControllerError> {
     // Whatever the result, everything goes: by the same way as after a crash, under the lock held here.
     let report = reap_own(run_id, state.ledger().held(), &options.agent);
     drop(state);
+    if !report.is_clean() {
+        // The reaper is not dismissed: it tries again for a while.
+        let left = left_in_words(&report);
+        return Err(match result {
+            Ok(_) => ControllerError::LeftBehind { left },
+            Err(error) => ControllerError::LeftBehind { left: format!("{left}. The run had ended with: {error}") },
+        });
+    }
     if let Some(reaper) = reaper {
         reaper.dismiss();
     }
     let end = result?;
-    if !report.is_clean() {
-        return Err(ControllerError::LeftBehind { left: left_in_words(&report) });
-    }
     let last = match &end.interrupted {
         Some(reason) => JournalEvent::RunInterrupted { reason: reason.clone() },
         None => JournalEvent::RunFinished,
@@ -261,6 +266,11 @@ fn open_book(options: &RunOptions<'_>, made: &Made, lab: &Lab, state: &StateDir)
             let (theirs, ours) = (theirs.cpus.clone(), ours.cpus.clone());
             return Err(ControllerError::OtherCpus { theirs: Box::new(theirs), ours: Box::new(ours) });
         }
+        if let Some((theirs, ours)) = known_study(&folder).zip(identity(options.plan))
+            && theirs != ours
+        {
+            return Err(ControllerError::OtherStudy { path: options.out.to_owned() });
+        }
         let writer = RunWriter::open_for_resume(options.out, options.version)?;
         for repair in writer.repairs() {
             options.observer.note(repair);
@@ -276,7 +286,26 @@ fn open_book(options: &RunOptions<'_>, made: &Made, lab: &Lab, state: &StateDir)
     let RunOptions { out, source, plan, run_id, version, .. } = options;
     let (source, plan, environment) = (redactor.text(source), redactor.plan(plan), redactor.environment(environment));
     let writer = RunWriter::create(out, &source, &plan, &environment, run_id, version)?;
-    Ok(Arc::new(Book::new(writer, ledger, redactor)))
+    let book = Book::new(writer, ledger, redactor);
+    if let Some(keyed_hash) = identity(options.plan) {
+        book.write(&JournalEvent::StudyIdentity { keyed_hash })?;
+    }
+    Ok(Arc::new(book))
+}
+
+/// The study as it is written on this host, by a hash that says nothing to others; `None` where this host has no key for it.
+fn identity(plan: &Plan) -> Option<String> {
+    // Random, and of this installation alone; machine-id(5) says to publish no more of it than a keyed hash.
+    let key = std::fs::read("/etc/machine-id").ok().filter(|key| key.len() >= 32)?;
+    Some(tare_study::identity(&plan.study, &key))
+}
+
+/// The same, as the run of a folder noted it.
+fn known_study(folder: &RunFolder) -> Option<String> {
+    folder.journal().entries.iter().find_map(|entry| match &entry.event {
+        JournalEvent::StudyIdentity { keyed_hash } => Some(keyed_hash.clone()),
+        _ => None,
+    })
 }
 
 /// Makes the lab, opens the run folder and runs all trials. The folder comes second, so that it can tell

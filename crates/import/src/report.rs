@@ -76,7 +76,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Imported, ImportError> {
     for path in paths {
         let (found, folder) = files_of(path, &mut notes)?;
         let own = folder.join(claims::FILE);
-        if beside.is_none() && own.is_file() {
+        if beside.is_none() && is_plain(&own) {
             beside = Some(own);
         }
         files.extend(found);
@@ -173,7 +173,7 @@ fn files_of(path: &Path, notes: &mut Vec<String>) -> Result<(Vec<PathBuf>, PathB
         let entry = entry.map_err(unreadable)?.path();
         let csv = entry.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
         let name = entry.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        if csv && entry.is_file() {
+        if csv && is_plain(&entry) {
             files.push(entry);
         } else if name != claims::FILE {
             others.push(name);
@@ -188,6 +188,11 @@ fn files_of(path: &Path, notes: &mut Vec<String>) -> Result<(Vec<PathBuf>, PathB
         notes.push(format!("not read, for they are no CSV files: {}", others.join(", ")));
     }
     Ok((files, path.to_owned()))
+}
+
+/// Whether it is a regular file, and no link to one: what nobody named is not followed.
+fn is_plain(file: &Path) -> bool {
+    fs::symlink_metadata(file).is_ok_and(|found| found.is_file())
 }
 
 fn bytes(file: &Path) -> Result<Vec<u8>, ImportError> {

@@ -234,6 +234,21 @@ fn a_folder_without_tables_and_one_that_is_not_there_say_so() {
     assert!(matches!(read(&[long.path().to_owned()]), Err(ImportError::TooLong { .. })));
 }
 
+#[test]
+fn a_link_that_nobody_named_is_not_followed() {
+    let elsewhere = folder(&[("table.csv", "a,b\n")]);
+    let linked = tempfile::tempdir().unwrap();
+    let target = elsewhere.path().join("table.csv");
+    std::os::unix::fs::symlink(&target, linked.path().join("linked.csv")).unwrap();
+    assert!(matches!(read(&[linked.path().to_owned()]), Err(ImportError::Nothing { .. })));
+    // What stands beside a table was not named either: this one is no claim, and would be refused as such.
+    let published = published().join("004-store.csv");
+    fs::copy(published, linked.path().join("store.csv")).unwrap();
+    std::os::unix::fs::symlink(&target, linked.path().join(crate::CLAIMS_FILE)).unwrap();
+    let imported = read(&[linked.path().join("store.csv")]).unwrap();
+    assert!(imported.reports[0].published().claims.is_empty());
+}
+
 /// Whatever stands in a file, it is read or refused.
 fn survives(bytes: &[u8]) {
     let Ok(table) = Table::parse(Path::new("any.csv"), bytes) else { return };

@@ -82,7 +82,12 @@ pub(crate) fn runs() -> Result<Vec<String>> {
 
 /// Ids of the runs that have a directory in this one.
 pub(crate) fn runs_in(base: &Path) -> Result<Vec<String>> {
-    let entries = fs::read_dir(base).map_err(|e| LabError::system(format!("read directory {}", base.display()), e))?;
+    let entries = match fs::read_dir(base) {
+        Ok(entries) => entries,
+        // Another run ended at this moment, and took the empty directory with it.
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(LabError::system(format!("read directory {}", base.display()), e)),
+    };
     let directories = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     let names = directories.filter_map(|entry| entry.file_name().into_string().ok());
     Ok(names.filter(|name| check_run_id(name).is_ok()).collect())

@@ -269,6 +269,10 @@ fn take_lock(dir: &Path) -> Result<OwnedFd> {
         answer != Err(Errno::WOULDBLOCK)
     });
     answer.map_err(|e| LabError::system(tried(), e))?;
+    if !is_still_at(&file, &path) {
+        // Somebody took the directory for what a dead run left, and removed it.
+        return Err(LabError::system(tried(), std::io::Error::from(Errno::NOENT)));
+    }
     Ok(file)
 }
 

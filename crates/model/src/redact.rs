@@ -15,10 +15,16 @@ pub const REDACTED: &str = "[redacted]";
 
 /// Shorter texts are replaced only where they are a whole field: in a text they would be found everywhere.
 const SHORTEST_CHARS: usize = 4;
+/// The same of names, which are replaced only where they are whole words.
+const SHORTEST_NAME_CHARS: usize = 3;
+/// Schemes of HTTP's `Authorization`, after which a secret follows.
+const AUTHORIZATIONS: [&str; 2] = ["Bearer ", "Basic "];
+/// Words that make the name of a secret with a separator or without: `api-key`, `apikey`.
+const SECRET_ENDS: [&str; 3] = ["apikey", "accesskey", "privatekey"];
 
 /// A field whose name has one of these words in it holds a secret.
-const SECRET_WORDS: [&str; 9] =
-    ["password", "passwd", "passphrase", "secret", "token", "credential", "credentials", "apikey", "pgpassword"];
+const SECRET_WORDS: [&str; 8] =
+    ["password", "passwd", "passphrase", "secret", "token", "credential", "credentials", "pgpassword"];
 /// Longer names are no fields.
 const LONGEST_KEY: usize = 100;
 /// A field of this name is a table of which every value is a secret.
@@ -97,7 +103,7 @@ impl Redactor {
             let escaped = Value::from(form).to_string();
             let debugged = format!("{form:?}");
             for form in [form, &decoded(form), &encoded(form), escaped.trim_matches('"'), debugged.trim_matches('"')] {
-                add(&mut self.secrets, form);
+                add(&mut self.secrets, form, SHORTEST_CHARS);
             }
         }
     }
@@ -107,7 +113,7 @@ impl Redactor {
         let first = name.split('.').next().filter(|first| first.parse::<u8>().is_err());
         for name in [Some(name), first].into_iter().flatten() {
             if !COMMON_NAMES.contains(&name.to_ascii_lowercase().as_str()) {
-                add(&mut self.names, name);
+                add(&mut self.names, name, SHORTEST_NAME_CHARS);
             }
         }
     }
@@ -248,7 +254,14 @@ impl Redactor {
                     self.fields(inner, within, holds.inside(key, within));
                 }
             }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.fields(item, within, holds)),
+            Value::Array(items) => {
+                let mut next = holds;
+                for item in items {
+                    let after = holds.after(item);
+                    self.fields(item, within, next);
+                    next = after;
+                }
+            }
             Value::String(text) => {
                 *text = match holds {
                     Holds::Secret => REDACTED.to_owned(),
@@ -291,17 +304,34 @@ impl Holds {
     }
 }
 
+impl Holds {
+    /// The same of what comes after `item` in a list: in a command, `--password` announces one.
+    fn after(self, item: &Value) -> Self {
+        let option = item.as_str().filter(|word| word.starts_with('-') && !word.contains('='));
+        if option.is_some_and(|word| is_secret(word.trim_start_matches('-'))) { Self::Secret } else { self }
+    }
+}
+
 /// Whether a field of this name holds a secret, or is a table of secrets.
 pub fn is_secret(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
-    key == SECRET_TABLE || key.split(['-', '_']).any(|word| SECRET_WORDS.contains(&word))
+    let joined = key.replace(['-', '_'], "");
+    key == SECRET_TABLE
+        || key.split(['-', '_']).any(|word| SECRET_WORDS.contains(&word))
+        || SECRET_ENDS.iter().any(|end| joined.ends_with(end))
 }
 
 /// Every text of a value, with what it holds.
 fn walk(value: &Value, within: Within, holds: Holds, each: &mut dyn FnMut(&str, Holds)) {
     match value {
         Value::Object(map) => map.iter().for_each(|(key, inner)| walk(inner, within, holds.inside(key, within), each)),
-        Value::Array(items) => items.iter().for_each(|item| walk(item, within, holds, each)),
+        Value::Array(items) => {
+            let mut next = holds;
+            for item in items {
+                walk(item, within, next, each);
+                next = holds.after(item);
+            }
+        }
         Value::String(text) => each(text, holds),
         Value::Number(_) | Value::Bool(_) if holds == Holds::Secret => each(&value.to_string(), holds),
         Value::Number(_) | Value::Bool(_) | Value::Null => {}
@@ -316,8 +346,8 @@ struct Found<'a> {
     names: Vec<&'a str>,
 }
 
-/// Secrets that a text shows by its form: the password in `scheme://user:password@host`, and the value of
-/// `password=value`.
+/// Secrets that a text shows by its form: the password in `scheme://user:password@host`, what follows `Bearer`, and the
+/// value of `password=value`.
 fn secrets_in(text: &str) -> Vec<Found<'_>> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices("://") {
@@ -332,6 +362,17 @@ fn secrets_in(text: &str) -> Vec<Found<'_>> {
         };
         let (user, password) = login.split_once(':').unwrap_or((login, ""));
         found.push(Found { at: start + user.len() + 1, secret: password, names: vec![user, host] });
+    }
+    for scheme in AUTHORIZATIONS {
+        for (at, _) in text.match_indices(scheme) {
+            let secret = &text[at + scheme.len()..];
+            let secret =
+                &secret[..secret.find(|c: char| c.is_whitespace() || "\"'`,;".contains(c)).unwrap_or(secret.len())];
+            // Shorter ones are words of a sentence.
+            if secret.chars().count() >= 2 * SHORTEST_CHARS {
+                found.push(Found { at: at + scheme.len(), secret, names: Vec::new() });
+            }
+        }
     }
     let mut end = 0;
     // What begins within a value belongs to it.
@@ -359,7 +400,7 @@ fn secrets_in(text: &str) -> Vec<Found<'_>> {
 }
 
 /// The text with the secrets that it shows by its form replaced, however short they are.
-fn masked(text: &str, mask: &str) -> String {
+pub fn masked(text: &str, mask: &str) -> String {
     let mut spans: Vec<(usize, usize)> = secrets_in(text)
         .iter()
         .filter(|found| !found.secret.is_empty())
@@ -380,8 +421,8 @@ fn masked(text: &str, mask: &str) -> String {
 }
 
 /// Most texts that are not ours alone hold no secret, and a short one is no use in a text.
-fn add(known: &mut Vec<String>, text: &str) {
-    if text.chars().count() < SHORTEST_CHARS || text == REDACTED || known.iter().any(|one| one == text) {
+fn add(known: &mut Vec<String>, text: &str, shortest_chars: usize) {
+    if text.chars().count() < shortest_chars || text == REDACTED || known.iter().any(|one| one == text) {
         return;
     }
     known.push(text.to_owned());
@@ -524,6 +565,22 @@ mod tests {
         let options = json!({"host": "h", "user": "root", "port": 22, "image": {"file": {"path": "/x"}}});
         let expected = json!({"host": REDACTED, "user": REDACTED, "port": REDACTED, "image": {"file": {"path": "/x"}}});
         assert_eq!(shown(&options, Within::Platform), expected);
+    }
+
+    #[test]
+    fn secrets_of_a_command_line_are_known_by_what_comes_before_them() {
+        let parameters = json!({
+            "command": ["mysql", "--password", "p", "-u", "me", "--api-key=K", "PRIVATE_KEY=k", "--access-key", "a"],
+            "header": "Authorization: Bearer abcdefgh12",
+        });
+        let key = format!("--api-key={REDACTED}");
+        let expected = json!({
+            "command":
+                ["mysql", "--password", REDACTED, "-u", "me", key, format!("PRIVATE_KEY={REDACTED}"), "--access-key", REDACTED],
+            "header": format!("Authorization: Bearer {REDACTED}"),
+        });
+        assert_eq!(shown(&parameters, Within::Workload), expected);
+        assert_eq!(masked("Basic tests of the Bearer of rings", "*"), "Basic tests of the Bearer of rings");
     }
 
     #[test]

@@ -78,6 +78,19 @@ impl Folder {
         }
     }
 
+    /// Bytes that a file has on disk, without its holes; 0 when it is not there.
+    ///
+    /// # Errors
+    /// When it cannot be looked at.
+    pub(crate) fn bytes_on_disk(&self, name: &str) -> Result<u64> {
+        match rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            // Blocks of 512 bytes, whatever those of the file system are (stat(2)).
+            Ok(stat) => Ok(u64::try_from(stat.st_blocks).unwrap_or_default().saturating_mul(512)),
+            Err(Errno::NOENT) => Ok(0),
+            Err(e) => Err(RecordError::io("looking at", &self.file(name), e.into())),
+        }
+    }
+
     /// Opens a file for reading; `None` when it is not there.
     ///
     /// # Errors

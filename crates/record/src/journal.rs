@@ -44,6 +44,11 @@ pub enum JournalEvent {
         /// What had to be repaired, each in a sentence.
         repairs: Vec<String>,
     },
+    /// The study as it was written, with all that the folder does not show of it: machines, users, secrets.
+    StudyIdentity {
+        /// Its hash by a key of the host's, which strangers do not have; see `tare_study::identity`.
+        keyed_hash: String,
+    },
     /// What the part of the run that continues is called on the host: its processes, control groups and directories.
     NamedOnHost {
         /// Its id there; the id in the run's first line names the results.

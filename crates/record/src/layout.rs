@@ -154,7 +154,7 @@ DuckDB reads the file, too, once `INSTALL sqlite; LOAD sqlite;` has fetched its 
 
     ATTACH 'results.sqlite' AS run (TYPE sqlite, READ_ONLY);
 
-Do not edit these files: tare keeps a digest of each trial and says when one was altered. `tare verify .` checks all of it and
-prints the root hash, the `chain` of the journal's last line; `tare verify . --root HASH` checks that this is the run that was reported.
+Do not edit these files: tare keeps a digest of each trial and says when one was altered. `tare verify .` checks the files
+above findings.json and prints the root hash, the `chain` of the journal's last line; `tare verify . --root HASH` checks that this is the run that was reported.
 `tare report .` makes the findings and the report again.
 ";

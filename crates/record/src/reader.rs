@@ -136,7 +136,7 @@ impl RunFolder {
     ) -> Result<(), E> {
         let results = self.results()?;
         let acknowledged = self.acknowledged();
-        for index in results.indices()?.into_iter().filter(|index| acknowledged.contains(index)) {
+        for index in results.indices(self.plan.trials.len())?.into_iter().filter(|index| acknowledged.contains(index)) {
             if let Some(record) = results.trial(index)? {
                 each(record)?;
             }

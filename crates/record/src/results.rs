@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -19,8 +20,10 @@ use crate::store::{self, MIGRATIONS, RESULTS_SCHEMA};
 
 pub(crate) const COPY_AGAIN: &str = "Copy the folder again from where it was run, or run the study anew";
 
-/// Most bytes of a results file and its log that are copied to be read.
-const COPIED_BYTES: u64 = 1 << 30;
+/// Most bytes of a results file and its log that are copied to be read: the copy may be in memory.
+const COPIED_BYTES: u64 = 128 << 20;
+/// How a log of SQLite's begins: its magic number without the last bit, which says the order of bytes of its checksums.
+const LOG_MAGIC: [u8; 4] = [0x37, 0x7f, 0x06, 0x82];
 
 /// Limits on what a database may hold: far above what tare writes.
 const LIMITS: [(Limit, i32); 10] = [
@@ -57,13 +60,10 @@ impl Results {
         let file = folder.file(layout::RESULTS);
         let length = folder.length(layout::RESULTS)?;
         let Some(length) = length else { return Err(RecordError::damaged(&file, "is missing", COPY_AGAIN)) };
-        let mut log = 0;
-        for name in [layout::RESULTS_WAL, layout::RESULTS_SHM, layout::RESULTS_JOURNAL] {
-            let length = folder.length(name)?.unwrap_or_default();
-            if name == layout::RESULTS_WAL {
-                log = length;
-            }
+        for name in [layout::RESULTS_SHM, layout::RESULTS_JOURNAL] {
+            folder.length(name)?;
         }
+        let log = log_bytes(folder)?;
         let live = is_written(folder)?;
         // Without a log nothing beside the file is needed, and nothing may be made.
         let (path, immutable, copy) = if !live && log == 0 {
@@ -75,13 +75,22 @@ impl Results {
             let copy = copied(folder, length + log)?;
             (copy.path().join(layout::RESULTS), false, Some(copy))
         };
-        let db = connect(&path, immutable, length + log).map_err(|e| unreadable(&file, &e))?;
+        let held = folder.bytes_on_disk(layout::RESULTS)?.min(length);
+        let db = connect(&path, immutable, held + log).map_err(|e| unreadable(&file, &e))?;
         checked(&db, &file)?;
         Ok(Self { db, file, _copy: copy })
     }
 
-    pub(crate) fn indices(&self) -> Result<Vec<u32>> {
-        store::trial_indices(&self.db).map_err(|e| unreadable(&self.file, &e))
+    /// Trials that are stored, ascending.
+    ///
+    /// # Errors
+    /// When they cannot be read, and when there are more than `most`, which is how many the plan has.
+    pub(crate) fn indices(&self, most: usize) -> Result<Vec<u32>> {
+        let stored = store::trial_indices(&self.db, most + 1).map_err(|e| unreadable(&self.file, &e))?;
+        if stored.len() > most {
+            return Err(RecordError::damaged(&self.file, "holds more trials than the plan has", COPY_AGAIN));
+        }
+        Ok(stored)
     }
 
     pub(crate) fn trial(&self, index: u32) -> Result<Option<TrialRecord>> {
@@ -186,6 +195,15 @@ fn shown(name: &str) -> String {
 fn is_written(folder: &Folder) -> Result<bool> {
     let Some(journal) = folder.open_file(layout::JOURNAL)? else { return Ok(false) };
     Ok(matches!(journal.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock)))
+}
+
+/// Length of the log that a writer or a crash left, bytes; 0 without one, and for what is no log, which SQLite would not read
+/// either.
+fn log_bytes(folder: &Folder) -> Result<u64> {
+    let Some(mut log) = folder.open_file(layout::RESULTS_WAL)? else { return Ok(0) };
+    let mut head = [0; LOG_MAGIC.len()];
+    let is_log = log.read_exact(&mut head).is_ok() && [head[0], head[1], head[2], head[3] & 0xfe] == LOG_MAGIC;
+    if is_log { Ok(folder.length(layout::RESULTS_WAL)?.unwrap_or_default()) } else { Ok(0) }
 }
 
 fn copied(folder: &Folder, length: u64) -> Result<TempDir> {

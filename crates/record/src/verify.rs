@@ -126,7 +126,8 @@ impl RunFolder {
     fn verify_results(&self, results: &Results, problems: &mut Vec<Problem>) {
         let mut altered = |what: String| problems.push(problem(ProblemKind::Altered, layout::RESULTS, what, ORIGINAL));
         if let Err(what) = results.integrity() {
-            altered(format!("SQLite finds it damaged: {what}"));
+            // What a damaged file says further can be endless.
+            return altered(format!("SQLite finds it damaged: {what}"));
         }
         if results.meta("plan_hash").as_ref() != Some(&self.plan().hash) {
             altered(format!("holds results of another plan than {}", layout::PLAN));
@@ -135,7 +136,7 @@ impl RunFolder {
             altered(format!("holds results of another run than {}", layout::JOURNAL));
         }
         let acknowledged: BTreeMap<u32, &str> = self.journal().acknowledged().collect();
-        let stored: BTreeSet<u32> = match results.indices() {
+        let stored: BTreeSet<u32> = match results.indices(self.plan().trials.len()) {
             Ok(indices) => indices.into_iter().collect(),
             Err(e) => return problems.push(problem(ProblemKind::Unreadable, layout::RESULTS, e.to_string(), ORIGINAL)),
         };

@@ -36,7 +36,7 @@ use tare_model::study::Study;
 pub use catalog::{Catalog, CatalogEntry};
 pub use error::{Invalid, Problem, StudyError};
 pub use host::{Directories, FileSystem, HostError, HostFacts};
-pub use plan::{PlanError, Refusal, human, plan};
+pub use plan::{PlanError, Refusal, human, identity, plan};
 pub use redacted::redacted;
 pub use schema::schema;
 pub use suggest::nearest;

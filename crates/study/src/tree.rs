@@ -15,6 +15,9 @@ use crate::fields::{self, Field, TABLES};
 use crate::suggest;
 use crate::syntax;
 
+/// Takes a text or number, with the keys that lead to it and its bytes in the file.
+pub(crate) type EachScalar<'a> = dyn FnMut(&[String], Json, Range<usize>) + 'a;
+
 /// A value and its bytes in the file.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -101,7 +104,7 @@ impl Node {
     }
 
     /// Every text and number below, with the keys that lead to it and its bytes in the file.
-    pub(crate) fn scalars(&self, path: &mut Vec<String>, each: &mut dyn FnMut(&[String], Json, Range<usize>)) {
+    pub(crate) fn scalars(&self, path: &mut Vec<String>, each: &mut EachScalar<'_>) {
         match &self.value {
             Value::String(text) => each(path, Json::from(text.as_str()), self.span.clone()),
             Value::Integer(Some(integer)) => each(path, Json::from(*integer), self.span.clone()),

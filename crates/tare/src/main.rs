@@ -11,8 +11,6 @@ mod progress;
 mod reads;
 mod studies;
 
-use std::io::Write;
-
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
@@ -30,6 +28,9 @@ fn main() -> std::process::ExitCode {
         && let Some(named) = reads::named(&arguments.command)
     {
         confine(&named);
+    }
+    if needs_lab(&arguments.command) {
+        lift_limit_on_processes();
     }
     let mut confined = None;
     // Before any thread is started: only a process of one thread may enter a user namespace.
@@ -49,8 +50,18 @@ fn main() -> std::process::ExitCode {
 fn confine(named: &[tare_lab::NamedPath]) {
     if let Err(error) = tare_lab::confine_reader(named) {
         let paths: Vec<String> = named.iter().map(|named| named.path().display().to_string()).collect();
-        // Who has closed standard error does not want to know.
-        let _ = writeln!(std::io::stderr(), "tare: reading {} with all rights of this user: {error}", paths.join(", "));
+        output::note(&format!("tare: reading {} with all rights of this user: {error}", paths.join(", ")));
+    }
+}
+
+/// Guests are limited by their control groups. A limit on the processes of one user would count those of all guests that share
+/// the host's kernel together, and none of a machine's.
+fn lift_limit_on_processes() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    if setrlimit(Resource::Nproc, Rlimit { current: None, maximum: None }).is_err() {
+        let hard = getrlimit(Resource::Nproc).maximum;
+        // Who may not raise it keeps it.
+        let _ = setrlimit(Resource::Nproc, Rlimit { current: hard, maximum: hard });
     }
 }
 

@@ -26,7 +26,10 @@ pub fn named(command: &Command) -> Option<Vec<NamedPath>> {
 fn import(arguments: &ImportArguments) -> Vec<NamedPath> {
     let mut paths: Vec<NamedPath> = arguments.from.iter().map(|path| NamedPath::read(path)).collect();
     let files = arguments.from.iter().filter(|path| !path.is_dir());
-    paths.extend(files.map(|path| NamedPath::read(&path.with_file_name(tare_import::CLAIMS_FILE))));
+    let claims = files.map(|path| path.with_file_name(tare_import::CLAIMS_FILE));
+    // A link there was made by whoever made the table: what it leads to is nothing that the user named.
+    let plain = claims.filter(|path| path.symlink_metadata().is_ok_and(|found| found.is_file()));
+    paths.extend(plain.map(|path| NamedPath::read(&path)));
     paths.push(NamedPath::made(arguments.out.as_deref().unwrap_or(Path::new(place::RUNS))));
     paths
 }

@@ -162,6 +162,16 @@ fn what_a_run_leaves_behind_holds_no_secret_and_no_name() {
     let resumed = planted.tare(&["run", study, "--resume", "--out", out.to_str().unwrap()]);
     assert!(!stderr(&resumed).contains("another plan"), "{}", stderr(&resumed));
     assert_eq!(resumed.status.code(), Some(3), "{}", stderr(&resumed));
+    // One that differs in what the folder does not show is another study, where the host has a key to know it by.
+    if !Path::new("/etc/machine-id").exists() {
+        return tare_testkit::skipped("needs /etc/machine-id");
+    }
+    let changed = folder.path().join("changed.toml");
+    let text = std::fs::read_to_string(&planted.study).unwrap();
+    std::fs::write(&changed, text.replace("cnry-password-", "another-one-")).unwrap();
+    let refused = planted.tare(&["run", changed.to_str().unwrap(), "--resume", "--out", out.to_str().unwrap()]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("begun with another study"), "{}", stderr(&refused));
 }
 
 #[test]

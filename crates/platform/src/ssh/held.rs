@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tare_lab::RUN_VARIABLE;
+use tare_model::redact::{REDACTED, masked};
 
 use super::destination::Destination;
 use super::program::{self, Ended};
@@ -106,7 +107,11 @@ pub(super) fn command(run_id: &str, what: &str, argv: &[String], limit: Duration
         code => {
             let how =
                 code.map_or_else(|| "was killed by a signal".to_owned(), |code| format!("ended with code {code}"));
-            Err(format!("the `{what}` command `{}` {how}; it said: {}", argv.join(" "), ended.words()))
+            Err(format!(
+                "the `{what}` command `{}` {how}; it said: {}",
+                masked(&argv.join(" "), REDACTED),
+                ended.words()
+            ))
         }
     }
 }

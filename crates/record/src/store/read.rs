@@ -17,9 +17,12 @@ use super::{ascent, cpu, hold, parts, requests, search};
 
 pub(super) type Read<T> = rusqlite::Result<T>;
 
-/// Trials that are stored, ascending.
-pub(crate) fn trial_indices(db: &Connection) -> Read<Vec<u32>> {
-    db.prepare_cached("SELECT trial FROM trials ORDER BY trial")?.query_map([], |row| row.get(0))?.collect()
+/// The first trials that are stored, at most so many, ascending.
+pub(crate) fn trial_indices(db: &Connection, most: usize) -> Read<Vec<u32>> {
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    db.prepare_cached("SELECT trial FROM trials ORDER BY trial LIMIT ?1")?
+        .query_map([most], |row| row.get(0))?
+        .collect()
 }
 
 /// One trial, `None` when it is not stored.

@@ -145,6 +145,32 @@ fn a_database_with_anything_but_the_tables_of_tare_is_refused_before_it_is_asked
 }
 
 #[test]
+fn more_trials_than_the_plan_has_are_not_even_listed() {
+    let (dir, plan) = small_run();
+    let db = rusqlite::Connection::open(dir.path().join(layout::RESULTS)).unwrap();
+    let columns = "block, case_id, arm, started_at, wall_s, load_s, outcome";
+    for trial in 0..2 * plan.trials.len() {
+        let sql = format!("INSERT INTO trials (trial, {columns}) SELECT ?1, {columns} FROM trials WHERE trial = 0");
+        db.execute(&sql, [1000 + trial]).unwrap();
+    }
+    drop(db);
+    let refused = RunFolder::open(dir.path()).unwrap().trials().unwrap_err().to_string();
+    assert!(refused.contains("more trials than the plan has"), "{refused}");
+    assert!(whats(dir.path()).iter().any(|what| what.contains("more trials than the plan has")));
+}
+
+#[test]
+fn a_file_beside_the_results_that_is_no_log_is_not_copied() {
+    let (dir, plan) = small_run();
+    let log = std::fs::File::create(dir.path().join(layout::RESULTS_WAL)).unwrap();
+    log.set_len(200 << 20).unwrap();
+    assert_eq!(RunFolder::open(dir.path()).unwrap().trials().unwrap().len(), plan.trials.len().min(3));
+    std::os::unix::fs::FileExt::write_all_at(&log, &[0x37, 0x7f, 0x06, 0x83], 0).unwrap();
+    let refused = RunFolder::open(dir.path()).unwrap().trials().unwrap_err();
+    assert!(matches!(refused, RecordError::TooLong { .. }), "{refused}");
+}
+
+#[test]
 fn a_text_that_would_fill_the_memory_is_not_read() {
     let (dir, _) = small_run();
     let db = rusqlite::Connection::open(dir.path().join(layout::RESULTS)).unwrap();

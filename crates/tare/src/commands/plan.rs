@@ -15,9 +15,9 @@ use crate::{available, output, studies};
 /// Shows what a run would do, and which of its arms and workloads this host cannot run.
 pub fn command(arguments: &PlanArguments) -> Result<Exit, Failure> {
     let loaded = studies::load(&arguments.study)?;
-    let plan = planned(&loaded, Path::new("runs"), &arguments.study.without, Goal::Look)?;
     // Only what the study itself holds: a plan reads no secret.
     output::keep_out(Redactor::of(&loaded.study, false));
+    let plan = planned(&loaded, Path::new("runs"), &arguments.study.without, Goal::Look)?;
     if arguments.json {
         let shown = Redactor::of(&loaded.study, true).plan(&plan);
         let json = serde_json::to_string_pretty(&shown).map_err(|error| Failure::new(error, Exit::Failure))?;

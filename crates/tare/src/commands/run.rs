@@ -120,6 +120,7 @@ fn failure(error: &ControllerError) -> Failure {
         | ControllerError::DeadRun { .. } => Exit::HostUnfit,
         ControllerError::Registry { .. }
         | ControllerError::OtherPlan { .. }
+        | ControllerError::OtherStudy { .. }
         | ControllerError::OtherCpus { .. }
         | ControllerError::Record(
             RecordError::NotEmpty { .. } | RecordError::NotARun { .. } | RecordError::NewerTare { .. },

@@ -34,5 +34,8 @@ pub fn command(arguments: &VerifyArguments) -> Result<Exit, Failure> {
         None => "compare the root hash with the one that the run printed: who alters a folder can compute it anew",
     };
     output::print(&format!("{dir} is {what} as it was written: {trials} trials; {against}"))?;
+    output::print(
+        "report.*, findings.json and *.csv are made from it and were not looked at: `tare report` makes them again",
+    )?;
     Ok(Exit::Success)
 }
