@@ -72,6 +72,20 @@ fn paths_of_the_kernel_are_closed_inside_and_nowhere_else() {
 }
 
 #[test]
+fn a_writable_mount_below_a_closed_directory_is_closed_too() {
+    if !rustix::process::geteuid().is_root() {
+        return skipped("needs root, to mount what runtimes mount");
+    }
+    let mounts = "for closed in /sys /proc/sys; do \
+                  mount --rbind $closed $closed && mount -o remount,bind,ro $closed || exit 9; done; \
+                  for below in /sys/fs /proc/sys/net; do mount -t tmpfs none $below || exit 9; done;";
+    let attempt = "for below in /sys/fs /proc/sys/net; do mkdir $below/x && echo $below; done; true";
+    let by = ["unshare", "--mount"];
+    assert_eq!(text(&said(&by, mounts, None, attempt)), "/sys/fs\n/proc/sys/net", "what this test is about");
+    assert_eq!(text(&said(&by, mounts, Some(Seccomp::Default), attempt)), "");
+}
+
+#[test]
 fn what_was_open_where_it_was_started_is_not_handed_on() {
     for confine in [None, Some(Seccomp::Default)] {
         if confine.is_some() && roots().is_empty() {

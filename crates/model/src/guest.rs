@@ -38,7 +38,8 @@ pub struct GuestSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Seccomp {
-    /// What container engines allow by default; everything else is refused with EPERM.
+    /// What container engines allow by default, without ptrace, io_uring and NUMA policies. Everything else is refused with
+    /// EPERM, calls that are newer than the list with ENOSYS; programs of 32 bits are killed.
     #[default]
     Default,
     /// No filter.

@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::io::Read;
-use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tare_wire::{Link, WireError};
+
+use crate::sys;
 
 /// So much of the end of standard error is kept.
 const TAIL_BYTES: usize = 64 << 10;
@@ -50,8 +51,8 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    /// Starts the command with pipes on its three streams, in a process group of its own, so that a
-    /// Ctrl-C on the terminal is the controller's to handle.
+    /// Starts the command with pipes on its three streams, in a session of its own: a Ctrl-C on the terminal is the
+    /// controller's to handle, and the terminal is out of a guest's reach.
     ///
     /// # Errors
     /// Why it could not be started.
@@ -70,7 +71,7 @@ impl Channel {
     }
 
     fn start(command: &mut Command) -> std::io::Result<Self> {
-        let mut child = command.stderr(Stdio::piped()).process_group(0).spawn()?;
+        let mut child = sys::in_own_session(command.stderr(Stdio::piped())).spawn()?;
         let (tail, follower) = child.stderr.take().map_or_else(|| (Tail::default(), None), Tail::follow);
         Ok(Self { child, tail, follower, status: None })
     }
@@ -139,6 +140,18 @@ mod tests {
         let said = channel.diagnostics();
         assert_eq!(said.len(), TAIL_BYTES);
         assert!(said.ends_with("last words\n"), "{}", &said[said.len() - 20..]);
+    }
+
+    #[test]
+    fn a_guest_has_a_session_of_its_own_and_no_terminal() {
+        let mut channel = Channel::beside(Command::new("sleep").arg("1000")).unwrap();
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", channel.pid())).unwrap();
+        channel.kill().unwrap();
+        channel.wait(Duration::from_secs(20)).unwrap();
+        let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+        let pid = channel.pid().to_string();
+        // Its process group, its session and its controlling terminal.
+        assert_eq!(fields[2..5], [pid.as_str(), &pid, "0"], "{stat}");
     }
 
     #[test]

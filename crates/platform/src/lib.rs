@@ -27,6 +27,7 @@ mod restore;
 mod rootfs;
 mod seen;
 mod standing;
+mod sys;
 mod system;
 mod watch;
 

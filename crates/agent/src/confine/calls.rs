@@ -3,14 +3,14 @@
 //!
 //! Missing are calls that change the host or look into it: mounts, namespaces, modules, kexec, the clock, swap, reboot, eBPF,
 //! performance events, `userfaultfd`, `io_uring`, keys, quotas, NUMA policies; and those that reach into other processes
-//! (`ptrace`, `process_vm_readv`), which engines allow on newer kernels and nothing here needs. `personality` is missing
-//! because what may be asked of it depends on its argument, and `clone3` because its flags cannot be seen.
+//! (`ptrace`, `process_vm_readv`), which engines allow on newer kernels and nothing here needs. `clone3` is missing
+//! because its flags cannot be seen, and `personality` because the filter looks at its argument.
 
 use std::sync::LazyLock;
 
 /// The numbers of all.
 pub(super) static ALLOWED: LazyLock<Vec<libc::c_long>> =
-    LazyLock::new(|| COMMON.iter().chain(OLD).chain(&NEW).copied().collect());
+    LazyLock::new(|| COMMON.iter().chain(OLD).chain(&NEW).chain([&IO_PGETEVENTS]).copied().collect());
 
 /// Of every architecture.
 #[rustfmt::skip]
@@ -68,6 +68,12 @@ const COMMON: &[libc::c_long] = &[
     libc::SYS_umask, libc::SYS_uname, libc::SYS_unlinkat, libc::SYS_utimensat, libc::SYS_vmsplice, libc::SYS_wait4,
     libc::SYS_waitid, libc::SYS_write, libc::SYS_writev,
 ];
+
+/// Not in the list of the library.
+#[cfg(target_arch = "x86_64")]
+const IO_PGETEVENTS: libc::c_long = 333;
+#[cfg(not(target_arch = "x86_64"))]
+const IO_PGETEVENTS: libc::c_long = 292;
 
 /// Older ones that newer architectures never had.
 #[cfg(target_arch = "x86_64")]

@@ -1,7 +1,7 @@
 //! The filter of system calls as a program for the kernel (seccomp(2)).
 //!
-//! It looks at the number of the call alone, so that kernels from 5.11 on know the answer beforehand and do not run it. Only
-//! `clone` is looked at further: it must make no namespaces.
+//! It looks at the number of the call alone, so that kernels from 5.11 on know the answer beforehand and do not run it. Two are
+//! looked at further: `clone` must make no namespaces, and `personality` must not make a program easier to attack.
 
 use std::io;
 
@@ -28,6 +28,9 @@ const FIRST_ARGUMENT_AT: u32 = 16;
 
 /// CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET.
 const NEW_NAMESPACES: u32 = 0x7e02_0000;
+
+/// What container engines let a program ask of `personality`: PER_LINUX, PER_LINUX32, both with UNAME26, and what it has.
+const PERSONALITIES: [u32; 5] = [0, 0x8, 0x2_0000, 0x2_0008, 0xffff_ffff];
 
 /// The name that the kernel has for calls of this program (linux/audit.h); `None`: the list is not for this one.
 const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
@@ -64,9 +67,23 @@ pub(super) fn program() -> Result<Vec<sock_filter>, EnterError> {
         jump(IF_EQUAL, number(libc::SYS_clone3), 0, 1),
         refuse(libc::ENOSYS),
     ];
+    program.extend(personality(refuse(libc::EPERM)));
+    // Programs take that for an older kernel, and do without the call; EPERM would be an error to them.
+    let newest = ALLOWED.iter().map(|call| number(*call)).max().unwrap_or(0);
+    program.extend([jump(IF_GREATER, newest, 0, 1), refuse(libc::ENOSYS)]);
     program.extend(search(&ranges(ALLOWED.iter().map(|call| number(*call)).collect()), refuse(libc::EPERM)));
     // The kernel takes no more than 4096.
     if program.len() > 4096 { Err(during(what)(io::Error::from(io::ErrorKind::FileTooLarge))) } else { Ok(program) }
+}
+
+/// Allows `personality` with the arguments of the list; goes on with every other call.
+fn personality(refused: sock_filter) -> Vec<sock_filter> {
+    let allow = PERSONALITIES.iter().zip((1..=PERSONALITIES.len() as u8).rev());
+    let mut block = vec![statement(LOAD, FIRST_ARGUMENT_AT)];
+    block.extend(allow.map(|(asked, to_the_end)| jump(IF_EQUAL, *asked, to_the_end, 0)));
+    block.extend([refused, answer(ALLOW)]);
+    block.insert(0, jump(IF_EQUAL, number(libc::SYS_personality), 0, block.len() as u8));
+    block
 }
 
 /// Numbers of calls are small and positive.
@@ -154,13 +171,28 @@ mod tests {
     fn every_number_is_answered_as_the_list_has_it() {
         let (program, ours) = (program().unwrap(), ARCHITECTURE.unwrap());
         let (clone, clone3) = (number(libc::SYS_clone), number(libc::SYS_clone3));
+        let personality = number(libc::SYS_personality);
         let refused = ERRNO | libc::EPERM.unsigned_abs();
+        let unknown = ERRNO | libc::ENOSYS.unsigned_abs();
         // With the numbers of x32 programs, which share this architecture's name.
-        for call in (0..1024).chain(0x4000_0000..0x4000_0400).filter(|call| ![clone, clone3].contains(call)) {
+        for call in
+            (0..1024).chain(0x4000_0000..0x4000_0400).filter(|call| ![clone, clone3, personality].contains(call))
+        {
             let listed = ALLOWED.iter().any(|allowed| number(*allowed) == call);
-            assert_eq!(judge(&program, ours, call, u32::MAX), if listed { ALLOW } else { refused }, "call {call}");
+            // removexattrat has the last number of the list.
+            let otherwise = if call > 466 { unknown } else { refused };
+            assert_eq!(judge(&program, ours, call, u32::MAX), if listed { ALLOW } else { otherwise }, "call {call}");
         }
-        assert_eq!(judge(&program, ours, clone3, 0), ERRNO | libc::ENOSYS.unsigned_abs());
+        assert_eq!(judge(&program, ours, clone3, 0), unknown);
+        let io_pgetevents = if cfg!(target_arch = "x86_64") { 333 } else { 292 };
+        assert_eq!(judge(&program, ours, io_pgetevents, 0), ALLOW);
+        for asked in [0, 8, 0x2_0000, 0x2_0008, u32::MAX] {
+            assert_eq!(judge(&program, ours, personality, asked), ALLOW, "personality {asked:#x}");
+        }
+        // ADDR_NO_RANDOMIZE and READ_IMPLIES_EXEC.
+        for asked in [0x4_0000, 0x40_0000, 1] {
+            assert_eq!(judge(&program, ours, personality, asked), refused, "personality {asked:#x}");
+        }
         assert_eq!(judge(&program, ours, clone, libc::SIGCHLD.unsigned_abs()), ALLOW);
         for namespace in [libc::CLONE_NEWNS, libc::CLONE_NEWUSER, libc::CLONE_NEWNET, libc::CLONE_NEWCGROUP] {
             assert_eq!(judge(&program, ours, clone, namespace.cast_unsigned()), refused);

@@ -5,13 +5,13 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-use rustix::fs::StatVfsMountFlags;
+use rustix::fs::{Mode, OFlags, StatVfsMountFlags, fstatvfs, open};
 use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive};
 use rustix::thread::UnshareFlags;
 use tare_wire::confine::{MASKED, READ_ONLY};
 
 use crate::enter::{EnterError, during};
-use crate::{root, sys};
+use crate::{fstab, root, sys};
 
 /// Hides and closes the paths in a new mount namespace, so that nobody outside the guest sees a difference.
 pub fn close() -> Result<(), EnterError> {
@@ -65,9 +65,17 @@ fn is_masked(path: &Path) -> bool {
     seen.file_type().is_char_device() && null.is_some_and(|null| null.rdev() == seen.rdev())
 }
 
+/// Whether nothing at the path or below it can be written: some runtimes mount a writable part on a directory that is read-only.
 fn is_read_only(path: &Path) -> bool {
-    match rustix::fs::statvfs(path) {
-        Ok(seen) => seen.f_flag.contains(StatVfsMountFlags::RDONLY),
-        Err(_) => true,
-    }
+    let Ok(mountinfo) = fs::read_to_string("/proc/self/mountinfo") else { return false };
+    let below = fstab::parse_mountinfo(&mountinfo).into_iter().map(|mount| mount.at).filter(|at| at.starts_with(path));
+    // What another mount covers is listed too. The path leads to the one that is seen.
+    is_shown_read_only(path) && below.into_iter().all(|at| is_shown_read_only(&at))
+}
+
+/// Of the one mount that is seen at the path. A path that is not there cannot be written.
+fn is_shown_read_only(path: &Path) -> bool {
+    // Opened as a mere path, so that no automount is triggered.
+    let seen = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).and_then(fstatvfs);
+    seen.map_or(true, |seen| seen.f_flag.contains(StatVfsMountFlags::RDONLY))
 }

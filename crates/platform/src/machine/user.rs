@@ -53,6 +53,13 @@ impl Confined {
         parsed(&std::fs::read_to_string(format!("/proc/{process}/status")).ok()?)
     }
 
+    /// Why a program that is found to be this, or cannot be seen, is not to carry a guest.
+    fn too_much(found: Option<Self>, asked: Self) -> Option<String> {
+        let Some(found) = found else { return Some("what it may do cannot be read in /proc/PID/status".to_owned()) };
+        let (wanted, is) = (asked.words(asked.uid), found.words(asked.uid));
+        (!found.is_within(asked)).then(|| format!("it was to be {wanted}, and is {is}"))
+    }
+
     /// Whether it may do no more than another. A filter is shown, but takes no rights away.
     fn is_within(self, asked: Self) -> bool {
         self.uid == asked.uid && self.capabilities & !asked.capabilities == 0
@@ -90,13 +97,12 @@ fn parsed(status: &str) -> Option<Confined> {
 /// Looks what a program is, and notes it for the report.
 ///
 /// # Errors
-/// When it may do more than it was to: then no guest is carried by it.
+/// When it may do more than it was to, or nothing can be read of it: then no guest is carried by it.
 pub(crate) fn hold_to(making: &mut Making<'_>, program: &str, process: u32, asked: Confined) -> Result<()> {
     let found = Confined::of(process);
     let (asked_words, granted) = (asked.words(asked.uid), found.map(|found| found.words(asked.uid)));
-    if let Some(found) = found.filter(|found| !found.is_within(asked)) {
-        let why = format!("it was to be {asked_words}, and is {}", found.words(asked.uid));
-        let remedy = "Its own sandbox does not work here: try another version of it, and report this";
+    if let Some(why) = Confined::too_much(found, asked) {
+        let remedy = "It has ended, or its own sandbox does not work here: try another version of it, and report this";
         return Err(making.failed(&format!("confine {program}"), why, remedy));
     }
     let note = format!("/proc/PID/status; the users are of the range {FIRST:#x} to {:#x}", FIRST + COUNT - 1);
@@ -109,7 +115,8 @@ pub(crate) fn hold_to(making: &mut Making<'_>, program: &str, process: u32, aske
 pub(crate) fn note_as_found(making: &mut Making<'_>, program: &str, process: u32, why: &str) {
     let granted = Confined::of(process).map(|found| found.words(None));
     let note = format!("/proc/PID/status; {why}");
-    let (resource, asked) = (format!("rights of {program}"), granted.clone().unwrap_or_default());
+    let (resource, asked) = (format!("rights of {program}"), "not asked".to_owned());
+    // Whatever it is is as asked. Only what cannot be read is to be seen as a difference.
     let equal = granted.is_some();
     making.note(ParityRow { resource, asked, granted, equal, note });
 }
@@ -138,6 +145,10 @@ mod tests {
         assert!(!Confined::new(0, 0, true).is_within(asked), "another user");
         assert!(!Confined { uid: None, ..asked }.is_within(asked), "another user beside it");
         assert!(!Confined::new(7, 2 | 4, true).is_within(asked), "another capability");
+        assert_eq!(Confined::too_much(Some(asked), asked), None);
+        let root = Confined::too_much(Some(Confined::new(0, 4, false)), asked);
+        assert!(root.is_some_and(|why| why.contains("is root, capabilities 0x4")));
+        assert!(Confined::too_much(None, asked).is_some(), "a program of which nothing can be read");
         assert_eq!(asked.words(Some(7)), "a user of its own, CAP_DAC_OVERRIDE and CAP_FOWNER, seccomp filter");
         assert_eq!(Confined::new(0, 4, false).words(Some(7)), "root, capabilities 0x4, no seccomp filter");
     }
