@@ -149,7 +149,7 @@ pub(crate) const GUEST: &[Field] = &[
     optional(
         "seccomp",
         "\"default\"",
-        "The filter of system calls of guests that share the host's kernel, the same on every arm: `default` (what container engines allow by default) or `off`. Default `default`.",
+        "The filter of system calls of guests that share the host's kernel, the same on every arm: `default` (what container engines allow by default, without ptrace, io_uring and NUMA policies; programs of 32 bits are refused) or `off`. Default `default`.",
     ),
 ];
 

@@ -111,12 +111,18 @@ fn nothing_that_was_open_where_tare_was_started_reaches_a_guest_or_a_helper() {
     assert!(seen.values().any(|name| name.starts_with("tare-agent")), "{seen:?}");
 }
 
-/// Tries what a guest must not do, and fails where it can. Nothing is changed where it can: files are opened and not written.
+/// Tries what a guest must not do, and fails where it can. Nothing is changed where it can: a file is opened, or given its own
+/// value, and what was made is removed.
 const ATTEMPTS: &str = "
 can() { echo \"a guest can $1\" >&2; exit 1; }
 for f in /proc/sys/kernel/core_pattern /proc/sys/vm/drop_caches /proc/sysrq-trigger; do
     if (: >>$f) 2>/dev/null; then can \"write to $f\"; fi
 done
+forward=/proc/sys/net/ipv4/ip_forward
+if (cat $forward >/tmp/forward-$$ && cat /tmp/forward-$$ >$forward) 2>/dev/null; then can \"write to $forward\"; fi
+rm -f /tmp/forward-$$
+group=/sys/fs/cgroup/tare-attempt-$$
+if mkdir $group 2>/dev/null; then rmdir $group; can 'make control groups'; fi
 if [ -n \"$(dd if=/proc/kcore bs=4 count=1 2>/dev/null)\" ]; then can 'read /proc/kcore'; fi
 if mount -t tmpfs none /mnt 2>/dev/null; then can mount; fi
 if unshare --net true 2>/dev/null; then can 'make namespaces'; fi
@@ -155,6 +161,16 @@ fn a_guest_cannot_change_the_host_at_either_level_of_the_filter() {
 fn owner(pid: u32) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().next()?.parse().ok())
+}
+
+/// Arm and case of each trial, and as whom its application ran, as the trial has it.
+fn users_by_trial(out: &Path) -> Vec<(String, String, Option<String>)> {
+    let results = rusqlite::Connection::open(out.join("results.sqlite")).unwrap();
+    let query = "SELECT arm, case_id, value FROM trials LEFT JOIN facts ON facts.trial = trials.trial \
+                 AND name IN ('application runs as', 'server runs as', 'instances run as')";
+    let mut statement = results.prepare(query).unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+    rows.map(Result::unwrap).collect()
 }
 
 const APPLICATIONS: &str = r#"
@@ -214,6 +230,9 @@ fn no_application_runs_as_root_on_any_arm() {
     let outcomes = outcomes(&out);
     // So short a time is too short for some of what a site must show to be believed, and for nothing that is looked at here.
     assert!(outcomes.len() >= 6 && !outcomes.contains(&"failed".to_owned()), "{outcomes:?}");
+    for (arm, case, user) in users_by_trial(&out) {
+        assert_eq!(user.as_deref(), Some("nobody"), "{case} on {arm}");
+    }
     for program in ["java", "nginx", "postgres"] {
         let users = seen.get(program).cloned().unwrap_or_default();
         assert!(!users.is_empty() && !users.contains(&0), "{program} was seen to run as {users:?}");

@@ -244,6 +244,10 @@ fn own_server(
     let allowed = Allowed::of(site.guest, site.patience);
     let user = unprivileged::user(site)?;
     let of = Command { program, data, folder: &folder, listen, in_front, tls, backend, needs, allowed, user };
+    if in_front {
+        put(site, &settings_of(of.folder), &of.settings(site, parameters))?;
+    }
+    // From here on nothing is written to it: its owner might have made links there.
     of.give_folder(site)?;
     allowed.refuse_server(of.files(parameters), needs.sessions)?;
     serve(site, parameters, &of, started)?;
@@ -257,6 +261,11 @@ fn own_server(
     take_away(site, &folder)?;
     started.folder = None;
     Ok(())
+}
+
+/// Where nginx finds its settings.
+fn settings_of(folder: &str) -> String {
+    format!("{folder}/nginx.conf")
 }
 
 /// Removes the directory with the server's key and settings.
@@ -285,6 +294,22 @@ impl Command<'_> {
     fn give_folder(&self, site: &WorkSite<'_>) -> Result<(), WorkloadError> {
         let give = r#"test -z "$2" || chown -R "$2" "$1""#;
         script(site, "give the server its key", give, &[self.folder, &unprivileged::owner(self.user)]).map(drop)
+    }
+
+    /// The settings of an nginx before Tomcat.
+    fn settings(&self, site: &WorkSite<'_>, parameters: &Parameters) -> String {
+        let connections = self.connections(parameters);
+        nginx::file(&nginx::Settings {
+            folder: self.folder,
+            as_root: self.user.is_none(),
+            data: self.data,
+            plain: SocketAddr::new(site.guest_listen, PORTS.0),
+            tls: self.tls.then(|| SocketAddr::new(site.guest_listen, PORTS.1)),
+            tomcat: SocketAddr::new(self.listen, INNER_PORT),
+            workers: site.size.cpus.max(1),
+            connections,
+            files: self.allowed.files_up_to(u64::from(nginx::each(connections)) + 512),
+        })
     }
 
     /// Files that the server has open for the connections of its users, at most.
@@ -414,21 +439,7 @@ fn front(
     let tried = format!("ask {program} in the guest for its version");
     let said = script_as(site, of.user, &tried, r#""$1" -v 2>&1"#, &[program])?;
     started.fact("nginx", said.rsplit('/').next().unwrap_or(&said).to_owned());
-    let settings = nginx::file(&nginx::Settings {
-        folder: of.folder,
-        as_root: of.user.is_none(),
-        data: of.data,
-        plain: SocketAddr::new(site.guest_listen, PORTS.0),
-        tls: of.tls.then(|| SocketAddr::new(site.guest_listen, PORTS.1)),
-        tomcat: SocketAddr::new(of.listen, INNER_PORT),
-        workers: site.size.cpus.max(1),
-        connections: of.connections(parameters),
-        files: of.allowed.files_up_to(u64::from(nginx::each(of.connections(parameters))) + 512),
-    });
-    let file = format!("{}/nginx.conf", of.folder);
-    put(site, &file, &settings)?;
-    of.give_folder(site)?;
-    let argv = [program, "-p", of.folder, "-e", "stderr", "-c", &file].map(|word| word.to_owned());
+    let argv = [program, "-p", of.folder, "-e", "stderr", "-c", &settings_of(of.folder)].map(|word| word.to_owned());
     let command = start(site, argv.to_vec(), of.user)?;
     // Clients meet it first.
     started.commands.insert(0, (NGINX, command));
