@@ -149,7 +149,7 @@ fn more_trials_than_the_plan_has_are_not_even_listed() {
     let (dir, plan) = small_run();
     let db = rusqlite::Connection::open(dir.path().join(layout::RESULTS)).unwrap();
     let columns = "block, case_id, arm, started_at, wall_s, load_s, outcome";
-    for trial in 0..2 * plan.trials.len() {
+    for trial in 0..2 * i64::try_from(plan.trials.len()).unwrap() {
         let sql = format!("INSERT INTO trials (trial, {columns}) SELECT ?1, {columns} FROM trials WHERE trial = 0");
         db.execute(&sql, [1000 + trial]).unwrap();
     }
