@@ -10,6 +10,11 @@ use crate::journal::{Journal, JournalEvent, JournalWriter};
 use crate::testing::{self, RUN_ID, write_run};
 use crate::{Folder, ProblemKind, RecordError, RunFolder, RunWriter, layout};
 
+/// What is put in the place of a file, and how.
+type Place<'a> = (&'a str, &'a dyn Fn(&Path));
+/// What a plan is refused with, and what breaks it.
+type Break<'a> = (&'a str, &'a dyn Fn(&mut Plan));
+
 fn small_run() -> (tempfile::TempDir, Plan) {
     let dir = tempfile::tempdir().unwrap();
     let plan = testing::plan(1);
@@ -36,7 +41,7 @@ fn what_is_no_plain_file_is_neither_read_nor_written_through() {
     let outside = tempfile::tempdir().unwrap();
     let canary = outside.path().join("canary");
     std::fs::write(&canary, "untouched").unwrap();
-    let places: [(&str, &dyn Fn(&Path)); 5] = [
+    let places: [Place<'_>; 5] = [
         ("a symbolic link", &|at| symlink(&canary, at).unwrap()),
         ("a symbolic link", &|at| symlink("/dev/zero", at).unwrap()),
         ("a FIFO", &|at| assert!(Command::new("mkfifo").arg(at).status().unwrap().success())),
@@ -182,7 +187,7 @@ fn a_text_that_would_fill_the_memory_is_not_read() {
 
 #[test]
 fn a_plan_whose_numbers_and_names_do_not_agree_is_refused() {
-    let breaks: [(&str, &dyn Fn(&mut Plan)); 5] = [
+    let breaks: [Break<'_>; 5] = [
         ("4294967295 blocks and 3 trials", &|plan| plan.study.blocks = u32::MAX),
         ("a name of 5000000 bytes", &|plan| plan.study.arms[0].label = "x".repeat(5_000_000)),
         ("a trial in place 1", &|plan| plan.trials[1].index = 7),
