@@ -134,8 +134,8 @@ impl Bundle<'_> {
         let memory = LinuxMemoryBuilder::default().limit(i64::try_from(memory).unwrap_or(i64::MAX)).build()?;
         let resources = LinuxResourcesBuilder::default().cpu(cpu.build()?).memory(memory).build()?;
         let paths = |paths: &[&str]| paths.iter().map(|&path| path.to_owned()).collect::<Vec<_>>();
-        // /sys is mounted read-only, and what is mounted below it is.
-        let read_only: Vec<&str> = READ_ONLY.into_iter().filter(|path| *path != "/sys").collect();
+        // /sys is mounted read-only. What holds the hierarchies of version 1 below it is not, where the runtime makes that.
+        let read_only = READ_ONLY.map(|path| if path == "/sys" { "/sys/fs/cgroup" } else { path });
         LinuxBuilder::default()
             .namespaces(namespaces)
             .cgroups_path(self.group)
@@ -202,7 +202,9 @@ mod tests {
         assert_eq!(process["noNewPrivileges"], true);
         assert_eq!(process["capabilities"]["bounding"].as_array().unwrap().len(), CAPABILITIES.len(), "{process}");
         assert!(config["linux"]["maskedPaths"].as_array().unwrap().contains(&"/proc/kcore".into()), "{config}");
-        assert!(config["linux"]["readonlyPaths"].as_array().unwrap().contains(&"/proc/sys".into()), "{config}");
+        for path in ["/proc/sys", "/sys/fs/cgroup"] {
+            assert!(config["linux"]["readonlyPaths"].as_array().unwrap().contains(&path.into()), "{config}");
+        }
         let namespaces = config["linux"]["namespaces"].as_array().unwrap();
         assert!(namespaces.iter().any(|n| n["type"] == "network" && n["path"] == "/proc/1/fd/9"), "{namespaces:?}");
         assert!(config["process"]["env"].as_array().unwrap().contains(&"TARE_RUN=r".into()));
