@@ -118,7 +118,7 @@ fn a_killed_run_leaves_nothing_there_and_its_reaper_stops_the_machine() {
 
 #[test]
 fn the_study_of_the_reference_is_planned() {
-    // In a namespace of its own, so that nobody out there is asked for the machines of the example.
+    // In a namespace of its own, so that nobody out there could be asked for the machines of the example.
     apart("the_study_of_the_reference_is_planned", skipped, |_| {
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/hosts.md");
         let text = std::fs::read_to_string(page).unwrap();
@@ -128,9 +128,9 @@ fn the_study_of_the_reference_is_planned() {
         let planned = run(&["plan", "--json", study.to_str().unwrap()]);
         let plan: serde_json::Value = serde_json::from_str(&stdout(&planned)).unwrap();
         assert_eq!(plan["trials"].as_array().unwrap().len(), 6 * 3);
-        assert_eq!(plan["study"]["client"]["machine"]["options"]["host"], "loadgen.example.net");
-        // Only the machine that no command starts is asked, and it is not there.
-        let said = stderr(&planned);
-        assert!(said.contains("arm `metal` cannot run here") && !said.contains("arm `esxi`"), "{said}");
+        assert_eq!(plan["study"]["client"]["machine"]["options"]["host"], "[redacted]");
+        // No machine is asked, so none is missing.
+        expect_code(&planned, 0);
+        assert_eq!(stderr(&planned), "");
     });
 }
