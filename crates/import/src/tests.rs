@@ -241,12 +241,16 @@ fn a_link_that_nobody_named_is_not_followed() {
     let target = elsewhere.path().join("table.csv");
     std::os::unix::fs::symlink(&target, linked.path().join("linked.csv")).unwrap();
     assert!(matches!(read(&[linked.path().to_owned()]), Err(ImportError::Nothing { .. })));
-    // What stands beside a table was not named either: this one is no claim, and would be refused as such.
+    // What stands beside a table was not named either.
     let published = published().join("004-store.csv");
     fs::copy(published, linked.path().join("store.csv")).unwrap();
-    std::os::unix::fs::symlink(&target, linked.path().join(crate::CLAIMS_FILE)).unwrap();
-    let imported = read(&[linked.path().join("store.csv")]).unwrap();
-    assert!(imported.reports[0].published().claims.is_empty());
+    let claims = linked.path().join(crate::CLAIMS_FILE);
+    std::os::unix::fs::symlink(&target, &claims).unwrap();
+    assert!(read(&[linked.path().join("store.csv")]).is_ok());
+    // The same as a plain file is read, and refused as no claim.
+    fs::remove_file(&claims).unwrap();
+    fs::copy(&target, &claims).unwrap();
+    assert!(read(&[linked.path().join("store.csv")]).is_err());
 }
 
 /// Whatever stands in a file, it is read or refused.
