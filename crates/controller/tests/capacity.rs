@@ -148,6 +148,7 @@ fn the_load_that_is_served_is_found_in_fresh_guests_and_all_is_told() {
 fn the_same_load_is_offered_to_every_arm_and_another_in_every_block() {
     let Some(agent) = ready() else { return };
     let mut plan = search_plan(CapacitySpec { from: 30.0, most: 30.0, ..SPEC });
+    plan.study.blocks = 2;
     plan.trials = ["a", "b", "a"]
         .into_iter()
         .zip([0, 0, 1])

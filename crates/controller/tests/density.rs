@@ -137,7 +137,8 @@ fn the_load_is_found_once_a_run_and_kept_when_it_is_resumed() {
     let mut plan = listed(&[1]);
     plan.trials.push(PlannedTrial { index: 1, block: 0, case: "idle".into(), arm: "b".into() });
     let folder = tempfile::tempdir().unwrap();
-    let run_id = format!("density-{}-load", std::process::id());
+    // Of the form that a run folder must have to be gone on with.
+    let run_id = format!("20260102-030406-{:04x}", std::process::id() as u16);
     let options = |registry: &dyn Registry, observer: &dyn Observer, cancel: &Cancel, resume| {
         let out = folder.path().join("run");
         let (agent, run_id) = (agent.clone(), run_id.clone());
