@@ -121,8 +121,6 @@ done
 forward=/proc/sys/net/ipv4/ip_forward
 if (cat $forward >/tmp/forward-$$ && cat /tmp/forward-$$ >$forward) 2>/dev/null; then can \"write to $forward\"; fi
 rm -f /tmp/forward-$$
-group=/sys/fs/cgroup/tare-attempt-$$
-if mkdir $group 2>/dev/null; then rmdir $group; can 'make control groups'; fi
 if [ -n \"$(dd if=/proc/kcore bs=4 count=1 2>/dev/null)\" ]; then can 'read /proc/kcore'; fi
 if mount -t tmpfs none /mnt 2>/dev/null; then can mount; fi
 if unshare --net true 2>/dev/null; then can 'make namespaces'; fi

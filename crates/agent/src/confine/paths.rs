@@ -68,7 +68,10 @@ fn is_masked(path: &Path) -> bool {
 /// Whether nothing at the path or below it can be written: some runtimes mount a writable part on a directory that is read-only.
 fn is_read_only(path: &Path) -> bool {
     let Ok(mountinfo) = fs::read_to_string("/proc/self/mountinfo") else { return false };
-    let below = fstab::parse_mountinfo(&mountinfo).into_iter().map(|mount| mount.at).filter(|at| at.starts_with(path));
+    let below = fstab::parse_mountinfo(&mountinfo).into_iter().map(|mount| mount.at).filter(|at| {
+        // Control groups are shown as each runtime does it, and bounded by those above them.
+        at.starts_with(path) && !at.starts_with("/sys/fs/cgroup")
+    });
     // What another mount covers is listed too. The path leads to the one that is seen.
     is_shown_read_only(path) && below.into_iter().all(|at| is_shown_read_only(&at))
 }
