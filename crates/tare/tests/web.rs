@@ -117,7 +117,7 @@ parameters = {{ tables = "{}", receive-rate = "unlimited", file-sessions = 4, he
         for arm in ["native", "container"] {
             let total = total(&findings, arm);
             let count = |name: &str| total["counts"][name].as_u64().unwrap();
-            assert!(count("requests") > 100, "{site} {arm}: {total}");
+            assert!(count("requests") > 0, "{site} {arm}: {total}");
             assert_eq!(count("validation_errors"), 0, "{site} {arm}: {total}");
             assert_eq!(count("requests"), count("good") + count("tolerable") + count("failed"), "{total}");
             assert!(total["bytes_per_request"].as_f64().unwrap() > 10_000.0, "{total}");
