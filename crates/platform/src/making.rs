@@ -156,8 +156,8 @@ impl<'a> Making<'a> {
 
     /// A directory of the guest's own in the run's state directory.
     pub(crate) fn directory(&mut self) -> Result<PathBuf> {
-        let path = self.site.state.join("guests").join(&self.spec.name);
-        self.make_directory(path)
+        let state = self.site.state.to_owned();
+        self.make_directory(&state)
     }
 
     /// The run's directory on a disk.
@@ -169,13 +169,17 @@ impl<'a> Making<'a> {
     pub(crate) fn layers(&mut self) -> Result<PathBuf> {
         let run = self.disk()?;
         check_on_disk(&run).map_err(|source| self.lab_error(source))?;
-        self.make_directory(run.join("guests").join(&self.spec.name))
+        self.make_directory(&run)
     }
 
-    fn make_directory(&mut self, path: PathBuf) -> Result<PathBuf> {
+    /// A directory of the guest's own in one of the run's. The run's own is never made here: after a teardown it would
+    /// come back, open to others, and stop every run after it.
+    fn make_directory(&mut self, run: &Path) -> Result<PathBuf> {
+        let guests = run.join("guests");
+        let path = guests.join(&self.spec.name);
         self.write_down(&Resource::Directory { path: path.clone() })?;
         self.parts.directories.push(path.clone());
-        std::fs::create_dir_all(&path).map_err(|error| {
+        [&guests, &path].into_iter().try_for_each(|directory| make_unless_there(directory)).map_err(|error| {
             self.failed(
                 &format!("make its directory {}", path.display()),
                 error.to_string(),
@@ -458,6 +462,14 @@ impl<'a> Making<'a> {
             remedy: remedy.to_owned(),
             diagnostics: self.parts.diagnostics(),
         }
+    }
+}
+
+/// Makes one directory in one that is there; another guest may have made it.
+fn make_unless_there(directory: &Path) -> std::io::Result<()> {
+    match std::fs::create_dir(directory) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        other => other,
     }
 }
 

@@ -254,6 +254,22 @@ fn links_in_a_root_do_not_lead_out_of_it() {
     assert!(tried > 0 || tare_lab::Cgroup::unavailable().is_some(), "nothing was tried");
 }
 
+/// A start that is still on its way when its run is taken down must not make the run's directory anew: others could
+/// read it, so every later run would refuse it.
+#[test]
+fn a_late_start_does_not_bring_back_the_directory_of_a_run() {
+    let _turn = turn();
+    let Some(agent) = agent() else { return };
+    let Some(ground) = Ground::new("late", &agent) else { return };
+    if let Err((reason, remedy)) = check("container", &json!({}), &agent) {
+        return skipped(&format!("{reason}. {remedy}"));
+    }
+    std::fs::remove_dir_all(ground.state.path()).unwrap();
+    let came = ground.starts("container", &json!({}), "late");
+    assert!(came.as_ref().is_err_and(|why| why.contains("make its directory")), "{came:?}");
+    assert!(!ground.state.path().exists());
+}
+
 /// CPU time that a guest's control group has used, seconds.
 fn charged_s(guest: &dyn Guest) -> f64 {
     let read = |file: &str| guest.groups().iter().find_map(|group| std::fs::read_to_string(group.join(file)).ok());
