@@ -23,6 +23,15 @@ pub(super) struct Config<'a> {
     pub run_id: &'a str,
     /// The guest's own control groups, shown at their places inside.
     pub groups: &'a [Shown],
+    /// Whether AppArmor is on (see [`apparmor_is_on`]).
+    pub apparmor: bool,
+}
+
+/// Whether the kernel confines programs by AppArmor, and so LXC its containers by a profile of its own, under which the
+/// agent could not confine itself as it does on every other arm. LXC may be built without AppArmor, and then refuses
+/// the profile's key; distributions that switch AppArmor on build it in.
+pub(super) fn apparmor_is_on() -> bool {
+    std::fs::read_to_string("/sys/module/apparmor/parameters/enabled").is_ok_and(|text| text.trim() == "Y")
 }
 
 /// A control group of the guest's that it sees as the root of a hierarchy.
@@ -61,6 +70,9 @@ impl Config<'_> {
             self.root.display(),
             self.guest
         );
+        if self.apparmor {
+            text.push_str("lxc.apparmor.profile = unconfined\n");
+        }
         let mut entry = |line: &str| {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "lxc.mount.entry = {line} 0 0");
@@ -124,8 +136,9 @@ mod tests {
         let shown = Shown::of(&groups, &hybrid, Path::new("/run/tare/r/guests/g"));
         let (root, agent) = (Path::new("/run/tare/r/guests/g/root"), Path::new("/a b#\\c\n/agent"));
         let data = Some(Path::new("/mnt/a b/tare-r/g"));
-        let config =
-            |groups, read_only| Config { guest: "g", run_id: "r", root, agent, data, read_only, groups }.text();
+        let config = |groups, read_only| {
+            Config { guest: "g", run_id: "r", root, agent, data, read_only, groups, apparmor: read_only }.text()
+        };
         let text = config(&shown, false);
         let bound = "lxc.mount.entry = /run/tare/r/guests/g/groups/0 sys/fs/cgroup/memory none bind,ro";
         let tmpfs = "tmpfs sys/fs/cgroup tmpfs";
@@ -134,7 +147,10 @@ mod tests {
         assert!(text.contains("= /a\\040b\\043\\134c\\012/agent .tare/agent none"), "{text}");
         assert!(text.contains("= /mnt/a\\040b/tare-r/g .tare/data none bind,rw,"), "{text}");
         assert!(text.contains("lxc.environment = TARE_RUN=r\n"), "{text}");
-        assert!(config(&shown, true).contains(" .tare/data none bind,ro,"));
+        assert!(!text.contains("apparmor"), "LXC without AppArmor refuses the key: {text}");
+        let text = config(&shown, true);
+        assert!(text.contains(" .tare/data none bind,ro,"), "{text}");
+        assert!(text.contains("\nlxc.apparmor.profile = unconfined\n"), "{text}");
 
         let shown = Shown::of(&[at("tare-r/g")], &[hierarchy("", true)], Path::new("/f"));
         let text = config(&shown, false);

@@ -64,6 +64,9 @@ impl Platform for Lxc {
                 .into(),
             "The control groups are tare's, as on every arm: LXC sets no limits and no filter of devices.".into(),
         ];
+        if config::apparmor_is_on() {
+            told.push("LXC's profile for AppArmor is left out: no other arm has one.".into());
+        }
         told.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));
         told
     }
@@ -100,6 +103,7 @@ impl Platform for Lxc {
             read_only: making.is_data_shared(),
             run_id: site.run_id,
             groups: &shown,
+            apparmor: config::apparmor_is_on(),
         };
         let places = shown.iter().map(|shown| &shown.from).chain([&root]);
         let state = { places }
