@@ -129,6 +129,17 @@ pub fn unavailable(arms: &[Arm], agent: &Path, may: May) -> Vec<(String, String,
         .collect()
 }
 
+/// Arms whose guests would be emulated on this host although the study leaves that open, each with the reason.
+pub fn emulated_unasked(arms: &[Arm], agent: &Path, may: May) -> Vec<(String, String)> {
+    let host = HostView::here(agent);
+    arms.iter()
+        .filter_map(|arm| {
+            let platform = Shipped.platform(&arm.platform, &arm.options).ok()?;
+            Some((arm.id.clone(), platform.emulated_unasked(&host, may == May::Run)?))
+        })
+        .collect()
+}
+
 /// Examines this host. With `deep`, a guest is started on every platform that looks usable: only what
 /// was seen to work is called so. `confined` is why no lab can be made here, if that is known already.
 ///

@@ -39,7 +39,9 @@ mod workloads;
 
 pub use ahead::gold_directory;
 pub use cancel::Cancel;
-pub use doctor::{Doctor, Examined, May, PlatformReport, Started, every_platform, examine, on_request, unavailable};
+pub use doctor::{
+    Doctor, Examined, May, PlatformReport, Started, emulated_unasked, every_platform, examine, on_request, unavailable,
+};
 pub use error::ControllerError;
 pub use host::{HostAccess, ThisHost};
 pub use observer::{AscentNow, HoldNow, Observer, Quiet, TryNow};

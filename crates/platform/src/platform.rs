@@ -113,6 +113,13 @@ pub trait Platform: Send + Sync {
     /// Whether its figures may be compared with those of other platforms.
     fn comparable(&self) -> Comparable;
 
+    /// Why its guests would be emulated on this host although the options leave that open; `None` where they would not be,
+    /// and where the options ask for emulation. With `boot` a guest may be booted to find out; otherwise only what can be
+    /// seen at once counts.
+    fn emulated_unasked(&self, _host: &HostView, _boot: bool) -> Option<String> {
+        None
+    }
+
     /// Where its guests are reached: asked before a run, for the driver must be there too.
     fn reach(&self) -> Reach {
         Reach::Lab

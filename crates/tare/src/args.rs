@@ -136,6 +136,17 @@ pub struct StudyArguments {
     /// Leave this arm out, such as one whose runtime this host lacks; may be given again. The report states it.
     #[arg(long, value_name = "ARM")]
     pub without: Vec<String>,
+    /// Measure virtual machines also where KVM runs none and they are emulated. A study that leaves out what the host lacks
+    /// leaves them out otherwise; their figures say nothing about virtual machines, and reports show them apart.
+    #[arg(long)]
+    pub emulated: bool,
+}
+
+impl StudyArguments {
+    /// A study as it is.
+    pub fn of(study: &str) -> Self {
+        Self { study: study.to_owned(), scale: None, blocks: None, seed: None, without: Vec::new(), emulated: false }
+    }
 }
 
 /// Arguments of `tare run`.

@@ -15,29 +15,42 @@ const FEWEST_ARMS: usize = 2;
 
 /// The study with the arms that can be run here, and those that cannot. A study that does not ask for that stays as it
 /// is. A run that is `resumed` keeps the arms that it began with: what was installed or removed since would make
-/// another plan of it.
+/// another plan of it. Machines that would be emulated are left out too, unless `emulated` asks for them.
 ///
 /// # Errors
 /// When the baseline cannot be run, or fewer than two arms remain.
-pub fn reduced(study: &Study, resumed: Option<&Path>, may: May) -> Result<(Study, Vec<LeftOut>), Failure> {
+pub fn reduced(
+    study: &Study,
+    resumed: Option<&Path>,
+    may: May,
+    emulated: bool,
+) -> Result<(Study, Vec<LeftOut>), Failure> {
     if !study.skip_unavailable {
         return Ok((study.clone(), Vec::new()));
     }
     let left_out = match resumed {
         // A folder that cannot be read is told of by the run, which reads it next.
         Some(folder) => RunFolder::open(folder).map(|folder| folder.plan().left_out.clone()).unwrap_or_default(),
-        None => unavailable(study, may),
+        None => unavailable(study, may, emulated),
     };
     without(study, left_out)
 }
 
 /// The arms that cannot be run here. The baseline's replica shares its fate, and is not told twice.
-fn unavailable(study: &Study, may: May) -> Vec<LeftOut> {
+fn unavailable(study: &Study, may: May, emulated: bool) -> Vec<LeftOut> {
     let arms: Vec<_> = study.arms.iter().filter(|arm| arm.replica_of.is_none()).cloned().collect();
     let study = Study { arms: arms.clone(), ..study.clone() };
     let label = |id: &str| arms.iter().find(|arm| arm.id == id).map_or_else(|| id.to_owned(), |arm| arm.label.clone());
-    lacking(&study, may)
+    let lacking = lacking(&study, may);
+    let others: Vec<Arm> = arms.iter().filter(|arm| lacking.iter().all(|(id, ..)| *id != arm.id)).cloned().collect();
+    let in_software = if emulated { Vec::new() } else { tare_controller::emulated_unasked(&others, &place::agent(), may) };
+    let in_software = in_software.into_iter().map(|(arm, why)| {
+        let reason = format!("its machines would be emulated, and say nothing about machines: {why}");
+        (arm, reason, "use a host where KVM runs guests, or ask for emulated arms by `--emulated`".to_owned())
+    });
+    lacking
         .into_iter()
+        .chain(in_software)
         .map(|(arm, reason, remedy)| LeftOut { label: label(&arm), arm, reason, remedy })
         .collect()
 }

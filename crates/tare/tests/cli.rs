@@ -188,3 +188,35 @@ fn help_teaches_the_exit_codes_and_a_closed_pipe_is_no_panic() {
         std::process::Command::new("sh").args(["-c", "\"$0\" schema | head -c 1; true"]).arg(program).output().unwrap();
     assert!(!stderr(&piped).contains("panicked"), "{}", stderr(&piped));
 }
+
+/// Machines that would be emulated cost minutes and say nothing about machines: they are measured where that is asked for.
+#[test]
+fn machines_that_would_be_emulated_are_left_out_unless_they_are_asked_for() {
+    let installed = std::process::Command::new("qemu-system-x86_64").arg("--version").output().is_ok();
+    let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap();
+    let promises = cpus.split_whitespace().any(|word| word == "vmx" || word == "svm");
+    if promises && std::path::Path::new("/dev/kvm").exists() || !installed {
+        return tare_testkit::skipped("needs QEMU and a host without KVM");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let machine = |id: &str, options: &str| format!("[arms.{id}]\nplatform = \"qemu\"\n{options}\n");
+    let arms = format!("{CONTAINER}\n{}{}", machine("open", ""), machine("asked", "options = { accel = \"tcg\" }"));
+    let text = small_study(1, &arms).replace("noise-floor", "skip-unavailable = true\nnoise-floor");
+    let study = write_study(folder.path(), &text);
+    let plan = |more: &[&str]| {
+        let output = run(&[&["plan", "--json", study.to_str().unwrap()], more].concat());
+        expect_code(&output, 0);
+        let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let arms = plan["study"]["arms"].as_array().unwrap();
+        let arms: Vec<String> = arms.iter().map(|arm| arm["id"].as_str().unwrap().to_owned()).collect();
+        (arms, plan["left_out"].to_string())
+    };
+    let (arms, left_out) = plan(&[]);
+    if !arms.contains(&"asked".to_owned()) {
+        return tare_testkit::skipped(&format!("this host runs no machine: {left_out}"));
+    }
+    assert_eq!(arms, ["native", "container", "asked"]);
+    assert!(left_out.contains("--emulated") && left_out.contains("would be emulated"), "{left_out}");
+    let (arms, left_out) = plan(&["--emulated"]);
+    assert_eq!(arms, ["native", "container", "open", "asked"], "{left_out}");
+}

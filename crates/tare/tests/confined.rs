@@ -22,7 +22,8 @@ fn careless(study: &Path, out: &Path, lock: &Path) -> Child {
         .args(["-c", &script, "bash"])
         .arg(lock)
         .arg(program.get_program())
-        .arg("run")
+        // Machines too where KVM runs none.
+        .args(["run", "--emulated"])
         .arg(study)
         .arg("--out")
         .arg(out);

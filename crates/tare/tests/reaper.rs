@@ -174,7 +174,7 @@ fn machines_of_a_killed_run_are_gone_with_no_further_command() {
             tare_testkit::skipped("needs /dev/kvm");
             return;
         }
-        let arms = "[arms.qemu]\nplatform = \"qemu\"";
+        let arms = "[arms.qemu]\nplatform = \"qemu\"\noptions = { accel = \"tcg\" }";
         kill_at_random_moments(arms, 3, Duration::from_secs(8), Duration::from_secs(30));
     });
 }

@@ -7,6 +7,7 @@
 pub mod attack;
 mod burning;
 mod crowd;
+pub mod emulated;
 mod forward;
 mod hostile;
 mod limited;

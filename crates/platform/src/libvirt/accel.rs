@@ -81,7 +81,7 @@ fn tried(connection: &Arc<Connection>, options: &Options, agent: &Path) -> Resul
 }
 
 /// What the host itself says, before anything is tried.
-fn hardware() -> Result<(), String> {
+pub(super) fn hardware() -> Result<(), String> {
     if !Path::new("/dev/kvm").exists() {
         return Err("there is no /dev/kvm: the processor's virtualisation is off or not passed on".into());
     }

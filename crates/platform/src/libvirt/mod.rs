@@ -29,7 +29,7 @@ use tare_model::guest::GuestSpec;
 
 use self::connection::version_text;
 use self::held::Held;
-use self::options::{DiskFormat, Image, Options};
+use self::options::{Accel, DiskFormat, Image, Options};
 use self::sys::Connection;
 use self::uri::{Support, Uri};
 use crate::error::Result;
@@ -220,6 +220,19 @@ impl Platform for Libvirt {
             let _ = accel::decide(&connection, &self.options, &agent);
         }
         accel::emulated(&self.options).map_or(Comparable::Yes, emulated)
+    }
+
+    fn emulated_unasked(&self, host: &HostView, boot: bool) -> Option<String> {
+        if self.options.domain.is_some() || self.options.accel != Accel::Auto {
+            return None;
+        }
+        if !boot {
+            return accel::hardware().err();
+        }
+        let connection = connection::open(&self.options.uri).ok()?;
+        // A refusal is a start's to report.
+        let _ = accel::decide(&connection, &self.options, &host.agent);
+        accel::emulated(&self.options)
     }
 
     fn merging_lack(&self) -> Option<(String, String)> {

@@ -67,7 +67,7 @@ fn opens_kvm() -> Result<(), String> {
 }
 
 /// What can be seen at once, before a guest is tried.
-fn promising() -> Result<(), String> {
+pub(super) fn promising() -> Result<(), String> {
     opens_kvm()?;
     if Path::new("/sys/module/kvm_pvm").exists() {
         return Err("the host's KVM is of a kind (kvm_pvm) that boots no ordinary kernel".into());

@@ -33,7 +33,7 @@ use tare_model::guest::GuestSpec;
 
 use self::accel::Chosen;
 use self::confine::Means;
-use self::options::{Image, Options};
+use self::options::{Accel, Image, Options};
 use crate::error::Result;
 use crate::making::Making;
 use crate::options as common;
@@ -177,6 +177,19 @@ impl Platform for Qemu {
             Chosen::Tcg(_) => Comparable::No(
                 "emulated: QEMU runs the guest's instructions in software (TCG), which is not what a virtual machine costs".into(),
             ),
+        }
+    }
+
+    fn emulated_unasked(&self, host: &HostView, boot: bool) -> Option<String> {
+        if self.options.accel != Accel::Auto {
+            return None;
+        }
+        if !boot {
+            return accel::promising().err();
+        }
+        match self.chosen(&host.agent) {
+            Ok(Chosen::Tcg(why)) => why,
+            _ => None,
         }
     }
 

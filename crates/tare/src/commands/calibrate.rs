@@ -16,16 +16,10 @@ use crate::{output, place, studies};
 pub fn command(arguments: &CalibrateArguments) -> Result<Exit, Failure> {
     let study = studies::CALIBRATE;
     let mut loaded = tare_study::parse(study.name, study.text, &Registries).map_err(|error| Failure::study(&error))?;
-    let scale = StudyArguments {
-        study: study.name.to_owned(),
-        scale: arguments.scale,
-        blocks: None,
-        seed: None,
-        without: Vec::new(),
-    };
-    loaded.study = studies::changed(loaded.study, &scale)?;
+    let asked = StudyArguments { scale: arguments.scale, ..StudyArguments::of(study.name) };
+    loaded.study = studies::changed(loaded.study, &asked)?;
     let out = arguments.out.clone().unwrap_or_else(|| place::default_folder(study.name));
-    let how = How { out: &out, resume: false, redact: true, alongside: arguments.alongside, without: &[] };
+    let how = How { out: &out, resume: false, redact: true, alongside: arguments.alongside, asked: &asked };
     let exit = run::execute(&loaded, &how)?;
     if exit != Exit::Interrupted {
         let folder = RunFolder::open(&out).map_err(|error| Failure::new(error, Exit::Failure))?;

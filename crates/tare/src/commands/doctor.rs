@@ -63,8 +63,7 @@ pub fn command(arguments: &DoctorArguments, confined: Option<String>) -> Result<
 
 /// The study that the user named.
 fn study_of(study: &str) -> Result<Study, Failure> {
-    let named = StudyArguments { study: study.to_owned(), scale: None, blocks: None, seed: None, without: Vec::new() };
-    Ok(studies::load(&named)?.study)
+    Ok(studies::load(&StudyArguments::of(study))?.study)
 }
 
 /// The arms of a study, as they will be used.

@@ -7,7 +7,7 @@ use tare_model::plan::Plan;
 use tare_model::redact::Redactor;
 use tare_study::{Directories, HostFacts, LoadedStudy};
 
-use crate::args::PlanArguments;
+use crate::args::{PlanArguments, StudyArguments};
 use crate::catalog::Registries;
 use crate::exit::{Exit, Failure};
 use crate::{available, output, studies};
@@ -17,7 +17,7 @@ pub fn command(arguments: &PlanArguments) -> Result<Exit, Failure> {
     let loaded = studies::load(&arguments.study)?;
     // Only what the study itself holds: a plan reads no secret.
     output::keep_out(Redactor::of(&loaded.study, false));
-    let plan = planned(&loaded, Path::new("runs"), &arguments.study.without, Goal::Look)?;
+    let plan = planned(&loaded, Path::new("runs"), &arguments.study, Goal::Look)?;
     if arguments.json {
         let shown = Redactor::of(&loaded.study, true).plan(&plan);
         let json = serde_json::to_string_pretty(&shown).map_err(|error| Failure::new(error, Exit::Failure))?;
@@ -57,21 +57,21 @@ pub enum Goal {
     Resume,
 }
 
-/// Plans a study on this host; `out` is where its run folder will be (or is, to resume), `without` the arms that
-/// were left out by the user. Those that the host cannot run are left out too if the study says so.
+/// Plans a study on this host; `out` is where its run folder will be (or is, to resume), `asked` what the
+/// user asked for besides, such as arms to leave out. Those that the host cannot run are left out too if the study says so.
 ///
 /// # Errors
 /// When it does not fit, with the figures.
-pub fn planned(loaded: &LoadedStudy, out: &Path, without: &[String], goal: Goal) -> Result<Plan, Failure> {
+pub fn planned(loaded: &LoadedStudy, out: &Path, asked: &StudyArguments, goal: Goal) -> Result<Plan, Failure> {
     let host = host(out)?;
     let may = if goal == Goal::Look { May::Look } else { May::Run };
     let resumed = (goal == Goal::Resume).then_some(out);
-    let (study, left_out) = available::reduced(&loaded.study, resumed, may)?;
+    let (study, left_out) = available::reduced(&loaded.study, resumed, may, asked.emulated)?;
     let planned = tare_study::plan(&study, &host, &Registries);
     let mut plan = planned.map_err(|error| Failure::new(error, Exit::HostUnfit))?;
     plan.deviations.extend(left_out.iter().map(available::sentence));
     plan.left_out = left_out;
-    for arm in without {
+    for arm in &asked.without {
         plan.deviations.push(format!("the study's arm `{arm}` was left out (--without)"));
     }
     Ok(plan)

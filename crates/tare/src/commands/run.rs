@@ -7,7 +7,7 @@ use tare_model::study::Study;
 use tare_record::RecordError;
 use tare_study::LoadedStudy;
 
-use crate::args::RunArguments;
+use crate::args::{RunArguments, StudyArguments};
 use crate::commands::plan::{Goal, planned};
 use crate::commands::report;
 use crate::exit::{Exit, Failure};
@@ -23,7 +23,7 @@ pub fn command(arguments: &RunArguments) -> Result<Exit, Failure> {
         resume: arguments.resume,
         redact: !arguments.no_redact,
         alongside: arguments.alongside,
-        without: &arguments.study.without,
+        asked: &arguments.study,
     };
     execute(&loaded, &how)
 }
@@ -38,8 +38,8 @@ pub struct How<'a> {
     pub redact: bool,
     /// Whether other runs may be alive.
     pub alongside: bool,
-    /// Arms that were left out.
-    pub without: &'a [String],
+    /// What the user asked for beside the study.
+    pub asked: &'a StudyArguments,
 }
 
 /// Runs a study that is loaded, and ends with findings and report.
@@ -59,7 +59,7 @@ pub fn execute(loaded: &LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> {
         progress.note(&note);
     }
     let goal = if how.resume { Goal::Resume } else { Goal::Run };
-    let mut plan = planned(loaded, how.out, how.without, goal)?;
+    let mut plan = planned(loaded, how.out, how.asked, goal)?;
     // Only here the arms are known that are left out, and what their reasons must not hold.
     let shown = redactor.plan(&plan);
     (plan.deviations, plan.left_out) = (shown.deviations, shown.left_out);

@@ -1,19 +1,18 @@
 #!/usr/bin/env bash
 # Builds the disk of an ordinary host: a Debian with systemd, pure cgroup version 2, KVM and what tare's platforms need.
 #
-#   scripts/hosts/build.sh bookworm|trixie
+#   scripts/test-host-disk.sh bookworm|trixie
 #
 # Prints the folder with disk.raw, vmlinuz, initrd and key. It is built once for each content of this script and release
 # of Debian, into the cache; tare itself is not in it. Needs root, mmdebstrap and e2fsprogs.
 set -euo pipefail
 umask 022
-suite=${1:?usage: build.sh bookworm|trixie}
-here=$(cd "$(dirname "$0")" && pwd)
+suite=${1:?usage: test-host-disk.sh bookworm|trixie}
 
 say() { printf 'hosts: %s\n' "$*" >&2; }
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/tare/hosts
-content=$(sha256sum <"$here/build.sh" | cut -c1-16)
+content=$(sha256sum <"$0" | cut -c1-16)
 folder=$cache/$suite-$content
 if [[ -f $folder/disk.raw && -f $folder/key ]]; then
     echo "$folder"

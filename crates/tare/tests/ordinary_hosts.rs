@@ -1,0 +1,239 @@
+//! tare on ordinary hosts: systemd, control groups of version 2 alone, AppArmor and a KVM that boots guests, emulated whole.
+//!
+//! `make test-host` builds the hosts and runs these. Outcomes and limits are asserted, never speeds: a host here is 20 to 50
+//! times slower than a real one.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tare_testkit::emulated::EmulatedHost;
+
+use common::outcomes;
+
+/// The folder with the host's disk: what `scripts/test-host-disk.sh` prints.
+const DISK: &str = "TARE_TEST_HOST_DISK";
+/// tare's package, which is installed there.
+const PACKAGE: &str = "TARE_TEST_HOST_PACKAGE";
+/// gVisor's runtime for it, if there is one.
+const GVISOR: &str = "TARE_TEST_HOST_RUNSC";
+
+/// A host that tare was installed on, and what went wrong there so far.
+struct Ground {
+    host: EmulatedHost,
+    folder: tempfile::TempDir,
+    failed: Vec<&'static str>,
+}
+
+impl Ground {
+    /// Boots a host and installs tare as a user would; `None` where no host was asked for or this machine has none.
+    fn new() -> Option<Self> {
+        let (Some(disk), Some(package)) = (std::env::var_os(DISK), std::env::var_os(PACKAGE)) else {
+            tare_testkit::skipped("boots a whole host: make test-host");
+            return None;
+        };
+        if let Some(why) = tare_testkit::emulated::lack() {
+            tare_testkit::skipped(&why);
+            return None;
+        }
+        let began = Instant::now();
+        let host = EmulatedHost::boot(&PathBuf::from(disk));
+        eprintln!("{} booted in {:.0} s", host.sh(". /etc/os-release; echo $PRETTY_NAME").trim(), seconds(began));
+        host.put(Path::new(&package), "/root/tare.deb");
+        host.sh("DEBIAN_FRONTEND=noninteractive apt-get install -y -qq ./tare.deb >/dev/null");
+        if let Some(runsc) = std::env::var_os(GVISOR) {
+            host.put(Path::new(&runsc), "/usr/local/bin/runsc");
+            host.sh("chmod 755 /usr/local/bin/runsc");
+        }
+        Some(Self { host, folder: tempfile::tempdir().unwrap(), failed: Vec::new() })
+    }
+
+    /// One thing that must be so; the next is looked at whatever comes of it.
+    fn check(&mut self, name: &'static str, check: impl FnOnce(&Self)) {
+        let began = Instant::now();
+        let passed = catch_unwind(AssertUnwindSafe(|| check(self))).is_ok();
+        eprintln!("{name}: {} ({:.0} s)", if passed { "holds" } else { "FAILED" }, seconds(began));
+        if !passed {
+            self.failed.push(name);
+        }
+    }
+
+    fn finish(self) {
+        assert!(self.failed.is_empty(), "did not hold: {:?}", self.failed);
+    }
+
+    /// Runs a study there as root and gives its folder here, with what was printed.
+    #[track_caller]
+    fn study(&self, name: &str, text: &str) -> (PathBuf, String) {
+        self.host.write(text, &format!("/root/{name}.toml"));
+        let said = self.host.sh(&format!("NO_COLOR=1 tare run {name}.toml --out {name} 2>&1"));
+        let here = self.folder.path().join(name);
+        self.host.fetch(&format!("/root/{name}"), &here);
+        (here, said)
+    }
+
+    /// All that tare may have made there, as it is now.
+    fn snapshot(&self) -> BTreeSet<String> {
+        // What systemd and the kernel start by themselves is not tare's: programs are looked for by what runs guests.
+        let look = "find /sys/fs/cgroup -type d -name '*tare*' 2>/dev/null; \
+            find /run/tare /var/lib/tare /var/lib/tare-data -mindepth 1 2>/dev/null; \
+            ls /run/netns 2>/dev/null; ls /sys/class/net; \
+            sed 's/^/subtree_control /' /sys/fs/cgroup/cgroup.subtree_control; \
+            grep tare /proc/mounts; \
+            for own in /proc/[0-9]*; do tr '\\0' '\\n' <$own/environ 2>/dev/null | grep -s ^TARE_RUN && cat $own/cmdline; done; true";
+        self.host.sh(look).lines().map(str::to_owned).collect()
+    }
+}
+
+fn seconds(began: Instant) -> f64 {
+    began.elapsed().as_secs_f64()
+}
+
+/// A study of one block with these arms beside the native one.
+fn study(arms: &str) -> String {
+    format!(
+        r#"
+schema = 1
+name = "hosts"
+question = "Does every arm run here?"
+baseline = "native"
+blocks = 1
+noise-floor = false
+
+[arms.native]
+platform = "native"
+{arms}
+[guest]
+cpus = 1
+memory = "256MiB"
+
+[phases]
+warm-up = "300ms"
+steady-state = "1s"
+
+[cases.rr]
+workload = "rr"
+parameters = {{ request = "128B", response = "128B" }}
+"#
+    )
+}
+
+fn arm(id: &str, platform: &str, options: &str) -> String {
+    format!("[arms.{id}]\nplatform = \"{platform}\"\noptions = {options}\n")
+}
+
+/// A machine by KVM, which takes most of a minute to boot here.
+fn machine(id: &str, more: &str) -> String {
+    arm(id, "qemu", &format!("{{ accel = \"kvm\", boot-within = \"5m\"{more} }}"))
+}
+
+fn findings(folder: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(folder.join("findings.json")).unwrap()).unwrap()
+}
+
+/// Every trial completed, and every limit that was asked for was read back equal.
+#[track_caller]
+fn completed_with_parity(folder: &Path, trials: usize, said: &str) {
+    assert_eq!(outcomes(folder), vec!["completed"; trials], "{said}");
+    let findings = findings(folder);
+    let parity = findings["parity"].as_array().unwrap();
+    assert_eq!(parity.len(), trials, "{parity:?}");
+    for arm in parity {
+        let rows = arm["rows"].as_array().unwrap();
+        assert!(!rows.is_empty());
+        let unequal: Vec<&Value> = rows.iter().filter(|row| row["equal"] != true).collect();
+        assert!(unequal.is_empty(), "{}: {unequal:?}", arm["arm"]);
+    }
+}
+
+/// A run that is killed while its machine boots leaves nothing, with no further command.
+fn killed_with_a_machine(ground: &Ground) {
+    let before = ground.snapshot();
+    ground.host.write(&study(&machine("kvm", "")), "/root/killed.toml");
+    ground.host.sh("setsid -f tare run killed.toml --without native --out killed >/dev/null 2>&1 </dev/null");
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !ground.host.run("root", "pgrep -f qemu-system").status.success() {
+        assert!(Instant::now() < deadline, "no machine was started");
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    let during = ground.snapshot();
+    assert!(during.difference(&before).count() > 3, "nothing was made: {during:?}");
+    ground.host.sh("pkill -KILL -x -o tare");
+    let deadline = Instant::now() + Duration::from_secs(120);
+    loop {
+        let left: Vec<String> = ground.snapshot().difference(&before).cloned().collect();
+        if left.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < deadline, "left behind: {left:?}");
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+/// What must hold on every host before anything is published: install, doctor, a container, a machine, and teardown.
+#[test]
+#[ignore = "boots a whole host: make test-host"]
+fn the_package_installs_and_a_container_and_a_machine_are_measured() {
+    let Some(mut ground) = Ground::new() else { return };
+    let text = study(&format!("{}{}", arm("container", "container", "{}"), machine("kvm", "")));
+    ground.check("doctor finds every arm usable", |ground| {
+        ground.host.write(&text, "/root/three.toml");
+        let said = ground.host.sh("tare doctor three.toml");
+        for id in ["native", "container", "kvm"] {
+            let line = said.lines().find(|line| line.trim_start().starts_with(&format!("{id} ")));
+            assert!(line.is_some_and(|line| line.contains("works")), "{said}");
+        }
+        assert!(said.contains("version 2"), "{said}");
+    });
+    ground.check("native, container and KVM are measured with equal limits", |ground| {
+        let before = ground.snapshot();
+        let (folder, said) = ground.study("three", &text);
+        completed_with_parity(&folder, 3, &said);
+        let left: Vec<String> = ground.snapshot().difference(&before).cloned().collect();
+        assert!(left.is_empty(), "left behind: {left:?}");
+    });
+    ground.check("a killed run with a machine leaves nothing", killed_with_a_machine);
+    ground.finish();
+}
+
+/// Every platform that a host can have, each once.
+#[test]
+#[ignore = "boots a whole host for many minutes: make test-host"]
+fn every_arm_runs_on_an_ordinary_host() {
+    let Some(mut ground) = Ground::new() else { return };
+    ground.check("the quickstart, shortened", |ground| {
+        let said = ground.host.sh(
+            "NO_COLOR=1 tare run /usr/share/tare/studies/quickstart.toml --scale 0.05 --blocks 2 --out quickstart 2>&1",
+        );
+        let here = ground.folder.path().join("quickstart");
+        ground.host.fetch("/root/quickstart", &here);
+        let outcomes = outcomes(&here);
+        assert!(outcomes.len() == 30 && outcomes.iter().all(|own| own == "completed"), "{outcomes:?}\n{said}");
+    });
+    ground.check("all arms of one study", |ground| {
+        let mut arms = vec![
+            arm("container", "container", "{}"),
+            arm("runc", "oci", "{ runtime = \"runc\" }"),
+            arm("crun", "oci", "{ runtime = \"crun\" }"),
+            arm("nspawn", "nspawn", "{}"),
+            arm("lxc", "lxc", "{}"),
+            machine("kvm-vhost", ", network = { vhost = \"on\" }"),
+            machine("kvm-without-vhost", ", network = { vhost = \"off\" }"),
+            arm("libvirt", "libvirt", "{ accel = \"kvm\", boot-within = \"5m\" }"),
+        ];
+        if std::env::var_os(GVISOR).is_some() {
+            arms.push(arm("gvisor", "oci", "{ runtime = \"runsc\" }"));
+        }
+        let before = ground.snapshot();
+        let (folder, said) = ground.study("all", &study(&arms.concat()));
+        let left: Vec<String> = ground.snapshot().difference(&before).cloned().collect();
+        completed_with_parity(&folder, arms.len() + 1, &said);
+        assert!(left.is_empty(), "left behind: {left:?}");
+    });
+    ground.finish();
+}

@@ -1,0 +1,167 @@
+//! An ordinary host, emulated whole: systemd, pure control groups of version 2, AppArmor, and a KVM that boots guests.
+//!
+//! QEMU emulates a processor with AMD's virtualisation, so what runs on the host 20 to 50 times slower than elsewhere is
+//! otherwise as its users have it. Assert outcomes there, never speeds. The host reaches no network: files come in by ssh.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// How long a host may take to boot. It takes one minute on two cores at rest.
+const BOOT: Duration = Duration::from_secs(400);
+/// Its memory, as QEMU writes it.
+const MEMORY: &str = "5G";
+/// What gives the host's processor an extension that KVM needs.
+const PROCESSOR: &str = "EPYC,+svm,+npt";
+
+/// A host that is up. It ends with this value, and with this process however that ends.
+#[derive(Debug)]
+pub struct EmulatedHost {
+    process: Child,
+    port: u16,
+    key: PathBuf,
+    place: TempDir,
+}
+
+impl EmulatedHost {
+    /// Boots what `scripts/test-host-disk.sh` made in `disk`, with a disk that keeps nothing, and waits until it answers.
+    #[track_caller]
+    pub fn boot(disk: &Path) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let overlay = place.path().join("disk.qcow2");
+        let mut made = Command::new("qemu-img");
+        made.args(["create", "-q", "-f", "qcow2", "-F", "raw", "-b"]).arg(disk.join("disk.raw")).arg(&overlay);
+        assert!(made.status().unwrap().success(), "qemu-img makes no disk");
+        let port = free_port();
+        let log = File::create(place.path().join("qemu.log")).unwrap();
+        let console = place.path().join("console.log");
+        // QEMU ends with the thread that started it: a test that is killed leaves no host.
+        let mut qemu = Command::new("setpriv");
+        qemu.args(["--pdeathsig", "KILL", "qemu-system-x86_64", "-name", "tarehost"])
+            .args(["-accel", "tcg,thread=multi,tb-size=512", "-cpu", PROCESSOR, "-M", "q35", "-smp", "2", "-m", MEMORY])
+            .args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"])
+            .arg("-kernel")
+            .arg(disk.join("vmlinuz"))
+            .arg("-initrd")
+            .arg(disk.join("initrd"))
+            .args(["-append", "root=/dev/vda rw console=ttyS0,115200 net.ifnames=0 mitigations=off quiet"])
+            .args(["-drive", &format!("file={},if=virtio,cache=unsafe,format=qcow2", overlay.display())])
+            .args(["-netdev", &format!("user,id=n,hostfwd=tcp:127.0.0.1:{port}-:22,restrict=on")])
+            .args(["-device", "virtio-net-pci,netdev=n,romfile=", "-device", "virtio-rng-pci"])
+            .args(["-chardev", &format!("file,id=s,path={}", console.display()), "-serial", "chardev:s"])
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log);
+        let process = qemu.spawn().unwrap();
+        let mut host = Self { process, port, key: disk.join("key"), place };
+        host.wait(&console);
+        host
+    }
+
+    #[track_caller]
+    fn wait(&mut self, console: &Path) {
+        let deadline = Instant::now() + BOOT;
+        while !self.run("root", "true").status.success() {
+            let said = |file: &Path| {
+                let text = fs::read(file).unwrap_or_default();
+                let text = String::from_utf8_lossy(&text).into_owned();
+                text.lines().rev().take(10).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n")
+            };
+            let (log, console) = (said(&self.place.path().join("qemu.log")), said(console));
+            assert!(self.process.try_wait().unwrap().is_none(), "the host ended while it booted: {log}\n{console}");
+            assert!(Instant::now() < deadline, "the host did not answer within {BOOT:?}: {log}\n{console}");
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    }
+
+    /// Runs a line of shell there as `user`.
+    pub fn run(&self, user: &str, line: &str) -> Output {
+        self.ssh(user).arg(line).stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// Runs a line of shell there as root, fails unless it succeeds, and gives what it printed.
+    #[track_caller]
+    pub fn sh(&self, line: &str) -> String {
+        let output = self.run("root", line);
+        let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        assert!(output.status.success(), "`{line}` ended with {}\n--- stdout\n{out}\n--- stderr\n{err}", output.status);
+        out
+    }
+
+    /// Copies a file to a path there.
+    #[track_caller]
+    pub fn put(&self, file: &Path, path: &str) {
+        let file = File::open(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let status = self.ssh("root").arg(format!("cat >{path}")).stdin(file).status().unwrap();
+        assert!(status.success(), "{path} was not written");
+    }
+
+    /// Writes a text to a path there.
+    #[track_caller]
+    pub fn write(&self, text: &str, path: &str) {
+        let file = self.place.path().join("text");
+        fs::write(&file, text).unwrap();
+        self.put(&file, path);
+    }
+
+    /// Copies a folder of there into `to`.
+    #[track_caller]
+    pub fn fetch(&self, path: &str, to: &Path) {
+        let archive = self.place.path().join("archive.tar");
+        let stdout = File::create(&archive).unwrap();
+        let line = format!("tar -C {path} -cf - .");
+        assert!(self.ssh("root").arg(&line).stdin(Stdio::null()).stdout(stdout).status().unwrap().success(), "{line}");
+        fs::create_dir_all(to).unwrap();
+        let status = Command::new("tar").arg("-C").arg(to).arg("-xf").arg(&archive).status().unwrap();
+        assert!(status.success(), "{path} was not unpacked");
+    }
+
+    fn ssh(&self, user: &str) -> Command {
+        let mut ssh = Command::new("ssh");
+        ssh.arg("-i").arg(&self.key).args(["-p", &self.port.to_string()]);
+        for option in [
+            "IdentitiesOnly=yes",
+            "BatchMode=yes",
+            // The key of a host that was made a minute ago is known to nobody.
+            "StrictHostKeyChecking=no",
+            "UserKnownHostsFile=/dev/null",
+            "LogLevel=ERROR",
+            "ConnectTimeout=10",
+            "ServerAliveInterval=20",
+        ] {
+            ssh.args(["-o", option]);
+        }
+        ssh.arg(format!("{user}@127.0.0.1"));
+        ssh
+    }
+}
+
+impl Drop for EmulatedHost {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Why this machine emulates no such host; `None` when it can.
+pub fn lack() -> Option<String> {
+    let help = Command::new("qemu-system-x86_64").args(["-cpu", "help"]).output();
+    let Ok(help) = help else { return Some("there is no qemu-system-x86_64".into()) };
+    let help = String::from_utf8_lossy(&help.stdout).into_owned();
+    if !help.split_whitespace().any(|word| word == "svm") {
+        return Some("this QEMU does not emulate AMD's virtualisation (svm)".into());
+    }
+    let missing = ["qemu-img", "ssh", "setpriv", "tar"];
+    let is_missing = |program: &&str| Command::new(program).arg("--version").output().is_err();
+    missing.into_iter().find(is_missing).map(|program| format!("there is no {program}"))
+}
+
+/// A port of the loopback that nobody listens on.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
