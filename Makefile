@@ -7,10 +7,10 @@ CARGO_TARGET_DIR ?= $(CURDIR)/target
 export PREFIX DESTDIR CARGO_TARGET_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build quickstart platforms test tidy check fuzz bench install deb clean
+.PHONY: help setup build quickstart platforms test test-host tidy check fuzz bench install deb clean
 
 help: ## show this list
-	@grep -E '^[a-z]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 setup: ## install what is missing to build (root on Debian or Ubuntu; else it says what to run)
 	@scripts/setup.sh
@@ -29,6 +29,10 @@ platforms: build ## get every platform that can be had here, build a guest image
 test: build ## run all tests; those that this machine cannot run are listed with the reason
 	@scripts/setup.sh test
 	@scripts/test.sh
+
+test-host: build ## run tare on emulated ordinary hosts, Debian 12 and 13 (half an hour; as root)
+	@scripts/setup.sh test
+	@scripts/test-host.sh
 
 tidy: setup ## check the rules of the house, in seconds
 	@cargo xtask tidy

@@ -1,9 +1,11 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # Installs the peers that the drivers are measured against: netperf, iperf3, wrk and nginx, on Debian or Ubuntu, as root.
 #
 # netperf's licence puts it in Debian's non-free component. That component is enabled through a sources file
 # of its own, which `install-peers.sh --remove-source` takes away again; nothing else of apt's set-up is touched.
 set -eu
+# shellcheck source=scripts/apt.sh
+. "$(dirname "$0")/../scripts/apt.sh"
 
 source_file=/etc/apt/sources.list.d/tare-bench-nonfree.sources
 
@@ -22,7 +24,7 @@ quietly() {
         made_policy=yes
     fi
     status=0
-    apt-get install -qq -y --no-install-recommends "$@" || status=$?
+    apt_get install -y --no-install-recommends "$@" || status=$?
     [ "$made_policy" = no ] || rm -f "$policy"
     [ "$status" = 0 ] || exit "$status"
 }
@@ -45,11 +47,11 @@ SOURCE
             exit 1
             ;;
     esac
-    apt-get update -qq
+    apt_get update
     quietly netperf
 fi
-command -v iperf3 >/dev/null || apt-get install -qq -y iperf3
-command -v wrk >/dev/null || apt-get install -qq -y --no-install-recommends wrk
+command -v iperf3 >/dev/null || apt_get install -y iperf3
+command -v wrk >/dev/null || apt_get install -y --no-install-recommends wrk
 [ -x /usr/sbin/nginx ] || quietly nginx-light
 
 netperf -V | head -n 1

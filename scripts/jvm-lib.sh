@@ -6,6 +6,9 @@
 # Each puts an application of jvm/ and a Java runtime of its own into tare's cache, as CACHE/payload/NAME-HASH, with
 # CACHE/payload/NAME a link to the newest. They need Maven, which fetches its own plugins, and a JDK 17 or newer with its jmods.
 
+# shellcheck source=scripts/apt.sh
+. "${BASH_SOURCE[0]%/*}/apt.sh"
+
 say() { printf '%s: %s\n' "$name" "$*" >&2; }
 has() { command -v "$1" >/dev/null 2>&1; }
 
@@ -49,12 +52,12 @@ need_tools() {
             exit 1
         fi
         # A newer release has only newer JDKs, which do as well.
-        [[ -n $(apt-cache madison maven 2>/dev/null) ]] || apt-get update -qq >&2
+        [[ -n $(apt-cache madison maven 2>/dev/null) ]] || apt_get update
         if [[ -z $(apt-cache madison openjdk-17-jdk-headless 2>/dev/null) ]]; then
             missing=("${missing[@]/openjdk-17-jdk-headless/default-jdk-headless}")
         fi
         say "installing ${missing[*]}"
-        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+        apt_get install -y --no-install-recommends "${missing[@]}"
         jdk=$(find_jdk)
     fi
     if [[ -z $jdk ]]; then

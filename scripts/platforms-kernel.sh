@@ -4,6 +4,8 @@
 #   scripts/platforms-kernel.sh           does nothing when there is one already
 #   scripts/platforms-kernel.sh --newest  fetches the newest of the distribution's lists if that is not there yet
 set -euo pipefail
+# shellcheck source=scripts/apt.sh
+. "$(dirname "$0")/apt.sh"
 
 say() { printf 'platforms: %s\n' "$*" >&2; }
 
@@ -46,7 +48,7 @@ find_package() {
 }
 package=$(find_package) || {
     # The lists of a new machine may be empty.
-    [[ $EUID -eq 0 ]] && apt-get update -qq >&2
+    [[ $EUID -eq 0 ]] && apt_get update
     package=$(find_package)
 } || {
     say "no package of a kernel for virtual machines is to be had here; run apt-get update, or name a kernel in the"

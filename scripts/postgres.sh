@@ -5,6 +5,8 @@
 # It needs Maven, which fetches, unzip and xz. As root on Debian or Ubuntu it installs what is missing; anywhere else it prints
 # the command and stops.
 set -euo pipefail
+# shellcheck source=scripts/apt.sh
+. "$(dirname "$0")/apt.sh"
 
 # The one place where the version is pinned, with the SHA-256 of each machine's artifact.
 version=18.6.0
@@ -54,8 +56,8 @@ if [[ ${#missing[@]} -gt 0 ]]; then
         exit 1
     fi
     say "installing ${missing[*]}"
-    [[ -n $(apt-cache madison maven 2>/dev/null) ]] || apt-get update -qq >&2
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+    [[ -n $(apt-cache madison maven 2>/dev/null) ]] || apt_get update
+    apt_get install -y --no-install-recommends "${missing[@]}"
 fi
 
 # The server runs as nobody, who must get there.

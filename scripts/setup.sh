@@ -10,6 +10,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# shellcheck source=scripts/apt.sh
+. scripts/apt.sh
+
 purpose=${1:-build}
 case $purpose in
 build | platforms | test | check) ;;
@@ -24,7 +27,7 @@ apt_fresh=
 apt_refresh() {
     [[ -z $apt_fresh && $EUID -eq 0 ]] || return 0
     apt_fresh=yes
-    apt-get update -qq >&2 || say "apt-get update failed; going on with the present lists"
+    apt_get update || say "apt-get update failed; going on with the present lists"
 }
 
 # Whether the distribution has a package of that name.
@@ -57,8 +60,7 @@ install_packages() {
     [[ ${#wanted[@]} -gt 0 ]] || return 0
     apt_refresh
     say "installing ${wanted[*]}"
-    # Nobody may be there to answer what a package wants to ask.
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${wanted[@]}" >/dev/null
+    apt_get install -y --no-install-recommends "${wanted[@]}"
 }
 
 # The workspace's rust-version, such as 1.95.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs all tests and counts them honestly; further arguments go to `cargo test`. The Java application's tests run with all
-# others, and not where arguments choose among them.
+# Runs all tests and counts them honestly; further arguments go to `cargo test`. Tests of the Java applications and of the
+# scripts run with all others, and not where arguments choose among them.
 #
 # Tests are built in the dev profile, where they build fast and overflow is checked. Those that start tare itself
 # take the programs of `make build` through TARE_BIN and TARE_AGENT, so that what is tested end to end is what ships
@@ -27,6 +27,9 @@ rm -f "$target_dir/test.log" "$target_dir/test.summary"
 {
     code=0
     cargo test --workspace --no-fail-fast "$@" -- --show-output || code=$?
-    [[ -n ${*/--locked/} ]] || scripts/test-java.sh || code=$?
+    if [[ -z ${*/--locked/} ]]; then
+        scripts/test-apt.sh || code=$?
+        scripts/test-java.sh || code=$?
+    fi
     exit "$code"
 } 2>&1 </dev/null | "$target_dir/debug/xtask" tally --log "$target_dir/test.log" --summary "$target_dir/test.summary"
