@@ -43,7 +43,8 @@ fn unavailable(study: &Study, may: May, emulated: bool) -> Vec<LeftOut> {
     let label = |id: &str| arms.iter().find(|arm| arm.id == id).map_or_else(|| id.to_owned(), |arm| arm.label.clone());
     let lacking = lacking(&study, may);
     let others: Vec<Arm> = arms.iter().filter(|arm| lacking.iter().all(|(id, ..)| *id != arm.id)).cloned().collect();
-    let in_software = if emulated { Vec::new() } else { tare_controller::emulated_unasked(&others, &place::agent(), may) };
+    let in_software =
+        if emulated { Vec::new() } else { tare_controller::emulated_unasked(&others, &place::agent(), may) };
     let in_software = in_software.into_iter().map(|(arm, why)| {
         let reason = format!("its machines would be emulated, and say nothing about machines: {why}");
         (arm, reason, "use a host where KVM runs guests, or ask for emulated arms by `--emulated`".to_owned())

@@ -44,7 +44,7 @@ impl Ground {
         let began = Instant::now();
         let host = EmulatedHost::boot(&PathBuf::from(disk));
         eprintln!("{} booted in {:.0} s", host.sh(". /etc/os-release; echo $PRETTY_NAME").trim(), seconds(began));
-        host.put(Path::new(&package), "/root/tare.deb");
+        host.put(Path::new(&package), "tare.deb");
         host.sh("DEBIAN_FRONTEND=noninteractive apt-get install -y -qq ./tare.deb >/dev/null");
         if let Some(runsc) = std::env::var_os(GVISOR) {
             host.put(Path::new(&runsc), "/usr/local/bin/runsc");
@@ -70,10 +70,10 @@ impl Ground {
     /// Runs a study there as root and gives its folder here, with what was printed.
     #[track_caller]
     fn study(&self, name: &str, text: &str) -> (PathBuf, String) {
-        self.host.write(text, &format!("/root/{name}.toml"));
+        self.host.write(text, &format!("{name}.toml"));
         let said = self.host.sh(&format!("NO_COLOR=1 tare run {name}.toml --out {name} 2>&1"));
         let here = self.folder.path().join(name);
-        self.host.fetch(&format!("/root/{name}"), &here);
+        self.host.fetch(&format!("{name}"), &here);
         (here, said)
     }
 
@@ -154,7 +154,7 @@ fn completed_with_parity(folder: &Path, trials: usize, said: &str) {
 /// A run that is killed while its machine boots leaves nothing, with no further command.
 fn killed_with_a_machine(ground: &Ground) {
     let before = ground.snapshot();
-    ground.host.write(&study(&machine("kvm", "")), "/root/killed.toml");
+    ground.host.write(&study(&machine("kvm", "")), "killed.toml");
     ground.host.sh("setsid -f tare run killed.toml --without native --out killed >/dev/null 2>&1 </dev/null");
     let deadline = Instant::now() + Duration::from_secs(120);
     while !ground.host.run("root", "pgrep -f qemu-system").status.success() {
@@ -182,7 +182,7 @@ fn the_package_installs_and_a_container_and_a_machine_are_measured() {
     let Some(mut ground) = Ground::new() else { return };
     let text = study(&format!("{}{}", arm("container", "container", "{}"), machine("kvm", "")));
     ground.check("doctor finds every arm usable", |ground| {
-        ground.host.write(&text, "/root/three.toml");
+        ground.host.write(&text, "three.toml");
         let said = ground.host.sh("tare doctor three.toml");
         for id in ["native", "container", "kvm"] {
             let line = said.lines().find(|line| line.trim_start().starts_with(&format!("{id} ")));
@@ -211,7 +211,7 @@ fn every_arm_runs_on_an_ordinary_host() {
             "NO_COLOR=1 tare run /usr/share/tare/studies/quickstart.toml --scale 0.05 --blocks 2 --out quickstart 2>&1",
         );
         let here = ground.folder.path().join("quickstart");
-        ground.host.fetch("/root/quickstart", &here);
+        ground.host.fetch("quickstart", &here);
         let outcomes = outcomes(&here);
         assert!(outcomes.len() == 30 && outcomes.iter().all(|own| own == "completed"), "{outcomes:?}\n{said}");
     });

@@ -2,7 +2,12 @@
 //!
 //! QEMU emulates a processor with AMD's virtualisation, so what runs on the host 20 to 50 times slower than elsewhere is
 //! otherwise as its users have it. Assert outcomes there, never speeds. The host reaches no network: files come in by ssh.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "part of the tests: what fails here fails a test"
+)]
 
 use std::fs::{self, File};
 use std::net::TcpListener;
