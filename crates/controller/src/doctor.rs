@@ -232,7 +232,7 @@ const MTU: u32 = 1500;
 fn host_facts(view: &HostView, lab: Option<&Result<Lab, String>>) -> Vec<(String, String)> {
     let privileges = if view.rootless { "a user namespace (not root)" } else { "root" };
     let limits = match &view.limits_unavailable {
-        None => format!("{:?}", tare_lab::detect()),
+        None => tare_lab::detect().to_string(),
         Some(reason) => format!("none: {reason}"),
     };
     let mut host = vec![("runs as".to_owned(), privileges.to_owned()), ("control groups".to_owned(), limits)];
@@ -279,6 +279,14 @@ mod tests {
     use tare_model::merging::MergeRule;
 
     use super::*;
+
+    #[test]
+    fn how_the_control_groups_are_is_told_in_words() {
+        let view = HostView { rootless: false, limits_unavailable: None, agent: "/none".into() };
+        let facts = host_facts(&view, None);
+        let (_, told) = facts.iter().find(|(name, _)| name == "control groups").unwrap();
+        assert!(told.starts_with("version ") || told.starts_with("none: "), "{told}");
+    }
 
     #[test]
     fn an_arm_that_merges_on_a_platform_that_cannot_is_not_usable() {

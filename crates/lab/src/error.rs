@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::feature;
+
 /// Result of everything in this crate.
 pub type Result<T> = std::result::Result<T, LabError>;
 
@@ -83,6 +85,18 @@ impl LabError {
         Self::System { tried: tried.into(), source, remedy }
     }
 
+    /// The same about a feature that a module of the kernel provides.
+    pub(crate) fn feature(tried: impl Into<String>, source: impl Into<io::Error>, module: &str) -> Self {
+        let source = source.into();
+        match source.raw_os_error() {
+            Some(libc::ENODEV | libc::ENOENT | libc::ENXIO | libc::EOPNOTSUPP) => {
+                let (remedy, tried) = (feature::remedy(&source, module), tried.into());
+                Self::System { tried, source, remedy }
+            }
+            _ => Self::system(tried, source),
+        }
+    }
+
     /// The kernel's error number, when the kernel was the one to refuse.
     pub fn errno(&self) -> Option<i32> {
         match self {
@@ -93,7 +107,7 @@ impl LabError {
 }
 
 /// What usually helps against an error number of the calls that this crate makes.
-fn remedy_for(error: &io::Error) -> &'static str {
+pub(crate) fn remedy_for(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
             "Run as root, or on a kernel that allows unprivileged user namespaces (sysctl \

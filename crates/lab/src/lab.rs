@@ -124,7 +124,7 @@ impl Lab {
             let links = netlink.open()?;
             netlink.wait(async {
                 links.up("lo").await?;
-                links.add("make the lab's bridge", bridge(config.mtu, &alias)).await
+                links.add("make the lab's bridge", "bridge", bridge(config.mtu, &alias)).await
             })?;
             Offloads::open()?.set(BRIDGE, config.offloads)?;
             let client = join(&netlink, &sut, &config, CLIENT_PORT, CLIENT_HOST)?;
@@ -274,7 +274,7 @@ fn join(netlink: &Netlink, sut: &NetNs, config: &LabConfig, port: &str, host: u3
         inside.up("lo").await?;
         let bridge = outside.get(BRIDGE).await?;
         let pair = veth(config, port, bridge.index, &netns, host);
-        outside.add(&format!("make link {port} for {}", address(host)), pair).await?;
+        outside.add(&format!("make link {port} for {}", address(host)), "veth", pair).await?;
         finish(&mut inside, host).await?;
         inside_offloads.set(GUEST_LINK, config.offloads)?;
         outside_offloads.set(port, config.offloads)?;

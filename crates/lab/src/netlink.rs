@@ -65,8 +65,12 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    pub(crate) async fn add(&self, tried: &str, message: LinkMessage) -> Result<()> {
-        answered(tried, self.handle.link().add(message).execute()).await
+    /// Makes a link of a kind that a module of the kernel provides, which loads it by itself.
+    pub(crate) async fn add(&self, tried: &str, module: &str, message: LinkMessage) -> Result<()> {
+        match in_time(tried, self.handle.link().add(message).execute()).await? {
+            Err(rtnetlink::Error::NetlinkError(answer)) => Err(LabError::feature(tried, answer.to_io(), module)),
+            other => other.map_err(|error| refused(tried, error)),
+        }
     }
 
     pub(crate) async fn up(&self, name: &str) -> Result<()> {

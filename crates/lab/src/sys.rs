@@ -2,9 +2,12 @@
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitOptions, waitpid};
 use rustix::thread::UnshareFlags;
 
 /// Leaves a namespace that this thread shares with others. Never the table of open files.
@@ -32,6 +35,36 @@ pub(crate) enum Unshare {
     UserAndMounts,
     /// The mount, network, IPC and UTS namespaces, of this thread alone.
     Reader,
+}
+
+/// Does `work` in a process of its own, which ends with it: what it fails with is a step and the kernel's answer. The caller's
+/// duty: `work` allocates nothing, takes no lock and does not panic, as other threads may hold any lock when they are left
+/// behind.
+pub(crate) fn in_child(work: impl FnOnce() -> Result<(), (u8, i32)>) -> io::Result<Result<(), (u8, i32)>> {
+    let (mut here, there) = UnixStream::pair()?;
+    // SAFETY: by the caller's duty the child makes system calls alone, and it ends by `_exit`, so that nothing of this process
+    // is run twice: no destructor, no buffer that is written at an end.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let answer = match work() {
+            Ok(()) => [u8::MAX, 0],
+            // Error numbers of Linux fit a byte.
+            Err((step, errno)) => [step, u8::try_from(errno).unwrap_or(0)],
+        };
+        let _ = rustix::io::write(&there, &answer);
+        // SAFETY: it takes a plain number and does not return.
+        unsafe { libc::_exit(0) };
+    }
+    if child < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    drop(there);
+    let mut answer = [0; 2];
+    let read = here.read_exact(&mut answer);
+    while matches!(waitpid(Pid::from_raw(child), WaitOptions::empty()), Err(Errno::INTR)) {}
+    read?;
+    let [step, errno] = answer;
+    Ok(if step == u8::MAX { Ok(()) } else { Err((step, i32::from(errno))) })
 }
 
 /// Closes every descriptor above standard error. To be called while the process has opened nothing itself.

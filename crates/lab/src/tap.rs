@@ -72,8 +72,9 @@ impl Lab {
         }
         let place = self.reserve(guest)?;
         self.sut().run(|| {
-            sys::make_tap(&place.link, queues > 1)
-                .map_err(|e| LabError::system(format!("make the tap {} through /dev/net/tun", place.link), e))?;
+            sys::make_tap(&place.link, queues > 1).map_err(|e| {
+                LabError::feature(format!("make the tap {} through /dev/net/tun", place.link), e, "tun")
+            })?;
             let netlink = Netlink::new()?;
             let links = netlink.open()?;
             netlink.wait(self.enlist(&links, &place))

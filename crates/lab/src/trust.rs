@@ -4,13 +4,15 @@
 //! under a name that we would look for, such as in `/tmp`; what is in it must never be acted upon.
 
 use std::fs::{self, File};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::{LabError, Result};
+use crate::rootless::is_rootless;
 
 /// Whether this user is the owner. In tare's own user namespace both numbers are 0 for what is ours, and every
 /// other owner shows as nobody, so the comparison holds there too.
@@ -93,6 +95,57 @@ pub(crate) fn make_private(dir: &Path) -> Result<()> {
     check_private(dir).map(|_| ())
 }
 
+/// The directory `name` of this user's cache, which nobody else can enter: in `/var/cache/tare` for root, else in
+/// `$XDG_CACHE_HOME/tare` or `~/.cache/tare`. It is made where it is missing.
+///
+/// # Errors
+/// When there is no place for it, or what is there is not this user's alone.
+pub fn private_cache(name: &str) -> Result<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let own = || absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
+    let base = if is_rootless() { own() } else { Some("/var/cache".into()) };
+    let base = base.ok_or_else(|| LabError::Unavailable {
+        tried: format!("find a directory for {name}"),
+        why: "neither XDG_CACHE_HOME nor HOME names one".into(),
+        remedy: "Set HOME".into(),
+    })?;
+    let place = base.join("tare").join(name);
+    make_private_below(&place).map(|()| place)
+}
+
+/// Makes a directory that only its owner may enter, with what is missing above it.
+fn make_private_below(dir: &Path) -> Result<()> {
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    if check_private(dir)? {
+        return Ok(());
+    }
+    let error = made.err().unwrap_or_else(|| io::ErrorKind::NotFound.into());
+    Err(LabError::system(format!("make the private directory {}", dir.display()), error))
+}
+
+/// Writes a file that nobody else may read, in a directory that is private: aside, then under its name, so that nobody ever
+/// reads half of it and a link in its place is replaced and not followed.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_private(file: &Path, bytes: &[u8]) -> Result<()> {
+    let aside = file.with_extension(format!("{}.{:?}", std::process::id(), std::thread::current().id()));
+    // Of a process that had this number before.
+    let _ = fs::remove_file(&aside);
+    let written = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&aside)
+        .and_then(|mut new| new.write_all(bytes))
+        .and_then(|()| fs::rename(&aside, file));
+    written.map_err(|error| {
+        // What was half written is found by nobody, as no name leads to it.
+        let _ = fs::remove_file(&aside);
+        LabError::system(format!("write {}", file.display()), error)
+    })
+}
+
 /// Checks that a directory is this user's own and that others cannot write to it; they may pass through. One that is not
 /// there is fine: `false`.
 ///
@@ -162,6 +215,28 @@ mod tests {
         }
         chown(&file, Some(65_534), None).unwrap();
         assert!(matches!(open_trusted(&file), Err(LabError::Refused { .. })));
+    }
+
+    #[test]
+    fn a_private_file_is_written_whole_and_through_no_link() {
+        let above = tempfile::tempdir().unwrap();
+        let place = above.path().join("tare/logs");
+        make_private_below(&place).unwrap();
+        make_private_below(&place).unwrap();
+        let (file, other) = (place.join("x.log"), above.path().join("other"));
+        fs::write(&other, "kept").unwrap();
+        symlink(&other, &file).unwrap();
+        write_private(&file, b"first, and longer").unwrap();
+        write_private(&file, b"second").unwrap();
+        assert_eq!((fs::read(&file).unwrap(), fs::read(&other).unwrap()), (b"second".to_vec(), b"kept".to_vec()));
+        assert_eq!(fs::symlink_metadata(&file).unwrap().mode() & 0o7777, 0o600);
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 1, "nothing is left aside");
+        assert!(refused(write_private(&place.join("none/x"), b"")));
+        fs::set_permissions(&place, fs::Permissions::from_mode(0o750)).unwrap();
+        assert!(refused(make_private_below(&place)));
+        let link = above.path().join("link");
+        symlink("/tmp", &link).unwrap();
+        assert!(refused(make_private_below(&link)) && refused(make_private_below(Path::new("/proc/none"))));
     }
 
     #[test]

@@ -10,6 +10,18 @@ pub fn readable(text: &str) -> String {
     text.chars().map(|c| if is_unfit(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
+/// So many lines at the end of a long text are shown: the last that somebody said before the end.
+const LAST_LINES: usize = 5;
+
+/// The first line and the last five of a long text, of those lines that hold something; `None` where the text has no more.
+pub fn brief(text: &str) -> Option<String> {
+    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    let (first, rest) = lines.split_first()?;
+    let left_out = rest.len().checked_sub(LAST_LINES).filter(|&left_out| left_out > 0)?;
+    let last = rest.get(left_out..).unwrap_or_default().join("\n");
+    Some(format!("{first}\n... ({left_out} lines before these)\n{last}"))
+}
+
 /// The same with a `?` for every byte of what is replaced, so that every place in the text stays where it is.
 pub fn readable_in_place(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
@@ -75,6 +87,18 @@ mod tests {
         assert!(shown.contains("[2J") && !shown.contains(is_unfit), "{shown:?}");
         let shown = readable_in_place(hostile);
         assert!(shown.len() == hostile.len() && !shown.contains(is_unfit), "{shown:?}");
+    }
+
+    #[test]
+    fn of_a_long_text_the_first_line_and_the_last_are_shown() {
+        let log = |lines: u32| (0..lines).map(|n| format!("\nline {n}\n \n")).collect::<String>();
+        let long = format!("no answer. It said:\n{}", log(100));
+        let shown = brief(&long).unwrap();
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines[..2], ["no answer. It said:", "... (95 lines before these)"], "{shown}");
+        assert_eq!(lines[2..], ["line 95", "line 96", "line 97", "line 98", "line 99"], "{shown}");
+        assert_eq!(brief(&format!("no answer. It said:\n{}", log(5))), None);
+        assert_eq!((brief(""), brief("short"), brief("\n\n")), (None, None, None));
     }
 
     #[test]

@@ -45,3 +45,16 @@ pub(crate) enum Writes {
     /// Refused where that is in memory (tmpfs).
     Disk,
 }
+
+/// On, off, or as it can be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, serde::Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Switch {
+    /// On where it can be had.
+    #[default]
+    Auto,
+    /// On, or the arm is refused.
+    On,
+    /// Off.
+    Off,
+}

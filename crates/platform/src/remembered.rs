@@ -4,10 +4,10 @@
 //! and trying takes seconds. The verdict is kept in a directory that only this user can enter, one file a key. A
 //! file that is torn, old, somebody else's or about another key is no verdict: the probe runs again.
 
-use std::fs::{self, DirBuilder, Metadata};
+use std::fs::{self, Metadata};
 use std::io::Read;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -41,9 +41,9 @@ struct Verdict {
 /// # Errors
 /// Why the probe failed. A remembered reason says where it is remembered, so that it can be forgotten.
 pub(crate) fn remembered(key: &str, probe: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
-    match directory() {
-        Some(directory) => remembered_in(&directory, &format!("{key}\n{}", host()), now_s(), probe),
-        None => probe(),
+    match tare_lab::private_cache("probes") {
+        Ok(directory) => remembered_in(&directory, &format!("{key}\n{}", host()), now_s(), probe),
+        Err(_) => probe(),
     }
 }
 
@@ -89,38 +89,9 @@ fn read(file: &Path, key: &str, now_s: u64) -> Option<Verdict> {
     (verdict.key == key && age_s < kept.as_secs()).then_some(verdict)
 }
 
-/// Written aside and renamed, so that nobody ever reads half of it.
-fn write(file: &Path, verdict: &Verdict) -> std::io::Result<()> {
-    let aside = file.with_extension(format!("{}.{:?}", std::process::id(), std::thread::current().id()));
-    let written = fs::write(&aside, serde_json::to_vec(verdict)?)
-        .and_then(|()| fs::set_permissions(&aside, fs::Permissions::from_mode(0o600)))
-        .and_then(|()| fs::rename(&aside, file));
-    if written.is_err() {
-        // What was half written is found by nobody, as no key names it.
-        let _ = fs::remove_file(&aside);
-    }
-    written
-}
-
-/// The directory of verdicts; `None` where there is no place that is ours alone.
-fn directory() -> Option<PathBuf> {
-    let base = if rustix::process::geteuid().is_root() && !tare_lab::is_rootless() {
-        PathBuf::from("/var/cache")
-    } else {
-        let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))?
-    };
-    let place = base.join("tare").join("probes");
-    private(&place).then_some(place)
-}
-
-/// Makes a directory that only we can enter, with what is missing above it; whether it is just that now.
-fn private(directory: &Path) -> bool {
-    // One that is there already is looked at below; one that cannot be made is not.
-    let _ = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    fs::symlink_metadata(directory).is_ok_and(|seen| {
-        seen.is_dir() && seen.uid() == rustix::process::geteuid().as_raw() && seen.mode() & 0o077 == 0
-    })
+/// Never half of it is read.
+fn write(file: &Path, verdict: &Verdict) -> Option<()> {
+    tare_lab::write_private(file, &serde_json::to_vec(verdict).ok()?).ok()
 }
 
 /// What a verdict of any probe depends on, and a reboot does not change.
@@ -149,7 +120,8 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
     use std::cell::Cell;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::PathBuf;
 
     const DAY_S: u64 = 24 * 3600;
 
@@ -214,18 +186,6 @@ mod tests {
         assert!(place.ask("k", 1, Err("it is a link".into())).is_err());
         assert_eq!(fs::read(&elsewhere).unwrap(), good("k").unwrap(), "the link was written through");
         assert!(place.ask("k", 1, Ok(())).is_err(), "the link was replaced by a verdict");
-    }
-
-    #[test]
-    fn a_place_that_others_can_enter_is_not_used() {
-        let above = tempfile::tempdir().unwrap();
-        let place = above.path().join("tare/probes");
-        assert!(private(&place) && private(&place));
-        fs::set_permissions(&place, fs::Permissions::from_mode(0o750)).unwrap();
-        assert!(!private(&place));
-        let link = above.path().join("link");
-        symlink("/tmp", &link).unwrap();
-        assert!(!private(&link) && !private(Path::new("/proc/none")));
     }
 
     #[test]

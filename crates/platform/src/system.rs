@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tare_lab::overlay_lack;
 use tare_model::guest::GuestSpec;
 use tare_wire::launch::{Launch, Namespace, PrivateMount};
 
@@ -132,6 +133,9 @@ impl Starter {
             );
         }
         if let Err((reason, remedy)) = self.find() {
+            return unavailable(reason, remedy);
+        }
+        if let Some((reason, remedy)) = overlay_lack() {
             return unavailable(reason, remedy);
         }
         if let Some(unavailable) = options.data.as_ref().and_then(DataDirectory::unavailable) {

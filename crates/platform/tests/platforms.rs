@@ -5,6 +5,7 @@ mod common;
 
 use serde_json::json;
 use tare_platform::conformance::Expect;
+use tare_platform::{HostView, registry};
 
 use common::{agent, conforms, program, skipped};
 
@@ -66,6 +67,42 @@ fn layers_and_data_on_disk_are_refused_where_that_is_memory() {
         }
         assert!(!inner.status.success(), "{what} in memory were taken for some on disk: {said}");
         assert!(said.contains("it is on a tmpfs") && said.contains(remedy), "{said}");
+    }
+}
+
+/// Runs itself again where the lists of what the kernel has loaded show no overlay, and where nobody may mount one.
+#[test]
+fn an_overlay_is_tried_and_not_looked_up_in_a_list() {
+    const TEST: &str = "an_overlay_is_tried_and_not_looked_up_in_a_list";
+    if std::env::var_os("TEST_APART").is_some() {
+        let entry = registry::find("container").unwrap();
+        let host = HostView::here(std::path::Path::new("/none"));
+        let looked = (entry.make)(&json!({})).unwrap().look(&host);
+        return eprintln!("LOOKED: {looked:?}");
+    }
+    let unlisted = "grep -v overlay /proc/filesystems >/dev/shm/tare-filesystems; \
+                    mount --bind /dev/shm/tare-filesystems /proc/filesystems && rm /dev/shm/tare-filesystems && \
+                    mount -t tmpfs none /sys/module && exec \"$0\" --exact --nocapture \"$1\"";
+    let forbidden = "exec setpriv --bounding-set -sys_admin --inh-caps -sys_admin \"$0\" --exact --nocapture \"$1\"";
+    if tare_lab::is_rootless() || tare_lab::overlay_lack().is_some() {
+        return skipped("needs root, and a kernel that mounts overlays");
+    }
+    for (script, there) in [(unlisted, true), (forbidden, false)] {
+        let inner = std::process::Command::new("unshare")
+            .args(["--mount", "--propagation", "private", "sh", "-c", script])
+            .arg(std::env::current_exe().unwrap())
+            .arg(TEST)
+            .env("TEST_APART", "1")
+            .output();
+        let Ok(inner) = inner else {
+            return skipped("needs unshare");
+        };
+        let said = String::from_utf8_lossy(&inner.stderr).into_owned();
+        if !said.contains("LOOKED: ") {
+            return skipped(&format!("cannot be set apart: {said}"));
+        }
+        assert_eq!(said.contains("LOOKED: Available"), there, "{said}");
+        assert!(there || said.contains("Operation not permitted (os error 1)"), "{said}");
     }
 }
 

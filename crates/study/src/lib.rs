@@ -12,6 +12,7 @@ mod cpus;
 mod error;
 mod fields;
 mod host;
+mod node;
 mod plan;
 mod redacted;
 mod schema;
@@ -19,6 +20,7 @@ mod suggest;
 mod syntax;
 mod template;
 mod tree;
+mod words;
 
 #[cfg(test)]
 mod testing;
@@ -98,7 +100,7 @@ pub fn parse(name: &str, text: &str, catalog: &dyn Catalog) -> Result<LoadedStud
         return Err(StudyError::Empty { name: name.to_owned() });
     }
     let invalid = |problems| StudyError::Invalid(Box::new(Invalid::new(name, text, problems)));
-    let tree = tree::Node::parse(text).map_err(invalid)?;
+    let tree = node::Node::parse(text).map_err(invalid)?;
     let sink = tree::Sink::default();
     let study = check::study(&tree::Cursor::root(&sink, &tree), catalog);
     match study {

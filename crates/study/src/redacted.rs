@@ -2,7 +2,7 @@
 
 use tare_model::redact::{Redactor, masked_source};
 
-use crate::tree::Node;
+use crate::node::Node;
 
 /// The text of a study file as a run folder keeps it: every value as the redactor has it, and what is known taken out of
 /// comments too. A text that is no TOML keeps its lines with what seems a secret masked.

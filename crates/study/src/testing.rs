@@ -18,7 +18,20 @@ use crate::catalog::{Catalog, CatalogEntry};
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct NoOptions {}
+struct PlainOptions {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    switch: Option<Switch>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    merge: Option<bool>,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Switch {
+    Auto,
+    On,
+    Off,
+}
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -200,12 +213,12 @@ fn members(parameters: &Json) -> Vec<(String, Option<ByteSize>)> {
 impl Catalog for Fake {
     fn platforms(&self) -> Vec<CatalogEntry> {
         vec![
-            entry::<NoOptions>("null", "nothing"),
-            entry::<NoOptions>("native", "processes on the host"),
-            entry::<NoOptions>("container", "tare's own container"),
+            entry::<PlainOptions>("null", "nothing"),
+            entry::<PlainOptions>("native", "processes on the host"),
+            entry::<PlainOptions>("container", "tare's own container"),
             entry::<OciOptions>("oci", "any OCI runtime"),
-            entry::<NoOptions>("nspawn", "a system container"),
-            entry::<NoOptions>("lxc", "a system container"),
+            entry::<PlainOptions>("nspawn", "a system container"),
+            entry::<PlainOptions>("lxc", "a system container"),
             entry::<MachineOptions>("qemu", "a virtual machine"),
             entry::<MachineOptions>("libvirt", "a virtual machine"),
             entry::<FarOptions>("far", "a machine elsewhere"),
@@ -233,7 +246,7 @@ impl Catalog for Fake {
             "oci" => checked::<OciOptions>(options),
             "far" => checked::<FarOptions>(options),
             "qemu" | "libvirt" => checked::<MachineOptions>(options),
-            _ => checked::<NoOptions>(options),
+            _ => checked::<PlainOptions>(options),
         }
     }
 

@@ -1,158 +1,17 @@
-//! A TOML text as a tree that keeps the place of every key and value, and the walk over it that collects
-//! problems instead of stopping at the first.
+//! The walk over a study file's tree, which collects problems instead of stopping at the first.
 
 use std::cell::RefCell;
-use std::ops::{Range, RangeInclusive};
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use serde_json::Value as Json;
 use tare_model::field::FieldError;
 use tare_model::units::UnitError;
-use toml::de::{DeTable, DeValue};
 
 use crate::error::{Problem, line_and_column};
 use crate::fields::{self, Field, TABLES};
-use crate::suggest;
-use crate::syntax;
-
-/// Takes a text or number, with the keys that lead to it and its bytes in the file.
-pub(crate) type EachScalar<'a> = dyn FnMut(&[String], Json, Range<usize>) + 'a;
-
-/// A value and its bytes in the file.
-#[derive(Debug)]
-pub(crate) struct Node {
-    span: Range<usize>,
-    value: Value,
-}
-
-#[derive(Debug)]
-enum Value {
-    String(String),
-    /// `None`: does not fit 64 bits.
-    Integer(Option<i64>),
-    Float(f64),
-    Boolean(bool),
-    Datetime,
-    Array(Vec<Node>),
-    Table(Vec<Entry>),
-}
-
-/// A key with its bytes, and its value.
-#[derive(Debug)]
-struct Entry {
-    key: String,
-    key_span: Range<usize>,
-    node: Node,
-}
-
-impl Node {
-    /// The tree of a text, or all its errors of syntax.
-    pub(crate) fn parse(text: &str) -> Result<Self, Vec<Problem>> {
-        let table = DeTable::parse(text).map_err(|_| syntax::problems(text))?;
-        let span = table.span();
-        Ok(Self { span, value: Value::Table(entries(table.into_inner())) })
-    }
-
-    fn from_toml(value: DeValue<'_>, span: Range<usize>) -> Self {
-        let value = match value {
-            DeValue::String(text) => Value::String(text.into_owned()),
-            DeValue::Integer(integer) => Value::Integer(i64::from_str_radix(integer.as_str(), integer.radix()).ok()),
-            DeValue::Float(float) => Value::Float(float.as_str().parse().unwrap_or(f64::NAN)),
-            DeValue::Boolean(boolean) => Value::Boolean(boolean),
-            DeValue::Datetime(_) => Value::Datetime,
-            DeValue::Array(array) => Value::Array(
-                array
-                    .into_iter()
-                    .map(|item| (item.span(), item))
-                    .map(|(at, v)| Self::from_toml(v.into_inner(), at))
-                    .collect(),
-            ),
-            DeValue::Table(table) => Value::Table(entries(table)),
-        };
-        Self { span, value }
-    }
-
-    /// The bytes to underline for a path: the value, or the key where the value is a table or the rest of
-    /// the path is not in the file.
-    fn locate(&self, path: &[String], at: At) -> Range<usize> {
-        let mut span = match &self.value {
-            Value::Table(entries) => entries.first().map_or(0..0, |entry| entry.key_span.clone()),
-            _ => self.span.clone(),
-        };
-        let mut node = self;
-        for (depth, key) in path.iter().enumerate() {
-            let last = depth + 1 == path.len();
-            match &node.value {
-                Value::Table(entries) => {
-                    let Some(entry) = entries.iter().find(|entry| entry.key == *key) else { return span };
-                    let is_table = matches!(entry.node.value, Value::Table(_));
-                    let key_tells = is_table || (last && at == At::Key);
-                    span = if key_tells { entry.key_span.clone() } else { entry.node.span.clone() };
-                    node = &entry.node;
-                }
-                Value::Array(items) => {
-                    let Some(item) = key.parse().ok().and_then(|position: usize| items.get(position)) else {
-                        return span;
-                    };
-                    span = item.span.clone();
-                    node = item;
-                }
-                _ => return span,
-            }
-        }
-        span
-    }
-
-    /// Every text and number below, with the keys that lead to it and its bytes in the file.
-    pub(crate) fn scalars(&self, path: &mut Vec<String>, each: &mut EachScalar<'_>) {
-        match &self.value {
-            Value::String(text) => each(path, Json::from(text.as_str()), self.span.clone()),
-            Value::Integer(Some(integer)) => each(path, Json::from(*integer), self.span.clone()),
-            Value::Array(items) => items.iter().for_each(|item| item.scalars(path, each)),
-            Value::Table(entries) => {
-                for entry in entries {
-                    path.push(entry.key.clone());
-                    entry.node.scalars(path, each);
-                    path.pop();
-                }
-            }
-            Value::Integer(None) | Value::Float(_) | Value::Boolean(_) | Value::Datetime => {}
-        }
-    }
-
-    fn kind(&self) -> String {
-        match &self.value {
-            Value::String(text) => format!("the text {text:?}"),
-            Value::Integer(Some(integer)) => format!("the number {integer}"),
-            Value::Integer(None) => "a number beyond 64 bits".to_owned(),
-            Value::Float(float) => format!("the number {float}"),
-            Value::Boolean(boolean) => format!("`{boolean}`"),
-            Value::Datetime => "a date or time".to_owned(),
-            Value::Array(_) => "a list".to_owned(),
-            Value::Table(_) => "a table".to_owned(),
-        }
-    }
-}
-
-fn entries(table: DeTable<'_>) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = table
-        .into_iter()
-        .map(|(key, value)| {
-            let (key_span, span) = (key.span(), value.span());
-            Entry { key: key.into_inner().into_owned(), key_span, node: Node::from_toml(value.into_inner(), span) }
-        })
-        .collect();
-    // The map sorts by key; people wrote an order.
-    entries.sort_by_key(|entry| entry.key_span.start);
-    entries
-}
-
-/// Which of a field's two parts is wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum At {
-    Key,
-    Value,
-}
+use crate::node::{At, Entry, Node, Value};
+use crate::{suggest, words};
 
 /// Most errors that are collected.
 const MOST_ERRORS: usize = 100;
@@ -245,8 +104,18 @@ impl<'a> Cursor<'a> {
         }
         let mut path = self.path();
         path.extend(keys);
+        let whole: Vec<String> = keys.iter().map(|&key| key.to_owned()).chain(error.path.clone()).collect();
+        let written = self.node.find(&whole).filter(|node| error.help.is_none() && !node.is_table());
+        let choice = schema.zip(written).and_then(|(schema, node)| {
+            words::refused(schema, &error.path, &node.written()).map(|choice| (choice, node.kind()))
+        });
         let mut error = error.within(&path);
-        error.message = format!("`{}`: {}", error.path.join("."), error.message);
+        let name = error.path.join(".");
+        error.message = format!("`{name}`: {}", error.message);
+        if let Some((choice, kind)) = choice {
+            error.message = format!("`{name}` must be {}, but here it is {kind}", choice.listed);
+            error.help = Some(choice.help);
+        }
         self.sink.add(error);
     }
 

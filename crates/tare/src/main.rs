@@ -9,6 +9,7 @@ mod output;
 mod place;
 mod progress;
 mod reads;
+mod said;
 mod studies;
 
 use clap::Parser;

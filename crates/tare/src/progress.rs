@@ -1,6 +1,7 @@
 //! What the terminal shows during a run.
 
 use std::cell::RefCell;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -8,6 +9,7 @@ use tare_controller::{AscentNow, HoldNow, Observer, TryNow};
 use tare_model::capacity::ProbePurpose;
 use tare_model::plan::{Plan, PlannedTrial};
 use tare_model::study::Study;
+use tare_model::text::brief;
 use tare_model::trial::{Outcome, Phase, TrialRecord};
 
 use crate::output;
@@ -18,6 +20,8 @@ use crate::output;
 pub struct Progress {
     bar: ProgressBar,
     state: RefCell<State>,
+    /// The run folder, whose report has all that guests said.
+    out: PathBuf,
 }
 
 #[derive(Default)]
@@ -54,19 +58,27 @@ struct Trying {
 }
 
 impl Progress {
-    /// Nothing shown yet.
-    pub fn new() -> Self {
+    /// Nothing shown yet of the run in the folder `out`.
+    pub fn new(out: &Path) -> Self {
         let bar = ProgressBar::new(0);
         // The template is a constant that its own test parses.
         let style = ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style.progress_chars("=> "));
         bar.enable_steady_tick(Duration::from_millis(250));
-        Self { bar, state: RefCell::default() }
+        Self { bar, state: RefCell::default(), out: out.to_owned() }
     }
 
     /// Takes the bar off the terminal.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
+    }
+
+    /// Why a trial has no figures. Of what is long only the end is shown here.
+    fn reason(&self, what: &str, reason: &str) {
+        let place = self.out.join("report.html");
+        let all = || format!("all of it is in {} when the run is over", place.display());
+        let shown = brief(reason).map_or_else(|| reason.to_owned(), |short| format!("{short}\n{}", all()));
+        self.line(&format!("{what}: {shown}"));
     }
 
     /// A line above the bar; where there is no terminal, a line on standard error.
@@ -265,7 +277,7 @@ impl Observer for Progress {
                 state.took(began.elapsed().as_secs_f64(), each_s);
             }
         }
-        self.line(&format!("{}: {}", label(trial), tried(now, failed)));
+        self.reason(&label(trial), &tried(now, failed));
     }
 
     fn holding(&self, trial: &PlannedTrial, now: &HoldNow) {
@@ -312,11 +324,11 @@ impl Observer for Progress {
             }
             Outcome::Invalid { reason } => {
                 self.state.borrow_mut().failures += 1;
-                self.line(&format!("{what}: invalid: {reason}"));
+                self.reason(&format!("{what}: invalid"), reason);
             }
             Outcome::Failed { phase, reason } => {
                 self.state.borrow_mut().failures += 1;
-                self.line(&format!("{what}: failed in {phase}: {reason}"));
+                self.reason(&format!("{what}: failed in {phase}"), reason);
             }
         }
         if self.bar.is_hidden() && (planned.index + 1).is_multiple_of(10) {

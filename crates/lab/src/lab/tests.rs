@@ -275,7 +275,7 @@ fn nobody_takes_what_others_are_told_for_an_answer() {
                 let name = format!("own{number}");
                 begin.wait();
                 for _ in 0..8 {
-                    netlink.wait(links.add("add", rtnetlink::LinkBridge::new(&name).build())).unwrap();
+                    netlink.wait(links.add("add", "bridge", rtnetlink::LinkBridge::new(&name).build())).unwrap();
                     assert_eq!(netlink.wait(links.get(&name)).unwrap().name, name);
                     netlink.wait(links.remove(&name)).unwrap();
                     assert_eq!(netlink.wait(links.find(&name)).unwrap(), None);

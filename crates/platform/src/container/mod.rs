@@ -6,6 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tare_lab::overlay_lack;
 use tare_model::Span;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
@@ -51,14 +52,8 @@ struct Container {
 
 impl Platform for Container {
     fn look(&self, host: &HostView) -> Availability {
-        let filesystems = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
-        if !filesystems.lines().any(|line| line.ends_with("\toverlay"))
-            && !std::path::Path::new("/sys/module/overlay").exists()
-        {
-            return Availability::Unavailable {
-                reason: "the kernel has no overlay file system".into(),
-                remedy: "Load it with `modprobe overlay`".into(),
-            };
+        if let Some((reason, remedy)) = overlay_lack() {
+            return Availability::Unavailable { reason, remedy };
         }
         if let Some(unavailable) = self.options.data.as_ref().and_then(DataDirectory::unavailable) {
             return unavailable;

@@ -18,6 +18,7 @@ use super::options::{Accel, Options};
 use super::sys::Connection;
 use super::uri::CALL_LIMIT;
 use super::xml::Node;
+use crate::machine::kernel;
 use crate::remembered::{identity, remembered};
 
 /// A guest that has not answered by then never does.
@@ -35,7 +36,10 @@ static FOUND: Mutex<Option<HashMap<String, Result<(), String>>>> = Mutex::new(No
 pub(super) fn decide(connection: &Arc<Connection>, options: &Options, agent: &Path) -> Result<bool, String> {
     match options.accel {
         Accel::Tcg => Ok(false),
-        Accel::Kvm => offered(connection).and_then(|()| tried(connection, options, agent)).map(|()| true),
+        Accel::Kvm => hardware()
+            .and_then(|()| offered(connection))
+            .and_then(|()| tried(connection, options, agent))
+            .map(|()| true),
         Accel::Auto => Ok(found(connection, options, agent).is_ok()),
     }
 }
@@ -82,9 +86,7 @@ fn tried(connection: &Arc<Connection>, options: &Options, agent: &Path) -> Resul
 
 /// What the host itself says, before anything is tried.
 pub(super) fn hardware() -> Result<(), String> {
-    if !Path::new("/dev/kvm").exists() {
-        return Err("there is no /dev/kvm: the processor's virtualisation is off or not passed on".into());
-    }
+    kernel::kvm().map_err(|(why, remedy)| format!("{why} ({remedy})"))?;
     if Path::new("/sys/module/kvm_pvm").exists() {
         return Err("this host's KVM is of a kind (kvm_pvm) that boots no ordinary kernel".into());
     }

@@ -7,8 +7,9 @@ use tare_model::guest::{GuestSpec, ParityRow};
 
 use super::options::{Bus, Cache, Io, Memory, Network, Options};
 use super::xml::Node;
-use crate::machine::share;
+use crate::machine::{kernel, share};
 use crate::merging;
+use crate::options::Switch;
 
 /// QEMU's own elements.
 const QEMU_NAMESPACE: &str = "http://libvirt.org/schemas/domain/qemu/1.0";
@@ -225,16 +226,17 @@ fn card(options: &Network, kvm: bool, mac: &str, name: &str) -> Node {
     if options.model != "virtio" {
         return card;
     }
-    let vhost = options.vhost.unwrap_or(kvm && Path::new(VHOST_DEVICE).exists());
+    let vhost = match options.vhost {
+        Switch::On => true,
+        Switch::Off => false,
+        Switch::Auto => kvm && kernel::vhost().is_ok(),
+    };
     let mut driver = Node::new("driver").with("name", if vhost { "vhost" } else { "qemu" });
     if options.queues > 1 {
         driver = driver.with("queues", options.queues);
     }
     card.child(driver)
 }
-
-/// Where the kernel offers to move packets.
-pub(super) const VHOST_DEVICE: &str = "/dev/vhost-net";
 
 /// The emulator runs as root and confined by nothing, as every other arm's does: libvirt would otherwise give kernel
 /// and disks to another user for the time being, and confine by what differs from host to host.
@@ -343,7 +345,7 @@ mod tests {
     fn a_description_says_what_the_options_say() {
         let (spec, mut options) = (spec(), Options::default());
         options.network.queues = 4;
-        options.network.vhost = Some(true);
+        options.network.vhost = Switch::On;
         options.disk.cache = Some(Cache::None);
         options.disk.io = Some(Io::Uring);
         options.cpu_model = Some("Nehalem".into());

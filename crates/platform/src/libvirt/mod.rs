@@ -33,8 +33,8 @@ use self::options::{Accel, DiskFormat, Image, Options};
 use self::sys::Connection;
 use self::uri::{Support, Uri};
 use crate::error::Result;
-use crate::machine::{share, target};
-use crate::options as common;
+use crate::machine::{kernel, share, target};
+use crate::options::{self as common, Switch};
 use crate::registry::{Entry, PLAIN};
 use crate::{Availability, Comparable, DataWanted, Guest, HostView, Platform, PlatformError, Reach, ReapSite, Site};
 
@@ -101,11 +101,13 @@ impl Libvirt {
         }
         self.look_at_image()?;
         self.look_at_data()?;
-        if options.network.vhost == Some(true) && !std::path::Path::new(machine::VHOST_DEVICE).exists() {
-            let remedy = "Load it with `modprobe vhost_net`, or leave `vhost` out".to_owned();
-            return Err((format!("there is no {}", machine::VHOST_DEVICE), remedy));
+        kernel::tun()?;
+        match kernel::vhost() {
+            Err((reason, remedy)) if options.network.vhost == Switch::On => {
+                Err((reason, format!("{remedy}; or leave `vhost` out")))
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Asks everything that can be asked without making a guest.

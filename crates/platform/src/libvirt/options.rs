@@ -12,7 +12,7 @@ use tare_model::field::FieldError;
 use super::uri::Uri;
 pub(super) use crate::machine::image::{DiskFormat, Image};
 use crate::machine::memory::{Lies, refuse_merge_option};
-use crate::options as common;
+use crate::options::{self as common, Switch};
 
 /// Options of the platform.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -202,13 +202,13 @@ pub(super) struct Network {
     pub model: String,
     /// Pairs of queues, of virtio alone.
     pub queues: u32,
-    /// Whether the kernel (vhost-net) moves packets instead of QEMU. Left out: where the host has it and KVM is used.
-    pub vhost: Option<bool>,
+    /// Whether the kernel (vhost-net) moves packets instead of QEMU: `auto` where the host has it and KVM is used.
+    pub vhost: Switch,
 }
 
 impl Default for Network {
     fn default() -> Self {
-        Self { model: "virtio".into(), queues: 1, vhost: None }
+        Self { model: "virtio".into(), queues: 1, vhost: Switch::Auto }
     }
 }
 

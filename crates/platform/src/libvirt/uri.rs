@@ -82,9 +82,8 @@ pub(super) fn remedy(error: &LibvirtError, uri: &str) -> String {
                 .into()
         }
         error if error.is_authentication() => {
-            "Put the user and the password into libvirt's own file for them, auth.conf (libvirt.org/auth.html), or join \
-             the group `libvirt`"
-                .into()
+            let local = Uri::parse(uri).is_ok_and(|uri| uri.local);
+            authentication(local, tare_lab::is_rootless()).into()
         }
         error if error.is_unsupported() => {
             format!("Install the driver of {uri}: Debian and Ubuntu have one package each, libvirt-daemon-driver-*")
@@ -93,6 +92,26 @@ pub(super) fn remedy(error: &LibvirtError, uri: &str) -> String {
             "Start libvirt's daemon (`systemctl start libvirtd`, or virtqemud where daemons are apart; without systemd \
              `virtlogd -d && libvirtd -d`) and try `virsh -c {uri} list`"
         ),
+    }
+}
+
+/// What helps who is not let in. A daemon of this host asks polkit about users, and lets root in without it.
+const fn authentication(local: bool, rootless: bool) -> &'static str {
+    match (local, rootless) {
+        (false, _) => {
+            "Put the user and the password into libvirt's own file for them, auth.conf (libvirt.org/auth.html)"
+        }
+        (true, true) => {
+            "Join the group `libvirt` (`usermod -aG libvirt USER`, then log in again), which polkit lets in. Without polkit \
+             (on Debian: `apt install polkitd`) also write auth_unix_rw = \"none\" and unix_sock_group = \"libvirt\" into \
+             /etc/libvirt/libvirtd.conf (virtqemud.conf where daemons are apart) and restart the daemon. Or use this \
+             user's own connection, uri = \"qemu:///session\""
+        }
+        (true, false) => {
+            "libvirt's daemon lets root in without polkit, unless it is set up to ask for a password, or sees another user: \
+             write auth_unix_rw = \"none\" into /etc/libvirt/libvirtd.conf (virtqemud.conf where daemons are apart) and \
+             restart the daemon, or put user and password into auth.conf (libvirt.org/auth.html)"
+        }
     }
 }
 
@@ -126,5 +145,17 @@ mod tests {
         assert!(matches!(support("esx://host/"), Some(Support::NoChannel(_))));
         assert_eq!(support("parallel:///x"), None);
         assert!(remedy(&LibvirtError::Library { why: String::new() }, "x").contains("libvirt0"));
+    }
+
+    #[test]
+    fn who_is_not_let_in_is_shown_the_way_in() {
+        let code = 94; // VIR_ERR_AUTH_UNAVAILABLE: polkit is not there.
+        let unavailable = LibvirtError::Refused { tried: "connect".into(), code, message: String::new() };
+        let said = remedy(&unavailable, "qemu:///system");
+        assert!(said.contains("auth_unix_rw") && !said.contains("systemctl start"), "{said}");
+        assert!(remedy(&unavailable, "qemu+tls://h/system").contains("auth.conf"));
+        let user = authentication(true, true);
+        assert!(["libvirt", "polkit", "qemu:///session"].iter().all(|word| user.contains(word)), "{user}");
+        assert!(!authentication(true, false).contains("group"), "root needs no group");
     }
 }

@@ -1,6 +1,7 @@
 //! What the platforms of virtual machines share.
 
 pub(crate) mod image;
+pub(crate) mod kernel;
 pub(crate) mod memory;
 pub(crate) mod own;
 pub(crate) mod share;

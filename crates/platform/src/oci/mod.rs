@@ -13,6 +13,7 @@ mod runtime;
 use std::path::Path;
 
 use serde_json::Value;
+use tare_lab::overlay_lack;
 use tare_model::Span;
 use tare_model::field::FieldError;
 use tare_model::guest::{GuestSpec, Seccomp};
@@ -88,6 +89,9 @@ impl Platform for Oci {
             );
         }
         if let Err((reason, remedy)) = Runtime::find(&self.options) {
+            return unavailable(reason, remedy);
+        }
+        if let Some((reason, remedy)) = overlay_lack() {
             return unavailable(reason, remedy);
         }
         if let Some(unavailable) = self.options.data.as_ref().and_then(DataDirectory::unavailable) {

@@ -1,7 +1,6 @@
 //! Whether KVM really runs guests here. That `/dev/kvm` opens says little: inside other hypervisors it may be there and
 //! boot no ordinary kernel. So only a guest that answered is believed.
 
-use std::fs::OpenOptions;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -14,6 +13,7 @@ use super::Lack;
 use super::command::{self, Basics};
 use super::options::{Accel, Machine, Memory, Options};
 use crate::channel::Channel;
+use crate::machine::kernel;
 use crate::making::{absolute, environment};
 use crate::program::find;
 use crate::remembered::{identity, remembered};
@@ -47,12 +47,14 @@ impl Chosen {
 pub(super) fn choose(options: &Options, agent: &Path) -> Result<Chosen, Lack> {
     match options.accel {
         Accel::Tcg => Ok(Chosen::Tcg(None)),
-        Accel::Kvm => opens_kvm().and_then(|()| boots(options, agent)).map(|()| Chosen::Kvm).map_err(|why| {
-            Lack::new(
-                format!("KVM runs no guest here: {why}"),
-                "Write accel = \"tcg\", whose figures are labelled as emulated, or use a host with KVM",
-            )
-        }),
+        Accel::Kvm => {
+            let emulated = "write accel = \"tcg\", whose figures are labelled as emulated";
+            let lack =
+                |(why, remedy)| Lack::new(format!("KVM runs no guest here: {why}"), format!("{remedy}; or {emulated}"));
+            kernel::kvm().map_err(lack)?;
+            boots(options, agent).map_err(|why| lack((why, "Use a host with KVM".to_owned())))?;
+            Ok(Chosen::Kvm)
+        }
         Accel::Auto => Ok(match promising().and_then(|()| boots(options, agent)) {
             Ok(()) => Chosen::Kvm,
             Err(why) => Chosen::Tcg(Some(why)),
@@ -60,25 +62,14 @@ pub(super) fn choose(options: &Options, agent: &Path) -> Result<Chosen, Lack> {
     }
 }
 
-/// Whether the device is there for us.
-fn opens_kvm() -> Result<(), String> {
-    let opened = OpenOptions::new().read(true).write(true).open("/dev/kvm");
-    opened.map(drop).map_err(|error| format!("/dev/kvm: {error}"))
-}
-
 /// What can be seen at once, before a guest is tried.
 pub(super) fn promising() -> Result<(), String> {
-    opens_kvm()?;
+    kernel::kvm().map_err(|(why, remedy)| format!("{why} ({remedy})"))?;
     if Path::new("/sys/module/kvm_pvm").exists() {
         return Err("the host's KVM is of a kind (kvm_pvm) that boots no ordinary kernel".into());
     }
     let cpus = std::fs::read_to_string("/proc/cpuinfo").map_err(|error| format!("/proc/cpuinfo: {error}"))?;
-    if has_extensions(&cpus) { Ok(()) } else { Err("the processor shows neither vmx nor svm".into()) }
-}
-
-fn has_extensions(cpuinfo: &str) -> bool {
-    let flags = cpuinfo.lines().filter(|line| line.starts_with("flags"));
-    flags.flat_map(str::split_whitespace).any(|word| word == "vmx" || word == "svm")
+    if kernel::has_extensions(&cpus) { Ok(()) } else { Err("the processor shows neither vmx nor svm".into()) }
 }
 
 /// Whether a guest boots to its agent, tried or remembered.
@@ -130,15 +121,4 @@ fn try_to_boot(timeout: &Path, program: &Path, boot: &Boot, cpu: &str) -> Result
         let last = said.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("nothing");
         format!("/dev/kvm opens, but a guest did not come up: {error}; the last it said: {last}")
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn extensions_are_words_of_their_own() {
-        assert!(has_extensions("processor : 0\nflags\t\t: fpu svm sse\n"));
-        assert!(!has_extensions("model name : vmx\nflags : fpu svm_lock vmxx\n"));
-    }
 }

@@ -19,6 +19,7 @@ mod start;
 mod sys;
 mod tell;
 mod tried;
+mod vfio;
 mod wanted;
 
 use std::path::Path;
@@ -76,6 +77,12 @@ fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {
 struct Lack {
     reason: String,
     remedy: String,
+}
+
+impl From<(String, String)> for Lack {
+    fn from((reason, remedy): (String, String)) -> Self {
+        Self { reason, remedy }
+    }
 }
 
 impl Lack {

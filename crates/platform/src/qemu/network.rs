@@ -1,15 +1,16 @@
 //! The guest's network card: what may be set about it, what of that this host has.
 
-use std::fs::OpenOptions;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tare_model::field::FieldError;
 
-use super::Lack;
+use super::{Lack, vfio};
+use crate::machine::kernel;
 use crate::machine::volume::{for_guest, for_number};
+use crate::options::Switch;
 
 /// The network card.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -49,18 +50,6 @@ impl Default for Network {
             vfio: None,
         }
     }
-}
-
-/// On, off, or as it can be had.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Switch {
-    /// On where it can be had.
-    Auto,
-    /// On, or the arm is refused.
-    On,
-    /// Off.
-    Off,
 }
 
 /// How QEMU sends.
@@ -123,11 +112,14 @@ impl Vfio {
         let driver = driver.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if driver != "vfio-pci" {
             let bound = if driver.is_empty() { "no driver".to_owned() } else { format!("the driver {driver}") };
-            let remedy = format!("`driverctl set-override {} vfio-pci` binds it", self.device);
+            let remedy = format!(
+                "Load the driver with `modprobe vfio-pci`; `driverctl set-override {} vfio-pci` binds it",
+                self.device
+            );
             return Err(Lack::new(format!("the device {} is bound to {bound}, not to vfio-pci", self.device), remedy));
         }
-        let group = PathBuf::from("/dev/vfio").join(group.file_name().unwrap_or_default());
-        opens(&group).map_err(|why| Lack::new(format!("{} cannot be used: {why}", group.display()), "Run as root"))
+        let group = group.file_name().unwrap_or_default().to_string_lossy();
+        vfio::hands_over(&self.device, &group, sys)
     }
 }
 
@@ -177,12 +169,11 @@ impl Network {
         if self.vhost == Switch::Off || self.vfio.is_some() {
             return Ok(false);
         }
-        match (opens(Path::new("/dev/vhost-net")), self.vhost) {
+        match (kernel::vhost(), self.vhost) {
             (Ok(()), _) => Ok(true),
             (Err(_), Switch::Auto | Switch::Off) => Ok(false),
-            (Err(why), Switch::On) => {
-                let remedy = "Load it with `modprobe vhost_net`, or write network.vhost = \"auto\"";
-                Err(Lack::new(format!("vhost-net cannot be had: /dev/vhost-net: {why}"), remedy))
+            (Err((reason, remedy)), Switch::On) => {
+                Err(Lack::new(reason, format!("{remedy}; or write network.vhost = \"auto\"")))
             }
         }
     }
@@ -192,9 +183,7 @@ impl Network {
         if let Some(vfio) = &self.vfio {
             return vfio.of(1).lack(Path::new("/sys"));
         }
-        opens(Path::new("/dev/net/tun")).map_err(|why| {
-            Lack::new(format!("taps cannot be made: /dev/net/tun: {why}"), "Load it with `modprobe tun`")
-        })?;
+        kernel::tun()?;
         self.vhost().map(drop)
     }
 
@@ -244,10 +233,6 @@ impl Network {
 
 pub(super) const fn on(yes: bool) -> &'static str {
     if yes { "on" } else { "off" }
-}
-
-fn opens(path: &Path) -> Result<(), String> {
-    OpenOptions::new().read(true).write(true).open(path).map(drop).map_err(|error| error.to_string())
 }
 
 fn is_pci_address(text: &str) -> bool {

@@ -47,6 +47,13 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("options = { runtime = \"runc\" }", "options = { runtime = 1 }", "arms.runc.options.runtime", "expected a string"),
     ("options = { runtime = \"runc\" }", "options = { runtime = 1979-05-27 }", "arms.runc.options.runtime", "a date"),
     ("options = { runtime = \"runc\" }", "", "arms.runc.options", "missing field"),
+    (
+        "label = \"on the host\"",
+        "options = { switch = false }",
+        "arms.native.options.switch",
+        "must be \"auto\", \"on\" or \"off\", but here it is `false` did you mean `\"off\"`?",
+    ),
+    ("label = \"on the host\"", "options = { merge = \"on\" }", "arms.native.options.merge", "must be true or false"),
     ("[guest]\ncpus = 1", "[guest]\ncpus = 0", "guest.cpus", "whole number from 1"),
     ("memory = \"256MiB\"", "memory = 256", "guest.memory", "must be a size, but here it is the number 256"),
     ("memory = \"256MiB\"", "memory = \"256M\"", "guest.memory", "did you mean \"256MiB\" or \"256MB\"?"),

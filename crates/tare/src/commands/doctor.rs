@@ -9,7 +9,10 @@ use tare_platform::Availability;
 use crate::args::{DoctorArguments, StudyArguments};
 use crate::commands::run;
 use crate::exit::{Exit, Failure};
-use crate::{output, place, studies};
+use crate::{output, place, said, studies};
+
+/// Where in the cache is all that guests said which did not come up.
+const LOGS: &str = "doctor";
 
 /// Says what this host can run. `confined` is why no lab can be made here, if that is known already.
 pub fn command(arguments: &DoctorArguments, confined: Option<String>) -> Result<Exit, Failure> {
@@ -129,11 +132,13 @@ fn remedies(text: &mut String, platforms: &[PlatformReport]) {
     for platform in platforms.iter().filter(|platform| !works(platform)) {
         let _ = writeln!(text, "  {}: {}", platform.name, platform.summary);
         if let Availability::Unavailable { reason, remedy } = &platform.availability {
-            let _ = writeln!(text, "    why:    {}", indented(reason));
+            let reason = said::shortened(reason, LOGS, &platform.name);
+            let _ = writeln!(text, "    why:    {}", indented(&reason));
             let _ = writeln!(text, "    remedy: {}", indented(remedy));
         }
         if let Some(Err(why)) = &platform.started {
-            let _ = writeln!(text, "    why:    {}", indented(why));
+            let why = said::shortened(why, LOGS, &platform.name);
+            let _ = writeln!(text, "    why:    {}", indented(&why));
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::commands::plan::{Goal, planned};
 use crate::commands::report;
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
-use crate::{output, place, studies};
+use crate::{output, place, said, studies};
 
 /// Runs a study to its report.
 pub fn command(arguments: &RunArguments) -> Result<Exit, Failure> {
@@ -54,7 +54,7 @@ pub fn execute(loaded: &LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> {
     let redactor = tare_controller::redactor(&loaded.study, how.redact);
     let source = tare_study::redacted(&loaded.source, &redactor);
     output::keep_out(tare_controller::redactor(&loaded.study, false));
-    let progress = Progress::new();
+    let progress = Progress::new(&absolute(how.out));
     if let Some(note) = runs(&loaded.study) {
         progress.note(&note);
     }
@@ -82,7 +82,7 @@ pub fn execute(loaded: &LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> {
     };
     let ended = tare_controller::run(&options);
     progress.finish();
-    let end = ended.map_err(|error| failure(&error))?;
+    let end = ended.map_err(|error| failure(&error, &loaded.study.name))?;
     conclude(how.out, &end)
 }
 
@@ -109,7 +109,7 @@ fn can_be_made(out: &Path) -> Result<(), Failure> {
 }
 
 /// The exit code that fits an error of the controller's.
-fn failure(error: &ControllerError) -> Failure {
+fn failure(error: &ControllerError, study: &str) -> Failure {
     let exit = match error {
         ControllerError::Unavailable { .. }
         | ControllerError::NoClient { .. }
@@ -127,7 +127,8 @@ fn failure(error: &ControllerError) -> Failure {
         ) => Exit::Usage,
         _ => Exit::Failure,
     };
-    Failure::new(error, exit)
+    // What a guest said before the first trial is in no run folder.
+    Failure::new(said::shortened(&error.to_string(), "run", study), exit)
 }
 
 /// Findings and report of whatever was completed.

@@ -1,0 +1,152 @@
+//! What the kernel was asked for and refused: why that is likely so, and the remedy.
+//!
+//! Whether a kernel has a feature is found out by using it. The kernel loads most of its modules by itself when they are
+//! needed, so lists of what is loaded (/proc/filesystems, /proc/modules, /sys/module) say nothing about what can be had.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::system::uname;
+
+use crate::error::remedy_for;
+use crate::rootless::is_rootless;
+
+/// Opens a device for reading and writing. The kernel loads the module of one that has a node from the start.
+///
+/// # Errors
+/// The reason, with the kernel's answer, and the remedy. `module` is what provides the device.
+pub fn open_device(path: &Path, module: &str) -> Result<File, (String, String)> {
+    let opened = OpenOptions::new().read(true).write(true).open(path);
+    opened.map_err(|error| refusal(&format!("{} cannot be opened", path.display()), &error, module))
+}
+
+/// Why the kernel refused a feature, and the remedy. `what` is a clause, such as "an overlay cannot be mounted"; `module` is
+/// what provides it.
+pub fn refusal(what: &str, error: &io::Error, module: &str) -> (String, String) {
+    let (why, remedy) = Host::here().likely(error, module);
+    (format!("{what}: {error}: {why}"), remedy)
+}
+
+/// The same in a sentence, as a remedy of the lab's errors.
+pub(crate) fn remedy(error: &io::Error, module: &str) -> String {
+    let (why, remedy) = Host::here().likely(error, module);
+    format!("Here {why}: {remedy}")
+}
+
+/// What an answer of the kernel's depends on.
+struct Host {
+    /// The kernel that runs.
+    release: String,
+    /// Where modules of kernels are, a directory for each.
+    modules: PathBuf,
+    /// Whether this user is root, and in no user namespace of tare's.
+    root: bool,
+}
+
+impl Host {
+    fn here() -> Self {
+        let release = uname().release().to_string_lossy().into_owned();
+        Self { release, modules: "/lib/modules".into(), root: !is_rootless() }
+    }
+
+    /// Why it is likely so, and the remedy.
+    fn likely(&self, error: &io::Error, module: &str) -> (String, String) {
+        match error.raw_os_error() {
+            Some(libc::ENODEV | libc::ENOENT | libc::ENXIO | libc::EOPNOTSUPP) => self.without(module),
+            Some(libc::EACCES) if self.root => (
+                "root itself is refused, which is mostly the doing of SELinux or AppArmor".into(),
+                "Look for the denial (`ausearch -m avc -ts recent`, or `journalctl -k | grep -i denied`) and allow it there"
+                    .into(),
+            ),
+            Some(libc::EPERM) if self.root => (
+                "root itself is refused, as in a container or a sandbox that withholds the right".into(),
+                "Run tare on the host itself, or in a container with all rights (`--privileged`)".into(),
+            ),
+            Some(libc::EPERM | libc::EACCES) => ("this user may not".into(), remedy_for(error).into()),
+            Some(libc::EBUSY) => ("somebody else uses it".into(), "End whoever uses it (`fuser -v` names them)".into()),
+            _ => ("the kernel's log may say why".into(), "Look into it with `dmesg | tail`".into()),
+        }
+    }
+
+    /// The same where nothing in the kernel answered.
+    fn without(&self, module: &str) -> (String, String) {
+        let (release, modules) = (&self.release, self.modules.display());
+        if self.modules.join(release).is_dir() {
+            return (
+                format!("the running kernel {release} has loaded no module {module}"),
+                format!(
+                    "`modprobe {module}` loads it or says why not; some distributions have it in a package of its own \
+                     (Ubuntu: linux-modules-extra-{release})"
+                ),
+            );
+        }
+        let mut others: Vec<String> = fs::read_dir(&self.modules)
+            .map(|found| found.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
+            .unwrap_or_default();
+        others.sort_unstable();
+        if others.is_empty() {
+            return (
+                format!("it is not built into the running kernel {release}, which has no modules in {modules}"),
+                format!("Install the modules of this kernel, or run one that has {module}"),
+            );
+        }
+        (
+            format!(
+                "{modules}/{release} is missing, so the running kernel can load no module {module}; there are modules of \
+                 {}, as after an upgrade of the kernel",
+                others.join(", ")
+            ),
+            "Reboot into the kernel that is installed".into(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn host(modules: &Path, root: bool) -> Host {
+        Host { release: "6.1.0-9".into(), modules: modules.into(), root }
+    }
+
+    fn likely(host: &Host, errno: i32) -> (String, String) {
+        host.likely(&io::Error::from_raw_os_error(errno), "overlay")
+    }
+
+    #[test]
+    fn modules_that_went_with_an_upgrade_are_told_from_one_that_is_not_loaded() {
+        let modules = tempfile::tempdir().unwrap();
+        let host = host(modules.path(), true);
+        let (why, remedy) = likely(&host, libc::ENODEV);
+        assert!(why.contains("no modules in") && remedy.contains("Install"), "{why} {remedy}");
+        fs::create_dir(modules.path().join("6.1.0-10")).unwrap();
+        let (why, remedy) = likely(&host, libc::ENODEV);
+        assert!(why.contains("6.1.0-9 is missing") && why.contains("6.1.0-10"), "{why}");
+        assert!(remedy.contains("Reboot"), "{remedy}");
+        fs::create_dir(modules.path().join("6.1.0-9")).unwrap();
+        for errno in [libc::ENODEV, libc::ENOENT, libc::EOPNOTSUPP] {
+            let (why, remedy) = likely(&host, errno);
+            assert!(why.contains("no module overlay") && remedy.contains("`modprobe overlay`"), "{why} {remedy}");
+        }
+    }
+
+    #[test]
+    fn who_refuses_root_is_told_from_what_a_user_may_not() {
+        let modules = tempfile::tempdir().unwrap();
+        let said = |root, errno| likely(&host(modules.path(), root), errno);
+        assert!(said(true, libc::EACCES).0.contains("SELinux or AppArmor"));
+        assert!(said(true, libc::EPERM).0.contains("container"));
+        assert!(said(false, libc::EPERM).1.contains("user namespaces"));
+        assert!(said(true, libc::EBUSY).0.contains("somebody else"));
+    }
+
+    #[test]
+    fn a_device_that_does_not_open_is_named_with_the_kernels_answer() {
+        let (reason, remedy) = open_device(Path::new("/dev/none/at/all"), "none_such").unwrap_err();
+        assert!(reason.contains("/dev/none/at/all cannot be opened") && reason.contains("os error 2"), "{reason}");
+        assert!(!remedy.is_empty() && (reason.contains("none_such") || remedy.contains("none_such")), "{remedy}");
+        assert!(open_device(Path::new("/dev/null"), "none").is_ok());
+    }
+}

@@ -1,0 +1,94 @@
+//! What virtual machines need of the host's kernel: each is found out by opening it, for the kernel loads most of its
+//! modules only then.
+
+use std::path::Path;
+
+use tare_lab::{open_device, refusal};
+
+const KVM: &str = "/dev/kvm";
+const VHOST: &str = "/dev/vhost-net";
+const TUN: &str = "/dev/net/tun";
+
+/// Why something cannot be had, and the remedy.
+type Refusal = (String, String);
+
+/// Whether KVM's device opens. That says little of whether it runs guests.
+pub(crate) fn kvm() -> Result<(), Refusal> {
+    let Err(error) = std::fs::OpenOptions::new().read(true).write(true).open(KVM) else { return Ok(()) };
+    Err(without_kvm(&error, &std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default()))
+}
+
+/// Whether the kernel can move a machine's packets.
+pub(crate) fn vhost() -> Result<(), Refusal> {
+    open_device(Path::new(VHOST), "vhost_net").map(drop)
+}
+
+/// Whether taps can be made.
+pub(crate) fn tun() -> Result<(), Refusal> {
+    open_device(Path::new(TUN), "tun").map(drop)
+}
+
+/// Whether a processor has what KVM needs, by its flags.
+pub(crate) fn has_extensions(cpuinfo: &str) -> bool {
+    let flags = cpuinfo.lines().filter(|line| line.starts_with("flags"));
+    flags.flat_map(str::split_whitespace).any(|word| word == "vmx" || word == "svm")
+}
+
+/// Opening the device loads KVM's common part alone: the part of a processor's maker is not always loaded by itself.
+fn without_kvm(error: &std::io::Error, cpuinfo: &str) -> Refusal {
+    let what = format!("{KVM} cannot be opened");
+    let lacking = matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENOENT | libc::ENXIO));
+    let module =
+        match cpuinfo.lines().find(|line| line.starts_with("vendor_id")).and_then(|line| line.split(':').nth(1)) {
+            Some(vendor) if ["AuthenticAMD", "HygonGenuine"].contains(&vendor.trim()) => "kvm_amd",
+            Some(_) => "kvm_intel",
+            None => "kvm",
+        };
+    if lacking && module != "kvm" && !has_extensions(cpuinfo) {
+        let remedy = "Switch virtualisation (VT-x, AMD-V) on in the host's firmware; where the host is itself a virtual machine, \
+                      have its hypervisor pass it on";
+        return (format!("{what}: {error}: the processor shows neither vmx nor svm"), remedy.to_owned());
+    }
+    refusal(&what, error, module)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extensions_are_words_of_their_own() {
+        assert!(has_extensions("processor : 0\nflags\t\t: fpu svm sse\n"));
+        assert!(!has_extensions("model name : vmx\nflags : fpu svm_lock vmxx\n"));
+    }
+
+    #[test]
+    fn the_module_is_that_of_the_processors_maker() {
+        let gone = std::io::Error::from_raw_os_error(libc::ENODEV);
+        let said = |vendor: &str, flags: &str| {
+            let (reason, remedy) = without_kvm(&gone, &format!("vendor_id\t: {vendor}\nflags\t\t: fpu {flags}\n"));
+            assert!(reason.contains("/dev/kvm") && reason.contains("os error 19"), "{reason}");
+            format!("{reason} {remedy}")
+        };
+        let intel = said("GenuineIntel", "vmx");
+        assert!(intel.contains("kvm_intel") && !intel.contains("kvm_amd"), "{intel}");
+        let amd = said("AuthenticAMD", "svm");
+        assert!(amd.contains("kvm_amd") && !amd.contains("kvm_intel"), "{amd}");
+        let none = said("GenuineIntel", "sse");
+        assert!(none.contains("firmware") && none.contains("neither vmx nor svm"), "{none}");
+    }
+
+    #[test]
+    fn a_device_without_its_module_is_refused_with_the_module() {
+        for (found, device, module) in [(vhost(), VHOST, "vhost_net"), (tun(), TUN, "tun")] {
+            let opens = std::fs::OpenOptions::new().read(true).write(true).open(device).is_ok();
+            assert_eq!(found.is_ok(), opens, "{found:?}");
+            if let Err((reason, remedy)) = found {
+                assert!(
+                    reason.starts_with(device) && format!("{reason} {remedy}").contains(module),
+                    "{reason} {remedy}"
+                );
+            }
+        }
+    }
+}
