@@ -236,6 +236,8 @@ fn host_facts(view: &HostView, lab: Option<&Result<Lab, String>>) -> Vec<(String
         Some(reason) => format!("none: {reason}"),
     };
     let mut host = vec![("runs as".to_owned(), privileges.to_owned()), ("control groups".to_owned(), limits)];
+    let particulars = tare_lab::Hierarchies::detect().particulars();
+    host.extend(particulars.into_iter().map(|what| ("limits".to_owned(), what)));
     match lab {
         Some(Ok(lab)) => host.extend(lab.facts().into_iter().map(|(name, value)| (format!("lab {name}"), value))),
         Some(Err(error)) => host.push(("lab".to_owned(), format!("cannot be made: {error}"))),

@@ -88,7 +88,17 @@ pub fn set_affinity(pid: Option<u32>, cpus: &[u32]) -> Result<Vec<u32>> {
     })?;
     let granted = rustix::thread::sched_getaffinity(target)
         .map_err(|e| LabError::system(format!("read back the result of an attempt to {}", tried()), e))?;
-    Ok((0..CpuSet::MAX_CPU).filter(|cpu| granted.is_set(*cpu)).filter_map(|cpu| u32::try_from(cpu).ok()).collect())
+    Ok(numbers(&granted))
+}
+
+/// The CPUs that a process's main thread may run on; `None` when there is no such process.
+pub(crate) fn affinity(pid: u32) -> Option<Vec<u32>> {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).ok()?)?;
+    rustix::thread::sched_getaffinity(Some(pid)).ok().map(|set| numbers(&set))
+}
+
+fn numbers(set: &CpuSet) -> Vec<u32> {
+    (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).filter_map(|cpu| u32::try_from(cpu).ok()).collect()
 }
 
 fn target(pid: Option<u32>, tried: impl Fn() -> String) -> Result<Option<rustix::process::Pid>> {

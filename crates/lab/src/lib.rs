@@ -46,8 +46,9 @@ mod tree;
 mod trust;
 
 pub use cgroup::{
-    Cgroup, CgroupMode, CgroupPlan, GroupCpu, GroupMemory, Hierarchies, Limits, PROCESSES, detect, is_control_group,
-    kill_guest, limit_run, oom_kills_in, processes_in, remove_run_groups, run_groups,
+    Cgroup, CgroupMode, CgroupPlan, GroupCpu, GroupMemory, Hierarchies, Limits, PROCESSES, detect, ends_with_session,
+    is_control_group, kill_guest, limit_run, oom_kills_in, processes_in, remove_run_groups, run_groups,
+    settle_in_own_group,
 };
 pub use clean::left_by_guests;
 pub use cpu::{Cpu, cpu_topology, online_cpus, set_affinity};

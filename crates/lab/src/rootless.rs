@@ -9,7 +9,7 @@ use crate::error::{LabError, Result};
 use crate::sys;
 
 /// Moves this process into a user namespace of its own, with a mount namespace, in which it is uid 0.
-/// Afterwards the lab works as it does for root; control groups stay out of reach.
+/// Afterwards the lab works as it does for root; control groups are those that the user had before.
 ///
 /// Call it first thing in `main`, while the process has one thread, and only when it is not root.
 /// Reaping is better done outside: from within, processes in other user namespaces cannot be looked into.

@@ -5,6 +5,10 @@
 //! version 1 there may be a version 2 hierarchy without controllers, which confuses some runtimes. In
 //! the runtime's own mount namespace both are set right: each hierarchy is shown from where tare's groups
 //! begin, and the confusing one is hidden; its group is joined beforehand, so that it still counts and kills.
+//!
+//! In version 2 a runtime gives every controller that the kernel has to all groups from the root on (runc `CreateCgroupPath`,
+//! crun `enable_controllers`), and leaves them so. tare has given the run's group what guests need already. So in the runtime's
+//! mount namespace nothing that it writes to that file of the root comes to the kernel: the host's groups stay as they are.
 
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
@@ -79,6 +83,11 @@ impl Arrangement {
             let base = directory.parent().and_then(Path::parent);
             if let Some(base) = base.filter(|base| *base != hierarchy.at) {
                 arrangement.mounts.push(PrivateMount::Bind { from: base.to_owned(), at: hierarchy.at.clone() });
+            }
+            if hierarchy.version_2 {
+                // After what is shown there: of the groups above the run's, the runtime sees this one alone.
+                let at = hierarchy.at.join("cgroup.subtree_control");
+                arrangement.mounts.push(PrivateMount::Bind { from: "/dev/null".into(), at });
             }
         }
         arrangement
@@ -221,14 +230,22 @@ mod tests {
     }
 
     #[test]
-    fn on_a_version_2_host_nothing_needs_arranging() {
-        let arrangement = Arrangement::among(
-            &["/sys/fs/cgroup/tare-r/g".into()],
-            &hierarchies("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n"),
-        );
+    fn on_a_version_2_host_the_root_is_closed_to_what_a_runtime_would_give_to_all_groups() {
+        let version_2 = hierarchies("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n");
+        let arrangement = Arrangement::among(&["/sys/fs/cgroup/tare-r/g".into()], &version_2);
+        let root = Path::new("/sys/fs/cgroup");
+        let closed = PrivateMount::Bind { from: "/dev/null".into(), at: root.join("cgroup.subtree_control") };
+        let mounts = vec![closed.clone()];
         assert_eq!(
             arrangement,
-            Arrangement { group: "/tare-r/g".into(), mounts: vec![], join: vec![], strays: Strays::default() }
+            Arrangement { group: "/tare-r/g".into(), mounts, join: vec![], strays: Strays::default() }
+        );
+        let deeper = Arrangement::among(&[root.join("box/7/tare-r/g")], &version_2);
+        let shown = PrivateMount::Bind { from: root.join("box/7"), at: root.to_owned() };
+        assert_eq!(
+            deeper.mounts,
+            [shown, closed],
+            "the file that is closed is that of the group that is shown as the root"
         );
     }
 

@@ -32,6 +32,8 @@ fn main() -> std::process::ExitCode {
     }
     if needs_lab(&arguments.command) {
         lift_limit_on_processes();
+        // May begin this program anew, in a control group of its own.
+        tare_lab::settle_in_own_group(std::env::args_os().skip(1));
     }
     let mut confined = None;
     // Before any thread is started: only a process of one thread may enter a user namespace.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::hierarchy::every_mount;
-use super::{limits, write};
+use super::{limits, make_dir, read, write};
 use crate::error::{LabError, Result};
 use crate::name::{check_run_id, run_group};
 use crate::process;
@@ -20,6 +20,8 @@ const SEARCH_DEPTH: u32 = 8;
 /// File systems of control groups (`linux/magic.h`).
 const CGROUP_MAGIC: u64 = 0x0027_e0eb;
 const CGROUP2_MAGIC: u64 = 0x6367_7270;
+/// A group that is made to see how one is that nobody has changed.
+const FRESH: &str = "fresh";
 /// So many processes are held on to at a time: each takes a descriptor.
 const HELD_AT_ONCE: usize = 128;
 
@@ -205,20 +207,57 @@ pub fn remove_run_groups(run_id: &str) -> Result<()> {
 /// Removes one directory `tare-RUN`.
 fn remove_run_group(dir: &Path) -> Result<()> {
     let enabled = enabled_for(dir);
-    kill_and_remove(&[dir.to_owned()])?;
-    dir.parent().map_or(Ok(()), |root| put_back(root, &enabled))
+    kill(&[dir.to_owned()])?;
+    let unused = unused(dir, &enabled);
+    remove(&[dir.to_owned()])?;
+    dir.parent().map_or(Ok(()), |root| put_back(root, &unused))
 }
 
-/// Takes controllers away again from the groups below `root`.
-pub(super) fn put_back(root: &Path, enabled: &str) -> Result<()> {
-    for controller in enabled.split_whitespace() {
+/// Takes controllers away again from the groups below `root`: those that were not there before tare gave them, and that nobody
+/// has come to use since. Of several runs at a time the last does it.
+pub(super) fn put_back(root: &Path, controllers: &str) -> Result<()> {
+    for controller in controllers.split_whitespace() {
         match write(&root.join("cgroup.subtree_control"), &format!("-{controller}")) {
-            // Somebody else uses it by now: then it is theirs to keep.
+            // A group of somebody else's hands it on by now: then it is theirs to keep.
             Err(e) if e.errno() == Some(libc::EBUSY) => {}
             other => other?,
         }
     }
     Ok(())
+}
+
+/// Those of these controllers in which no group beside the run's `dir` has a setting that is not as in a group that was just
+/// made. The kernel would take such a controller away, as long as nothing below that group has it, and the setting would be gone.
+pub(super) fn unused(dir: &Path, controllers: &str) -> String {
+    // In the run's group, where reaping finds it.
+    let fresh = dir.join(FRESH);
+    if controllers.is_empty() || make_dir(&fresh).is_err() {
+        // With nothing to compare with they stay.
+        return String::new();
+    }
+    let beside = dir.parent().and_then(|root| fs::read_dir(root).ok()).into_iter().flatten().flatten();
+    let beside: Vec<PathBuf> = beside.map(|entry| entry.path()).filter(|path| path.is_dir() && path != dir).collect();
+    let names =
+        fs::read_dir(&fresh).into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    // What cannot be read is there to be written only.
+    let usual: Vec<(String, String)> = names
+        .filter(|name| !is_account(name))
+        .filter_map(|name| Some((read(&fresh.join(&name)).ok()?, name)))
+        .collect();
+    let is_used = |controller: &&str| {
+        let of_it = |name: &str| name.strip_prefix(*controller).is_some_and(|rest| rest.starts_with('.'));
+        let mut settings = usual.iter().filter(|(_, name)| of_it(name));
+        settings.any(|(text, name)| beside.iter().any(|group| read(&group.join(name)).is_ok_and(|now| now != *text)))
+    };
+    controllers.split_whitespace().filter(|controller| !is_used(controller)).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a file of a group tells what was used, and sets nothing. All settings of the kernel's are written to, and so are some
+/// of these, for a notice or a new count.
+fn is_account(name: &str) -> bool {
+    let last = name.rsplit('.').next().unwrap_or_default();
+    let told = ["stat", "local", "current", "peak", "events", "pressure", "effective", "numa_stat"];
+    told.contains(&last)
 }
 
 /// The controllers that were enabled at the root for this run, unless another run of tare's needs them too:

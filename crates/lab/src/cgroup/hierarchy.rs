@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 
-use super::Dirs;
+use super::{Dirs, delegated};
 use crate::mounts::{self, Mount};
 use crate::rootless;
 
@@ -15,7 +15,11 @@ const NEEDED_V1: [&str; 4] = ["cpu", "cpuacct", "cpuset", "memory"];
 /// Limits processes, and is done without where it is missing; named so in both versions.
 const PROCESSES: &str = "pids";
 /// And in version 2, where CPU accounting is in `cpu`.
-pub(super) const NEEDED_V2: [&str; 3] = ["cpu", "cpuset", "memory"];
+pub(super) const NEEDED_V2: [&str; 2] = ["cpu", "memory"];
+/// Those of version 2 that are done without where they are missing. Without `cpuset` a guest's processes are bound to their CPUs
+/// one by one, which they could undo; the row that is read back says so.
+pub(super) const WANTED_V2: [&str; 2] = [CPU_SETS, PROCESSES];
+const CPU_SETS: &str = "cpuset";
 
 /// How a host's control groups are set up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +65,7 @@ impl Hierarchies {
     /// Those of this host, as this process sees them.
     pub fn detect() -> Self {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        Self::parse(&text("/proc/self/mountinfo"), &text("/proc/self/cgroup"))
+        Self::parse(&text("/proc/self/mountinfo"), &text("/proc/self/cgroup"), rootless::is_rootless())
     }
 
     /// A version 2 hierarchy at `root`: any directory that has a cgroup2 file system's files in it.
@@ -71,13 +75,12 @@ impl Hierarchies {
     }
 
     /// From the texts of `/proc/self/mountinfo` and `/proc/self/cgroup`.
-    fn parse(mountinfo: &str, own: &str) -> Self {
+    pub(super) fn parse(mountinfo: &str, own: &str, rootless: bool) -> Self {
         let mut found = Self::default();
         for mount in mounts::parse(mountinfo) {
             if mount.kind == "cgroup2" && found.v2.is_none() {
-                // At the root of the mount: below a group that has processes, such as our own, version 2
-                // allows no groups with controllers.
-                found.v2 = Some(Hierarchy { mount: mount.point.clone(), base: mount.point });
+                let base = base_v2(&mount, own, rootless);
+                found.v2 = Some(Hierarchy { mount: mount.point, base });
             } else if mount.kind == "cgroup" {
                 let used = NEEDED_V1.iter().chain([&PROCESSES]);
                 for controller in used.filter(|c| mount.options.split(',').any(|o| o == **c)) {
@@ -94,17 +97,26 @@ impl Hierarchies {
 
     /// Whether the version 2 hierarchy has the controllers that limits need.
     pub(super) fn v2_limits(&self) -> bool {
-        let Some(v2) = &self.v2 else { return false };
-        let there = fs::read_to_string(v2.base.join("cgroup.controllers")).unwrap_or_default();
-        NEEDED_V2.iter().all(|needed| there.split_whitespace().any(|c| c == *needed))
+        self.v2.as_ref().is_some_and(|v2| missing(&v2.base, &NEEDED_V2).is_empty())
     }
 
-    /// The controllers of version 2 that groups are given: those that limits need, and that for processes where it is there.
+    /// The controllers of version 2 that groups are given: those that limits need, and the others that are there.
     pub(super) fn v2_controllers(&self) -> Vec<&'static str> {
-        let there = self.v2.as_ref().and_then(|v2| fs::read_to_string(v2.base.join("cgroup.controllers")).ok());
-        let there = there.unwrap_or_default();
-        let processes = there.split_whitespace().any(|c| c == PROCESSES).then_some(PROCESSES);
-        NEEDED_V2.into_iter().chain(processes).collect()
+        let lack = self.v2.as_ref().map(|v2| missing(&v2.base, &WANTED_V2)).unwrap_or_default();
+        NEEDED_V2.into_iter().chain(WANTED_V2.into_iter().filter(|c| !lack.contains(c))).collect()
+    }
+
+    /// The directory below which groups are made, where limits can only be those of version 2.
+    pub(super) fn v2_base(&self) -> Option<&Path> {
+        self.v2.as_ref().filter(|_| self.v1.is_empty()).map(|v2| v2.base.as_path())
+    }
+
+    /// Of groups that limits can be set in: where they are made, and what a user should know of them, with the remedy. Empty
+    /// elsewhere, and for version 1.
+    pub fn particulars(&self) -> Vec<String> {
+        let Some(base) = self.v2_base().filter(|_| self.unavailable().is_none()) else { return Vec::new() };
+        let place = format!("guests' groups are made in {}", base.display());
+        [Some(place), lack(base), delegated::ends_with_session()].into_iter().flatten().collect()
     }
 
     /// How limits are set here.
@@ -119,13 +131,16 @@ impl Hierarchies {
 
     /// Why limits cannot be set; `None` when they can.
     pub fn unavailable(&self) -> Option<String> {
-        if self.v2_limits() {
-            return self.v2.as_ref().and_then(|v2| closed(&v2.base).or_else(|| crowded(&v2.base)));
+        if let Some(v2) = self.v2.as_ref().filter(|_| self.v2_limits()) {
+            return closed(&v2.base).or_else(|| crowded(&v2.base));
+        }
+        if let Some(base) = self.v2_base().filter(|_| rootless::is_rootless()) {
+            return Some(closed(base).unwrap_or_else(|| delegated::lacking(base, &missing(base, &NEEDED_V2))));
         }
         let missing: Vec<&str> = NEEDED_V1.into_iter().filter(|c| !self.v1.contains_key(*c)).collect();
         if missing.len() == NEEDED_V1.len() {
             let why = if self.v2.is_some() {
-                "the version 2 control groups lack a controller (cpu, cpuset and memory are needed)"
+                "the version 2 control groups lack a controller (cpu and memory are needed)"
             } else {
                 "no control groups are mounted"
             };
@@ -175,20 +190,49 @@ pub(super) fn every_mount() -> Vec<PathBuf> {
     points
 }
 
+/// The directory below which version 2 groups are made. A group that has processes, such as our own, cannot give controllers to
+/// groups below it (cgroups(7), "no internal processes"). So it is the group above where we have moved into one of tare's own,
+/// and else the root of the mount. Without root that is never ours: only our own group may be.
+fn base_v2(mount: &Mount, own: &str, rootless: bool) -> PathBuf {
+    let own = below(mount, own_group(own, "").unwrap_or("/"));
+    match own.parent() {
+        Some(above) if own.ends_with(delegated::LEAF) => above.to_owned(),
+        _ if rootless => own,
+        _ => mount.point.clone(),
+    }
+}
+
+/// What limits below `base` lack, what is done instead, and how the rest is had.
+fn lack(base: &Path) -> Option<String> {
+    let instead = |controller: &&str| match *controller {
+        CPU_SETS => "`cpuset`: a guest's processes are bound to their CPUs one by one, and could undo it",
+        _ => "`pids`: a guest may have any number of processes",
+    };
+    let lack = missing(base, &WANTED_V2);
+    let lacks: Vec<&str> = lack.iter().map(instead).collect();
+    (!lack.is_empty()).then(|| format!("they lack {}. {}", lacks.join("; "), delegated::remedy_for_lack()))
+}
+
+/// Those of these controllers that a group does not have.
+pub(super) fn missing(group: &Path, controllers: &[&'static str]) -> Vec<&'static str> {
+    let there = fs::read_to_string(group.join("cgroup.controllers")).unwrap_or_default();
+    controllers.iter().copied().filter(|c| !there.split_whitespace().any(|t| t == *c)).collect()
+}
+
 /// Why groups cannot be made in a directory.
-fn closed(base: &Path) -> Option<String> {
+pub(super) fn closed(base: &Path) -> Option<String> {
     let errno = rustix::fs::access(base, Access::WRITE_OK | Access::EXEC_OK).err()?;
     let remedy = if rootless::is_rootless() {
-        "Run as root to give every arm equal limits"
+        delegated::remedy()
     } else {
-        "Mount it writable, or run on the host instead of in a container"
+        "Mount it writable, or run on the host instead of in a container".to_owned()
     };
     Some(format!("control groups cannot be made in {}: {}. {remedy}", base.display(), std::io::Error::from(errno)))
 }
 
 /// A version 2 group other than the real root cannot have processes of its own and give controllers to
 /// groups below it (cgroups(7), "no internal processes"). In a container the root that is seen is such a group.
-fn crowded(base: &Path) -> Option<String> {
+pub(super) fn crowded(base: &Path) -> Option<String> {
     // Only the real root has no `cgroup.type`.
     if !base.join("cgroup.type").exists() {
         return None;
@@ -196,11 +240,18 @@ fn crowded(base: &Path) -> Option<String> {
     let enabled = fs::read_to_string(base.join("cgroup.subtree_control")).unwrap_or_default();
     let all = NEEDED_V2.iter().all(|needed| enabled.split_whitespace().any(|c| c == *needed));
     let processes = fs::read_to_string(base.join("cgroup.procs")).unwrap_or_default();
+    let remedy = || match rootless::is_rootless() {
+        true => delegated::remedy(),
+        false => {
+            "Run on the host instead of in a container, or move the container's processes into a group of their own"
+                .to_owned()
+        }
+    };
     (!all && !processes.trim().is_empty()).then(|| {
         format!(
-            "the control group {} has processes in it, so its controllers cannot be given to groups below it. Run on \
-             the host instead of in a container, or move the container's processes into a group of their own",
-            base.display()
+            "the control group {} has processes in it, so its controllers cannot be given to groups below it. {}",
+            base.display(),
+            remedy()
         )
     })
 }
@@ -236,7 +287,7 @@ mod tests {
     #[test]
     fn groups_are_made_below_our_own_in_version_1_and_at_the_root_in_version_2() {
         let own = "4:memory:/agent/1\n3:cpuset:/\n2:cpu,cpuacct:/\n0::/\n";
-        let found = Hierarchies::parse(HYBRID, own);
+        let found = Hierarchies::parse(HYBRID, own, false);
         assert_eq!(found.v1["memory"].base, Path::new("/sys/fs/cgroup/memory/agent/1"));
         assert_eq!(found.v1["cpu"].base, Path::new("/sys/fs/cgroup/cpu,cpuacct"));
         assert_eq!(found.v1["cpuacct"], found.v1["cpu"]);
@@ -246,18 +297,18 @@ mod tests {
     #[test]
     fn a_mount_that_shows_a_part_of_the_hierarchy_is_followed() {
         let mountinfo = "35 31 0:32 /box/7 /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
-        let found = Hierarchies::parse(mountinfo, "4:memory:/box/7/inner\n");
+        let found = Hierarchies::parse(mountinfo, "4:memory:/box/7/inner\n", false);
         assert_eq!(found.v1["memory"].base, Path::new("/sys/fs/cgroup/memory/inner"));
-        let found = Hierarchies::parse(mountinfo, "4:memory:/elsewhere\n");
+        let found = Hierarchies::parse(mountinfo, "4:memory:/elsewhere\n", false);
         assert_eq!(found.v1["memory"].base, Path::new("/sys/fs/cgroup/memory"));
     }
 
     #[test]
     fn what_is_missing_is_named() {
-        let none = Hierarchies::parse("", "").unavailable().unwrap_or_default();
+        let none = Hierarchies::parse("", "", false).unavailable().unwrap_or_default();
         assert!(none.contains("no control groups are mounted"), "{none}");
         let only_memory = "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
-        let some = Hierarchies::parse(only_memory, "").unavailable().unwrap_or_default();
+        let some = Hierarchies::parse(only_memory, "", false).unavailable().unwrap_or_default();
         assert!(some.contains("lack cpu, cpuacct, cpuset"), "{some}");
     }
 }

@@ -104,7 +104,9 @@ pub(super) fn apply(dirs: &Dirs, limits: &Limits) -> Result<()> {
         inherit_cpuset(dir)?;
     }
     if let (false, Some(dir)) = (limits.cpu_set.is_empty(), dirs.of("cpuset")) {
-        write(&dir.join("cpuset.cpus"), &format_cpu_list(&limits.cpu_set))?;
+        let (file, list) = (dir.join("cpuset.cpus"), format_cpu_list(&limits.cpu_set));
+        // Version 2 may lack the controller; what is read back says how its processes are bound.
+        if dirs.v2_limits { write_if_there(&file, &list) } else { write(&file, &list) }?;
     }
     if let (Some(cpus), Some(dir)) = (limits.cpu_quota_cpus, dirs.of("cpu")) {
         set_quota(dir, dirs.v2_limits, u64::from(cpus) * PERIOD_US)?;
@@ -146,8 +148,8 @@ pub(super) fn unset_memory(dir: &Path, v2: bool) -> Result<()> {
     write(&dir.join("memory.limit_in_bytes"), "-1")
 }
 
-/// The files about swap are there only on a kernel that accounts for swap, that about processes where the group was given
-/// the controller.
+/// The files about swap are there only on a kernel that accounts for swap, those about processes and CPU sets where the group was
+/// given the controller.
 fn write_if_there(file: &Path, text: &str) -> Result<()> {
     if file.exists() { write(file, text) } else { Ok(()) }
 }

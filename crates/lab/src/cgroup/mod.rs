@@ -4,6 +4,7 @@
 //! on a version 1 host there is one for each controller, and beside them, on hybrid hosts, one in the
 //! version 2 hierarchy, which has no controllers there but still `cpu.stat` and `cgroup.kill`.
 
+mod delegated;
 mod end;
 mod hierarchy;
 mod limits;
@@ -16,6 +17,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+pub use delegated::{ends_with_session, settle_in_own_group};
 pub(crate) use end::{find_run_groups, is_tare_group, kill, kill_and_remove, processes_below};
 pub use end::{is_control_group, remove_run_groups};
 pub use hierarchy::{CgroupMode, Hierarchies};

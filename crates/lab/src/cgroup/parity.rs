@@ -1,12 +1,13 @@
 //! What was asked of a group against what the kernel says that it grants.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use tare_model::ByteSize;
 use tare_model::guest::{GuestSize, ParityRow};
 
-use super::{Cgroup, PROCESSES, read};
-use crate::cpu::{format_cpu_list, online_cpus, parse_cpu_list};
+use super::{Cgroup, PROCESSES, processes_below, read};
+use crate::cpu::{affinity, format_cpu_list, online_cpus, parse_cpu_list};
 
 /// What was read, and where.
 struct Granted<T> {
@@ -53,13 +54,31 @@ impl Cgroup {
         let dir = self.dirs.of("cpuset").ok_or("there is no cpuset group")?;
         let names = ["cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"];
         let file = names.map(|name| dir.join(name)).into_iter().find(|file| file.exists());
-        let file = file.ok_or_else(|| format!("{} has no list of CPUs", dir.display()))?;
-        let text = read(&file).map_err(|e| e.to_string())?;
-        let granted = parse_cpu_list(&text).ok_or_else(|| format!("`{text}` is no list of CPUs"))?;
+        let (granted, note) = match file {
+            Some(file) => {
+                let text = read(&file).map_err(|e| e.to_string())?;
+                let granted = parse_cpu_list(&text).ok_or_else(|| format!("`{text}` is no list of CPUs"))?;
+                (granted, format!("read from {}", file.display()))
+            }
+            None => self.bound_set()?,
+        };
         let mut wanted = if asked.is_empty() { online_cpus().map_err(|e| e.to_string())? } else { asked.to_vec() };
         wanted.sort_unstable();
         wanted.dedup();
-        Ok(((format_cpu_list(&granted), granted == wanted), format!("read from {}", file.display())))
+        Ok(((format_cpu_list(&granted), granted == wanted), note))
+    }
+
+    /// Where the group has no list of CPUs: those that its processes are bound to, all together.
+    fn bound_set(&self) -> Result<(Vec<u32>, String), String> {
+        let lack = "this host's control groups lack the controller `cpuset`";
+        // A process may end between the two looks.
+        let bound: Vec<Vec<u32>> = processes_below(&self.paths).into_iter().filter_map(affinity).collect();
+        if bound.is_empty() {
+            return Err(format!("{lack}, and no process is in the group whose own binding could be read"));
+        }
+        let note = format!("{lack}: this is what its {} processes are bound to, and they could undo it", bound.len());
+        let all: BTreeSet<u32> = bound.into_iter().flatten().collect();
+        Ok((all.into_iter().collect(), note))
     }
 
     fn granted_memory(&self, asked: ByteSize) -> Judged {

@@ -402,6 +402,21 @@ fn version_2_controllers_that_were_enabled_for_a_run_are_put_back() {
 }
 
 #[test]
+fn a_controller_in_which_others_have_set_a_limit_meanwhile_is_not_taken_away() {
+    let fake = Version2::new("");
+    for (group, max) in [("tare-run/fresh", "max 100000"), ("system.slice", "max 100000")] {
+        fs::create_dir(fake.at(group)).unwrap();
+        fs::write(fake.at(group).join("cpu.max"), max).unwrap();
+        fs::write(fake.at(group).join("cpu.stat"), format!("usage_usec {}", group.len())).unwrap();
+        fs::write(fake.at(group).join("cpuset.cpus"), "").unwrap();
+    }
+    let unused = || end::unused(&fake.at("tare-run"), "cpu cpuset");
+    assert_eq!(unused(), "cpu cpuset", "what others have used is no setting");
+    fs::write(fake.at("system.slice/cpu.max"), "50000 100000").unwrap();
+    assert_eq!(unused(), "cpuset", "its quota would be gone");
+}
+
+#[test]
 fn in_a_container_the_rule_against_internal_processes_is_told_before_anything_is_made() {
     let fake = Version2::new("");
     fs::write(fake.at("cgroup.type"), "domain\n").unwrap();
@@ -413,6 +428,33 @@ fn in_a_container_the_rule_against_internal_processes_is_told_before_anything_is
     fs::write(fake.at("cgroup.controllers"), "hugetlb").unwrap();
     let why = fake.hierarchies().unavailable().unwrap();
     assert!(why.contains("lack a controller"), "{why}");
+}
+
+#[test]
+fn without_cpuset_limits_are_set_and_the_row_says_what_processes_are_bound_to() {
+    let fake = Version2::new("cpu memory pids");
+    fs::write(fake.at("cgroup.controllers"), "cpu memory pids").unwrap();
+    fs::remove_file(fake.at("tare-run/guest/cpuset.cpus")).unwrap();
+    assert_eq!(fake.hierarchies().mode(), CgroupMode::V2);
+    let limits = Limits { cpu_quota_cpus: Some(1), cpu_set: vec![0], memory_bytes: Some(1 << 30), processes: None };
+    let plan = fake.hierarchies().plan("run", "guest").unwrap();
+    let group = Cgroup::create(plan, &limits).unwrap();
+    assert_eq!(fake.text("tare-run/guest/cpu.max"), "100000 100000");
+    let size = GuestSize { cpus: 1, memory: ByteSize(1 << 30) };
+    let row = || group.parity(&size, &[0]).remove(1);
+    assert!(row().granted.is_none() && !row().equal && row().note.contains("no process"), "{:?}", row());
+
+    let mut bound = Command::new("sleep").arg("30").spawn().unwrap();
+    fs::write(fake.at("tare-run/guest/cgroup.procs"), format!("{}\n", bound.id())).unwrap();
+    crate::set_affinity(Some(bound.id()), &[0]).unwrap();
+    let told = row();
+    let all = crate::online_cpus().unwrap();
+    let widened = crate::set_affinity(Some(bound.id()), &all).map(|_| row());
+    bound.kill().unwrap();
+    bound.wait().unwrap();
+    assert_eq!((told.granted.as_deref(), told.equal), (Some("0"), true), "{told:?}");
+    assert!(told.note.contains("lack the controller `cpuset`") && told.note.contains("undo"), "{told:?}");
+    assert_eq!(widened.unwrap().equal, all == [0], "one that is bound to others is seen");
 }
 
 #[test]

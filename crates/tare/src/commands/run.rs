@@ -55,8 +55,8 @@ pub fn execute(loaded: &LoadedStudy, how: &How<'_>) -> Result<Exit, Failure> {
     let source = tare_study::redacted(&loaded.source, &redactor);
     output::keep_out(tare_controller::redactor(&loaded.study, false));
     let progress = Progress::new(&absolute(how.out));
-    if let Some(note) = runs(&loaded.study) {
-        progress.note(&note);
+    for note in [runs(&loaded.study), tare_lab::ends_with_session()].iter().flatten() {
+        progress.note(note);
     }
     let goal = if how.resume { Goal::Resume } else { Goal::Run };
     let mut plan = planned(loaded, how.out, how.asked, goal)?;
