@@ -46,5 +46,6 @@ pub use error::PlatformError;
 pub use platform::{
     Availability, Charge, Comparable, DataWanted, Guest, GuestLink, HostView, LinkEnd, Platform, Reach, ReapSite, Site,
 };
+pub use remembered::look_again;
 /// Where what is kept from run to run is: kernels, images, gold copies.
 pub use tare_image::cache_directory;

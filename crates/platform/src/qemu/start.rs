@@ -306,7 +306,7 @@ fn unlock(process: u32) -> std::result::Result<(), String> {
 }
 
 /// Whether a child of ours is no more, or waits to be buried.
-fn has_ended(process: u32) -> bool {
+pub(super) fn has_ended(process: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
 }
