@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use tare_image::Kernel;
 use tare_model::ByteSize;
@@ -24,6 +25,10 @@ use crate::remembered::{Failure, identity, remembered};
 /// Memory of the guest that is tried.
 const MEMORY: ByteSize = ByteSize(256 << 20);
 
+/// How long libvirt may take to see that a domain has ended.
+const SEEN_WITHIN: Duration = Duration::from_secs(5);
+/// How often it is asked.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// States of a domain that has ended, as libvirt counts them.
 const SHUT_OFF: i32 = 5;
 const CRASHED: i32 = 6;
@@ -154,13 +159,18 @@ pub(super) fn boots(
     opened.and(ended.map_err(|error| Failure::Passing(error.to_string())))
 }
 
-/// How a domain ended that was started here, if it did.
+/// How a domain ended that was started here, if it did: libvirt sees it a moment after its channel was closed.
 fn is_gone(domain: &Arc<Domain>) -> Option<String> {
-    match with(domain, CALL_LIMIT, "tell the domain's state", Domain::state) {
-        // One that is in no list is nowhere once it has ended.
-        Err(error) if error.is_no_domain() => Some("the domain is gone".into()),
-        Ok(SHUT_OFF | CRASHED) => Some("the domain is shut off".into()),
-        _ => None,
+    let deadline = Instant::now() + SEEN_WITHIN;
+    loop {
+        match with(domain, CALL_LIMIT, "tell the domain's state", Domain::state) {
+            // One that is in no list is nowhere once it has ended.
+            Err(error) if error.is_no_domain() => return Some("the domain is gone".into()),
+            Ok(SHUT_OFF | CRASHED) => return Some("the domain is shut off".into()),
+            Err(_) => return None,
+            Ok(_) if Instant::now() >= deadline => return None,
+            Ok(_) => std::thread::sleep(LOOK_EVERY),
+        }
     }
 }
 

@@ -16,6 +16,8 @@ use crate::remembered::Failure;
 
 /// A guest whose console says nothing for so long stands still.
 const STILL: Duration = Duration::from_secs(30);
+/// What was done, in every reason.
+const TRIED: &str = "KVM looked usable (/dev/kvm), a guest was tried";
 /// How often the console is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -111,18 +113,18 @@ fn failure(
 ) -> Failure {
     let said = format!("the last it said: {last}");
     if stood_still {
-        let why = format!("a guest was tried, and its console stood still for {:?}; {said}", limits.still);
+        let why = format!("{TRIED}, and its console stood still for {:?}; {said}", limits.still);
         return Failure::Lasting(why);
     }
     if matches!(error, WireError::Timeout { .. }) {
         return Failure::Passing(format!(
-            "a guest was tried, and it was still booting after {:?}, which is not remembered: this host is slow or busy now, and a \
+            "{TRIED}, and it was still booting after {:?}, which is not remembered: this host is slow or busy now, and a \
              longer `boot-within` of the arm waits longer; {said}",
             limits.within
         ));
     }
     match ended() {
-        Some(how) => Failure::Lasting(format!("a guest was tried, and it ended: {how}; {said}")),
-        None => Failure::Passing(format!("a guest was tried, and {error}; {said}")),
+        Some(how) => Failure::Lasting(format!("{TRIED}, and it ended: {how}; {said}")),
+        None => Failure::Passing(format!("{TRIED}, and {error}; {said}")),
     }
 }

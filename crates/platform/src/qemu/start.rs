@@ -334,7 +334,7 @@ fn stand(
         group: making.groups().into_iter().next(),
     };
     let (address, parity) = (outside, Some(rows));
-    let mut particulars = Particulars { address, parity, ..Particulars::default() };
+    let mut particulars = Particulars { address, parity, booted: true, ..Particulars::default() };
     let claim = data.place(&making, &mut particulars)?;
     particulars.charges = Some(Box::new(move || {
         // The guest's right to a device of the user's goes when the guest goes.
