@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use rustix::thread::{CpuSet, sched_getaffinity};
-use tare_wire::AgentFacts;
+use tare_wire::{AgentFacts, USER_SPACE_BEGAN};
 
-use crate::confine;
+use crate::{age, confine};
 
 /// Reads the facts. One that cannot be read is there too, its value saying why.
 pub fn read() -> AgentFacts {
@@ -32,6 +32,7 @@ pub fn read() -> AgentFacts {
     if confine::is_confined() {
         facts.extend(confinement(&file("/proc/self/status")));
     }
+    facts.extend(age::user_space_began_ns().map(|ns| (USER_SPACE_BEGAN.to_owned(), ns.to_string())));
     for (name, mtu) in interfaces(&file("/proc/net/dev")) {
         facts.push((format!("mtu {name}"), mtu));
     }

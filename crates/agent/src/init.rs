@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Resource, Rlimit, WaitOptions, setrlimit, setsid, wait};
 use rustix::system::RebootCommand;
 
-use crate::{channel, exit, session};
+use crate::{age, channel, exit, session};
 use told::Told;
 
 /// Name of the virtio port that is the channel.
@@ -62,6 +62,7 @@ pub fn is_wanted() -> bool {
 
 /// Makes the guest, serves, and switches the machine off. Whatever fails is told on the console.
 pub fn run() -> ! {
+    age::begins_first();
     match prepare().and_then(serve_apart) {
         Ok(server) => wait_for(server),
         Err(error) => tell(&error.to_string()),

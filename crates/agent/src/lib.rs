@@ -4,6 +4,7 @@
 //! it first puts itself into the namespaces of a guest ([`enter`]). It is one static file and needs
 //! nothing where it runs: no library, no file, not even a mounted `/proc`.
 
+pub mod age;
 pub mod channel;
 pub mod children;
 pub mod confine;

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use tare_agent::{channel, confine, enter, exit, init, session};
+use tare_agent::{age, channel, confine, enter, exit, init, session};
 use tare_model::guest::Seccomp;
 use tare_wire::launch::Launch;
 
@@ -63,6 +63,8 @@ fn confine_and_serve(level: &str) -> ExitCode {
 }
 
 fn serve_on_device(path: &Path) -> ExitCode {
+    // Only machines have a device that is a channel.
+    age::serves_in_machine();
     match channel::open(path) {
         Ok((reader, writer)) => finish(session::run(reader, writer)),
         Err(error) => complain(&format!("cannot open the channel {}: {error}", path.display()), exit::BAD_CHANNEL),

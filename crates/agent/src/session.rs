@@ -13,7 +13,7 @@ use std::time::Duration;
 use tare_wire::{FromAgent, Greeting, Reply, Request, ToAgent, WireError, read_frame, write_frame};
 
 use crate::work::Work;
-use crate::{children, exec, exit, facts, fetch, files};
+use crate::{age, children, exec, exit, facts, fetch, files};
 
 /// How long the agent waits for the hello of a controller before it gives up.
 const HELLO_PATIENCE: Duration = Duration::from_secs(60);
@@ -154,7 +154,8 @@ fn take(session: &Arc<Session>, message: ToAgent) {
         Request::Hello { lifetime_ns } => {
             session.greeted.store(true, Ordering::Relaxed);
             let told = session.lifetime.send(Duration::from_nanos(lifetime_ns));
-            let hello = Reply::Hello { version: env!("CARGO_PKG_VERSION").to_owned(), pid: std::process::id() };
+            let (version, pid) = (env!("CARGO_PKG_VERSION").to_owned(), std::process::id());
+            let hello = Reply::Hello { version, pid, kernel_age_ns: age::now_ns() };
             session.answer(id, told.map(|()| hello).map_err(|_| "the agent is ending".to_owned()));
         }
         Request::Clock => session.answer(id, Ok(Reply::Clock { monotonic_ns: facts::monotonic_ns() })),

@@ -14,7 +14,8 @@ use crate::estimate;
 use crate::marked::role;
 
 /// The metrics that do not depend on what the guest is asked to do.
-const GUESTS: [&str; 2] = [common::START_TIME, common::IDLE_MEMORY];
+const GUESTS: [&str; 5] =
+    [common::START_TIME, common::START_FIRMWARE, common::START_KERNEL, common::START_AGENT, common::IDLE_MEMORY];
 
 /// Each of these metrics that a trial has: what it is on every arm, and against the baseline.
 pub(crate) fn of_run(plan: &Plan, trials: &[TrialRecord]) -> Vec<MetricFindings> {

@@ -68,6 +68,15 @@ impl MetricSpec {
 pub mod common {
     /// Seconds from the request to create the guest to its agent's first answer.
     pub const START_TIME: &str = "start_time_s";
+    /// Of the start of a machine, seconds from the request to create it to the beginning of its kernel's clock: what the host makes
+    /// for it, the hypervisor, its firmware, and the loading and unpacking of the kernel. Absent of guests without a kernel of their own.
+    pub const START_FIRMWARE: &str = "start_firmware_s";
+    /// Of the start of a machine, seconds from there to the beginning of user space. Absent as above.
+    pub const START_KERNEL: &str = "start_kernel_s";
+    /// Of the start of a machine, seconds from there to the agent's first answer; an init of the image's own is in it. Absent as above.
+    pub const START_AGENT: &str = "start_agent_s";
+    /// The parts of a machine's start, in their order. They add up to [`START_TIME`].
+    pub const START_PARTS: [&str; 3] = [START_FIRMWARE, START_KERNEL, START_AGENT];
     /// Bytes of the host's memory that a guest takes when it has answered and nothing was asked of it yet: anonymous,
     /// shared and kernel memory of its control group, page cache left out. Absent without a control group.
     pub const IDLE_MEMORY: &str = "idle_memory_bytes";

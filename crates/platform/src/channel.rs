@@ -6,6 +6,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use tare_wire::{Link, WireError};
 
 use crate::sys;
@@ -15,7 +16,14 @@ const TAIL_BYTES: usize = 64 << 10;
 
 /// The end of a stream, taken in by a thread of its own so that the writer never waits.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Tail(Arc<Mutex<VecDeque<u8>>>);
+pub(crate) struct Tail(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    end: VecDeque<u8>,
+    /// Bytes that came so far, also those that are not kept.
+    taken: u64,
+}
 
 impl Tail {
     /// Follows the stream to its end.
@@ -26,9 +34,10 @@ impl Tail {
             let mut buffer = [0; 4096];
             while let Ok(read @ 1..) = stream.read(&mut buffer) {
                 let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                kept.extend(&buffer[..read]);
-                let surplus = kept.len().saturating_sub(TAIL_BYTES);
-                kept.drain(..surplus);
+                kept.taken += read as u64;
+                kept.end.extend(&buffer[..read]);
+                let surplus = kept.end.len().saturating_sub(TAIL_BYTES);
+                kept.end.drain(..surplus);
             }
         });
         (tail, thread.ok())
@@ -36,8 +45,19 @@ impl Tail {
 
     /// What is kept, as text that is fit for a terminal.
     pub(crate) fn text(&self) -> String {
-        let kept: Vec<u8> = self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+        let kept: Vec<u8> = self.0.lock().unwrap_or_else(PoisonError::into_inner).end.iter().copied().collect();
         tare_model::text::readable(&String::from_utf8_lossy(&kept))
+    }
+
+    /// How many bytes came so far.
+    pub(crate) fn taken(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).taken
+    }
+
+    /// The last line that says something.
+    pub(crate) fn last_line(&self) -> String {
+        let text = self.text();
+        text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("nothing").to_owned()
     }
 }
 
@@ -97,9 +117,22 @@ impl Channel {
         self.tail.text()
     }
 
+    /// What it prints on standard error.
+    pub(crate) fn tail(&self) -> Tail {
+        self.tail.clone()
+    }
+
     /// Kills the process, not its children.
     pub(crate) fn kill(&mut self) -> std::io::Result<()> {
         if self.status.is_some() { Ok(()) } else { self.child.kill() }
+    }
+
+    /// Kills the process with its children that are in its process group, unless it was waited for: its number may then be
+    /// another's.
+    pub(crate) fn kill_group(&self) {
+        if self.status.is_none() {
+            kill_group(self.pid());
+        }
     }
 
     /// Waits at most `patience` for the process to end, and a moment for its last words.
@@ -122,6 +155,14 @@ impl Channel {
             std::thread::sleep(Duration::from_micros(200));
         }
         Ok(self.status)
+    }
+}
+
+/// Kills the process group of a child that was not waited for.
+pub(crate) fn kill_group(child: u32) {
+    if let Some(group) = i32::try_from(child).ok().and_then(Pid::from_raw) {
+        // One that is gone already needs no killing.
+        let _ = kill_process_group(group, Signal::KILL);
     }
 }
 

@@ -45,6 +45,8 @@ pub use client::{ClientPlace, client, services};
 pub use error::PlatformError;
 pub use platform::{
     Availability, Charge, Comparable, DataWanted, Guest, GuestLink, HostView, LinkEnd, Platform, Reach, ReapSite, Site,
+    StartParts,
 };
+pub use remembered::look_again;
 /// Where what is kept from run to run is: kernels, images, gold copies.
 pub use tare_image::cache_directory;

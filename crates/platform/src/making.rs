@@ -16,13 +16,13 @@ use tare_lab::{
 use tare_model::ByteSize;
 use tare_model::guest::{DataPlace, GuestSpec, ParityRow, Seccomp};
 use tare_wire::launch::Launch;
-use tare_wire::{AgentFacts, Link, Reply, Request, WireError};
+use tare_wire::{AgentFacts, Link, Reply, Request, USER_SPACE_BEGAN, WireError};
 
 use crate::channel::{Channel, Tail};
 use crate::data::{self, DataDirectory};
 use crate::error::{PlatformError, Result};
 use crate::standing::{Charges, Parts, Standing, Undo};
-use crate::{Guest, Site, confinement, merging, parity, seen, watch};
+use crate::{Guest, Site, StartParts, confinement, merging, parity, seen, watch};
 
 pub(crate) use crate::launch::{absolute, confined, environment, limits, plain_launch};
 
@@ -39,8 +39,8 @@ pub(crate) struct Making<'a> {
     aside: Duration,
     /// Memory that the host gives beyond the guest's own, bytes.
     allowance: u64,
-    /// Seconds from the beginning to the agent's first answer, once it came.
-    start_time_s: f64,
+    /// From the beginning to the agent's first answer, once it came.
+    start_time: Duration,
     /// Where the guest finds its data, once they were restored for it.
     data: Option<DataPlace>,
     /// What was read back of programs that carry the guest.
@@ -63,6 +63,8 @@ pub(crate) struct Particulars {
     pub charges: Option<Charges>,
     /// Where it finds its data, when these are not in a directory of the host's ([`Making::data_directory`]).
     pub data: Option<DataPlace>,
+    /// Whether a machine was booted for it: its kernel's clock began in this start.
+    pub booted: bool,
 }
 
 impl<'a> Making<'a> {
@@ -78,7 +80,7 @@ impl<'a> Making<'a> {
             began,
             aside,
             allowance: 0,
-            start_time_s: 0.0,
+            start_time: Duration::ZERO,
             data: None,
             noted: Vec::new(),
             confined: None,
@@ -325,7 +327,7 @@ impl<'a> Making<'a> {
 
     fn answered(&mut self, opened: std::result::Result<Link, WireError>) -> Result<()> {
         let link = opened.map_err(|error| self.no_answer(&error))?;
-        self.start_time_s = self.began.elapsed().saturating_sub(self.aside).as_secs_f64();
+        self.start_time = self.began.elapsed().saturating_sub(self.aside);
         self.parts.link = Some(Arc::new(link));
         Ok(())
     }
@@ -383,7 +385,8 @@ impl<'a> Making<'a> {
         let address = particulars.address.or(port).or(tap).unwrap_or_else(|| IpAddr::from([127, 0, 0, 1]));
         let listen = particulars.listen.unwrap_or(address);
         let parts = std::mem::replace(&mut self.parts, Parts::new(&self.spec.name, self.site.ledger));
-        let (spec, start_time_s, charges) = (self.spec.clone(), self.start_time_s, particulars.charges);
+        let (spec, start_time_s, charges) = (self.spec.clone(), self.start_time.as_secs_f64(), particulars.charges);
+        let start_parts = particulars.booted.then(|| self.start_parts(&link, &facts)).flatten();
         let patience = self.site.patience;
         let data = particulars.data.or(self.data).map(|mut place| {
             if let Some(inside) = seen::inside(&link, &place.path, patience) {
@@ -391,7 +394,14 @@ impl<'a> Making<'a> {
             }
             place
         });
-        Ok(Box::new(Standing { spec, link, address, listen, parity: rows, facts, start_time_s, charges, data, parts }))
+        let (parity, times) = (rows, (start_time_s, start_parts));
+        Ok(Box::new(Standing { spec, link, address, listen, parity, facts, times, charges, data, parts }))
+    }
+
+    /// What the start was made of, by the clock of the guest's kernel.
+    fn start_parts(&self, link: &Link, facts: &AgentFacts) -> Option<StartParts> {
+        let began_ns = parity::fact(facts, USER_SPACE_BEGAN)?.parse().ok()?;
+        StartParts::split(self.start_time, link.kernel_age(), Duration::from_nanos(began_ns))
     }
 
     /// The agent's program, told to carry out a launch. A platform may add to its environment what the program that
@@ -444,7 +454,7 @@ impl<'a> Making<'a> {
             "reach the agent inside",
             why,
             "See below what was said; `tare doctor` tries the platform by itself. A virtual machine on a busy host may need \
-             a longer `boot-within`",
+             a longer `boot-within`; its kernel prints only errors unless the arm's `append` has \"loglevel=7\"",
         )
     }
 

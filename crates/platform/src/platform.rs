@@ -186,6 +186,12 @@ pub trait Guest: Send {
     /// for the disk) and what is done once a run (unpacking an archive) is not.
     fn start_time_s(&self) -> f64;
 
+    /// What the start of a machine was made of; `None` of a guest without a kernel of its own that was booted for it, and
+    /// where the guest does not tell.
+    fn start_parts(&self) -> Option<StartParts> {
+        None
+    }
+
     /// Both ends of the guest's link, to be watched while the guest stands; none without a link of its own.
     fn links(&self) -> Vec<GuestLink> {
         Vec::new()
@@ -215,6 +221,30 @@ pub trait Guest: Send {
     /// # Errors
     /// What is still there, and why.
     fn destroy(&mut self) -> Result<()>;
+}
+
+/// The parts of a machine's start, seconds, split by its own kernel's clock. They add up to the whole start.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StartParts {
+    /// From the first act of making the guest to the beginning of its kernel's clock: what the host makes for it, the
+    /// hypervisor, its firmware, and the loading and unpacking of the kernel.
+    pub firmware_s: f64,
+    /// From there to the beginning of user space.
+    pub kernel_s: f64,
+    /// From there to the agent's first answer. In an image with an init of its own, that is in it.
+    pub agent_s: f64,
+}
+
+impl StartParts {
+    /// Splits a start by the age of the guest's kernel at its end, and at the beginning of user space. `None` where these do not
+    /// fit together: the guest says what it likes, and one that was resumed from a snapshot is older than its start.
+    pub(crate) fn split(start: Duration, kernel_age: Duration, user_space_began: Duration) -> Option<Self> {
+        Some(Self {
+            firmware_s: start.checked_sub(kernel_age)?.as_secs_f64(),
+            kernel_s: user_space_began.as_secs_f64(),
+            agent_s: kernel_age.checked_sub(user_space_began)?.as_secs_f64(),
+        })
+    }
 }
 
 /// Where guests are reached.
@@ -264,4 +294,22 @@ pub struct ReapSite<'a> {
     pub state: &'a Path,
     /// The agent's program, on the host.
     pub agent: &'a Path,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_start_is_split_by_the_clock_of_its_kernel() {
+        let split = |start, age, began| {
+            let [start, age, began] = [start, age, began].map(Duration::from_millis);
+            StartParts::split(start, age, began)
+        };
+        let parts = split(5000, 3500, 3000).unwrap();
+        assert_eq!((parts.firmware_s, parts.kernel_s, parts.agent_s), (1.5, 3.0, 0.5));
+        assert_eq!(split(5000, 90_000, 3000), None, "a kernel that is older than its start was resumed");
+        assert_eq!(split(5000, 3500, 3600), None, "user space begins before its agent answers");
+    }
 }

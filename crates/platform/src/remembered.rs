@@ -1,13 +1,16 @@
-//! Verdicts of probes that take long, remembered for this kernel and this CPU.
+//! Verdicts of probes that take long, remembered for this tare, this kernel and this CPU.
 //!
 //! Whether a hypervisor really boots a guest here, or a sandbox really runs a program, is known only by trying,
 //! and trying takes seconds. The verdict is kept in a directory that only this user can enter, one file a key. A
-//! file that is torn, old, somebody else's or about another key is no verdict: the probe runs again.
+//! file that is torn, old, somebody else's or about another key is no verdict: the probe runs again. A probe that was only
+//! too slow has no verdict, and nothing of it is kept.
 
+use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -33,17 +36,50 @@ struct Verdict {
     reason: Option<String>,
 }
 
-/// What the probe found, now or at most 30 days ago (a failure: 7 days) on the same kernel and CPU.
+/// Why a probe failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// It would fail again: remembered.
+    Lasting(String),
+    /// The next one may not, or it was no answer to the question: forgotten.
+    Passing(String),
+}
+
+impl Failure {
+    /// Why.
+    pub(crate) fn reason(&self) -> &str {
+        let (Self::Lasting(reason) | Self::Passing(reason)) = self;
+        reason
+    }
+}
+
+/// The keys that were asked again since [`look_again`] was called; `None` before that.
+static AGAIN: Mutex<Option<BTreeSet<String>>> = Mutex::new(None);
+
+/// From now on this process believes no verdict that was found before: each probe that is asked for runs once more, and
+/// its new verdict takes the place of the old one.
+pub fn look_again() {
+    AGAIN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default();
+}
+
+/// Whether an older verdict about this key counts. With [`look_again`] the first who asks gets a no.
+fn is_believed(again: &Mutex<Option<BTreeSet<String>>>, key: &str) -> bool {
+    let mut again = again.lock().unwrap_or_else(PoisonError::into_inner);
+    again.as_mut().is_none_or(|asked| !asked.insert(key.to_owned()))
+}
+
+/// What the probe found, now or at most 30 days ago (a failure: 7 days) by the same tare on the same kernel and CPU.
 ///
 /// `key` says what is probed, with the identity of the program that decides it (see [`identity`]). Where nothing
 /// can be kept, the probe runs every time.
 ///
 /// # Errors
-/// Why the probe failed. A remembered reason says where it is remembered, so that it can be forgotten.
-pub(crate) fn remembered(key: &str, probe: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+/// Why the probe failed. A remembered reason says so, and how to look again.
+pub(crate) fn remembered(key: &str, probe: impl FnOnce() -> Result<(), Failure>) -> Result<(), String> {
+    let key = format!("{key}\n{}\ntare {}", host(), tare_wire::BUILD);
     match tare_lab::private_cache("probes") {
-        Ok(directory) => remembered_in(&directory, &format!("{key}\n{}", host()), now_s(), probe),
-        Err(_) => probe(),
+        Ok(directory) => remembered_in(&directory, &key, now_s(), is_believed(&AGAIN, &key), probe),
+        Err(_) => probe().map_err(|failure| failure.reason().to_owned()),
     }
 }
 
@@ -58,23 +94,41 @@ fn remembered_in(
     directory: &Path,
     key: &str,
     now_s: u64,
-    probe: impl FnOnce() -> Result<(), String>,
+    believed: bool,
+    probe: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<(), String> {
     let file = directory.join(format!("{:016x}.json", fnv_1a(key.as_bytes())));
-    if let Some(verdict) = read(&file, key, now_s) {
+    if let Some(verdict) = read(&file, key, now_s).filter(|_| believed) {
         let Some(reason) = verdict.reason else { return Ok(()) };
         let days = now_s.saturating_sub(verdict.found_s) / (24 * 3600);
+        let found = match days {
+            0 => "less than a day ago".to_owned(),
+            1 => "1 day ago".to_owned(),
+            days => format!("{days} days ago"),
+        };
         return Err(format!(
-            "{reason} (found {}; to try again, remove {})",
-            if days == 0 { "less than a day ago".to_owned() } else { format!("{days} days ago") },
-            file.display()
+            "{reason} (found {found} and remembered; `tare doctor --again`, with the study where an arm of it is meant, \
+             looks again)"
         ));
     }
-    let found = probe();
-    let reason = found.as_ref().err().map(|reason| reason.chars().take(REASON_CHARS).collect());
-    // Not being able to remember costs time at the next question, and nothing else.
-    let _ = write(&file, &Verdict { key: key.to_owned(), found_s: now_s, reason });
-    found
+    // Not being able to remember or to forget costs time at the next question, and nothing else.
+    let keep = |reason: Option<&str>| {
+        let reason = reason.map(|reason| reason.chars().take(REASON_CHARS).collect());
+        let _ = write(&file, &Verdict { key: key.to_owned(), found_s: now_s, reason });
+    };
+    match probe() {
+        Ok(()) => keep(None),
+        Err(Failure::Lasting(reason)) => {
+            keep(Some(&reason));
+            return Err(reason);
+        }
+        Err(Failure::Passing(reason)) => {
+            // What was found before, if anything, is no longer so sure.
+            let _ = fs::remove_file(&file);
+            return Err(reason);
+        }
+    }
+    Ok(())
 }
 
 /// The verdict in a file, if it is one of ours, about this key and fresh.
@@ -136,7 +190,11 @@ mod tests {
         }
 
         fn ask(&self, key: &str, day: u64, answer: Result<(), String>) -> Result<(), String> {
-            remembered_in(self.directory.path(), key, (100 + day) * DAY_S, || {
+            self.ask_so(key, day, true, answer.map_err(Failure::Lasting))
+        }
+
+        fn ask_so(&self, key: &str, day: u64, believed: bool, answer: Result<(), Failure>) -> Result<(), String> {
+            remembered_in(self.directory.path(), key, (100 + day) * DAY_S, believed, || {
                 self.probes.set(self.probes.get() + 1);
                 answer
             })
@@ -154,13 +212,42 @@ mod tests {
         assert_eq!(place.ask("a", 29, Err("changed".into())), Ok(()));
         assert_eq!(place.ask("b", 0, Err("it hangs".into())), Err("it hangs".into()));
         let again = place.ask("b", 3, Ok(())).unwrap_err();
-        assert!(again.starts_with("it hangs (found 3 days ago") && again.contains(".json"), "{again}");
+        assert!(again.starts_with("it hangs (found 3 days ago"), "{again}");
+        assert!(again.contains("`tare doctor --again`"), "it names the way to look again: {again}");
         assert_eq!(place.probes.get(), 2);
         assert_eq!(place.ask("b", 8, Ok(())), Ok(()), "a failure is tried again sooner");
         assert_eq!(place.ask("b", 0, Ok(())), Ok(()), "from the future");
         assert_eq!(place.probes.get(), 4);
         let files = fs::read_dir(place.directory.path()).unwrap().count();
         assert_eq!(files, 2, "nothing is left aside");
+    }
+
+    #[test]
+    fn what_was_only_too_slow_is_not_remembered() {
+        let place = Place::new();
+        let slow = || Err(Failure::Passing("it was still booting".into()));
+        for probes in 1..3 {
+            assert_eq!(place.ask_so("a", 0, true, slow()), Err("it was still booting".into()));
+            assert_eq!(place.probes.get(), probes, "a slow one was believed");
+        }
+        assert_eq!(place.ask("a", 0, Ok(())), Ok(()));
+        assert_eq!(place.ask_so("a", 0, false, slow()), Err("it was still booting".into()));
+        assert_eq!(place.ask("a", 0, Err("it is asked".into())), Err("it is asked".into()), "nothing older is left");
+    }
+
+    #[test]
+    fn who_looks_again_probes_once_and_writes_what_is_found() {
+        let place = Place::new();
+        let again = Mutex::new(None);
+        let ask = |answer| place.ask_so("a", 0, is_believed(&again, "a"), answer);
+        assert!(ask(Err(Failure::Lasting("it hangs".into()))).is_err());
+        assert!(ask(Ok(())).is_err(), "it is remembered");
+        *again.lock().unwrap() = Some(BTreeSet::new());
+        assert_eq!(ask(Ok(())), Ok(()));
+        assert_eq!(ask(Err(Failure::Lasting("a second probe".into()))), Ok(()), "the new verdict counts");
+        assert_eq!(place.probes.get(), 2);
+        *again.lock().unwrap() = None;
+        assert_eq!(ask(Err(Failure::Lasting("forgotten".into()))), Ok(()), "and is kept");
     }
 
     #[test]

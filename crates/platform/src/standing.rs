@@ -11,7 +11,7 @@ use tare_wire::{AgentFacts, Link, Request};
 
 use crate::channel::{Channel, Tail};
 use crate::error::{PlatformError, Result};
-use crate::{Charge, Guest, GuestLink, LinkEnd};
+use crate::{Charge, Guest, GuestLink, LinkEnd, StartParts};
 
 /// How long a guest has to say goodbye before it is killed.
 const GOODBYE: Duration = Duration::from_millis(500);
@@ -202,7 +202,8 @@ pub(crate) struct Standing {
     pub listen: IpAddr,
     pub parity: Vec<ParityRow>,
     pub facts: AgentFacts,
-    pub start_time_s: f64,
+    /// Seconds that the start took, and its parts.
+    pub times: (f64, Option<StartParts>),
     pub charges: Option<Charges>,
     pub data: Option<DataPlace>,
     pub parts: Parts,
@@ -242,7 +243,11 @@ impl Guest for Standing {
     }
 
     fn start_time_s(&self) -> f64 {
-        self.start_time_s
+        self.times.0
+    }
+
+    fn start_parts(&self) -> Option<StartParts> {
+        self.times.1
     }
 
     fn links(&self) -> Vec<GuestLink> {

@@ -312,6 +312,58 @@ fn a_machine_that_never_comes_up_is_given_up_with_the_end_of_its_console() {
 }
 
 #[test]
+fn the_start_of_a_machine_is_split_by_its_kernels_clock() {
+    let _turn = turn();
+    let platform = platform("qemu", &json!({}));
+    let Some(ground) = Ground::new("split", &*platform) else { return };
+    let mut guest = ground.start(&*platform, "split", 1).unwrap();
+    let parts = guest.start_parts().expect("its kernel has a clock, and its agent tells when it began");
+    let sum = parts.firmware_s + parts.kernel_s + parts.agent_s;
+    assert!((sum - guest.start_time_s()).abs() < 1e-6, "{parts:?} are not {}", guest.start_time_s());
+    assert!([parts.firmware_s, parts.kernel_s, parts.agent_s].iter().all(|part| *part > 0.0), "{parts:?}");
+    // The kernel itself logs when it runs the first program, which is the agent: the same moment by another way.
+    let logged = exec(&*guest, "timeout 5 grep -m 1 'as init process' /dev/kmsg");
+    let record = String::from_utf8_lossy(&logged.stdout).into_owned();
+    let logged_s = record.split(',').nth(2).and_then(|us| us.parse::<f64>().ok()).expect(&record) / 1e6;
+    let after = parts.kernel_s - logged_s;
+    assert!(after >= 0.0 && after < parts.kernel_s / 2.0 + parts.agent_s, "logged at {logged_s}, {parts:?}");
+    told(&format!(
+        "a start of {:.2} s: {parts:?}; user space by the kernel's log: {logged_s:.3} s",
+        guest.start_time_s()
+    ));
+    guest.destroy().unwrap();
+    drop(guest);
+    ground.end();
+    let process = common::platform("native", &json!({}));
+    let Some(ground) = Ground::new("nosplit", &*process) else { return };
+    let mut guest = ground.start(&*process, "nosplit", 1).unwrap();
+    assert_eq!(guest.start_parts(), None, "it has no kernel of its own");
+    guest.destroy().unwrap();
+    drop(guest);
+    ground.end();
+}
+
+#[test]
+fn a_guest_boots_quietly_and_still_says_why_it_cannot() {
+    let _turn = turn();
+    // What the kernel says first; it is on the console before anything can fail.
+    let chatter = "Linux version";
+    for (append, talks) in [(json!([]), false), (json!(["loglevel=7"]), true)] {
+        let platform = platform("qemu", &json!({"append": append}));
+        let Some(ground) = Ground::new("quiet", &*platform) else { return };
+        let mut guest = ground.start(&*platform, "quiet", 1).unwrap();
+        assert_eq!(guest.diagnostics().contains(chatter), talks, "{append}: {}", guest.diagnostics());
+        guest.destroy().unwrap();
+        drop(guest);
+        ground.end();
+    }
+    // The agent as the first process does not understand what it is told, and the machine ends.
+    let Some(error) = fails("mute", &json!({"append": ["tare.nothing=1"]})) else { return };
+    assert!(error.contains("`tare.nothing=1` is not understood") && !error.contains(chatter), "{error}");
+    assert!(error.contains("loglevel=7"), "it says how to see more: {error}");
+}
+
+#[test]
 fn a_qemu_that_refuses_is_told_in_its_own_words() {
     let _turn = turn();
     let Some(error) = fails("refuses", &json!({"cpu-model": "no-such-processor"})) else { return };
@@ -328,7 +380,10 @@ fn a_qemu_that_stays_root_carries_no_guest() {
                   *) words+=(\"$1\"); shift ;;\n  esac\ndone\nexec qemu-system-x86_64 \"${words[@]}\"\n";
     std::fs::write(&program, script).unwrap();
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let Some(error) = fails("stays-root", &json!({"program": program, "accel": "tcg"})) else { return };
+    let Some(error) = fails("stays-root", &json!({"program": program, "accel": "tcg", "append": ["loglevel=7"]}))
+    else {
+        return;
+    };
     assert!(error.contains("confine QEMU") && error.contains("is root, capabilities"), "{error}");
     assert!(!error.contains("Linux version"), "the guest ran: {error}");
 }
@@ -393,7 +448,8 @@ fn kvm_that_boots_nothing_is_refused_and_the_refusal_is_remembered() {
     let began = Instant::now();
     let Availability::Unavailable { reason, .. } = check() else { panic!("it was taken the second time") };
     assert!(reason.contains("/dev/kvm"), "{reason}");
-    // A probe that boots a guest would take twenty seconds.
+    assert!(reason.contains("tare doctor --again") || !reason.contains("a guest was tried"), "{reason}");
+    // A guest that stands still would be watched for thirty seconds.
     assert!(began.elapsed() < Duration::from_secs(5), "it was tried again: {reason}");
     // Whoever leaves the choice to tare gets an emulated machine, and is told.
     let auto = platform("qemu", &json!({}));

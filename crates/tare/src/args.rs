@@ -188,6 +188,12 @@ pub struct DoctorArguments {
     /// Do not start a guest on each platform, only look.
     #[arg(long)]
     pub quick: bool,
+    /// Try again what an earlier attempt has settled, and remember what is found now.
+    ///
+    /// Whether KVM boots a guest, and whether a mode of a sandbox works, is tried once and remembered for the same tare, kernel,
+    /// processor and program: 30 days, and 7 days where it did not work. For arms with a program, kernel or processor of their own, name the study.
+    #[arg(long)]
+    pub again: bool,
 }
 
 /// Arguments of `tare report`.

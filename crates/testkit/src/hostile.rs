@@ -88,7 +88,7 @@ fn serve(mut stream: UnixStream, honest: &Link, mischief: Mischief) -> Result<()
     Greeting::read(&mut stream)?;
     while let Some(ToAgent { id, request }) = read_frame::<ToAgent>(&mut stream)? {
         let result = match request {
-            Request::Hello { .. } => Ok(Reply::Hello { version: String::new(), pid: 1 }),
+            Request::Hello { .. } => Ok(Reply::Hello { version: String::new(), pid: 1, kernel_age_ns: 0 }),
             Request::Serve { .. } => match mischief.bytes() {
                 Some(bytes) => return send_for_ever(&mut stream, &bytes),
                 None => Err(ESCAPES.to_owned()),

@@ -47,6 +47,7 @@ pub struct Link {
     frames: mpsc::SyncSender<Vec<u8>>,
     waiting: Arc<Mutex<Waiting>>,
     version: String,
+    kernel_age: Duration,
 }
 
 impl std::fmt::Debug for Link {
@@ -99,15 +100,22 @@ impl Link {
             .name("agent-writer".into())
             .spawn(move || write_requests(&mut *writer, &queue, &shared))
             .map_err(|source| WireError::Io { doing: "starting the writing thread", source })?;
-        let link = Self { frames, waiting, version: theirs.version };
+        let mut link = Self { frames, waiting, version: theirs.version, kernel_age: Duration::ZERO };
         let lifetime_ns = u64::try_from(lifetime.as_nanos()).unwrap_or(u64::MAX);
-        link.call(Request::Hello { lifetime_ns }, patience)?;
+        if let Reply::Hello { kernel_age_ns, .. } = link.call(Request::Hello { lifetime_ns }, patience)? {
+            link.kernel_age = Duration::from_nanos(kernel_age_ns);
+        }
         Ok(link)
     }
 
     /// Version of the agent.
     pub fn version(&self) -> &str {
         &self.version
+    }
+
+    /// How old the agent's kernel was at the hello, as it says; zero where it says nothing.
+    pub fn kernel_age(&self) -> Duration {
+        self.kernel_age
     }
 
     /// Asks, and waits at most `patience` for the answer.
@@ -195,7 +203,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use tare_model::drive::BusyWork;
 
-    /// An agent of a few lines: greets, then does `behave` with each request.
+    /// An agent of a few lines: greets, says hello, then does `behave` with each request.
     fn agent(
         behave: impl Fn(ToAgent, &mut UnixStream) + Send + 'static,
     ) -> (Box<dyn Read + Send>, Box<dyn Write + Send>) {
@@ -204,7 +212,13 @@ mod tests {
             Greeting::ours().write(&mut theirs).unwrap();
             Greeting::read(&mut theirs).unwrap();
             while let Ok(Some(message)) = read_frame::<ToAgent>(&mut theirs) {
-                behave(message, &mut theirs);
+                match message.request {
+                    Request::Hello { .. } => {
+                        let hello = Reply::Hello { version: "0".into(), pid: 1, kernel_age_ns: 1_500_000_000 };
+                        answer(message.id, Ok(hello), &mut theirs);
+                    }
+                    _ => behave(message, &mut theirs),
+                }
             }
         });
         (Box::new(ours.try_clone().unwrap()), Box::new(ours))
@@ -227,6 +241,7 @@ mod tests {
             answer(m.id, result, to);
         });
         let link = Link::open(reader, writer, PATIENCE, PATIENCE).unwrap();
+        assert_eq!(link.kernel_age(), Duration::from_millis(1500));
         assert!(matches!(link.call(Request::Clock, PATIENCE), Ok(Reply::Clock { .. })));
         let error = link.call(Request::Busy { threads: 1, work: BusyWork::Mixed }, PATIENCE).unwrap_err().to_string();
         assert!(error.contains("busy loops") && error.contains("no CPU to be had"), "{error}");

@@ -201,6 +201,8 @@ pub enum Reply {
         version: String,
         /// Its process id, as it sees itself.
         pid: u32,
+        /// Age of its kernel when it answered, by that kernel's own clock (CLOCK_BOOTTIME), nanoseconds.
+        kernel_age_ns: u64,
     },
     /// To `Facts`.
     Facts(AgentFacts),
@@ -299,6 +301,10 @@ pub enum Reply {
     /// Done, nothing to tell.
     Done,
 }
+
+/// Name of the fact that says how old the kernel of a machine was when user space began in it (CLOCK_BOOTTIME), nanoseconds. Only
+/// agents of machines have it.
+pub const USER_SPACE_BEGAN: &str = "user space began ns";
 
 /// The guest from inside.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -51,14 +51,10 @@ impl Trial<'_> {
         self.count_drops(gathered);
         let demand = self.service_demand(gathered.cpu.as_ref(), driven.work);
         let idle = gathered.idle_memory_bytes.map(|bytes| bytes as f64);
-        let common = [
-            (common::SERVICE_DEMAND, demand),
-            (common::START_TIME, gathered.start_time_s),
-            (common::IDLE_MEMORY, idle),
-            (common::GUEST_CPU, busy),
-        ];
+        let common = [(common::SERVICE_DEMAND, demand), (common::IDLE_MEMORY, idle), (common::GUEST_CPU, busy)];
         let known = common.into_iter().filter_map(|(id, value)| Some((id.to_owned(), value?)));
         measurement.metrics.extend(known);
+        measurement.metrics.extend(gathered.starts.means());
         measurement
     }
 

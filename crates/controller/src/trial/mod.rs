@@ -10,6 +10,7 @@ mod governed;
 mod hold;
 mod judge;
 mod provision;
+mod starts;
 mod target;
 
 use std::collections::BTreeMap;
@@ -112,7 +113,7 @@ struct Gathered {
     targets: usize,
     busy: Vec<BusyLoops>,
     parity: Vec<ParityRow>,
-    start_time_s: Option<f64>,
+    starts: starts::Starts,
     idle_memory_bytes: Option<u64>,
     cpu: Option<CpuAccount>,
     window_ns: Option<(u64, u64)>,
@@ -224,6 +225,9 @@ fn metrics(task: &Task<'_>) -> Vec<MetricSpec> {
     let mut add = |id, label: &str, unit| metrics.push(MetricSpec::new(id, label, unit, Better::Lower));
     add(common::SERVICE_DEMAND, &format!("service demand, CPU of the SUT {per}"), demand);
     add(common::START_TIME, &format!("guest start{mean}"), Unit::Seconds);
+    for (id, part) in common::START_PARTS.into_iter().zip(["firmware", "kernel", "agent"]) {
+        add(id, &format!("guest start, {part}{mean}"), Unit::Seconds);
+    }
     add(common::IDLE_MEMORY, &format!("memory, idle{mean}"), Unit::Bytes);
     add(common::GUEST_CPU, "share of the guests' CPUs that were busy", Unit::Count);
     if task.data.is_some_and(Data::to_guests) {

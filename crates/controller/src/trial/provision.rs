@@ -43,8 +43,7 @@ impl Trial<'_> {
         // Those that came up are taken away whatever became of the others.
         gathered.targets = gathered.guests.len();
         started.map_err(|reason| Stop { phase: Phase::Provision, reason })?;
-        let started: Vec<f64> = gathered.guests.iter().map(|target| target.start_time_s()).collect();
-        gathered.start_time_s = Some(started.iter().sum::<f64>() / started.len().max(1) as f64);
+        gathered.guests.iter().for_each(|target| gathered.starts.add(&**target));
         self.tell_standing(gathered);
         self.tell_facts(gathered);
         Ok(())

@@ -4,32 +4,41 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tare_image::{GuestConfig, Kernel, Root};
+use tare_image::Kernel;
 use tare_model::ByteSize;
 use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
 use tare_wire::Link;
 
-use super::connection::within;
+use super::connection::{with, within};
 use super::error::LibvirtError;
 use super::machine::{Boot, Machine};
 use super::options::{Accel, Options};
-use super::sys::Connection;
+use super::sys::{Connection, Domain};
 use super::uri::CALL_LIMIT;
 use super::xml::Node;
+use crate::channel::Tail;
+use crate::machine::attempt::{self, Limits};
 use crate::machine::kernel;
-use crate::remembered::{identity, remembered};
+use crate::remembered::{Failure, identity, remembered};
 
-/// A guest that has not answered by then never does.
-const PATIENCE: Duration = Duration::from_secs(20);
 /// Memory of the guest that is tried.
 const MEMORY: ByteSize = ByteSize(256 << 20);
 
-/// What was found in this process, by connection.
+/// How long libvirt may take to see that a domain has ended.
+const SEEN_WITHIN: Duration = Duration::from_secs(5);
+/// How often it is asked.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// States of a domain that has ended, as libvirt counts them.
+const SHUT_OFF: i32 = 5;
+const CRASHED: i32 = 6;
+
+/// What was found in this process, by what it depends on ([`asked`]).
 static FOUND: Mutex<Option<HashMap<String, Result<(), String>>>> = Mutex::new(None);
 
-/// Whether guests with these options run by KVM. Takes up to 20 s the first time that KVM looks usable.
+/// Whether guests with these options run by KVM. Boots a guest the first time that KVM looks usable: at most `boot-within`,
+/// and less where its console stands still.
 ///
 /// # Errors
 /// Why not, where it was asked for.
@@ -51,10 +60,16 @@ pub(super) fn emulated(options: &Options) -> Option<String> {
         Accel::Tcg => Some("as the study asks (accel = \"tcg\")".into()),
         Accel::Auto => {
             let found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
-            let found = found.as_ref().and_then(|found| found.get(&options.uri).cloned());
+            let found = found.as_ref().and_then(|found| found.get(&asked(options)).cloned());
             found.unwrap_or_else(|| Err("it was not tried whether KVM works".into())).err()
         }
     }
+}
+
+/// The options on which it depends whether KVM works, and how long that is waited for.
+fn asked(options: &Options) -> String {
+    let Options { uri, kernel, machine, cpu_model, boot_within, .. } = options;
+    format!("{uri}\n{kernel:?}\n{machine}\n{cpu_model:?}\n{}", boot_within.ns)
 }
 
 /// Whether KVM works, tried once for this kernel and this libvirt.
@@ -62,12 +77,13 @@ fn found(connection: &Arc<Connection>, options: &Options, agent: &Path) -> Resul
     // Held while it is tried: others wait for the same.
     let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
     let found = found.get_or_insert_default();
-    if let Some(known) = found.get(&options.uri) {
+    let asked = asked(options);
+    if let Some(known) = found.get(&asked) {
         return known.clone();
     }
     let promising = hardware().and_then(|()| offered(connection));
     let result = promising.and_then(|()| tried(connection, options, agent));
-    found.insert(options.uri.clone(), result.clone());
+    found.insert(asked, result.clone());
     result
 }
 
@@ -81,7 +97,8 @@ fn tried(connection: &Arc<Connection>, options: &Options, agent: &Path) -> Resul
     // Not the connection: which socket a daemon listens on changes nothing.
     let image = identity(&kernel.image);
     let key = format!("libvirt boots a guest by KVM\n{versions:?}\n{image}\n{} {cpu}", options.machine);
-    remembered(&key, || boots(connection, options, agent, true, PATIENCE))
+    let limits = Limits::within(options.boot_within.duration());
+    remembered(&key, || boots(connection, options, agent, true, limits))
 }
 
 /// What the host itself says, before anything is tried.
@@ -111,24 +128,62 @@ pub(super) fn boots(
     options: &Options,
     agent: &Path,
     kvm: bool,
-    patience: Duration,
-) -> Result<(), String> {
+    limits: Limits,
+) -> Result<(), Failure> {
+    // What is missing on tare's side says nothing about KVM.
+    let xml = describe(connection, options, agent, kvm).map_err(Failure::Passing)?;
+    let connection = Arc::clone(connection);
+    let started = within(CALL_LIMIT, "start a guest to try", move || {
+        let domain = connection.create_passing(&xml)?;
+        let (stream, console) = (connection.channel(&domain, tare_image::CHANNEL_PORT)?, connection.console(&domain)?);
+        Ok((Arc::new(domain), stream, console))
+    });
+    let (domain, stream, console) = started.map_err(|error| match error {
+        // It says so where QEMU ended at once.
+        LibvirtError::Refused { .. } => Failure::Lasting(error.to_string()),
+        _ => Failure::Passing(error.to_string()),
+    })?;
+    let (tail, _) = Tail::follow(console.clone());
+    let opened = attempt::answers(
+        limits,
+        &tail,
+        |within| Link::open(Box::new(stream.clone()), Box::new(stream.clone()), within, within * 2),
+        // Ends whoever waits in it.
+        || stream.end(),
+        || is_gone(&domain),
+    );
+    stream.end();
+    console.end();
+    let ended = within(CALL_LIMIT, "end the guest that was tried", move || match domain.destroy() {
+        Err(error) if !error.is_wrong_state() && !error.is_no_domain() => Err(error),
+        _ => Ok(()),
+    });
+    opened.and(ended.map_err(|error| Failure::Passing(error.to_string())))
+}
+
+/// How a domain ended that was started here, if it did: libvirt sees it a moment after its channel was closed.
+fn is_gone(domain: &Arc<Domain>) -> Option<String> {
+    let deadline = Instant::now() + SEEN_WITHIN;
+    loop {
+        match with(domain, CALL_LIMIT, "tell the domain's state", Domain::state) {
+            // One that is in no list is nowhere once it has ended.
+            Err(error) if error.is_no_domain() => return Some("the domain is gone".into()),
+            Ok(SHUT_OFF | CRASHED) => return Some("the domain is shut off".into()),
+            Err(_) => return None,
+            Ok(_) if Instant::now() >= deadline => return None,
+            Ok(_) => std::thread::sleep(LOOK_EVERY),
+        }
+    }
+}
+
+/// The domain that is tried.
+fn describe(connection: &Arc<Connection>, options: &Options, agent: &Path, kvm: bool) -> Result<String, String> {
     let kernel = Kernel::find(options.kernel.as_deref()).map_err(|error| error.to_string())?;
     let boot = tare_image::boot(&kernel, agent).map_err(|error| error.to_string())?;
     let id = format!("probe-{}", std::process::id());
     let (size, seccomp) = (GuestSize { cpus: 1, memory: MEMORY }, Seccomp::Default);
     let spec = GuestSpec { name: "probe".into(), size, cpu_set: Vec::new(), data: None, merge: false, seccomp };
-    let config = GuestConfig {
-        hostname: "probe".into(),
-        run_id: id.clone(),
-        root: Root::Initrd,
-        address: None,
-        mtu: 1500,
-        congestion_control: None,
-        data_disks: Vec::new(),
-        iscsi: None,
-    };
-    let words = config.command_line().map_err(|error| error.to_string())?;
+    let words = attempt::config(&id).command_line().map_err(|error| error.to_string())?;
     let uuid = std::fs::read_to_string("/proc/sys/kernel/random/uuid").map_err(|error| error.to_string())?;
     let machine = Machine {
         name: &format!("tare-{id}"),
@@ -141,7 +196,7 @@ pub(super) fn boots(
         boot: Boot::Kernel {
             image: boot.kernel,
             initrd: boot.initrd,
-            command_line: super::start::command_line(&words, kvm),
+            command_line: super::start::command_line(&format!("{} {words}", attempt::TALKS), kvm),
         },
         disks: Vec::new(),
         share: None,
@@ -149,20 +204,5 @@ pub(super) fn boots(
         console: None,
         confined_by: super::start::confined_by(connection).map_err(|error| error.to_string())?,
     };
-    let xml = machine.describe().write().map_err(|error| error.to_string())?;
-    let connection = Arc::clone(connection);
-    let domain = within(CALL_LIMIT, "start a guest to try", move || {
-        let domain = connection.create_passing(&xml)?;
-        let stream = connection.channel(&domain, tare_image::CHANNEL_PORT)?;
-        Ok((Arc::new(domain), stream))
-    });
-    let (domain, stream) = domain.map_err(|error| error.to_string())?;
-    let opened = Link::open(Box::new(stream.clone()), Box::new(stream.clone()), patience, patience * 2);
-    let opened = opened.map(drop).map_err(|error| format!("a guest was started, but {error}"));
-    stream.end();
-    let ended = within(CALL_LIMIT, "end the guest that was tried", move || match domain.destroy() {
-        Err(error) if !error.is_wrong_state() && !error.is_no_domain() => Err(error),
-        _ => Ok(()),
-    });
-    opened.and(ended.map_err(|error: LibvirtError| error.to_string()))
+    machine.describe().write().map_err(|error| error.to_string())
 }

@@ -16,6 +16,7 @@ use super::uri::{CALL_LIMIT, remedy};
 use super::xml::Node;
 use crate::error::Result;
 use crate::making::{Making, Particulars};
+use crate::standing::Charges;
 use crate::{Charge, Guest, Site};
 
 /// `VIR_DOMAIN_SHUTOFF`, `VIR_DOMAIN_CRASHED`: it does not run.
@@ -46,8 +47,8 @@ pub(super) fn start(options: &Options, there: &Existing, site: &Site<'_>, spec: 
     let vcpus = making.spec.size.cpus;
     let parity = parity(&making, &domain).map_err(|error| failed(&making, there, &error))?;
     let charges = Box::new(move || charges(&domain, vcpus));
-    let address = Some(there.address);
-    making.finish(Particulars { address, parity: Some(parity), charges: Some(charges), ..Particulars::default() })
+    let (address, parity, charges) = (Some(there.address), Some(parity), Some(charges as Charges));
+    making.finish(Particulars { address, parity, charges, booted: true, ..Particulars::default() })
 }
 
 /// Whether the domain is emulated, by its own description; `None` when it is not, or cannot be asked.

@@ -34,7 +34,7 @@ pub(super) struct Machine<'a> {
     pub share: Option<PathBuf>,
     /// Socket that the agent's port is to be on; libvirt's own choice without.
     pub channel: Option<PathBuf>,
-    /// Socket that the console is to be on; no console without.
+    /// Socket that the console is to be on; libvirt's own choice without.
     pub console: Option<PathBuf>,
     /// What libvirt would confine the emulator with.
     pub confined_by: Vec<String>,
@@ -132,7 +132,10 @@ impl Machine<'_> {
                 .child(Node::new("backend").with("model", "random").text("/dev/urandom")),
             self.channel_device(),
         ];
-        devices.extend(self.console.as_deref().map(|path| Node::new("serial").with("type", "unix").child(bound(path))));
+        devices.push(match self.console.as_deref() {
+            Some(path) => Node::new("serial").with("type", "unix").child(bound(path)),
+            None => Node::new("serial").with("type", "pty"),
+        });
         if self.disks.len() > 1 || self.options.disk.bus == Bus::Scsi {
             devices.push(Node::new("controller").with("type", "scsi").with("model", "virtio-scsi"));
         }

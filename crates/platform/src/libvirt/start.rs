@@ -27,6 +27,7 @@ use crate::machine::user;
 use crate::machine::volume::{self, image_error};
 use crate::making::{Making, Particulars, absolute};
 use crate::parity::fact;
+use crate::standing::Charges;
 use crate::{Charge, Guest, Site};
 
 /// Memory of the emulator and its devices beyond the guest's own.
@@ -38,8 +39,9 @@ const START_LIMIT: Duration = Duration::from_secs(120);
 /// Why the emulator has the rights that it has.
 const RIGHTS: &str =
     "the domain asks for user 0, so that its files keep their owners; capabilities and filter are libvirt's choice";
-/// What every guest's kernel is told: one that cannot go on ends its machine, and with it the wait for its agent.
-const KERNEL_WORDS: &str = "panic=-1";
+/// What every guest's kernel is told: one that cannot go on ends its machine, and with it the wait for its agent; and since
+/// each byte on the serial line costs an exit from the guest, it prints errors only, which a panic is.
+const KERNEL_WORDS: &str = "panic=-1 quiet";
 /// Emulation has no side channels to close, and a clock that may be trusted.
 const EMULATED_WORDS: &str = "mitigations=off tsc=reliable random.trust_cpu=on";
 
@@ -105,7 +107,8 @@ pub(super) fn start(options: &Options, site: &Site<'_>, spec: &GuestSpec) -> Res
     let group = groups.into_iter().next();
     let charges = Box::new(move || charges(pid, group.as_deref()));
     let data = data.place(&making)?;
-    making.finish(Particulars { parity: Some(parity), charges: Some(charges), data, ..Particulars::default() })
+    let (parity, charges) = (Some(parity), Some(charges as Charges));
+    making.finish(Particulars { parity, charges, data, booted: true, ..Particulars::default() })
 }
 
 /// Starts what shares the host's root.

@@ -107,6 +107,7 @@ functions! {
     revert: "virDomainRevertToSnapshot" fn(Handle, c_uint) -> c_int;
     free_snapshot: "virDomainSnapshotFree" fn(Handle) -> c_int;
     open_channel: "virDomainOpenChannel" fn(Handle, *const c_char, Handle, c_uint) -> c_int;
+    open_console: "virDomainOpenConsole" fn(Handle, *const c_char, Handle, c_uint) -> c_int;
     new_stream: "virStreamNew" fn(Handle, c_uint) -> Handle;
     send: "virStreamSend" fn(Handle, *const c_char, usize) -> c_int;
     receive: "virStreamRecv" fn(Handle, *mut c_char, usize) -> c_int;
@@ -312,6 +313,15 @@ impl Connection {
         // SAFETY: all three are good during the call, and the stream is of the domain's connection.
         let opened = unsafe { (self.api.open_channel)(domain.handle, text.as_ptr(), stream.0.handle, 0) };
         self.api.done(opened, &tried)?;
+        Ok(stream)
+    }
+
+    /// The domain's first console or serial line, through libvirt.
+    pub(super) fn console(&self, domain: &Domain) -> Result<Stream> {
+        let stream = self.stream()?;
+        // SAFETY: null stands for the first; the others are good during the call, and the stream is of the domain's connection.
+        let opened = unsafe { (self.api.open_console)(domain.handle, ptr::null(), stream.0.handle, 0) };
+        self.api.done(opened, "open the domain's console")?;
         Ok(stream)
     }
 }

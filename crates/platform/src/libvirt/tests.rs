@@ -15,11 +15,15 @@ use super::held::Held;
 use super::sys::Connection;
 use super::xml::Node;
 use super::*;
+use crate::machine::attempt::Limits;
+use crate::remembered::Failure;
 
 #[path = "../../tests/common/libvirtd.rs"]
 mod libvirtd;
 
 const URI: &str = "test:///default";
+/// Longer than an emulated guest takes.
+const LONG: Duration = Duration::from_secs(120);
 
 /// Tells that a test is skipped and why, past the test harness, which would keep it to itself.
 fn skipped(reason: &str) {
@@ -182,8 +186,25 @@ fn the_attempt_boots_a_guest_to_its_agent_and_leaves_nothing() {
     };
     let connection = open(&daemon.uri()).unwrap();
     let options = Options::default();
-    let booted = accel::boots(&connection, &options, &agent, false, Duration::from_secs(120));
+    let tries = |options, limits| accel::boots(&connection, options, &agent, false, limits);
+    let booted = tries(&options, Limits { still: LONG, within: LONG });
     assert_eq!(booted, Ok(()), "{}", daemon.log());
     let name = format!("tare-probe-{}", std::process::id());
     assert!(connection.by_name(&name).err().unwrap().is_no_domain());
+    // No agent answers so soon: what is still on its way is no verdict, and one that stands still is.
+    let short = Duration::from_millis(10);
+    let slow = tries(&options, Limits { still: LONG, within: short }).unwrap_err();
+    assert!(matches!(slow, Failure::Passing(_)) && slow.reason().contains("boot-within"), "{slow:?}");
+    let stands = tries(&options, Limits { still: short, within: LONG }).unwrap_err();
+    assert!(matches!(stands, Failure::Lasting(_)) && stands.reason().contains("stood still"), "{stands:?}");
+    assert!(connection.by_name(&name).err().unwrap().is_no_domain());
+    // One whose first process ends at once, upon which its kernel panics.
+    let limits = Limits { still: LONG, within: LONG };
+    let panics = accel::boots(&connection, &options, Path::new("/bin/true"), false, limits).unwrap_err();
+    assert!(matches!(panics, Failure::Lasting(_)) && panics.reason().contains("domain is"), "{panics:?}");
+    assert!(!panics.reason().ends_with("it said: nothing"), "its console is read: {panics:?}");
+    // A machine whose QEMU ends at once.
+    let refused = Options { cpu_model: Some("no-such-processor".into()), ..Options::default() };
+    let ended = tries(&refused, limits).unwrap_err();
+    assert!(matches!(ended, Failure::Lasting(_)), "{ended:?}");
 }

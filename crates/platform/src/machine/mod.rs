@@ -1,5 +1,6 @@
 //! What the platforms of virtual machines share.
 
+pub(crate) mod attempt;
 pub(crate) mod image;
 pub(crate) mod kernel;
 pub(crate) mod memory;

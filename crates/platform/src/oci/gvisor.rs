@@ -12,11 +12,14 @@ use tare_wire::AgentFacts;
 use tare_wire::launch::Namespace;
 
 use crate::making::{absolute, environment, plain_launch};
-use crate::remembered::{identity, remembered};
+use crate::remembered::{Failure, identity, remembered};
 use crate::{parity, program};
 
 /// The name of its program; `runsc-2026` is one, too.
 const PROGRAM: &str = "runsc";
+
+/// The mode of gVisor that needs nothing of the processor.
+const WORKS_EVERYWHERE: &str = "--platform=systrap";
 
 /// How long the smallest program may take in a sandbox.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -170,37 +173,59 @@ impl Trap {
 /// # Errors
 /// Why not.
 pub(super) fn works(program: &Path, flags: &[String], agent: &Path) -> Result<(), String> {
-    let flags: Vec<&String> = flags.iter().filter(|flag| !flag.starts_with("--network")).collect();
-    let written = flags.iter().map(|flag| flag.as_str()).collect::<Vec<_>>().join(" ");
+    let flags: Vec<&str> = flags.iter().map(String::as_str).filter(|flag| !flag.starts_with("--network")).collect();
+    let written = flags.join(" ");
     remembered(&format!("a sandbox with {written}, by {}", identity(program)), || {
         let tried = format!("`{} {written}` did not run /bin/true", program.display());
-        try_out(program, &flags, agent).map_err(|why| format!("{tried}: {why}"))
+        match try_out(program, &flags, agent, PATIENCE) {
+            Ok(()) => Ok(()),
+            Err(Tried::Failed(why)) => Err(Failure::Lasting(format!("{tried}: {why}"))),
+            Err(Tried::Prevented(why)) => Err(Failure::Passing(format!("{tried}: {why}"))),
+            // It tells nothing while it starts. So it hangs only where the mode that works everywhere is quick at the same time.
+            Err(Tried::Slow(why)) => match try_out(program, &[WORKS_EVERYWHERE], agent, PATIENCE / 4) {
+                Ok(()) => Err(Failure::Lasting(format!("{tried}: {why}"))),
+                Err(_) => Err(Failure::Passing(format!(
+                    "{tried}: {why}; this host is slow or busy now, as `{WORKS_EVERYWHERE}` took long, too, and that is not remembered"
+                ))),
+            },
+        }
     })
 }
 
-fn try_out(program: &Path, flags: &[&String], agent: &Path) -> Result<(), String> {
+/// What came of a trial of a sandbox that was no success.
+enum Tried {
+    /// It failed.
+    Failed(String),
+    /// It was not done in time.
+    Slow(String),
+    /// It could not be tried.
+    Prevented(String),
+}
+
+fn try_out(program: &Path, flags: &[&str], agent: &Path, limit: Duration) -> Result<(), Tried> {
     // A run of its own, so that whatever stays behind is found and ended.
     let run_id = format!("probe-{}-{:?}", std::process::id(), std::thread::current().id());
     let run_id: String = run_id.to_lowercase().chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
-    let state = StateDir::create(&run_id, Path::new("/")).map_err(|error| error.to_string())?;
+    let state = StateDir::create(&run_id, Path::new("/")).map_err(|error| Tried::Prevented(error.to_string()))?;
     let place = state.path().display().to_string();
     // What it mounts and writes for a moment stays behind when it is killed: the mounts are seen by nobody else and go
     // with its processes, the files go with the run's directory.
     let mut launch = plain_launch();
     launch.unshare = vec![Namespace::Mount];
     launch.argv = vec![program.to_string_lossy().into_owned()];
-    launch.argv.extend(flags.iter().map(|&flag| flag.clone()));
+    launch.argv.extend(flags.iter().map(|&flag| flag.to_owned()));
     let fixed = ["--network=none", "--ignore-cgroups", "--root", &format!("{place}/sandbox"), "do", "/bin/true"];
     launch.argv.extend(fixed.map(str::to_owned));
-    let description = serde_json::to_string(&launch).map_err(|error| error.to_string())?;
+    let description = serde_json::to_string(&launch).map_err(|error| Tried::Prevented(error.to_string()))?;
     let mut command = Command::new(absolute(agent));
     command.arg("enter").arg(description).env_clear().envs(environment(&run_id)).env("TMPDIR", place);
-    let ran = program::run(&mut command, PATIENCE);
+    let ran = program::run(&mut command, limit);
     let left = tare_lab::reap(&run_id, &[], &mut |_, _| Ok(())).left;
     match ran {
-        Err(error) => Err(error.to_string()),
-        Ok(ran) if !ran.success => Err(last_line(&ran.output)),
-        Ok(_) if !left.is_empty() => Err(format!("it left something behind: {left:?}")),
+        Err(error) if error.kind() == std::io::ErrorKind::TimedOut => Err(Tried::Slow(error.to_string())),
+        Err(error) => Err(Tried::Prevented(error.to_string())),
+        Ok(ran) if !ran.success => Err(Tried::Failed(last_line(&ran.output))),
+        Ok(_) if !left.is_empty() => Err(Tried::Failed(format!("it left something behind: {left:?}"))),
         Ok(_) => Ok(()),
     }
 }

@@ -1,27 +1,29 @@
 //! Whether KVM really runs guests here. That `/dev/kvm` opens says little: inside other hypervisors it may be there and
 //! boot no ordinary kernel. So only a guest that answered is believed.
 
+use std::cell::RefCell;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
-use tare_image::{Boot, GuestConfig, Kernel, Root};
+use rustix::process::Signal;
+use tare_image::{Boot, Kernel};
 use tare_model::ByteSize;
 
 use super::Lack;
 use super::command::{self, Basics};
 use super::options::{Accel, Machine, Memory, Options};
-use crate::channel::Channel;
+use super::start::has_ended;
+use crate::channel::{Channel, kill_group};
+use crate::machine::attempt::{self, Limits};
 use crate::machine::kernel;
 use crate::making::{absolute, environment};
 use crate::program::find;
-use crate::remembered::{identity, remembered};
+use crate::remembered::{Failure, identity, remembered};
 
-/// How long the probe's guest may take to answer.
-const PROBE: Duration = Duration::from_secs(20);
-/// After so long its QEMU ends by itself, whatever becomes of tare, seconds.
-const PROBE_ENDS_S: u64 = 25;
+/// How long QEMU may take to be gone, once it has ended or was killed.
+const ENDS: Duration = Duration::from_secs(5);
 /// Memory of the probe's guest.
 const PROBE_MEMORY: ByteSize = ByteSize(256 << 20);
 
@@ -40,7 +42,8 @@ impl Chosen {
     }
 }
 
-/// Chooses. Takes up to 20 s the first time that KVM looks usable, or is asked for by name.
+/// Chooses. Boots a guest the first time that KVM looks usable, or is asked for by name: at most `boot-within`, and less
+/// where its console stands still.
 ///
 /// # Errors
 /// When KVM is asked for and boots nothing.
@@ -81,21 +84,12 @@ fn boots(options: &Options, agent: &Path) -> Result<(), String> {
     let boot = tare_image::boot(&kernel, &absolute(agent)).map_err(|error| error.to_string())?;
     let cpu = options.cpu_model.as_deref().unwrap_or("host");
     let key = format!("KVM boots a guest\n{}\n{}\n{cpu}", identity(&program), identity(&kernel.image));
-    remembered(&key, || try_to_boot(&timeout, &program, &boot, cpu))
+    let limits = Limits::within(options.boot_within.duration());
+    remembered(&key, || try_to_boot(&timeout, &program, &boot, cpu, limits))
 }
 
-fn try_to_boot(timeout: &Path, program: &Path, boot: &Boot, cpu: &str) -> Result<(), String> {
-    let config = GuestConfig {
-        hostname: "probe".into(),
-        run_id: "probe".into(),
-        root: Root::Initrd,
-        address: None,
-        mtu: 1500,
-        congestion_control: None,
-        data_disks: Vec::new(),
-        iscsi: None,
-    };
-    let told = config.command_line().map_err(|error| error.to_string())?;
+fn try_to_boot(timeout: &Path, program: &Path, boot: &Boot, cpu: &str, limits: Limits) -> Result<(), Failure> {
+    let told = attempt::config("probe").command_line().map_err(|error| Failure::Passing(error.to_string()))?;
     let basics = Basics {
         machine: Machine::Q35,
         kvm: true,
@@ -103,22 +97,105 @@ fn try_to_boot(timeout: &Path, program: &Path, boot: &Boot, cpu: &str) -> Result
         cpus: 1,
         memory: PROBE_MEMORY,
         boot: Some((boot, &told)),
-        append: &[],
+        append: &[attempt::TALKS.to_owned()],
     };
     let mut command = Command::new(timeout);
-    command.args(["-s", "KILL", &PROBE_ENDS_S.to_string()]).arg(program).args(command::basics(&basics));
+    command.args(["-s", "KILL", &ends_after_s(limits)]).arg(program).args(command::basics(&basics));
     command.args(command::memory(Machine::Q35, PROBE_MEMORY, Memory::default(), false, false));
     command.env_clear().envs(environment("probe"));
-    let mut channel = Channel::spawn(&mut command).map_err(|error| error.to_string())?;
-    let answered = channel.open(PROBE, PROBE);
+    let channel = Channel::spawn(&mut command).map_err(|error| Failure::Passing(error.to_string()))?;
+    let (console, pid) = (channel.tail(), channel.pid());
+    let channel = RefCell::new(channel);
+    let answered = attempt::answers(
+        limits,
+        &console,
+        |within| channel.borrow_mut().open(within, within),
+        || kill_group(pid),
+        || {
+            wait_for_end(pid);
+            let mut channel = channel.borrow_mut();
+            channel.kill_group();
+            channel.wait(ENDS).ok().flatten().and_then(by_itself)
+        },
+    );
     // `timeout` and QEMU are one process group.
-    if let Some(group) = i32::try_from(channel.pid()).ok().and_then(Pid::from_raw) {
-        let _ = kill_process_group(group, Signal::KILL);
+    channel.borrow().kill_group();
+    let _ = channel.borrow_mut().wait(ENDS);
+    answered
+}
+
+/// Waits until a child has ended, and does not bury it: its number stays its own.
+fn wait_for_end(pid: u32) {
+    let deadline = Instant::now() + ENDS;
+    while !has_ended(pid) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(1));
     }
-    let _ = channel.wait(Duration::from_secs(5));
-    answered.map(drop).map_err(|error| {
-        let said = channel.diagnostics();
-        let last = said.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("nothing");
-        format!("/dev/kvm opens, but a guest did not come up: {error}; the last it said: {last}")
-    })
+}
+
+/// After so long its QEMU ends by itself, whatever becomes of tare: later than tare would end it.
+fn ends_after_s(limits: Limits) -> String {
+    (limits.within + ENDS * 2).as_secs().to_string()
+}
+
+/// How QEMU ended, where it was not ended by somebody: the kernel for want of memory, an administrator, a shutdown.
+fn by_itself(status: ExitStatus) -> Option<String> {
+    const SOMEBODYS: [Signal; 4] = [Signal::KILL, Signal::TERM, Signal::INT, Signal::HUP];
+    // `timeout` tells a signal as shells do.
+    let signal = status.signal().or_else(|| status.code().map(|code| code - 128))?;
+    let ended_by = SOMEBODYS.iter().any(|somebodys| somebodys.as_raw() == signal);
+    (!ended_by).then(|| status.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// What an attempt finds with a script in the place of QEMU.
+    fn tries(script: &str, limits: Limits) -> Failure {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let program = place.path().join("qemu");
+        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let boot = Boot { kernel: "/dev/null".into(), initrd: "/dev/null".into() };
+        try_to_boot(&find("timeout").unwrap(), &program, &boot, "host", limits).unwrap_err()
+    }
+
+    const LONG: Duration = Duration::from_secs(300);
+
+    #[test]
+    fn a_guest_that_still_prints_is_on_a_slow_host() {
+        // It prints for longer than it may stand still.
+        let limits = Limits { still: Duration::from_millis(700), within: Duration::from_secs(2) };
+        let found = tries("while :; do echo probing >&2; sleep 0.05; done", limits);
+        assert!(matches!(found, Failure::Passing(_)), "{found:?}");
+        assert!(found.reason().contains("boot-within") && found.reason().contains("probing"), "{found:?}");
+        assert_eq!(ends_after_s(Limits { within: LONG, ..limits }), "310", "QEMU's own end comes after tare's");
+    }
+
+    #[test]
+    fn a_guest_that_stands_still_is_not_waited_for() {
+        let began = Instant::now();
+        let limits = Limits { still: Duration::from_millis(500), within: LONG };
+        let found = tries("echo Linux version >&2; exec sleep 300", limits);
+        assert!(matches!(found, Failure::Lasting(_)) && found.reason().contains("stood still"), "{found:?}");
+        assert!(found.reason().contains("Linux version"), "{found:?}");
+        assert!(began.elapsed() < LONG);
+    }
+
+    #[test]
+    fn a_qemu_that_ends_by_itself_is_believed_and_one_that_was_killed_is_not() {
+        let limits = Limits { still: LONG, within: LONG };
+        for ends in ["exit 1", "exit 0", "kill -ABRT $$"] {
+            let found = tries(&format!("echo kvm_buf_set_msrs >&2; {ends}"), limits);
+            assert!(matches!(found, Failure::Lasting(_)), "{ends}: {found:?}");
+            assert!(found.reason().contains("kvm_buf_set_msrs"), "{ends}: {found:?}");
+        }
+        for killed in ["kill -KILL $$", "kill -TERM $$"] {
+            let found = tries(killed, limits);
+            assert!(matches!(found, Failure::Passing(_)), "{killed}: {found:?}");
+        }
+    }
 }

@@ -81,8 +81,9 @@ pub(super) fn basics(basics: &Basics<'_>) -> Vec<String> {
 
 /// Words for the guest's kernel, tare's own and the study's.
 pub(super) fn kernel_words(basics: &Basics<'_>) -> Vec<String> {
-    // A kernel that panics ends its machine, and with it the wait for its agent.
-    let mut words: Vec<String> = ["console=ttyS0", "panic=-1"].map(str::to_owned).to_vec();
+    // A kernel that panics ends its machine, and with it the wait for its agent. Each byte on the serial line costs an exit from
+    // the guest, so the kernel prints errors only, which a panic is.
+    let mut words: Vec<String> = ["console=ttyS0", "panic=-1", "quiet"].map(str::to_owned).to_vec();
     if !basics.kvm {
         words.extend(["mitigations=off", "tsc=reliable", "random.trust_cpu=on"].map(str::to_owned));
         // Without a timer of its own to go by, this machine's kernel now and then hangs when it measures the clock.
@@ -130,6 +131,7 @@ mod tests {
         assert!(!words_for(Machine::Q35, true).contains("mitigations"));
         assert!(words_for(Machine::Q35, false).contains("mitigations=off"));
         assert!(words_for(Machine::Q35, false).ends_with(" x"), "the study has the last word");
+        assert!([true, false].into_iter().all(|kvm| words_for(Machine::Q35, kvm).contains(" quiet")));
         assert_eq!(words_for(Machine::Microvm, false).contains("tsc_early_khz="), cfg!(target_arch = "x86_64"));
     }
 

@@ -306,7 +306,7 @@ fn unlock(process: u32) -> std::result::Result<(), String> {
 }
 
 /// Whether a child of ours is no more, or waits to be buried.
-fn has_ended(process: u32) -> bool {
+pub(super) fn has_ended(process: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
 }
@@ -334,7 +334,7 @@ fn stand(
         group: making.groups().into_iter().next(),
     };
     let (address, parity) = (outside, Some(rows));
-    let mut particulars = Particulars { address, parity, ..Particulars::default() };
+    let mut particulars = Particulars { address, parity, booted: true, ..Particulars::default() };
     let claim = data.place(&making, &mut particulars)?;
     particulars.charges = Some(Box::new(move || {
         // The guest's right to a device of the user's goes when the guest goes.

@@ -279,7 +279,8 @@ const TELLING: [&str; 3] = ["response_time_p50_s", "response_time_p99_s", common
 /// Every metric against the baseline: in one figure, or, where that would be long, the telling ones and the others folded.
 fn forests(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<FigureView> {
     // Start times differ by orders of magnitude and would flatten everything else; they have a section.
-    let compared = case.metrics.iter().filter(|metric| metric.spec.id != common::START_TIME);
+    let is_start = |id: &str| id == common::START_TIME || common::START_PARTS.contains(&id);
+    let compared = case.metrics.iter().filter(|metric| !is_start(&metric.spec.id));
     let groups: Vec<(bool, ratios::Group)> = compared
         .map(|metric| {
             let tells = metric.spec.primary || TELLING.contains(&metric.spec.id.as_str());

@@ -99,7 +99,8 @@ fn stands_apart(findings: &Findings, arm: &str) -> bool {
 /// What the guests take, then of each case its primary metric and the CPU for one unit of its work.
 fn measures(findings: &Findings) -> Vec<Measure<'_>> {
     let mut measures = Vec::new();
-    for metric in &findings.across {
+    // What a machine's start was made of has its place in the section on starts.
+    for metric in findings.across.iter().filter(|metric| !common::START_PARTS.contains(&metric.spec.id.as_str())) {
         let (title, note) = match metric.spec.id.as_str() {
             common::START_TIME => ("Start", "create to first answer"),
             common::IDLE_MEMORY => ("Memory, idle", "without page cache"),

@@ -159,22 +159,36 @@ pub(super) fn cpu(case: &CaseFindings, arms: &Arms) -> Option<Table> {
     Some(table)
 }
 
-/// Guest start time on every arm and in every case.
+/// Parts of a machine's start, as the rows of a table name them.
+const PARTS_OF_START: [(&str, &str); 3] = [
+    (common::START_FIRMWARE, "of it: host, hypervisor and firmware"),
+    (common::START_KERNEL, "of it: the guest's kernel"),
+    (common::START_AGENT, "of it: init and agent"),
+];
+
+/// Guest start time on every arm and in every case, and of machines the parts that it has.
 pub(crate) fn start_times(findings: &Findings, arms: &Arms) -> Option<Table> {
-    let mut table = Table::new(
-        "From the request to create the guest to its agent's first answer: estimate, [interval] and number of completed trials.",
-        arm_columns("Case", arms),
-    );
+    let split = findings.across.iter().any(|metric| common::START_PARTS.contains(&metric.spec.id.as_str()));
+    let whole = "From the request to create the guest to its agent's first answer: estimate, [interval] and number of completed trials.";
+    let parts = " Of a machine it is split by the clock of its own kernel: up to where that begins, from there to user space, and from \
+                 there to the answer.";
+    let caption = if split { format!("{whole}{parts}") } else { whole.to_owned() };
+    let mut table = Table::new(caption, arm_columns("Case", arms));
     for case in &findings.cases {
-        let Some(metric) = case.metrics.iter().find(|metric| metric.spec.id == common::START_TIME) else { continue };
-        let mut row = vec![Cell::text(&case.label)];
-        for arm in arms.iter() {
-            let found = metric.arms.iter().find(|estimate| estimate.arm == arm.id);
-            row.push(found.map_or_else(Cell::none, |found| {
-                estimate_cell(format::estimate_parts(&found.estimate, &format::unit_of(&metric.spec)), found.estimate.n)
-            }));
-        }
-        table.rows.push(row);
+        let rows = std::iter::once((common::START_TIME, case.label.as_str())).chain(PARTS_OF_START);
+        table.rows.extend(rows.filter_map(|(id, name)| start_row(case, id, name, arms)));
     }
     table.filled()
+}
+
+fn start_row(case: &CaseFindings, id: &str, name: &str, arms: &Arms) -> Option<Vec<Cell>> {
+    let metric = case.metrics.iter().find(|metric| metric.spec.id == id && !metric.arms.is_empty())?;
+    let mut row = vec![Cell::text(name)];
+    for arm in arms.iter() {
+        let found = metric.arms.iter().find(|estimate| estimate.arm == arm.id);
+        row.push(found.map_or_else(Cell::none, |found| {
+            estimate_cell(format::estimate_parts(&found.estimate, &format::unit_of(&metric.spec)), found.estimate.n)
+        }));
+    }
+    Some(row)
 }

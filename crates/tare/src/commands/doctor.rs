@@ -16,6 +16,9 @@ const LOGS: &str = "doctor";
 
 /// Says what this host can run. `confined` is why no lab can be made here, if that is known already.
 pub fn command(arguments: &DoctorArguments, confined: Option<String>) -> Result<Exit, Failure> {
+    if arguments.again {
+        tare_platform::look_again();
+    }
     let study = arguments.study.as_deref().map(study_of).transpose()?;
     if let Some(study) = &study {
         output::keep_out(tare_controller::redactor(study, false));

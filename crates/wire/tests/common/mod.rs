@@ -15,7 +15,7 @@ pub fn link(behave: impl FnOnce(UnixStream) + Send + 'static) -> Link {
         Greeting::ours().write(&mut stream).unwrap();
         Greeting::read(&mut stream).unwrap();
         let hello: ToAgent = read_frame(&mut stream).unwrap().unwrap();
-        let said = Reply::Hello { version: "0".into(), pid: 1 };
+        let said = Reply::Hello { version: "0".into(), pid: 1, kernel_age_ns: 1_500_000_000 };
         write_frame(&mut stream, &FromAgent { id: hello.id, result: Ok(said) }).unwrap();
         behave(stream);
     };

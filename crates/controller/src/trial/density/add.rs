@@ -188,8 +188,7 @@ impl Ascending<'_> {
         gathered.targets = gathered.guests.len();
         trial.tell_standing(gathered);
         let Some(guest) = gathered.guests.last() else { return Ok(()) };
-        self.start_times_s.push(guest.start_time_s());
-        gathered.start_time_s = Some(self.start_times_s.iter().sum::<f64>() / self.start_times_s.len() as f64);
+        gathered.starts.add(&**guest);
         let asked = guest.link().call(Request::Clock, patience);
         asked.map_err(|error| self.not_added(Phase::Connect, (&error.to_string(), false), gathered))?;
         if self.serial == 1 {

@@ -53,7 +53,6 @@ struct Ascending<'t> {
     prepared: Vec<Ready>,
     /// Guests that were started so far: no name is used twice.
     serial: usize,
-    start_times_s: Vec<f64>,
     /// The most that one guest took of the host's memory while it was added, bytes; by its place in the tile.
     growth_bytes: Vec<u64>,
     /// When a guest was last added or taken away.
@@ -104,7 +103,6 @@ impl Trial<'_> {
             targets: Vec::new(),
             prepared: Vec::new(),
             serial: 0,
-            start_times_s: Vec::new(),
             changed: Instant::now(),
             ceiling: None,
             stopped: None,

@@ -1,0 +1,130 @@
+//! An attempt to boot a guest by KVM: what was found, or that the host was only slow.
+//!
+//! That the device is there says little: inside another hypervisor it may be there and boot no ordinary kernel. Such a guest
+//! ends at once, or its processor stands still. A guest on a busy host comes up, late. Both are silent on the channel, so
+//! the attempt watches the console: its kernel prints all the way ([`TALKS`]). CPU time would not tell them
+//! apart, since a processor that hangs may spin in the host's kernel.
+
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use tare_image::{GuestConfig, Root};
+use tare_wire::{Link, WireError};
+
+use crate::channel::Tail;
+use crate::remembered::Failure;
+
+/// A guest whose console says nothing for so long stands still.
+const STILL: Duration = Duration::from_secs(30);
+/// What was done, in every reason.
+const TRIED: &str = "KVM looked usable (/dev/kvm), a guest was tried";
+/// How often the console is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// For the kernel of a guest that is tried, after what every guest's is told: its console is to move.
+pub(crate) const TALKS: &str = "loglevel=7";
+
+/// How long a guest that is tried is waited for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Without a word on its console.
+    pub still: Duration,
+    /// In all.
+    pub within: Duration,
+}
+
+impl Limits {
+    /// Those of an arm whose guests may take so long (`boot-within`).
+    pub(crate) const fn within(within: Duration) -> Self {
+        Self { still: STILL, within }
+    }
+}
+
+/// What the agent of a guest that is only tried is told.
+pub(crate) fn config(name: &str) -> GuestConfig {
+    GuestConfig {
+        hostname: "probe".into(),
+        run_id: name.to_owned(),
+        root: Root::Initrd,
+        address: None,
+        mtu: 1500,
+        congestion_control: None,
+        data_disks: Vec::new(),
+        iscsi: None,
+    }
+}
+
+/// Waits for the agent of a guest that is tried, as long as its console moves and at most as long as the limits say.
+///
+/// `open` opens the channel within a time; `end` ends the guest, and with it the wait; `ended` says how the guest ended by
+/// itself, if it did, and is asked where the channel broke.
+///
+/// # Errors
+/// Lasting where the guest ended by itself or stood still; passing where it was still on its way.
+pub(crate) fn answers(
+    limits: Limits,
+    console: &Tail,
+    open: impl FnOnce(Duration) -> Result<Link, WireError>,
+    end: impl FnOnce() + Send,
+    ended: impl FnOnce() -> Option<String>,
+) -> Result<(), Failure> {
+    let (done, over) = mpsc::channel::<()>();
+    let (opened, stood_still) = std::thread::scope(|scope| {
+        let watch = move || {
+            let stood_still = stands_still(limits.still, console, &over);
+            if stood_still {
+                end();
+            }
+            stood_still
+        };
+        let watching = std::thread::Builder::new().name("attempt-watch".into()).spawn_scoped(scope, watch);
+        let watching = match watching {
+            Ok(watching) => watching,
+            Err(source) => return (Err(WireError::Io { doing: "starting a thread", source }), false),
+        };
+        let opened = open(limits.within);
+        drop(done);
+        (opened, watching.join().unwrap_or(false))
+    });
+    let Err(error) = opened else { return Ok(()) };
+    Err(failure(limits, stood_still, &error, &console.last_line(), ended))
+}
+
+/// Waits until the console has said nothing for so long, or until it is over, and says which it was.
+fn stands_still(still: Duration, console: &Tail, over: &mpsc::Receiver<()>) -> bool {
+    let (mut taken, mut moved) = (console.taken(), Instant::now());
+    while over.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+        let now = console.taken();
+        if now != taken {
+            (taken, moved) = (now, Instant::now());
+        } else if moved.elapsed() >= still {
+            return true;
+        }
+    }
+    false
+}
+
+fn failure(
+    limits: Limits,
+    stood_still: bool,
+    error: &WireError,
+    last: &str,
+    ended: impl FnOnce() -> Option<String>,
+) -> Failure {
+    let said = format!("the last it said: {last}");
+    if stood_still {
+        let why = format!("{TRIED}, and its console stood still for {:?}; {said}", limits.still);
+        return Failure::Lasting(why);
+    }
+    if matches!(error, WireError::Timeout { .. }) {
+        return Failure::Passing(format!(
+            "{TRIED}, and it was still booting after {:?}, which is not remembered: this host is slow or busy now, and a \
+             longer `boot-within` of the arm waits longer; {said}",
+            limits.within
+        ));
+    }
+    match ended() {
+        Some(how) => Failure::Lasting(format!("{TRIED}, and it ended: {how}; {said}")),
+        None => Failure::Passing(format!("{TRIED}, and {error}; {said}")),
+    }
+}
