@@ -111,6 +111,27 @@ mod tests {
     }
 
     #[test]
+    fn the_parts_of_a_start_are_found_on_the_arms_that_have_them() {
+        let plan = testing::plan(6);
+        let mut trials = trials(&plan);
+        for record in &mut trials {
+            let part = MetricSpec::new(common::START_KERNEL, "guest start, kernel", Unit::Seconds, Better::Lower);
+            record.metrics.push(part);
+            let is_machine = record.planned.arm == "container";
+            let Outcome::Completed(m) = &mut record.outcome else { panic!("it completed") };
+            if is_machine {
+                m.metrics.insert(common::START_KERNEL.into(), 2.5);
+            }
+        }
+        let found = of_run(&plan, &trials);
+        let kernel = found.iter().find(|m| m.spec.id == common::START_KERNEL).unwrap();
+        assert_eq!(kernel.arms.len(), 1);
+        assert_eq!((kernel.arms[0].arm.as_str(), kernel.arms[0].estimate.n), ("container", 6));
+        assert!(kernel.comparisons.is_empty(), "the baseline has no kernel of its own: {:?}", kernel.comparisons);
+        assert!(found.iter().all(|m| m.spec.id != common::START_AGENT), "nobody has it");
+    }
+
+    #[test]
     fn a_blocks_value_is_the_mean_over_its_cases() {
         let plan = testing::plan(1);
         let mut two = trials(&plan);

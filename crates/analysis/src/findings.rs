@@ -227,7 +227,12 @@ impl<'a> CaseTrials<'a> {
                 self.plan.study.arms.iter().filter(|arm| self.withheld(&arm.id, &spec.id)).collect();
             let some = self.arms().any(|(arm, _)| !self.values(&arm.id, &spec.id).is_empty());
             let why = self.why_withheld(spec, &without);
-            if without.is_empty() || spec.primary {
+            // Only machines have these parts: where there are none, none is missing.
+            let by_nature = common::START_PARTS.contains(&spec.id.as_str());
+            if by_nature && !some {
+                continue;
+            }
+            if without.is_empty() || spec.primary || by_nature {
                 kept.push(spec);
             } else if some {
                 kept.push(spec);

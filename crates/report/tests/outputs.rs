@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use roxmltree::{Document, Node, ParsingOptions};
 use tare_model::findings::{Findings, Verdict};
-use tare_model::metric::Unit;
+use tare_model::metric::{Unit, common};
 use tare_report::{ComparisonRow, ComparisonTable};
 
 /// Texts that users could write, by accident or not.
@@ -357,4 +357,33 @@ fn a_comparison_prints_in_three_ways() {
     assert_eq!(elements(&document, "tr").len(), 3);
     let hostile = tare_report::comparison_html(&comparison(HOSTILE[0])).unwrap();
     assert!(!hostile.contains("<script"));
+}
+
+#[test]
+fn a_machines_start_is_shown_with_its_parts_and_those_in_one_place() {
+    let mut findings = fixture::platforms();
+    let parts = common::START_PARTS;
+    for metrics in findings.cases.iter_mut().map(|case| &mut case.metrics).chain([&mut findings.across]) {
+        let whole = metrics.iter().find(|metric| metric.spec.id == common::START_TIME).expect("it has starts").clone();
+        for (id, label) in parts.into_iter().zip(["firmware", "kernel", "agent"]) {
+            let mut part = whole.clone();
+            (part.spec.id, part.spec.label) = (id.to_owned(), format!("guest start, {label}"));
+            part.arms.retain(|arm| arm.arm == "vm");
+            part.comparisons.clear();
+            metrics.push(part);
+        }
+    }
+    let text = tare_report::markdown(&findings);
+    let section =
+        text.split("\n## ").find(|section| section.contains("to its agent's first answer")).expect("a section");
+    let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| of it: ")).collect();
+    assert_eq!(rows.len(), 3 * findings.cases.len(), "{section}");
+    assert!(section.contains("split by the clock of its own kernel"), "{section}");
+    // Of all arms only the machine has a figure.
+    assert!(rows.iter().all(|row| row.matches("n = ").count() == 1), "{rows:#?}");
+    let glance = text.split("\n## ").find(|section| section.contains("Memory, idle")).expect("a first table");
+    assert!(!glance.contains("guest start, kernel"), "{glance}");
+    html(&findings);
+    let bare = tare_report::markdown(&fixture::platforms());
+    assert!(!bare.contains("of it: ") && !bare.contains("split by the clock"), "{bare}");
 }

@@ -1,6 +1,7 @@
 //! From made-up runs to findings, and two runs side by side.
 
 use tare_model::findings::Verdict;
+use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::trial::{Flag, Outcome, Phase, TrialRecord};
 use tare_record::{RunFolder, testing};
 
@@ -219,6 +220,25 @@ fn a_metric_that_completed_trials_withhold_is_told_once_and_not_compared() {
     assert!(case.not_measured.iter().any(|s| s.contains("busy loops")), "{:?}", case.not_measured);
     assert!(case.metrics.iter().flat_map(|m| &m.comparisons).all(|c| c.verdict != Verdict::CannotSay));
     assert!(case.cpu.iter().all(|cpu| cpu.per_work_s.is_none()));
+}
+
+#[test]
+fn the_parts_of_a_start_are_missed_on_no_arm_without_a_kernel_of_its_own() {
+    let (plan, mut trials) = whole(6);
+    let kernel = tare_model::metric::common::START_KERNEL;
+    for record in &mut trials {
+        record.metrics.push(MetricSpec::new(kernel, "guest start, kernel", Unit::Seconds, Better::Lower));
+    }
+    let nowhere = of(&plan, &trials).cases[0].clone();
+    assert!(nowhere.not_measured.is_empty() && nowhere.metrics.iter().all(|m| m.spec.id != kernel));
+    for record in trials.iter_mut().filter(|record| record.planned.arm == "container") {
+        let Outcome::Completed(m) = &mut record.outcome else { panic!("it completed") };
+        m.metrics.insert(kernel.into(), 2.5);
+    }
+    let case = of(&plan, &trials).cases[0].clone();
+    assert!(case.not_measured.is_empty(), "{:?}", case.not_measured);
+    let found = case.metrics.iter().find(|m| m.spec.id == kernel).unwrap();
+    assert_eq!(found.arms.iter().map(|arm| arm.arm.as_str()).collect::<Vec<_>>(), ["container"]);
 }
 
 #[test]

@@ -132,17 +132,13 @@ pub(super) fn boots(
 ) -> Result<(), Failure> {
     // What is missing on tare's side says nothing about KVM.
     let xml = describe(connection, options, agent, kvm).map_err(Failure::Passing)?;
-    let connection = Arc::clone(connection);
+    let (of_domain, connection) = (connection, Arc::clone(connection));
     let started = within(CALL_LIMIT, "start a guest to try", move || {
         let domain = connection.create_passing(&xml)?;
         let (stream, console) = (connection.channel(&domain, tare_image::CHANNEL_PORT)?, connection.console(&domain)?);
         Ok((Arc::new(domain), stream, console))
     });
-    let (domain, stream, console) = started.map_err(|error| match error {
-        // It says so where QEMU ended at once.
-        LibvirtError::Refused { .. } => Failure::Lasting(error.to_string()),
-        _ => Failure::Passing(error.to_string()),
-    })?;
+    let (domain, stream, console) = started.map_err(|error| not_started(of_domain, &error))?;
     let (tail, _) = Tail::follow(console.clone());
     let opened = attempt::answers(
         limits,
@@ -159,6 +155,16 @@ pub(super) fn boots(
         _ => Ok(()),
     });
     opened.and(ended.map_err(|error| Failure::Passing(error.to_string())))
+}
+
+/// Why libvirt did not start a guest: that QEMU ended at once, unless libvirt itself is gone or slow.
+fn not_started(connection: &Arc<Connection>, error: &LibvirtError) -> Failure {
+    let asked = Arc::clone(connection);
+    let lives = || within(CALL_LIMIT, "tell its versions", move || asked.versions()).is_ok();
+    match error {
+        LibvirtError::Refused { .. } if lives() => Failure::Lasting(error.to_string()),
+        _ => Failure::Passing(error.to_string()),
+    }
 }
 
 /// How a domain ended that was started here, if it did: libvirt sees it a moment after its channel was closed.

@@ -3,7 +3,8 @@
 //! That the device is there says little: inside another hypervisor it may be there and boot no ordinary kernel. Such a guest
 //! ends at once, or its processor stands still. A guest on a busy host comes up, late. Both are silent on the channel, so
 //! the attempt watches the console: its kernel prints all the way ([`TALKS`]). CPU time would not tell them
-//! apart, since a processor that hangs may spin in the host's kernel.
+//! apart, since a processor that hangs may spin in the host's kernel. Where guests may not even take as long as one that stands still
+//! is watched, nothing is remembered of it.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -118,7 +119,7 @@ fn failure(
     }
     if matches!(error, WireError::Timeout { .. }) {
         return Failure::Passing(format!(
-            "{TRIED}, and it was still booting after {:?}, which is not remembered: this host is slow or busy now, and a \
+            "{TRIED}, and it had not answered after {:?}, which is not remembered: this host may only be slow or busy now, and a \
              longer `boot-within` of the arm waits longer; {said}",
             limits.within
         ));
