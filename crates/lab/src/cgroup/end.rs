@@ -252,12 +252,12 @@ pub(super) fn unused(dir: &Path, controllers: &str) -> String {
     controllers.split_whitespace().filter(|controller| !is_used(controller)).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a file of a group tells what was used, and sets nothing. All settings of the kernel's are written to, and so are some
+/// Whether a file of a group shows what was used, and sets nothing. All settings of the kernel's are written to, and so are some
 /// of these, for a notice or a new count.
 fn is_account(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or_default();
-    let told = ["stat", "local", "current", "peak", "events", "pressure", "effective", "numa_stat"];
-    told.contains(&last)
+    let accounts = ["stat", "local", "current", "peak", "events", "pressure", "effective", "numa_stat"];
+    accounts.contains(&last)
 }
 
 /// The controllers that were enabled at the root for this run, unless another run of tare's needs them too:

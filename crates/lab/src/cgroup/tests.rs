@@ -447,13 +447,13 @@ fn without_cpuset_limits_are_set_and_the_row_says_what_processes_are_bound_to() 
     let mut bound = Command::new("sleep").arg("30").spawn().unwrap();
     fs::write(fake.at("tare-run/guest/cgroup.procs"), format!("{}\n", bound.id())).unwrap();
     crate::set_affinity(Some(bound.id()), &[0]).unwrap();
-    let told = row();
+    let said = row();
     let all = crate::online_cpus().unwrap();
     let widened = crate::set_affinity(Some(bound.id()), &all).map(|_| row());
     bound.kill().unwrap();
     bound.wait().unwrap();
-    assert_eq!((told.granted.as_deref(), told.equal), (Some("0"), true), "{told:?}");
-    assert!(told.note.contains("lack the controller `cpuset`") && told.note.contains("undo"), "{told:?}");
+    assert_eq!((said.granted.as_deref(), said.equal), (Some("0"), true), "{said:?}");
+    assert!(said.note.contains("lack the controller `cpuset`") && said.note.contains("undo"), "{said:?}");
     assert_eq!(widened.unwrap().equal, all == [0], "one that is bound to others is seen");
 }
 

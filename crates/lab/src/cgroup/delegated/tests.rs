@@ -80,8 +80,8 @@ fn we_move_below_and_the_group_is_fit_for_guests() {
     let found = Hierarchies::version_2_at(scope.path());
     assert_eq!(found.unavailable(), None);
     assert_eq!(found.v2_controllers(), ["cpu", "memory", "pids"]);
-    let told = found.particulars().join("\n");
-    assert!(told.contains(&scope.path().display().to_string()) && told.contains("they lack `cpuset`"), "{told}");
+    let said = found.particulars().join("\n");
+    assert!(said.contains(&scope.path().display().to_string()) && said.contains("they lack `cpuset`"), "{said}");
     fs::write(scope.path().join("cgroup.controllers"), "cpuset cpu memory pids").unwrap();
     assert_eq!(found.particulars().len(), 1 + usize::from(ends_with_session().is_some()), "nothing is lacking");
 }
