@@ -27,13 +27,13 @@ pub(crate) const BEGUN: &str = ".new-";
 const NAME_DIGITS: usize = 32;
 
 /// Where kernels, initial file systems and images are kept: `TARE_CACHE`, else `/var/cache/tare` for root, else
-/// `$XDG_CACHE_HOME/tare` or `~/.cache/tare`.
+/// `$XDG_CACHE_HOME/tare` or `~/.cache/tare`. A user who is root of a user namespace of tare's own is no root here.
 pub fn cache_directory() -> PathBuf {
     let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(named) = named("TARE_CACHE") {
         return named;
     }
-    if rustix::process::geteuid().is_root() {
+    if !tare_lab::is_rootless() {
         return PathBuf::from("/var/cache/tare");
     }
     named("XDG_CACHE_HOME")

@@ -67,13 +67,17 @@ impl Ground {
         assert!(self.failed.is_empty(), "did not hold: {:?}", self.failed);
     }
 
-    /// Runs a study there as root and gives its folder here, with what was printed.
+    /// Runs a study there as `user` and gives its folder here, with what was printed.
     #[track_caller]
-    fn study(&self, name: &str, text: &str) -> (PathBuf, String) {
-        self.host.write(text, &format!("{name}.toml"));
-        let said = self.host.sh(&format!("NO_COLOR=1 tare run {name}.toml --out {name} 2>&1"));
+    fn study(&self, user: &str, name: &str, text: &str) -> (PathBuf, String) {
+        // A folder that every user may write to and that no home is in.
+        let there = format!("/var/tmp/{name}");
+        self.host.write(text, &format!("{there}.toml"));
+        let ran = self.host.run(user, &format!("NO_COLOR=1 tare run {there}.toml --out {there} 2>&1"));
+        let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+        assert!(ran.status.success(), "{user} ran {name}: {}\n{said}", ran.status);
         let here = self.folder.path().join(name);
-        self.host.fetch(&format!("{name}"), &here);
+        self.host.fetch(&there, &here);
         (here, said)
     }
 
@@ -192,12 +196,16 @@ fn the_package_installs_and_a_container_and_a_machine_are_measured() {
     });
     ground.check("native, container and KVM are measured with equal limits", |ground| {
         let before = ground.snapshot();
-        let (folder, said) = ground.study("three", &text);
+        let (folder, said) = ground.study("root", "three", &text);
         completed_with_parity(&folder, 3, &said);
         let left: Vec<String> = ground.snapshot().difference(&before).cloned().collect();
         assert!(left.is_empty(), "left behind: {left:?}");
     });
     ground.check("a killed run with a machine leaves nothing", killed_with_a_machine);
+    ground.check("a user has limits by a scope of systemd's", |ground| {
+        let (folder, said) = ground.study("someone", "user", &study(&arm("container", "container", "{}")));
+        completed_with_parity(&folder, 2, &said);
+    });
     ground.finish();
 }
 
@@ -230,7 +238,7 @@ fn every_arm_runs_on_an_ordinary_host() {
             arms.push(arm("gvisor", "oci", "{ runtime = \"runsc\" }"));
         }
         let before = ground.snapshot();
-        let (folder, said) = ground.study("all", &study(&arms.concat()));
+        let (folder, said) = ground.study("root", "all", &study(&arms.concat()));
         let left: Vec<String> = ground.snapshot().difference(&before).cloned().collect();
         completed_with_parity(&folder, arms.len() + 1, &said);
         assert!(left.is_empty(), "left behind: {left:?}");
