@@ -7,7 +7,7 @@ CARGO_TARGET_DIR ?= $(CURDIR)/target
 export PREFIX DESTDIR CARGO_TARGET_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build quickstart platforms test test-host tidy check fuzz bench install deb clean
+.PHONY: help setup build quickstart platforms test test-host tidy check fuzz bench install deb rpm clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -59,6 +59,9 @@ install: ## copy what `make build` built to PREFIX (default /usr/local)
 
 deb: build ## make a Debian package, in target/deb
 	@scripts/deb.sh
+
+rpm: build ## make an RPM package, in target/rpm (needs rpmbuild)
+	@scripts/rpm.sh
 
 clean: ## remove all that was built
 	cargo clean

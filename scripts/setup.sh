@@ -163,7 +163,7 @@ setup_platforms() {
 # As apt_has, without fetching the lists for it.
 apt_has_cached() { [[ -n $(apt-cache madison "$1" 2>/dev/null) ]]; }
 
-# A browser for the report's tests, a server for those of hosts elsewhere, one that stands before the web application.
+# A browser for the report's tests, a server for those of hosts elsewhere, one that stands before the web application; what checks and makes packages.
 setup_tests() {
     local missing=() had_server=yes had_web=yes
     has chromium || has chromium-browser || has google-chrome || missing+=(chromium)
@@ -176,6 +176,8 @@ setup_tests() {
         missing+=(nginx-light)
         had_web=
     }
+    has lintian || missing+=(lintian)
+    has rpmbuild || missing+=(rpm)
     [[ ${#missing[@]} -eq 0 ]] || without_starting install_packages optional "${missing[@]}"
     # The tests need the program, not a service that would listen from the next start of this machine on.
     [[ -n $had_server || $EUID -ne 0 ]] || systemctl disable ssh.service ssh.socket >/dev/null 2>&1 || true

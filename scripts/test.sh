@@ -29,6 +29,7 @@ rm -f "$target_dir/test.log" "$target_dir/test.summary"
     cargo test --workspace --no-fail-fast "$@" -- --show-output || code=$?
     if [[ -z ${*/--locked/} ]]; then
         scripts/test-apt.sh || code=$?
+        scripts/test-packages.sh || code=$?
         scripts/test-java.sh || code=$?
     fi
     exit "$code"
