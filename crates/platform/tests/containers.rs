@@ -261,11 +261,11 @@ fn a_late_start_does_not_bring_back_the_directory_of_a_run() {
     let _turn = turn();
     let Some(agent) = agent() else { return };
     let Some(ground) = Ground::new("late", &agent) else { return };
-    if let Err((reason, remedy)) = check("container", &json!({}), &agent) {
+    if let Err((reason, remedy)) = check("oci", &json!({}), &agent) {
         return skipped(&format!("{reason}. {remedy}"));
     }
     std::fs::remove_dir_all(ground.state.path()).unwrap();
-    let came = ground.starts("container", &json!({}), "late");
+    let came = ground.starts("oci", &json!({}), "late");
     assert!(came.as_ref().is_err_and(|why| why.contains("make its directory")), "{came:?}");
     assert!(!ground.state.path().exists());
 }

@@ -213,6 +213,8 @@ fn without_root_native_and_container_run_in_a_user_namespace() {
         // The program may lie where others cannot look.
         let folder = Path::new("/tmp").join(format!("tare-nobody-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
+        // Its home, for what it keeps.
+        std::os::unix::fs::chown(&folder, Some(65534), Some(65534)).unwrap();
         for (from, to) in [(Path::new(&program), "tare"), (agent.as_path(), "tare-agent")] {
             if !folder.join(to).exists() {
                 std::fs::copy(from, folder.join(to)).unwrap();
@@ -224,6 +226,8 @@ fn without_root_native_and_container_run_in_a_user_namespace() {
             .args(args)
             .env_remove("TARE_AGENT")
             .env_remove("XDG_RUNTIME_DIR")
+            .env_remove("XDG_CACHE_HOME")
+            .env("HOME", &folder)
             .current_dir("/")
             .output()
             .unwrap();
