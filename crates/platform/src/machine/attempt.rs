@@ -15,7 +15,8 @@ use tare_wire::{Link, WireError};
 use crate::channel::Tail;
 use crate::remembered::Failure;
 
-/// A guest whose console says nothing for so long stands still.
+/// A guest whose console says nothing for so long stands still, or for half of the time that a guest may take where that is
+/// longer: whoever gives guests more time has a slow host, and silence lasts longer on it too.
 const STILL: Duration = Duration::from_secs(30);
 /// What was done, in every reason.
 const TRIED: &str = "KVM looked usable (/dev/kvm), a guest was tried";
@@ -36,8 +37,8 @@ pub(crate) struct Limits {
 
 impl Limits {
     /// Those of an arm whose guests may take so long (`boot-within`).
-    pub(crate) const fn within(within: Duration) -> Self {
-        Self { still: STILL, within }
+    pub(crate) fn within(within: Duration) -> Self {
+        Self { still: STILL.max(within / 2), within }
     }
 }
 
