@@ -173,6 +173,7 @@ mod tests {
         assert!(matches!(found, Failure::Passing(_)), "{found:?}");
         assert!(found.reason().contains("boot-within") && found.reason().contains("probing"), "{found:?}");
         assert_eq!(ends_after_s(Limits { within: LONG, ..limits }), "310", "QEMU's own end comes after tare's");
+        assert_eq!(Limits::within(LONG).still, LONG / 2, "who gives guests more time has a slow host");
     }
 
     #[test]
