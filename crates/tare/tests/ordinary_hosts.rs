@@ -53,10 +53,15 @@ impl Ground {
         Some(Self { host, folder: tempfile::tempdir().unwrap(), failed: Vec::new() })
     }
 
-    /// One thing that must be so; the next is looked at whatever comes of it.
-    fn check(&mut self, name: &'static str, check: impl FnOnce(&Self)) {
+    /// One thing that must be so; the next is looked at whatever comes of it. It has a second chance, which is printed: guests of
+    /// an emulated KVM stand still now and then, for a minute or for good.
+    fn check(&mut self, name: &'static str, check: impl Fn(&Self)) {
         let began = Instant::now();
-        let passed = catch_unwind(AssertUnwindSafe(|| check(self))).is_ok();
+        let holds = || catch_unwind(AssertUnwindSafe(|| check(self))).is_ok();
+        let passed = holds() || {
+            eprintln!("{name}: did not hold ({:.0} s); once more", seconds(began));
+            holds()
+        };
         eprintln!("{name}: {} ({:.0} s)", if passed { "holds" } else { "FAILED" }, seconds(began));
         if !passed {
             self.failed.push(name);
@@ -73,7 +78,7 @@ impl Ground {
         // A folder that every user may write to and that no home is in.
         let there = format!("/var/tmp/{name}");
         self.host.write(text, &format!("{there}.toml"));
-        let ran = self.host.run(user, &format!("NO_COLOR=1 tare run {there}.toml --out {there} 2>&1"));
+        let ran = self.host.run(user, &format!("rm -rf {there}; NO_COLOR=1 tare run {there}.toml --out {there} 2>&1"));
         let said = String::from_utf8_lossy(&ran.stdout).into_owned();
         assert!(ran.status.success(), "{user} ran {name}: {}\n{said}", ran.status);
         let here = self.folder.path().join(name);
@@ -162,7 +167,7 @@ fn completed_with_parity(folder: &Path, trials: usize, said: &str, but_for: &[&s
 fn killed_with_a_machine(ground: &Ground) {
     let before = ground.snapshot();
     ground.host.write(&study(&machine("kvm", "")), "killed.toml");
-    ground.host.sh("setsid -f tare run killed.toml --out killed >/dev/null 2>&1 </dev/null");
+    ground.host.sh("rm -rf killed; setsid -f tare run killed.toml --out killed >/dev/null 2>&1 </dev/null");
     let deadline = Instant::now() + Duration::from_secs(120);
     while !ground.host.run("root", "pgrep qemu-system").status.success() {
         assert!(Instant::now() < deadline, "no machine was started");
@@ -218,7 +223,7 @@ fn the_package_installs_and_a_container_and_a_machine_are_measured() {
     let text = study(&format!("{}{}", arm("container", "container", "{}"), machine("kvm", "")));
     ground.check("doctor finds every arm usable", |ground| {
         ground.host.write(&text, "three.toml");
-        let said = ground.host.sh("tare doctor three.toml");
+        let said = ground.host.sh("tare doctor --again three.toml");
         for id in ["native", "container", "kvm"] {
             let line = said.lines().find(|line| line.trim_start().starts_with(&format!("{id} ")));
             assert!(line.is_some_and(|line| line.contains("works")), "{said}");
@@ -248,7 +253,7 @@ fn every_arm_runs_on_an_ordinary_host() {
     let Some(mut ground) = Ground::new() else { return };
     ground.check("the quickstart, shortened", |ground| {
         let said = ground.host.sh(
-            "NO_COLOR=1 tare run /usr/share/tare/studies/quickstart.toml --scale 0.05 --blocks 2 --out quickstart 2>&1",
+            "rm -rf quickstart; NO_COLOR=1 tare run /usr/share/tare/studies/quickstart.toml --scale 0.05 --blocks 2 --out quickstart 2>&1",
         );
         let here = ground.folder.path().join("quickstart");
         ground.host.fetch("quickstart", &here);
