@@ -30,7 +30,7 @@ test: build ## run all tests; those that this machine cannot run are listed with
 	@scripts/setup.sh test
 	@scripts/test.sh
 
-test-host: build ## run tare on emulated ordinary hosts, Debian 12 and 13 (half an hour; as root)
+test-host: build ## run tare on emulated ordinary hosts, Debian 12 and 13 (as root; the short form is part of `make check`)
 	@scripts/setup.sh test
 	@scripts/test-host.sh
 

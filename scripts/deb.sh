@@ -2,22 +2,18 @@
 # Makes target/deb/tare_VERSION_ARCH.deb of what `make build` built. Needs dpkg-deb, which every Debian has.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=scripts/package.sh
+. scripts/package.sh
 
 target_dir=${CARGO_TARGET_DIR:-target}
 work=$target_dir/deb
 root=$work/root
-version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n1)
 arch=$(dpkg --print-architecture)
 
 rm -rf "$root"
-DESTDIR=$root PREFIX=/usr AGENT_FOLDER=/usr/lib/tare scripts/install.sh >/dev/null
-find "$root/usr/share/man" -type f -exec gzip -9n {} +
-strip --strip-unneeded "$root/usr/bin/tare"
+lay_out "$root"
 
 maintainer='The tare authors <tare@localhost>'
-# The same tree makes the same package.
-SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
-export SOURCE_DATE_EPOCH
 documents=$root/usr/share/doc/tare
 cat >"$documents/copyright" <<COPYRIGHT
 Copyright: 2026 The tare authors

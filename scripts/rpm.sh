@@ -4,23 +4,19 @@
 # The program asks for the glibc of the machine that built it: build on the oldest distribution that is to run it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=scripts/package.sh
+. scripts/package.sh
 command -v rpmbuild >/dev/null || { echo "rpm: rpmbuild is not installed; on Debian: apt-get install rpm" >&2 && exit 1; }
 
 target_dir=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 work=$target_dir/rpm
 root=$work/root
-version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n1)
 
 rm -rf "$work"
-DESTDIR=$root PREFIX=/usr AGENT_FOLDER=/usr/lib/tare scripts/install.sh >/dev/null
-find "$root/usr/share/man" -type f -exec gzip -9n {} +
-strip --strip-unneeded "$root/usr/bin/tare"
+lay_out "$root"
 # Where Fedora keeps licences.
 mkdir -p "$root/usr/share/licenses/tare"
 mv "$root/usr/share/doc/tare/copyright" "$root/usr/share/licenses/tare/LICENSE"
-# The same tree makes the same package.
-SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
-export SOURCE_DATE_EPOCH
 
 cat >"$work/tare.spec" <<SPEC
 # The programs are built and stripped already.

@@ -35,7 +35,8 @@ packages=(
 [[ $suite == bookworm ]] || packages+=(virtiofsd)
 
 mkdir -p "$cache"
-# Older contents are of no use any more.
+# Older contents are of no use any more, and neither is what a script left that was killed.
+find "$cache" -maxdepth 1 -name '.build-*' -mmin +60 -exec rm -rf --one-file-system {} +
 find "$cache" -maxdepth 1 -name "$suite-*" ! -name "$suite-$content" -exec rm -rf {} +
 work=$(mktemp -d "$cache/.build-XXXXXX")
 trap 'rm -rf "$work"' EXIT

@@ -286,8 +286,8 @@ mod tests {
     fn how_the_control_groups_are_is_told_in_words() {
         let view = HostView { rootless: false, limits_unavailable: None, agent: "/none".into() };
         let facts = host_facts(&view, None);
-        let (_, told) = facts.iter().find(|(name, _)| name == "control groups").unwrap();
-        assert!(told.starts_with("version ") || told.starts_with("none: "), "{told}");
+        let (_, shown) = facts.iter().find(|(name, _)| name == "control groups").unwrap();
+        assert!(shown.starts_with("version ") || shown.starts_with("none: "), "{shown}");
     }
 
     #[test]

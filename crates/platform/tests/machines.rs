@@ -357,7 +357,7 @@ fn a_guest_boots_quietly_and_still_says_why_it_cannot() {
         drop(guest);
         ground.end();
     }
-    // The agent as the first process does not understand what it is told, and the machine ends.
+    // The agent as the first process does not understand its words, and the machine ends.
     let Some(error) = fails("mute", &json!({"append": ["tare.nothing=1"]})) else { return };
     assert!(error.contains("`tare.nothing=1` is not understood") && !error.contains(chatter), "{error}");
     assert!(error.contains("loglevel=7"), "it says how to see more: {error}");

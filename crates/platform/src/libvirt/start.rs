@@ -39,7 +39,7 @@ const START_LIMIT: Duration = Duration::from_secs(120);
 /// Why the emulator has the rights that it has.
 const RIGHTS: &str =
     "the domain asks for user 0, so that its files keep their owners; capabilities and filter are libvirt's choice";
-/// What every guest's kernel is told: one that cannot go on ends its machine, and with it the wait for its agent; and since
+/// The words for every guest's kernel: one that cannot go on ends its machine, and with it the wait for its agent; and since
 /// each byte on the serial line costs an exit from the guest, it prints errors only, which a panic is.
 const KERNEL_WORDS: &str = "panic=-1 quiet";
 /// Emulation has no side channels to close, and a clock that may be trusted.

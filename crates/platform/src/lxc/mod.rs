@@ -57,7 +57,7 @@ impl Platform for Lxc {
     }
 
     fn disclosures(&self) -> Vec<String> {
-        let mut told = vec![
+        let mut sentences = vec![
             self.options.rootfs.disclosure(self.options.upper),
             "The guest is a process below LXC's small init, as root. Its capabilities and its filter of system calls are not \
              those of LXC's common configuration but those of every arm: the guest's agent sees to them."
@@ -65,10 +65,10 @@ impl Platform for Lxc {
             "The control groups are tare's, as on every arm: LXC sets no limits and no filter of devices.".into(),
         ];
         if config::apparmor_is_on() {
-            told.push("LXC's profile for AppArmor is left out: no other arm has one.".into());
+            sentences.push("LXC's profile for AppArmor is left out: no other arm has one.".into());
         }
-        told.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));
-        told
+        sentences.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));
+        sentences
     }
 
     fn comparable(&self) -> Comparable {

@@ -23,7 +23,7 @@ const TRIED: &str = "KVM looked usable (/dev/kvm), a guest was tried";
 /// How often the console is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// For the kernel of a guest that is tried, after what every guest's is told: its console is to move.
+/// For the kernel of a guest that is tried, after the words for every guest's: its console is to move.
 pub(crate) const TALKS: &str = "loglevel=7";
 
 /// How long a guest that is tried is waited for.
@@ -42,7 +42,7 @@ impl Limits {
     }
 }
 
-/// What the agent of a guest that is only tried is told.
+/// The configuration of a guest that is only tried.
 pub(crate) fn config(name: &str) -> GuestConfig {
     GuestConfig {
         hostname: "probe".into(),

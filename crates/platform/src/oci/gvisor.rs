@@ -22,7 +22,7 @@ const PROGRAM: &str = "runsc";
 const WORKS_EVERYWHERE: &str = "--platform=systrap";
 
 /// How long the smallest program may take in a sandbox.
-const PATIENCE: Duration = Duration::from_secs(10);
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
 /// How gVisor works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -177,12 +177,12 @@ pub(super) fn works(program: &Path, flags: &[String], agent: &Path) -> Result<()
     let written = flags.join(" ");
     remembered(&format!("a sandbox with {written}, by {}", identity(program)), || {
         let tried = format!("`{} {written}` did not run /bin/true", program.display());
-        match try_out(program, &flags, agent, PATIENCE) {
+        match try_out(program, &flags, agent, ANSWERS_WITHIN) {
             Ok(()) => Ok(()),
             Err(Tried::Failed(why)) => Err(Failure::Lasting(format!("{tried}: {why}"))),
             Err(Tried::Prevented(why)) => Err(Failure::Passing(format!("{tried}: {why}"))),
             // It tells nothing while it starts. So it hangs only where the mode that works everywhere is quick at the same time.
-            Err(Tried::Slow(why)) => match try_out(program, &[WORKS_EVERYWHERE], agent, PATIENCE / 4) {
+            Err(Tried::Slow(why)) => match try_out(program, &[WORKS_EVERYWHERE], agent, ANSWERS_WITHIN / 4) {
                 Ok(()) => Err(Failure::Lasting(format!("{tried}: {why}"))),
                 Err(_) => Err(Failure::Passing(format!(
                     "{tried}: {why}; this host is slow or busy now, as `{WORKS_EVERYWHERE}` took long, too, and that is not remembered"

@@ -89,14 +89,14 @@ fn boots(options: &Options, agent: &Path) -> Result<(), String> {
 }
 
 fn try_to_boot(timeout: &Path, program: &Path, boot: &Boot, cpu: &str, limits: Limits) -> Result<(), Failure> {
-    let told = attempt::config("probe").command_line().map_err(|error| Failure::Passing(error.to_string()))?;
+    let words = attempt::config("probe").command_line().map_err(|error| Failure::Passing(error.to_string()))?;
     let basics = Basics {
         machine: Machine::Q35,
         kvm: true,
         cpu,
         cpus: 1,
         memory: PROBE_MEMORY,
-        boot: Some((boot, &told)),
+        boot: Some((boot, &words)),
         append: &[attempt::TALKS.to_owned()],
     };
     let mut command = Command::new(timeout);

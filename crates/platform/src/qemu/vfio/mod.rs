@@ -64,7 +64,7 @@ fn is_firmwares(group: &Path) -> bool {
     regions.lines().any(|line| line.split_whitespace().nth(2) == Some("direct"))
 }
 
-/// Whether the kernel was told to do without interrupt remapping, in either of the modules that may provide the container.
+/// Whether a setting of the kernel does without interrupt remapping, in either of the modules that may provide the container.
 fn allows_unsafe_interrupts(tree: &Path) -> bool {
     ["vfio_iommu_type1", "iommufd"].iter().any(|module| {
         let file = tree.join("module").join(module).join("parameters/allow_unsafe_interrupts");

@@ -45,8 +45,8 @@ pub(super) enum Step {
 pub(super) fn attach(container: &File, group: &File) -> Result<(), (Step, io::Error)> {
     let mut status = GroupStatus { argsz: size_of::<GroupStatus>() as u32, flags: 0 };
     // SAFETY: the call takes a `vfio_group_status` that says its own size; it lives until the call returns.
-    let told = unsafe { libc::ioctl(group.as_raw_fd(), GROUP_GET_STATUS as _, &raw mut status) };
-    answered(told).map_err(|error| (Step::Group, error))?;
+    let returned = unsafe { libc::ioctl(group.as_raw_fd(), GROUP_GET_STATUS as _, &raw mut status) };
+    answered(returned).map_err(|error| (Step::Group, error))?;
     if status.flags & VIABLE == 0 {
         return Err((Step::Viable, io::Error::from_raw_os_error(libc::EPERM)));
     }
