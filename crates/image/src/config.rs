@@ -62,6 +62,9 @@ pub struct GuestConfig {
     pub root: Root,
     /// Address and prefix length of the guest's interface.
     pub address: Option<(IpAddr, u8)>,
+    /// Hardware address of that interface where it is a card of the host's: the guest boots from [`crate::boot`] with its
+    /// drivers. None means the first that there is.
+    pub card: Option<String>,
     /// MTU of that interface, bytes.
     pub mtu: u32,
     /// Congestion control of TCP; the kernel's own without.
@@ -69,7 +72,7 @@ pub struct GuestConfig {
     /// Further disks.
     pub data_disks: Vec<DataDisk>,
     /// A disk that the guest logs in to once its network is up. The root needs `iscsistart` of open-iscsi, and the guest
-    /// boots from [`crate::boot_with_iscsi`].
+    /// boots from [`crate::boot`] with its initiator.
     pub iscsi: Option<IscsiDisk>,
 }
 
@@ -92,6 +95,9 @@ impl GuestConfig {
         ];
         if let Some((address, prefix)) = &self.address {
             words.push(word("address", &[&format!("{address}/{prefix}")])?);
+        }
+        if let Some(mac) = &self.card {
+            words.push(word("card", &[&mac.to_lowercase()])?);
         }
         if let Some(name) = &self.congestion_control {
             words.push(word("congestion", &[name])?);
@@ -133,6 +139,7 @@ mod tests {
             run_id: "r-1".into(),
             root: Root::Disk { device: "vda".into(), filesystem: "ext4".into() },
             address: Some(("198.18.0.2".parse().unwrap(), 24)),
+            card: None,
             mtu: 9000,
             congestion_control: Some("bbr".into()),
             data_disks: vec![DataDisk { device: "vdb".into(), mount: "/data".into(), filesystem: "ext4".into() }],
@@ -149,6 +156,8 @@ mod tests {
         );
         let share = GuestConfig { root: Root::HostOverVirtiofs { tag: "host".into() }, ..example() };
         assert!(share.command_line().unwrap().contains("tare.root=virtiofs,host "));
+        let card = GuestConfig { card: Some("02:00:00:00:00:0A".into()), ..example() };
+        assert!(card.command_line().unwrap().contains(" tare.card=02:00:00:00:00:0a "));
         let disk = IscsiDisk {
             portal: "198.18.1.9:3260".parse().unwrap(),
             target: "iqn.2026-01.example:g1".into(),

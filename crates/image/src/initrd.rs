@@ -55,6 +55,22 @@ pub struct Boot {
 }
 
 impl Kernel {
+    /// The modules that drive a device, by what the kernel of the host says of it in `modalias`.
+    ///
+    /// # Errors
+    /// That it has none, or that its list of them cannot be read.
+    pub fn drivers(&self, modalias: &str) -> Result<Vec<String>> {
+        let drivers = Modules::driving(&self.modules, modalias)?;
+        if drivers.is_empty() {
+            return Err(ImageError::new(
+                format!("drive the device {modalias} in guests with the kernel {}", self.release),
+                "it has no driver for it",
+                "name a kernel that has one, such as the host's own: kernel = \"/boot/vmlinuz-RELEASE\"",
+            ));
+        }
+        Ok(drivers)
+    }
+
     /// Whether it has an initiator for iSCSI: found out before a run.
     ///
     /// # Errors
@@ -76,8 +92,17 @@ fn check_has(kernel: &Kernel, modules: &Modules, wanted: &[&str]) -> Result<()> 
 /// A file as it was when it was last looked at.
 type Seen = (PathBuf, u64, u64, i64, i64);
 
-/// Agent, modules, and whether with iSCSI.
-type Ingredients = (Seen, Seen, bool);
+/// What the initial file system of some guests has beyond that of all.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Extras {
+    /// The kernel's iSCSI initiator, for a guest that is given an [`crate::IscsiDisk`].
+    pub iscsi: bool,
+    /// Names of the modules that drive a network card of the host's, for a guest whose [`crate::GuestConfig`] has one.
+    pub card: Vec<String>,
+}
+
+/// Agent, modules, and what is beyond.
+type Ingredients = (Seen, Seen, Extras);
 
 /// What was made in this process, by the agent and the modules that it was made of: guests start one after the other
 /// with the same ones, and their start is timed.
@@ -86,27 +111,16 @@ static MADE: Mutex<Option<HashMap<Ingredients, PathBuf>>> = Mutex::new(None);
 /// The initial file system for an agent with a kernel's modules, made if it is not in the cache.
 ///
 /// # Errors
-/// When the agent or a module cannot be read, when the kernel has no virtio, or when the cache cannot be written.
-pub fn boot(kernel: &Kernel, agent: &Path) -> Result<Boot> {
-    boot_from(kernel, agent, false)
-}
-
-/// The same with the kernel's iSCSI initiator, for a guest that is told of an [`crate::IscsiDisk`].
-///
-/// # Errors
-/// As [`boot`], and when the kernel has no such initiator.
-pub fn boot_with_iscsi(kernel: &Kernel, agent: &Path) -> Result<Boot> {
-    boot_from(kernel, agent, true)
-}
-
-fn boot_from(kernel: &Kernel, agent: &Path, iscsi: bool) -> Result<Boot> {
-    let key = (seen(agent)?, seen(&kernel.modules.join("kernel"))?, iscsi);
+/// When the agent or a module cannot be read, when the kernel lacks virtio or something of `extras`, or when the cache
+/// cannot be written.
+pub fn boot(kernel: &Kernel, agent: &Path, extras: &Extras) -> Result<Boot> {
+    let key = (seen(agent)?, seen(&kernel.modules.join("kernel"))?, extras.clone());
     // Held while it is made: others wait for the same.
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     let made = made.get_or_insert_default();
     let initrd = match made.get(&key) {
         Some(initrd) if initrd.exists() => initrd.clone(),
-        _ => keep(&archive(kernel, agent, iscsi)?)?,
+        _ => keep(&archive(kernel, agent, extras)?)?,
     };
     made.insert(key, initrd.clone());
     Ok(Boot { kernel: kernel.image.clone(), initrd })
@@ -147,10 +161,10 @@ fn forget_old(folder: &Path) {
     }
 }
 
-fn archive(kernel: &Kernel, agent: &Path, iscsi: bool) -> Result<Vec<u8>> {
+fn archive(kernel: &Kernel, agent: &Path, extras: &Extras) -> Result<Vec<u8>> {
     let modules = Modules::look(&kernel.modules)?;
     check_has(kernel, &modules, &INDISPENSABLE)?;
-    if iscsi {
+    if extras.iscsi {
         check_has(kernel, &modules, ISCSI.1)?;
     }
     let program = fs::read(agent).map_err(reading(agent))?;
@@ -159,7 +173,7 @@ fn archive(kernel: &Kernel, agent: &Path, iscsi: bool) -> Result<Vec<u8>> {
         let inside = path.to_string_lossy().trim_start_matches('/').to_owned();
         files.push((inside, fs::read(&path).map_err(reading(&path))?));
     }
-    let (list, loaded) = features(&modules, iscsi)?;
+    let (list, loaded) = features(&modules, extras)?;
     files.push(("modules.load".to_owned(), list.into_bytes()));
     files.extend(loaded.into_iter().map(|module| (file_name(&module.name), module.bytes)));
     write_archive(&files).map_err(|error| {
@@ -172,16 +186,17 @@ fn file_name(module: &str) -> String {
 }
 
 /// What is loaded for which feature, and the modules of all of them.
-fn features(modules: &Modules, iscsi: bool) -> Result<(String, Vec<Module>)> {
+fn features(modules: &Modules, extras: &Extras) -> Result<(String, Vec<Module>)> {
     let congestion = modules.in_folder(CONGESTION_FOLDER);
     let congestion = congestion.into_iter().filter(|name| name.starts_with("tcp_") && *name != "tcp_diag");
     let congestion: Vec<(String, Vec<&str>)> =
         congestion.map(|name| (format!("congestion-{}", name.trim_start_matches("tcp_")), vec![name])).collect();
-    let fixed =
-        FEATURES.iter().chain(iscsi.then_some(&ISCSI)).map(|(feature, names)| ((*feature).to_owned(), names.to_vec()));
+    let fixed = FEATURES.iter().chain(extras.iscsi.then_some(&ISCSI));
+    let fixed = fixed.map(|(feature, names)| ((*feature).to_owned(), names.to_vec()));
+    let card = ("card".to_owned(), extras.card.iter().map(String::as_str).collect());
     let mut known = HashMap::new();
     let mut list = String::new();
-    for (feature, names) in fixed.chain(congestion) {
+    for (feature, names) in fixed.chain(congestion).chain([card]) {
         let mut order: Vec<String> = Vec::new();
         for name in names.iter().filter(|name| modules.has(name)) {
             for module in modules.chain(name, &mut known)? {
@@ -269,7 +284,8 @@ mod tests {
         };
         let agent = std::env::current_exe().unwrap();
         let boots: Vec<Boot> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| boot(&kernel, &agent).unwrap())).collect();
+            let threads: Vec<_> =
+                (0..4).map(|_| scope.spawn(|| boot(&kernel, &agent, &Extras::default()).unwrap())).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         assert!(boots.windows(2).all(|pair| pair[0] == pair[1]), "{boots:?}");
@@ -279,10 +295,10 @@ mod tests {
             assert!(written.iter().any(|(name, _)| name == wanted), "{wanted}");
         }
         let modules = Modules::look(&kernel.modules).unwrap();
-        let (list, _) = features(&modules, false).unwrap();
+        let (list, _) = features(&modules, &Extras::default()).unwrap();
         assert!(!list.contains("iscsi"), "{list}");
         if modules.has("iscsi_tcp") {
-            let (list, _) = features(&modules, true).unwrap();
+            let (list, _) = features(&modules, &Extras { iscsi: true, ..Extras::default() }).unwrap();
             let line = list.lines().find(|line| line.starts_with("iscsi ")).unwrap();
             assert!(line.find("/libiscsi.ko").unwrap() < line.find("/iscsi_tcp.ko").unwrap(), "{line}");
         }
@@ -291,7 +307,7 @@ mod tests {
         let place = |name: &str| order.iter().position(|path| path.ends_with(name));
         assert!(place("net_failover.ko") < place("virtio_net.ko"), "{order:?}");
         fs::remove_file(&boots[0].initrd).unwrap();
-        assert_eq!(boot(&kernel, &agent).unwrap(), boots[0], "made again when it is gone");
+        assert_eq!(boot(&kernel, &agent, &Extras::default()).unwrap(), boots[0], "made again when it is gone");
         fs::remove_file(&boots[0].initrd).unwrap();
     }
 
@@ -311,7 +327,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         fs::create_dir(place.path().join("kernel")).unwrap();
         let kernel = Kernel { image: "/k".into(), modules: place.path().into(), release: "1.0".into() };
-        let error = boot(&kernel, &std::env::current_exe().unwrap()).unwrap_err().to_string();
+        let error = boot(&kernel, &std::env::current_exe().unwrap(), &Extras::default()).unwrap_err().to_string();
         assert!(error.contains("no virtio_pci"), "{error}");
         assert!(kernel.check_iscsi().unwrap_err().to_string().contains("no crc32c_generic"));
     }

@@ -27,7 +27,7 @@ pub use debian::{DebianSpec, debian_build, debian_find, debian_is_there, debian_
 pub use disk::{Disk, Format, inspect};
 pub use error::ImageError;
 pub use gold::{DATA_FILESYSTEM, gold_image, make_cold};
-pub use initrd::{Boot, boot, boot_with_iscsi};
+pub use initrd::{Boot, Extras, boot};
 pub use kernel::Kernel;
 pub use program::{PATH, Ran, find_program, run_program};
 pub use seed::{Seed, seed};

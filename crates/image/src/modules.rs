@@ -77,6 +77,13 @@ impl Modules {
         names
     }
 
+    /// The modules that drive a device, by what the kernel says of it in `modalias`.
+    pub(crate) fn driving(folder: &Path, modalias: &str) -> Result<Vec<String>> {
+        let path = folder.join("modules.alias");
+        let aliases = fs::read_to_string(&path).map_err(reading(&path))?;
+        Ok(drivers(&aliases, modalias))
+    }
+
     /// What has to be loaded for a module, itself included, in the order of loading. `known` keeps what was read.
     pub(crate) fn chain(&self, name: &str, known: &mut HashMap<String, Module>) -> Result<Vec<String>> {
         let mut order = Vec::new();
@@ -142,6 +149,23 @@ fn read(name: &str, path: &Path) -> Result<Module> {
     Ok(Module { name: name.to_owned(), bytes, needs })
 }
 
+/// The modules with an alias of that device, from lines `alias PATTERN MODULE` as depmod writes them.
+fn drivers(aliases: &str, modalias: &str) -> Vec<String> {
+    let driver = |line: &str| {
+        let mut words = line.split_whitespace();
+        let pattern = words.next().filter(|word| *word == "alias").and_then(|_| words.next())?;
+        is_like(modalias, pattern).then(|| words.next().map(plain))?
+    };
+    aliases.lines().filter_map(driver).collect()
+}
+
+/// Whether a text is like a pattern in which `*` stands for any characters: patterns of PCI devices have nothing else.
+fn is_like(text: &str, pattern: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return text == pattern };
+    let Some(text) = text.strip_prefix(first) else { return false };
+    text.char_indices().map(|(at, _)| at).chain([text.len()]).any(|at| is_like(&text[at..], rest))
+}
+
 /// What a module says that it needs.
 fn needs(bytes: &[u8]) -> Option<Vec<String>> {
     let elf = ElfBytes::<AnyEndian>::minimal_parse(bytes).ok()?;
@@ -169,6 +193,16 @@ mod tests {
         assert_eq!(name("a/b.ko.xz"), Some("b".into()));
         assert_eq!(name("a/b.ko.zst"), Some("b".into()));
         assert_eq!(name("a/modules.dep"), None);
+    }
+
+    #[test]
+    fn the_driver_of_a_device_is_found_by_its_alias() {
+        let aliases = "# Aliases\nalias pci:v00008086d000010CAsv*sd*bc*sc*i* igbvf\n\
+                       alias pci:v00008086d000010C9sv*sd*bc*sc*i* igb\nalias pci:v0000DEAD* other\nalias char-major-1-* mem\n";
+        let function = "pci:v00008086d000010CAsv00000000sd00000000bc02sc00i00";
+        assert_eq!(drivers(aliases, function), ["igbvf"]);
+        assert_eq!(drivers(aliases, "pci:v0000DEADd1"), ["other"]);
+        assert!(drivers(aliases, "pci:v00008086d000010CAsv0").is_empty());
     }
 
     proptest! {

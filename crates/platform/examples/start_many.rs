@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tare_image::{Kernel, boot};
+use tare_image::{Extras, Kernel, boot};
 use tare_lab::{Lab, LabConfig, Ledger, NoLedger, StateDir};
 use tare_model::ByteSize;
 use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
@@ -27,7 +27,7 @@ fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["boot"] => {
-            let boot = boot(&Kernel::find(None)?, &agent)?;
+            let boot = boot(&Kernel::find(None)?, &agent, &Extras::default())?;
             println!("{} {}", boot.kernel.display(), boot.initrd.display());
             Ok(())
         }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use common::skipped;
 use libvirtd::Daemon;
 use serde_json::{Value, json};
-use tare_image::{GuestConfig, Kernel, Root};
+use tare_image::{Extras, GuestConfig, Kernel, Root};
 use tare_lab::{Lab, LabConfig, Ledger, NoLedger, StateDir};
 use tare_model::ByteSize;
 use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
@@ -172,7 +172,7 @@ fn a_debian_built_here_boots_from_its_overlay() {
 fn a_domain_that_is_there_is_started_reached_and_stopped() {
     let Some(uri) = with_daemon("a_domain_that_is_there_is_started_reached_and_stopped") else { return };
     let Some(agent) = common::agent() else { return };
-    let Ok(boot) = Kernel::find(None).and_then(|kernel| tare_image::boot(&kernel, &agent)) else {
+    let Ok(boot) = Kernel::find(None).and_then(|kernel| tare_image::boot(&kernel, &agent, &Extras::default())) else {
         return skipped("no kernel for virtual machines here; `make platforms` fetches one");
     };
     let config = GuestConfig {
@@ -180,6 +180,7 @@ fn a_domain_that_is_there_is_started_reached_and_stopped() {
         run_id: "theirs".into(),
         root: Root::Initrd,
         address: None,
+        card: None,
         mtu: 1500,
         congestion_control: None,
         data_disks: Vec::new(),

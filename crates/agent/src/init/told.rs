@@ -54,6 +54,8 @@ pub(super) struct Told {
     pub run_id: String,
     pub root: Root,
     pub address: Option<(IpAddr, u8)>,
+    /// Hardware address of the interface that it is for; none means the first.
+    pub card: Option<String>,
     pub mtu: Option<u32>,
     pub congestion: Option<String>,
     pub disks: Vec<DataDisk>,
@@ -65,7 +67,7 @@ pub(super) struct Told {
 /// # Errors
 /// A word of ours that is not understood, or one that is missing.
 pub(super) fn parse(words: &str) -> Result<Told, String> {
-    let (mut hostname, mut run_id, mut root) = (None, None, None);
+    let (mut hostname, mut run_id, mut root, mut card) = (None, None, None, None);
     let (mut address, mut mtu, mut congestion, mut disks, mut iscsi) = (None, None, None, Vec::new(), None);
     for word in words.split_whitespace() {
         let Some((key, value)) = word.strip_prefix(PREFIX).and_then(|word| word.split_once('=')) else { continue };
@@ -75,6 +77,7 @@ pub(super) fn parse(words: &str) -> Result<Told, String> {
             "run" => run_id = Some(value.to_owned()),
             "root" => root = Some(parse_root(value).ok_or_else(wrong)?),
             "address" => address = Some(parse_address(value).ok_or_else(wrong)?),
+            "card" => card = Some(value.to_owned()),
             "mtu" => mtu = Some(value.parse().map_err(|_| wrong())?),
             "congestion" => congestion = Some(value.to_owned()),
             "disk" => disks.push(parse_disk(value).ok_or_else(wrong)?),
@@ -88,6 +91,7 @@ pub(super) fn parse(words: &str) -> Result<Told, String> {
         run_id: run_id.ok_or_else(|| missing("run"))?,
         root: root.ok_or_else(|| missing("root"))?,
         address,
+        card,
         mtu,
         congestion,
         disks,
@@ -152,11 +156,12 @@ mod tests {
     fn words_are_read_among_the_kernels() {
         let told = parse(
             "console=ttyS0 quiet tare.hostname=g1 tare.run=r-1 tare.root=disk,vda,ext4 tare.mtu=9000 \
-             tare.address=198.18.0.2/24 tare.congestion=bbr tare.disk=vdb,/data,ext4 panic=-1\n",
+             tare.address=198.18.0.2/24 tare.card=02:00:00:00:00:01 tare.congestion=bbr tare.disk=vdb,/data,ext4 panic=-1\n",
         )
         .unwrap();
         assert_eq!((told.hostname.as_str(), told.run_id.as_str()), ("g1", "r-1"));
         assert_eq!(told.root, Root::Disk { device: "/dev/vda".into(), filesystem: "ext4".into() });
+        assert_eq!(told.card.as_deref(), Some("02:00:00:00:00:01"));
         assert_eq!(told.address, Some(("198.18.0.2".parse().unwrap(), 24)));
         assert_eq!((told.mtu, told.congestion.as_deref()), (Some(9000), Some("bbr")));
         assert_eq!(

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tare_image::{Boot, CHANNEL_PORT, GuestConfig, Kernel, Root};
+use tare_image::{Boot, CHANNEL_PORT, Extras, GuestConfig, Kernel, Root};
 use tare_wire::{AgentFacts, ExecSpec, Link, Reply, Request};
 
 pub const EMULATOR: &str = "qemu-system-x86_64";
@@ -29,7 +29,7 @@ pub fn boot() -> Result<Boot, String> {
     }
     let agent = agent().ok_or("the agent is not built: cargo build -p tare-agent")?;
     let kernel = Kernel::find(None).map_err(|error| error.to_string())?;
-    Ok(tare_image::boot(&kernel, &agent).unwrap())
+    Ok(tare_image::boot(&kernel, &agent, &Extras::default()).unwrap())
 }
 
 pub fn config(root: Root) -> GuestConfig {
@@ -38,6 +38,7 @@ pub fn config(root: Root) -> GuestConfig {
         run_id: "20260101-000000-beef".into(),
         root,
         address: None,
+        card: None,
         mtu: 1500,
         congestion_control: None,
         data_disks: Vec::new(),

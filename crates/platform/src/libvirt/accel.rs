@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tare_image::Kernel;
+use tare_image::{Extras, Kernel};
 use tare_model::ByteSize;
 use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
 use tare_wire::Link;
@@ -185,7 +185,7 @@ fn is_gone(domain: &Arc<Domain>) -> Option<String> {
 /// The domain that is tried.
 fn describe(connection: &Arc<Connection>, options: &Options, agent: &Path, kvm: bool) -> Result<String, String> {
     let kernel = Kernel::find(options.kernel.as_deref()).map_err(|error| error.to_string())?;
-    let boot = tare_image::boot(&kernel, agent).map_err(|error| error.to_string())?;
+    let boot = tare_image::boot(&kernel, agent, &Extras::default()).map_err(|error| error.to_string())?;
     let id = format!("probe-{}", std::process::id());
     let (size, seccomp) = (GuestSize { cpus: 1, memory: MEMORY }, Seccomp::Default);
     let spec = GuestSpec { name: "probe".into(), size, cpu_set: Vec::new(), data: None, merge: false, seccomp };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tare_image::{CHANNEL_PORT, GuestConfig, ImageError, Kernel, Root, Seed};
+use tare_image::{CHANNEL_PORT, Extras, GuestConfig, ImageError, Kernel, Root, Seed};
 use tare_lab::{NetNs, Place};
 use tare_model::ByteSize;
 use tare_model::guest::{GuestSpec, ParityRow};
@@ -262,14 +262,15 @@ fn kernel(
 ) -> std::result::Result<Boot, ImageError> {
     let boot = making.aside(|making| {
         let kernel = Kernel::find(options.kernel.as_deref())?;
-        let boot = if data.iscsi.is_some() { tare_image::boot_with_iscsi } else { tare_image::boot };
-        boot(&kernel, making.site.agent)
+        let extras = Extras { iscsi: data.iscsi.is_some(), ..Extras::default() };
+        tare_image::boot(&kernel, making.site.agent, &extras)
     })?;
     let config = GuestConfig {
         hostname: making.spec.name.clone(),
         run_id: making.site.run_id.to_owned(),
         root,
         address: Some((place.address, place.prefix)),
+        card: None,
         mtu: making.site.mtu,
         congestion_control: None,
         data_disks: data.disk.clone().into_iter().collect(),

@@ -49,6 +49,7 @@ pub(crate) fn config(name: &str) -> GuestConfig {
         run_id: name.to_owned(),
         root: Root::Initrd,
         address: None,
+        card: None,
         mtu: 1500,
         congestion_control: None,
         data_disks: Vec::new(),

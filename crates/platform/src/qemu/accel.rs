@@ -8,7 +8,7 @@ use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use tare_image::{Boot, Kernel};
+use tare_image::{Boot, Extras, Kernel};
 use tare_model::ByteSize;
 
 use super::Lack;
@@ -81,7 +81,7 @@ fn boots(options: &Options, agent: &Path) -> Result<(), String> {
     let kernel = Kernel::find(options.kernel.as_deref()).map_err(|error| error.to_string())?;
     let timeout = find("timeout").ok_or("there is no `timeout` to bound the attempt with")?;
     // What is missing on tare's side says nothing about KVM, and is not to be remembered as if it did.
-    let boot = tare_image::boot(&kernel, &absolute(agent)).map_err(|error| error.to_string())?;
+    let boot = tare_image::boot(&kernel, &absolute(agent), &Extras::default()).map_err(|error| error.to_string())?;
     let cpu = options.cpu_model.as_deref().unwrap_or("host");
     let key = format!("KVM boots a guest\n{}\n{}\n{cpu}", identity(&program), identity(&kernel.image));
     let limits = Limits::within(options.boot_within.duration());

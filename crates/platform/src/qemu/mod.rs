@@ -130,14 +130,13 @@ impl Qemu {
         if find(&options.program).is_none() {
             return Err(Lack::new(format!("there is no {}", options.program), "apt-get install qemu-system-x86"));
         }
-        if !options.image.is_own() {
-            Kernel::find(options.kernel.as_deref())?;
-        }
+        let own = options.image.is_own();
+        let kernel = if own { None } else { Some(Kernel::find(options.kernel.as_deref())?) };
         if options.image == Image::Host {
             share::server(options)?;
         }
         disks::look(options)?;
-        options.network.lack()?;
+        options.network.lack(kernel.as_ref())?;
         start::huge_pages(options, 1)
     }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tare_image::Kernel;
 use tare_model::field::FieldError;
 
 use super::{Lack, vfio};
@@ -97,6 +98,15 @@ impl Vfio {
         (prefix <= if address.is_ipv4() { 32 } else { 128 }).then_some((address, prefix))
     }
 
+    /// The modules that drive it in a guest with this kernel.
+    pub(super) fn drivers(&self, kernel: &Kernel, sys: &Path) -> Result<Vec<String>, Lack> {
+        let path = sys.join("bus/pci/devices").join(&self.device).join("modalias");
+        let modalias = std::fs::read_to_string(&path).map_err(|error| {
+            Lack::new(format!("{}: {error}", path.display()), "Check the address: `lspci -D` lists the devices")
+        })?;
+        kernel.drivers(modalias.trim()).map_err(Into::into)
+    }
+
     /// What this host lacks for it, looked up in a tree like `/sys`.
     pub(super) fn lack(&self, sys: &Path) -> Result<(), Lack> {
         let device = sys.join("bus/pci/devices").join(&self.device);
@@ -124,8 +134,8 @@ impl Vfio {
 }
 
 impl Network {
-    /// Checks what is written, for an image of one's own or of tare's.
-    pub(super) fn check(&self, own_image: bool) -> Result<(), FieldError> {
+    /// Checks what is written.
+    pub(super) fn check(&self) -> Result<(), FieldError> {
         let refuse = |key: &str, why: &str, help: &str| Err(FieldError::new(&["network", key], why).help(help));
         if !(1..=64).contains(&self.queues) {
             return refuse("queues", "a card has 1 to 64 pairs of queues here", "write 1, or as many as virtual CPUs");
@@ -148,10 +158,6 @@ impl Network {
             return refuse("tx-timer-ns", "there is no timer to set", "write tx = \"timer\" too");
         }
         let Some(vfio) = self.vfio.as_ref().map(|vfio| vfio.of(1)) else { return Ok(()) };
-        if !own_image {
-            let why = "drivers of real cards are only in an image of one's own";
-            return refuse("vfio", why, "use image = { file = { .. } }");
-        }
         if !is_pci_address(&vfio.device) {
             return refuse("vfio", &format!("{:?} is no PCI address", vfio.device), "write it as 0000:01:00.1");
         }
@@ -178,10 +184,11 @@ impl Network {
         }
     }
 
-    /// What of the card this host lacks.
-    pub(super) fn lack(&self) -> Result<(), Lack> {
-        if let Some(vfio) = &self.vfio {
-            return vfio.of(1).lack(Path::new("/sys"));
+    /// What of the card this host lacks. `kernel` is the guests', where it is not an image's own.
+    pub(super) fn lack(&self, kernel: Option<&Kernel>) -> Result<(), Lack> {
+        if let Some(vfio) = self.vfio.as_ref().map(|vfio| vfio.of(1)) {
+            vfio.lack(Path::new("/sys"))?;
+            return kernel.map_or(Ok(()), |kernel| vfio.drivers(kernel, Path::new("/sys")).map(drop));
         }
         kernel::tun()?;
         self.vhost().map(drop)
@@ -280,16 +287,15 @@ mod tests {
 
     #[test]
     fn what_is_no_card_is_refused() {
-        let wrong = |network: Network| network.check(true).unwrap_err().path.join(".");
+        let wrong = |network: Network| network.check().unwrap_err().path.join(".");
         let with = |vfio| Network { vfio: Some(vfio), ..Network::default() };
-        assert!(with(vfio()).check(true).is_ok());
-        assert!(with(vfio()).check(false).is_err());
+        assert!(with(vfio()).check().is_ok());
         let each = Vfio {
             device: "0000:01:00.{guest}".into(),
             mac: "02:00:00:00:00:0{guest}".into(),
             address: "192.0.2.{guest}/24".into(),
         };
-        assert!(with(each.clone()).check(true).is_ok());
+        assert!(with(each.clone()).check().is_ok());
         let third =
             Vfio { device: "0000:01:00.3".into(), mac: "02:00:00:00:00:03".into(), address: "192.0.2.3/24".into() };
         assert_eq!(each.of_guest("t7x2"), third);

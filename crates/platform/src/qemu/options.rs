@@ -282,7 +282,7 @@ impl Options {
         }
         self.check_image()?;
         self.check_disks()?;
-        self.network.check(self.image.is_own())
+        self.network.check()
     }
 
     fn check_image(&self) -> Result<(), FieldError> {

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::process::Pid;
-use tare_image::{Boot, CHANNEL_PORT, Disk, GuestConfig, Kernel, Root, Seed};
+use tare_image::{Boot, CHANNEL_PORT, Disk, Extras, GuestConfig, Kernel, Root, Seed};
 use tare_wire::launch::{Launch, Namespace};
 
 use super::Lack;
@@ -61,20 +61,23 @@ pub(super) fn prepare(
     let base = options.image.base()?;
     let program = find(&options.program)
         .ok_or_else(|| Lack::new(format!("there is no {}", options.program), "Install QEMU, or correct `program`"))?;
-    let boot = match options.image {
-        Image::File(_) => None,
-        _ => {
-            let (kernel, agent) = (Kernel::find(options.kernel.as_deref())?, absolute(making.site.agent));
-            let logs_in = options.data_disk.as_ref().is_some_and(|data| data.iscsi == Some(Initiator::Guest));
-            let boot = if logs_in { tare_image::boot_with_iscsi } else { tare_image::boot };
-            Some(boot(&kernel, &agent)?)
-        }
-    };
+    let kernel = if options.image.is_own() { None } else { Some(Kernel::find(options.kernel.as_deref())?) };
+    options.network.lack(kernel.as_ref())?;
+    let boot = kernel.map(|kernel| boot(options, &kernel, making)).transpose()?;
     let server = if options.shares_root() { Some(share::server(options)?) } else { None };
-    options.network.lack()?;
     huge_pages(options, making.spec.size.memory.0)?;
     let means = *means.get_or_init(|| Means::of(&program));
     Ok(Prepared { chosen, program, boot, base, server, vhost: options.network.vhost()?, means })
+}
+
+/// What a guest boots with a kernel of this host's.
+fn boot(options: &Options, kernel: &Kernel, making: &Making<'_>) -> std::result::Result<Boot, Lack> {
+    let vfio = options.network.vfio.as_ref().map(|vfio| vfio.of_guest(&making.spec.name));
+    let extras = Extras {
+        iscsi: options.data_disk.as_ref().is_some_and(|data| data.iscsi == Some(Initiator::Guest)),
+        card: vfio.map_or(Ok(Vec::new()), |vfio| vfio.drivers(kernel, Path::new("/sys")))?,
+    };
+    Ok(tare_image::boot(kernel, &absolute(making.site.agent), &extras)?)
 }
 
 /// Whether so many bytes of huge pages are free, where they are asked for.
@@ -231,6 +234,7 @@ fn told(making: &Making<'_>, options: &Options, card: &Card, data: &Data) -> Gue
         run_id: making.site.run_id.to_owned(),
         root,
         address: card.address,
+        card: options.network.vfio.as_ref().map(|_| card.mac.clone()),
         mtu: making.site.mtu,
         congestion_control: making.site.lab.config().congestion_control.clone(),
         data_disks: data.disk.clone().into_iter().collect(),
