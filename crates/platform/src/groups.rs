@@ -85,13 +85,24 @@ impl Arrangement {
                 arrangement.mounts.push(PrivateMount::Bind { from: base.to_owned(), at: hierarchy.at.clone() });
             }
             if hierarchy.version_2 {
-                // After what is shown there: of the groups above the run's, the runtime sees this one alone.
-                let at = hierarchy.at.join("cgroup.subtree_control");
-                arrangement.mounts.push(PrivateMount::Bind { from: "/dev/null".into(), at });
+                arrangement.mounts.extend(closed(&hierarchy.at));
             }
         }
         arrangement
     }
+}
+
+/// What keeps a runtime from giving the groups below this one more controllers than they have. Of the groups above the run's,
+/// the runtime sees this one alone.
+///
+/// gVisor's runtime enables all controllers that are listed here in each group down to the guest's, and gives up where the
+/// kernel refuses: so those are listed that the groups below have.
+fn closed(group: &Path) -> [PrivateMount; 2] {
+    let [controllers, enabled] = ["cgroup.controllers", "cgroup.subtree_control"].map(|file| group.join(file));
+    [
+        PrivateMount::Bind { from: enabled.clone(), at: controllers },
+        PrivateMount::Bind { from: "/dev/null".into(), at: enabled },
+    ]
 }
 
 /// Groups outside of tare's own that a runtime may leave behind, as they are written down.
@@ -234,8 +245,10 @@ mod tests {
         let version_2 = hierarchies("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n");
         let arrangement = Arrangement::among(&["/sys/fs/cgroup/tare-r/g".into()], &version_2);
         let root = Path::new("/sys/fs/cgroup");
-        let closed = PrivateMount::Bind { from: "/dev/null".into(), at: root.join("cgroup.subtree_control") };
-        let mounts = vec![closed.clone()];
+        let bind = |from: &str, at: &str| PrivateMount::Bind { from: from.into(), at: at.into() };
+        let enabled = "/sys/fs/cgroup/cgroup.subtree_control";
+        let closed = [bind(enabled, "/sys/fs/cgroup/cgroup.controllers"), bind("/dev/null", enabled)];
+        let mounts = closed.to_vec();
         assert_eq!(
             arrangement,
             Arrangement { group: "/tare-r/g".into(), mounts, join: vec![], strays: Strays::default() }
@@ -244,8 +257,8 @@ mod tests {
         let shown = PrivateMount::Bind { from: root.join("box/7"), at: root.to_owned() };
         assert_eq!(
             deeper.mounts,
-            [shown, closed],
-            "the file that is closed is that of the group that is shown as the root"
+            [&[shown][..], &closed].concat(),
+            "the files that are closed are those of the group that is shown as the root"
         );
     }
 
