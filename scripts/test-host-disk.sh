@@ -30,6 +30,7 @@ packages=(
     sudo pciutils ethtool adduser uidmap
     # What runs guests
     qemu-system-x86 qemu-utils runc crun lxc systemd-container libvirt-daemon-system libvirt-clients
+    podman docker.io
 )
 # Debian 12 ships the file server of machines with QEMU.
 [[ $suite == bookworm ]] || packages+=(virtiofsd)
@@ -72,6 +73,8 @@ for timer in apt-daily apt-daily-upgrade man-db e2scrub_all fstrim dpkg-db-backu
 done
 # libvirt is started by its socket, as on any Debian; the guests of its own are none of ours.
 rm -f "$root/etc/systemd/system/multi-user.target.wants/libvirt-guests.service"
+# So are Docker's daemon and containerd, which would take their part of each boot.
+rm -f "$root"/etc/systemd/system/multi-user.target.wants/{docker,containerd}.service
 
 # A user as on any host: by KVM's group it may run machines.
 chroot "$root" useradd --create-home --shell /bin/bash --groups kvm someone

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # Runs tare on ordinary hosts, each emulated whole: systemd, control groups of version 2, AppArmor, KVM.
 #
-#   scripts/test-host.sh           Debian 12 and 13, every platform in one study, users, upgrade and removal
-#   scripts/test-host.sh --short   Debian 12: install, doctor, a container, a machine by KVM, kill -9; some minutes
+#   scripts/test-host.sh                     Debian 12 and 13, every platform in one study, users, upgrade and removal
+#   scripts/test-host.sh bookworm|trixie     one of the two
+#   scripts/test-host.sh --short             Debian 12: install, doctor, a container, a machine by KVM, kill -9; some minutes
 #
-# The hosts' disks are built once, into the cache (0.9 GB each). Where this machine cannot emulate a host, the tests
+# The hosts' disks are built once, into the cache (1 GB each). Where this machine cannot emulate a host, the tests
 # print why and count as skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 suites=(bookworm trixie)
-tests=()
+tests=(every_arm a_function)
 for word in "$@"; do
     case $word in
     --short) suites=(bookworm) tests=(the_package_installs) ;;
@@ -29,6 +30,21 @@ export CARGO_TERM_COLOR=never
 TARE_TEST_HOST_PACKAGE=$(realpath "$(scripts/deb.sh)")
 export TARE_TEST_HOST_PACKAGE
 if runsc=$(command -v runsc); then export TARE_TEST_HOST_RUNSC=$runsc; fi
+if [[ ${tests[0]} == every_arm ]]; then
+    # The same programs as `make test` runs; what the linker left for a debugger is of no use there.
+    programs=$(cargo test --workspace --test platforms --test containers --test machines --locked --no-run 2>&1 |
+        sed -nE 's/^ *Executable tests\/.* \((.*)\)$/\1/p')
+    copies=$target_dir/test-host
+    mkdir -p "$copies"
+    for program in $programs; do
+        name=$(basename "$program")
+        strip -o "$copies/${name%-*}" "$program"
+        TARE_TEST_HOST_CONFORMANCE+=${TARE_TEST_HOST_CONFORMANCE:+:}$copies/${name%-*}
+    done
+    export TARE_TEST_HOST_CONFORMANCE
+    TARE_TEST_HOST_SRIOV=$(scripts/test-host-qemu.sh)
+    export TARE_TEST_HOST_SRIOV
+fi
 
 failed=0
 for suite in "${suites[@]}"; do

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tare_testkit::emulated::EmulatedHost;
+use tare_testkit::emulated::{EmulatedHost, Hardware};
 
 use common::outcomes;
 
@@ -22,6 +22,10 @@ const DISK: &str = "TARE_TEST_HOST_DISK";
 const PACKAGE: &str = "TARE_TEST_HOST_PACKAGE";
 /// gVisor's runtime for it, if there is one.
 const GVISOR: &str = "TARE_TEST_HOST_RUNSC";
+/// The test programs of the platforms, separated by colons.
+const CONFORMANCE: &str = "TARE_TEST_HOST_CONFORMANCE";
+/// The command of a QEMU that emulates a network card with functions (SR-IOV).
+const FUNCTIONS: &str = "TARE_TEST_HOST_SRIOV";
 
 /// A host that tare was installed on, and what went wrong there so far.
 struct Ground {
@@ -32,7 +36,7 @@ struct Ground {
 
 impl Ground {
     /// Boots a host and installs tare as a user would; `None` where no host was asked for or this machine has none.
-    fn new() -> Option<Self> {
+    fn new(hardware: &Hardware) -> Option<Self> {
         let (Some(disk), Some(package)) = (std::env::var_os(DISK), std::env::var_os(PACKAGE)) else {
             tare_testkit::skipped("boots a whole host: make test-host");
             return None;
@@ -42,7 +46,7 @@ impl Ground {
             return None;
         }
         let began = Instant::now();
-        let host = EmulatedHost::boot(&PathBuf::from(disk));
+        let host = EmulatedHost::boot(&PathBuf::from(disk), hardware);
         eprintln!("{} booted in {:.0} s", host.sh(". /etc/os-release; echo $PRETTY_NAME").trim(), seconds(began));
         host.put(Path::new(&package), "tare.deb");
         host.sh("DEBIAN_FRONTEND=noninteractive apt-get install -y -qq ./tare.deb >/dev/null");
@@ -105,17 +109,20 @@ fn seconds(began: Instant) -> f64 {
 
 /// A study of one block with these arms beside the native one.
 fn study(arms: &str) -> String {
+    with_baseline("native", &format!("{}{arms}", arm("native", "native", "{}")), "1s")
+}
+
+fn with_baseline(baseline: &str, arms: &str, steady_state: &str) -> String {
     format!(
         r#"
 schema = 1
 name = "hosts"
 question = "Does every arm run here?"
-baseline = "native"
+baseline = "{baseline}"
 blocks = 1
 noise-floor = false
+trust-domain = "this test alone"
 
-[arms.native]
-platform = "native"
 {arms}
 [guest]
 cpus = 1
@@ -123,7 +130,7 @@ memory = "256MiB"
 
 [phases]
 warm-up = "300ms"
-steady-state = "1s"
+steady-state = "{steady_state}"
 
 [cases.rr]
 workload = "rr"
@@ -163,16 +170,43 @@ fn completed_with_parity(folder: &Path, trials: usize, said: &str, but_for: &[&s
     }
 }
 
-/// A run that is killed while its machine boots leaves nothing, with no further command.
-fn killed_with_a_machine(ground: &Ground) {
-    let before = ground.snapshot();
-    ground.host.write(&study(&machine("kvm", "")), "killed.toml");
-    ground.host.sh("rm -rf killed; setsid -f tare run killed.toml --out killed >/dev/null 2>&1 </dev/null");
-    let deadline = Instant::now() + Duration::from_secs(120);
-    while !ground.host.run("root", "pgrep qemu-system").status.success() {
-        assert!(Instant::now() < deadline, "no machine was started");
+/// The containers that every host has programs for.
+fn containers() -> Vec<(&'static str, String)> {
+    let mut arms = vec![
+        ("container", arm("container", "container", "{}")),
+        ("runc", arm("runc", "oci", "{ runtime = \"runc\" }")),
+        ("crun", arm("crun", "oci", "{ runtime = \"crun\" }")),
+        ("nspawn", arm("nspawn", "nspawn", "{}")),
+        ("lxc", arm("lxc", "lxc", "{}")),
+    ];
+    if std::env::var_os(GVISOR).is_some() {
+        arms.push(("gvisor", arm("gvisor", "oci", "{ runtime = \"runsc\" }")));
+    }
+    arms
+}
+
+fn by_libvirt() -> String {
+    arm("libvirt", "libvirt", "{ accel = \"kvm\", boot-within = \"5m\" }")
+}
+
+/// Starts a run and waits until `seen` succeeds there.
+fn run_until(ground: &Ground, text: &str, seen: &str) {
+    ground.host.write(text, "under-way.toml");
+    ground
+        .host
+        .sh("rm -rf under-way; setsid -f tare run under-way.toml --out under-way >under-way.log 2>&1 </dev/null");
+    let deadline = Instant::now() + Duration::from_secs(180);
+    while !ground.host.run("root", seen).status.success() {
+        let over = !ground.host.run("root", "pgrep -x tare").status.success();
+        assert!(!over && Instant::now() < deadline, "`{seen}` was not seen: {}", ground.host.sh("cat under-way.log"));
         std::thread::sleep(Duration::from_secs(1));
     }
+}
+
+/// A run of this arm that is killed once its guest is under way leaves nothing, with no further command.
+fn killed(ground: &Ground, id: &str, arm: &str, seen: &str) {
+    let before = ground.snapshot();
+    run_until(ground, &with_baseline(id, arm, "2m"), seen);
     let during = ground.snapshot();
     assert!(during.difference(&before).count() > 3, "nothing was made: {during:?}");
     ground.host.sh("pkill -KILL -x -o tare");
@@ -182,9 +216,73 @@ fn killed_with_a_machine(ground: &Ground) {
         if left.is_empty() {
             return;
         }
-        assert!(Instant::now() < deadline, "left behind: {left:?}");
+        assert!(Instant::now() < deadline, "left behind by {id}: {left:?}");
         std::thread::sleep(Duration::from_secs(1));
     }
+}
+
+/// While its machine boots.
+fn killed_with_a_machine(ground: &Ground) {
+    killed(ground, "kvm", &machine("kvm", ""), "pgrep qemu-system");
+}
+
+/// Each kind of guest, once its control group has a process.
+fn killed_with_every_guest(ground: &Ground) {
+    let seen = "find /sys/fs/cgroup -path '*tare*' -name cgroup.procs -exec cat {} + 2>/dev/null | grep -q .";
+    for (id, arm) in containers() {
+        killed(ground, id, &arm, seen);
+    }
+    killed(ground, "libvirt", &by_libvirt(), seen);
+}
+
+/// The memory of a machine is merged where the study says so, and the host is put back.
+fn merged(ground: &Ground) {
+    let merging = "merging = { rule = \"fixed\", pages-to-scan = 5000, sleep = \"20ms\" }\n";
+    let settings = || ground.host.sh("cd /sys/kernel/mm/ksm; grep . run pages_to_scan sleep_millisecs");
+    let before = settings();
+    let text = with_baseline("kvm", &format!("{}{merging}", machine("kvm", "")), "20s");
+    run_until(ground, &text, "test $(cat /sys/kernel/mm/ksm/pages_sharing) -gt 1000");
+    assert_ne!(settings(), before);
+    while ground.host.run("root", "pgrep -x tare").status.success() {
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    assert_eq!(settings(), before, "{}", ground.host.sh("cat under-way.log"));
+    let here = ground.folder.path().join("merged");
+    ground.host.fetch("under-way", &here);
+    assert_eq!(outcomes(&here), ["completed"]);
+}
+
+/// Every platform against its conformance checks, with the time that this host takes.
+fn conforms(ground: &Ground) {
+    let programs = std::env::var(CONFORMANCE).unwrap();
+    for program in programs.split(':') {
+        ground.host.put(Path::new(program), "conformance");
+        let said = ground
+            .host
+            .sh("chmod 755 conformance; TARE_AGENT=$(find /usr -name tare-agent) TARE_CYCLES=2 TARE_SLOWER=10 \
+             ./conformance --test-threads 1 --nocapture conforms 2>&1 || { echo FAILED; }");
+        assert!(!said.contains("FAILED"), "{program}: {said}");
+        let result = said.lines().find(|line| line.starts_with("test result"));
+        eprintln!("{}: {}", program.rsplit('/').next().unwrap_or_default(), result.unwrap_or_default());
+        said.lines().filter(|line| line.starts_with("SKIPPED")).for_each(|line| eprintln!("{line}"));
+    }
+}
+
+/// A user whom nobody gives a control group: guests run, and no limit is claimed.
+fn a_user_without_a_session(ground: &Ground) {
+    ground.host.write(&study(&arm("container", "container", "{}")), "/var/tmp/plain.toml");
+    let plain = "env -u XDG_RUNTIME_DIR -u DBUS_SESSION_BUS_ADDRESS NO_COLOR=1 tare run /var/tmp/plain.toml --out /var/tmp/plain 2>&1";
+    let ran = ground.host.run("someone", &format!("rm -rf /var/tmp/plain; {plain}"));
+    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert!(ran.status.success(), "{said}");
+    let here = ground.folder.path().join("plain");
+    ground.host.fetch("/var/tmp/plain", &here);
+    assert_eq!(outcomes(&here), ["completed"; 2], "{said}");
+    let findings = findings(&here);
+    let rows: Vec<&Value> =
+        findings["parity"].as_array().unwrap().iter().flat_map(|arm| arm["rows"].as_array().unwrap()).collect();
+    let memory: Vec<&&Value> = rows.iter().filter(|row| row["resource"] == "memory").collect();
+    assert!(!memory.is_empty() && memory.iter().all(|row| row["equal"] != true), "{rows:?}");
 }
 
 /// A user has what systemd gives every user; what is lacking comes by the command that doctor prints for root.
@@ -219,7 +317,7 @@ fn upgraded_and_removed(ground: &Ground) {
 #[test]
 #[ignore = "boots a whole host: make test-host"]
 fn the_package_installs_and_a_container_and_a_machine_are_measured() {
-    let Some(mut ground) = Ground::new() else { return };
+    let Some(mut ground) = Ground::new(&Hardware::default()) else { return };
     let text = study(&format!("{}{}", arm("container", "container", "{}"), machine("kvm", "")));
     ground.check("doctor finds every arm usable", |ground| {
         ground.host.write(&text, "three.toml");
@@ -250,10 +348,10 @@ fn the_package_installs_and_a_container_and_a_machine_are_measured() {
 #[test]
 #[ignore = "boots a whole host for many minutes: make test-host"]
 fn every_arm_runs_on_an_ordinary_host() {
-    let Some(mut ground) = Ground::new() else { return };
+    let Some(mut ground) = Ground::new(&Hardware::default()) else { return };
     ground.check("the quickstart, shortened", |ground| {
         let said = ground.host.sh(
-            "rm -rf quickstart; NO_COLOR=1 tare run /usr/share/tare/studies/quickstart.toml --scale 0.05 --blocks 2 --out quickstart 2>&1",
+            "rm -rf quickstart; NO_COLOR=1 tare run /usr/share/tare/studies/quickstart.toml --scale 0.2 --blocks 2 --out quickstart 2>&1",
         );
         let here = ground.folder.path().join("quickstart");
         ground.host.fetch("quickstart", &here);
@@ -261,26 +359,65 @@ fn every_arm_runs_on_an_ordinary_host() {
         assert!(outcomes.len() == 30 && outcomes.iter().all(|own| own == "completed"), "{outcomes:?}\n{said}");
     });
     ground.check("all arms of one study", |ground| {
-        let mut arms = vec![
-            arm("container", "container", "{}"),
-            arm("runc", "oci", "{ runtime = \"runc\" }"),
-            arm("crun", "oci", "{ runtime = \"crun\" }"),
-            arm("nspawn", "nspawn", "{}"),
-            arm("lxc", "lxc", "{}"),
+        let mut arms: Vec<String> = containers().into_iter().map(|(_, arm)| arm).collect();
+        arms.extend([
             machine("kvm-vhost", ", network = { vhost = \"on\" }"),
             machine("kvm-without-vhost", ", network = { vhost = \"off\" }"),
-            arm("libvirt", "libvirt", "{ accel = \"kvm\", boot-within = \"5m\" }"),
-        ];
-        if std::env::var_os(GVISOR).is_some() {
-            arms.push(arm("gvisor", "oci", "{ runtime = \"runsc\" }"));
-        }
+            by_libvirt(),
+        ]);
         let before = ground.snapshot();
         let (folder, said) = ground.study("root", "all", &study(&arms.concat()));
         let left: Vec<String> = ground.snapshot().difference(&before).cloned().collect();
         completed_with_parity(&folder, arms.len() + 1, &said, &[]);
         assert!(left.is_empty(), "left behind: {left:?}");
     });
+    ground.check("a killed run of any guest leaves nothing", killed_with_every_guest);
+    ground.check("a machine's memory is merged, and the host put back", merged);
+    ground.check("every platform conforms", conforms);
+    ground.check("a user without a session has guests, and no limit is claimed", a_user_without_a_session);
     ground.check("a user has every controller after one command of root's", a_user_is_given_every_controller);
     ground.check("the package is upgraded and removed", upgraded_and_removed);
+    ground.finish();
+}
+
+/// A function of a network card (SR-IOV) is handed to a machine, which boots tare's own initial file system.
+#[test]
+#[ignore = "boots a whole host: make test-host"]
+fn a_function_of_a_card_is_passed_through() {
+    let Some(qemu) = std::env::var(FUNCTIONS).ok().filter(|qemu| !qemu.is_empty()) else {
+        return tare_testkit::skipped("needs a QEMU that emulates a card with functions (8 or newer): make test-host");
+    };
+    let devices = [
+        ["-device", "intel-iommu,intremap=off,caching-mode=on"],
+        ["-device", "pcie-root-port,id=rp1,chassis=1,slot=1"],
+        ["-netdev", "hubport,id=card,hubid=1"],
+        ["-device", "igb,bus=rp1,netdev=card,romfile="],
+    ];
+    let hardware = Hardware {
+        qemu: qemu.split(' ').map(str::to_owned).collect(),
+        devices: devices.concat().into_iter().map(str::to_owned).collect(),
+        kernel: "intel_iommu=on",
+    };
+    let Some(mut ground) = Ground::new(&hardware) else { return };
+    ground.check("a function is passed through", |ground| {
+        // As docs/reference/vfio.md says; the card's own side is the client's.
+        let function = ground.host.sh(
+            "set -e; card=$(for c in /sys/class/net/*; do test -e $c/device/sriov_numvfs && basename $c && break; done);
+             grep -q 1 /sys/class/net/$card/device/sriov_numvfs || echo 1 >/sys/class/net/$card/device/sriov_numvfs;
+             ip link set $card up; ip address replace 192.0.2.1/24 dev $card;
+             ip link set $card vf 0 mac 02:00:00:00:00:01;
+             function=$(basename $(readlink /sys/class/net/$card/device/virtfn0));
+             modprobe vfio-pci; echo 1 >/sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts;
+             echo vfio-pci >/sys/bus/pci/devices/$function/driver_override;
+             test ! -e /sys/bus/pci/devices/$function/driver || echo $function >/sys/bus/pci/devices/$function/driver/unbind;
+             echo $function >/sys/bus/pci/drivers_probe; echo $function",
+        );
+        let card = format!(
+            ", network = {{ vfio = {{ device = \"{}\", mac = \"02:00:00:00:00:01\", address = \"192.0.2.7/24\" }} }}",
+            function.trim()
+        );
+        let (folder, said) = ground.study("root", "function", &with_baseline("kvm", &machine("kvm", &card), "1s"));
+        completed_with_parity(&folder, 1, &said, &[]);
+    });
     ground.finish();
 }

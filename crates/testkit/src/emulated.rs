@@ -19,10 +19,23 @@ use tempfile::TempDir;
 
 /// How long a host may take to boot. It takes one minute on two cores at rest.
 const BOOT: Duration = Duration::from_secs(400);
+/// The program that emulates it.
+const QEMU: &str = "qemu-system-x86_64";
 /// Its memory, as QEMU writes it.
 const MEMORY: &str = "5G";
 /// What gives the host's processor an extension that KVM needs.
 const PROCESSOR: &str = "EPYC,+svm,+npt";
+
+/// What a host has beside what every one has.
+#[derive(Debug, Default)]
+pub struct Hardware {
+    /// The QEMU that emulates it, with the arguments that come before all others; empty: the one in `PATH`.
+    pub qemu: Vec<String>,
+    /// Further arguments of QEMU's.
+    pub devices: Vec<String>,
+    /// Further words for the host's kernel.
+    pub kernel: &'static str,
+}
 
 /// A host that is up. It ends with this value, and with this process however that ends.
 #[derive(Debug)]
@@ -36,7 +49,7 @@ pub struct EmulatedHost {
 impl EmulatedHost {
     /// Boots what `scripts/test-host-disk.sh` made in `disk`, with a disk that keeps nothing, and waits until it answers.
     #[track_caller]
-    pub fn boot(disk: &Path) -> Self {
+    pub fn boot(disk: &Path, hardware: &Hardware) -> Self {
         let place = tempfile::tempdir().unwrap();
         let overlay = place.path().join("disk.qcow2");
         let mut made = Command::new("qemu-img");
@@ -45,20 +58,28 @@ impl EmulatedHost {
         let port = free_port();
         let log = File::create(place.path().join("qemu.log")).unwrap();
         let console = place.path().join("console.log");
+        let kernel =
+            format!("root=/dev/vda rw console=ttyS0,115200 net.ifnames=0 mitigations=off quiet {}", hardware.kernel);
         // QEMU ends with the thread that started it: a test that is killed leaves no host.
         let mut qemu = Command::new("setpriv");
-        qemu.args(["--pdeathsig", "KILL", "qemu-system-x86_64", "-name", "tarehost"])
+        qemu.args(["--pdeathsig", "KILL"]);
+        match hardware.qemu.is_empty() {
+            true => qemu.arg(QEMU),
+            false => qemu.args(&hardware.qemu),
+        };
+        qemu.args(["-name", "tarehost"])
             .args(["-accel", "tcg,thread=multi,tb-size=512", "-cpu", PROCESSOR, "-M", "q35", "-smp", "2", "-m", MEMORY])
             .args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"])
             .arg("-kernel")
             .arg(disk.join("vmlinuz"))
             .arg("-initrd")
             .arg(disk.join("initrd"))
-            .args(["-append", "root=/dev/vda rw console=ttyS0,115200 net.ifnames=0 mitigations=off quiet"])
+            .args(["-append", &kernel])
             .args(["-drive", &format!("file={},if=virtio,cache=unsafe,format=qcow2", overlay.display())])
             .args(["-netdev", &format!("user,id=n,hostfwd=tcp:127.0.0.1:{port}-:22,restrict=on")])
             .args(["-device", "virtio-net-pci,netdev=n,romfile=", "-device", "virtio-rng-pci"])
             .args(["-chardev", &format!("file,id=s,path={}", console.display()), "-serial", "chardev:s"])
+            .args(&hardware.devices)
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())
             .stderr(log);
@@ -155,8 +176,8 @@ impl Drop for EmulatedHost {
 
 /// Why this machine emulates no such host; `None` when it can.
 pub fn lack() -> Option<String> {
-    let help = Command::new("qemu-system-x86_64").args(["-cpu", "help"]).output();
-    let Ok(help) = help else { return Some("there is no qemu-system-x86_64".into()) };
+    let help = Command::new(QEMU).args(["-cpu", "help"]).output();
+    let Ok(help) = help else { return Some(format!("there is no {QEMU}")) };
     let help = String::from_utf8_lossy(&help.stdout).into_owned();
     if !help.split_whitespace().any(|word| word == "svm") {
         return Some("this QEMU does not emulate AMD's virtualisation (svm)".into());

@@ -137,7 +137,7 @@ impl Ground<'_> {
     /// A server that runs as nobody can write and flush what is its own, and nothing that is not.
     fn writes_as_nobody(&self, guest: &dyn Guest, place: &DataPlace) -> Result<(), Broken> {
         let run = |script: &str| -> Result<ExecResult, Broken> {
-            let mut spec = Self::command(&["sh", "-c", script]);
+            let mut spec = self.command(&["sh", "-c", script]);
             (spec.user, spec.directory) = (Some((NOBODY, NOBODY)), Some(place.path.clone()));
             self.executed(guest, spec)
         };

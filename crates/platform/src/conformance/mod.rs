@@ -42,11 +42,20 @@ use orphan::Notebook;
 
 const MTU: u32 = 1500;
 
-/// How long a command of the checks may run in a guest.
-const COMMAND_NS: u64 = 20_000_000_000;
-
 /// Environment variable that says how many guests come and go, whatever a test says.
 const CYCLES_VARIABLE: &str = "TARE_CYCLES";
+
+/// Environment variable that says by how much longer everything may take than elsewhere: on a host that is emulated.
+const SLOWER_VARIABLE: &str = "TARE_SLOWER";
+
+/// So many times longer.
+fn slower() -> u32 {
+    number_in(SLOWER_VARIABLE).unwrap_or(1)
+}
+
+fn number_in(variable: &str) -> Option<u32> {
+    std::env::var(variable).ok()?.parse().ok()
+}
 
 /// What a platform claims, and how far it is tried.
 #[derive(Debug, Clone)]
@@ -63,7 +72,8 @@ pub struct Expect {
     pub data: bool,
     /// Whether its guests have a kernel of their own, which confines them.
     pub own_kernel: bool,
-    /// How long a guest may take to come up, and an agent to answer.
+    /// How long a guest may take to come up, an agent to answer, and a command to run in a guest. The environment's
+    /// `TARE_SLOWER` multiplies it.
     pub patience: Duration,
 }
 
@@ -98,8 +108,7 @@ impl Expect {
     }
 
     fn cycles(&self) -> u32 {
-        let told = std::env::var(CYCLES_VARIABLE).ok().and_then(|text| text.parse().ok());
-        told.unwrap_or(self.cycles)
+        number_in(CYCLES_VARIABLE).unwrap_or(self.cycles)
     }
 }
 
@@ -136,6 +145,7 @@ pub fn check(
     state: &Path,
     expect: &Expect,
 ) -> Result<Result<(), Broken>, Skipped> {
+    let expect = &Expect { patience: expect.patience * slower(), ..expect.clone() };
     let host = HostView::here(agent);
     if let Availability::Unavailable { reason, remedy } = platform.check(&host) {
         return Err(Skipped(format!("{reason}. {remedy}")));
@@ -210,17 +220,17 @@ impl Ground<'_> {
     }
 
     fn exec(&self, guest: &dyn Guest, argv: &[&str]) -> Result<ExecResult, Broken> {
-        self.executed(guest, Self::command(argv))
+        self.executed(guest, self.command(argv))
     }
 
     /// A command of the guest's root.
-    fn command(argv: &[&str]) -> ExecSpec {
+    fn command(&self, argv: &[&str]) -> ExecSpec {
         ExecSpec {
             user: None,
             argv: argv.iter().map(|&word| word.to_owned()).collect(),
             env: Vec::new(),
             directory: None,
-            timeout_ns: COMMAND_NS,
+            timeout_ns: self.expect.patience.as_nanos() as u64,
             output_limit_bytes: 4096,
         }
     }

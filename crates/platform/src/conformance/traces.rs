@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tare_lab::{disk_path, left_by_guests};
 
-use super::{Broken, Ground, hold};
+use super::{Broken, Ground, hold, slower};
 
 /// Threads and descriptors close, and kernel objects go, a moment after the guest is gone.
 const SETTLED: Duration = Duration::from_secs(2);
@@ -31,7 +31,7 @@ impl Ground<'_> {
             guest.destroy().map_err(|error| format!("cycle {cycle}: {error}"))?;
         }
         self.is_clean("after many guests")?;
-        let deadline = Instant::now() + SETTLED;
+        let deadline = Instant::now() + SETTLED * slower();
         let mut after = self.traces()?;
         while after.grown_from(&before).is_some() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));
