@@ -188,7 +188,7 @@ impl Platform for Libvirt {
             )];
         }
         let root = match self.options.image {
-            Image::Host => share::DISCLOSURE,
+            Image::Host => share::disclosure(),
             Image::Debian(_) => "It boots a Debian that was built on this host, through an overlay.",
             Image::File(_) => "It boots the user's own image, through an overlay.",
         };

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use tare_lab::{open_device, refusal};
+use tare_lab::{device_refusal, open_device};
 
 const KVM: &str = "/dev/kvm";
 const VHOST: &str = "/dev/vhost-net";
@@ -49,7 +49,7 @@ fn without_kvm(error: &std::io::Error, cpuinfo: &str) -> Refusal {
                       have its hypervisor pass it on";
         return (format!("{what}: {error}: the processor shows neither vmx nor svm"), remedy.to_owned());
     }
-    refusal(&what, error, module)
+    device_refusal(Path::new(KVM), error, module)
 }
 
 #[cfg(test)]

@@ -178,6 +178,11 @@ impl Network {
         }
     }
 
+    /// Why QEMU moves the frames where the choice is left to the host, and the remedy.
+    pub(super) fn moved_by_qemu(&self) -> Option<(String, String)> {
+        if self.vhost == Switch::Auto { kernel::vhost().err() } else { None }
+    }
+
     /// What of the card this host lacks.
     pub(super) fn lack(&self) -> Result<(), Lack> {
         if let Some(vfio) = &self.vfio {

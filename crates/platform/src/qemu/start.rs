@@ -126,7 +126,7 @@ pub(super) fn start(mut making: Making<'_>, options: &Options, prepared: &Prepar
     }
     let address = card.address.map_or(IpAddr::from([0, 0, 0, 0]), |(address, _)| address);
     let data = data::make(&mut making, options, &folder, address)?;
-    let mut words = vec![prepared.program.to_string_lossy().into_owned()];
+    let mut words = vec![absolute(&prepared.program).to_string_lossy().into_owned()];
     words.extend(machine(&making, options, prepared, &card, &data)?);
     words.extend(root(&mut making, options, prepared, &card, &folder)?);
     words.extend(data.words.iter().cloned());
@@ -138,12 +138,15 @@ pub(super) fn start(mut making: Making<'_>, options: &Options, prepared: &Prepar
         words.extend(share::words(&folder, options.machine.bus()));
     }
     let user = user::fresh(making.site.run_id);
-    words.extend(prepared.means.words(user, &empty(&making, &folder)?));
+    let empty = empty(&making, &folder)?;
+    let rootless = tare_lab::is_rootless();
+    words.extend(if rootless { prepared.means.words_rootless() } else { prepared.means.words(user, &empty) });
     let launch = Launch {
         unshare: vec![Namespace::Mount, Namespace::Ipc, Namespace::Uts],
         cgroup_procs: procs,
         netns: card.netns.or_else(|| data.by_qemu_in_lab().then(|| making.site.lab.sut().path())),
         cpu_set: making.spec.cpu_set.clone(),
+        user: rootless.then(|| user::own(making.site.run_id, &[])),
         argv: words,
         ..plain_launch()
     };
@@ -151,6 +154,9 @@ pub(super) fn start(mut making: Making<'_>, options: &Options, prepared: &Prepar
     let (monitor, made) = halted(&mut making, options, &folder)?;
     // Nothing of the guest has run yet.
     let process = making.channel_pid().unwrap_or_default();
+    if rootless {
+        tare_lab::empty_root(process, &empty).map_err(|source| making.lab_error(source))?;
+    }
     user::hold_to(&mut making, "QEMU", process, Confined::new(user, 0, true))?;
     serving.map_or(Ok(()), |serving| serving.check(&mut making))?;
     monitor.run().map_err(|why| not_started(&making, why))?;
@@ -214,7 +220,7 @@ fn machine(
     let (shared, merge) = (options.shares_root(), making.spec.merge);
     words.extend(command::memory(options.machine, basics.memory, options.memory, shared, merge));
     if let Some(firmware) = &options.firmware {
-        let flash = format!("if=pflash,format=raw,readonly=on,file={}", command::escaped(firmware));
+        let flash = format!("if=pflash,format=raw,readonly=on,file={}", command::escaped(&absolute(firmware)));
         words.extend(["-drive".to_owned(), flash]);
     }
     Ok(words)

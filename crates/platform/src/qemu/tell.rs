@@ -2,9 +2,9 @@
 
 use super::accel::Chosen;
 use super::command::{self, Basics};
-use super::confine::DISCLOSURE as DISCLOSURE_CONFINED;
+use super::confine;
 use super::options::{Aio, Cache, DataDisk, DiskFormat, Image, Initiator, Machine, Options};
-use crate::machine::share::DISCLOSURE;
+use crate::machine::share;
 use crate::machine::target::DISCLOSURE as DISCLOSURE_TARGET;
 use crate::machine::volume::MOUNT;
 
@@ -14,7 +14,7 @@ pub(super) fn disclosures(options: &Options, chosen: &Chosen) -> Vec<String> {
     if let Some(words) = kernel(options, chosen) {
         told.push(words);
     }
-    told.push(DISCLOSURE_CONFINED.into());
+    told.push(confine::disclosure().into());
     told.push(network(options));
     told.extend(options.data_disk.as_ref().map(data_disk));
     told.push(memory(options));
@@ -80,7 +80,7 @@ fn image(options: &Options) -> String {
         )
     };
     match &options.image {
-        Image::Host => DISCLOSURE.into(),
+        Image::Host => share::disclosure().into(),
         Image::Debian(debian) if debian.packages.is_empty() => {
             format!("The root is a Debian built by tare. {}", disk())
         }
