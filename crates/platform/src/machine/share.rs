@@ -157,8 +157,9 @@ fn arguments(help: &str, shared: &Path) -> Vec<String> {
     if is_later(help) {
         words.push(format!("--shared-dir={shared}"));
         words.extend(["--cache=always", "--sandbox=chroot", "--xattr"].map(str::to_owned));
-        if help.contains("--readonly") {
-            words.push("--readonly".into());
+        // The guest's overlay enters no directory that it is told is a mount point.
+        for word in ["--readonly", "--no-announce-submounts"] {
+            words.extend(help.contains(word).then(|| word.to_owned()));
         }
     } else {
         words.extend([
@@ -194,7 +195,8 @@ mod tests {
         let shared = Path::new("/run/host");
         let older = arguments("-o source=PATH  shared directory tree", shared);
         assert!(older.iter().any(|word| word.starts_with("source=/run/host,cache=always")), "{older:?}");
-        let later = arguments("--shared-dir <SHARED_DIR> --readonly", shared);
+        let later = arguments("--shared-dir <SHARED_DIR> --readonly --no-announce-submounts", shared);
+        assert!(later.contains(&"--no-announce-submounts".to_owned()));
         assert!(later.contains(&"--shared-dir=/run/host".to_owned()) && later.contains(&"--readonly".to_owned()));
         assert!(!arguments("--shared-dir <SHARED_DIR>", shared).contains(&"--readonly".to_owned()));
         let folder = Path::new("/run/tare/r/guests/g");
