@@ -21,12 +21,15 @@ use super::qmp::{self, Made, Monitor, SOCKET_PATH_BYTES};
 use super::{readback, share, tell};
 use crate::Guest;
 use crate::error::{PlatformError, Result};
+use crate::machine::counts::of_process as kernels_counts;
+use crate::machine::inside::{self, Asked};
 use crate::machine::share::{TAG, serve};
 use crate::machine::user::{self, Confined};
 use crate::machine::volume::image_error;
 use crate::making::{Making, Particulars, absolute, plain_launch};
 use crate::merging;
 use crate::program::find;
+use crate::standing::Counts;
 
 /// Name of the monitor's socket in the guest's directory.
 const MONITOR: &str = "qmp";
@@ -151,7 +154,7 @@ pub(super) fn start(mut making: Making<'_>, options: &Options, prepared: &Prepar
         ..plain_launch()
     };
     making.spawn(&launch)?;
-    let (monitor, made) = halted(&mut making, options, &folder)?;
+    let (mut monitor, made) = halted(&mut making, options, &folder)?;
     // Nothing of the guest has run yet.
     let process = making.channel_pid().unwrap_or_default();
     if rootless {
@@ -162,7 +165,7 @@ pub(super) fn start(mut making: Making<'_>, options: &Options, prepared: &Prepar
     monitor.run().map_err(|why| not_started(&making, why))?;
     let patience = Duration::from_nanos(options.boot_within.ns);
     making.greet(patience)?;
-    stand(making, options, prepared, made, card.outside, data)
+    stand(making, options, prepared, (monitor, made), card.outside, data)
 }
 
 /// A directory with nothing in it, which becomes QEMU's root once it has opened all that it needs.
@@ -322,7 +325,7 @@ fn stand(
     mut making: Making<'_>,
     options: &Options,
     prepared: &Prepared,
-    made: Made,
+    (monitor, made): (Monitor, Made),
     outside: Option<IpAddr>,
     data: Data,
 ) -> Result<Box<dyn Guest>> {
@@ -330,17 +333,22 @@ fn stand(
     let mtu = outside.is_none().then_some(making.site.mtu);
     let kvm = prepared.chosen.is_kvm();
     let mut rows = readback::rows(making.spec, &made, &facts, kvm, mtu, options.pin_vcpus);
+    let process = making.channel_pid().unwrap_or_default();
+    let asked = Asked {
+        queues: if outside.is_none() { options.network.queues } else { 0 },
+        balloon: options.memory.balloon,
+        huge_pages: options.memory.huge_pages.then_some(making.spec.size.memory.0),
+        append: &options.append,
+    };
+    rows.extend(inside::rows(asked, &facts, process));
     if let Some(asked) = &data.asked {
         rows.extend(readback::disk(asked, &made.disks, &making.diagnostics()));
     }
-    let threads = Threads {
-        process: making.channel_pid().unwrap_or_default(),
-        vcpus: made.vcpus,
-        iothreads: made.iothreads,
-        group: making.groups().into_iter().next(),
-    };
+    let threads =
+        Threads { process, vcpus: made.vcpus, iothreads: made.iothreads, group: making.groups().into_iter().next() };
     let (address, parity) = (outside, Some(rows));
-    let mut particulars = Particulars { address, parity, booted: true, ..Particulars::default() };
+    let counts = kvm.then(|| counts(monitor, threads.process));
+    let mut particulars = Particulars { address, parity, counts, booted: true, ..Particulars::default() };
     let claim = data.place(&making, &mut particulars)?;
     particulars.charges = Some(Box::new(move || {
         // The guest's right to a device of the user's goes when the guest goes.
@@ -348,6 +356,14 @@ fn stand(
         threads.charges()
     }));
     making.finish(particulars)
+}
+
+/// KVM's counts of the guest: from QEMU, or from the kernel where QEMU is older.
+fn counts(mut monitor: Monitor, process: u32) -> Counts {
+    match monitor.counts() {
+        Ok(_) => qmp::counts(monitor),
+        Err(_) => kernels_counts(process),
+    }
 }
 
 #[cfg(test)]

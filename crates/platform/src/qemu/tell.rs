@@ -4,9 +4,9 @@ use super::accel::Chosen;
 use super::command::{self, Basics};
 use super::confine;
 use super::options::{Aio, Cache, DataDisk, DiskFormat, Image, Initiator, Machine, Options};
-use crate::machine::share;
 use crate::machine::target::DISCLOSURE as DISCLOSURE_TARGET;
 use crate::machine::volume::MOUNT;
+use crate::machine::{kernel as hosts, share};
 
 /// The sentences.
 pub(super) fn disclosures(options: &Options, chosen: &Chosen) -> Vec<String> {
@@ -14,6 +14,7 @@ pub(super) fn disclosures(options: &Options, chosen: &Chosen) -> Vec<String> {
     if let Some(words) = kernel(options, chosen) {
         told.push(words);
     }
+    told.extend(chosen.is_kvm().then(hosts::halt_polling));
     told.push(confine::disclosure().into());
     told.push(network(options));
     told.extend(options.data_disk.as_ref().map(data_disk));
