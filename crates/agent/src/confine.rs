@@ -47,6 +47,15 @@ pub fn confine(seccomp: Seccomp) -> Result<(), EnterError> {
     Ok(())
 }
 
+/// Has `setgroups` succeed without a change, here and in all that is started.
+///
+/// # Errors
+/// When the kernel takes no filter.
+pub fn keep_groups() -> Result<(), EnterError> {
+    set_no_new_privs(true).map_err(during("give up new privileges"))?;
+    sys::install(&filter::succeeding(libc::SYS_setgroups)?).map_err(during("install the filter of setgroups (seccomp)"))
+}
+
 fn holds(capability: CapabilitySet) -> Result<bool, EnterError> {
     let sets = capabilities(None).map_err(during("read its capabilities"))?;
     Ok(sets.effective.contains(capability))
@@ -134,6 +143,17 @@ mod tests {
         }
         let clone3 = sys::answers_in_a_child(ready, &[(libc::SYS_clone3, none)]);
         assert_eq!(clone3, [libc::ENOSYS], "libraries take that for a kernel without it");
+    }
+
+    #[test]
+    fn groups_that_cannot_be_given_up_seem_to_be() {
+        let program = filter::succeeding(libc::SYS_setgroups).unwrap();
+        let ready = || set_no_new_privs(true).is_ok() && sys::install(&program).is_ok();
+        // So many groups are refused to everybody.
+        let many = [1 << 20, 0, 0, 0];
+        let calls = [(libc::SYS_setgroups, many), (libc::SYS_close, [-1, 0, 0, 0])];
+        assert_eq!(sys::answers_in_a_child(ready, &calls), [0, libc::EBADF]);
+        assert_ne!(sys::answers_in_a_child(|| true, &calls[..1]), [0]);
     }
 
     #[test]

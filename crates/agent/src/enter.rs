@@ -104,6 +104,9 @@ pub fn enter(launch: &Launch) -> Result<Entered, EnterError> {
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(during("ask to die with the outer process"))?;
     }
     settle(launch)?;
+    if launch.keeps_groups {
+        confine::keep_groups()?;
+    }
     if let Some(user) = &launch.user {
         user::become_user(user)?;
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rustix::thread::{CpuSet, sched_getaffinity};
-use tare_wire::{AgentFacts, USER_SPACE_BEGAN};
+use tare_wire::{AgentFacts, BALLOON_REPORTS, USER_SPACE_BEGAN};
 
 use crate::{age, confine};
 
@@ -19,6 +19,9 @@ pub fn read() -> AgentFacts {
         ("cpus allowed".to_owned(), cpus_allowed()),
         ("cpus online".to_owned(), file("/sys/devices/system/cpu/online")),
         ("memory total".to_owned(), line_value(&file("/proc/meminfo"), "MemTotal")),
+        ("huge pages reserved".to_owned(), line_value(&file("/proc/meminfo"), "HugePages_Total")),
+        ("idle driver".to_owned(), file("/sys/devices/system/cpu/cpuidle/current_driver")),
+        ("idle governor".to_owned(), file("/sys/devices/system/cpu/cpuidle/current_governor")),
         ("process id".to_owned(), rustix::process::getpid().as_raw_nonzero().to_string()),
         ("user id".to_owned(), rustix::process::getuid().as_raw().to_string()),
         ("user namespace map".to_owned(), one_line(&file("/proc/self/uid_map"))),
@@ -36,7 +39,30 @@ pub fn read() -> AgentFacts {
     for (name, mtu) in interfaces(&file("/proc/net/dev")) {
         facts.push((format!("mtu {name}"), mtu));
     }
+    facts.extend(queues());
+    facts.extend(balloon(Path::new("/sys/bus/virtio/drivers/virtio_balloon")));
     AgentFacts { facts }
+}
+
+/// How many queues each network card of virtio's receives in, of those that its driver uses.
+fn queues() -> Vec<(String, String)> {
+    let cards = std::fs::read_dir("/sys/bus/virtio/drivers/virtio_net").into_iter().flatten().flatten();
+    let links = cards.filter_map(|card| std::fs::read_dir(card.path().join("net")).ok()).flatten().flatten();
+    let count = |link: &std::fs::DirEntry| {
+        let queues = std::fs::read_dir(link.path().join("queues")).into_iter().flatten().flatten();
+        queues.filter(|queue| queue.file_name().to_string_lossy().starts_with("rx-")).count()
+    };
+    links.map(|link| (format!("queues {}", link.file_name().to_string_lossy()), count(&link).to_string())).collect()
+}
+
+/// What was agreed with a balloon of virtio's, where there is one that is driven.
+fn balloon(driver: &Path) -> Option<(String, String)> {
+    // VIRTIO_BALLOON_F_REPORTING; the file has a digit a feature.
+    const REPORTING: usize = 5;
+    let devices = std::fs::read_dir(driver).ok()?.flatten();
+    let features = devices.filter_map(|device| std::fs::read_to_string(device.path().join("features")).ok()).next()?;
+    let reports = features.as_bytes().get(REPORTING) == Some(&b'1');
+    Some(("balloon".to_owned(), if reports { BALLOON_REPORTS } else { "free pages are not reported" }.to_owned()))
 }
 
 /// What this process may do beside others on its kernel, as that tells it.
@@ -125,7 +151,22 @@ fn mtu(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn a_balloon_says_whether_free_pages_are_reported() {
+        let driver = tempfile::tempdir().unwrap();
+        assert_eq!(balloon(driver.path()), None);
+        std::fs::write(driver.path().join("uevent"), "").unwrap();
+        std::fs::create_dir(driver.path().join("virtio3")).unwrap();
+        let said = |features: &str| {
+            std::fs::write(driver.path().join("virtio3/features"), features).unwrap();
+            balloon(driver.path()).unwrap().1
+        };
+        assert_eq!(said("0100010000\n"), BALLOON_REPORTS);
+        assert_ne!(said("0100000000\n"), BALLOON_REPORTS);
+    }
 
     #[test]
     fn cpu_lists_are_written_as_the_kernel_writes_them() {

@@ -50,7 +50,11 @@ fn host_read_only(at: &Path) -> Result<(), EnterError> {
     let what = |from: &Path| format!("show {} below {}", from.display(), at.display());
     // Read before anything is added to it.
     let mountinfo = fs::read_to_string("/proc/self/mountinfo").map_err(during("read /proc/self/mountinfo"))?;
-    mount_bind("/", at).map_err(during(what(Path::new("/"))))?;
+    match mount_bind("/", at) {
+        // In a user namespace what is mounted below the root is locked to it: nobody may look under it.
+        Err(rustix::io::Errno::INVAL) if !is_initial_user_namespace() => return covered(&mountinfo, at),
+        bound => bound.map_err(during(what(Path::new("/"))))?,
+    }
     for mount in fstab::parse_mountinfo(&mountinfo).iter().filter(|mount| mount.holds_files()) {
         let Ok(inside) = mount.at.strip_prefix("/") else { continue };
         let here = at.join(inside);
@@ -58,6 +62,23 @@ fn host_read_only(at: &Path) -> Result<(), EnterError> {
         if here.is_dir() {
             mount_bind(&mount.at, &here).map_err(during(what(&mount.at)))?;
         }
+    }
+    sys::make_read_only(at).map_err(during(format!("make {} read-only", at.display())))
+}
+
+/// The same where only all mounts together can be shown: those that are not to be seen have an empty directory over them.
+fn covered(mountinfo: &str, at: &Path) -> Result<(), EnterError> {
+    mount_bind_recursive("/", at).map_err(during(format!("show / below {}", at.display())))?;
+    let mut hidden: Vec<PathBuf> = Vec::new();
+    for mount in fstab::parse_mountinfo(mountinfo).iter().filter(|mount| !mount.holds_files()) {
+        let Ok(inside) = mount.at.strip_prefix("/") else { continue };
+        let here = at.join(inside);
+        let is_root = inside.as_os_str().is_empty();
+        if is_root || hidden.iter().any(|hidden| here.starts_with(hidden)) || !here.is_dir() {
+            continue;
+        }
+        mount_tmpfs(&here, c"mode=0755,size=4k")?;
+        hidden.push(here);
     }
     sys::make_read_only(at).map_err(during(format!("make {} read-only", at.display())))
 }

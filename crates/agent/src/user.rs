@@ -27,10 +27,15 @@ fn become_in_steps(user: &LaunchUser) -> Result<(), Errno> {
             other => other?,
         }
     }
-    set_thread_groups(&[])?;
     let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
-    set_thread_res_gid(gid, gid, gid)?;
-    set_thread_res_uid(uid, uid, uid)?;
+    // In a user namespace of one user there is nobody else to become, and groups cannot be given up.
+    if uid == rustix::process::geteuid() {
+        rustix::process::chdir("/")?;
+    } else {
+        set_thread_groups(&[])?;
+        set_thread_res_gid(gid, gid, gid)?;
+        set_thread_res_uid(uid, uid, uid)?;
+    }
     set_capabilities(None, CapabilitySets { effective: kept, permitted: kept, inheritable: kept })?;
     for &one in &user.capabilities {
         configure_capability_in_ambient_set(bit(one), true)?;

@@ -9,6 +9,7 @@ use tare_model::findings::{
     Verdict,
 };
 use tare_model::hold::CpuHold;
+use tare_model::kvm;
 use tare_model::metric::{MetricSpec, Unit, common};
 use tare_model::plan::Plan;
 use tare_model::study::{Arm, Case};
@@ -227,8 +228,8 @@ impl<'a> CaseTrials<'a> {
                 self.plan.study.arms.iter().filter(|arm| self.withheld(&arm.id, &spec.id)).collect();
             let some = self.arms().any(|(arm, _)| !self.values(&arm.id, &spec.id).is_empty());
             let why = self.why_withheld(spec, &without);
-            // Only machines have these parts: where there are none, none is missing.
-            let by_nature = common::START_PARTS.contains(&spec.id.as_str());
+            // Only machines have these: where there are none, none is missing.
+            let by_nature = common::START_PARTS.contains(&spec.id.as_str()) || kvm::is_count(&spec.id);
             if by_nature && !some {
                 continue;
             }

@@ -13,7 +13,7 @@ use tare_model::guest::{GuestSize, GuestSpec, ParityRow, Seccomp};
 use tare_model::merging::Merging;
 use tare_model::study::Arm;
 use tare_model::units::ByteSize;
-use tare_platform::{Availability, Comparable, HostView, Platform, Site};
+use tare_platform::{Availability, Comparable, HostView, Platform, Site, StartParts};
 
 use crate::error::ControllerError;
 use crate::reap::reap_own;
@@ -51,6 +51,8 @@ pub struct PlatformReport {
 pub struct Started {
     /// Seconds from creation to agent ready.
     pub seconds: f64,
+    /// Its parts, of a machine.
+    pub parts: Option<StartParts>,
     /// Asked and granted.
     pub parity: Vec<ParityRow>,
 }
@@ -269,7 +271,7 @@ fn try_start(
         seccomp: Seccomp::Default,
     };
     let mut guest = platform.start(&site, &spec).map_err(|error| error.to_string())?;
-    let started = Started { seconds: guest.start_time_s(), parity: guest.parity() };
+    let started = Started { seconds: guest.start_time_s(), parts: guest.start_parts(), parity: guest.parity() };
     guest.destroy().map_err(|error| error.to_string())?;
     Ok(started)
 }

@@ -29,7 +29,7 @@ pub struct Watched<'a> {
 pub fn start(plan: &Plan, site: &Site<'_>, watched: &Watched<'_>) -> Result<HostProbe, ProbeError> {
     let mut disks: Vec<String> = tare_probe::disk_of(watched.run_folder).into_iter().collect();
     disks.extend(watched.data_disk.clone().filter(|disk| !disks.contains(disk)));
-    HostProbe::start(HostConfig {
+    let probe = HostProbe::start(HostConfig {
         interval: plan.study.lab.sample_interval,
         sut_cpus: plan.cpus.guests.clone(),
         client_cpus: plan.cpus.client.clone(),
@@ -44,7 +44,13 @@ pub fn start(plan: &Plan, site: &Site<'_>, watched: &Watched<'_>) -> Result<Host
         interfaces: interfaces(site, watched),
         disks,
         ..HostConfig::default()
-    })
+    })?;
+    for (source, guest) in watched.guests.iter().take(watched.targets) {
+        if let Some(read) = guest.counts() {
+            probe.add_counts(source, read);
+        }
+    }
+    Ok(probe)
 }
 
 /// The client's link, and both ends of each measured guest's.

@@ -5,12 +5,16 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::system::uname;
 
 use crate::error::remedy_for;
-use crate::rootless::is_rootless;
+use crate::rootless::{is_rootless, user_name};
+
+/// What groups that are not mapped into a user namespace are shown as (/proc/sys/kernel/overflowgid).
+const OVERFLOW_GID: u32 = 65_534;
 
 /// Opens a device for reading and writing. The kernel loads the module of one that has a node from the start.
 ///
@@ -18,7 +22,34 @@ use crate::rootless::is_rootless;
 /// The reason, with the kernel's answer, and the remedy. `module` is what provides the device.
 pub fn open_device(path: &Path, module: &str) -> Result<File, (String, String)> {
     let opened = OpenOptions::new().read(true).write(true).open(path);
-    opened.map_err(|error| refusal(&format!("{} cannot be opened", path.display()), &error, module))
+    opened.map_err(|error| device_refusal(path, &error, module))
+}
+
+/// Why a device could not be opened, and the remedy: that of a user who is not root is one command for root.
+pub fn device_refusal(path: &Path, error: &io::Error, module: &str) -> (String, String) {
+    let (reason, remedy) = refusal(&format!("{} cannot be opened", path.display()), error, module);
+    let denied = matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES)) && is_rootless();
+    let groups = || fs::read_to_string("/etc/group").unwrap_or_default();
+    match fs::metadata(path).ok().filter(|_| denied) {
+        Some(seen) => (reason, admitting(path, (seen.mode(), seen.gid()), &groups(), &user_name())),
+        None => (reason, remedy),
+    }
+}
+
+/// How root admits a user to a device of this mode and group.
+fn admitting(path: &Path, (mode, gid): (u32, u32), groups: &str, user: &str) -> String {
+    let called = |line: &str| {
+        let mut fields = line.split(':');
+        Some((fields.next()?.to_owned(), fields.nth(1)?.parse::<u32>().ok()?))
+    };
+    let named: Vec<_> = groups.lines().filter_map(called).collect();
+    let of = |number: u32| named.iter().find(|(_, gid)| *gid == number);
+    // In a user namespace every other group has this number; devices of machines are the group `kvm`'s (udev's own rules).
+    let group = if gid == OVERFLOW_GID { named.iter().find(|(name, _)| name == "kvm") } else { of(gid) };
+    match group.filter(|(_, gid)| mode & 0o060 == 0o060 && *gid != 0) {
+        Some((group, _)) => format!("Root runs `usermod -aG {group} {user}`; log in anew then"),
+        None => format!("Root runs `setfacl -m u:{user}:rw {}`, which holds until the next boot", path.display()),
+    }
 }
 
 /// Why the kernel refused a feature, and the remedy. `what` is a clause, such as "an overlay cannot be mounted"; `module` is
@@ -140,6 +171,18 @@ mod tests {
         assert!(said(true, libc::EPERM).0.contains("container"));
         assert!(said(false, libc::EPERM).1.contains("user namespaces"));
         assert!(said(true, libc::EBUSY).0.contains("somebody else"));
+    }
+
+    #[test]
+    fn a_user_is_admitted_to_a_device_by_its_group_or_alone() {
+        let groups = "root:x:0:\nkvm:x:105:\ntun:x:9:\n";
+        let remedy = |seen| admitting(Path::new("/dev/d"), seen, groups, "ada");
+        assert!(remedy((0o20660, 105)).contains("`usermod -aG kvm ada`"));
+        assert!(remedy((0o20660, OVERFLOW_GID)).contains("`usermod -aG kvm ada`"));
+        assert!(remedy((0o20660, 9)).contains("usermod -aG tun ada"));
+        for seen in [(0o20600, 105), (0o20660, 0), (0o20660, 7)] {
+            assert!(remedy(seen).contains("`setfacl -m u:ada:rw /dev/d`"));
+        }
     }
 
     #[test]

@@ -63,6 +63,22 @@ pub(crate) fn outer_uid() -> u32 {
     mapped_single_user().unwrap_or_else(|| rustix::process::getuid().as_raw())
 }
 
+/// The name of this user outside, for remedies: its number where it has none.
+pub(crate) fn user_name() -> String {
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let uid = outer_uid();
+    name_of(&users, uid).map_or_else(|| uid.to_string(), str::to_owned)
+}
+
+/// A user's name, from `/etc/passwd` (passwd(5)).
+pub(crate) fn name_of(users: &str, uid: u32) -> Option<&str> {
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(uid)).then_some(name)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

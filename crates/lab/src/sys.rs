@@ -15,6 +15,7 @@ pub(crate) fn unshare(kinds: Unshare) -> io::Result<()> {
     let flags = match kinds {
         Unshare::Network => UnshareFlags::NEWNET,
         Unshare::Mounts => UnshareFlags::NEWNS,
+        Unshare::Directories => UnshareFlags::FS,
         Unshare::UserAndMounts => UnshareFlags::NEWUSER | UnshareFlags::NEWNS,
         Unshare::Reader => UnshareFlags::NEWNS | UnshareFlags::NEWNET | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS,
     };
@@ -31,6 +32,8 @@ pub(crate) enum Unshare {
     Network,
     /// The mount namespace, of this thread alone.
     Mounts,
+    /// The root and working directories, of this thread alone: who shares them may not enter a mount namespace.
+    Directories,
     /// The user and mount namespaces; the kernel allows it to a process of one thread only.
     UserAndMounts,
     /// The mount, network, IPC and UTS namespaces, of this thread alone.

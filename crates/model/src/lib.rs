@@ -14,6 +14,7 @@ pub mod guest;
 pub mod histogram;
 pub mod hold;
 pub mod java;
+pub mod kvm;
 pub mod load;
 pub mod merging;
 pub mod metric;

@@ -53,6 +53,7 @@ pub(crate) fn plain_launch() -> Launch {
         hostname: None,
         merge: false,
         user: None,
+        keeps_groups: false,
         confine: None,
         argv: Vec::new(),
     }

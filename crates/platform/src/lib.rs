@@ -44,8 +44,8 @@ mod ssh;
 pub use client::{ClientPlace, client, services};
 pub use error::PlatformError;
 pub use platform::{
-    Availability, Charge, Comparable, DataWanted, Guest, GuestLink, HostView, LinkEnd, Platform, Reach, ReapSite, Site,
-    StartParts,
+    Availability, Charge, Comparable, CountReader, DataWanted, Guest, GuestLink, HostView, LinkEnd, Platform, Reach,
+    ReapSite, Site, StartParts,
 };
 pub use remembered::look_again;
 /// Where what is kept from run to run is: kernels, images, gold copies.

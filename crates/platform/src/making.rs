@@ -21,7 +21,7 @@ use tare_wire::{AgentFacts, Link, Reply, Request, USER_SPACE_BEGAN, WireError};
 use crate::channel::{Channel, Tail};
 use crate::data::{self, DataDirectory};
 use crate::error::{PlatformError, Result};
-use crate::standing::{Charges, Parts, Standing, Undo};
+use crate::standing::{Charges, Counts, Parts, Standing, Undo};
 use crate::{Guest, Site, StartParts, confinement, merging, parity, seen, watch};
 
 pub(crate) use crate::launch::{absolute, confined, environment, limits, plain_launch};
@@ -61,6 +61,8 @@ pub(crate) struct Particulars {
     pub parity: Option<Vec<ParityRow>>,
     /// Tells its CPU time by kind of thread.
     pub charges: Option<Charges>,
+    /// Reads what KVM counts of it.
+    pub counts: Option<Counts>,
     /// Where it finds its data, when these are not in a directory of the host's ([`Making::data_directory`]).
     pub data: Option<DataPlace>,
     /// Whether a machine was booted for it: its kernel's clock began in this start.
@@ -385,7 +387,8 @@ impl<'a> Making<'a> {
         let address = particulars.address.or(port).or(tap).unwrap_or_else(|| IpAddr::from([127, 0, 0, 1]));
         let listen = particulars.listen.unwrap_or(address);
         let parts = std::mem::replace(&mut self.parts, Parts::new(&self.spec.name, self.site.ledger));
-        let (spec, start_time_s, charges) = (self.spec.clone(), self.start_time.as_secs_f64(), particulars.charges);
+        let (spec, start_time_s) = (self.spec.clone(), self.start_time.as_secs_f64());
+        let (charges, counts) = (particulars.charges, particulars.counts);
         let start_parts = particulars.booted.then(|| self.start_parts(&link, &facts)).flatten();
         let patience = self.site.patience;
         let data = particulars.data.or(self.data).map(|mut place| {
@@ -395,7 +398,7 @@ impl<'a> Making<'a> {
             place
         });
         let (parity, times) = (rows, (start_time_s, start_parts));
-        Ok(Box::new(Standing { spec, link, address, listen, parity, facts, times, charges, data, parts }))
+        Ok(Box::new(Standing { spec, link, address, listen, parity, facts, times, charges, counts, data, parts }))
     }
 
     /// What the start was made of, by the clock of the guest's kernel.

@@ -206,6 +206,12 @@ pub trait Guest: Send {
         Vec::new()
     }
 
+    /// A reader of what is counted of the guest outside its control group, each count with the name of its series and growing only:
+    /// those of KVM ([`tare_model::kvm`]). `None` where nothing counts.
+    fn counts(&self) -> Option<CountReader> {
+        None
+    }
+
     /// The end of what the guest printed on standard error or its console.
     fn diagnostics(&self) -> String;
 
@@ -222,6 +228,9 @@ pub trait Guest: Send {
     /// What is still there, and why.
     fn destroy(&mut self) -> Result<()>;
 }
+
+/// Reads counts by the names of their series.
+pub type CountReader = Box<dyn FnMut() -> std::io::Result<Vec<(String, f64)>> + Send>;
 
 /// The parts of a machine's start, seconds, split by its own kernel's clock. They add up to the whole start.
 #[derive(Debug, Clone, Copy, PartialEq)]

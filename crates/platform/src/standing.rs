@@ -11,7 +11,7 @@ use tare_wire::{AgentFacts, Link, Request};
 
 use crate::channel::{Channel, Tail};
 use crate::error::{PlatformError, Result};
-use crate::{Charge, Guest, GuestLink, LinkEnd, StartParts};
+use crate::{Charge, CountReader, Guest, GuestLink, LinkEnd, StartParts};
 
 /// How long a guest has to say goodbye before it is killed.
 const GOODBYE: Duration = Duration::from_millis(500);
@@ -23,6 +23,9 @@ pub(crate) type Undo = Box<dyn FnMut() -> std::result::Result<(), String> + Send
 
 /// Tells the CPU time of the guest's threads, by kind.
 pub(crate) type Charges = Box<dyn Fn() -> Vec<Charge> + Send + Sync>;
+
+/// Makes readers of what is counted of the guest.
+pub(crate) type Counts = Box<dyn Fn() -> CountReader + Send + Sync>;
 
 /// Everything that was made for a guest and has to be taken away.
 pub(crate) struct Parts {
@@ -205,6 +208,7 @@ pub(crate) struct Standing {
     /// Seconds that the start took, and its parts.
     pub times: (f64, Option<StartParts>),
     pub charges: Option<Charges>,
+    pub counts: Option<Counts>,
     pub data: Option<DataPlace>,
     pub parts: Parts,
 }
@@ -275,6 +279,10 @@ impl Guest for Standing {
 
     fn charges(&self) -> Vec<Charge> {
         self.charges.as_ref().map(|charges| charges()).unwrap_or_default()
+    }
+
+    fn counts(&self) -> Option<CountReader> {
+        self.counts.as_ref().map(|counts| counts())
     }
 
     fn diagnostics(&self) -> String {

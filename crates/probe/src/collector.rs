@@ -1,5 +1,6 @@
 //! What is read at each sample, and where the values go.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
@@ -167,5 +168,46 @@ impl Collector for FileCollector {
 
     fn name(&self) -> String {
         self.reader.path().display().to_string()
+    }
+}
+
+/// Reads counts that only grow, each by its name; whoever hands it out knows where they are.
+pub type CountReader = Box<dyn FnMut() -> io::Result<Vec<(String, f64)>> + Send>;
+
+/// Reads what somebody else counts of a guest.
+pub(crate) struct CountCollector {
+    read: CountReader,
+    source: Source,
+    series: BTreeMap<String, SeriesId>,
+}
+
+impl CountCollector {
+    /// A collector of what is counted now; why not is noted. `None` if nothing is.
+    pub fn new(source: &Source, mut read: CountReader, catalog: &mut Catalog) -> Option<Self> {
+        match read() {
+            Ok(counts) => {
+                let series = counts.into_iter().map(|(name, _)| (name.clone(), catalog.add(source, name))).collect();
+                Some(Self { read, source: source.clone(), series }).filter(|made| !made.series.is_empty())
+            }
+            Err(error) => {
+                catalog.absent(format!("counts of {source:?}: {error}"));
+                None
+            }
+        }
+    }
+}
+
+impl Collector for CountCollector {
+    fn collect(&mut self, at_ns: u64, values: &mut Values) -> io::Result<()> {
+        for (name, value) in (self.read)()? {
+            if let Some(series) = self.series.get(&name) {
+                values.push(at_ns, *series, value);
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        format!("counts of {:?}", self.source)
     }
 }

@@ -7,7 +7,9 @@ use tare_model::Span;
 use tare_model::sample::Source;
 
 use crate::ProbeError;
-use crate::collector::{Catalog, Collector, FileCollector, Pick, SeriesId, Values, Wanted};
+use crate::collector::{
+    Catalog, Collector, CountCollector, CountReader, FileCollector, Pick, SeriesId, Values, Wanted,
+};
 use crate::group::{self, Group};
 use crate::irq::IrqTime;
 use crate::network::Interface;
@@ -109,6 +111,16 @@ impl HostProbe {
     /// When none of its directories tells its CPU time.
     pub fn add_group(&self, group: &Group) -> Result<(), ProbeError> {
         self.sampler.extend(|catalog| group.collectors(catalog))
+    }
+
+    /// Samples what is counted of a guest elsewhere, from the next sample on. What cannot be read is noted as absent.
+    pub fn add_counts(&self, source: &Source, read: CountReader) {
+        let make = |catalog: &mut Catalog| {
+            let made = CountCollector::new(source, read, catalog);
+            let others = made.map(|made| Box::new(made) as Box<dyn Collector>).into_iter().collect();
+            Ok::<_, std::convert::Infallible>(Collectors { others, ..Collectors::default() })
+        };
+        let Ok(()) = self.sampler.extend(make);
     }
 
     /// Takes a last sample, ends the thread and hands over what was seen.

@@ -51,6 +51,7 @@ mod text;
 mod timeline;
 
 pub use account::cpu_account;
+pub use collector::CountReader;
 pub use disk::disk_of;
 pub use error::ProbeError;
 pub use flags::{DRIVER_LIMIT, FOREIGN_LIMIT, STEAL_LIMIT, flags, guest_flags};

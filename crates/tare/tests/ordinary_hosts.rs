@@ -301,6 +301,51 @@ fn a_user_is_given_every_controller(ground: &Ground) {
     completed_with_parity(&folder, 2, &said, &["process limit"]);
 }
 
+/// KVM's counts are in the findings of these arms, by reason, and of no other.
+#[track_caller]
+fn exits_are_counted(folder: &Path, arms: &[&str]) {
+    let findings = findings(folder);
+    let metrics = findings["cases"][0]["metrics"].as_array().unwrap();
+    let of = |id: &str| {
+        let found = metrics.iter().find(|metric| metric["spec"]["id"] == id);
+        let own = found.unwrap_or_else(|| panic!("no {id}: {metrics:?}"))["arms"].as_array().unwrap();
+        own.iter()
+            .map(|arm| (arm["arm"].as_str().unwrap().to_owned(), arm["estimate"]["value"].as_f64().unwrap()))
+            .collect::<Vec<_>>()
+    };
+    let exits = of("kvm_exits_per_operation");
+    assert!(exits.iter().all(|(arm, exits)| arms.contains(&arm.as_str()) && *exits > 0.0), "{exits:?}");
+    assert_eq!(exits.len(), arms.len(), "{exits:?}");
+    // A guest that serves one request after the other halts between them.
+    assert!(of("kvm_halt_exits_per_operation").iter().all(|(_, exits)| *exits > 0.0));
+    let report = std::fs::read_to_string(folder.join("report.md")).unwrap();
+    assert!(report.contains("KVM exits an operation, by reason"), "{report}");
+}
+
+/// The resources that were read back of an arm.
+fn parity_of(folder: &Path, arm: &str) -> Vec<String> {
+    let findings = findings(folder);
+    let own = findings["parity"].as_array().unwrap().iter().find(|own| own["arm"] == arm).unwrap().clone();
+    own["rows"].as_array().unwrap().iter().map(|row| row["resource"].as_str().unwrap().to_owned()).collect()
+}
+
+/// A user who may use KVM has machines with limits. doctor prints the command that lets the user in.
+fn a_user_has_machines(ground: &Ground) {
+    let text = study(&machine("kvm", ""));
+    ground.host.write(&text, "/var/tmp/user-kvm.toml");
+    let doctor = || {
+        let ran = ground.host.run("someone", "tare doctor --again /var/tmp/user-kvm.toml");
+        String::from_utf8_lossy(&ran.stdout).into_owned()
+    };
+    let before = doctor();
+    assert!(before.contains("Root runs `usermod -aG kvm someone`"), "{before}");
+    ground.host.sh("usermod -aG kvm someone");
+    let (folder, said) = ground.study("someone", "user-kvm", &text);
+    // Without root there is nobody else to run as.
+    completed_with_parity(&folder, 2, &said, &["process limit", "rights of QEMU", "rights of virtiofsd"]);
+    exits_are_counted(&folder, &["kvm"]);
+}
+
 /// A newer package takes the place of this one, and nothing of it is left when it is removed.
 fn upgraded_and_removed(ground: &Ground) {
     ground.host.sh("dpkg-deb -R tare.deb newer && sed -i 's/^Version: .*/&+1/' newer/DEBIAN/control");
@@ -332,6 +377,7 @@ fn the_package_installs_and_a_container_and_a_machine_are_measured() {
         let before = ground.snapshot();
         let (folder, said) = ground.study("root", "three", &text);
         completed_with_parity(&folder, 3, &said, &[]);
+        exits_are_counted(&folder, &["kvm"]);
         let left: Vec<String> = ground.snapshot().difference(&before).cloned().collect();
         assert!(left.is_empty(), "left behind: {left:?}");
     });
@@ -369,6 +415,7 @@ fn every_arm_runs_on_an_ordinary_host() {
         let (folder, said) = ground.study("root", "all", &study(&arms.concat()));
         let left: Vec<String> = ground.snapshot().difference(&before).cloned().collect();
         completed_with_parity(&folder, arms.len() + 1, &said, &[]);
+        exits_are_counted(&folder, &["kvm-vhost", "kvm-without-vhost", "libvirt"]);
         assert!(left.is_empty(), "left behind: {left:?}");
     });
     ground.check("a killed run of any guest leaves nothing", killed_with_every_guest);
@@ -376,6 +423,23 @@ fn every_arm_runs_on_an_ordinary_host() {
     ground.check("every platform conforms", conforms);
     ground.check("a user without a session has guests, and no limit is claimed", a_user_without_a_session);
     ground.check("a user has every controller after one command of root's", a_user_is_given_every_controller);
+    ground.check("a user of the group kvm has machines", a_user_has_machines);
+    ground.check("a machine has the queues, huge pages and balloon that were asked for", |ground| {
+        ground.host.sh("sysctl -q vm.nr_hugepages=160");
+        let more =
+            ", network = { queues = 2 }, memory = { huge-pages = true, balloon = true }, append = [\"hugepages=4\"]";
+        let libvirt = "{ accel = \"kvm\", boot-within = \"5m\", append = [\"hugepages=4\"] }";
+        let arms = format!("{}{}", machine("kvm", more), arm("libvirt", "libvirt", libvirt));
+        let text = study(&arms).replace("cpus = 1", "cpus = 2");
+        let (folder, said) = ground.study("root", "asked", &text);
+        ground.host.sh("sysctl -q vm.nr_hugepages=0");
+        completed_with_parity(&folder, 3, &said, &[]);
+        let resources = parity_of(&folder, "kvm");
+        for asked in ["pairs of queues", "memory in huge pages", "balloon", "huge pages of the guest's kernel"] {
+            assert!(resources.iter().any(|own| own == asked), "{asked}: {resources:?}");
+        }
+        assert!(parity_of(&folder, "libvirt").iter().any(|own| own == "huge pages of the guest's kernel"));
+    });
     ground.check("the package is upgraded and removed", upgraded_and_removed);
     ground.finish();
 }

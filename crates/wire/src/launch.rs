@@ -38,6 +38,10 @@ pub struct Launch {
     /// Who the program is, for one that serves a guest from the host; `None` stays who starts it.
     #[serde(default)]
     pub user: Option<LaunchUser>,
+    /// Whether the program is to find that it gave up its groups (`setgroups` succeeds and changes nothing): for one that ends
+    /// where it cannot, in a user namespace in which nobody can.
+    #[serde(default)]
+    pub keeps_groups: bool,
     /// Whether the process, and all that it starts, is confined as [`crate::confine`] has it, and with which filter of system
     /// calls.
     #[serde(default)]
@@ -64,7 +68,8 @@ pub enum Namespace {
     Network,
 }
 
-/// A user that a program becomes, for good: it may not gain rights by running others.
+/// A user that a program becomes, for good: it may not gain rights by running others. One that it is already keeps its groups,
+/// and starts in `/`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchUser {
     /// Number of the user.

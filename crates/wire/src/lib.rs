@@ -24,6 +24,7 @@ pub use error::WireError;
 pub use frame::{BUILD, Greeting, MAX_FRAME_BYTES, PROTOCOL, read_frame, write_frame};
 pub use link::Link;
 pub use message::{
-    AgentFacts, ExecResult, ExecSpec, FromAgent, Reply, Request, ServeReport, ToAgent, USER_SPACE_BEGAN,
+    AgentFacts, BALLOON_REPORTS, ExecResult, ExecSpec, FromAgent, Reply, Request, ServeReport, ToAgent,
+    USER_SPACE_BEGAN,
 };
 pub use meter::MAX_DECODED_BYTES;

@@ -306,6 +306,9 @@ pub enum Reply {
 /// agents of machines have it.
 pub const USER_SPACE_BEGAN: &str = "user space began ns";
 
+/// The fact `balloon` of a guest that gives its host back the pages that it has freed.
+pub const BALLOON_REPORTS: &str = "free pages are reported";
+
 /// The guest from inside.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct AgentFacts {

@@ -19,6 +19,16 @@ pub enum UnitOfWork {
     Byte,
 }
 
+impl UnitOfWork {
+    /// How many units counts are told for: those of one byte would be small.
+    pub const fn counted(self) -> f64 {
+        match self {
+            Self::Operation => 1.0,
+            Self::Byte => 1e6,
+        }
+    }
+}
+
 /// What one trial's load came to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Driven {

@@ -41,16 +41,14 @@ const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
     None
 };
 
+const WHAT: &str = "write the filter of system calls";
+
 /// The program.
 ///
 /// # Errors
 /// On an architecture that there is no list for.
 pub(super) fn program() -> Result<Vec<sock_filter>, EnterError> {
-    let what = "write the filter of system calls";
-    let Some(architecture) = ARCHITECTURE else {
-        let why = "there is no list of calls for this architecture; write `seccomp = \"off\"` in the study";
-        return Err(during(what)(io::Error::new(io::ErrorKind::Unsupported, why)));
-    };
+    let architecture = architecture()?;
     let refuse = |code: i32| answer(ERRNO | code.unsigned_abs());
     let mut program = vec![
         statement(LOAD, ARCHITECTURE_AT),
@@ -73,7 +71,27 @@ pub(super) fn program() -> Result<Vec<sock_filter>, EnterError> {
     program.extend([jump(IF_GREATER, newest, 0, 1), refuse(libc::ENOSYS)]);
     program.extend(search(&ranges(ALLOWED.iter().map(|call| number(*call)).collect()), refuse(libc::EPERM)));
     // The kernel takes no more than 4096.
-    if program.len() > 4096 { Err(during(what)(io::Error::from(io::ErrorKind::FileTooLarge))) } else { Ok(program) }
+    if program.len() > 4096 { Err(during(WHAT)(io::Error::from(io::ErrorKind::FileTooLarge))) } else { Ok(program) }
+}
+
+/// A program that answers one call with success, without the kernel doing anything, and allows all others.
+///
+/// # Errors
+/// On an architecture whose calls are not known.
+pub(super) fn succeeding(call: libc::c_long) -> Result<Vec<sock_filter>, EnterError> {
+    Ok(vec![
+        statement(LOAD, ARCHITECTURE_AT),
+        jump(IF_EQUAL, architecture()?, 0, 3),
+        statement(LOAD, NUMBER_AT),
+        jump(IF_EQUAL, number(call), 0, 1),
+        answer(ERRNO),
+        answer(ALLOW),
+    ])
+}
+
+fn architecture() -> Result<u32, EnterError> {
+    let why = "there is no list of calls for this architecture; write `seccomp = \"off\"` in the study";
+    ARCHITECTURE.ok_or_else(|| during(WHAT)(io::Error::new(io::ErrorKind::Unsupported, why)))
 }
 
 /// Allows `personality` with the arguments of the list; goes on with every other call.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode};
 use rustix::mount::{MountFlags, mount as mount_at, mount_move};
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
 use super::modules::Modules;
 use super::told::{Find, Root, Told};
@@ -73,7 +74,23 @@ fn overlay_of_host(tag: &str, at: &Path) -> Result<()> {
         fs::create_dir(layers.join(layer)).map_err(during("make the layers of the overlay"))?;
     }
     let options = "lowerdir=/host,upperdir=/layers/upper,workdir=/layers/work";
-    mount("overlay", "overlay", at, MountFlags::empty(), options)
+    let mount_it = || mount("overlay", "overlay", at, MountFlags::empty(), options);
+    // An overlay opens files so that their time of access stays where whoever mounted it may, and the server must then be able
+    // to: one that is not the host's root is for its own files alone, and shows those of others as somebody else's.
+    let seen = fs::metadata(lower).map_err(during("look at the share"))?;
+    if std::os::unix::fs::MetadataExt::uid(&seen) == 0 { mount_it() } else { without_owners_right(mount_it) }
+}
+
+/// Does something without the right to act as the owner of all files.
+fn without_owners_right(work: impl FnOnce() -> Result<()>) -> Result<()> {
+    let tried = "set the right to act as the owner of files aside";
+    let failed = |error: rustix::io::Errno| during(tried)(io::Error::from(error));
+    let all = capabilities(None).map_err(failed)?;
+    let fewer = CapabilitySets { effective: all.effective - CapabilitySet::FOWNER, ..all };
+    set_capabilities(None, fewer).map_err(failed)?;
+    let done = work();
+    set_capabilities(None, all).map_err(failed)?;
+    done
 }
 
 fn mount_disk(disk: &Find, filesystem: &str, at: &Path, modules: &mut Modules) -> Result<()> {

@@ -1,8 +1,9 @@
 //! What was driven and what was probed, put together.
 
 use tare_model::guest::DataPlace;
+use tare_model::kvm;
 use tare_model::metric::common;
-use tare_model::sample::{CpuAccount, Source};
+use tare_model::sample::{CpuAccount, Sample, Source};
 use tare_model::trial::{Measurement, Phase};
 use tare_platform::Reach;
 use tare_probe::ProbeData;
@@ -42,6 +43,8 @@ impl Trial<'_> {
             gathered.cpu = tare_probe::cpu_account(&probed.samples, window, cpus, &measured, &neighbours);
             gathered.flags.extend(tare_probe::guest_flags(&probed, window, &measured, gathered.cpu.as_ref()));
             self.count_disk(&mut measurement, &probed, window, driven.work, gathered);
+            let work = driven.work / self.task.workload.unit_of_work().counted();
+            measurement.metrics.extend(exits(&probed.samples, &measured, window, work));
         }
         gathered.samples.extend(probed.samples);
         gathered.samples.extend(driven.samples);
@@ -112,5 +115,35 @@ impl Trial<'_> {
         let cpus = &self.bench.plan.cpus;
         let shared = cpus.guests.is_empty() || cpus.client.iter().any(|cpu| cpus.guests.contains(cpu));
         (!self.case.busy_target && !shared && work > 0.0).then(|| (account.total_s - account.neighbours_s) / work)
+    }
+}
+
+/// What KVM counted of the measured guests together for each unit of work.
+fn exits(samples: &[Sample], measured: &[Source], window: (u64, u64), work: f64) -> Vec<(String, f64)> {
+    if work <= 0.0 || measured.is_empty() {
+        return Vec::new();
+    }
+    let counted = |&(count, _): &(&str, &str)| {
+        let gains = measured.iter().map(|guest| tare_probe::gain(samples, guest, &kvm::series(count), window));
+        Some((kvm::metric(count), gains.sum::<Option<f64>>()? / work))
+    };
+    kvm::COUNTS.iter().filter_map(counted).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exits_are_those_of_all_measured_guests_in_the_window() {
+        let guest = |n: u32| Source::Guest(format!("target-{n}"));
+        let sample =
+            |n: u32, at_ns: u64, value: f64| Sample { at_ns, source: guest(n), series: kvm::series("exits"), value };
+        let samples = [sample(1, 0, 10.0), sample(1, 100, 50.0), sample(2, 0, 0.0), sample(2, 100, 20.0)];
+        let of = |measured: &[Source], work: f64| exits(&samples, measured, (50, 100), work);
+        assert_eq!(of(&[guest(1), guest(2)], 3.0), [(kvm::metric("exits"), 10.0)]);
+        assert_eq!(of(&[guest(1), guest(3)], 3.0), [], "one of them is not counted");
+        assert_eq!(of(&[guest(1)], 0.0), []);
+        assert_eq!(of(&[], 1.0), []);
     }
 }

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tare_model::guest::ParityRow;
+use tare_model::kvm;
 use tare_model::metric::{Better, MetricSpec, Unit, common};
 use tare_model::plan::{Plan, PlannedTrial};
 use tare_model::sample::{CpuAccount, Sample};
@@ -180,13 +181,22 @@ pub fn run(bench: &Bench<'_>, task: Task<'_>) -> TrialRecord {
         (Err(stop), _) => Outcome::Failed { phase: stop.phase, reason: stop.reason },
     };
     tracing::debug!(trial = planned.index, wall_s = began.elapsed().as_secs_f64(), load_s = gathered.load_s, "ended");
+    let mut metrics = metrics(&task);
+    if let Outcome::Completed(measurement) = &outcome {
+        // Only of guests of KVM's.
+        let per = match task.workload.unit_of_work() {
+            UnitOfWork::Operation => "an operation",
+            UnitOfWork::Byte => "a MB",
+        };
+        metrics.extend(kvm::specs(per).into_iter().filter(|spec| measurement.metrics.contains_key(&spec.id)));
+    }
     TrialRecord {
         planned: planned.clone(),
         started_at,
         wall_s: began.elapsed().as_secs_f64(),
         load_s: gathered.load_s,
         outcome,
-        metrics: metrics(&task),
+        metrics,
         parity: gathered.parity,
         cpu: gathered.cpu,
         window_ns: gathered.window_ns,

@@ -177,7 +177,7 @@ pub fn ends_with_session() -> Option<String> {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let uid = rootless::outer_uid();
-    let name = name_of(&users, uid)?;
+    let name = rootless::name_of(&users, uid)?;
     let ends = is_managed(&own, uid) && !Path::new("/var/lib/systemd/linger").join(name).exists();
     ends.then(|| {
         format!(
@@ -191,15 +191,6 @@ pub fn ends_with_session() -> Option<String> {
 fn is_managed(own: &str, uid: u32) -> bool {
     let manager = format!("user@{uid}.service");
     own.lines().any(|line| line.starts_with("0::") && line.split('/').any(|part| part == manager))
-}
-
-/// A user's name, from `/etc/passwd` (passwd(5)).
-fn name_of(users: &str, uid: u32) -> Option<&str> {
-    users.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)?.parse() == Ok(uid)).then_some(name)
-    })
 }
 
 #[cfg(test)]

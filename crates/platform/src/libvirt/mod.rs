@@ -188,7 +188,7 @@ impl Platform for Libvirt {
             )];
         }
         let root = match self.options.image {
-            Image::Host => share::DISCLOSURE,
+            Image::Host => share::disclosure(),
             Image::Debian(_) => "It boots a Debian that was built on this host, through an overlay.",
             Image::File(_) => "It boots the user's own image, through an overlay.",
         };
@@ -197,6 +197,12 @@ impl Platform for Libvirt {
             "The emulator runs as root, not confined by libvirt, in tare's control group instead of libvirt's own."
                 .into(),
         ];
+        if self.options.accel != Accel::Tcg && kernel::kvm().is_ok() {
+            told.push(kernel::halt_polling());
+        }
+        if !self.options.append.is_empty() {
+            told.push(format!("The guest's kernel is told `{}` by the study.", self.options.append.join(" ")));
+        }
         told.push(match (self.options.data_disk.iscsi, self.options.data_disk.format) {
             (Some(_), _) => format!(
                 "A workload's data are on a unit of an iSCSI target that the guest logs in to, over its own network card. {}",

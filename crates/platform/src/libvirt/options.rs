@@ -32,6 +32,8 @@ pub(super) struct Options {
     pub image: Image,
     /// The kernel for `host` and `debian`. Left out: the one that `make platforms` fetched, or the host's.
     pub kernel: Option<PathBuf>,
+    /// Further words for the kernel's command line, of `host` and `debian`.
+    pub append: Vec<String>,
     /// A domain that is there already, started and stopped instead of one made for the run.
     pub domain: Option<Existing>,
     /// The guest's memory on the host.
@@ -57,6 +59,7 @@ impl Default for Options {
             cpu_model: None,
             image: Image::Host,
             kernel: None,
+            append: Vec::new(),
             domain: None,
             memory: Memory::default(),
             disk: Disk::default(),
@@ -238,6 +241,12 @@ pub(super) fn check(value: &Value) -> Result<Value, FieldError> {
     }
     options.cpu_model.iter().try_for_each(|model| name(&["cpu-model"], model))?;
     let own_kernel = options.image.is_own();
+    if let Some(word) = options.append.iter().find(|word| word.contains(|c: char| c.is_control())) {
+        return wrong(&["append"], &format!("{word:?} has a control character"), "write plain words");
+    }
+    if !options.append.is_empty() && (own_kernel || options.domain.is_some()) {
+        return wrong(&["append"], "an image of one's own has its own boot loader", "set its words in the image");
+    }
     let help = "images with a kernel of their own have other drivers: image = { file = { ... } }";
     if options.disk.bus != Bus::Virtio && !own_kernel {
         return wrong(&["disk", "bus"], "tare's own initial file system knows virtio disks alone", help);
@@ -323,6 +332,8 @@ mod tests {
         refused(json!({"uri": "qemu"}), &["uri"]);
         refused(json!({"uri": "qemu+ssh://host/system"}), &["uri"]);
         refused(json!({"machine": "q35 -nic none"}), &["machine"]);
+        refused(json!({"append": ["a\nb"]}), &["append"]);
+        refused(json!({"append": ["x"], "image": {"file": {"path": "/x", "format": "raw"}}}), &["append"]);
         refused(json!({"cpu-model": ""}), &["cpu-model"]);
         refused(json!({"disk": {"bus": "scsi"}}), &["disk", "bus"]);
         refused(json!({"network": {"queues": 0}}), &["network", "queues"]);

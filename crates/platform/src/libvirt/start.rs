@@ -22,6 +22,8 @@ use super::uri::{CALL_LIMIT, remedy};
 use super::xml::Node;
 use super::{accel, emulator, machine};
 use crate::error::Result;
+use crate::machine::counts;
+use crate::machine::inside::{self, Asked};
 use crate::machine::share::{self, Serving};
 use crate::machine::user;
 use crate::machine::volume::{self, image_error};
@@ -101,14 +103,15 @@ pub(super) fn start(options: &Options, site: &Site<'_>, spec: &GuestSpec) -> Res
     let (reader, writer) = connect(&mut making, &channel, &console)?;
     with(&domain, CALL_LIMIT, "let the domain run", Domain::resume).map_err(|error| refused(&making, &error))?;
     making.greet_over(Box::new(reader), Box::new(writer), options.boot_within.duration())?;
-    let mut parity = parity(&mut making, &domain, pid)?;
+    let mut parity = parity(&mut making, options, &domain, pid)?;
     let is_unsafe = data.file.is_some() && options.disk.cache == Some(Cache::Unsafe);
     parity.extend(is_unsafe.then(volume::flushes_ignored));
     let group = groups.into_iter().next();
     let charges = Box::new(move || charges(pid, group.as_deref()));
     let data = data.place(&making)?;
     let (parity, charges) = (Some(parity), Some(charges as Charges));
-    making.finish(Particulars { parity, charges, data, booted: true, ..Particulars::default() })
+    let counts = kvm.then(|| counts::of_process(pid));
+    making.finish(Particulars { parity, charges, counts, data, booted: true, ..Particulars::default() })
 }
 
 /// Starts what shares the host's root.
@@ -173,7 +176,7 @@ fn connect(making: &mut Making<'_>, channel: &Path, console: &Path) -> Result<(U
 }
 
 /// What libvirt and the guest say that was granted.
-fn parity(making: &mut Making<'_>, domain: &Arc<Domain>, pid: u32) -> Result<Vec<ParityRow>> {
+fn parity(making: &mut Making<'_>, options: &Options, domain: &Arc<Domain>, pid: u32) -> Result<Vec<ParityRow>> {
     let told = with(domain, CALL_LIMIT, "describe the domain", Domain::description).and_then(|text| Node::parse(&text));
     let told = told.map_err(|error| refused(making, &error))?;
     let mut rows = granted(making.spec, &told);
@@ -193,6 +196,13 @@ fn parity(making: &mut Making<'_>, domain: &Arc<Domain>, pid: u32) -> Result<Vec
     let online = if cpus == 1 { "0".to_owned() } else { format!("0-{}", cpus.saturating_sub(1)) };
     let inside = fact(&facts, "cpus online").map(str::to_owned);
     rows.push(row("cpus online inside", online, inside, "the guest's kernel"));
+    let asked = Asked {
+        queues: options.network.queues,
+        balloon: options.memory.balloon,
+        huge_pages: options.memory.huge_pages.then_some(making.spec.size.memory.0),
+        append: &options.append,
+    };
+    rows.extend(inside::rows(asked, &facts, pid));
     Ok(rows)
 }
 
@@ -276,7 +286,9 @@ fn kernel(
         data_disks: data.disk.clone().into_iter().collect(),
         iscsi: data.iscsi.clone(),
     };
-    let command_line = command_line(&config.command_line()?, kvm);
+    let told = config.command_line()?;
+    // The study's words come after tare's, so that they count, and before those that the agent reads.
+    let command_line = command_line(&[options.append.join(" "), told].join(" "), kvm);
     Ok(Boot::Kernel { image: boot.kernel, initrd: boot.initrd, command_line })
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use tare_lab::{open_device, refusal};
+use tare_lab::{device_refusal, open_device};
 
 const KVM: &str = "/dev/kvm";
 const VHOST: &str = "/dev/vhost-net";
@@ -28,6 +28,22 @@ pub(crate) fn tun() -> Result<(), Refusal> {
     open_device(Path::new(TUN), "tun").map(drop)
 }
 
+/// What a reader of a report must know about how KVM waits for virtual CPUs that halt. It is the host's to set, for all its guests.
+pub(crate) fn halt_polling() -> String {
+    halt_polling_by(&std::fs::read_to_string("/sys/module/kvm/parameters/halt_poll_ns").unwrap_or_default())
+}
+
+fn halt_polling_by(parameter: &str) -> String {
+    let waits = match parameter.trim() {
+        "" => "this kernel does not tell for how long (kvm.halt_poll_ns)".to_owned(),
+        "0" => "it does not poll (kvm.halt_poll_ns is 0)".to_owned(),
+        ns => format!("it polls for up to {ns} ns (kvm.halt_poll_ns) before the CPU is free for others"),
+    };
+    format!(
+        "When a virtual CPU halts, KVM may poll for its next wake-up: {waits}. The guest's own polling shows as its idle driver."
+    )
+}
+
 /// Whether a processor has what KVM needs, by its flags.
 pub(crate) fn has_extensions(cpuinfo: &str) -> bool {
     let flags = cpuinfo.lines().filter(|line| line.starts_with("flags"));
@@ -49,7 +65,7 @@ fn without_kvm(error: &std::io::Error, cpuinfo: &str) -> Refusal {
                       have its hypervisor pass it on";
         return (format!("{what}: {error}: the processor shows neither vmx nor svm"), remedy.to_owned());
     }
-    refusal(&what, error, module)
+    device_refusal(Path::new(KVM), error, module)
 }
 
 #[cfg(test)]
@@ -60,6 +76,13 @@ mod tests {
     fn extensions_are_words_of_their_own() {
         assert!(has_extensions("processor : 0\nflags\t\t: fpu svm sse\n"));
         assert!(!has_extensions("model name : vmx\nflags : fpu svm_lock vmxx\n"));
+    }
+
+    #[test]
+    fn halt_polling_is_told_as_the_host_has_it() {
+        assert!(halt_polling_by("200000\n").contains("up to 200000 ns"));
+        assert!(halt_polling_by("0\n").contains("does not poll"));
+        assert!(halt_polling_by("").contains("does not tell"));
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! What the platforms of virtual machines share.
 
 pub(crate) mod attempt;
+pub(crate) mod counts;
 pub(crate) mod image;
+pub(crate) mod inside;
 pub(crate) mod kernel;
 pub(crate) mod memory;
 pub(crate) mod own;

@@ -25,10 +25,14 @@ const PROGRAM: &str = "virtiofsd";
 /// Name of the server's socket in the guest's directory.
 pub(crate) const SOCKET: &str = "fs";
 /// What a reader of a report must know about it.
-pub(crate) const DISCLOSURE: &str = "The guest reads the host's root over virtiofs (cache=always) and writes to its own memory. The share is \
+const DISCLOSURE: &str = "The guest reads the host's root over virtiofs (cache=always) and writes to its own memory. The share is \
      read-only to the guest, its root included; what the host's root may read, the guest's root may read. Its server works \
      in namespaces of its own without a network; the one of QEMU 7.2 is a user of its own with CAP_DAC_OVERRIDE and CAP_FOWNER, later ones are root with \
      the capabilities that they keep.";
+/// The same without root.
+const DISCLOSURE_ROOTLESS: &str = "The guest reads the host's root over virtiofs (cache=always) and writes to its own memory. The share is \
+     read-only to the guest, its root included; it shows what the user who runs tare may read, and files of others as nobody's. Its server works \
+     as this user in namespaces of its own without a network.";
 /// Where distributions put the server, beside PATH.
 const PLACES: [&str; 4] = ["virtiofsd", "/usr/libexec/virtiofsd", "/usr/lib/qemu/virtiofsd", "/usr/lib/virtiofsd"];
 /// What helps where there is none.
@@ -41,6 +45,11 @@ const LISTENS: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// Name of the directory, in the guest's own, on which the server has the host's root.
 const HOST: &str = "host";
+
+/// What a reader of a report must know about it here.
+pub(crate) fn disclosure() -> &'static str {
+    if tare_lab::is_rootless() { DISCLOSURE_ROOTLESS } else { DISCLOSURE }
+}
 
 /// The server's program: the one that was named, or the first that is found. Otherwise what is lacking, and the remedy.
 pub(crate) fn server(named: Option<&Path>) -> std::result::Result<PathBuf, (String, String)> {
@@ -107,7 +116,7 @@ pub(crate) fn serve(making: &mut Making<'_>, server: &Path, folder: &Path, group
     // server's hands, so no link is followed.
     std::os::unix::fs::lchown(&socket, Some(0), Some(0))
         .map_err(|error| making.failed(tried, error.to_string(), "Is its directory on an ordinary file system?"))?;
-    let asked = launch.user.map(|user| Confined::new(user.uid, user::ALL_FILES, true));
+    let asked = launch.user.as_ref().map(|user| Confined::new(user.uid, user::ALL_FILES, true));
     Ok(Serving { process, asked })
 }
 
@@ -121,6 +130,8 @@ fn launch(server: &Path, folder: &Path, help: &str, run_id: &str) -> Launch {
     let shared = Path::new("/run").join(HOST);
     let mut launch = plain_launch();
     launch.unshare = vec![Namespace::Mount, Namespace::Ipc, Namespace::Uts, Namespace::Network];
+    // Either ends where it cannot give up its groups.
+    launch.keeps_groups = tare_lab::is_rootless();
     launch.user = (!is_later(help)).then(|| user::own(run_id, &[DacOverride, FileOwner, SetCapabilities, Chroot]));
     launch.mounts = vec![
         PrivateMount::Bind { from: folder.to_owned(), at: "/run".into() },
@@ -146,8 +157,9 @@ fn arguments(help: &str, shared: &Path) -> Vec<String> {
     if is_later(help) {
         words.push(format!("--shared-dir={shared}"));
         words.extend(["--cache=always", "--sandbox=chroot", "--xattr"].map(str::to_owned));
-        if help.contains("--readonly") {
-            words.push("--readonly".into());
+        // The guest's overlay enters no directory that it is told is a mount point.
+        for word in ["--readonly", "--no-announce-submounts"] {
+            words.extend(help.contains(word).then(|| word.to_owned()));
         }
     } else {
         words.extend([
@@ -183,7 +195,8 @@ mod tests {
         let shared = Path::new("/run/host");
         let older = arguments("-o source=PATH  shared directory tree", shared);
         assert!(older.iter().any(|word| word.starts_with("source=/run/host,cache=always")), "{older:?}");
-        let later = arguments("--shared-dir <SHARED_DIR> --readonly", shared);
+        let later = arguments("--shared-dir <SHARED_DIR> --readonly --no-announce-submounts", shared);
+        assert!(later.contains(&"--no-announce-submounts".to_owned()));
         assert!(later.contains(&"--shared-dir=/run/host".to_owned()) && later.contains(&"--readonly".to_owned()));
         assert!(!arguments("--shared-dir <SHARED_DIR>", shared).contains(&"--readonly".to_owned()));
         let folder = Path::new("/run/tare/r/guests/g");

@@ -16,8 +16,12 @@ const COUNT: u32 = 1 << 24;
 /// CAP_DAC_OVERRIDE and CAP_FOWNER, as /proc has them: what reads all files.
 pub(crate) const ALL_FILES: u64 = 1 << 1 | 1 << 3;
 
-/// A number that no other program of this run has, and those of other runs hardly ever.
+/// A number that no other program of this run has, and those of other runs hardly ever. Without root there is only the user who runs
+/// tare, who is 0 in tare's user namespace.
 pub(crate) fn fresh(run_id: &str) -> u32 {
+    if tare_lab::is_rootless() {
+        return 0;
+    }
     static GIVEN: AtomicU32 = AtomicU32::new(0);
     let mut hasher = DefaultHasher::new();
     run_id.hash(&mut hasher);
@@ -67,14 +71,21 @@ impl Confined {
 
     /// In words that are the same for every guest: its number is of no interest to who compares two runs.
     fn words(self, own: Option<u32>) -> String {
+        self.words_where(own, tare_lab::is_rootless())
+    }
+
+    fn words_where(self, own: Option<u32>, rootless: bool) -> String {
         let user = match self.uid {
-            Some(0) => "root".to_owned(),
+            Some(0) if rootless => "the user who runs tare".to_owned(),
             uid if uid.is_some() && uid == own => "a user of its own".to_owned(),
+            Some(0) => "root".to_owned(),
             Some(uid) => format!("user {uid}"),
             None => "several users".to_owned(),
         };
         let capabilities = match self.capabilities {
             0 => "no capabilities".to_owned(),
+            // Over what this user has, and nothing else.
+            set if rootless => format!("capabilities {set:#x} in a user namespace"),
             ALL_FILES => "CAP_DAC_OVERRIDE and CAP_FOWNER".to_owned(),
             set => format!("capabilities {set:#x}"),
         };
@@ -100,12 +111,17 @@ fn parsed(status: &str) -> Option<Confined> {
 /// When it may do more than it was to, or nothing can be read of it: then no guest is carried by it.
 pub(crate) fn hold_to(making: &mut Making<'_>, program: &str, process: u32, asked: Confined) -> Result<()> {
     let found = Confined::of(process);
-    let (asked_words, granted) = (asked.words(asked.uid), found.map(|found| found.words(asked.uid)));
+    // With root it is a user of its own, which is what is compared with.
+    let (asked_words, granted) = (asked.words_where(asked.uid, false), found.map(|found| found.words(asked.uid)));
     if let Some(why) = Confined::too_much(found, asked) {
         let remedy = "It has ended, or its own sandbox does not work here: try another version of it, and report this";
         return Err(making.failed(&format!("confine {program}"), why, remedy));
     }
-    let note = format!("/proc/PID/status; the users are of the range {FIRST:#x} to {:#x}", FIRST + COUNT - 1);
+    let users = match tare_lab::is_rootless() {
+        true => "without root there is nobody else to be".to_owned(),
+        false => format!("the users are of the range {FIRST:#x} to {:#x}", FIRST + COUNT - 1),
+    };
+    let note = format!("/proc/PID/status; {users}");
     let equal = granted.as_ref() == Some(&asked_words);
     making.note(ParityRow { resource: format!("rights of {program}"), asked: asked_words, granted, equal, note });
     Ok(())
@@ -150,7 +166,10 @@ mod tests {
         assert!(root.is_some_and(|why| why.contains("is root, capabilities 0x4")));
         assert!(Confined::too_much(None, asked).is_some(), "a program of which nothing can be read");
         assert_eq!(asked.words(Some(7)), "a user of its own, CAP_DAC_OVERRIDE and CAP_FOWNER, seccomp filter");
-        assert_eq!(Confined::new(0, 4, false).words(Some(7)), "root, capabilities 0x4, no seccomp filter");
+        assert_eq!(Confined::new(0, 4, false).words_where(Some(7), false), "root, capabilities 0x4, no seccomp filter");
+        let without_root = Confined::new(0, 0, true);
+        assert_eq!(without_root.words_where(Some(0), true), "the user who runs tare, no capabilities, seccomp filter");
+        assert_eq!(without_root.words_where(Some(0), false), "a user of its own, no capabilities, seccomp filter");
     }
 
     #[test]

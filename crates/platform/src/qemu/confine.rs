@@ -10,13 +10,23 @@ use super::tried::TAKEN;
 use crate::program::run;
 
 /// What a reader of a report must know about it.
-pub(super) const DISCLOSURE: &str = "QEMU runs as a user of its own without capabilities, in an empty root directory and in mount, IPC and UTS namespaces of \
+const DISCLOSURE: &str = "QEMU runs as a user of its own without capabilities, in an empty root directory and in mount, IPC and UTS namespaces of \
      its own, behind its filter of system calls; it stays in the host's process namespace.";
 /// How long QEMU may take to tell what it has.
 const ASKED: Duration = Duration::from_secs(10);
 /// The filter. `elevateprivileges=deny` would forbid the change of users itself, which comes after it; with neither capabilities
 /// nor the right to gain any (no_new_privs, which the filter sets) nothing is left that it would deny.
 const FILTER: &str = "on,obsolete=deny,spawn=deny,resourcecontrol=deny";
+/// The same where there are no users to change to.
+const FILTER_ROOTLESS: &str = "on,obsolete=deny,spawn=deny,resourcecontrol=deny,elevateprivileges=deny";
+/// What a reader of a report must know about it without root.
+const DISCLOSURE_ROOTLESS: &str = "QEMU runs as the user who runs tare, without capabilities, in mount, IPC and UTS namespaces of its own, from which all files are \
+     taken away before the guest runs, behind its filter of system calls; it stays in the host's process namespace.";
+
+/// What a reader of a report must know about it here.
+pub(super) fn disclosure() -> &'static str {
+    if tare_lab::is_rootless() { DISCLOSURE_ROOTLESS } else { DISCLOSURE }
+}
 
 /// What a QEMU has to confine itself with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +56,11 @@ impl Means {
         let run_with = run_with.split("\n-").next().unwrap_or_default();
         let has = |word: &str| run_with.contains(word);
         Self { run_with_user: has("user="), run_with_root: has("chroot="), filter: !tried.contains("sandbox") }
+    }
+
+    /// QEMU's words without root: it starts as who it is to be, and its files are taken away by tare.
+    pub(super) fn words_rootless(self) -> Vec<String> {
+        if self.filter { vec!["-sandbox".to_owned(), FILTER_ROOTLESS.to_owned()] } else { Vec::new() }
     }
 
     /// QEMU's words. `root` is an empty directory.

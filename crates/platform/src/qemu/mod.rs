@@ -114,11 +114,11 @@ impl Qemu {
     /// The first thing that this host lacks, as far as nothing is run.
     fn look_for(&self, host: &HostView) -> std::result::Result<(), Lack> {
         let options = &self.options;
-        if host.rootless {
-            let reason = "it needs root here: for control groups, and for a file server that may read the host's root";
-            return Err(Lack::new(reason, "Run as root"));
+        if host.rootless && (options.network.vfio.is_some() || options.data_disk.is_some()) {
+            let reason = "a device that is passed through and a data disk need root here";
+            return Err(Lack::new(reason, "Run as root, or leave `network.vfio` and `data-disk` out"));
         }
-        if let Some(why) = &host.limits_unavailable {
+        if let Some(why) = host.limits_unavailable.as_ref().filter(|_| !host.rootless) {
             return Err(Lack::new(
                 format!("machines need control groups, and {why}"),
                 "Use the platform that needs none: `null`",
@@ -165,10 +165,13 @@ impl Platform for Qemu {
         if let Err(Lack { reason, remedy }) = self.lack(host) {
             return Availability::Unavailable { reason, remedy };
         }
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = host.limits_unavailable.iter().map(|why| format!("no limits: {why}")).collect();
         if let Ok(Chosen::Tcg(why)) = self.chosen(&host.agent) {
             let why = why.map(|why| format!(", as {why}")).unwrap_or_default();
             notes.push(format!("guests are emulated{why}: their figures are labelled so and compared with nothing"));
+        }
+        if let Some((why, remedy)) = host.rootless.then(|| self.options.network.moved_by_qemu()).flatten() {
+            notes.push(format!("QEMU itself moves the guests' frames: {why}. {remedy}"));
         }
         Availability::Available { notes }
     }

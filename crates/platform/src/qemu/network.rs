@@ -184,6 +184,11 @@ impl Network {
         }
     }
 
+    /// Why QEMU moves the frames where the choice is left to the host, and the remedy.
+    pub(super) fn moved_by_qemu(&self) -> Option<(String, String)> {
+        if self.vhost == Switch::Auto { kernel::vhost().err() } else { None }
+    }
+
     /// What of the card this host lacks. `kernel` is the guests', where it is not an image's own.
     pub(super) fn lack(&self, kernel: Option<&Kernel>) -> Result<(), Lack> {
         if let Some(vfio) = self.vfio.as_ref().map(|vfio| vfio.of(1)) {

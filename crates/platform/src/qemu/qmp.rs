@@ -1,26 +1,38 @@
 //! QEMU's monitor: what the machine is made of, and its start.
 
+use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use qapi::qmp::{self, CpuInfoFast};
-use qapi::{Command, Qmp, Stream};
+use qapi::qmp::{self, CpuInfoFast, StatsFilter, StatsProvider, StatsRequest, StatsVCPUFilter, StatsValue};
+use qapi::{Command, ExecuteError, Qmp, Stream};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+use tare_model::kvm::{COUNTS, series};
+
 use super::command::BACKEND;
+use crate::CountReader;
+use crate::standing::Counts;
 
 /// How long an answer of the monitor's may take. The guest does not run yet.
 const ANSWER: Duration = Duration::from_secs(20);
+/// The same while the guest runs: samples are not to wait for it.
+const ANSWER_UNDER_LOAD: Duration = Duration::from_secs(2);
 /// How often it is looked whether the monitor listens.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// Longest path of a Unix socket, bytes (`sun_path` of unix(7), with its end).
 pub(super) const SOCKET_PATH_BYTES: usize = 107;
 
-/// The monitor of a machine that does not run yet.
-pub(super) struct Monitor(Qmp<Stream<BufReader<UnixStream>, UnixStream>>);
+/// The monitor of a machine.
+pub(super) struct Monitor {
+    /// `None` once an answer did not come: the next one might be that.
+    qmp: Option<Qmp<Stream<BufReader<UnixStream>, UnixStream>>>,
+    socket: UnixStream,
+}
 
 /// What QEMU made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -62,16 +74,21 @@ impl Monitor {
     pub(super) fn connect(path: &Path, ended: impl Fn() -> bool, patience: Duration) -> Result<Self, String> {
         let stream = wait_for(&ended, patience, || UnixStream::connect(path))?;
         let failed = |error: std::io::Error| error.to_string();
-        stream.set_read_timeout(Some(ANSWER)).map_err(failed)?;
-        stream.set_write_timeout(Some(ANSWER)).map_err(failed)?;
+        let socket = stream.try_clone().map_err(failed)?;
+        limit(&socket, ANSWER).map_err(failed)?;
         let reader = BufReader::new(stream.try_clone().map_err(failed)?);
         let mut monitor = Qmp::new(Stream::new(reader, stream));
         monitor.handshake().map_err(|error| format!("its monitor does not answer: {error}"))?;
-        Ok(Self(monitor))
+        Ok(Self { qmp: Some(monitor), socket })
     }
 
     fn ask<C: Command>(&mut self, command: &C) -> Result<C::Ok, String> {
-        self.0.execute(command).map_err(|error| format!("its monitor answered `{}` with: {error}", C::NAME))
+        let Some(qmp) = &mut self.qmp else { return Err("its monitor has not answered before".to_owned()) };
+        let answer = qmp.execute(command);
+        if let Err(ExecuteError::Io(_)) = &answer {
+            self.qmp = None;
+        }
+        answer.map_err(|error| format!("its monitor answered `{}` with: {error}", C::NAME))
     }
 
     /// What QEMU made of what was asked.
@@ -111,13 +128,49 @@ impl Monitor {
         })
     }
 
-    /// Lets the guest run. The monitor is not needed any longer.
+    /// Lets the guest run.
     ///
     /// # Errors
     /// When the monitor does not answer.
-    pub(super) fn run(mut self) -> Result<(), String> {
-        self.ask(&qmp::cont {}).map(drop)
+    pub(super) fn run(&mut self) -> Result<(), String> {
+        self.ask(&qmp::cont {})?;
+        limit(&self.socket, ANSWER_UNDER_LOAD).map_err(|error| error.to_string())
     }
+
+    /// What KVM counts of the guest, all virtual CPUs together, by the names of the series.
+    ///
+    /// # Errors
+    /// When QEMU does not tell (before 7.1), KVM counts nothing, or the monitor does not answer.
+    pub(super) fn counts(&mut self) -> Result<Vec<(String, f64)>, String> {
+        let names = COUNTS.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let request = StatsRequest { names: Some(names), provider: StatsProvider::kvm };
+        let all = StatsVCPUFilter { vcpus: None };
+        let told = self.ask(&qmp::query_stats(StatsFilter::vcpu { providers: Some(vec![request]), vcpu: all }))?;
+        let mut counts: BTreeMap<String, f64> = BTreeMap::new();
+        for count in told.into_iter().flat_map(|of_vcpu| of_vcpu.stats) {
+            if let StatsValue::scalar(value) = count.value {
+                *counts.entry(series(&count.name)).or_default() += value as f64;
+            }
+        }
+        if counts.is_empty() { Err("KVM counts nothing".to_owned()) } else { Ok(counts.into_iter().collect()) }
+    }
+}
+
+fn limit(socket: &UnixStream, answer: Duration) -> std::io::Result<()> {
+    socket.set_read_timeout(Some(answer))?;
+    socket.set_write_timeout(Some(answer))
+}
+
+/// What reads the counts over the monitor, as often as it is asked.
+pub(super) fn counts(monitor: Monitor) -> Counts {
+    let monitor = Arc::new(Mutex::new(monitor));
+    Box::new(move || {
+        let monitor = Arc::clone(&monitor);
+        Box::new(move || {
+            let mut monitor = monitor.lock().unwrap_or_else(PoisonError::into_inner);
+            monitor.counts().map_err(std::io::Error::other)
+        }) as CountReader
+    })
 }
 
 /// Tries until it works.
@@ -213,21 +266,59 @@ mod tests {
             r#"{"return": [{"device": "", "qdev": "/x", "type": "unknown", "locked": false, "removable": false, "inserted": {"node-name": "data", "drv": "qcow2", "ro": false, "file": "/d", "backing_file_depth": 1, "encrypted": false, "bps": 0, "bps_rd": 0, "bps_wr": 0, "iops": 0, "iops_rd": 0, "iops_wr": 0, "detect_zeroes": "off", "write_threshold": 0, "image": {"filename": "/d", "format": "qcow2", "virtual-size": 1048576}, "cache": {"writeback": true, "direct": true, "no-flush": false}}}]}"#,
             r#"{"return": {"enabled": false, "present": true}}"#,
         ];
-        let other = std::thread::spawn(move || {
-            let mut stream = listener.accept().unwrap().0;
-            let version = r#""version": {"qemu": {"micro": 0, "minor": 2, "major": 7}, "package": ""}"#;
-            writeln!(stream, "{{\"QMP\": {{{version}, \"capabilities\": []}}}}").unwrap();
-            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
-            for answer in answers {
-                lines.next().unwrap().unwrap();
-                writeln!(stream, "{answer}").unwrap();
-            }
-        });
+        let other = peer(listener, answers.map(str::to_owned).to_vec());
         let made = Monitor::connect(&path, || false, ANSWER).unwrap().made().unwrap();
         let disk =
             DiskMade { node: "data".into(), driver: "qcow2".into(), direct: true, no_flush: false, write_back: true };
         let (vcpus, iothreads, disks) = (vec![11, 12], vec![13], vec![disk]);
         assert_eq!(made, Made { vcpus, iothreads, kvm: false, merge: true, memory_bytes: 1 << 20, disks });
         other.join().unwrap();
+    }
+
+    /// A monitor that gives these answers, whatever it is asked, and gives what it was asked.
+    fn peer(listener: UnixListener, answers: Vec<String>) -> std::thread::JoinHandle<Vec<String>> {
+        std::thread::spawn(move || {
+            let mut stream = listener.accept().unwrap().0;
+            let version = r#""version": {"qemu": {"micro": 0, "minor": 2, "major": 7}, "package": ""}"#;
+            writeln!(stream, "{{\"QMP\": {{{version}, \"capabilities\": []}}}}").unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            let mut answer = |answer: String| {
+                let asked = lines.next()?.ok()?;
+                writeln!(stream, "{answer}").unwrap();
+                Some(asked)
+            };
+            answers.into_iter().map_while(&mut answer).collect()
+        })
+    }
+
+    #[test]
+    fn what_kvm_counts_is_summed_over_virtual_cpus() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("q");
+        let listener = UnixListener::bind(&path).unwrap();
+        let of_vcpu = |exits: u32| {
+            format!(
+                r#"{{"provider": "kvm", "qom-path": "/machine/unattached/device[{exits}]", "stats": [{{"name": "exits", "value": {exits}}}, {{"name": "halt_exits", "value": 2}}, {{"name": "halt_wait_hist", "value": [1, 2]}}, {{"name": "blocking", "value": true}}]}}"#
+            )
+        };
+        let answers = [
+            r#"{"return": {}}"#.to_owned(),
+            format!(r#"{{"return": [{}, {}]}}"#, of_vcpu(5), of_vcpu(7)),
+            r#"{"return": []}"#.to_owned(),
+            r#"{"error": {"class": "CommandNotFound", "desc": "The command query-stats has not been found"}}"#
+                .to_owned(),
+            format!(r#"{{"return": [{}]}}"#, of_vcpu(9)),
+        ];
+        let other = peer(listener, answers.to_vec());
+        let mut monitor = Monitor::connect(&path, || false, ANSWER).unwrap();
+        assert_eq!(monitor.counts().unwrap(), [("kvm_exits".to_owned(), 12.0), ("kvm_halt_exits".to_owned(), 4.0)]);
+        assert!(monitor.counts().unwrap_err().contains("counts nothing"));
+        assert!(monitor.counts().unwrap_err().contains("not been found"), "an older QEMU");
+        let mut reader = counts(monitor)();
+        assert_eq!(reader().unwrap()[0], ("kvm_exits".to_owned(), 9.0));
+        let asked = other.join().unwrap();
+        assert!(asked[1].contains(r#""target":"vcpu""#) && asked[1].contains(r#""provider":"kvm""#), "{asked:?}");
+        assert!(reader().is_err(), "it is gone");
+        assert!(reader().unwrap_err().to_string().contains("not answered before"));
     }
 }

@@ -21,12 +21,15 @@ use super::qmp::{self, Made, Monitor, SOCKET_PATH_BYTES};
 use super::{readback, share, tell};
 use crate::Guest;
 use crate::error::{PlatformError, Result};
+use crate::machine::counts::of_process as kernels_counts;
+use crate::machine::inside::{self, Asked};
 use crate::machine::share::{TAG, serve};
 use crate::machine::user::{self, Confined};
 use crate::machine::volume::image_error;
 use crate::making::{Making, Particulars, absolute, plain_launch};
 use crate::merging;
 use crate::program::find;
+use crate::standing::Counts;
 
 /// Name of the monitor's socket in the guest's directory.
 const MONITOR: &str = "qmp";
@@ -129,7 +132,7 @@ pub(super) fn start(mut making: Making<'_>, options: &Options, prepared: &Prepar
     }
     let address = card.address.map_or(IpAddr::from([0, 0, 0, 0]), |(address, _)| address);
     let data = data::make(&mut making, options, &folder, address)?;
-    let mut words = vec![prepared.program.to_string_lossy().into_owned()];
+    let mut words = vec![absolute(&prepared.program).to_string_lossy().into_owned()];
     words.extend(machine(&making, options, prepared, &card, &data)?);
     words.extend(root(&mut making, options, prepared, &card, &folder)?);
     words.extend(data.words.iter().cloned());
@@ -141,25 +144,31 @@ pub(super) fn start(mut making: Making<'_>, options: &Options, prepared: &Prepar
         words.extend(share::words(&folder, options.machine.bus()));
     }
     let user = user::fresh(making.site.run_id);
-    words.extend(prepared.means.words(user, &empty(&making, &folder)?));
+    let empty = empty(&making, &folder)?;
+    let rootless = tare_lab::is_rootless();
+    words.extend(if rootless { prepared.means.words_rootless() } else { prepared.means.words(user, &empty) });
     let launch = Launch {
         unshare: vec![Namespace::Mount, Namespace::Ipc, Namespace::Uts],
         cgroup_procs: procs,
         netns: card.netns.or_else(|| data.by_qemu_in_lab().then(|| making.site.lab.sut().path())),
         cpu_set: making.spec.cpu_set.clone(),
+        user: rootless.then(|| user::own(making.site.run_id, &[])),
         argv: words,
         ..plain_launch()
     };
     making.spawn(&launch)?;
-    let (monitor, made) = halted(&mut making, options, &folder)?;
+    let (mut monitor, made) = halted(&mut making, options, &folder)?;
     // Nothing of the guest has run yet.
     let process = making.channel_pid().unwrap_or_default();
+    if rootless {
+        tare_lab::empty_root(process, &empty).map_err(|source| making.lab_error(source))?;
+    }
     user::hold_to(&mut making, "QEMU", process, Confined::new(user, 0, true))?;
     serving.map_or(Ok(()), |serving| serving.check(&mut making))?;
     monitor.run().map_err(|why| not_started(&making, why))?;
     let patience = Duration::from_nanos(options.boot_within.ns);
     making.greet(patience)?;
-    stand(making, options, prepared, made, card.outside, data)
+    stand(making, options, prepared, (monitor, made), card.outside, data)
 }
 
 /// A directory with nothing in it, which becomes QEMU's root once it has opened all that it needs.
@@ -217,7 +226,7 @@ fn machine(
     let (shared, merge) = (options.shares_root(), making.spec.merge);
     words.extend(command::memory(options.machine, basics.memory, options.memory, shared, merge));
     if let Some(firmware) = &options.firmware {
-        let flash = format!("if=pflash,format=raw,readonly=on,file={}", command::escaped(firmware));
+        let flash = format!("if=pflash,format=raw,readonly=on,file={}", command::escaped(&absolute(firmware)));
         words.extend(["-drive".to_owned(), flash]);
     }
     Ok(words)
@@ -320,7 +329,7 @@ fn stand(
     mut making: Making<'_>,
     options: &Options,
     prepared: &Prepared,
-    made: Made,
+    (monitor, made): (Monitor, Made),
     outside: Option<IpAddr>,
     data: Data,
 ) -> Result<Box<dyn Guest>> {
@@ -328,17 +337,22 @@ fn stand(
     let mtu = outside.is_none().then_some(making.site.mtu);
     let kvm = prepared.chosen.is_kvm();
     let mut rows = readback::rows(making.spec, &made, &facts, kvm, mtu, options.pin_vcpus);
+    let process = making.channel_pid().unwrap_or_default();
+    let asked = Asked {
+        queues: if outside.is_none() { options.network.queues } else { 0 },
+        balloon: options.memory.balloon,
+        huge_pages: options.memory.huge_pages.then_some(making.spec.size.memory.0),
+        append: &options.append,
+    };
+    rows.extend(inside::rows(asked, &facts, process));
     if let Some(asked) = &data.asked {
         rows.extend(readback::disk(asked, &made.disks, &making.diagnostics()));
     }
-    let threads = Threads {
-        process: making.channel_pid().unwrap_or_default(),
-        vcpus: made.vcpus,
-        iothreads: made.iothreads,
-        group: making.groups().into_iter().next(),
-    };
+    let threads =
+        Threads { process, vcpus: made.vcpus, iothreads: made.iothreads, group: making.groups().into_iter().next() };
     let (address, parity) = (outside, Some(rows));
-    let mut particulars = Particulars { address, parity, booted: true, ..Particulars::default() };
+    let counts = kvm.then(|| counts(monitor, threads.process));
+    let mut particulars = Particulars { address, parity, counts, booted: true, ..Particulars::default() };
     let claim = data.place(&making, &mut particulars)?;
     particulars.charges = Some(Box::new(move || {
         // The guest's right to a device of the user's goes when the guest goes.
@@ -346,6 +360,14 @@ fn stand(
         threads.charges()
     }));
     making.finish(particulars)
+}
+
+/// KVM's counts of the guest: from QEMU, or from the kernel where QEMU is older.
+fn counts(mut monitor: Monitor, process: u32) -> Counts {
+    match monitor.counts() {
+        Ok(_) => qmp::counts(monitor),
+        Err(_) => kernels_counts(process),
+    }
 }
 
 #[cfg(test)]

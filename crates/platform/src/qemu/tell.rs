@@ -2,11 +2,11 @@
 
 use super::accel::Chosen;
 use super::command::{self, Basics};
-use super::confine::DISCLOSURE as DISCLOSURE_CONFINED;
+use super::confine;
 use super::options::{Aio, Cache, DataDisk, DiskFormat, Image, Initiator, Machine, Options};
-use crate::machine::share::DISCLOSURE;
 use crate::machine::target::DISCLOSURE as DISCLOSURE_TARGET;
 use crate::machine::volume::MOUNT;
+use crate::machine::{kernel as hosts, share};
 
 /// The sentences.
 pub(super) fn disclosures(options: &Options, chosen: &Chosen) -> Vec<String> {
@@ -14,7 +14,8 @@ pub(super) fn disclosures(options: &Options, chosen: &Chosen) -> Vec<String> {
     if let Some(words) = kernel(options, chosen) {
         told.push(words);
     }
-    told.push(DISCLOSURE_CONFINED.into());
+    told.extend(chosen.is_kvm().then(hosts::halt_polling));
+    told.push(confine::disclosure().into());
     told.push(network(options));
     told.extend(options.data_disk.as_ref().map(data_disk));
     told.push(memory(options));
@@ -80,7 +81,7 @@ fn image(options: &Options) -> String {
         )
     };
     match &options.image {
-        Image::Host => DISCLOSURE.into(),
+        Image::Host => share::disclosure().into(),
         Image::Debian(debian) if debian.packages.is_empty() => {
             format!("The root is a Debian built by tare. {}", disk())
         }

@@ -27,6 +27,10 @@ pub(super) fn kernel(view: &View<'_>, redacted: bool) -> Section {
     facts.file(view, "security modules", "sys/kernel/security/lsm");
     facts.file(view, "lockdown", "sys/kernel/security/lockdown");
     facts.file(view, "tainted", "proc/sys/kernel/tainted");
+    let halt_poll = "sys/module/kvm/parameters/halt_poll_ns";
+    if view.exists(halt_poll) {
+        facts.file(view, "kvm.halt_poll_ns", halt_poll);
+    }
     facts.put("pressure (PSI)", if view.exists("proc/pressure/cpu") { "on" } else { "off" });
     facts.0
 }

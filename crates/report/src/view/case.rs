@@ -10,7 +10,8 @@ use super::parts::Parts;
 use super::requests::RequestsView;
 use super::table::Table;
 use super::{
-    account, capacity, costs, density, fold, holds, measures, orders, primary, resources, steps as step_tables, storage,
+    account, capacity, costs, density, exits, fold, holds, measures, orders, primary, resources, steps as step_tables,
+    storage,
 };
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
@@ -280,7 +281,7 @@ const TELLING: [&str; 3] = ["response_time_p50_s", "response_time_p99_s", common
 fn forests(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<FigureView> {
     // Start times differ by orders of magnitude and would flatten everything else; they have a section.
     let is_start = |id: &str| id == common::START_TIME || common::START_PARTS.contains(&id);
-    let compared = case.metrics.iter().filter(|metric| !is_start(&metric.spec.id));
+    let compared = case.metrics.iter().filter(|metric| !is_start(&metric.spec.id) && !exits::is_reason(metric));
     let groups: Vec<(bool, ratios::Group)> = compared
         .map(|metric| {
             let tells = metric.spec.primary || TELLING.contains(&metric.spec.id.as_str());
@@ -352,6 +353,7 @@ fn tables(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<Table> {
         measures::metrics(case, findings, arms),
         measures::comparisons(case, findings, arms),
         orders::table(case, arms).filter(|_| case.density.is_none()),
+        exits::table(case, arms),
         account::operations(case, arms).filter(|_| findings.plan.study.published.is_none()),
     ];
     for name in distribution_names(case) {

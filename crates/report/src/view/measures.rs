@@ -3,8 +3,8 @@
 use tare_model::findings::{ArmCpu, CaseFindings, Distribution, Findings};
 use tare_model::metric::{Unit, common};
 
-use super::density;
 use super::table::{Cell, Column, Table};
+use super::{density, exits};
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
 use crate::plot::cpu;
@@ -32,7 +32,7 @@ pub(super) fn metrics(case: &CaseFindings, findings: &Findings, arms: &Arms) -> 
         )
     };
     let mut table = Table::new(caption, arm_columns("Metric", arms));
-    for metric in &case.metrics {
+    for metric in case.metrics.iter().filter(|metric| !exits::is_reason(metric)) {
         let note = if metric.spec.primary { "primary, " } else { "" };
         let mut row = vec![Cell::with_note(&metric.spec.label, format!("{note}{}", words::better(metric.spec.better)))];
         for arm in arms.iter() {
@@ -61,7 +61,7 @@ pub(super) fn comparisons(case: &CaseFindings, findings: &Findings, arms: &Arms)
          such a study calls one four times in five. Noise floor: the difference of the baseline's second run to its first."
     };
     let mut table = Table::new(caption, columns);
-    for metric in &case.metrics {
+    for metric in case.metrics.iter().filter(|metric| !exits::is_reason(metric)) {
         for c in &metric.comparisons {
             let share = |share: Option<f64>| share.map_or_else(Cell::none, |share| Cell::text(format::relative(share)));
             let mut row = vec![

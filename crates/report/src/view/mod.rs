@@ -8,6 +8,7 @@ pub(crate) mod consolidation;
 mod costs;
 pub(crate) mod density;
 mod disclosure;
+mod exits;
 pub(crate) mod fold;
 pub(crate) mod glance;
 pub(crate) mod holds;

@@ -96,7 +96,7 @@ fn verdict(platform: &PlatformReport) -> String {
         (Availability::Unavailable { .. }, _) => "not usable".to_owned(),
         (_, Some(Ok(started))) => {
             let apart = if platform.not_comparable.is_some() { "; shown in reports, never compared" } else { "" };
-            format!("works: a guest was ready in {}{apart}", time(started.seconds))
+            format!("works: a guest was ready in {}{}{apart}", time(started.seconds), parts(started))
         }
         (_, Some(Err(_))) => "does not work: no guest came up".to_owned(),
         (_, None) => "looks usable (no guest was started)".to_owned(),
@@ -105,6 +105,14 @@ fn verdict(platform: &PlatformReport) -> String {
 
 fn time(seconds: f64) -> String {
     if seconds < 1.0 { format!("{:.0} ms", seconds * 1e3) } else { format!("{seconds:.1} s") }
+}
+
+/// Of a machine what the start was made of.
+fn parts(started: &Started) -> String {
+    started.parts.map_or_else(String::new, |parts| {
+        let [firmware, kernel, agent] = [parts.firmware_s, parts.kernel_s, parts.agent_s].map(time);
+        format!(" (host and firmware {firmware}, kernel {kernel}, agent {agent})")
+    })
 }
 
 /// A line a workload, with the remedy where there is something to mend.

@@ -107,7 +107,7 @@ fn a_process_of_the_users_manager_is_known() {
     assert!(!is_managed("0::/user.slice/user-1000.slice/session-3.scope\n", 1000));
     assert!(!is_managed("1:name=systemd:/user@1000.service\n0::/\n", 1000));
     let users = "root:x:0:0:root:/root:/bin/bash\nsomeone:x:1000:1000::/home/someone:/bin/bash\n";
-    assert_eq!((name_of(users, 1000), name_of(users, 1001)), (Some("someone"), None));
+    assert_eq!((rootless::name_of(users, 1000), rootless::name_of(users, 1001)), (Some("someone"), None));
 }
 
 #[test]
