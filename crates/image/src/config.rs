@@ -7,8 +7,8 @@ use crate::error::{ImageError, Result};
 /// What a guest's root file system is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Root {
-    /// The host's own root, shared over virtiofs and never written: the guest's writes stay in its memory.
-    HostOverVirtiofs {
+    /// A tree of the host's, shared over virtiofs and never written: the guest's writes stay in its memory.
+    Virtiofs {
         /// Tag of the share.
         tag: String,
     },
@@ -84,7 +84,7 @@ impl GuestConfig {
             word("hostname", &[&self.hostname])?,
             word("run", &[&self.run_id])?,
             match &self.root {
-                Root::HostOverVirtiofs { tag } => word("root", &["virtiofs", tag])?,
+                Root::Virtiofs { tag } => word("root", &["virtiofs", tag])?,
                 Root::Disk { device, filesystem } => word("root", &["disk", device, filesystem])?,
                 Root::Initrd => word("root", &["initrd"])?,
             },
@@ -147,7 +147,7 @@ mod tests {
             "tare.hostname=g1 tare.run=r-1 tare.root=disk,vda,ext4 tare.mtu=9000 tare.address=198.18.0.2/24 \
              tare.congestion=bbr tare.disk=vdb,/data,ext4"
         );
-        let share = GuestConfig { root: Root::HostOverVirtiofs { tag: "host".into() }, ..example() };
+        let share = GuestConfig { root: Root::Virtiofs { tag: "host".into() }, ..example() };
         assert!(share.command_line().unwrap().contains("tare.root=virtiofs,host "));
         let disk = IscsiDisk {
             portal: "198.18.1.9:3260".parse().unwrap(),

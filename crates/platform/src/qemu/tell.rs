@@ -4,7 +4,6 @@ use super::accel::Chosen;
 use super::command::{self, Basics};
 use super::confine::DISCLOSURE as DISCLOSURE_CONFINED;
 use super::options::{Aio, Cache, DataDisk, DiskFormat, Image, Initiator, Machine, Options};
-use crate::machine::share::DISCLOSURE;
 use crate::machine::target::DISCLOSURE as DISCLOSURE_TARGET;
 use crate::machine::volume::MOUNT;
 
@@ -80,7 +79,6 @@ fn image(options: &Options) -> String {
         )
     };
     match &options.image {
-        Image::Host => DISCLOSURE.into(),
         Image::Debian(debian) if debian.packages.is_empty() => {
             format!("The root is a Debian built by tare. {}", disk())
         }
@@ -90,6 +88,7 @@ fn image(options: &Options) -> String {
         Image::File(file) => {
             format!("The root is the image {}, set up by its cloud-init. {}", file.path.display(), disk())
         }
+        shared => shared.shared_disclosure().unwrap_or_default(),
     }
 }
 
