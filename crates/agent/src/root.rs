@@ -1,6 +1,6 @@
 //! The root file system of a guest, built in the guest's own mount namespace.
 //!
-//! An overlay of the host's root shows one file system. What else holds the host's files (a `/home`
+//! An overlay of a tree shows one file system; mount points that it lacks are made in the overlay. Of the host's root that is one file system. What else holds the host's files (a `/home`
 //! or `/var` of its own) is overlaid as well, each on its place; views of the kernel (`/proc`, `/sys`,
 //! `/dev`) are made anew; `/run` and `/tmp` are whatever the root file system itself holds there.
 
@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
@@ -25,6 +25,10 @@ use crate::{fstab, sys};
 /// Device files that every guest gets.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
+/// Directories that something is mounted on in guests, or that programs which start guests want to see, with their modes.
+const MOUNT_POINTS: [(&str, u32); 7] =
+    [("dev", 0o755), ("etc", 0o755), ("proc", 0o755), ("run", 0o755), ("sys", 0o755), ("tmp", 0o1777), ("usr", 0o755)];
+
 /// Cuts this mount namespace off: nothing mounted here is seen on the host, nor the other way round.
 pub fn make_private() -> Result<(), EnterError> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
@@ -39,6 +43,11 @@ pub fn mount(wanted: &PrivateMount) -> Result<(), EnterError> {
             mount_bind(from, at).map_err(during(format!("bind {} to {}", from.display(), at.display())))
         }
         PrivateMount::HostReadOnly { at } => host_read_only(at),
+        PrivateMount::ReadOnly { from, at } => {
+            let what = || format!("show {} at {}, read-only", from.display(), at.display());
+            mount_bind(from, at).map_err(during(what()))?;
+            sys::make_read_only(at).map_err(during(what()))
+        }
         PrivateMount::Hide { at } => unmount(at, UnmountFlags::DETACH)
             .map_err(during(format!("hide the mount {} from the program", at.display()))),
     }
@@ -89,9 +98,9 @@ pub fn change(wanted: &Root, shown: &[Shown], own_cgroups: bool) -> Result<(), E
     // Opened first: the new root is built on a place that may hide them.
     let shown = shown.iter().map(|shown| Ok((open_shown(shown)?, shown))).collect::<Result<Vec<_>, _>>()?;
     let new = match wanted {
-        Root::OverlayOfHost { upper } => {
-            let at = place_for_root(upper)?;
-            layered(Path::new("/"), &at, upper)?;
+        Root::Overlay { lower, upper } => {
+            let at = place_for_root(lower, upper)?;
+            layered(lower, &at, upper)?;
             at
         }
         Root::Directory(directory) => {
@@ -128,12 +137,14 @@ fn show(from: &OwnedFd, root: &Path, Shown { at, read_only, .. }: &Shown) -> Res
 }
 
 /// Where the new root is mounted while it is built.
-fn place_for_root(upper: &Upper) -> Result<PathBuf, EnterError> {
+fn place_for_root(lower: &Path, upper: &Upper) -> Result<PathBuf, EnterError> {
     match upper {
         Upper::Disk(directory) => Ok(directory.join("merged")),
-        // Anything that is there to mount on will do: with the old root all of it is left behind.
+        // Anything that is there to mount on, and does not hide the tree, will do: with the old root all of it is left behind.
         Upper::Memory => {
-            ["/tmp", "/run", "/mnt"].map(PathBuf::from).into_iter().find(|p| p.is_dir()).ok_or_else(|| EnterError {
+            let lower = fs::canonicalize(lower).map_err(during(format!("find {}", lower.display())))?;
+            let free = |place: &PathBuf| place.is_dir() && !lower.starts_with(place);
+            ["/tmp", "/run", "/mnt"].map(PathBuf::from).into_iter().find(free).ok_or_else(|| EnterError {
                 what: "find a place for the overlay".into(),
                 source: io::Error::new(io::ErrorKind::NotFound, "neither /tmp nor /run nor /mnt is a directory"),
             })
@@ -169,7 +180,7 @@ fn layered(lower: &Path, at: &Path, upper: &Upper) -> Result<(), EnterError> {
     let whole_host = lower == Path::new("/");
     match overlay(lower, &merged, &layers, "root") {
         Ok(()) if whole_host => overlay_other_file_systems(&merged, &layers)?,
-        Ok(()) => {}
+        Ok(()) => mount_points(&merged)?,
         // In a user namespace the mounts below the root are locked to it, and an overlay would uncover
         // what they hide: the kernel refuses. So the root is composed from its directories.
         Err(error)
@@ -183,6 +194,21 @@ fn layered(lower: &Path, at: &Path, upper: &Upper) -> Result<(), EnterError> {
         return Ok(());
     }
     mount_move(&merged, at).map_err(during(format!("move the overlay to {}", at.display())))
+}
+
+/// Makes the directories that guests need in a root that may have nothing at all. What is there stays as it is.
+fn mount_points(root: &Path) -> Result<(), EnterError> {
+    for (name, mode) in MOUNT_POINTS {
+        let (at, failed) = (root.join(name), format!("make /{name} in the guest's root"));
+        match fs::create_dir(&at) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            // Whatever is masked out of the modes of new files here.
+            made => made
+                .and_then(|()| fs::set_permissions(&at, fs::Permissions::from_mode(mode)))
+                .map_err(during(failed))?,
+        }
+    }
+    Ok(())
 }
 
 /// Mounts an overlay of `lower` on `at`.

@@ -20,6 +20,9 @@ pub(crate) const IMAGES: &str = "images";
 /// Folder of gold copies: a directory for each, with the disks that were made of it.
 const GOLD: &str = "gold";
 
+/// Folder of unpacked container images: a directory for each.
+pub(crate) const CONTAINERS: &str = "containers";
+
 /// How the names begin of what is not finished.
 pub(crate) const BEGUN: &str = ".new-";
 
@@ -51,7 +54,8 @@ pub struct Cached {
 }
 
 /// What is in the cache besides kernels and payload, which only set-up brings, sorted by path: initial file systems,
-/// images with what is written beside them, and gold copies of data, each a directory with the disks made of it.
+/// images with what is written beside them, gold copies of data, each a directory with the disks made of it, and container
+/// images that were unpacked.
 ///
 /// # Errors
 /// When the cache cannot be read.
@@ -71,12 +75,13 @@ fn cached_in(cache: &Path) -> Result<Vec<Cached>> {
             }
         }
     }
-    let gold = cache.join(GOLD);
-    for entry in entries(&gold)? {
-        let path = entry.map_err(reading(&gold))?.path();
-        if path.symlink_metadata().is_ok_and(|seen| seen.is_dir()) {
-            let bytes = room(&path)?;
-            found.push(Cached { path, bytes });
+    for folder in [GOLD, CONTAINERS].map(|name| cache.join(name)) {
+        for entry in entries(&folder)? {
+            let path = entry.map_err(reading(&folder))?.path();
+            if path.symlink_metadata().is_ok_and(|seen| seen.is_dir()) {
+                let bytes = room(&path)?;
+                found.push(Cached { path, bytes });
+            }
         }
     }
     found.sort_by(|a, b| a.path.cmp(&b.path));
@@ -107,7 +112,7 @@ pub(crate) fn room(folder: &Path) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Removes all of [`cached`] but gold copies that a run makes or uses, and gives what is gone. What is needed again is
+/// Removes all of [`cached`] but gold copies and container images that a run makes or uses, and gives what is gone. What is needed again is
 /// made again; a guest that runs goes on with what it has open.
 ///
 /// # Errors
@@ -132,7 +137,7 @@ fn clear_in(cache: &Path) -> Result<Vec<Cached>> {
     Ok(gone)
 }
 
-/// The lock of a gold copy, held alone; `None` while a run makes the copy or uses it. It is the file `.NAME.lock` beside
+/// The lock of a gold copy or an unpacked image, held alone; `None` while a run makes it or uses it. It is the file `.NAME.lock` beside
 /// the copy, and stays when the copy goes, for somebody may be waiting for it.
 fn alone(copy: &Path) -> Result<Option<fs::File>> {
     let name = copy.file_name().unwrap_or_default().to_string_lossy();
@@ -213,6 +218,8 @@ mod tests {
             "other",
             "gold/k/tree/f",
             "payload/p/x",
+            "containers/c/root/f",
+            "containers/.c.lock",
         ] {
             let path = cache.path().join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -220,7 +227,7 @@ mod tests {
         }
         let found = cached_in(cache.path()).unwrap();
         let names: Vec<_> = found.iter().map(|c| c.path.file_name().unwrap().to_str().unwrap()).collect();
-        assert_eq!(names, ["k", "b.raw", "a.cpio"]);
+        assert_eq!(names, ["c", "k", "b.raw", "a.cpio"]);
         assert!(found[0].bytes >= 5000, "{found:?}");
     }
 

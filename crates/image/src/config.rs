@@ -7,8 +7,8 @@ use crate::error::{ImageError, Result};
 /// What a guest's root file system is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Root {
-    /// The host's own root, shared over virtiofs and never written: the guest's writes stay in its memory.
-    HostOverVirtiofs {
+    /// A tree of the host's, shared over virtiofs and never written: the guest's writes stay in its memory.
+    Virtiofs {
         /// Tag of the share.
         tag: String,
     },
@@ -87,7 +87,7 @@ impl GuestConfig {
             word("hostname", &[&self.hostname])?,
             word("run", &[&self.run_id])?,
             match &self.root {
-                Root::HostOverVirtiofs { tag } => word("root", &["virtiofs", tag])?,
+                Root::Virtiofs { tag } => word("root", &["virtiofs", tag])?,
                 Root::Disk { device, filesystem } => word("root", &["disk", device, filesystem])?,
                 Root::Initrd => word("root", &["initrd"])?,
             },
@@ -154,7 +154,7 @@ mod tests {
             "tare.hostname=g1 tare.run=r-1 tare.root=disk,vda,ext4 tare.mtu=9000 tare.address=198.18.0.2/24 \
              tare.congestion=bbr tare.disk=vdb,/data,ext4"
         );
-        let share = GuestConfig { root: Root::HostOverVirtiofs { tag: "host".into() }, ..example() };
+        let share = GuestConfig { root: Root::Virtiofs { tag: "host".into() }, ..example() };
         assert!(share.command_line().unwrap().contains("tare.root=virtiofs,host "));
         let card = GuestConfig { card: Some("02:00:00:00:00:0A".into()), ..example() };
         assert!(card.command_line().unwrap().contains(" tare.card=02:00:00:00:00:0a "));

@@ -1,13 +1,14 @@
 //! Guest images: everything that a virtual machine boots from.
 //!
 //! A kernel ([`Kernel`]), the initial file system with the agent as its `/init` ([`boot`]), what is told to that agent
-//! ([`GuestConfig`]), disks ([`inspect`], [`overlay`], [`blank`], [`gold_image`]), a Debian built here ([`debian_build`]), and the seed
-//! that brings the agent into an image of the user's own ([`seed`]). The platforms that run virtual machines share it;
-//! it knows none of them.
+//! ([`GuestConfig`]), disks ([`inspect`], [`overlay`], [`blank`], [`gold_image`]), a Debian built here ([`debian_build`]), the seed
+//! that brings the agent into an image of the user's own ([`seed`]), and the root file systems of container images
+//! ([`container_unpacked`]). The platforms share it; it knows none of them.
 
 mod cache;
 mod clone;
 mod config;
+mod container;
 mod debian;
 mod disk;
 mod error;
@@ -23,6 +24,7 @@ mod seed;
 pub use cache::{Cached, cache_directory, cached, clear};
 pub use clone::{blank, overlay, raw_copy};
 pub use config::{DataDisk, GuestConfig, IscsiDisk, Root};
+pub use container::{ContainerImage, Unpacked, container_look, container_unpacked};
 pub use debian::{DebianSpec, debian_build, debian_find, debian_is_there, debian_key};
 pub use disk::{Disk, Format, inspect};
 pub use error::ImageError;

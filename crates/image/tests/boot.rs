@@ -205,7 +205,7 @@ fn the_hosts_own_root_is_a_guests_and_stays_as_it_was() {
         eprintln!("SKIPPED: no virtiofsd here");
         return;
     };
-    let told = config(Root::HostOverVirtiofs { tag: "host".into() });
+    let told = config(Root::Virtiofs { tag: "host".into() });
     let socket = format!("socket,id=fs,path={}", socket.display());
     let arguments = [
         ["-object", "memory-backend-memfd,id=m,size=256M,share=on"],

@@ -82,6 +82,16 @@ pub struct GuestData {
     pub shared: bool,
 }
 
+/// What holds for commands of a study's in a guest where the study says nothing else: what the image says that the guest was
+/// made of.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CommandDefaults {
+    /// Variables that are added to the guest's environment.
+    pub env: Vec<(String, String)>,
+    /// Working directory.
+    pub directory: Option<String>,
+}
+
 /// Where a guest finds its data, and how it got there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DataPlace {

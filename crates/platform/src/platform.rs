@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tare_lab::{Lab, Ledger};
 use tare_model::ByteSize;
-use tare_model::guest::{DataPlace, GuestSpec, ParityRow};
+use tare_model::guest::{CommandDefaults, DataPlace, GuestSpec, ParityRow};
 use tare_wire::{AgentFacts, Link};
 
 use crate::error::Result;
@@ -178,6 +178,11 @@ pub trait Guest: Send {
     /// Where it finds the data that its specification gives it. `None` without such data, and where this platform has no
     /// way to hand data over: the workload then makes its own inside.
     fn data(&self) -> Option<&DataPlace> {
+        None
+    }
+
+    /// What holds for commands of a study's in it, where it was made of an image that says so.
+    fn commands(&self) -> Option<&CommandDefaults> {
         None
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tare_lab::{Cgroup, Ledger, NetNs, Port, Tap};
-use tare_model::guest::{DataPlace, GuestSpec, ParityRow};
+use tare_model::guest::{CommandDefaults, DataPlace, GuestSpec, ParityRow};
 use tare_wire::{AgentFacts, Link, Request};
 
 use crate::channel::{Channel, Tail};
@@ -210,6 +210,7 @@ pub(crate) struct Standing {
     pub charges: Option<Charges>,
     pub counts: Option<Counts>,
     pub data: Option<DataPlace>,
+    pub commands: Option<CommandDefaults>,
     pub parts: Parts,
 }
 
@@ -244,6 +245,10 @@ impl Guest for Standing {
 
     fn data(&self) -> Option<&DataPlace> {
         self.data.as_ref()
+    }
+
+    fn commands(&self) -> Option<&CommandDefaults> {
+        self.commands.as_ref()
     }
 
     fn start_time_s(&self) -> f64 {

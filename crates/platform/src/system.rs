@@ -28,8 +28,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(crate) struct Options {
-    /// Where the guest's root file system comes from: `"overlay"` (the host's own), `{ directory = "PATH" }` or
-    /// `{ archive = "FILE.tar" }`. The guest writes to an overlay in any case.
+    /// Where the guest's root file system comes from: `"overlay"` (the host's own), `{ directory = "PATH" }`,
+    /// `{ archive = "FILE.tar" }`, or a container image: `{ image = "PATH" }`, `{ image = { path = "PATH", name = "app:1" } }`.
+    /// The guest writes to an overlay in any case.
     pub rootfs: RootFs,
     /// Where the guest's writes go: `memory` (counted against its limit) or `disk`.
     pub upper: Writes,
@@ -144,11 +145,15 @@ impl Starter {
         options.rootfs.unavailable().unwrap_or(Availability::Available { notes: Vec::new() })
     }
 
-    /// What `looked` found, if the program runs here too.
-    pub(crate) fn tried(&self, looked: Availability) -> Availability {
-        match (&looked, self.version()) {
-            (Availability::Available { .. }, Err((reason, remedy))) => Availability::Unavailable { reason, remedy },
-            _ => looked,
+    /// What [`Self::look`] finds, if the program runs here too and the root can be had.
+    pub(crate) fn check(&self, host: &HostView, options: &Options) -> Availability {
+        let looked = self.look(host, options);
+        if matches!(looked, Availability::Unavailable { .. }) {
+            return looked;
+        }
+        match self.version() {
+            Err((reason, remedy)) => Availability::Unavailable { reason, remedy },
+            Ok(_) => options.rootfs.unusable().unwrap_or(looked),
         }
     }
 }
@@ -194,9 +199,8 @@ mod tests {
         assert!(matches!(there.look(&host, &Options::default()), Availability::Available { .. }));
         // `false` is there and does not run well: only running it shows that.
         let fails = Starter { program: "false", package: "coreutils" };
-        let looked = fails.look(&host, &Options::default());
-        assert!(matches!(looked, Availability::Available { .. }));
-        assert!(matches!(fails.tried(looked), Availability::Unavailable { .. }));
+        assert!(matches!(fails.look(&host, &Options::default()), Availability::Available { .. }));
+        assert!(matches!(fails.check(&host, &Options::default()), Availability::Unavailable { .. }));
     }
 
     #[test]

@@ -99,7 +99,7 @@ pub enum LaunchCapability {
 #[serde(rename_all = "kebab-case")]
 pub enum PrivateMount {
     /// A directory tree seen through an overlay, mounted on a directory, for a program that wants a root
-    /// file system by path.
+    /// file system by path. The mount points that every guest needs are made in the overlay, where the tree has none.
     Overlay {
         /// The tree. `/` is the host's root, with the host's other file systems on their places.
         lower: PathBuf,
@@ -119,6 +119,13 @@ pub enum PrivateMount {
     /// program that hands files on to somebody who must not change them. Views of the kernel (`/proc`, `/sys`, `/dev`)
     /// and what is in memory (`/run`) are not shown.
     HostReadOnly {
+        /// The place.
+        at: PathBuf,
+    },
+    /// Shows a directory at another place, where nothing can be written.
+    ReadOnly {
+        /// The directory.
+        from: PathBuf,
         /// The place.
         at: PathBuf,
     },
@@ -145,8 +152,10 @@ pub struct Shown {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Root {
-    /// The host's root, seen through an overlay: all reads are the host's files, all writes are the guest's.
-    OverlayOfHost {
+    /// A directory tree seen through an overlay: all reads are the tree's files, all writes are the guest's.
+    Overlay {
+        /// The tree, as in [`PrivateMount::Overlay`].
+        lower: PathBuf,
         /// Where writes go.
         upper: Upper,
     },

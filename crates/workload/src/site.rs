@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tare_model::Span;
 use tare_model::drive::{DriveKind, DriveResult, DriveSpec, ServeSpec, SocketOptions};
-use tare_model::guest::{DataPlace, GuestSize};
+use tare_model::guest::{CommandDefaults, DataPlace, GuestSize};
 use tare_model::load::{LoadModel, Phases};
 use tare_wire::{Link, Reply, Request, WireError};
 
@@ -39,6 +39,8 @@ pub struct WorkSite<'a> {
     /// Where the guest finds the data that [`crate::Workload::ahead`] gave it; `None` where there is none or the
     /// platform cannot hand data over.
     pub data: Option<&'a DataPlace>,
+    /// What holds for commands of a study's in the guest where the study says nothing else.
+    pub commands: Option<&'a CommandDefaults>,
     /// How load is offered.
     pub load: LoadModel,
     /// Operations a second that a calibration found; `None` without one.

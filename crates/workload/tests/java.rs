@@ -85,6 +85,7 @@ fn work_site<'a>(
         patience: PATIENCE,
         client_address: None,
         instances: 1,
+        commands: None,
         services: None,
     }
 }

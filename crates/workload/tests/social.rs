@@ -135,6 +135,7 @@ impl Bench {
             patience: PATIENCE,
             client_address: Some(GUEST),
             instances: self.instances,
+            commands: None,
             services: Some(services),
         })
     }

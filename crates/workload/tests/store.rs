@@ -139,6 +139,7 @@ fn work_site<'a>(agent: &'a Agent, drivers: &'a [DriverSite<'a>], data: Option<&
         rate_per_s: None,
         client_address: None,
         instances: 1,
+        commands: None,
         services: None,
     }
 }

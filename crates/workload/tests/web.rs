@@ -99,6 +99,7 @@ fn work_site<'a>(agent: &'a Agent, drivers: &'a [DriverSite<'a>], data: Option<&
         patience: PATIENCE,
         client_address: Some(GUEST),
         instances: 1,
+        commands: None,
         services: None,
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn change(told: &Told, modules: &mut Modules) -> Result<()> {
     match &told.root {
         Root::Virtiofs { tag } => {
             modules.load("overlay")?;
-            overlay_of_host(tag, new)?;
+            overlay_of_share(tag, new)?;
         }
         Root::Disk { device, filesystem } => mount_disk(&Find::Device(device.clone()), filesystem, new, modules)?,
         Root::Initrd => {}
@@ -64,8 +64,8 @@ pub(super) fn change(told: &Told, modules: &mut Modules) -> Result<()> {
     finish()
 }
 
-/// The host's root as nobody can write to it, under an overlay in memory. The share is of what is mounted below it, too.
-fn overlay_of_host(tag: &str, at: &Path) -> Result<()> {
+/// A root of the host's as nobody can write to it, under an overlay in memory. The share is of what is mounted below it, too.
+fn overlay_of_share(tag: &str, at: &Path) -> Result<()> {
     // All of it stays behind, out of the guest's sight, in the initial file system.
     let (lower, layers) = (Path::new("/host"), Path::new("/layers"));
     mount("virtiofs", tag, lower, MountFlags::RDONLY, "")?;

@@ -104,6 +104,7 @@ impl Trial<'_> {
             address: guest.address(),
             listen: guest.listen(),
             data: guest.data().cloned(),
+            commands: guest.commands().cloned(),
             size: guest.spec().size,
             clients: clients.collect::<Result<_, _>>()?,
             services: self.start_services(index, serial)?,

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tare_model::guest::{DataPlace, GuestSize};
+use tare_model::guest::{CommandDefaults, DataPlace, GuestSize};
 use tare_model::sample::Source;
 use tare_model::study::Case;
 use tare_wire::Link;
@@ -24,6 +24,8 @@ pub(super) struct Target {
     pub(super) listen: IpAddr,
     /// Where it finds its data.
     pub(super) data: Option<DataPlace>,
+    /// What holds for commands in it.
+    pub(super) commands: Option<CommandDefaults>,
     /// What was asked for it.
     pub(super) size: GuestSize,
     /// Its drivers' agents.
@@ -68,6 +70,7 @@ impl Target {
             size: self.size,
             instances: given.case.instances.max(1),
             data: self.data.as_ref(),
+            commands: self.commands.as_ref(),
             load: given.case.load,
             rate_per_s: given.rate_per_s,
             merge: given.merge,

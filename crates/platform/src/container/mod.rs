@@ -1,10 +1,8 @@
-//! `container`: tare's own container out of plain namespaces, over the host's root file system.
+//! `container`: tare's own container out of plain namespaces, over the host's root file system or another.
 //!
 //! Mount, process, IPC, UTS and (where limits can be set) control group namespaces, and an overlay of
-//! the host's root. Nothing to install and no image to fetch.
+//! the root. Nothing to install, and no image to fetch unless the study names one.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tare_lab::overlay_lack;
 use tare_model::Span;
@@ -17,11 +15,13 @@ use crate::error::Result;
 use crate::making::Making;
 use crate::options::{self, Writes};
 use crate::registry::{Entry, PLAIN, nothing_held};
+use crate::rootfs::RootFs;
+use crate::system::Options;
 use crate::{Availability, Comparable, DataWanted, Guest, HostView, Platform, Site};
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "container",
-    summary: "tare's own container: namespaces and an overlay of the host's root; nothing to install",
+    summary: "tare's own container: namespaces and an overlay of the host's root, a directory, an archive or a container image; nothing to install",
     schema: options::schema::<Options>,
     check_options: options::fill::<Options>,
     make,
@@ -29,18 +29,6 @@ pub(crate) const ENTRY: Entry = Entry {
     reap: nothing_held,
     variants: PLAIN,
 };
-
-/// Options of the platform.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-struct Options {
-    /// Where the guest's writes go: `memory` (counted against its limit) or `disk`.
-    upper: Writes,
-    /// Where the data lie that a workload gives its guests: a directory of the host's, `{ directory = "PATH" }`, which tare
-    /// makes one of its own in for each guest. Left out: `/var/lib/tare-data`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    data: Option<DataDirectory>,
-}
 
 fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {
     options::read(value).map(|options| Box::new(Container { options }) as Box<dyn Platform>)
@@ -58,24 +46,31 @@ impl Platform for Container {
         if let Some(unavailable) = self.options.data.as_ref().and_then(DataDirectory::unavailable) {
             return unavailable;
         }
+        if let Some(unavailable) = self.options.rootfs.unavailable() {
+            return unavailable;
+        }
         let mut notes: Vec<String> = host.limits_unavailable.iter().map(|why| format!("no limits: {why}")).collect();
-        if host.rootless {
+        if host.rootless && self.options.rootfs == RootFs::Overlay {
             notes.push("without root, top directories with other mounts below them are read-only in the guest".into());
         }
         Availability::Available { notes }
     }
 
+    fn check(&self, host: &HostView) -> Availability {
+        match self.look(host) {
+            looked @ Availability::Available { .. } => self.options.rootfs.unusable().unwrap_or(looked),
+            looked => looked,
+        }
+    }
+
     fn disclosures(&self) -> Vec<String> {
-        let writes = match self.options.upper {
-            Writes::Memory => "Its writes go to memory and count against its limit.",
-            Writes::Disk => "Its writes go to the host's disk.",
-        };
+        let reads = if self.options.rootfs == RootFs::Overlay { "It reads all of the host's files, and" } else { "It" };
         let mut told = vec![
-            format!("The guest reads the host's files through an overlay. {writes}"),
-            "It runs as root of the host with the capabilities that container engines leave to root, and with their filter of \
-             system calls unless the study turns that off: it weighs namespaces, overlay and filter. It reads all of the \
-             host's files, and is no sandbox."
-                .into(),
+            self.options.rootfs.disclosure(self.options.upper),
+            format!(
+                "It runs as root of the host with the capabilities that container engines leave to root, and with their filter of \
+                 system calls unless the study turns that off: it weighs namespaces, overlay and filter. {reads} is no sandbox."
+            ),
         ];
         told.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));
         told
@@ -99,6 +94,7 @@ impl Platform for Container {
 
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
         let mut making = Making::new(site, spec);
+        let lower = self.options.rootfs.lower(&mut making)?;
         let data = making.data_directory(self.options.data.as_ref(), Some(INSIDE))?;
         let mut launch = making.linked()?;
         let read_only = making.is_data_shared();
@@ -112,7 +108,7 @@ impl Platform for Container {
             Writes::Memory => Upper::Memory,
             Writes::Disk => Upper::Disk(making.layers()?),
         };
-        launch.root = Some(Root::OverlayOfHost { upper });
+        launch.root = Some(Root::Overlay { lower, upper });
         making.start(&launch)
     }
 }

@@ -29,7 +29,7 @@ use tare_model::guest::GuestSpec;
 
 use self::connection::version_text;
 use self::held::Held;
-use self::options::{Accel, DiskFormat, Image, Options};
+use self::options::{Accel, DiskFormat, Options};
 use self::sys::Connection;
 use self::uri::{Support, Uri};
 use crate::error::Result;
@@ -153,8 +153,8 @@ impl Libvirt {
         if !self.options.image.is_own() {
             tare_image::Kernel::find(self.options.kernel.as_deref()).map_err(image_refusal)?;
         }
-        if self.options.image == Image::Host {
-            return share::server(None).map(drop);
+        if self.options.image.is_shared() {
+            share::server(None)?;
         }
         self.options.image.look().map(drop).map_err(image_refusal)
     }
@@ -187,13 +187,12 @@ impl Platform for Libvirt {
                 domain.existing
             )];
         }
-        let root = match self.options.image {
-            Image::Host => share::disclosure(),
-            Image::Debian(_) => "It boots a Debian that was built on this host, through an overlay.",
-            Image::File(_) => "It boots the user's own image, through an overlay.",
-        };
+        let root = self.options.image.shared_disclosure().unwrap_or_else(|| match self.options.image.is_own() {
+            false => "It boots a Debian that was built on this host, through an overlay.".into(),
+            true => "It boots the user's own image, through an overlay.".into(),
+        });
         let mut told = vec![
-            root.into(),
+            root,
             "The emulator runs as root, not confined by libvirt, in tare's control group instead of libvirt's own."
                 .into(),
         ];

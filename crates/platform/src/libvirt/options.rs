@@ -27,10 +27,11 @@ pub(super) struct Options {
     /// CPU model: `host-passthrough`, `host-model`, `maximum` or a name that libvirt knows. Left out:
     /// `host-passthrough` with KVM, `maximum` when emulated.
     pub cpu_model: Option<String>,
-    /// What the guest boots: `"host"` (the host's own root, shared and never written), `{ debian = {} }` or
+    /// What the guest boots: `"host"` (the host's own root, shared and never written), a container image in the same way
+    /// (`{ oci = "PATH" }`, `{ oci = { path = "PATH", name = "app:1" } }`), `{ debian = {} }` or
     /// `{ file = { path = "DISK", format = "qcow2" } }`.
     pub image: Image,
-    /// The kernel for `host` and `debian`. Left out: the one that `make platforms` fetched, or the host's.
+    /// The kernel for `host`, `oci` and `debian`. Left out: the one that `make platforms` fetched, or the host's.
     pub kernel: Option<PathBuf>,
     /// Further words for the kernel's command line, of `host` and `debian`.
     pub append: Vec<String>,
@@ -74,7 +75,7 @@ impl Default for Options {
 impl Options {
     /// How the guest's memory lies on the host.
     pub(super) fn lies(&self) -> Lies {
-        let (shared, huge_pages) = (self.image == Image::Host, self.memory.huge_pages);
+        let (shared, huge_pages) = (self.image.is_shared(), self.memory.huge_pages);
         Lies { shared, huge_pages, passed_through: false }
     }
 }

@@ -16,7 +16,7 @@ use super::data::{self, Data};
 use super::error::LibvirtError;
 use super::held::Held;
 use super::machine::{Boot, DiskFile, Machine, granted};
-use super::options::{Cache, DiskFormat, Image, Options};
+use super::options::{Cache, DiskFormat, Options};
 use super::sys::{Connection, Domain};
 use super::uri::{CALL_LIMIT, remedy};
 use super::xml::Node;
@@ -73,7 +73,7 @@ pub(super) fn start(options: &Options, site: &Site<'_>, spec: &GuestSpec) -> Res
     let data = data::make(&mut making, options, &folder, place.address)?;
     let prepared = prepare(&mut making, options, (&place, &data), &folder, kvm)?;
     let socket = folder.join(share::SOCKET);
-    let serving = prepared.shared.then(|| share_root(&mut making, &folder, &groups)).transpose()?;
+    let serving = prepared.shared.then(|| share_root(&mut making, options, &folder, &groups)).transpose()?;
     let held = Held::new(&options.uri, site.run_id, spec)
         .map_err(|error| making.failed("name its domain", error.to_string(), "Is /proc mounted?"))?;
     let card = card_name(&held.uuid);
@@ -114,10 +114,10 @@ pub(super) fn start(options: &Options, site: &Site<'_>, spec: &GuestSpec) -> Res
     making.finish(Particulars { parity, charges, counts, data, booted: true, ..Particulars::default() })
 }
 
-/// Starts what shares the host's root.
-fn share_root(making: &mut Making<'_>, folder: &Path, groups: &[PathBuf]) -> Result<Serving> {
-    let server = share::server(None).map_err(|(why, remedy)| making.failed("share the host's root", why, &remedy))?;
-    share::serve(making, &server, folder, groups.to_vec())
+/// Starts what shares the guest's root.
+fn share_root(making: &mut Making<'_>, options: &Options, folder: &Path, groups: &[PathBuf]) -> Result<Serving> {
+    let server = share::server(None).map_err(|(why, remedy)| making.failed("share the guest's root", why, &remedy))?;
+    share::serve(making, &server, folder, &options.image, groups.to_vec())
 }
 
 /// Writes the domain down, defines it and starts it, before its first instruction.
@@ -235,16 +235,12 @@ fn prepare(
         tare_image::overlay(&base, &path).map_err(|error| image_error(making, error))?;
         disks.push(DiskFile { path, format: DiskFormat::Qcow2.name(), read_only: false, serial: None });
     }
-    let root = match &options.image {
-        Image::Host => Root::HostOverVirtiofs { tag: share::TAG.into() },
-        Image::Debian(_) => Root::Disk { device: "vda".into(), filesystem: "ext4".into() },
-        Image::File(_) => {
-            disks.push(seed(making, place, folder)?);
-            return Ok(Prepared { boot: Boot::Disk, disks, shared: false });
-        }
+    let Some(root) = options.image.root() else {
+        disks.push(seed(making, place, folder)?);
+        return Ok(Prepared { boot: Boot::Disk, disks, shared: false });
     };
     let boot = kernel(making, options, (place, data), root, kvm).map_err(|error| image_error(making, error))?;
-    Ok(Prepared { boot, disks, shared: options.image == Image::Host })
+    Ok(Prepared { boot, disks, shared: options.image.is_shared() })
 }
 
 /// What sets up an image of the user's.

@@ -30,7 +30,7 @@ const STATE: &str = "/run/lxc";
 
 pub(crate) const ENTRY: Entry = Entry {
     name: "lxc",
-    summary: "system containers of LXC, by lxc-execute, over the host's root, a directory or an archive",
+    summary: "system containers of LXC, by lxc-execute, over the host's root, a directory, an archive or a container image",
     schema: common::schema::<Options>,
     check_options: common::fill::<Options>,
     make,
@@ -53,7 +53,7 @@ impl Platform for Lxc {
     }
 
     fn check(&self, host: &HostView) -> Availability {
-        STARTER.tried(self.look(host))
+        STARTER.check(host, &self.options)
     }
 
     fn disclosures(&self) -> Vec<String> {

@@ -4,9 +4,15 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tare_image::{DebianSpec, Disk, Format, ImageError};
+use tare_image::{DebianSpec, Disk, Format, ImageError, Root};
+use tare_model::guest::CommandDefaults;
 
+use super::share;
 use super::volume::Form;
+use crate::rootfs::{ImageSource, SETTINGS, defaults};
+
+/// The root disk in guests that have one, and the type of its file system in a Debian that was built here.
+const ROOT_DISK: (&str, &str) = ("vda", "ext4");
 
 /// What the guest's root file system is.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -15,6 +21,8 @@ pub(crate) enum Image {
     /// The host's own root over virtiofs; what the guest writes stays in its memory.
     #[default]
     Host,
+    /// A container image over virtiofs, in the same way.
+    Oci(ImageSource),
     /// A Debian built by `tare image build debian`.
     Debian(DebianImage),
     /// A disk image of one's own, booted by its own boot loader and set up by its cloud-init.
@@ -85,13 +93,14 @@ impl From<&DebianImage> for DebianSpec {
 }
 
 impl Image {
-    /// The image that root disks are cloned from; none where the root is the host's.
+    /// The image that root disks are cloned from; none where the root is shared, which then is there.
     ///
     /// # Errors
     /// When it is not there, or not what it is said to be.
     pub(crate) fn base(&self) -> Result<Option<Disk>, ImageError> {
         match self {
             Self::Host => Ok(None),
+            Self::Oci(image) => image.unpacked().map(|_| None),
             Self::File(file) => tare_image::inspect(&file.path, file.format.into()).map(Some),
             Self::Debian(debian) => match tare_image::debian_find(&debian.into())? {
                 Some(disk) => Ok(Some(disk)),
@@ -107,9 +116,49 @@ impl Image {
     pub(crate) fn look(&self) -> Result<bool, ImageError> {
         match self {
             Self::Host => Ok(false),
+            Self::Oci(image) => image.look().map(|_| false),
             Self::File(_) => self.base().map(|_| true),
             Self::Debian(debian) if tare_image::debian_is_there(&debian.into())? => Ok(true),
             Self::Debian(debian) => Err(not_built(debian)),
+        }
+    }
+
+    /// Whether guests see a tree of the host's over virtiofs, and have no disk for their root.
+    pub(crate) const fn is_shared(&self) -> bool {
+        matches!(self, Self::Host | Self::Oci(_))
+    }
+
+    /// The tree that is shared, where that is not the host's root, and what holds for commands in it.
+    ///
+    /// # Errors
+    /// When it cannot be unpacked.
+    pub(crate) fn tree(&self) -> Result<Option<(PathBuf, CommandDefaults)>, ImageError> {
+        let Self::Oci(image) = self else { return Ok(None) };
+        image.unpacked().map(|unpacked| Some((unpacked.root, defaults(&unpacked.image))))
+    }
+
+    /// What the agent makes the root of, where it is the first process; `None` where the image boots by itself.
+    pub(crate) fn root(&self) -> Option<Root> {
+        match self {
+            Self::Host | Self::Oci(_) => Some(Root::Virtiofs { tag: share::TAG.into() }),
+            Self::Debian(_) => Some(Root::Disk { device: ROOT_DISK.0.into(), filesystem: ROOT_DISK.1.into() }),
+            Self::File(_) => None,
+        }
+    }
+
+    /// What a reader must know of a root that is shared.
+    pub(crate) fn shared_disclosure(&self) -> Option<String> {
+        match self {
+            Self::Host => Some(format!(
+                "The guest reads the host's root over virtiofs (cache=always) and writes to its own memory. {}",
+                share::disclosure()
+            )),
+            Self::Oci(image) => Some(format!(
+                "{}, unpacked, which it reads over virtiofs (cache=always); it writes to its own memory. {SETTINGS} {}",
+                image.disclosure(),
+                share::disclosure()
+            )),
+            _ => None,
         }
     }
 

@@ -1,4 +1,4 @@
-//! The host's root as the guest's: a file server (virtiofsd) beside the machine, in the guest's control group.
+//! A tree of the host's as the guest's root, mostly the host's own root: a file server (virtiofsd) beside the machine, in the guest's control group.
 //!
 //! The guest's own root is not to be trusted with the host's files. So the server works in mounts of its own, in which
 //! all that it shares is read-only: whatever the guest asks for, the host's kernel answers EROFS.
@@ -13,25 +13,25 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, getrlimit};
 use tare_wire::launch::{Launch, LaunchCapability, Namespace, PrivateMount};
 
+use super::image::Image;
 use super::user::{self, Confined};
+use super::volume::image_error;
 use crate::error::Result;
 use crate::making::{Making, plain_launch};
 use crate::program;
 
 /// Tag of the share, by which the guest mounts it.
-pub(crate) const TAG: &str = "hostroot";
+pub(crate) const TAG: &str = "root";
 /// What it is called.
 const PROGRAM: &str = "virtiofsd";
 /// Name of the server's socket in the guest's directory.
 pub(crate) const SOCKET: &str = "fs";
 /// What a reader of a report must know about it.
-const DISCLOSURE: &str = "The guest reads the host's root over virtiofs (cache=always) and writes to its own memory. The share is \
-     read-only to the guest, its root included; what the host's root may read, the guest's root may read. Its server works \
+const DISCLOSURE: &str = "The share is read-only to the guest, its root included; what of it the host's root may read, the guest's root may read. Its server works \
      in namespaces of its own without a network; the one of QEMU 7.2 is a user of its own with CAP_DAC_OVERRIDE and CAP_FOWNER, later ones are root with \
      the capabilities that they keep.";
 /// The same without root.
-const DISCLOSURE_ROOTLESS: &str = "The guest reads the host's root over virtiofs (cache=always) and writes to its own memory. The share is \
-     read-only to the guest, its root included; it shows what the user who runs tare may read, and files of others as nobody's. Its server works \
+const DISCLOSURE_ROOTLESS: &str = "The share is read-only to the guest, its root included; it shows what the user who runs tare may read, and files of others as nobody's. Its server works \
      as this user in namespaces of its own without a network.";
 /// Where distributions put the server, beside PATH.
 const PLACES: [&str; 4] = ["virtiofsd", "/usr/libexec/virtiofsd", "/usr/lib/qemu/virtiofsd", "/usr/lib/virtiofsd"];
@@ -43,7 +43,7 @@ const NEEDLESS: &str = "-chown:-fsetid:-mknod:-setfcap:-setuid:-setgid";
 const LISTENS: Duration = Duration::from_secs(20);
 /// How often it is looked whether it listens.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
-/// Name of the directory, in the guest's own, on which the server has the host's root.
+/// Name of the directory, in the guest's own, on which the server has the tree.
 const HOST: &str = "host";
 
 /// What a reader of a report must know about it here.
@@ -57,7 +57,7 @@ pub(crate) fn server(named: Option<&Path>) -> std::result::Result<PathBuf, (Stri
         Some(path) => program::find(&path.to_string_lossy())
             .ok_or_else(|| (format!("there is no program {}", path.display()), REMEDY.to_owned())),
         None => PLACES.iter().find_map(|place| program::find(place)).ok_or_else(|| {
-            let reason = "the image `host` needs virtiofsd, and it is not here".to_owned();
+            let reason = "a root that is shared with the guest needs virtiofsd, and it is not here".to_owned();
             (reason, format!("{REMEDY}, or use an image with a disk: image = {{ debian = {{}} }}"))
         }),
     }
@@ -88,9 +88,18 @@ impl Serving {
     }
 }
 
-/// Starts the server and waits until it listens. `folder` is the guest's own directory.
-pub(crate) fn serve(making: &mut Making<'_>, server: &Path, folder: &Path, groups: Vec<PathBuf>) -> Result<Serving> {
-    let tried = "share the host's root";
+/// Starts the server and waits until it listens. `folder` is the guest's own directory; `image` says which tree.
+pub(crate) fn serve(
+    making: &mut Making<'_>,
+    server: &Path,
+    folder: &Path,
+    image: &Image,
+    groups: Vec<PathBuf>,
+) -> Result<Serving> {
+    let tried = "share the guest's root";
+    let tree = making.aside(|_| image.tree()).map_err(|error| image_error(making, error))?;
+    let (tree, commands) = tree.unzip();
+    making.commands = commands;
     match std::fs::create_dir(folder.join(HOST)) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
             return Err(making.failed(tried, error.to_string(), "Is the file system full or read-only?"));
@@ -98,7 +107,7 @@ pub(crate) fn serve(making: &mut Making<'_>, server: &Path, folder: &Path, group
         _ => {}
     }
     let help = making.aside(|_| help(server));
-    let mut launch = launch(server, folder, &help, making.site.run_id);
+    let mut launch = launch(server, folder, tree, &help, making.site.run_id);
     launch.cgroup_procs = groups;
     launch.cpu_set = making.spec.cpu_set.clone();
     let process = making.beside(&launch)?;
@@ -125,7 +134,7 @@ pub(crate) fn serve(making: &mut Making<'_>, server: &Path, folder: &Path, group
 /// gives up most capabilities by itself.
 ///
 /// It sees the guest's directory as `/run`: the server that comes with QEMU keeps a lock there which it never removes.
-fn launch(server: &Path, folder: &Path, help: &str, run_id: &str) -> Launch {
+fn launch(server: &Path, folder: &Path, tree: Option<PathBuf>, help: &str, run_id: &str) -> Launch {
     use LaunchCapability::{Chroot, DacOverride, FileOwner, SetCapabilities};
     let shared = Path::new("/run").join(HOST);
     let mut launch = plain_launch();
@@ -135,7 +144,10 @@ fn launch(server: &Path, folder: &Path, help: &str, run_id: &str) -> Launch {
     launch.user = (!is_later(help)).then(|| user::own(run_id, &[DacOverride, FileOwner, SetCapabilities, Chroot]));
     launch.mounts = vec![
         PrivateMount::Bind { from: folder.to_owned(), at: "/run".into() },
-        PrivateMount::HostReadOnly { at: shared.clone() },
+        match tree {
+            Some(from) => PrivateMount::ReadOnly { from, at: shared.clone() },
+            None => PrivateMount::HostReadOnly { at: shared.clone() },
+        },
     ];
     launch.argv = vec![server.to_string_lossy().into_owned()];
     launch.argv.extend(arguments(help, &shared));
@@ -200,11 +212,14 @@ mod tests {
         assert!(later.contains(&"--shared-dir=/run/host".to_owned()) && later.contains(&"--readonly".to_owned()));
         assert!(!arguments("--shared-dir <SHARED_DIR>", shared).contains(&"--readonly".to_owned()));
         let folder = Path::new("/run/tare/r/guests/g");
-        assert_eq!(super::launch(Path::new("/x"), folder, "--shared-dir", "r").user, None);
-        let launch = launch(Path::new("/x"), folder, "", "r");
+        assert_eq!(super::launch(Path::new("/x"), folder, None, "--shared-dir", "r").user, None);
+        let launch = launch(Path::new("/x"), folder, None, "", "r");
         assert!(launch.user.as_ref().is_some_and(|user| user.uid > 0), "{launch:?}");
         assert_eq!(launch.mounts.last(), Some(&PrivateMount::HostReadOnly { at: shared.to_owned() }));
         assert!(launch.unshare.contains(&Namespace::Mount));
+        let tree = super::launch(Path::new("/x"), folder, Some("/cache/tree".into()), "", "r");
+        let shown = PrivateMount::ReadOnly { from: "/cache/tree".into(), at: shared.to_owned() };
+        assert_eq!(tree.mounts.last(), Some(&shown));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::groups::{Arrangement, Hierarchy, Strays};
 use crate::making::{Particulars, absolute, confined, environment, limits};
 use crate::options as common;
 use crate::registry::{Entry, PLAIN};
-use crate::rootfs::{RootFs, overlay};
+use crate::rootfs::overlay;
 use crate::system::{AGENT, Begun, Options, Starter, private_state};
 use crate::{Availability, Comparable, DataWanted, Guest, HostView, Platform, PlatformError, ReapSite, Site};
 
@@ -32,7 +32,7 @@ const STATE: &str = "/run/systemd/nspawn";
 
 pub(crate) const ENTRY: Entry = Entry {
     name: NAME,
-    summary: "system containers of systemd-nspawn, over the host's root, a directory or an archive",
+    summary: "system containers of systemd-nspawn, over the host's root, a directory, an archive or a container image",
     schema: common::schema::<Options>,
     check_options: common::fill::<Options>,
     make,
@@ -76,20 +76,11 @@ struct Nspawn {
 
 impl Platform for Nspawn {
     fn look(&self, host: &HostView) -> Availability {
-        if let RootFs::Directory(path) = &self.options.rootfs
-            && path.is_dir()
-            && !path.join("usr").is_dir()
-        {
-            return Availability::Unavailable {
-                reason: format!("the root file system {} has no /usr, which the program wants to see", path.display()),
-                remedy: "Name a directory that holds a whole system, such as one made by mmdebstrap".into(),
-            };
-        }
         STARTER.look(host, &self.options)
     }
 
     fn check(&self, host: &HostView) -> Availability {
-        STARTER.tried(self.look(host))
+        STARTER.check(host, &self.options)
     }
 
     fn disclosures(&self) -> Vec<String> {

@@ -45,7 +45,7 @@ const VARIANTS: &[Variant] = &[
 
 pub(crate) const ENTRY: Entry = Entry {
     name: NAME,
-    summary: "any OCI runtime by its name (runc, crun, youki, gVisor's runsc ...), over the host's root, a directory or an archive",
+    summary: "any OCI runtime by its name (runc, crun, youki, gVisor's runsc ...), over the host's root, a directory, an archive or a container image",
     schema: common::schema::<Options>,
     check_options: options::check,
     make,
@@ -127,7 +127,7 @@ impl Platform for Oci {
                 "Choose another `gvisor = { platform = \"...\" }`: systrap works on most hosts".into(),
             );
         }
-        looked
+        self.options.rootfs.unusable().unwrap_or(looked)
     }
 
     fn named_programs(&self) -> Vec<String> {

@@ -18,8 +18,9 @@ use crate::rootfs::RootFs;
 pub(super) struct Options {
     /// The runtime: the name of a program in PATH, or its path.
     pub runtime: String,
-    /// Where the guest's root file system comes from: `"overlay"` (the host's own), `{ directory = "PATH" }` or
-    /// `{ archive = "FILE.tar" }`. The guest writes to an overlay in any case.
+    /// Where the guest's root file system comes from: `"overlay"` (the host's own), `{ directory = "PATH" }`,
+    /// `{ archive = "FILE.tar" }`, or a container image: `{ image = "PATH" }`, `{ image = { path = "PATH", name = "app:1" } }`.
+    /// The guest writes to an overlay in any case.
     pub rootfs: RootFs,
     /// Where the guest's writes go: `memory` or `disk`.
     pub upper: Writes,
@@ -89,9 +90,12 @@ mod tests {
 
     #[test]
     fn a_wrong_option_is_named() {
-        let error = check(&json!({"rootfs": {"image": "x"}})).unwrap_err();
+        let error = check(&json!({"rootfs": {"tar": "x"}})).unwrap_err();
         assert_eq!(error.path, ["rootfs"], "{error}");
-        assert!(error.message.contains("image"), "{error}");
+        assert!(error.message.contains("tar"), "{error}");
+        assert!(check(&json!({"rootfs": {"image": {"path": "x", "name": "app:1"}}})).is_ok());
+        let error = check(&json!({"rootfs": {"image": {"path": "x", "tag": "1"}}})).unwrap_err();
+        assert!(error.message.contains("tag"), "{error}");
         assert_eq!(check(&json!({"runtime": "--debug"})).unwrap_err().path, ["runtime"]);
         assert_eq!(check(&json!({"gvisor": {}})).unwrap_err().path, ["gvisor"]);
         let both = json!({"runtime": "/opt/runsc", "gvisor": {"platform": "kvm"}, "flags": []});

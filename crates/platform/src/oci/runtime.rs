@@ -166,7 +166,7 @@ fn is_there(mount: &PrivateMount) -> bool {
     match mount {
         PrivateMount::Bind { from, .. } => from.exists(),
         PrivateMount::Hide { at } => at.exists(),
-        PrivateMount::Overlay { .. } | PrivateMount::HostReadOnly { .. } => false,
+        PrivateMount::Overlay { .. } | PrivateMount::HostReadOnly { .. } | PrivateMount::ReadOnly { .. } => false,
     }
 }
 

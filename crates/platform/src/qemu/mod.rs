@@ -34,7 +34,7 @@ use tare_model::guest::GuestSpec;
 
 use self::accel::Chosen;
 use self::confine::Means;
-use self::options::{Accel, Image, Options};
+use self::options::{Accel, Options};
 use crate::error::Result;
 use crate::making::Making;
 use crate::options as common;
@@ -54,7 +54,7 @@ const VARIANTS: &[Variant] = &[
 
 pub(crate) const ENTRY: Entry = Entry {
     name: NAME,
-    summary: "virtual machines of QEMU, with KVM or emulated: over the host's root, a Debian built here, or an image of yours",
+    summary: "virtual machines of QEMU, with KVM or emulated: over the host's root, a container image, a Debian built here, or a disk image of yours",
     schema: common::schema::<Options>,
     check_options: options::check,
     make,
@@ -132,7 +132,7 @@ impl Qemu {
         }
         let own = options.image.is_own();
         let kernel = if own { None } else { Some(Kernel::find(options.kernel.as_deref())?) };
-        if options.image == Image::Host {
+        if options.shares_root() {
             share::server(options)?;
         }
         disks::look(options)?;
@@ -221,7 +221,7 @@ impl Platform for Qemu {
             let release = release.map_or_else(|error| error.to_string(), |kernel| kernel.release);
             versions.push(("guest kernel".into(), release));
         }
-        if self.options.image == Image::Host {
+        if self.options.shares_root() {
             let server = share::server(&self.options).ok();
             versions.push(("virtiofsd".into(), version(server.as_deref())));
         }

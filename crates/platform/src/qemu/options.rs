@@ -34,10 +34,11 @@ pub(super) struct Options {
     pub append: Vec<String>,
     /// Firmware in a flash chip (UEFI), for an image of one's own. Left out: QEMU's BIOS.
     pub firmware: Option<PathBuf>,
-    /// What the guest's root file system is: `"host"`, `{ debian = { packages = [..] } }` or
+    /// What the guest's root file system is: `"host"`, a container image (`{ oci = "PATH" }`,
+    /// `{ oci = { path = "PATH", name = "app:1" } }`), `{ debian = { packages = [..] } }` or
     /// `{ file = { path = "..", format = "qcow2" } }`.
     pub image: Image,
-    /// The server that shares the host's root with the guest. Left out: looked for where distributions put it.
+    /// The server that shares the guest's root, of `host` and `oci`. Left out: looked for where distributions put it.
     pub virtiofsd: Option<PathBuf>,
     /// How the root disk is attached, where the guest has one.
     pub disk: RootDisk,
@@ -260,7 +261,7 @@ pub(super) fn check(value: &Value) -> Result<Value, FieldError> {
 impl Options {
     /// Whether the guest sees a file system of the host's, for which its memory must be shared with the file server.
     pub(super) fn shares_root(&self) -> bool {
-        self.image == Image::Host
+        self.image.is_shared()
     }
 
     /// How the guest's memory lies on the host.

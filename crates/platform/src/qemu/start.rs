@@ -23,7 +23,7 @@ use crate::Guest;
 use crate::error::{PlatformError, Result};
 use crate::machine::counts::of_process as kernels_counts;
 use crate::machine::inside::{self, Asked};
-use crate::machine::share::{TAG, serve};
+use crate::machine::share::serve;
 use crate::machine::user::{self, Confined};
 use crate::machine::volume::image_error;
 use crate::making::{Making, Particulars, absolute, plain_launch};
@@ -33,8 +33,6 @@ use crate::standing::Counts;
 
 /// Name of the monitor's socket in the guest's directory.
 const MONITOR: &str = "qmp";
-/// Type of the file system of Debian images.
-const ROOT_FILESYSTEM: &str = "ext4";
 /// How long QEMU may take until its monitor listens.
 const LISTENS: Duration = Duration::from_secs(20);
 
@@ -140,7 +138,7 @@ pub(super) fn start(mut making: Making<'_>, options: &Options, prepared: &Prepar
     words.extend(["-S".to_owned(), "-qmp".to_owned(), monitor_word(&folder)]);
     let mut serving = None;
     if let Some(server) = &prepared.server {
-        serving = Some(serve(&mut making, server, &folder, procs.clone())?);
+        serving = Some(serve(&mut making, server, &folder, &options.image, procs.clone())?);
         words.extend(share::words(&folder, options.machine.bus()));
     }
     let user = user::fresh(making.site.run_id);
@@ -234,14 +232,11 @@ fn machine(
 
 /// What the agent is told as the first process.
 fn told(making: &Making<'_>, options: &Options, card: &Card, data: &Data) -> GuestConfig {
-    let root = match options.image {
-        Image::Host | Image::File(_) => Root::HostOverVirtiofs { tag: TAG.into() },
-        Image::Debian(_) => Root::Disk { device: "vda".into(), filesystem: ROOT_FILESYSTEM.into() },
-    };
     GuestConfig {
         hostname: making.spec.name.clone(),
         run_id: making.site.run_id.to_owned(),
-        root,
+        // One that boots by itself is told nothing.
+        root: options.image.root().unwrap_or(Root::Initrd),
         address: card.address,
         card: options.network.vfio.as_ref().map(|_| card.mac.clone()),
         mtu: making.site.mtu,

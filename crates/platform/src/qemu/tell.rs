@@ -81,7 +81,6 @@ fn image(options: &Options) -> String {
         )
     };
     match &options.image {
-        Image::Host => share::disclosure().into(),
         Image::Debian(debian) if debian.packages.is_empty() => {
             format!("The root is a Debian built by tare. {}", disk())
         }
@@ -91,6 +90,7 @@ fn image(options: &Options) -> String {
         Image::File(file) => {
             format!("The root is the image {}, set up by its cloud-init. {}", file.path.display(), disk())
         }
+        shared => shared.shared_disclosure().unwrap_or_default(),
     }
 }
 

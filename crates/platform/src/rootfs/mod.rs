@@ -2,6 +2,7 @@
 //! every guest sees them through.
 
 mod archive;
+mod image;
 
 use std::path::{Path, PathBuf};
 
@@ -9,12 +10,14 @@ use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tare_image::ImageError;
 use tare_wire::launch::{PrivateMount, Upper};
 
 use crate::Availability;
 use crate::error::Result;
 use crate::making::Making;
 use crate::options::Writes;
+pub(crate) use image::{ImageSource, SETTINGS, defaults};
 
 /// What helps against a root that cannot be one.
 const REMEDY: &str = "Check the path in the study: it must be a system's root, with /dev, /proc and the like in it";
@@ -34,6 +37,8 @@ pub(crate) enum RootFs {
     Directory(PathBuf),
     /// A tar archive on the host, not compressed.
     Archive(PathBuf),
+    /// A container image on the host.
+    Image(ImageSource),
 }
 
 impl RootFs {
@@ -43,6 +48,7 @@ impl RootFs {
             Self::Overlay => return None,
             Self::Directory(path) => (path, "directory"),
             Self::Archive(path) => (path, "file"),
+            Self::Image(image) => return image.look().err().map(refusal),
         };
         let why = match path.metadata() {
             Ok(seen) if seen.is_dir() == (wanted == "directory") => seen.is_dir().then(|| leads_out(path)).flatten()?,
@@ -51,6 +57,14 @@ impl RootFs {
         };
         let reason = format!("the root file system {} {why}", path.display());
         Some(Availability::Unavailable { reason, remedy: REMEDY.into() })
+    }
+
+    /// The same once all is done that can be done before a run: a container image is unpacked.
+    pub(crate) fn unusable(&self) -> Option<Availability> {
+        match self {
+            Self::Image(image) => image.unpacked().err().map(refusal),
+            _ => self.unavailable(),
+        }
     }
 
     /// What a reader must know about it, with where the guest's writes go.
@@ -63,15 +77,17 @@ impl RootFs {
             Self::Archive(path) => {
                 format!("The guest's root is unpacked from {}, seen through an overlay.", path.display())
             }
+            Self::Image(image) => format!("{}, unpacked and seen through an overlay. {SETTINGS}", image.disclosure()),
         };
         let writes = match upper {
-            Writes::Memory => "Its writes go to memory.",
+            Writes::Memory => "Its writes go to memory and count against its limit.",
             Writes::Disk => "Its writes go to the host's disk.",
         };
         format!("{root} {writes}")
     }
 
-    /// The tree below the guest's overlay; an archive is unpacked once a run, which is no part of the start.
+    /// The tree below the guest's overlay. An archive is unpacked once a run, a container image once by its content; neither
+    /// is part of the start.
     pub(crate) fn lower(&self, making: &mut Making<'_>) -> Result<PathBuf> {
         making.aside(|making| {
             let lower = self.tree(making)?;
@@ -85,7 +101,7 @@ impl RootFs {
         })
     }
 
-    fn tree(&self, making: &Making<'_>) -> Result<PathBuf> {
+    fn tree(&self, making: &mut Making<'_>) -> Result<PathBuf> {
         match self {
             Self::Overlay => Ok("/".into()),
             Self::Directory(path) => std::path::absolute(path).map_err(|error| {
@@ -102,8 +118,18 @@ impl RootFs {
                     )
                 })
             }
+            Self::Image(image) => {
+                let unpacked =
+                    image.unpacked().map_err(|error| making.failed(&error.tried, error.why, &error.remedy))?;
+                making.commands = Some(defaults(&unpacked.image));
+                Ok(unpacked.root)
+            }
         }
     }
+}
+
+fn refusal(error: ImageError) -> Availability {
+    Availability::Unavailable { reason: format!("cannot {}: {}", error.tried, error.why), remedy: error.remedy }
 }
 
 /// What in a root leads out of it and must not; `None` when nothing does.

@@ -64,7 +64,7 @@ pub fn cannot_write_the_host(run: impl FnOnce(&str) -> String) {
     ];
     let tried: Vec<String> = attempts.iter().map(|attempt| format!("({attempt}) 2>&1")).collect();
     let said = run(&format!(
-        "export LC_ALL=C; m=/tmp/again; mkdir $m; mount -t virtiofs hostroot $m && mount -o remount,rw $m; \
+        "export LC_ALL=C; m=/tmp/again; mkdir $m; mount -t virtiofs root $m && mount -o remount,rw $m; \
          grep \" $m \" /proc/mounts; cat $m{at}/there; {}",
         tried.join("; ")
     ));

@@ -50,11 +50,11 @@ pub const ENTRY: Entry = Entry {
 pub struct Parameters {
     /// Program and arguments. No shell is used; write `["sh", "-c", "..."]` for one.
     pub command: Vec<String>,
-    /// Environment variables added to the guest's: each a text, or where its value is found when the run needs it,
+    /// Environment variables added to the guest's, which has those of the container image that it was made of, if any: each a text, or where its value is found when the run needs it,
     /// `{ from-env = "NAME" }` or `{ from-file = "/path" }`. The values are secrets: no report shows them.
     #[serde(default)]
     pub env: BTreeMap<String, SecretSource>,
-    /// Working directory in the guest.
+    /// Working directory in the guest. Left out: that of the container image that the guest was made of, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
     /// The command is killed, and the trial failed, after this long.
@@ -162,12 +162,15 @@ impl Prepared for Exec {
             let secret = secret::resolve(source).map_err(|error| error.within(&["env", name]))?;
             Ok((name.clone(), secret.reveal().to_owned()))
         });
-        let env = env.collect::<Result<_, FieldError>>().map_err(|error| WorkloadError::Command(error.to_string()))?;
+        let env = env.collect::<Result<Vec<_>, FieldError>>();
+        let env = env.map_err(|error| WorkloadError::Command(error.to_string()))?;
+        // What the study says comes after what the guest's image says, and so holds.
+        let (image, at) = site.commands.map(|image| (image.env.clone(), image.directory.clone())).unwrap_or_default();
         let spec = ExecSpec {
             user: None,
             argv: self.parameters.command.clone(),
-            env,
-            directory: self.parameters.directory.clone(),
+            env: [image, env].concat(),
+            directory: self.parameters.directory.clone().or(at),
             timeout_ns: self.parameters.timeout.ns,
             output_limit_bytes: OUTPUT_BYTES,
         };
