@@ -34,13 +34,13 @@ pub(crate) struct Making<'a> {
     pub site: &'a Site<'a>,
     pub spec: &'a GuestSpec,
     pub parts: Parts,
-    began: Instant,
+    pub began: Instant,
     /// What went by since then and is no part of the start.
-    aside: Duration,
+    pub aside: Duration,
     /// Memory that the host gives beyond the guest's own, bytes.
     allowance: u64,
     /// From the beginning to the agent's first answer, once it came.
-    start_time: Duration,
+    pub start_time: Duration,
     /// Where the guest finds its data, once they were restored for it.
     data: Option<DataPlace>,
     /// What was read back of programs that carry the guest.
