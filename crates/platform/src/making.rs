@@ -34,13 +34,13 @@ pub(crate) struct Making<'a> {
     pub site: &'a Site<'a>,
     pub spec: &'a GuestSpec,
     pub parts: Parts,
-    pub began: Instant,
+    began: Instant,
     /// What went by since then and is no part of the start.
-    pub aside: Duration,
+    aside: Duration,
     /// Memory that the host gives beyond the guest's own, bytes.
     allowance: u64,
     /// From the beginning to the agent's first answer, once it came.
-    pub start_time: Duration,
+    start_time: Duration,
     /// Where the guest finds its data, once they were restored for it.
     data: Option<DataPlace>,
     /// What was read back of programs that carry the guest.
@@ -435,7 +435,7 @@ impl<'a> Making<'a> {
     }
 
     /// The agent did not answer: says how the process ended, if it did, and what it printed.
-    fn no_answer(&mut self, error: &WireError) -> PlatformError {
+    pub(crate) fn no_answer(&mut self, error: &WireError) -> PlatformError {
         let mut why = error.to_string();
         if let Some(channel) = &mut self.parts.channel {
             // An end is near when the channel broke; a guest that hangs is not waited for.

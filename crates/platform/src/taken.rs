@@ -1,11 +1,13 @@
 //! A guest whose first process another program has started, outside of tare's control groups and perhaps without a link: it is
-//! taken in once its agent has answered, and before anybody uses it.
+//! taken in before its agent begins, so that all that the agent touches counts.
 
 use std::path::Path;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tare_lab::{NetNs, RUN_VARIABLE, processes_in};
 use tare_model::guest::ParityRow;
+use tare_wire::WireError;
+use tare_wire::launch::WAITING;
 
 use crate::error::Result;
 use crate::making::Making;
@@ -50,10 +52,22 @@ impl Making<'_> {
         }));
     }
 
-    /// What was done since the agent's first answer is part of the start as well.
-    pub(crate) fn start_ends_here(&mut self) {
-        self.start_time = self.began.elapsed().saturating_sub(self.aside);
+    /// Waits until the agent's program says that it is there and has not begun.
+    pub(crate) fn hear_waiting(&mut self) -> Result<()> {
+        let patience = self.site.patience;
+        let heard = self.parts.channel.as_mut().map(|channel| channel.hear(WAITING, patience));
+        heard.unwrap_or_else(|| Err(no_channel())).map_err(|error| self.no_answer(&error))
     }
+
+    /// Lets the agent begin.
+    pub(crate) fn let_begin(&mut self) -> Result<()> {
+        let said = self.parts.channel.as_mut().map(|channel| channel.say(b"\n"));
+        said.unwrap_or_else(|| Err(no_channel())).map_err(|error| self.no_answer(&error))
+    }
+}
+
+fn no_channel() -> WireError {
+    WireError::Gone { reason: "it has no channel".into() }
 }
 
 /// Whether a process of this host carries the run's id in its environment.

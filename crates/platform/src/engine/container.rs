@@ -81,6 +81,8 @@ impl Container<'_> {
         all.extend(self.further.iter().cloned());
         all.push(format!("--entrypoint={AGENT}"));
         all.push(self.image.reference.clone());
+        // It begins when it is in its control groups.
+        all.push("wait".into());
         all.extend(confined(self.seccomp));
         all
     }
@@ -154,7 +156,7 @@ mod tests {
         ] {
             assert!(has(word), "{word}: {all:?}");
         }
-        assert!(all.ends_with(&["localhost/app:1", "--confine", "default"].map(str::to_owned)), "{all:?}");
+        assert!(all.ends_with(&["localhost/app:1", "wait", "--confine", "default"].map(str::to_owned)), "{all:?}");
         assert!(!all.iter().any(|argument| argument.starts_with("--ulimit=as=") || argument.contains("--privileged")));
         (container.netns, container.read_only) = (None, true);
         let all = container.arguments();

@@ -1,7 +1,7 @@
 //! What container engines have in common: guests that the engine's own program makes, starts and removes.
 //!
 //! The program is run with the agent as the container's entry point and stays attached to it: its streams are the channel. The
-//! container has the lab's link for its network and nothing of the engine's. Once the agent has answered, its process and the
+//! container has the lab's link for its network and nothing of the engine's. Before the agent begins, its process and the
 //! engine's process above it are moved into the guest's control groups, which are those of every arm: so it does not matter how
 //! the engine names its own groups and who manages them. All else is the engine's: its storage, its runtime, its files in `/etc`.
 
@@ -190,10 +190,11 @@ impl Platform for Engine {
     }
 
     fn check(&self, host: &HostView) -> Availability {
-        match (self.look(host), self.checked()) {
-            (Availability::Available { .. }, Err((reason, remedy))) => Availability::Unavailable { reason, remedy },
-            (looked, _) => looked,
+        let looked = self.look(host);
+        if matches!(looked, Availability::Unavailable { .. }) {
+            return looked;
         }
+        self.checked().map_or_else(|(reason, remedy)| Availability::Unavailable { reason, remedy }, |()| looked)
     }
 
     fn named_programs(&self) -> Vec<String> {
@@ -209,8 +210,8 @@ impl Platform for Engine {
                 .into(),
         );
         told.push(
-            "Limits are those of every arm, in control groups of tare's: the container's process is moved there when its agent has \
-             answered, and with it the engine's process above it, so that its CPU time counts."
+            "Limits are those of every arm, in control groups of tare's: the container's process is moved there before its agent \
+             begins, and with it the engine's process above it, so that its CPU time counts."
                 .into(),
         );
         told.extend(self.kind.disclosures.iter().map(|&sentence| sentence.to_owned()));
@@ -289,8 +290,10 @@ impl Platform for Engine {
             command.env_remove(RUN_VARIABLE);
         }
         making.spawn_command(&mut command)?;
-        making.greet(site.patience)?;
+        making.hear_waiting()?;
         self.take_in(&mut making, &client, &held.name)?;
+        making.let_begin()?;
+        making.greet(site.patience)?;
         making.finish(Particulars::default())
     }
 }
@@ -321,7 +324,6 @@ impl Engine {
             making.attach_process(first)?;
         }
         making.take_in(first, parent_named(first, self.kind.monitor))?;
-        making.start_ends_here();
         if making.spec.merge {
             making.note(merging::row(Some(first)));
         }

@@ -17,24 +17,24 @@ const APART: [&str; 3] = ["--mount", "--propagation", "slave"];
 
 /// Runs the test of this name again with a Docker daemon, for the checks start it again themselves; in there, its options.
 pub fn with_docker(test: &str) -> Option<Value> {
-    again(test, Some(Daemon::start))
+    again(test, true)
 }
 
 /// The same with a place for Podman's images.
 pub fn with_podman(test: &str) -> Option<Value> {
-    again(test, None)
+    again(test, false)
 }
 
-fn again(test: &str, daemon: Option<fn(&Path) -> Result<Daemon, String>>) -> Option<Value> {
+fn again(test: &str, daemon: bool) -> Option<Value> {
     if let Some(place) = std::env::var_os(PLACE).map(PathBuf::from) {
         return Some(match daemon {
-            Some(_) => json!({"host": format!("unix://{}", place.join("socket").display())}),
-            None => json!({"runtime": "runc", "flags": podman_flags(&place)}),
+            true => json!({"host": format!("unix://{}", place.join("socket").display())}),
+            false => json!({"runtime": "runc", "flags": podman_flags(&place)}),
         });
     }
     let _turn = super::common::turn();
     let place = tempfile::tempdir_in("/var/tmp").unwrap();
-    let daemon = match daemon.map(|start| start(place.path())).transpose() {
+    let daemon = match daemon.then(|| Daemon::start(place.path())).transpose() {
         Ok(daemon) => daemon,
         Err(why) => {
             super::common::skipped(&why);
