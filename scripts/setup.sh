@@ -133,7 +133,7 @@ without_starting() {
 # What guests are made with: runtimes, hypervisors, containers, image tools; and the kernel and sandbox that no
 # package of the distribution provides as they are needed.
 setup_platforms() {
-    local machine wanted=(runc crun lxc systemd-container libvirt-daemon-system libvirt-daemon-driver-lxc
+    local machine wanted=(runc crun docker.io podman lxc systemd-container libvirt-daemon-system libvirt-daemon-driver-lxc
         mmdebstrap qemu-utils e2fsprogs tgt open-iscsi qemu-block-extra)
     machine=$(uname -m)
     case $machine in
@@ -146,12 +146,17 @@ setup_platforms() {
     }
     # Newer releases package the file server of virtual machines by itself; older ones ship it with QEMU.
     ! apt_has_cached virtiofsd || wanted+=(virtiofsd)
+    # Newer releases package the program of that engine apart from its daemon.
+    ! apt_has_cached docker-cli || wanted+=(docker-cli)
     mapfile -t wanted < <(absent "${wanted[@]}")
-    local had_target=
+    local had_target='' had_daemon=''
     ! has tgtd || had_target=yes
+    ! has dockerd || had_daemon=yes
     [[ ${#wanted[@]} -eq 0 ]] || without_starting install_packages optional "${wanted[@]}"
     # Guests need the program, not a service that would listen on every address from the next start of this machine on.
     [[ -n $had_target || $EUID -ne 0 ]] || systemctl disable tgt.service >/dev/null 2>&1 || true
+    # Nor one that would change the packet filter: it is there for `systemctl start docker`.
+    [[ -n $had_daemon || $EUID -ne 0 ]] || systemctl disable docker.service docker.socket >/dev/null 2>&1 || true
     scripts/platforms-kernel.sh || say "without a kernel for guests, virtual machines boot only images of your own"
     scripts/platforms-gvisor.sh || say "runsc is not to be had here; its arms will be left out"
     scripts/postgres.sh || say "without a PostgreSQL for guests, order entry needs one that is installed (postgres = \"DIRECTORY\")"

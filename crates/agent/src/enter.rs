@@ -121,12 +121,17 @@ fn begin_anew(launch: &Launch) -> EnterError {
         Ok(json) => json,
         Err(error) => return during("describe the rest of the launch")(io::Error::other(error)),
     };
+    during("start the agent anew in its control groups")(begin_with(&["enter", &json]))
+}
+
+/// Starts this program once more in this process, with these arguments. Returns only why it could not.
+pub fn begin_with(arguments: &[&str]) -> io::Error {
     // Found so also where its file was replaced meanwhile.
     let mut again = Command::new("/proc/self/exe");
     if let Some(name) = std::env::args_os().next() {
         again.arg0(name);
     }
-    during("start the agent anew in its control groups")(again.args(["enter", &json]).exec())
+    again.args(arguments).exec()
 }
 
 /// Opens the memory of this process, and of all that it starts, to merging with equal memory of others. Done before any

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use tare_agent::{age, channel, confine, enter, exit, init, session};
 use tare_model::guest::Seccomp;
-use tare_wire::launch::Launch;
+use tare_wire::launch::{Launch, WAITING};
 
 const USAGE: &str = "\
 tare-agent is started by tare inside a guest; it is not meant to be run by hand.
@@ -16,6 +16,8 @@ tare-agent is started by tare inside a guest; it is not meant to be run by hand.
   tare-agent --confine LEVEL  the same, after giving up what a guest has no use for; with a filter of system
                               calls at LEVEL `default`, without one at `off`
   tare-agent --channel PATH   serve requests on a character device or socket file
+  tare-agent wait ARGUMENTS   say so on standard output, wait for one byte on standard input, then begin anew
+                              with the arguments
   tare-agent enter JSON       enter namespaces, control groups and a root file system, then serve
                               requests on standard input and output, or run a program
   tare-agent --version        print the version";
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         [] => serve_on_stdio(),
         ["--confine", level] => confine_and_serve(level),
         ["--channel", path] => serve_on_device(Path::new(path)),
+        ["wait", rest @ ..] => wait_and_begin(rest),
         ["enter", json] => enter_and_serve(json),
         ["--version"] => {
             // A closed standard output is no reason to fail loudly.
@@ -60,6 +63,20 @@ fn confine_and_serve(level: &str) -> ExitCode {
         Ok(()) => serve_on_stdio(),
         Err(error) => complain(&error.to_string(), exit::NOT_ENTERED),
     }
+}
+
+/// Begins anew once somebody says so. An end of standard input instead is an orderly end.
+fn wait_and_begin(arguments: &[&str]) -> ExitCode {
+    let mut byte = [0];
+    let said = std::io::stdout().write_all(WAITING).and_then(|()| std::io::stdout().flush());
+    // Not a byte more than that one is taken: what follows is for the agent.
+    let heard = said.and_then(|()| Ok(rustix::io::read(rustix::stdio::stdin(), &mut byte)?));
+    let error = match heard {
+        Ok(0) => return ExitCode::SUCCESS,
+        Ok(_) => enter::begin_with(arguments),
+        Err(error) => error,
+    };
+    complain(&format!("cannot begin after a wait: {error}"), exit::BAD_CHANNEL)
 }
 
 fn serve_on_device(path: &Path) -> ExitCode {

@@ -340,6 +340,28 @@ fn an_agent_begins_anew_in_its_control_groups() {
 }
 
 /// A container of plain namespaces, also where this test is not run by root.
+/// It says that it waits, takes one byte and no more, and then is what it was to be; without the byte it ends.
+#[test]
+fn an_agent_that_waits_begins_when_it_is_let() {
+    let hear = |child: &mut Child| {
+        let mut said = vec![0; tare_wire::launch::WAITING.len()];
+        child.stdout.as_mut().unwrap().read_exact(&mut said).unwrap();
+        assert_eq!(said, tare_wire::launch::WAITING);
+    };
+    let mut child = spawn(&["wait"]);
+    hear(&mut child);
+    child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+    let link = open(&mut child, Duration::from_secs(60));
+    let ran = exec(&link, "echo begun", Duration::from_secs(20), 100).unwrap();
+    assert_eq!(ran.stdout, b"begun\n");
+    drop(link);
+    assert!(child.wait().is_ok());
+    let mut alone = spawn(&["wait"]);
+    hear(&mut alone);
+    drop(alone.stdin.take());
+    assert!(alone.wait().unwrap().success());
+}
+
 #[test]
 fn inside_a_container_writes_stay_inside_and_nothing_outlives_it() {
     // Below the place that the new root is built on.

@@ -127,7 +127,7 @@ impl Lab {
                 links.add("make the lab's bridge", "bridge", bridge(config.mtu, &alias)).await
             })?;
             Offloads::open()?.set(BRIDGE, config.offloads)?;
-            let client = join(&netlink, &sut, &config, CLIENT_PORT, CLIENT_HOST)?;
+            let client = join(&netlink, &sut, None, &config, (CLIENT_PORT, CLIENT_HOST))?;
             Ok((sut, client))
         })??;
         let hosts = Arc::new(Mutex::new(Hosts::default()));
@@ -173,11 +173,20 @@ impl Lab {
     /// # Errors
     /// When the kernel refuses, or the link does not come up within 5 s.
     pub fn attach(&self, guest: &str) -> Result<Port> {
+        self.attach_in(guest, None)
+    }
+
+    /// The same in a namespace that is there already, such as one that another program made for the guest. It must not have
+    /// an `eth0` yet. `None` makes one.
+    ///
+    /// # Errors
+    /// As [`Self::attach`].
+    pub fn attach_in(&self, guest: &str, netns: Option<NetNs>) -> Result<Port> {
         check_guest(guest)?;
         let host = self.take_host(guest)?;
         let link = format!("p{host}");
         let made = self.sut.try_clone().and_then(|sut| {
-            let netns = scratch("tare-attach", || join(&Netlink::new()?, &sut, &self.config, &link, host))??;
+            let netns = scratch("tare-attach", || join(&Netlink::new()?, &sut, netns, &self.config, (&link, host)))??;
             Ok((netns, sut))
         });
         match made {
@@ -263,9 +272,19 @@ fn bridge(mtu: u32, alias: &str) -> LinkMessage {
         .build()
 }
 
-/// On a scratch thread: makes a namespace whose `eth0` is linked to the bridge in `sut` by a port named `port`.
-fn join(netlink: &Netlink, sut: &NetNs, config: &LabConfig, port: &str, host: u32) -> Result<NetNs> {
-    let netns = NetNs::unshare_here()?;
+/// On a scratch thread: makes a namespace, or takes the one that is there, whose `eth0` is linked to the bridge in `sut` by a
+/// port named `port`.
+fn join(
+    netlink: &Netlink,
+    sut: &NetNs,
+    there: Option<NetNs>,
+    config: &LabConfig,
+    (port, host): (&str, u32),
+) -> Result<NetNs> {
+    let netns = match there {
+        Some(netns) => netns.enter_here().map(|()| netns)?,
+        None => NetNs::unshare_here()?,
+    };
     sysctl::prepare_namespace(config.congestion_control.as_deref())?;
     let (mut inside, inside_offloads) = (netlink.open()?, Offloads::open()?);
     sut.enter_here()?;

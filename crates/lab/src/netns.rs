@@ -37,7 +37,18 @@ impl NetNs {
     /// # Errors
     /// When `/proc` is not mounted.
     pub fn current() -> Result<Self> {
-        let path = "/proc/thread-self/ns/net";
+        Self::open("/proc/thread-self/ns/net")
+    }
+
+    /// The namespace that a process is in.
+    ///
+    /// # Errors
+    /// When there is no such process, or this one may not look into it.
+    pub fn of_process(pid: u32) -> Result<Self> {
+        Self::open(&format!("/proc/{pid}/ns/net"))
+    }
+
+    fn open(path: &str) -> Result<Self> {
         let fd = File::open(path).map_err(|e| LabError::system(format!("open {path}"), e))?;
         Ok(Self { fd: fd.into() })
     }

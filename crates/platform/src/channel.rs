@@ -1,11 +1,13 @@
 //! The processes of a guest: one whose standard input and output are the channel to its agent, others beside it.
 
 use std::collections::VecDeque;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tare_wire::{Link, WireError};
 
@@ -94,6 +96,45 @@ impl Channel {
         let mut child = sys::in_own_session(command.stderr(Stdio::piped())).spawn()?;
         let (tail, follower) = child.stderr.take().map_or_else(|| (Tail::default(), None), Tail::follow);
         Ok(Self { child, tail, follower, status: None })
+    }
+
+    /// Waits until the process prints this, before it is greeted. Nothing after that is taken.
+    ///
+    /// # Errors
+    /// When it prints nothing in time, or something else.
+    pub(crate) fn hear(&mut self, expected: &[u8], patience: Duration) -> Result<(), WireError> {
+        let failed = |source: std::io::Error| WireError::Io { doing: "waiting for the agent's program", source };
+        let gone = |reason: &str| WireError::Gone { reason: reason.to_owned() };
+        let stream = self.child.stdout.as_mut().ok_or_else(|| gone("its channel was already taken"))?;
+        let (began, mut heard) = (Instant::now(), Vec::new());
+        while heard.len() < expected.len() {
+            let left = patience.saturating_sub(began.elapsed());
+            let limit = Timespec::try_from(left).map_err(|error| failed(std::io::Error::other(error)))?;
+            let ready = poll(&mut [PollFd::new(stream, PollFlags::IN)], Some(&limit));
+            match ready {
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(failed(error.into())),
+                Ok(0) => return Err(WireError::Timeout { request: "begin", waited: patience }),
+                Ok(_) => {}
+            }
+            let mut part = vec![0; expected.len() - heard.len()];
+            let length = stream.read(&mut part).map_err(failed)?;
+            heard.extend_from_slice(&part[..length]);
+            if length == 0 || !expected.starts_with(&heard) {
+                return Err(gone("the container ended, or something else than the agent's program runs in it"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes to the process, before it is greeted.
+    ///
+    /// # Errors
+    /// When it does not listen.
+    pub(crate) fn say(&mut self, bytes: &[u8]) -> Result<(), WireError> {
+        let failed = |source: std::io::Error| WireError::Io { doing: "letting the agent begin", source };
+        let stream = self.child.stdin.as_mut().ok_or_else(|| failed(std::io::ErrorKind::BrokenPipe.into()))?;
+        stream.write_all(bytes).and_then(|()| stream.flush()).map_err(failed)
     }
 
     /// Greets the agent. To be called once.
@@ -193,6 +234,25 @@ mod tests {
         let pid = channel.pid().to_string();
         // Its process group, its session and its controlling terminal.
         assert_eq!(fields[2..5], [pid.as_str(), &pid, "0"], "{stat}");
+    }
+
+    #[test]
+    fn what_waits_is_heard_and_nothing_behind_it_is_taken() {
+        let script = "printf 'here'; sleep 0.1; printf ' I am\\nrest'; read go; echo \"went $go\" >&2";
+        let mut channel = Channel::spawn(Command::new("sh").args(["-c", script])).unwrap();
+        channel.hear(b"here I am\n", Duration::from_secs(20)).unwrap();
+        let mut rest = [0; 4];
+        channel.child.stdout.as_mut().unwrap().read_exact(&mut rest).unwrap();
+        assert_eq!(&rest, b"rest");
+        channel.say(b"now\n").unwrap();
+        assert!(channel.wait(Duration::from_secs(20)).unwrap().unwrap().success());
+        assert!(channel.diagnostics().contains("went now"), "{}", channel.diagnostics());
+        for (script, timeout) in [("exit 0", false), ("echo Welcome", false), ("sleep 60", true)] {
+            let mut channel = Channel::spawn(Command::new("sh").args(["-c", script])).unwrap();
+            let error = channel.hear(b"here", Duration::from_millis(if timeout { 50 } else { 20_000 })).unwrap_err();
+            channel.kill().unwrap();
+            assert_eq!(matches!(error, WireError::Timeout { .. }), timeout, "{script}: {error}");
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod confinement;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod data;
+mod engine;
 mod error;
 mod groups;
 mod launch;
@@ -29,15 +30,18 @@ mod seen;
 mod standing;
 mod sys;
 mod system;
+mod taken;
 mod watch;
 
 mod container;
+mod docker;
 mod libvirt;
 mod lxc;
 mod native;
 mod nspawn;
 mod null;
 mod oci;
+mod podman;
 mod qemu;
 mod ssh;
 

@@ -455,7 +455,7 @@ impl<'a> Making<'a> {
     }
 
     /// The agent did not answer: says how the process ended, if it did, and what it printed.
-    fn no_answer(&mut self, error: &WireError) -> PlatformError {
+    pub(crate) fn no_answer(&mut self, error: &WireError) -> PlatformError {
         let mut why = error.to_string();
         if let Some(channel) = &mut self.parts.channel {
             // An end is near when the channel broke; a guest that hangs is not waited for.

@@ -81,7 +81,7 @@ fn first_inside(proc: &Path, started: u32) -> u32 {
 }
 
 /// Field 4 of proc_pid_stat(5). The name before may have blanks and brackets in it.
-fn parent(stat: &str) -> Option<u32> {
+pub(crate) fn parent(stat: &str) -> Option<u32> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 

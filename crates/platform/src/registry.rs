@@ -5,7 +5,7 @@ use tare_model::Span;
 use tare_model::field::FieldError;
 
 use crate::error::Result;
-use crate::{Platform, Reach, ReapSite, container, libvirt, lxc, native, nspawn, null, oci, qemu, ssh};
+use crate::{Platform, Reach, ReapSite, container, docker, libvirt, lxc, native, nspawn, null, oci, podman, qemu, ssh};
 
 /// One platform, as study files, plans and lists need to know it.
 pub struct Entry {
@@ -60,6 +60,8 @@ pub fn all() -> &'static [Entry] {
         lxc::ENTRY,
         nspawn::ENTRY,
         oci::ENTRY,
+        docker::ENTRY,
+        podman::ENTRY,
         qemu::ENTRY,
         libvirt::ENTRY,
         ssh::ENTRY,
@@ -163,6 +165,8 @@ mod tests {
             ("oci", json!({}), None),
             ("oci", json!({"runtime": "crun"}), None),
             ("oci", json!({"runtime": "/opt/runsc-2026"}), Some("shared")),
+            ("docker", json!({}), Some("daemon")),
+            ("podman", json!({}), None),
             ("qemu", json!({}), Some("shared")),
             ("qemu", json!({"image": {"debian": {}}}), None),
             ("qemu", json!({"image": {"debian": {}}, "memory": {"huge-pages": true}}), Some("huge pages")),

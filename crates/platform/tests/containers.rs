@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
+#[path = "common/engines.rs"]
+mod engines;
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -14,10 +16,11 @@ use tare_lab::{Lab, LabConfig, Ledger, NoLedger, StateDir};
 use tare_model::ByteSize;
 use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
 use tare_platform::conformance::{self, Expect};
-use tare_platform::{Availability, Guest, HostView, Site};
+use tare_platform::{Availability, Guest, HostView, Site, registry};
 use tare_wire::{ExecResult, ExecSpec, Reply, Request};
 
 use common::{agent, conforms, platform, program, skipped, turn};
+use engines::{engine, podman_flags, with_docker, with_podman};
 
 const CYCLES: u32 = 20;
 
@@ -416,5 +419,130 @@ fn guests_start_side_by_side() {
             let standing: Vec<_> = starts.into_iter().map(|start| start.join().unwrap().unwrap()).collect();
             standing.into_iter().for_each(|mut guest| guest.destroy().unwrap());
         });
+    }
+}
+
+/// As [`check`], of what needs no agent for that.
+fn checked(name: &str, options: &Value) -> Result<(), (String, String)> {
+    check(name, options, Path::new("/none"))
+}
+
+fn with(options: &Value, field: &str, value: &str) -> Value {
+    let mut options = options.clone();
+    options[field] = value.into();
+    options
+}
+
+/// Makes an image of the programs that the checks run, with a variable, a volume and a user of its own; whether that could be had.
+fn image(name: &str, options: &Value, reference: &str) -> bool {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path().join("root");
+    if small_root(&root).is_none() {
+        skipped("the programs for a small root file system are not here (`ldd /bin/sh` failed)");
+        return false;
+    }
+    let archive = place.path().join("root.tar");
+    let mut builder = tar::Builder::new(std::fs::File::create(&archive).unwrap());
+    builder.append_dir_all(".", &root).unwrap();
+    builder.finish().unwrap();
+    let changes = ["--change", "ENV COLOUR=red", "--change", "VOLUME /kept", "--change", "USER 65534"];
+    let archive = archive.to_string_lossy();
+    engine(name, options, &[&["import"], &changes[..], &[&archive, reference]].concat());
+    true
+}
+
+/// Nothing of the tests' guests is left with the engine: no container, and no volume that its image asked for.
+fn is_empty(name: &str, options: &Value) {
+    for list in [["container", "ls", "--all", "--quiet"].as_slice(), &["volume", "ls", "--quiet"]] {
+        assert_eq!(engine(name, options, list).trim(), "", "{list:?}");
+    }
+}
+
+fn conforms_with_and_without_an_image(name: &str, options: &Value) {
+    const IMAGE: &str = "localhost/tare-test:1";
+    if let Err((reason, remedy)) = checked(name, options) {
+        return skipped(&format!("{name}: {reason}. {remedy}"));
+    }
+    let (reason, remedy) = checked(name, &with(options, "image", "localhost/none:1")).unwrap_err();
+    assert!(reason.contains("localhost/none:1") && remedy.contains("pull"), "{reason} {remedy}");
+    conforms(name, name, options, &Expect { cycles: 5, ..shortly() });
+    if image(name, options, IMAGE) {
+        let label = format!("{name}-image");
+        conforms(&label, name, &with(options, "image", IMAGE), &Expect { cycles: 1, ..shortly() });
+    }
+    is_empty(name, options);
+}
+
+#[test]
+fn containers_of_a_daemon_conform() {
+    let Some(options) = with_docker("containers_of_a_daemon_conform") else { return };
+    conforms_with_and_without_an_image("docker", &options);
+    let (reason, remedy) = checked("docker", &with(&options, "runtime", "no-such-runtime")).unwrap_err();
+    assert!(reason.contains("no-such-runtime") && remedy.contains("daemon.json"), "{reason} {remedy}");
+}
+
+#[test]
+fn containers_without_a_daemon_conform() {
+    let Some(options) = with_podman("containers_without_a_daemon_conform") else { return };
+    conforms_with_and_without_an_image("podman", &options);
+}
+
+/// Runs itself again as a user, in a user namespace as tare makes it.
+#[test]
+fn containers_of_a_user_conform() {
+    const TEST: &str = "containers_of_a_user_conform";
+    const USER: &str = "64123";
+    if let Some(place) = std::env::var_os("TEST_USERS_PLACE") {
+        let options = json!({"runtime": "runc", "flags": podman_flags(Path::new(&place))});
+        if let Err((reason, remedy)) = checked("podman", &options) {
+            return skipped(&format!("{reason}. {remedy}"));
+        }
+        assert!(checked("docker", &json!({})).unwrap_err().0.contains("needs root"));
+        conforms("users", "podman", &options, &shortly());
+        return is_empty("podman", &options);
+    }
+    let Some(agent) = agent().filter(|_| !tare_lab::is_rootless()) else {
+        return skipped("needs the agent, and root to become a user");
+    };
+    let place = tempfile::tempdir_in("/var/tmp").unwrap();
+    std::os::unix::fs::chown(place.path(), Some(USER.parse().unwrap()), Some(USER.parse().unwrap())).unwrap();
+    // Where the tests were built may be closed to users.
+    let copies = [("test", std::env::current_exe().unwrap()), ("agent", agent)].map(|(name, from)| {
+        let copy = place.path().join(name);
+        std::fs::copy(from, &copy).unwrap();
+        copy
+    });
+    let ran = Command::new("setpriv")
+        .args(["--reuid", USER, "--regid", USER, "--clear-groups", "unshare", "--user", "--map-root-user", "--mount"])
+        .arg(&copies[0])
+        .args(["--exact", TEST, "--nocapture"])
+        .current_dir(place.path())
+        .env("TEST_USERS_PLACE", place.path())
+        .env("TARE_AGENT", &copies[1])
+        .env("HOME", place.path())
+        .env("XDG_RUNTIME_DIR", place.path())
+        .env_remove("XDG_CONFIG_HOME")
+        .env_remove("XDG_DATA_HOME")
+        .output();
+    let Ok(ran) = ran else { return skipped("needs setpriv and unshare") };
+    let said = [ran.stdout, ran.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    if said.contains("unshare failed") || said.contains("unshare: ") {
+        return skipped(&format!("a user may make no user namespace here: {said}"));
+    }
+    said.lines().filter_map(|line| line.strip_prefix("SKIPPED: ")).for_each(skipped);
+    assert!(ran.status.success() && said.contains("1 passed"), "{said}");
+}
+
+#[test]
+fn an_engine_that_cannot_be_used_says_why() {
+    let host = json!({"host": "unix:///nonexistent/socket"});
+    let (reason, remedy) = checked("docker", &host).unwrap_err();
+    let named = ["there is no `docker`", "/nonexistent/socket", "needs root"];
+    assert!(named.iter().any(|word| reason.contains(word)) && !remedy.is_empty(), "{reason} {remedy}");
+    for name in ["docker", "podman"] {
+        let entry = registry::find(name).unwrap();
+        let error = (entry.check_options)(&json!({"runtime": "kata-runtime"})).unwrap_err();
+        assert_eq!(error.path, ["runtime"], "{error}");
     }
 }

@@ -8,6 +8,10 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tare_model::guest::Seccomp;
 
+/// What `tare-agent wait` prints before it begins as an agent: it then waits for one byte, so that whoever started it may move
+/// it into control groups first. What it has touched until then is gone when it begins.
+pub const WAITING: &[u8] = b"tare-agent waits\n";
+
 /// Everything about the start of one process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {

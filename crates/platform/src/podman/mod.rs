@@ -1,0 +1,166 @@
+//! `podman`: guests that Podman makes and starts, as root or as a user.
+//!
+//! It has no daemon: the container is started by the program that tare runs, in the network namespace that the lab has made.
+//! Without root that program is in tare's own user namespace, and uses the user's own images.
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tare_lab::is_rootless;
+use tare_model::Span;
+use tare_model::field::FieldError;
+
+use crate::Platform;
+use crate::data::DataDirectory;
+use crate::engine::{Engine, Kind, Lack, Settings, reap};
+use crate::groups::Hierarchy;
+use crate::options as common;
+use crate::registry::{Entry, PLAIN};
+
+const NAME: &str = "podman";
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: NAME,
+    summary: "containers of Podman, as root or as a user, from an image of yours or over the host's root",
+    schema: common::schema::<Options>,
+    check_options: check,
+    make,
+    start_estimate: Span::from_millis(500),
+    reap,
+    variants: PLAIN,
+};
+
+static KIND: Kind = Kind {
+    name: NAME,
+    package: "podman",
+    daemon: false,
+    monitor: "conmon",
+    arguments: |_| Ok(Vec::new()),
+    create,
+    alone: |_| "bind-nonrecursive",
+    objection,
+    versions: &[
+        ("podman", "/version/Version"),
+        ("podman's runtime", "/host/ociRuntime/version"),
+        ("podman's monitor", "/host/conmon/version"),
+        ("podman's storage driver", "/store/graphDriverName"),
+    ],
+    disclosures: &[
+        "The CPU time of the container's monitor, conmon, counts with the guest's. That of the program that carries what the agent \
+         says does not; it carries none of the guest's network traffic.",
+    ],
+};
+
+/// Options of the platform.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+struct Options {
+    /// The image: one that Podman has already, by its name, such as `"localhost/app:1"`; nothing is fetched. Left out: the host's
+    /// root, its top directories shown read-only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image: Option<String>,
+    /// The runtime: a name that Podman knows, or a path. Left out: Podman's default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runtime: Option<String>,
+    /// Further arguments of `podman` that come before its command, such as `["--root", "/mnt/store"]`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    flags: Vec<String>,
+    /// Where the data lie that a workload gives its guests: a directory of the host's, `{ directory = "PATH" }`, which tare
+    /// makes one of its own in for each guest. Left out: `/var/lib/tare-data`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<DataDirectory>,
+}
+
+fn settings(value: &Value) -> Result<Settings, FieldError> {
+    let Options { image, runtime, flags, data } = common::read(value)?;
+    let settings = Settings { host: None, image, runtime, flags, data };
+    settings.check().map(|()| settings)
+}
+
+fn check(value: &Value) -> Result<Value, FieldError> {
+    settings(value)?;
+    common::fill::<Options>(value)
+}
+
+fn make(value: &Value) -> Result<Box<dyn Platform>, FieldError> {
+    settings(value).map(|settings| Box::new(Engine::new(&KIND, settings)) as Box<dyn Platform>)
+}
+
+/// Whether the runtime that will be used is the engine's usual one.
+fn is_usual(info: &Value, settings: &Settings) -> bool {
+    let default = info.pointer("/host/ociRuntime/name").and_then(Value::as_str).unwrap_or_default();
+    let runtime = settings.runtime.as_deref().unwrap_or(default);
+    Path::new(runtime).file_name().is_some_and(|name| name == "crun")
+}
+
+fn create(info: &Value, settings: &Settings) -> Vec<String> {
+    let mut further: Vec<String> =
+        ["--http-proxy=false", "--systemd=false", "--init=false", "--pids-limit=-1"].map(str::to_owned).into();
+    if is_rootless() && is_usual(info, settings) {
+        // It would ask a manager of the user's for groups that the guest leaves at once. Only this runtime can do without.
+        further.retain(|argument| !argument.starts_with("--pids-limit"));
+        further.push("--cgroups=disabled".into());
+    }
+    further
+}
+
+fn objection(info: &Value, settings: &Settings) -> Option<Lack> {
+    if info.pointer("/host/serviceIsRemote").and_then(Value::as_bool) == Some(true) {
+        let reason = "it is set to work on another machine".to_owned();
+        return Some((
+            reason,
+            "Run it on this host: without CONTAINER_HOST, CONTAINER_CONNECTION and `--remote`".into(),
+        ));
+    }
+    is_usual(info, settings).then(refuses_hybrid).flatten()
+}
+
+/// The usual runtime refuses a host on which some controllers are in version 2 beside version 1.
+fn refuses_hybrid() -> Option<Lack> {
+    let mounted = Hierarchy::mounted();
+    let has_controllers = |hierarchy: &&Hierarchy| {
+        let read = std::fs::read_to_string(hierarchy.at.join("cgroup.controllers"));
+        hierarchy.version_2 && read.is_ok_and(|text| !text.trim().is_empty())
+    };
+    mounted.iter().find(|hierarchy| !hierarchy.version_2)?;
+    let at = mounted.iter().find(has_controllers)?.at.display();
+    let reason =
+        format!("its runtime crun refuses control groups of both versions, and {at} has controllers beside version 1");
+    Some((reason, "Use the other runtime: `runtime = \"runc\"`; or boot with control groups of version 2 alone".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_wrong_option_is_named() {
+        for (options, field) in [
+            (json!({"image": "-x"}), "image"),
+            (json!({"flags": "--debug"}), "flags"),
+            (json!({"runtime": "/usr/bin/runsc"}), "runtime"),
+        ] {
+            assert_eq!(check(&options).unwrap_err().path, [field], "{options}");
+        }
+        let error = check(&json!({"host": "unix:///run/podman.sock"})).unwrap_err();
+        assert!(error.to_string().contains("host"), "{error}");
+        let options = json!({"image": "localhost/app:1", "runtime": "crun", "flags": ["--root", "/x"]});
+        assert_eq!(check(&options).unwrap(), options);
+    }
+
+    #[test]
+    fn the_runtime_is_the_studys_or_the_engines() {
+        let info = json!({"host": {"ociRuntime": {"name": "crun"}}});
+        let with = |runtime: Option<&str>| Settings { runtime: runtime.map(str::to_owned), ..Settings::default() };
+        assert!(is_usual(&info, &with(None)));
+        assert!(!is_usual(&info, &with(Some("runc"))));
+        assert!(is_usual(&json!({}), &with(Some("/opt/bin/crun"))));
+        assert!(!is_usual(&json!({}), &with(None)));
+        let remote = json!({"host": {"serviceIsRemote": true}});
+        assert!(objection(&remote, &with(None)).unwrap().0.contains("another machine"));
+    }
+}
