@@ -16,7 +16,7 @@ use super::command::{self, Basics};
 use super::confine::Means;
 use super::data::{self, Data};
 use super::disks::Attached;
-use super::options::{DiskFormat, Image, Initiator, Options};
+use super::options::{DiskFormat, Initiator, Options};
 use super::qmp::{self, Made, Monitor, SOCKET_PATH_BYTES};
 use super::{readback, share, tell};
 use crate::Guest;

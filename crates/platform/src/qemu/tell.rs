@@ -4,9 +4,9 @@ use super::accel::Chosen;
 use super::command::{self, Basics};
 use super::confine;
 use super::options::{Aio, Cache, DataDisk, DiskFormat, Image, Initiator, Machine, Options};
+use crate::machine::kernel as hosts;
 use crate::machine::target::DISCLOSURE as DISCLOSURE_TARGET;
 use crate::machine::volume::MOUNT;
-use crate::machine::{kernel as hosts, share};
 
 /// The sentences.
 pub(super) fn disclosures(options: &Options, chosen: &Chosen) -> Vec<String> {
