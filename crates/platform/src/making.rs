@@ -385,37 +385,24 @@ impl<'a> Making<'a> {
         if self.spec.merge && !merging::is_told(&rows) {
             rows.push(merging::row(self.channel_pid()));
         }
-        let port = self.parts.port.as_ref().map(|port| port.address);
-        let tap = self.parts.tap.as_ref().map(|tap| tap.place().address);
-        let address = particulars.address.or(port).or(tap).unwrap_or_else(|| IpAddr::from([127, 0, 0, 1]));
+        let Parts { port, tap, .. } = &self.parts;
+        let in_lab = port.as_ref().map(|port| port.address).or(tap.as_ref().map(|tap| tap.place().address));
+        let address = particulars.address.or(in_lab).unwrap_or_else(|| IpAddr::from([127, 0, 0, 1]));
         let listen = particulars.listen.unwrap_or(address);
         let parts = std::mem::replace(&mut self.parts, Parts::new(&self.spec.name, self.site.ledger));
-        let (spec, start_time_s) = (self.spec.clone(), self.start_time.as_secs_f64());
-        let (charges, counts) = (particulars.charges, particulars.counts);
+        let (spec, charges, counts) = (self.spec.clone(), particulars.charges, particulars.counts);
         let start_parts = particulars.booted.then(|| self.start_parts(&link, &facts)).flatten();
-        let patience = self.site.patience;
         let data = particulars.data.or(self.data).map(|mut place| {
-            if let Some(inside) = seen::inside(&link, &place.path, patience) {
+            if let Some(inside) = seen::inside(&link, &place.path, self.site.patience) {
                 place.storage = format!("{}; the guest sees {inside}", place.storage);
             }
             place
         });
-        let (parity, times) = (rows, (start_time_s, start_parts));
+        let (times, parity) = ((self.start_time.as_secs_f64(), start_parts), rows);
         let commands = self.commands;
-        Ok(Box::new(Standing {
-            spec,
-            link,
-            address,
-            listen,
-            parity,
-            facts,
-            times,
-            charges,
-            counts,
-            data,
-            commands,
-            parts,
-        }))
+        let standing =
+            Standing { spec, link, address, listen, parity, facts, times, charges, counts, data, commands, parts };
+        Ok(Box::new(standing))
     }
 
     /// What the start was made of, by the clock of the guest's kernel.
@@ -459,8 +446,7 @@ impl<'a> Making<'a> {
         let mut why = error.to_string();
         if let Some(channel) = &mut self.parts.channel {
             // An end is near when the channel broke; a guest that hangs is not waited for.
-            let patience =
-                std::time::Duration::from_millis(if matches!(error, WireError::Timeout { .. }) { 0 } else { 500 });
+            let patience = Duration::from_millis(if matches!(error, WireError::Timeout { .. }) { 0 } else { 500 });
             if let Ok(Some(status)) = channel.wait(patience) {
                 why = format!("{why} ({status})");
             }

@@ -60,7 +60,7 @@ mod tests {
         assert_eq!(found.columns.len(), 2, "{arm}");
         assert_eq!(found.columns[1].title, label);
         let rows: Vec<[&str; 2]> = found.rows.iter().map(|row| [row[0].text.as_str(), row[1].text.as_str()]).collect();
-        assert_eq!(rows, [["all exits", "12"], ["port input and output", "3"]]);
+        assert_eq!(rows, [["all exits", "12.0"], ["port input and output", "3.00"]]);
         assert!(found.caption.starts_with("KVM exits an operation, by reason"), "{}", found.caption);
         let listed = super::super::measures::metrics(case, &findings, &Arms::of(&findings)).unwrap();
         assert!(listed.rows.iter().any(|row| row[0].text == "KVM exits an operation"));
