@@ -64,7 +64,7 @@ impl Held {
 
     fn is_there(&self) -> Result<bool, String> {
         let filter = format!("name=^/?{}$", self.name);
-        let listed = self.client.run(&["container", "ls", "--all", "--quiet", "--no-trunc", "--filter", &filter])?;
+        let listed = self.client.run(&["ps", "--all", "--quiet", "--no-trunc", "--filter", &filter])?;
         // Ids and nothing else are 64 hexadecimal digits.
         let is_id = |line: &str| line.len() == 64 && line.bytes().all(|byte| byte.is_ascii_hexdigit());
         Ok(listed.lines().any(|line| is_id(line.trim())))

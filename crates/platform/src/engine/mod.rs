@@ -6,7 +6,7 @@
 //! the engine names its own groups and who manages them. All else is the engine's: its storage, its runtime, its files in `/etc`.
 
 mod client;
-mod container;
+mod creation;
 mod held;
 mod image;
 
@@ -18,7 +18,7 @@ use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
 
 pub(crate) use self::client::Client;
-use self::container::Container;
+use self::creation::Creation;
 use self::held::Held;
 use self::image::Image;
 use crate::data::{DataDirectory, INSIDE};
@@ -79,7 +79,7 @@ impl Settings {
             _ => Ok(()),
         };
         plain("image", &self.image, "\"localhost/app:1\"")?;
-        plain("runtime", &self.runtime, "\"/usr/local/bin/youki\"")?;
+        plain("runtime", &self.runtime, "\"/usr/local/bin/runtime\"")?;
         if self
             .host
             .as_ref()
@@ -262,7 +262,7 @@ impl Platform for Engine {
         let netns = if self.kind.daemon { None } else { Some(making.attach()?) };
         making.limit()?;
         let held = Held::new(&client, site.run_id, &spec.name);
-        let container = Container {
+        let creation = Creation {
             name: &held.name,
             spec,
             run_id: site.run_id,
@@ -276,7 +276,7 @@ impl Platform for Engine {
             further: (self.kind.create)(info, &self.settings),
             seccomp: making.confine(),
         };
-        let (create, undo) = (container.arguments(), held.clone());
+        let (create, undo) = (creation.arguments(), held.clone());
         making.hold(self.kind.name, held.token(), Box::new(move || undo.take_away()))?;
         client.run(&create).map_err(|why| told(&making, "make its container", (why, SEE_ENGINE.into())))?;
 
@@ -306,7 +306,7 @@ impl Engine {
     fn take_in(&self, making: &mut Making<'_>, client: &Client, name: &str) -> Result<()> {
         let first = making.aside(|making| {
             let format = "{{json .State.Pid}}";
-            let told = client.json(&["container", "inspect", "--format", format, name]);
+            let told = client.json(&["inspect", "--type=container", "--format", format, name]);
             let pid = told.and_then(|pid| {
                 let pid = pid.as_u64().and_then(|pid| u32::try_from(pid).ok()).filter(|&pid| pid > 1);
                 pid.ok_or_else(|| "the engine does not tell it".into())

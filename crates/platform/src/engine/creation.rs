@@ -11,7 +11,7 @@ use crate::making::{confined, environment, limits};
 use crate::system::AGENT;
 
 /// A container that is to be made.
-pub(super) struct Container<'a> {
+pub(super) struct Creation<'a> {
     pub name: &'a str,
     pub spec: &'a GuestSpec,
     pub run_id: &'a str,
@@ -33,7 +33,7 @@ pub(super) struct Container<'a> {
     pub seccomp: Seccomp,
 }
 
-impl Container<'_> {
+impl Creation<'_> {
     /// The engine's command with all its arguments.
     pub(super) fn arguments(&self) -> Vec<String> {
         let mut all: Vec<String> = [
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn a_container_is_closed_and_linked_as_on_every_arm() {
         let image = Image { reference: "localhost/app:1".into(), shown: vec!["/usr".into()] };
-        let mut container = Container {
+        let mut creation = Creation {
             name: "tare-r-g",
             spec: &spec(),
             run_id: "r",
@@ -138,7 +138,7 @@ mod tests {
             further: vec!["--userns=host".into()],
             seccomp: Seccomp::Default,
         };
-        let all = container.arguments();
+        let all = creation.arguments();
         let has = |word: &str| all.iter().any(|argument| argument == word);
         for word in [
             "--network=ns:/proc/7/fd/9",
@@ -158,8 +158,8 @@ mod tests {
         }
         assert!(all.ends_with(&["localhost/app:1", "wait", "--confine", "default"].map(str::to_owned)), "{all:?}");
         assert!(!all.iter().any(|argument| argument.starts_with("--ulimit=as=") || argument.contains("--privileged")));
-        (container.netns, container.read_only) = (None, true);
-        let all = container.arguments();
+        (creation.netns, creation.read_only) = (None, true);
+        let all = creation.arguments();
         assert!(all.contains(&"--network=none".to_owned()), "{all:?}");
         assert!(
             all.contains(
