@@ -20,6 +20,8 @@ mod modules;
 mod program;
 mod qcow2;
 mod seed;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use cache::{Cached, cache_directory, cached, clear};
 pub use clone::{blank, overlay, raw_copy};

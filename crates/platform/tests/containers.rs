@@ -77,7 +77,7 @@ fn small_root(at: &Path) -> Option<()> {
 }
 
 #[test]
-fn containers_conform_on_a_directory_and_on_an_archive_and_write_to_disk() {
+fn containers_conform_on_a_directory_an_archive_and_an_image_and_write_to_disk() {
     let place = tempfile::tempdir().unwrap();
     let root = place.path().join("root");
     if small_root(&root).is_none() {
@@ -87,7 +87,13 @@ fn containers_conform_on_a_directory_and_on_an_archive_and_write_to_disk() {
     let mut builder = tar::Builder::new(std::fs::File::create(&archive).unwrap());
     builder.append_dir_all(".", &root).unwrap();
     builder.finish().unwrap();
+    let image = place.path().join("image");
+    tare_image::testing::image_layout(&image, &root, &json!({}));
+    let image = json!({"rootfs": {"image": image}});
+    conforms("container-image", "container", &image, &shortly());
+    conforms("runtime-image", "oci", &image, &shortly());
     for name in ["nspawn", "lxc"] {
+        conforms(&format!("{name}-image"), name, &image, &shortly());
         let (directory, disk) = (format!("{name}-directory"), format!("{name}-disk"));
         conforms(&directory, name, &json!({"rootfs": {"directory": root}}), &shortly());
         conforms(&disk, name, &json!({"rootfs": {"archive": archive}, "upper": "disk"}), &shortly());

@@ -3,7 +3,12 @@
 
 mod common;
 
-use common::{CONTAINER, expect_code, is_root, left_by_runs_into, outcomes, run, small_study, stdout, write_study};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{
+    CONTAINER, expect_code, is_root, left_by_runs_into, outcomes, run, small_study, stdout, tare, write_study,
+};
 
 fn have(program: &str) -> bool {
     let found = std::process::Command::new(program).arg("--version").output().is_ok();
@@ -247,4 +252,76 @@ fn the_doctor_starts_a_guest_on_what_it_calls_working() {
         let line = text.lines().find(|line| line.trim_start().starts_with(platform)).unwrap();
         assert!(line.contains("works: a guest was ready"), "{text}");
     }
+}
+
+/// A static program, as images from scratch hold: what tare has in every guest.
+fn static_program() -> Option<PathBuf> {
+    let beside = || tare().get_program().to_owned();
+    let agent =
+        std::env::var_os("TARE_AGENT").map_or_else(|| Path::new(&beside()).with_file_name("tare-agent"), PathBuf::from);
+    let headers = Command::new("readelf").args(["--program-headers", "--wide"]).arg(&agent).env("LC_ALL", "C").output();
+    match headers {
+        Ok(headers) if headers.status.success() && !stdout(&headers).contains("INTERP") => Some(agent),
+        _ => {
+            tare_testkit::skipped(&format!("needs a static agent, which {} is not, and readelf", agent.display()));
+            None
+        }
+    }
+}
+
+/// A cache in a folder, with the kernels and what else is in this host's.
+fn own_cache(folder: &Path) -> PathBuf {
+    let cache = folder.join("cache");
+    std::fs::create_dir(&cache).unwrap();
+    let host = std::env::var_os("TARE_CACHE").map_or_else(|| "/var/cache/tare".into(), PathBuf::from);
+    for entry in
+        std::fs::read_dir(host).into_iter().flatten().flatten().filter(|entry| entry.file_name() != "containers")
+    {
+        std::os::unix::fs::symlink(entry.path(), cache.join(entry.file_name())).unwrap();
+    }
+    cache
+}
+
+/// An image with one file and nothing else, not even a directory of the system's: it is what every arm's guests see. Its
+/// program is found only by the image's own PATH.
+#[test]
+fn an_image_from_scratch_is_the_root_of_every_arm() {
+    let Some(program) = static_program().filter(|_| is_root()) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (root, layout) = (folder.path().join("root"), folder.path().join("image"));
+    std::fs::create_dir_all(root.join("only")).unwrap();
+    std::fs::copy(&program, root.join("only/here")).unwrap();
+    let settings = serde_json::json!({"Env": ["PATH=/only"], "WorkingDir": "/only", "User": "1000"});
+    tare_image::testing::image_layout(&layout, &root, &settings);
+    let image = layout.display();
+    let arm = |name: &str, platform: &str, options: &str| {
+        format!("[arms.{name}]\nplatform = \"{platform}\"\noptions = {{ {options} }}\n")
+    };
+    let rootfs = format!("rootfs = {{ image = \"{image}\" }}");
+    let arms = [
+        arm("native", "container", &rootfs),
+        arm("runc", "oci", &rootfs),
+        arm("crun", "oci", &format!("runtime = \"crun\", {rootfs}")),
+        arm("nspawn", "nspawn", &rootfs),
+        arm("lxc", "lxc", &format!("rootfs = {{ image = {{ path = \"{image}\" }} }}, upper = \"disk\"")),
+        arm("qemu", "qemu", &format!("image = {{ oci = \"{image}\" }}, accel = \"tcg\"")),
+    ];
+    let case = "[cases.exec]\nworkload = \"exec\"\nparameters = { command = [\"here\", \"--version\"] }\n";
+    let text = small_study(1, "").replace("[arms.native]\nplatform = \"native\"\n", &arms.concat());
+    let text = text.replace("noise-floor", "skip-unavailable = true\nnoise-floor").replace("128MiB", "256MiB") + case;
+    let study = write_study(folder.path(), &text);
+    let out = folder.path().join("run");
+    let cache = own_cache(folder.path());
+    let ran = tare().args(["run", "--emulated"]).arg(&study).arg("--out").arg(&out).env("TARE_CACHE", &cache).output();
+    let ran = ran.unwrap();
+    expect_code(&ran, 0);
+    let outcomes = outcomes(&out);
+    assert!(outcomes.len() >= 4 && outcomes.iter().all(|outcome| outcome == "completed"), "{outcomes:?}");
+    assert_eq!(left_by_runs_into(folder.path()), Vec::<String>::new());
+    let report = std::fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(report.contains("1 layer (") && report.contains("sha256:"), "the image is not in the report");
+    // What guests need beside the file was made in overlays, and not in what is kept.
+    let found = Command::new("find").arg(cache.join("containers")).args(["-path", "*/root/*"]).output().unwrap();
+    let found = stdout(&found);
+    assert!(found.lines().count() == 2 && found.contains("/root/only/here"), "{found}");
 }

@@ -203,7 +203,7 @@ fn host_platform() -> String {
 }
 
 /// This processor as the Go language, and so images, name it.
-pub(super) fn processor() -> &'static str {
+pub(crate) fn processor() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
         "aarch64" => "arm64",

@@ -19,6 +19,8 @@ use rustix::fs::{FlockOperation, flock, statvfs, syncfs};
 
 use crate::cache::{self, CONTAINERS, Key};
 use crate::error::{ImageError, Result, writing};
+#[cfg(feature = "testing")]
+pub(crate) use choose::processor;
 use layer::{Budget, Layer};
 use source::Source;
 use tree::Tree;
@@ -123,38 +125,41 @@ static HELD: Mutex<Held> = Mutex::new(BTreeMap::new());
 pub fn container_unpacked(path: &Path, name: Option<&str>) -> Result<Unpacked> {
     let asked = (path.to_owned(), name.map(str::to_owned));
     let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((unpacked, _)) = held.get(&asked).filter(|(unpacked, _)| unpacked.root.is_dir()) {
+    // Nobody is to wait for a lock on what is gone.
+    held.retain(|_, (unpacked, _)| unpacked.root.is_dir());
+    if let Some((unpacked, _)) = held.get(&asked) {
         return Ok(unpacked.clone());
     }
     let (source, image) = found(path, name).map_err(refused(path))?;
-    let (root, lock) = kept(&source, &image)?;
+    let (root, lock) = kept(&source, &image, &cache::folder(CONTAINERS)?)?;
     let unpacked = Unpacked { image, root };
     held.insert(asked, (unpacked.clone(), lock));
     Ok(unpacked)
 }
 
-/// The tree in the cache, and the lock that keeps it there.
-fn kept(source: &Source, image: &ContainerImage) -> Result<(PathBuf, File)> {
-    let folder = cache::folder(CONTAINERS)?;
+/// The tree in a folder of the cache, and the lock that keeps it there.
+fn kept(source: &Source, image: &ContainerImage, folder: &Path) -> Result<(PathBuf, File)> {
     // Programs in it may be set-user-ID: no user of the host's is to reach them.
-    fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o700)).map_err(writing(&folder))?;
+    fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o700)).map_err(writing(folder))?;
     let mut key = Key::default();
     image.layers().for_each(|digest| key.add(digest.as_bytes()));
     key.add(&[u8::from(keeps_owners())]);
     let name = key.name();
     let (place, lock_path) = (folder.join(&name), folder.join(format!(".{name}.lock")));
     let root = place.join("root");
+    let lock = File::create(&lock_path).map_err(writing(&lock_path))?;
+    let take = |how| flock(&lock, how).map_err(|error| writing(&lock_path)(error.into()));
     loop {
-        let lock = File::create(&lock_path).map_err(writing(&lock_path))?;
-        flock(&lock, FlockOperation::LockExclusive).map_err(|error| writing(&lock_path)(error.into()))?;
-        if !root.is_dir() {
-            make(source, image, &place, &root)?;
-        }
-        // Given up for a moment, in which somebody may clear the cache.
-        flock(&lock, FlockOperation::LockShared).map_err(|error| writing(&lock_path)(error.into()))?;
+        // Who uses the tree shares it with others who do, for as long as a run takes; who makes it is alone.
+        take(FlockOperation::LockShared)?;
         if root.is_dir() {
             return Ok((root, lock));
         }
+        take(FlockOperation::LockExclusive)?;
+        if !root.is_dir() {
+            make(source, image, &place, &root)?;
+        }
+        // Shared again, it is given up for a moment, in which somebody may clear the cache.
     }
 }
 

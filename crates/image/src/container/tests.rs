@@ -464,3 +464,26 @@ fn what_is_no_image_is_refused() {
     fs::write(place.path().join("index.json"), "[]").unwrap();
     assert!(said(place.path()).contains("index.json cannot be understood"));
 }
+
+#[test]
+fn a_tree_is_kept_once_and_shared_by_all_who_use_it() {
+    let layout = Layout::of(&[layer(&[("a", "1")])]);
+    let place = tempfile::tempdir().unwrap();
+    let (source, image) = found(layout.path(), None).unwrap();
+    let (root, held) = kept(&source, &image, place.path()).unwrap();
+    fs::write(root.join("mark"), "").unwrap();
+    // While the first is in use, as by another arm or another run.
+    let (again, shared) = kept(&source, &image, place.path()).unwrap();
+    assert!(again == root && again.join("mark").exists());
+    drop((held, shared));
+    // What a killed process left is no tree.
+    fs::rename(&root, root.with_file_name("new")).unwrap();
+    let (root, _held) = kept(&source, &image, place.path()).unwrap();
+    assert!(root.join("a").exists() && !root.join("mark").exists() && !root.with_file_name("new").exists());
+    // A broken one leaves nothing but its lock.
+    let broken = Layout::of(&[layer(&[("../x", "1")])]);
+    let (source, image) = found(broken.path(), None).unwrap();
+    let before = fs::read_dir(place.path()).unwrap().count();
+    assert!(kept(&source, &image, place.path()).is_err());
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), before + 1);
+}
