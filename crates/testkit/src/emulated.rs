@@ -1,6 +1,6 @@
 //! An ordinary host, emulated whole: systemd, pure control groups of version 2, AppArmor, and a KVM that boots guests.
 //!
-//! QEMU emulates a processor with AMD's virtualisation, so what runs on the host 20 to 50 times slower than elsewhere is
+//! QEMU emulates a processor with AMD's virtualisation (or arm64, without KVM), so what runs on the host 20 to 50 times slower than elsewhere is
 //! otherwise as its users have it. Assert outcomes there, never speeds. The host reaches no network: files come in by ssh.
 #![allow(
     clippy::unwrap_used,
@@ -21,8 +21,35 @@ use tempfile::TempDir;
 const BOOT: Duration = Duration::from_secs(400);
 /// Its memory, as QEMU writes it.
 const MEMORY: &str = "5G";
-/// What gives the host's processor an extension that KVM needs.
-const PROCESSOR: &str = "EPYC,+svm,+npt";
+
+/// What a host is emulated with.
+#[derive(Debug, Clone, Copy)]
+pub struct Machine {
+    program: &'static str,
+    /// A processor that this QEMU must know, and how it is asked for.
+    needs: &'static str,
+    processor: &'static str,
+    board: &'static str,
+    console: &'static str,
+}
+
+/// A host whose processor has AMD's virtualisation, which KVM needs.
+pub const AMD64: Machine = Machine {
+    program: "qemu-system-x86_64",
+    needs: "svm",
+    processor: "EPYC,+svm,+npt",
+    board: "q35",
+    console: "ttyS0,115200",
+};
+
+/// A host without KVM.
+pub const ARM64: Machine = Machine {
+    program: "qemu-system-aarch64",
+    needs: "cortex-a72",
+    processor: "cortex-a72",
+    board: "virt",
+    console: "ttyAMA0",
+};
 
 /// A host that is up. It ends with this value, and with this process however that ends.
 #[derive(Debug)]
@@ -36,7 +63,7 @@ pub struct EmulatedHost {
 impl EmulatedHost {
     /// Boots what `scripts/test-host-disk.sh` made in `disk`, with a disk that keeps nothing, and waits until it answers.
     #[track_caller]
-    pub fn boot(disk: &Path) -> Self {
+    pub fn boot(disk: &Path, machine: Machine) -> Self {
         let place = tempfile::tempdir().unwrap();
         let overlay = place.path().join("disk.qcow2");
         let mut made = Command::new("qemu-img");
@@ -47,14 +74,16 @@ impl EmulatedHost {
         let console = place.path().join("console.log");
         // QEMU ends with the thread that started it: a test that is killed leaves no host.
         let mut qemu = Command::new("setpriv");
-        qemu.args(["--pdeathsig", "KILL", "qemu-system-x86_64", "-name", "tarehost"])
-            .args(["-accel", "tcg,thread=multi,tb-size=512", "-cpu", PROCESSOR, "-M", "q35", "-smp", "2", "-m", MEMORY])
+        qemu.args(["--pdeathsig", "KILL", machine.program, "-name", "tarehost"])
+            .args(["-accel", "tcg,thread=multi,tb-size=512", "-smp", "2", "-m", MEMORY])
+            .args(["-cpu", machine.processor, "-M", machine.board])
             .args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"])
             .arg("-kernel")
             .arg(disk.join("vmlinuz"))
             .arg("-initrd")
             .arg(disk.join("initrd"))
-            .args(["-append", "root=/dev/vda rw console=ttyS0,115200 net.ifnames=0 mitigations=off quiet"])
+            .arg("-append")
+            .arg(format!("root=/dev/vda rw console={} net.ifnames=0 mitigations=off quiet", machine.console))
             .args(["-drive", &format!("file={},if=virtio,cache=unsafe,format=qcow2", overlay.display())])
             .args(["-netdev", &format!("user,id=n,hostfwd=tcp:127.0.0.1:{port}-:22,restrict=on")])
             .args(["-device", "virtio-net-pci,netdev=n,romfile=", "-device", "virtio-rng-pci"])
@@ -154,12 +183,13 @@ impl Drop for EmulatedHost {
 }
 
 /// Why this machine emulates no such host; `None` when it can.
-pub fn lack() -> Option<String> {
-    let help = Command::new("qemu-system-x86_64").args(["-cpu", "help"]).output();
-    let Ok(help) = help else { return Some("there is no qemu-system-x86_64".into()) };
+pub fn lack(machine: Machine) -> Option<String> {
+    let Machine { program, needs, .. } = machine;
+    let help = Command::new(program).args(["-cpu", "help"]).output();
+    let Ok(help) = help else { return Some(format!("there is no {program}")) };
     let help = String::from_utf8_lossy(&help.stdout).into_owned();
-    if !help.split_whitespace().any(|word| word == "svm") {
-        return Some("this QEMU does not emulate AMD's virtualisation (svm)".into());
+    if !help.split_whitespace().any(|word| word == needs) {
+        return Some(format!("this {program} does not emulate what the host needs ({needs})"));
     }
     let missing = ["qemu-img", "ssh", "setpriv", "tar"];
     let is_missing = |program: &&str| Command::new(program).arg("--version").output().is_err();
