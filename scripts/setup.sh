@@ -4,6 +4,7 @@
 #   scripts/setup.sh             to build tare
 #   scripts/setup.sh platforms   and to have every platform that can be had here
 #   scripts/setup.sh test        and to run all of its tests
+#   scripts/setup.sh tarball     and to build static programs, for TARGET_ARCH (default: this machine's)
 #   scripts/setup.sh check       and to run all checks of .ci/run
 #
 # As root on Debian or Ubuntu it installs; anywhere else it prints the commands and stops.
@@ -15,8 +16,8 @@ cd "$(dirname "$0")/.."
 
 purpose=${1:-build}
 case $purpose in
-build | platforms | test | check) ;;
-*) echo "setup: unknown purpose '$purpose': build, platforms, test or check" >&2 && exit 2 ;;
+build | platforms | test | tarball | check) ;;
+*) echo "setup: unknown purpose '$purpose': build, platforms, test, tarball or check" >&2 && exit 2 ;;
 esac
 
 say() { printf 'setup: %s\n' "$*" >&2; }
@@ -101,6 +102,38 @@ setup_static_target() {
     rustup target list --installed 2>/dev/null | grep -qx "$target" && return
     say "adding the target $target"
     rustup target add "$target" >&2 || say "$target is not to be had; the agent will be linked against glibc"
+}
+
+# musl for C, which the agent does not need; for another machine than this one, a compiler and musl's headers as well.
+setup_tarball() {
+    # shellcheck source=scripts/cross.sh
+    . scripts/cross.sh
+    if has rustup && ! rustup target list --installed | grep -qx "$target"; then
+        say "adding the target $target"
+        rustup target add "$target" >&2
+    fi
+    if [[ -z $foreign ]]; then
+        has musl-gcc || install_packages required musl-tools
+        return
+    fi
+    has "$arch-linux-gnu-gcc" || install_packages required "gcc-${arch/_/-}-linux-gnu"
+    [[ ! -d $headers ]] || return 0
+    has apt-get || {
+        say "this is not Debian or Ubuntu: unpack musl's headers for $arch to $headers/usr/include/$arch-linux-musl"
+        exit 1
+    }
+    # apt keeps what it knows of the other architecture in a folder of its own: this system is not made to have two.
+    local work apt
+    mkdir -p "${headers%/*}"
+    work=$(mktemp -d "$headers-XXXXXX")
+    apt=(-o "APT::Architecture=$foreign" -o "APT::Architectures=$foreign" -o "Dir::State::lists=$work/lists"
+        -o "Dir::Cache=$work/cache" -o APT::Sandbox::User=root)
+    mkdir -p "$work/lists/partial" "$work/cache/archives/partial"
+    say "fetching musl's headers for $arch"
+    apt_get "${apt[@]}" update
+    (cd "$work" && apt_get "${apt[@]}" download musl-dev && dpkg-deb --extract musl-dev_*.deb root)
+    mv -T "$work/root" "$headers"
+    rm -rf "$work"
 }
 
 # absent PACKAGE...: prints those of the packages that are not installed.
@@ -213,4 +246,5 @@ setup_rust
 setup_static_target
 case $purpose in platforms | test | check) setup_platforms ;; esac
 case $purpose in test | check) setup_tests ;; esac
+[[ $purpose != tarball ]] || setup_tarball
 [[ $purpose != check ]] || setup_checks

@@ -4,6 +4,7 @@
 #   scripts/test-host.sh                     Debian 12 and 13, every platform in one study, users, upgrade and removal
 #   scripts/test-host.sh bookworm|trixie     one of the two
 #   scripts/test-host.sh --short             Debian 12: install, doctor, a container, a machine by KVM, kill -9; some minutes
+#   scripts/test-host.sh arm64               Debian 12 on arm64: the tarball that is built here for it, doctor, the quickstart
 #
 # The hosts' disks are built once, into the cache (1 GB each). Where this machine cannot emulate a host, the tests
 # print why and count as skipped.
@@ -11,12 +12,14 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 suites=(bookworm trixie)
+arm64=
 tests=(every_arm a_function)
 for word in "$@"; do
     case $word in
     --short) suites=(bookworm) tests=(the_package_installs) ;;
     bookworm | trixie) suites=("$word") ;;
-    *) echo "test-host: unknown word '$word': --short, bookworm or trixie" >&2 && exit 2 ;;
+    arm64) arm64=yes ;;
+    *) echo "test-host: unknown word '$word': --short, bookworm, trixie or arm64" >&2 && exit 2 ;;
     esac
 done
 
@@ -27,6 +30,14 @@ if [[ $EUID -ne 0 ]] || ! command -v mmdebstrap >/dev/null; then
 fi
 [[ -x $target_dir/release/tare ]] || { echo "test-host: $target_dir/release/tare is not there: run make build" >&2 && exit 1; }
 export CARGO_TERM_COLOR=never
+if [[ -n $arm64 ]]; then
+    export TARGET_ARCH=aarch64
+    scripts/setup.sh tarball
+    TARE_TEST_HOST_TARBALL=$(scripts/tarball.sh)
+    TARE_TEST_HOST_ARM64_DISK=$(scripts/test-host-disk.sh bookworm arm64)
+    export TARE_TEST_HOST_TARBALL TARE_TEST_HOST_ARM64_DISK
+    exec cargo test --workspace --test ordinary_hosts --locked -- --ignored --nocapture the_tarball
+fi
 TARE_TEST_HOST_PACKAGE=$(realpath "$(scripts/deb.sh)")
 export TARE_TEST_HOST_PACKAGE
 if runsc=$(command -v runsc); then export TARE_TEST_HOST_RUNSC=$runsc; fi

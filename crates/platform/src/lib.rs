@@ -51,6 +51,7 @@ pub use platform::{
     Availability, Charge, Comparable, CountReader, DataWanted, Guest, GuestLink, HostView, LinkEnd, Platform, Reach,
     ReapSite, Site, StartParts,
 };
+pub use program::agent;
 pub use remembered::look_again;
 /// Where what is kept from run to run is: kernels, images, gold copies.
 pub use tare_image::cache_directory;

@@ -1,10 +1,25 @@
 //! Programs of the host's that a platform runs: found and run as those that make images are.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 pub(crate) use tare_image::{PATH, Ran, find_program as find};
+
+/// The agent's program: TARE_AGENT, else `tare-agent` beside this program, else where packages put it: `../lib/tare` from there.
+pub fn agent() -> PathBuf {
+    std::env::var_os("TARE_AGENT").map_or_else(|| agent_of(&std::env::current_exe().unwrap_or_default()), Into::into)
+}
+
+fn agent_of(program: &Path) -> PathBuf {
+    let beside = program.with_file_name("tare-agent");
+    let packaged = program.ancestors().nth(2).map(|prefix| prefix.join("lib/tare/tare-agent"));
+    match packaged {
+        Some(packaged) if !beside.exists() && packaged.exists() => packaged,
+        _ => beside,
+    }
+}
 
 /// Those of the programs that are named by a path, and not found by their name in the usual places.
 pub(crate) fn named(programs: &[Option<&str>]) -> Vec<String> {
@@ -25,6 +40,21 @@ pub(crate) fn run(command: &mut Command, limit: Duration) -> io::Result<Ran> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn the_agent_is_found_wherever_the_programs_were_unpacked() {
+        let place = tempfile::tempdir().unwrap();
+        let (program, beside) = (place.path().join("bin/tare"), place.path().join("bin/tare-agent"));
+        let packaged = place.path().join("lib/tare/tare-agent");
+        for agent in [&packaged, &beside] {
+            std::fs::create_dir_all(agent.parent().unwrap()).unwrap();
+        }
+        assert_eq!(agent_of(&program), beside);
+        std::fs::write(&packaged, "").unwrap();
+        assert_eq!(agent_of(&program), packaged);
+        std::fs::write(&beside, "").unwrap();
+        assert_eq!(agent_of(&program), beside);
+    }
 
     #[test]
     fn what_a_program_says_cannot_write_to_the_terminal() {

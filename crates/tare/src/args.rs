@@ -23,7 +23,7 @@ Exit codes:
   130  you stopped it; everything was taken down and what was measured is kept
 
 Environment:
-  TARE_AGENT  path of the agent's program (default: `tare-agent` beside `tare`)
+  TARE_AGENT  path of the agent's program (default: `tare-agent` beside `tare`, else in ../lib/tare)
   TARE_CACHE  where kernels and images of virtual machines are kept
   TARE_LOG    what is logged to standard error, such as `debug` or `tare_lab=trace`";
 

@@ -4,18 +4,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The agent's program: TARE_AGENT, else `tare-agent` beside this program, else where packages put it.
-pub fn agent() -> PathBuf {
-    if let Some(path) = std::env::var_os("TARE_AGENT") {
-        return path.into();
-    }
-    let beside = std::env::current_exe().ok().and_then(|exe| exe.parent().map(|dir| dir.join("tare-agent")));
-    let packaged = Path::new("/usr/lib/tare/tare-agent");
-    match beside {
-        Some(path) if path.exists() || !packaged.exists() => path,
-        _ => packaged.to_owned(),
-    }
-}
+pub use tare_platform::agent;
 
 /// This program once more, as the reaper of the run with that id. The file may have been replaced since this process began.
 pub fn reaper(run_id: &str) -> Command {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tare_testkit::emulated::{EmulatedHost, Hardware};
+use tare_testkit::emulated::{AMD64, ARM64, EmulatedHost, Hardware};
 
 use common::outcomes;
 
@@ -26,6 +26,9 @@ const GVISOR: &str = "TARE_TEST_HOST_RUNSC";
 const CONFORMANCE: &str = "TARE_TEST_HOST_CONFORMANCE";
 /// The command of a QEMU that emulates a network card with functions (SR-IOV).
 const FUNCTIONS: &str = "TARE_TEST_HOST_SRIOV";
+/// The folder with the disk of an arm64 host, and the tarball for it.
+const ARM64_DISK: &str = "TARE_TEST_HOST_ARM64_DISK";
+const TARBALL: &str = "TARE_TEST_HOST_TARBALL";
 
 /// A host that tare was installed on, and what went wrong there so far.
 struct Ground {
@@ -41,12 +44,12 @@ impl Ground {
             tare_testkit::skipped("boots a whole host: make test-host");
             return None;
         };
-        if let Some(why) = tare_testkit::emulated::lack() {
+        if let Some(why) = tare_testkit::emulated::lack(AMD64) {
             tare_testkit::skipped(&why);
             return None;
         }
         let began = Instant::now();
-        let host = EmulatedHost::boot(&PathBuf::from(disk), hardware);
+        let host = EmulatedHost::boot(&PathBuf::from(disk), AMD64, hardware);
         eprintln!("{} booted in {:.0} s", host.sh(". /etc/os-release; echo $PRETTY_NAME").trim(), seconds(began));
         host.put(Path::new(&package), "tare.deb");
         host.sh("DEBIAN_FRONTEND=noninteractive apt-get install -y -qq ./tare.deb >/dev/null");
@@ -88,6 +91,21 @@ impl Ground {
         let here = self.folder.path().join(name);
         self.host.fetch(&there, &here);
         (here, said)
+    }
+
+    /// Runs the quickstart, shortened, from tare's files in `share`: every trial is completed, and nothing is left behind.
+    #[track_caller]
+    fn quickstart(&self, share: &str) {
+        let before = self.snapshot();
+        let said = self.host.sh(&format!(
+            "rm -rf quickstart; NO_COLOR=1 tare run {share}/studies/quickstart.toml --scale 0.2 --blocks 2 --out quickstart 2>&1"
+        ));
+        let here = self.folder.path().join("quickstart");
+        self.host.fetch("quickstart", &here);
+        let outcomes = outcomes(&here);
+        assert!(outcomes.len() == 30 && outcomes.iter().all(|own| own == "completed"), "{outcomes:?}\n{said}");
+        let left: Vec<String> = self.snapshot().difference(&before).cloned().collect();
+        assert!(left.is_empty(), "left behind: {left:?}");
     }
 
     /// All that tare may have made there, as it is now.
@@ -178,6 +196,8 @@ fn containers() -> Vec<(&'static str, String)> {
         ("crun", arm("crun", "oci", "{ runtime = \"crun\" }")),
         ("nspawn", arm("nspawn", "nspawn", "{}")),
         ("lxc", arm("lxc", "lxc", "{}")),
+        ("docker", arm("docker", "docker", "{}")),
+        ("podman", arm("podman", "podman", "{}")),
     ];
     if std::env::var_os(GVISOR).is_some() {
         arms.push(("gvisor", arm("gvisor", "oci", "{ runtime = \"runsc\" }")));
@@ -395,15 +415,9 @@ fn the_package_installs_and_a_container_and_a_machine_are_measured() {
 #[ignore = "boots a whole host for many minutes: make test-host"]
 fn every_arm_runs_on_an_ordinary_host() {
     let Some(mut ground) = Ground::new(&Hardware::default()) else { return };
-    ground.check("the quickstart, shortened", |ground| {
-        let said = ground.host.sh(
-            "rm -rf quickstart; NO_COLOR=1 tare run /usr/share/tare/studies/quickstart.toml --scale 0.2 --blocks 2 --out quickstart 2>&1",
-        );
-        let here = ground.folder.path().join("quickstart");
-        ground.host.fetch("quickstart", &here);
-        let outcomes = outcomes(&here);
-        assert!(outcomes.len() == 30 && outcomes.iter().all(|own| own == "completed"), "{outcomes:?}\n{said}");
-    });
+    ground.check("the quickstart, shortened", |ground| ground.quickstart("/usr/share/tare"));
+    // Its bridge and its groups come with the daemon, at whoever's first command.
+    ground.host.sh("systemctl start docker");
     ground.check("all arms of one study", |ground| {
         let mut arms: Vec<String> = containers().into_iter().map(|(_, arm)| arm).collect();
         arms.extend([
@@ -483,5 +497,36 @@ fn a_function_of_a_card_is_passed_through() {
         let (folder, said) = ground.study("root", "function", &with_baseline("kvm", &machine("kvm", &card), "1s"));
         completed_with_parity(&folder, 1, &said, &[]);
     });
+    ground.finish();
+}
+
+/// The static programs, unpacked and not installed, on a host of another architecture. It has containers and no machines.
+#[test]
+#[ignore = "boots a whole host: scripts/test-host.sh arm64"]
+fn the_tarball_measures_on_an_arm64_host() {
+    let (Some(disk), Some(tarball)) = (std::env::var_os(ARM64_DISK), std::env::var_os(TARBALL)) else {
+        return tare_testkit::skipped("boots a whole host: scripts/test-host.sh arm64");
+    };
+    if let Some(why) = tare_testkit::emulated::lack(ARM64) {
+        return tare_testkit::skipped(&why);
+    }
+    let began = Instant::now();
+    let host = EmulatedHost::boot(&PathBuf::from(disk), ARM64, &Hardware::default());
+    let system = host.sh(". /etc/os-release; echo $PRETTY_NAME, $(uname -rm), $(runc --version | head -n1)");
+    eprintln!("{} booted in {:.0} s", system.trim(), seconds(began));
+    host.put(Path::new(&tarball), "tare.tar.gz");
+    host.sh("mkdir /opt/tare && tar -C /opt/tare --strip-components 1 -xf tare.tar.gz && ln -s /opt/tare/bin/tare /usr/local/bin/");
+    let mut ground = Ground { host, folder: tempfile::tempdir().unwrap(), failed: Vec::new() };
+    ground.check("doctor finds containers usable, and says what this build and this host lack", |ground| {
+        let said = ground.host.sh("tare doctor; true");
+        eprintln!("{said}");
+        for (platform, verdict) in
+            [("native", "usable"), ("container", "usable"), ("libvirt", "static program"), ("qemu", "x86_64")]
+        {
+            let line = said.lines().find(|line| line.contains(platform) && line.contains(verdict));
+            assert!(line.is_some(), "{platform}: {said}");
+        }
+    });
+    ground.check("the quickstart, shortened", |ground| ground.quickstart("/opt/tare/share/tare"));
     ground.finish();
 }

@@ -1,6 +1,6 @@
 //! An ordinary host, emulated whole: systemd, pure control groups of version 2, AppArmor, and a KVM that boots guests.
 //!
-//! QEMU emulates a processor with AMD's virtualisation, so what runs on the host 20 to 50 times slower than elsewhere is
+//! QEMU emulates a processor with AMD's virtualisation (or arm64, without KVM), so what runs on the host 20 to 50 times slower than elsewhere is
 //! otherwise as its users have it. Assert outcomes there, never speeds. The host reaches no network: files come in by ssh.
 #![allow(
     clippy::unwrap_used,
@@ -19,12 +19,37 @@ use tempfile::TempDir;
 
 /// How long a host may take to boot. It takes one minute on two cores at rest.
 const BOOT: Duration = Duration::from_secs(400);
-/// The program that emulates it.
-const QEMU: &str = "qemu-system-x86_64";
 /// Its memory, as QEMU writes it.
 const MEMORY: &str = "5G";
-/// What gives the host's processor an extension that KVM needs.
-const PROCESSOR: &str = "EPYC,+svm,+npt";
+
+/// What a host is emulated with.
+#[derive(Debug, Clone, Copy)]
+pub struct Machine {
+    program: &'static str,
+    /// A processor that this QEMU must know, and how it is asked for.
+    needs: &'static str,
+    processor: &'static str,
+    board: &'static str,
+    console: &'static str,
+}
+
+/// A host whose processor has AMD's virtualisation, which KVM needs.
+pub const AMD64: Machine = Machine {
+    program: "qemu-system-x86_64",
+    needs: "svm",
+    processor: "EPYC,+svm,+npt",
+    board: "q35",
+    console: "ttyS0,115200",
+};
+
+/// A host without KVM.
+pub const ARM64: Machine = Machine {
+    program: "qemu-system-aarch64",
+    needs: "cortex-a72",
+    processor: "cortex-a72",
+    board: "virt",
+    console: "ttyAMA0",
+};
 
 /// What a host has beside what every one has.
 #[derive(Debug, Default)]
@@ -49,7 +74,7 @@ pub struct EmulatedHost {
 impl EmulatedHost {
     /// Boots what `scripts/test-host-disk.sh` made in `disk`, with a disk that keeps nothing, and waits until it answers.
     #[track_caller]
-    pub fn boot(disk: &Path, hardware: &Hardware) -> Self {
+    pub fn boot(disk: &Path, machine: Machine, hardware: &Hardware) -> Self {
         let place = tempfile::tempdir().unwrap();
         let overlay = place.path().join("disk.qcow2");
         let mut made = Command::new("qemu-img");
@@ -58,17 +83,17 @@ impl EmulatedHost {
         let port = free_port();
         let log = File::create(place.path().join("qemu.log")).unwrap();
         let console = place.path().join("console.log");
-        let kernel =
-            format!("root=/dev/vda rw console=ttyS0,115200 net.ifnames=0 mitigations=off quiet {}", hardware.kernel);
+        let (console_of, more) = (machine.console, hardware.kernel);
+        let kernel = format!("root=/dev/vda rw console={console_of} net.ifnames=0 mitigations=off quiet {more}");
         // QEMU ends with the thread that started it: a test that is killed leaves no host.
         let mut qemu = Command::new("setpriv");
         qemu.args(["--pdeathsig", "KILL"]);
         match hardware.qemu.is_empty() {
-            true => qemu.arg(QEMU),
+            true => qemu.arg(machine.program),
             false => qemu.args(&hardware.qemu),
         };
-        qemu.args(["-name", "tarehost"])
-            .args(["-accel", "tcg,thread=multi,tb-size=512", "-cpu", PROCESSOR, "-M", "q35", "-smp", "2", "-m", MEMORY])
+        qemu.args(["-name", "tarehost", "-accel", "tcg,thread=multi,tb-size=512", "-smp", "2", "-m", MEMORY])
+            .args(["-cpu", machine.processor, "-M", machine.board])
             .args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"])
             .arg("-kernel")
             .arg(disk.join("vmlinuz"))
@@ -175,12 +200,13 @@ impl Drop for EmulatedHost {
 }
 
 /// Why this machine emulates no such host; `None` when it can.
-pub fn lack() -> Option<String> {
-    let help = Command::new(QEMU).args(["-cpu", "help"]).output();
-    let Ok(help) = help else { return Some(format!("there is no {QEMU}")) };
+pub fn lack(machine: Machine) -> Option<String> {
+    let Machine { program, needs, .. } = machine;
+    let help = Command::new(program).args(["-cpu", "help"]).output();
+    let Ok(help) = help else { return Some(format!("there is no {program}")) };
     let help = String::from_utf8_lossy(&help.stdout).into_owned();
-    if !help.split_whitespace().any(|word| word == "svm") {
-        return Some("this QEMU does not emulate AMD's virtualisation (svm)".into());
+    if !help.split_whitespace().any(|word| word == needs) {
+        return Some(format!("this {program} does not emulate what the host needs ({needs})"));
     }
     let missing = ["qemu-img", "ssh", "setpriv", "tar"];
     let is_missing = |program: &&str| Command::new(program).arg("--version").output().is_err();

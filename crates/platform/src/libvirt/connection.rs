@@ -33,6 +33,11 @@ pub(super) fn within<T: Send + 'static>(
     }
 }
 
+/// Whether this program can load a library at all.
+pub(super) fn loads_libraries() -> Result<(), LibvirtError> {
+    if cfg!(target_feature = "crt-static") { Err(LibvirtError::Static) } else { Ok(()) }
+}
+
 /// Connects.
 pub(super) fn open(uri: &str) -> Result<Arc<Connection>, LibvirtError> {
     let owned = uri.to_owned();

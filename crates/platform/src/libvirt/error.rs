@@ -36,6 +36,9 @@ pub(super) enum LibvirtError {
         /// What the loader said.
         why: String,
     },
+    /// This program is linked statically, and libvirt's interface is a shared library alone.
+    #[error("this build of tare is one static program, which cannot load libvirt's library")]
+    Static,
     /// libvirt said no.
     #[error("libvirt could not {tried}: {message}")]
     Refused {

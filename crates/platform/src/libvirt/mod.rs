@@ -28,6 +28,7 @@ use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
 
 use self::connection::version_text;
+use self::error::LibvirtError;
 use self::held::Held;
 use self::options::{Accel, DiskFormat, Options};
 use self::sys::Connection;
@@ -81,11 +82,16 @@ struct Libvirt {
 type Refusal = (String, String);
 
 impl Libvirt {
+    fn refusal(&self, error: &LibvirtError) -> Refusal {
+        (error.to_string(), uri::remedy(error, &self.options.uri))
+    }
+
     /// Looks at what this host has, as far as libvirt is not asked: a connection may start a daemon, or run a program that
     /// its URI names.
     fn look_around(&self, host: &HostView) -> std::result::Result<(), Refusal> {
         let options = &self.options;
         let uri = Uri::parse(&options.uri).map_err(|why| (why, "Write uri = \"qemu:///system\"".to_owned()))?;
+        connection::loads_libraries().map_err(|error| self.refusal(&error))?;
         if let Some(Support::NoChannel(why)) = uri.support() {
             return Err((format!("{}: {why}", options.uri), ELSEWHERE.into()));
         }
@@ -114,8 +120,7 @@ impl Libvirt {
     fn ask(&self, host: &HostView) -> std::result::Result<Vec<String>, Refusal> {
         let options = &self.options;
         self.look_around(host)?;
-        let connection =
-            connection::open(&options.uri).map_err(|error| (error.to_string(), uri::remedy(&error, &options.uri)))?;
+        let connection = connection::open(&options.uri).map_err(|error| self.refusal(&error))?;
         if options.domain.is_some() {
             return Ok(Vec::new());
         }
@@ -141,7 +146,7 @@ impl Libvirt {
         }
         let asked = Arc::clone(connection);
         let told = connection::within(uri::CALL_LIMIT, "tell its versions", move || asked.versions());
-        let (daemon, _) = told.map_err(|error| (error.to_string(), uri::remedy(&error, &self.options.uri)))?;
+        let (daemon, _) = told.map_err(|error| self.refusal(&error))?;
         if daemon >= REPORTS_FREE_PAGES {
             return Ok(());
         }
@@ -218,13 +223,10 @@ impl Platform for Libvirt {
         if let Some(there) = &self.options.domain {
             return existing::emulated(&self.options.uri, &there.existing).map_or(Comparable::Yes, emulated);
         }
-        // Asked without a check before: it is then decided now, with the agent beside this program.
-        let named = std::env::var_os("TARE_AGENT").map(std::path::PathBuf::from);
-        let beside = || Some(std::env::current_exe().ok()?.with_file_name("tare-agent"));
-        let agent = named.or_else(beside).unwrap_or_default();
+        // Asked without a check before: it is then decided now, with this program's own agent.
         if let Ok(connection) = connection::open(&self.options.uri) {
             // A refusal is a start's to tell.
-            let _ = accel::decide(&connection, &self.options, &agent);
+            let _ = accel::decide(&connection, &self.options, &crate::agent());
         }
         accel::emulated(&self.options).map_or(Comparable::Yes, emulated)
     }

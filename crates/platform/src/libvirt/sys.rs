@@ -130,6 +130,7 @@ fn api() -> Result<&'static Api> {
 }
 
 fn load() -> Result<Api> {
+    super::connection::loads_libraries()?;
     let missing = |error: libloading::Error| LibvirtError::Library { why: error.to_string() };
     // SAFETY: libvirt's start-up code registers tables of its own and nothing else; it stays loaded to the end.
     let library = unsafe { Library::new(LIBRARY) }.map_err(missing)?;

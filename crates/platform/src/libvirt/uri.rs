@@ -81,6 +81,11 @@ pub(super) fn remedy(error: &LibvirtError, uri: &str) -> String {
              `dnf install libvirt-libs libvirt-daemon-kvm`)"
                 .into()
         }
+        LibvirtError::Static => {
+            "Install tare's package for this distribution (.deb or .rpm), or build it here (`make build`): those load \
+             libvirt's library"
+                .into()
+        }
         error if error.is_authentication() => {
             let local = Uri::parse(uri).is_ok_and(|uri| uri.local);
             authentication(local, tare_lab::is_rootless()).into()
@@ -145,6 +150,7 @@ mod tests {
         assert!(matches!(support("esx://host/"), Some(Support::NoChannel(_))));
         assert_eq!(support("parallel:///x"), None);
         assert!(remedy(&LibvirtError::Library { why: String::new() }, "x").contains("libvirt0"));
+        assert!(remedy(&LibvirtError::Static, "x").contains(".deb"));
     }
 
     #[test]

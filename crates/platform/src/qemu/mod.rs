@@ -104,11 +104,9 @@ impl Qemu {
         self.chosen.get_or_init(|| accel::choose(&self.options, agent)).clone()
     }
 
-    /// The same for what is told before a check or without one: the agent is then the one beside this program.
+    /// The same for what is told before a check or without one: the agent is then this program's own.
     fn chosen_here(&self) -> Chosen {
-        let named = std::env::var_os("TARE_AGENT").map(std::path::PathBuf::from);
-        let beside = || Some(std::env::current_exe().ok()?.with_file_name("tare-agent"));
-        self.chosen(&named.or_else(beside).unwrap_or_default()).unwrap_or(Chosen::Kvm)
+        self.chosen(&crate::agent()).unwrap_or(Chosen::Kvm)
     }
 
     /// The first thing that this host lacks, as far as nothing is run.

@@ -81,7 +81,17 @@ fn model(view: &View<'_>, facts: &mut Facts) {
         let value = info.get_field(0, key).or_else(|| info.fields.get(key).map(String::as_str));
         value.map(str::to_owned).ok_or_else(|| format!("not available: this kind of CPU does not tell ({key})"))
     };
-    facts.put_result("model", field("model name"));
+    // arm64 gives numbers in place of a name (Arm, "MIDR_EL1"): 0x41/0xd08/0x0/3 is Arm's Cortex-A72 r0p3.
+    let by_numbers = |why| {
+        let keys = ["CPU implementer", "CPU part", "CPU variant", "CPU revision"];
+        let numbers: Vec<_> = keys.into_iter().filter_map(|key| field(key).ok()).collect();
+        if numbers.len() < keys.len() {
+            Err(why)
+        } else {
+            Ok(format!("implementer/part/variant/revision {}", numbers.join("/")))
+        }
+    };
+    facts.put_result("model", field("model name").or_else(by_numbers));
     let numbers = ["cpu family", "model", "stepping"].map(|key| field(key).unwrap_or_else(|_| "?".to_owned()));
     facts.put("family/model/stepping", numbers.join("/"));
     facts.put_result("microcode", field("microcode"));
@@ -90,7 +100,7 @@ fn model(view: &View<'_>, facts: &mut Facts) {
         let flags: BTreeSet<_> = flags.split(' ').collect();
         FLAGS.into_iter().filter(|flag| flags.contains(flag)).collect::<Vec<_>>().join(" ")
     });
-    facts.put_result("flags that matter", present);
+    facts.put_result("flags that matter", present.or_else(|_| field("Features")));
 }
 
 /// Numbers of the CPUs that are online.

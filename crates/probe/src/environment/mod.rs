@@ -202,6 +202,20 @@ mod tests {
     }
 
     #[test]
+    fn a_processor_without_a_name_is_described_by_its_numbers() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("proc")).unwrap();
+        let one = "BogoMIPS\t: 125.00\nFeatures\t: fp asimd crc32\nCPU implementer\t: 0x41\nCPU architecture: 8\n\
+                   CPU variant\t: 0x0\nCPU part\t: 0xd08\nCPU revision\t: 3\n";
+        let text = format!("processor\t: 0\n{one}\nprocessor\t: 1\n{one}\n");
+        std::fs::write(root.path().join("proc/cpuinfo"), text).unwrap();
+        let environment = capture_in(root.path(), true);
+        let numbers = "implementer/part/variant/revision 0x41/0xd08/0x0/3";
+        assert_eq!(fact(&environment, "CPU", "model"), numbers);
+        assert_eq!(fact(&environment, "CPU", "flags that matter"), "fp asimd crc32");
+    }
+
+    #[test]
     fn this_host_is_described_without_its_name() {
         let environment = capture(true);
         assert!(!fact(&environment, "Kernel", "release").starts_with("not available"));
