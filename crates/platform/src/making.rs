@@ -14,7 +14,7 @@ use tare_lab::{
     is_in_memory, make_closed_data_directory, make_data_directory, make_disk_directory,
 };
 use tare_model::ByteSize;
-use tare_model::guest::{CommandDefaults, DataPlace, GuestSpec, ParityRow, Seccomp};
+use tare_model::guest::{DataPlace, GuestSpec, ParityRow, Seccomp};
 use tare_wire::launch::Launch;
 use tare_wire::{AgentFacts, Link, Reply, Request, USER_SPACE_BEGAN, WireError};
 
@@ -43,8 +43,6 @@ pub(crate) struct Making<'a> {
     start_time: Duration,
     /// Where the guest finds its data, once they were restored for it.
     data: Option<DataPlace>,
-    /// What holds for commands in it, where it is made of an image that says so.
-    pub commands: Option<CommandDefaults>,
     /// What was read back of programs that carry the guest.
     noted: Vec<ParityRow>,
     /// How its agent confines itself, where it does.
@@ -84,7 +82,6 @@ impl<'a> Making<'a> {
             allowance: 0,
             start_time: Duration::ZERO,
             data: None,
-            commands: None,
             noted: Vec::new(),
             confined: None,
         }
@@ -398,8 +395,7 @@ impl<'a> Making<'a> {
             place
         });
         let (parity, times) = (rows, (start_time_s, start_parts));
-        let commands = self.commands;
-        Ok(Box::new(Standing { spec, link, address, listen, parity, facts, times, charges, data, commands, parts }))
+        Ok(Box::new(Standing { spec, link, address, listen, parity, facts, times, charges, data, parts }))
     }
 
     /// What the start was made of, by the clock of the guest's kernel.
