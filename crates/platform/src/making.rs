@@ -14,7 +14,7 @@ use tare_lab::{
     is_in_memory, make_closed_data_directory, make_data_directory, make_disk_directory,
 };
 use tare_model::ByteSize;
-use tare_model::guest::{CommandDefaults, DataPlace, GuestSpec, ParityRow, Seccomp};
+use tare_model::guest::{DataPlace, GuestSpec, ParityRow, Seccomp};
 use tare_wire::launch::Launch;
 use tare_wire::{AgentFacts, Link, Reply, Request, USER_SPACE_BEGAN, WireError};
 
@@ -43,8 +43,6 @@ pub(crate) struct Making<'a> {
     start_time: Duration,
     /// Where the guest finds its data, once they were restored for it.
     data: Option<DataPlace>,
-    /// What holds for commands in it, where it is made of an image that says so.
-    pub commands: Option<CommandDefaults>,
     /// What was read back of programs that carry the guest.
     noted: Vec<ParityRow>,
     /// How its agent confines itself, where it does.
@@ -86,7 +84,6 @@ impl<'a> Making<'a> {
             allowance: 0,
             start_time: Duration::ZERO,
             data: None,
-            commands: None,
             noted: Vec::new(),
             confined: None,
         }
@@ -399,10 +396,7 @@ impl<'a> Making<'a> {
             place
         });
         let (times, parity) = ((self.start_time.as_secs_f64(), start_parts), rows);
-        let commands = self.commands;
-        let standing =
-            Standing { spec, link, address, listen, parity, facts, times, charges, counts, data, commands, parts };
-        Ok(Box::new(standing))
+        Ok(Box::new(Standing { spec, link, address, listen, parity, facts, times, charges, counts, data, parts }))
     }
 
     /// What the start was made of, by the clock of the guest's kernel.

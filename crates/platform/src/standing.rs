@@ -32,6 +32,8 @@ pub(crate) struct Parts {
     guest: String,
     ledger: Arc<dyn Ledger>,
     pub written_down: Vec<u64>,
+    /// What holds for commands in it, where it is made of an image that says so.
+    pub commands: Option<CommandDefaults>,
     pub link: Option<Arc<Link>>,
     pub channel: Option<Channel>,
     /// Processes that the guest needs beside the one that is the channel.
@@ -58,6 +60,7 @@ impl Parts {
             guest: guest.to_owned(),
             ledger: Arc::clone(ledger),
             written_down: Vec::new(),
+            commands: None,
             link: None,
             channel: None,
             beside: Vec::new(),
@@ -210,7 +213,6 @@ pub(crate) struct Standing {
     pub charges: Option<Charges>,
     pub counts: Option<Counts>,
     pub data: Option<DataPlace>,
-    pub commands: Option<CommandDefaults>,
     pub parts: Parts,
 }
 
@@ -248,7 +250,7 @@ impl Guest for Standing {
     }
 
     fn commands(&self) -> Option<&CommandDefaults> {
-        self.commands.as_ref()
+        self.parts.commands.as_ref()
     }
 
     fn start_time_s(&self) -> f64 {

@@ -167,6 +167,22 @@ fn a_debian_built_here_boots_from_its_overlay() {
     });
 }
 
+#[test]
+fn a_container_image_from_scratch_is_a_domains_root() {
+    let Some(uri) = with_daemon("a_container_image_from_scratch_is_a_domains_root") else { return };
+    let Some(agent) = common::agent() else { return };
+    let place = tempfile::tempdir().unwrap();
+    let (root, image) = (place.path().join("root"), place.path().join("image"));
+    fs::create_dir_all(root.join("only")).unwrap();
+    fs::copy(agent, root.join("only/here")).unwrap();
+    tare_image::testing::image_layout(&image, &root, &json!({"WorkingDir": "/only"}));
+    stands("image", &options(&uri, &json!({"image": {"oci": {"path": image}}})), |guest| {
+        // Started only where it is static: nothing else is there.
+        assert!(ran(guest, &["/only/here", "--version"]).contains("tare-agent"));
+        assert_eq!(guest.commands().unwrap().directory.as_deref(), Some("/only"));
+    });
+}
+
 /// A domain of the user's: the agent in its guest serves a virtio port, and is reached through libvirt.
 #[test]
 fn a_domain_that_is_there_is_started_reached_and_stopped() {

@@ -18,12 +18,10 @@ use tar::Archive;
 use super::tar_entry::{Ahead, Described, Kind};
 use super::{Bad, Found, bad};
 
-/// How a layer says that something below it is gone.
+/// How a layer says that something below it is gone: this, and its name.
 const WHITEOUT: &[u8] = b".wh.";
-/// How it says that a directory has nothing of those below it.
-const OPAQUE: &[u8] = b".wh..wh..opq";
-/// What the name of it begins with that is nobody's but a file system's.
-const RESERVED: &[u8] = b".wh..wh.";
+/// The name, where it says that a directory has nothing of the layers below.
+const OPAQUE: &[u8] = b".wh..opq";
 
 /// The most entries of an image.
 const MOST_ENTRIES: u64 = 4_000_000;
@@ -95,17 +93,11 @@ impl Tree {
         };
         let folder = self.folder(&parts, true).map_err(failed)?;
         let bytes = name.as_bytes();
-        if bytes == OPAQUE {
-            return remove_below(folder.as_fd(), made).map_err(failed);
-        }
-        if bytes.starts_with(RESERVED) {
-            return Ok(());
-        }
-        if let Some(gone) = bytes.strip_prefix(WHITEOUT) {
-            if matches!(gone, b"" | b"." | b"..") {
-                return Err(refused("removes what no layer has"));
-            }
-            return remove_lower(folder.as_fd(), OsStr::from_bytes(gone), made).map(drop).map_err(failed);
+        if bytes.starts_with(WHITEOUT) {
+            return match bytes.strip_prefix(WHITEOUT) {
+                Some(b"" | b"." | b"..") => Err(refused("removes what no layer has")),
+                gone => take_away(folder.as_fd(), gone.unwrap_or_default(), made).map_err(failed),
+            };
         }
         if depth(folder.as_fd()).map_err(failed)? > DEEPEST {
             return Err(refused("lies too deep"));
@@ -251,6 +243,17 @@ fn make_room(folder: BorrowedFd<'_>, name: &OsStr, kind: &Kind) -> rustix::io::R
         Ok(seen) if FileType::from_raw_mode(seen.st_mode).is_dir() && *kind == Kind::Directory => Ok(()),
         Ok(_) => remove_lower(folder, name, &HashSet::new()).map(drop),
     }
+}
+
+/// Does what a whiteout says. Names that are themselves such a name are nobody's but a file system's.
+fn take_away(folder: BorrowedFd<'_>, gone: &[u8], made: &HashSet<Name>) -> rustix::io::Result<()> {
+    if gone == OPAQUE {
+        return remove_below(folder, made);
+    }
+    if gone.starts_with(WHITEOUT) {
+        return Ok(());
+    }
+    remove_lower(folder, OsStr::from_bytes(gone), made).map(drop)
 }
 
 /// Removes a name with all below it, save what is in `made`; whether nothing is left of it.

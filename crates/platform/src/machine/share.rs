@@ -99,7 +99,7 @@ pub(crate) fn serve(
     let tried = "share the guest's root";
     let tree = making.aside(|_| image.tree()).map_err(|error| image_error(making, error))?;
     let (tree, commands) = tree.unzip();
-    making.commands = commands;
+    making.parts.commands = commands;
     match std::fs::create_dir(folder.join(HOST)) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
             return Err(making.failed(tried, error.to_string(), "Is the file system full or read-only?"));

@@ -121,7 +121,7 @@ impl RootFs {
             Self::Image(image) => {
                 let unpacked =
                     image.unpacked().map_err(|error| making.failed(&error.tried, error.why, &error.remedy))?;
-                making.commands = Some(defaults(&unpacked.image));
+                making.parts.commands = Some(defaults(&unpacked.image));
                 Ok(unpacked.root)
             }
         }
