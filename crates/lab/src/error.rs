@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::feature;
+use crate::rootless::is_rootless;
 
 /// Result of everything in this crate.
 pub type Result<T> = std::result::Result<T, LabError>;
@@ -81,7 +82,9 @@ impl LabError {
     /// A refusal by the kernel, with the remedy that fits the error number.
     pub(crate) fn system(tried: impl Into<String>, source: impl Into<io::Error>) -> Self {
         let source = source.into();
-        let remedy = remedy_for(&source).to_owned();
+        // Capabilities do not help against a policy.
+        let denied = source.raw_os_error() == Some(libc::EACCES) && !is_rootless();
+        let remedy = if denied { feature::remedy(&source, "") } else { remedy_for(&source).to_owned() };
         Self::System { tried: tried.into(), source, remedy }
     }
 

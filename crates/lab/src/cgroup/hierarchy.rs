@@ -5,10 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
+use rustix::io::Errno;
 
 use super::{Dirs, delegated};
 use crate::mounts::{self, Mount};
-use crate::rootless;
+use crate::{feature, rootless};
 
 /// The controllers that limits and accounts need in version 1.
 const NEEDED_V1: [&str; 4] = ["cpu", "cpuacct", "cpuset", "memory"];
@@ -224,6 +225,8 @@ pub(super) fn closed(base: &Path) -> Option<String> {
     let errno = rustix::fs::access(base, Access::WRITE_OK | Access::EXEC_OK).err()?;
     let remedy = if rootless::is_rootless() {
         delegated::remedy()
+    } else if errno == Errno::ACCESS {
+        feature::remedy(&errno.into(), "")
     } else {
         "Mount it writable, or run on the host instead of in a container".to_owned()
     };
