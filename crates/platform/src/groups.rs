@@ -21,6 +21,9 @@ use tare_wire::launch::PrivateMount;
 /// How long a group may take to be empty after its processes were killed.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// The controllers that the groups below a group have, as a file of the group's.
+const ENABLED: &str = "cgroup.subtree_control";
+
 /// How the control groups are arranged for a runtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Arrangement {
@@ -85,24 +88,23 @@ impl Arrangement {
                 arrangement.mounts.push(PrivateMount::Bind { from: base.to_owned(), at: hierarchy.at.clone() });
             }
             if hierarchy.version_2 {
-                arrangement.mounts.extend(closed(&hierarchy.at));
+                // After what is shown there: of the groups above the run's, the runtime sees this one alone.
+                let at = hierarchy.at.join(ENABLED);
+                arrangement.mounts.push(PrivateMount::Bind { from: "/dev/null".into(), at });
             }
         }
         arrangement
     }
-}
 
-/// What keeps a runtime from giving the groups below this one more controllers than they have. Of the groups above the run's,
-/// the runtime sees this one alone.
-///
-/// gVisor's runtime enables all controllers that are listed here in each group down to the guest's, and gives up where the
-/// kernel refuses: so those are listed that the groups below have.
-fn closed(group: &Path) -> [PrivateMount; 2] {
-    let [controllers, enabled] = ["cgroup.controllers", "cgroup.subtree_control"].map(|file| group.join(file));
-    [
-        PrivateMount::Bind { from: enabled.clone(), at: controllers },
-        PrivateMount::Bind { from: "/dev/null".into(), at: enabled },
-    ]
+    /// Shows the runtime, as the controllers that there are, those that the groups below the root have. gVisor's enables all in
+    /// each group down to the guest's, and gives up where the kernel refuses one. Others look into the file by ways that
+    /// refuse mounts.
+    pub(crate) fn list_enabled_controllers(&mut self) {
+        let is_closed = |mount: &PrivateMount| matches!(mount, PrivateMount::Bind { at, .. } if at.ends_with(ENABLED));
+        let Some(index) = self.mounts.iter().position(is_closed) else { return };
+        let PrivateMount::Bind { at, .. } = self.mounts[index].clone() else { return };
+        self.mounts.insert(index, PrivateMount::Bind { at: at.with_file_name("cgroup.controllers"), from: at });
+    }
 }
 
 /// Groups outside of tare's own that a runtime may leave behind, as they are written down.
@@ -245,21 +247,23 @@ mod tests {
         let version_2 = hierarchies("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n");
         let arrangement = Arrangement::among(&["/sys/fs/cgroup/tare-r/g".into()], &version_2);
         let root = Path::new("/sys/fs/cgroup");
-        let bind = |from: &str, at: &str| PrivateMount::Bind { from: from.into(), at: at.into() };
-        let enabled = "/sys/fs/cgroup/cgroup.subtree_control";
-        let closed = [bind(enabled, "/sys/fs/cgroup/cgroup.controllers"), bind("/dev/null", enabled)];
-        let mounts = closed.to_vec();
+        let closed = PrivateMount::Bind { from: "/dev/null".into(), at: root.join("cgroup.subtree_control") };
+        let mounts = vec![closed.clone()];
         assert_eq!(
             arrangement,
             Arrangement { group: "/tare-r/g".into(), mounts, join: vec![], strays: Strays::default() }
         );
-        let deeper = Arrangement::among(&[root.join("box/7/tare-r/g")], &version_2);
+        let mut deeper = Arrangement::among(&[root.join("box/7/tare-r/g")], &version_2);
         let shown = PrivateMount::Bind { from: root.join("box/7"), at: root.to_owned() };
         assert_eq!(
             deeper.mounts,
-            [&[shown][..], &closed].concat(),
-            "the files that are closed are those of the group that is shown as the root"
+            [shown.clone(), closed.clone()],
+            "the file that is closed is that of the group that is shown as the root"
         );
+        let listed =
+            PrivateMount::Bind { from: root.join("cgroup.subtree_control"), at: root.join("cgroup.controllers") };
+        deeper.list_enabled_controllers();
+        assert_eq!(deeper.mounts, [shown, listed, closed], "read before it is closed");
     }
 
     #[test]

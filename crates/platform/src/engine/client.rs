@@ -12,7 +12,7 @@ use super::{Kind, Lack, Settings};
 use crate::program::{self, PATH, Ran};
 
 /// How long the program may take for anything but running a guest. The first command after a boot may have storage to set right.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Of a user's environment, what says where the engine keeps things.
 const USERS: [&str; 6] =

@@ -183,7 +183,10 @@ impl Platform for Oci {
         let data = making.data_directory(self.options.data.as_ref(), Some(INSIDE))?;
         let netns = making.attach()?;
         making.limit()?;
-        let arrangement = Arrangement::of(&making.groups());
+        let mut arrangement = Arrangement::of(&making.groups());
+        if runtime.gvisor.is_some() {
+            arrangement.list_enabled_controllers();
+        }
         let folder = making.directory()?;
         let agent = absolute(site.agent);
         // A sandbox's guests have a kernel of their own, and engines' filters do not hold there.
