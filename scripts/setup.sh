@@ -116,7 +116,14 @@ setup_tarball() {
         has musl-gcc || install_packages required musl-tools
         return
     fi
-    has "$arch-linux-gnu-gcc" || install_packages required "gcc-${arch/_/-}-linux-gnu"
+    # The linker is asked for libdl, which is empty in glibc as it is in musl.
+    local packages=("gcc-${arch/_/-}-linux-gnu" "libc6-dev-$foreign-cross")
+    if has apt-get; then
+        mapfile -t packages < <(absent "${packages[@]}")
+    elif has "$arch-linux-gnu-gcc"; then
+        packages=()
+    fi
+    [[ ${#packages[@]} -eq 0 ]] || install_packages required "${packages[@]}"
     [[ ! -d $headers ]] || return 0
     has apt-get || {
         say "this is not Debian or Ubuntu: unpack musl's headers for $arch to $headers/usr/include/$arch-linux-musl"

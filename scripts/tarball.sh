@@ -5,14 +5,11 @@
 #   TARGET_ARCH=aarch64 scripts/tarball.sh   for another architecture than this machine's: x86_64 or aarch64
 set -euo pipefail
 cd "$(dirname "$0")/.."
-# shellcheck source=scripts/package.sh
-. scripts/package.sh
 # shellcheck source=scripts/cross.sh
 . scripts/cross.sh
 
 target_dir=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 work=$target_dir/tarball
-name=tare-$version-linux-$arch
 built=$target_dir/$target
 
 # SQLite asks for a C library's headers, which must be those of the one that it is linked with. What names the compiler is set for
@@ -31,6 +28,10 @@ else
     agent=$built/agent/tare-agent
 fi
 
+# Not before: it sets the time of the last commit, upon whose change C is compiled again.
+# shellcheck source=scripts/package.sh
+. scripts/package.sh
+name=tare-$version-linux-$arch
 mkdir -p "$work/programs"
 ln -f "$built/release/tare" "$agent" "$work/programs/"
 for program in "$work"/programs/*; do

@@ -31,6 +31,11 @@ fi
 [[ -x $target_dir/release/tare ]] || { echo "test-host: $target_dir/release/tare is not there: run make build" >&2 && exit 1; }
 export CARGO_TERM_COLOR=never
 if [[ -n $arm64 ]]; then
+    for program in qemu-system-aarch64 qemu-aarch64-static arch-test; do
+        command -v "$program" >/dev/null && continue
+        echo "SKIPPED: an arm64 host needs $program (apt-get install qemu-system-arm qemu-user-static arch-test)"
+        exit
+    done
     export TARGET_ARCH=aarch64
     scripts/setup.sh tarball
     TARE_TEST_HOST_TARBALL=$(scripts/tarball.sh)
