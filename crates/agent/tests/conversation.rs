@@ -302,7 +302,7 @@ fn what_cannot_be_entered_is_said_in_one_line() {
             "without a new root",
         ),
         (
-            r#"{"cgroup_procs":[],"netns":null,"cpu_set":[],"unshare":["mount"],"root":{"overlay-of-host":{"upper":"memory"}},"shown":[{"from":"/none/at/all","at":"/x"}],"hostname":null,"argv":[]}"#,
+            r#"{"cgroup_procs":[],"netns":null,"cpu_set":[],"unshare":["mount"],"root":{"overlay":{"lower":"/","upper":"memory"}},"shown":[{"from":"/none/at/all","at":"/x"}],"hostname":null,"argv":[]}"#,
             5,
             "/none/at/all",
         ),
@@ -368,7 +368,7 @@ fn inside_a_container_writes_stay_inside_and_nothing_outlives_it() {
     let shown = tempfile::tempdir_in("/tmp").unwrap();
     std::fs::write(shown.path().join("table"), "the host's\n").unwrap();
     let launch = format!(
-        r#"{{"cgroup_procs":[],"netns":null,"cpu_set":[],"unshare":["mount","pid","ipc","uts"],"root":{{"overlay-of-host":{{"upper":"memory"}}}},"shown":[{{"from":{:?},"at":"/.shown/data"}}],"hostname":"inside","argv":[]}}"#,
+        r#"{{"cgroup_procs":[],"netns":null,"cpu_set":[],"unshare":["mount","pid","ipc","uts"],"root":{{"overlay":{{"lower":"/","upper":"memory"}}}},"shown":[{{"from":{:?},"at":"/.shown/data"}}],"hostname":"inside","argv":[]}}"#,
         shown.path()
     );
     let launch = launch.as_str();
