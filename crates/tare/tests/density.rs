@@ -141,7 +141,7 @@ fn guests_are_added_driven_and_merged_and_the_host_is_as_it_was() {
         assert_eq!(levels.iter().map(|level| level["guests"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2, 4]);
         // The load of one guest was found once, and every guest is offered the same.
         let (one, four) = (metric(&levels[0], "operations_per_s"), metric(&levels[2], "operations_per_s"));
-        assert!(one > 0.0 && four > 2.0 * one, "{one} {four}");
+        assert!(one > 0.0 && four > 1.5 * one, "{one} {four}");
     }
     let last = |id: &str| arm(&findings, id)["levels"].as_array().unwrap().last().unwrap().clone();
     let (plain, merged) = (last("plain"), last("merged"));
