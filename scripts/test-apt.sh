@@ -4,6 +4,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/apt.sh
 . scripts/apt.sh
+# shellcheck source=scripts/counted.sh
+. scripts/counted.sh
 
 work=$(mktemp -d)
 holder=
@@ -12,8 +14,8 @@ trap '[[ -z $holder ]] || kill "$holder" 2>/dev/null; rm -rf "$work"' EXIT
 echo "     Running scripts/apt.sh (test_apt)"
 for program in apt-get python3; do
     command -v "$program" >/dev/null || {
-        echo "test another_apt_is_waited_for ... ignored, there is no $program"
-        echo "test result: ok. 0 passed; 0 failed; 1 ignored"
+        ignores "there is no $program" another_apt_is_waited_for
+        close
         exit
     }
 done
@@ -21,7 +23,10 @@ done
 # update: lists of no source, in folders of the test's own.
 update() {
     apt_get update -o Dir::State::Lists="$work/lists" -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts=/dev/null \
-        -o Dir::Cache="$work/cache" 2>"$work/said"
+        -o Dir::Cache="$work/cache" 2>"$work/answer" || {
+        cat "$work/answer"
+        return 1
+    }
 }
 
 # hold SECONDS: has the lock as another apt would, and lets go of it after that.
@@ -36,27 +41,13 @@ time.sleep(float(sys.argv[2]))' "$work" "$1" &
 }
 
 mkdir -p "$work/lists/partial" "$work/cache"
-passed=0 failed=0
-# holds NAME COMMAND...
-holds() {
-    local name=$1
-    shift
-    if "$@"; then passed=$((passed + 1)); else
-        failed=$((failed + 1))
-        echo "test $name ... FAILED"
-        cat "$work/said"
-    fi
-}
 
-holds nothing_is_said_without_another_apt eval 'update && [[ ! -s $work/said ]]'
+holds nothing_is_said_without_another_apt eval 'update && [[ ! -s $work/answer ]]'
 hold 3
-holds another_apt_is_waited_for eval 'update && grep -q "another apt is at work" "$work/said"'
+holds another_apt_is_waited_for eval 'update && grep -q "another apt is at work" "$work/answer"'
 wait "$holder"
 rm "$work/held"
 hold 60
-holds a_wait_has_an_end eval '! APT_WAIT_S=2 update && grep -q "Could not get lock" "$work/said"'
+holds a_wait_has_an_end eval '! APT_WAIT_S=2 update && grep -q "Could not get lock" "$work/answer"'
 
-verdict=ok
-((failed == 0)) || verdict=FAILED
-echo "test result: $verdict. $passed passed; $failed failed; 0 ignored"
-((failed == 0))
+close

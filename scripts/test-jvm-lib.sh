@@ -9,6 +9,8 @@ trap 'end_server; rm -rf "$work"' EXIT
 name=test module=none
 # shellcheck source=scripts/jvm-lib.sh
 . scripts/jvm-lib.sh
+# shellcheck source=scripts/counted.sh
+. scripts/counted.sh
 
 echo "     Running scripts/jvm-lib.sh (test_jvm_lib)"
 
@@ -68,18 +70,8 @@ a_script_that_is_ended_ends_its_server() {
     nobody
 }
 
-passed=0 failed=0
 for test in $(declare -F | sed -n 's/^declare -f \(an\{0,1\}_.*\)/\1/p'); do
     : >"$work/server.pids"
-    if "$test" >"$work/said" 2>&1; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "test $test ... FAILED"
-        cat "$work/said"
-    fi
+    holds "$test" "$test"
 done
-verdict=ok
-((failed == 0)) || verdict=FAILED
-echo "test result: $verdict. $passed passed; $failed failed; 0 ignored"
-((failed == 0))
+close

@@ -6,37 +6,16 @@ cd "$(dirname "$0")/.."
 echo "     Running scripts/deb.sh, scripts/rpm.sh (test_packages)"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-passed=0 failed=0 ignored=0
-
-# holds NAME COMMAND...
-holds() {
-    local name=$1
-    shift
-    if "$@" >"$work/said" 2>&1; then passed=$((passed + 1)); else
-        failed=$((failed + 1))
-        echo "test $name ... FAILED"
-        cat "$work/said"
-    fi
-}
+# shellcheck source=scripts/counted.sh
+. scripts/counted.sh
 
 # needs PROGRAM NAME...: whether the program is here; counts those tests as ignored otherwise.
 needs() {
-    local program=$1 name
+    local program=$1
     shift
     command -v "$program" >/dev/null && return
-    for name in "$@"; do
-        ignored=$((ignored + 1))
-        echo "test $name ... ignored, there is no $program"
-    done
+    ignores "there is no $program" "$@"
     return 1
-}
-
-equal_twice() {
-    local package first
-    package=$("$1")
-    first=$(sha256sum <"$package")
-    "$1" >/dev/null
-    [[ $(sha256sum <"$package") == "$first" ]]
 }
 
 is_clean() {
@@ -67,7 +46,4 @@ if needs rpmbuild the_same_tree_makes_the_same_rpm an_rpm_is_installed_and_remov
     holds an_rpm_is_installed_and_removed_without_a_trace goes_without_a_trace
 fi
 
-verdict=ok
-((failed == 0)) || verdict=FAILED
-echo "test result: $verdict. $passed passed; $failed failed; $ignored ignored"
-((failed == 0))
+close
