@@ -205,7 +205,7 @@ fn the_hosts_own_root_is_a_guests_and_stays_as_it_was() {
         eprintln!("SKIPPED: no virtiofsd here");
         return;
     };
-    let told = config(Root::Virtiofs { tag: "host".into() });
+    let shared = config(Root::Virtiofs { tag: "host".into() });
     let socket = format!("socket,id=fs,path={}", socket.display());
     let arguments = [
         ["-object", "memory-backend-memfd,id=m,size=256M,share=on"],
@@ -213,7 +213,7 @@ fn the_hosts_own_root_is_a_guests_and_stays_as_it_was() {
         ["-chardev", &socket],
         ["-device", "vhost-user-fs-pci,chardev=fs,tag=host"],
     ];
-    let mut machine = Machine::with_agent(&boot, &told, &arguments.concat());
+    let mut machine = Machine::with_agent(&boot, &shared, &arguments.concat());
     assert_eq!(machine.fact("root file system"), "overlay");
     let own = fs::read_to_string("/etc/os-release").unwrap();
     assert_eq!(machine.run(&["cat", "/etc/os-release"]), own.trim());

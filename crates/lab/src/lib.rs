@@ -63,6 +63,7 @@ pub use ledger::{FileLedger, still_planned};
 pub use netns::NetNs;
 pub use overlay::overlay_lack;
 pub use port::Port;
+pub use process::is_of_run;
 pub use reader::{NamedPath, confine_reader};
 pub use reap::{Killed, ReapReport, leftovers, reap};
 pub use resource::{Ledger, LedgerError, NoLedger, Resource};

@@ -54,7 +54,8 @@ pub(crate) fn ourselves() -> BTreeSet<u32> {
 }
 
 /// Whether the process carries the run's id in its environment.
-fn is_marked(pid: u32, run_id: &str) -> bool {
+#[must_use]
+pub fn is_of_run(pid: u32, run_id: &str) -> bool {
     let wanted = format!("{RUN_VARIABLE}={run_id}");
     fs::read(format!("/proc/{pid}/environ"))
         .is_ok_and(|environ| environ.split(|b| *b == 0).any(|entry| entry == wanted.as_bytes()))
@@ -67,7 +68,7 @@ pub(crate) fn of_run(run_id: &str) -> BTreeMap<u32, Stat> {
     let spared = ourselves();
     let everyone: BTreeMap<u32, Stat> = all().into_iter().filter_map(|pid| Some((pid, stat(pid)?))).collect();
     let alive = |pid: &u32, seen: &Stat| seen.state != 'Z' && !spared.contains(pid);
-    let marked = everyone.iter().filter(|(pid, seen)| alive(pid, seen) && is_marked(**pid, run_id));
+    let marked = everyone.iter().filter(|(pid, seen)| alive(pid, seen) && is_of_run(**pid, run_id));
     let mut found: BTreeMap<u32, Stat> = marked.map(|(pid, seen)| (*pid, seen.clone())).collect();
     loop {
         let before = found.len();

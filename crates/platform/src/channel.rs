@@ -102,19 +102,19 @@ impl Channel {
     ///
     /// # Errors
     /// When it prints nothing in time, or something else.
-    pub(crate) fn hear(&mut self, expected: &[u8], patience: Duration) -> Result<(), WireError> {
+    pub(crate) fn hear(&mut self, expected: &[u8], timeout: Duration) -> Result<(), WireError> {
         let failed = |source: std::io::Error| WireError::Io { doing: "waiting for the agent's program", source };
         let gone = |reason: &str| WireError::Gone { reason: reason.to_owned() };
         let stream = self.child.stdout.as_mut().ok_or_else(|| gone("its channel was already taken"))?;
         let (began, mut heard) = (Instant::now(), Vec::new());
         while heard.len() < expected.len() {
-            let left = patience.saturating_sub(began.elapsed());
+            let left = timeout.saturating_sub(began.elapsed());
             let limit = Timespec::try_from(left).map_err(|error| failed(std::io::Error::other(error)))?;
             let ready = poll(&mut [PollFd::new(stream, PollFlags::IN)], Some(&limit));
             match ready {
                 Err(Errno::INTR) => continue,
                 Err(error) => return Err(failed(error.into())),
-                Ok(0) => return Err(WireError::Timeout { request: "begin", waited: patience }),
+                Ok(0) => return Err(WireError::Timeout { request: "begin", waited: timeout }),
                 Ok(_) => {}
             }
             let mut part = vec![0; expected.len() - heard.len()];

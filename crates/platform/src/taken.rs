@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use tare_lab::{NetNs, RUN_VARIABLE, processes_in};
+use tare_lab::{NetNs, processes_in};
 use tare_model::guest::ParityRow;
 use tare_wire::WireError;
 use tare_wire::launch::WAITING;
@@ -54,8 +54,8 @@ impl Making<'_> {
 
     /// Waits until the agent's program says that it is there and has not begun.
     pub(crate) fn hear_waiting(&mut self) -> Result<()> {
-        let patience = self.site.patience;
-        let heard = self.parts.channel.as_mut().map(|channel| channel.hear(WAITING, patience));
+        let timeout = self.site.patience;
+        let heard = self.parts.channel.as_mut().map(|channel| channel.hear(WAITING, timeout));
         heard.unwrap_or_else(|| Err(no_channel())).map_err(|error| self.no_answer(&error))
     }
 
@@ -70,13 +70,6 @@ fn no_channel() -> WireError {
     WireError::Gone { reason: "it has no channel".into() }
 }
 
-/// Whether a process of this host carries the run's id in its environment.
-pub(crate) fn is_of_run(process: u32, run_id: &str) -> bool {
-    let wanted = format!("{RUN_VARIABLE}={run_id}");
-    let environment = std::fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
-    environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
-}
-
 /// The process above this one, if that is its name (the kernel keeps 15 characters).
 pub(crate) fn parent_named(process: u32, name: &str) -> Option<u32> {
     let parent = merging::parent(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?)?;
@@ -87,11 +80,24 @@ pub(crate) fn parent_named(process: u32, name: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::io::{Read, Write};
+    use std::process::Stdio;
+
+    use tare_lab::{RUN_VARIABLE, is_of_run};
+
     use super::*;
 
     #[test]
     fn a_process_is_known_by_its_environment_and_by_the_name_above_it() {
-        let mut child = std::process::Command::new("sleep").arg("30").env(RUN_VARIABLE, "taken-1").spawn().unwrap();
+        let mut child = std::process::Command::new("cat")
+            .env(RUN_VARIABLE, "taken-1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // A process that has just been started shows an empty environment until its program runs: its echo says that it does.
+        child.stdin.as_mut().unwrap().write_all(b".").unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let own = std::fs::read_to_string("/proc/self/comm").unwrap();
         let (of_run, of_other) = (is_of_run(child.id(), "taken-1"), is_of_run(child.id(), "taken"));
         let (above, other) = (parent_named(child.id(), own.trim_end()), parent_named(child.id(), "no-such"));

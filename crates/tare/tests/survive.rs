@@ -265,7 +265,7 @@ fn without_root_native_container_and_machines_run_in_a_user_namespace() {
         assert!(outcomes(&out).iter().all(|outcome| outcome == "completed"), "{:?}", outcomes(&out));
         std::fs::read_to_string(out.join("report.md")).unwrap()
     };
-    assert!(runs(&contained).contains("parity"), "that no limit was granted is told");
+    assert!(runs(&contained).contains("parity"), "that no limit was granted is reported");
     let closed = |device: &str| std::fs::metadata(device).is_ok_and(|seen| MetadataExt::mode(&seen) & 0o7 == 0);
     if closed("/dev/kvm") {
         let kvm = write("kvm", "[arms.qemu]\nplatform = \"qemu\"\noptions = { accel = \"kvm\" }");

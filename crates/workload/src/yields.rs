@@ -20,7 +20,7 @@ pub enum UnitOfWork {
 }
 
 impl UnitOfWork {
-    /// How many units counts are told for: those of one byte would be small.
+    /// How many units counts are given for: those of one byte are small.
     pub const fn counted(self) -> f64 {
         match self {
             Self::Operation => 1.0,

@@ -10,11 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tare_model::Span;
-use tare_model::field::FieldError;
 
-use crate::Platform;
 use crate::data::DataDirectory;
-use crate::engine::{Engine, Kind, Lack, Settings, reap};
+use crate::engine::{self, Kind, Lack, Settings};
 use crate::options as common;
 use crate::registry::{Entry, PLAIN};
 
@@ -30,10 +28,10 @@ pub(crate) const ENTRY: Entry = Entry {
     name: NAME,
     summary: "containers of Docker's daemon, from an image of yours or over the host's root",
     schema: common::schema::<Options>,
-    check_options: check,
-    make,
+    check_options: engine::check::<Options>,
+    make: |value| engine::make::<Options>(&KIND, value),
     start_estimate: Span::from_millis(400),
-    reap,
+    reap: engine::reap,
     variants: PLAIN,
 };
 
@@ -84,19 +82,10 @@ struct Options {
     data: Option<DataDirectory>,
 }
 
-fn settings(value: &Value) -> Result<Settings, FieldError> {
-    let Options { image, runtime, host, flags, data } = common::read(value)?;
-    let settings = Settings { host, image, runtime, flags, data };
-    settings.check().map(|()| settings)
-}
-
-fn check(value: &Value) -> Result<Value, FieldError> {
-    settings(value)?;
-    common::fill::<Options>(value)
-}
-
-fn make(value: &Value) -> Result<Box<dyn Platform>, FieldError> {
-    settings(value).map(|settings| Box::new(Engine::new(&KIND, settings)) as Box<dyn Platform>)
+impl From<Options> for Settings {
+    fn from(Options { image, runtime, host, flags, data }: Options) -> Self {
+        Self { host, image, runtime, flags, data }
+    }
 }
 
 /// The daemon's socket, which must be there; and no configuration of the user's, whose proxies would be set in containers.
@@ -171,14 +160,14 @@ mod tests {
             (json!({"flags": "--debug"}), "flags"),
             (json!({"runtime": "kata"}), "runtime"),
         ] {
-            assert_eq!(check(&options).unwrap_err().path, [field], "{options}");
+            assert_eq!(engine::check::<Options>(&options).unwrap_err().path, [field], "{options}");
         }
         let options = json!({"image": "localhost/app:1", "host": "unix:///run/d.sock", "runtime": "crun"});
-        assert_eq!(check(&options).unwrap(), options);
+        assert_eq!(engine::check::<Options>(&options).unwrap(), options);
     }
 
     #[test]
-    fn a_daemon_that_is_not_there_is_told_with_its_socket() {
+    fn a_daemon_that_is_not_there_is_named_with_its_socket() {
         let at = |host: &str| arguments(&Settings { host: Some(host.into()), ..Settings::default() });
         let (reason, remedy) = at("unix:///nonexistent/docker.sock").unwrap_err();
         assert!(reason.contains("/nonexistent/docker.sock") && remedy.contains("systemctl start"), "{reason} {remedy}");

@@ -12,7 +12,7 @@ use super::{Kind, Lack, Settings};
 use crate::program::{self, PATH, Ran};
 
 /// How long the program may take for anything but running a guest. The first command after a boot may have storage to set right.
-const PATIENCE: Duration = Duration::from_secs(180);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Of a user's environment, what says where the engine keeps things.
 const USERS: [&str; 6] =
@@ -79,7 +79,7 @@ impl Client {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).args(arguments.iter().map(AsRef::as_ref));
         command.env_clear().envs(self.environment());
-        program::run(&mut command, PATIENCE)
+        program::run(&mut command, TIMEOUT)
     }
 
     /// Runs a command that prints JSON.
@@ -105,7 +105,7 @@ fn last_words(output: &str) -> String {
     lines[lines.len().saturating_sub(3)..].join(" ")
 }
 
-/// Where this process is in a user namespace of tare's, the library that engines without a daemon share is told so: it would
+/// Where this process is in a user namespace of tare's, the library that engines without a daemon share learns it: it would
 /// make another one otherwise, in which nothing of the lab is the guest's.
 fn in_own_namespace() -> Vec<(String, String)> {
     if !is_rootless() || !rustix::process::geteuid().is_root() {

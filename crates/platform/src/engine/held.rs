@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_that_is_gone_is_as_it_should_be_and_one_that_stays_is_told() {
+    fn a_container_that_is_gone_is_as_it_should_be_and_one_that_stays_is_reported() {
         // An engine that refuses to remove, and lists what `$0` prints.
         let engine = |listed: &str| {
             let script = format!("case $0 in rm) echo refused >&2; exit 1;; *) {listed};; esac");

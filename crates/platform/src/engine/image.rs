@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_is_not_there_is_told_with_the_command_that_gets_it() {
+    fn an_image_that_is_not_there_is_named_with_the_command_that_gets_it() {
         let settings = Settings { image: Some("localhost/app:1".into()), ..Settings::default() };
         let (reason, remedy) = Image::check(&settings, &Client::of("/bin/false", &["--host", "x"])).unwrap_err();
         assert!(reason.contains("localhost/app:1"), "{reason}");

@@ -12,8 +12,10 @@ mod image;
 
 use std::sync::OnceLock;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tare_lab::RUN_VARIABLE;
+use tare_lab::{RUN_VARIABLE, is_of_run};
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
 
@@ -24,11 +26,12 @@ use self::image::Image;
 use crate::data::{DataDirectory, INSIDE};
 use crate::error::Result;
 use crate::making::{Making, Particulars, absolute, plain_launch};
+use crate::options as common;
 use crate::program::named;
-use crate::taken::{is_of_run, parent_named};
+use crate::taken::parent_named;
 use crate::{Availability, Comparable, DataWanted, Guest, HostView, Platform, ReapSite, Site, merging};
 
-/// What a reason and a remedy are told as.
+/// A reason and a remedy.
 pub(crate) type Lack = (String, String);
 
 /// What tells one engine from the others.
@@ -43,11 +46,11 @@ pub(crate) struct Kind {
     pub monitor: &'static str,
     /// Arguments of the program that come before its command, and what is to be said against the settings before anything runs.
     pub arguments: fn(&Settings) -> std::result::Result<Vec<String>, Lack>,
-    /// Further arguments of its command `create`; the engine has told of itself.
+    /// Further arguments of its command `create`; the value is what the engine says of itself.
     pub create: fn(&Value, &Settings) -> Vec<String>,
     /// How its bind mounts are made without what is mounted below.
     pub alone: fn(&Value) -> &'static str,
-    /// Why what the engine told of itself does not allow guests, and the remedy.
+    /// Why what the engine says of itself does not allow guests, and the remedy.
     pub objection: fn(&Value, &Settings) -> Option<Lack>,
     /// What of that are versions: a name, and where it is.
     pub versions: &'static [(&'static str, &'static str)],
@@ -100,6 +103,34 @@ impl Settings {
     }
 }
 
+fn settings<O: DeserializeOwned + Into<Settings>>(value: &Value) -> std::result::Result<Settings, FieldError> {
+    let settings = common::read::<O>(value)?.into();
+    settings.check().map(|()| settings)
+}
+
+/// Checks an engine's options and fills in what was left out.
+///
+/// # Errors
+/// Which option is wrong and why.
+pub(crate) fn check<O>(value: &Value) -> std::result::Result<Value, FieldError>
+where
+    O: DeserializeOwned + Serialize + Into<Settings>,
+{
+    settings::<O>(value)?;
+    common::fill::<O>(value)
+}
+
+/// A platform of that engine with these options.
+///
+/// # Errors
+/// Which option is wrong and why.
+pub(crate) fn make<O>(kind: &'static Kind, value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError>
+where
+    O: DeserializeOwned + Into<Settings>,
+{
+    settings::<O>(value).map(|settings| Box::new(Engine { kind, settings, info: OnceLock::new() }) as Box<dyn Platform>)
+}
+
 /// Takes away what a run that is over left with an engine.
 pub(crate) fn reap(site: &ReapSite<'_>, token: &Value) -> Result<()> {
     Held::from_token(token).and_then(|held| held.check(site).and_then(|()| held.take_away())).map_err(|why| {
@@ -117,20 +148,16 @@ pub(crate) fn reap(site: &ReapSite<'_>, token: &Value) -> Result<()> {
 pub(crate) struct Engine {
     pub kind: &'static Kind,
     settings: Settings,
-    /// What the engine told of itself, once it did.
+    /// What the engine says of itself, once it was asked.
     info: OnceLock<Value>,
 }
 
 impl Engine {
-    pub(crate) fn new(kind: &'static Kind, settings: Settings) -> Self {
-        Self { kind, settings, info: OnceLock::new() }
-    }
-
     fn client(&self) -> std::result::Result<Client, Lack> {
         Client::find(self.kind, &self.settings)
     }
 
-    /// What the engine tells of itself, asked once.
+    /// What the engine says of itself, asked once.
     fn info(&self, client: &Client) -> std::result::Result<&Value, Lack> {
         if let Some(info) = self.info.get() {
             return Ok(info);
@@ -202,24 +229,24 @@ impl Platform for Engine {
     }
 
     fn disclosures(&self) -> Vec<String> {
-        let mut told = vec![Image::disclosure(&self.settings)];
-        told.push(
+        let mut sentences = vec![Image::disclosure(&self.settings)];
+        sentences.push(
             "The engine makes, starts and removes the guest; its root, its writes and its runtime are the engine's. The link is the \
              lab's. The capabilities are those of every arm, and so is the filter of system calls, which the guest's agent installs \
              instead of the engine's; profiles for AppArmor and SELinux are left out, as on every arm."
                 .into(),
         );
-        told.push(
+        sentences.push(
             "Limits are those of every arm, in control groups of tare's: the container's process is moved there before its agent \
              begins, and with it the engine's process above it, so that its CPU time counts."
                 .into(),
         );
-        told.extend(self.kind.disclosures.iter().map(|&sentence| sentence.to_owned()));
+        sentences.extend(self.kind.disclosures.iter().map(|&sentence| sentence.to_owned()));
         if !self.settings.flags.is_empty() {
-            told.push(format!("The engine is run with the arguments `{}`.", self.settings.flags.join(" ")));
+            sentences.push(format!("The engine is run with the arguments `{}`.", self.settings.flags.join(" ")));
         }
-        told.extend(self.settings.data.as_ref().and_then(DataDirectory::disclosure));
-        told
+        sentences.extend(self.settings.data.as_ref().and_then(DataDirectory::disclosure));
+        sentences
     }
 
     fn comparable(&self) -> Comparable {
@@ -251,12 +278,12 @@ impl Platform for Engine {
         if let Some((why, remedy)) = self.unmerged().filter(|_| spec.merge) {
             return Err(making.failed("have its memory merged", why, &remedy));
         }
-        let told = |making: &Making<'_>, tried: &str, (why, remedy): Lack| making.failed(tried, why, &remedy);
-        let client = self.client().map_err(|lack| told(&making, "find the engine", lack))?;
+        let failed = |making: &Making<'_>, tried: &str, (why, remedy): Lack| making.failed(tried, why, &remedy);
+        let client = self.client().map_err(|lack| failed(&making, "find the engine", lack))?;
         let (info, image) = making.aside(|making| {
-            let info = self.info(&client).map_err(|lack| told(making, "ask the engine", lack))?;
+            let info = self.info(&client).map_err(|lack| failed(making, "ask the engine", lack))?;
             let image = Image::ready(&self.settings, &client, site.state);
-            Ok((info, image.map_err(|lack| told(making, "have its image", lack))?))
+            Ok((info, image.map_err(|lack| failed(making, "have its image", lack))?))
         })?;
         let data = making.data_directory(self.settings.data.as_ref(), Some(INSIDE))?;
         let netns = if self.kind.daemon { None } else { Some(making.attach()?) };
@@ -278,7 +305,7 @@ impl Platform for Engine {
         };
         let (create, undo) = (creation.arguments(), held.clone());
         making.hold(self.kind.name, held.token(), Box::new(move || undo.take_away()))?;
-        client.run(&create).map_err(|why| told(&making, "make its container", (why, SEE_ENGINE.into())))?;
+        client.run(&create).map_err(|why| failed(&making, "make its container", (why, SEE_ENGINE.into())))?;
 
         let mut launch = plain_launch();
         launch.merge = spec.merge;
@@ -306,10 +333,10 @@ impl Engine {
     fn take_in(&self, making: &mut Making<'_>, client: &Client, name: &str) -> Result<()> {
         let first = making.aside(|making| {
             let format = "{{json .State.Pid}}";
-            let told = client.json(&["inspect", "--type=container", "--format", format, name]);
-            let pid = told.and_then(|pid| {
+            let answer = client.json(&["inspect", "--type=container", "--format", format, name]);
+            let pid = answer.and_then(|pid| {
                 let pid = pid.as_u64().and_then(|pid| u32::try_from(pid).ok()).filter(|&pid| pid > 1);
-                pid.ok_or_else(|| "the engine does not tell it".into())
+                pid.ok_or_else(|| "the engine does not say it".into())
             });
             pid.map_err(|why| making.failed("find its first process", why, SEE_ENGINE))
         })?;

@@ -205,7 +205,10 @@ impl Platform for Libvirt {
             told.push(kernel::halt_polling());
         }
         if !self.options.append.is_empty() {
-            told.push(format!("The guest's kernel is told `{}` by the study.", self.options.append.join(" ")));
+            told.push(format!(
+                "The study adds `{}` to the guest's kernel command line.",
+                self.options.append.join(" ")
+            ));
         }
         told.push(match (self.options.data_disk.iscsi, self.options.data_disk.format) {
             (Some(_), _) => format!(

@@ -282,9 +282,9 @@ fn kernel(
         data_disks: data.disk.clone().into_iter().collect(),
         iscsi: data.iscsi.clone(),
     };
-    let told = config.command_line()?;
+    let agents = config.command_line()?;
     // The study's words come after tare's, so that they count, and before those that the agent reads.
-    let command_line = command_line(&[options.append.join(" "), told].join(" "), kvm);
+    let command_line = command_line(&[options.append.join(" "), agents].join(" "), kvm);
     Ok(Boot::Kernel { image: boot.kernel, initrd: boot.initrd, command_line })
 }
 

@@ -169,7 +169,7 @@ fn arguments(help: &str, shared: &Path) -> Vec<String> {
     if is_later(help) {
         words.push(format!("--shared-dir={shared}"));
         words.extend(["--cache=always", "--sandbox=chroot", "--xattr"].map(str::to_owned));
-        // The guest's overlay enters no directory that it is told is a mount point.
+        // The guest's overlay enters no directory that is announced as a mount point.
         for word in ["--readonly", "--no-announce-submounts"] {
             words.extend(help.contains(word).then(|| word.to_owned()));
         }

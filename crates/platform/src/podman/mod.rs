@@ -10,11 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tare_lab::is_rootless;
 use tare_model::Span;
-use tare_model::field::FieldError;
 
-use crate::Platform;
 use crate::data::DataDirectory;
-use crate::engine::{Engine, Kind, Lack, Settings, reap};
+use crate::engine::{self, Kind, Lack, Settings};
 use crate::groups::Hierarchy;
 use crate::options as common;
 use crate::registry::{Entry, PLAIN};
@@ -25,10 +23,10 @@ pub(crate) const ENTRY: Entry = Entry {
     name: NAME,
     summary: "containers of Podman, as root or as a user, from an image of yours or over the host's root",
     schema: common::schema::<Options>,
-    check_options: check,
-    make,
+    check_options: engine::check::<Options>,
+    make: |value| engine::make::<Options>(&KIND, value),
     start_estimate: Span::from_millis(500),
-    reap,
+    reap: engine::reap,
     variants: PLAIN,
 };
 
@@ -73,19 +71,10 @@ struct Options {
     data: Option<DataDirectory>,
 }
 
-fn settings(value: &Value) -> Result<Settings, FieldError> {
-    let Options { image, runtime, flags, data } = common::read(value)?;
-    let settings = Settings { host: None, image, runtime, flags, data };
-    settings.check().map(|()| settings)
-}
-
-fn check(value: &Value) -> Result<Value, FieldError> {
-    settings(value)?;
-    common::fill::<Options>(value)
-}
-
-fn make(value: &Value) -> Result<Box<dyn Platform>, FieldError> {
-    settings(value).map(|settings| Box::new(Engine::new(&KIND, settings)) as Box<dyn Platform>)
+impl From<Options> for Settings {
+    fn from(Options { image, runtime, flags, data }: Options) -> Self {
+        Self { host: None, image, runtime, flags, data }
+    }
 }
 
 /// Whether the runtime that will be used is the engine's usual one.
@@ -144,12 +133,12 @@ mod tests {
             (json!({"flags": "--debug"}), "flags"),
             (json!({"runtime": "/usr/bin/runsc"}), "runtime"),
         ] {
-            assert_eq!(check(&options).unwrap_err().path, [field], "{options}");
+            assert_eq!(engine::check::<Options>(&options).unwrap_err().path, [field], "{options}");
         }
-        let error = check(&json!({"host": "unix:///run/podman.sock"})).unwrap_err();
+        let error = engine::check::<Options>(&json!({"host": "unix:///run/podman.sock"})).unwrap_err();
         assert!(error.to_string().contains("host"), "{error}");
         let options = json!({"image": "localhost/app:1", "runtime": "crun", "flags": ["--root", "/x"]});
-        assert_eq!(check(&options).unwrap(), options);
+        assert_eq!(engine::check::<Options>(&options).unwrap(), options);
     }
 
     #[test]

@@ -104,7 +104,7 @@ impl Qemu {
         self.chosen.get_or_init(|| accel::choose(&self.options, agent)).clone()
     }
 
-    /// The same for what is told before a check or without one: the agent is then this program's own.
+    /// The same for what is said before a check or without one: the agent is then this program's own.
     fn chosen_here(&self) -> Chosen {
         self.chosen(&crate::agent()).unwrap_or(Chosen::Kvm)
     }

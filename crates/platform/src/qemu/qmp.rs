@@ -145,9 +145,9 @@ impl Monitor {
         let names = COUNTS.iter().map(|(name, _)| (*name).to_owned()).collect();
         let request = StatsRequest { names: Some(names), provider: StatsProvider::kvm };
         let all = StatsVCPUFilter { vcpus: None };
-        let told = self.ask(&qmp::query_stats(StatsFilter::vcpu { providers: Some(vec![request]), vcpu: all }))?;
+        let answer = self.ask(&qmp::query_stats(StatsFilter::vcpu { providers: Some(vec![request]), vcpu: all }))?;
         let mut counts: BTreeMap<String, f64> = BTreeMap::new();
-        for count in told.into_iter().flat_map(|of_vcpu| of_vcpu.stats) {
+        for count in answer.into_iter().flat_map(|of_vcpu| of_vcpu.stats) {
             if let StatsValue::scalar(value) = count.value {
                 *counts.entry(series(&count.name)).or_default() += value as f64;
             }

@@ -235,7 +235,7 @@ fn told(making: &Making<'_>, options: &Options, card: &Card, data: &Data) -> Gue
     GuestConfig {
         hostname: making.spec.name.clone(),
         run_id: making.site.run_id.to_owned(),
-        // One that boots by itself is told nothing.
+        // One that boots by itself gets no words.
         root: options.image.root().unwrap_or(Root::Initrd),
         address: card.address,
         card: options.network.vfio.as_ref().map(|_| card.mac.clone()),
