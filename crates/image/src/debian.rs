@@ -96,11 +96,6 @@ fn builder() -> Option<String> {
 }
 
 /// The name of the image in the cache: of all that goes into it, save the day's versions of packages.
-pub fn debian_key(spec: &DebianSpec) -> String {
-    let builder = builder();
-    key(spec, builder.as_deref().unwrap_or("none"))
-}
-
 fn key(spec: &DebianSpec, builder: &str) -> String {
     let mut key = Key::default();
     key.add(&RECIPE.to_le_bytes());
@@ -116,13 +111,17 @@ fn place(key: &str) -> PathBuf {
     cache_directory().join(IMAGES).join(format!("debian-{key}.raw"))
 }
 
-/// The image, if it has been built.
+/// The image, if it has been built. On a host without a builder that is an image of the same recipe from another host, its two
+/// files (`.raw` and `.json`) copied into the cache.
 ///
 /// # Errors
 /// A name that is none; an image that is damaged.
 pub fn debian_find(spec: &DebianSpec) -> Result<Option<Disk>> {
     spec.check()?;
-    find(&place(&debian_key(spec)))
+    match builder() {
+        Some(builder) => find(&place(&key(spec, &builder))),
+        None => of_recipe(&cache_directory().join(IMAGES), spec).map_or(Ok(None), |path| find(&path)),
+    }
 }
 
 /// Whether an image of this recipe lies in the cache, whichever builder made it. Unlike [`debian_find`] this runs no
@@ -131,16 +130,21 @@ pub fn debian_find(spec: &DebianSpec) -> Result<Option<Disk>> {
 /// # Errors
 /// A name that is none.
 pub fn debian_is_there(spec: &DebianSpec) -> Result<bool> {
-    spec.check()?;
-    let entries = fs::read_dir(cache_directory().join(IMAGES)).into_iter().flatten().flatten();
-    let mut recipes = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "json"));
-    Ok(recipes.any(|path| {
-        let recipe = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Recipe>(&bytes).ok());
+    spec.check().map(|()| of_recipe(&cache_directory().join(IMAGES), spec).is_some())
+}
+
+/// An image of this recipe in a folder, whichever builder made it: the first by name.
+fn of_recipe(folder: &Path, spec: &DebianSpec) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let recipes = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "json"));
+    let wanted = |path: &PathBuf| {
+        let recipe = fs::read(path).ok().and_then(|bytes| serde_json::from_slice::<Recipe>(&bytes).ok());
         recipe.is_some_and(|recipe| {
             let same = recipe.recipe == RECIPE && recipe.machine == std::env::consts::ARCH;
             same && recipe.suite == spec.suite() && recipe.packages == spec.packages()
-        }) && path.with_extension("raw").exists()
-    }))
+        })
+    };
+    recipes.filter(wanted).map(|path| path.with_extension("raw")).filter(|path| path.exists()).min()
 }
 
 fn find(path: &Path) -> Result<Option<Disk>> {
@@ -160,7 +164,7 @@ fn find(path: &Path) -> Result<Option<Disk>> {
 pub fn debian_build(spec: &DebianSpec, progress: &mut dyn FnMut(&str)) -> Result<Disk> {
     spec.check()?;
     let mmdebstrap = program::find("mmdebstrap", "mmdebstrap")?;
-    let path = place(&debian_key(spec));
+    let path = place(&key(spec, &builder().unwrap_or_default()));
     let folder = cache::folder(IMAGES)?;
     // Held until the end: one is built at a time, so what others are found to have begun was given up.
     let lock_path = folder.join(".lock");
@@ -279,5 +283,24 @@ mod tests {
         assert_eq!(find(&path).unwrap(), None);
         fs::write(path.with_extension("json"), "{}").unwrap();
         assert_eq!(find(&path).unwrap().unwrap().virtual_size, 512);
+    }
+
+    #[test]
+    fn an_image_of_another_host_is_known_by_its_recipe() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("debian-1.raw");
+        let recipe = Recipe {
+            recipe: RECIPE,
+            suite: "bookworm".into(),
+            machine: std::env::consts::ARCH.into(),
+            packages: vec!["a".into()],
+            builder: "another host's".into(),
+            installed: Vec::new(),
+        };
+        write_recipe(&recipe, &path.with_extension("json")).unwrap();
+        assert_eq!(of_recipe(place.path(), &spec(&["a"])), None, "its disk was not copied");
+        fs::write(&path, [0; 512]).unwrap();
+        assert_eq!(of_recipe(place.path(), &spec(&["a"])), Some(path));
+        assert_eq!(of_recipe(place.path(), &spec(&["b"])), None);
     }
 }

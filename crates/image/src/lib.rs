@@ -27,7 +27,7 @@ pub use cache::{Cached, cache_directory, cached, clear};
 pub use clone::{blank, overlay, raw_copy};
 pub use config::{DataDisk, GuestConfig, IscsiDisk, Root};
 pub use container::{ContainerImage, Unpacked, container_look, container_unpacked};
-pub use debian::{DebianSpec, debian_build, debian_find, debian_is_there, debian_key};
+pub use debian::{DebianSpec, debian_build, debian_find, debian_is_there};
 pub use disk::{Disk, Format, inspect};
 pub use error::ImageError;
 pub use gold::{DATA_FILESYSTEM, gold_image, make_cold};
