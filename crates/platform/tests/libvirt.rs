@@ -122,6 +122,7 @@ fn what_was_asked_is_granted_and_all_time_is_charged() {
         for row in guest.parity() {
             assert!(row.equal, "{row:?}");
         }
+        assert!(guest.parity().iter().any(|row| row.resource == "CPU of each virtual CPU"), "{:?}", guest.parity());
         let kinds: Vec<String> = guest.charges().into_iter().map(|charge| charge.kind).collect();
         for kind in ["virtual CPUs", "emulator", "file server"] {
             assert!(kinds.iter().any(|known| known == kind), "{kinds:?}");

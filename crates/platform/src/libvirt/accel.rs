@@ -13,6 +13,7 @@ use tare_wire::Link;
 
 use super::connection::{with, within};
 use super::error::LibvirtError;
+use super::log;
 use super::machine::{Boot, Machine};
 use super::options::{Accel, Options};
 use super::sys::{Connection, Domain};
@@ -131,7 +132,7 @@ pub(super) fn boots(
     limits: Limits,
 ) -> Result<(), Failure> {
     // What is missing on tare's side says nothing about KVM.
-    let xml = describe(connection, options, agent, kvm).map_err(Failure::Passing)?;
+    let (name, xml) = describe(connection, options, agent, kvm).map_err(Failure::Passing)?;
     let (of_domain, connection) = (connection, Arc::clone(connection));
     let started = within(CALL_LIMIT, "start a guest to try", move || {
         let domain = connection.create_passing(&xml)?;
@@ -146,7 +147,13 @@ pub(super) fn boots(
         |within| Link::open(Box::new(stream.clone()), Box::new(stream.clone()), within, within * 2),
         // Ends whoever waits in it.
         || stream.end(),
-        || is_gone(&domain),
+        || {
+            let how = is_gone(&domain)?;
+            let logged = log::last_line(&options.uri, &name).map(|line| format!(" (libvirt's log: {line})"));
+            let how = format!("{how}{}", logged.unwrap_or_default());
+            // KVM ran its kernel, so that what ended it may pass.
+            Some(if tail.taken() > 0 { Failure::Passing(how) } else { Failure::Lasting(how) })
+        },
     );
     stream.end();
     console.end();
@@ -154,7 +161,8 @@ pub(super) fn boots(
         Err(error) if !error.is_wrong_state() && !error.is_no_domain() => Err(error),
         _ => Ok(()),
     });
-    opened.and(ended.map_err(|error| Failure::Passing(error.to_string())))
+    let ended = ended.map_err(|error| error.to_string()).and_then(|()| log::remove(&options.uri, &name));
+    opened.and(ended.map_err(Failure::Passing))
 }
 
 /// Why libvirt did not start a guest: that QEMU ended at once, unless libvirt itself is gone or slow.
@@ -182,8 +190,13 @@ fn is_gone(domain: &Arc<Domain>) -> Option<String> {
     }
 }
 
-/// The domain that is tried.
-fn describe(connection: &Arc<Connection>, options: &Options, agent: &Path, kvm: bool) -> Result<String, String> {
+/// The domain that is tried: its name and its description.
+fn describe(
+    connection: &Arc<Connection>,
+    options: &Options,
+    agent: &Path,
+    kvm: bool,
+) -> Result<(String, String), String> {
     let kernel = Kernel::find(options.kernel.as_deref()).map_err(|error| error.to_string())?;
     let boot = tare_image::boot(&kernel, agent, &Extras::default()).map_err(|error| error.to_string())?;
     let id = format!("probe-{}", std::process::id());
@@ -191,8 +204,9 @@ fn describe(connection: &Arc<Connection>, options: &Options, agent: &Path, kvm: 
     let spec = GuestSpec { name: "probe".into(), size, cpu_set: Vec::new(), data: None, merge: false, seccomp };
     let words = attempt::config(&id).command_line().map_err(|error| error.to_string())?;
     let uuid = std::fs::read_to_string("/proc/sys/kernel/random/uuid").map_err(|error| error.to_string())?;
+    let name = format!("tare-{id}");
     let machine = Machine {
-        name: &format!("tare-{id}"),
+        name: &name,
         uuid: uuid.trim(),
         run_id: &id,
         spec: &spec,
@@ -210,5 +224,6 @@ fn describe(connection: &Arc<Connection>, options: &Options, agent: &Path, kvm: 
         console: None,
         confined_by: super::start::confined_by(connection).map_err(|error| error.to_string())?,
     };
-    machine.describe().write().map_err(|error| error.to_string())
+    let xml = machine.describe().write().map_err(|error| error.to_string())?;
+    Ok((name, xml))
 }

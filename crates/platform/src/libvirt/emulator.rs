@@ -12,15 +12,17 @@ use crate::Charge;
 /// Nanoseconds in a second.
 const NS_PER_S: f64 = 1e9;
 
-/// The emulator of the domain with that UUID, if it runs here: by its command line and its environment.
+/// The emulator of the domain with that UUID that this run has made, if it runs here.
 pub(super) fn find(run_id: &str, uuid: &str) -> Option<u32> {
-    let mark = format!("{}={run_id}", tare_lab::RUN_VARIABLE);
+    with_uuid(uuid).filter(|&pid| tare_lab::is_of_run(pid, run_id))
+}
+
+/// The emulator of the domain with that UUID, if it runs here: by its command line.
+pub(super) fn with_uuid(uuid: &str) -> Option<u32> {
     processes().find(|pid| {
-        let words = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-        let arguments = words("cmdline");
+        let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let arguments: Vec<&[u8]> = arguments.split(|&byte| byte == 0).collect();
         arguments.windows(2).any(|pair| pair == [b"-uuid".as_slice(), uuid.as_bytes()])
-            && words("environ").split(|&byte| byte == 0).any(|variable| variable == mark.as_bytes())
     })
 }
 
@@ -58,6 +60,20 @@ pub(super) fn charges(pid: u32) -> Vec<Charge> {
         add(VHOST, cpu_s(Path::new(&format!("/proc/{helper}"))));
     }
     charges
+}
+
+/// The threads that carry its virtual CPUs, in their order.
+pub(super) fn vcpus(pid: u32) -> Vec<u32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let vcpu = |task: fs::DirEntry| Some((vcpu(&comm(&task.path()))?, task.file_name().to_str()?.parse().ok()?));
+    let mut threads: Vec<(u32, u32)> = tasks.filter_map(vcpu).collect();
+    threads.sort_unstable();
+    threads.into_iter().map(|(_, thread)| thread).collect()
+}
+
+/// The virtual CPU that a thread of this name carries: "CPU 3/KVM".
+fn vcpu(comm: &str) -> Option<u32> {
+    comm.strip_prefix("CPU ")?.split('/').next()?.parse().ok()
 }
 
 /// The CPU time of all threads of a process so far, seconds.
@@ -101,6 +117,7 @@ mod tests {
         let kinds = ["CPU 0/KVM", "CPU 1/TCG", "vhost-123", "IO iothread1", "worker", "qemu-system-x86", "call_rcu"];
         let expected = ["virtual CPUs", "virtual CPUs", VHOST, "I/O threads", "I/O threads", "emulator", "emulator"];
         assert_eq!(kinds.map(kind), expected);
+        assert_eq!(["CPU 11/KVM", "CPU x", "worker"].map(vcpu), [Some(11), None, None]);
         let own = charges(std::process::id());
         assert!(own.iter().map(|charge| charge.cpu_s).sum::<f64>() > 0.0, "{own:?}");
         assert_eq!(find("no-such-run", "no-such-uuid"), None);

@@ -7,14 +7,16 @@ use tare_model::guest::{GuestSpec, ParityRow};
 
 use super::NAME;
 use super::connection::{open, with, within};
+use super::emulator;
 use super::error::LibvirtError;
 use super::held::Held;
 use super::machine::granted;
 use super::options::{Existing, Options};
 use super::sys::{Connection, Domain, Stream};
-use super::uri::{CALL_LIMIT, remedy};
+use super::uri::{CALL_LIMIT, Uri, remedy};
 use super::xml::Node;
 use crate::error::Result;
+use crate::machine::counts;
 use crate::making::{Making, Particulars};
 use crate::standing::Charges;
 use crate::{Charge, Guest, Site};
@@ -33,8 +35,8 @@ pub(super) fn start(options: &Options, there: &Existing, site: &Site<'_>, spec: 
     })?;
     let domain = find(&connection, &there.existing).map_err(|error| failed(&making, there, &error))?;
     let uuid = idle(&domain, &there.existing).map_err(|error| failed(&making, there, &error))?;
-    let held =
-        Held { uri: options.uri.clone(), name: there.existing.clone(), uuid, run: site.run_id.to_owned(), made: false };
+    let (uri, name) = (options.uri.clone(), there.existing.clone());
+    let held = Held { uri, name, uuid: uuid.clone(), run: site.run_id.to_owned(), made: false };
     let (undo, killer) = (held.clone(), held.clone());
     making.hold(NAME, held.token(), Box::new(move || undo.take_away()))?;
     making.kill_by(Box::new(move || killer.stop()));
@@ -45,18 +47,20 @@ pub(super) fn start(options: &Options, there: &Existing, site: &Site<'_>, spec: 
     let stream = channel(&connection, &domain).map_err(|error| failed(&making, there, &error))?;
     making.greet_over(Box::new(stream.clone()), Box::new(stream), options.boot_within.duration())?;
     let vcpus = making.spec.size.cpus;
-    let parity = parity(&making, &domain).map_err(|error| failed(&making, there, &error))?;
+    let described = description(&domain).map_err(|error| failed(&making, there, &error))?;
+    let parity = parity(&making, &described);
+    let here = Uri::parse(&options.uri).is_ok_and(|uri| uri.local) && described.attribute("type") == Some("kvm");
+    let counts = here.then(|| emulator::with_uuid(&uuid)).flatten().map(counts::of_process);
     let charges = Box::new(move || charges(&domain, vcpus));
     let (address, parity, charges) = (Some(there.address), Some(parity), Some(charges as Charges));
-    making.finish(Particulars { address, parity, charges, booted: true, ..Particulars::default() })
+    making.finish(Particulars { address, parity, charges, counts, booted: true, ..Particulars::default() })
 }
 
 /// Whether the domain is emulated, by its own description; `None` when it is not, or cannot be asked.
 pub(super) fn emulated(uri: &str, name: &str) -> Option<String> {
     let connection = open(uri).ok()?;
     let domain = find(&connection, name).ok()?;
-    let told = with(&domain, CALL_LIMIT, "describe the domain", Domain::description).ok()?;
-    let described = Node::parse(&told).ok()?;
+    let described = description(&domain).ok()?;
     (described.attribute("type") == Some("qemu")).then(|| "the domain's own type is `qemu`".to_owned())
 }
 
@@ -93,10 +97,13 @@ fn channel(connection: &Arc<Connection>, domain: &Arc<Domain>) -> std::result::R
     within(CALL_LIMIT, "open the domain's channel", move || connection.channel(&domain, tare_image::CHANNEL_PORT))
 }
 
+fn description(domain: &Arc<Domain>) -> std::result::Result<Node, LibvirtError> {
+    Node::parse(&with(domain, CALL_LIMIT, "describe the domain", Domain::description)?)
+}
+
 /// What the domain has. It is not tare's to set.
-fn parity(making: &Making<'_>, domain: &Arc<Domain>) -> std::result::Result<Vec<ParityRow>, LibvirtError> {
-    let told = with(domain, CALL_LIMIT, "describe the domain", Domain::description)?;
-    let mut rows = granted(making.spec, &Node::parse(&told)?);
+fn parity(making: &Making<'_>, described: &Node) -> Vec<ParityRow> {
+    let mut rows = granted(making.spec, described);
     for row in &mut rows {
         row.note = format!("{}, which is as it was before the run", row.note);
     }
@@ -107,7 +114,7 @@ fn parity(making: &Making<'_>, domain: &Arc<Domain>) -> std::result::Result<Vec<
         equal: false,
         note: "the domain's own; tare sets no limits on a domain that is there already".into(),
     });
-    Ok(rows)
+    rows
 }
 
 /// CPU time of the domain's virtual CPUs, which is all that libvirt tells of a domain wherever it runs.

@@ -6,6 +6,7 @@ use tare_model::guest::GuestSpec;
 
 use super::connection::{open, within};
 use super::error::LibvirtError;
+use super::log;
 use super::sys::{Connection, Domain};
 use super::uri::CALL_LIMIT;
 use crate::ReapSite;
@@ -59,12 +60,13 @@ impl Held {
         self.end(|_, domain| stop(domain))
     }
 
-    /// Takes the domain away: stops it, and undefines it when the run made it. May be called again.
+    /// Takes the domain away: stops it, and undefines it and removes its log when the run made it. May be called again.
     pub(super) fn take_away(&self) -> Result<(), String> {
         self.end(|held, domain| {
             stop(domain)?;
             if held.made { undefine(domain) } else { Ok(()) }
-        })
+        })?;
+        if self.made { log::remove(&self.uri, &self.name) } else { Ok(()) }
     }
 
     /// Does something to the domain, over a connection of its own: the guest's may be broken.

@@ -11,6 +11,7 @@ mod emulator;
 mod error;
 mod existing;
 mod held;
+mod log;
 mod machine;
 mod options;
 mod start;

@@ -22,11 +22,11 @@ use super::uri::{CALL_LIMIT, remedy};
 use super::xml::Node;
 use super::{accel, emulator, machine};
 use crate::error::Result;
-use crate::machine::counts;
 use crate::machine::inside::{self, Asked};
 use crate::machine::share::{self, Serving};
 use crate::machine::user;
 use crate::machine::volume::{self, image_error};
+use crate::machine::{counts, pinning};
 use crate::making::{Making, Particulars, absolute};
 use crate::parity::fact;
 use crate::standing::Charges;
@@ -203,6 +203,9 @@ fn parity(making: &mut Making<'_>, options: &Options, domain: &Arc<Domain>, pid:
         append: &options.append,
     };
     rows.extend(inside::rows(asked, &facts, pid));
+    if options.pin_vcpus && !making.spec.cpu_set.is_empty() {
+        rows.push(pinning::row(cpus, &emulator::vcpus(pid), &making.spec.cpu_set));
+    }
     Ok(rows)
 }
 

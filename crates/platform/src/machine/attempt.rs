@@ -60,16 +60,16 @@ pub(crate) fn config(name: &str) -> GuestConfig {
 /// Waits for the agent of a guest that is tried, as long as its console moves and at most as long as the limits say.
 ///
 /// `open` opens the channel within a time; `end` ends the guest, and with it the wait; `ended` says how the guest ended by
-/// itself, if it did, and is asked where the channel broke.
+/// itself, if it did, and whether another would end so too; it is asked where the channel broke.
 ///
 /// # Errors
-/// Lasting where the guest ended by itself or stood still; passing where it was still on its way.
+/// Lasting where the guest stood still; as `ended` says where it ended by itself; passing where it was still on its way.
 pub(crate) fn answers(
     limits: Limits,
     console: &Tail,
     open: impl FnOnce(Duration) -> Result<Link, WireError>,
     end: impl FnOnce() + Send,
-    ended: impl FnOnce() -> Option<String>,
+    ended: impl FnOnce() -> Option<Failure>,
 ) -> Result<(), Failure> {
     let (done, over) = mpsc::channel::<()>();
     let (opened, stood_still) = std::thread::scope(|scope| {
@@ -112,7 +112,7 @@ fn failure(
     stood_still: bool,
     error: &WireError,
     last: &str,
-    ended: impl FnOnce() -> Option<String>,
+    ended: impl FnOnce() -> Option<Failure>,
 ) -> Failure {
     let said = format!("the last it said: {last}");
     if stood_still {
@@ -127,7 +127,10 @@ fn failure(
         ));
     }
     match ended() {
-        Some(how) => Failure::Lasting(format!("{TRIED}, and it ended: {how}; {said}")),
+        Some(Failure::Lasting(how)) => Failure::Lasting(format!("{TRIED}, and it ended: {how}; {said}")),
+        Some(Failure::Passing(how)) => Failure::Passing(format!(
+            "{TRIED}, and it ended while it booted, which is not remembered: the next command tries again. How it ended: {how}; {said}"
+        )),
         None => Failure::Passing(format!("{TRIED}, and {error}; {said}")),
     }
 }

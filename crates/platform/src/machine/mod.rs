@@ -7,6 +7,7 @@ pub(crate) mod inside;
 pub(crate) mod kernel;
 pub(crate) mod memory;
 pub(crate) mod own;
+pub(crate) mod pinning;
 pub(crate) mod share;
 pub(crate) mod target;
 pub(crate) mod user;

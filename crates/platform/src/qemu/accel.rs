@@ -115,7 +115,7 @@ fn try_to_boot(timeout: &Path, program: &Path, boot: &Boot, cpu: &str, limits: L
             wait_for_end(pid);
             let mut channel = channel.borrow_mut();
             channel.kill_group();
-            channel.wait(ENDS).ok().flatten().and_then(by_itself)
+            channel.wait(ENDS).ok().flatten().and_then(by_itself).map(Failure::Lasting)
         },
     );
     // `timeout` and QEMU are one process group.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use qapi::qmp::{self, CpuInfoFast, StatsFilter, StatsProvider, StatsRequest, StatsVCPUFilter, StatsValue};
 use qapi::{Command, ExecuteError, Qmp, Stream};
 use rustix::process::Pid;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 use tare_model::kvm::{COUNTS, series};
 
@@ -208,15 +208,6 @@ pub(super) fn pin(threads: &[u32], cpus: &[u32]) -> Result<(), String> {
     Ok(())
 }
 
-/// The CPUs that each thread may run on, read back.
-pub(super) fn pinned(threads: &[u32]) -> Option<Vec<Vec<u32>>> {
-    let read = |&thread: &u32| {
-        let set = sched_getaffinity(Some(pid(thread)?)).ok()?;
-        Some((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).filter_map(|cpu| u32::try_from(cpu).ok()).collect())
-    };
-    threads.iter().map(read).collect()
-}
-
 fn pid(thread: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(thread).ok()?)
 }
@@ -228,14 +219,19 @@ mod tests {
     use std::io::{BufRead, Write};
     use std::os::unix::net::UnixListener;
 
+    use rustix::thread::sched_getaffinity;
+
+    use crate::machine::pinning;
+
     #[test]
     fn threads_are_pinned_in_turn_and_read_back() {
         let own = u32::try_from(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
-        let before = pinned(&[own]).unwrap()[0].clone();
-        pin(&[own], &before[..1]).unwrap();
-        assert_eq!(pinned(&[own]).unwrap(), [before[..1].to_vec()]);
+        let before = sched_getaffinity(None).unwrap();
+        let first = (0..CpuSet::MAX_CPU).find(|&cpu| before.is_set(cpu)).unwrap();
+        let first = [u32::try_from(first).unwrap()];
+        pin(&[own], &first).unwrap();
+        assert!(pinning::row(1, &[own], &first).equal);
         pin(&[], &[]).unwrap();
-        assert_eq!(pinned(&[u32::MAX]), None);
     }
 
     #[test]

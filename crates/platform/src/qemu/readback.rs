@@ -6,9 +6,9 @@ use tare_wire::AgentFacts;
 
 use super::disks::Asked;
 use super::options::Aio;
-use super::qmp::{DiskMade, Made, pinned};
+use super::qmp::{DiskMade, Made};
 use super::tried::FALLS_BACK;
-use crate::machine::volume;
+use crate::machine::{pinning, volume};
 use crate::merging;
 use crate::parity::{fact, ranges};
 
@@ -42,9 +42,7 @@ pub(super) fn rows(
         rows.push(merging::told(Some(made.merge), note.to_owned()));
     }
     if pin && !spec.cpu_set.is_empty() {
-        let asked = in_turn(made.vcpus.len(), &spec.cpu_set);
-        let granted = pinned(&made.vcpus).map(|sets| sets.iter().map(|set| ranges(set)).collect::<Vec<_>>().join(" "));
-        rows.push(row("CPU of each virtual CPU", asked, granted, "sched_getaffinity of each thread"));
+        rows.push(pinning::row(spec.size.cpus, &made.vcpus, &spec.cpu_set));
     }
     rows
 }
@@ -69,11 +67,6 @@ fn in_words(disk: &DiskMade, aio: Option<Aio>) -> String {
 
 fn accel(kvm: bool) -> String {
     if kvm { "kvm" } else { "tcg" }.to_owned()
-}
-
-/// The CPU of each of so many virtual CPUs.
-fn in_turn(count: usize, cpus: &[u32]) -> String {
-    cpus.iter().cycle().take(count).map(u32::to_string).collect::<Vec<_>>().join(" ")
 }
 
 /// MTU of the guest's one card, whatever it is called there.
@@ -124,7 +117,6 @@ mod tests {
             rows.into_iter().find(|row| row.resource == merging::RESOURCE).map(|row| row.equal)
         };
         assert_eq!((merging(true), merging(false)), (Some(true), Some(false)));
-        assert_eq!(in_turn(3, &[4, 6]), "4 6 4");
     }
     #[test]
     fn a_disk_is_what_qemu_says_that_it_is() {
