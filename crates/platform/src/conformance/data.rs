@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tare_lab::Resource;
+use tare_lab::{Resource, make_disk_directory};
 use tare_model::ByteSize;
 use tare_model::guest::{DataPlace, GuestData};
 use tare_wire::{ExecResult, copy_out};
@@ -32,10 +32,11 @@ impl Ground<'_> {
     /// The gold copy that its guests are given, made when it is first asked for. `None` where the platform claims to hand
     /// nothing over, and without root, where files cannot be given to others.
     pub(super) fn gold(&self) -> Result<Option<GuestData>, Broken> {
-        let gold = self.state.join("gold");
         if !self.expect.data || self.host.rootless {
             return Ok(None);
         }
+        // On a disk, as a run's are: /run may be mounted so that no program runs from it.
+        let gold = make_disk_directory(&self.run_id).map_err(|error| error.to_string())?.join("gold");
         if !gold.exists() {
             make_gold(&gold).map_err(|error| format!("no gold copy could be made: {error}"))?;
         }

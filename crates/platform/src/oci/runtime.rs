@@ -136,8 +136,7 @@ impl Held {
     }
 
     fn delete(&self, agent: &Path) -> Result<(), String> {
-        // Every runtime keeps a container below its root under the container's id (as runc does).
-        if !self.root.join(&self.id).exists() {
+        if !self.is_kept() {
             return Ok(());
         }
         let deleted = self.run(agent, &["delete", "--force"])?;
@@ -146,6 +145,13 @@ impl Held {
             return Ok(());
         }
         Err(format!("`{} delete --force {}` failed: {}", self.program.display(), self.id, deleted.output.trim()))
+    }
+
+    /// Whether the runtime may know the container: it keeps a directory of its id below its root, or, as gVisor does, files with the
+    /// id in their names (`ID_sandbox:ID.state`).
+    fn is_kept(&self) -> bool {
+        let entries = std::fs::read_dir(&self.root).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name()).any(|name| name.to_string_lossy().contains(&self.id))
     }
 
     fn run(&self, agent: &Path, arguments: &[&str]) -> Result<program::Ran, String> {
@@ -208,6 +214,19 @@ mod tests {
             let refused = (super::super::ENTRY.reap)(&site, &held.token()).unwrap_err().to_string();
             assert!(refused.contains(word), "{refused}");
         }
+    }
+
+    #[test]
+    fn what_a_runtime_keeps_of_a_container_is_seen() {
+        let root = tempfile::tempdir().unwrap();
+        let held = Held { root: root.path().to_owned(), ..held() };
+        assert!(!Held { root: "/nonexistent".into(), ..held.clone() }.is_kept());
+        std::fs::create_dir(root.path().join("tare-r-another")).unwrap();
+        assert!(!held.is_kept());
+        std::fs::write(root.path().join("tare-r-g_sandbox:tare-r-g.state"), "{}").unwrap();
+        assert!(held.is_kept());
+        let runc = Held { id: "tare-r-another".into(), ..held };
+        assert!(runc.is_kept());
     }
 
     #[test]
