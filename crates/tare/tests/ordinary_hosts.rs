@@ -24,6 +24,8 @@ const PACKAGE: &str = "TARE_TEST_HOST_PACKAGE";
 const GVISOR: &str = "TARE_TEST_HOST_RUNSC";
 /// The test programs of the platforms, separated by colons.
 const CONFORMANCE: &str = "TARE_TEST_HOST_CONFORMANCE";
+/// An archive of the Debian 12 that `tare image build` made.
+const IMAGE: &str = "TARE_TEST_HOST_IMAGE";
 /// The command of a QEMU that emulates a network card with functions (SR-IOV).
 const FUNCTIONS: &str = "TARE_TEST_HOST_SRIOV";
 /// The folder with the disk of an arm64 host, and the tarball for it.
@@ -117,7 +119,7 @@ impl Ground {
     fn snapshot(&self) -> BTreeSet<String> {
         // What systemd and the kernel start by themselves is not tare's: programs are looked for by what runs guests.
         let look = "find /sys/fs/cgroup -type d -name '*tare*' 2>/dev/null; \
-            find /run/tare /var/lib/tare /var/lib/tare-data -mindepth 1 2>/dev/null; \
+            find /run/tare /var/lib/tare /var/lib/tare-data /var/log/libvirt/qemu -mindepth 1 2>/dev/null; \
             ls /run/netns 2>/dev/null; ls /sys/class/net; \
             sed 's/^/subtree_control /' /sys/fs/cgroup/cgroup.subtree_control; \
             grep tare /proc/mounts; \
@@ -236,8 +238,9 @@ fn run_until(ground: &Ground, text: &str, seen: &str) {
 
 /// A run of this arm that is killed once its guest is under way leaves nothing, with no further command.
 fn killed(ground: &Ground, id: &str, arm: &str, seen: &str) {
-    let before = ground.snapshot();
+    let (before, began) = (ground.snapshot(), Instant::now());
     run_until(ground, &with_baseline(id, arm, "2m"), seen);
+    let (started, killed) = (seconds(began), Instant::now());
     let during = ground.snapshot();
     assert!(during.difference(&before).count() > 3, "nothing was made: {during:?}");
     ground.host.sh("pkill -KILL -x -o tare");
@@ -245,7 +248,10 @@ fn killed(ground: &Ground, id: &str, arm: &str, seen: &str) {
     loop {
         let left: Vec<String> = ground.snapshot().difference(&before).cloned().collect();
         if left.is_empty() {
-            return;
+            return eprintln!(
+                "  {id}: under way after {started:.0} s, gone {:.0} s after it was killed",
+                seconds(killed)
+            );
         }
         assert!(Instant::now() < deadline, "left behind by {id}: {left:?}");
         std::thread::sleep(Duration::from_secs(1));
@@ -266,12 +272,16 @@ fn killed_with_every_guest(ground: &Ground) {
     killed(ground, "libvirt", &by_libvirt(), seen);
 }
 
-/// The memory of a machine is merged where the study says so, and the host is put back.
+/// The memory of a machine is merged where the study says so, and the host is put back. A machine over the host's root shares
+/// its memory with the file server, so this one boots an image that another host built.
 fn merged(ground: &Ground) {
+    ground.host.put(Path::new(&std::env::var(IMAGE).unwrap()), "image.tar");
+    ground.host.sh("mkdir -p /var/cache/tare/images && tar -C /var/cache/tare/images -xf image.tar && rm image.tar");
     let merging = "merging = { rule = \"fixed\", pages-to-scan = 5000, sleep = \"20ms\" }\n";
     let settings = || ground.host.sh("cd /sys/kernel/mm/ksm; grep . run pages_to_scan sleep_millisecs");
     let before = settings();
-    let text = with_baseline("kvm", &format!("{}{merging}", machine("kvm", "")), "20s");
+    let image = machine("kvm", ", image = { debian = { suite = \"bookworm\" } }");
+    let text = with_baseline("kvm", &format!("{image}{merging}"), "20s");
     run_until(ground, &text, "test $(cat /sys/kernel/mm/ksm/pages_sharing) -gt 1000");
     assert_ne!(settings(), before);
     while ground.host.run("root", "pgrep -x tare").status.success() {
@@ -296,6 +306,25 @@ fn conforms(ground: &Ground) {
         let result = said.lines().find(|line| line.starts_with("test result"));
         eprintln!("{}: {}", program.rsplit('/').next().unwrap_or_default(), result.unwrap_or_default());
         said.lines().filter(|line| line.starts_with("SKIPPED")).for_each(|line| eprintln!("{line}"));
+    }
+}
+
+/// Where the kernel cannot load a module, the run is refused before anything is started, with the module and what loads it.
+fn a_missing_module_is_named(ground: &Ground) {
+    let container = arm("container", "container", "{}");
+    let machine = machine("kvm", ", network = { vhost = \"on\" }");
+    for (module, arm) in [("overlay", &container), ("veth", &container), ("tun", &machine), ("vhost_net", &machine)] {
+        let before = ground.snapshot();
+        ground.host.write(&study(arm), "missing.toml");
+        ground.host.write(&format!("install {module} /bin/false\n"), "/etc/modprobe.d/missing.conf");
+        // What is not loaded need not be unloaded.
+        ground.host.sh(&format!("! grep -q '^{module} ' /proc/modules || modprobe -r {module}"));
+        let ran = ground.host.run("root", "NO_COLOR=1 tare run missing.toml --out missing 2>&1");
+        ground.host.sh("rm -rf missing /etc/modprobe.d/missing.conf");
+        let said = String::from_utf8_lossy(&ran.stdout);
+        assert!(!ran.status.success(), "{module}: {said}");
+        assert!(said.contains(&format!("modprobe {module}")), "{module}: {said}");
+        assert_eq!(ground.snapshot(), before, "{module}");
     }
 }
 
@@ -427,8 +456,11 @@ fn the_package_installs_and_a_container_and_a_machine_are_measured() {
 fn every_arm_runs_on_an_ordinary_host() {
     let Some(mut ground) = Ground::new(&Hardware::default()) else { return };
     ground.check("the quickstart, shortened", |ground| ground.quickstart("/usr/share/tare"));
-    // Its bridge and its groups come with the daemon, at whoever's first command.
-    ground.host.sh("systemctl start docker");
+    ground.check("a missing module is named, and nothing is started", a_missing_module_is_named);
+    // Docker's bridge and groups come with its daemon, at whoever's first command; with its first container it enables every
+    // controller at the host's root and leaves it so, as its disclosure says. That container runs no program.
+    ground.host.sh("systemctl start docker; tar -cf - -T /dev/null | docker import - empty:1 >/dev/null; \
+         docker run --rm empty:1 /none 2>/dev/null; docker image rm empty:1 >/dev/null");
     ground.check("all arms of one study", |ground| {
         let mut arms: Vec<String> = containers().into_iter().map(|(_, arm)| arm).collect();
         arms.extend([

@@ -21,12 +21,14 @@ pub(super) fn table(case: &CaseFindings, arms: &Arms) -> Option<Table> {
     let columns = std::iter::once(Column::text("Reason")).chain(shown.iter().map(head)).collect();
     let caption = format!(
         "{}, by reason: the estimate over the trials. KVM gives no reason for some of them, and some it counts under two. \
-         Time polled: a virtual CPU that halts is waited for by a busy loop of the host before it sleeps.",
+         Reasons that no guest had are left out. Time polled: a virtual CPU that halts is waited for by a busy loop of the host before it sleeps.",
         whole.spec.label
     );
     let mut table = Table::new(caption, columns);
     for (count, says) in COUNTS {
-        let Some(found) = of(count) else { continue };
+        let Some(found) = of(count).filter(|found| found.arms.iter().any(|own| own.estimate.value > 0.0)) else {
+            continue;
+        };
         let value = |look: &&ArmLook| {
             let own = found.arms.iter().find(|own| own.arm == look.id);
             own.map_or_else(Cell::none, |own| Cell::text(format::value(own.estimate.value, &found.spec.unit)))
@@ -51,7 +53,7 @@ mod tests {
         assert!(table(&findings.cases[0], &arms).is_none(), "no arm is KVM's");
         let mut own = findings.cases[0].metrics[0].arms[1].clone();
         let (arm, label) = (own.arm.clone(), arms.label(&own.arm));
-        for (spec, exits) in specs("an operation").into_iter().zip([12.0, 3.0]) {
+        for (spec, exits) in specs("an operation").into_iter().zip([12.0, 3.0, 0.0]) {
             own.estimate.value = exits;
             findings.cases[0].metrics.push(MetricFindings { spec, arms: vec![own.clone()], comparisons: Vec::new() });
         }
