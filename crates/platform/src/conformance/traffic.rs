@@ -10,10 +10,11 @@ use tare_model::guest::{GuestSpec, Seccomp};
 use tare_model::load::{LoadModel, Phases};
 use tare_wire::{Link, Reply, Request, WireError};
 
-use super::{Broken, Ground, hold};
+use super::{Broken, Ground, hold, slower};
 use crate::{ClientPlace, Guest};
 
-const STEADY: Span = Span::from_millis(200);
+/// How long a driver measures, milliseconds, on a host that is not slower than others (`TARE_SLOWER`).
+const STEADY_MS: u64 = 200;
 /// Connections of the driver: one stream cannot flow both ways.
 const STREAMS: u32 = 2;
 /// The largest body of a request: several packets, in both directions.
@@ -47,7 +48,8 @@ impl Ground<'_> {
             Reply::Serving { server, address } => (server, SocketAddr::new(guest.address(), address.port())),
             other => return Err(format!("asked to serve, it answered {other:?}")),
         };
-        let phases = Phases { warm_up: Span::ZERO, ramp_up: Span::ZERO, steady_state: STEADY, ramp_down: Span::ZERO };
+        let steady_state = Span::from_millis(STEADY_MS * u64::from(slower()));
+        let phases = Phases { warm_up: Span::ZERO, ramp_up: Span::ZERO, steady_state, ramp_down: Span::ZERO };
         let spec = DriveSpec {
             kind,
             targets: vec![target],
