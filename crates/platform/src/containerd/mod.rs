@@ -231,6 +231,7 @@ impl Platform for Containerd {
         making.hold(NAME, held.token(), Box::new(take_away))?;
 
         let mut launch = plain_launch();
+        launch.mounts_stay = true;
         launch.mounts = vec![stage.overlay(&mut making, lower, self.options.upper)?];
         let bundle = Bundle {
             spec,
