@@ -493,6 +493,11 @@ fn containers_without_a_daemon_conform() {
     conforms_with_and_without_an_image("podman", &options);
 }
 
+/// Sockets of shims, whoever's they are.
+fn shim_sockets() -> usize {
+    std::fs::read_dir("/run/containerd/s").map_or(0, Iterator::count)
+}
+
 #[test]
 fn containers_of_a_shim_conform() {
     let Some(options) = with_containerd("containers_of_a_shim_conform") else { return };
@@ -502,6 +507,7 @@ fn containers_of_a_shim_conform() {
     let (reason, remedy) = checked("containerd", &with(&options, "runtime", "no-such")).unwrap_err();
     assert!(reason.contains("no `containerd-shim-no-such-v2`: it looks in /"), "{reason}");
     assert!(remedy.contains("PATH"), "{remedy}");
+    let sockets = shim_sockets();
     conforms("containerd", "containerd", &options, &Expect { cycles: 5, ..shortly() });
     let place = tempfile::tempdir().unwrap();
     let root = place.path().join("root");
@@ -520,6 +526,7 @@ fn containers_of_a_shim_conform() {
     }
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
     assert!(!mounts.contains("/stage"), "{mounts}");
+    assert_eq!(shim_sockets(), sockets, "shims that were killed left their sockets");
 }
 
 /// A machine that cannot be had is refused for what lacks, and the remedy names where it is had.

@@ -1,11 +1,13 @@
 //! A container as it is written down: enough to take it away from a fresh process.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use super::options::Options;
 use crate::ReapSite;
@@ -116,7 +118,22 @@ impl Held {
                 pause = (pause * 2).min(Duration::from_millis(500));
             }
         }
+        // A shim that was killed leaves its socket behind.
+        match std::fs::remove_file(self.socket()) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(format!("the socket {} could not be removed: {error}", self.socket().display()));
+            }
+            _ => {}
+        }
         self.strays.remove()
+    }
+
+    /// The socket of its shim, which every shim of version 2 names so.
+    fn socket(&self) -> PathBuf {
+        let whose = self.address.join(&self.namespace).join(&self.id);
+        let digest = Sha256::digest(whose.as_os_str().as_encoded_bytes());
+        let name = digest.iter().fold(String::new(), |name, byte| format!("{name}{byte:02x}"));
+        Path::new("/run/containerd/s").join(name)
     }
 
     fn is_there(&self) -> Result<bool, String> {
