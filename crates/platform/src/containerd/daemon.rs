@@ -88,8 +88,12 @@ fn find(runtime: &Runtime, places: &[PathBuf]) -> Result<PathBuf, Lack> {
     if let Some(found) = tried.into_iter().find(is_program) {
         return Ok(found);
     }
-    let mut shown: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
-    shown.dedup();
+    let mut shown: Vec<String> = Vec::new();
+    for place in places.iter().map(|place| place.display().to_string()) {
+        if !shown.contains(&place) {
+            shown.push(place);
+        }
+    }
     let shim = &runtime.shim;
     let reason = match shim.starts_with('/') {
         true => format!("there is no program {shim}"),
@@ -124,11 +128,11 @@ mod tests {
     fn a_shim_is_looked_for_where_the_daemon_looks() {
         let place = tempfile::tempdir().unwrap();
         let environment = format!("HOME=/\0PATH={}:relative:/nowhere\0X=1", place.path().display());
-        let places = places(environment.as_bytes(), Some(Path::new("/opt/own/containerd")));
-        assert_eq!(places, [place.path(), Path::new("/nowhere"), Path::new("/opt/own")]);
+        let places = places(environment.as_bytes(), Some(Path::new("/nowhere/containerd")));
+        assert_eq!(places, [place.path(), Path::new("/nowhere"), Path::new("/nowhere")]);
         let kata = runtime("containerd-shim-kata-v2");
         let (reason, remedy) = find(&kata, &places).unwrap_err();
-        assert!(reason.contains("containerd-shim-kata-v2") && reason.contains("/nowhere, /opt/own"), "{reason}");
+        assert!(reason.contains("containerd-shim-kata-v2") && reason.ends_with(", /nowhere"), "{reason}");
         assert!(remedy.contains("docs/install") && remedy.contains("ln -s"), "{remedy}");
         let shim = place.path().join(&kata.shim);
         std::fs::write(&shim, "").unwrap();

@@ -310,14 +310,15 @@ impl Containerd {
         let (spec, site) = (making.spec, making.site);
         let congestion = site.lab.config().congestion_control.as_deref();
         let parity = Some(machine::inside(spec, &making.facts()?, site.mtu, congestion));
-        making.finish(Particulars { parity, booted: true, ..Particulars::default() })
+        // Its start is not split by its kernel's clock: process 1 of the container is not the first of the machine.
+        making.finish(Particulars { parity, ..Particulars::default() })
     }
 }
 
 /// The daemon's version in what `ctr version` prints: the last of the two, for the program's own comes first.
 fn server_version(said: &str) -> String {
-    let versions = said.lines().filter_map(|line| line.trim().strip_prefix("Version:"));
-    versions.last().map_or_else(|| "it does not say".into(), |version| version.trim().to_owned())
+    let mut versions = said.lines().filter_map(|line| line.trim().strip_prefix("Version:"));
+    versions.next_back().map_or_else(|| "it does not say".into(), |version| version.trim().to_owned())
 }
 
 /// What a shim says of its version.
