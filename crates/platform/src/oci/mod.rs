@@ -224,8 +224,7 @@ impl Platform for Oci {
                 making.greet(site.patience)?;
                 let congestion = site.lab.config().congestion_control.as_deref();
                 let cpus = (!spec.cpu_set.is_empty()).then_some(spec.cpu_set.len());
-                let rows = parity::in_own_kernel(spec, cpus, &making.facts()?, site.mtu, congestion);
-                let parity = Some(rows);
+                let parity = Some(parity::in_own_kernel(spec, cpus, &making.facts()?, site.mtu, congestion));
                 making.finish(Particulars { parity, ..Particulars::default() })
             }
         }
