@@ -188,6 +188,8 @@ setup_platforms() {
     ! apt_has_cached virtiofsd || wanted+=(virtiofsd)
     # Newer releases package the program of that engine apart from its daemon.
     ! apt_has_cached docker-cli || wanted+=(docker-cli)
+    # Another maker's package of that daemon stays as it is: the two exclude each other.
+    has containerd || wanted+=(containerd)
     mapfile -t wanted < <(absent "${wanted[@]}")
     local had_target='' had_daemon=''
     ! has tgtd || had_target=yes

@@ -65,7 +65,8 @@ fn impossible(what: &str, why: &str) -> EnterError {
 pub fn enter(launch: &Launch) -> Result<Entered, EnterError> {
     // Begun anew it would be called `exe`. A name is for people who look at processes, and may fail to be set.
     let _ = set_name(c"tare-agent");
-    if (launch.root.is_some() || !launch.mounts.is_empty()) && !launch.unshare.contains(&Namespace::Mount) {
+    let private = launch.root.is_some() || (!launch.mounts.is_empty() && !launch.mounts_stay);
+    if private && !launch.unshare.contains(&Namespace::Mount) {
         return Err(impossible("mount", "mounts were asked for without a mount namespace to make them in"));
     }
     if launch.root.is_none() && !launch.shown.is_empty() {

@@ -65,7 +65,7 @@ pub use overlay::overlay_lack;
 pub use port::Port;
 pub use process::is_of_run;
 pub use reader::{NamedPath, confine_reader};
-pub use reap::{Killed, ReapReport, leftovers, reap};
+pub use reap::{Killed, ReapReport, leftovers, reap, unmount_exact};
 pub use resource::{Ledger, LedgerError, NoLedger, Resource};
 pub use rootless::{enter_user_namespace, is_rootless};
 pub use settings::{chosen_word, put_back_settings};

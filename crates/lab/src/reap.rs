@@ -262,8 +262,11 @@ fn remove_group(group: &PathBuf) -> std::result::Result<bool, String> {
     cgroup::kill_and_remove(std::slice::from_ref(group)).map(|_| true).map_err(|e| e.to_string())
 }
 
-/// Unmounts what is mounted exactly there, if it is below the state directory.
-fn unmount_exact(path: &Path, state: &Path) -> std::result::Result<bool, String> {
+/// Unmounts what is mounted exactly there, with all below it, if it is below the run's state directory. Whether anything was.
+///
+/// # Errors
+/// Why it is still there, or was not touched.
+pub fn unmount_exact(path: &Path, state: &Path) -> std::result::Result<bool, String> {
     if !path.starts_with(state) || has_parent_component(path) {
         return Err(format!("it is not below {}", state.display()));
     }

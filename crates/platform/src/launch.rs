@@ -48,6 +48,7 @@ pub(crate) fn plain_launch() -> Launch {
         cpu_set: Vec::new(),
         unshare: Vec::new(),
         mounts: Vec::new(),
+        mounts_stay: false,
         root: None,
         shown: Vec::new(),
         hostname: None,

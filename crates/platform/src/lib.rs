@@ -5,6 +5,7 @@
 //! output, its control group, its link, its teardown) is in `making`, `standing` and `channel`.
 
 mod beside;
+mod bundle;
 mod channel;
 mod client;
 mod confinement;
@@ -34,6 +35,7 @@ mod taken;
 mod watch;
 
 mod container;
+mod containerd;
 mod docker;
 mod libvirt;
 mod lxc;

@@ -1,5 +1,6 @@
 //! What a guest sees of what was asked for it, beside what its control group grants.
 
+use tare_model::ByteSize;
 use tare_model::guest::{GuestSpec, ParityRow};
 use tare_wire::AgentFacts;
 
@@ -20,6 +21,50 @@ pub(crate) fn inside(spec: &GuestSpec, facts: &AgentFacts, link: Option<(&str, u
         rows.push(row("link mtu", mtu.to_string(), granted, "the guest's interface, asked inside"));
     }
     rows
+}
+
+/// Rows of what a guest with a kernel of its own shows, which numbers its CPUs from 0, tells its own memory and may have a
+/// congestion control of its own; `cpus` is how many of them it should see, `congestion` is the one asked for.
+pub(crate) fn in_own_kernel(
+    spec: &GuestSpec,
+    cpus: Option<usize>,
+    facts: &AgentFacts,
+    mtu: u32,
+    congestion: Option<&str>,
+) -> Vec<ParityRow> {
+    let mut rows = Vec::new();
+    if let Some(wanted) = cpus {
+        let seen = fact(facts, "cpus allowed").and_then(count).map(|seen| seen.to_string());
+        let note = "sched_getaffinity in the guest, whose own kernel numbers its CPUs from 0: which of the host's they \
+                    are is the control group's to say";
+        rows.push(row("cpus seen inside", wanted.to_string(), seen.as_deref(), note));
+    }
+    let without_cpus = GuestSpec { cpu_set: Vec::new(), ..spec.clone() };
+    rows.extend(inside(&without_cpus, facts, Some(("eth0", mtu))));
+    let total = fact(facts, "memory total").and_then(kilobytes);
+    let told = total.map(|bytes| ByteSize(bytes).to_string());
+    let memory = row("memory seen inside", spec.size.memory.to_string(), told.as_deref(), "MemTotal in the guest");
+    // Rounded for the eye, two amounts may look alike.
+    rows.push(ParityRow { equal: total == Some(spec.size.memory.0), ..memory });
+    if let Some(asked) = congestion {
+        let note = "net.ipv4.tcp_congestion_control in the guest, whose network stack sets it by itself";
+        rows.push(row("congestion control", asked.to_owned(), fact(facts, "congestion control"), note));
+    }
+    rows
+}
+
+/// How many CPUs a list such as `0-3,6` has.
+fn count(list: &str) -> Option<usize> {
+    list.split(',').try_fold(0, |sum, run| {
+        let (from, to) = run.split_once('-').unwrap_or((run, run));
+        let (from, to): (usize, usize) = (from.parse().ok()?, to.parse().ok()?);
+        Some(sum + to.checked_sub(from)? + 1)
+    })
+}
+
+/// `NUMBER kB` (proc(5)), in bytes.
+fn kilobytes(value: &str) -> Option<u64> {
+    value.strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// Rows of a platform that sets no limits at all.
@@ -64,7 +109,6 @@ pub(crate) fn ranges(cpus: &[u32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tare_model::ByteSize;
     use tare_model::guest::GuestSize;
 
     #[test]
@@ -83,5 +127,32 @@ mod tests {
         let rows = inside(&spec, &facts, Some(("eth0", 9000)));
         assert_eq!(rows.iter().map(|row| row.equal).collect::<Vec<_>>(), [true, false]);
         assert!(unlimited(&spec).iter().all(|row| !row.equal && row.granted.is_none()));
+    }
+
+    #[test]
+    fn what_the_guests_own_kernel_shows_is_compared_with_what_it_can_show() {
+        let size = GuestSize { cpus: 2, memory: ByteSize(1 << 30) };
+        let spec = GuestSpec {
+            name: "g".into(),
+            size,
+            cpu_set: vec![4, 6],
+            data: None,
+            merge: false,
+            seccomp: tare_model::guest::Seccomp::Default,
+        };
+        let fact = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let facts = |cpus, memory| AgentFacts {
+            facts: vec![fact("cpus allowed", cpus), fact("mtu eth0", "1500"), fact("memory total", memory)],
+        };
+        let rows = |facts, congestion| in_own_kernel(&spec, Some(2), &facts, 1500, congestion);
+        let equal = |facts| rows(facts, None).iter().map(|row| row.equal).collect::<Vec<_>>();
+        assert_eq!(equal(facts("0-1", "1048576 kB")), [true, true, true]);
+        assert_eq!(equal(facts("0-3", "24684096 kB")), [false, true, false]);
+        assert_eq!(equal(facts("0-1", "1048580 kB")), [true, true, false], "which looks like 1 GiB");
+        assert_eq!(equal(facts("not readable", "kB")), [false, true, false]);
+        let own = || AgentFacts { facts: vec![fact("congestion control", "reno")] };
+        let last = |asked| rows(own(), Some(asked)).pop().is_some_and(|row| row.equal);
+        assert!(last("reno") && !last("cubic"));
+        assert_eq!((count("0-3,6"), count("3-1"), count("")), (Some(5), None, None));
     }
 }

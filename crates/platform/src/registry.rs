@@ -5,7 +5,10 @@ use tare_model::Span;
 use tare_model::field::FieldError;
 
 use crate::error::Result;
-use crate::{Platform, Reach, ReapSite, container, docker, libvirt, lxc, native, nspawn, null, oci, podman, qemu, ssh};
+use crate::{
+    Platform, Reach, ReapSite, container, containerd, docker, libvirt, lxc, native, nspawn, null, oci, podman, qemu,
+    ssh,
+};
 
 /// One platform, as study files, plans and lists need to know it.
 pub struct Entry {
@@ -62,6 +65,7 @@ pub fn all() -> &'static [Entry] {
         oci::ENTRY,
         docker::ENTRY,
         podman::ENTRY,
+        containerd::ENTRY,
         qemu::ENTRY,
         libvirt::ENTRY,
         ssh::ENTRY,
@@ -167,6 +171,7 @@ mod tests {
             ("oci", json!({"runtime": "/opt/runsc-2026"}), Some("shared")),
             ("docker", json!({}), Some("daemon")),
             ("podman", json!({}), None),
+            ("containerd", json!({}), Some("daemon")),
             ("qemu", json!({}), Some("shared")),
             ("qemu", json!({"image": {"debian": {}}}), None),
             ("qemu", json!({"image": {"debian": {}}, "memory": {"huge-pages": true}}), Some("huge pages")),

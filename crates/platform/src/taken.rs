@@ -42,6 +42,36 @@ impl Making<'_> {
         Ok(())
     }
 
+    /// Moves further processes that carry the guest into its control group, each with the name that a reader knows it by.
+    /// What came of that is read back.
+    pub(crate) fn take_in_carriers(&mut self, carriers: &[(u32, String)]) -> Result<()> {
+        let Some(group) = self.parts.cgroup.as_ref().filter(|group| !group.paths().is_empty()) else { return Ok(()) };
+        for (process, _) in carriers {
+            let moved = group.add(*process);
+            // One that ended by itself meanwhile needs no place.
+            if moved.is_err() && Path::new("/proc").join(process.to_string()).exists() {
+                moved.map_err(|source| self.lab_error(source))?;
+            }
+        }
+        let members = processes_in(group.paths());
+        let granted = !carriers.is_empty() && carriers.iter().all(|(process, _)| members.contains(process));
+        let names: Vec<String> = carriers.iter().map(|(process, name)| format!("{name} ({process})")).collect();
+        self.note(ParityRow {
+            resource: "processes that carry the guest".into(),
+            asked: "in the guest's control group".into(),
+            granted: (!carriers.is_empty())
+                .then(|| if granted { "in the guest's control group" } else { "elsewhere" }.into()),
+            equal: granted,
+            note: match names.is_empty() {
+                true => "none was found, so it is not known where they are".into(),
+                false => {
+                    format!("{}, looked for in cgroup.procs; others may be there that were not found", names.join(", "))
+                }
+            },
+        });
+        Ok(())
+    }
+
     /// Kills that process when the guest is to be killed: it may be in no control group of tare's, and it is no child.
     pub(crate) fn kill_process_with_guest(&mut self, process: u32) {
         let held = i32::try_from(process).ok().and_then(Pid::from_raw);

@@ -20,7 +20,7 @@ use tare_platform::{Availability, Guest, HostView, Site, registry};
 use tare_wire::{ExecResult, ExecSpec, Reply, Request};
 
 use common::{agent, conforms, platform, program, skipped, turn};
-use engines::{engine, podman_flags, with_docker, with_podman};
+use engines::{engine, podman_flags, with_containerd, with_docker, with_podman};
 
 const CYCLES: u32 = 20;
 
@@ -491,6 +491,57 @@ fn containers_of_a_daemon_conform() {
 fn containers_without_a_daemon_conform() {
     let Some(options) = with_podman("containers_without_a_daemon_conform") else { return };
     conforms_with_and_without_an_image("podman", &options);
+}
+
+/// Sockets of shims, whoever's they are.
+fn shim_sockets() -> usize {
+    std::fs::read_dir("/run/containerd/s").map_or(0, Iterator::count)
+}
+
+#[test]
+fn containers_of_a_shim_conform() {
+    let Some(options) = with_containerd("containers_of_a_shim_conform") else { return };
+    if let Err((reason, remedy)) = checked("containerd", &options) {
+        return skipped(&format!("containerd: {reason}. {remedy}"));
+    }
+    let (reason, remedy) = checked("containerd", &with(&options, "runtime", "no-such")).unwrap_err();
+    assert!(reason.contains("no `containerd-shim-no-such-v2`: it looks in /"), "{reason}");
+    assert!(remedy.contains("PATH"), "{remedy}");
+    let sockets = shim_sockets();
+    conforms("containerd", "containerd", &options, &Expect { cycles: 5, ..shortly() });
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path().join("root");
+    if small_root(&root).is_none() {
+        return skipped("the programs for a small root file system are not here (`ldd /bin/sh` failed)");
+    }
+    let mut small = with(&options, "upper", "disk");
+    small["rootfs"] = json!({"directory": root});
+    small["namespace"] = "tare-tests".into();
+    conforms("containerd-disk", "containerd", &small, &Expect { cycles: 1, ..shortly() });
+    for namespace in ["tare", "tare-tests"] {
+        for list in ["containers", "tasks", "snapshots"] {
+            let left = engine("ctr", &options, &["--namespace", namespace, list, "ls"]);
+            assert_eq!(left.lines().count(), 1, "{namespace}: {left}");
+        }
+    }
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    assert!(!mounts.contains("/stage"), "{mounts}");
+    assert_eq!(shim_sockets(), sockets, "shims that were killed left their sockets");
+}
+
+/// A machine that cannot be had is refused for what lacks, and the remedy names where it is had.
+#[test]
+fn a_machine_of_a_shim_is_refused_where_it_lacks_something() {
+    let Some(options) = with_containerd("a_machine_of_a_shim_is_refused_where_it_lacks_something") else { return };
+    let Err((reason, remedy)) = checked("containerd", &with(&options, "runtime", "kata")) else {
+        return skipped("Kata Containers can be had here");
+    };
+    match Path::new("/dev/kvm").exists() {
+        true => {
+            assert!(reason.contains("containerd-shim-kata-v2") && remedy.contains("docs/install"), "{reason} {remedy}")
+        }
+        false => assert!(reason.contains("/dev/kvm") && remedy.contains("modprobe"), "{reason} {remedy}"),
+    }
 }
 
 /// Runs itself again as a user, in a user namespace as tare makes it.

@@ -27,6 +27,10 @@ pub struct Launch {
     /// [`Namespace::Mount`]). The host's own mount table never sees them.
     #[serde(default)]
     pub mounts: Vec<PrivateMount>,
+    /// Whether these mounts are made in the mount namespace that the process is in already, for a program outside of the guest
+    /// that must see them. Whoever asks for that takes them away, and gives a place that is shared with no other namespace.
+    #[serde(default)]
+    pub mounts_stay: bool,
     /// Root file system to change to; `None` stays.
     pub root: Option<Root>,
     /// Directories of the host's that the new root shows, each at a place of its own, as they are and not through an

@@ -7,13 +7,11 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tare_lab::StateDir;
-use tare_model::guest::{GuestSpec, ParityRow};
-use tare_wire::AgentFacts;
 use tare_wire::launch::Namespace;
 
 use crate::making::{absolute, environment, plain_launch};
+use crate::program;
 use crate::remembered::{Failure, identity, remembered};
-use crate::{parity, program};
 
 /// The name of its program; `runsc-2026` is one, too.
 const PROGRAM: &str = "runsc";
@@ -235,66 +233,10 @@ fn last_line(output: &str) -> String {
     line.map_or_else(|| "it failed without a word".into(), |line| line.trim().chars().take(500).collect())
 }
 
-/// Rows of what a guest on gVisor's kernel shows, which numbers its CPUs from 0, tells its own memory and, with a
-/// network stack of its own, has a congestion control of its own; `congestion` is the one asked for.
-pub(super) fn inside(spec: &GuestSpec, facts: &AgentFacts, mtu: u32, congestion: Option<&str>) -> Vec<ParityRow> {
-    let mut rows = Vec::new();
-    if !spec.cpu_set.is_empty() {
-        let seen = parity::fact(facts, "cpus allowed").and_then(count);
-        let wanted = spec.cpu_set.len();
-        rows.push(ParityRow {
-            resource: "cpus seen inside".into(),
-            asked: wanted.to_string(),
-            granted: seen.map(|seen| seen.to_string()),
-            equal: seen == Some(wanted),
-            note: "sched_getaffinity in the guest, whose own kernel numbers its CPUs from 0: which of the host's they \
-                   are is the control group's to say"
-                .into(),
-        });
-    }
-    let without_cpus = GuestSpec { cpu_set: Vec::new(), ..spec.clone() };
-    rows.extend(parity::inside(&without_cpus, facts, Some(("eth0", mtu))));
-    let total = parity::fact(facts, "memory total").and_then(kilobytes);
-    rows.push(ParityRow {
-        resource: "memory seen inside".into(),
-        asked: spec.size.memory.to_string(),
-        granted: total.map(|bytes| tare_model::ByteSize(bytes).to_string()),
-        equal: total == Some(spec.size.memory.0),
-        note: "MemTotal in the guest".into(),
-    });
-    if let Some(asked) = congestion {
-        let granted = parity::fact(facts, "congestion control");
-        rows.push(ParityRow {
-            resource: "congestion control".into(),
-            asked: asked.to_owned(),
-            granted: granted.map(str::to_owned),
-            equal: granted == Some(asked),
-            note: "net.ipv4.tcp_congestion_control in the guest, whose network stack sets it by itself".into(),
-        });
-    }
-    rows
-}
-
-/// How many CPUs a list such as `0-3,6` has.
-fn count(list: &str) -> Option<usize> {
-    list.split(',').try_fold(0, |sum, run| {
-        let (from, to) = run.split_once('-').unwrap_or((run, run));
-        let (from, to): (usize, usize) = (from.parse().ok()?, to.parse().ok()?);
-        Some(sum + to.checked_sub(from)? + 1)
-    })
-}
-
-/// `NUMBER kB` (proc(5)), in bytes.
-fn kilobytes(value: &str) -> Option<u64> {
-    value.strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use tare_model::ByteSize;
-    use tare_model::guest::GuestSize;
 
     #[test]
     fn settings_become_flags() {
@@ -305,31 +247,6 @@ mod tests {
         assert_eq!(flags[..3], ["--platform=kvm", "--network=host", "--overlay2=none"]);
         assert!(Gvisor::default().flags().contains(&"--overlay2=root:self".into()));
         assert!(is_gvisor(Path::new("/opt/runsc-2026")) && !is_gvisor(Path::new("/usr/sbin/runc")));
-    }
-
-    #[test]
-    fn what_the_guests_own_kernel_shows_is_compared_with_what_it_can_show() {
-        let size = GuestSize { cpus: 2, memory: ByteSize(1 << 30) };
-        let spec = GuestSpec {
-            name: "g".into(),
-            size,
-            cpu_set: vec![4, 6],
-            data: None,
-            merge: false,
-            seccomp: tare_model::guest::Seccomp::Default,
-        };
-        let fact = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let facts = |cpus, memory| AgentFacts {
-            facts: vec![fact("cpus allowed", cpus), fact("mtu eth0", "1500"), fact("memory total", memory)],
-        };
-        let equal = |facts| inside(&spec, &facts, 1500, None).iter().map(|row| row.equal).collect::<Vec<_>>();
-        assert_eq!(equal(facts("0-1", "1048576 kB")), [true, true, true]);
-        assert_eq!(equal(facts("0-3", "24684096 kB")), [false, true, false]);
-        assert_eq!(equal(facts("not readable", "kB")), [false, true, false]);
-        let own = AgentFacts { facts: vec![fact("congestion control", "reno")] };
-        let last = |asked| inside(&spec, &own, 1500, Some(asked)).pop().unwrap();
-        assert!(last("reno").equal && !last("cubic").equal);
-        assert_eq!((count("0-3,6"), count("3-1"), count("")), (Some(5), None, None));
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! of its own, where the guest's overlay is mounted and the control groups are arranged as any runtime
 //! understands them; so nothing shows in the host's mount table, and all of it goes with the guest.
 
-mod bundle;
 mod gvisor;
 mod known;
 mod options;
@@ -19,9 +18,9 @@ use tare_model::field::FieldError;
 use tare_model::guest::{GuestSpec, Seccomp};
 use tare_wire::launch::Namespace;
 
-use self::bundle::Bundle;
 use self::options::Options;
 use self::runtime::{Held, Runtime};
+use crate::bundle::Bundle;
 use crate::data::{DataDirectory, INSIDE};
 use crate::error::Result;
 use crate::groups::Arrangement;
@@ -29,8 +28,7 @@ use crate::making::{Making, Particulars, absolute, plain_launch};
 use crate::options as common;
 use crate::program::named;
 use crate::registry::{Entry, Variant};
-use crate::rootfs;
-use crate::{Availability, Comparable, DataWanted, Guest, HostView, Platform, ReapSite, Site};
+use crate::{Availability, Comparable, DataWanted, Guest, HostView, Platform, ReapSite, Site, parity, rootfs};
 
 const NAME: &str = "oci";
 
@@ -203,6 +201,7 @@ impl Platform for Oci {
             rootfs: &at,
             group: &arrangement.group,
             seccomp,
+            waits: false,
         };
         bundle
             .write(&folder)
@@ -224,7 +223,8 @@ impl Platform for Oci {
                 making.spawn(&launch)?;
                 making.greet(site.patience)?;
                 let congestion = site.lab.config().congestion_control.as_deref();
-                let parity = Some(gvisor::inside(spec, &making.facts()?, site.mtu, congestion));
+                let cpus = (!spec.cpu_set.is_empty()).then_some(spec.cpu_set.len());
+                let parity = Some(parity::in_own_kernel(spec, cpus, &making.facts()?, site.mtu, congestion));
                 making.finish(Particulars { parity, ..Particulars::default() })
             }
         }

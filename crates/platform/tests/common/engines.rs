@@ -17,24 +17,69 @@ const APART: [&str; 3] = ["--mount", "--propagation", "slave"];
 
 /// Runs the test of this name again with a Docker daemon, for the checks start it again themselves; in there, its options.
 pub fn with_docker(test: &str) -> Option<Value> {
-    again(test, true)
+    again(test, Engine::Docker)
+}
+
+/// The same with containerd's daemon.
+pub fn with_containerd(test: &str) -> Option<Value> {
+    again(test, Engine::Containerd)
 }
 
 /// The same with a place for Podman's images.
 pub fn with_podman(test: &str) -> Option<Value> {
-    again(test, false)
+    again(test, Engine::Podman)
 }
 
-fn again(test: &str, daemon: bool) -> Option<Value> {
+#[derive(Clone, Copy)]
+enum Engine {
+    Docker,
+    Podman,
+    Containerd,
+}
+
+impl Engine {
+    fn options(self, place: &Path) -> Value {
+        match self {
+            Self::Docker => json!({"host": format!("unix://{}", place.join("socket").display())}),
+            Self::Podman => json!({"runtime": "runc", "flags": podman_flags(place)}),
+            Self::Containerd => json!({"address": place.join("socket")}),
+        }
+    }
+
+    /// The command of its daemon, where it has one.
+    fn daemon(self, place: &Path) -> Option<Command> {
+        let mut command = match self {
+            Self::Podman => return None,
+            Self::Docker => {
+                let mut command = Command::new("unshare");
+                command.args(APART).args(["dockerd", "--bridge=none", "--iptables=false", "--ip6tables=false"]);
+                command.arg("--data-root").arg(place.join("data")).arg("--exec-root").arg(place.join("exec"));
+                command.arg("--pidfile").arg(place.join("pid"));
+                command.arg("--host").arg(format!("unix://{}", place.join("socket").display()));
+                command
+            }
+            // Where the tests are, for it must see what tare mounts; it mounts nothing itself.
+            Self::Containerd => {
+                let config = "version = 2\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n";
+                fs::write(place.join("config"), config).unwrap();
+                let mut command = Command::new("containerd");
+                command.arg("--config").arg(place.join("config")).arg("--root").arg(place.join("data"));
+                command.arg("--state").arg(place.join("exec")).arg("--address").arg(place.join("socket"));
+                command
+            }
+        };
+        command.env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+        Some(command)
+    }
+}
+
+fn again(test: &str, engine: Engine) -> Option<Value> {
     if let Some(place) = std::env::var_os(PLACE).map(PathBuf::from) {
-        return Some(match daemon {
-            true => json!({"host": format!("unix://{}", place.join("socket").display())}),
-            false => json!({"runtime": "runc", "flags": podman_flags(&place)}),
-        });
+        return Some(engine.options(&place));
     }
     let _turn = super::common::turn();
     let place = tempfile::tempdir_in("/var/tmp").unwrap();
-    let daemon = match daemon.then(|| Daemon::start(place.path())).transpose() {
+    let daemon = match engine.daemon(place.path()).map(|command| Daemon::start(command, place.path())).transpose() {
         Ok(daemon) => daemon,
         Err(why) => {
             super::common::skipped(&why);
@@ -69,8 +114,8 @@ pub fn podman_flags(place: &Path) -> Vec<String> {
 /// Runs the engine's program with the options of a study; what it printed on standard output.
 pub fn engine(name: &str, options: &Value, arguments: &[&str]) -> String {
     let mut command = Command::new(name);
-    if let Some(host) = options["host"].as_str() {
-        command.args(["--host", host]);
+    for (option, flag) in [("host", "--host"), ("address", "--address")] {
+        command.args(options[option].as_str().into_iter().flat_map(|value| [flag, value]));
     }
     command.args(options["flags"].as_array().into_iter().flatten().filter_map(Value::as_str));
     if tare_lab::is_rootless() {
@@ -88,38 +133,26 @@ struct Daemon {
 }
 
 impl Daemon {
-    /// Starts dockerd; why there is none.
-    fn start(place: &Path) -> Result<Self, String> {
+    /// Starts a daemon that will listen at `socket`; why there is none.
+    fn start(mut command: Command, place: &Path) -> Result<Self, String> {
+        let name = format!("{command:?}");
+        let name = ["dockerd", "containerd"].into_iter().find(|known| name.contains(known)).unwrap();
         if tare_lab::is_rootless() {
-            return Err("docker's daemon needs root".into());
+            return Err(format!("{name} needs root"));
         }
         let (socket, log) = (place.join("socket"), place.join("log"));
         let said = fs::File::create(&log).unwrap();
         let groups = groups();
-        let child = Command::new("unshare")
-            .args(APART)
-            .args(["dockerd", "--bridge=none", "--iptables=false", "--ip6tables=false", "--data-root"])
-            .arg(place.join("data"))
-            .arg("--exec-root")
-            .arg(place.join("exec"))
-            .arg("--pidfile")
-            .arg(place.join("pid"))
-            .arg("--host")
-            .arg(format!("unix://{}", socket.display()))
-            .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
-            .stdin(Stdio::null())
-            .stdout(said.try_clone().unwrap())
-            .stderr(said)
-            .spawn();
-        let child = child.map_err(|error| format!("needs unshare: {error}"))?;
+        let child = command.stdin(Stdio::null()).stdout(said.try_clone().unwrap()).stderr(said).spawn();
+        let child = child.map_err(|error| format!("{:?} does not start: {error}", command.get_program()))?;
         let mut daemon = Self { child, groups };
         let deadline = Instant::now() + Duration::from_secs(60);
         while std::os::unix::net::UnixStream::connect(&socket).is_err() {
             let said = || fs::read_to_string(&log).unwrap_or_default();
             if let Some(status) = daemon.child.try_wait().unwrap() {
-                return Err(format!("dockerd does not run here ({status}): {}", said()));
+                return Err(format!("{name} does not run here ({status}): {}", said()));
             }
-            assert!(Instant::now() < deadline, "dockerd does not listen: {}", said());
+            assert!(Instant::now() < deadline, "{name} does not listen: {}", said());
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(daemon)

@@ -1,4 +1,4 @@
-//! The bundle of a guest: `config.json` and the place where its root will be mounted.
+//! The bundle of a guest for a runtime of containers: `config.json` and the place where its root will be mounted.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -24,7 +24,7 @@ const AGENT: &str = "/.tare/agent";
 const PERIOD_US: u64 = 100_000;
 
 /// What a bundle is written from.
-pub(super) struct Bundle<'a> {
+pub(crate) struct Bundle<'a> {
     pub spec: &'a GuestSpec,
     pub run_id: &'a str,
     /// The agent's program on the host.
@@ -40,6 +40,8 @@ pub(super) struct Bundle<'a> {
     pub group: &'a str,
     /// The filter of system calls that the agent installs inside.
     pub seccomp: Seccomp,
+    /// Whether the agent begins only when it is let, once its process was taken in.
+    pub waits: bool,
 }
 
 impl Bundle<'_> {
@@ -47,7 +49,7 @@ impl Bundle<'_> {
     ///
     /// # Errors
     /// What could not be written, and why.
-    pub(super) fn write(&self, folder: &Path) -> Result<(), String> {
+    pub(crate) fn write(&self, folder: &Path) -> Result<(), String> {
         std::fs::create_dir_all(self.rootfs).map_err(|error| format!("{}: {error}", self.rootfs.display()))?;
         let config = folder.join("config.json");
         let spec = self.config().map_err(|error| format!("its description does not hold together: {error}"))?;
@@ -102,13 +104,18 @@ impl Bundle<'_> {
         let limits = limits().map(limit).into_iter().collect::<Result<Vec<_>, _>>()?;
         ProcessBuilder::default()
             .terminal(false)
-            .args([vec![AGENT.to_owned()], confined(self.seccomp).to_vec()].concat())
+            .args(self.arguments())
             .env(environment(self.run_id).map(|(name, value)| format!("{name}={value}")).to_vec())
             .cwd("/")
             .capabilities(capabilities)
             .rlimits(limits)
             .no_new_privileges(true)
             .build()
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        let wait = self.waits.then(|| "wait".to_owned());
+        [AGENT.to_owned()].into_iter().chain(wait).chain(confined(self.seccomp)).collect()
     }
 
     fn linux(&self) -> Result<oci_spec::runtime::Linux, OciSpecError> {
@@ -180,6 +187,7 @@ mod tests {
             rootfs: &rootfs,
             group,
             seccomp: Seccomp::Off,
+            waits: false,
         };
         bundle.write(folder.path()).unwrap();
         let text = std::fs::read_to_string(folder.path().join("config.json")).unwrap();
@@ -192,7 +200,10 @@ mod tests {
         let bound = mounts.iter().find(|mount| mount["source"] == "/mnt/san/tare-r/target").unwrap();
         assert_eq!(bound["destination"], INSIDE);
         assert!(bound["options"].as_array().unwrap().contains(&"rw".into()), "{bound}");
-        let closed = serde_json::to_string(&Bundle { read_only: true, ..bundle }.config().unwrap()).unwrap();
+        let closed = Bundle { read_only: true, waits: true, ..bundle }.config().unwrap();
+        let args = closed.process().as_ref().unwrap().args().clone().unwrap();
+        assert_eq!(args, ["/.tare/agent", "wait", "--confine", "off"]);
+        let closed = serde_json::to_string(&closed).unwrap();
         assert!(!closed.contains("\"rw\"") && closed.contains("/mnt/san/tare-r/target"), "{closed}");
         let limits = config["process"]["rlimits"].as_array().unwrap();
         assert!(limits.iter().all(|limit| limit["soft"].as_u64() <= limit["hard"].as_u64()), "{limits:?}");

@@ -1,0 +1,376 @@
+//! `containerd`: guests that containerd starts by a shim, asked for by its own program `ctr`; with Kata's shim each is a small
+//! virtual machine.
+//!
+//! tare writes the guest's bundle and mounts its root, so no image is fetched or imported. The agent's streams are those of
+//! `ctr run`. The runtime makes control groups beside tare's; the agent waits in them until its process, the shim above it, and
+//! of a machine all that carries it, are moved into the guest's own.
+
+mod carriers;
+mod daemon;
+mod held;
+mod machine;
+mod options;
+mod stage;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tare_lab::{is_of_run, overlay_lack};
+use tare_model::Span;
+use tare_model::field::FieldError;
+use tare_model::guest::{GuestSpec, Seccomp};
+
+use self::daemon::Daemon;
+use self::held::Held;
+use self::options::{Options, Runtime};
+use self::stage::Stage;
+use crate::bundle::Bundle;
+use crate::data::{DataDirectory, INSIDE};
+use crate::error::Result;
+use crate::making::{Making, Particulars, absolute, plain_launch};
+use crate::options as common;
+use crate::program::{self, named};
+use crate::registry::{Entry, Variant};
+use crate::{Availability, Comparable, DataWanted, Guest, HostView, Platform, ReapSite, Site};
+
+/// A reason and a remedy.
+type Lack = (String, String);
+
+const NAME: &str = "containerd";
+
+/// The program that asks the daemon.
+const PROGRAM: &str = "ctr";
+
+/// How the names of all shims begin, as the kernel keeps them.
+const SHIM: &str = "containerd-shim";
+
+/// How long a program may take to tell its version.
+const VERSION_WITHIN: Duration = Duration::from_secs(10);
+
+const SEE_CONTAINERD: &str = "See below what was said; containerd's own log (`journalctl -u containerd`) may say more";
+
+pub(crate) const ENTRY: Entry = Entry {
+    name: NAME,
+    summary: "containers of containerd by its shims (runc, Kata Containers ...), over the host's root, a directory, an archive or a container image",
+    schema: common::schema::<Options>,
+    check_options: options::check,
+    make,
+    start_estimate: Span::from_millis(300),
+    reap,
+    variants: &[
+        Variant { name: "runc", options: "{}" },
+        Variant { name: "Kata Containers", options: r#"{"runtime": "kata"}"# },
+    ],
+};
+
+fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {
+    options::check(value)?;
+    let options: Options = common::read(value)?;
+    Ok(Box::new(Containerd { runtime: options.runtime(), options }))
+}
+
+fn reap(site: &ReapSite<'_>, token: &Value) -> Result<()> {
+    Held::from_token(token).and_then(|held| held.check(site).and_then(|()| held.take_away())).map_err(|why| {
+        crate::PlatformError::Reap {
+            tried: format!("take away the container {token}"),
+            why,
+            remedy: "Start containerd, then remove the container with `ctr tasks rm --force` and `ctr containers rm`"
+                .into(),
+        }
+    })
+}
+
+struct Containerd {
+    options: Options,
+    runtime: Runtime,
+}
+
+fn program() -> std::result::Result<PathBuf, Lack> {
+    let found = program::find(PROGRAM).ok_or_else(|| {
+        let remedy = "Install it: on Debian and Ubuntu, `apt-get install containerd`";
+        (format!("there is no `{PROGRAM}` here"), remedy.to_owned())
+    })?;
+    Ok(std::path::absolute(&found).unwrap_or(found))
+}
+
+impl Containerd {
+    fn looked(&self) -> std::result::Result<(), Lack> {
+        program()?;
+        match machine::lack().filter(|_| self.runtime.is_machine()) {
+            Some(lack) => return Err(lack),
+            None => daemon::look(&self.options.address)?,
+        }
+        overlay_lack().map_or(Ok(()), Err)
+    }
+
+    /// The shim that the daemon would start.
+    fn shim(&self) -> std::result::Result<PathBuf, Lack> {
+        let daemon = Daemon::find(&self.options.address)?;
+        daemon.sees_our_mounts()?;
+        daemon.shim(&self.runtime)
+    }
+
+    fn held(&self, run_id: &str, guest: &str) -> std::result::Result<Held, Lack> {
+        program().map(|program| Held::new(program, &self.options, run_id, guest))
+    }
+}
+
+impl Platform for Containerd {
+    fn look(&self, host: &HostView) -> Availability {
+        let unavailable = |(reason, remedy): Lack| Availability::Unavailable { reason, remedy };
+        if host.rootless {
+            return unavailable((
+                "it needs root: containerd's socket is root's, and so are the guest's mounts and limits".into(),
+                "Run as root, or use a platform that works in a user namespace; `tare doctor` lists them".into(),
+            ));
+        }
+        if let Some(why) = &host.limits_unavailable {
+            let reason = format!("runtimes need control groups, and {why}");
+            return unavailable((reason, "Use a platform that works without limits; `tare doctor` lists them".into()));
+        }
+        if let Err(lack) = self.looked() {
+            return unavailable(lack);
+        }
+        let refused = self.options.data.as_ref().and_then(DataDirectory::unavailable);
+        refused.or_else(|| self.options.rootfs.unavailable()).unwrap_or(Availability::Available { notes: Vec::new() })
+    }
+
+    fn check(&self, host: &HostView) -> Availability {
+        let looked = self.look(host);
+        if matches!(looked, Availability::Unavailable { .. }) {
+            return looked;
+        }
+        let answers = |_| {
+            self.held("check", "none").and_then(|held| {
+                held.run(&["version"]).map_err(|why| {
+                    (why, "Try the same command by hand; another daemon's socket is named by `address`".to_owned())
+                })
+            })
+        };
+        match self.shim().and_then(answers) {
+            Err((reason, remedy)) => Availability::Unavailable { reason, remedy },
+            Ok(_) => self.options.rootfs.unusable().unwrap_or(looked),
+        }
+    }
+
+    fn named_programs(&self) -> Vec<String> {
+        named(&[Some(self.options.runtime.as_str())])
+    }
+
+    fn disclosures(&self) -> Vec<String> {
+        let mut sentences = vec![
+            self.options.rootfs.disclosure(self.options.upper),
+            format!(
+                "containerd starts the guest with its runtime {}, from a bundle and a root of tare's; no image of containerd's is \
+                 used. The root is mounted on the host while the guest stands.",
+                self.runtime.name
+            ),
+            "Limits are those of every arm, in control groups of tare's: the container's process is moved there before its agent \
+             begins, and with it the shim above it, so that its CPU time counts. That of containerd itself does not count: it \
+             serves all containers of the host. It starts and removes guests; what the agent says goes through the shim and \
+             `ctr`. Neither carries the guest's network traffic."
+                .into(),
+        ];
+        match self.runtime.is_machine() {
+            true => sentences.extend(machine::disclosures(self.options.allowance())),
+            false => sentences.push(
+                "The guest runs as root with the usual default capabilities. Its filter of system calls is installed by the guest's \
+                 agent, the same on every arm."
+                    .into(),
+            ),
+        }
+        sentences.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));
+        sentences
+    }
+
+    fn comparable(&self) -> Comparable {
+        Comparable::Yes
+    }
+
+    fn merging_lack(&self) -> Option<Lack> {
+        let why = "its guests are started by a daemon, from which they do not inherit that their memory may be merged";
+        Some((why.into(), "leave `merging` out of this arm, or use a platform without a daemon".into()))
+    }
+
+    fn data_lack(&self, wanted: DataWanted) -> Option<Lack> {
+        self.options.data.as_ref()?.lack(wanted)
+    }
+
+    fn versions(&self) -> Vec<(String, String)> {
+        let daemon = self.held("check", "none").and_then(|held| {
+            held.run(&["version"]).map(|said| server_version(&said)).map_err(|why| (why, String::new()))
+        });
+        let shim = self.shim().map(|shim| shim_version(&shim, self.runtime.is_machine()));
+        let told = |told: std::result::Result<String, Lack>| told.unwrap_or_else(|(reason, _)| reason);
+        vec![(NAME.to_owned(), told(daemon)), (format!("containerd's shim {}", self.runtime.shim), told(shim))]
+    }
+
+    fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
+        let mut making = Making::new(site, spec);
+        let failed = |making: &Making<'_>, tried: &str, (why, remedy): Lack| making.failed(tried, why, &remedy);
+        if let Some(lack) = self.merging_lack().filter(|_| spec.merge) {
+            return Err(failed(&making, "have its memory merged", lack));
+        }
+        let held = self.held(site.run_id, &spec.name).map_err(|lack| failed(&making, "find the program", lack))?;
+        making.aside(|making| self.shim().map_err(|lack| failed(making, "find the runtime", lack)))?;
+        let lower = self.options.rootfs.lower(&mut making)?;
+        let data = making.data_directory(self.options.data.as_ref(), Some(INSIDE))?;
+        let netns = making.attach()?;
+        let is_machine = self.runtime.is_machine();
+        if is_machine {
+            making.limit_machine(self.options.allowance())?
+        } else {
+            making.limit()?
+        };
+        let folder = making.directory()?;
+        let stage = Stage::of(&folder);
+        let (undo, place, state) = (held.clone(), Stage::of(&folder), site.state.to_owned());
+        let take_away = move || undo.take_away().and(place.unmount(&state));
+        making.hold(NAME, held.token(), Box::new(take_away))?;
+
+        let mut launch = plain_launch();
+        launch.mounts_stay = true;
+        launch.mounts = vec![stage.overlay(&mut making, lower, self.options.upper)?];
+        let bundle = Bundle {
+            spec,
+            run_id: site.run_id,
+            agent: &absolute(site.agent),
+            data: data.as_deref(),
+            read_only: making.is_data_shared(),
+            netns: &netns,
+            rootfs: &stage.root(),
+            group: &held::group(site.run_id, &spec.name),
+            // The kernel of a machine is not the host's, and engines' filters do not hold there.
+            seccomp: if is_machine { Seccomp::Off } else { making.confine() },
+            waits: true,
+        };
+        bundle
+            .write(&folder)
+            .map_err(|why| making.failed("write the bundle", why, "Is the file system full or read-only?"))?;
+        launch.argv = self.command(&held, &folder);
+        making.spawn(&launch)?;
+        making.hear_waiting()?;
+        self.take_in(&mut making, &held, &folder)?;
+        making.let_begin()?;
+        making.greet(site.patience)?;
+        self.finish(making)
+    }
+}
+
+impl Containerd {
+    /// The command that runs the container and carries the agent's streams.
+    fn command(&self, held: &Held, folder: &Path) -> Vec<String> {
+        let at = |name: &str| folder.join(name).to_string_lossy().into_owned();
+        let (config, pid, streams) = (at("config.json"), at("pid"), at("streams"));
+        let run =
+            ["run", "--config", &config, "--runtime", &self.runtime.name, "--pid-file", &pid, "--fifo-dir", &streams];
+        held.argv(&[&run[..], &[&held.id]].concat())
+    }
+
+    /// The guest's first process, and what carries it, into the control groups.
+    fn take_in(&self, making: &mut Making<'_>, held: &Held, folder: &Path) -> Result<()> {
+        let deadline = Instant::now() + making.site.patience;
+        let first = loop {
+            match held::number_in(&folder.join("pid")) {
+                Some(first) => break first,
+                None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(1)),
+                None => {
+                    let why = format!("`{PROGRAM}` does not say it");
+                    return Err(making.failed("find its first process", why, SEE_CONTAINERD));
+                }
+            }
+        };
+        let carriers = carriers::of(&held.id, making.channel_pid());
+        let is_machine = self.runtime.is_machine();
+        let is_it = match is_machine {
+            true => carriers.iter().any(|(process, _)| *process == first),
+            false => is_of_run(first, making.site.run_id),
+        };
+        if !is_it {
+            let why = format!("process {first} of this host is not it");
+            let remedy = "containerd must run on this host and in its process namespace";
+            return Err(making.failed("find its first process", why, remedy));
+        }
+        making.kill_process_with_guest(first);
+        let shim = carriers.iter().find(|(_, name)| name.starts_with(SHIM)).map(|(process, _)| *process);
+        making.take_in(first, shim)?;
+        if is_machine {
+            let others: Vec<_> = carriers.into_iter().filter(|(process, _)| Some(*process) != shim).collect();
+            making.take_in_carriers(&others)?;
+        }
+        Ok(())
+    }
+
+    fn finish(&self, mut making: Making<'_>) -> Result<Box<dyn Guest>> {
+        if !self.runtime.is_machine() {
+            return making.finish(Particulars::default());
+        }
+        let (spec, site) = (making.spec, making.site);
+        let congestion = site.lab.config().congestion_control.as_deref();
+        let parity = Some(machine::inside(spec, &making.facts()?, site.mtu, congestion));
+        // Its start is not split by its kernel's clock: process 1 of the container is not the first of the machine.
+        making.finish(Particulars { parity, ..Particulars::default() })
+    }
+}
+
+/// The daemon's version in what `ctr version` prints: the last of the two, for the program's own comes first.
+fn server_version(said: &str) -> String {
+    let mut versions = said.lines().filter_map(|line| line.trim().strip_prefix("Version:"));
+    versions.next_back().map_or_else(|| "it does not say".into(), |version| version.trim().to_owned())
+}
+
+/// What a shim says of its version.
+fn shim_version(shim: &Path, is_machine: bool) -> String {
+    let ran = program::run(Command::new(shim).arg(if is_machine { "--version" } else { "-v" }), VERSION_WITHIN);
+    let said = ran.map_or_else(|error| error.to_string(), |ran| ran.output);
+    let line =
+        said.lines().map(str::trim).find(|line| line.bytes().any(|byte| byte.is_ascii_digit()) && !line.ends_with(':'));
+    line.map_or_else(|| "it does not say".into(), |line| line.trim_start_matches("Version:").trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use serde_json::json;
+
+    fn platform(options: Value) -> Containerd {
+        let options: Options = common::read(&options::check(&options).unwrap()).unwrap();
+        Containerd { runtime: options.runtime(), options }
+    }
+
+    #[test]
+    fn the_daemons_version_is_the_second() {
+        let said = "Client:\n  Version:  1.6.20~ds1\n  Revision: x\n\nServer:\n  Version:  1.7.24\n  Revision: 1\n";
+        assert_eq!((server_version(said).as_str(), server_version("").as_str()), ("1.7.24", "it does not say"));
+    }
+
+    #[test]
+    fn a_container_is_run_from_its_bundle_with_streams_in_its_own_directory() {
+        let platform = platform(json!({"runtime": "kata", "address": "/run/x.sock", "namespace": "lab"}));
+        let held = Held::new("/usr/bin/ctr".into(), &platform.options, "r", "g");
+        let command = platform.command(&held, Path::new("/run/tare/r/guests/g")).join(" ");
+        assert_eq!(
+            command,
+            "/usr/bin/ctr --address /run/x.sock --namespace lab run --config /run/tare/r/guests/g/config.json --runtime \
+             io.containerd.kata.v2 --pid-file /run/tare/r/guests/g/pid --fifo-dir /run/tare/r/guests/g/streams tare-r-g"
+        );
+    }
+
+    #[test]
+    fn a_machine_says_that_it_is_one_and_a_container_does_not() {
+        let said = |options: Value| platform(options).disclosures().join(" ");
+        let kata = said(json!({"runtime": "kata", "allowance": "1GiB"}));
+        assert!(kata.contains("virtual machine") && kata.contains("1GiB") && kata.contains("io.containerd.kata.v2"));
+        assert!(!said(json!({})).contains("virtual machine"));
+    }
+
+    #[test]
+    fn a_program_named_by_its_path_is_one_that_a_run_runs() {
+        let path = "/opt/kata/bin/containerd-shim-kata-v2";
+        assert_eq!(platform(json!({"runtime": path})).named_programs(), [path]);
+        assert_eq!(platform(json!({"runtime": "kata"})).named_programs(), Vec::<String>::new());
+    }
+}
