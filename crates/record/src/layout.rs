@@ -72,7 +72,7 @@ This folder is one run of tare. Everything in it can be read without tare.
 study.toml        the study as it was written
 plan.json         every trial in the order in which it was to run
 environment.json  the host that it ran on
-journal.jsonl     what was done, one JSON object a line, in order; `chain` is the SHA-256 of the text of the line
+journal.jsonl     what was done, one JSON object a line, in order; the first has the schema of the folder; `chain` is the SHA-256 of the text of the line
                   before's `chain` (of the first line: nothing) and the bytes of this line before `,\"chain\"`
 results.sqlite    every figure of every trial (SQLite 3)
 findings.json     estimates, intervals and verdicts, made from the files above
