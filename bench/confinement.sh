@@ -80,4 +80,4 @@ awk -F, -v rounds="$ROUNDS" '
         printf "%-44s %8s   %s\n", "metric, with the filter to without", "ratio", "interval"
         for (at = 1; at <= names; at++) report(ordered[at])
     }' <(grep -E ',(response_time_(mean|p50)_s|service_demand_cpu_s|start_time_s|chunks_per_s),' \
-    "$work/run/blocks.csv")
+    "$work/run/trials.csv")

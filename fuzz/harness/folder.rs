@@ -16,21 +16,28 @@ const TEXTS: [&str; 3] = [layout::JOURNAL, layout::PLAN, layout::ENVIRONMENT];
 
 /// Reads the folder that an input stands for: whatever is in it, nothing panics.
 pub fn read(input: &[u8]) {
+    is_read(input);
+}
+
+/// Whether the folder that an input stands for is opened.
+pub fn is_read(input: &[u8]) -> bool {
     let place = std::env::temp_dir().join(format!("tare-fuzz-folder-{}", std::process::id()));
     let _ = fs::remove_dir_all(&place);
     fs::create_dir(&place).expect("a place for the folder");
     write(input, &place);
-    if let Ok(folder) = RunFolder::open(&place) {
+    let folder = RunFolder::open(&place);
+    if let Ok(folder) = &folder {
         let problems = folder.verify();
         let _ = folder.trials();
         let altered = problems.iter().any(|problem| !problem.kind.explained_by_a_crash());
         // What is made of a folder that is altered is shown only to those who ask for it, and must not panic either.
-        if let Ok(findings) = tare_analysis::analyse(&folder) {
+        if let Ok(findings) = tare_analysis::analyse(folder) {
             assert_eq!(findings.run.root_hash, folder.journal().root_hash());
             assert!(altered || !findings.run.root_hash.is_empty());
         }
     }
     fs::remove_dir_all(&place).expect("all that was made can be removed");
+    folder.is_ok()
 }
 
 /// The trials of the sound folder.

@@ -18,6 +18,9 @@ pub enum Error {
     /// The table of house rules is not what this program expects.
     #[error("{0} is not valid: {1}")]
     House(PathBuf, #[source] Box<toml::de::Error>),
+    /// The workspace's members come from cargo, which could not give them.
+    #[error("cannot list the members of {0}: {1}")]
+    Members(PathBuf, #[source] cargo_metadata::Error),
     /// The list of files comes from git, which could not give it.
     #[error("cannot list the files of {path}: {why}; tidy needs git and a clone")]
     List {

@@ -19,7 +19,7 @@ pub struct House {
     pub dependencies: Dependencies,
     /// Which words belong to which platform.
     pub platforms: Platforms,
-    /// How long a file and a function may be.
+    /// How long a file may be.
     pub sizes: Sizes,
     /// Where `unsafe` may be.
     #[serde(rename = "unsafe")]
@@ -103,27 +103,17 @@ pub struct Sizes {
     pub file_lines: usize,
     /// A file of nothing but tests.
     pub test_file_lines: usize,
-    /// A function, from `fn` to its closing brace.
-    pub function_lines: usize,
-    /// A function of a test.
-    pub test_function_lines: usize,
     /// Longer files that are there for a reason, ratcheted.
     #[serde(default)]
     pub files: Vec<SizeException>,
-    /// Longer functions that are there for a reason, ratcheted.
-    #[serde(default)]
-    pub functions: Vec<SizeException>,
 }
 
-/// A file or function over its limit, and its present size.
+/// A file over its limit, and its present size.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SizeException {
     /// File, from the workspace's root.
     pub path: String,
-    /// Function, as `name` or `Type::name`; left out for a file.
-    #[serde(default)]
-    pub name: String,
     /// Its size today.
     pub lines: usize,
     /// Why.

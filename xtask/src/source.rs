@@ -46,19 +46,6 @@ pub struct Source {
     pub test_items: Vec<(usize, usize)>,
 }
 
-/// A function with a body.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Function {
-    /// `name`, or `Type::name` inside an `impl`.
-    pub name: String,
-    /// Line of `fn`.
-    pub line: usize,
-    /// Lines from `fn` to the closing brace, both included.
-    pub lines: usize,
-    /// Whether it is compiled for tests only.
-    pub test: bool,
-}
-
 impl Source {
     /// Splits `text` into tokens.
     ///
@@ -79,70 +66,6 @@ impl Source {
     /// The text of the token at `at`, or nothing past either end.
     pub fn text(&self, at: Option<usize>) -> &str {
         at.and_then(|at| self.tokens.get(at)).map_or("", |token| token.text.as_str())
-    }
-
-    /// All functions with a body, nested ones too.
-    pub fn functions(&self) -> Vec<Function> {
-        let mut functions = Vec::new();
-        let mut owners: Vec<(usize, String)> = Vec::new();
-        for (at, token) in self.tokens.iter().enumerate() {
-            owners.retain(|(close, _)| at < *close);
-            if token.kind != Kind::Word {
-                continue;
-            }
-            if token.text == "impl" && self.starts_item(at) {
-                owners.extend(self.owner(at));
-            }
-            let named = self.tokens.get(at + 1).filter(|next| next.kind == Kind::Word);
-            if let (true, Some(name)) = (token.text == "fn", named)
-                && let Some((_, close)) = self.body(at)
-            {
-                let owner = owners.last().map(|(_, owner)| format!("{owner}::")).unwrap_or_default();
-                functions.push(Function {
-                    name: format!("{owner}{}", name.text),
-                    line: token.line,
-                    lines: self.tokens[close].line - token.line + 1,
-                    test: token.test,
-                });
-            }
-        }
-        functions
-    }
-
-    /// Whether the word at `at` begins an item, as `impl` does not in `-> impl Trait`.
-    fn starts_item(&self, at: usize) -> bool {
-        matches!(self.text(at.checked_sub(1)), "" | "{" | "}" | ";" | "]" | "unsafe" | "default")
-    }
-
-    /// Opening and closing brace of the item that begins at `at`; none when it ends in `;`.
-    fn body(&self, at: usize) -> Option<(usize, usize)> {
-        let mut at = at;
-        loop {
-            let token = self.tokens.get(at)?;
-            match token.kind {
-                Kind::Open { close } if token.text == "{" => return Some((at, close)),
-                Kind::Open { close } => at = close + 1,
-                Kind::Close => return None,
-                _ if token.text == ";" => return None,
-                _ => at += 1,
-            }
-        }
-    }
-
-    /// The end of the `impl` at `at`, and the name of the type that it is for.
-    fn owner(&self, at: usize) -> Option<(usize, String)> {
-        let (open, close) = self.body(at)?;
-        let (mut angle, mut name) = (0_i32, String::new());
-        for (index, token) in self.tokens.iter().enumerate().take(open).skip(at + 1) {
-            match token.text.as_str() {
-                "<" => angle += 1,
-                ">" if self.text(index.checked_sub(1)) != "-" => angle -= 1,
-                "where" if angle == 0 => break,
-                word if token.kind == Kind::Word && angle == 0 && word != "for" => name = word.to_owned(),
-                _ => {}
-            }
-        }
-        Some((close, name))
     }
 
     fn flatten(&mut self, stream: TokenStream, within_test: bool) {
@@ -266,35 +189,20 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn names(text: &str) -> Vec<(String, usize, bool)> {
-        let functions = Source::parse(text).unwrap().functions();
-        functions.into_iter().map(|function| (function.name, function.lines, function.test)).collect()
-    }
-
-    #[test]
-    fn functions_are_measured_from_fn_to_brace_and_named_by_type() {
-        let text = "
-            impl<T: Fn() -> u8> Run for Thing<T> where T: Sized {
-                fn go(
-                    x: fn(u8) -> u8,
-                ) {
-                }
-            }
-            fn free() -> impl Sized { 1 }
-            trait A { fn no_body(); }";
-        assert_eq!(names(text), [("Thing::go".into(), 4, false), ("free".into(), 1, false)]);
-    }
-
     #[test]
     fn items_for_tests_are_marked_whatever_they_are_guarded_by() {
+        // Whether the body of `f` is compiled for tests only.
+        let is_test =
+            |text: &str| Source::parse(text).unwrap().tokens.iter().any(|token| token.text == "f" && token.test);
         for guard in
             ["#[cfg(test)] mod m {", "#[cfg(all(test, unix))] mod m {", "mod m { #[test]", "mod m { #[tokio::test]"]
         {
-            assert_eq!(names(&format!("{guard} fn f() {{}} }} fn g() {{}}"))[0], ("f".into(), 1, true), "{guard}");
+            assert!(is_test(&format!("{guard} fn f() {{}} }} fn g() {{}}")), "{guard}");
+            assert!(!is_test(&format!("{guard} fn g() {{}} }} fn f() {{}}")), "{guard}: it ends with its item");
         }
-        assert!(!names("#[cfg(not(test))] fn f() {}")[0].2);
-        assert!(names("#![cfg(test)] fn f() {}")[0].2);
-        assert!(!names("#[cfg(test)] mod m; fn f() {}")[0].2, "a guard ends with its item");
+        assert!(!is_test("#[cfg(not(test))] fn f() {}"));
+        assert!(is_test("#![cfg(test)] fn f() {}"));
+        assert!(!is_test("#[cfg(test)] mod m; fn f() {}"), "a guard ends with its item");
     }
 
     #[test]

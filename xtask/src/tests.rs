@@ -19,6 +19,7 @@ fn repository(path: &str, text: &str) -> tempfile::TempDir {
     assert!(made.success());
     write(folder.path(), house::PATH, include_str!("../house.toml"));
     write(folder.path(), ".gitignore", "/target\n");
+    write(folder.path(), "Cargo.toml", "[workspace]\n");
     write(folder.path(), path, text);
     folder
 }
@@ -47,9 +48,9 @@ fn what_git_ignores_is_left_alone() {
 
 #[test]
 fn an_unknown_key_of_the_table_is_an_error() {
-    let folder = repository(house::PATH, &include_str!("../house.toml").replace("function_lines", "function_length"));
+    let folder = repository(house::PATH, &include_str!("../house.toml").replace("test_file_lines", "test_file_length"));
     let error = check(folder.path()).err().map(|error| error.to_string()).unwrap();
-    assert!(error.contains("function_length"), "{error}");
+    assert!(error.contains("test_file_length"), "{error}");
 }
 
 #[test]

@@ -1,8 +1,10 @@
-//! The files that the rules read: what git tracks, and what it would track if it were added.
+//! What the rules read: the files that git tracks, and would track if they were added, and the workspace's members.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
+
+use cargo_metadata::{MetadataCommand, Package};
 
 use crate::error::Error;
 use crate::source::Source;
@@ -23,17 +25,18 @@ pub struct File {
     pub is_test: bool,
 }
 
-/// All text files of the workspace.
+/// All text files of the workspace, and its members.
 #[derive(Debug, Default)]
 pub struct Tree {
     files: Vec<File>,
+    packages: Vec<Package>,
 }
 
 impl Tree {
     /// Reads the work tree at `root`. Files that are not UTF-8 are left out: no rule is about them.
     ///
     /// # Errors
-    /// When git cannot list the files, or a listed file cannot be read.
+    /// When git cannot list the files, cargo cannot read the manifests, or a listed file cannot be read.
     pub fn read(root: &Path) -> Result<Self, Error> {
         let mut files = Vec::new();
         for path in list(root)? {
@@ -45,15 +48,15 @@ impl Tree {
             let bytes = std::fs::read(&full).map_err(|error| Error::Read(full, error))?;
             files.extend(String::from_utf8(bytes).ok().map(|text| File::new(path, text)));
         }
-        Ok(Self::new(files))
+        Ok(Self::new(files, members(root)?))
     }
 
-    fn new(mut files: Vec<File>) -> Self {
+    fn new(mut files: Vec<File>, packages: Vec<Package>) -> Self {
         let declared: BTreeSet<String> = files.iter().flat_map(File::test_modules).collect();
         for file in &mut files {
             file.is_test |= declared.contains(&file.path);
         }
-        Self { files }
+        Self { files, packages }
     }
 
     /// All files, in the order of their paths.
@@ -71,19 +74,15 @@ impl Tree {
         self.files.iter().filter(|file| file.path.ends_with(".rs"))
     }
 
-    /// Every member's manifest, as (folder's name, file).
-    pub fn manifests(&self) -> impl Iterator<Item = (&str, &File)> {
-        self.files.iter().filter_map(|file| {
-            let folder = file.path.strip_suffix("/Cargo.toml")?;
-            let name = if folder == "xtask" { folder } else { folder.strip_prefix("crates/")? };
-            (!name.contains('/')).then_some((name, file))
-        })
+    /// The members of the workspace.
+    pub fn packages(&self) -> &[Package] {
+        &self.packages
     }
 
     /// A tree made of (path, text), for tests.
     #[cfg(test)]
-    pub fn of(files: &[(&str, &str)]) -> Self {
-        Self::new(files.iter().map(|(path, text)| File::new((*path).into(), (*text).into())).collect())
+    pub fn of(files: &[(&str, &str)], packages: Vec<Package>) -> Self {
+        Self::new(files.iter().map(|(path, text)| File::new((*path).into(), (*text).into())).collect(), packages)
     }
 }
 
@@ -116,6 +115,23 @@ impl File {
     }
 }
 
+/// The workspace's members as cargo reads their manifests, whose paths are from the root.
+///
+/// # Errors
+/// When cargo cannot read a manifest.
+pub fn members(root: &Path) -> Result<Vec<Package>, Error> {
+    let mut cargo = MetadataCommand::new();
+    let read = cargo.current_dir(root).no_deps().other_options(["--offline".to_owned()]).exec();
+    let metadata = read.map_err(|error| Error::Members(root.into(), error))?;
+    let mut packages = metadata.packages;
+    for package in &mut packages {
+        if let Ok(path) = package.manifest_path.strip_prefix(&metadata.workspace_root) {
+            package.manifest_path = path.to_owned();
+        }
+    }
+    Ok(packages)
+}
+
 fn list(root: &Path) -> Result<Vec<String>, Error> {
     let failed = |why: String| Error::List { path: root.into(), why };
     let output = Command::new("git")
@@ -140,23 +156,19 @@ mod tests {
 
     #[test]
     fn test_files_are_known_by_their_place_and_by_their_declaration() {
-        let tree = Tree::of(&[
-            ("crates/a/src/lib.rs", "#[cfg(test)] mod kit; mod real;"),
-            ("crates/a/src/kit.rs", ""),
-            ("crates/a/src/real.rs", "#[cfg(test)] mod deep;"),
-            ("crates/a/src/real/deep.rs", ""),
-            ("crates/a/src/deep.rs", ""),
-            ("crates/a/tests/e2e.rs", ""),
-            ("crates/a/src/real/tests.rs", ""),
-        ]);
+        let tree = Tree::of(
+            &[
+                ("crates/a/src/lib.rs", "#[cfg(test)] mod kit; mod real;"),
+                ("crates/a/src/kit.rs", ""),
+                ("crates/a/src/real.rs", "#[cfg(test)] mod deep;"),
+                ("crates/a/src/real/deep.rs", ""),
+                ("crates/a/src/deep.rs", ""),
+                ("crates/a/tests/e2e.rs", ""),
+                ("crates/a/src/real/tests.rs", ""),
+            ],
+            Vec::new(),
+        );
         let tests: Vec<&str> = tree.rust().filter(|file| file.is_test).map(|file| &file.path[9..]).collect();
         assert_eq!(tests, ["src/kit.rs", "src/real/deep.rs", "tests/e2e.rs", "src/real/tests.rs"]);
-    }
-
-    #[test]
-    fn members_are_the_crates_and_this_one() {
-        let paths = ["Cargo.toml", "crates/a/Cargo.toml", "crates/a/fuzz/Cargo.toml", "xtask/Cargo.toml"];
-        let tree = Tree::of(&paths.map(|path| (path, "")));
-        assert_eq!(tree.manifests().map(|(name, _)| name).collect::<Vec<_>>(), ["a", "xtask"]);
     }
 }

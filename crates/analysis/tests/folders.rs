@@ -9,6 +9,7 @@ use std::path::Path;
 #[test]
 fn no_folder_makes_its_reader_panic() {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/run_folder");
+    are_of_this_schema(&seeds);
     let mut read = 0;
     for seed in std::fs::read_dir(&seeds).unwrap().map(|entry| std::fs::read(entry.unwrap().path()).unwrap()) {
         harness::read(&seed);
@@ -24,6 +25,17 @@ fn no_folder_makes_its_reader_panic() {
         }
     }
     assert!(read > 200, "only {read} damaged seeds: {} is not complete", seeds.display());
+}
+
+/// What is refused for its schema alone reaches little of what reads folders.
+fn are_of_this_schema(seeds: &Path) {
+    for name in ["sound", "journal", "plan", "environment"] {
+        let seed = std::fs::read(seeds.join(name)).unwrap();
+        assert!(harness::is_read(&seed), "the folder of {name} is refused: write the seeds again");
+    }
+    let journal = std::fs::read(seeds.join("journal")).unwrap();
+    let known = format!("\"schema\":{},", tare_record::journal::JOURNAL_SCHEMA);
+    assert!(String::from_utf8_lossy(&journal).contains(&known), "journal does not say {known} write the seeds again");
 }
 
 /// Writes the seeds anew: `cargo test -p tare-analysis --test folders -- --ignored`.

@@ -297,6 +297,7 @@ fn logins_and_browses_agree(connection: &mut Connection, other: &mut Connection)
 
 /// The same steps by statements and by functions, each in a store of its own.
 #[test]
+#[expect(clippy::too_many_lines, reason = "one store is filled for all that is asked of it")]
 fn functions_do_what_the_statements_do() {
     let Some(postgres) = postgres::start(&["log_min_messages=warning"]) else { return };
     let one = server(&postgres, "store");

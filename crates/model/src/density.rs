@@ -18,7 +18,6 @@ pub struct DensitySpec {
     pub guests: GuestSeries,
     /// The guests that make one tile, in the order in which they are added. Empty: guests are alike, and each is added by itself. Not
     /// written when it is empty.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tile: Vec<TileGuest>,
     /// Memory of the host that must stay available; the ascent stops before it is touched.
     /// `None`: a tenth of the host's memory, 1 GiB at least.
@@ -151,7 +150,6 @@ pub struct Ascent {
     pub offered_per_guest_per_s: Option<f64>,
     /// Names of the guests that make one tile, in the order in which they are added, where guests are added by tiles; numbers of guests
     /// in `levels` are multiples of as many. Empty: each guest is like the others.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tile: Vec<String>,
 }
 
@@ -390,8 +388,6 @@ mod tests {
         };
         let each = ByteSize(2 << 30);
         assert_eq!((alike.unit(), alike.most_guests(), alike.promised(each)), (1, 4, ByteSize(8 << 30)));
-        let json = serde_json::to_string(&alike).unwrap_or_default();
-        assert!(!json.contains("tile"), "what was written before tiles were there reads the same: {json}");
         let tiles = DensitySpec { tile: vec![guest("shop", 1), guest("db", 2), guest("app", 4)], ..alike };
         assert_eq!((tiles.unit(), tiles.most_guests(), tiles.promised(each)), (3, 12, ByteSize(28 << 30)));
     }

@@ -275,12 +275,9 @@ pub struct DriveResult {
     /// What a store's driver did.
     pub store: Option<StoreDone>,
     /// What a Java application told.
-    #[serde(default)]
     pub java: Option<JavaDone>,
     /// What a driver of web sessions did.
-    #[serde(default)]
     pub web: Option<WebDone>,
     /// What a driver of a social web application did.
-    #[serde(default)]
     pub social: Option<SocialDone>,
 }

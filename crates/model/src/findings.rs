@@ -45,23 +45,17 @@ pub struct Findings {
     pub cases: Vec<CaseFindings>,
     /// Metrics of the guest and not of its work (start time, memory when idle), over the trials of all cases: a block's
     /// value is the mean over its cases.
-    #[serde(default)]
     pub across: Vec<MetricFindings>,
     /// What must be read before any figure, such as settings under which a server may lose what it acknowledged; a
     /// sentence each, with the arms and cases that it concerns.
-    #[serde(default)]
     pub warnings: Vec<String>,
     /// What was looked at before any verdict, the gravest first.
-    #[serde(default)]
     pub audit: Vec<AuditEntry>,
     /// One figure over several cases, where the study asks for it.
-    #[serde(default)]
     pub score: Option<ScoreFindings>,
     /// Several instances of an application in one guest: what each more of them costs. Empty where the study has no such cases.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub consolidation: Vec<ConsolidationFindings>,
     /// Models of CPU and response time, and what they say of cases that were held out. Empty where the study has too few loads.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sizing: Vec<SizingFindings>,
     /// What differs from the study as written, or from the published original.
     pub deviations: Vec<String>,
@@ -70,7 +64,6 @@ pub struct Findings {
     /// Trials that completed but carry a flag.
     pub flagged: Vec<FlaggedTrial>,
     /// Checks that could not be made, each in a sentence with how many trials it concerns.
-    #[serde(default)]
     pub unchecked: Vec<String>,
     /// Asked and granted, by arm and case id, from the first trial of each; differences between
     /// trials of one arm are deviations.
@@ -136,34 +129,24 @@ pub struct CaseFindings {
     /// One representative trial an arm (the block whose primary value is the median).
     pub timelines: Vec<Timeline>,
     /// What qualifies the figures of each arm: counts, lateness, rates, facts.
-    #[serde(default)]
     pub accounts: Vec<ArmAccount>,
     /// The objectives of the case, judged on each arm.
-    #[serde(default)]
     pub objectives: Vec<ArmObjective>,
     /// Metrics that completed trials withheld, each in a sentence.
-    #[serde(default)]
     pub not_measured: Vec<String>,
     /// By guest and driver on each arm, where a trial has several: the primary metric, or the first that adds up over them.
-    #[serde(default)]
     pub parts: Vec<ArmParts>,
     /// Where the time of an operation goes on each arm, where the workload times its parts.
-    #[serde(default)]
     pub steps: Vec<ArmSteps>,
     /// How many guests each arm carries, where the case adds them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub density: Option<DensityFindings>,
     /// The largest load on each arm, where the case looks for it; in the order of the study.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capacity: Vec<ArmCapacity>,
     /// By request type on each arm, where the workload has them; in the order of the study.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<ArmRequests>,
     /// What was used of host and guest at the load that the figures are of, where the workload has request types.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<ArmResources>,
     /// How well the guests' CPUs were held busy to a share, where the case asks for one: arm, and (block, what was seen).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holds: Vec<(String, Vec<(u32, CpuHold)>)>,
 }
 
@@ -175,7 +158,6 @@ pub struct DensityFindings {
     /// Memory of the host, bytes, from what the trials told.
     pub host_memory_bytes: u64,
     /// The rate that each guest was offered on every arm, operations a second; `None` where load was not throttled.
-    #[serde(default)]
     pub offered_per_guest_per_s: Option<f64>,
     /// One entry an arm, in the order of the study.
     pub arms: Vec<ArmDensity>,
@@ -202,7 +184,6 @@ pub struct ArmDensity {
     /// than four levels.
     pub models: Vec<FittedModel>,
     /// Names of the guests that make one tile, where they are added by tiles; numbers of guests are multiples of as many.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tile: Vec<String>,
 }
 
@@ -440,7 +421,6 @@ pub struct ArmCpu {
     pub unit_of_work: String,
     /// CPU seconds a unit of work without neighbours, estimated over the trials as the metrics are; `None` where the
     /// account holds work that is not the workload's (a measured guest kept busy), or where no work was counted.
-    #[serde(default)]
     pub per_work_s: Option<f64>,
 }
 

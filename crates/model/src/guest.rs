@@ -50,11 +50,6 @@ impl Seccomp {
     /// Every level with its name.
     pub const ALL: [(&'static str, Self); 2] = [("default", Self::Default), ("off", Self::Off)];
 
-    /// Whether it is the level that holds where none is named.
-    pub fn is_default(&self) -> bool {
-        *self == Self::Default
-    }
-
     /// Its name in study files and on command lines.
     pub const fn name(self) -> &'static str {
         match self {
@@ -100,7 +95,6 @@ pub struct DataPlace {
     /// What it lies on, for people, such as `directory on ext4 of the host` or `virtio-blk, raw file on ext4 of the host`.
     pub storage: String,
     /// What that is on the host, a directory, a file or a block device; `None` where it is elsewhere.
-    #[serde(default)]
     pub on_host: Option<PathBuf>,
     /// Seconds that restoring took, until it was on the disk and out of the host's page cache. Not part of the guest's
     /// start.

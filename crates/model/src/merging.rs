@@ -9,10 +9,8 @@ use crate::units::{ByteSize, Span};
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct HostMemory {
     /// Merging of equal pages (KSM); `None`: it is stopped if any arm of the study merges, else left as found.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merging: Option<Merging>,
     /// Transparent huge pages; `None`: as found.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub huge_pages: Option<HugePages>,
 }
 

@@ -28,7 +28,6 @@ pub struct Plan {
     pub deviations: Vec<String>,
     /// Arms of the study that this host cannot run and that are left out, as the study allows. The deviations tell
     /// them too; `study` holds only the arms that remain.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
 }
 

@@ -38,22 +38,16 @@ pub struct Study {
     pub lab: LabSpec,
     /// Factor by which all phases were shortened; 1 is the study as written.
     pub scale: f64,
-    /// Whether arms whose platform cannot be used on a host are left out there, instead of the run being refused. Not
-    /// written when false, so that the hashes of studies that are older than this field stay as they were.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    /// Whether arms whose platform cannot be used on a host are left out there, instead of the run being refused.
     pub skip_unavailable: bool,
-    /// Where load comes from. Not written when it is this host, for the sake of older hashes.
-    #[serde(default, skip_serializing_if = "ClientHost::is_local")]
+    /// Where load comes from.
     pub client: ClientHost,
     /// To whom all belongs that shares memory where an arm merges, in the user's words: merged memory can be read by timing
     /// across its users. Without it no arm may merge.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trust_domain: Option<String>,
-    /// One figure over several cases. Not written when it is not asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// One figure over several cases.
     pub score: Option<ScoreSpec>,
-    /// Where the figures were published; `None`: tare measures them. Not written when it does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Where the figures were published; `None`: tare measures them.
     pub published: Option<Published>,
 }
 
@@ -100,8 +94,7 @@ pub struct Arm {
     pub options: Value,
     /// The arm that this one repeats, to measure the noise floor.
     pub replica_of: Option<String>,
-    /// How the host treats the guests' memory. Not written when nothing is asked.
-    #[serde(default, skip_serializing_if = "HostMemory::is_as_found")]
+    /// How the host treats the guests' memory.
     pub host_memory: HostMemory,
 }
 
@@ -122,20 +115,14 @@ pub struct Case {
     pub phases: Phases,
     /// Size of each measured guest.
     pub guest: GuestSize,
-    /// The filter of system calls of its guests, on every arm whose guests share the host's kernel. Not written when it is the
-    /// default.
-    #[serde(default, skip_serializing_if = "Seccomp::is_default")]
+    /// The filter of system calls of its guests, on every arm whose guests share the host's kernel.
     pub seccomp: Seccomp,
-    /// Measured guests at one time, each with a server and drivers of its own. Not written when it is one, so that the
-    /// hashes of studies that are older than this field stay as they were.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    /// Measured guests at one time, each with a server and drivers of its own.
     pub guests: u32,
-    /// Drivers a measured guest, each a process of its own that offers the whole of `load`. Not written when it is one.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    /// Drivers a measured guest, each a process of its own that offers the whole of `load`.
     pub drivers: u32,
     /// Instances of the application in each measured guest, each a process of its own with clients of its own: the clients of `load`
-    /// are those of all together. Not written when it is one.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    /// are those of all together.
     pub instances: u32,
     /// Guests beside the measured one that keep the host busy.
     pub neighbours: Option<Neighbours>,
@@ -143,35 +130,17 @@ pub struct Case {
     pub busy_target: bool,
     /// Objectives that a trial must meet to count as goodput.
     pub qos: Vec<QosObjective>,
-    /// Guests are added until the host carries no more; `guests` is then 1. Not written when it is not asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Guests are added until the host carries no more; `guests` is then 1.
     pub density: Option<DensitySpec>,
-    /// The largest load that meets the objectives is looked for; `load` then only says of which kind it is. Not written when
-    /// it is not asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The largest load that meets the objectives is looked for; `load` then only says of which kind it is.
     pub capacity: Option<CapacitySpec>,
-    /// The load is a share of the capacity that another case found; `load` then only says of which kind it is. Not written
-    /// when it is not asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The load is a share of the capacity that another case found; `load` then only says of which kind it is.
     pub load_from: Option<LoadShare>,
-    /// The load is looked for at which the guests' CPUs are busy to a share; `load` then only says of which kind it is. Not written
-    /// when it is not asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The load is looked for at which the guests' CPUs are busy to a share; `load` then only says of which kind it is.
     pub cpu_target: Option<CpuTarget>,
     /// Whether no model is fitted to its figures: they are predicted from those of other cases, and the prediction is checked by
-    /// them. Not written when false.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    /// them.
     pub held_out: bool,
-}
-
-const fn one() -> u32 {
-    1
-}
-
-// Serde hands over a reference.
-#[allow(clippy::trivially_copy_pass_by_ref)]
-const fn is_one(count: &u32) -> bool {
-    *count == 1
 }
 
 /// Guests that keep the host busy, on the arm's own platform.

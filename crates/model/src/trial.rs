@@ -100,24 +100,18 @@ pub struct Measurement {
     /// `backlog_max`, `driver_cpu_ns`, `driver_run_delay_ns` (ready but waiting for a CPU).
     pub counts: BTreeMap<String, u64>,
     /// The same metrics by measured guest and driver, where there are several; in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
     /// The parts of an operation, in the order in which they are done, where the workload times them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
     /// What was seen while guests were added, where the case does that. The figures above are then those of the largest
     /// number that held.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ascent: Option<Ascent>,
     /// By request type, where the workload has them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<RequestType>,
     /// What was seen while the largest load was looked for, where the case does that. The figures above are then those of
     /// the last iteration at the load that held.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<CapacitySearch>,
     /// How well the guests' CPUs were held busy to a share, where the case asks for one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<CpuHold>,
 }
 
@@ -156,7 +150,6 @@ pub struct Part {
     /// Which of the guest's drivers, from 1; `None`: all of them, that is the whole guest.
     pub driver: Option<u32>,
     /// Which of the guest's instances of the application, from 1; `None`: all of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<u32>,
     /// Metric ids and values.
     pub metrics: BTreeMap<String, f64>,

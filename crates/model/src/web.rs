@@ -317,7 +317,6 @@ pub struct WebDone {
     /// Connections that were opened, all phases.
     pub connections: u64,
     /// Requests that were sent once more, because the server had closed a kept connection before it saw them; all phases.
-    #[serde(default)]
     pub reconnected: u64,
     /// TLS handshakes in full, all phases.
     pub handshakes_full: u64,

@@ -15,6 +15,10 @@ use crate::digest::sha256_hex;
 use crate::error::{RecordError, Result};
 use crate::folder::Folder;
 use crate::layout;
+use crate::results::known;
+
+/// Newest schema of journals, and of the folder around them, that this tare reads: its files and their names, and the form of a line.
+pub const JOURNAL_SCHEMA: u32 = 1;
 
 /// Most bytes of a line.
 const LINE_BYTES: usize = 1 << 20;
@@ -28,6 +32,8 @@ const VALUES_OF_A_LINE: usize = 64;
 pub enum JournalEvent {
     /// The folder was made. Always the first line, written by the writer itself.
     RunStarted {
+        /// Schema of the journal and of its folder, see [`JOURNAL_SCHEMA`].
+        schema: u32,
         /// Run id.
         run_id: String,
         /// Version of tare.
@@ -135,14 +141,20 @@ impl Journal {
     /// Reads the journal of a folder, whatever its state.
     ///
     /// # Errors
-    /// Only when the file cannot be read; what is wrong inside is in the result.
+    /// Only when the file cannot be read, or is of a newer tare; what is wrong inside is in the result.
     pub fn read(folder: &Folder) -> Result<Self> {
         let path = folder.file(layout::JOURNAL);
         let missing = || RecordError::NotARun { dir: folder.path().to_owned(), missing: layout::JOURNAL };
         let file = folder.open_file(layout::JOURNAL)?.ok_or_else(missing)?;
         // What is appended meanwhile may go beyond what was looked at.
-        let file = file.take(layout::most_bytes(layout::JOURNAL).unwrap_or_default());
-        Self::parse(file).map_err(|e| RecordError::io("reading the journal", &path, e))
+        let mut file = BufReader::new(file.take(layout::most_bytes(layout::JOURNAL).unwrap_or_default()));
+        let failed = |e| RecordError::io("reading the journal", &path, e);
+        let mut first = Vec::new();
+        file.by_ref().take(LINE_BYTES as u64).read_until(b'\n', &mut first).map_err(failed)?;
+        if let Some(schema) = schema_of(&first) {
+            known(&path, schema, JOURNAL_SCHEMA)?;
+        }
+        Self::parse(first.chain(file)).map_err(failed)
     }
 
     /// Reads a journal, whatever its state.
@@ -222,6 +234,19 @@ impl Journal {
             due => Err(format!("is numbered {} where {due} was due", entry.seq)),
         }
     }
+}
+
+/// The schema that a journal's first line gives, whatever else is in it: of the line, another tare may have changed all but this.
+fn schema_of(line: &[u8]) -> Option<u32> {
+    #[derive(Deserialize)]
+    struct Head {
+        event: Schema,
+    }
+    #[derive(Deserialize)]
+    struct Schema {
+        schema: u32,
+    }
+    serde_json::from_slice::<Head>(line).ok().map(|head| head.event.schema)
 }
 
 const CHAIN: &str = ",\"chain\":\"";

@@ -28,23 +28,7 @@ pub const REPORT_MARKDOWN: &str = "report.md";
 pub const README: &str = "README.txt";
 
 /// The tables of the report, in stored units.
-pub const TABLES: [&str; 15] = [
-    "audit.csv",
-    "blocks.csv",
-    "comparisons.csv",
-    "consolidation.csv",
-    "estimates.csv",
-    "holds.csv",
-    "levels.csv",
-    "parts.csv",
-    "percentiles.csv",
-    "requests.csv",
-    "resources.csv",
-    "score.csv",
-    "searches.csv",
-    "sizing.csv",
-    "steps.csv",
-];
+pub const TABLES: [&str; 4] = ["comparisons.csv", "percentiles.csv", "samples.csv", "trials.csv"];
 
 const MIB: u64 = 1 << 20;
 
@@ -72,12 +56,14 @@ This folder is one run of tare. Everything in it can be read without tare.
 study.toml        the study as it was written
 plan.json         every trial in the order in which it was to run
 environment.json  the host that it ran on
-journal.jsonl     what was done, one JSON object a line, in order; `chain` is the SHA-256 of the text of the line
+journal.jsonl     what was done, one JSON object a line, in order; the first has the schema of the folder; `chain` is the SHA-256 of the text of the line
                   before's `chain` (of the first line: nothing) and the bytes of this line before `,\"chain\"`
 results.sqlite    every figure of every trial (SQLite 3)
 findings.json     estimates, intervals and verdicts, made from the files above
 report.html       the same for people; report.md without figures
-*.csv             the same for programs, in stored units; the first line names the columns
+*.csv             four tables for programs, in stored units; the first line names the columns: trials (each metric of each
+                  completed trial), comparisons (each metric on each arm, and against the baseline), percentiles, samples
+                  (the trials that the report draws over time). All else is in findings.json
 
 Tables and views of results.sqlite. `trial` is the position in the plan, from 0. Units are the last
 word of a column's name; the unit of a metric is in metric_specs. All times in _ns are CLOCK_MONOTONIC of the host.

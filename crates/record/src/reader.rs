@@ -13,7 +13,7 @@ use crate::error::{RecordError, Result};
 use crate::folder::Folder;
 use crate::journal::{Journal, JournalEvent};
 use crate::layout;
-use crate::results::{COPY_AGAIN, Results};
+use crate::results::{self, COPY_AGAIN, Results};
 use crate::run_id::is_run_id;
 use crate::writer;
 
@@ -230,17 +230,17 @@ const VALUES: usize = 200_000;
 const VALUES_OF_A_TRIAL: usize = 8;
 
 /// Reads a JSON file; its schema is looked at first, so that a newer file is named as such and not as damaged.
-fn read_json<T: DeserializeOwned>(folder: &Folder, name: &str, known: Option<u32>) -> Result<T> {
+fn read_json<T: DeserializeOwned>(folder: &Folder, name: &str, newest: Option<u32>) -> Result<T> {
     #[derive(serde::Deserialize, Default)]
     #[serde(default)]
     struct Head {
-        schema: u32,
+        schema: Option<u32>,
         trials: Vec<IgnoredAny>,
     }
     let (path, bytes) = (folder.file(name), bytes(folder, name)?);
     let head: Head = serde_json::from_slice(&bytes).unwrap_or_default();
-    if let Some(known) = known.filter(|known| head.schema > *known) {
-        return Err(RecordError::NewerTare { file: path, schema: head.schema, known });
+    if let (Some(schema), Some(newest)) = (head.schema, newest) {
+        results::known(&path, schema, newest)?;
     }
     let values = bytes.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
     if name != layout::FINDINGS && values > VALUES + VALUES_OF_A_TRIAL * head.trials.len() {

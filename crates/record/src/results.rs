@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use crate::error::{RecordError, Result};
 use crate::folder::Folder;
 use crate::layout;
-use crate::store::{self, MIGRATIONS, RESULTS_SCHEMA};
+use crate::store::{self, RESULTS_SCHEMA};
 
 pub(crate) const COPY_AGAIN: &str = "Copy the folder again from where it was run, or run the study anew";
 
@@ -112,18 +112,22 @@ impl Results {
     }
 }
 
+/// Refuses a file by its schema, of which this tare reads those from 1 to `newest`. Each file with a schema is looked at here before
+/// anything else of it is read: from the first release on, older schemas stay readable.
+pub(crate) fn known(file: &Path, schema: u32, newest: u32) -> Result<()> {
+    match schema {
+        0 => Err(RecordError::damaged(file, "has schema 0, which no tare writes", COPY_AGAIN)),
+        _ if schema > newest => Err(RecordError::NewerTare { file: file.to_owned(), schema, known: newest }),
+        _ => Ok(()),
+    }
+}
+
 /// Refuses a database whose schema is newer, or holds anything else than the tables and views that tare makes: no view, trigger,
 /// generated column or virtual table of a stranger's is ever evaluated.
 pub(crate) fn checked(db: &Connection, file: &Path) -> Result<()> {
     let schema: u32 =
         db.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(|e| unreadable(file, &e))?;
-    match schema {
-        0 => return Err(RecordError::damaged(file, "has no tables", COPY_AGAIN)),
-        _ if schema > RESULTS_SCHEMA => {
-            return Err(RecordError::NewerTare { file: file.to_owned(), schema, known: RESULTS_SCHEMA });
-        }
-        _ => {}
-    }
+    known(file, schema, RESULTS_SCHEMA)?;
     let own = own_schema().map_err(|e| RecordError::store("making the tables to compare with", file, e))?;
     let found = objects(db).map_err(|e| unreadable(file, &e))?;
     let Some(other) = found.symmetric_difference(own).next() else { return Ok(()) };
@@ -179,10 +183,7 @@ fn own_schema() -> rusqlite::Result<&'static BTreeSet<Object>> {
         return Ok(own);
     }
     let mut db = Connection::open_in_memory()?;
-    MIGRATIONS.to_latest(&mut db).map_err(|e| match e {
-        rusqlite_migration::Error::RusqliteError { err, .. } => err,
-        other => rusqlite::Error::ToSqlConversionFailure(Box::new(other)),
-    })?;
+    store::create(&mut db)?;
     Ok(OWN.get_or_init(|| objects(&db).unwrap_or_default()))
 }
 

@@ -12,11 +12,11 @@ use tare_model::trial::TrialRecord;
 use crate::digest::{sha256_hex, trial_digest};
 use crate::error::{RecordError, Result};
 use crate::folder::Folder;
-use crate::journal::{JournalEvent, JournalWriter};
+use crate::journal::{JOURNAL_SCHEMA, JournalEvent, JournalWriter};
 use crate::layout;
 use crate::reader::RunFolder;
 use crate::results;
-use crate::store::{self, MIGRATIONS};
+use crate::store;
 use crate::verify::ProblemKind;
 
 const NEW_RUN: &str = "The folder cannot be continued: start a new run. `tare report` still shows what it holds";
@@ -61,6 +61,7 @@ impl RunWriter {
         folder.open_new(layout::RESULTS)?;
         let results = create_results(&folder, plan, run_id, tare_version)?;
         journal.append(&JournalEvent::RunStarted {
+            schema: JOURNAL_SCHEMA,
             run_id: run_id.to_owned(),
             tare_version: tare_version.to_owned(),
             plan_hash: plan.hash.clone(),
@@ -218,10 +219,7 @@ fn create_results(folder: &Folder, plan: &Plan, run_id: &str, tare_version: &str
     const DOING: &str = "making the results' tables";
     let file = folder.file(layout::RESULTS);
     let mut results = open_results(folder)?;
-    MIGRATIONS.to_latest(&mut results).map_err(|e| match e {
-        rusqlite_migration::Error::RusqliteError { err, .. } => RecordError::store(DOING, &file, err),
-        other => RecordError::io(DOING, &file, std::io::Error::other(other)),
-    })?;
+    store::create(&mut results).map_err(|e| RecordError::store(DOING, &file, e))?;
     let schema = store::RESULTS_SCHEMA.to_string();
     let facts = [
         ("run_id", run_id),

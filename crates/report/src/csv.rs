@@ -1,58 +1,34 @@
 //! The raw numbers as CSV (RFC 4180): full precision, stored units, ids instead of labels.
 
-mod instances;
-mod serving;
-
 use std::borrow::Cow;
 
-use tare_model::findings::{CaseFindings, Estimate, Findings, MetricFindings};
+use tare_model::findings::{ArmEstimate, Comparison, Estimate, Findings, MetricFindings};
 use tare_model::metric::Unit;
 use tare_model::text::{is_unfit, readable};
 
 use crate::words;
 
-/// One file a kind of number, as file name and content.
+/// The trials over time; long, and drawn in the report.
+pub(crate) const SAMPLES: &str = "samples.csv";
+
+/// Four files, as file name and content.
 ///
-/// - `blocks.csv`: every completed trial's value of every metric;
-/// - `estimates.csv`: each metric on each arm with its interval;
-/// - `comparisons.csv`: each arm against the baseline;
+/// - `trials.csv`: every completed trial's value of every metric;
+/// - `comparisons.csv`: each metric on each arm, and against the baseline;
 /// - `percentiles.csv`: the latency percentiles in seconds, with intervals;
-/// - `parts.csv`, where trials have several guests or drivers: what each contributed and, without a guest, the sum; a
-///   whole guest has no driver;
-/// - `steps.csv`, where operations have steps: the seconds that an operation spends in each, and percentiles of one
-///   such step; the whole operation has no step;
-/// - `levels.csv`, where guests were added: every metric at each number of guests, in how many repeats that number was tried,
-///   and in how many it held;
-/// - `searches.csv`, where the largest load was looked for: every try in order, whether it held, and why not;
-/// - `requests.csv`, where the workload has request types: each type of each iteration, and all of them together;
-/// - `resources.csv`, beside these: what was used of host and guest;
-/// - `consolidation.csv`, where several instances share a guest: every point of every series; a loss of throughput is in per cent,
-///   a gain of CPU in points, for each instance more;
-/// - `sizing.csv`, where models could be made or were refused: advice, models, checks of what was held out, and what was measured;
-/// - `holds.csv`, where the CPU was held: every load that was tried, the last of a block being the measurement;
-/// - `score.csv`, where the study has one; `audit.csv`, where there was an audit.
+/// - `samples.csv`: the trials that the report draws over time, seconds from the start of load.
+///
+/// All else is in `findings.json`, of which these are extracts, and in `results.sqlite`; `docs/method.md` says what is where.
 ///
 /// Blocks count from 0, as in `findings.json`. A figure that does not exist is an empty field. Each record ends with the
 /// arm's name, which says so where its figures must not be compared. Figures of a guest over all cases have no case.
 pub fn csv(findings: &Findings) -> Vec<(String, String)> {
-    let mut files = vec![
-        ("blocks.csv".to_owned(), blocks(findings)),
-        ("estimates.csv".to_owned(), estimates(findings)),
+    vec![
+        ("trials.csv".to_owned(), trials(findings)),
         ("comparisons.csv".to_owned(), comparisons(findings)),
         ("percentiles.csv".to_owned(), percentiles(findings)),
-    ];
-    if findings.cases.iter().any(|case| !case.parts.is_empty()) {
-        files.push(("parts.csv".to_owned(), parts(findings)));
-    }
-    if findings.cases.iter().any(|case| !case.steps.is_empty()) {
-        files.push(("steps.csv".to_owned(), steps(findings)));
-    }
-    if findings.cases.iter().any(|case| case.density.is_some()) {
-        files.push(("levels.csv".to_owned(), levels(findings)));
-    }
-    files.extend(serving::files(findings));
-    files.extend(instances::files(findings));
-    files
+        (SAMPLES.to_owned(), samples(findings)),
+    ]
 }
 
 /// Name of a stored unit in files.
@@ -132,7 +108,7 @@ fn ratio(ratio: &Estimate) -> Vec<String> {
     fields
 }
 
-fn blocks(findings: &Findings) -> String {
+fn trials(findings: &Findings) -> String {
     let mut out = Writer::new(&["case", "arm", "metric", "unit", "block", "value", "label"]);
     for (case, metric) in metrics(findings) {
         for arm in &metric.arms {
@@ -160,54 +136,66 @@ fn label(findings: &Findings, arm: &str) -> String {
     found.map_or_else(|| arm.to_owned(), |own| own.label.clone())
 }
 
-fn estimates(findings: &Findings) -> String {
+fn comparisons(findings: &Findings) -> String {
     let mut out = Writer::new(&[
-        "case", "arm", "metric", "unit", "primary", "value", "low", "high", "level", "n", "method", "label",
+        "case",
+        "arm",
+        "metric",
+        "unit",
+        "primary",
+        "value",
+        "value_low",
+        "value_high",
+        "value_level",
+        "value_n",
+        "baseline",
+        "ratio",
+        "ratio_low",
+        "ratio_high",
+        "ratio_level",
+        "ratio_n",
+        "detectable",
+        "floor",
+        "verdict",
+        "value_method",
+        "ratio_method",
+        "sentence",
+        "label",
     ]);
     for (case, metric) in metrics(findings) {
         for arm in &metric.arms {
-            let spec = &metric.spec;
-            let mut fields = vec![case.to_owned(), arm.arm.clone(), spec.id.clone(), unit(&spec.unit)];
-            fields.push(spec.primary.to_string());
-            fields.extend(interval(&arm.estimate));
-            fields.extend([arm.estimate.method.clone(), label(findings, &arm.arm)]);
-            out.record(fields);
+            let mut against = metric.comparisons.iter().filter(|own| own.arm == arm.arm).peekable();
+            // The baseline itself is compared with nothing.
+            let alone = against.peek().is_none().then_some(None);
+            for comparison in against.map(Some).chain(alone) {
+                out.record(compared(findings, case, metric, arm, comparison));
+            }
         }
     }
     out.0
 }
 
-fn comparisons(findings: &Findings) -> String {
-    let mut out = Writer::new(&[
-        "case",
-        "arm",
-        "baseline",
-        "metric",
-        "ratio",
-        "low",
-        "high",
-        "level",
-        "n",
-        "detectable",
-        "floor",
-        "verdict",
-        "method",
-        "sentence",
-        "label",
-    ]);
-    for (case, metric) in metrics(findings) {
-        for comparison in &metric.comparisons {
-            let mut fields = vec![case.to_owned(), comparison.arm.clone(), comparison.baseline.clone()];
-            fields.push(metric.spec.id.clone());
-            fields.extend(ratio(&comparison.ratio));
-            fields.extend([optional(comparison.detectable), optional(comparison.floor)]);
-            fields.push(words::verdict(comparison.verdict).to_owned());
-            fields.extend([comparison.ratio.method.clone(), comparison.sentence.clone()]);
-            fields.push(label(findings, &comparison.arm));
-            out.record(fields);
-        }
-    }
-    out.0
+fn compared(
+    findings: &Findings,
+    case: &str,
+    metric: &MetricFindings,
+    arm: &ArmEstimate,
+    comparison: Option<&Comparison>,
+) -> Vec<String> {
+    let mut fields = vec![case.to_owned(), arm.arm.clone(), metric.spec.id.clone(), unit(&metric.spec.unit)];
+    fields.push(metric.spec.primary.to_string());
+    fields.extend(interval(&arm.estimate));
+    let Some(own) = comparison else {
+        fields.extend(vec![String::new(); 9]);
+        fields.extend([arm.estimate.method.clone(), String::new(), String::new(), label(findings, &arm.arm)]);
+        return fields;
+    };
+    fields.push(own.baseline.clone());
+    fields.extend(ratio(&own.ratio));
+    fields.extend([optional(own.detectable), optional(own.floor), words::verdict(own.verdict).to_owned()]);
+    fields.extend([arm.estimate.method.clone(), own.ratio.method.clone(), own.sentence.clone()]);
+    fields.push(label(findings, &arm.arm));
+    fields
 }
 
 fn percentiles(findings: &Findings) -> String {
@@ -225,10 +213,10 @@ fn percentiles(findings: &Findings) -> String {
         "method",
         "label",
     ]);
-    for CaseFindings { id, distributions, .. } in &findings.cases {
-        for distribution in distributions {
+    for case in &findings.cases {
+        for distribution in &case.distributions {
             for (q, estimate) in &distribution.quantiles {
-                let mut fields = vec![id.clone(), distribution.arm.clone(), distribution.name.clone()];
+                let mut fields = vec![case.id.clone(), distribution.arm.clone(), distribution.name.clone()];
                 fields.extend([distribution.operations.to_string(), q.to_string()]);
                 fields.extend(interval(estimate));
                 fields.extend([estimate.method.clone(), label(findings, &distribution.arm)]);
@@ -239,85 +227,15 @@ fn percentiles(findings: &Findings) -> String {
     out.0
 }
 
-fn parts(findings: &Findings) -> String {
-    let mut out = Writer::new(&[
-        "case", "arm", "metric", "unit", "guest", "driver", "value", "low", "high", "level", "n", "method", "label",
-    ]);
-    for (case, arm) in findings.cases.iter().flat_map(|case| case.parts.iter().map(move |arm| (case, arm))) {
-        let spec = case.metrics.iter().find(|metric| metric.spec.id == arm.metric).map(|metric| &metric.spec.unit);
-        let mut record = |guest: Option<u32>, driver: Option<u32>, estimate: &Estimate| {
-            let number = |n: Option<u32>| n.map_or_else(String::new, |n| n.to_string());
-            let unit = spec.map(unit).unwrap_or_default();
-            let mut fields = vec![case.id.clone(), arm.arm.clone(), arm.metric.clone(), unit];
-            fields.extend([number(guest), number(driver)]);
-            fields.extend(interval(estimate));
-            fields.extend([estimate.method.clone(), label(findings, &arm.arm)]);
+fn samples(findings: &Findings) -> String {
+    let mut out = Writer::new(&["case", "arm", "block", "series", "at_s", "value", "label"]);
+    for (case, trial) in findings.cases.iter().flat_map(|case| case.timelines.iter().map(move |own| (case, own))) {
+        for (series, (at_s, value)) in
+            trial.series.iter().flat_map(|(name, all)| all.iter().map(move |one| (name, one)))
+        {
+            let mut fields = vec![case.id.clone(), trial.arm.clone(), trial.block.to_string(), series.clone()];
+            fields.extend([number(*at_s), number(*value), label(findings, &trial.arm)]);
             out.record(fields);
-        };
-        arm.parts.iter().for_each(|part| record(Some(part.guest), part.driver, &part.estimate));
-        record(None, None, &arm.total);
-    }
-    out.0
-}
-
-fn steps(findings: &Findings) -> String {
-    let mut out = Writer::new(&[
-        "case",
-        "arm",
-        "step",
-        "within",
-        "per_operation",
-        "figure",
-        "value_s",
-        "low_s",
-        "high_s",
-        "level",
-        "n",
-        "method",
-        "label",
-    ]);
-    for (case, arm) in findings.cases.iter().flat_map(|case| case.steps.iter().map(move |arm| (case, arm))) {
-        let mut record = |step: [String; 3], figure: String, estimate: &Estimate| {
-            let mut fields = vec![case.id.clone(), arm.arm.clone()];
-            fields.extend(step);
-            fields.push(figure);
-            fields.extend(interval(estimate));
-            fields.extend([estimate.method.clone(), label(findings, &arm.arm)]);
-            out.record(fields);
-        };
-        for step in &arm.steps {
-            let head = [step.name.clone(), step.within.to_string(), number(step.per_operation)];
-            record(head.clone(), "of an operation".to_owned(), &step.of_operation_s);
-            for (q, estimate) in &step.quantiles {
-                record(head.clone(), format!("quantile {q} of one"), estimate);
-            }
-        }
-        if let Some(whole) = &arm.operation_s {
-            record([String::new(), "true".to_owned(), "1".to_owned()], "of an operation".to_owned(), whole);
-        }
-    }
-    out.0
-}
-
-fn levels(findings: &Findings) -> String {
-    let mut out = Writer::new(&[
-        "case", "arm", "guests", "tried", "held", "metric", "unit", "value", "low", "high", "level", "n", "method",
-        "label",
-    ]);
-    let specs = tare_model::density::metric_specs();
-    for case in &findings.cases {
-        let arms = case.density.iter().flat_map(|density| &density.arms);
-        for (arm, level) in arms.flat_map(|arm| arm.levels.iter().map(move |level| (arm, level))) {
-            for (id, estimate) in &level.metrics {
-                let known =
-                    specs.iter().chain(case.metrics.iter().map(|metric| &metric.spec)).find(|spec| &spec.id == id);
-                let mut fields = vec![case.id.clone(), arm.arm.clone(), level.guests.to_string()];
-                fields.extend([level.tried.to_string(), level.held.to_string(), id.clone()]);
-                fields.push(known.map(|spec| unit(&spec.unit)).unwrap_or_default());
-                fields.extend(interval(estimate));
-                fields.extend([estimate.method.clone(), label(findings, &arm.arm)]);
-                out.record(fields);
-            }
         }
     }
     out.0

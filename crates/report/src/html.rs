@@ -5,7 +5,7 @@ use minijinja::{Environment, Value, context};
 use serde::Serialize;
 use tare_model::findings::Findings;
 
-use crate::csv::csv;
+use crate::csv::{SAMPLES, csv};
 use crate::error::ReportError;
 use crate::view::Report;
 
@@ -18,7 +18,7 @@ const STYLE: &str = include_str!("../templates/style.css");
 /// When a template does not render, which would be a defect of this crate.
 pub fn html(findings: &Findings) -> Result<String, ReportError> {
     let report = Report::new(findings);
-    let files: Vec<File> = csv(findings).into_iter().map(File::new).collect();
+    let files: Vec<File> = csv(findings).into_iter().filter(|(name, _)| name != SAMPLES).map(File::new).collect();
     render("report.html", context! { report => Value::from(Serde(&report)), files => Value::from(Serde(&files)) })
 }
 

@@ -65,7 +65,7 @@ fn case_body(out: &mut String, case: &CaseView) {
         for arm in &requests.arms {
             push_tables(out, std::slice::from_ref(&arm.quality));
         }
-        out.push_str("The requests of each iteration by type are in `requests.csv` and in the HTML report.\n\n");
+        out.push_str("The requests of each iteration by type are in `findings.json` and in the HTML report.\n\n");
     }
     if let Some(used) = &case.used {
         push_tables(out, std::slice::from_ref(&used.table));

@@ -133,12 +133,57 @@ fn csv_files_read_back_as_they_were_written() {
         assert!(records.len() > 1, "{name} is empty");
         assert!(records.iter().all(|record| record.len() == records[0].len()), "{name}: uneven");
     }
-    let files = tare_report::csv(&fixture::findings());
-    let (_, blocks) = files.iter().find(|(name, _)| name == "blocks.csv").unwrap();
-    let first = &records(blocks)[1];
-    let value = fixture::findings().cases[0].metrics[0].arms[0].blocks[0].1;
-    assert_eq!(first[..5], ["idle", "native", "response_time_p50_s", "s", "0"]);
-    assert_eq!(first[5].parse::<f64>().unwrap(), value, "full precision");
+}
+
+/// The records of one of the files, its head first.
+fn file(findings: &Findings, name: &str) -> Vec<Vec<String>> {
+    let files = tare_report::csv(findings);
+    records(&files.iter().find(|(own, _)| own == name).unwrap_or_else(|| panic!("no {name}")).1)
+}
+
+#[test]
+fn csv_files_have_the_figures_of_the_findings_in_full() {
+    let findings = fixture::findings();
+    let names: Vec<String> = tare_report::csv(&findings).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["trials.csv", "comparisons.csv", "percentiles.csv", "samples.csv"]);
+    let number = |field: &String| field.parse::<f64>().unwrap();
+    let case = &findings.cases[0];
+    let metric = &case.metrics[0];
+
+    let trials = file(&findings, "trials.csv");
+    assert_eq!(trials[0], ["case", "arm", "metric", "unit", "block", "value", "label"]);
+    assert_eq!(trials[1][..5], ["idle", "native", "response_time_p50_s", "s", "0"]);
+    assert_eq!(number(&trials[1][5]), metric.arms[0].blocks[0].1);
+    let metrics = findings.cases.iter().flat_map(|case| &case.metrics).chain(&findings.across);
+    assert_eq!(trials.len() - 1, metrics.clone().flat_map(|own| &own.arms).map(|arm| arm.blocks.len()).sum::<usize>());
+
+    let comparisons = file(&findings, "comparisons.csv");
+    assert_eq!(comparisons.len() - 1, metrics.map(|own| own.arms.len()).sum::<usize>(), "each arm once a metric");
+    let of = |arm: &str| comparisons.iter().find(|row| row[0] == "idle" && row[1] == arm && row[2] == metric.spec.id);
+    let baseline = of("native").unwrap();
+    assert_eq!(
+        (number(&baseline[5]), &baseline[10..19]),
+        (metric.arms[0].estimate.value, vec![String::new(); 9].as_slice())
+    );
+    let against = &metric.comparisons[0];
+    let compared = of(&against.arm).unwrap();
+    assert_eq!((compared[10].as_str(), number(&compared[11])), ("native", against.ratio.value));
+    assert_eq!(compared[18], tare_report::words::verdict(against.verdict));
+    assert_eq!(compared[21], against.sentence);
+
+    let percentiles = file(&findings, "percentiles.csv");
+    let (q, estimate) = &case.distributions[0].quantiles[0];
+    assert_eq!((number(&percentiles[1][4]), number(&percentiles[1][5])), (*q, estimate.value));
+
+    let samples = file(&findings, "samples.csv");
+    let timeline = &case.timelines[0];
+    let (series, points) = timeline.series.first_key_value().unwrap();
+    assert_eq!(samples[0], ["case", "arm", "block", "series", "at_s", "value", "label"]);
+    assert_eq!(samples[1][..4], ["idle".to_owned(), timeline.arm.clone(), timeline.block.to_string(), series.clone()]);
+    assert_eq!((number(&samples[1][4]), number(&samples[1][5])), points[0]);
+    let all = findings.cases.iter().flat_map(|case| &case.timelines).flat_map(|own| own.series.values());
+    assert_eq!(samples.len() - 1, all.map(Vec::len).sum::<usize>());
+    assert!(!html(&findings).contains("Save samples.csv") && html(&findings).contains("Save trials.csv"));
 }
 
 /// A small RFC 4180 reader.
@@ -267,9 +312,10 @@ fn the_name_of_an_emulated_arm_says_so_in_every_output_and_no_ratio_of_it_is_tol
         assert!(output.contains(marked) && output.contains(fixture::WHY));
         assert_eq!(output.matches("full machine").count(), output.matches(marked).count(), "named without its mark");
     }
-    let (_, comparisons) = tare_report::csv(&findings).remove(2);
-    let of_vm: Vec<_> = records(&comparisons).into_iter().filter(|record| record[1] == "vm").collect();
-    assert!(!of_vm.is_empty() && of_vm.iter().all(|record| record[4..7].iter().all(String::is_empty)), "{of_vm:?}");
+    let comparisons = file(&findings, "comparisons.csv");
+    let of_vm: Vec<_> = comparisons.into_iter().filter(|record| record[1] == "vm").collect();
+    let nothing = |record: &Vec<String>| !record[5].is_empty() && record[11..14].iter().all(String::is_empty);
+    assert!(!of_vm.is_empty() && of_vm.iter().all(nothing), "{of_vm:?}");
     for line in outputs[2].lines().filter(|line| line.contains(marked) && line.contains("not comparable")) {
         assert!(!line.contains('%') && !line.contains("x  "), "{line}");
     }

@@ -168,23 +168,6 @@ fn what_others_published_is_marked_and_nothing_is_pretended_of_it() {
 }
 
 #[test]
-fn the_numbers_are_in_files_of_their_own() {
-    let files = tare_report::csv(&fixture::serving());
-    let file = |name: &str| files.iter().find(|(own, _)| own == name).map(|(_, text)| text.clone()).unwrap();
-    let has = |text: &str, start: &str| assert!(text.lines().any(|line| line.starts_with(start)), "{start} in {text}");
-    has(&file("searches.csv"), "case,arm,block,try,load,held,why_not,capacity,missed,ended,label");
-    has(&file("searches.csv"), "banking,gvisor,1,6,328,false,\"good_share was 0.946, and at least");
-    has(&file("requests.csv"), "banking,native,0,1,510,60,true,login,134640,");
-    has(&file("requests.csv"), "banking,native,0,1,510,60,true,all types,");
-    has(&file("resources.csv"), "banking,native,510,host_idle_share,0.08,native");
-    has(&file("score.csv"), "gvisor,ratio,0.7");
-    has(&file("audit.csv"), "bytes-a-request,broken,ecommerce,native gvisor,");
-    assert!(
-        tare_report::csv(&fixture::findings()).iter().all(|(name, _)| name != "requests.csv" && name != "audit.csv")
-    );
-}
-
-#[test]
 fn texts_of_others_stay_text_here_too() {
     let hostile = "<script>alert(1)</script>";
     let mut findings = fixture::published();

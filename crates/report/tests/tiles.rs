@@ -3,7 +3,7 @@
 
 mod fixture;
 
-use tare_report::{csv, html, markdown, terminal};
+use tare_report::{html, markdown, terminal};
 
 #[test]
 fn tiles_are_counted_and_the_member_that_failed_is_named() {
@@ -46,15 +46,12 @@ fn what_each_member_does_is_told_by_tiles_with_its_share_of_a_single_tile() {
 }
 
 #[test]
-fn terminal_and_files_have_tiles_too() {
+fn the_terminal_has_tiles_too() {
     let findings = fixture::tiles();
     let terminal = terminal(&findings, 110, false).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(terminal.contains(
         "5 tiles of shop, social and java held (15 guests); 6 tiles stood; ended by a missed objective (shop)"
     ));
-    let files = csv(&findings);
-    let (_, levels) = files.iter().find(|(name, _)| name == "levels.csv").expect("levels.csv");
-    assert!(levels.lines().any(|line| line.starts_with("tiles,off,12,2,0,shop:response_time_p99_s,s,")), "{levels}");
 }
 
 #[test]

@@ -203,6 +203,7 @@ fn a_run_folder_that_was_altered_or_cut_short_is_told() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one host is prepared for all that is tried on it")]
 fn without_root_native_container_and_machines_run_in_a_user_namespace() {
     if !is_root() {
         return;

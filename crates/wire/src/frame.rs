@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use crate::{WireError, meter};
 
 /// Version of the messages. Both ends must have the same: the agent comes with its tare.
-pub const PROTOCOL: u32 = 8;
+pub const PROTOCOL: u32 = 1;
 
 /// Longest frame that is read: a trial's samples and histograms take a few MiB at most.
 pub const MAX_FRAME_BYTES: usize = 64 << 20;

@@ -326,7 +326,6 @@ pub struct ExecSpec {
     /// Working directory.
     pub directory: Option<String>,
     /// User and group that it runs as, by number, without further groups; `None`: the agent's own.
-    #[serde(default)]
     pub user: Option<(u32, u32)>,
     /// The command and all its children are killed after this long, nanoseconds.
     pub timeout_ns: u64,

@@ -6,11 +6,17 @@ mod harness;
 
 use std::path::Path;
 
+use tare_wire::{Greeting, PROTOCOL};
+
 fn seeds(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target);
     let seeds: Vec<_> =
         std::fs::read_dir(&folder).unwrap().map(|entry| std::fs::read(entry.unwrap().path()).unwrap()).collect();
     assert!(seeds.len() >= 5, "{} is not complete", folder.display());
+    for seed in &seeds {
+        let greeting = Greeting::read(&mut seed.as_slice()).unwrap();
+        assert_eq!(greeting.protocol, PROTOCOL, "{} is of another protocol: record it again", folder.display());
+    }
     seeds
 }
 

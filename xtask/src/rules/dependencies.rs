@@ -1,48 +1,42 @@
 //! A crate uses only the crates that the table allows it: the arrows of the design, checked.
 
-use toml::Table;
+use cargo_metadata::DependencyKind;
 
 use super::Findings;
 use crate::house::{Dependencies, House, PATH};
 use crate::tree::Tree;
 
-/// The prefix of the names of the workspace's libraries.
-const PREFIX: &str = "tare-";
-
 pub fn check(tree: &Tree, house: &House, findings: &mut Findings) {
-    let members: Vec<&str> = tree.manifests().map(|(name, _)| name).collect();
-    for (name, file) in tree.manifests() {
-        let manifest: Table = match toml::from_str(&file.text) {
-            Ok(manifest) => manifest,
-            Err(error) => {
-                findings.add(&file.path, 0, format!("is not valid TOML: {error}"));
-                continue;
-            }
-        };
-        if !is_known(&house.dependencies, name) {
-            findings.add(&file.path, 0, format!("{name} is not in the table: say in {PATH} what it may use"));
+    let table = &house.dependencies;
+    for package in tree.packages() {
+        let (name, path) = (short(&package.name), package.manifest_path.as_str());
+        if !table.allowed.contains_key(name) && !table.unrestricted.iter().any(|free| free == name) {
+            findings.add(path, 0, format!("{name} is not in the table: say in {PATH} what it may use"));
             continue;
         }
-        for (dependency, for_tests) in local_dependencies(&manifest) {
-            if let Err(why) = judge(&house.dependencies, name, &dependency, for_tests) {
-                let line = file.text.lines().position(|line| line.starts_with(&format!("{PREFIX}{dependency}")));
-                findings.add(&file.path, line.map_or(0, |line| line + 1), why);
+        for dependency in &package.dependencies {
+            let (used, for_tests) = (short(&dependency.name), dependency.kind == DependencyKind::Development);
+            if let (true, Err(why)) = (dependency.path.is_some(), judge(table, name, used, for_tests)) {
+                findings.add(path, 0, why);
             }
         }
     }
-    for name in house.dependencies.allowed.keys().filter(|name| !members.contains(&name.as_str())) {
+    let is_member = |name: &str| tree.packages().iter().any(|package| short(&package.name) == name);
+    for name in table.allowed.keys().filter(|name| !is_member(name)) {
         findings.add(PATH, 0, format!("allows {name}, which is no member of the workspace: remove it"));
     }
 }
 
-fn is_known(table: &Dependencies, name: &str) -> bool {
-    table.allowed.contains_key(name) || table.unrestricted.iter().any(|free| free == name)
+/// Name of a member without the prefix of the workspace's libraries.
+fn short(name: &str) -> &str {
+    name.strip_prefix("tare-").unwrap_or(name)
 }
 
 /// Whether crate `name` may use `dependency`, and why not.
 fn judge(table: &Dependencies, name: &str, dependency: &str, for_tests: bool) -> Result<(), String> {
     let listed = |list: &[String], wanted: &str| list.iter().any(|entry| entry == wanted);
-    if for_tests && !listed(&table.strict, name) {
+    // A crate names itself to give its own tests a feature.
+    if name == dependency || for_tests && !listed(&table.strict, name) {
         return Ok(());
     }
     if listed(&table.dev_only, dependency) && !listed(&table.dev_only, name) {
@@ -56,28 +50,9 @@ fn judge(table: &Dependencies, name: &str, dependency: &str, for_tests: bool) ->
     Err(format!("{name} may not use {dependency}; it may use {may}"))
 }
 
-/// The workspace's crates that a manifest depends on, without the prefix, and whether for tests only.
-fn local_dependencies(manifest: &Table) -> Vec<(String, bool)> {
-    let mut sections = vec![manifest];
-    let targets = manifest.get("target").and_then(toml::Value::as_table);
-    sections.extend(targets.into_iter().flat_map(|table| table.values().filter_map(toml::Value::as_table)));
-    let mut found = Vec::new();
-    for section in sections {
-        for (key, for_tests) in [("dependencies", false), ("build-dependencies", false), ("dev-dependencies", true)] {
-            let Some(dependencies) = section.get(key).and_then(toml::Value::as_table) else { continue };
-            for (name, value) in dependencies {
-                // A dependency may be renamed: `wire = { package = "tare-wire" }`.
-                let name = value.get("package").and_then(toml::Value::as_str).unwrap_or(name);
-                found.extend(name.strip_prefix(PREFIX).map(|short| (short.to_owned(), for_tests)));
-            }
-        }
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::findings;
+    use super::super::findings_of_manifests;
     use super::*;
 
     fn house() -> House {
@@ -94,31 +69,41 @@ mod tests {
         }
     }
 
-    /// The findings when `name` has this manifest and the other crates an empty one.
-    fn check(name: &str, manifest: &str) -> Vec<String> {
-        let path = format!("crates/{name}/Cargo.toml");
-        let others = ["model", "wire", "lab"].map(|other| format!("crates/{other}/Cargo.toml"));
-        let mut files: Vec<(&str, &str)> =
-            others.iter().filter(|other| **other != path).map(|other| (other.as_str(), "")).collect();
-        files.push((&path, manifest));
-        findings("dependencies", &house(), &files)
+    /// The findings in a workspace of these crates, when `name` has this added to its manifest.
+    fn check_in(crates: &[&str], name: &str, added: &str) -> Vec<String> {
+        let mut root = "[workspace]\nmembers = [\"crates/*\"]\nresolver = \"3\"\n[workspace.dependencies]\n".to_owned();
+        let mut members = Vec::new();
+        for own in crates {
+            root.push_str(&format!("tare-{own} = {{ path = \"crates/{own}\" }}\n"));
+            let added = if *own == name { added } else { "" };
+            let text = format!("[package]\nname = \"tare-{own}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n{added}");
+            members.push((format!("crates/{own}/Cargo.toml"), text));
+        }
+        let members = members.iter().map(|(path, text)| (path.as_str(), text.as_str()));
+        let manifests: Vec<(&str, &str)> = std::iter::once(("Cargo.toml", root.as_str())).chain(members).collect();
+        findings_of_manifests("dependencies", &house(), &manifests)
+    }
+
+    fn check(name: &str, added: &str) -> Vec<String> {
+        check_in(&["model", "wire", "lab", "testkit"], name, added)
     }
 
     #[test]
     fn what_the_table_allows_passes() {
-        assert_eq!(check("wire", "[dependencies]\nserde = \"1\"\ntare-model.workspace = true"), [""; 0]);
+        assert_eq!(check("wire", "[dependencies]\ntare-model.workspace = true"), [""; 0]);
         assert_eq!(
             check("wire", "[dev-dependencies]\ntare-lab.workspace = true\ntare-testkit.workspace = true"),
             [""; 0]
         );
         assert_eq!(check("testkit", "[dependencies]\ntare-lab.workspace = true"), [""; 0]);
+        assert_eq!(check("model", "[dev-dependencies]\ntare-model = { path = \".\" }"), [""; 0]);
     }
 
     #[test]
     fn what_it_does_not_allow_is_found_in_every_kind_of_section() {
         for section in ["dependencies", "build-dependencies", "target.'cfg(unix)'.dependencies"] {
             let found = check("wire", &format!("[{section}]\ntare-lab.workspace = true"));
-            assert_eq!(found, ["crates/wire/Cargo.toml:2: wire may not use lab; it may use model [dependencies]"]);
+            assert_eq!(found, ["crates/wire/Cargo.toml: wire may not use lab; it may use model [dependencies]"]);
         }
     }
 
@@ -142,9 +127,14 @@ mod tests {
 
     #[test]
     fn the_table_and_the_workspace_name_the_same_crates() {
-        assert!(check("novel", "")[0].contains("novel is not in the table"));
-        let gone =
-            findings("dependencies", &house(), &[("crates/model/Cargo.toml", ""), ("crates/wire/Cargo.toml", "")]);
+        let novel = check_in(&["model", "wire", "lab", "novel"], "", "");
+        assert_eq!(
+            novel,
+            [
+                "crates/novel/Cargo.toml: novel is not in the table: say in xtask/house.toml what it may use [dependencies]"
+            ]
+        );
+        let gone = check_in(&["model", "wire"], "", "");
         assert_eq!(
             gone,
             ["xtask/house.toml: allows lab, which is no member of the workspace: remove it [dependencies]"]

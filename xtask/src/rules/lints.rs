@@ -1,4 +1,4 @@
-//! The lints that the house relies on are on for the workspace, and off only in tests, or with a reason beside.
+//! The lints that the house relies on are on for every member, and off only in tests, or with a reason beside.
 //!
 //! Without this rule one careless line would turn off what tidy leaves to clippy.
 
@@ -13,6 +13,13 @@ pub fn check(tree: &Tree, house: &House, findings: &mut Findings) {
     let root = tree.get("Cargo.toml").and_then(|file| toml::from_str::<Table>(&file.text).ok()).unwrap_or_default();
     for lint in house.lints.required.iter().filter(|lint| !is_on(&root, lint)) {
         findings.add("Cargo.toml", 0, format!("{lint} has to be warn or deny in [workspace.lints]"));
+    }
+    // Cargo's metadata do not say where lints are from.
+    for path in tree.packages().iter().map(|package| package.manifest_path.as_str()) {
+        let manifest = tree.get(path).and_then(|file| toml::from_str::<Table>(&file.text).ok()).unwrap_or_default();
+        if manifest.get("lints").and_then(|lints| lints.get("workspace")?.as_bool()) != Some(true) {
+            findings.add(path, 0, "lacks `[lints] workspace = true`");
+        }
     }
     for file in tree.rust().filter(|file| !file.is_test) {
         let source = &file.source;
@@ -51,13 +58,16 @@ fn exemption<'a>(source: &Source, at: usize, required: &'a [String]) -> Option<&
     }
     let name = |lint: &'a String| lint.rsplit(':').next().unwrap_or(lint);
     // Groups switch off all that is in them.
-    let whole = |text: &str| matches!(text, "all" | "restriction" | "warnings");
+    let whole = |text: &str| matches!(text, "all" | "pedantic" | "restriction" | "warnings");
     required.iter().map(name).find(|lint| inside.iter().any(|token| token.text == *lint || whole(&token.text)))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::findings;
+    #![allow(clippy::unwrap_used)]
+    use std::process::Command;
+
+    use super::super::{findings, findings_of_manifests};
     use super::*;
     use crate::house::Lints;
 
@@ -74,6 +84,52 @@ mod tests {
         assert_eq!(check(ROOT, "src/a.rs", ""), [""; 0]);
         assert_eq!(check(&ROOT.replace("warn", "allow"), "src/a.rs", "").len(), 1);
         assert_eq!(check("", "src/a.rs", "").len(), 2);
+    }
+
+    #[test]
+    fn a_member_that_does_not_take_the_workspaces_lints_is_found() {
+        let member = "[package]\nname = \"a\"\nedition = \"2024\"\n";
+        let check = |added: &str| {
+            let manifests = [
+                ("Cargo.toml", "[workspace]\nmembers = [\"crates/*\"]\n[workspace.lints]\n"),
+                ("crates/a/Cargo.toml", &format!("{member}{added}")),
+            ];
+            findings_of_manifests("lints", &House::default(), &manifests)
+        };
+        assert_eq!(check("[lints]\nworkspace = true\n"), [""; 0]);
+        for added in ["", "[lints.clippy]\npanic = \"allow\"\n"] {
+            assert_eq!(check(added), ["crates/a/Cargo.toml: lacks `[lints] workspace = true` [lints]"]);
+        }
+    }
+
+    /// What this workspace leaves to clippy: the length of functions.
+    #[test]
+    fn clippy_refuses_a_function_that_is_longer_than_a_screen() {
+        let place = tempfile::tempdir().unwrap();
+        let manifest = |text: &str| {
+            let root: Table = toml::from_str(text).unwrap();
+            let lints = root["workspace"]["lints"].clone();
+            format!(
+                "[package]\nname = \"a\"\nedition = \"2024\"\n[workspace]\n{}",
+                toml::to_string(&Table::from_iter([("lints".to_owned(), lints)])).unwrap()
+            )
+        };
+        std::fs::create_dir(place.path().join("src")).unwrap();
+        std::fs::write(place.path().join("Cargo.toml"), manifest(include_str!("../../../Cargo.toml"))).unwrap();
+        std::fs::write(place.path().join("clippy.toml"), include_str!("../../../clippy.toml")).unwrap();
+        let said = |lines: usize| {
+            let body = "    let _ = 1;\n\n    // A line that does not count.\n".repeat(lines);
+            std::fs::write(place.path().join("src/lib.rs"), format!("//! A.\n\n/// B.\npub fn b() {{\n{body}}}\n"))
+                .unwrap();
+            let mut clippy = Command::new("cargo");
+            clippy.args(["clippy", "--offline", "--quiet", "--", "-D", "warnings"]).current_dir(place.path());
+            let output = clippy.env("CARGO_TARGET_DIR", place.path().join("target")).output().unwrap();
+            (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+        };
+        let (passes, why) = said(62);
+        assert!(passes, "{why}");
+        let (passes, why) = said(63);
+        assert!(!passes && why.contains("this function has too many lines (63/62)"), "{why}");
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub fn agent() -> Option<PathBuf> {
 }
 
 /// Two trials of one case, with a neighbour, on the plainest platform that has a link.
+#[expect(clippy::too_many_lines, reason = "one value with all its fields")]
 pub fn plan() -> Plan {
     let size = GuestSize { cpus: 1, memory: ByteSize(64 << 20) };
     // Long enough that on a busy host both the driver and the neighbour's busy loops get to work in it.

@@ -33,7 +33,6 @@ pub struct ArmConsolidation {
     pub gained: Vec<InstanceSeries>,
     /// The instances of each case that has several, side by side, in the order of the study; empty where the workload does not tell them
     /// apart.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub side_by_side: Vec<CaseInstances>,
 }
 

@@ -50,7 +50,6 @@ pub struct SizePoint {
     /// Whether it was held out of the fit.
     pub held_out: bool,
     /// Whether the guest's CPUs were saturated, so that no queue is fitted to it.
-    #[serde(default)]
     pub saturated: bool,
     /// Operations a second.
     pub throughput: Estimate,

@@ -56,7 +56,7 @@ pub(crate) fn remove_trial(db: &mut Connection, trial: u32) -> rusqlite::Result<
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::store::{MIGRATIONS, insert_trial};
+    use crate::store::{create, insert_trial};
     use crate::testing;
 
     #[test]
@@ -70,7 +70,7 @@ mod tests {
         // An even and an odd number: the one holds a share of CPUs, the other has tiles.
         for mut record in trials(0).chain(trials(1)) {
             let mut db = Connection::open_in_memory().unwrap();
-            MIGRATIONS.to_latest(&mut db).unwrap();
+            create(&mut db).unwrap();
             db.pragma_update(None, "foreign_keys", true).unwrap();
             let rows = |db: &Connection| -> Vec<(String, i64)> {
                 let mut tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").unwrap();

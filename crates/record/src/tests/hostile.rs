@@ -62,9 +62,9 @@ fn what_is_no_plain_file_is_neither_read_nor_written_through() {
         }
         // What is made from the run replaces whatever has its name, and a directory is no file to replace.
         let (dir, _) = small_run();
-        let at = dir.path().join("blocks.csv");
+        let at = dir.path().join("trials.csv");
         place(&at);
-        let written = RunFolder::open(dir.path()).unwrap().write_file("blocks.csv", b"figures");
+        let written = RunFolder::open(dir.path()).unwrap().write_file("trials.csv", b"figures");
         match what {
             "a directory" => assert!(written.is_err()),
             _ => assert!(written.is_ok() && at.symlink_metadata().unwrap().is_file()),

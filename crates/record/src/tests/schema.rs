@@ -1,24 +1,65 @@
 //! The schema of the results: other versions of it, and what every folder says of it.
 
 use crate::testing::{self, write_run};
-use crate::{RecordError, RunFolder, layout};
+use crate::{JournalEvent, RecordError, RunFolder, RunWriter, layout};
+
+/// A run folder of which each file that has a schema was given another number.
+fn of_schema(file: &str, schema: u32) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    write_run(dir.path(), &testing::plan(1), &[]);
+    let path = dir.path().join(file);
+    if file == layout::RESULTS {
+        rusqlite::Connection::open(path).unwrap().pragma_update(None, "user_version", schema).unwrap();
+        return dir;
+    }
+    let text = match file {
+        layout::PLAN => format!("{{\"schema\": {schema}, \"order\": \"of later days\"}}"),
+        // A line of another form, that no rule for lines as they are now fits.
+        layout::JOURNAL => format!("{{\"event\":{{\"kind\":\"began\",\"schema\":{schema}}},\"seal\":[]}}\n"),
+        other => panic!("{other} has no schema"),
+    };
+    std::fs::write(path, text).unwrap();
+    dir
+}
 
 #[test]
-fn folders_of_later_schemas_are_refused_by_name() {
-    let plan = testing::plan(1);
-    let dir = tempfile::tempdir().unwrap();
-    write_run(dir.path(), &plan, &[]);
-    let db = rusqlite::Connection::open(dir.path().join(layout::RESULTS)).unwrap();
-    db.pragma_update(None, "user_version", 7).unwrap();
-    drop(db);
-    let refused = RunFolder::open(dir.path()).unwrap_err();
-    assert!(matches!(&refused, RecordError::NewerTare { schema: 7, .. }), "{refused}");
-    assert!(refused.to_string().contains("written by a newer tare (schema 7;"), "{refused}");
+fn each_file_of_a_later_schema_is_refused_as_a_newer_tares() {
+    for file in [layout::RESULTS, layout::PLAN, layout::JOURNAL] {
+        for refused in [
+            RunFolder::open(of_schema(file, 2).path()).unwrap_err(),
+            RunWriter::open_for_resume(of_schema(file, 2).path(), "0").unwrap_err(),
+        ] {
+            assert!(matches!(&refused, RecordError::NewerTare { schema: 2, known: 1, .. }), "{file}: {refused}");
+            let said = refused.to_string();
+            assert!(said.contains(&format!("{file} was written by a newer tare (schema 2;")), "{said}");
+            assert!(said.ends_with("Use that version or a later one"), "{said}");
+        }
+    }
+}
 
+#[test]
+fn a_schema_that_no_tare_writes_is_damage() {
+    for file in [layout::PLAN, layout::JOURNAL] {
+        let refused = RunFolder::open(of_schema(file, 0).path()).unwrap_err();
+        assert!(matches!(&refused, RecordError::Damaged { .. }), "{refused}");
+        assert!(refused.to_string().contains(&format!("{file} has schema 0, which no tare writes")), "{refused}");
+    }
+    // A folder whose results are damaged is still read as far as it can be.
+    let folder = RunFolder::open(of_schema(layout::RESULTS, 0).path()).unwrap();
+    assert!(folder.verify().iter().any(|problem| problem.file == layout::RESULTS));
+}
+
+#[test]
+fn every_file_says_that_its_schema_is_1() {
     let dir = tempfile::tempdir().unwrap();
-    write_run(dir.path(), &plan, &[]);
-    std::fs::write(dir.path().join(layout::PLAN), r#"{"schema": 2, "order": "of later days"}"#).unwrap();
-    assert!(matches!(RunFolder::open(dir.path()), Err(RecordError::NewerTare { schema: 2, .. })));
+    write_run(dir.path(), &testing::plan(1), &[]);
+    let folder = RunFolder::open(dir.path()).unwrap();
+    assert!(matches!(folder.journal().entries[0].event, JournalEvent::RunStarted { schema: 1, .. }));
+    assert_eq!((folder.plan().schema, folder.plan().study.schema), (1, 1));
+    let db = rusqlite::Connection::open(dir.path().join(layout::RESULTS)).unwrap();
+    assert_eq!(db.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0)).unwrap(), 1);
+    let said: String = db.query_row("SELECT value FROM meta WHERE key = 'schema'", [], |row| row.get(0)).unwrap();
+    assert_eq!(said, "1");
 }
 
 #[test]

@@ -275,12 +275,3 @@ fn each_instance_has_disk_of_its_own_in_a_plan() {
     let more = disk(&GOOD.replace("instances = 4", "instances = 9")) - disk(GOOD);
     assert!(more.abs_diff(5 * DATABASE.0) < 1 << 20, "{more}");
 }
-
-#[test]
-fn studies_without_them_are_hashed_as_before() {
-    let case = |text: &str| serde_json::to_value(&study_of(text).cases[0]).unwrap();
-    let plain = case(&GOOD.replacen("instances = 4\n", "", 1));
-    let keys: Vec<&String> = plain.as_object().unwrap().keys().collect();
-    assert!(keys.iter().all(|key| !["instances", "cpu_target", "held_out"].contains(&key.as_str())), "{keys:?}");
-    assert_eq!(case(GOOD)["instances"], 4);
-}

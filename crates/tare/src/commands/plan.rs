@@ -83,24 +83,3 @@ fn host(out: &Path) -> Result<HostFacts, Failure> {
     let directories = Directories { out, cache: &cache, gold: &tare_controller::gold_directory(), guests: &guests };
     HostFacts::read(directories).map_err(|error| Failure::new(error, Exit::Failure))
 }
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
-    use tare_model::ByteSize;
-
-    use super::*;
-    use crate::studies::SHIPPED;
-
-    /// What merging and density added to studies must not make other plans of those that ask for neither: a run that was
-    /// begun before could not be resumed.
-    #[test]
-    fn older_studies_are_hashed_as_they_were() {
-        let roomy = ByteSize(1 << 50);
-        let host = HostFacts { cpus: vec![0, 1], memory_available: roomy, disk_free: roomy, ..HostFacts::default() };
-        let (name, hash) = ("quickstart", "ba1c145600264c4580a7a11f4b8a14b9e41f5a9083aeeb838a676324a1e7b471");
-        let shipped = SHIPPED.iter().find(|study| study.name == name).unwrap();
-        let study = tare_study::parse(name, shipped.text, &Registries).unwrap_or_else(|e| panic!("{e}")).study;
-        assert_eq!(tare_study::plan(&study, &host, &Registries).unwrap().hash, hash);
-    }
-}

@@ -19,7 +19,7 @@ const INPUTS: [&str; 8] = [
     layout::RESULTS_JOURNAL,
 ];
 const OUTPUTS: [&str; 5] =
-    [layout::FINDINGS, layout::REPORT_HTML, layout::REPORT_MARKDOWN, "blocks.csv", "comparisons.csv"];
+    [layout::FINDINGS, layout::REPORT_HTML, layout::REPORT_MARKDOWN, "trials.csv", "comparisons.csv"];
 const BESIDE: [&str; 2] = [layout::JOURNAL_TORN, layout::README];
 
 const KINDS: [&str; 8] = [
