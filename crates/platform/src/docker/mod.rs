@@ -55,7 +55,7 @@ static KIND: Kind = Kind {
         "The CPU time of the container's shim counts with the guest's. That of the daemons, dockerd and containerd, does not: they \
          serve all containers of the host. They start and remove guests, and carry what the agent says, but none of its network \
          traffic.",
-        "Where the host has control groups of version 2 alone, Docker's runtime (runc) enables every controller at the root of \
+        "Where the host has control groups of version 2 alone, Docker's runtime enables every controller at the root of \
          them with its first container, for all groups of the host, and leaves it so. No other arm does.",
     ],
 };
