@@ -48,7 +48,7 @@ export TARE_TEST_HOST_PACKAGE
 if runsc=$(command -v runsc); then export TARE_TEST_HOST_RUNSC=$runsc; fi
 if [[ ${tests[0]} == every_arm ]]; then
     # The same programs as `make test` runs; what the linker left for a debugger is of no use there.
-    programs=$(cargo test --workspace --test platforms --test containers --test machines --locked --no-run 2>&1 |
+    programs=$(cargo test --workspace --test platforms --test containers --test machines --test libvirt --locked --no-run 2>&1 |
         sed -nE 's/^ *Executable tests\/.* \((.*)\)$/\1/p')
     copies=$target_dir/test-host
     mkdir -p "$copies"
