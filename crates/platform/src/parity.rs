@@ -42,8 +42,8 @@ pub(crate) fn in_own_kernel(
     let without_cpus = GuestSpec { cpu_set: Vec::new(), ..spec.clone() };
     rows.extend(inside(&without_cpus, facts, Some(("eth0", mtu))));
     let total = fact(facts, "memory total").and_then(kilobytes);
-    let told = total.map(|bytes| ByteSize(bytes).to_string());
-    let memory = row("memory seen inside", spec.size.memory.to_string(), told.as_deref(), "MemTotal in the guest");
+    let shown = total.map(|bytes| ByteSize(bytes).to_string());
+    let memory = row("memory seen inside", spec.size.memory.to_string(), shown.as_deref(), "MemTotal in the guest");
     // Rounded for the eye, two amounts may look alike.
     rows.push(ParityRow { equal: total == Some(spec.size.memory.0), ..memory });
     if let Some(asked) = congestion {

@@ -203,8 +203,8 @@ impl Platform for Containerd {
             held.run(&["version"]).map(|said| server_version(&said)).map_err(|why| (why, String::new()))
         });
         let shim = self.shim().map(|shim| shim_version(&shim, self.runtime.is_machine()));
-        let told = |told: std::result::Result<String, Lack>| told.unwrap_or_else(|(reason, _)| reason);
-        vec![(NAME.to_owned(), told(daemon)), (format!("containerd's shim {}", self.runtime.shim), told(shim))]
+        let shown = |said: std::result::Result<String, Lack>| said.unwrap_or_else(|(reason, _)| reason);
+        vec![(NAME.to_owned(), shown(daemon)), (format!("containerd's shim {}", self.runtime.shim), shown(shim))]
     }
 
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
