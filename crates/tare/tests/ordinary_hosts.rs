@@ -211,6 +211,7 @@ fn containers() -> Vec<(&'static str, String)> {
         ("lxc", arm("lxc", "lxc", "{}")),
         ("docker", arm("docker", "docker", "{}")),
         ("podman", arm("podman", "podman", "{}")),
+        ("containerd", arm("containerd", "containerd", "{}")),
     ];
     if std::env::var_os(GVISOR).is_some() {
         arms.push(("gvisor", arm("gvisor", "oci", "{ runtime = \"runsc\" }")));
