@@ -28,6 +28,16 @@ pub struct House {
     pub lints: Lints,
     /// What no text may say.
     pub text: Text,
+    /// What is left of words that the glossary replaces.
+    pub glossary: Glossary,
+}
+
+/// Uses of words that the glossary replaces, ratcheted.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Glossary {
+    /// How often each stands in code and documents.
+    pub left: BTreeMap<String, usize>,
 }
 
 /// Which crate of the workspace may use which other.

@@ -6,6 +6,7 @@
 mod adr_index;
 mod changelog;
 mod dependencies;
+mod glossary;
 mod leftovers;
 mod lints;
 mod manifests;
@@ -56,6 +57,7 @@ pub const ALL: &[Rule] = &[
         check: adr_index::check,
     },
     Rule { name: "changelog", what: "the changelog has a place for what is not released", check: changelog::check },
+    Rule { name: "glossary", what: "words that the glossary replaces are not used", check: glossary::check },
     Rule { name: "leftovers", what: "no unfinished work and no developer's own paths", check: leftovers::check },
     Rule {
         name: "text-form",
