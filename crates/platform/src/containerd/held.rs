@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::options::Options;
 use crate::ReapSite;
+use crate::engine::check_name;
 use crate::groups::{Hierarchy, Strays};
 use crate::program::{self, PATH};
 
@@ -65,11 +66,7 @@ impl Held {
     /// # Errors
     /// What in it is not the run's.
     pub(super) fn check(&self, site: &ReapSite<'_>) -> Result<(), String> {
-        let ours = self.id.strip_prefix(&format!("tare-{}-", site.run_id));
-        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        if self.run_id != site.run_id || !ours.is_some_and(|guest| !guest.is_empty() && guest.bytes().all(plain)) {
-            return Err(format!("`{}` of run {} is no container of run {}", self.id, self.run_id, site.run_id));
-        }
+        check_name(site, &self.run_id, &self.id)?;
         self.strays.check(site.run_id)
     }
 

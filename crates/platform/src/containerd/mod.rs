@@ -28,15 +28,13 @@ use self::options::{Options, Runtime};
 use self::stage::Stage;
 use crate::bundle::Bundle;
 use crate::data::{DataDirectory, INSIDE};
+use crate::engine::Lack;
 use crate::error::Result;
 use crate::making::{Making, Particulars, absolute, plain_launch};
 use crate::options as common;
 use crate::program::{self, named};
 use crate::registry::{Entry, Variant};
 use crate::{Availability, Comparable, DataWanted, Guest, HostView, Platform, ReapSite, Site};
-
-/// A reason and a remedy.
-type Lack = (String, String);
 
 const NAME: &str = "containerd";
 

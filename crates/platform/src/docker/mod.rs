@@ -56,7 +56,7 @@ static KIND: Kind = Kind {
          serve all containers of the host. They start and remove guests, and carry what the agent says, but none of its network \
          traffic.",
         "Where the host has control groups of version 2 alone, Docker's runtime enables every controller at the root of \
-         them with its first container, for all groups of the host, and leaves it so. No other arm does.",
+         them with its first container, for all groups of the host, and leaves it so.",
     ],
 };
 

@@ -38,11 +38,7 @@ impl Held {
     /// # Errors
     /// What in it is not the run's.
     pub(super) fn check(&self, site: &ReapSite<'_>) -> Result<(), String> {
-        let ours = self.name.strip_prefix(&format!("tare-{}-", site.run_id));
-        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        if self.run_id != site.run_id || !ours.is_some_and(|guest| !guest.is_empty() && guest.bytes().all(plain)) {
-            return Err(format!("`{}` of run {} is no container of run {}", self.name, self.run_id, site.run_id));
-        }
+        check_name(site, &self.run_id, &self.name)?;
         Ok(())
     }
 
@@ -69,6 +65,19 @@ impl Held {
         let is_id = |line: &str| line.len() == 64 && line.bytes().all(|byte| byte.is_ascii_hexdigit());
         Ok(listed.lines().any(|line| is_id(line.trim())))
     }
+}
+
+/// Refuses a container of another run, and a name that tare gives none.
+///
+/// # Errors
+/// Which container, and of which run it is.
+pub(crate) fn check_name(site: &ReapSite<'_>, run_id: &str, name: &str) -> Result<(), String> {
+    let ours = name.strip_prefix(&format!("tare-{}-", site.run_id));
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if run_id != site.run_id || !ours.is_some_and(|guest| !guest.is_empty() && guest.bytes().all(plain)) {
+        return Err(format!("`{name}` of run {run_id} is no container of run {}", site.run_id));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

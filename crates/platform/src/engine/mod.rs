@@ -22,6 +22,7 @@ use tare_model::guest::GuestSpec;
 pub(crate) use self::client::Client;
 use self::creation::Creation;
 use self::held::Held;
+pub(crate) use self::held::check_name;
 use self::image::Image;
 use crate::data::{DataDirectory, INSIDE};
 use crate::error::Result;
