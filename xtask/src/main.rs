@@ -7,6 +7,7 @@ mod error;
 mod house;
 mod ratchet;
 mod rules;
+mod second_try;
 mod source;
 mod tally;
 mod tree;
@@ -25,7 +26,8 @@ cargo xtask COMMAND
   tidy                         check the house rules (xtask/house.toml); exit code 1 when one is broken
   tidy --rules                 list the rules, one a line
   tally --log F --summary F    read the output of `cargo test -- --show-output` from stdin, keep all of it in
-                               --log, show what matters, list the skipped tests, write the closing line to --summary
+                               --log, show what matters, try a few failed tests once more, list the skipped
+                               tests, write the closing line to --summary
 ";
 
 fn main() -> ExitCode {

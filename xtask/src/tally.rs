@@ -2,16 +2,20 @@
 //!
 //! A test that finds the machine lacking prints `SKIPPED: reason` and returns; the test runner then calls it
 //! passed. Here it counts as skipped, with its reason, so that a green run cannot hide what was not tested.
-//! A test program that dies before its result line counts as one failure.
+//! A test program that dies before its result line counts as one failure. A few tests that failed are tried once more.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 
 use crate::error::Error;
 use crate::say;
+use crate::second_try::{self, Failed};
 
 /// What a skipped test prints, alone on a line, before the reason.
 const MARK: &str = "SKIPPED: ";
+
+/// What the script that runs the tests prints where `cargo test` failed, for failed tests or for a program that could not be built.
+const CARGO_FAILED: &str = "cargo test failed: ";
 
 /// The count so far, and where in the output the reader is.
 #[derive(Debug, Default)]
@@ -27,6 +31,13 @@ pub struct Tally {
     open: bool,
     section: Section,
     test: String,
+    /// The failed tests of the present program.
+    failing: Vec<String>,
+    second_tries: Vec<Failed>,
+    /// What passed at its second try, a line for each program.
+    by_chance: String,
+    /// What `cargo test` itself ended with, where that was not success.
+    broken: bool,
 }
 
 /// The part of a test program's output that a line belongs to.
@@ -62,11 +73,12 @@ pub fn run(log: &Path, summary: &Path) -> Result<bool, Error> {
         bytes.clear();
     }
     tally.close();
+    tally.try_again(Failed::passes_now)?;
     say(&tally.skipped_list())?;
-    let closing = tally.closing_line();
-    say(&format!("{closing}\n"))?;
-    std::fs::write(summary, format!("{closing}\n")).map_err(cannot_write(summary))?;
-    Ok(tally.failed == 0 && tally.passed > 0)
+    let closing = format!("{}{}\n", tally.by_chance, tally.closing_line());
+    say(&closing)?;
+    std::fs::write(summary, closing).map_err(cannot_write(summary))?;
+    Ok(tally.holds())
 }
 
 impl Tally {
@@ -77,9 +89,16 @@ impl Tally {
         if let Some(program) = program.filter(|_| trimmed != line) {
             self.close();
             self.open = true;
+            self.failing.clear();
             short(program).clone_into(&mut self.program);
         } else if let Some(counts) = line.strip_prefix("test result: ") {
             self.result(counts);
+        } else if let Some(name) = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED")) {
+            self.failing.push(name.to_owned());
+        } else if let Some(failed) = Failed::read(line, &self.failing) {
+            self.second_tries.push(failed);
+        } else if line.starts_with(CARGO_FAILED) {
+            self.broken = true;
         } else if line == "successes:" {
             self.section = Section::Successes;
         } else if line == "failures:" {
@@ -121,6 +140,33 @@ impl Tally {
             self.failed += 1;
             self.section = Section::Running;
         }
+    }
+
+    /// Tries a few failed tests once more; those that pass count as passed.
+    fn try_again(&mut self, passes_now: impl Fn(&Failed) -> Result<bool, Error>) -> Result<(), Error> {
+        if self.second_tries.iter().map(|failed| failed.tests.len()).sum::<usize>() > second_try::AT_MOST {
+            return Ok(());
+        }
+        for failed in std::mem::take(&mut self.second_tries) {
+            if passes_now(&failed)? {
+                self.passed += failed.tests.len();
+                self.failed -= failed.tests.len();
+                // All that failed passes now, and nothing else was wrong.
+                self.broken &= self.failed > 0;
+                self.by_chance += &format!("passed at the second try: {}\n", failed.tests.join(", "));
+            }
+        }
+        Ok(())
+    }
+
+    /// How many tests ran.
+    pub fn ran(&self) -> usize {
+        self.passed + self.failed
+    }
+
+    /// Whether tests ran and none failed.
+    fn holds(&self) -> bool {
+        self.failed == 0 && self.passed > 0 && !self.broken
     }
 
     /// The skipped tests and why, a line each.
@@ -231,6 +277,27 @@ test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; 
         let dead = "     Running unittests src/main.rs (target/debug/deps/a-1)\nrunning 1 test\n";
         assert_eq!(tally(dead).0, "0 passed, 1 failed, 0 skipped");
         assert_eq!(tally(&format!("{dead}{FAILING}")).0, "1 passed, 2 failed, 0 skipped");
+    }
+
+    #[test]
+    fn a_few_failed_tests_have_a_second_try_and_many_have_not() {
+        let rerun = "error: test failed, to rerun pass `-p tare --test e2e`\n";
+        let after = |output: &str, passes: bool| {
+            let mut tally = Tally::default();
+            output.lines().for_each(|line| {
+                tally.line(line);
+            });
+            tally.close();
+            assert!(tally.try_again(|_| Ok(passes)).is_ok());
+            (tally.closing_line(), tally.holds())
+        };
+        let failed = format!("{FAILING}{rerun}cargo test failed: 101\n");
+        assert_eq!(after(&failed, true), ("2 passed, 0 failed, 0 skipped".into(), true));
+        assert_eq!(after(&failed, false), ("1 passed, 1 failed, 0 skipped".into(), false));
+        // A program that could not be built leaves no failed test behind.
+        assert!(!after(&format!("{PASSING}cargo test failed: 101\n"), true).1);
+        let many = format!("{FAILING}{rerun}").repeat(second_try::AT_MOST + 1);
+        assert_eq!(after(&many, true), ("6 passed, 6 failed, 0 skipped".into(), false));
     }
 
     #[test]

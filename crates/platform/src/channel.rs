@@ -191,7 +191,7 @@ impl Channel {
             }
         }
         // Others may hold its standard error open, so the end of the stream may never come.
-        let last_words = Instant::now() + Duration::from_millis(50);
+        let last_words = Instant::now() + Duration::from_millis(300);
         while self.follower.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < last_words {
             std::thread::sleep(Duration::from_micros(200));
         }

@@ -34,6 +34,8 @@ fn names(line: &[u8], id: &str) -> bool {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::io::Read;
+
     use super::*;
 
     #[test]
@@ -55,10 +57,13 @@ mod tests {
     fn a_process_is_found_by_the_id_on_its_command_line() {
         let id = format!("tare-carriers-{}", std::process::id());
         let mut child = std::process::Command::new("sh")
-            .args(["-c", "read x", &id])
+            .args(["-c", "echo runs; read x", &id])
             .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
             .spawn()
             .unwrap();
+        // The kernel shows the arguments of a new program a moment after `spawn` has returned.
+        child.stdout.take().unwrap().read_exact(&mut [0; 5]).unwrap();
         let roots = rustix::process::geteuid().is_root();
         let (found, but) = (of(&id, None), of(&id, Some(child.id())));
         child.kill().unwrap();

@@ -90,7 +90,7 @@ pub(crate) fn answers(
         (opened, watching.join().unwrap_or(false))
     });
     let Err(error) = opened else { return Ok(()) };
-    Err(failure(limits, stood_still, &error, &console.last_line(), ended))
+    Err(failure(limits, stood_still, &error, console, ended))
 }
 
 /// Waits until the console has said nothing for so long, or until it is over, and says which it was.
@@ -111,22 +111,26 @@ fn failure(
     limits: Limits,
     stood_still: bool,
     error: &WireError,
-    last: &str,
+    console: &Tail,
     ended: impl FnOnce() -> Option<Failure>,
 ) -> Failure {
-    let said = format!("the last it said: {last}");
+    let said = || format!("the last it said: {}", console.last_line());
     if stood_still {
-        let why = format!("{TRIED}, and its console stood still for {:?}; {said}", limits.still);
+        let why = format!("{TRIED}, and its console stood still for {:?}; {}", limits.still, said());
         return Failure::Lasting(why);
     }
     if matches!(error, WireError::Timeout { .. }) {
         return Failure::Passing(format!(
             "{TRIED}, and it had not answered after {:?}, which is not remembered: this host may only be slow or busy now, and a \
-             longer `boot-within` of the arm waits longer; {said}",
-            limits.within
+             longer `boot-within` of the arm waits longer; {}",
+            limits.within,
+            said()
         ));
     }
-    match ended() {
+    // Its last words may come as late as its end.
+    let ended = ended();
+    let said = said();
+    match ended {
         Some(Failure::Lasting(how)) => Failure::Lasting(format!("{TRIED}, and it ended: {how}; {said}")),
         Some(Failure::Passing(how)) => Failure::Passing(format!(
             "{TRIED}, and it ended while it booted, which is not remembered: the next command tries again. How it ended: {how}; {said}"
