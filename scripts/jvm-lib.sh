@@ -165,7 +165,7 @@ serving() {
         rm -f "$work/fifo"
         mkfifo "$work/fifo"
         # What holds the lock of this script must end with it, and nothing is to run on where this one is killed.
-        timeout --kill-after=5 "${JVM_PATIENCE_S:-300}" "${command[@]}" >"$work/fifo" 2>"$work/told" 9>&- </dev/null &
+        timeout --kill-after=5 "${JVM_TIMEOUT_S:-300}" "${command[@]}" >"$work/fifo" 2>"$work/told" 9>&- </dev/null &
         server=$!
         # A machine may warn on the same output before.
         if grep --quiet --line-regexp ready "$work/fifo"; then

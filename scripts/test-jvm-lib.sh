@@ -45,7 +45,7 @@ a_server_that_ends_is_told() {
 }
 
 a_server_that_says_nothing_is_ended() {
-    ! JVM_PATIENCE_S=1 serving fine launch 'exec sleep 600' >"$work/out" && grep --quiet 'did not say that it was ready' "$work/out" &&
+    ! JVM_TIMEOUT_S=1 serving fine launch 'exec sleep 600' >"$work/out" && grep --quiet 'did not say that it was ready' "$work/out" &&
         nobody
 }
 

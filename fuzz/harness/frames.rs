@@ -9,7 +9,7 @@ use tare_model::text::readable;
 use tare_wire::{FromAgent, Greeting, Link, Reply, Request, ToAgent, read_frame, write_frame};
 
 /// Longer than any answer takes here: nothing waits for anybody but the reader, and that comes to its end.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Bytes as an agent may send them: a greeting and frames.
 pub fn from_agent(bytes: &[u8]) {
@@ -63,9 +63,9 @@ fn through_a_link(frames: &[u8]) {
         written,
     };
     let requests = Requests(Arc::clone(&agent.written));
-    let Ok(link) = Link::open(Box::new(agent), Box::new(requests), PATIENCE, PATIENCE) else { return };
+    let Ok(link) = Link::open(Box::new(agent), Box::new(requests), TIMEOUT, TIMEOUT) else { return };
     while link.ended().is_none() {
-        match link.call(Request::Facts, PATIENCE) {
+        match link.call(Request::Facts, TIMEOUT) {
             Ok(reply) => reply_is_readable(&reply),
             Err(error) => assert!(error.to_string().lines().all(|line| readable(line) == line), "{error:?}"),
         }
@@ -141,7 +141,7 @@ impl Read for Agent {
             self.given += 1;
             let (count, heard) = &*self.written;
             // The controller's own greeting is the first write.
-            let waited = heard.wait_timeout_while(count.lock().unwrap(), PATIENCE, |count| *count <= self.given);
+            let waited = heard.wait_timeout_while(count.lock().unwrap(), TIMEOUT, |count| *count <= self.given);
             drop(waited);
             let rest = &self.frames.get_ref()[at..];
             let length = rest.first_chunk().map_or(4, |&length| 4 + u32::from_le_bytes(length) as usize);

@@ -28,7 +28,7 @@ use tare_wire::{ExecSpec, Link, Reply, Request, WireError};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The result of a played application.
 const TOLD: &str = "bin response 1000 1001 5\nstat response 1000 1001 5003\ntransaction payment 3\n\
@@ -98,15 +98,15 @@ fn record(agent: &Path, folder: &Path, name: &str, conversation: Conversation<'_
         return Err("the agent has no streams".into());
     };
     let (reader, writer) = (Tee(reader, open("agent_frames")?), Tee(writer, open("controller_frames")?));
-    let link = Link::open(Box::new(reader), Box::new(writer), PATIENCE, PATIENCE)?;
+    let link = Link::open(Box::new(reader), Box::new(writer), TIMEOUT, TIMEOUT)?;
     conversation(&link)?;
-    link.call(Request::Bye, PATIENCE)?;
+    link.call(Request::Bye, TIMEOUT)?;
     child.wait()?;
     Ok(())
 }
 
 fn ask(link: &Link, request: Request) -> std::result::Result<Reply, WireError> {
-    link.call(request, PATIENCE)
+    link.call(request, TIMEOUT)
 }
 
 fn facts(link: &Link) -> Result<()> {
@@ -174,7 +174,7 @@ fn java(link: &Link) -> Result<()> {
         }
         Ok(())
     });
-    let kind = DriveKind::Java(JavaDrive { patience_ns: 10_000_000_000, ask_every_ns: 5_000_000 });
+    let kind = DriveKind::Java(JavaDrive { timeout_ns: 10_000_000_000, ask_every_ns: 5_000_000 });
     let Reply::Prepared { drive } = ask(link, Request::PrepareDrive(Box::new(drive_spec(kind, target))))? else {
         return Err("no driver".into());
     };

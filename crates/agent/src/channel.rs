@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// How long the other end may take to be there.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How often it is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
@@ -22,10 +22,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// The system's; that nobody came.
 pub fn open(path: &Path) -> io::Result<(File, File)> {
     let file = OpenOptions::new().read(true).write(true).open(path)?;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while is_hung_up(&file)? {
         if Instant::now() >= deadline {
-            let why = format!("nobody opened its other end within {PATIENCE:?}");
+            let why = format!("nobody opened its other end within {TIMEOUT:?}");
             return Err(io::Error::new(io::ErrorKind::TimedOut, why));
         }
         std::thread::sleep(LOOK_EVERY);

@@ -28,7 +28,7 @@ const CHANNEL_PORT: &str = "org.tare.agent.0";
 const CALLED: &str = "/init";
 
 /// How long a device may take to appear after its driver was loaded. It takes milliseconds.
-const DEVICE_PATIENCE: Duration = Duration::from_secs(10);
+const DEVICE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How often it is looked for.
 const LOOK_EVERY: Duration = Duration::from_micros(500);
@@ -104,13 +104,13 @@ fn find_channel() -> Result<PathBuf> {
     };
     wait_until(port).ok_or_else(|| InitError {
         tried: format!("find the virtio port {CHANNEL_PORT}, the channel to tare"),
-        why: format!("it did not appear within {DEVICE_PATIENCE:?}; there is {}", modules::devices()),
+        why: format!("it did not appear within {DEVICE_TIMEOUT:?}; there is {}", modules::devices()),
     })
 }
 
-/// Looks again and again until something is there, at most for [`DEVICE_PATIENCE`].
+/// Looks again and again until something is there, at most for [`DEVICE_TIMEOUT`].
 fn wait_until<T>(look: impl Fn() -> Option<T>) -> Option<T> {
-    let deadline = Instant::now() + DEVICE_PATIENCE;
+    let deadline = Instant::now() + DEVICE_TIMEOUT;
     loop {
         let seen = look();
         if seen.is_some() || Instant::now() >= deadline {

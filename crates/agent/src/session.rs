@@ -16,7 +16,7 @@ use crate::work::Work;
 use crate::{age, children, exec, exit, facts, fetch, files};
 
 /// How long the agent waits for the hello of a controller before it gives up.
-const HELLO_PATIENCE: Duration = Duration::from_secs(60);
+const HELLO_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long a goodbye may take to get out.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -104,15 +104,15 @@ fn thread(name: &'static str, body: impl FnOnce() + Send + 'static) -> Result<()
 
 /// Ends the process when its time is over. Until the hello says how long that is, it is short.
 fn keep_time(granted: &mpsc::Receiver<Duration>) {
-    let mut patience = HELLO_PATIENCE;
+    let mut timeout = HELLO_TIMEOUT;
     loop {
-        match granted.recv_timeout(patience) {
-            Ok(lifetime) => patience = lifetime,
+        match granted.recv_timeout(timeout) {
+            Ok(lifetime) => timeout = lifetime,
             Err(RecvTimeoutError::Timeout) => {
                 // Standard error may be closed; the exit code says the same.
                 let _ = writeln!(
                     std::io::stderr(),
-                    "tare-agent: ended, {patience:?} after it was last told how long to live"
+                    "tare-agent: ended, {timeout:?} after it was last told how long to live"
                 );
                 exit::now(exit::LIFETIME_OVER);
             }

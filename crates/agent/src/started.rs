@@ -15,7 +15,7 @@ use crate::exec::{self, Commands, Said};
 use crate::resident::Family;
 
 /// How long a command may take to end after it was asked to, and then after it was killed.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// All commands of an agent that were started and not yet ended by request.
 #[derive(Debug, Default)]
@@ -126,13 +126,13 @@ impl Command {
             }
             let (ended, _) = self
                 .over
-                .wait_timeout_while(lock(&self.ended), PATIENCE, |ended| ended.is_none())
+                .wait_timeout_while(lock(&self.ended), TIMEOUT, |ended| ended.is_none())
                 .unwrap_or_else(PoisonError::into_inner);
             if ended.is_some() {
                 drop(ended);
                 return self.look();
             }
         }
-        Err(format!("`{}` is still there {PATIENCE:?} after it was killed: it waits in the kernel", self.name))
+        Err(format!("`{}` is still there {TIMEOUT:?} after it was killed: it waits in the kernel", self.name))
     }
 }

@@ -13,7 +13,7 @@ use tare_wire::{
     ExecResult, ExecSpec, FromAgent, Greeting, Link, Reply, Request, ToAgent, WireError, read_frame, write_frame,
 };
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn spawn(arguments: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_tare-agent"))
@@ -27,7 +27,7 @@ fn spawn(arguments: &[&str]) -> Child {
 
 fn open(child: &mut Child, lifetime: Duration) -> Link {
     let (reader, writer) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
-    Link::open(Box::new(reader), Box::new(writer), PATIENCE, lifetime).unwrap()
+    Link::open(Box::new(reader), Box::new(writer), TIMEOUT, lifetime).unwrap()
 }
 
 fn exec(link: &Link, script: &str, timeout: Duration, limit: u64) -> Result<ExecResult, WireError> {
@@ -39,7 +39,7 @@ fn exec(link: &Link, script: &str, timeout: Duration, limit: u64) -> Result<Exec
         timeout_ns: timeout.as_nanos() as u64,
         output_limit_bytes: limit,
     };
-    link.call(Request::Exec(spec), PATIENCE).map(|reply| match reply {
+    link.call(Request::Exec(spec), TIMEOUT).map(|reply| match reply {
         Reply::Executed(result) => result,
         other => panic!("{other:?}"),
     })
@@ -49,7 +49,7 @@ fn exec(link: &Link, script: &str, timeout: Duration, limit: u64) -> Result<Exec
 fn eventually(what: &str, condition: impl Fn() -> bool) {
     let began = Instant::now();
     while !condition() {
-        assert!(began.elapsed() < PATIENCE, "{what}");
+        assert!(began.elapsed() < TIMEOUT, "{what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -62,23 +62,23 @@ fn is_alive(pid: &str) -> bool {
 #[test]
 fn commands_run_and_how_they_ended_is_told() {
     let mut child = spawn(&[]);
-    let link = open(&mut child, PATIENCE);
-    let ran = exec(&link, "echo $GREETING; pwd; echo oops >&2; exit 3", PATIENCE, 1000).unwrap();
+    let link = open(&mut child, TIMEOUT);
+    let ran = exec(&link, "echo $GREETING; pwd; echo oops >&2; exit 3", TIMEOUT, 1000).unwrap();
     assert_eq!((ran.code, ran.signal, ran.timed_out), (Some(3), None, false));
     assert_eq!((ran.stdout.as_slice(), ran.stderr.as_slice()), (&b"hello\n/\n"[..], &b"oops\n"[..]));
-    let ran = exec(&link, "kill -TERM $$", PATIENCE, 1000).unwrap();
+    let ran = exec(&link, "kill -TERM $$", TIMEOUT, 1000).unwrap();
     assert_eq!((ran.code, ran.signal), (None, Some(15)));
-    let ran = exec(&link, "head -c 100000 /dev/zero; echo end", PATIENCE, 10).unwrap();
+    let ran = exec(&link, "head -c 100000 /dev/zero; echo end", TIMEOUT, 10).unwrap();
     assert_eq!((ran.stdout.len(), ran.dropped_bytes), (10, 99_994));
     assert!(ran.stdout.ends_with(b"end\n"));
-    link.call(Request::Bye, PATIENCE).unwrap();
+    link.call(Request::Bye, TIMEOUT).unwrap();
     assert!(child.wait().unwrap().success());
 }
 
 #[test]
 fn a_command_that_cannot_start_says_why() {
     let mut child = spawn(&[]);
-    let link = open(&mut child, PATIENCE);
+    let link = open(&mut child, TIMEOUT);
     let refuse = |argv: &[&str], directory: Option<&str>| {
         let spec = ExecSpec {
             user: None,
@@ -88,7 +88,7 @@ fn a_command_that_cannot_start_says_why() {
             timeout_ns: 1_000_000_000,
             output_limit_bytes: 10,
         };
-        link.call(Request::Exec(spec), PATIENCE).unwrap_err().to_string()
+        link.call(Request::Exec(spec), TIMEOUT).unwrap_err().to_string()
     };
     assert!(refuse(&["no-such-program"], None).contains("no such program"));
     assert!(refuse(&["/etc/passwd"], None).contains("executable"));
@@ -103,7 +103,7 @@ fn as_nobody(argv: &[&str], directory: Option<&str>) -> ExecSpec {
         argv: argv.iter().map(|&word| word.to_owned()).collect(),
         env: Vec::new(),
         directory: directory.map(str::to_owned),
-        timeout_ns: PATIENCE.as_nanos() as u64,
+        timeout_ns: TIMEOUT.as_nanos() as u64,
         output_limit_bytes: 10_000,
     }
 }
@@ -111,14 +111,14 @@ fn as_nobody(argv: &[&str], directory: Option<&str>) -> ExecSpec {
 #[test]
 fn a_command_runs_as_the_user_it_is_to_run_as() {
     let mut child = spawn(&[]);
-    let link = open(&mut child, PATIENCE);
+    let link = open(&mut child, TIMEOUT);
     if !rustix::process::geteuid().is_root() {
-        let told = link.call(Request::Exec(as_nobody(&["true"], None)), PATIENCE).unwrap_err().to_string();
+        let told = link.call(Request::Exec(as_nobody(&["true"], None)), TIMEOUT).unwrap_err().to_string();
         assert!(told.contains("user 65534") && told.contains("not root"), "{told}");
         return println!("SKIPPED: needs root, to become another user");
     }
     let script = "grep -E '^(Uid|Gid|Groups):' /proc/self/status; pwd; echo x > /etc/tare-not-to-be";
-    let reply = link.call(Request::Exec(as_nobody(&["sh", "-c", script], None)), PATIENCE).unwrap();
+    let reply = link.call(Request::Exec(as_nobody(&["sh", "-c", script], None)), TIMEOUT).unwrap();
     let Reply::Executed(ran) = reply else { panic!("{reply:?}") };
     let said = String::from_utf8(ran.stdout.clone()).unwrap();
     let lines: Vec<Vec<&str>> = said.lines().map(|line| line.split_whitespace().collect()).collect();
@@ -131,7 +131,7 @@ fn a_command_runs_as_the_user_it_is_to_run_as() {
     let closed = tempfile::tempdir().unwrap();
     std::fs::set_permissions(closed.path(), PermissionsExt::from_mode(0o700)).unwrap();
     let refuse = |argv: &[&str], directory: Option<&str>| {
-        link.call(Request::Exec(as_nobody(argv, directory)), PATIENCE).unwrap_err().to_string()
+        link.call(Request::Exec(as_nobody(argv, directory)), TIMEOUT).unwrap_err().to_string()
     };
     let told = refuse(&["true"], closed.path().to_str());
     assert!(told.contains("user 65534") && told.contains("pass through"), "{told}");
@@ -152,33 +152,33 @@ fn a_user_that_the_guest_does_not_know_is_told() {
         .spawn();
     let Ok(mut child) = child else { return println!("SKIPPED: needs unshare") };
     let (reader, writer) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
-    let Ok(link) = Link::open(Box::new(reader), Box::new(writer), PATIENCE, PATIENCE) else {
+    let Ok(link) = Link::open(Box::new(reader), Box::new(writer), TIMEOUT, TIMEOUT) else {
         child.wait().unwrap();
         return println!("SKIPPED: needs user namespaces");
     };
-    let told = link.call(Request::Exec(as_nobody(&["true"], None)), PATIENCE).unwrap_err().to_string();
+    let told = link.call(Request::Exec(as_nobody(&["true"], None)), TIMEOUT).unwrap_err().to_string();
     assert!(told.contains("user 65534") && told.contains("no such user"), "{told}");
-    link.call(Request::Bye, PATIENCE).unwrap();
+    link.call(Request::Bye, TIMEOUT).unwrap();
     child.wait().unwrap();
 }
 
 #[test]
 fn a_timeout_ends_a_command_with_its_children_and_nothing_else() {
     let mut child = spawn(&[]);
-    let link = open(&mut child, PATIENCE);
+    let link = open(&mut child, TIMEOUT);
     let began = Instant::now();
     let ran = exec(&link, "sleep 1000 & echo $!; yes >&2", Duration::from_millis(100), 1000).unwrap();
     assert!(ran.timed_out && ran.signal == Some(9), "{ran:?}");
-    assert!(began.elapsed() < PATIENCE);
+    assert!(began.elapsed() < TIMEOUT);
     let sleeper = String::from_utf8(ran.stdout).unwrap().trim().to_owned();
     eventually("the sleeper is killed with its group", || !is_alive(&sleeper));
-    assert!(matches!(link.call(Request::Clock, PATIENCE), Ok(Reply::Clock { .. })));
+    assert!(matches!(link.call(Request::Clock, TIMEOUT), Ok(Reply::Clock { .. })));
 }
 
 #[test]
 fn requests_do_not_wait_for_each_other() {
     let mut child = spawn(&[]);
-    let link = open(&mut child, PATIENCE);
+    let link = open(&mut child, TIMEOUT);
     std::thread::scope(|scope| {
         let slow = scope.spawn(|| exec(&link, "sleep 1000", Duration::from_secs(2), 10).unwrap());
         for _ in 0..10 {
@@ -192,9 +192,9 @@ fn requests_do_not_wait_for_each_other() {
 #[test]
 fn what_a_command_left_behind_dies_with_the_agent_and_the_agent_with_its_controller() {
     let mut child = spawn(&[]);
-    let link = open(&mut child, PATIENCE);
+    let link = open(&mut child, TIMEOUT);
     // In a session of its own, and an orphan.
-    let ran = exec(&link, "setsid sh -c 'sleep 1000' >/dev/null 2>&1 & echo $!", PATIENCE, 100).unwrap();
+    let ran = exec(&link, "setsid sh -c 'sleep 1000' >/dev/null 2>&1 & echo $!", TIMEOUT, 100).unwrap();
     let orphan = String::from_utf8(ran.stdout).unwrap().trim().to_owned();
     // In the midst of an exec a process has no command line for a moment.
     eventually("the orphan lives on", || is_alive(&orphan));
@@ -207,9 +207,9 @@ fn what_a_command_left_behind_dies_with_the_agent_and_the_agent_with_its_control
 #[test]
 fn orphans_are_collected_and_nobodys_exit_status_is_stolen() {
     let mut child = spawn(&[]);
-    let link = open(&mut child, PATIENCE);
+    let link = open(&mut child, TIMEOUT);
     for _ in 0..50 {
-        let ran = exec(&link, "(sleep 0.01 &) ; exit 5", PATIENCE, 10).unwrap();
+        let ran = exec(&link, "(sleep 0.01 &) ; exit 5", TIMEOUT, 10).unwrap();
         assert_eq!(ran.code, Some(5));
     }
     let pid = child.id();
@@ -221,7 +221,7 @@ fn orphans_are_collected_and_nobodys_exit_status_is_stolen() {
         children.count()
     };
     // The reaper is woken by the next child's end at the latest.
-    exec(&link, "sleep 0.05", PATIENCE, 10).unwrap();
+    exec(&link, "sleep 0.05", TIMEOUT, 10).unwrap();
     eventually("orphans are collected", || zombies() == 0);
 }
 
@@ -330,12 +330,12 @@ fn an_agent_begins_anew_in_its_control_groups() {
         r#"{{"cgroup_procs":[{procs:?}],"netns":null,"cpu_set":[],"unshare":[],"root":null,"hostname":null,"argv":[]}}"#
     );
     let mut child = spawn(&["enter", &launch]);
-    let link = open(&mut child, PATIENCE);
+    let link = open(&mut child, TIMEOUT);
     let of_agent = |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", child.id())).unwrap();
     assert_eq!(std::fs::read_to_string(&procs).unwrap(), "0");
     assert!(of_agent("cmdline").contains(r#""cgroup_procs":[]"#), "it joins once, then starts anew");
     assert_eq!(of_agent("comm"), "tare-agent\n");
-    link.call(Request::Bye, PATIENCE).unwrap();
+    link.call(Request::Bye, TIMEOUT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
@@ -381,7 +381,7 @@ fn inside_a_container_writes_stay_inside_and_nothing_outlives_it() {
         command.args(["enter", launch]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (reader, writer) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
-        let link = match Link::open(Box::new(reader), Box::new(writer), PATIENCE, PATIENCE) {
+        let link = match Link::open(Box::new(reader), Box::new(writer), TIMEOUT, TIMEOUT) {
             Ok(link) => link,
             Err(error) => {
                 let mut said = String::new();
@@ -395,18 +395,18 @@ fn inside_a_container_writes_stay_inside_and_nothing_outlives_it() {
         let script = format!(
             "hostname; cat /proc/1/comm; touch /etc/{name} && echo written; sleep 7654 & ls /dev/null /dev/shm"
         );
-        let ran = exec(&link, &script, PATIENCE, 4000).unwrap();
+        let ran = exec(&link, &script, TIMEOUT, 4000).unwrap();
         let out = String::from_utf8_lossy(&ran.stdout).into_owned();
         assert!(out.starts_with("inside\ntare-agent\nwritten\n"), "{out} {}", String::from_utf8_lossy(&ran.stderr));
         assert!(!std::path::Path::new("/etc").join(&name).exists());
-        let ran = exec(&link, "cat /.shown/data/table; echo new > /.shown/data/new", PATIENCE, 4000).unwrap();
+        let ran = exec(&link, "cat /.shown/data/table; echo new > /.shown/data/new", TIMEOUT, 4000).unwrap();
         assert_eq!((ran.code, ran.stdout.as_slice()), (Some(0), &b"the host's\n"[..]), "{ran:?}");
         assert!(!std::path::Path::new("/.shown").exists());
         std::fs::remove_file(shown.path().join("new")).unwrap();
         // The outer process is killed without a warning: the inner one and all below it must go.
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(link.call(Request::Clock, PATIENCE).is_err());
+        assert!(link.call(Request::Clock, TIMEOUT).is_err());
         eventually("the sleeper inside is gone", || {
             !std::fs::read_dir("/proc")
                 .unwrap()
@@ -419,14 +419,14 @@ fn inside_a_container_writes_stay_inside_and_nothing_outlives_it() {
 #[test]
 fn a_cancel_kills_commands_with_their_children_and_those_that_come_later() {
     let mut child = spawn(&[]);
-    let link = open(&mut child, PATIENCE);
+    let link = open(&mut child, TIMEOUT);
     let place = tempfile::tempdir().unwrap();
     let pids = place.path().join("pids");
     let script = format!("sleep 1000 & echo $! $$ > {0}.new; mv {0}.new {0}; wait", pids.display());
     std::thread::scope(|scope| {
         let running = scope.spawn(|| exec(&link, &script, Duration::from_secs(1000), 10));
         eventually("the command runs", || pids.exists());
-        link.call(Request::Cancel, PATIENCE).unwrap();
+        link.call(Request::Cancel, TIMEOUT).unwrap();
         let error = running.join().unwrap().unwrap_err().to_string();
         assert!(error.contains("was cancelled"), "{error}");
     });
@@ -434,9 +434,9 @@ fn a_cancel_kills_commands_with_their_children_and_those_that_come_later() {
         eventually("all of its group are killed", || !is_alive(pid));
     }
     let mark = place.path().join("mark");
-    let error = exec(&link, &format!("touch {}", mark.display()), PATIENCE, 10).unwrap_err().to_string();
+    let error = exec(&link, &format!("touch {}", mark.display()), TIMEOUT, 10).unwrap_err().to_string();
     assert!(error.contains("was cancelled") && !mark.exists(), "{error}");
-    assert!(matches!(link.call(Request::Clock, PATIENCE), Ok(Reply::Clock { .. })), "the agent itself lives on");
+    assert!(matches!(link.call(Request::Clock, TIMEOUT), Ok(Reply::Clock { .. })), "the agent itself lives on");
 }
 
 /// A closed loop of one client against a server in the same agent, for so long after a warm-up.
@@ -444,7 +444,7 @@ fn drive_spec(link: &Link, warm_up_ms: u64, steady_ms: u64) -> DriveSpec {
     let (exchange, wait, socket) = (Exchange::TcpRr, Wait::Block, SocketOptions::default());
     let spec = ServeSpec::Rr { exchange, request_bytes: 16, response_bytes: 16, wait, socket: socket.clone() };
     let bind = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
-    let Reply::Serving { address, .. } = link.call(Request::Serve { spec, bind }, PATIENCE).unwrap() else {
+    let Reply::Serving { address, .. } = link.call(Request::Serve { spec, bind }, TIMEOUT).unwrap() else {
         panic!("it does not serve");
     };
     DriveSpec {
@@ -467,7 +467,7 @@ fn drive_spec(link: &Link, warm_up_ms: u64, steady_ms: u64) -> DriveSpec {
 }
 
 fn prepare(link: &Link, spec: DriveSpec) -> u64 {
-    match link.call(Request::PrepareDrive(Box::new(spec)), PATIENCE).unwrap() {
+    match link.call(Request::PrepareDrive(Box::new(spec)), TIMEOUT).unwrap() {
         Reply::Prepared { drive } => drive,
         other => panic!("{other:?}"),
     }
@@ -476,17 +476,17 @@ fn prepare(link: &Link, spec: DriveSpec) -> u64 {
 #[test]
 fn a_driver_starts_when_it_is_told_and_offers_nothing_before() {
     let mut child = spawn(&[]);
-    let link = open(&mut child, PATIENCE);
+    let link = open(&mut child, TIMEOUT);
     let spec = drive_spec(&link, 100, 50);
     let drive = prepare(&link, spec);
-    let Reply::Clock { monotonic_ns } = link.call(Request::Clock, PATIENCE).unwrap() else { panic!("no clock") };
+    let Reply::Clock { monotonic_ns } = link.call(Request::Clock, TIMEOUT).unwrap() else { panic!("no clock") };
     let start_at_ns = monotonic_ns + 20_000_000;
-    let started = link.call(Request::StartDrive { drive, start_at_ns }, PATIENCE).unwrap();
+    let started = link.call(Request::StartDrive { drive, start_at_ns }, TIMEOUT).unwrap();
     let Reply::Driven(result) = started else { panic!("{started:?}") };
     assert_eq!(result.steady_start_ns, start_at_ns + 100_000_000, "the window is where it was announced");
     assert_eq!(result.steady_end_ns, start_at_ns + 150_000_000);
     assert!(result.operations > 0 && result.answered_total > result.operations);
-    let again = link.call(Request::StartDrive { drive, start_at_ns: 0 }, PATIENCE).unwrap_err().to_string();
+    let again = link.call(Request::StartDrive { drive, start_at_ns: 0 }, TIMEOUT).unwrap_err().to_string();
     assert!(again.contains("prepared driver"), "{again}");
 }
 
@@ -494,22 +494,22 @@ fn a_driver_starts_when_it_is_told_and_offers_nothing_before() {
 fn a_cancel_ends_a_drive_whenever_it_comes() {
     for before_start in [false, true] {
         let mut child = spawn(&[]);
-        let link = open(&mut child, PATIENCE);
+        let link = open(&mut child, TIMEOUT);
         let spec = drive_spec(&link, 0, 1_000_000);
         let drive = prepare(&link, spec.clone());
         std::thread::scope(|scope| {
             if before_start {
-                link.call(Request::Cancel, PATIENCE).unwrap();
+                link.call(Request::Cancel, TIMEOUT).unwrap();
             }
-            let run = scope.spawn(|| link.call(Request::StartDrive { drive, start_at_ns: 0 }, PATIENCE));
+            let run = scope.spawn(|| link.call(Request::StartDrive { drive, start_at_ns: 0 }, TIMEOUT));
             if !before_start {
                 std::thread::sleep(Duration::from_millis(50));
-                link.call(Request::Cancel, PATIENCE).unwrap();
+                link.call(Request::Cancel, TIMEOUT).unwrap();
             }
             let error = run.join().unwrap().unwrap_err().to_string();
             assert!(error.contains("cancelled"), "{error}");
         });
-        let error = link.call(Request::PrepareDrive(Box::new(spec)), PATIENCE).unwrap_err().to_string();
+        let error = link.call(Request::PrepareDrive(Box::new(spec)), TIMEOUT).unwrap_err().to_string();
         assert!(error.contains("cancelled"), "{error}");
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tare_model::drive::BusyWork;
 use tare_wire::{CHUNK_BYTES, Link, Reply, Request, WireError, copy_in, copy_out};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An agent that is killed when the test ends.
 struct Agent(Child);
@@ -24,7 +24,7 @@ fn start() -> (Agent, Link) {
     let mut child =
         Command::new(env!("CARGO_BIN_EXE_tare-agent")).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let (reader, writer) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
-    let link = Link::open(Box::new(reader), Box::new(writer), PATIENCE, PATIENCE).unwrap();
+    let link = Link::open(Box::new(reader), Box::new(writer), TIMEOUT, TIMEOUT).unwrap();
     (Agent(child), link)
 }
 
@@ -36,17 +36,17 @@ fn files_of_any_length_come_back_the_same() {
     let remote = inside.to_str().unwrap();
     for length in [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES] {
         let bytes: Vec<u8> = (0..length).map(|n| (n * 7 % 251) as u8).collect();
-        let sent = copy_in(&link, &mut bytes.as_slice(), remote, 0o640, PATIENCE).unwrap();
+        let sent = copy_in(&link, &mut bytes.as_slice(), remote, 0o640, TIMEOUT).unwrap();
         assert_eq!(sent, length as u64);
         assert_eq!(std::fs::read(&inside).unwrap(), bytes);
         assert_eq!(std::fs::metadata(&inside).unwrap().permissions().mode() & 0o777, 0o640);
         // Exactly what is allowed is allowed.
-        assert_eq!(copy_out(&link, remote, &back, sent, PATIENCE).unwrap(), sent);
+        assert_eq!(copy_out(&link, remote, &back, sent, TIMEOUT).unwrap(), sent);
         assert_eq!(std::fs::read(&back).unwrap(), bytes);
     }
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 2, "nothing is left beside them");
     // The kernel's files tell no length.
-    let length = copy_out(&link, "/proc/self/status", &back, 1 << 20, PATIENCE).unwrap();
+    let length = copy_out(&link, "/proc/self/status", &back, 1 << 20, TIMEOUT).unwrap();
     assert!(length > 0 && std::fs::read_to_string(&back).unwrap().contains("tare-agent"));
 }
 
@@ -57,16 +57,16 @@ fn what_cannot_be_copied_says_why() {
     let back = place.path().join("back");
     let mut said = Vec::new();
     for remote in ["/no/such/file", "/dev/zero", "/"] {
-        let error = copy_out(&link, remote, &back, 100, PATIENCE).unwrap_err();
+        let error = copy_out(&link, remote, &back, 100, TIMEOUT).unwrap_err();
         assert!(matches!(error, WireError::Refused { .. }), "{error}");
         said.push(error.to_string());
     }
     assert!(said[0].contains("read a file") && said[0].contains("/no/such/file"), "{said:?}");
     assert!(said[1].contains("no plain file"), "{said:?}");
-    let error = copy_in(&link, &mut &b"x"[..], "/no/such/file", 0o600, PATIENCE).unwrap_err();
+    let error = copy_in(&link, &mut &b"x"[..], "/no/such/file", 0o600, TIMEOUT).unwrap_err();
     assert!(matches!(error, WireError::Refused { .. }), "{error}");
     assert!(!back.exists());
-    let error = copy_out(&link, "/proc/self/status", &place.path().join("no/such"), 1 << 20, PATIENCE).unwrap_err();
+    let error = copy_out(&link, "/proc/self/status", &place.path().join("no/such"), 1 << 20, TIMEOUT).unwrap_err();
     assert!(matches!(error, WireError::Local { .. }), "{error}");
 }
 
@@ -74,17 +74,17 @@ fn what_cannot_be_copied_says_why() {
 fn both_kinds_of_busy_work_count() {
     let (_agent, link) = start();
     for work in [BusyWork::Spin, BusyWork::Mixed] {
-        let Reply::BusyStarted { busy } = link.call(Request::Busy { threads: 1, work }, PATIENCE).unwrap() else {
+        let Reply::BusyStarted { busy } = link.call(Request::Busy { threads: 1, work }, TIMEOUT).unwrap() else {
             panic!("it did not start")
         };
         let began = Instant::now();
         loop {
-            match link.call(Request::BusyIterations { busy }, PATIENCE).unwrap() {
+            match link.call(Request::BusyIterations { busy }, TIMEOUT).unwrap() {
                 Reply::BusyIterations { iterations: 1.. } => break,
-                _ => assert!(began.elapsed() < PATIENCE, "{work:?} does not count"),
+                _ => assert!(began.elapsed() < TIMEOUT, "{work:?} does not count"),
             }
         }
-        assert!(matches!(link.call(Request::StopBusy { busy }, PATIENCE), Ok(Reply::BusyIterations { .. })));
-        assert!(matches!(link.call(Request::StopBusy { busy }, PATIENCE), Err(WireError::Refused { .. })));
+        assert!(matches!(link.call(Request::StopBusy { busy }, TIMEOUT), Ok(Reply::BusyIterations { .. })));
+        assert!(matches!(link.call(Request::StopBusy { busy }, TIMEOUT), Err(WireError::Refused { .. })));
     }
 }

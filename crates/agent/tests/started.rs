@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tare_model::java::{GuestMemory, HoldSpec};
 use tare_wire::{ExecResult, ExecSpec, Link, Reply, Request, WireError};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const MIB: u64 = 1 << 20;
 
 /// An agent, which ends with its link.
@@ -33,12 +33,12 @@ impl Agent {
             .spawn()
             .unwrap();
         let (reader, writer) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
-        let link = Link::open(Box::new(reader), Box::new(writer), PATIENCE, 4 * PATIENCE).unwrap();
+        let link = Link::open(Box::new(reader), Box::new(writer), TIMEOUT, 4 * TIMEOUT).unwrap();
         Self { link: Some(link), child }
     }
 
     fn ask(&self, request: Request) -> Result<Reply, WireError> {
-        self.link.as_ref().unwrap().call(request, PATIENCE)
+        self.link.as_ref().unwrap().call(request, TIMEOUT)
     }
 
     fn start(&self, spec: ExecSpec) -> (u64, u32) {
@@ -100,7 +100,7 @@ fn eventually<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
         if let Some(seen) = look() {
             return seen;
         }
-        assert!(began.elapsed() < PATIENCE, "{what}");
+        assert!(began.elapsed() < TIMEOUT, "{what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -15,14 +15,14 @@ use tare_workload::{AheadSite, Data, Workload, WorkloadError};
 use crate::client::Client;
 use crate::error::ControllerError;
 use crate::told::fit;
-use crate::trial::{Bench, PATIENCE};
+use crate::trial::{Bench, TIMEOUT};
 
 /// How long an agent may live that makes data, whatever happens: loading 100 GB on a slow disk takes hours.
 const LIFETIME: Duration = Duration::from_secs(24 * 3600);
 /// How soon a wish to stop is seen.
 const WATCH_EVERY: Duration = Duration::from_millis(200);
 /// How long an agent may take to say that it was told to stop.
-const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Silence for so long is explained.
 const SILENCE: Duration = Duration::from_secs(2);
 
@@ -152,7 +152,7 @@ impl Agents {
             scope.spawn(move || {
                 // Nobody goes away before the work is done.
                 let note = |text: &str| drop(tell.send(Told::Note(text.to_owned())));
-                let site = AheadSite { here, client, cache, size, guests, instances, patience: PATIENCE, note: &note };
+                let site = AheadSite { here, client, cache, size, guests, instances, timeout: TIMEOUT, note: &note };
                 let done = workload.data(&site);
                 let _ = tell.send(Told::Done(done));
             });
@@ -177,7 +177,7 @@ impl Agents {
                 if !cancelled && bench.cancel.reason().is_some() {
                     cancelled = true;
                     // What they are asked later ends at once too. One that is gone has ended.
-                    scope.spawn(move || [here, client].map(|agent| drop(agent.call(Request::Cancel, CANCEL_PATIENCE))));
+                    scope.spawn(move || [here, client].map(|agent| drop(agent.call(Request::Cancel, CANCEL_TIMEOUT))));
                 }
             }
         })

@@ -16,7 +16,7 @@ use tare_workload::Clock;
 /// Round trips of one measurement. The best of so few is within a tenth of the best of many on a quiet link.
 const ROUND_TRIPS: u32 = 12;
 /// How long one answer may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How another clock stands to ours at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct Offset {
 impl Offset {
     /// Asks an agent for its clock.
     pub fn ask(link: &Link) -> Result<Self, String> {
-        Self::measure(tare_probe::now_ns, || match link.call(Request::Clock, PATIENCE) {
+        Self::measure(tare_probe::now_ns, || match link.call(Request::Clock, TIMEOUT) {
             Ok(Reply::Clock { monotonic_ns }) => Ok(monotonic_ns),
             Ok(_) => Err("it answered something else than its clock".to_owned()),
             Err(error) => Err(error.to_string()),

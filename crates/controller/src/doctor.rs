@@ -58,14 +58,14 @@ pub struct Started {
 }
 
 /// How long a guest may take here at least.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// How many times as long as is usual with a platform a guest may take.
 const TIMES_USUAL: u32 = 10;
 
 /// How long a guest of that platform may take.
-fn patience(platform: &str) -> Duration {
+fn timeout(platform: &str) -> Duration {
     let usual = tare_platform::registry::find(platform).map_or(Duration::ZERO, |entry| entry.start_estimate.duration());
-    PATIENCE.max(usual * TIMES_USUAL)
+    TIMEOUT.max(usual * TIMES_USUAL)
 }
 
 /// What to examine: a platform with options, under a name.
@@ -196,7 +196,7 @@ fn report(examined: &Examined, view: &HostView, place: &Place<'_>) -> PlatformRe
             let availability = merged(platform.check(view), &*platform, examined.merging.as_ref());
             let started = match (&availability, place.lab, place.state) {
                 (Availability::Available { .. }, Some(Ok(lab)), Some(state)) => {
-                    Some(try_start(&*platform, lab, place, state, patience(&examined.platform)))
+                    Some(try_start(&*platform, lab, place, state, timeout(&examined.platform)))
                 }
                 (Availability::Available { .. }, Some(Err(why)), _) => {
                     Some(Err(format!("no lab can be made on this host, and every guest needs one: {why}")))
@@ -255,12 +255,12 @@ fn try_start(
     lab: &Lab,
     place: &Place<'_>,
     state: &StateDir,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Started, String> {
     let (run_id, agent) = (place.run_id, place.agent);
     let ledger: Arc<dyn Ledger> = Arc::<FileLedger>::clone(state.ledger());
     let state = state.path();
-    let site = Site { run_id, agent, lab, mtu: MTU, state, ledger: &ledger, lifetime: patience * 3, patience };
+    let site = Site { run_id, agent, lab, mtu: MTU, state, ledger: &ledger, lifetime: timeout * 3, timeout };
     let size = GuestSize { cpus: 1, memory: ByteSize(256 << 20) };
     let spec = GuestSpec {
         name: "doctor".into(),

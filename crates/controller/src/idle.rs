@@ -39,9 +39,9 @@ pub fn read(groups: &[PathBuf]) -> Option<IdleMemory> {
     read_within(groups, UP_TO_DATE_WITHIN)
 }
 
-fn read_within(groups: &[PathBuf], patience: Duration) -> Option<IdleMemory> {
+fn read_within(groups: &[PathBuf], timeout: Duration) -> Option<IdleMemory> {
     let directory = groups.iter().find(|directory| accounted(directory).is_some())?;
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     loop {
         // The processes first: what grows between the two looks is then no reason to wait.
         let mapped = Mapped::by_all_below(directory);

@@ -7,7 +7,7 @@ use tare_model::trial::Flag;
 use tare_wire::{Link, Reply, Request, WireError};
 
 use crate::clock::{Offset, Relation};
-use crate::trial::PATIENCE;
+use crate::trial::TIMEOUT;
 
 /// The guest's probe under way.
 pub struct Inside<'a> {
@@ -31,13 +31,13 @@ impl<'a> Inside<'a> {
     /// Asks for the guest's clock and starts to sample there. The samples will say that they are of `name`.
     pub fn start(guest: &'a Link, name: &str, interval_ns: u64) -> Self {
         let before = Offset::ask(guest);
-        let started = guest.call(Request::StartSampling { guest: name.to_owned(), interval_ns }, PATIENCE);
+        let started = guest.call(Request::StartSampling { guest: name.to_owned(), interval_ns }, TIMEOUT);
         Self { guest, before, started }
     }
 
     /// Ends sampling, after `load_s` seconds of load.
     pub fn stop(self, load_s: f64) -> Seen {
-        let ended = self.started.and_then(|_| self.guest.call(Request::StopSampling, PATIENCE));
+        let ended = self.started.and_then(|_| self.guest.call(Request::StopSampling, TIMEOUT));
         let mut seen = Seen::default();
         let lost = match (ended, self.before) {
             (Ok(Reply::Samples { mut samples, cpu_ns }), Ok(before)) => {

@@ -7,10 +7,10 @@ use tare_model::guest::GuestSpec;
 use tare_platform::{Guest, Platform, Site};
 use tare_wire::{Link, Reply, Request};
 
-use crate::trial::PATIENCE;
+use crate::trial::TIMEOUT;
 
 /// How long busy loops may take until each of them was seen to run.
-const BUSY_PATIENCE: Duration = Duration::from_secs(20);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Starts guests side by side, bounded by the host and not by us. Those that started are in `guests`
 /// even if others did not. What is told of the n-th that did not begins with `what(n)`.
@@ -73,19 +73,19 @@ pub fn keep_busy(guests: &[Box<dyn Guest>], first: usize) -> Result<Vec<BusyLoop
 }
 
 fn start_loops(guest: usize, link: &Link, spec: &GuestSpec) -> Result<BusyLoops, String> {
-    let number = match link.call(Request::Busy { threads: spec.size.cpus, work: BusyWork::Spin }, PATIENCE) {
+    let number = match link.call(Request::Busy { threads: spec.size.cpus, work: BusyWork::Spin }, TIMEOUT) {
         Ok(Reply::BusyStarted { busy }) => busy,
         Ok(_) => return Err(format!("{}: answered something else", spec.name)),
         Err(error) => return Err(format!("{}: {error}", spec.name)),
     };
-    let deadline = Instant::now() + BUSY_PATIENCE;
+    let deadline = Instant::now() + BUSY_TIMEOUT;
     loop {
         let seen = iterations(link, spec, number)?;
         if seen > 0 {
             return Ok(BusyLoops { guest, number, seen });
         }
         if Instant::now() > deadline {
-            return Err(format!("{}: its busy loops did not run within {BUSY_PATIENCE:?}", spec.name));
+            return Err(format!("{}: its busy loops did not run within {BUSY_TIMEOUT:?}", spec.name));
         }
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -115,7 +115,7 @@ fn stood_still(busy: &BusyLoops, link: &Link, spec: &GuestSpec) -> Option<String
 }
 
 fn iterations(link: &Link, spec: &GuestSpec, busy: u64) -> Result<u64, String> {
-    match link.call(Request::BusyIterations { busy }, PATIENCE) {
+    match link.call(Request::BusyIterations { busy }, TIMEOUT) {
         Ok(Reply::BusyIterations { iterations }) => Ok(iterations),
         Ok(_) => Err(format!("{}: answered something else", spec.name)),
         Err(error) => Err(format!("{}: {error}", spec.name)),

@@ -11,7 +11,7 @@ use tare_workload::Workload;
 
 use crate::error::ControllerError;
 use crate::host::HostAccess;
-use crate::trial::patience;
+use crate::trial::timeout;
 
 /// Why an arm cannot be run as the study asks for memory, and what would help; `None`: it can.
 pub fn lack(arm: &Arm, platform: &dyn Platform, study: &Study, host: &dyn HostAccess) -> Option<(String, String)> {
@@ -44,19 +44,19 @@ pub fn longest(case: &Case) -> Duration {
     let ascent = |spec: &DensitySpec| longest_ascent(spec, case.phases.total().duration());
     // Each load is connected, driven and verified by itself.
     let search = |target: CpuTarget| {
-        target.searching(&case.phases, target.steps).duration() + patience(case.guests as usize) * 4 * target.steps
+        target.searching(&case.phases, target.steps).duration() + timeout(case.guests as usize) * 4 * target.steps
     };
     case.density.as_ref().map(ascent).or(case.cpu_target.map(search)).unwrap_or_default()
 }
 
 fn longest_ascent(spec: &DensitySpec, phases: Duration) -> Duration {
     let guests = spec.most_guests();
-    let patience = patience(guests as usize);
+    let timeout = timeout(guests as usize);
     let settle = spec.settle.duration();
     // Each guest is waited for and asked a few times; so is each level.
-    let level = settle + spec.rest.duration() + phases + patience * 4;
+    let level = settle + spec.rest.duration() + phases + timeout * 4;
     // A search may go down and up again.
-    (settle + patience * 4) * guests.saturating_mul(2) + level * spec.guests.levels_at_most()
+    (settle + timeout * 4) * guests.saturating_mul(2) + level * spec.guests.levels_at_most()
 }
 
 #[cfg(test)]
@@ -72,7 +72,7 @@ mod tests {
         let (guests, settle) = (GuestSeries::Listed(vec![1, 4, 8]), Span::from_secs(120));
         let spec =
             DensitySpec { guests, tile: Vec::new(), reserve: None, settle, rest: Span::from_secs(5), pressure: 0.4 };
-        // Eight guests are asked with twice the patience of four.
+        // Eight guests are asked with twice the timeout of four.
         let guest = 120 + 4 * 60;
         let level = 120 + 5 + 10 + 4 * 60;
         let longest = longest_ascent(&spec, Duration::from_secs(10));

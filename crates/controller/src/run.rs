@@ -29,7 +29,7 @@ use crate::reaper::Reaper;
 use crate::redaction::redactor;
 use crate::registry::Registry;
 use crate::share;
-use crate::trial::{self, Bench, PATIENCE, Stop, Task};
+use crate::trial::{self, Bench, TIMEOUT, Stop, Task};
 
 /// Everything that a run is told.
 pub struct RunOptions<'a> {
@@ -335,7 +335,7 @@ fn in_lab(
         state: state.path(),
         ledger: &ledger,
         lifetime: lifetime(options.plan, made),
-        patience: PATIENCE,
+        timeout: TIMEOUT,
     };
     let (plan, observer, cancel) = (options.plan, options.observer, options.cancel);
     let bench = Bench {
@@ -360,7 +360,7 @@ fn lifetime(plan: &Plan, made: &Made) -> Duration {
     let commands = made.workloads.values().filter_map(|workload| workload.longest());
     let longest = phases.chain(commands).max().unwrap_or_default();
     let ascent = plan.study.cases.iter().map(crate::room::longest).max().unwrap_or_default();
-    longest.duration() * 2 + ascent + PATIENCE * 10 + Duration::from_secs(3600)
+    longest.duration() * 2 + ascent + TIMEOUT * 10 + Duration::from_secs(3600)
 }
 
 /// The trials that are not recorded yet, in the order of the plan.

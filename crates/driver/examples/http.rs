@@ -116,7 +116,7 @@ fn spec(cli: &Cli) -> Result<DriveSpec, Box<dyn Error>> {
         receive_bytes_per_s: cli.receive_rate,
         salt: 0,
         check: cli.bytes.is_some(),
-        patience_ns: 30_000_000_000,
+        timeout_ns: 30_000_000_000,
         overrun_ns: 1_000_000_000,
         threads: cli.threads,
     };

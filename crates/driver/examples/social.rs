@@ -105,7 +105,7 @@ fn drive_of(scale: Scale) -> SocialDrive {
         revalidating: 0.6,
         attend: 0.1,
         check: true,
-        patience_ns: 30_000_000_000,
+        timeout_ns: 30_000_000_000,
         names: 1,
         threads: 1,
     }

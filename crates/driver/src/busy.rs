@@ -133,8 +133,8 @@ mod tests {
     use crate::clock::now_ns;
 
     fn wait_for(what: impl Fn() -> bool) {
-        let patience = now_ns() + 20_000_000_000;
-        while !what() && now_ns() < patience {
+        let timeout = now_ns() + 20_000_000_000;
+        while !what() && now_ns() < timeout {
             thread::yield_now();
         }
         assert!(what());

@@ -30,7 +30,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 /// How often a server that stops looks whether its listening threads have ended, and how long before it
 /// does more than wait.
 const LOOK: Duration = Duration::from_millis(1);
-const PATIENCE: Duration = Duration::from_millis(100);
+const TIMEOUT: Duration = Duration::from_millis(100);
 
 /// What a server did in its life.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -255,11 +255,11 @@ impl Server {
     /// Waits for the threads that listen. Linux wakes them when their socket is shut down; a guest's kernel that
     /// does not (sandboxes have their own network stack) gets a connection for each of them to accept.
     fn wake_listeners(&self) {
-        let mut patience = PATIENCE;
+        let mut timeout = TIMEOUT;
         while self.threads.iter().any(|thread| !thread.is_finished()) {
             thread::sleep(LOOK);
-            patience = patience.saturating_sub(LOOK);
-            if patience.is_zero() && self.tcp {
+            timeout = timeout.saturating_sub(LOOK);
+            if timeout.is_zero() && self.tcp {
                 // Refused or timed out is as good: the thread is looked at again.
                 let _ = TcpStream::connect_timeout(&self.addr, LOOK);
             }

@@ -19,7 +19,7 @@ use tare_model::drive::{DriveKind, DriveResult, DriveSpec};
 use tare_model::java::JavaDrive;
 use tare_model::load::{Arrivals, LoadModel};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// Operations that the played application had done before the first load.
 const BEFORE: u64 = 500;
 
@@ -124,8 +124,8 @@ fn told(count: u64) -> String {
     )
 }
 
-fn java(address: SocketAddr, load: LoadModel, patience: Duration) -> DriveSpec {
-    let drive = JavaDrive { patience_ns: patience.as_nanos() as u64, ask_every_ns: 20_000_000 };
+fn java(address: SocketAddr, load: LoadModel, timeout: Duration) -> DriveSpec {
+    let drive = JavaDrive { timeout_ns: timeout.as_nanos() as u64, ask_every_ns: 20_000_000 };
     DriveSpec { phases: phases(60, 0, 200, 60), ..spec(DriveKind::Java(drive), address, load, steady(1)) }
 }
 
@@ -139,7 +139,7 @@ fn fault(result: Result<DriveResult, DriverError>) -> (String, JavaFault) {
 #[test]
 fn a_run_goes_through_its_phases_and_tells_what_the_application_told() {
     let application = Application::start(|_| Act::Good);
-    let spec = java(application.address, open(250.5, Arrivals::Poisson, 2), PATIENCE);
+    let spec = java(application.address, open(250.5, Arrivals::Poisson, 2), TIMEOUT);
     let progress = Mutex::new(0);
     let never = AtomicBool::new(false);
     let result = drive::run(&spec, &|interval| *progress.lock().unwrap() += interval.operations, &never).unwrap();
@@ -172,7 +172,7 @@ fn a_run_goes_through_its_phases_and_tells_what_the_application_told() {
 fn a_closed_loop_is_not_throttled_and_the_next_run_is_another_connection() {
     let application = Application::start(|_| Act::Good);
     for _ in 0..2 {
-        run(&java(application.address, closed(2), PATIENCE)).unwrap();
+        run(&java(application.address, closed(2), TIMEOUT)).unwrap();
     }
     let heard = application.heard();
     assert_eq!(heard.iter().filter(|line| *line == "hello 1").count(), 2);
@@ -182,7 +182,7 @@ fn a_closed_loop_is_not_throttled_and_the_next_run_is_another_connection() {
 #[test]
 fn another_number_of_groups_is_told_before_any_load() {
     let application = Application::start(|_| Act::Good);
-    let error = run(&java(application.address, closed(3), PATIENCE)).unwrap_err();
+    let error = run(&java(application.address, closed(3), TIMEOUT)).unwrap_err();
     assert!(
         matches!(error, DriverError::Java { fault: JavaFault::Groups { groups: 2, connections: 3 }, .. }),
         "{error}"
@@ -202,7 +202,7 @@ fn wrong_work_is_told_with_its_reason() {
     ];
     for (behave, reason) in verdicts {
         let application = Application::start(behave);
-        let result = run(&java(application.address, closed(2), PATIENCE)).unwrap();
+        let result = run(&java(application.address, closed(2), TIMEOUT)).unwrap();
         let wrong = result.java.unwrap().wrong.unwrap();
         assert!(wrong.contains(reason) && !result.verified, "{wrong}");
     }
@@ -223,7 +223,7 @@ fn an_answer_that_is_none_ends_the_run_with_what_was_asked() {
     ];
     for (behave, asked, says) in cases {
         let application = Application::start(behave);
-        let error = run(&java(application.address, closed(2), PATIENCE)).unwrap_err();
+        let error = run(&java(application.address, closed(2), TIMEOUT)).unwrap_err();
         let told = error.to_string();
         assert!(matches!(error, DriverError::Java { .. }), "{told}");
         assert!(told.contains(&format!("last asked `{asked}")) && told.contains(says), "{told}");
@@ -234,12 +234,12 @@ fn an_answer_that_is_none_ends_the_run_with_what_was_asked() {
 #[test]
 fn an_answer_too_many_is_seen() {
     let application = Application::start(|line| if line == "start" { Act::Say("ok\ncount 9") } else { Act::Good });
-    let (_, fault) = fault(run(&java(application.address, closed(2), PATIENCE)));
+    let (_, fault) = fault(run(&java(application.address, closed(2), TIMEOUT)));
     assert!(matches!(fault, JavaFault::Unfit { .. }), "{fault}");
 }
 
 #[test]
-fn a_silent_application_costs_the_patience_and_no_more() {
+fn a_silent_application_costs_the_timeout_and_no_more() {
     let silences: [(Behaviour, &str); 3] = [
         (|line| if line == "hello 1" { Act::Silence } else { Act::Good }, "hello 1"),
         (|line| if line == "end" { Act::Silence } else { Act::Good }, "end"),
@@ -251,7 +251,7 @@ fn a_silent_application_costs_the_patience_and_no_more() {
         let began = Instant::now();
         let (asked, fault) = fault(run(&java(application.address, closed(2), Duration::from_millis(300))));
         assert!(asked == at && matches!(fault, JavaFault::Silent(_)), "{asked}: {fault}");
-        assert!(began.elapsed() < PATIENCE);
+        assert!(began.elapsed() < TIMEOUT);
     }
 }
 
@@ -259,9 +259,9 @@ fn a_silent_application_costs_the_patience_and_no_more() {
 fn one_that_dies_in_the_window_is_told_at_once() {
     let application = Application::start(|line| if line == "end" { Act::Close } else { Act::Good });
     let began = Instant::now();
-    let (asked, fault) = fault(run(&java(application.address, closed(2), 10 * PATIENCE)));
+    let (asked, fault) = fault(run(&java(application.address, closed(2), 10 * TIMEOUT)));
     assert!(asked == "end" && matches!(fault, JavaFault::Closed | JavaFault::Broken(_)), "{asked}: {fault}");
-    assert!(began.elapsed() < PATIENCE);
+    assert!(began.elapsed() < TIMEOUT);
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn lines_and_results_without_end_are_not_taken_in() {
                 }
             }
         });
-        let (asked, fault) = fault(run(&java(address, closed(2), PATIENCE)));
+        let (asked, fault) = fault(run(&java(address, closed(2), TIMEOUT)));
         assert!(asked == "result" && matches!(fault, JavaFault::TooLong { .. }), "{asked}: {fault}");
     }
 }
@@ -298,7 +298,7 @@ fn a_cancel_ends_the_run_at_once_and_the_application_hears_of_it() {
         [|_| Act::Good, |line| if line == "count" { Act::Late(Duration::from_millis(100)) } else { Act::Good }];
     for behave in behaviours {
         let application = Application::start(behave);
-        let mut spec = java(application.address, closed(2), 10 * PATIENCE);
+        let mut spec = java(application.address, closed(2), 10 * TIMEOUT);
         spec.phases = steady(600_000);
         let cancel = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -309,11 +309,11 @@ fn a_cancel_ends_the_run_at_once_and_the_application_hears_of_it() {
             let began = Instant::now();
             cancel.store(true, Ordering::Relaxed);
             assert!(matches!(running.join().unwrap(), Err(DriverError::Cancelled)));
-            assert!(began.elapsed() < PATIENCE);
+            assert!(began.elapsed() < TIMEOUT);
         });
         let began = Instant::now();
         while application.heard().last().unwrap() != "stop" {
-            assert!(began.elapsed() < PATIENCE, "{:?}", application.heard());
+            assert!(began.elapsed() < TIMEOUT, "{:?}", application.heard());
             thread::sleep(Duration::from_millis(1));
         }
     }
@@ -323,7 +323,7 @@ fn a_cancel_ends_the_run_at_once_and_the_application_hears_of_it() {
 fn an_edge_that_is_vague_is_told() {
     let late: Behaviour = |line| if line == "begin" { Act::Late(Duration::from_millis(30)) } else { Act::Good };
     let application = Application::start(late);
-    let result = run(&java(application.address, closed(2), PATIENCE)).unwrap();
+    let result = run(&java(application.address, closed(2), TIMEOUT)).unwrap();
     let told = result.granted.iter().find(|(name, _)| name == "window_begin_answered_after");
     assert!(told.is_some_and(|(_, value)| value.contains("% of the window")), "{:?}", result.granted);
 }
@@ -335,7 +335,7 @@ fn an_application_that_is_not_there_yet_is_waited_for_and_one_that_never_comes_i
     assert!(matches!(error, DriverError::Connect { .. }), "{error}");
     let (never, cancelled) = (AtomicBool::new(false), AtomicBool::new(true));
     thread::scope(|scope| {
-        let spec = java(address, closed(2), PATIENCE);
+        let spec = java(address, closed(2), TIMEOUT);
         let waiting = scope.spawn(move || drive::prepare(&spec, &never).map(drop));
         thread::sleep(Duration::from_millis(50));
         let listener = TcpListener::bind(address).unwrap();
@@ -343,7 +343,7 @@ fn an_application_that_is_not_there_yet_is_waited_for_and_one_that_never_comes_i
         serve(listener.accept().unwrap().0, |_| Act::Good, &heard);
         waiting.join().unwrap().unwrap();
     });
-    let error = drive::prepare(&java(address, closed(2), PATIENCE), &cancelled).map(drop).unwrap_err();
+    let error = drive::prepare(&java(address, closed(2), TIMEOUT), &cancelled).map(drop).unwrap_err();
     assert!(matches!(error, DriverError::Cancelled), "{error}");
 }
 
@@ -352,11 +352,11 @@ fn a_load_that_the_application_does_not_know_is_refused_before_it_is_connected_t
     let nowhere = "127.0.0.1:9".parse().unwrap();
     let thinking = LoadModel::Closed { clients: 2, think_time: Span::from_millis(1) };
     for load in [thinking, open(10.0, Arrivals::Uniform, 2), closed(0)] {
-        let error = run(&java(nowhere, load, PATIENCE)).unwrap_err();
+        let error = run(&java(nowhere, load, TIMEOUT)).unwrap_err();
         assert!(matches!(error, DriverError::Invalid { .. }), "{error}");
     }
-    let mut hurried = java(nowhere, closed(2), PATIENCE);
-    hurried.kind = DriveKind::Java(JavaDrive { patience_ns: 1, ask_every_ns: 0 });
+    let mut hurried = java(nowhere, closed(2), TIMEOUT);
+    hurried.kind = DriveKind::Java(JavaDrive { timeout_ns: 1, ask_every_ns: 0 });
     assert!(matches!(run(&hurried).unwrap_err(), DriverError::Invalid { .. }));
 }
 
@@ -399,7 +399,7 @@ fn the_real_application_is_driven_again_and_again() {
     let Some(real) = real() else { return };
     let rate = 300.0;
     for load in [open(rate, Arrivals::Poisson, 2), closed(2)] {
-        let mut spec = java(real.address, load, PATIENCE);
+        let mut spec = java(real.address, load, TIMEOUT);
         spec.phases = phases(200, 0, 1500, 100);
         let result = run(&spec).unwrap();
         println!("{load:?}: {} operations, {:?}", result.operations, result.java);
@@ -421,7 +421,7 @@ fn the_real_application_is_driven_again_and_again() {
     }
     let cancel = AtomicBool::new(false);
     let seen = |_| cancel.store(true, Ordering::Relaxed);
-    let mut spec = java(real.address, closed(2), PATIENCE);
+    let mut spec = java(real.address, closed(2), TIMEOUT);
     spec.phases = steady(600_000);
     assert!(matches!(drive::run(&spec, &seen, &cancel), Err(DriverError::Cancelled)));
     spec.phases = steady(100);

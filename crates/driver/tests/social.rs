@@ -119,13 +119,13 @@ fn drives_of_other_loads_follow_one_another_on_the_same_data() {
 
 /// Drives an application that answers wrongly, as `change` has it.
 fn wrong(
-    patience_ns: u64,
+    timeout_ns: u64,
     change: impl Fn(&App, &Request) -> Option<(Vec<u8>, bool)> + Send + Sync + 'static,
 ) -> DriveResult {
     let app = app(1);
     let inner = Arc::clone(&app);
     let server = serve(app, move |request| change(&inner, request));
-    let drive = SocialDrive { attend: 1.0, patience_ns, ..drive(3) };
+    let drive = SocialDrive { attend: 1.0, timeout_ns, ..drive(3) };
     run(&spec(drive, &[server], closed(4), steady(1_000))).unwrap()
 }
 
@@ -223,8 +223,8 @@ fn heads_lengths_and_redirections_that_lead_nowhere_are_told() {
     ];
     for (kind, answer) in cases {
         // A machine that is busy is no server that is silent.
-        let patience = if kind == "timeout" { SECOND / 2 } else { 10 * SECOND };
-        let result = wrong(patience, move |_, request| {
+        let timeout = if kind == "timeout" { SECOND / 2 } else { 10 * SECOND };
+        let result = wrong(timeout, move |_, request| {
             (request.path.starts_with("/tag") && request.path.ends_with('7'))
                 .then(|| (answer.clone().into_bytes(), true))
         });
@@ -243,7 +243,7 @@ fn an_instance_that_falls_silent_has_failed_at_what_was_under_way_and_at_what_be
             None
         })
     });
-    let drive = SocialDrive { patience_ns: 600 * SECOND, ..drive(3) };
+    let drive = SocialDrive { timeout_ns: 600 * SECOND, ..drive(3) };
     let result = run(&spec(drive, &servers, closed(6), steady(1_500))).unwrap();
     let [well, silent] = done(&result).instances.as_slice() else { panic!("{:?}", done(&result)) };
     let failed = |one: &InstanceDone| one.operations.iter().map(|kind| kind.failed).sum::<u64>();
@@ -356,7 +356,7 @@ fn what_cannot_be_driven_is_refused_in_words() {
     assert!(refused(drive(5), open(10.0, Arrivals::Uniform, 4)).contains("use a closed loop"));
     assert!(refused(drive(5), closed(26)).contains("2600 people"), "{}", refused(drive(5), closed(26)));
     assert!(refused(SocialDrive { threads: 0, ..drive(5) }, closed(2)).contains("threads"));
-    assert!(refused(SocialDrive { patience_ns: 0, ..drive(5) }, closed(2)).contains("patience_ns"));
+    assert!(refused(SocialDrive { timeout_ns: 0, ..drive(5) }, closed(2)).contains("timeout_ns"));
     assert!(refused(SocialDrive { attend: f64::NAN, ..drive(5) }, closed(2)).contains("attend"));
     let many = run(&spec(drive(5), &[server; 1_001], closed(2), steady(100))).unwrap_err().to_string();
     assert!(many.contains("at most 1000 targets"), "{many}");

@@ -130,7 +130,7 @@ fn an_answer_that_never_comes_is_a_timeout_and_never_good() {
         right(request)
     });
     let mut drive = drive(site(home(100), vec![embedded(LOGO, 0.0)]));
-    drive.patience_ns = 40_000_000;
+    drive.timeout_ns = 40_000_000;
     let result = run(&spec(drive, &[server], closed(3), steady(400))).unwrap();
     let home = &done(&result).types[0];
     assert_eq!(kinds(&result), ["timeout"]);
@@ -315,7 +315,7 @@ fn what_cannot_be_driven_is_refused_before_the_load() {
     for change in [
         (&|d: &mut tare_model::web::WebDrive| d.threads = 0) as &dyn Fn(&mut _),
         &|d: &mut tare_model::web::WebDrive| d.connections = 0,
-        &|d: &mut tare_model::web::WebDrive| d.patience_ns = 0,
+        &|d: &mut tare_model::web::WebDrive| d.timeout_ns = 0,
         &|d: &mut tare_model::web::WebDrive| d.receive_bytes_per_s = Some(0),
         &|d: &mut tare_model::web::WebDrive| d.host = "a b".to_owned(),
     ] {

@@ -61,7 +61,7 @@ fn a_controller_may_come_long_after_the_agent() {
     let socket = place.path().join("channel");
     let channel = format!("socket,id=agent,server=on,wait=off,path={}", socket.display());
     let mut machine = Machine::start_on(&channel, &boot, &config(Root::Initrd).command_line().unwrap(), &[]);
-    let deadline = Instant::now() + machine::PATIENCE;
+    let deadline = Instant::now() + machine::TIMEOUT;
     while !machine.console().contains("as init process") {
         assert!(Instant::now() < deadline, "{}", machine.console());
         std::thread::sleep(Duration::from_millis(20));
@@ -69,7 +69,7 @@ fn a_controller_may_come_long_after_the_agent() {
     // By then the agent has opened its port, to which nobody listens.
     std::thread::sleep(Duration::from_secs(2));
     let stream = UnixStream::connect(&socket).unwrap();
-    machine.open(Box::new(stream.try_clone().unwrap()), Box::new(stream), machine::PATIENCE);
+    machine.open(Box::new(stream.try_clone().unwrap()), Box::new(stream), machine::TIMEOUT);
     assert_eq!(machine.fact("host name"), "guest-1");
     machine.call(Request::Bye);
     machine.wait();

@@ -16,7 +16,7 @@ use tare_wire::Request;
 const PACKAGES: [&str; 6] = ["systemd-sysv", "udev", "cloud-init", "linux-image-cloud-amd64", "netplan.io", "dbus"];
 
 /// systemd and cloud-init are slow when they are emulated.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The kernel and the initial file system that are in the image.
 fn own_boot(image: &Disk, at: &Path) -> Boot {
@@ -67,7 +67,7 @@ fn cloud_init_starts_the_agent() {
     let arguments = ["-m", "1024", "-drive", &disks[0], "-drive", &disks[1], "-netdev", "hubport,hubid=0,id=n"];
     let card = ["-device", "virtio-net-pci,netdev=n,romfile=,mac=02:00:c6:12:00:07"];
     let mut machine = Machine::start(&boot, "root=/dev/vda rw", &[&arguments[..], &card].concat());
-    machine.reach_agent(PATIENCE);
+    machine.reach_agent(TIMEOUT);
     assert_eq!(machine.fact("host name"), "seeded");
     assert_eq!(machine.fact("mtu eth0"), "1400");
     assert_eq!(machine.run(&["sh", "-c", "echo $TARE_RUN"]), told.run_id);

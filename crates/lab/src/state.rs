@@ -70,13 +70,13 @@ impl FoundRun {
         self.info.as_ref().is_some_and(|info| self.live && !info.controller_lives())
     }
 
-    /// Waits at most `patience` for the lock of such a run to be let go; whether it is. The run may be gone by then.
+    /// Waits at most `timeout` for the lock of such a run to be let go; whether it is. The run may be gone by then.
     ///
     /// # Errors
     /// When the lock cannot be looked at.
-    pub fn wait_for_lock(&self, patience: Duration) -> Result<bool> {
+    pub fn wait_for_lock(&self, timeout: Duration) -> Result<bool> {
         let mut free = Ok(false);
-        process::wait_until(patience, || {
+        process::wait_until(timeout, || {
             free = StateDir::is_live(&self.path).map(|live| !live);
             !matches!(free, Ok(false))
         });

@@ -47,7 +47,7 @@ pub struct HoldSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct JavaDrive {
     /// Longest wait for the application to take the connection and to answer, nanoseconds.
-    pub patience_ns: u64,
+    pub timeout_ns: u64,
     /// How often the driver asks how many operations are done, nanoseconds.
     pub ask_every_ns: u64,
 }

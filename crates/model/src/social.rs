@@ -346,7 +346,7 @@ pub struct SocialDrive {
     /// Whether contents are checked; false only to measure what checking costs.
     pub check: bool,
     /// An operation has failed once nothing has come of an answer for this long, nanoseconds.
-    pub patience_ns: u64,
+    pub timeout_ns: u64,
     /// New people of this drive are called `new-NUMBER-...` with this number, which no other drive of the same data has.
     pub names: u64,
     /// Threads; users are dealt to them in turn.

@@ -284,7 +284,7 @@ pub struct WebDrive {
     /// Whether bodies are checked; false only to measure what checking costs.
     pub check: bool,
     /// A page has failed once nothing has come of an answer to it for this long, nanoseconds.
-    pub patience_ns: u64,
+    pub timeout_ns: u64,
     /// A page that is later than its think time by more than this is counted as overrun, nanoseconds.
     pub overrun_ns: u64,
     /// Threads; sessions are dealt to them in turn.

@@ -55,7 +55,7 @@ fn start(name: &str, count: usize, options: &str, agent: &Path) -> Outcome<()> {
         state: state.path(),
         ledger: &ledger,
         lifetime: Duration::from_secs(300),
-        patience: Duration::from_secs(120),
+        timeout: Duration::from_secs(120),
     };
     let began = Instant::now();
     let guests = all_at_once(&*platform, &site, count);

@@ -44,7 +44,7 @@ fn main() -> Outcome<()> {
         state: &state,
         ledger: &ledger,
         lifetime: Duration::from_secs(60),
-        patience: Duration::from_secs(20),
+        timeout: Duration::from_secs(20),
     };
     let names = ["unshare by hand", "container", "runtime by hand", "oci"];
     let mut times: [Vec<f64>; 4] = Default::default();

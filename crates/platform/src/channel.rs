@@ -141,9 +141,9 @@ impl Channel {
     ///
     /// # Errors
     /// When nobody answers in time, or somebody else does.
-    pub(crate) fn open(&mut self, patience: Duration, lifetime: Duration) -> Result<Link, WireError> {
+    pub(crate) fn open(&mut self, timeout: Duration, lifetime: Duration) -> Result<Link, WireError> {
         match (self.child.stdout.take(), self.child.stdin.take()) {
-            (Some(reader), Some(writer)) => Link::open(Box::new(reader), Box::new(writer), patience, lifetime),
+            (Some(reader), Some(writer)) => Link::open(Box::new(reader), Box::new(writer), timeout, lifetime),
             _ => Err(WireError::Gone { reason: "its channel was already taken".into() }),
         }
     }
@@ -176,9 +176,9 @@ impl Channel {
         }
     }
 
-    /// Waits at most `patience` for the process to end, and a moment for its last words.
-    pub(crate) fn wait(&mut self, patience: Duration) -> std::io::Result<Option<ExitStatus>> {
-        let deadline = Instant::now() + patience;
+    /// Waits at most `timeout` for the process to end, and a moment for its last words.
+    pub(crate) fn wait(&mut self, timeout: Duration) -> std::io::Result<Option<ExitStatus>> {
+        let deadline = Instant::now() + timeout;
         let mut pause = Duration::from_micros(100);
         while self.status.is_none() {
             self.status = self.child.try_wait()?;

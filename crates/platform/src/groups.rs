@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use tare_wire::launch::PrivateMount;
 
 /// How long a group may take to be empty after its processes were killed.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The controllers that the groups below a group have, as a file of the group's.
 const ENABLED: &str = "cgroup.subtree_control";
@@ -132,7 +132,7 @@ impl Strays {
     /// # Errors
     /// Which one could not be removed.
     pub(crate) fn remove(&self) -> Result<(), String> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         for stray in &self.0 {
             while let Err(error) = remove_below(stray) {
                 kill_below(stray);

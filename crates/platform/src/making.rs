@@ -253,7 +253,7 @@ impl<'a> Making<'a> {
     /// Starts the agent by a launch and waits until it answers.
     pub(crate) fn start(mut self, launch: &Launch) -> Result<Box<dyn Guest>> {
         self.spawn(launch)?;
-        self.greet(self.site.patience)?;
+        self.greet(self.site.timeout)?;
         self.finish(Particulars::default())
     }
 
@@ -292,7 +292,7 @@ impl<'a> Making<'a> {
     }
 
     /// Waits for the agent at the other end of the process's standard input and output. The start ends with its answer.
-    pub(crate) fn greet(&mut self, patience: Duration) -> Result<()> {
+    pub(crate) fn greet(&mut self, timeout: Duration) -> Result<()> {
         let lifetime = self.site.lifetime;
         let Parts { channel, beside, .. } = &mut self.parts;
         let opened = match channel {
@@ -303,7 +303,7 @@ impl<'a> Making<'a> {
                     // One that is gone already needs no killing.
                     let _ = process.map(|process| kill_process(process, Signal::KILL));
                 };
-                watch::open(beside, end, || channel.open(patience, lifetime))
+                watch::open(beside, end, || channel.open(timeout, lifetime))
             }
             None => Err(WireError::Gone { reason: "it has no channel".into() }),
         };
@@ -315,7 +315,7 @@ impl<'a> Making<'a> {
         &mut self,
         reader: Box<dyn Read + Send>,
         writer: Box<dyn Write + Send>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<()> {
         let lifetime = self.site.lifetime;
         let Parts { beside, killer, .. } = &mut self.parts;
@@ -323,7 +323,7 @@ impl<'a> Making<'a> {
             // Whether it worked is seen when the guest is taken away.
             let _ = killer.as_mut().map(|killer| killer());
         };
-        let opened = watch::open(beside, end, || Link::open(reader, writer, patience, lifetime));
+        let opened = watch::open(beside, end, || Link::open(reader, writer, timeout, lifetime));
         self.answered(opened)
     }
 
@@ -336,7 +336,7 @@ impl<'a> Making<'a> {
 
     /// The guest from inside.
     pub(crate) fn facts(&mut self) -> Result<AgentFacts> {
-        let answer = self.link()?.call(Request::Facts, self.site.patience);
+        let answer = self.link()?.call(Request::Facts, self.site.timeout);
         match answer {
             Ok(Reply::Facts(facts)) => Ok(facts),
             Ok(_) => Err(self.no_answer(&WireError::Unexpected { request: "tell its facts" })),
@@ -390,7 +390,7 @@ impl<'a> Making<'a> {
         let (spec, charges, counts) = (self.spec.clone(), particulars.charges, particulars.counts);
         let start_parts = particulars.booted.then(|| self.start_parts(&link, &facts)).flatten();
         let data = particulars.data.or(self.data).map(|mut place| {
-            if let Some(inside) = seen::inside(&link, &place.path, self.site.patience) {
+            if let Some(inside) = seen::inside(&link, &place.path, self.site.timeout) {
                 place.storage = format!("{}; the guest sees {inside}", place.storage);
             }
             place
@@ -440,8 +440,8 @@ impl<'a> Making<'a> {
         let mut why = error.to_string();
         if let Some(channel) = &mut self.parts.channel {
             // An end is near when the channel broke; a guest that hangs is not waited for.
-            let patience = Duration::from_millis(if matches!(error, WireError::Timeout { .. }) { 0 } else { 500 });
-            if let Ok(Some(status)) = channel.wait(patience) {
+            let timeout = Duration::from_millis(if matches!(error, WireError::Timeout { .. }) { 0 } else { 500 });
+            if let Ok(Some(status)) = channel.wait(timeout) {
                 why = format!("{why} ({status})");
             }
         }

@@ -86,7 +86,7 @@ pub struct Site<'a> {
     /// How long a guest's agent may live, whatever happens.
     pub lifetime: Duration,
     /// How long a guest may take from its creation to its agent's first answer.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 /// What provides guests.

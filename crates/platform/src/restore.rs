@@ -22,7 +22,7 @@ const STEP: u64 = 64 << 20;
 const BUFFER: usize = 1 << 20;
 
 /// Time that restoring may take whatever the size.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Bytes per second below which restoring is given up: a disk that is slower than this hangs, or is no place for a store.
 const SLOWEST: u64 = 2 << 20;
@@ -102,17 +102,17 @@ pub(crate) fn tried<E: Into<io::Error>>(what: &str, path: &Path) -> impl FnOnce(
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline {
     began: Instant,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Deadline {
     /// For so many bytes, from now.
     pub(crate) fn of(bytes: u64) -> Self {
-        Self { began: Instant::now(), patience: PATIENCE + Duration::from_secs(bytes / SLOWEST) }
+        Self { began: Instant::now(), timeout: TIMEOUT + Duration::from_secs(bytes / SLOWEST) }
     }
 
     fn check(&self) -> Result<(), RestoreError> {
-        if self.began.elapsed() <= self.patience { Ok(()) } else { Err(RestoreError::Slow(self.patience)) }
+        if self.began.elapsed() <= self.timeout { Ok(()) } else { Err(RestoreError::Slow(self.timeout)) }
     }
 }
 
@@ -366,7 +366,7 @@ mod tests {
         std::os::unix::fs::symlink(&gold, &link).unwrap();
         assert!(file(&link, &copy, Deadline::of(1)).is_err());
         assert!(matches!(file(place.path(), &copy, Deadline::of(1)), Err(RestoreError::Kind(_))));
-        let late = Deadline { began: Instant::now(), patience: Duration::ZERO };
+        let late = Deadline { began: Instant::now(), timeout: Duration::ZERO };
         let to = File::create(&copy).unwrap();
         let slow = copy_bytes(&File::open(&gold).unwrap(), &to, 9000, late, &copy).unwrap_err();
         assert!(matches!(slow, RestoreError::Slow(_)) && slow.remedy().contains("disk"), "{slow}");

@@ -24,10 +24,10 @@ struct Mount<'a> {
 }
 
 /// What is mounted where `path` is, and on which device, in a few words; `None` where the guest does not tell.
-pub(crate) fn inside(link: &Link, path: &str, patience: Duration) -> Option<String> {
+pub(crate) fn inside(link: &Link, path: &str, timeout: Duration) -> Option<String> {
     let read = |file: &str| {
         let asked = Request::GetFile { path: file.to_owned(), offset: 0, limit_bytes: CHUNK_BYTES as u64 };
-        match link.call(asked, patience) {
+        match link.call(asked, timeout) {
             Ok(Reply::File { bytes, .. }) => Some(String::from_utf8_lossy(&bytes).into_owned()),
             _ => None,
         }

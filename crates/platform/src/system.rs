@@ -22,7 +22,7 @@ use crate::{Availability, HostView, Site, program};
 pub(crate) const AGENT: &str = "/.tare/agent";
 
 /// How long a program may take to tell its version.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Options of a system container.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -87,7 +87,7 @@ impl Starter {
     fn version(&self) -> std::result::Result<String, (String, String)> {
         let path = self.find()?;
         let by_hand = || format!("Try `{} --version` by hand", path.display());
-        let ran = program::run(Command::new(&path).arg("--version"), PATIENCE)
+        let ran = program::run(Command::new(&path).arg("--version"), TIMEOUT)
             .map_err(|error| (format!("`{} --version` failed: {error}", path.display()), by_hand()))?;
         let first = ran.output.lines().next().unwrap_or_default().trim().to_owned();
         if ran.success {

@@ -84,7 +84,7 @@ impl Making<'_> {
 
     /// Waits until the agent's program says that it is there and has not begun.
     pub(crate) fn hear_waiting(&mut self) -> Result<()> {
-        let timeout = self.site.patience;
+        let timeout = self.site.timeout;
         let heard = self.parts.channel.as_mut().map(|channel| channel.hear(WAITING, timeout));
         heard.unwrap_or_else(|| Err(no_channel())).map_err(|error| self.no_answer(&error))
     }

@@ -193,7 +193,7 @@ impl Ground {
             state: self.state.path(),
             ledger: &self.ledger,
             lifetime: Duration::from_secs(60),
-            patience: Duration::from_secs(10),
+            timeout: Duration::from_secs(10),
         };
         let size = GuestSize { cpus: 1, memory: ByteSize(256 << 20) };
         let spec = GuestSpec {

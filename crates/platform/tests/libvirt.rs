@@ -82,10 +82,10 @@ fn stands(label: &str, options: &Value, check: impl FnOnce(&dyn Guest)) {
     let state = StateDir::create(&run_id, Path::new("/nonexistent")).unwrap();
     let lab = Lab::create(LabConfig::new(&run_id)).unwrap();
     let ledger: Arc<dyn Ledger> = Arc::new(NoLedger);
-    let (lifetime, patience) = (Duration::from_secs(300), Duration::from_secs(120));
+    let (lifetime, timeout) = (Duration::from_secs(300), Duration::from_secs(120));
     let (state_path, mtu) = (state.path(), 1500);
     let site =
-        Site { run_id: &run_id, agent: &agent, lab: &lab, mtu, state: state_path, ledger: &ledger, lifetime, patience };
+        Site { run_id: &run_id, agent: &agent, lab: &lab, mtu, state: state_path, ledger: &ledger, lifetime, timeout };
     let size = GuestSize { cpus: 2, memory: ByteSize(512 << 20) };
     // Offered where it can be; on other arms it says why it cannot.
     let merge = platform.merging_lack().is_none();

@@ -88,7 +88,7 @@ impl Ground {
             state: self.state.path(),
             ledger: &ledger,
             lifetime: Duration::from_secs(300),
-            patience: Duration::from_secs(120),
+            timeout: Duration::from_secs(120),
         };
         platform.start(&site, spec)
     }
@@ -499,7 +499,7 @@ const TOUCHED: u64 = 200 << 20;
 
 /// Share of what a guest touched and freed that its emulator gives back to the host, looked at until it is a half or the
 /// time is over.
-fn given_back(ground: &Ground, name: &str, options: &Value, patience: Duration) -> f64 {
+fn given_back(ground: &Ground, name: &str, options: &Value, timeout: Duration) -> f64 {
     let size = GuestSize { cpus: 1, memory: ByteSize(512 << 20) };
     let spec = GuestSpec {
         name: name.to_owned(),
@@ -518,7 +518,7 @@ fn given_back(ground: &Ground, name: &str, options: &Value, patience: Duration) 
     let full = of_emulator(&*guest, "VmRSS");
     assert!(full >= before + TOUCHED / 2, "{name}: from {before} to {full} bytes, with {TOUCHED} touched");
     assert_eq!(exec(&*guest, "umount /tmp/m").code, Some(0));
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     let share = loop {
         let share = full.saturating_sub(of_emulator(&*guest, "VmRSS")) as f64 / TOUCHED as f64;
         if share >= 0.5 || Instant::now() >= deadline {

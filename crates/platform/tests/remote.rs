@@ -75,7 +75,7 @@ impl Run {
             state: self.state.path(),
             ledger: &self.ledger,
             lifetime: Duration::from_secs(300),
-            patience: Duration::from_secs(20),
+            timeout: Duration::from_secs(20),
         }
     }
 

@@ -108,7 +108,7 @@ fn a_store_runs_on_its_data_on_every_platform_of_the_hosts() {
         state: state.path(),
         ledger: &ledger,
         lifetime: Duration::from_secs(120),
-        patience: Duration::from_secs(20),
+        timeout: Duration::from_secs(20),
     };
     let arms: [(&str, &str, Value); 8] = [
         ("native", "native", json!({})),

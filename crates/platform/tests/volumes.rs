@@ -82,7 +82,7 @@ impl Ground {
             state: self.state.path(),
             ledger: &ledger,
             lifetime: Duration::from_secs(300),
-            patience: Duration::from_secs(120),
+            timeout: Duration::from_secs(120),
         };
         let size = GuestSize { cpus: 1, memory: ByteSize(512 << 20) };
         let data = Some(GuestData { gold: self.gold.clone(), size: SIZE, shared: false });

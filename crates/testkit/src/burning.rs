@@ -101,10 +101,10 @@ impl AtWork {
             env: Vec::new(),
             directory: None,
             user: None,
-            timeout_ns: u64::try_from(site.patience.as_nanos()).unwrap_or(u64::MAX),
+            timeout_ns: u64::try_from(site.timeout.as_nanos()).unwrap_or(u64::MAX),
             output_limit_bytes: 256,
         };
-        match site.guest.call(Request::Exec(spec), site.patience) {
+        match site.guest.call(Request::Exec(spec), site.timeout) {
             Ok(Reply::Executed(done)) if done.code == Some(0) => Ok(()),
             Ok(other) => Err(WorkloadError::Command(format!("{other:?}"))),
             Err(source) => Err(WorkloadError::Agent { side: "guest", source }),

@@ -29,7 +29,7 @@ pub enum Mischief {
 const ESCAPES: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{202e}fdp.exe\r";
 
 /// How long the honest part of an agent may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A real platform, but for what the measured guest's agent does in the end.
 pub struct HostilePlatform {
@@ -80,7 +80,7 @@ fn turn_against(honest: Arc<Link>, mischief: Mischief) -> Result<Link, tare_wire
         // However it ends, the link sees the end of the stream.
         .spawn(move || drop(serve(theirs, &honest, mischief)))
         .map_err(io)?;
-    Link::open(Box::new(reader), Box::new(ours), PATIENCE, PATIENCE)
+    Link::open(Box::new(reader), Box::new(ours), TIMEOUT, TIMEOUT)
 }
 
 fn serve(mut stream: UnixStream, honest: &Link, mischief: Mischief) -> Result<(), tare_wire::WireError> {
@@ -93,7 +93,7 @@ fn serve(mut stream: UnixStream, honest: &Link, mischief: Mischief) -> Result<()
                 Some(bytes) => return send_for_ever(&mut stream, &bytes),
                 None => Err(ESCAPES.to_owned()),
             },
-            other => honest.call(other, PATIENCE).map_err(|error| error.to_string()),
+            other => honest.call(other, TIMEOUT).map_err(|error| error.to_string()),
         };
         write_frame(&mut stream, &FromAgent { id, result })?;
     }

@@ -97,16 +97,16 @@ const FILE: &str = "copy";
 pub const RATE: &str = "operations_per_s";
 
 /// Runs a line of the shell; what it printed.
-fn run(agent: &Link, line: &str, patience: Duration) -> Result<String, String> {
+fn run(agent: &Link, line: &str, timeout: Duration) -> Result<String, String> {
     let spec = ExecSpec {
         argv: ["sh", "-c", line].map(str::to_owned).to_vec(),
         env: Vec::new(),
         directory: None,
         user: None,
-        timeout_ns: u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX),
+        timeout_ns: u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX),
         output_limit_bytes: 4096,
     };
-    match agent.call(Request::Exec(spec), patience) {
+    match agent.call(Request::Exec(spec), timeout) {
         Ok(Reply::Executed(done)) if done.code == Some(0) => Ok(String::from_utf8_lossy(&done.stdout).into_owned()),
         Ok(other) => Err(format!("`{line}`: {other:?}")),
         Err(error) => Err(error.to_string()),
@@ -155,7 +155,7 @@ impl Workload for Several {
                 let line = format!("mkdir -p {0} && printf 'gold\\n' > {0}/{FILE}", gold.display());
                 // Both agents are good for it.
                 let agent = if site.cache.is_dir() { site.here } else { site.client };
-                run(agent, &line, site.patience).map_err(WorkloadError::Command)?;
+                run(agent, &line, site.timeout).map_err(WorkloadError::Command)?;
                 Ok(Some(GuestData { gold: gold.clone(), size: ByteSize(1 << 20), shared: false }))
             }
         }
@@ -179,7 +179,7 @@ impl Workload for Several {
         }
         let found = site.data.map(|data| {
             let file = Path::new(&data.path).join(FILE);
-            run(site.guest, &format!("cat {}", file.display()), site.patience).map_err(WorkloadError::Command)
+            run(site.guest, &format!("cat {}", file.display()), site.timeout).map_err(WorkloadError::Command)
         });
         let found = found.transpose()?;
         Ok(Box::new(Running { workload: self.clone(), found, drives: Vec::new() }))
@@ -203,8 +203,8 @@ impl Running {
 }
 
 /// Has one driver's agent do its part.
-fn ask(driver: &DriverSite<'_>, request: Request, patience: Duration) -> Result<Reply, WorkloadError> {
-    driver.client.call(request, patience).map_err(|source| WorkloadError::Agent { side: "client", source })
+fn ask(driver: &DriverSite<'_>, request: Request, timeout: Duration) -> Result<Reply, WorkloadError> {
+    driver.client.call(request, timeout).map_err(|source| WorkloadError::Agent { side: "client", source })
 }
 
 impl Prepared for Running {
@@ -222,7 +222,7 @@ impl Prepared for Running {
                 loss_timeout_ns: 0,
                 interval_ns: schedule.interval_ns,
             };
-            if let Reply::Prepared { drive } = ask(driver, Request::PrepareDrive(Box::new(spec)), site.patience)? {
+            if let Reply::Prepared { drive } = ask(driver, Request::PrepareDrive(Box::new(spec)), site.timeout)? {
                 self.drives.push(drive);
             }
         }
@@ -237,7 +237,7 @@ impl Prepared for Running {
             (Trouble::Driver, 1) => self.drives[1] = u64::MAX,
             _ => {}
         }
-        let patience = schedule.phases.total().duration() + site.patience;
+        let timeout = schedule.phases.total().duration() + site.timeout;
         let results: Vec<Result<DriveResult, WorkloadError>> = std::thread::scope(|scope| {
             let driving: Vec<_> = site
                 .drivers
@@ -246,7 +246,7 @@ impl Prepared for Running {
                 .map(|(driver, drive)| {
                     let start_at_ns = driver.clock.theirs(schedule.start_at_ns);
                     let request = Request::StartDrive { drive: *drive, start_at_ns };
-                    scope.spawn(move || match ask(driver, request, patience)? {
+                    scope.spawn(move || match ask(driver, request, timeout)? {
                         Reply::Driven(result) => Ok(*result),
                         _ => Err(failure()),
                     })

@@ -189,7 +189,7 @@ impl Workload for Worker {
             timeout_ns: 30_000_000_000,
             output_limit_bytes: 4096,
         };
-        let found = match site.guest.call(Request::Exec(spec), site.patience) {
+        let found = match site.guest.call(Request::Exec(spec), site.timeout) {
             Ok(Reply::Executed(ran)) => String::from_utf8_lossy(&ran.stdout).into_owned(),
             Ok(other) => format!("{other:?}"),
             Err(source) => return Err(WorkloadError::Agent { side: "guest", source }),

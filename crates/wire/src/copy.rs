@@ -15,15 +15,15 @@ pub const CHUNK_BYTES: usize = 256 << 10;
 /// The file is there whole or not at all, and replaces what had its name. Returns its length, bytes.
 ///
 /// # Errors
-/// When the guest cannot write it, is gone, or the whole takes longer than `patience`.
+/// When the guest cannot write it, is gone, or the whole takes longer than `timeout`.
 pub fn copy_in(
     link: &Link,
     reader: &mut dyn Read,
     remote: &str,
     mode: u32,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<u64, WireError> {
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     let mut offset = 0;
     loop {
         let bytes = next_part(reader).map_err(|source| WireError::Local {
@@ -59,23 +59,23 @@ fn remaining(deadline: Instant) -> Duration {
 /// its length, bytes.
 ///
 /// # Errors
-/// When the guest cannot read it, is gone, sends more than `limit_bytes`, or the whole takes longer than `patience`; or
+/// When the guest cannot read it, is gone, sends more than `limit_bytes`, or the whole takes longer than `timeout`; or
 /// when it cannot be written here.
 pub fn copy_out(
     link: &Link,
     remote: &str,
     local: &Path,
     limit_bytes: u64,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<u64, WireError> {
     let beside = Beside::create(local)?;
-    let length = receive(link, remote, &beside, limit_bytes, patience)?;
+    let length = receive(link, remote, &beside, limit_bytes, timeout)?;
     beside.put_in_place(local)?;
     Ok(length)
 }
 
-fn receive(link: &Link, remote: &str, to: &Beside, limit_bytes: u64, patience: Duration) -> Result<u64, WireError> {
-    let deadline = Instant::now() + patience;
+fn receive(link: &Link, remote: &str, to: &Beside, limit_bytes: u64, timeout: Duration) -> Result<u64, WireError> {
+    let deadline = Instant::now() + timeout;
     let too_large = || WireError::TooLarge { path: remote.to_owned(), limit_bytes };
     let mut offset = 0;
     loop {

@@ -40,7 +40,7 @@ impl Waiting {
 /// A channel to one agent. Requests may be made from several threads at once, and a long one (a
 /// driver's run) does not hold up the others.
 ///
-/// The agent at the other end is not trusted. Whatever it does, a call ends after its patience, also when the agent
+/// The agent at the other end is not trusted. Whatever it does, a call ends after its timeout, also when the agent
 /// does not read; what it sends is bounded in length and in memory; an answer that nobody asked for ends the
 /// channel; and the text in its answers can be shown as it is.
 pub struct Link {
@@ -62,7 +62,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Link {
-    /// Greets the agent at the other end and waits at most `patience` for its greeting and hello.
+    /// Greets the agent at the other end and waits at most `timeout` for its greeting and hello.
     /// `lifetime` is how long the agent may live, whatever happens to us.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ impl Link {
     pub fn open(
         mut reader: Box<dyn Read + Send>,
         mut writer: Box<dyn Write + Send>,
-        patience: Duration,
+        timeout: Duration,
         lifetime: Duration,
     ) -> Result<Self, WireError> {
         Greeting::ours().write(&mut *writer)?;
@@ -90,9 +90,9 @@ impl Link {
                 }
             })
             .map_err(|source| WireError::Io { doing: "starting the reading thread", source })?;
-        let theirs = match greeting.recv_timeout(patience) {
+        let theirs = match greeting.recv_timeout(timeout) {
             Ok(result) => result?,
-            Err(_) => return Err(WireError::Timeout { request: "greet", waited: patience }),
+            Err(_) => return Err(WireError::Timeout { request: "greet", waited: timeout }),
         };
         let (frames, queue) = mpsc::sync_channel(UNWRITTEN);
         let shared = Arc::clone(&waiting);
@@ -102,7 +102,7 @@ impl Link {
             .map_err(|source| WireError::Io { doing: "starting the writing thread", source })?;
         let mut link = Self { frames, waiting, version: theirs.version, kernel_age: Duration::ZERO };
         let lifetime_ns = u64::try_from(lifetime.as_nanos()).unwrap_or(u64::MAX);
-        if let Reply::Hello { kernel_age_ns, .. } = link.call(Request::Hello { lifetime_ns }, patience)? {
+        if let Reply::Hello { kernel_age_ns, .. } = link.call(Request::Hello { lifetime_ns }, timeout)? {
             link.kernel_age = Duration::from_nanos(kernel_age_ns);
         }
         Ok(link)
@@ -118,11 +118,11 @@ impl Link {
         self.kernel_age
     }
 
-    /// Asks, and waits at most `patience` for the answer.
+    /// Asks, and waits at most `timeout` for the answer.
     ///
     /// # Errors
     /// When the agent is gone, stays silent, or says that it could not.
-    pub fn call(&self, request: Request, patience: Duration) -> Result<Reply, WireError> {
+    pub fn call(&self, request: Request, timeout: Duration) -> Result<Reply, WireError> {
         let name = request.name();
         let (sender, answer) = mpsc::channel();
         let id = {
@@ -140,10 +140,10 @@ impl Link {
             lock(&self.waiting).answers.remove(&id);
             return Err(error);
         }
-        match answer.recv_timeout(patience) {
+        match answer.recv_timeout(timeout) {
             Ok(Ok(reply)) => Ok(reply),
             Ok(Err(reason)) => Err(WireError::Refused { request: name, reason }),
-            Err(RecvTimeoutError::Timeout) => Err(WireError::Timeout { request: name, waited: patience }),
+            Err(RecvTimeoutError::Timeout) => Err(WireError::Timeout { request: name, waited: timeout }),
             Err(RecvTimeoutError::Disconnected) => {
                 let reason = lock(&self.waiting).ended.clone().unwrap_or_else(|| "channel closed".into());
                 Err(WireError::Gone { reason })
@@ -228,7 +228,7 @@ mod tests {
         write_frame(to, &FromAgent { id, result }).unwrap();
     }
 
-    const PATIENCE: Duration = Duration::from_secs(10);
+    const TIMEOUT: Duration = Duration::from_secs(10);
 
     #[test]
     fn answers_find_their_callers_and_refusals_their_words() {
@@ -240,10 +240,10 @@ mod tests {
             };
             answer(m.id, result, to);
         });
-        let link = Link::open(reader, writer, PATIENCE, PATIENCE).unwrap();
+        let link = Link::open(reader, writer, TIMEOUT, TIMEOUT).unwrap();
         assert_eq!(link.kernel_age(), Duration::from_millis(1500));
-        assert!(matches!(link.call(Request::Clock, PATIENCE), Ok(Reply::Clock { .. })));
-        let error = link.call(Request::Busy { threads: 1, work: BusyWork::Mixed }, PATIENCE).unwrap_err().to_string();
+        assert!(matches!(link.call(Request::Clock, TIMEOUT), Ok(Reply::Clock { .. })));
+        let error = link.call(Request::Busy { threads: 1, work: BusyWork::Mixed }, TIMEOUT).unwrap_err().to_string();
         assert!(error.contains("busy loops") && error.contains("no CPU to be had"), "{error}");
     }
 
@@ -254,10 +254,10 @@ mod tests {
             Request::Bye => to.shutdown(std::net::Shutdown::Both).unwrap(),
             _ => answer(m.id, Ok(Reply::Done), to),
         });
-        let link = Link::open(reader, writer, PATIENCE, PATIENCE).unwrap();
+        let link = Link::open(reader, writer, TIMEOUT, TIMEOUT).unwrap();
         assert!(matches!(link.call(Request::Facts, Duration::from_millis(50)), Err(WireError::Timeout { .. })));
-        assert!(matches!(link.call(Request::Bye, PATIENCE), Err(WireError::Gone { .. })));
+        assert!(matches!(link.call(Request::Bye, TIMEOUT), Err(WireError::Gone { .. })));
         assert!(link.ended().is_some());
-        assert!(matches!(link.call(Request::Clock, PATIENCE), Err(WireError::Gone { .. })));
+        assert!(matches!(link.call(Request::Clock, TIMEOUT), Err(WireError::Gone { .. })));
     }
 }

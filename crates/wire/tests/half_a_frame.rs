@@ -6,7 +6,7 @@ mod common;
 use std::io::{Read, Write};
 use std::time::Duration;
 
-use common::{PATIENCE, link};
+use common::{TIMEOUT, link};
 use tare_wire::{Link, MAX_FRAME_BYTES, Request, WireError};
 
 /// For what will not come.
@@ -21,7 +21,7 @@ fn half_a_frame_costs_the_time_that_was_given_and_no_memory() {
                 let _ = stream.write_all(&(MAX_FRAME_BYTES as u32).to_le_bytes());
                 let _ = stream.write_all(&[0; 1000]);
                 let _ = stream.read(&mut [0; 100]);
-                std::thread::sleep(PATIENCE);
+                std::thread::sleep(TIMEOUT);
             })
         })
         .collect();

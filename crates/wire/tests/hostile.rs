@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use common::{PATIENCE, link, open};
+use common::{TIMEOUT, link, open};
 use tare_model::text::readable;
 use tare_wire::{
     AgentFacts, CHUNK_BYTES, FromAgent, Greeting, Link, MAX_FRAME_BYTES, PROTOCOL, Reply, Request, ToAgent, WireError,
@@ -44,7 +44,7 @@ fn framed(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn why_gone(link: &Link) -> String {
-    match link.call(Request::Facts, PATIENCE) {
+    match link.call(Request::Facts, TIMEOUT) {
         Err(WireError::Gone { reason }) => reason,
         other => panic!("{other:?}"),
     }
@@ -65,7 +65,7 @@ fn frames_that_are_too_long_or_are_none_end_the_link_with_the_reason() {
         let told = why_gone(&link);
         assert!(told.contains(reason), "{told}");
         assert!(link.ended().is_some());
-        assert!(matches!(link.call(Request::Clock, PATIENCE), Err(WireError::Gone { .. })));
+        assert!(matches!(link.call(Request::Clock, TIMEOUT), Err(WireError::Gone { .. })));
     }
 }
 
@@ -81,12 +81,12 @@ fn an_answer_that_nobody_asked_for_ends_the_link_and_a_flood_of_them_is_not_take
     let told = why_gone(&link);
     assert!(told.contains("not made, number 4711"), "{told}");
     drop(link);
-    seen.recv_timeout(PATIENCE).expect("the flood meets a closed channel");
+    seen.recv_timeout(TIMEOUT).expect("the flood meets a closed channel");
 
     let mut bytes = Vec::new();
     write_frame(&mut bytes, &FromAgent { id: 2, result: Ok(Reply::Done) }).unwrap();
     let link = sending(bytes);
-    assert_eq!(link.call(Request::Facts, PATIENCE).unwrap(), Reply::Done);
+    assert_eq!(link.call(Request::Facts, TIMEOUT).unwrap(), Reply::Done);
     let told = why_gone(&link);
     assert!(told.contains("not made, number 2"), "answered twice: {told}");
 }
@@ -102,7 +102,7 @@ fn a_late_answer_is_no_unasked_one() {
         let _ = read_frame::<ToAgent>(&mut stream);
     });
     assert!(matches!(link.call(Request::Facts, SHORT), Err(WireError::Timeout { .. })));
-    assert_eq!(link.call(Request::Facts, PATIENCE).unwrap(), Reply::Done);
+    assert_eq!(link.call(Request::Facts, TIMEOUT).unwrap(), Reply::Done);
     assert_eq!(link.ended(), None);
 }
 
@@ -119,7 +119,7 @@ fn a_greeting_that_never_ends_is_given_up() {
     };
     let error = open(drip, 3 * SHORT).unwrap_err();
     assert!(matches!(error, WireError::Timeout { request: "greet", .. }), "{error}");
-    assert!(began.elapsed() < PATIENCE);
+    assert!(began.elapsed() < TIMEOUT);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_greeting_of_escape_sequences_is_told_without_them() {
         Greeting { protocol: PROTOCOL + 1, version }.write(&mut stream).unwrap();
         let _ = stream.read(&mut [0; 100]);
     };
-    let told = open(agent, PATIENCE).unwrap_err().to_string();
+    let told = open(agent, TIMEOUT).unwrap_err().to_string();
     assert!(told.contains(&format!("protocol {}", PROTOCOL + 1)) && told.len() < 2000, "{told}");
     assert_eq!(readable(&told), told);
 }
@@ -157,7 +157,7 @@ fn a_frame_that_would_swell_in_memory_is_refused() {
 #[test]
 fn an_agent_that_does_not_read_holds_nobody_up() {
     let link = link(|stream| {
-        std::thread::sleep(PATIENCE);
+        std::thread::sleep(TIMEOUT);
         drop(stream);
     });
     let began = Instant::now();
@@ -170,7 +170,7 @@ fn an_agent_that_does_not_read_holds_nobody_up() {
         _ => None,
     });
     assert!(refused.is_some_and(|reason| reason.contains("stopped reading")));
-    assert!(began.elapsed() < PATIENCE);
+    assert!(began.elapsed() < TIMEOUT);
 }
 
 #[test]
@@ -180,9 +180,9 @@ fn text_of_answers_and_refusals_can_be_shown() {
         Request::Facts => Ok(Reply::Facts(AgentFacts { facts: vec![(EVIL.into(), EVIL.into())] })),
         _ => Err(EVIL.into()),
     });
-    let Reply::Facts(facts) = link.call(Request::Facts, PATIENCE).unwrap() else { panic!("other facts") };
+    let Reply::Facts(facts) = link.call(Request::Facts, TIMEOUT).unwrap() else { panic!("other facts") };
     let (name, value) = &facts.facts[0];
-    let refused = link.call(Request::Clock, PATIENCE).unwrap_err().to_string();
+    let refused = link.call(Request::Clock, TIMEOUT).unwrap_err().to_string();
     for text in [name, value, &refused] {
         assert!(text.contains("owned") && readable(text) == **text, "{text:?}");
     }
@@ -197,7 +197,7 @@ fn steal(part: impl Fn(u64, u64) -> Reply + Send + 'static) -> (Result<u64, Wire
         Request::GetFile { offset, limit_bytes, .. } => Ok(part(offset, limit_bytes)),
         _ => Err("no".into()),
     });
-    let result = copy_out(&link, "/etc/motd", &local, 1_000_000, PATIENCE);
+    let result = copy_out(&link, "/etc/motd", &local, 1_000_000, TIMEOUT);
     let names: Vec<_> = std::fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["file"], "something was left beside it");
     (result, std::fs::read(&local).unwrap())
@@ -231,9 +231,9 @@ fn a_link_in_place_of_the_local_file_is_replaced_and_not_followed() {
         Request::GetFile { offset: 0, .. } => Ok(Reply::File { bytes: b"new".to_vec(), total_bytes: 3 }),
         _ => Ok(Reply::File { bytes: Vec::new(), total_bytes: 3 }),
     });
-    copy_out(&link, "/file", &local, 100, PATIENCE).unwrap();
+    copy_out(&link, "/file", &local, 100, TIMEOUT).unwrap();
     assert_eq!(std::fs::read(&victim).unwrap(), b"untouched");
     assert_eq!(std::fs::read(&local).unwrap(), b"new");
-    let nowhere = copy_out(&link, "/file", Path::new("/"), 100, PATIENCE).unwrap_err();
+    let nowhere = copy_out(&link, "/file", Path::new("/"), 100, TIMEOUT).unwrap_err();
     assert!(nowhere.to_string().contains("names no file"), "{nowhere}");
 }

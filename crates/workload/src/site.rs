@@ -48,7 +48,7 @@ pub struct WorkSite<'a> {
     /// Whether the guest's memory may be merged with that of others.
     pub merge: bool,
     /// How long an agent may take for anything that is not load.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 /// A place on the host for what a guest uses, with an address of its own on the lab's network, beside the drivers and not in any guest's
@@ -89,7 +89,7 @@ pub struct AheadSite<'a> {
     /// Instances of the application in each guest, at least 1.
     pub instances: u32,
     /// How long an agent may take for anything that is short by nature.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// Tells the user what is going on where that takes a while.
     pub note: &'a (dyn Fn(&str) + Sync),
 }
@@ -210,12 +210,12 @@ impl WorkloadError {
 impl WorkSite<'_> {
     /// Asks the guest's agent.
     pub(crate) fn ask_guest(&self, request: Request) -> Result<Reply, WorkloadError> {
-        self.guest.call(request, self.patience).map_err(|source| WorkloadError::Agent { side: "guest", source })
+        self.guest.call(request, self.timeout).map_err(|source| WorkloadError::Agent { side: "guest", source })
     }
 
     /// Has the client's agent open all connections of a driver; returns the driver's number.
     pub(crate) fn connect(&self, drive: Drive, schedule: &Schedule) -> Result<u64, WorkloadError> {
-        self.first().connect(self.load, drive, schedule, CONNECTING + self.patience)
+        self.first().connect(self.load, drive, schedule, CONNECTING + self.timeout)
     }
 
     /// The same with another load than the study's and a seed of the guest's own; it may take `longest`.
@@ -233,7 +233,7 @@ impl WorkSite<'_> {
     /// Has the client's agent drive load through all phases with the driver that [`Self::connect`] gave.
     pub(crate) fn drive(&self, driver: Option<u64>, schedule: &Schedule) -> Result<DriveResult, WorkloadError> {
         let drive = driver.ok_or(WorkloadError::NotConnected)?;
-        self.first().drive(drive, schedule, self.patience)
+        self.first().drive(drive, schedule, self.timeout)
     }
 
     fn first(&self) -> DriverSite<'_> {
@@ -257,7 +257,7 @@ impl WorkSite<'_> {
 
     /// Has all drivers of the guest drive load through all phases from the same moment; their results, in order.
     pub(crate) fn drive_all(&self, drives: &[u64], schedule: &Schedule) -> Result<Vec<DriveResult>, WorkloadError> {
-        let drive = |driver: &DriverSite<'_>, drive| driver.drive(drive, schedule, self.patience);
+        let drive = |driver: &DriverSite<'_>, drive| driver.drive(drive, schedule, self.timeout);
         side_by_side(self.drivers, drives.iter().copied(), drive)
     }
 
@@ -282,14 +282,14 @@ impl DriverSite<'_> {
         load: LoadModel,
         drive: Drive,
         schedule: &Schedule,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<u64, WorkloadError> {
         let Schedule { phases, start_at_ns, seed, interval_ns } = *schedule;
         let Drive { kind, targets, socket, record, loss_timeout } = drive;
         let loss_timeout_ns = loss_timeout.ns;
         let spec =
             DriveSpec { kind, targets, load, phases, start_at_ns, seed, socket, record, loss_timeout_ns, interval_ns };
-        match self.client.call(Request::PrepareDrive(Box::new(spec)), patience) {
+        match self.client.call(Request::PrepareDrive(Box::new(spec)), timeout) {
             Ok(Reply::Prepared { drive }) => Ok(drive),
             Ok(_) => Err(WorkSite::unexpected("client", "connect the driver")),
             Err(source) => Err(WorkloadError::Agent { side: "client", source }),
@@ -297,13 +297,13 @@ impl DriverSite<'_> {
     }
 
     /// Has the agent drive load through all phases with a driver that it has connected.
-    fn drive(&self, drive: u64, schedule: &Schedule, patience: Duration) -> Result<DriveResult, WorkloadError> {
-        let patience = schedule.phases.total().duration() + patience;
+    fn drive(&self, drive: u64, schedule: &Schedule, timeout: Duration) -> Result<DriveResult, WorkloadError> {
+        let timeout = schedule.phases.total().duration() + timeout;
         let start_at_ns = match schedule.start_at_ns {
             0 => 0,
             ours => self.clock.theirs(ours),
         };
-        match self.client.call(Request::StartDrive { drive, start_at_ns }, patience) {
+        match self.client.call(Request::StartDrive { drive, start_at_ns }, timeout) {
             Ok(Reply::Driven(result)) => Ok(self.by_our_clock(*result)),
             Ok(_) => Err(WorkSite::unexpected("client", "drive load")),
             Err(source) => Err(WorkloadError::Agent { side: "client", source }),

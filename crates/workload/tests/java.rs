@@ -7,7 +7,7 @@ mod common;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
-use common::{Agent, PATIENCE, agent, missing};
+use common::{Agent, TIMEOUT, agent, missing};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tare_model::guest::{DataPlace, GuestSize};
@@ -49,7 +49,7 @@ fn data(agent: &Agent, workload: &dyn Workload) -> DataPlace {
         size: SIZE,
         guests: 1,
         instances: 1,
-        patience: PATIENCE,
+        timeout: TIMEOUT,
         note: &|_| (),
     };
     let data = workload.ahead(&site).unwrap().unwrap();
@@ -82,7 +82,7 @@ fn work_site<'a>(
         load,
         rate_per_s: None,
         merge: false,
-        patience: PATIENCE,
+        timeout: TIMEOUT,
         client_address: None,
         instances: 1,
         commands: None,

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Agent, PATIENCE, agent, missing};
+use common::{Agent, TIMEOUT, agent, missing};
 use serde_json::{Value, json};
 use tare_model::guest::{DataPlace, GuestData, GuestSize};
 use tare_model::load::{LoadModel, Phases};
@@ -30,7 +30,7 @@ const fn users(clients: u32) -> LoadModel {
 /// Users in a hurry, small data and quick starts, so that seconds show what minutes would.
 fn hasty() -> Value {
     json!({
-        "scale-users": 25, "pool": 4, "threads": 20, "patience": "20s",
+        "scale-users": 25, "pool": 4, "threads": 20, "timeout": "20s",
         "java": {"heap": "128MiB", "flags": ["-XX:TieredStopAtLevel=1"]},
         "cycle": {"mean": "250ms", "most": "1250ms"},
     })
@@ -71,7 +71,7 @@ fn data(agent: &Agent, workload: &dyn Workload, cache: &Path, instances: u32) ->
         size: SIZE,
         guests: 1,
         instances,
-        patience: PATIENCE,
+        timeout: TIMEOUT,
         note: &|text| println!("{text}"),
     })
 }
@@ -132,7 +132,7 @@ impl Bench {
             load: users(clients),
             rate_per_s: None,
             merge: false,
-            patience: PATIENCE,
+            timeout: TIMEOUT,
             client_address: Some(GUEST),
             instances: self.instances,
             commands: None,
@@ -172,7 +172,7 @@ fn sql(agent: &Agent, database: &str, statement: &str) -> String {
         schema: None,
     };
     let spec = SqlSpec { server, statements: vec![statement.into()], timeout_ns: 20_000_000_000 };
-    match agent.link().call(Request::Sql(Box::new(spec)), PATIENCE).unwrap() {
+    match agent.link().call(Request::Sql(Box::new(spec)), TIMEOUT).unwrap() {
         Reply::Rows(rows) => rows.unwrap()[0].rows.first().and_then(|row| row[0].clone()).unwrap_or_default(),
         other => panic!("{other:?}"),
     }
@@ -243,7 +243,7 @@ fn an_instance_that_hangs_makes_a_trial_invalid_by_what_its_users_saw() {
     let Some((program, mut parameters)) = needed() else { return };
     let word = format!("-Dtare.test=hangs-{}", std::process::id());
     parameters["java"]["flags"].as_array_mut().unwrap().push(json!(word));
-    parameters["patience"] = json!("1s");
+    parameters["timeout"] = json!("1s");
     let bench = Bench::new(&program, &parameters, 8, 1);
     let mut prepared = bench.at(8, |site| bench.workload.prepare(site)).unwrap();
     let pid = with_argument(&word);

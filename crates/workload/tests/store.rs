@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use common::{Agent, PATIENCE, agent, missing};
+use common::{Agent, TIMEOUT, agent, missing};
 use serde_json::{Value, json};
 use tare_model::guest::{DataPlace, GuestSize};
 use tare_model::load::{LoadModel, Phases};
@@ -35,7 +35,7 @@ impl Agent {
             schema: None,
         };
         let spec = SqlSpec { server, statements: vec![statement.into()], timeout_ns: 20_000_000_000 };
-        match self.link().call(Request::Sql(Box::new(spec)), PATIENCE).unwrap() {
+        match self.link().call(Request::Sql(Box::new(spec)), TIMEOUT).unwrap() {
             Reply::Rows(rows) => rows.unwrap().remove(0).rows,
             other => panic!("{other:?}"),
         }
@@ -86,7 +86,7 @@ fn ahead_site<'a>(agent: &'a Agent, cache: &'a Path, note: &'a (dyn Fn(&str) + S
         size: SIZE,
         guests: 1,
         instances: 1,
-        patience: PATIENCE,
+        timeout: TIMEOUT,
         note,
     }
 }
@@ -134,7 +134,7 @@ fn work_site<'a>(agent: &'a Agent, drivers: &'a [DriverSite<'a>], data: Option<&
         size: SIZE,
         data,
         load: LOAD,
-        patience: PATIENCE,
+        timeout: TIMEOUT,
         merge: false,
         rate_per_s: None,
         client_address: None,

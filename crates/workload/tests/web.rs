@@ -7,7 +7,7 @@ mod common;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
-use common::{Agent, PATIENCE, agent, missing};
+use common::{Agent, TIMEOUT, agent, missing};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tare_model::guest::{DataPlace, GuestSize};
@@ -67,7 +67,7 @@ impl Hasty {
             size: SIZE,
             guests: 1,
             instances: 1,
-            patience: PATIENCE,
+            timeout: TIMEOUT,
             note: &|text| println!("{text}"),
         };
         let data = workload.ahead(&site).unwrap().unwrap();
@@ -96,7 +96,7 @@ fn work_site<'a>(agent: &'a Agent, drivers: &'a [DriverSite<'a>], data: Option<&
         load: EIGHT,
         rate_per_s: None,
         merge: false,
-        patience: PATIENCE,
+        timeout: TIMEOUT,
         client_address: Some(GUEST),
         instances: 1,
         commands: None,
@@ -214,7 +214,7 @@ fn a_server_that_is_killed_under_load_is_told_as_a_guest_that_is_lost_and_leaves
     let Some(program) = needed() else { return };
     let (agent, hasty) = (Agent::start(&program), Hasty::new());
     let word = "-Dtare.test=killed-under-load";
-    let workload = hasty.workload("banking", json!({"users-per-session": 1, "options": [word], "patience": "2s"}));
+    let workload = hasty.workload("banking", json!({"users-per-session": 1, "options": [word], "timeout": "2s"}));
     let data = hasty.data(&agent, &*workload);
     let drivers = [DriverSite { client: agent.link(), clock: &SameClock }];
     let site = work_site(&agent, &drivers, Some(&data));
@@ -304,10 +304,10 @@ fn pages_of_another_server_are_not_believed() {
         timeout_ns: 120_000_000_000,
         output_limit_bytes: 1 << 16,
     };
-    let Ok(Reply::Started { command, .. }) = agent.link().call(Request::Start(spec), PATIENCE) else {
+    let Ok(Reply::Started { command, .. }) = agent.link().call(Request::Start(spec), TIMEOUT) else {
         panic!("not started")
     };
-    let listening = || match agent.link().call(Request::Look { command }, PATIENCE) {
+    let listening = || match agent.link().call(Request::Look { command }, TIMEOUT) {
         Ok(Reply::Looked { stdout, ended: None, .. }) => stdout.starts_with(b"listening"),
         other => panic!("{other:?}"),
     };
@@ -342,7 +342,7 @@ fn a_file_set_is_made_once_and_one_that_does_not_fit_is_refused_before_a_byte_is
         size: SIZE,
         guests: 1,
         instances: 1,
-        patience: PATIENCE,
+        timeout: TIMEOUT,
         note: &|text| notes.lock().unwrap().push(text.to_owned()),
     };
     // One that a killed run has left is taken away by the next that is made.

@@ -5,18 +5,18 @@ use tare_model::sql::{SqlServer, SqlSpec};
 use tare_model::store::{StoreCount, StoreLoad, StoreSize};
 use tare_wire::{Link, Request};
 
-use super::{PATIENCE, Result, ask};
+use super::{TIMEOUT, Result, ask};
 
 pub fn databases(link: &Link, server: &SqlServer) -> Result<()> {
     let sql = |statements: &[&str]| {
         let statements = statements.iter().map(|sql| (*sql).to_owned()).collect();
-        let spec = SqlSpec { server: server.clone(), statements, timeout_ns: PATIENCE.as_nanos() as u64 };
+        let spec = SqlSpec { server: server.clone(), statements, timeout_ns: TIMEOUT.as_nanos() as u64 };
         ask(link, Request::Sql(Box::new(spec)))
     };
     sql(&["CREATE SCHEMA seeds", "SELECT 1 AS one, NULL AS nothing"])?;
     let server = || SqlServer { schema: Some("seeds".to_owned()), ..server.clone() };
     let size = StoreSize { customers: 20, orders_per_month: 2, products: 10 };
-    let timeout_ns = PATIENCE.as_nanos() as u64;
+    let timeout_ns = TIMEOUT.as_nanos() as u64;
     ask(link, Request::StoreLoad(Box::new(StoreLoad { server: server(), size, seed: 1, connections: 2 })))?;
     let count = StoreCount { server: server(), after_order: 20, in_doubt: vec![22], timeout_ns };
     ask(link, Request::StoreCount(Box::new(count)))?;

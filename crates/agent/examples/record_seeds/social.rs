@@ -63,7 +63,7 @@ fn users(link: &Link, scale: Scale) -> Result<()> {
         revalidating: 0.6,
         attend: 0.1,
         check: true,
-        patience_ns: 1_000_000_000,
+        timeout_ns: 1_000_000_000,
         names: 1,
         threads: 1,
     }));

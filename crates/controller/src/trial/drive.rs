@@ -24,7 +24,7 @@ const LEAD_TO_WINDOW: Duration = Duration::from_millis(200);
 /// Added for each driver beyond the first: their threads are started on the same CPUs.
 const LEAD_EACH_FURTHER: Duration = Duration::from_millis(2);
 /// How long an agent may take to say that it was told to stop.
-const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A workload set up in one guest.
 pub(super) type Ready = Box<dyn Prepared>;
@@ -41,7 +41,7 @@ pub(super) fn cancel(site: &WorkSite<'_>) {
     std::thread::scope(|scope| {
         for agent in agents {
             // One that is gone has ended its work. That it is cancelled is said by the next phase.
-            scope.spawn(move || drop(agent.call(Request::Cancel, CANCEL_PATIENCE)));
+            scope.spawn(move || drop(agent.call(Request::Cancel, CANCEL_TIMEOUT)));
         }
     });
 }

@@ -43,15 +43,15 @@ use target::{Given, Target, named};
 pub use calibrate::calibrate;
 
 /// How long an agent may take for anything that is not load. A guest on a saturated host answers late.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// So many guests are answered for within [`PATIENCE`]; more are given more, in proportion.
-const PATIENT_GUESTS: usize = 4;
+/// So many guests are answered for within [`TIMEOUT`]; more are given more, in proportion.
+const GUESTS_AT_ONCE: usize = 4;
 
 /// How long an agent of one of so many guests may take for anything that is not load: they share the host's CPUs.
-pub fn patience(guests: usize) -> Duration {
-    let times = guests.div_ceil(PATIENT_GUESTS).max(1);
-    PATIENCE * u32::try_from(times).unwrap_or(u32::MAX)
+pub fn timeout(guests: usize) -> Duration {
+    let times = guests.div_ceil(GUESTS_AT_ONCE).max(1);
+    TIMEOUT * u32::try_from(times).unwrap_or(u32::MAX)
 }
 
 /// Everything that a trial needs and that outlives it.
@@ -314,7 +314,7 @@ impl Trial<'_> {
             case: self.case,
             rate_per_s: self.task.load.map(|load| load.rate_per_s),
             merge: self.merges(),
-            patience: patience(guests),
+            timeout: timeout(guests),
         }
     }
 

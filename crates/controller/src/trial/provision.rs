@@ -9,7 +9,7 @@ use tare_wire::Request;
 use tare_workload::Data;
 
 use super::target::{Target, named, where_they_differ};
-use super::{Gathered, PATIENCE, Stop, Trial};
+use super::{Gathered, TIMEOUT, Stop, Trial};
 use crate::client::Client;
 use crate::idle::IdleMemory;
 use crate::neighbours;
@@ -87,7 +87,7 @@ impl Trial<'_> {
     /// Sees that every measured guest answers, notes what it takes of memory, and starts its drivers' agents.
     pub(super) fn connect(&self, gathered: &mut Gathered) -> Result<Vec<Target>, Stop> {
         for (n, target) in gathered.measured().iter().enumerate() {
-            let asked = target.link().call(Request::Clock, PATIENCE);
+            let asked = target.link().call(Request::Clock, TIMEOUT);
             asked.map_err(|error| self.stop(Phase::Connect, n, &error, gathered))?;
         }
         weigh_idle(gathered);

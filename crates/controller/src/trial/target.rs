@@ -42,7 +42,7 @@ pub(super) struct Given<'a> {
     /// Whether their memory may be merged.
     pub(super) merge: bool,
     /// How long an agent may take for anything that is not load.
-    pub(super) patience: Duration,
+    pub(super) timeout: Duration,
 }
 
 impl Target {
@@ -74,7 +74,7 @@ impl Target {
             load: given.case.load,
             rate_per_s: given.rate_per_s,
             merge: given.merge,
-            patience: given.patience,
+            timeout: given.timeout,
             services: self.services.as_ref().and_then(|services| {
                 Some(ServicesSite { link: services.link(), address: services.address()?, data: services.data() })
             }),

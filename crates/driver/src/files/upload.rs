@@ -18,7 +18,7 @@ use crate::net;
 /// Bytes that are received and written at once.
 const PIECE: usize = 64 * 1024;
 /// Longest pause of a client that is read past before its connection is closed.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Connection<'_> {
     /// Takes a file that is brought, and says what came of it. All of its body has been read then.
@@ -87,7 +87,7 @@ impl Connection<'_> {
     /// reset, and the answer might be lost.
     pub(super) fn linger(&mut self) {
         let _ = shutdown(self.fd, Shutdown::Write);
-        let _ = net::receive_timeout(self.fd, Some(PATIENCE));
+        let _ = net::receive_timeout(self.fd, Some(TIMEOUT));
         // How far it came does not matter: the answer is out.
         let _ = self.body(MOST_FILE, None);
     }

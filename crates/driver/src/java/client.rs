@@ -27,7 +27,7 @@ const FAREWELL: Duration = Duration::from_millis(50);
 pub(super) struct Client {
     target: SocketAddr,
     stream: TcpStream,
-    patience: Duration,
+    timeout: Duration,
     /// What was asked last.
     asked: String,
     /// Received and not yet read.
@@ -60,14 +60,14 @@ impl Answer {
 }
 
 impl Client {
-    /// Connects, trying again within `patience` while nobody listens yet.
+    /// Connects, trying again within `timeout` while nobody listens yet.
     pub fn connect(
         target: SocketAddr,
         options: &SocketOptions,
-        patience: Duration,
+        timeout: Duration,
         cancel: &AtomicBool,
     ) -> Result<Self, DriverError> {
-        let deadline = now_ns().saturating_add(nanos(patience));
+        let deadline = now_ns().saturating_add(nanos(timeout));
         let mut pause = PAUSE_NS.0;
         let fd = loop {
             if cancel.load(Ordering::Relaxed) {
@@ -87,9 +87,9 @@ impl Client {
         };
         let stream = TcpStream::from(fd);
         let asked = "nothing yet".to_owned();
-        let client = Self { target, stream, patience, asked, held: Vec::new(), searched: 0 };
+        let client = Self { target, stream, timeout, asked, held: Vec::new(), searched: 0 };
         // A zero would mean no limit.
-        let limit = patience.max(LOOK);
+        let limit = timeout.max(LOOK);
         client.stream.set_read_timeout(Some(LOOK)).map_err(|e| client.fault(JavaFault::Broken(e)))?;
         client.stream.set_write_timeout(Some(limit)).map_err(|e| client.fault(JavaFault::Broken(e)))?;
         Ok(client)
@@ -114,7 +114,7 @@ impl Client {
     /// Asks, and waits for the answer of one line.
     pub fn ask(&mut self, question: &str, cancel: &AtomicBool) -> Result<Answer, DriverError> {
         let asked_ns = self.send(question)?;
-        let line = self.line(asked_ns.saturating_add(nanos(self.patience)), cancel)?;
+        let line = self.line(asked_ns.saturating_add(nanos(self.timeout)), cancel)?;
         Ok(Answer { line, asked_ns, answered_ns: now_ns() })
     }
 
@@ -132,7 +132,7 @@ impl Client {
         cancel: &AtomicBool,
         mut take: impl FnMut(&[u8]) -> Result<(), JavaFault>,
     ) -> Result<(), DriverError> {
-        let deadline = self.send(question)?.saturating_add(nanos(self.patience));
+        let deadline = self.send(question)?.saturating_add(nanos(self.timeout));
         for _ in 0..=most {
             let line = self.line(deadline, cancel)?;
             if line == b"." {
@@ -178,7 +178,7 @@ impl Client {
                 return Err(DriverError::Cancelled);
             }
             if now_ns() >= deadline {
-                return Err(self.fault(JavaFault::Silent(self.patience)));
+                return Err(self.fault(JavaFault::Silent(self.timeout)));
             }
             let mut piece = [0; 16 << 10];
             match self.stream.read(&mut piece) {

@@ -39,9 +39,9 @@ pub(crate) struct Application {
 
 /// Refuses what the application cannot do.
 pub(crate) fn check(drive: &JavaDrive, load: &LoadModel) -> Result<(), DriverError> {
-    if drive.patience_ns == 0 || drive.ask_every_ns == 0 {
+    if drive.timeout_ns == 0 || drive.ask_every_ns == 0 {
         let what = "the application may take no time to answer, or is asked without a pause";
-        return Err(DriverError::invalid(what, "give patience_ns and ask_every_ns a length"));
+        return Err(DriverError::invalid(what, "give timeout_ns and ask_every_ns a length"));
     }
     match load {
         LoadModel::Closed { think_time, .. } if think_time.ns > 0 => {
@@ -71,8 +71,8 @@ impl Application {
             .targets
             .first()
             .ok_or_else(|| DriverError::invalid("it has no application to drive", "name its address"))?;
-        let patience = Duration::from_nanos(drive.patience_ns);
-        let mut client = Client::connect(target, &spec.socket, patience, cancel)?;
+        let timeout = Duration::from_nanos(drive.timeout_ns);
+        let mut client = Client::connect(target, &spec.socket, timeout, cancel)?;
         let mut granted = sockopt::granted(client.stream().as_fd(), true);
         let hello = client.ask("hello 1", cancel)?;
         let Some(ready) = Ready::parse(&hello.line) else {

@@ -54,8 +54,8 @@ pub(crate) fn check(spec: &DriveSpec, drive: &SocialDrive) -> Result<(), DriverE
     if drive.threads == 0 || drive.threads > THREADS_MAX {
         return invalid("its users have no thread, or more than 1024", "give threads a number from 1 to 1024");
     }
-    if drive.patience_ns == 0 {
-        return invalid("an answer may take no time", "give patience_ns a length");
+    if drive.timeout_ns == 0 {
+        return invalid("an answer may take no time", "give timeout_ns a length");
     }
     let shares = [drive.revalidating, drive.attend];
     if !shares.iter().all(|share| (0.0..=1.0).contains(share)) {

@@ -70,8 +70,8 @@ pub(crate) fn check(drive: &WebDrive) -> Result<(), DriverError> {
     if drive.connections == 0 {
         return invalid("its sessions have no connection", "give connections at least 1");
     }
-    if drive.patience_ns == 0 {
-        return invalid("an answer may take no time", "give patience_ns a length");
+    if drive.timeout_ns == 0 {
+        return invalid("an answer may take no time", "give timeout_ns a length");
     }
     if drive.receive_bytes_per_s == Some(0) {
         return invalid("nothing is ever read from its connections", "leave receive_bytes_per_s out, or give a rate");

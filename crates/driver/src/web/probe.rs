@@ -13,7 +13,7 @@ use super::tls::{OtherCertificate, Tls};
 use crate::{DriverError, net};
 
 /// Longest wait for a connection, and for each piece of an answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// Most bytes that an answer is looked at for.
 const MOST: usize = 1 << 20;
 /// What is asked for: neither a page nor a file, so that nobody's counts are changed.
@@ -37,8 +37,8 @@ pub(super) fn ask(
     host: &str,
     tls: Option<&Tls>,
 ) -> Result<TcpStream, DriverError> {
-    let stream: TcpStream = net::connect_tcp(target, options, true, PATIENCE)?.into();
-    let limited = stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
+    let stream: TcpStream = net::connect_tcp(target, options, true, TIMEOUT)?.into();
+    let limited = stream.set_read_timeout(Some(TIMEOUT)).and_then(|()| stream.set_write_timeout(Some(TIMEOUT)));
     limited.map_err(|source| DriverError::Connect { target, source })?;
     let refused = |what: String, remedy| DriverError::Web { target, what, remedy };
     let Some(tls) = tls else {

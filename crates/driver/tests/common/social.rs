@@ -370,7 +370,7 @@ pub fn drive(mean_ms: u64) -> SocialDrive {
         revalidating: 0.6,
         attend: 0.1,
         check: true,
-        patience_ns: 10 * SECOND,
+        timeout_ns: 10 * SECOND,
         names: 3,
         threads: 1,
     }

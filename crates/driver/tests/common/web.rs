@@ -161,7 +161,7 @@ pub fn drive(site: SiteModel) -> WebDrive {
         receive_bytes_per_s: None,
         salt: SALT,
         check: true,
-        patience_ns: 20 * SECOND,
+        timeout_ns: 20 * SECOND,
         overrun_ns: 20 * SECOND,
         threads: 1,
     }

@@ -11,7 +11,7 @@ use tare_wire::{AgentFacts, ExecSpec, Link, Reply, Request};
 
 pub const EMULATOR: &str = "qemu-system-x86_64";
 /// Emulated machines on a busy host take their time.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The agent that was built with these tests.
 pub fn agent() -> Option<PathBuf> {
@@ -83,21 +83,21 @@ impl Machine {
     /// Starts one and waits for its agent.
     pub fn with_agent(boot: &Boot, config: &GuestConfig, arguments: &[&str]) -> Self {
         let mut machine = Self::start(boot, &config.command_line().unwrap(), arguments);
-        machine.reach_agent(PATIENCE);
+        machine.reach_agent(TIMEOUT);
         machine
     }
 
     /// Waits until the agent answers.
-    pub fn reach_agent(&mut self, patience: Duration) {
+    pub fn reach_agent(&mut self, timeout: Duration) {
         let machine = self;
         let (reader, writer) = (machine.child.stdout.take().unwrap(), machine.child.stdin.take().unwrap());
-        machine.open(Box::new(reader), Box::new(writer), patience);
+        machine.open(Box::new(reader), Box::new(writer), timeout);
     }
 
     /// Waits until the agent at the other end of a stream answers.
-    pub fn open(&mut self, reader: Box<dyn Read + Send>, writer: Box<dyn Write + Send>, patience: Duration) {
+    pub fn open(&mut self, reader: Box<dyn Read + Send>, writer: Box<dyn Write + Send>, timeout: Duration) {
         let machine = self;
-        match Link::open(reader, writer, patience, PATIENCE) {
+        match Link::open(reader, writer, timeout, TIMEOUT) {
             Ok(link) => machine.link = Some(link),
             Err(error) => panic!("{error}\n{}", machine.console()),
         }
@@ -109,7 +109,7 @@ impl Machine {
 
     pub fn call(&self, request: Request) -> Reply {
         let link = self.link.as_ref().unwrap();
-        link.call(request, PATIENCE).unwrap_or_else(|error| panic!("{error}\n{}", self.console()))
+        link.call(request, TIMEOUT).unwrap_or_else(|error| panic!("{error}\n{}", self.console()))
     }
 
     pub fn facts(&self) -> AgentFacts {
@@ -139,7 +139,7 @@ impl Machine {
 
     /// Waits until the machine has switched itself off.
     pub fn wait(&mut self) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while self.child.try_wait().unwrap().is_none() {
             assert!(Instant::now() < deadline, "it does not switch off:\n{}", self.console());
             std::thread::sleep(Duration::from_millis(10));

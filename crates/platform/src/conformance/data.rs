@@ -124,9 +124,9 @@ impl Ground<'_> {
         })?;
         let local = self.state.join("data-copied");
         for file in ["data/table", "data/holes", "other"] {
-            let (remote, patience) = (format!("{}/{file}", place.path), self.expect.patience);
+            let (remote, timeout) = (format!("{}/{file}", place.path), self.expect.timeout);
             let limit = 4 * TABLE_BYTES as u64;
-            copy_out(guest.link(), &remote, &local, limit, patience.max(Duration::from_secs(30)))
+            copy_out(guest.link(), &remote, &local, limit, timeout.max(Duration::from_secs(30)))
                 .map_err(|error| error.to_string())?;
             let same = fs::read(&local).and_then(|copy| Ok(copy == fs::read(gold.join(file))?));
             hold(same.map_err(|error| error.to_string())?, || format!("{name} sees other bytes in {file}"))?;

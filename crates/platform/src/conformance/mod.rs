@@ -74,7 +74,7 @@ pub struct Expect {
     pub own_kernel: bool,
     /// How long a guest may take to come up, an agent to answer, and a command to run in a guest. The environment's
     /// `TARE_SLOWER` multiplies it.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 impl Default for Expect {
@@ -87,7 +87,7 @@ impl Default for Expect {
             printed_bytes: 50_000_000,
             data: true,
             own_kernel: false,
-            patience: Duration::from_secs(20),
+            timeout: Duration::from_secs(20),
         }
     }
 }
@@ -102,7 +102,7 @@ impl Expect {
             printed_bytes: 1_000_000,
             data: false,
             own_kernel: true,
-            patience: Duration::from_secs(120),
+            timeout: Duration::from_secs(120),
             ..Self::default()
         }
     }
@@ -145,7 +145,7 @@ pub fn check(
     state: &Path,
     expect: &Expect,
 ) -> Result<Result<(), Broken>, Skipped> {
-    let expect = &Expect { patience: expect.patience * slower(), ..expect.clone() };
+    let expect = &Expect { timeout: expect.timeout * slower(), ..expect.clone() };
     let host = HostView::here(agent);
     if let Availability::Unavailable { reason, remedy } = platform.check(&host) {
         return Err(Skipped(format!("{reason}. {remedy}")));
@@ -182,7 +182,7 @@ impl Ground<'_> {
             state: &self.state,
             ledger: &self.ledger,
             lifetime: Duration::from_secs(600),
-            patience: self.expect.patience,
+            timeout: self.expect.timeout,
         }
     }
 
@@ -215,7 +215,7 @@ impl Ground<'_> {
     }
 
     fn ask(&self, guest: &dyn Guest, request: Request) -> Result<Reply, Broken> {
-        let answer = guest.link().call(request, self.expect.patience);
+        let answer = guest.link().call(request, self.expect.timeout);
         answer.map_err(|error| format!("{error}. It said: {}", guest.diagnostics()))
     }
 
@@ -230,7 +230,7 @@ impl Ground<'_> {
             argv: argv.iter().map(|&word| word.to_owned()).collect(),
             env: Vec::new(),
             directory: None,
-            timeout_ns: self.expect.patience.as_nanos() as u64,
+            timeout_ns: self.expect.timeout.as_nanos() as u64,
             output_limit_bytes: 4096,
         }
     }
@@ -246,7 +246,7 @@ impl Ground<'_> {
     fn survives_its_death(&self) -> Result<(), Broken> {
         let mut guest = self.start("victim")?;
         guest.kill().map_err(|error| error.to_string())?;
-        let seen = guest.link().call(Request::Clock, self.expect.patience);
+        let seen = guest.link().call(Request::Clock, self.expect.timeout);
         hold(seen.is_err(), || "a killed guest still answers".into())?;
         guest.destroy().map_err(|error| format!("destroyed after it was killed: {error}"))?;
         self.is_clean("after a kill")
@@ -265,7 +265,7 @@ impl Ground<'_> {
                     &token,
                 )?;
             }
-            let seen = guest.link().call(Request::Clock, self.expect.patience);
+            let seen = guest.link().call(Request::Clock, self.expect.timeout);
             hold(seen.is_err(), || "a reaped guest still answers".into())?;
         }
         guest.destroy().map_err(|error| format!("destroyed after it was reaped: {error}"))?;

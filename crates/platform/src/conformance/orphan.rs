@@ -140,7 +140,7 @@ impl Ground<'_> {
         };
         let said = self.state.join("orphan.said");
         let mut doomed = Doomed(start_again(&test, &order, &said).map_err(|error| error.to_string())?);
-        let stood = doomed.wait_until_ready(&order.ledger, self.expect.patience + Duration::from_secs(30));
+        let stood = doomed.wait_until_ready(&order.ledger, self.expect.timeout + Duration::from_secs(30));
         let before = leftovers(&order.run_id);
         drop(doomed);
         let reaped = self.reap_from_outside(&order);
@@ -215,8 +215,8 @@ fn start_again(test: &str, order: &Order, said: &Path) -> std::io::Result<Child>
 struct Doomed(Child);
 
 impl Doomed {
-    fn wait_until_ready(&mut self, ledger: &Path, patience: Duration) -> Result<(), Broken> {
-        let deadline = Instant::now() + patience;
+    fn wait_until_ready(&mut self, ledger: &Path, timeout: Duration) -> Result<(), Broken> {
+        let deadline = Instant::now() + timeout;
         loop {
             let known = lines(ledger).map_err(|error| error.to_string())?;
             if known.contains(&Line::Ready) {
@@ -225,7 +225,7 @@ impl Doomed {
             if let Ok(Some(status)) = self.0.try_wait() {
                 return Err(format!("the process that makes it ended by itself: {status}"));
             }
-            hold(Instant::now() < deadline, || format!("it did not stand within {patience:?}"))?;
+            hold(Instant::now() < deadline, || format!("it did not stand within {timeout:?}"))?;
             std::thread::sleep(Duration::from_millis(5));
         }
     }

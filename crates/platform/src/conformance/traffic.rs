@@ -70,11 +70,11 @@ impl Ground<'_> {
     }
 
     fn run_driver(&self, link: &Link, spec: DriveSpec) -> Result<DriveResult, WireError> {
-        let patience = self.expect.patience;
-        let Reply::Prepared { drive } = link.call(Request::PrepareDrive(Box::new(spec)), patience)? else {
+        let timeout = self.expect.timeout;
+        let Reply::Prepared { drive } = link.call(Request::PrepareDrive(Box::new(spec)), timeout)? else {
             return Err(WireError::Unexpected { request: "connect the driver" });
         };
-        match link.call(Request::StartDrive { drive, start_at_ns: 0 }, patience)? {
+        match link.call(Request::StartDrive { drive, start_at_ns: 0 }, timeout)? {
             Reply::Driven(result) => Ok(*result),
             _ => Err(WireError::Unexpected { request: "drive load" }),
         }

@@ -252,7 +252,7 @@ impl Platform for Containerd {
         making.hear_waiting()?;
         self.take_in(&mut making, &held, &folder)?;
         making.let_begin()?;
-        making.greet(site.patience)?;
+        making.greet(site.timeout)?;
         self.finish(making)
     }
 }
@@ -269,7 +269,7 @@ impl Containerd {
 
     /// The guest's first process, and what carries it, into the control groups.
     fn take_in(&self, making: &mut Making<'_>, held: &Held, folder: &Path) -> Result<()> {
-        let deadline = Instant::now() + making.site.patience;
+        let deadline = Instant::now() + making.site.timeout;
         let first = loop {
             match held::number_in(&folder.join("pid")) {
                 Some(first) => break first,

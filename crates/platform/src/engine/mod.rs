@@ -321,7 +321,7 @@ impl Platform for Engine {
         making.hear_waiting()?;
         self.take_in(&mut making, &client, &held.name)?;
         making.let_begin()?;
-        making.greet(site.patience)?;
+        making.greet(site.timeout)?;
         making.finish(Particulars::default())
     }
 }

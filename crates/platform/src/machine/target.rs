@@ -38,7 +38,7 @@ const SEEN: &str = "/tmp";
 /// Ends of names of the guests' targets and initiators: names of iSCSI begin with a date and a domain (RFC 3720, 3.2.6.3).
 const NAMES: &str = "iqn.2026-01.invalid.tare";
 /// How long the server may take until it listens, and one order to it.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// What a reader of a report must know about it.
 pub(crate) const DISCLOSURE: &str = "The iSCSI target is tgt's, one for each guest, beside it on this host: its CPU time \
@@ -101,7 +101,7 @@ pub(crate) fn guest_lack(image: &Image, kernel: Option<&Path>) -> std::result::R
 
 /// The server's name and version.
 pub(crate) fn version() -> (String, String) {
-    let told = find(SERVER).and_then(|path| program::run(Command::new(path).arg("--version"), PATIENCE).ok());
+    let told = find(SERVER).and_then(|path| program::run(Command::new(path).arg("--version"), TIMEOUT).ok());
     let told = told.and_then(|ran| ran.output.lines().next().map(|line| line.trim().to_owned()));
     (SERVER.to_owned(), told.unwrap_or_else(|| "not here".into()))
 }
@@ -144,7 +144,7 @@ pub(crate) fn serve(making: &mut Making<'_>, folder: &Path, file: &Path, client:
         ];
         let words = words.concat();
         let mut command = making.entering(&spoken(&seen, &words))?;
-        tell(&mut command, &listening, &words.join(" "), PATIENCE)
+        tell(&mut command, &listening, &words.join(" "), TIMEOUT)
             .map_err(|why| making.failed("serve an iSCSI target", why, "See below what it said"))?;
     }
     user::hold_to(making, SERVER, process, Confined::new(own.uid, 0, false))?;
@@ -201,7 +201,7 @@ fn tell(command: &mut Command, listening: &Path, order: &str, limit: Duration) -
     loop {
         let there = listening.exists();
         let said = if there {
-            match program::run(command, PATIENCE) {
+            match program::run(command, TIMEOUT) {
                 Ok(ran) if ran.success => return Ok(()),
                 Ok(ran) => ran.output.trim().to_owned(),
                 Err(error) => error.to_string(),

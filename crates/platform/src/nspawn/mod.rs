@@ -140,7 +140,7 @@ impl Platform for Nspawn {
         // One filter, that of every arm, and not two.
         command.env("SYSTEMD_SECCOMP", "0");
         making.spawn_command(&mut command)?;
-        making.greet(site.patience)?;
+        making.greet(site.timeout)?;
         making.finish(Particulars::default())
     }
 }

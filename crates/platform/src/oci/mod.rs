@@ -221,7 +221,7 @@ impl Platform for Oci {
             None => making.start(&launch),
             Some(_) => {
                 making.spawn(&launch)?;
-                making.greet(site.patience)?;
+                making.greet(site.timeout)?;
                 let congestion = site.lab.config().congestion_control.as_deref();
                 let cpus = (!spec.cpu_set.is_empty()).then_some(spec.cpu_set.len());
                 let parity = Some(parity::in_own_kernel(spec, cpus, &making.facts()?, site.mtu, congestion));

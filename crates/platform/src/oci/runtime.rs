@@ -18,7 +18,7 @@ use crate::making::{environment, plain_launch};
 use crate::{ReapSite, Site, program};
 
 /// How long a runtime may take for anything but running a guest.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A runtime that is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Runtime {
     /// # Errors
     /// When it does not run.
     pub(super) fn version(&self) -> Result<String, String> {
-        let ran = program::run(Command::new(&self.program).arg("--version"), PATIENCE)
+        let ran = program::run(Command::new(&self.program).arg("--version"), TIMEOUT)
             .map_err(|error| format!("`{} --version` failed: {error}", self.program.display()))?;
         let first = ran.output.lines().next().unwrap_or_default().trim().to_owned();
         if ran.success { Ok(first) } else { Err(format!("`{} --version` failed: {first}", self.program.display())) }
@@ -163,7 +163,7 @@ impl Held {
         let description = serde_json::to_string(&launch).map_err(|error| error.to_string())?;
         let mut command = Command::new(agent);
         command.arg("enter").arg(description).env_clear().envs(environment(&self.run_id)).env_remove(RUN_VARIABLE);
-        program::run(&mut command, PATIENCE)
+        program::run(&mut command, TIMEOUT)
             .map_err(|error| format!("`{} {}` failed: {error}", self.program.display(), arguments.join(" ")))
     }
 }

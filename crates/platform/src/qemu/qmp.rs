@@ -71,8 +71,8 @@ impl Monitor {
     ///
     /// # Errors
     /// When QEMU ended, or does not listen in time.
-    pub(super) fn connect(path: &Path, ended: impl Fn() -> bool, patience: Duration) -> Result<Self, String> {
-        let stream = wait_for(&ended, patience, || UnixStream::connect(path))?;
+    pub(super) fn connect(path: &Path, ended: impl Fn() -> bool, timeout: Duration) -> Result<Self, String> {
+        let stream = wait_for(&ended, timeout, || UnixStream::connect(path))?;
         let failed = |error: std::io::Error| error.to_string();
         let socket = stream.try_clone().map_err(failed)?;
         limit(&socket, ANSWER).map_err(failed)?;
@@ -179,16 +179,16 @@ pub(super) fn counts(monitor: Monitor) -> Counts {
 /// When it is over with what is waited for, or the time is.
 pub(super) fn wait_for<T>(
     ended: impl Fn() -> bool,
-    patience: Duration,
+    timeout: Duration,
     attempt: impl Fn() -> std::io::Result<T>,
 ) -> Result<T, String> {
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     loop {
         match attempt() {
             Ok(done) => return Ok(done),
             Err(_) if ended() => return Err("it ended at once".into()),
             Err(error) if Instant::now() >= deadline => {
-                return Err(format!("it is not ready after {patience:?}: {error}"));
+                return Err(format!("it is not ready after {timeout:?}: {error}"));
             }
             Err(_) => std::thread::sleep(LOOK_EVERY),
         }

@@ -164,8 +164,8 @@ pub(super) fn start(mut making: Making<'_>, options: &Options, prepared: &Prepar
     user::hold_to(&mut making, "QEMU", process, Confined::new(user, 0, true))?;
     serving.map_or(Ok(()), |serving| serving.check(&mut making))?;
     monitor.run().map_err(|why| not_started(&making, why))?;
-    let patience = Duration::from_nanos(options.boot_within.ns);
-    making.greet(patience)?;
+    let timeout = Duration::from_nanos(options.boot_within.ns);
+    making.greet(timeout)?;
     stand(making, options, prepared, (monitor, made), card.outside, data)
 }
 

@@ -166,7 +166,7 @@ impl Platform for Ssh {
         let mut command = remote::agent(&held.to, site.run_id, &held.place)
             .map_err(|error| failed(&making, "start the agent there", error))?;
         making.spawn_command(&mut command)?;
-        making.greet(site.patience)?;
+        making.greet(site.timeout)?;
         let parity = rows(spec, &making.facts()?);
         let listen = self.options.listen;
         making.finish(Particulars { address: Some(address), listen, parity: Some(parity), ..Particulars::default() })

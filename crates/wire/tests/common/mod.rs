@@ -7,7 +7,7 @@ use std::time::Duration;
 use tare_wire::{FromAgent, Greeting, Link, Reply, ToAgent, WireError, read_frame, write_frame};
 
 /// For what must come; nothing waits so long.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A link to an agent that greets, says hello, and then does as it likes.
 pub fn link(behave: impl FnOnce(UnixStream) + Send + 'static) -> Link {
@@ -19,11 +19,11 @@ pub fn link(behave: impl FnOnce(UnixStream) + Send + 'static) -> Link {
         write_frame(&mut stream, &FromAgent { id: hello.id, result: Ok(said) }).unwrap();
         behave(stream);
     };
-    open(agent, PATIENCE).unwrap()
+    open(agent, TIMEOUT).unwrap()
 }
 
-pub fn open(agent: impl FnOnce(UnixStream) + Send + 'static, patience: Duration) -> Result<Link, WireError> {
+pub fn open(agent: impl FnOnce(UnixStream) + Send + 'static, timeout: Duration) -> Result<Link, WireError> {
     let (ours, theirs) = UnixStream::pair().unwrap();
     std::thread::spawn(move || agent(theirs));
-    Link::open(Box::new(ours.try_clone().unwrap()), Box::new(ours), patience, PATIENCE)
+    Link::open(Box::new(ours.try_clone().unwrap()), Box::new(ours), timeout, TIMEOUT)
 }

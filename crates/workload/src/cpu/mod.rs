@@ -100,7 +100,7 @@ enum Asked {
 }
 
 fn ask(site: &WorkSite<'_>, request: Request) -> Result<Asked, WorkloadError> {
-    match site.guest.call(request, site.patience) {
+    match site.guest.call(request, site.timeout) {
         Ok(Reply::BusyIterations { iterations }) => Ok(Asked::Iterations(iterations)),
         Ok(_) => Err(WorkSite::unexpected("guest", "count busy iterations")),
         Err(WireError::Refused { reason, .. }) => Ok(Asked::Refused(reason)),
@@ -152,11 +152,11 @@ impl Prepared for Computing {
 
 /// Waits until the guest has computed its first chunk; `Some(reason)` when it cannot, or not in time.
 fn first_chunk(site: &WorkSite<'_>, busy: u64) -> Result<Option<String>, WorkloadError> {
-    let deadline = Instant::now() + site.patience;
+    let deadline = Instant::now() + site.timeout;
     loop {
         match ask(site, Request::BusyIterations { busy })? {
             Asked::Iterations(0) if Instant::now() > deadline => {
-                return Ok(Some(format!("not one chunk was computed in {:?}", site.patience)));
+                return Ok(Some(format!("not one chunk was computed in {:?}", site.timeout)));
             }
             Asked::Iterations(0) => std::thread::sleep(FIRST_CHUNK_EVERY),
             Asked::Iterations(_) => return Ok(None),

@@ -174,10 +174,10 @@ impl Prepared for Exec {
             timeout_ns: self.parameters.timeout.ns,
             output_limit_bytes: OUTPUT_BYTES,
         };
-        let patience = self.parameters.timeout.duration() + site.patience;
+        let timeout = self.parameters.timeout.duration() + site.timeout;
         // Taken here and not in the guest: the clock of every verdict is outside the guest.
         let start_ns = monotonic_ns();
-        let reply = site.guest.call(Request::Exec(spec), patience);
+        let reply = site.guest.call(Request::Exec(spec), timeout);
         let end_ns = monotonic_ns();
         let result = match reply {
             Ok(Reply::Executed(result)) => result,

@@ -100,7 +100,7 @@ fn made(folder: &Path, place: &Place, making: &dyn Making) -> Result<(), Workloa
 
 /// The agent that makes what is made on this host.
 pub(crate) const fn at_host<'a>(site: &AheadSite<'a>) -> Asked<'a> {
-    Asked { link: site.here, side: "host", patience: site.patience }
+    Asked { link: site.here, side: "host", timeout: site.timeout }
 }
 
 /// Where a gold copy of that name is, or would be, whoever made it.

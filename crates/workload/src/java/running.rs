@@ -11,7 +11,7 @@ use tare_model::units::Rate;
 use super::error::JavaError;
 use super::figures::{HELD, RESIDENT, of_guest};
 use super::parameters::Parameters;
-use super::start::{Started, explained, gone, held, look, patient};
+use super::start::{Started, explained, gone, held, look, longer};
 use crate::site::Drive;
 use crate::{Driven, Prepared, Schedule, WorkSite, WorkloadError};
 
@@ -83,13 +83,13 @@ impl Running {
 
     fn drive_of(&self, interval_ns: u64) -> Drive {
         let ask_every_ns = interval_ns.max(ASK_EVERY_MIN_NS);
-        let patience_ns = u64::try_from(ANSWERING.as_nanos()).unwrap_or(u64::MAX);
+        let timeout_ns = u64::try_from(ANSWERING.as_nanos()).unwrap_or(u64::MAX);
         Drive {
-            kind: DriveKind::Java(JavaDrive { patience_ns, ask_every_ns }),
+            kind: DriveKind::Java(JavaDrive { timeout_ns, ask_every_ns }),
             targets: vec![self.started.address],
             socket: SocketOptions::default(),
             record: true,
-            loss_timeout: Span { ns: patience_ns },
+            loss_timeout: Span { ns: timeout_ns },
         }
     }
 }
@@ -97,14 +97,14 @@ impl Running {
 impl Prepared for Running {
     fn connect(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<(), WorkloadError> {
         let drive = self.drive_of(schedule.interval_ns);
-        let connected = site.connect_with(self.load(site)?, drive, schedule, 2 * ANSWERING + site.patience);
+        let connected = site.connect_with(self.load(site)?, drive, schedule, 2 * ANSWERING + site.timeout);
         self.driver = Some(connected.map_err(|error| explained(site, self.started.command, error))?);
         Ok(())
     }
 
     fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
         // What ends a drive, and its result, are answers too.
-        let driven = patient(site, 3 * ANSWERING).drive(self.driver.take(), schedule);
+        let driven = longer(site, 3 * ANSWERING).drive(self.driver.take(), schedule);
         let result = driven.map_err(|error| explained(site, self.started.command, error))?;
         self.answered += result.answered_total;
         self.drives += 1;

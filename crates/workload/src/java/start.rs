@@ -16,7 +16,7 @@ use crate::{WorkSite, WorkloadError, unprivileged};
 
 /// Where the application listens in the guest.
 const PORT: u16 = 7117;
-/// Longest that starting may take beyond the site's patience: an emulated guest takes a minute and more, and each of many that
+/// Longest that starting may take beyond the site's timeout: an emulated guest takes a minute and more, and each of many that
 /// start on a host that merges their memory waits for the others.
 const STARTING: Duration = Duration::from_secs(600);
 /// Longest that the guest's system may take to write its memory, likewise.
@@ -159,7 +159,7 @@ fn can_deduplicate(
         Some(program) => {
             let user = unprivileged::user(site)?;
             let asked = ExecSpec { user, ..exec(vec![program.clone(), "-version".to_owned()], STARTING) };
-            match patient(site, STARTING).ask_guest(Request::Exec(asked))? {
+            match longer(site, STARTING).ask_guest(Request::Exec(asked))? {
                 Reply::Executed(ran) => major_of(&ran.stderr).or_else(|| major_of(&ran.stdout)),
                 _ => return Err(WorkSite::unexpected("guest", "run a command")),
             }
@@ -174,8 +174,8 @@ fn can_deduplicate(
 }
 
 /// A site whose agents may take that much longer.
-pub(super) fn patient<'a>(site: &WorkSite<'a>, more: Duration) -> WorkSite<'a> {
-    WorkSite { patience: site.patience + more, ..*site }
+pub(super) fn longer<'a>(site: &WorkSite<'a>, more: Duration) -> WorkSite<'a> {
+    WorkSite { timeout: site.timeout + more, ..*site }
 }
 
 /// Has memory held beside the application, as a guest's system that has written to all of it; bytes.
@@ -186,7 +186,7 @@ fn hold(site: &WorkSite<'_>, parameters: &Parameters) -> Result<u64, WorkloadErr
         fill: parameters.memory,
         seed: SEED + u64::from(site.index),
     };
-    match patient(site, HOLDING).ask_guest(Request::Hold(spec))? {
+    match longer(site, HOLDING).ask_guest(Request::Hold(spec))? {
         Reply::Holding { first_bytes, .. } => Ok(first_bytes),
         _ => Err(WorkSite::unexpected("guest", "hold memory")),
     }
@@ -202,7 +202,7 @@ pub(super) fn held(site: &WorkSite<'_>) -> Result<u64, WorkloadError> {
 
 /// Waits until the application listens; its live heap, bytes, as it tells it.
 fn listening(site: &WorkSite<'_>, command: u64, line: &str) -> Result<Option<u64>, WorkloadError> {
-    let longest = site.patience + STARTING;
+    let longest = site.timeout + STARTING;
     let deadline = Instant::now() + longest;
     let mut pause = PAUSE.0;
     loop {

@@ -161,7 +161,7 @@ impl Workload for Social {
 
     fn data(&self, site: &AheadSite<'_>) -> Result<Data, WorkloadError> {
         self.fit(&site.size, site.instances)?;
-        Allowed::of(site.client, site.patience).refuse_driver(self.users, 1)?;
+        Allowed::of(site.client, site.timeout).refuse_driver(self.users, 1)?;
         let scale = self.parameters.scale(self.users, site.instances);
         let payload = self.payload()?.data()?;
         let (services, held) = gold::gold(site, &self.installed()?, &self.parameters, scale)?;

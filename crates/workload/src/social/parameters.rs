@@ -57,7 +57,7 @@ pub struct Parameters {
     /// Operations that each instance answers before its users come.
     pub prime: Prime,
     /// An operation to whose requests nothing is answered for this long has failed.
-    pub patience: Span,
+    pub timeout: Span,
     /// Threads of the driver; users are dealt to them in turn.
     #[schemars(range(min = 1, max = 64))]
     pub driver_threads: u32,
@@ -157,7 +157,7 @@ impl Default for Parameters {
             attend: 0.1,
             cycle: CycleTimes::default(),
             prime: Prime::default(),
-            patience: Span::from_secs(60),
+            timeout: Span::from_secs(60),
             driver_threads: 1,
             file_delay: Span::ZERO,
             errors_max: 0.005,
@@ -271,7 +271,7 @@ fn spans(read: &Parameters) -> Result<(), FieldError> {
     for (field, span, least, at_most) in [
         (&["home-ttl"][..], read.home_ttl, Span::ZERO, DAY),
         (&["object-ttl"], read.object_ttl, Span::ZERO, DAY),
-        (&["patience"], read.patience, Span::from_secs(1), DAY),
+        (&["timeout"], read.timeout, Span::from_secs(1), DAY),
         (&["prime", "within"], read.prime.within, Span::from_secs(1), DAY),
         (&["file-delay"], read.file_delay, Span::ZERO, Span::from_secs(10)),
         (&["cycle", "mean"], mean, Span::from_millis(1), DAY),

@@ -71,7 +71,7 @@ impl Running {
             revalidating: asked.revalidating,
             attend: asked.attend,
             check: true,
-            patience_ns: asked.patience.ns,
+            timeout_ns: asked.timeout.ns,
             names: self.drives * DRIVERS_MOST + number,
             threads: asked.driver_threads,
         };
@@ -80,7 +80,7 @@ impl Running {
             targets: self.started.instances.iter().map(|instance| instance.address).collect(),
             socket: SocketOptions::default(),
             record: true,
-            loss_timeout: Span { ns: asked.patience.ns },
+            loss_timeout: Span { ns: asked.timeout.ns },
         }
     }
 
@@ -138,7 +138,7 @@ impl Running {
         self.drives += 1;
         let drives = (0..).zip(site.drivers).map(|(number, _)| self.drive_of(number, cycle)).collect();
         self.before = self.stats(site).map_err(|error| self.failed(site, error))?;
-        let connected = site.connect_all(drives, schedule, CONNECTING + site.patience);
+        let connected = site.connect_all(drives, schedule, CONNECTING + site.timeout);
         self.drivers = connected.map_err(|error| self.failed(site, error))?;
         Ok(())
     }
@@ -150,9 +150,9 @@ impl Running {
             return Err(WorkloadError::NotConnected);
         }
         // Operations that are under way at the end may take their time.
-        let patience = site.patience + self.parameters.patience.duration();
-        let patient = WorkSite { patience, ..*site };
-        let results = patient.drive_all(&drivers, schedule).map_err(|error| self.failed(site, error))?;
+        let timeout = site.timeout + self.parameters.timeout.duration();
+        let longer = WorkSite { timeout, ..*site };
+        let results = longer.drive_all(&drivers, schedule).map_err(|error| self.failed(site, error))?;
         let (driven, done) = of_guest(results).ok_or_else(|| WorkSite::unexpected("client", "drive load"))?;
         if done.instances.len() != self.started.instances.len() {
             return Err(WorkSite::unexpected("client", "drive load"));

@@ -72,8 +72,8 @@ pub(super) fn of<'a>(site: &WorkSite<'a>) -> Result<ServicesSite<'a>, SocialErro
 }
 
 /// The agent of the services.
-pub(super) const fn asked<'a>(services: &ServicesSite<'a>, patience: Duration) -> Asked<'a> {
-    Asked { link: services.link, side: "services", patience }
+pub(super) const fn asked<'a>(services: &ServicesSite<'a>, timeout: Duration) -> Asked<'a> {
+    Asked { link: services.link, side: "services", timeout }
 }
 
 /// The database of an instance, from 1, as its superuser reaches it from beside it.
@@ -130,7 +130,7 @@ impl Beside {
         installation: &Installation,
         parameters: &Parameters,
     ) -> Result<(), WorkloadError> {
-        let asked = asked(services, site.patience);
+        let asked = asked(services, site.timeout);
         let kept = kept(asked, data)?;
         self.loaded = kept.loaded;
         self.fact("database on", data.storage.clone());
@@ -194,7 +194,7 @@ impl Beside {
         kept: &Kept,
         parameters: &Parameters,
     ) -> Result<(), WorkloadError> {
-        let asked = asked(services, site.patience);
+        let asked = asked(services, site.timeout);
         let make = r#"rm -rf "$1" && mkdir "$1" && chmod 755 "$1""#;
         asked.script("make a directory for what users bring", make, &[&self.folder], None, SHORT)?;
         let spec = StoreSpec {
@@ -204,7 +204,7 @@ impl Beside {
             delay_ns: parameters.file_delay.ns,
         };
         let request = Request::Serve { spec: ServeSpec::Files(spec), bind: services.address };
-        match services.link.call(request, site.patience) {
+        match services.link.call(request, site.timeout) {
             Ok(Reply::Serving { server, address }) => {
                 self.store = Some(server);
                 self.files.set_port(address.port());
@@ -221,7 +221,7 @@ impl Beside {
     /// When its agent does not.
     pub fn stop_files(&mut self, site: &WorkSite<'_>) -> Result<Option<ServeReport>, WorkloadError> {
         let (services, Some(server)) = (of(site)?, self.store.take()) else { return Ok(None) };
-        match services.link.call(Request::StopServe { server }, site.patience) {
+        match services.link.call(Request::StopServe { server }, site.timeout) {
             Ok(Reply::Served(seen)) => Ok(Some(seen)),
             Ok(_) => Err(WorkSite::unexpected("services", "stop a server")),
             Err(source) => Err(WorkloadError::Agent { side: "services", source }),
@@ -232,7 +232,7 @@ impl Beside {
     pub fn end(&mut self, site: &WorkSite<'_>) {
         let _ = self.stop_files(site);
         if let (Ok(services), Some(server)) = (of(site), self.server.take()) {
-            let _ = server.kill(asked(&services, site.patience));
+            let _ = server.kill(asked(&services, site.timeout));
         }
     }
 }
@@ -292,7 +292,7 @@ fn settings_of(parameters: &Parameters, kept: &Kept, instances: u32, listen: IpA
 /// # Errors
 /// When they cannot be counted.
 pub(super) fn files_kept(site: &WorkSite<'_>, folder: &str, instance: u32) -> Result<u64, WorkloadError> {
-    let asked = asked(&of(site)?, site.patience);
+    let asked = asked(&of(site)?, site.timeout);
     let script = r#"test ! -d "$1" || find "$1" -type f \( -name '*.jpg' -o -name '*.pdf' \) | wc -l"#;
     let told =
         asked.script("count what users have brought", script, &[&format!("{folder}/{instance}")], None, COPYING)?;

@@ -18,7 +18,7 @@ use crate::{WorkSite, WorkloadError, unprivileged};
 
 /// The first instance listens on the port after it.
 const PORT: u16 = 8080;
-/// Longest that starting may take beyond the site's patience, for each instance: an emulated guest takes minutes.
+/// Longest that starting may take beyond the site's timeout, for each instance: an emulated guest takes minutes.
 const STARTING: Duration = Duration::from_secs(300);
 /// In the data's directory of what is beside the guest, where the guest sees it: what instances keep for as long as they live.
 const FOLDER: &str = "instances";
@@ -161,7 +161,7 @@ fn all(site: &WorkSite<'_>, of: &Command<'_>, started: &mut Started) -> Result<(
 
 /// Waits until every instance has written that it is ready.
 fn ready(site: &WorkSite<'_>, waiting: &[(String, Instant)], instances: &mut [Instance]) -> Result<(), WorkloadError> {
-    let longest = site.patience + STARTING.saturating_mul(site.instances);
+    let longest = site.timeout + STARTING.saturating_mul(site.instances);
     let deadline = Instant::now() + longest;
     let mut pause = PAUSE.0;
     loop {
@@ -207,9 +207,9 @@ fn ended(seen: &Look, instance: &Instance, line: &str) -> Option<SocialError> {
 
 /// Waits until an instance answers where load comes from.
 fn serves(site: &WorkSite<'_>, instance: &Instance) -> Result<(), WorkloadError> {
-    let deadline = Instant::now() + site.patience;
+    let deadline = Instant::now() + site.timeout;
     loop {
-        let why = match fetch(site.client, site.patience, instance.address, "/tare/ready")? {
+        let why = match fetch(site.client, site.timeout, instance.address, "/tare/ready")? {
             Ok((200, body)) if body.starts_with(b"ready") => return Ok(()),
             Ok((status, _)) => format!("/tare/ready has status {status}"),
             Err(why) => why,

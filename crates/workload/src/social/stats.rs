@@ -40,7 +40,7 @@ impl Stats {
     /// # Errors
     /// When it does not answer, or with something else.
     pub fn of(site: &WorkSite<'_>, instance: &Instance) -> Result<Self, WorkloadError> {
-        let told = match fetch(site.client, site.patience, instance.address, "/tare/stats")? {
+        let told = match fetch(site.client, site.timeout, instance.address, "/tare/stats")? {
             Ok((200, body)) => serde_json::from_slice(&body).map_err(|error| error.to_string()),
             Ok((status, _)) => Err(format!("it answers with status {status}")),
             Err(why) => Err(why),

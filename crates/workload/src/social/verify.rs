@@ -58,7 +58,7 @@ pub(super) fn wrong(
     brought: &Brought,
     folder: &str,
 ) -> Result<Option<String>, WorkloadError> {
-    let asked = asked(&of(site)?, site.patience);
+    let asked = asked(&of(site)?, site.timeout);
     let after = |people: &str, past: u32, by: &str| format!("{people}{past} ORDER BY {by} DESC LIMIT {SAMPLE}");
     let (people, events) =
         (after(NEW_PEOPLE, scale.people, "userid"), after(NEW_EVENTS, scale.events, "socialeventid"));
@@ -150,7 +150,7 @@ fn get(site: &WorkSite<'_>, instance: &Instance, path: &str) -> Result<Result<Ve
     let timeout_ns = u64::try_from(FETCHING.as_nanos()).unwrap_or(u64::MAX);
     let request =
         Request::Fetch { address: instance.address, path: path.to_owned(), timeout_ns, limit_bytes: PAGE_BYTES };
-    match site.client.call(request, site.patience + FETCHING) {
+    match site.client.call(request, site.timeout + FETCHING) {
         Ok(Reply::Fetched { status: 200, body }) => Ok(Ok(body)),
         Ok(Reply::Fetched { status, .. }) => Ok(Err(format!("it has status {status}"))),
         Ok(_) => Err(WorkSite::unexpected("client", "fetch a page")),

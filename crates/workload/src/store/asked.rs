@@ -29,13 +29,13 @@ pub(crate) struct Asked<'a> {
     /// Which it is, for errors.
     pub side: &'static str,
     /// How long it may take beyond what it is asked to do.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 impl Asked<'_> {
     fn ask(&self, request: Request, longest: Duration) -> Result<Reply, WorkloadError> {
         let agent = |source| WorkloadError::Agent { side: self.side, source };
-        self.link.call(request, longest + self.patience).map_err(agent)
+        self.link.call(request, longest + self.timeout).map_err(agent)
     }
 
     /// Has statements run one after another on one connection; what the server refuses is an answer.
@@ -149,7 +149,7 @@ impl Asked<'_> {
     /// Writes a file, from anything that can be read, where the agent is. Everybody may read it.
     pub fn put_from(&self, path: &str, from: &mut dyn std::io::Read, longest: Duration) -> Result<(), WorkloadError> {
         let agent = |source| WorkloadError::Agent { side: self.side, source };
-        copy_in(self.link, from, path, 0o644, longest + self.patience).map(drop).map_err(agent)
+        copy_in(self.link, from, path, 0o644, longest + self.timeout).map(drop).map_err(agent)
     }
 
     /// Reads a short file where the agent is.

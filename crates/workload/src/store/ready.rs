@@ -67,12 +67,12 @@ pub(super) struct Ready {
 
 /// The agent in the guest.
 pub(super) const fn in_guest<'a>(site: &WorkSite<'a>) -> Asked<'a> {
-    Asked { link: site.guest, side: "guest", patience: site.patience }
+    Asked { link: site.guest, side: "guest", timeout: site.timeout }
 }
 
 /// The agent of the first driver.
 pub(super) const fn at_client<'a>(site: &WorkSite<'a>) -> Asked<'a> {
-    Asked { link: site.client, side: "client", patience: site.patience }
+    Asked { link: site.client, side: "client", timeout: site.timeout }
 }
 
 impl Ready {
@@ -254,7 +254,7 @@ pub(super) fn try_server(site: &AheadSite<'_>, url: &Url) -> Result<(), Workload
     if url.is_guest() {
         return Ok(());
     }
-    let asked = Asked { link: site.client, side: "client", patience: site.patience };
+    let asked = Asked { link: site.client, side: "client", timeout: site.timeout };
     let server = url.server(None, None)?;
     usable(asked, &server)?;
     if site.guests > 1 {

@@ -221,7 +221,7 @@ impl Prepared for Running {
         // Customers of an earlier drive are there still.
         let drives = (self.connected..).take(site.drivers.len()).map(|number| self.drive_of(number)).collect();
         self.connected += site.drivers.len() as u64;
-        let longest = CONNECT_TIMEOUT.duration() + Duration::from_secs(5) + site.patience;
+        let longest = CONNECT_TIMEOUT.duration() + Duration::from_secs(5) + site.timeout;
         self.drivers = self.or_leave(site, site.connect_all(drives, schedule, longest))?;
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::{WorkSite, WorkloadError};
 
 /// A server may work for as long as its agent lives: a week is longer.
 const LIFETIME: Duration = Duration::from_secs(7 * 86_400);
-/// Longest that a short command may take beyond the site's patience.
+/// Longest that a short command may take beyond the site's timeout.
 const SHORT: Duration = Duration::from_secs(30);
 /// Of a command's output so much is kept, from its end.
 const OUTPUT_BYTES: u64 = 64 << 10;
@@ -66,7 +66,7 @@ pub(crate) fn script_as(
     words: &[&str],
 ) -> Result<String, WorkloadError> {
     let argv = ["sh", "-c", script, "tare"].into_iter().chain(words.iter().copied()).map(str::to_owned).collect();
-    let site = WorkSite { patience: site.patience + SHORT, ..*site };
+    let site = WorkSite { timeout: site.timeout + SHORT, ..*site };
     match site.ask_guest(Request::Exec(spec(argv, user, SHORT)))? {
         Reply::Executed(ran) if ran.code == Some(0) => Ok(String::from_utf8_lossy(&ran.stdout).trim().to_owned()),
         Reply::Executed(ran) => {
@@ -80,7 +80,7 @@ pub(crate) fn script_as(
 
 /// Writes a file in the guest, for its owner alone.
 pub(crate) fn put(site: &WorkSite<'_>, path: &str, text: &str) -> Result<(), WorkloadError> {
-    let put = copy_in(site.guest, &mut text.as_bytes(), path, 0o600, site.patience + SHORT);
+    let put = copy_in(site.guest, &mut text.as_bytes(), path, 0o600, site.timeout + SHORT);
     put.map(drop).map_err(|source| WorkloadError::Agent { side: "guest", source })
 }
 
@@ -98,13 +98,13 @@ pub(crate) fn has(site: &WorkSite<'_>, path: &str) -> Result<Result<(), String>,
 /// Asks a server for a page from where load comes from; status and body, or why there is none.
 pub(crate) fn fetch(
     client: &Link,
-    patience: Duration,
+    timeout: Duration,
     address: SocketAddr,
     path: &str,
 ) -> Result<Result<(u16, Vec<u8>), String>, WorkloadError> {
     let timeout_ns = u64::try_from(FETCHING.as_nanos()).unwrap_or(u64::MAX);
     let request = Request::Fetch { address, path: path.to_owned(), timeout_ns, limit_bytes: PAGE_BYTES };
-    match client.call(request, patience + FETCHING) {
+    match client.call(request, timeout + FETCHING) {
         Ok(Reply::Fetched { status, body }) => Ok(Ok((status, body))),
         Ok(_) => Err(WorkSite::unexpected("client", "fetch a page")),
         Err(WireError::Refused { reason, .. }) => Ok(Err(reason)),

@@ -13,7 +13,7 @@ const OTHER_FILES: u64 = 256;
 const CLOSED_S: f64 = 60.0;
 /// Prints the hard limit of open files, then the first and the last port.
 const ASK: &str = "ulimit -Hn; cat /proc/sys/net/ipv4/ip_local_port_range";
-/// Longest that asking may take beyond an agent's patience.
+/// Longest that asking may take beyond an agent's timeout.
 const ASKING: Duration = Duration::from_secs(30);
 
 /// What a kernel allows the processes of an agent; `None`: no limit, or it was not told.
@@ -25,7 +25,7 @@ pub(crate) struct Allowed {
 
 impl Allowed {
     /// Asks an agent. What cannot be asked is no limit: load will tell.
-    pub fn of(agent: &Link, patience: Duration) -> Self {
+    pub fn of(agent: &Link, timeout: Duration) -> Self {
         let spec = ExecSpec {
             argv: ["sh", "-c", ASK].map(str::to_owned).to_vec(),
             env: Vec::new(),
@@ -34,7 +34,7 @@ impl Allowed {
             timeout_ns: u64::try_from(ASKING.as_nanos()).unwrap_or(u64::MAX),
             output_limit_bytes: 1024,
         };
-        match agent.call(Request::Exec(spec), patience + ASKING) {
+        match agent.call(Request::Exec(spec), timeout + ASKING) {
             Ok(Reply::Executed(ran)) => Self::read(&String::from_utf8_lossy(&ran.stdout)),
             _ => Self::default(),
         }

@@ -192,7 +192,7 @@ impl Workload for Web {
     fn ahead(&self, site: &AheadSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
         self.fit(&site.size)?;
         self.one_server(site.guests)?;
-        Allowed::of(site.client, site.patience).refuse_driver(self.sessions, self.parameters.connections)?;
+        Allowed::of(site.client, site.timeout).refuse_driver(self.sessions, self.parameters.connections)?;
         if self.parameters.url.is_some() {
             return Ok(None);
         }
@@ -217,7 +217,7 @@ impl Workload for Web {
         let stay = Stay::of(&model);
         let needs = Needs { tls, sessions: self.sessions.saturating_mul(drivers).max(offered), offered, stay };
         let ports =
-            Allowed::of(site.client, site.patience).few_ports(offered, self.parameters.connections, stay.thinking_s);
+            Allowed::of(site.client, site.timeout).few_ports(offered, self.parameters.connections, stay.thinking_s);
         let here = self.here().map(|place| place.to_string_lossy().into_owned());
         let mut started = started(site, &self.parameters, needs, here.as_deref())?;
         started.flags.extend(ports);

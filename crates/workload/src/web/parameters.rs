@@ -70,7 +70,7 @@ pub struct Parameters {
     #[schemars(range(min = 1, max = 64))]
     pub driver_threads: u32,
     /// A request that gets no answer for this long has failed.
-    pub patience: Span,
+    pub timeout: Span,
     /// A page that ends by more than this after its user's next think time would have is counted as overrun.
     pub overrun: Span,
     /// Share of requests with a wrong answer or none (0 to 1) from which on the figures are not used; published: 0.005.
@@ -160,7 +160,7 @@ impl Default for Parameters {
             backend_connections: 100,
             backend_delay: Span::ZERO,
             driver_threads: 1,
-            patience: Span::from_secs(60),
+            timeout: Span::from_secs(60),
             overrun: Span::from_secs(20),
             validation_errors_max: 0.005,
             mix_deviation_max: 0.01,
@@ -234,7 +234,7 @@ fn numbers(read: &Parameters) -> Result<(), FieldError> {
     }
     for (field, span, least) in [
         ("session-timeout", read.session_timeout, Span::from_secs(1)),
-        ("patience", read.patience, Span::from_secs(1)),
+        ("timeout", read.timeout, Span::from_secs(1)),
         ("overrun", read.overrun, Span::ZERO),
         ("backend-delay", read.backend_delay, Span::ZERO),
     ] {

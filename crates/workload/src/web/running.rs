@@ -56,7 +56,7 @@ impl Running {
             receive_bytes_per_s: asked.receive_rate.0,
             salt: self.started.salt,
             check: true,
-            patience_ns: asked.patience.ns,
+            timeout_ns: asked.timeout.ns,
             overrun_ns: asked.overrun.ns,
             threads: asked.driver_threads,
         };
@@ -65,14 +65,14 @@ impl Running {
             targets: self.started.targets.clone(),
             socket: SocketOptions::default(),
             record: true,
-            loss_timeout: Span { ns: asked.patience.ns },
+            loss_timeout: Span { ns: asked.timeout.ns },
         }
     }
 
     /// What the server counted; a server of the user's own may not tell it.
     fn stats(&self, site: &WorkSite<'_>) -> Result<Result<Stats, String>, WorkloadError> {
         let Some(&plain) = self.started.targets.first() else { return Err(WorkloadError::NotConnected) };
-        Ok(match fetch(site.client, site.patience, plain, "/tare/stats")? {
+        Ok(match fetch(site.client, site.timeout, plain, "/tare/stats")? {
             Ok((200, body)) => serde_json::from_slice(&body).map_err(|error| format!("/tare/stats: {error}")),
             Ok((status, _)) => Err(format!("/tare/stats has status {status}")),
             Err(why) => Err(why),
@@ -114,7 +114,7 @@ fn tell_stats(driven: &mut Driven, stats: &Stats) {
 impl Prepared for Running {
     fn connect(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<(), WorkloadError> {
         let drives = (0..site.drivers.len()).map(|_| self.drive_of(site)).collect();
-        let connected = site.connect_all(drives, schedule, CONNECTING + site.patience);
+        let connected = site.connect_all(drives, schedule, CONNECTING + site.timeout);
         self.drivers = connected.map_err(|error| self.failed(site, error))?;
         self.wall_s = schedule.phases.total().as_secs_f64();
         Ok(())
@@ -126,9 +126,9 @@ impl Prepared for Running {
             return Err(WorkloadError::NotConnected);
         }
         // Requests that are under way at the end may take their time.
-        let patience = site.patience + self.parameters.patience.duration();
-        let patient = WorkSite { patience, ..*site };
-        let results = patient.drive_all(&drivers, schedule).map_err(|error| self.failed(site, error))?;
+        let timeout = site.timeout + self.parameters.timeout.duration();
+        let longer = WorkSite { timeout, ..*site };
+        let results = longer.drive_all(&drivers, schedule).map_err(|error| self.failed(site, error))?;
         let (mut driven, done) =
             of_guest(results, self.sessions.into()).ok_or_else(|| WorkSite::unexpected("client", "drive load"))?;
         self.done = Some(done);

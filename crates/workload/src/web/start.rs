@@ -31,7 +31,7 @@ pub(super) const TLS_SESSIONS: u32 = 37_917;
 pub(super) const TLS_SESSION_S: u32 = 900;
 /// Least connections that a server is made for: clients that leave are seen to be gone a little later.
 const CONNECTIONS_LEAST: u32 = 8192;
-/// Longest that starting may take beyond the site's patience: an emulated guest takes minutes.
+/// Longest that starting may take beyond the site's timeout: an emulated guest takes minutes.
 const STARTING: Duration = Duration::from_secs(600);
 /// The class of the server.
 const MAIN: &str = "tare.web.Main";
@@ -93,7 +93,7 @@ impl Started {
 
     /// Stops the backend; what it saw.
     pub fn stop_backend(&self, site: &WorkSite<'_>) -> Result<ServeReport, WorkloadError> {
-        match site.client.call(Request::StopServe { server: self.backend }, site.patience) {
+        match site.client.call(Request::StopServe { server: self.backend }, site.timeout) {
             Ok(Reply::Served(seen)) => Ok(seen),
             Ok(_) => Err(WorkSite::unexpected("client", "stop a server")),
             Err(source) => Err(WorkloadError::Agent { side: "client", source }),
@@ -130,7 +130,7 @@ fn backend(site: &WorkSite<'_>, parameters: &Parameters, salt: u64) -> Result<(u
         return Err(WebError::new("start the backend on the client's side", why, remedy).into());
     };
     let spec = ServeSpec::Backend { salt, delay_ns: parameters.backend_delay.ns };
-    match site.client.call(Request::Serve { spec, bind }, site.patience) {
+    match site.client.call(Request::Serve { spec, bind }, site.timeout) {
         Ok(Reply::Serving { server, address }) => Ok((server, SocketAddr::new(bind, address.port()))),
         Ok(_) => Err(WorkSite::unexpected("client", "start a server")),
         Err(source) => Err(WorkloadError::Agent { side: "client", source }),
@@ -192,7 +192,7 @@ fn use_server(
         started.fact("deviation: certificate", "any that the server shows is taken");
     }
     started.fact("server", format!("one that exists, {url}"));
-    let told = fetch(site.client, site.patience, plain, &format!("/tare/backend?address={backend}"))?;
+    let told = fetch(site.client, site.timeout, plain, &format!("/tare/backend?address={backend}"))?;
     match told {
         Ok((200, _)) => {}
         answer => {
@@ -241,7 +241,7 @@ fn own_server(
         started.tls = Some(TlsSpec { certificate_sha256: Some(made.sha256) });
     }
     let listen = if in_front { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { site.guest_listen };
-    let allowed = Allowed::of(site.guest, site.patience);
+    let allowed = Allowed::of(site.guest, site.timeout);
     let user = unprivileged::user(site)?;
     let of = Command { program, data, folder: &folder, listen, in_front, tls, backend, needs, allowed, user };
     if in_front {
@@ -400,7 +400,7 @@ fn small_heap(heap: u64, busy: u64, users: u32) -> Option<Flag> {
 
 /// Waits until a server has written that it is ready.
 fn says_ready(site: &WorkSite<'_>, command: u64, line: &str) -> Result<(), WorkloadError> {
-    let longest = site.patience + STARTING;
+    let longest = site.timeout + STARTING;
     let deadline = Instant::now() + longest;
     let mut pause = PAUSE.0;
     let tried = || format!("start the web server (`{line}`)");
@@ -449,10 +449,10 @@ fn front(
 /// Waits until the plain address says that it is ready, asked from where load comes from.
 fn ready(site: &WorkSite<'_>, started: &Started, remedy: &str) -> Result<(), WorkloadError> {
     let Some(&plain) = started.targets.first() else { return Err(WorkloadError::NotConnected) };
-    let deadline = Instant::now() + site.patience;
+    let deadline = Instant::now() + site.timeout;
     let mut pause = PAUSE.0;
     loop {
-        let why = match fetch(site.client, site.patience, plain, "/tare/ready")? {
+        let why = match fetch(site.client, site.timeout, plain, "/tare/ready")? {
             Ok((200, body)) if body.starts_with(b"ready") => return Ok(()),
             Ok((status, _)) => format!("/tare/ready has status {status}"),
             Err(why) => why,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tare_wire::Link;
 
 /// How long an agent may take for anything that is short.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The agent's program, if this is root and it was built; else the reason for skipping is told.
 pub fn agent() -> Option<PathBuf> {
@@ -51,7 +51,7 @@ impl Agent {
             .spawn()
             .unwrap();
         let (reader, writer) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
-        let link = Link::open(Box::new(reader), Box::new(writer), PATIENCE, Duration::from_secs(600)).unwrap();
+        let link = Link::open(Box::new(reader), Box::new(writer), TIMEOUT, Duration::from_secs(600)).unwrap();
         Self { child, link: Some(link) }
     }
 

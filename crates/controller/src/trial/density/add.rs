@@ -15,7 +15,7 @@ use crate::neighbours;
 use crate::told::{fit, last};
 use crate::trial::drive::cancel;
 use crate::trial::provision::weigh_idle;
-use crate::trial::{Gathered, Stop, patience};
+use crate::trial::{Gathered, Stop, timeout};
 
 /// After a guest has come or gone, it takes a moment until whoever governs merging has seen it, and until memory that was
 /// given back is there again. What is told before that is of the host as it was.
@@ -179,17 +179,17 @@ impl Ascending<'_> {
 
     fn start_and_prepare(&mut self, name: String, gathered: &mut Gathered) -> Result<(), NotAdded> {
         let (trial, position) = (self.trial, self.targets.len());
-        let patience = patience(position + 1);
+        let timeout = timeout(position + 1);
         trial.enter(Phase::Provision)?;
         let specs = [trial.target_spec(position, name)];
-        let site = Site { patience: trial.bench.site.patience.max(patience), ..trial.bench.site };
+        let site = Site { timeout: trial.bench.site.timeout.max(timeout), ..trial.bench.site };
         neighbours::start(trial.task.platform, &site, &specs, |_| String::new(), &mut gathered.guests)
             .map_err(|reason| NotAdded::new(StopKind::Start, Phase::Provision, reason))?;
         gathered.targets = gathered.guests.len();
         trial.tell_standing(gathered);
         let Some(guest) = gathered.guests.last() else { return Ok(()) };
         gathered.starts.add(&**guest);
-        let asked = guest.link().call(Request::Clock, patience);
+        let asked = guest.link().call(Request::Clock, timeout);
         asked.map_err(|error| self.not_added(Phase::Connect, (&error.to_string(), false), gathered))?;
         if self.serial == 1 {
             weigh_idle(gathered);

@@ -18,8 +18,8 @@ impl Engine<'_> {
     /// Drives the users through all phases.
     pub fn run(mut self) -> Counts {
         let mut events = [Event { data: 0, flags: 0 }; BATCH];
-        let patience = self.common.drive.patience_ns;
-        let look_ns = (patience / LOOKS).clamp(LOOK_BOUNDS_NS.0, LOOK_BOUNDS_NS.1);
+        let timeout = self.common.drive.timeout_ns;
+        let look_ns = (timeout / LOOKS).clamp(LOOK_BOUNDS_NS.0, LOOK_BOUNDS_NS.1);
         let mut look_at = 0;
         loop {
             let now = now_ns();
@@ -30,7 +30,7 @@ impl Engine<'_> {
             self.timers_due(now);
             if now >= look_at {
                 look_at = now + look_ns;
-                self.lose_patience(now, patience);
+                self.time_out(now, timeout);
             }
             if self.over(now) {
                 break;
@@ -67,11 +67,11 @@ impl Engine<'_> {
     }
 
     /// Operations whose connections have been silent for too long have failed.
-    fn lose_patience(&mut self, now: u64, patience: u64) {
+    fn time_out(&mut self, now: u64, timeout: u64) {
         let late: Vec<u32> = self
             .trips
             .iter()
-            .filter(|(_, trip)| now.saturating_sub(trip.heard_at) > patience)
+            .filter(|(_, trip)| now.saturating_sub(trip.heard_at) > timeout)
             .map(|(_, trip)| trip.slot)
             .collect();
         for slot in late {

@@ -150,7 +150,7 @@ pub(super) mod tests {
             revalidating: 0.6,
             attend: 0.1,
             check: true,
-            patience_ns: 1_000_000_000,
+            timeout_ns: 1_000_000_000,
             names: 7,
             threads: 1,
         }

@@ -19,8 +19,8 @@ impl Engine<'_> {
     /// Drives the sessions through all phases.
     pub fn run(mut self) -> Counts {
         let mut events = [Event { data: 0, flags: 0 }; BATCH];
-        let patience = self.common.drive.patience_ns;
-        let look_ns = (patience / LOOKS).clamp(LOOK_BOUNDS_NS.0, LOOK_BOUNDS_NS.1);
+        let timeout = self.common.drive.timeout_ns;
+        let look_ns = (timeout / LOOKS).clamp(LOOK_BOUNDS_NS.0, LOOK_BOUNDS_NS.1);
         let mut look_at = 0;
         loop {
             let now = now_ns();
@@ -33,7 +33,7 @@ impl Engine<'_> {
             self.arrivals_due(now);
             if now >= look_at {
                 look_at = now + look_ns;
-                self.lose_patience(now, patience);
+                self.time_out(now, timeout);
             }
             if self.over(now) {
                 self.cut();
@@ -87,11 +87,11 @@ impl Engine<'_> {
     }
 
     /// Pages whose connections have been silent for too long have failed.
-    fn lose_patience(&mut self, now: u64, patience: u64) {
+    fn time_out(&mut self, now: u64, timeout: u64) {
         let mut late = Vec::new();
         for (_, conn) in self.conns.iter().filter(|(_, conn)| conn.flight != NONE) {
             if let Some(flight) = self.flights.peek(conn.flight)
-                && now.saturating_sub(flight.heard_at) > patience
+                && now.saturating_sub(flight.heard_at) > timeout
             {
                 late.push(conn.session);
             }

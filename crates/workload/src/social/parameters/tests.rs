@@ -41,7 +41,7 @@ fn what_cannot_be_is_refused_by_its_field() {
         (json!({"driver-threads": 100}), vec!["driver-threads"]),
         (json!({"home-ttl": "1500ms"}), vec!["home-ttl"]),
         (json!({"object-ttl": "2days"}), vec!["object-ttl"]),
-        (json!({"patience": "1ms"}), vec!["patience"]),
+        (json!({"timeout": "1ms"}), vec!["timeout"]),
         (json!({"file-delay": "1m"}), vec!["file-delay"]),
         (json!({"cycle": {"mean": "0s"}}), vec!["cycle", "mean"]),
         (json!({"cycle": {"mean": "5s", "most": "4s"}}), vec!["cycle", "most"]),

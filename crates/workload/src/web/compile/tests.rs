@@ -143,7 +143,7 @@ fn walked(site: Site) -> (SiteModel, Simulated) {
         receive_bytes_per_s: None,
         salt: 1,
         check: true,
-        patience_ns: 1_000_000_000,
+        timeout_ns: 1_000_000_000,
         overrun_ns: 1_000_000_000,
         threads: 1,
     };

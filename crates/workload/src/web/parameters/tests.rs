@@ -47,7 +47,7 @@ fn what_cannot_be_is_refused_by_its_field() {
         (json!({"session-timeout": "1ms"}), vec!["session-timeout"]),
         (json!({"backend-connections": 0}), vec!["backend-connections"]),
         (json!({"driver-threads": 0}), vec!["driver-threads"]),
-        (json!({"patience": "2days"}), vec!["patience"]),
+        (json!({"timeout": "2days"}), vec!["timeout"]),
         (json!({"validation-errors-max": 1.5}), vec!["validation-errors-max"]),
         (json!({"mix-deviation-max": -0.1}), vec!["mix-deviation-max"]),
         (json!({"url": "https://x:1"}), vec!["url"]),

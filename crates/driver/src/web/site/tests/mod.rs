@@ -28,7 +28,7 @@ fn drive(site: SiteModel) -> WebDrive {
         receive_bytes_per_s: Some(100_000),
         salt: SALT,
         check: true,
-        patience_ns: 60 * SECOND,
+        timeout_ns: 60 * SECOND,
         overrun_ns: 20 * SECOND,
         threads: 1,
     }

@@ -71,7 +71,7 @@ public final class Main {
         Options options = Options.parse(words);
         quiet();
         try {
-            return new Server(options, Patience.USUAL);
+            return new Server(options, Timeouts.USUAL);
         } catch (LifecycleException e) {
             Throwable root = root(e);
             throw new LifecycleException(root instanceof BindException

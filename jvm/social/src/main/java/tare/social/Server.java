@@ -33,7 +33,7 @@ final class Server implements AutoCloseable {
     /** Static files do not change while the application runs, milliseconds. */
     private static final long FRESH_MS = 3_600_000;
     /** A connection waits for its first request, and a reply for its reader, this long at most. */
-    private static final int PATIENCE_MS = 60_000;
+    private static final int TIMEOUT_MS = 60_000;
     /** A user thinks for 25 s at most. */
     private static final int KEEP_ALIVE_MS = 300_000;
     /** Of users at one time, at most; further ones wait to be accepted. */
@@ -81,11 +81,11 @@ final class Server implements AutoCloseable {
     }
 
     /** Begins to serve. */
-    Server(Options options, Patience patience) throws LifecycleException, Unavailable, IOException {
+    Server(Options options, Timeouts timeouts) throws LifecycleException, Unavailable, IOException {
         // Nobody manages it from outside; registering costs memory a connection.
         Registry.disableRegistry();
-        database = new Database(options.database(), options.pool(), patience.poolMs(), patience.statementS());
-        store = new Store(options.files(), options.instance(), patience.storeMs());
+        database = new Database(options.database(), options.pool(), timeouts.poolMs(), timeouts.statementS());
+        store = new Store(options.files(), options.instance(), timeouts.storeMs());
         folder = new Folder(Path.of(System.getProperty("java.io.tmpdir")));
         connector = connector(options.listen(), options.port());
         try {
@@ -123,7 +123,7 @@ final class Server implements AutoCloseable {
         protocol.setAcceptCount(WAITING);
         protocol.setMaxKeepAliveRequests(-1);
         protocol.setKeepAliveTimeout(KEEP_ALIVE_MS);
-        protocol.setConnectionTimeout(PATIENCE_MS);
+        protocol.setConnectionTimeout(TIMEOUT_MS);
         protocol.setUseKeepAliveResponseHeader(false);
         // Who is refused has sent what it has sent: it is read, so that the answer is.
         protocol.setMaxSwallowSize((int) UPLOAD_BYTES);

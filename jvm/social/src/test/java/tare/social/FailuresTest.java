@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 import tare.social.data.Unavailable;
 
 class FailuresTest {
-    /** What an answer must not take: far more than any patience here. */
+    /** What an answer must not take: far more than any timeout here. */
     private static final int HANG_S = 60;
 
     private static HttpResponse<String> soon(Site site, String path) throws Exception {
@@ -99,7 +99,7 @@ class FailuresTest {
     @Test
     void aConnectionThatWasIdleIsUsedAsItIs() throws Exception {
         try (Proxy proxy = new Proxy(Postgres.needed().port());
-                Site site = new Site(proxy.port(), Patience.USUAL, "--pool", "1")) {
+                Site site = new Site(proxy.port(), Timeouts.USUAL, "--pool", "1")) {
             for (int i = 0; i < 5; i++) {
                 assertEquals("free", site.get("/person/check?user=x").body());
             }
@@ -114,7 +114,7 @@ class FailuresTest {
     @Test
     void connectionsThatEndedWhileIdleFailOneRequest() throws Exception {
         try (Proxy proxy = new Proxy(Postgres.needed().port());
-                Site site = new Site(proxy.port(), Patience.USUAL, "--pool", "4")) {
+                Site site = new Site(proxy.port(), Timeouts.USUAL, "--pool", "4")) {
             long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(HANG_S);
             while (site.stat("pool_connections") < 4) {
                 assertTrue(System.nanoTime() < until, "it does not fill");

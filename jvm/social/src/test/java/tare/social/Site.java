@@ -25,7 +25,7 @@ import java.util.regex.Pattern;
 
 /** The application with a database and a store of its own. */
 final class Site implements AutoCloseable {
-    static final Patience SHORT = new Patience(1_000, 1, 1_000);
+    static final Timeouts SHORT = new Timeouts(1_000, 1, 1_000);
 
     final Postgres postgres = Postgres.needed();
     final String database = postgres.database();
@@ -36,13 +36,13 @@ final class Site implements AutoCloseable {
 
     Site(String... options) throws Exception {
         Main.quiet();
-        server = new Server(Options.parse(options(postgres.port(), database, store.port(), options)), Patience.USUAL);
+        server = new Server(Options.parse(options(postgres.port(), database, store.port(), options)), Timeouts.USUAL);
     }
 
     /** Where the database is reached at another port than its own. */
-    Site(int databasePort, Patience patience, String... options) throws Exception {
+    Site(int databasePort, Timeouts timeouts, String... options) throws Exception {
         Main.quiet();
-        server = new Server(Options.parse(options(databasePort, database, store.port(), options)), patience);
+        server = new Server(Options.parse(options(databasePort, database, store.port(), options)), timeouts);
     }
 
     /** What it must be told at least, and more. */

@@ -13,7 +13,7 @@ import org.apache.tomcat.util.net.SSLHostConfigCertificate;
 /** What the server listens on: made for thousands of users who think more than they ask, on one processor or two. */
 final class Ports {
     /** A connection waits for its first request, and a reply for its reader, this long at most. */
-    private static final int PATIENCE_MS = 60_000;
+    private static final int TIMEOUT_MS = 60_000;
     /** New users come in bursts; the kernel cuts it down to net.core.somaxconn. */
     private static final int WAITING = 4_096;
     /** A whole page fits into what the kernel keeps (up to net.core.wmem_max), so that slow readers hold no thread. */
@@ -81,7 +81,7 @@ final class Ports {
         protocol.setAcceptCount(WAITING);
         protocol.setMaxKeepAliveRequests(-1);
         protocol.setKeepAliveTimeout((int) Math.min(keepAliveS * 1_000L, Integer.MAX_VALUE));
-        protocol.setConnectionTimeout(PATIENCE_MS);
+        protocol.setConnectionTimeout(TIMEOUT_MS);
         protocol.setUseKeepAliveResponseHeader(false);
         connector.setProperty("socket.txBufSize", Integer.toString(KERNEL_BYTES));
         return connector;

@@ -27,7 +27,7 @@ final class Server implements AutoCloseable {
     private static final int SEND_KIB = 48;
     /** What is read of a file at a time, bytes: most that are not cached are shorter. */
     private static final int READ_BYTES = 16 * 1024;
-    private static final int BACKEND_PATIENCE_MS = 10_000;
+    private static final int BACKEND_TIMEOUT_MS = 10_000;
 
     private final Tomcat tomcat = new Tomcat();
     private final Counts counts = new Counts();
@@ -51,7 +51,7 @@ final class Server implements AutoCloseable {
     Server(Options options, Pages pages, KeyStore certificate) throws LifecycleException {
         // Nobody manages it from outside; registering costs memory a connection.
         Registry.disableRegistry();
-        backend = new Backend(options.backend(), options.backendConnections(), BACKEND_PATIENCE_MS);
+        backend = new Backend(options.backend(), options.backendConnections(), BACKEND_TIMEOUT_MS);
         tomcat.setBaseDir(options.data().toString());
         tomcat.setSilent(true);
         StandardThreadExecutor workers = new StandardThreadExecutor();

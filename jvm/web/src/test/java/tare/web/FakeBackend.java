@@ -117,7 +117,7 @@ final class FakeBackend implements AutoCloseable {
                 return false;
             }
             case SILENT -> {
-                // The test ends the connection, or its patience does.
+                // The test ends the connection, or its timeout does.
             }
             default -> throw new IOException("unknown manner");
         }

@@ -12,7 +12,7 @@ import org.postgresql.ds.PGSimpleDataSource;
 
 /** The application's database: pooled connections, transactions, and what they took. */
 public final class Database implements AutoCloseable {
-    private static final int CONNECT_PATIENCE_S = 5;
+    private static final int CONNECT_TIMEOUT_S = 5;
     /** Who gets a connection later than this has waited for it, nanoseconds. */
     private static final long WAIT_NS = TimeUnit.MILLISECONDS.toNanos(1);
     /** Transactions that the server ended in favour of another are tried so often. */
@@ -79,7 +79,7 @@ public final class Database implements AutoCloseable {
         source.setDatabaseName(place.name());
         source.setUser(place.user());
         source.setApplicationName("tare-social");
-        source.setConnectTimeout(CONNECT_PATIENCE_S);
+        source.setConnectTimeout(CONNECT_TIMEOUT_S);
         source.setSocketTimeout(statementS);
         source.setTcpKeepAlive(true);
         // It is on a network of its own: nothing is encrypted, and nobody need ask whether it might be.

@@ -32,7 +32,7 @@ final class Link {
 
     private final SocketChannel channel;
     private final String host;
-    private final long patienceNs;
+    private final long timeoutNs;
     // Outside the heap: the channel would copy from it.
     private final ByteBuffer buffer = ByteBuffer.allocateDirect(BUFFER_BYTES);
     private final byte[] copy = new byte[16 * 1024];
@@ -47,14 +47,14 @@ final class Link {
     private volatile long deadline;
 
     /** Connects. */
-    Link(InetSocketAddress to, int patienceMs) throws IOException {
+    Link(InetSocketAddress to, int timeoutMs) throws IOException {
         String name = to.getAddress().getHostAddress();
         host = " HTTP/1.1\r\nHost: " + (name.contains(":") ? "[" + name + "]" : name) + ":" + to.getPort() + "\r\n";
-        patienceNs = TimeUnit.MILLISECONDS.toNanos(patienceMs);
+        timeoutNs = TimeUnit.MILLISECONDS.toNanos(timeoutMs);
         channel = SocketChannel.open();
         try {
             channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
-            channel.socket().connect(to, patienceMs);
+            channel.socket().connect(to, timeoutMs);
         } catch (IOException | RuntimeException e) {
             channel.close();
             throw e;
@@ -121,7 +121,7 @@ final class Link {
 
     private void hurryFrom(long now) {
         // 0 says that there is none.
-        deadline = (now + patienceNs) | 1;
+        deadline = (now + timeoutNs) | 1;
     }
 
     private void fill() throws IOException {

@@ -28,7 +28,7 @@ public final class Store implements AutoCloseable {
 
     private final InetSocketAddress address;
     private final String tree;
-    private final int patienceMs;
+    private final int timeoutMs;
     private final ArrayDeque<Link> idle = new ArrayDeque<>();
     private final Set<Link> all = ConcurrentHashMap.newKeySet();
     private final LongAdder calls = new LongAdder();
@@ -65,11 +65,11 @@ public final class Store implements AutoCloseable {
      * Connects to nobody yet.
      *
      * @param instance number of this instance of the application, whose tree is used
-     * @param patienceMs after which a store from which nothing comes has failed, milliseconds
+     * @param timeoutMs after which a store from which nothing comes has failed, milliseconds
      */
-    public Store(InetSocketAddress address, int instance, int patienceMs) {
+    public Store(InetSocketAddress address, int instance, int timeoutMs) {
         this.address = address;
-        this.patienceMs = patienceMs;
+        this.timeoutMs = timeoutMs;
         tree = "/" + instance;
         watch = new Thread(this::watch, "store-watch");
         watch.setDaemon(true);
@@ -217,7 +217,7 @@ public final class Store implements AutoCloseable {
     }
 
     private Link open() throws IOException {
-        Link link = new Link(address, patienceMs);
+        Link link = new Link(address, timeoutMs);
         all.add(link);
         return link;
     }

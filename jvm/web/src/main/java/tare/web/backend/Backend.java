@@ -17,7 +17,7 @@ public final class Backend implements AutoCloseable {
     private static final long LOOK_MS = 100;
 
     private final InetSocketAddress address;
-    private final int patienceMs;
+    private final int timeoutMs;
     private final Semaphore free;
     private final ArrayDeque<Link> idle = new ArrayDeque<>();
     private final Set<Link> all = ConcurrentHashMap.newKeySet();
@@ -31,12 +31,12 @@ public final class Backend implements AutoCloseable {
      * Connects to nobody yet.
      *
      * @param connections at most
-     * @param patienceMs after which a query has failed, milliseconds: waiting for a connection, and as long again for
+     * @param timeoutMs after which a query has failed, milliseconds: waiting for a connection, and as long again for
      * the reply
      */
-    public Backend(InetSocketAddress address, int connections, int patienceMs) {
+    public Backend(InetSocketAddress address, int connections, int timeoutMs) {
         this.address = address;
-        this.patienceMs = patienceMs;
+        this.timeoutMs = timeoutMs;
         free = new Semaphore(connections);
         watch = new Thread(this::watch, "backend-watch");
         watch.setDaemon(true);
@@ -60,7 +60,7 @@ public final class Backend implements AutoCloseable {
         calls.increment();
         Reply reply = replies.get();
         try {
-            if (!free.tryAcquire() && !free.tryAcquire(patienceMs, TimeUnit.MILLISECONDS)) {
+            if (!free.tryAcquire() && !free.tryAcquire(timeoutMs, TimeUnit.MILLISECONDS)) {
                 throw new Failed("no connection to the backend became free in time");
             }
             try {
@@ -107,7 +107,7 @@ public final class Backend implements AutoCloseable {
 
     private long until(long began) {
         // 0 says that there is none.
-        return (began + TimeUnit.MILLISECONDS.toNanos(patienceMs)) | 1;
+        return (began + TimeUnit.MILLISECONDS.toNanos(timeoutMs)) | 1;
     }
 
     private Link take() throws IOException {
@@ -121,7 +121,7 @@ public final class Backend implements AutoCloseable {
     }
 
     private Link open() throws IOException {
-        Link link = new Link(address, patienceMs);
+        Link link = new Link(address, timeoutMs);
         all.add(link);
         return link;
     }

@@ -45,14 +45,14 @@ final class Link {
     }
 
     /** Connects. */
-    Link(InetSocketAddress to, int patienceMs) throws IOException {
+    Link(InetSocketAddress to, int timeoutMs) throws IOException {
         String name = to.getAddress().getHostAddress();
         host = bytes(" HTTP/1.1\r\nHost: " + (name.contains(":") ? "[" + name + "]" : name) + ":" + to.getPort()
                 + "\r\n\r\n");
         channel = SocketChannel.open();
         try {
             channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
-            channel.socket().connect(to, patienceMs);
+            channel.socket().connect(to, timeoutMs);
         } catch (IOException | RuntimeException e) {
             channel.close();
             throw e;

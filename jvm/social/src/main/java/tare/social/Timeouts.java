@@ -7,7 +7,7 @@ package tare.social;
  * @param statementS for the answer to a statement, seconds
  * @param storeMs for the file store to go on, milliseconds
  */
-record Patience(int poolMs, int statementS, int storeMs) {
+record Timeouts(int poolMs, int statementS, int storeMs) {
     /** Longer than what a user waits for at most, and less than what one would call a hang. */
-    static final Patience USUAL = new Patience(5_000, 20, 20_000);
+    static final Timeouts USUAL = new Timeouts(5_000, 20, 20_000);
 }
