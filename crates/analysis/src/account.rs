@@ -55,8 +55,8 @@ pub(crate) fn of_arm(
 fn offered<'a>(case: &Case, fixed: Option<f64>, measurements: impl Iterator<Item = &'a Measurement>) -> Option<f64> {
     if case.density.is_some() {
         let held = measurements.filter_map(|m| {
-            let ascent = m.ascent.as_ref().filter(|ascent| ascent.held() > 0)?;
-            Some(ascent.offered_per_guest_per_s? * f64::from(ascent.held()))
+            let scale_up = m.scale_up.as_ref().filter(|scale_up| scale_up.held() > 0)?;
+            Some(scale_up.offered_per_guest_per_s? * f64::from(scale_up.held()))
         });
         return student::mean(&held.collect::<Vec<f64>>());
     }

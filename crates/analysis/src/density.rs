@@ -1,8 +1,8 @@
-//! How many guests the host carries, from the ascents of a case.
+//! How many guests the host carries, from the scale-ups of a case.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tare_model::density::{Ascent, CoursePoint, Level, StopKind, metric};
+use tare_model::density::{ScaleUp, CoursePoint, Level, StopKind, metric};
 use tare_model::findings::{ArmDensity, Comparison, DensityFindings, LevelFindings, Verdict};
 use tare_model::merging::SavedFrom;
 use tare_model::metric::Unit;
@@ -13,14 +13,14 @@ use tare_model::trial::TrialRecord;
 use crate::distribution::completed;
 use crate::{estimate, fit, words};
 
-/// Metrics of an ascent that are compared between arms: how many guests held, and what they did together. All others are
+/// Metrics of a scale-up that are compared between arms: how many guests held, and what they did together. All others are
 /// those of a number of guests, which is another on each arm.
 pub(crate) const COMPARED: [&str; 2] = [metric::HELD, metric::OPERATIONS];
 
 /// Most points of a course that are kept for drawing.
 const COURSE_POINTS_MAX: usize = 400;
 
-/// The case's ascents by arm, in the order of the study; `None` where the case adds no guests, or no trial of it completed.
+/// The case's scale-ups by arm, in the order of the study; `None` where the case adds no guests, or no trial of it completed.
 pub(crate) fn of_case<'a>(
     case: &Case,
     arms: impl Iterator<Item = (&'a Arm, &'a [&'a TrialRecord])>,
@@ -28,7 +28,7 @@ pub(crate) fn of_case<'a>(
     case.density.as_ref()?;
     let (mut found, mut offered) = (Vec::new(), None);
     for (arm, trials) in arms {
-        offered = offered.or_else(|| ascents(trials).find_map(|(_, ascent)| ascent.offered_per_guest_per_s));
+        offered = offered.or_else(|| scale_ups(trials).find_map(|(_, scale_up)| scale_up.offered_per_guest_per_s));
         found.extend(of_arm(&arm.id, trials));
     }
     let arms: Vec<ArmDensity> = found;
@@ -54,41 +54,41 @@ fn guest_memory(case: &Case) -> u64 {
     if tile.is_empty() { case.guest.memory.0 } else { together / tile.len() as u64 }
 }
 
-/// (block, ascent) of the completed trials.
-fn ascents<'a>(trials: &[&'a TrialRecord]) -> impl Iterator<Item = (u32, &'a Ascent)> {
-    trials.iter().filter_map(|record| Some((record.planned.block, completed(record)?.ascent.as_ref()?)))
+/// (block, scale-up) of the completed trials.
+fn scale_ups<'a>(trials: &[&'a TrialRecord]) -> impl Iterator<Item = (u32, &'a ScaleUp)> {
+    trials.iter().filter_map(|record| Some((record.planned.block, completed(record)?.scale_up.as_ref()?)))
 }
 
-/// One arm's ascents by block.
+/// One arm's scale-ups by block.
 fn of_arm(arm: &str, trials: &[&TrialRecord]) -> Option<ArmDensity> {
-    let ascents: Vec<(u32, &Ascent)> = ascents(trials).collect();
-    let held_blocks: Vec<(u32, u32)> = ascents.iter().map(|(block, ascent)| (*block, ascent.held())).collect();
+    let scale_ups: Vec<(u32, &ScaleUp)> = scale_ups(trials).collect();
+    let held_blocks: Vec<(u32, u32)> = scale_ups.iter().map(|(block, scale_up)| (*block, scale_up.held())).collect();
     let held = held_blocks.iter().map(|(_, held)| *held).min()?;
-    let stopped = ascents.iter().map(|(block, ascent)| {
-        let stop = &ascent.stopped;
+    let stopped = scale_ups.iter().map(|(block, scale_up)| {
+        let stop = &scale_up.stopped;
         (*block, stop.guests, stop_in_words(stop.kind).to_owned(), stop.detail.clone())
     });
-    let points: Vec<(f64, f64)> = ascents
+    let points: Vec<(f64, f64)> = scale_ups
         .iter()
-        .flat_map(|(_, ascent)| &ascent.levels)
+        .flat_map(|(_, scale_up)| &scale_up.levels)
         .filter(|level| level.worked())
         .filter_map(|level| Some((f64::from(level.guests), *level.metrics.get(metric::OPERATIONS)?)))
         .collect();
     Some(ArmDensity {
         arm: arm.to_owned(),
         held,
-        end_of_series: ascents.iter().all(|(_, ascent)| ascent.stopped.kind == StopKind::End),
+        end_of_series: scale_ups.iter().all(|(_, scale_up)| scale_up.stopped.kind == StopKind::End),
         stopped: stopped.collect(),
-        levels: levels(&ascents),
-        course: course(&ascents),
+        levels: levels(&scale_ups),
+        course: course(&scale_ups),
         models: fit::models(&points),
         held_blocks,
-        tile: ascents.iter().map(|(_, ascent)| &ascent.tile).find(|tile| !tile.is_empty()).cloned().unwrap_or_default(),
+        tile: scale_ups.iter().map(|(_, scale_up)| &scale_up.tile).find(|tile| !tile.is_empty()).cloned().unwrap_or_default(),
     })
 }
 
-fn levels(ascents: &[(u32, &Ascent)]) -> Vec<LevelFindings> {
-    let all = || ascents.iter().flat_map(|(_, ascent)| &ascent.levels);
+fn levels(scale_ups: &[(u32, &ScaleUp)]) -> Vec<LevelFindings> {
+    let all = || scale_ups.iter().flat_map(|(_, scale_up)| &scale_up.levels);
     let numbers: BTreeSet<u32> = all().map(|level| level.guests).collect();
     let one = |guests: u32| {
         let own: Vec<&Level> = all().filter(|level| level.guests == guests).collect();
@@ -124,9 +124,9 @@ fn mean_saved(levels: &[&&Level]) -> SavedFrom {
 }
 
 /// The course of the block whose held number is in the middle, thinned evenly; its last point is kept.
-fn course(ascents: &[(u32, &Ascent)]) -> Vec<CoursePoint> {
-    let mut order: Vec<(u32, u32, &Ascent)> =
-        ascents.iter().map(|(block, ascent)| (ascent.held(), *block, *ascent)).collect();
+fn course(scale_ups: &[(u32, &ScaleUp)]) -> Vec<CoursePoint> {
+    let mut order: Vec<(u32, u32, &ScaleUp)> =
+        scale_ups.iter().map(|(block, scale_up)| (scale_up.held(), *block, *scale_up)).collect();
     order.sort_by_key(|(held, block, _)| (*held, *block));
     let Some((.., middle)) = order.get(order.len().saturating_sub(1) / 2) else { return Vec::new() };
     let every = middle.course.len().div_ceil(COURSE_POINTS_MAX).max(1);
@@ -135,7 +135,7 @@ fn course(ascents: &[(u32, &Ascent)]) -> Vec<CoursePoint> {
     kept.map(|(_, point)| *point).collect()
 }
 
-/// Why an ascent ended, for people.
+/// Why a scale-up ended, for people.
 pub(crate) const fn stop_in_words(kind: StopKind) -> &'static str {
     match kind {
         StopKind::End => "the end of the series",
@@ -247,7 +247,7 @@ fn guests(arm: &ArmDensity) -> String {
     }
 }
 
-/// ` (stopped by memory)`, with every reason that one of its ascents had.
+/// ` (stopped by memory)`, with every reason that one of its scale-ups had.
 fn why(arm: &ArmDensity) -> String {
     let reasons: BTreeSet<&str> = arm.stopped.iter().map(|(_, _, kind, _)| kind.as_str()).collect();
     let end = stop_in_words(StopKind::End);
@@ -281,13 +281,13 @@ pub(crate) fn method(plan: &Plan) -> Vec<String> {
         return Vec::new();
     }
     vec![
-        "A trial of a density case is one ascent: guests are added to one instance one at a time, each when the memory that it touches at once \
+        "A trial of a density case is one scale-up: guests are added to one instance one at a time, each when the memory that it touches at once \
          fits above the reserve or, where memory is merged, once merging has made room; at each number of the series all guests are driven through the phases \
-         of the case. A number is held when every guest worked to the end, its work added up, and every objective was met. The ascent ends \
+         of the case. A number is held when every guest worked to the end, its work added up, and every objective was met. The scale-up ends \
          before the reserve is touched, when the host swaps or waits for memory, when a guest is lost, and at the end of the series. The number given \
          for an arm is the least of its blocks'. A trial's metrics are those of the largest number that held in it, another on each arm: only that number and \
          the operations of all guests together are compared between arms; the tables by number of guests set like beside like. Figures of a number at which an \
-         objective was missed are shown, and those of one at which a guest was lost or its work was wrong are not. Numbers of one ascent are iterations of one instance: intervals at each come from the blocks."
+         objective was missed are shown, and those of one at which a guest was lost or its work was wrong are not. Numbers of one scale-up are iterations of one instance: intervals at each come from the blocks."
             .to_owned(),
         "Merging has settled when savings grew by less than a hundredth over two whole passes of the kernel's scanner. Saved memory is pages_sharing and \
          merged empty pages times the size of a page, before the kernel's own bookkeeping; the profit is after it, as the kernel reckons. \

@@ -75,7 +75,7 @@ pub fn findings(run: &Run<'_>) -> Findings {
     }
 }
 
-/// Why metrics of an ascent are missing whose first number of guests already did not hold.
+/// Why metrics of a scale-up are missing whose first number of guests already did not hold.
 const NONE_HELD: &str = " (no number of guests held)";
 /// Most metrics that are named one by one where all are missing for that.
 const NAMED: usize = 3;

@@ -16,7 +16,7 @@ use crate::offered;
 pub(crate) const OPERATIONS: &str = "operations_per_s";
 
 /// The cases of a study that offer load to one guest, in groups of those that differ in load and instances (and phases) alone; in the
-/// order of the study. Searches for a capacity and ascents are of no group: their load is another in each trial.
+/// order of the study. Searches for a capacity and scale-ups are of no group: their load is another in each trial.
 pub(crate) fn groups(cases: &[Case]) -> Vec<Vec<&Case>> {
     let mut groups: Vec<Vec<&Case>> = Vec::new();
     for case in cases.iter().filter(|case| case.density.is_none() && case.capacity.is_none() && case.guests == 1) {

@@ -57,7 +57,7 @@ pub fn cpu_s(directories: &[PathBuf]) -> Option<f64> {
     directories.iter().find_map(version_2).or_else(|| directories.iter().find_map(version_1))
 }
 
-/// How an ascent looks at its host.
+/// How a scale-up looks at its host.
 #[derive(Clone)]
 pub struct Watched {
     host: Arc<dyn HostAccess>,

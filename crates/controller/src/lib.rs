@@ -44,7 +44,7 @@ pub use doctor::{
 };
 pub use error::ControllerError;
 pub use host::{HostAccess, ThisHost};
-pub use observer::{AscentNow, HoldNow, Observer, Quiet, TryNow};
+pub use observer::{ScaleUpNow, HoldNow, Observer, Quiet, TryNow};
 pub use places::no_place_for_data;
 pub use reap::{ReapedRun, reap_dead, reap_run};
 pub use reaper::attend;

@@ -4,9 +4,9 @@ use tare_model::capacity::ProbePurpose;
 use tare_model::plan::{Plan, PlannedTrial};
 use tare_model::trial::{Phase, TrialRecord};
 
-/// How far the ascent of guests is.
+/// How far the scale-up of guests is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AscentNow {
+pub struct ScaleUpNow {
     /// Guests that stand.
     pub guests: u32,
     /// Most that may be tried.
@@ -62,7 +62,7 @@ pub trait Observer {
     /// A trial enters a phase.
     fn phase_entered(&self, _trial: &PlannedTrial, _phase: Phase) {}
     /// Guests are added in a trial, or driven. Told several times a second.
-    fn ascending(&self, _trial: &PlannedTrial, _now: &AscentNow) {}
+    fn ascending(&self, _trial: &PlannedTrial, _now: &ScaleUpNow) {}
     /// A load is tried next, in instances that are not made yet.
     fn trying(&self, _trial: &PlannedTrial, _now: &TryNow) {}
     /// It was tried, and what was made for it is gone. `failed`: why it did not hold, if it did not; a try whose work was wrong, or that

@@ -38,18 +38,18 @@ pub fn one_fits(case: &Case, workload: &dyn Workload, host: &dyn HostAccess) -> 
     Err(ControllerError::NoRoom { case: case.id.clone(), needed, available: now.available_bytes, reserve })
 }
 
-/// The longest that the ascent of a case, or the search for its load in guests that stand, may take, if everything takes as long as it
+/// The longest that the scale-up of a case, or the search for its load in guests that stand, may take, if everything takes as long as it
 /// may; zero for a case without one.
 pub fn longest(case: &Case) -> Duration {
-    let ascent = |spec: &DensitySpec| longest_ascent(spec, case.phases.total().duration());
+    let scale_up = |spec: &DensitySpec| longest_scale_up(spec, case.phases.total().duration());
     // Each load is connected, driven and verified by itself.
     let search = |target: CpuTarget| {
         target.searching(&case.phases, target.steps).duration() + timeout(case.guests as usize) * 4 * target.steps
     };
-    case.density.as_ref().map(ascent).or(case.cpu_target.map(search)).unwrap_or_default()
+    case.density.as_ref().map(scale_up).or(case.cpu_target.map(search)).unwrap_or_default()
 }
 
-fn longest_ascent(spec: &DensitySpec, phases: Duration) -> Duration {
+fn longest_scale_up(spec: &DensitySpec, phases: Duration) -> Duration {
     let guests = spec.most_guests();
     let timeout = timeout(guests as usize);
     let settle = spec.settle.duration();
@@ -68,18 +68,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ascent_is_given_the_time_of_all_its_guests_and_levels() {
+    fn a_scale_up_is_given_the_time_of_all_its_guests_and_levels() {
         let (guests, settle) = (GuestSeries::Listed(vec![1, 4, 8]), Span::from_secs(120));
         let spec =
             DensitySpec { guests, tile: Vec::new(), reserve: None, settle, rest: Span::from_secs(5), pressure: 0.4 };
         // Eight guests are asked with twice the timeout of four.
         let guest = 120 + 4 * 60;
         let level = 120 + 5 + 10 + 4 * 60;
-        let longest = longest_ascent(&spec, Duration::from_secs(10));
+        let longest = longest_scale_up(&spec, Duration::from_secs(10));
         assert_eq!(longest, Duration::from_secs(16 * guest + 3 * level));
         let member = |name: &str| TileGuest { name: name.into(), size: GuestSize { cpus: 1, memory: ByteSize(1) } };
         let tiles = DensitySpec { guests: GuestSeries::Listed(vec![4]), tile: vec![member("a"), member("b")], ..spec };
-        let tiles = longest_ascent(&tiles, Duration::from_secs(10));
+        let tiles = longest_scale_up(&tiles, Duration::from_secs(10));
         assert_eq!(tiles, Duration::from_secs(16 * guest + level), "four tiles of two guests are eight");
     }
 }

@@ -359,8 +359,8 @@ fn lifetime(plan: &Plan, made: &Made) -> Duration {
     let phases = plan.study.cases.iter().map(|case| case.phases.total());
     let commands = made.workloads.values().filter_map(|workload| workload.longest());
     let longest = phases.chain(commands).max().unwrap_or_default();
-    let ascent = plan.study.cases.iter().map(crate::room::longest).max().unwrap_or_default();
-    longest.duration() * 2 + ascent + TIMEOUT * 10 + Duration::from_secs(3600)
+    let scale_up = plan.study.cases.iter().map(crate::room::longest).max().unwrap_or_default();
+    longest.duration() * 2 + scale_up + TIMEOUT * 10 + Duration::from_secs(3600)
 }
 
 /// The trials that are not recorded yet, in the order of the plan.

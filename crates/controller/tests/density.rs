@@ -9,10 +9,10 @@ use std::sync::Mutex;
 
 use common::{agent, plan, run_plan};
 use tare_controller::{
-    AscentNow, Cancel, ControllerError, HostAccess, Observer, Quiet, Registry, RunEnd, RunOptions, ThisHost, run,
+    ScaleUpNow, Cancel, ControllerError, HostAccess, Observer, Quiet, Registry, RunEnd, RunOptions, ThisHost, run,
 };
 use tare_model::Span;
-use tare_model::density::{Ascent, DensitySpec, GuestSeries, StopKind, metric};
+use tare_model::density::{ScaleUp, DensitySpec, GuestSeries, StopKind, metric};
 use tare_model::field::FieldError;
 use tare_model::load::LoadModel;
 use tare_model::merging::{HostMemory, MergeRule, Merging};
@@ -29,8 +29,8 @@ use tare_workload::Workload;
 /// Kept in reserve: 8 guests fit above it.
 const RESERVE: u64 = 2 << 30;
 
-/// One trial of one ascent.
-fn ascent_plan(guests: GuestSeries) -> Plan {
+/// One trial of one scale-up.
+fn scale_up_plan(guests: GuestSeries) -> Plan {
     let mut plan = plan();
     plan.trials.truncate(1);
     let case = &mut plan.study.cases[0];
@@ -42,7 +42,7 @@ fn ascent_plan(guests: GuestSeries) -> Plan {
 }
 
 fn listed(guests: &[u32]) -> Plan {
-    ascent_plan(GuestSeries::Listed(guests.to_vec()))
+    scale_up_plan(GuestSeries::Listed(guests.to_vec()))
 }
 
 /// The agent's program, where these tests can run.
@@ -66,10 +66,10 @@ struct Ran {
 
 impl Ran {
     /// Its only trial, which completed.
-    fn measured(&self) -> (&Measurement, &Ascent) {
+    fn measured(&self) -> (&Measurement, &ScaleUp) {
         let record = self.records.first().unwrap_or_else(|| panic!("{:?}", self.ended));
         let Outcome::Completed(measured) = &record.outcome else { panic!("{:?}", record.outcome) };
-        (measured, measured.ascent.as_ref().unwrap())
+        (measured, measured.scale_up.as_ref().unwrap())
     }
 }
 
@@ -85,18 +85,18 @@ fn ran(agent: &Path, name: &str, plan: &Plan, mishap: Mishap) -> Ran {
 }
 
 /// (guests, whether they held) of each level.
-fn levels(ascent: &Ascent) -> Vec<(u32, bool)> {
-    ascent.levels.iter().map(|level| (level.guests, level.failed.is_none())).collect()
+fn levels(scale_up: &ScaleUp) -> Vec<(u32, bool)> {
+    scale_up.levels.iter().map(|level| (level.guests, level.failed.is_none())).collect()
 }
 
 #[test]
 fn guests_are_added_along_the_list_and_all_is_told() {
     let Some(agent) = ready() else { return };
     let ran = ran(&agent, "list", &listed(&[1, 3, 4]), Mishap::None);
-    let (measured, ascent) = ran.measured();
-    assert_eq!(levels(ascent), [(1, true), (3, true), (4, true)]);
-    assert_eq!((ascent.stopped.kind, ascent.stopped.guests), (StopKind::End, 4));
-    let of = |level: usize, id: &str| ascent.levels[level].metrics[id];
+    let (measured, scale_up) = ran.measured();
+    assert_eq!(levels(scale_up), [(1, true), (3, true), (4, true)]);
+    assert_eq!((scale_up.stopped.kind, scale_up.stopped.guests), (StopKind::End, 4));
+    let of = |level: usize, id: &str| scale_up.levels[level].metrics[id];
     for (n, guests) in [1.0, 3.0, 4.0].into_iter().enumerate() {
         assert_eq!(of(n, metric::PROMISED), guests * f64::from(64 << 20));
         assert_eq!(of(n, metric::OVERCOMMIT), guests * f64::from(64 << 20) / TOTAL as f64);
@@ -105,7 +105,7 @@ fn guests_are_added_along_the_list_and_all_is_told() {
         assert!((of(n, metric::OPERATIONS) - guests * RATE_OF_EACH).abs() < 1e-6);
         assert!((of(n, metric::PER_GUEST) - RATE_OF_EACH).abs() < 1e-6);
         assert!((0.0..=1.0).contains(&of(n, metric::HOST_CPU)));
-        let level = &ascent.levels[n];
+        let level = &scale_up.levels[n];
         assert_eq!((level.parts.len() as f64, level.response.count() as f64), (guests, guests * 10.0));
         assert!(level.window_ns.1 > level.window_ns.0 && level.settled_after_s.is_none(), "nothing merges");
     }
@@ -116,13 +116,13 @@ fn guests_are_added_along_the_list_and_all_is_told() {
     let record = &ran.records[0];
     let primary: Vec<&str> = record.metrics.iter().filter(|m| m.primary).map(|m| m.id.as_str()).collect();
     assert_eq!((primary, record.metrics[0].id.as_str()), (vec![metric::HELD], metric::HELD));
-    assert_eq!(record.window_ns, Some(ascent.levels[2].window_ns));
+    assert_eq!(record.window_ns, Some(scale_up.levels[2].window_ns));
     assert_eq!(record.facts["at work"], "4");
     let flags: Vec<&str> = record.flags.iter().filter(|f| f.kind == "crowd").map(|f| f.detail.as_str()).collect();
     assert_eq!(flags, ["at 1, 3, 4 guests: 1 at work"], "one of a kind");
     // The host over time, from before the first guest to the end.
-    assert_eq!((ascent.course[0].guests, ascent.course[0].available_bytes), (0, AVAILABLE));
-    assert!(ascent.course.windows(2).all(|pair| pair[1].at_s > pair[0].at_s));
+    assert_eq!((scale_up.course[0].guests, scale_up.course[0].available_bytes), (0, AVAILABLE));
+    assert!(scale_up.course.windows(2).all(|pair| pair[1].at_s > pair[0].at_s));
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn the_load_is_found_once_a_run_and_kept_when_it_is_resumed() {
         assert_eq!(record.facts["offered rate"], "1234.5 operations/s a guest");
         assert_eq!(record.facts["CPU of one guest alone"], "55.0 % of the guest's CPUs");
         let Outcome::Completed(measured) = &record.outcome else { panic!("{record:?}") };
-        assert_eq!(measured.ascent.as_ref().unwrap().offered_per_guest_per_s, Some(CALIBRATED));
+        assert_eq!(measured.scale_up.as_ref().unwrap().offered_per_guest_per_s, Some(CALIBRATED));
     }
     assert_eq!(tare_lab::leftovers(&run_id), Vec::<String>::new());
 }
@@ -188,13 +188,13 @@ fn a_load_that_is_not_found_ends_the_run_before_its_first_trial() {
 }
 
 #[test]
-fn the_ascent_stops_before_the_reserve_and_the_last_number_that_stands_is_measured() {
+fn the_scale_up_stops_before_the_reserve_and_the_last_number_that_stands_is_measured() {
     let Some(agent) = ready() else { return };
     let ran = ran(&agent, "memory", &listed(&[1, 6, 20]), Mishap::None);
-    let (measured, ascent) = ran.measured();
-    assert_eq!(levels(ascent), [(1, true), (6, true), (8, true)]);
-    assert_eq!((ascent.stopped.kind, ascent.stopped.guests), (StopKind::Memory, 8));
-    let detail = &ascent.stopped.detail;
+    let (measured, scale_up) = ran.measured();
+    assert_eq!(levels(scale_up), [(1, true), (6, true), (8, true)]);
+    assert_eq!((scale_up.stopped.kind, scale_up.stopped.guests), (StopKind::Memory, 8));
+    let detail = &scale_up.stopped.detail;
     assert!(
         detail.contains("takes 1.00 GiB") && detail.contains("of 2.00 GiB") && detail.contains("2.00 GiB are kept")
     );
@@ -202,7 +202,7 @@ fn the_ascent_stops_before_the_reserve_and_the_last_number_that_stands_is_measur
 }
 
 #[test]
-fn each_mishap_stops_the_ascent_and_is_told() {
+fn each_mishap_stops_the_scale_up_and_is_told() {
     let Some(agent) = ready() else { return };
     let adding = [
         ("start", Mishap::Start(3), StopKind::Start, REASON),
@@ -213,10 +213,10 @@ fn each_mishap_stops_the_ascent_and_is_told() {
     ];
     for (name, mishap, kind, told) in adding {
         let ran = ran(&agent, name, &listed(&[1, 4]), mishap);
-        let (measured, ascent) = ran.measured();
-        assert_eq!(levels(ascent), [(1, true), (2, true)], "{name}");
-        assert_eq!((ascent.stopped.kind, ascent.stopped.guests), (kind, 2), "{name}: {:?}", ascent.stopped);
-        assert!(ascent.stopped.detail.contains(told), "{name}: {}", ascent.stopped.detail);
+        let (measured, scale_up) = ran.measured();
+        assert_eq!(levels(scale_up), [(1, true), (2, true)], "{name}");
+        assert_eq!((scale_up.stopped.kind, scale_up.stopped.guests), (kind, 2), "{name}: {:?}", scale_up.stopped);
+        assert!(scale_up.stopped.detail.contains(told), "{name}: {}", scale_up.stopped.detail);
         assert_eq!(measured.metrics[metric::HELD], 2.0, "{name}");
     }
     let driving = [
@@ -226,46 +226,46 @@ fn each_mishap_stops_the_ascent_and_is_told() {
     ];
     for (name, mishap, kind, told) in driving {
         let ran = ran(&agent, name, &listed(&[2, 4, 5]), mishap);
-        let (measured, ascent) = ran.measured();
-        assert_eq!(levels(ascent), [(2, true), (4, false)], "{name}: {ascent:?}");
-        assert_eq!((ascent.stopped.kind, ascent.stopped.guests), (kind, 4), "{name}");
-        let failed = ascent.levels[1].failed.as_deref().unwrap();
-        assert!(failed.contains(told) && ascent.stopped.detail == failed, "{name}: {failed}");
+        let (measured, scale_up) = ran.measured();
+        assert_eq!(levels(scale_up), [(2, true), (4, false)], "{name}: {scale_up:?}");
+        assert_eq!((scale_up.stopped.kind, scale_up.stopped.guests), (kind, 4), "{name}");
+        let failed = scale_up.levels[1].failed.as_deref().unwrap();
+        assert!(failed.contains(told) && scale_up.stopped.detail == failed, "{name}: {failed}");
         assert_eq!((measured.metrics[metric::HELD], measured.metrics[RESPONSE]), (2.0, 0.02), "{name}");
     }
 }
 
 #[test]
-fn what_the_kernel_kills_elsewhere_stops_no_ascent() {
+fn what_the_kernel_kills_elsewhere_stops_no_scale_up() {
     let Some(agent) = ready() else { return };
     if let Some(why) = tare_lab::Cgroup::unavailable() {
         return skipped(&why);
     }
     let ran = ran(&agent, "elsewhere", &listed(&[1, 3]), Mishap::Elsewhere(2));
-    let (_, ascent) = ran.measured();
-    assert_eq!((levels(ascent), ascent.stopped.kind), (vec![(1, true), (3, true)], StopKind::End));
+    let (_, scale_up) = ran.measured();
+    assert_eq!((levels(scale_up), scale_up.stopped.kind), (vec![(1, true), (3, true)], StopKind::End));
 }
 
 #[test]
 fn a_search_goes_down_to_the_largest_number_that_meets_the_objective() {
     let Some(agent) = ready() else { return };
     let searched = |name: &str, bound: f64| {
-        let mut plan = ascent_plan(GuestSeries::Search { from: 1, most: 16 });
+        let mut plan = scale_up_plan(GuestSeries::Search { from: 1, most: 16 });
         plan.study.cases[0].qos = vec![QosObjective { metric: RESPONSE.into(), bound }];
         ran(&agent, name, &plan, Mishap::None)
     };
     let ran = searched("search", 0.065);
-    let (measured, ascent) = ran.measured();
+    let (measured, scale_up) = ran.measured();
     let expected = [(1, true), (2, true), (3, true), (5, true), (8, false), (6, true), (7, false)];
-    assert_eq!(levels(ascent), expected, "{:?}", ascent.stopped);
-    assert_eq!((ascent.stopped.kind, ascent.stopped.guests), (StopKind::Qos, 8));
-    assert!(ascent.stopped.detail.contains("at most 65.0 ms"), "{}", ascent.stopped.detail);
+    assert_eq!(levels(scale_up), expected, "{:?}", scale_up.stopped);
+    assert_eq!((scale_up.stopped.kind, scale_up.stopped.guests), (StopKind::Qos, 8));
+    assert!(scale_up.stopped.detail.contains("at most 65.0 ms"), "{}", scale_up.stopped.detail);
     assert_eq!((measured.metrics[metric::HELD], measured.metrics[RESPONSE]), (6.0, 0.06));
     assert_eq!(ran.records[0].facts["at work"], "6");
     // A host that carries not one guest as asked is an answer, without figures of a level.
     let ran = searched("none", 0.005);
-    let (measured, ascent) = ran.measured();
-    assert_eq!((levels(ascent), ascent.stopped.kind), (vec![(1, false)], StopKind::Qos));
+    let (measured, scale_up) = ran.measured();
+    assert_eq!((levels(scale_up), scale_up.stopped.kind), (vec![(1, false)], StopKind::Qos));
     assert_eq!((measured.metrics.len(), measured.metrics[metric::HELD]), (1, 0.0));
 }
 
@@ -314,7 +314,7 @@ fn the_host_is_governed_for_each_arm_and_put_back() {
     /// What the kernel was set to while guests were added, by arm.
     struct Looks(Crowd, Mutex<Vec<(String, String, String)>>, String);
     impl Observer for Looks {
-        fn ascending(&self, trial: &PlannedTrial, now: &AscentNow) {
+        fn ascending(&self, trial: &PlannedTrial, now: &ScaleUpNow) {
             if now.load {
                 let seen = (trial.arm.clone(), self.0.setting("run"), self.0.setting("pages_to_scan"));
                 self.1.lock().unwrap().push(seen);
@@ -340,7 +340,7 @@ fn the_host_is_governed_for_each_arm_and_put_back() {
     let now = ["run", "pages_to_scan", "sleep_millisecs", "use_zero_pages"].map(|name| crowd.setting(name));
     assert_eq!(now, ["0", "100", "20", "0"], "put back");
     let Outcome::Completed(merged) = &records[1].outcome else { panic!("{records:?}") };
-    let level = &merged.ascent.as_ref().unwrap().levels[1];
+    let level = &merged.scale_up.as_ref().unwrap().levels[1];
     assert!(level.settled_after_s.is_some_and(|seconds| seconds > 0.0), "{level:?}");
     assert_eq!((level.metrics[metric::SAVED], level.metrics[metric::PROFIT]), (f64::from(1 << 30), 1e6));
     assert_eq!(level.metrics[metric::SCANNER_CPU_S], 0.0);
@@ -352,7 +352,7 @@ fn a_second_run_that_changes_the_same_settings_is_refused_also_alongside() {
     /// Under load it tries to begin another run.
     struct Second<'a>(&'a Plan, &'a Crowd, &'a Path, &'a Path, Mutex<Vec<String>>);
     impl Observer for Second<'_> {
-        fn ascending(&self, _: &PlannedTrial, now: &AscentNow) {
+        fn ascending(&self, _: &PlannedTrial, now: &ScaleUpNow) {
             if now.load {
                 let Self(plan, crowd, agent, out, told) = self;
                 let run_id = format!("density-{}-second", std::process::id());
@@ -451,10 +451,10 @@ fn killed_under_load_it_leaves_settings_that_reaping_puts_back() {
 }
 
 #[test]
-fn the_wish_to_stop_ends_an_ascent_and_puts_all_back() {
+fn the_wish_to_stop_ends_a_scale_up_and_puts_all_back() {
     struct Stops(Cancel);
     impl Observer for Stops {
-        fn ascending(&self, _: &PlannedTrial, now: &AscentNow) {
+        fn ascending(&self, _: &PlannedTrial, now: &ScaleUpNow) {
             if now.guests == 2 {
                 self.0.cancel("test");
             }

@@ -7,9 +7,9 @@ mod common;
 use std::path::{Path, PathBuf};
 
 use common::{agent, plan, run_plan};
-use tare_controller::{AscentNow, Cancel, Observer, Quiet, RunEnd};
+use tare_controller::{ScaleUpNow, Cancel, Observer, Quiet, RunEnd};
 use tare_model::Span;
-use tare_model::density::{Ascent, DensitySpec, GuestSeries, StopKind, TileGuest, metric};
+use tare_model::density::{ScaleUp, DensitySpec, GuestSeries, StopKind, TileGuest, metric};
 use tare_model::guest::GuestSize;
 use tare_model::load::LoadModel;
 use tare_model::plan::{Plan, PlannedTrial};
@@ -46,7 +46,7 @@ fn shop_and_db() -> Vec<TileWorker> {
     vec![worker("shop", 0.001, 64, 20), worker("db", 0.01, 96, 3)]
 }
 
-/// One trial of one ascent by tiles of these members.
+/// One trial of one scale-up by tiles of these members.
 fn tiles_plan(guests: GuestSeries, workers: &[TileWorker]) -> Plan {
     let mut plan = plan();
     plan.trials.truncate(1);
@@ -68,9 +68,9 @@ struct Ran {
 
 impl Ran {
     /// Its only trial, which completed.
-    fn measured(&self) -> (&Measurement, &Ascent) {
+    fn measured(&self) -> (&Measurement, &ScaleUp) {
         let Outcome::Completed(measured) = &self.records[0].outcome else { panic!("{:?}", self.records[0].outcome) };
-        (measured, measured.ascent.as_ref().unwrap())
+        (measured, measured.scale_up.as_ref().unwrap())
     }
 }
 
@@ -88,8 +88,8 @@ fn ran(agent: &Path, name: &str, plan: &Plan, workers: Vec<TileWorker>, mishap: 
 }
 
 /// (guests, whether they held) of each level.
-fn levels(ascent: &Ascent) -> Vec<(u32, bool)> {
-    ascent.levels.iter().map(|level| (level.guests, level.failed.is_none())).collect()
+fn levels(scale_up: &ScaleUp) -> Vec<(u32, bool)> {
+    scale_up.levels.iter().map(|level| (level.guests, level.failed.is_none())).collect()
 }
 
 fn objective(metric: &str, bound: f64) -> QosObjective {
@@ -97,21 +97,21 @@ fn objective(metric: &str, bound: f64) -> QosObjective {
 }
 
 #[test]
-fn the_first_member_that_misses_its_objective_ends_the_ascent_and_is_named() {
+fn the_first_member_that_misses_its_objective_ends_the_scale_up_and_is_named() {
     let Some(agent) = ready() else { return };
     let mut plan = tiles_plan(GuestSeries::Listed(vec![1, 2, 3]), &shop_and_db());
     // With four guests `db` takes 0.04 s, and `shop` a tenth of that.
     plan.study.cases[0].qos =
         vec![objective("shop:response_time_p99_s", 0.035), objective("db:response_time_p99_s", 0.035)];
     let ran = ran(&agent, "objective", &plan, shop_and_db(), Mishap::None);
-    let (measured, ascent) = ran.measured();
-    assert_eq!(levels(ascent), [(2, true), (4, false)], "only whole tiles are measured, and none after the miss");
-    assert_eq!((ascent.stopped.kind, ascent.stopped.guests), (StopKind::Qos, 4));
-    let detail = &ascent.stopped.detail;
+    let (measured, scale_up) = ran.measured();
+    assert_eq!(levels(scale_up), [(2, true), (4, false)], "only whole tiles are measured, and none after the miss");
+    assert_eq!((scale_up.stopped.kind, scale_up.stopped.guests), (StopKind::Qos, 4));
+    let detail = &scale_up.stopped.detail;
     assert!(detail.starts_with("db: response time was 40.0 ms") && !detail.contains("shop"), "{detail}");
-    assert_eq!(ascent.tile, ["shop", "db"]);
+    assert_eq!(scale_up.tile, ["shop", "db"]);
     assert_eq!((measured.metrics[metric::HELD], measured.metrics[metric::TILES_HELD]), (2.0, 1.0));
-    let of = |level: usize, id: &str| ascent.levels[level].metrics[id];
+    let of = |level: usize, id: &str| scale_up.levels[level].metrics[id];
     assert_eq!((of(1, "shop:response_time_p99_s"), of(1, "db:response_time_p99_s")), (0.004, 0.04));
     // Each guest has 600/s by the number of guests.
     let close = |value: f64, expected: f64| assert!((value - expected).abs() < 1e-9 * expected, "{value} {expected}");
@@ -123,14 +123,14 @@ fn the_first_member_that_misses_its_objective_ends_the_ascent_and_is_named() {
     close(of(1, &format!("db:{TILE_RATE}")), 150.0);
     close(of(1, metric::OPERATIONS), 600.0);
     assert_eq!(of(1, metric::PROMISED), 2.0 * f64::from((64 + 96) << 20));
-    assert!(!ascent.levels[1].metrics.contains_key(RESPONSE), "one of all members would be of nothing");
+    assert!(!scale_up.levels[1].metrics.contains_key(RESPONSE), "one of all members would be of nothing");
     let record = &ran.records[0];
     let ids: Vec<&str> = record.metrics.iter().map(|spec| spec.id.as_str()).collect();
     assert!(
         ids[0] == metric::HELD && ids.contains(&metric::TILES_HELD) && ids.contains(&"db:share_of_single"),
         "{ids:?}"
     );
-    let parts: Vec<(u32, usize)> = ascent.levels[1]
+    let parts: Vec<(u32, usize)> = scale_up.levels[1]
         .parts
         .iter()
         .map(|part| (part.guest, part.metrics.keys().filter(|id| id.starts_with("db:")).count()))
@@ -176,21 +176,21 @@ fn a_tile_that_is_not_whole_is_taken_away_and_its_guest_that_failed_is_named() {
     let plan = tiles_plan(GuestSeries::Listed(vec![1, 4]), &three());
     // Eight guests fit: the third tile lacks its last.
     let full = ran(&agent, "memory", &plan, three(), Mishap::None);
-    let (measured, ascent) = full.measured();
-    assert_eq!(levels(ascent), [(3, true), (6, true)], "what stands is measured, in whole tiles");
-    assert_eq!((ascent.stopped.kind, ascent.stopped.guests), (StopKind::Memory, 6));
+    let (measured, scale_up) = full.measured();
+    assert_eq!(levels(scale_up), [(3, true), (6, true)], "what stands is measured, in whole tiles");
+    assert_eq!((scale_up.stopped.kind, scale_up.stopped.guests), (StopKind::Memory, 6));
     assert!(
-        ascent.stopped.detail.starts_with("`app` of tile 3: the next guest takes 1.00 GiB"),
+        scale_up.stopped.detail.starts_with("`app` of tile 3: the next guest takes 1.00 GiB"),
         "{:?}",
-        ascent.stopped
+        scale_up.stopped
     );
     assert_eq!((measured.metrics[metric::HELD], measured.metrics[metric::TILES_HELD]), (6.0, 2.0));
-    let level = &ascent.levels[1];
+    let level = &scale_up.levels[1];
     assert_eq!(level.metrics[metric::AVAILABLE], AVAILABLE as f64 - 6.0 * EACH as f64, "eight stood for a while");
     let fails = ran(&agent, "start", &plan, three(), Mishap::Start(5));
-    let (_, ascent) = fails.measured();
-    assert_eq!((levels(ascent), ascent.stopped.kind), (vec![(3, true)], StopKind::Start));
-    assert!(ascent.stopped.detail.starts_with("`db` of tile 2: ") && ascent.stopped.detail.contains(REASON));
+    let (_, scale_up) = fails.measured();
+    assert_eq!((levels(scale_up), scale_up.stopped.kind), (vec![(3, true)], StopKind::Start));
+    assert!(scale_up.stopped.detail.starts_with("`db` of tile 2: ") && scale_up.stopped.detail.contains(REASON));
 }
 
 #[test]
@@ -199,8 +199,8 @@ fn a_search_counts_tiles() {
     let mut plan = tiles_plan(GuestSeries::Search { from: 1, most: 4 }, &shop_and_db());
     plan.study.cases[0].qos = vec![objective("db:response_time_p99_s", 0.065)];
     let ran = ran(&agent, "search", &plan, shop_and_db(), Mishap::None);
-    let (measured, ascent) = ran.measured();
-    assert_eq!(levels(ascent), [(2, true), (4, true), (6, true), (8, false)]);
+    let (measured, scale_up) = ran.measured();
+    assert_eq!(levels(scale_up), [(2, true), (4, true), (6, true), (8, false)]);
     assert_eq!(measured.metrics[metric::TILES_HELD], 3.0);
 }
 
@@ -211,9 +211,9 @@ fn wrong_work_of_a_member_is_told_under_its_name() {
     workers[1].wrong_at = Some(4);
     let plan = tiles_plan(GuestSeries::Listed(vec![1, 2]), &workers);
     let ran = ran(&agent, "wrong", &plan, workers, Mishap::None);
-    let (measured, ascent) = ran.measured();
-    assert_eq!((levels(ascent), ascent.stopped.kind), (vec![(2, true), (4, false)], StopKind::Wrong));
-    assert!(ascent.stopped.detail.contains(&format!("db: {REASON}")), "{}", ascent.stopped.detail);
+    let (measured, scale_up) = ran.measured();
+    assert_eq!((levels(scale_up), scale_up.stopped.kind), (vec![(2, true), (4, false)], StopKind::Wrong));
+    assert!(scale_up.stopped.detail.contains(&format!("db: {REASON}")), "{}", scale_up.stopped.detail);
     assert_eq!(measured.metrics[metric::TILES_HELD], 1.0);
 }
 
@@ -221,7 +221,7 @@ fn wrong_work_of_a_member_is_told_under_its_name() {
 fn the_wish_to_stop_in_the_midst_of_a_tile_leaves_nothing() {
     struct Stops(Cancel);
     impl Observer for Stops {
-        fn ascending(&self, _: &PlannedTrial, now: &AscentNow) {
+        fn ascending(&self, _: &PlannedTrial, now: &ScaleUpNow) {
             assert_eq!(now.most, 8, "guests, as those that stand");
             if now.guests == 3 {
                 self.0.cancel("test");

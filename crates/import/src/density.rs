@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tare_model::density::{Ascent, DensitySpec, GuestSeries, Level, StopKind, Stopped, metric, metric_specs};
+use tare_model::density::{ScaleUp, DensitySpec, GuestSeries, Level, StopKind, Stopped, metric, metric_specs};
 use tare_model::guest::GuestSize;
 use tare_model::merging::{MergeRule, Merging};
 use tare_model::metric::MetricSpec;
@@ -83,7 +83,7 @@ fn level(table: &Table, row: &Row) -> Result<Level, ImportError> {
     })
 }
 
-/// One platform's ascent. `most` is the largest number of guests that the table has of any.
+/// One platform's scale-up. `most` is the largest number of guests that the table has of any.
 fn told(platform: &str, mut levels: Vec<Level>, most: u32) -> Told {
     levels.sort_by_key(|level| level.guests);
     let held = levels.last().map_or(0, |level| level.guests);
@@ -95,7 +95,7 @@ fn told(platform: &str, mut levels: Vec<Level>, most: u32) -> Told {
         (StopKind::End, format!("the report tells of no more than {held} guests"))
     };
     let window_s = levels.len() as f64 * RUN_S as f64;
-    let ascent = Ascent {
+    let scale_up = ScaleUp {
         levels,
         stopped: Stopped { kind, guests: held, detail },
         course: Vec::new(),
@@ -106,7 +106,7 @@ fn told(platform: &str, mut levels: Vec<Level>, most: u32) -> Told {
     Told {
         case: CASE.to_owned(),
         arm: platform.to_owned(),
-        measurement: Measurement { metrics, ascent: Some(ascent), ..Measurement::default() },
+        measurement: Measurement { metrics, scale_up: Some(scale_up), ..Measurement::default() },
         metrics: specs,
         window_s,
         facts: BTreeMap::new(),

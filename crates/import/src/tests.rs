@@ -111,15 +111,15 @@ fn orders_are_parts_that_add_up_to_the_printed_totals() {
 }
 
 #[test]
-fn guests_are_an_ascent_and_operations_of_a_run_become_a_rate() {
+fn guests_are_a_scale_up_and_operations_of_a_run_become_a_rate() {
     let imported = read(&[published().join("000-density.csv")]).unwrap();
     let density = &imported.reports[0];
     assert_eq!(density.plan.study.baseline, "hyperv");
     let kvm = measured(density, "density", "kvm_ksm");
-    let ascent = kvm.ascent.as_ref().unwrap();
-    assert_eq!((ascent.held(), ascent.levels.len(), ascent.stopped.kind), (32, 9, StopKind::End));
-    assert!((ascent.levels[7].metrics[metric::OPERATIONS] - 105_662.08).abs() < 0.01);
-    let hyperv = measured(density, "density", "hyperv").ascent.as_ref().unwrap();
+    let scale_up = kvm.scale_up.as_ref().unwrap();
+    assert_eq!((scale_up.held(), scale_up.levels.len(), scale_up.stopped.kind), (32, 9, StopKind::End));
+    assert!((scale_up.levels[7].metrics[metric::OPERATIONS] - 105_662.08).abs() < 0.01);
+    let hyperv = measured(density, "density", "hyperv").scale_up.as_ref().unwrap();
     assert_eq!((hyperv.held(), hyperv.stopped.kind), (7, StopKind::Start));
 }
 

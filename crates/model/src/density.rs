@@ -11,7 +11,7 @@ use crate::metric::{Better, MetricSpec, Unit};
 use crate::trial::Part;
 use crate::units::{ByteSize, Span};
 
-/// A case that adds guests to one instance until the host carries no more. One trial is one such ascent.
+/// A case that adds guests to one instance until the host carries no more. One trial is one such scale-up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DensitySpec {
     /// Numbers of guests at which load is offered; of tiles where guests make some.
@@ -19,7 +19,7 @@ pub struct DensitySpec {
     /// The guests that make one tile, in the order in which they are added. Empty: guests are alike, and each is added by itself. Not
     /// written when it is empty.
     pub tile: Vec<TileGuest>,
-    /// Memory of the host that must stay available; the ascent stops before it is touched.
+    /// Memory of the host that must stay available; the scale-up stops before it is touched.
     /// `None`: a tenth of the host's memory, 1 GiB at least.
     pub reserve: Option<ByteSize>,
     /// Longest wait for merging to settle, before a guest that does not fit yet and before each measurement.
@@ -114,15 +114,15 @@ impl GuestSeries {
         }
     }
 
-    /// Numbers of guests on the way up, for the plan: as many as there are if nothing stops the ascent.
-    pub fn ascent(&self) -> Vec<u32> {
+    /// Numbers of guests on the way up, for the plan: as many as there are if nothing stops the scale-up.
+    pub fn scale_up(&self) -> Vec<u32> {
         std::iter::successors(self.after(0), |&guests| self.after(guests)).collect()
     }
 
-    /// Most numbers of guests at which one ascent can offer load: all on the way up, or those up to the first that does not
+    /// Most numbers of guests at which one scale-up can offer load: all on the way up, or those up to the first that does not
     /// hold and those that halve the distance between it and the last that did.
     pub fn levels_at_most(&self) -> u32 {
-        let up = self.ascent();
+        let up = self.scale_up();
         let all = u32::try_from(up.len()).unwrap_or(u32::MAX);
         match self {
             // A stop between two numbers adds one at which guests stood, and takes away one at least that comes after.
@@ -137,9 +137,9 @@ impl GuestSeries {
     }
 }
 
-/// What one ascent saw.
+/// What one scale-up saw.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Ascent {
+pub struct ScaleUp {
     /// Each number of guests at which load was offered, in the order in which they were.
     pub levels: Vec<Level>,
     /// Why no more guests were added.
@@ -153,7 +153,7 @@ pub struct Ascent {
     pub tile: Vec<String>,
 }
 
-impl Ascent {
+impl ScaleUp {
     /// The largest number of guests that held, 0 if none did.
     pub fn held(&self) -> u32 {
         self.levels.iter().filter(|level| level.failed.is_none()).map(|level| level.guests).max().unwrap_or(0)
@@ -206,7 +206,7 @@ pub mod metric {
     pub const HOST_CPU: &str = "host_cpu_share";
     /// CPU that the merging thread of the kernel took in the window, a share of one CPU.
     pub const SCANNER_CPU: &str = "merging_cpu_share";
-    /// CPU that it took from the start of the ascent to the end of the window, seconds.
+    /// CPU that it took from the start of the scale-up to the end of the window, seconds.
     pub const SCANNER_CPU_S: &str = "merging_cpu_s";
     /// Memory of the host available at the end of the window (`MemAvailable`).
     pub const AVAILABLE: &str = "memory_available_bytes";
@@ -224,7 +224,7 @@ pub mod metric {
     pub const GUEST_SHARED: &str = "guest_shared_bytes";
     /// What the host has less available than before the first guest, for each guest.
     pub const GUEST_COST: &str = "guest_cost_bytes";
-    /// The largest number of guests that held: the primary metric of an ascent.
+    /// The largest number of guests that held: the primary metric of a scale-up.
     pub const HELD: &str = "guests_held";
     /// The largest number of tiles that held, where guests are added by tiles.
     pub const TILES_HELD: &str = "tiles_held";
@@ -239,7 +239,7 @@ pub mod metric {
     }
 }
 
-/// The metrics of a level, the primary one of an ascent first. Those that end in `_share` are bare numbers from 0 to 1.
+/// The metrics of a level, the primary one of a scale-up first. Those that end in `_share` are bare numbers from 0 to 1.
 pub fn metric_specs() -> Vec<MetricSpec> {
     use Better::{Higher, Lower};
     use Unit::{Bytes, Count, OperationsPerSecond, Seconds};
@@ -299,10 +299,10 @@ pub enum StopKind {
     Wrong,
 }
 
-/// The host at one moment of an ascent.
+/// The host at one moment of a scale-up.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct CoursePoint {
-    /// Seconds since the start of the ascent.
+    /// Seconds since the start of the scale-up.
     pub at_s: f64,
     /// Guests that stand.
     pub guests: u32,
@@ -314,7 +314,7 @@ pub struct CoursePoint {
     pub saved_bytes: u64,
     /// Profit as the kernel reckons, bytes.
     pub profit_bytes: i64,
-    /// CPU of the merging thread since the start of the ascent, seconds.
+    /// CPU of the merging thread since the start of the scale-up, seconds.
     pub scanner_cpu_s: f64,
 }
 
@@ -325,14 +325,14 @@ mod tests {
     #[test]
     fn a_search_grows_by_half_and_ends_at_its_most() {
         let search = GuestSeries::Search { from: 1, most: 10 };
-        assert_eq!(search.ascent(), [1, 2, 3, 5, 8, 10]);
-        assert_eq!(GuestSeries::Search { from: 4, most: 4 }.ascent(), [4]);
+        assert_eq!(search.scale_up(), [1, 2, 3, 5, 8, 10]);
+        assert_eq!(GuestSeries::Search { from: 4, most: 4 }.scale_up(), [4]);
         let listed = GuestSeries::Listed(vec![1, 4, 8]);
-        assert_eq!((listed.ascent(), listed.most(), listed.after(4)), (vec![1, 4, 8], 8, Some(8)));
+        assert_eq!((listed.scale_up(), listed.most(), listed.after(4)), (vec![1, 4, 8], 8, Some(8)));
     }
 
     #[test]
-    fn an_ascent_offers_load_at_no_more_numbers_than_it_is_said_to() {
+    fn a_scale_up_offers_load_at_no_more_numbers_than_it_is_said_to() {
         assert_eq!(GuestSeries::Listed(vec![1, 4, 8]).levels_at_most(), 3);
         assert_eq!(GuestSeries::Search { from: 1, most: 1 }.levels_at_most(), 1);
         for (from, most) in [(1, 64), (8, 8), (3, 100), (1, 256)] {
@@ -404,13 +404,13 @@ mod tests {
     #[test]
     fn what_failed_is_not_held() {
         let level = |guests, failed: Option<&str>| Level { guests, failed: failed.map(Into::into), ..Level::default() };
-        let mut ascent =
-            Ascent { levels: vec![level(1, None), level(8, Some("x")), level(4, None)], ..Ascent::default() };
-        assert_eq!(ascent.held(), 4);
+        let mut scale_up =
+            ScaleUp { levels: vec![level(1, None), level(8, Some("x")), level(4, None)], ..ScaleUp::default() };
+        assert_eq!(scale_up.held(), 4);
         let ended = |cause| Level { cause: Some(cause), ..level(8, Some("x")) }.worked();
         assert!(level(1, None).worked() && ended(StopKind::Qos), "an objective that was missed was measured");
         assert!(![StopKind::Wrong, StopKind::Killed, StopKind::Memory, StopKind::Swap].into_iter().any(ended));
-        ascent.levels.clear();
-        assert_eq!(ascent.held(), 0);
+        scale_up.levels.clear();
+        assert_eq!(scale_up.held(), 0);
     }
 }

@@ -172,13 +172,13 @@ pub struct ArmDensity {
     pub held: u32,
     /// (block, largest number that held).
     pub held_blocks: Vec<(u32, u32)>,
-    /// Whether the ascents ended because the series did: the host may carry more.
+    /// Whether the scale-ups ended because the series did: the host may carry more.
     pub end_of_series: bool,
     /// (block, guests that stood, kind in words, what was seen).
     pub stopped: Vec<(u32, u32, String, String)>,
     /// One entry a number of guests, ascending.
     pub levels: Vec<LevelFindings>,
-    /// The ascent of the middle block: the host over time.
+    /// The scale-up of the middle block: the host over time.
     pub course: Vec<CoursePoint>,
     /// The better of the fitted models of operations a second against guests, and the other; best first. Empty with fewer
     /// than four levels.

@@ -208,9 +208,9 @@ impl Redactor {
         match &mut record.outcome {
             Outcome::Invalid { reason } | Outcome::Failed { reason, .. } => self.clean(reason),
             Outcome::Completed(measurement) => {
-                if let Some(ascent) = &mut measurement.ascent {
-                    self.clean(&mut ascent.stopped.detail);
-                    ascent.levels.iter_mut().filter_map(|level| level.failed.as_mut()).for_each(|why| self.clean(why));
+                if let Some(scale_up) = &mut measurement.scale_up {
+                    self.clean(&mut scale_up.stopped.detail);
+                    scale_up.levels.iter_mut().filter_map(|level| level.failed.as_mut()).for_each(|why| self.clean(why));
                 }
                 if let Some(search) = &mut measurement.search {
                     self.clean(&mut search.ended);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
 use crate::capacity::CapacitySearch;
-use crate::density::Ascent;
+use crate::density::ScaleUp;
 use crate::guest::ParityRow;
 use crate::hold::CpuHold;
 use crate::metric::MetricSpec;
@@ -105,7 +105,7 @@ pub struct Measurement {
     pub steps: Vec<Step>,
     /// What was seen while guests were added, where the case does that. The figures above are then those of the largest
     /// number that held.
-    pub ascent: Option<Ascent>,
+    pub scale_up: Option<ScaleUp>,
     /// By request type, where the workload has them.
     pub requests: Vec<RequestType>,
     /// What was seen while the largest load was looked for, where the case does that. The figures above are then those of

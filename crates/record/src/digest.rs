@@ -29,7 +29,7 @@ fn value_of(record: &TrialRecord) -> Value {
     let mut sums = String::new();
     if let Outcome::Completed(measurement) = &mut short.outcome {
         let steps = measurement.steps.iter_mut().map(|step| &mut step.times);
-        let levels = measurement.ascent.iter_mut().flat_map(|ascent| &mut ascent.levels);
+        let levels = measurement.scale_up.iter_mut().flat_map(|scale_up| &mut scale_up.levels);
         let levels = levels.map(|level| &mut level.response);
         let types = measurement.requests.iter_mut().map(|one| &mut one.times);
         let probes = measurement.search.iter_mut().flat_map(|search| &mut search.probes).flat_map(|probe| {

@@ -80,7 +80,7 @@ parts           trial, guest, driver, instance (from 1; NULL: all of the guest's
 steps           trial, step, within (1: part of the response time), count, min_ns, max_ns, sum_ns (text), mean_ns:
                 the timed parts of an operation, in the order of position
 step_bins       trial, step, low_ns, high_ns, count
-ascents         where guests are added, one row a trial: why no more were (stopped, stopped_guests, stopped_detail), and what
+scale_ups         where guests are added, one row a trial: why no more were (stopped, stopped_guests, stopped_detail), and what
                 each was offered
 levels          one row a number of guests, in the order of position: guests, failed (NULL: it held) and its cause (qos:
                 an objective was missed, and its figures count; any other: they do not), measured window, operations, min_ns, max_ns, sum_ns (text), saved bytes by what they were, the kernel's counts of merging

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tare_model::capacity::{self, CapacitySearch, Probe, ProbeCause, ProbePurpose};
-use tare_model::density::{self, Ascent, CoursePoint, Level, StopKind, Stopped};
+use tare_model::density::{self, ScaleUp, CoursePoint, Level, StopKind, Stopped};
 use tare_model::environment::{Environment, Section};
 use tare_model::guest::{GuestSize, ParityRow};
 use tare_model::histogram::Bin;
@@ -228,9 +228,9 @@ pub fn store_trial(plan: &Plan, index: u32) -> TrialRecord {
 pub fn hold_trial(plan: &Plan, index: u32) -> TrialRecord {
     if index % 2 == 1 {
         let mut record = density_trial(plan, index, &[2, 4]);
-        if let Outcome::Completed(Measurement { ascent: Some(ascent), .. }) = &mut record.outcome {
-            ascent.tile = vec!["shop".to_owned(), "store".to_owned()];
-            let parts = ascent.levels.iter_mut().flat_map(|level| &mut level.parts);
+        if let Outcome::Completed(Measurement { scale_up: Some(scale_up), .. }) = &mut record.outcome {
+            scale_up.tile = vec!["shop".to_owned(), "store".to_owned()];
+            let parts = scale_up.levels.iter_mut().flat_map(|level| &mut level.parts);
             parts.for_each(|part| part.instance = (part.guest % 2 == 1).then_some(part.guest));
         }
         return record;
@@ -279,9 +279,9 @@ pub fn density_trial(plan: &Plan, index: u32, guests: &[u32]) -> TrialRecord {
     let course = (0..u64::from(last) * 20).map(|second| course_point(second, seed)).collect();
     let detail = "MemAvailable 2.1 GiB, 2.0 GiB are kept back".to_owned();
     let stopped = Stopped { kind: StopKind::Memory, guests: last, detail };
-    let ascent = Ascent { levels, stopped, course, offered_per_guest_per_s: Some(1000.0), tile: Vec::new() };
-    measurement.metrics.insert(density::metric::HELD.to_owned(), f64::from(ascent.held()));
-    measurement.ascent = Some(ascent);
+    let scale_up = ScaleUp { levels, stopped, course, offered_per_guest_per_s: Some(1000.0), tile: Vec::new() };
+    measurement.metrics.insert(density::metric::HELD.to_owned(), f64::from(scale_up.held()));
+    measurement.scale_up = Some(scale_up);
     record
 }
 
@@ -447,7 +447,7 @@ fn measurement(p50: f64) -> Measurement {
         ]),
         histograms: BTreeMap::from([("response".to_owned(), response.clone()), ("service".to_owned(), response)]),
         counts: BTreeMap::from([("operations".to_owned(), operations), ("lost".to_owned(), 0)]),
-        ascent: None,
+        scale_up: None,
         requests: Vec::new(),
         search: None,
         hold: None,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use tare_controller::{AscentNow, HoldNow, Observer, TryNow};
+use tare_controller::{ScaleUpNow, HoldNow, Observer, TryNow};
 use tare_model::capacity::ProbePurpose;
 use tare_model::plan::{Plan, PlannedTrial};
 use tare_model::study::Study;
@@ -15,7 +15,7 @@ use tare_model::trial::{Outcome, Phase, TrialRecord};
 use crate::output;
 
 /// A bar with an honest estimate of the time left: what is planned for the trials to come, plus, for
-/// each, what the trials so far took beside it. Where trials are ascents, that is the most: an ascent that ends early takes less.
+/// each, what the trials so far took beside it. Where trials are scale-ups, that is the most: a scale-up that ends early takes less.
 /// Where they are searches, it is what is likely, and the most is told beside it.
 pub struct Progress {
     bar: ProgressBar,
@@ -27,8 +27,8 @@ pub struct Progress {
 #[derive(Default)]
 struct State {
     planned: Vec<Planned>,
-    /// Whether some trials are ascents.
-    ascents: bool,
+    /// Whether some trials are scale-ups.
+    scale_ups: bool,
     /// What trials and tries took beside their load, seconds.
     around_s: f64,
     /// So many of them.
@@ -151,10 +151,10 @@ fn label(trial: &PlannedTrial) -> String {
     format!("block {}, {}, {}", trial.block + 1, trial.case, trial.arm)
 }
 
-/// How far the ascent of guests is.
-fn ascent(now: &AscentNow) -> String {
+/// How far the scale-up of guests is.
+fn scale_up(now: &ScaleUpNow) -> String {
     let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
-    let AscentNow { guests, most, load, available_bytes, saved_bytes } = now;
+    let ScaleUpNow { guests, most, load, available_bytes, saved_bytes } = now;
     let saved = if *saved_bytes > 0 { format!(", saved {:.2} GiB", gib(*saved_bytes)) } else { String::new() };
     let load = if *load { ", under load" } else { "" };
     format!("guests {guests} of {most}{load}, available {:.2} GiB{saved}", gib(*available_bytes))
@@ -165,7 +165,7 @@ fn seconds_left(planned: &[Planned], next: usize, around_s: f64) -> f64 {
     planned.iter().skip(next).map(|planned| f64::from(planned.tries) * (planned.each_s + around_s)).sum()
 }
 
-/// What a trial is planned to take: its load; in an ascent that of all levels, with the rest before each and, where
+/// What a trial is planned to take: its load; in a scale-up that of all levels, with the rest before each and, where
 /// memory is merged, the longest wait for that; in a search that of all tries, or of all steps, that are likely.
 fn planned(trial: &PlannedTrial, study: &Study) -> Planned {
     let once = |each_s| Planned { each_s, tries: 1, at_most: 1 };
@@ -193,7 +193,7 @@ fn tries_left(planned: Planned, number: u32) -> u32 {
 impl State {
     /// How the time that is told is meant.
     fn about(&self) -> &'static str {
-        if self.ascents { "at most about" } else { "about" }
+        if self.scale_ups { "at most about" } else { "about" }
     }
 
     /// What surrounds each load, as far as is known, seconds.
@@ -227,14 +227,14 @@ impl Observer for Progress {
     fn run_began(&self, plan: &Plan, done: u32) {
         let planned: Vec<Planned> = plan.trials.iter().map(|trial| planned(trial, &plan.study)).collect();
         let adds_guests = plan.study.cases.iter().any(|case| case.density.is_some());
-        // As `tare plan` reckons; what an ascent waits for is in its trial's own time.
+        // As `tare plan` reckons; what a scale-up waits for is in its trial's own time.
         let tries: f64 = planned.iter().map(|planned| f64::from(planned.tries)).sum();
         let reckoned_s = plan.cost.around.ns as f64 / 1e9 / tries.max(1.0);
         let around_s = if adds_guests { AROUND_GUESS_S } else { reckoned_s.max(AROUND_GUESS_S) };
         let total = Duration::from_secs_f64(seconds_left(&planned, done as usize, around_s));
         let (about, most) = {
             let mut state = self.state.borrow_mut();
-            state.ascents = adds_guests;
+            state.scale_ups = adds_guests;
             state.planned = planned;
             let most = state.most(done as usize).map_or_else(String::new, |most| format!(", at most {most}"));
             (state.about(), most)
@@ -294,8 +294,8 @@ impl Observer for Progress {
         self.show(phase);
     }
 
-    fn ascending(&self, _: &PlannedTrial, now: &AscentNow) {
-        let text = format!("{}: {}", self.state.borrow().label, ascent(now));
+    fn ascending(&self, _: &PlannedTrial, now: &ScaleUpNow) {
+        let text = format!("{}: {}", self.state.borrow().label, scale_up(now));
         if !self.bar.is_hidden() {
             self.bar.set_message(output::shown(&text, false));
         } else if now.load {
@@ -352,11 +352,11 @@ mod tests {
     }
 
     #[test]
-    fn how_far_an_ascent_is_is_told_with_what_is_saved_where_something_is() {
-        let now = AscentNow { guests: 3, most: 32, load: false, available_bytes: 5 << 29, saved_bytes: 0 };
-        assert_eq!(ascent(&now), "guests 3 of 32, available 2.50 GiB");
-        let now = AscentNow { load: true, saved_bytes: 1 << 30, ..now };
-        assert_eq!(ascent(&now), "guests 3 of 32, under load, available 2.50 GiB, saved 1.00 GiB");
+    fn how_far_a_scale_up_is_is_told_with_what_is_saved_where_something_is() {
+        let now = ScaleUpNow { guests: 3, most: 32, load: false, available_bytes: 5 << 29, saved_bytes: 0 };
+        assert_eq!(scale_up(&now), "guests 3 of 32, available 2.50 GiB");
+        let now = ScaleUpNow { load: true, saved_bytes: 1 << 30, ..now };
+        assert_eq!(scale_up(&now), "guests 3 of 32, under load, available 2.50 GiB, saved 1.00 GiB");
     }
 
     #[test]
@@ -375,10 +375,10 @@ mod tests {
     }
 
     #[test]
-    fn an_ascent_is_planned_with_all_its_levels_and_the_waits_before_them() {
+    fn a_scale_up_is_planned_with_all_its_levels_and_the_waits_before_them() {
         let text = r#"
             schema = 1
-            name = "ascent"
+            name = "scale_up"
             question = "How many?"
             baseline = "plain"
             blocks = 1

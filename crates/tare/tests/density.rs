@@ -1,4 +1,4 @@
-//! Density run for real: guests are added, driven and merged, the ascent stops by itself, and the host is as it was.
+//! Density run for real: guests are added, driven and merged, the scale-up stops by itself, and the host is as it was.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -160,7 +160,7 @@ fn guests_are_added_driven_and_merged_and_the_host_is_as_it_was() {
 }
 
 #[test]
-fn the_ascent_stops_by_itself_before_the_reserve_is_touched() {
+fn the_scale_up_stops_by_itself_before_the_reserve_is_touched() {
     let Some(host) = Host::take() else { return };
     let folder = tempfile::tempdir().unwrap();
     // Room for two guests and a half.

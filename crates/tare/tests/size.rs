@@ -254,7 +254,7 @@ fn an_arm_without_models_is_no_proof_for_another() {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "two folders are made, and then asked alike")]
-fn ascents_and_capacity_searches_are_sized_by_what_they_found() {
+fn scale_ups_and_capacity_searches_are_sized_by_what_they_found() {
     let folder = tempfile::tempdir().unwrap();
     let mut plan = testing::plan(2);
     let case = &mut plan.study.cases[0];
@@ -268,7 +268,7 @@ fn ascents_and_capacity_searches_are_sized_by_what_they_found() {
     // 4 guests have 400 MB each to themselves and share 400 MB; 3.4 GB are left: 8 more but for the reserve of 1.07 GB.
     for record in &mut trials {
         let Outcome::Completed(m) = &mut record.outcome else { panic!("completed") };
-        for level in &mut m.ascent.as_mut().unwrap().levels {
+        for level in &mut m.scale_up.as_mut().unwrap().levels {
             let taken = f64::from(level.guests) * 4e8 + 4e8;
             let values = [
                 (metric::GUEST_UNIQUE, 4e8),
@@ -299,9 +299,9 @@ fn ascents_and_capacity_searches_are_sized_by_what_they_found() {
     let mut tiles = plan.clone();
     for record in &mut trials {
         let Outcome::Completed(m) = &mut record.outcome else { panic!("completed") };
-        let ascent = m.ascent.as_mut().unwrap();
-        ascent.tile = vec!["shop".to_owned(), "mail".to_owned()];
-        ascent.stopped.detail = "mail: response time was 3 and should be at most 1".to_owned();
+        let scale_up = m.scale_up.as_mut().unwrap();
+        scale_up.tile = vec!["shop".to_owned(), "mail".to_owned()];
+        scale_up.stopped.detail = "mail: response time was 3 and should be at most 1".to_owned();
     }
     tiles.study.name = "tiles".to_owned();
     let dir = folder.path().join("tiles");

@@ -1,5 +1,5 @@
 //! A host that is told how much memory it has, real guests of which each takes a part of it, and a workload whose figures
-//! follow from the number of guests: for the ascent of a density case.
+//! follow from the number of guests: for the scale-up of a density case.
 
 use std::fs;
 use std::path::{Path, PathBuf};

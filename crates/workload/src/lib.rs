@@ -66,7 +66,7 @@ pub trait Workload: Send + Sync {
     }
 
     /// What each guest of this size will take of the host's memory at once when it starts, bytes, if that can be told:
-    /// before the first guest was seen, the ascent of a density search reckons with it.
+    /// before the first guest was seen, the scale-up of a density search reckons with it.
     fn touches(&self, guest: &GuestSize) -> ByteSize {
         guest.memory
     }

@@ -102,8 +102,8 @@ fn rate(run: &Run<'_>, case: &str, arm: &str, (guests, per_s): (u32, f64)) -> (A
     // (guests, operations a second, operations of the run, length of the run)
     let levels: Vec<(u32, f64, f64, f64)> = run
         .completed(case, arm)
-        .filter_map(|(_, measurement)| measurement.ascent.as_ref())
-        .flat_map(|ascent| &ascent.levels)
+        .filter_map(|(_, measurement)| measurement.scale_up.as_ref())
+        .flat_map(|scale_up| &scale_up.levels)
         .filter_map(|level| {
             let rate = *level.metrics.get(metric::OPERATIONS)?;
             let length = level.window_ns.1.saturating_sub(level.window_ns.0) as f64 / 1e9;

@@ -211,7 +211,7 @@ fn repeated(run: &Run<'_>) -> Vec<AuditEntry> {
     }
     let iterated = run.study.cases.iter().any(|case| case.capacity.is_some() || case.density.is_some());
     let consequence = if iterated {
-        "Iterations of one search or ascent share whatever was peculiar to it: there is no interval, and no verdict on the difference."
+        "Iterations of one search or scale-up share whatever was peculiar to it: there is no interval, and no verdict on the difference."
     } else {
         "One trial does not tell its own chance from the arm: there is no interval, and no verdict on the difference."
     };

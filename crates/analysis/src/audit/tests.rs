@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use tare_model::audit::{AuditCheck, AuditEntry, AuditOutcome};
 use tare_model::capacity::{CapacitySearch, Probe, ScoreSpec};
-use tare_model::density::{Ascent, Level, metric};
+use tare_model::density::{ScaleUp, Level, metric};
 use tare_model::findings::{Findings, Verdict};
 use tare_model::plan::Plan;
 use tare_model::published::{Claim, ClaimKind, PrintedTotal, Published};
@@ -347,7 +347,7 @@ fn a_percentage_is_looked_for_under_both_bases() {
 #[test]
 fn a_rate_is_looked_for_at_every_number_of_guests() {
     let rate = |guests, per_s| ClaimKind::Rate { case: "idle".into(), arm: "native".into(), guests, per_s };
-    let ascent = |record: &mut TrialRecord| {
+    let scale_up = |record: &mut TrialRecord| {
         let level = |(guests, rate)| Level {
             guests,
             window_ns: (0, 1_800_000_000_000),
@@ -355,7 +355,7 @@ fn a_rate_is_looked_for_at_every_number_of_guests() {
             ..Level::default()
         };
         let levels = [(28, 190_191_751.0 / 1800.0), (32, 189_871_385.0 / 1800.0)].map(level).into();
-        measurement(record).ascent = Some(Ascent { levels, ..Ascent::default() });
+        measurement(record).scale_up = Some(ScaleUp { levels, ..ScaleUp::default() });
     };
     for (claim, expected, says) in [
         (rate(28, 105_662.0), AuditOutcome::Holds, "190,191,751 of 28 guests are of a run of 1,800 s"),
@@ -363,7 +363,7 @@ fn a_rate_is_looked_for_at_every_number_of_guests() {
         (rate(40, 105_662.0), AuditOutcome::Reservation, "no figure of 40 guests, only of 28 and 32"),
         (rate(32, 189_871_385.0), AuditOutcome::Broken, "no other number of guests"),
     ] {
-        let found = published(Vec::new(), vec![claim], ascent);
+        let found = published(Vec::new(), vec![claim], scale_up);
         let [(outcome, detail)] = of(&found, AuditCheck::PerRun)[..] else { panic!("{found:?}") };
         assert!(outcome == expected && detail.contains(says), "{detail}");
     }

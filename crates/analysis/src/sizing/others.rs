@@ -1,4 +1,4 @@
-//! Advice that needs no models of load: guests for a host, from ascents, and load for a guest, from searches for its capacity.
+//! Advice that needs no models of load: guests for a host, from scale-ups, and load for a guest, from searches for its capacity.
 
 use serde::{Deserialize, Serialize};
 use tare_model::capacity::metric as capacity;
@@ -26,7 +26,7 @@ pub struct GuestSizing {
     pub held: u32,
     /// Blocks that it is made from.
     pub blocks: u32,
-    /// By memory alone: `(RAM - host - reserve - shared) / unique`, with the interval of the unique part; `None` where an ascent did not tell
+    /// By memory alone: `(RAM - host - reserve - shared) / unique`, with the interval of the unique part; `None` where a scale-up did not tell
     /// whose memory it was.
     pub by_memory: Option<Estimate>,
     /// Memory of a guest that no other has, and of all together that they share, bytes, at the largest number.

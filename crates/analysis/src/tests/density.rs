@@ -1,8 +1,8 @@
-//! Ascents: from made-up runs to findings, answers and warnings.
+//! Scale-ups: from made-up runs to findings, answers and warnings.
 
 use std::collections::BTreeMap;
 
-use tare_model::density::{Ascent, CoursePoint, DensitySpec, GuestSeries, Level, StopKind, Stopped, TileGuest, metric};
+use tare_model::density::{ScaleUp, CoursePoint, DensitySpec, GuestSeries, Level, StopKind, Stopped, TileGuest, metric};
 use tare_model::findings::Verdict;
 use tare_model::guest::GuestSize;
 use tare_model::merging::{HostMemory, MergeRule, Merging, SavedFrom};
@@ -57,12 +57,12 @@ fn ascended(plan: &Plan, index: u32, levels: &[u32], kind: StopKind) -> TrialRec
     let stopped = Stopped { kind, guests: last, detail: "2.1 GiB are available".into() };
     let course =
         (0..1_000).map(|s| CoursePoint { at_s: f64::from(s), guests: last.min(s / 10), ..CoursePoint::default() });
-    let ascent =
-        Ascent { levels, stopped, course: course.collect(), offered_per_guest_per_s: Some(1_000.0), tile: Vec::new() };
+    let scale_up =
+        ScaleUp { levels, stopped, course: course.collect(), offered_per_guest_per_s: Some(1_000.0), tile: Vec::new() };
     record.metrics = vec![MetricSpec::new(metric::HELD, "guests that held", Unit::Count, Better::Higher).primary()];
     let Outcome::Completed(m) = &mut record.outcome else { panic!("completed") };
-    m.metrics = BTreeMap::from([(metric::HELD.to_owned(), f64::from(ascent.held()))]);
-    m.ascent = Some(ascent);
+    m.metrics = BTreeMap::from([(metric::HELD.to_owned(), f64::from(scale_up.held()))]);
+    m.scale_up = Some(scale_up);
     record
 }
 
@@ -93,7 +93,7 @@ fn the_answer_is_how_many_guests_and_how_many_times_as_many() {
     assert!(
         found.warnings[0].contains("merged across guests on container") && found.warnings[0].contains("one team's")
     );
-    assert!(found.method.iter().any(|paragraph| paragraph.contains("one ascent")));
+    assert!(found.method.iter().any(|paragraph| paragraph.contains("one scale-up")));
     let text = serde_json::to_string(&found).unwrap();
     assert_eq!(serde_json::from_str::<tare_model::findings::Findings>(&text).unwrap(), found);
 }
@@ -126,14 +126,14 @@ fn a_level_that_failed_is_tried_and_not_held_and_one_block_says_so() {
     let mut trials = trials(&plan, None);
     for record in trials.iter_mut().filter(|record| record.planned.arm == "container") {
         let Outcome::Completed(m) = &mut record.outcome else { panic!("completed") };
-        let ascent = m.ascent.as_mut().unwrap();
-        let last = ascent.levels.last_mut().unwrap();
+        let scale_up = m.scale_up.as_mut().unwrap();
+        let last = scale_up.levels.last_mut().unwrap();
         // The window was over when it was lost, so there are figures; and the number before it missed an objective.
         (last.failed, last.cause) = (Some("guest 3 was killed for memory".into()), Some(StopKind::Killed));
-        let before = ascent.levels.iter_mut().rev().nth(1).unwrap();
+        let before = scale_up.levels.iter_mut().rev().nth(1).unwrap();
         (before.failed, before.cause) = (Some("too slow".into()), Some(StopKind::Qos));
-        ascent.stopped.kind = StopKind::Killed;
-        m.metrics.insert(metric::HELD.to_owned(), f64::from(ascent.held()));
+        scale_up.stopped.kind = StopKind::Killed;
+        m.metrics.insert(metric::HELD.to_owned(), f64::from(scale_up.held()));
     }
     let found = of(&plan, &trials);
     let density = found.cases[0].density.as_ref().unwrap();
@@ -195,7 +195,7 @@ fn figures_of_different_numbers_of_guests_are_not_compared() {
         let metric = |id| MetricSpec::new(id, id, Unit::OperationsPerSecond, Better::Higher);
         record.metrics.extend([metric(metric::OPERATIONS), metric(metric::PER_GUEST)]);
         let Outcome::Completed(m) = &mut record.outcome else { panic!("completed") };
-        let last = m.ascent.as_ref().unwrap().levels.last().unwrap();
+        let last = m.scale_up.as_ref().unwrap().levels.last().unwrap();
         let all = last.metrics[metric::OPERATIONS];
         let each = all / f64::from(last.guests);
         m.metrics.extend([(metric::OPERATIONS.to_owned(), all), (metric::PER_GUEST.to_owned(), each)]);
@@ -216,9 +216,9 @@ fn guests_that_are_added_by_tiles_are_told_in_tiles() {
     let mut trials = trials(&plan, None);
     for record in &mut trials {
         let Outcome::Completed(m) = &mut record.outcome else { panic!("completed") };
-        let ascent = m.ascent.as_mut().unwrap();
-        ascent.tile = ["shop", "forum", "mail", "build"].map(str::to_owned).to_vec();
-        ascent.levels.retain(|level| level.guests % 4 == 0);
+        let scale_up = m.scale_up.as_mut().unwrap();
+        scale_up.tile = ["shop", "forum", "mail", "build"].map(str::to_owned).to_vec();
+        scale_up.levels.retain(|level| level.guests % 4 == 0);
     }
     let findings = of(&plan, &trials);
     let density = findings.cases[0].density.as_ref().unwrap();
@@ -243,9 +243,9 @@ fn guests_of_tiles_are_of_their_own_sizes_and_not_of_the_cases() {
         let mut trials = trials(&plan, None);
         for record in &mut trials {
             let Outcome::Completed(m) = &mut record.outcome else { panic!("completed") };
-            let ascent = m.ascent.as_mut().unwrap();
-            ascent.tile = tile.iter().map(|guest| guest.name.clone()).collect();
-            ascent.levels.retain(|level| level.guests % 4 == 0);
+            let scale_up = m.scale_up.as_mut().unwrap();
+            scale_up.tile = tile.iter().map(|guest| guest.name.clone()).collect();
+            scale_up.levels.retain(|level| level.guests % 4 == 0);
         }
         let findings = of(&plan, &trials);
         assert_eq!(findings.cases[0].density.as_ref().unwrap().guest_memory_bytes, mean);

@@ -45,7 +45,7 @@ pub fn lack(merging: &Merging, kernel: &Kernel) -> Option<(String, String)> {
 fn of_host(now: &HostNow) -> Vec<(&'static str, String)> {
     let swap = match now.swap_total_bytes {
         0 => "none: a host that runs short kills at once; tare's reserve stops before".to_owned(),
-        bytes => format!("{}: an ascent of guests stops as soon as the host uses it", gib(bytes)),
+        bytes => format!("{}: a scale-up of guests stops as soon as the host uses it", gib(bytes)),
     };
     let pressure = match now.pressure {
         Some(share) => format!("told by the kernel; {:.1} % of the last 10 s now", share * 100.0),

@@ -9,7 +9,7 @@ use tare_model::{capacity, density};
 
 use super::Task;
 
-/// The metrics of a case's trials, primary first: those of its workload, and in front of them those of an ascent or of a search
+/// The metrics of a case's trials, primary first: those of its workload, and in front of them those of a scale-up or of a search
 /// where it is one.
 pub(super) fn metrics(task: &Task<'_>) -> Vec<MetricSpec> {
     in_front(task.case, task.workload.metrics())

@@ -7,7 +7,7 @@ use tare_model::Histogram;
 use tare_model::sample::Sample;
 use tare_model::trial::{Measurement, Outcome, TrialRecord};
 
-use super::ascent::insert_ascent;
+use super::scale_up::insert_scale_up;
 use super::cpu;
 use super::hold::insert_hold;
 use super::names::{better_name, source_name, unit_name};
@@ -88,7 +88,7 @@ fn insert_measurement(db: &Connection, trial: u32, measurement: &Measurement) ->
     }
     insert_parts(db, trial, &measurement.parts)?;
     insert_steps(db, trial, &measurement.steps)?;
-    measurement.ascent.as_ref().map_or(Ok(()), |ascent| insert_ascent(db, trial, ascent))?;
+    measurement.scale_up.as_ref().map_or(Ok(()), |scale_up| insert_scale_up(db, trial, scale_up))?;
     insert_requests(db, trial, None, &measurement.requests)?;
     measurement.search.as_ref().map_or(Ok(()), |search| insert_search(db, trial, search))?;
     measurement.hold.as_ref().map_or(Ok(()), |hold| insert_hold(db, trial, hold))

@@ -1,6 +1,6 @@
 //! The results: one SQLite file, its schema, and trials in and out of it.
 
-mod ascent;
+mod scale_up;
 mod cpu;
 mod hold;
 mod insert;

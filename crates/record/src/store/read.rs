@@ -13,7 +13,7 @@ use tare_model::sample::{Sample, Source};
 use tare_model::trial::{Flag, Measurement, Outcome, TrialRecord};
 
 use super::names::{better_of, phase_of, source_of, unit_of};
-use super::{ascent, cpu, hold, parts, requests, search};
+use super::{scale_up, cpu, hold, parts, requests, search};
 
 pub(super) type Read<T> = rusqlite::Result<T>;
 
@@ -112,7 +112,7 @@ fn read_measurement(db: &Connection, trial: u32) -> Read<Measurement> {
         metrics: numbers(values),
         histograms: BTreeMap::new(),
         counts: counts.into_iter().map(|(name, value)| Ok((name, unsigned(1, value)?))).collect::<Read<_>>()?,
-        ascent: ascent::read(db, trial)?,
+        scale_up: scale_up::read(db, trial)?,
         requests: requests::read_requests(db, trial, None)?,
         search: search::read(db, trial)?,
         hold: hold::read(db, trial)?,

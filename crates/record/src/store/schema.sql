@@ -182,8 +182,8 @@ CREATE VIEW step_bins AS
     SELECT trial, step, low_ns, high_ns, stored_step_bins.count AS count
     FROM stored_step_bins JOIN steps USING (step_id);
 
--- What was seen while guests were added. A trial has one ascent at most, and an ascent many levels.
-CREATE TABLE ascents (
+-- What was seen while guests were added. A trial has one scale-up at most, and a scale-up many levels.
+CREATE TABLE scale_ups (
     trial                   INTEGER PRIMARY KEY REFERENCES trials,
     stopped                 TEXT NOT NULL,
     stopped_guests          INTEGER NOT NULL,
@@ -194,12 +194,12 @@ CREATE TABLE ascents (
 
 CREATE TABLE levels (
     level_id        INTEGER PRIMARY KEY,
-    trial           INTEGER NOT NULL REFERENCES ascents,
+    trial           INTEGER NOT NULL REFERENCES scale_ups,
     position        INTEGER NOT NULL,
     guests          INTEGER NOT NULL,
     -- NULL: it held.
     failed          TEXT,
-    -- The kind of what failed, as `stopped` of its ascent. Figures count where it is NULL or `qos`.
+    -- The kind of what failed, as `stopped` of its scale-up. Figures count where it is NULL or `qos`.
     cause           TEXT,
     window_start_ns INTEGER NOT NULL,
     window_end_ns   INTEGER NOT NULL,
@@ -284,9 +284,9 @@ CREATE VIEW level_parts AS
     JOIN stored_level_parts USING (level_part_id)
     JOIN levels USING (level_id);
 
--- The host over time, seconds since the start of the ascent.
+-- The host over time, seconds since the start of the scale-up.
 CREATE TABLE courses (
-    trial           INTEGER NOT NULL REFERENCES ascents,
+    trial           INTEGER NOT NULL REFERENCES scale_ups,
     position        INTEGER NOT NULL,
     at_s            REAL,
     guests          INTEGER NOT NULL,
@@ -440,7 +440,7 @@ CREATE VIEW request_bins AS
 
 -- Where guests are added by tiles: the guests of one tile, in the order in which they are added.
 CREATE TABLE tiles (
-    trial    INTEGER NOT NULL REFERENCES ascents,
+    trial    INTEGER NOT NULL REFERENCES scale_ups,
     position INTEGER NOT NULL,
     name     TEXT NOT NULL,
     PRIMARY KEY (trial, position)

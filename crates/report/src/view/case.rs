@@ -246,7 +246,7 @@ fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) 
         cpu::figure(&format!("fig-{anchor}-cpu"), &case.cpu, arms),
     );
     if case.density.is_some() {
-        // One number of guests of many is no picture of a trial; the ascent above is.
+        // One number of guests of many is no picture of a trial; the scale-up above is.
         return out;
     }
     let left_out = timeline::series(&case.timelines).len().saturating_sub(timeline::PANELS);

@@ -126,7 +126,7 @@ pub(super) fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, ar
         ),
         FigureView::new(
             format!("Memory while {many} are added"),
-            "One ascent of each arm (the block with the middle result). Savings come after the guests that they come from: the way from one to the other is how \
+            "One scale-up of each arm (the block with the middle result). Savings come after the guests that they come from: the way from one to the other is how \
              fast the rule merges.",
             view.course().figure(&id("course")),
         ),
@@ -374,7 +374,7 @@ impl<'a> View<'a> {
             saved,
             scanner,
         ];
-        let x_title = "time since the start of the ascent, s".to_owned();
+        let x_title = "time since the start of the scale-up, s".to_owned();
         Chart {
             title: "Memory while guests are added".to_owned(),
             x_title,
@@ -440,7 +440,7 @@ fn stops(density: &DensityFindings, arms: &Arms) -> Option<Table> {
         Column::text("Ended by"),
         Column::text("What was seen"),
     ];
-    let mut table = Table::new("How each ascent ended.", columns);
+    let mut table = Table::new("How each scale-up ended.", columns);
     for arm in &density.arms {
         for (block, guests, kind, detail) in &arm.stopped {
             let held = arm.held_blocks.iter().find(|(own, _)| own == block).map_or(0, |(_, held)| *held);

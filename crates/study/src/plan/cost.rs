@@ -22,14 +22,14 @@ const OTHER_SOURCES: u64 = 2;
 const LAYER_BYTES: u64 = 16 << 20;
 /// Bytes of what a guest contributed at one number of guests.
 const PART_BYTES: u64 = 512;
-/// Bytes of the host's memory at one moment of an ascent; there is one a second.
+/// Bytes of the host's memory at one moment of a scale-up; there is one a second.
 const COURSE_BYTES: u64 = 96;
 
 /// Bytes of the record of one load that a search tries, without samples: its figures, its response times, and those of some
 /// fifteen request types, each a few hundred bins of 20 bytes.
 const TRY_BYTES: u64 = 192 << 10;
 
-/// What a study takes, as far as it can be told before it runs: with guests that are added, if each ascent goes to its end; with
+/// What a study takes, as far as it can be told before it runs: with guests that are added, if each scale-up goes to its end; with
 /// searches, the time that they likely take, and the disk of the longest.
 pub(super) fn cost(study: &Study, catalog: &dyn Catalog) -> Cost {
     let (mut measuring, mut around, mut samples, mut others) = (0_u64, 0_u64, 0_u64, 0_u64);
@@ -49,7 +49,7 @@ pub(super) fn cost(study: &Study, catalog: &dyn Catalog) -> Cost {
             let sources = guests + density::most_guests(case) + OTHER_SOURCES;
             // Of a search those of one try are kept.
             samples = samples.saturating_add(taken.saturating_mul(sources));
-            others = others.saturating_add(ascent(case, load.saturating_add(waits)));
+            others = others.saturating_add(scale_up(case, load.saturating_add(waits)));
             others = others.saturating_add(if case.capacity.is_some() { most * TRY_BYTES } else { 0 });
         }
     }
@@ -76,8 +76,8 @@ fn set_up(case: &Case, catalog: &dyn Catalog) -> u64 {
     catalog.set_up(&case.workload, &case.parameters, &case.load, (&case.guest, case.instances.max(1))).ns
 }
 
-/// Bytes of the record of an ascent of so many nanoseconds.
-fn ascent(case: &Case, ns: u64) -> u64 {
+/// Bytes of the record of a scale-up of so many nanoseconds.
+fn scale_up(case: &Case, ns: u64) -> u64 {
     if case.density.is_none() {
         return 0;
     }

@@ -80,9 +80,9 @@ pub(super) fn by_case<T: PartialEq>(study: &Study, told: impl Fn(&Case) -> Optio
     all
 }
 
-/// What ends every ascent.
+/// What ends every scale-up.
 const STOPS: [&str; 2] = [
-    "an ascent stops before the next guest would not fit, when the host swaps or waits for memory, when a guest",
+    "a scale-up stops before the next guest would not fit, when the host swaps or waits for memory, when a guest",
     "cannot start, is killed or does wrong work, and when an objective is missed",
 ];
 

@@ -92,7 +92,7 @@ fn duration(plan: &Plan) -> Vec<String> {
     } else {
         let merges = plan.study.merges();
         let settles = if merges { ", and merging takes all of `settle` at each number of guests" } else { "" };
-        vec![format!("at most about {parts}"), format!("if no ascent stops before its end{settles}")]
+        vec![format!("at most about {parts}"), format!("if no scale-up stops before its end{settles}")]
     };
     lines.extend(searching);
     lines.extend(holding);

@@ -320,7 +320,7 @@ fn the_side_channel_is_told_where_a_study_names_no_trust_domain() {
 }
 
 #[test]
-fn what_an_ascent_takes_is_counted_to_its_end() {
+fn what_a_scale_up_takes_is_counted_to_its_end() {
     let mut study = study_of(GOOD);
     study.arms.retain(|arm| ["plain", "own"].contains(&arm.id.as_str()));
     study.cases.truncate(1);

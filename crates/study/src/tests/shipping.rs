@@ -33,7 +33,7 @@ fn every_study_is_named_as_its_file_and_plans() {
         let study = shipped(path.file_stem().unwrap().to_str().unwrap());
         assert_eq!(Some(study.name.as_str()), path.file_stem().and_then(|stem| stem.to_str()));
         // As many as were published, where a study repeats what was published. Where guests are added or a load is searched, a
-        // second baseline would be a whole ascent or search, and has an interval of its own or a precision.
+        // second baseline would be a whole scale-up or search, and has an interval of its own or a precision.
         let adds = study
             .cases
             .iter()

@@ -60,7 +60,7 @@ fn the_case_knows_the_guests_of_its_tile_with_their_sizes() {
 fn the_plan_counts_the_guests_of_all_tiles() {
     let host = HostFacts { memory_available: ByteSize(12 << 30), memory_total: ByteSize(16 << 30), ..roomy() };
     let planned = plan(&study_of(GOOD), &host, &Fake).unwrap();
-    // Four tiles of 4.25 GiB: more than there is, which an ascent ends before.
+    // Four tiles of 4.25 GiB: more than there is, which a scale-up ends before.
     assert_eq!(planned.cost.memory, ByteSize(17 << 30));
     let told = human(&planned, &host);
     for words in [

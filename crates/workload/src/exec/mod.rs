@@ -201,7 +201,7 @@ impl Prepared for Exec {
             metrics,
             histograms: BTreeMap::new(),
             counts: BTreeMap::from([("operations".to_owned(), 1)]),
-            ascent: None,
+            scale_up: None,
             requests: Vec::new(),
             search: None,
             hold: None,

@@ -1,4 +1,4 @@
-//! A trial that is one ascent: guests are added one at a time, and at each number of the series all of them are driven. Where
+//! A trial that is one scale-up: guests are added one at a time, and at each number of the series all of them are driven. Where
 //! guests make tiles, the numbers of the series are of tiles, and only whole ones are driven.
 
 mod add;
@@ -22,7 +22,7 @@ use super::governed::Governed;
 use super::target::Target;
 use super::{Gathered, Stop, Trial};
 use crate::host::Watched;
-use crate::observer::AscentNow;
+use crate::observer::ScaleUpNow;
 
 use level::Best;
 use watch::Watch;
@@ -38,7 +38,7 @@ fn gib(bytes: u64) -> String {
 /// Why no more guests are added.
 type Why = (StopKind, String);
 
-/// An ascent under way. The guests themselves are in [`Gathered`].
+/// A scale-up under way. The guests themselves are in [`Gathered`].
 struct Ascending<'t> {
     trial: &'t Trial<'t>,
     spec: &'t DensitySpec,
@@ -168,15 +168,15 @@ impl Ascending<'_> {
     /// Notes why no more guests are added; the first reason stays.
     fn stop(&mut self, (kind, detail): Why) {
         let guests = self.standing();
-        tracing::debug!(?kind, guests, detail, "the ascent stops");
+        tracing::debug!(?kind, guests, detail, "the scale-up stops");
         self.stopped.get_or_insert(Stopped { kind, guests, detail });
     }
 
-    /// Tells whoever watches the run how far the ascent is.
+    /// Tells whoever watches the run how far the scale-up is.
     fn tell(&self, load: bool) {
         let (available_bytes, saved_bytes) = self.watch.last();
         let (guests, most) = (self.standing(), self.spec.most_guests());
-        let now = AscentNow { guests, most, load, available_bytes, saved_bytes };
+        let now = ScaleUpNow { guests, most, load, available_bytes, saved_bytes };
         self.trial.bench.observer.ascending(self.trial.planned, &now);
     }
 

@@ -1,8 +1,8 @@
-//! What an ascent came to.
+//! What a scale-up came to.
 
 use std::collections::BTreeMap;
 
-use tare_model::density::{Ascent, StopKind, Stopped, metric};
+use tare_model::density::{ScaleUp, StopKind, Stopped, metric};
 use tare_model::load::LoadModel;
 use tare_model::trial::{Measurement, Outcome, Phase};
 
@@ -39,29 +39,29 @@ impl Ascending<'_> {
         let tile: Vec<String> = self.spec.tile.iter().map(|guest| guest.name.clone()).collect();
         // Members of a tile have rates of their own.
         let offered_per_guest_per_s = offered_per_guest_per_s.filter(|_| tile.is_empty());
-        let ascent = Ascent { levels, stopped, course, offered_per_guest_per_s, tile };
-        Ok(told(best, ascent, gathered))
+        let scale_up = ScaleUp { levels, stopped, course, offered_per_guest_per_s, tile };
+        Ok(told(best, scale_up, gathered))
     }
 }
 
-/// The figures of the largest number that held, with the whole ascent. A host that was measured and carries not one guest
+/// The figures of the largest number that held, with the whole scale-up. A host that was measured and carries not one guest
 /// as asked is an answer, too; one whose guests did wrong work is none.
-fn told(best: Best, ascent: Ascent, gathered: &mut Gathered) -> Outcome {
-    let held = ascent.held();
+fn told(best: Best, scale_up: ScaleUp, gathered: &mut Gathered) -> Outcome {
+    let held = scale_up.held();
     gathered.facts.extend(best.apart.facts);
     gathered.samples.extend(best.apart.samples);
     gathered.cpu = best.apart.cpu;
     gathered.window_ns = best.apart.window_ns;
-    gathered.facts.insert("the ascent stopped".to_owned(), ascent.stopped.detail.clone());
-    if held == 0 && ascent.stopped.kind == StopKind::Wrong {
-        return Outcome::Invalid { reason: ascent.stopped.detail };
+    gathered.facts.insert("the scale-up stopped".to_owned(), scale_up.stopped.detail.clone());
+    if held == 0 && scale_up.stopped.kind == StopKind::Wrong {
+        return Outcome::Invalid { reason: scale_up.stopped.detail };
     }
     let mut measurement =
         if best.held { best.measurement } else { Measurement { metrics: BTreeMap::new(), ..Measurement::default() } };
     measurement.metrics.insert(metric::HELD.to_owned(), f64::from(held));
-    if !ascent.tile.is_empty() {
-        measurement.metrics.insert(metric::TILES_HELD.to_owned(), f64::from(held) / ascent.tile.len() as f64);
+    if !scale_up.tile.is_empty() {
+        measurement.metrics.insert(metric::TILES_HELD.to_owned(), f64::from(held) / scale_up.tile.len() as f64);
     }
-    measurement.ascent = Some(ascent);
+    measurement.scale_up = Some(scale_up);
     Outcome::Completed(measurement)
 }

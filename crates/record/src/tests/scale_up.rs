@@ -1,7 +1,7 @@
 //! Trials in which guests are added: what was seen at each number of guests is read as it was written.
 
 use proptest::prelude::*;
-use tare_model::density::{Ascent, CoursePoint, Level, StopKind, Stopped};
+use tare_model::density::{ScaleUp, CoursePoint, Level, StopKind, Stopped};
 use tare_model::merging::{MergeCounters, SavedFrom};
 use tare_model::trial::{Outcome, Part, TrialRecord};
 use tare_model::{Histogram, plan::Plan};
@@ -10,9 +10,9 @@ use super::each_is_told;
 use crate::testing::{self, write_run};
 use crate::{RecordError, RunFolder, RunWriter, layout, trial_digest};
 
-fn ascent_of(record: &mut TrialRecord) -> &mut Ascent {
+fn scale_up_of(record: &mut TrialRecord) -> &mut ScaleUp {
     let Outcome::Completed(measurement) = &mut record.outcome else { panic!("completed") };
-    measurement.ascent.as_mut().unwrap()
+    measurement.scale_up.as_mut().unwrap()
 }
 
 fn read_back(plan: &Plan, record: &TrialRecord) -> TrialRecord {
@@ -26,8 +26,8 @@ fn thirty_two_numbers_of_thirty_two_guests_take_little_room() {
     let plan = testing::plan(1);
     let numbers: Vec<u32> = (1..=32).collect();
     let mut record = testing::density_trial(&plan, 0, &numbers);
-    let most = ascent_of(&mut record).levels[31].parts.clone();
-    ascent_of(&mut record).levels.iter_mut().for_each(|level| level.parts = most.clone());
+    let most = scale_up_of(&mut record).levels[31].parts.clone();
+    scale_up_of(&mut record).levels.iter_mut().for_each(|level| level.parts = most.clone());
     let size = |record: &TrialRecord| {
         let dir = tempfile::tempdir().unwrap();
         write_run(dir.path(), &plan, std::slice::from_ref(record));
@@ -40,15 +40,15 @@ fn thirty_two_numbers_of_thirty_two_guests_take_little_room() {
 }
 
 #[test]
-fn each_alteration_of_an_ascent_is_told() {
+fn each_alteration_of_a_scale_up_is_told() {
     let trials = |plan: &Plan| {
         vec![testing::density_trial(plan, 0, &[1, 4, 6]), testing::trial(plan, 1), testing::trial(plan, 2)]
     };
     each_is_told(
         trials,
         &[
-            "UPDATE ascents SET stopped = 'end'",
-            "UPDATE ascents SET offered_per_guest_per_s = 900",
+            "UPDATE scale_ups SET stopped = 'end'",
+            "UPDATE scale_ups SET offered_per_guest_per_s = 900",
             "UPDATE levels SET failed = NULL WHERE guests = 6",
             "UPDATE levels SET cause = 'wrong' WHERE guests = 6",
             "UPDATE levels SET profit_bytes = profit_bytes + 1 WHERE position = 1",
@@ -58,13 +58,13 @@ fn each_alteration_of_an_ascent_is_told() {
             "UPDATE stored_level_part_metrics SET value = value + 1 WHERE level_part_id = 1",
             "DELETE FROM stored_level_parts WHERE level_part_id = 3",
             "UPDATE courses SET saved_bytes = saved_bytes + 1 WHERE position = 7",
-            "DELETE FROM ascents",
+            "DELETE FROM scale_ups",
         ],
     );
 }
 
 #[test]
-fn an_ascent_reads_without_tare() {
+fn a_scale_up_reads_without_tare() {
     let dir = tempfile::tempdir().unwrap();
     let plan = testing::plan(1);
     write_run(dir.path(), &plan, &[testing::density_trial(&plan, 0, &[1, 4, 6])]);
@@ -82,26 +82,26 @@ fn an_ascent_reads_without_tare() {
 fn figures_that_are_no_numbers_or_too_large_are_kept_or_refused() {
     let plan = testing::plan(1);
     let mut record = testing::density_trial(&plan, 0, &[1, 2]);
-    let ascent = ascent_of(&mut record);
-    ascent.offered_per_guest_per_s = None;
-    ascent.levels[0].metrics.insert("nan".to_owned(), f64::NAN);
-    ascent.levels[0].parts[0].metrics.insert("nan".to_owned(), f64::NAN);
-    ascent.levels[0].merge.scanner_cpu_s = f64::NAN;
-    ascent.levels[1].response.sum = u128::MAX;
-    ascent.course[0].at_s = f64::NAN;
+    let scale_up = scale_up_of(&mut record);
+    scale_up.offered_per_guest_per_s = None;
+    scale_up.levels[0].metrics.insert("nan".to_owned(), f64::NAN);
+    scale_up.levels[0].parts[0].metrics.insert("nan".to_owned(), f64::NAN);
+    scale_up.levels[0].merge.scanner_cpu_s = f64::NAN;
+    scale_up.levels[1].response.sum = u128::MAX;
+    scale_up.course[0].at_s = f64::NAN;
     let mut read = read_back(&plan, &record);
     assert_eq!(trial_digest(&read), trial_digest(&record));
-    let ascent = ascent_of(&mut read);
-    assert!(ascent.levels[0].metrics["nan"].is_nan() && ascent.levels[0].parts[0].metrics["nan"].is_nan());
-    assert!(ascent.levels[0].merge.scanner_cpu_s.is_nan() && ascent.course[0].at_s.is_nan());
-    assert_eq!((ascent.levels[1].response.sum, ascent.offered_per_guest_per_s), (u128::MAX, None));
+    let scale_up = scale_up_of(&mut read);
+    assert!(scale_up.levels[0].metrics["nan"].is_nan() && scale_up.levels[0].parts[0].metrics["nan"].is_nan());
+    assert!(scale_up.levels[0].merge.scanner_cpu_s.is_nan() && scale_up.course[0].at_s.is_nan());
+    assert_eq!((scale_up.levels[1].response.sum, scale_up.offered_per_guest_per_s), (u128::MAX, None));
     // A change of a sum beyond 64 bits is seen as well.
-    ascent_of(&mut record).levels[1].response.sum -= 1;
+    scale_up_of(&mut record).levels[1].response.sum -= 1;
     assert_ne!(trial_digest(&read), trial_digest(&record));
 
     let dir = tempfile::tempdir().unwrap();
     let mut writer = RunWriter::create(dir.path(), "", &plan, &testing::environment(), testing::RUN_ID, "0").unwrap();
-    ascent_of(&mut record).levels[1].merge.pages_scanned = u64::MAX;
+    scale_up_of(&mut record).levels[1].merge.pages_scanned = u64::MAX;
     assert!(matches!(writer.append(&record), Err(RecordError::TooLarge { what: "pages scanned", .. })));
 }
 
@@ -148,7 +148,7 @@ fn any_level() -> impl Strategy<Value = Level> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn any_ascent_is_read_as_it_was_written(
+    fn any_scale_up_is_read_as_it_was_written(
         levels in proptest::collection::vec(any_level(), 0..4),
         kind in prop::sample::select(vec![
             StopKind::End, StopKind::Memory, StopKind::Swap, StopKind::Pressure, StopKind::Killed, StopKind::Start,
@@ -165,7 +165,7 @@ proptest! {
         let point = CoursePoint { at_s, guests, load, available_bytes, saved_bytes: 7, profit_bytes, scanner_cpu_s: at_s };
         let plan = testing::plan(1);
         let mut record = testing::density_trial(&plan, 0, &[1]);
-        *ascent_of(&mut record) = Ascent {
+        *scale_up_of(&mut record) = ScaleUp {
             levels,
             stopped: Stopped { kind, guests, detail },
             course: vec![point; 3],

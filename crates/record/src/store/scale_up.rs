@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tare_model::Histogram;
-use tare_model::density::{Ascent, CoursePoint, Level, Stopped};
+use tare_model::density::{ScaleUp, CoursePoint, Level, Stopped};
 use tare_model::merging::{MergeCounters, SavedFrom};
 use tare_model::trial::Part;
 
@@ -13,25 +13,25 @@ use super::names::{stop_name, stop_of};
 use super::parts::read_part;
 use super::read::{Read, map, numbers, read_bins, real, rows, unsigned, word};
 
-/// Inserts the ascent of a trial.
-pub(super) fn insert_ascent(db: &Connection, trial: u32, ascent: &Ascent) -> Insert {
-    let stopped = &ascent.stopped;
-    db.prepare_cached("INSERT INTO ascents VALUES (?1, ?2, ?3, ?4, ?5)")?.execute(params![
+/// Inserts the scale-up of a trial.
+pub(super) fn insert_scale_up(db: &Connection, trial: u32, scale_up: &ScaleUp) -> Insert {
+    let stopped = &scale_up.stopped;
+    db.prepare_cached("INSERT INTO scale_ups VALUES (?1, ?2, ?3, ?4, ?5)")?.execute(params![
         trial,
         stop_name(stopped.kind),
         stopped.guests,
         stopped.detail,
-        ascent.offered_per_guest_per_s
+        scale_up.offered_per_guest_per_s
     ])?;
     let mut tile = db.prepare_cached("INSERT INTO tiles VALUES (?1, ?2, ?3)")?;
-    for (position, name) in (0i64..).zip(&ascent.tile) {
+    for (position, name) in (0i64..).zip(&scale_up.tile) {
         tile.execute(params![trial, position, name])?;
     }
-    for (position, level) in (0i64..).zip(&ascent.levels) {
+    for (position, level) in (0i64..).zip(&scale_up.levels) {
         insert_level(db, trial, position, level)?;
     }
     let mut course = db.prepare_cached("INSERT INTO courses VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
-    for (position, point) in (0i64..).zip(&ascent.course) {
+    for (position, point) in (0i64..).zip(&scale_up.course) {
         course.execute(params![
             trial,
             position,
@@ -113,22 +113,22 @@ fn insert_parts(db: &Connection, level: i64, parts: &[Part]) -> Insert {
     Ok(())
 }
 
-/// The ascent of a trial, if it has one.
-pub(super) fn read(db: &Connection, trial: u32) -> Read<Option<Ascent>> {
+/// The scale-up of a trial, if it has one.
+pub(super) fn read(db: &Connection, trial: u32) -> Read<Option<ScaleUp>> {
     let head = db
         .prepare_cached(
-            "SELECT stopped, stopped_guests, stopped_detail, offered_per_guest_per_s FROM ascents WHERE trial = ?1",
+            "SELECT stopped, stopped_guests, stopped_detail, offered_per_guest_per_s FROM scale_ups WHERE trial = ?1",
         )?
         .query_row([trial], |row| {
             let stopped = Stopped { kind: word(row, 0, stop_of)?, guests: row.get(1)?, detail: row.get(2)? };
-            Ok(Ascent { stopped, offered_per_guest_per_s: row.get(3)?, ..Ascent::default() })
+            Ok(ScaleUp { stopped, offered_per_guest_per_s: row.get(3)?, ..ScaleUp::default() })
         })
         .optional()?;
-    let Some(mut ascent) = head else { return Ok(None) };
-    ascent.levels = read_levels(db, trial)?;
-    ascent.course = read_course(db, trial)?;
-    ascent.tile = rows(db, "SELECT name FROM tiles WHERE trial = ?1 ORDER BY position", trial, |row| row.get(0))?;
-    Ok(Some(ascent))
+    let Some(mut scale_up) = head else { return Ok(None) };
+    scale_up.levels = read_levels(db, trial)?;
+    scale_up.course = read_course(db, trial)?;
+    scale_up.tile = rows(db, "SELECT name FROM tiles WHERE trial = ?1 ORDER BY position", trial, |row| row.get(0))?;
+    Ok(Some(scale_up))
 }
 
 fn read_levels(db: &Connection, trial: u32) -> Read<Vec<Level>> {
