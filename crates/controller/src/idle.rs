@@ -14,7 +14,7 @@ const MISSING_PART: u64 = 100;
 
 /// Memory of a guest's control group, everything below the group included, bytes.
 ///
-/// What the guest alone brought into memory and what goes only when the guest goes: anonymous pages of all its
+/// What the guest alone put into memory and what goes only when the guest goes: anonymous pages of all its
 /// processes (a virtual machine's memory as a rule), shared memory and files in memory (an overlay in memory, a virtual
 /// machine's memory behind memfd), and what the kernel holds for it (page tables, stacks, sockets, inodes). The page
 /// cache is apart: it goes when somebody needs the memory, and who is charged for a file that several read is

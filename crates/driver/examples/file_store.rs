@@ -13,7 +13,7 @@ use tare_model::social::{Scale, StoreSpec};
 
 #[derive(Parser)]
 struct Arguments {
-    /// An empty folder for what is brought.
+    /// An empty folder for an upload.
     #[arg(long)]
     folder: String,
     /// Users at one time that each instance is loaded for.

@@ -95,7 +95,7 @@ pub(crate) struct ServeTally {
     requests: AtomicU64,
     /// Of servers that time their answers.
     service: OnceLock<Times>,
-    /// Of a file store: files that it was brought.
+    /// Of a file store: files that were uploaded to it.
     kept: OnceLock<AtomicU64>,
     cpu_ns: AtomicU64,
 }
@@ -121,7 +121,7 @@ impl ServeTally {
         self.service.get_or_init(Times::new)
     }
 
-    /// How many files a store was brought.
+    /// How many files were uploaded to a store.
     pub fn kept(&self) -> &AtomicU64 {
         self.kept.get_or_init(AtomicU64::default)
     }

@@ -1,4 +1,4 @@
-//! The file store over sockets: computed and brought files, the geocoder, its counts, and clients that mean no good.
+//! The file store over sockets: computed and uploaded files, the geocoder, its counts, and clients that mean no good.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 use std::fs;
@@ -155,8 +155,8 @@ fn loaded_files_are_as_the_contract_has_them_on_kept_connections() {
 }
 
 #[test]
-fn what_is_brought_is_there_for_the_next_request_and_for_its_instance_alone() {
-    let folder = Folder::new("brought");
+fn an_upload_is_there_for_the_next_request_and_for_its_instance_alone() {
+    let folder = Folder::new("uploaded");
     let server = store(&folder);
     let mut stream = connect(server.addr);
     let mut other = connect(server.addr);
@@ -179,7 +179,7 @@ fn what_is_brought_is_there_for_the_next_request_and_for_its_instance_alone() {
     let at = ["1/person/501/0/2501.jpg", "3/event/31/0/31.pdf", "3/event/567/1/1234567t.jpg"];
     assert_eq!(folder.files(), at.map(str::to_owned));
     assert_eq!((report.requests, granted(&report, "files kept")), (10, "3"));
-    assert_eq!(errors(&report), [("404: a file that nobody has brought", 2)]);
+    assert_eq!(errors(&report), [("404: a file that nobody has uploaded", 2)]);
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn refusals_have_their_status_and_keep_the_connection_where_the_next_request_can
     assert_eq!((report.requests, granted(&report, "files kept")), (21, "0"));
     let expected = [
         ("400: an address without street, city, state or zip", 1),
-        ("403: a loaded file was brought", 2),
+        ("403: a loaded file was uploaded", 2),
         ("404: no file can have this path", 12),
         ("405: a method other than GET and PUT", 1),
         ("411: a file without Content-Length", 2),

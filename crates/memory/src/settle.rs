@@ -13,7 +13,7 @@ const FLOOR_BYTES: u64 = 1 << 20;
 /// Savings of less than this share of what they were are reckoned from anew: a guest has gone, or the kernel still counted those of
 /// processes that had gone before. A smaller loss is made up for by chance, and is no growth then.
 const FEW: f64 = 0.9;
-/// Guests that took so much more than before have brought something new: this share of it, and these bytes at least.
+/// Guests that took so much more than before have touched new pages: this share of it, and these bytes at least.
 const NEW_SHARE: f64 = 0.01;
 const NEW_BYTES: u64 = 64 << 20;
 

@@ -197,7 +197,7 @@ impl StoredFile {
 }
 
 /// What the markers of a loaded file are made with ([`crate::web::marker`]): its path, in the store of one instance of the application
-/// (from 1). Of a file that a user has brought the driver chooses it.
+/// (from 1). Of a file that a user has uploaded the driver chooses it.
 pub fn stored_file_id(instance: u32, kind: StoredFile, id: u64) -> u64 {
     fnv1a(FNV_BASIS, format!("/{instance}{}", kind.path(id)).as_bytes())
 }
@@ -316,7 +316,7 @@ pub struct SocialLoaded {
     pub indexes_s: f64,
 }
 
-/// What the file store is told: whose pictures there are without anybody having brought them. Their contents follow from their path.
+/// What the file store is told: whose pictures there are without anybody having uploaded them. Their contents follow from their path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreSpec {
     /// People and events that are loaded in each instance's database.
@@ -407,7 +407,7 @@ pub struct PageLook {
     pub bytes: u64,
 }
 
-/// What users brought.
+/// What users uploaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Added {
     /// People.

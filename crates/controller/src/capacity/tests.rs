@@ -224,7 +224,7 @@ fn loads_that_are_too_small_to_be_judged_send_the_search_up() {
 }
 
 #[test]
-fn even_where_every_try_is_repeated_a_search_is_brought_to_its_end() {
+fn even_where_every_try_is_repeated_a_search_is_ended() {
     for (model, from, most) in [(CLOSED, 50.0, 4000.0), (CLOSED, 2000.0, 2000.0), (OPEN, 0.5, 70.0)] {
         let spec = spec(from, most, 0.05);
         for capacity in spec.below(&model).into_iter().chain(spec.grid(&model)) {

@@ -30,11 +30,11 @@ impl Answer {
     pub const NO_ADDRESS: Self =
         Self { status: "400 Bad Request", reason: Some("400: an address without street, city, state or zip") };
     /// A loaded file cannot be replaced.
-    pub const LOADED: Self = Self { status: "403 Forbidden", reason: Some("403: a loaded file was brought") };
+    pub const LOADED: Self = Self { status: "403 Forbidden", reason: Some("403: a loaded file was uploaded") };
     /// Nothing can be there.
     pub const NO_PLACE: Self = Self { status: "404 Not Found", reason: Some("404: no file can have this path") };
-    /// It could be there, but nobody has brought it.
-    pub const UNKNOWN: Self = Self { status: "404 Not Found", reason: Some("404: a file that nobody has brought") };
+    /// It could be there, but nobody has uploaded it.
+    pub const UNKNOWN: Self = Self { status: "404 Not Found", reason: Some("404: a file that nobody has uploaded") };
     /// Neither got nor put.
     pub const NO_METHOD: Self =
         Self { status: "405 Method Not Allowed", reason: Some("405: a method other than GET and PUT") };

@@ -52,7 +52,7 @@ impl Folder {
         Ok(Self { fd, next: AtomicU64::new(0) })
     }
 
-    /// What was brought for a person or an event, with its length; `None` where nobody has.
+    /// What was uploaded for a person or an event, with its length; `None` where nobody has.
     pub fn find(&self, instance: u32, kind: StoredFile, id: u64) -> Result<Option<(OwnedFd, u64)>, Errno> {
         match fs::openat(&self.fd, place(instance, kind, id), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
             Ok(file) => {

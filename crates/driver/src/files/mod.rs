@@ -195,7 +195,7 @@ impl Connection<'_> {
             Way::Refused { answer } => self.drain_refused(request, *answer)?,
             Way::Computed { .. } | Way::Kept { .. } | Way::Place => Answer::OK,
         };
-        // What is brought has all come by now; the rest came with its head.
+        // An upload has all come by now; the rest came with its head.
         let read_ns = if matches!(request.way, Way::Put { .. }) { clock::now_ns() } else { read_ns };
         if delay_ns > 0 && !clock::sleep_until(read_ns + delay_ns, &self.shared.stop) {
             return Err(End::Done);
@@ -212,13 +212,13 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// Sends a file that was brought.
+    /// Sends a file that was uploaded.
     fn send_kept(&self, instance: u32, kind: StoredFile, id: u64) -> Result<u64, End> {
         match self.store.folder.find(instance, kind, id) {
             Ok(Some((file, bytes))) => Ok(kept::send(self.fd, &file, bytes, kind)?),
             Ok(None) => self.say(Answer::UNKNOWN, false),
             Err(errno) => {
-                self.shared.tally.error(format!("a file that was brought cannot be read: {}", reason_of(errno)));
+                self.shared.tally.error(format!("a file that was uploaded cannot be read: {}", reason_of(errno)));
                 self.say(Answer::BROKEN, false)
             }
         }

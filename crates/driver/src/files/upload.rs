@@ -1,4 +1,4 @@
-//! Bodies of requests: files that are brought, and what has to be read past.
+//! Bodies of requests: files that are uploaded, and what has to be read past.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
@@ -21,7 +21,7 @@ const PIECE: usize = 64 * 1024;
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Connection<'_> {
-    /// Takes a file that is brought, and says what came of it. All of its body has been read then.
+    /// Takes a file that is uploaded, and says what came of it. All of its body has been read then.
     pub(super) fn upload(
         &mut self,
         request: &Request,
@@ -119,7 +119,7 @@ impl Connection<'_> {
         if matches!(errno, Errno::NOSPC | Errno::DQUOT) {
             return Answer::FULL;
         }
-        self.shared.tally.error(format!("a file that was brought cannot be kept: {}", reason_of(errno)));
+        self.shared.tally.error(format!("a file that was uploaded cannot be kept: {}", reason_of(errno)));
         Answer::BROKEN
     }
 }

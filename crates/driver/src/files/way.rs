@@ -18,7 +18,7 @@ pub enum Way {
         /// Its kind.
         kind: StoredFile,
     },
-    /// Send what was brought.
+    /// Send what was uploaded.
     Kept {
         /// Whose.
         instance: u32,
@@ -27,7 +27,7 @@ pub enum Way {
         /// Of which person or event.
         id: u64,
     },
-    /// Keep what is brought.
+    /// Keep what is uploaded.
     Put {
         /// Whose.
         instance: u32,
@@ -80,7 +80,7 @@ fn file(path: &str, spec: &StoreSpec) -> Option<(u32, StoredFile, u64)> {
     ((1..=spec.instances).contains(&instance) && id > 0).then_some((instance, kind, id))
 }
 
-/// Whether a file is there without anybody having brought it.
+/// Whether a file is there without anybody having uploaded it.
 fn is_loaded(kind: StoredFile, id: u64, spec: &StoreSpec) -> bool {
     let loaded = match kind {
         StoredFile::PersonImage | StoredFile::PersonThumbnail => spec.scale.people,

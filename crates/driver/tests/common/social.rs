@@ -40,9 +40,9 @@ impl Request {
     }
 }
 
-/// Somebody or something that a user has brought.
+/// Somebody or something that a user has uploaded.
 #[derive(Clone, Default)]
-struct Brought {
+struct Uploaded {
     name: String,
     /// What the markers of its files are made with.
     files: BTreeMap<String, u64>,
@@ -53,8 +53,8 @@ pub struct App {
     pub scale: Scale,
     /// From 1.
     pub instance: u32,
-    people: Mutex<BTreeMap<u32, Brought>>,
-    events: Mutex<BTreeMap<u32, Brought>>,
+    people: Mutex<BTreeMap<u32, Uploaded>>,
+    events: Mutex<BTreeMap<u32, Uploaded>>,
     attends: Mutex<BTreeSet<(u32, u32)>>,
     names: Mutex<BTreeSet<String>>,
     statics: BTreeMap<String, u64>,
@@ -79,7 +79,7 @@ impl App {
 
     /// People, events and attendances that were added.
     pub fn added(&self) -> (u64, u64, u64) {
-        let count = |all: &Mutex<BTreeMap<u32, Brought>>| all.lock().unwrap().len() as u64;
+        let count = |all: &Mutex<BTreeMap<u32, Uploaded>>| all.lock().unwrap().len() as u64;
         (count(&self.people), count(&self.events), self.attends.lock().unwrap().len() as u64)
     }
 
@@ -113,7 +113,7 @@ impl App {
 
     fn name(&self, person: u32) -> String {
         if person > self.scale.people {
-            return self.people.lock().unwrap().get(&person).map(|brought| brought.name.clone()).unwrap_or_default();
+            return self.people.lock().unwrap().get(&person).map(|uploaded| uploaded.name.clone()).unwrap_or_default();
         }
         name(person)
     }
@@ -135,8 +135,8 @@ impl App {
     }
 
     fn event(&self, event: u32, user: u32) -> Vec<u8> {
-        let brought = self.events.lock().unwrap().get(&event).map(|brought| brought.name.clone());
-        let title = if event <= self.scale.events { Some(event_title(SEED, event.into())) } else { brought };
+        let uploaded = self.events.lock().unwrap().get(&event).map(|uploaded| uploaded.name.clone());
+        let title = if event <= self.scale.events { Some(event_title(SEED, event.into())) } else { uploaded };
         let Some(title) = title.filter(|_| event > 0) else { return status("404 Not Found") };
         let attends = self.attends.lock().unwrap();
         let count = 10 + attends.iter().filter(|(at, _)| *at == event).count();
@@ -174,7 +174,7 @@ impl App {
         ok("text/html;charset=utf-8", text.as_bytes())
     }
 
-    fn add(&self, request: &Request, page: &str, loaded: u32, all: &Mutex<BTreeMap<u32, Brought>>) -> Vec<u8> {
+    fn add(&self, request: &Request, page: &str, loaded: u32, all: &Mutex<BTreeMap<u32, Uploaded>>) -> Vec<u8> {
         let Some(parts) = parts(request) else { return status("400 Bad Request") };
         let text =
             |name: &str| parts.get(name).map(|part| String::from_utf8_lossy(part).into_owned()).unwrap_or_default();
@@ -194,7 +194,7 @@ impl App {
         }
         let mut all = all.lock().unwrap();
         let id = loaded + 1 + all.len() as u32;
-        all.insert(id, Brought { name, files });
+        all.insert(id, Uploaded { name, files });
         found(&format!("{page}?id={id}"), "")
     }
 
@@ -208,7 +208,7 @@ impl App {
         let small = matches!(kind, StoredFile::PersonThumbnail | StoredFile::EventThumbnail);
         let of = if small { "thumbnail" } else { "image" };
         let all = all.lock().unwrap();
-        let Some(marker) = all.get(&(id as u32)).and_then(|brought| brought.files.get(of)) else {
+        let Some(marker) = all.get(&(id as u32)).and_then(|uploaded| uploaded.files.get(of)) else {
             return status("404 Not Found");
         };
         ok("image/jpeg", &file(*marker, kind.bytes()))

@@ -3,7 +3,7 @@
 //!
 //! The speed is set by the CPU that the scanner takes, which is what it costs, and not by pages: pages at a time follow from what a
 //! page was seen to cost. In haste that is most of a CPU: the same pages cost the same CPU at any speed, so going slower saves
-//! nothing and only comes later. What saves CPU is to stop: after two whole passes that brought less than a hundredth, or that cost more
+//! nothing and only comes later. What saves CPU is to stop: after two whole passes that saved less than a hundredth, or that cost more
 //! bookkeeping than they won, the scanner rests. At rest it goes over memory at a five-hundredth of a CPU, so that what
 //! changes in place is found in the end; new guests, and memory that is newly taken, wake it at once.
 //!
@@ -44,7 +44,7 @@ const TELLING_CPU_S: f64 = 1.0;
 /// At rest: what is found by chance, and what was written to again, before it is worth waking for.
 const FOUND: (f64, u64) = (0.01, 4 << 20);
 const LOST: (f64, u64) = (0.02, 16 << 20);
-/// Seconds until it may wake again for lost pages, after a waking that brought nothing: doubled each time.
+/// Seconds until it may wake again for lost pages, after a waking that saved nothing: doubled each time.
 const QUIET_S: (f64, f64) = (30.0, 600.0);
 
 /// tare's own rule.

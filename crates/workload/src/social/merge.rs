@@ -46,7 +46,7 @@ const fn add_look(all: &mut PageLook, one: &PageLook) {
     all.bytes += one.bytes;
 }
 
-/// Adds what users brought.
+/// Adds what users uploaded.
 pub(super) const fn add(all: &mut Added, one: Added) {
     all.people += one.people;
     all.events += one.events;

@@ -15,7 +15,7 @@ use super::parameters::Parameters;
 use super::services::Beside;
 use super::start::Started;
 use super::stats::{self, Stats};
-use super::verify::{Brought, faults, too_few_pages, too_many_errors, wrong};
+use super::verify::{Uploaded, faults, too_few_pages, too_many_errors, wrong};
 use crate::requests::total;
 use crate::site::Drive;
 use crate::started::look;
@@ -40,14 +40,14 @@ pub(super) struct Running {
     /// What instances had counted when users were connected.
     before: Vec<Stats>,
     /// By instance, of all drives.
-    brought: Vec<Brought>,
+    uploaded: Vec<Uploaded>,
     /// What the last drive did.
     done: Option<SocialDone>,
 }
 
 impl Running {
     pub fn new(parameters: Parameters, scale: Scale, beside: Beside, started: Started) -> Self {
-        let brought = vec![Brought::default(); started.instances.len()];
+        let uploaded = vec![Uploaded::default(); started.instances.len()];
         Self {
             parameters,
             scale,
@@ -56,7 +56,7 @@ impl Running {
             drivers: Vec::new(),
             drives: 0,
             before: Vec::new(),
-            brought,
+            uploaded,
             done: None,
         }
     }
@@ -143,7 +143,7 @@ impl Running {
         Ok(())
     }
 
-    /// Has the connected users do their work, and keeps in mind what they brought.
+    /// Has the connected users do their work, and keeps in mind what they uploaded.
     pub fn offer(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<(Driven, SocialDone), WorkloadError> {
         let drivers = std::mem::take(&mut self.drivers);
         if drivers.is_empty() {
@@ -157,9 +157,9 @@ impl Running {
         if done.instances.len() != self.started.instances.len() {
             return Err(WorkSite::unexpected("client", "drive load"));
         }
-        for (brought, instance) in self.brought.iter_mut().zip(&done.instances) {
-            add(&mut brought.added, instance.added);
-            add(&mut brought.in_doubt, instance.in_doubt);
+        for (uploaded, instance) in self.uploaded.iter_mut().zip(&done.instances) {
+            add(&mut uploaded.added, instance.added);
+            add(&mut uploaded.in_doubt, instance.in_doubt);
         }
         Ok((driven, done))
     }
@@ -222,9 +222,9 @@ impl Running {
         for (number, instance) in self.started.instances.iter().enumerate() {
             let pages = counted.get(number).map_or(0, |stats| stats.pages);
             told.extend(done.instances.get(number).and_then(|done| too_few_pages(instance, done, pages)));
-            let brought = self.brought.get(number).copied().unwrap_or_default();
+            let uploaded = self.uploaded.get(number).copied().unwrap_or_default();
             let (loaded, folder) = (self.beside.loaded, self.beside.folder.as_str());
-            told.extend(wrong(site, instance, loaded, &self.scale, &brought, folder)?);
+            told.extend(wrong(site, instance, loaded, &self.scale, &uploaded, folder)?);
         }
         Ok((!told.is_empty()).then(|| told.join("; ")))
     }

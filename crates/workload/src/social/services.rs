@@ -49,7 +49,7 @@ pub(super) struct Beside {
     pub database: SocketAddr,
     /// Directory of all its data, which goes with the run.
     pub place: String,
-    /// In it, what users have brought.
+    /// In it, what users have uploaded.
     pub folder: String,
     /// What each database held at first.
     pub loaded: Added,
@@ -287,7 +287,7 @@ fn settings_of(parameters: &Parameters, kept: &Kept, instances: u32, listen: IpA
     settings
 }
 
-/// How many files users have brought, counted where they lie.
+/// How many files users have uploaded, counted where they lie.
 ///
 /// # Errors
 /// When they cannot be counted.
@@ -295,13 +295,13 @@ pub(super) fn files_kept(site: &WorkSite<'_>, folder: &str, instance: u32) -> Re
     let asked = asked(&of(site)?, site.timeout);
     let script = r#"test ! -d "$1" || find "$1" -type f \( -name '*.jpg' -o -name '*.pdf' \) | wc -l"#;
     let told =
-        asked.script("count what users have brought", script, &[&format!("{folder}/{instance}")], None, COPYING)?;
+        asked.script("count what users have uploaded", script, &[&format!("{folder}/{instance}")], None, COPYING)?;
     if told.is_empty() {
         return Ok(0);
     }
     told.trim().parse().map_err(|_| {
         let why = format!("the shell says `{told}`");
-        SocialError::new("count what users have brought", why, "report this: it is a defect of tare").into()
+        SocialError::new("count what users have uploaded", why, "report this: it is a defect of tare").into()
     })
 }
 

@@ -1,4 +1,4 @@
-//! Whether what users brought is there: in the databases, in the file store, and on the pages.
+//! Whether what users uploaded is there: in the databases, in the file store, and on the pages.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub(super) fn counted(rows: &SqlRows) -> Option<Added> {
 
 /// Of all drives of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Brought {
+pub(super) struct Uploaded {
     /// Acknowledged.
     pub added: Added,
     /// Sent and never answered: it may be there or not.
@@ -55,7 +55,7 @@ pub(super) fn wrong(
     instance: &Instance,
     loaded: Added,
     scale: &Scale,
-    brought: &Brought,
+    uploaded: &Uploaded,
     folder: &str,
 ) -> Result<Option<String>, WorkloadError> {
     let asked = asked(&of(site)?, site.timeout);
@@ -70,11 +70,11 @@ pub(super) fn wrong(
     )?;
     let [counts, people, events] = rows.as_slice() else { return Err(other_answer().into()) };
     let there = counted(counts).ok_or_else(other_answer)?;
-    let mut told = disagreement(loaded, brought, there);
+    let mut told = disagreement(loaded, uploaded, there);
     let kept = files_kept(site, folder, instance.number)?;
-    told.extend(files(brought, kept));
+    told.extend(files(uploaded, kept));
     // What was never answered may be there without its files.
-    if told.is_empty() && brought.in_doubt.people + brought.in_doubt.events == 0 {
+    if told.is_empty() && uploaded.in_doubt.people + uploaded.in_doubt.events == 0 {
         let person = [StoredFile::PersonImage, StoredFile::PersonThumbnail];
         let event = [StoredFile::EventImage, StoredFile::EventThumbnail, StoredFile::EventDocument];
         told.extend(found_again(site, instance, "/person?id=", people, &person)?);
@@ -89,8 +89,8 @@ fn other_answer() -> StoreError {
 }
 
 /// The counts of a database that are not what was loaded and acknowledged.
-fn disagreement(loaded: Added, brought: &Brought, there: Added) -> Vec<String> {
-    let (added, doubt) = (brought.added, brought.in_doubt);
+fn disagreement(loaded: Added, uploaded: &Uploaded, there: Added) -> Vec<String> {
+    let (added, doubt) = (uploaded.added, uploaded.in_doubt);
     let tables = [
         ("people", loaded.people, added.people, doubt.people, there.people),
         ("events", loaded.events, added.events, doubt.events, there.events),
@@ -106,11 +106,11 @@ fn disagreement(loaded: Added, brought: &Brought, there: Added) -> Vec<String> {
     tables.into_iter().filter_map(wrong).collect()
 }
 
-/// Why the files that are kept are not those that were brought.
-fn files(brought: &Brought, kept: u64) -> Option<String> {
+/// Why the files that are kept are not those that were uploaded.
+fn files(uploaded: &Uploaded, kept: u64) -> Option<String> {
     let of = |added: &Added| FILES.0 * added.people + FILES.1 * added.events;
-    let least = of(&brought.added);
-    let most = least + of(&brought.in_doubt);
+    let least = of(&uploaded.added);
+    let most = least + of(&uploaded.in_doubt);
     (!(least..=most).contains(&kept)).then(|| {
         format!("files: the store has kept {kept}, those of people and events that were acknowledged are {least}")
     })
@@ -132,7 +132,7 @@ fn found_again(
         let told_of = |what: &str| format!("{path}: {what}");
         match get(site, instance, &path)? {
             Ok(body) if has_heading(&body, heading) => {}
-            Ok(_) => told.push(told_of("what was brought is in the database and not on its page")),
+            Ok(_) => told.push(told_of("what was uploaded is in the database and not on its page")),
             Err(why) => told.push(told_of(&why)),
         }
         for kind in kinds {
@@ -165,10 +165,10 @@ fn has_heading(body: &[u8], heading: &str) -> bool {
     String::from_utf8_lossy(body).contains(&format!("<h1>{escaped}</h1>"))
 }
 
-/// Whether a file that was brought is whole and has the markers of one id.
+/// Whether a file that was uploaded is whole and has the markers of one id.
 fn is_right(body: &[u8], kind: StoredFile) -> Result<(), String> {
     if body.len() as u64 != kind.bytes() {
-        return Err(format!("it has {} bytes, brought were {}", body.len(), kind.bytes()));
+        return Err(format!("it has {} bytes, uploaded were {}", body.len(), kind.bytes()));
     }
     // `<tare ` and 16 digits.
     let id = body.get(6..22).and_then(|digits| std::str::from_utf8(digits).ok());
@@ -235,17 +235,17 @@ mod tests {
     #[test]
     fn each_count_that_is_off_is_told_with_its_figures() {
         let loaded = added(2500, 1866, 90_000);
-        let brought = Brought { added: added(3, 5, 7), in_doubt: added(0, 1, 0) };
-        assert!(disagreement(loaded, &brought, added(2503, 1871, 90_007)).is_empty());
-        assert!(disagreement(loaded, &brought, added(2503, 1872, 90_007)).is_empty(), "one is in doubt");
-        let told = disagreement(loaded, &brought, added(2502, 1873, 90_008)).join("\n");
+        let uploaded = Uploaded { added: added(3, 5, 7), in_doubt: added(0, 1, 0) };
+        assert!(disagreement(loaded, &uploaded, added(2503, 1871, 90_007)).is_empty());
+        assert!(disagreement(loaded, &uploaded, added(2503, 1872, 90_007)).is_empty(), "one is in doubt");
+        let told = disagreement(loaded, &uploaded, added(2502, 1873, 90_008)).join("\n");
         for words in ["people: the database has 2502", "1873", "acknowledged 5 (and 1 in doubt)", "90008"] {
             assert!(told.contains(words), "{words}: {told}");
         }
-        assert_eq!(files(&brought, 21), None);
-        assert_eq!(files(&brought, 24), None, "one event is in doubt");
-        assert!(files(&brought, 20).unwrap().contains("kept 20"));
-        assert!(files(&brought, 25).is_some());
+        assert_eq!(files(&uploaded, 21), None);
+        assert_eq!(files(&uploaded, 24), None, "one event is in doubt");
+        assert!(files(&uploaded, 20).unwrap().contains("kept 20"));
+        assert!(files(&uploaded, 25).is_some());
     }
 
     #[test]

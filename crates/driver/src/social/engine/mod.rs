@@ -4,7 +4,7 @@
 //! one connection and one thing to wait for: the moment of their next operation, or the answer to what they have asked.
 //!
 //! An operation under way is a [`Trip`]: it is made when the operation begins and given back when it ends, so that a user who waits costs no more than
-//! who they are. What is brought is made while it is sent, from one template a thread.
+//! who they are. An upload is made while it is sent, from one template a thread.
 //!
 //! What is wrong with an answer does not end its connection: it is read to its end, the operation has failed, and the user goes on. What has no end, or leaves
 //! open where the next answer begins (a connection that broke, silence, bytes that are no HTTP) closes it.
@@ -39,7 +39,7 @@ const READ_BYTES: usize = 256 << 10;
 /// Trips whose memory is kept for the next.
 const SPARE_MAX: usize = 256;
 /// Parts of an operation that are timed: see [`Visit::part`].
-pub(super) const PARTS: [&str; 4] = ["page", "static files", "pictures", "what is brought"];
+pub(super) const PARTS: [&str; 4] = ["page", "static files", "pictures", "uploads"];
 
 /// What all threads share.
 #[derive(Debug)]

@@ -61,7 +61,7 @@ pub(super) fn say(out: &mut Outgoing, to: To<'_>, path: &str, body: &str) {
 
 /// Number of what a member brings in this drive, as names and titles have it.
 fn serial(world: &World, member: &Member) -> String {
-    format!("{}-{}-{}", world.names, member.index, member.brought)
+    format!("{}-{}-{}", world.names, member.index, member.uploaded)
 }
 
 /// Full name of the person that a member has registered last.
@@ -79,7 +79,7 @@ pub(super) fn new_title(world: &World, member: &Member) -> String {
     format!("New event {}", serial(world, member))
 }
 
-/// What the markers of a file are made with that a member has brought last.
+/// What the markers of a file are made with that a member has uploaded last.
 pub(super) fn new_file(world: &World, member: &Member, kind: StoredFile) -> u64 {
     let text = format!("{}/{}/{}", member.instance, serial(world, member), kind.path(0));
     fnv1a(FNV_BASIS, text.as_bytes())

@@ -27,9 +27,9 @@ pub(crate) struct Member {
     pub(super) index: u32,
     /// Who is logged in; 0: nobody.
     pub(super) login: u32,
-    /// How many people and events this user has brought or tried to.
-    pub(super) brought: u32,
-    /// The person or event that the last operation brought; 0: it brought none.
+    /// How many people and events this user has uploaded or tried to.
+    pub(super) uploaded: u32,
+    /// The person or event that the last operation uploaded; 0: it uploaded none.
     pub(super) fresh: u32,
     pub(super) instance: u16,
     last: Option<Operation>,
@@ -53,7 +53,7 @@ impl Member {
             person: 0,
             index,
             login: 0,
-            brought: 0,
+            uploaded: 0,
             fresh: 0,
             instance,
             last: None,
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn cycles_have_the_mean_that_clipping_leaves_and_a_least_length_where_things_are_brought() {
+    fn cycles_have_the_mean_that_clipping_leaves_and_a_least_length_where_things_are_uploaded() {
         let world = world(0.5);
         let mut member = Member::new(&world, 0, 0);
         let mut sum = 0u64;

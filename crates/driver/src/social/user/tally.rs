@@ -152,7 +152,7 @@ impl Tally {
         }
     }
 
-    /// What an operation has brought, whenever; `sent`: its request had gone out in full.
+    /// What an operation has uploaded, whenever; `sent`: its request had gone out in full.
     pub fn posted(&mut self, instance: u16, operation: Operation, posted: Posted, sent: bool) {
         let each = &mut self.instances[usize::from(instance)];
         let added = match posted {

@@ -72,7 +72,7 @@ pub(crate) struct Visit {
     text: Vec<u8>,
     /// The tag, event or person that is looked at; who logs in.
     pub(super) target: u32,
-    /// It is what the operation before has brought.
+    /// It is what the operation before has uploaded.
     fresh: bool,
     /// What a redirection named.
     pub(super) place: u32,
@@ -121,7 +121,7 @@ impl Visit {
             Operation::PersonDetail => member.some_person(world),
             Operation::Login => member.someone(world),
             Operation::AddPerson | Operation::AddEvent => {
-                member.brought += 1;
+                member.uploaded += 1;
                 0
             }
             Operation::Home => 0,
@@ -249,7 +249,7 @@ impl Visit {
         }
     }
 
-    /// What the markers of a picture must be made with; `None`: somebody else has brought it.
+    /// What the markers of a picture must be made with; `None`: somebody else has uploaded it.
     fn marker(&self, world: &World, member: &Member, kind: StoredFile, id: u32) -> Option<u64> {
         let of_event = is_event(kind);
         if id <= if of_event { world.scale.events } else { world.scale.people } {
@@ -450,7 +450,7 @@ impl Visit {
         self.page.attend == Some(true)
     }
 
-    /// Which part of an operation was asked for: the page, its static files, its pictures, or what is brought.
+    /// Which part of an operation was asked for: the page, its static files, its pictures, or an upload.
     pub const fn part(&self) -> usize {
         match self.asked {
             Asked::Logout | Asked::Login | Asked::Page => 0,

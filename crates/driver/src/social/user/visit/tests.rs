@@ -56,10 +56,10 @@ fn a_place_is_a_path_or_an_address_of_the_right_page() {
 }
 
 #[test]
-fn what_others_have_brought_is_held_against_itself_and_what_is_loaded_against_its_number() {
+fn what_others_have_uploaded_is_held_against_itself_and_what_is_loaded_against_its_number() {
     let world = world();
     let mut member = Member::new(&world, 0, 0);
-    member.brought = 1;
+    member.uploaded = 1;
     let mut visit = Visit::default();
     let last = world.scale.people;
     let image = StoredFile::PersonImage;

@@ -107,7 +107,7 @@ final class Form {
         throw bad("'id' is a whole number from 1");
     }
 
-    /** A file that was brought. */
+    /** A file that was uploaded. */
     Part file(String name) throws Refused {
         try {
             Part part = request.getPart(name);

@@ -63,7 +63,7 @@ class VerificationTest {
                         (c, g) -> g.district(4).takeWaiting().deliver(1, 1)),
                 found("a delivery received twice", "deliveries are",
                         (c, g) -> c.customer(1, 1, 1).receive(g.district(1).orders().firstEntry().getValue())),
-                found("stock that nobody brought", "item 7:", (c, g) -> g.stock().get(7).tamper(1)),
+                found("stock that nobody delivered", "item 7:", (c, g) -> g.stock().get(7).tamper(1)),
                 found("stock that nobody bought", "pieces were sold", (c, g) -> g.stock().get(7).sell(1)));
     }
 

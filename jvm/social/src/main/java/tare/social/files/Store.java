@@ -36,7 +36,7 @@ public final class Store implements AutoCloseable {
     private final LongAdder errors = new LongAdder();
     private final Thread watch;
 
-    /** What is brought: read again from its beginning where a connection had ended. */
+    /** An upload: read again from its beginning where a connection had ended. */
     @FunctionalInterface
     public interface Source {
         /** From the beginning. */
