@@ -2,7 +2,7 @@
 # The store's driver against pgbench: the same statements, prepared, in the same mix, on a PostgreSQL of the bench's own.
 # pgbench has each thread serve one client (-j as many as clients) or two threads serve all: both are shown.
 #
-# CPU and rate are told an order; both do the same statements an order (the figure is printed), so the ratios are those a statement, too.
+# CPU and rate are shown for an order; both do the same statements an order (the figure is printed), so the ratios are those a statement, too.
 # A placement is several words or none, so it stands unquoted; the arrays are those of lib.sh.
 # shellcheck disable=SC2086,SC2054
 DRIVER=${DRIVER:-${CARGO_TARGET_DIR:-$(cd "$(dirname "$0")/.." && pwd)/target}/release/examples/bench_store}

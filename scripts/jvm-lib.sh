@@ -154,8 +154,8 @@ end_server() {
 }
 
 # serving CHECK LAUNCH [WORD...]: starts the server with `LAUNCH PORT WORD...`, which sets the array command; calls
-# `CHECK PORT` once it says that it is ready; and ends it, whatever came of that. With which port it came up is told by its
-# file descriptors alone, so a port is chosen here; one that is taken is tried another for.
+# `CHECK PORT` once it says that it is ready; and ends it, whatever came of that. Only its file descriptors show which port it
+# listens on, so a port is chosen here; one that is taken is tried another for.
 serving() {
     local check=$1 launch=$2 port code
     shift 2
@@ -165,20 +165,20 @@ serving() {
         rm -f "$work/fifo"
         mkfifo "$work/fifo"
         # What holds the lock of this script must end with it, and nothing is to run on where this one is killed.
-        timeout --kill-after=5 "${JVM_TIMEOUT_S:-300}" "${command[@]}" >"$work/fifo" 2>"$work/told" 9>&- </dev/null &
+        timeout --kill-after=5 "${JVM_TIMEOUT_S:-300}" "${command[@]}" >"$work/fifo" 2>"$work/errors" 9>&- </dev/null &
         server=$!
         # A machine may warn on the same output before.
         if grep --quiet --line-regexp ready "$work/fifo"; then
             code=0
             "$check" "$port" || code=1
             end_server
-            ((code == 0)) || cat "$work/told"
+            ((code == 0)) || cat "$work/errors"
             return "$code"
         fi
         end_server
-        grep --quiet 'cannot listen' "$work/told" || break
+        grep --quiet 'cannot listen' "$work/errors" || break
     done
-    cat "$work/told"
+    cat "$work/errors"
     echo "it did not say that it was ready"
     return 1
 }

@@ -21,9 +21,9 @@ modules=java.base,java.desktop,java.instrument,java.logging,java.management,java
 refuse() {
     local code=0
     "$work/tree/runtime/bin/java" "$@" -cp "$work/tree/lib/*" tare.social.Main --listen 127.0.0.1 --port 0 \
-        --database 127.0.0.1:9/nothing --user tare --files 127.0.0.1:9 >"$work/told" 2>&1 || code=$?
-    cat "$work/told"
-    ((code == 1)) && grep --quiet 'cannot reach the database 127.0.0.1:9/nothing' "$work/told"
+        --database 127.0.0.1:9/nothing --user tare --files 127.0.0.1:9 >"$work/printed" 2>&1 || code=$?
+    cat "$work/printed"
+    ((code == 1)) && grep --quiet 'cannot reach the database 127.0.0.1:9/nothing' "$work/printed"
 }
 
 # asked PORT: whether all that is asked there is answered as it should be.

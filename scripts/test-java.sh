@@ -42,7 +42,7 @@ elif ((code == 0 && tests == 0)); then
     echo "test-java: Maven found no test in jvm" >&2
     failed=1 tests=1 code=1
 fi
-# Maven's launcher may colour, whatever it is told, and end without a new line.
+# Maven's launcher may colour, whatever its options are, and end without a new line.
 ((code == 0)) || { sed 's/\x1b\[[0-9;]*m//g' "$work/said" && echo; }
 # Each with its reason: <testcase name="..." classname="..."> is followed by <skipped message="..."> or <skipped>...
 if ((skipped > 0)); then

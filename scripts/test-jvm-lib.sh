@@ -39,7 +39,7 @@ a_warning_before_ready_is_passed_over() { serving fine launch "$well" && nobody;
 
 a_check_that_fails_leaves_no_server() { ! serving wrong launch "$well" && nobody; }
 
-a_server_that_ends_is_told() {
+a_server_that_ends_is_reported() {
     ! serving fine launch 'echo "cannot do it" >&2; exit 1' >"$work/out" && grep --quiet 'cannot do it' "$work/out" &&
         [[ $(wc -l <"$work/server.pids") == 1 ]]
 }

@@ -77,7 +77,7 @@ starts() {
         test -s share/man/man1/tare-run.1.gz -a -s share/bash-completion/completions/tare -a -s share/doc/tare/copyright'
 }
 
-finds_what_is_lacking() {
+finds_what_is_missing() {
     there '/opt/somewhere/tare-*/bin/tare doctor >/tmp/said 2>&1 || { cat /tmp/said; exit 1; }
         cat /tmp/said
         grep "one static program, which cannot load" /tmp/said
@@ -98,7 +98,7 @@ measures() {
 holds the_same_tree_makes_the_same_tarball equal_twice scripts/tarball.sh
 holds its_checksum_is_right sum_is_right
 holds it_starts_from_where_it_is_unpacked starts
-holds doctor_says_what_a_static_program_cannot_do finds_what_is_lacking
+holds doctor_says_what_a_static_program_cannot_do finds_what_is_missing
 holds a_study_is_measured_with_nothing_installed measures
 
 close

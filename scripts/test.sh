@@ -6,7 +6,7 @@
 # take the programs of `make build` through TARE_BIN and TARE_AGENT, so that what is tested end to end is what ships
 # and the agent is the static one.
 #
-# A test that needs what this machine lacks prints `SKIPPED: reason` and returns, which cargo calls passed.
+# A test that needs what this machine does not have prints `SKIPPED: reason` and returns, which cargo calls passed.
 # `cargo xtask tally` reads the captured output, lists those tests with their reasons and counts them as skipped.
 # A few tests that failed are tried once more, alone; those that pass then are named. On a shared machine some fail by chance.
 # The whole output is kept in target/test.log, the closing line in target/test.summary.

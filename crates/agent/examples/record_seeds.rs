@@ -31,7 +31,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The result of a played application.
-const TOLD: &str = "bin response 1000 1001 5\nstat response 1000 1001 5003\ntransaction payment 3\n\
+const PLAYED_RESULT: &str = "bin response 1000 1001 5\nstat response 1000 1001 5003\ntransaction payment 3\n\
 transaction new-order 2\nvalue dropped 1\nvalue heap_used_bytes 60\nvalue heap_committed_bytes 80\n\
 value allocated_bytes 1000\nvalue collections 4\nvalue collection_ms 5\nvalue cpu_ns 6\n.";
 
@@ -166,7 +166,7 @@ fn java(link: &Link) -> Result<()> {
                 Some("hello") => "ready 1 groups=2 live_heap_bytes=50 java=17.0.9 collector=Serial pid=1",
                 Some("begin" | "count" | "end") => "count 5",
                 Some("stop") => "stopped 5",
-                Some("result") => TOLD,
+                Some("result") => PLAYED_RESULT,
                 Some("verify") => "right",
                 _ => "ok",
             };

@@ -110,7 +110,7 @@ pub fn run(spec: &ExecSpec, commands: &Commands) -> Result<ExecResult, String> {
     ended.map_err(|error| format!("lost sight of `{}`: {error}", spec.argv.join(" ")))
 }
 
-/// Starts a command, which dies with the thread that calls this. Its end is to be told to [`children::forget`].
+/// Starts a command, which dies with the thread that calls this. The caller reports its end to [`children::forget`].
 ///
 /// # Errors
 /// Why it could not be started, for people.

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn status_and_body_are_told_and_what_is_too_long_or_no_http_is_refused() {
+    fn status_and_body_are_returned_and_what_is_too_long_or_no_http_is_refused() {
         let second = Duration::from_secs(10);
         let (address, thread) = server("HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nlate");
         let got = get(address, "/tare/ready", second, 100).unwrap();

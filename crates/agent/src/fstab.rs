@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mounts_that_hold_files_are_told_from_views_of_the_kernel() {
+    fn mounts_that_hold_files_are_distinguished_from_views_of_the_kernel() {
         let mounts = parse_mountinfo(
             "21 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n\
              22 21 0:20 / /proc rw - proc proc rw\n\

@@ -61,7 +61,7 @@ pub enum HoldError {
     /// No thread for the looks.
     #[error("cannot start the thread that gives memory back: {0}")]
     Thread(io::Error),
-    /// The agent was told to end its work.
+    /// The agent was asked to end its work.
     #[error("holding memory was cancelled")]
     Cancelled,
 }

@@ -4,12 +4,12 @@
 //! collects orphans, and switches the machine off when that one ends, however it ends. Nothing here waits longer than
 //! for what it needs, since the time until the agent answers is measured.
 
+mod config;
 mod iscsi;
 mod modules;
 mod network;
 mod root;
 mod sys;
-mod told;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use rustix::process::{Pid, Resource, Rlimit, WaitOptions, setrlimit, setsid, wai
 use rustix::system::RebootCommand;
 
 use crate::{age, channel, exit, session};
-use told::Told;
+use config::GuestConfig;
 
 /// Name of the virtio port that is the channel.
 const CHANNEL_PORT: &str = "org.tare.agent.0";
@@ -60,7 +60,7 @@ pub fn is_wanted() -> bool {
     std::process::id() == 1 && std::env::args_os().next().is_some_and(|name| name == CALLED)
 }
 
-/// Makes the guest, serves, and switches the machine off. Whatever fails is told on the console.
+/// Makes the guest, serves, and switches the machine off. Every failure is printed on the console.
 pub fn run() -> ! {
     age::begins_first();
     match prepare().and_then(serve_apart) {
@@ -74,23 +74,23 @@ pub fn run() -> ! {
 fn prepare() -> Result<PathBuf> {
     root::mount_views()?;
     let words = std::fs::read_to_string("/proc/cmdline").map_err(during("read the kernel's command line"))?;
-    let told = told::parse(&words).map_err(during("understand what the kernel's command line tells the guest"))?;
+    let config = config::parse(&words).map_err(during("understand what the kernel's command line tells the guest"))?;
     let mut modules = modules::Modules::read(&words)?;
     modules.load_for_devices()?;
     let limit = Rlimit { current: Some(OPEN_FILES), maximum: Some(OPEN_FILES) };
     setrlimit(Resource::Nofile, limit).map_err(during("let processes open more files"))?;
-    rustix::system::sethostname(told.hostname.as_bytes()).map_err(during("set the host name"))?;
-    network::bring_up(&told, &mut modules)?;
-    iscsi::load(&told, &mut modules)?;
-    root::change(&told, &mut modules)?;
-    iscsi::attach(&told)?;
-    sys::set_environment(&environment(&told));
+    rustix::system::sethostname(config.hostname.as_bytes()).map_err(during("set the host name"))?;
+    network::bring_up(&config, &mut modules)?;
+    iscsi::load(&config, &mut modules)?;
+    root::change(&config, &mut modules)?;
+    iscsi::attach(&config)?;
+    sys::set_environment(&environment(&config));
     find_channel()
 }
 
 /// As the platforms set it for whatever they start themselves.
-fn environment(told: &Told) -> [(&'static str, &str); 4] {
-    [("PATH", PATH), ("HOME", "/root"), ("LANG", "C.UTF-8"), ("TARE_RUN", &told.run_id)]
+fn environment(config: &GuestConfig) -> [(&'static str, &str); 4] {
+    [("PATH", PATH), ("HOME", "/root"), ("LANG", "C.UTF-8"), ("TARE_RUN", &config.run_id)]
 }
 
 /// The device file of the virtio port with the channel's name.

@@ -105,7 +105,7 @@ mod tests {
         shell.wait().unwrap();
         let began = Instant::now();
         while family.peak_bytes().is_some() {
-            assert!(began.elapsed() < Duration::from_secs(20), "it is told what the dead use");
+            assert!(began.elapsed() < Duration::from_secs(20), "the memory of dead processes is still reported");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The root file system of a guest, built in the guest's own mount namespace.
 //!
-//! An overlay of a tree shows one file system; mount points that it lacks are made in the overlay. Of the host's root that is one file system. What else holds the host's files (a `/home`
-//! or `/var` of its own) is overlaid as well, each on its place; views of the kernel (`/proc`, `/sys`,
-//! `/dev`) are made anew; `/run` and `/tmp` are whatever the root file system itself holds there.
+//! An overlay of a tree shows one file system; missing mount points are made in the overlay. Of the host's root that is one file
+//! system. What else holds the host's files (a `/home` or `/var` of its own) is overlaid as well, each on its place; views of the
+//! kernel (`/proc`, `/sys`, `/dev`) are made anew; `/run` and `/tmp` are whatever the root file system itself holds there.
 
 use std::ffi::CString;
 use std::fs;
@@ -398,7 +398,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hierarchies_are_told_by_version() {
+    fn hierarchies_are_distinguished_by_version() {
         let hybrid = parse_hierarchies("9:name=systemd:/\n4:memory:/a:b\n0::/\n");
         assert_eq!(hybrid, [("name=systemd".into(), false), ("memory".into(), false), (String::new(), true)]);
     }

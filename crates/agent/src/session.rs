@@ -110,10 +110,7 @@ fn keep_time(granted: &mpsc::Receiver<Duration>) {
             Ok(lifetime) => timeout = lifetime,
             Err(RecvTimeoutError::Timeout) => {
                 // Standard error may be closed; the exit code says the same.
-                let _ = writeln!(
-                    std::io::stderr(),
-                    "tare-agent: ended, {timeout:?} after it was last told how long to live"
-                );
+                let _ = writeln!(std::io::stderr(), "tare-agent: ended, {timeout:?} after its lifetime was last set");
                 exit::now(exit::LIFETIME_OVER);
             }
             // The conversation is over and the process about to end.
@@ -153,10 +150,10 @@ fn take(session: &Arc<Session>, message: ToAgent) {
     match request {
         Request::Hello { lifetime_ns } => {
             session.greeted.store(true, Ordering::Relaxed);
-            let told = session.lifetime.send(Duration::from_nanos(lifetime_ns));
+            let sent = session.lifetime.send(Duration::from_nanos(lifetime_ns));
             let (version, pid) = (env!("CARGO_PKG_VERSION").to_owned(), std::process::id());
             let hello = Reply::Hello { version, pid, kernel_age_ns: age::now_ns() };
-            session.answer(id, told.map(|()| hello).map_err(|_| "the agent is ending".to_owned()));
+            session.answer(id, sent.map(|()| hello).map_err(|_| "the agent is ending".to_owned()));
         }
         Request::Clock => session.answer(id, Ok(Reply::Clock { monotonic_ns: facts::monotonic_ns() })),
         Request::Cancel => {

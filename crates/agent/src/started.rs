@@ -44,9 +44,9 @@ impl Started {
         if commands.is_cancelled() {
             return Err(format!("`{}` was cancelled", spec.argv.join(" ")));
         }
-        let (told, hear) = mpsc::channel();
+        let (sender, hear) = mpsc::channel();
         let commands = Arc::clone(commands);
-        let follow = move || follow(&spec, &commands, &told);
+        let follow = move || follow(&spec, &commands, &sender);
         let thread = std::thread::Builder::new().name("command".into()).spawn(follow);
         thread.map_err(|error| format!("cannot start the thread of a command: {error}"))?;
         let command = hear.recv().unwrap_or_else(|_| Err("the thread of a command ended".into()))?;
@@ -82,22 +82,22 @@ impl Started {
 }
 
 /// The whole life of a command, and of its thread.
-fn follow(spec: &ExecSpec, commands: &Commands, told: &mpsc::Sender<Result<Arc<Command>, String>>) {
+fn follow(spec: &ExecSpec, commands: &Commands, sender: &mpsc::Sender<Result<Arc<Command>, String>>) {
     let began = Instant::now();
-    // Nobody waits for what is told only where the agent is about to end.
+    // The receiver is gone only when the agent is about to end.
     let mut child = match exec::start(spec) {
         Ok(child) => child,
-        Err(error) => return drop(told.send(Err(error))),
+        Err(error) => return drop(sender.send(Err(error))),
     };
     let name = spec.argv.join(" ");
     let Some(group) = Pid::from_raw(child.id().cast_signed()) else {
-        return drop(told.send(Err(format!("`{name}` has no process id"))));
+        return drop(sender.send(Err(format!("`{name}` has no process id"))));
     };
     // Before anybody knows of it, so that it is ended by whoever asks for that first.
     commands.add(group);
     let (said, family) = (Said::default(), Mutex::new(Family::of(child.id())));
     let command = Arc::new(Command { name, group, said, family, ended: Mutex::new(None), over: Condvar::new() });
-    let _ = told.send(Ok(Arc::clone(&command)));
+    let _ = sender.send(Ok(Arc::clone(&command)));
     let ended = exec::watch(&mut child, spec, began, commands, &command.said);
     children::forget(&child);
     let ended = ended.map_err(|error| format!("lost sight of `{}`: {error}", command.name));

@@ -28,7 +28,7 @@ pub enum Forked {
 /// The system's, such as no more processes.
 pub fn fork() -> io::Result<Forked> {
     // SAFETY: the process has one thread (the caller's duty, kept by `enter`, which starts none), so
-    // that no lock can be held by a thread that the child lacks.
+    // that no lock can be held by a thread that the child does not have.
     match unsafe { libc::fork() } {
         0 => Ok(Forked::Child),
         raw => Pid::from_raw(raw)

@@ -60,7 +60,7 @@ fn is_alive(pid: &str) -> bool {
 }
 
 #[test]
-fn commands_run_and_how_they_ended_is_told() {
+fn commands_run_and_how_they_ended_is_reported() {
     let mut child = spawn(&[]);
     let link = open(&mut child, TIMEOUT);
     let ran = exec(&link, "echo $GREETING; pwd; echo oops >&2; exit 3", TIMEOUT, 1000).unwrap();
@@ -113,8 +113,8 @@ fn a_command_runs_as_the_user_it_is_to_run_as() {
     let mut child = spawn(&[]);
     let link = open(&mut child, TIMEOUT);
     if !rustix::process::geteuid().is_root() {
-        let told = link.call(Request::Exec(as_nobody(&["true"], None)), TIMEOUT).unwrap_err().to_string();
-        assert!(told.contains("user 65534") && told.contains("not root"), "{told}");
+        let message = link.call(Request::Exec(as_nobody(&["true"], None)), TIMEOUT).unwrap_err().to_string();
+        assert!(message.contains("user 65534") && message.contains("not root"), "{message}");
         return println!("SKIPPED: needs root, to become another user");
     }
     let script = "grep -E '^(Uid|Gid|Groups):' /proc/self/status; pwd; echo x > /etc/tare-not-to-be";
@@ -133,17 +133,17 @@ fn a_command_runs_as_the_user_it_is_to_run_as() {
     let refuse = |argv: &[&str], directory: Option<&str>| {
         link.call(Request::Exec(as_nobody(argv, directory)), TIMEOUT).unwrap_err().to_string()
     };
-    let told = refuse(&["true"], closed.path().to_str());
-    assert!(told.contains("user 65534") && told.contains("pass through"), "{told}");
+    let message = refuse(&["true"], closed.path().to_str());
+    assert!(message.contains("user 65534") && message.contains("pass through"), "{message}");
     let program = closed.path().join("program");
     std::fs::copy("/bin/true", &program).unwrap();
-    let told = refuse(&[program.to_str().unwrap()], None);
-    assert!(told.contains("user 65534") && told.contains("pass through"), "{told}");
+    let message = refuse(&[program.to_str().unwrap()], None);
+    assert!(message.contains("user 65534") && message.contains("pass through"), "{message}");
 }
 
 /// Where only one user is known, as in a user namespace, no other can be become.
 #[test]
-fn a_user_that_the_guest_does_not_know_is_told() {
+fn a_user_that_the_guest_does_not_know_is_reported() {
     let child = Command::new("unshare")
         .args(["--user", "--map-root-user", env!("CARGO_BIN_EXE_tare-agent")])
         .stdin(Stdio::piped())
@@ -156,8 +156,8 @@ fn a_user_that_the_guest_does_not_know_is_told() {
         child.wait().unwrap();
         return println!("SKIPPED: needs user namespaces");
     };
-    let told = link.call(Request::Exec(as_nobody(&["true"], None)), TIMEOUT).unwrap_err().to_string();
-    assert!(told.contains("user 65534") && told.contains("no such user"), "{told}");
+    let message = link.call(Request::Exec(as_nobody(&["true"], None)), TIMEOUT).unwrap_err().to_string();
+    assert!(message.contains("user 65534") && message.contains("no such user"), "{message}");
     link.call(Request::Bye, TIMEOUT).unwrap();
     child.wait().unwrap();
 }
@@ -474,7 +474,7 @@ fn prepare(link: &Link, spec: DriveSpec) -> u64 {
 }
 
 #[test]
-fn a_driver_starts_when_it_is_told_and_offers_nothing_before() {
+fn a_driver_starts_when_it_is_asked_and_offers_nothing_before() {
     let mut child = spawn(&[]);
     let link = open(&mut child, TIMEOUT);
     let spec = drive_spec(&link, 100, 50);

@@ -143,7 +143,7 @@ fn one_that_does_not_listen_is_killed_and_so_is_what_is_left_of_its_group() {
 }
 
 #[test]
-fn how_it_ended_by_itself_or_by_its_time_is_told() {
+fn how_it_ended_by_itself_or_by_its_time_is_reported() {
     let agent = Agent::new(&[]);
     let (command, _) = agent.start(ExecSpec { output_limit_bytes: 4, ..script("echo 12345678; echo x >&2; exit 3") });
     let look = eventually("it ends", || Some(agent.look(command)).filter(|look| look.ended.is_some()));
@@ -232,7 +232,7 @@ fn a_cancel_ends_the_writing_of_memory() {
 
 #[test]
 fn what_a_merging_guest_starts_is_open_to_merging() {
-    let told = |merge: bool| {
+    let ksm_stat = |merge: bool| {
         let launch = format!(
             r#"{{"cgroup_procs":[],"netns":null,"cpu_set":[],"unshare":[],"root":null,"hostname":null,"merge":{merge},"argv":[]}}"#
         );
@@ -242,9 +242,9 @@ fn what_a_merging_guest_starts_is_open_to_merging() {
         let Reply::Executed(ran) = reply else { panic!("{reply:?}") };
         String::from_utf8(ran.stdout).unwrap()
     };
-    let without = told(false);
+    let without = ksm_stat(false);
     if !without.contains("ksm_merge_any: no") {
         return println!("SKIPPED: this kernel does not tell whether a process is open to merging: {without:?}");
     }
-    assert!(told(true).contains("ksm_merge_any: yes"));
+    assert!(ksm_stat(true).contains("ksm_merge_any: yes"));
 }

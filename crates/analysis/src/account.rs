@@ -11,7 +11,7 @@ use tare_model::trial::{Measurement, TrialRecord};
 use crate::distribution::{self, completed};
 use crate::{estimate, offered, student};
 
-/// Counts that are told even where a workload never wrote them: their absence means none.
+/// Counts that are reported even where a workload did not write them: a missing count means zero.
 const ALWAYS: [&str; 3] = ["errors", "lost", "unfinished"];
 
 /// The end of the name of a fact that names a machine.
@@ -97,7 +97,7 @@ mod tests {
     use tare_record::testing;
 
     #[test]
-    fn counts_add_up_over_blocks_maxima_do_not_and_nothing_lost_is_told_as_zero() {
+    fn counts_add_up_over_blocks_maxima_do_not_and_nothing_lost_is_reported_as_zero() {
         let plan = testing::plan(2);
         let mut trials: Vec<_> = (0..3).map(|index| testing::trial(&plan, index)).collect();
         for (record, backlog) in trials.iter_mut().zip([3, 9, 1000]) {

@@ -54,7 +54,7 @@ pub(crate) fn same_load(one: &[&TrialRecord], other: &[&TrialRecord]) -> bool {
     both.next().is_some_and(|first| first && both.all(|same| same))
 }
 
-/// What is told where metrics other than the capacity are not compared: `others` are the cases that compare them at equal load.
+/// Says that metrics other than the capacity are not compared, and names the cases that compare them at equal load.
 pub(crate) fn not_compared(plan: &Plan, case: &Case) -> String {
     let at_equal_load = |other: &&Case| other.load_from.as_ref().is_some_and(|share| share.case == case.id);
     let others: Vec<&str> = plan.study.cases.iter().filter(at_equal_load).map(|other| other.label.as_str()).collect();
@@ -236,11 +236,11 @@ fn judged(comparison: &Comparison, arm: &Side<'_>, base: &Side<'_>) -> (Verdict,
         let why = "; one of them held the largest load that may be tried, so which serves more cannot be said";
         return (Verdict::CannotSay, format!("{times}{why}"));
     }
-    told_apart(comparison, base, arm.step().max(base.step()), times)
+    unbounded(comparison, base, arm.step().max(base.step()), times)
 }
 
 /// The same where neither arm's loads bound what can be said. `step`: how far the searches tell loads apart, relative.
-fn told_apart(comparison: &Comparison, base: &Side<'_>, step: f64, times: String) -> (Verdict, String) {
+fn unbounded(comparison: &Comparison, base: &Side<'_>, step: f64, times: String) -> (Verdict, String) {
     let ratio = &comparison.ratio;
     let would_be_seen = words::size(comparison.detectable.unwrap_or(0.0).max(step));
     let one_step = words::percent(step);
@@ -253,7 +253,7 @@ fn told_apart(comparison: &Comparison, base: &Side<'_>, step: f64, times: String
             (Verdict::WithinFloor, format!("{times}, but {} differs from itself by {floor}", base.label))
         }
         Verdict::NoDifferenceSeen if comparison.blocks.iter().all(|(_, own)| (own - 1.0).abs() < 1e-9) => {
-            (Verdict::NoDifferenceSeen, format!(": as many in every block, told apart in steps of {one_step}"))
+            (Verdict::NoDifferenceSeen, format!(": as many in every block, measured in steps of {one_step}"))
         }
         Verdict::NoDifferenceSeen => {
             (Verdict::NoDifferenceSeen, format!("{times}: no difference seen; {would_be_seen} would have been"))

@@ -7,7 +7,7 @@ use crate::estimate::{self, ALPHA};
 use crate::power;
 use crate::words;
 
-/// A study that would have seen only differences larger than this is told to be too noisy where it sees none.
+/// A study that sees no difference, and could only see differences larger than this, is called too noisy.
 pub(crate) const NOISY_MIN: f64 = 0.20;
 
 /// What an arm is to the baseline.
@@ -230,7 +230,7 @@ mod tests {
         let worse = compare(&THREE_PERCENT, Some(0.01), Role::Ordinary);
         assert_eq!(worse.verdict, Verdict::Worse);
         assert_eq!(worse.sentence, "container: response time, median 3.1 % longer than native [2.2, 4.0]");
-        assert!((worse.ratio.level - 0.96875).abs() < 1e-12, "the attained level is told");
+        assert!((worse.ratio.level - 0.96875).abs() < 1e-12, "the attained level is reported");
         let better = compare(&THREE_PERCENT.map(|r| 1.0 / r), None, Role::Ordinary);
         assert_eq!(better.verdict, Verdict::Better);
     }
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_published_once_is_told_without_a_verdict() {
+    fn what_was_published_once_is_reported_without_a_verdict() {
         let spec = MetricSpec::new("p50", "response time, median", Unit::Seconds, Better::Lower);
         let (arm, baseline) = (("v", "virtual"), ("n", "native"));
         let (pairs, role) = (vec![(0, 1.445, 1.398)], Role::Ordinary);

@@ -40,13 +40,13 @@ fn of_group(figures: &Figures<'_>, group: &[&Case], trials: &[TrialRecord]) -> C
         workload: group[0].workload.clone(),
         guest: group[0].guest,
         cases: group.iter().map(|case| case.id.clone()).collect(),
-        arms: arms.filter(told).collect(),
+        arms: arms.filter(has_findings).collect(),
         response,
     }
 }
 
 /// Whether there is anything about an arm.
-fn told(arm: &ArmConsolidation) -> bool {
+fn has_findings(arm: &ArmConsolidation) -> bool {
     let series = !(arm.by_load.is_empty() && arm.lost.is_empty() && arm.gained.is_empty());
     series || !arm.side_by_side.is_empty()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tare_model::density::{ScaleUp, CoursePoint, Level, StopKind, metric};
+use tare_model::density::{CoursePoint, Level, ScaleUp, StopKind, metric};
 use tare_model::findings::{ArmDensity, Comparison, DensityFindings, LevelFindings, Verdict};
 use tare_model::merging::SavedFrom;
 use tare_model::metric::Unit;
@@ -83,7 +83,12 @@ fn of_arm(arm: &str, trials: &[&TrialRecord]) -> Option<ArmDensity> {
         course: course(&scale_ups),
         models: fit::models(&points),
         held_blocks,
-        tile: scale_ups.iter().map(|(_, scale_up)| &scale_up.tile).find(|tile| !tile.is_empty()).cloned().unwrap_or_default(),
+        tile: scale_ups
+            .iter()
+            .map(|(_, scale_up)| &scale_up.tile)
+            .find(|tile| !tile.is_empty())
+            .cloned()
+            .unwrap_or_default(),
     })
 }
 
@@ -207,7 +212,7 @@ fn times(arm: &ArmDensity, base: &ArmDensity) -> String {
     }
 }
 
-/// Why two arms are not told apart, where the series ended on both before the host was full; `None` otherwise.
+/// Why two arms cannot be distinguished, where the series ended on both before the host was full; `None` otherwise.
 fn bounded(arm: &ArmDensity, base: &ArmDensity) -> Option<&'static str> {
     (arm.end_of_series && base.end_of_series && arm.held == base.held)
         .then_some("the series ended before either was full, and which carries more cannot be said")
@@ -229,8 +234,8 @@ pub(crate) fn qualify(plan: &Plan, found: &DensityFindings, comparisons: &mut [C
 /// Memory promised to the guests that held, bytes: as the level tells it, else by the size of a guest.
 fn promised(found: &DensityFindings, arm: &ArmDensity) -> f64 {
     let level = arm.levels.iter().find(|level| level.guests == arm.held);
-    let told = level.and_then(|level| level.metrics.get(metric::PROMISED)).map(|promised| promised.value);
-    told.unwrap_or_else(|| f64::from(arm.held) * found.guest_memory_bytes as f64)
+    let reported = level.and_then(|level| level.metrics.get(metric::PROMISED)).map(|promised| promised.value);
+    reported.unwrap_or_else(|| f64::from(arm.held) * found.guest_memory_bytes as f64)
 }
 
 fn guests(arm: &ArmDensity) -> String {
@@ -294,7 +299,7 @@ pub(crate) fn method(plan: &Plan) -> Vec<String> {
          The unique memory of a guest is what no other process maps; the shared part is its proportional share of the rest."
             .to_owned(),
         "Where four numbers of guests or more were measured, two models of total operations a second against guests are fitted by least squares on all blocks' figures: the capped line min(a N, c), whose knee is \
-         c/a guests, and the universal scalability law lambda N / (1 + sigma (N-1) + kappa N (N-1)), whose knee is where it is largest. A knee is told where it lies within what was measured and, of the line, at least a twentieth of the \
+         c/a guests, and the universal scalability law lambda N / (1 + sigma (N-1) + kappa N (N-1)), whose knee is where it is largest. A knee is reported where it lies within what was measured and, of the line, at least a twentieth of the \
          operations would be missing without it. The one with \
          the smaller residual comes first; neither is carried beyond the largest number that was measured."
             .to_owned(),

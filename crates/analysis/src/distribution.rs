@@ -8,9 +8,9 @@ use tare_model::trial::{Measurement, Outcome, TrialRecord};
 
 use crate::estimate;
 
-/// Percentiles that are told.
+/// Percentiles that are reported.
 pub(crate) const QUANTILES: [f64; 6] = [0.50, 0.90, 0.95, 0.99, 0.999, 0.9999];
-/// Operations that must lie beyond a percentile for it to be told.
+/// Operations that must lie beyond a percentile for it to be reported.
 pub(crate) const BEYOND_MIN: f64 = 10.0;
 /// Points of a distribution's curve at most.
 pub(crate) const CURVE_POINTS_MAX: usize = 300;
@@ -50,8 +50,8 @@ fn distribution(arm: &str, name: &str, blocks: &[&Histogram]) -> Option<Distribu
 pub(crate) fn quantiles(blocks: &[&Histogram]) -> Vec<(f64, Estimate)> {
     let Some(mixture) = Mixture::of(blocks) else { return Vec::new() };
     let operations: u64 = blocks.iter().map(|block| block.count()).sum();
-    let told = QUANTILES.iter().filter(|q| supports(operations, **q));
-    told.map(|&q| (q, quantile(q, &mixture, blocks))).collect()
+    let supported = QUANTILES.iter().filter(|q| supports(operations, **q));
+    supported.map(|&q| (q, quantile(q, &mixture, blocks))).collect()
 }
 
 fn supports(operations: u64, q: f64) -> bool {
@@ -178,13 +178,13 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_told_only_where_operations_lie_beyond_them() {
+    fn percentiles_are_reported_only_where_operations_lie_beyond_them() {
         let small = of(1..=1000);
-        let told = |blocks: &[&Histogram]| -> Vec<f64> {
+        let reported = |blocks: &[&Histogram]| -> Vec<f64> {
             distribution("a", "response", blocks).unwrap().quantiles.iter().map(|(q, _)| *q).collect()
         };
-        assert_eq!(told(&[&small]), vec![0.5, 0.9, 0.95, 0.99]);
-        assert_eq!(told(&[&small; 10]), vec![0.5, 0.9, 0.95, 0.99, 0.999]);
+        assert_eq!(reported(&[&small]), vec![0.5, 0.9, 0.95, 0.99]);
+        assert_eq!(reported(&[&small; 10]), vec![0.5, 0.9, 0.95, 0.99, 0.999]);
         let ten = distribution("a", "response", &[&small; 10]).unwrap();
         let (_, p999) = &ten.quantiles[4];
         assert!(p999.low.is_none() && p999.method.contains("fewer than 10"), "no block alone supports it");
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn service_time_is_told_where_it_is_another() {
+    fn service_time_is_reported_where_it_differs() {
         let plan = tare_record::testing::plan(1);
         let mut record = tare_record::testing::trial(&plan, 0);
         assert_eq!(of_arm("native", &[&record]).len(), 1);

@@ -111,7 +111,7 @@ impl<'a> CaseTrials<'a> {
     fn findings(&self) -> CaseFindings {
         let (specs, mut not_measured) = self.measured();
         let parts = self.parts(&specs);
-        if self.case.density.is_none() && parts.is_empty() && self.arms().any(|(_, trials)| parts::are_told(trials)) {
+        if self.case.density.is_none() && parts.is_empty() && self.arms().any(|(_, trials)| parts::any_in(trials)) {
             not_measured.push("Not given by guest and driver: no metric is the sum over them.".to_owned());
         }
         let primary = specs.first().map_or("", |spec| spec.id.as_str());
@@ -159,7 +159,7 @@ impl<'a> CaseTrials<'a> {
         }
     }
 
-    /// Says of the primary metric of a search how many sessions that are; what is to be told where others are not compared.
+    /// Says of the primary metric of a search how many sessions that are. Returns a sentence where other metrics are not compared.
     fn capacities(&self, found: &[ArmCapacity], metrics: &mut [MetricFindings], sessions: bool) -> Option<String> {
         let primary = metrics.first_mut().filter(|metric| metric.spec.id == capacity::COMPARED)?;
         capacity::qualify(self.plan, self.case, found, primary, sessions);
@@ -215,13 +215,13 @@ impl<'a> CaseTrials<'a> {
     fn measured(&self) -> (Vec<&'a MetricSpec>, Vec<String>) {
         let mut kept = Vec::new();
         // (arms without the metric and the reason, labels of the metrics)
-        let mut told: Vec<(String, &str, Vec<&str>)> = Vec::new();
-        let mut tell = |arms: String, why: &'static str, label: &'a str| match told
+        let mut groups: Vec<(String, &str, Vec<&str>)> = Vec::new();
+        let mut tell = |arms: String, why: &'static str, label: &'a str| match groups
             .iter_mut()
             .find(|(own, reason, _)| *own == arms && *reason == why)
         {
             Some((.., labels)) => labels.push(label),
-            None => told.push((arms, why, vec![label])),
+            None => groups.push((arms, why, vec![label])),
         };
         for spec in self.specs() {
             let without: Vec<&Arm> =
@@ -252,7 +252,7 @@ impl<'a> CaseTrials<'a> {
             }
             _ => format!("Not measured here{arms}: {}{why}.", labels.join("; ")),
         };
-        (kept, told.into_iter().map(sentence).collect())
+        (kept, groups.into_iter().map(sentence).collect())
     }
 
     /// Whether trials of the arm completed and none of them has the metric.

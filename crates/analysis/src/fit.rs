@@ -36,8 +36,8 @@ pub(crate) fn models_of(points: &[(f64, f64)], one: &str) -> Vec<FittedModel> {
     let line = capped_line(points, &levels);
     let bends = line.slope * most >= line.cap * (1.0 + BEND_MIN);
     let line = if bends { line } else { through(points, f64::INFINITY) };
-    let mut models = vec![line.told(points, most, one)];
-    models.extend(Law::fitted(points).map(|law| law.told(points, most, one)));
+    let mut models = vec![line.fitted_model(points, most, one)];
+    models.extend(Law::fitted(points).map(|law| law.fitted_model(points, most, one)));
     models.sort_by(|a, b| a.rmse.total_cmp(&b.rmse));
     models
 }
@@ -79,7 +79,7 @@ impl CappedLine {
         (self.slope * n).min(self.cap)
     }
 
-    fn told(self, points: &[(f64, f64)], most: f64, one: &str) -> FittedModel {
+    fn fitted_model(self, points: &[(f64, f64)], most: f64, one: &str) -> FittedModel {
         let knee = self.cap / self.slope;
         // Without a level beyond the knee there is no cap to be seen.
         let seen = knee < most;
@@ -203,7 +203,7 @@ impl Law {
         Some(Self { lambda, sigma, kappa })
     }
 
-    fn told(self, points: &[(f64, f64)], most: f64, one: &str) -> FittedModel {
+    fn fitted_model(self, points: &[(f64, f64)], most: f64, one: &str) -> FittedModel {
         let Self { lambda, sigma, kappa } = self;
         // Where the derivative is zero.
         let knee = (kappa > 0.0 && sigma < 1.0).then(|| ((1.0 - sigma) / kappa).sqrt());

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_of_every_iteration_at_the_load_that_held_are_told_and_those_of_others_are_not() {
+    fn flags_of_every_iteration_at_the_load_that_held_are_listed_and_those_of_others_are_not() {
         let plan = testing::plan(1);
         let mut record = testing::capacity_trial(&plan, 0);
         let drops = |n: u32| Flag { kind: "drops".to_owned(), detail: format!("{n} packets were dropped") };

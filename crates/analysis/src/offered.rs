@@ -32,13 +32,13 @@ pub(crate) fn shared(case: &Case, share: f64, mut capacities: Vec<f64>) -> Optio
 
 /// The count by which a trial tells the load that it was offered, where that was a share of another case's capacity: clients, or whole
 /// arrivals a second.
-const TOLD: &str = "offered_load_max";
+const OFFERED: &str = "offered_load_max";
 
 /// The load that the figures of a trial are of: that which held, where it searched; else what it was offered.
 pub(crate) fn of_trial(measurement: &Measurement, fixed: Option<f64>) -> Option<f64> {
     let found = measurement.search.as_ref().map(|search| search.held);
-    let told = || measurement.counts.get(TOLD).map(|load| *load as f64);
-    found.or_else(told).or(fixed)
+    let counted = || measurement.counts.get(OFFERED).map(|load| *load as f64);
+    found.or_else(counted).or(fixed)
 }
 
 /// Clients, or arrivals a second.

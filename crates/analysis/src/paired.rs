@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ratio_is_told_with_its_interval_and_not_at_all_where_there_is_none() {
+    fn a_ratio_has_its_interval_and_is_none_without_values_above_zero() {
         let pairs: Vec<(f64, f64)> = (0..6).map(|n| (2.0 + 0.01 * f64::from(n), 1.0)).collect();
         let ratio = paired_ratio(&pairs);
         assert!(ratio.is_some_and(|r| (2.0..2.06).contains(&r.value) && r.low >= Some(2.0) && r.high <= Some(2.06)));

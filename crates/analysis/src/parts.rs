@@ -21,14 +21,14 @@ struct Guest {
 }
 
 impl Guest {
-    /// The whole guest as it was told, or else the sum over its drivers, or over its instances.
+    /// The figure of the whole guest where it was reported, else the sum over its drivers, or over its instances.
     fn value(&self) -> f64 {
         let parts = if self.drivers.is_empty() { &self.instances } else { &self.drivers };
         self.whole.unwrap_or_else(|| parts.values().sum())
     }
 }
 
-/// The guests of a trial; empty where the metric was not told apart, or where a value of it is not a number.
+/// The guests of a trial; empty where the metric was not reported by guest, or where a value of it is not a number.
 fn guests(measurement: &Measurement, metric: &str) -> BTreeMap<u32, Guest> {
     let mut guests: BTreeMap<u32, Guest> = BTreeMap::new();
     for part in &measurement.parts {
@@ -50,13 +50,13 @@ fn guests(measurement: &Measurement, metric: &str) -> BTreeMap<u32, Guest> {
 }
 
 /// The completed trials that tell the metric apart.
-fn told<'a>(trials: &[&'a TrialRecord], metric: &str) -> Vec<(&'a Measurement, BTreeMap<u32, Guest>)> {
-    let told = trials.iter().filter_map(|record| completed(record)).map(|m| (m, guests(m, metric)));
-    told.filter(|(_, guests)| !guests.is_empty()).collect()
+fn by_guest<'a>(trials: &[&'a TrialRecord], metric: &str) -> Vec<(&'a Measurement, BTreeMap<u32, Guest>)> {
+    let reported = trials.iter().filter_map(|record| completed(record)).map(|m| (m, guests(m, metric)));
+    reported.filter(|(_, guests)| !guests.is_empty()).collect()
 }
 
 /// Whether a trial tells any metric apart by guest or driver; instances of one guest are neither.
-pub(crate) fn are_told(trials: &[&TrialRecord]) -> bool {
+pub(crate) fn any_in(trials: &[&TrialRecord]) -> bool {
     let apart = |part: &Part| part.instance.is_none() || part.driver.is_some() || part.guest > 1;
     trials.iter().filter_map(|record| completed(record)).any(|m| m.parts.iter().any(apart))
 }
@@ -65,14 +65,14 @@ pub(crate) fn are_told(trials: &[&TrialRecord]) -> bool {
 /// not. True of trials that tell nothing apart.
 pub(crate) fn add_up(trials: &[&TrialRecord], spec: &MetricSpec) -> bool {
     let is_rate = matches!(spec.unit, Unit::OperationsPerSecond | Unit::BitsPerSecond | Unit::Other(_));
-    let told = told(trials, &spec.id);
+    let reported = by_guest(trials, &spec.id);
     let sums = || {
-        told.iter().all(|(measurement, guests)| {
+        reported.iter().all(|(measurement, guests)| {
             let (sum, all) = (sum(guests), measurement.metrics.get(&spec.id).copied().unwrap_or(f64::NAN));
             (sum - all).abs() <= SUM_MISS_MAX * all.abs()
         })
     };
-    told.is_empty() || (is_rate && sums())
+    reported.is_empty() || (is_rate && sums())
 }
 
 fn sum(guests: &BTreeMap<u32, Guest>) -> f64 {
@@ -85,8 +85,8 @@ fn sum(guests: &BTreeMap<u32, Guest>) -> f64 {
 /// Each figure is the median over the trials of what that guest or driver did in them. The total is the median over the
 /// trials of each trial's own sum: the sum of medians would be that of a trial that never was.
 pub(crate) fn of_arm(arm: &str, trials: &[&TrialRecord], spec: &MetricSpec) -> Option<ArmParts> {
-    let told = told(trials, &spec.id);
-    let keys: BTreeSet<(u32, Option<u32>)> = told.iter().flat_map(|(_, guests)| keys(guests)).collect();
+    let reported = by_guest(trials, &spec.id);
+    let keys: BTreeSet<(u32, Option<u32>)> = reported.iter().flat_map(|(_, guests)| keys(guests)).collect();
     let drivers = keys.iter().filter(|(_, driver)| driver.is_some()).count();
     let guests = keys.iter().filter(|(_, driver)| driver.is_none()).count();
     if guests < 2 && drivers < 2 {
@@ -98,10 +98,10 @@ pub(crate) fn of_arm(arm: &str, trials: &[&TrialRecord], spec: &MetricSpec) -> O
             let found = guests.get(&guest)?;
             driver.map_or_else(|| Some(found.value()), |driver| found.drivers.get(&driver).copied())
         };
-        let values: Vec<f64> = told.iter().filter_map(of).collect();
+        let values: Vec<f64> = reported.iter().filter_map(of).collect();
         parts.push(PartEstimate { guest, driver, estimate: estimate::median(&values)? });
     }
-    let sums: Vec<f64> = told.iter().map(|(_, guests)| sum(guests)).collect();
+    let sums: Vec<f64> = reported.iter().map(|(_, guests)| sum(guests)).collect();
     let total = estimate::median(&sums)?;
     Some(ArmParts { arm: arm.to_owned(), metric: spec.id.clone(), parts, total })
 }
@@ -135,7 +135,7 @@ mod tests {
         MetricSpec::new("opm", "orders a minute", Unit::Other("orders/min".into()), Better::Higher).primary()
     }
 
-    /// A trial of two guests with two drivers each, and nothing told of a whole guest.
+    /// A trial of two guests with two drivers each, and no figure of a whole guest.
     fn trial(index: u32, values: [f64; 4]) -> TrialRecord {
         let mut record = testing::trial(&testing::plan(3), index);
         if let Outcome::Completed(m) = &mut record.outcome {
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_add_up_is_told_and_one_guest_of_one_driver_has_no_parts() {
+    fn what_does_not_add_up_is_detected_and_one_guest_of_one_driver_has_no_parts() {
         let mut record = trial(0, [1.0, 2.0, 3.0, 4.0]);
         let slow = MetricSpec::new("opm", "time", Unit::Seconds, Better::Lower);
         assert!(!add_up(&[&record], &slow), "times do not add up whatever their figures");
@@ -215,8 +215,8 @@ mod tests {
         };
         let one = with(vec![part(1, Some(1), 10.0), part(1, Some(2), 20.0)], 30.0);
         assert!(add_up(&[&one], &spec()), "a guest does what its instances do");
-        assert!(!are_told(&[&one]) && of_arm("native", &[&one], &spec()).is_none(), "there is but one guest");
-        // Where the whole guest is told, its instances take nothing from it, in whatever order they stand.
+        assert!(!any_in(&[&one]) && of_arm("native", &[&one], &spec()).is_none(), "there is but one guest");
+        // Where the whole guest has a figure of its own, its instances change nothing, in whatever order they stand.
         for turned in [false, true] {
             let mut parts =
                 vec![part(1, None, 30.0), part(1, Some(1), 10.0), part(1, Some(2), 20.0), part(2, Some(1), 5.0)];
@@ -224,7 +224,7 @@ mod tests {
                 parts.reverse();
             }
             let two = with(parts, 35.0);
-            assert!(add_up(&[&two], &spec()) && are_told(&[&two]));
+            assert!(add_up(&[&two], &spec()) && any_in(&[&two]));
             let found = of_arm("native", &[&two], &spec()).unwrap();
             let of = |part: &PartEstimate| (part.guest, part.driver, part.estimate.value);
             assert_eq!(found.parts.iter().map(of).collect::<Vec<_>>(), [(1, None, 30.0), (2, None, 5.0)]);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_that_one_trial_lacks_is_estimated_from_the_others() {
+    fn a_guest_that_is_missing_in_one_trial_is_estimated_from_the_others() {
         let mut records = [trial(0, [10.0; 4]), trial(1, [20.0; 4]), trial(2, [30.0; 4])];
         if let Outcome::Completed(m) = &mut records[2].outcome {
             m.parts.retain(|part| part.guest == 1);

@@ -9,7 +9,7 @@ use tare_model::trial::{Measurement, RequestType, TrialRecord};
 use crate::distribution::{BEYOND_MIN, completed};
 use crate::offered;
 
-/// The percentile that is told of each type.
+/// The percentile that is reported of each type.
 const QUANTILE: f64 = 0.99;
 
 /// What the rows of all types together are called.
@@ -28,13 +28,13 @@ pub(crate) fn of_arm(arm: &str, trials: &[&TrialRecord], case: &Case, fixed: Opt
 fn of_trial(record: &TrialRecord, measurement: &Measurement, case: &Case, fixed: Option<f64>) -> Vec<RequestTable> {
     let block = record.planned.block;
     if let Some(search) = &measurement.search {
-        let told = search.iterations().filter(|probe| !probe.requests.is_empty()).enumerate();
+        let with_requests = search.iterations().filter(|probe| !probe.requests.is_empty()).enumerate();
         let table = |(n, probe): (usize, &tare_model::capacity::Probe)| {
             let head = RequestTable { block, iteration: n as u32 + 1, load: probe.load, ..empty() };
             let window_s = seconds(Some(probe.window_ns));
             table_of(&probe.requests, RequestTable { window_s, met: probe.failed.is_none(), ..head })
         };
-        return told.map(table).collect();
+        return with_requests.map(table).collect();
     }
     if measurement.requests.is_empty() {
         return Vec::new();

@@ -24,7 +24,7 @@ const KINDS: [(&str, Option<usize>); 8] = [
 ];
 
 /// Ids of metrics that tell of resources themselves, as figures that were published do: where there is nothing to compute them from.
-mod told {
+mod reported {
     pub(super) const RESPONSE: &str = "response_time_mean_s";
     pub(super) const CPU: &str = "host_cpu_cores";
     pub(super) const NETWORK: &str = "network_bits_per_s";
@@ -94,14 +94,14 @@ fn of_trial(record: &TrialRecord, measurement: &Measurement, fixed: Option<f64>)
     One {
         load: offered::of_trial(measurement, fixed),
         response_s: response_s(measurement),
-        host_cpu_cores: cores(|cpu| cpu.total_s - cpu.neighbours_s).or_else(|| metric(told::CPU)),
+        host_cpu_cores: cores(|cpu| cpu.total_s - cpu.neighbours_s).or_else(|| metric(reported::CPU)),
         guest_cpu_cores: cores(|cpu| cpu.guest_user_s).zip(cores(|cpu| cpu.guest_system_s)),
         host_cpu_shares: shares(&|window| {
             window.shares(&Source::Host, "sut_cpu_").or_else(|| window.shares(&Source::Host, "cpu_"))
         }),
         inside_cpu_shares: shares(&|window| window.shares(&Source::InGuest("target".to_owned()), "cpu_")),
-        network_bits_per_s: mean(&|window| window.sent()).or_else(|| metric(told::NETWORK)),
-        disk_s: mean(&|window| window.disk_s()).or_else(|| metric(told::DISK)),
+        network_bits_per_s: mean(&|window| window.sent()).or_else(|| metric(reported::NETWORK)),
+        disk_s: mean(&|window| window.disk_s()).or_else(|| metric(reported::DISK)),
         memory_bytes: windows.iter().filter_map(Window::memory).reduce(f64::max),
         swapped_bytes: swapped("swap_in_bytes").zip(swapped("swap_out_bytes")),
     }
@@ -132,7 +132,7 @@ fn response_s(measurement: &Measurement) -> Option<f64> {
         measurement.search.iter().flat_map(|search| search.iterations()).flat_map(|probe| &probe.requests).collect();
     let own: Vec<_> = measurement.requests.iter().collect();
     let operations = || measurement.histograms.get("response")?.mean().map(|ns| ns * 1e-9);
-    let metric = || measurement.metrics.get(told::RESPONSE).copied();
+    let metric = || measurement.metrics.get(reported::RESPONSE).copied();
     mean(&held).or_else(|| mean(&own)).or_else(metric).or_else(operations)
 }
 
@@ -188,8 +188,8 @@ impl Window<'_> {
             let own = self.change(&Source::Host, &format!("nic_{guest}_tx_bytes"));
             own.or_else(|| self.change(&Source::Host, &format!("nic_{guest}-port_rx_bytes")))
         };
-        let told: Vec<(f64, f64)> = (1..).map_while(series).collect();
-        (!told.is_empty()).then(|| told.iter().map(|(bytes, seconds)| bytes * 8.0 / seconds).sum())
+        let each: Vec<(f64, f64)> = (1..).map_while(series).collect();
+        (!each.is_empty()).then(|| each.iter().map(|(bytes, seconds)| bytes * 8.0 / seconds).sum())
     }
 
     /// Mean time of a request to the host's disks, seconds; `None` where none was seen.
@@ -218,7 +218,7 @@ impl Window<'_> {
             let points = self.points(&Source::Guest(guest), "memory_bytes");
             points.into_iter().map(|(_, bytes)| bytes).reduce(f64::max)
         };
-        let told: Vec<f64> = (1..).map_while(most).collect();
-        (!told.is_empty()).then(|| told.iter().sum())
+        let each: Vec<f64> = (1..).map_while(most).collect();
+        (!each.is_empty()).then(|| each.iter().sum())
     }
 }

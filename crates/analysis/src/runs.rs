@@ -82,7 +82,7 @@ pub struct RunComparisonRow {
 /// Sets run `b` against run `a`: every arm's values, and the effect of every arm beside the baseline.
 ///
 /// # Errors
-/// When they share no case, arm and metric. Runs of different plans are compared, and their differences told.
+/// When they share no case, arm and metric. Runs of different plans are compared, and their differences listed.
 pub fn compare(a: &Findings, b: &Findings) -> Result<RunComparison, AnalysisError> {
     let mut rows = Vec::new();
     for case in &a.cases {
@@ -240,21 +240,21 @@ fn judge(spec: &MetricSpec, ratio: &Estimate, floor: f64) -> (Verdict, String) {
 
 fn differences(a: &Findings, b: &Findings) -> Vec<String> {
     let mut differences = warnings(a, b);
-    let mut told = |what: &str, a: String, b: String| {
+    let mut report = |what: &str, a: String, b: String| {
         if a != b {
             differences.push(format!("{what}: {a} in the first run, {b} in the second."));
         }
     };
     let (x, y) = (&a.plan.study, &b.plan.study);
-    told("Version of tare", a.run.tare_version.clone(), b.run.tare_version.clone());
-    told("Study", x.name.clone(), y.name.clone());
-    told("Blocks", x.blocks.to_string(), y.blocks.to_string());
-    told("Seed", x.seed.to_string(), y.seed.to_string());
-    told("Scale of the phases", x.scale.to_string(), y.scale.to_string());
-    told("Baseline", x.baseline.clone(), y.baseline.clone());
-    told("CPU placement", a.plan.cpus.note.clone(), b.plan.cpus.note.clone());
+    report("Version of tare", a.run.tare_version.clone(), b.run.tare_version.clone());
+    report("Study", x.name.clone(), y.name.clone());
+    report("Blocks", x.blocks.to_string(), y.blocks.to_string());
+    report("Seed", x.seed.to_string(), y.seed.to_string());
+    report("Scale of the phases", x.scale.to_string(), y.scale.to_string());
+    report("Baseline", x.baseline.clone(), y.baseline.clone());
+    report("CPU placement", a.plan.cpus.note.clone(), b.plan.cpus.note.clone());
     if x.lab != y.lab {
-        told("Lab", format!("{:?}", x.lab), format!("{:?}", y.lab));
+        report("Lab", format!("{:?}", x.lab), format!("{:?}", y.lab));
     }
     for arm in &x.arms {
         if y.arms.iter().find(|other| other.id == arm.id).is_none_or(|other| other != arm) {

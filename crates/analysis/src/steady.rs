@@ -3,7 +3,7 @@
 use crate::rank::median;
 use crate::student::normal_tail;
 
-/// Change, relative to the median, from which an unsteady series is told.
+/// Change, relative to the median, from which an unsteady series is reported.
 pub(crate) const CHANGE_MIN: f64 = 0.05;
 /// Error probability of the two tests, each.
 pub(crate) const UNSTEADY_ALPHA: f64 = 0.01;
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_alone_is_steady_and_drift_and_shift_are_told() {
+    fn noise_alone_is_steady_and_drift_and_shift_are_reported() {
         assert_eq!(unsteady(&series(100, |_| 1000.0)), None);
         let drift = unsteady(&series(100, |i| 1000.0 - i as f64)).unwrap();
         assert!(drift.contains("drifted by -"), "{drift}");

@@ -7,7 +7,7 @@ use tare_model::trial::{Measurement, Step, TrialRecord};
 use crate::distribution::{self, completed};
 use crate::estimate;
 
-/// Percentiles of a step that are told, where enough of them lie beyond.
+/// Percentiles of a step that are reported, where enough times lie beyond.
 const QUANTILES: [f64; 4] = [0.50, 0.90, 0.99, 0.999];
 
 /// Share by which the steps may exceed the operation that they are parts of: operations at the edges of the window have
@@ -77,13 +77,13 @@ fn step(head: &Step, timed: &[(&Measurement, f64)]) -> Option<StepFindings> {
     let seconds: Vec<f64> = times.iter().map(|(times, n)| times.sum as f64 * SECONDS / n).collect();
     let often: f64 = times.iter().map(|(times, n)| times.count() as f64 / n).sum();
     let blocks: Vec<&Histogram> = times.iter().map(|(times, _)| times).filter(|times| !times.is_empty()).collect();
-    let told = distribution::quantiles(&blocks).into_iter();
+    let supported = distribution::quantiles(&blocks).into_iter();
     Some(StepFindings {
         name: head.name.clone(),
         within: head.within,
         per_operation: often / times.len() as f64,
         of_operation_s: estimate::of_values(&seconds)?,
-        quantiles: told.filter(|(q, _)| QUANTILES.contains(q)).collect(),
+        quantiles: supported.filter(|(q, _)| QUANTILES.contains(q)).collect(),
     })
 }
 
@@ -130,8 +130,8 @@ mod tests {
         near(found.operation_s.as_ref().unwrap().value, 10e-3);
         near(found.rest_s.unwrap(), 3.9e-3);
         assert!(!of(2).within, "prices are read outside the timer, and are no part of the rest either");
-        let told: Vec<f64> = of(0).quantiles.iter().map(|(q, _)| *q).collect();
-        assert_eq!(told, [0.5, 0.9, 0.99], "480 of 4,800 beyond p90, 48 beyond p99, not 10 beyond p99.9");
+        let reported: Vec<f64> = of(0).quantiles.iter().map(|(q, _)| *q).collect();
+        assert_eq!(reported, [0.5, 0.9, 0.99], "480 of 4,800 beyond p90, 48 beyond p99, not 10 beyond p99.9");
         near(of(1).quantiles[0].1.value, 1.5e-3);
     }
 

@@ -35,11 +35,11 @@ impl<'a> Unsafe<'a> {
     /// A sentence for each, with the arms and the cases that it concerns.
     pub(crate) fn warnings(&self, plan: &Plan) -> Vec<String> {
         let study = &plan.study;
-        let told = self.found.iter().map(|(detail, places)| {
+        let sentences = self.found.iter().map(|(detail, places)| {
             let detail = detail.trim_end_matches('.');
             format!("Unsafe settings: {detail}. This concerns {}.", concerned(study, places))
         });
-        told.collect()
+        sentences.collect()
     }
 
     /// Says of each comparison of a case which unsafe settings it rests on, in the arm's own trials or the baseline's.

@@ -78,7 +78,7 @@ fn multiple(ratio: f64) -> String {
     }
 }
 
-/// `response time, median 3.1 % longer than native [2.2, 4.0]`; the interval is told in the same direction.
+/// `response time, median 3.1 % longer than native [2.2, 4.0]`; the interval is given in the same direction.
 pub(crate) fn difference(spec: &MetricSpec, ratio: &Estimate, baseline: &str) -> String {
     let label = &spec.label;
     if as_multiple(ratio) {

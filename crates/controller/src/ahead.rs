@@ -14,14 +14,14 @@ use tare_workload::{AheadSite, Data, Workload, WorkloadError};
 
 use crate::client::Client;
 use crate::error::ControllerError;
-use crate::told::fit;
+use crate::text::fit;
 use crate::trial::{Bench, TIMEOUT};
 
 /// How long an agent may live that makes data, whatever happens: loading 100 GB on a slow disk takes hours.
 const LIFETIME: Duration = Duration::from_secs(24 * 3600);
 /// How soon a wish to stop is seen.
 const WATCH_EVERY: Duration = Duration::from_millis(200);
-/// How long an agent may take to say that it was told to stop.
+/// How long an agent may take to answer a request to stop.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Silence for so long is explained.
 const SILENCE: Duration = Duration::from_secs(2);
@@ -110,8 +110,8 @@ fn at_one_time(case: &Case) -> u32 {
     case.density.as_ref().map_or(case.guests, DensitySpec::most_guests)
 }
 
-/// What the thread at work tells.
-enum Told {
+/// What the working thread reports.
+enum Progress {
     Note(String),
     Done(Result<Data, WorkloadError>),
 }
@@ -128,12 +128,12 @@ impl Agents {
     /// one more, where such arms are reached.
     fn start(bench: &Bench<'_>, in_lab: bool) -> Result<Self, String> {
         let site = Site { lifetime: LIFETIME, ..bench.site };
-        let told = |reason: String| format!("an agent to make ready what trials need: {}", fit(&reason));
-        let here = Client::start_here(bench, &site, "ahead".into()).map_err(told)?;
+        let failed = |reason: String| format!("an agent to make ready what trials need: {}", fit(&reason));
+        let here = Client::start_here(bench, &site, "ahead".into()).map_err(failed)?;
         let client = if in_lab {
             None
         } else {
-            Some(Client::start(bench, &site, "ahead-client".into(), Reach::Outside).map_err(told)?)
+            Some(Client::start(bench, &site, "ahead-client".into(), Reach::Outside).map_err(failed)?)
         };
         Ok(Self { here, client })
     }
@@ -145,25 +145,25 @@ impl Agents {
     /// Does the work of one case on a thread of its own, and tells the user what it tells.
     fn run(&self, bench: &Bench<'_>, work: &Work<'_>, cache: &Path) -> Result<Data, WorkloadError> {
         let [here, client] = self.links();
-        let (tell, told) = mpsc::channel();
+        let (tell, progress) = mpsc::channel();
         let (workload, guests, instances) = (work.workload, work.guests, work.first.instances.max(1));
         let size: GuestSize = work.first.guest;
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 // Nobody goes away before the work is done.
-                let note = |text: &str| drop(tell.send(Told::Note(text.to_owned())));
+                let note = |text: &str| drop(tell.send(Progress::Note(text.to_owned())));
                 let site = AheadSite { here, client, cache, size, guests, instances, timeout: TIMEOUT, note: &note };
                 let done = workload.data(&site);
-                let _ = tell.send(Told::Done(done));
+                let _ = tell.send(Progress::Done(done));
             });
             let (mut silent_since, mut cancelled) = (Some(Instant::now()), false);
             loop {
-                match told.recv_timeout(WATCH_EVERY) {
-                    Ok(Told::Note(text)) => {
+                match progress.recv_timeout(WATCH_EVERY) {
+                    Ok(Progress::Note(text)) => {
                         silent_since = None;
                         bench.observer.note(&format!("case {}: {text}", work.first.id));
                     }
-                    Ok(Told::Done(done)) => return done,
+                    Ok(Progress::Done(done)) => return done,
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => {
                         return Err(WorkloadError::Command("it panicked: a bug in tare".into()));
@@ -244,7 +244,7 @@ mod tests {
             .collect();
         let left = BTreeSet::from(["a", "b", "c", "d", "f", "g"]);
         let work = distinct(&cases, &workloads, &left);
-        let told: Vec<_> = work.iter().map(|work| (work.cases.clone(), work.guests)).collect();
-        assert_eq!(told, [(vec!["a", "b"], 4), (vec!["c"], 1), (vec!["d"], 1), (vec!["f"], 1), (vec!["g"], 1)]);
+        let grouped: Vec<_> = work.iter().map(|work| (work.cases.clone(), work.guests)).collect();
+        assert_eq!(grouped, [(vec!["a", "b"], 4), (vec!["c"], 1), (vec!["d"], 1), (vec!["f"], 1), (vec!["g"], 1)]);
     }
 }

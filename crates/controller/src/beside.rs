@@ -97,21 +97,21 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_is_told_and_ends_the_others() {
+    fn the_first_failure_is_reported_and_ends_the_others() {
         let aborted = [Cancel::new(), Cancel::new(), Cancel::new()];
         let work = |n: usize, _| match n {
             1 => Err::<(), _>("failed".to_owned()),
-            // It ends only because it is told to, and that is no failure of its own that anybody hears of.
+            // It ends only because it is aborted. That is not a failure of its own, and it is not reported.
             _ => Err(format!("ended: {:?}", aborted[n].wait(LONG))),
         };
-        let done = each(&Cancel::new(), 0..3, work, |n| aborted[n].cancel("told"));
+        let done = each(&Cancel::new(), 0..3, work, |n| aborted[n].cancel("aborted"));
         assert_eq!(done, Err((1, "failed".to_owned())));
         assert!(aborted[0].reason().is_some() && aborted[2].reason().is_some() && aborted[1].reason().is_none());
     }
 
     #[test]
     fn a_wish_to_stop_and_a_panic_end_the_others_too() {
-        let (cancel, told) = (Cancel::new(), Mutex::new(Vec::new()));
+        let (cancel, aborted) = (Cancel::new(), Mutex::new(Vec::new()));
         cancel.cancel("test");
         let ended = Cancel::new();
         let done = each(
@@ -119,9 +119,9 @@ mod tests {
             0..2,
             |_, _| Ok::<_, String>(ended.wait(LONG).is_some()),
             |n| {
-                if let Ok(mut told) = told.lock() {
-                    told.push(n);
-                    if told.len() == 2 {
+                if let Ok(mut aborted) = aborted.lock() {
+                    aborted.push(n);
+                    if aborted.len() == 2 {
                         ended.cancel("aborted");
                     }
                 }

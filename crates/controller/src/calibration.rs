@@ -11,7 +11,7 @@ use tare_workload::{Calibration, Workload};
 
 use crate::ahead::DataOf;
 use crate::error::ControllerError;
-use crate::told::fit;
+use crate::text::fit;
 use crate::trial::{self, Bench, Task};
 
 /// Load by case; cases without a calibration are not in it.
@@ -63,9 +63,9 @@ pub fn all(
             }
         };
         let (rate, share) = (found.rate_per_s, found.cpu_share * 100.0);
-        let told =
+        let summary =
             format!("case {}: {rate:.1} operations/s a guest; one alone takes {share:.1} % of its CPUs", case.id);
-        bench.observer.note(&told);
+        bench.observer.note(&summary);
         write(bench, case, &found)?;
         known.insert(case.id.clone(), found);
     }

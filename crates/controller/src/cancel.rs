@@ -45,14 +45,14 @@ impl Cancel {
     /// # Errors
     /// When the handlers cannot be installed.
     pub fn on_signals(&self) -> std::io::Result<()> {
-        self.on_signals_told("stopping: everything is taken down, what was measured is kept")
+        self.on_signals_with_message("stopping: everything is taken down, what was measured is kept")
     }
 
-    /// The same, for work whose end is told in other words.
+    /// The same, with another message for the first signal.
     ///
     /// # Errors
     /// When the handlers cannot be installed.
-    pub fn on_signals_told(&self, stopping: &'static str) -> std::io::Result<()> {
+    pub fn on_signals_with_message(&self, stopping: &'static str) -> std::io::Result<()> {
         use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
         let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         let cancel = self.clone();
@@ -64,11 +64,11 @@ impl Cancel {
                     _ => "SIGHUP",
                 };
                 if count > 0 {
-                    told("stopped at once; what is left on this host is taken away by the run's reaper, by `tare reap` or by the next run");
+                    note("stopped at once; what is left on this host is taken away by the run's reaper, by `tare reap` or by the next run");
                     std::process::exit(128 + signal);
                 }
                 cancel.cancel(name);
-                told(stopping);
+                note(stopping);
             }
         })?;
         Ok(())
@@ -76,7 +76,7 @@ impl Cancel {
 }
 
 /// A line on standard error, whatever becomes of it.
-fn told(text: &str) {
+fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "tare: {text}");
 }
 

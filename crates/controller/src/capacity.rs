@@ -1,4 +1,4 @@
-//! The search for the largest load that meets its objectives, as a machine that is told what held and says what comes next.
+//! The search for the largest load that meets its objectives, as a state machine: it takes the outcome of a try and returns the next try.
 //! It does nothing itself, so that it can be tried against servers that are made up.
 //!
 //! Loads lie on the grid of [`CapacitySpec::grid`], which goes on below the first load ([`CapacitySpec::below`]). From the first
@@ -101,7 +101,7 @@ struct Now {
     purpose: ProbePurpose,
     /// Whether it is its second try, because of the first it is not known what it shows.
     again: bool,
-    told: bool,
+    recorded: bool,
 }
 
 impl Search {
@@ -153,9 +153,9 @@ impl Search {
         }
         let now = match self.now {
             // Asked twice, it says the same.
-            Some(now) if !now.told => Some(now),
-            Some(now) if now.again && self.left() > 0 => Some(Now { told: false, ..now }),
-            _ => self.choose().map(|(at, purpose)| Now { at, purpose, again: false, told: false }),
+            Some(now) if !now.recorded => Some(now),
+            Some(now) if now.again && self.left() > 0 => Some(Now { recorded: false, ..now }),
+            _ => self.choose().map(|(at, purpose)| Now { at, purpose, again: false, recorded: false }),
         };
         self.now = now;
         self.over = now.is_none();
@@ -163,10 +163,10 @@ impl Search {
     }
 
     /// Tells what came of the try that [`Self::next`] asked for last.
-    pub fn told(&mut self, outcome: Outcome) {
-        let Some(now) = self.now.filter(|now| !now.told) else { return };
+    pub fn record(&mut self, outcome: Outcome) {
+        let Some(now) = self.now.filter(|now| !now.recorded) else { return };
         self.tries += 1;
-        self.now = Some(Now { told: true, again: false, ..now });
+        self.now = Some(Now { recorded: true, again: false, ..now });
         let reason = match outcome {
             Outcome::Held => {
                 *self.held.entry(now.at).or_default() += 1;
@@ -180,7 +180,7 @@ impl Search {
             // A smaller load had enough of them.
             Outcome::TooFew(reason) => reason,
             Outcome::Invalid(_) | Outcome::Failed(_) if !now.again => {
-                self.now = Some(Now { told: true, again: true, ..now });
+                self.now = Some(Now { recorded: true, again: true, ..now });
                 return;
             }
             Outcome::Invalid(reason) => format!("its work was wrong, twice: {reason}"),
@@ -195,7 +195,7 @@ impl Search {
     pub fn end(&self) -> Found {
         let confirmed = self.held.iter().rev().find(|(_, times)| **times >= self.iterations).map(|(at, _)| *at);
         let (held, missed) = (confirmed.map(|at| self.grid[at]), self.missed.as_ref().map(|(at, _)| self.grid[*at]));
-        let told = match held {
+        let summary = match held {
             Some(load) => {
                 let instances = if self.iterations == 1 { "instance" } else { "instances" };
                 let held = format!("{} held in {} {instances}", words(&self.model, load), self.iterations);
@@ -206,7 +206,7 @@ impl Search {
             }
             None => self.nothing(),
         };
-        let ended = self.cut_short.as_ref().map_or_else(|| told.clone(), |cut| format!("{told}. {cut}"));
+        let ended = self.cut_short.as_ref().map_or_else(|| summary.clone(), |cut| format!("{summary}. {cut}"));
         Found { held: held.unwrap_or(0.0), missed, ended, cut_short: self.cut_short.clone() }
     }
 
@@ -247,7 +247,7 @@ impl Search {
     }
 
     /// How often a load must hold yet.
-    fn lacks(&self, at: usize) -> u32 {
+    fn needed(&self, at: usize) -> u32 {
         self.iterations.saturating_sub(self.held.get(&at).copied().unwrap_or(0))
     }
 
@@ -256,9 +256,9 @@ impl Search {
         let wanted = self.wanted();
         let (at, _) = wanted?;
         // What is held back for the best load, should this try not hold; without one, for this load, should it hold.
-        let lacks = self.best().map_or(self.iterations - 1, |best| self.lacks(best));
+        let needed = self.best().map_or(self.iterations - 1, |best| self.needed(best));
         let closing = self.best() == Some(at);
-        if self.left() > lacks || (closing && self.left() == lacks) {
+        if self.left() > needed || (closing && self.left() == needed) {
             return wanted;
         }
         // Too few are left to look further: the largest that can still be confirmed is.
@@ -267,7 +267,7 @@ impl Search {
             format!("The {} tries that a search may take were too few: {open} was not completed", self.at_most)
         });
         let left = self.left();
-        let can = |at: &&usize| (1..=left).contains(&self.lacks(**at));
+        let can = |at: &&usize| (1..=left).contains(&self.needed(**at));
         self.held.keys().rev().find(can).map(|at| (*at, ProbePurpose::Confirm))
     }
 
@@ -285,7 +285,7 @@ impl Search {
             let closing = floor.is_some() && missed.is_some();
             return Some((at, if closing { ProbePurpose::Bisect } else { ProbePurpose::Bracket }));
         }
-        best.filter(|&at| self.lacks(at) > 0).map(|at| (at, ProbePurpose::Confirm))
+        best.filter(|&at| self.needed(at) > 0).map(|at| (at, ProbePurpose::Confirm))
     }
 }
 

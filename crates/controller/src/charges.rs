@@ -20,7 +20,7 @@ fn together(charges: impl Iterator<Item = Charge>) -> Vec<Charge> {
 }
 
 /// What was charged between two readings, each kind with its share of all and how much of one CPU it was over
-/// `seconds`. A kind that one of the readings does not have (its last thread had ended) is told as not known.
+/// `seconds`. A kind that one of the readings does not have (its last thread had ended) is reported as not known.
 pub fn between(before: &[Charge], after: &[Charge], seconds: f64) -> Vec<(String, String)> {
     let grown: Vec<(&str, Option<f64>)> = after
         .iter()
@@ -31,7 +31,7 @@ pub fn between(before: &[Charge], after: &[Charge], seconds: f64) -> Vec<(String
         })
         .collect();
     let all: f64 = grown.iter().filter_map(|(_, cpu_s)| *cpu_s).sum();
-    let told = |(kind, cpu_s): &(&str, Option<f64>)| {
+    let row = |(kind, cpu_s): &(&str, Option<f64>)| {
         let value = match cpu_s {
             Some(cpu_s) if all > 0.0 && seconds > 0.0 => {
                 format!("{:.1} % of the guest's, {:.1} % of one CPU", cpu_s / all * 100.0, cpu_s / seconds * 100.0)
@@ -41,7 +41,7 @@ pub fn between(before: &[Charge], after: &[Charge], seconds: f64) -> Vec<(String
         };
         (format!("CPU of the guest's threads under load: {kind}"), value)
     };
-    grown.iter().map(told).collect()
+    grown.iter().map(row).collect()
 }
 
 #[cfg(test)]
@@ -59,14 +59,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_charged_under_load_is_told_by_kind() {
+    fn what_was_charged_under_load_is_reported_by_kind() {
         let before = charges(&[("virtual CPUs", 1.0), ("I/O threads", 0.5), ("file server", 3.0)]);
         let after = charges(&[("virtual CPUs", 4.0), ("I/O threads", 1.5), ("file server", 2.0), ("new", 1.0)]);
-        let told = between(&before, &after, 4.0);
-        let values: Vec<&str> = told.iter().map(|(_, value)| value.as_str()).collect();
+        let rows = between(&before, &after, 4.0);
+        let values: Vec<&str> = rows.iter().map(|(_, value)| value.as_str()).collect();
         let first = "75.0 % of the guest's, 75.0 % of one CPU";
         assert_eq!(values, [first, "25.0 % of the guest's, 25.0 % of one CPU", "not known", "not known"]);
-        assert!(told[0].0.ends_with("virtual CPUs"));
+        assert!(rows[0].0.ends_with("virtual CPUs"));
         assert_eq!(between(&before, &before, 1.0)[0].1, "none");
         assert!(between(&[], &[], 1.0).is_empty(), "a platform that tells nothing apart says nothing");
     }

@@ -16,7 +16,7 @@ pub fn left_of_try(run_id: &str, book: &Book, around: &[Resource]) -> Option<Str
     let mut left: Vec<String> = held.iter().filter(|own| !around.contains(own)).map(ToString::to_string).collect();
     match tare_lab::left_by_guests(run_id) {
         Ok(found) => left.extend(found),
-        Err(error) => left.push(format!("it cannot be told: {error}")),
+        Err(error) => left.push(format!("what guests left is unknown: {error}")),
     }
     (!left.is_empty()).then(|| left.join("; "))
 }

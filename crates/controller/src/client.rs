@@ -117,7 +117,7 @@ impl Client {
     }
 }
 
-/// How long before its start the driver must be told, beyond what it takes on this host.
+/// The additional lead time of a driver on another machine; zero for a driver on this host.
 pub fn further_lead(bench: &Bench<'_>) -> Duration {
     if bench.client.is_some() { LEAD_ELSEWHERE } else { Duration::ZERO }
 }

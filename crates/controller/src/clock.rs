@@ -44,11 +44,11 @@ impl Offset {
         let mut best: Option<Self> = None;
         for _ in 0..ROUND_TRIPS {
             let asked = ours();
-            let told = theirs()?;
+            let theirs_ns = theirs()?;
             let round_trip = ours().saturating_sub(asked);
             let at_ns = asked + round_trip / 2;
-            let ns = i64::try_from(i128::from(told) - i128::from(at_ns))
-                .map_err(|_| format!("its clock, {told} ns, is none that a kernel keeps"))?;
+            let ns = i64::try_from(i128::from(theirs_ns) - i128::from(at_ns))
+                .map_err(|_| format!("its clock, {theirs_ns} ns, is none that a kernel keeps"))?;
             let seen = Self { at_ns, ns, uncertainty_ns: round_trip.div_ceil(2) };
             if best.is_none_or(|best| seen.uncertainty_ns < best.uncertainty_ns) {
                 best = Some(seen);
@@ -198,9 +198,9 @@ mod tests {
                 let (there, back) = ways[turn.get() % ways.len()];
                 turn.set(turn.get() + 1);
                 now.set(now.get() + there);
-                let told = self.at(now.get());
+                let answer = self.at(now.get());
                 now.set(now.get() + back);
-                Ok(told)
+                Ok(answer)
             };
             Offset::measure(|| now.get(), theirs).unwrap()
         }
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_cannot_be_told_is_an_error() {
+    fn a_clock_that_cannot_be_read_is_an_error() {
         assert!(Offset::measure(|| 5, || Err("gone".into())).is_err());
         assert!(Offset::measure(|| 5, || Ok(u64::MAX)).unwrap_err().contains("none that a kernel keeps"));
     }

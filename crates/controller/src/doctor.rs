@@ -92,7 +92,7 @@ pub fn every_platform() -> Vec<Examined> {
             name: format!("{} {}", entry.name, variant.name).trim_end().to_owned(),
             summary: entry.summary.to_owned(),
             platform: entry.name.to_owned(),
-            // Options that are refused are told where the platform is made.
+            // Refused options are reported where the platform is made.
             options: variant.options(entry).unwrap_or_default(),
             merging: None,
         })
@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_the_control_groups_are_is_told_in_words() {
+    fn the_state_of_the_control_groups_is_described_in_words() {
         let view = HostView { rootless: false, limits_unavailable: None, agent: "/none".into() };
         let facts = host_facts(&view, None);
         let (_, shown) = facts.iter().find(|(name, _)| name == "control groups").unwrap();
@@ -297,8 +297,8 @@ mod tests {
         let platform = Shipped.platform("null", &json!({})).unwrap();
         let available = || Availability::Available { notes: Vec::new() };
         let merging = Merging { rule: MergeRule::Ksmtuned, zero_pages: false };
-        let told = merged(available(), &*platform, Some(&merging));
-        assert!(matches!(told, Availability::Unavailable { ref remedy, .. } if !remedy.is_empty()), "{told:?}");
+        let found = merged(available(), &*platform, Some(&merging));
+        assert!(matches!(found, Availability::Unavailable { ref remedy, .. } if !remedy.is_empty()), "{found:?}");
         assert!(matches!(merged(available(), &*platform, None), Availability::Available { .. }));
     }
 }

@@ -32,13 +32,13 @@ pub enum ControllerError {
         remedy: String,
     },
     /// A workload of the plan cannot be used on this host.
-    #[error("case `{case}`: this host lacks what `{workload}` needs: {reason}\nremedy: {remedy}")]
+    #[error("case `{case}`: this host does not meet a requirement of `{workload}`: {reason}\nremedy: {remedy}")]
     Lacking {
         /// The case.
         case: String,
         /// The workload.
         workload: String,
-        /// What it lacks.
+        /// The unmet requirement.
         reason: String,
         /// What would help.
         remedy: String,
@@ -75,7 +75,7 @@ pub enum ControllerError {
         reserve: u64,
     },
     /// The host's memory could not be looked at.
-    #[error("the memory of this host cannot be told: {reason}")]
+    #[error("the memory of this host cannot be read: {reason}")]
     Host {
         /// What was tried and why it failed.
         reason: String,

@@ -31,7 +31,7 @@ pub fn none_beside_arm(
     if wanted.is_as_found() && !stop_merging {
         return Ok(());
     }
-    // What this host lacks is told by whoever sets it.
+    // Whoever sets it reports what is missing on this host.
     let ours = kernel.found(wanted, stop_merging).unwrap_or_default();
     for other in others(run_id)? {
         // A ledger that another user may have written is no word of theirs.

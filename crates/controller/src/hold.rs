@@ -69,7 +69,7 @@ impl Hold {
     }
 
     /// Takes note of the share that a load has taken.
-    pub fn told(&mut self, load: f64, share: f64) {
+    pub fn record(&mut self, load: f64, share: f64) {
         self.tried.push((load, share));
     }
 
@@ -136,7 +136,7 @@ impl Hold {
     }
 
     fn not_found(&self) -> String {
-        let told: Vec<String> =
+        let readings: Vec<String> =
             self.tried.iter().map(|&(load, share)| format!("{} took {}", self.words(load), percent(share))).collect();
         let (asked, points) = (percent(self.spec.share), self.spec.tolerance * 100.0);
         let what = match self.bracket() {
@@ -148,7 +148,7 @@ impl Hold {
         format!(
             "no load was found at which {asked} of the guests' CPUs are busy, within {points} points, in {} tries: {}. It takes {what}",
             self.tries(),
-            told.join(", ")
+            readings.join(", ")
         )
     }
 

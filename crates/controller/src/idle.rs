@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The kernel brings the figures of a group up to date when many pages have changed (64 for every CPU), and else
-/// every 2 s (mm/memcontrol.c: `FLUSH_TIME`). A guest of few pages may be told as having none until then.
+/// every 2 s (mm/memcontrol.c: `FLUSH_TIME`). Until then, a guest of few pages may be reported as having none.
 const UP_TO_DATE_WITHIN: Duration = Duration::from_millis(2200);
 /// How often is looked whether they are.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -149,7 +149,7 @@ impl IdleMemory {
         self.anonymous + self.shared + self.kernel.unwrap_or(0) + self.huge
     }
 
-    /// The mean of several guests'; `None` of none. What one of them does not tell is not told.
+    /// The mean of several guests'; `None` of none. A figure that is missing for one of them is missing from the mean.
     pub fn mean(all: &[Self]) -> Option<Self> {
         let count = u64::try_from(all.len()).ok().filter(|&count| count > 0)?;
         let mean = |of: fn(&Self) -> u64| all.iter().map(of).sum::<u64>() / count;
@@ -167,7 +167,7 @@ impl IdleMemory {
     pub fn facts(&self) -> [(String, String); 5] {
         // Two decimals: a guest that is one process has a tenth.
         let mebibytes = |bytes: u64| format!("{:.2} MiB", bytes as f64 / f64::from(1 << 20));
-        let kernel = self.kernel.map_or_else(|| "not told apart by this kernel, left out".to_owned(), mebibytes);
+        let kernel = self.kernel.map_or_else(|| "not listed by this kernel, left out".to_owned(), mebibytes);
         [
             ("idle guest, anonymous memory".to_owned(), mebibytes(self.anonymous)),
             ("idle guest, shared memory".to_owned(), mebibytes(self.shared)),
@@ -224,7 +224,7 @@ mod tests {
         fs::create_dir(folder.path().join("below")).unwrap();
         fs::write(folder.path().join("below/cgroup.procs"), format!("{own}\n")).unwrap();
         let groups = [folder.path().to_owned()];
-        assert_eq!(read_within(&groups, Duration::ZERO).unwrap().anonymous, 0, "what is there is told in the end");
+        assert_eq!(read_within(&groups, Duration::ZERO).unwrap().anonymous, 0, "what is there is returned in the end");
         let all = 64 << 30;
         std::thread::scope(|scope| {
             scope.spawn(|| {

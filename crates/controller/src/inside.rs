@@ -49,7 +49,7 @@ impl<'a> Inside<'a> {
                 seen.facts.insert("probe in the guest, CPU".into(), format!("{share:.2} % of one CPU"));
                 return seen;
             }
-            (Ok(Reply::Samples { .. }), Err(why)) => format!("the guest's clock could not be told: {why}"),
+            (Ok(Reply::Samples { .. }), Err(why)) => format!("the guest's clock could not be read: {why}"),
             (Ok(_), _) => "the guest's own probe answered something else".into(),
             (Err(error), _) => format!("the guest's own probe: {error}"),
         };

@@ -33,7 +33,7 @@ mod room;
 mod run;
 mod sampling;
 mod share;
-mod told;
+mod text;
 mod trial;
 mod workloads;
 
@@ -44,7 +44,7 @@ pub use doctor::{
 };
 pub use error::ControllerError;
 pub use host::{HostAccess, ThisHost};
-pub use observer::{ScaleUpNow, HoldNow, Observer, Quiet, TryNow};
+pub use observer::{HoldNow, Observer, Quiet, ScaleUpNow, TryNow};
 pub use places::no_place_for_data;
 pub use reap::{ReapedRun, reap_dead, reap_run};
 pub use reaper::attend;

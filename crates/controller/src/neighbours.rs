@@ -13,7 +13,7 @@ use crate::trial::TIMEOUT;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Starts guests side by side, bounded by the host and not by us. Those that started are in `guests`
-/// even if others did not. What is told of the n-th that did not begins with `what(n)`.
+/// even if others did not. The message of the n-th that did not start begins with `what(n)`.
 pub fn start(
     platform: &dyn Platform,
     site: &Site<'_>,
@@ -38,7 +38,7 @@ pub fn start(
             Err(reason) => failures.push(what(n) + &reason),
         }
     }
-    if failures.is_empty() { Ok(()) } else { Err(crate::told::together(&failures)) }
+    if failures.is_empty() { Ok(()) } else { Err(crate::text::together(&failures)) }
 }
 
 /// Busy loops in one guest.

@@ -61,7 +61,7 @@ pub trait Observer {
     fn trial_began(&self, _trial: &PlannedTrial) {}
     /// A trial enters a phase.
     fn phase_entered(&self, _trial: &PlannedTrial, _phase: Phase) {}
-    /// Guests are added in a trial, or driven. Told several times a second.
+    /// Guests are added in a trial, or driven. Called several times a second.
     fn ascending(&self, _trial: &PlannedTrial, _now: &ScaleUpNow) {}
     /// A load is tried next, in instances that are not made yet.
     fn trying(&self, _trial: &PlannedTrial, _now: &TryNow) {}

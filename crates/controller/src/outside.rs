@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_machines_own_figures_are_told_for_the_window() {
+    fn the_machines_own_figures_are_reported_for_the_window() {
         let sample = |mode: &str, at_ns, value| Sample {
             at_ns,
             source: Source::InGuest("target".into()),
@@ -68,9 +68,9 @@ mod tests {
             let rate = if mode == "user" { 0.5 } else { 0.0 };
             samples.extend((0..=4_u64).map(|n| sample(mode, n * 1_000_000_000, 100.0 + rate * n as f64)));
         }
-        let told = facts(&samples, "target", (500_000_000, 3_500_000_000));
-        assert_eq!(told["machine CPU, by its own kernel"], "50.0 % of one CPU");
-        assert_eq!(told["machine CPU stolen, by its own kernel"], "0.0 % of one CPU");
+        let found = facts(&samples, "target", (500_000_000, 3_500_000_000));
+        assert_eq!(found["machine CPU, by its own kernel"], "50.0 % of one CPU");
+        assert_eq!(found["machine CPU stolen, by its own kernel"], "0.0 % of one CPU");
         assert!(facts(&samples, "target", (500_000_000, 4_500_000_000)).is_empty(), "not sampled to the end");
         assert!(facts(&samples, "other", (500_000_000, 3_500_000_000)).is_empty());
     }

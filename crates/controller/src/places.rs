@@ -6,15 +6,15 @@ use tare_workload::Footprint;
 
 use crate::registry::{Registry, Shipped};
 
-/// Arms on whose storage the guests of a case have no place for their data, each with the reason and the remedy. Names and
-/// options that are wrong are told elsewhere.
+/// Arms on whose storage the guests of a case have no place for their data, each with the reason and the remedy. Wrong
+/// names and options are reported elsewhere.
 pub fn no_place_for_data(study: &Study) -> Vec<(String, String, String)> {
-    let lacking = |arm: &Arm| {
+    let without_place = |arm: &Arm| {
         let platform = Shipped.platform(&arm.platform, &arm.options).ok()?;
         let (reason, remedy) = lack(&Shipped, &*platform, &study.cases)?;
         Some((arm.id.clone(), reason, remedy))
     };
-    study.arms.iter().filter_map(lacking).collect()
+    study.arms.iter().filter_map(without_place).collect()
 }
 
 /// The same of one platform: the first case that has no place.

@@ -27,7 +27,7 @@ pub fn lack(arm: &Arm, platform: &dyn Platform, study: &Study, host: &dyn HostAc
 /// Sees that at least one guest of a case fits above the reserve, where the case adds guests.
 ///
 /// # Errors
-/// When none does, with the figures, or the host's memory cannot be told.
+/// When none does, with the figures, or when the host's memory cannot be read.
 pub fn one_fits(case: &Case, workload: &dyn Workload, host: &dyn HostAccess) -> Result<(), ControllerError> {
     let Some(spec) = &case.density else { return Ok(()) };
     let now = host.now().map_err(|reason| ControllerError::Host { reason })?;

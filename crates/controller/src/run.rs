@@ -29,9 +29,9 @@ use crate::reaper::Reaper;
 use crate::redaction::redactor;
 use crate::registry::Registry;
 use crate::share;
-use crate::trial::{self, Bench, TIMEOUT, Stop, Task};
+use crate::trial::{self, Bench, Stop, TIMEOUT, Task};
 
-/// Everything that a run is told.
+/// Everything that a run is given.
 pub struct RunOptions<'a> {
     /// What to run.
     pub plan: &'a Plan,

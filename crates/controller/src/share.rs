@@ -128,12 +128,12 @@ mod tests {
     #[test]
     fn a_share_is_of_the_median_and_in_whole_clients() {
         let closed = LoadModel::Closed { clients: 1, think_time: Span::from_secs(10) };
-        let told = |found: &[f64]| by(&case(closed, 0.8), found.to_vec()).unwrap().unwrap();
-        let three = told(&[130.0, 70.0, 121.0]);
+        let offered = |found: &[f64]| by(&case(closed, 0.8), found.to_vec()).unwrap().unwrap();
+        let three = offered(&[130.0, 70.0, 121.0]);
         assert_eq!(three.load, LoadModel::Closed { clients: 97, think_time: Span::from_secs(10) });
         assert_eq!(three.words, "97 clients: 80 % of the baseline's capacity 121 clients in case peak (median of 3)");
-        assert_eq!((three.rounded(), told(&[120.0, 125.0]).rounded()), (97, 98));
-        assert_eq!(told(&[1.0]).rounded(), 1, "one client at least");
+        assert_eq!((three.rounded(), offered(&[120.0, 125.0]).rounded()), (97, 98));
+        assert_eq!(offered(&[1.0]).rounded(), 1, "one client at least");
         let open = LoadModel::Open { rate: Rate(1.0), arrivals: tare_model::load::Arrivals::Poisson, connections: 3 };
         let rate = by(&case(open, 0.5), vec![5.5]).unwrap().unwrap();
         assert!(matches!(rate.load, LoadModel::Open { rate, connections: 3, .. } if (rate.0 - 2.75).abs() < 1e-9));

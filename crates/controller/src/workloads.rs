@@ -25,9 +25,9 @@ pub struct WorkloadReport {
 pub enum Found {
     /// Nothing speaks against it.
     Usable,
-    /// The host lacks something.
+    /// The host does not meet a requirement.
     Lacking {
-        /// What.
+        /// Which one.
         reason: String,
         /// What would help.
         remedy: String,
@@ -53,16 +53,16 @@ pub fn every_workload() -> Vec<WorkloadReport> {
     tare_workload::registry::ALL.iter().map(report).collect()
 }
 
-/// The workloads of a study's cases; what is found alike of several cases is told once.
+/// The workloads of a study's cases. A finding that several cases share is listed once.
 pub fn workloads_of(cases: &[Case], may: May) -> Vec<WorkloadReport> {
-    let lack = |workload: &dyn Workload| match may {
+    let unmet = |workload: &dyn Workload| match may {
         May::Look => workload.look(),
         May::Run => workload.lack(),
     };
     let mut all: Vec<WorkloadReport> = Vec::new();
     for case in cases {
         let found = match Shipped.workload(&case.workload, &case.parameters, &case.load) {
-            Ok(workload) => Found::by(lack(&*workload)),
+            Ok(workload) => Found::by(unmet(&*workload)),
             Err(error) => Found::Lacking { reason: error.to_string(), remedy: "mend the case's parameters".to_owned() },
         };
         let report = WorkloadReport { name: case.workload.clone(), found };
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_workload_is_told_once_and_one_that_needs_a_command_on_request() {
+    fn every_workload_is_listed_once_and_one_that_needs_a_command_on_request() {
         let all = every_workload();
         assert_eq!(all.len(), tare_workload::registry::ALL.len());
         let of = |name: &str| all.iter().find(|report| report.name == name).map(|report| report.found.clone());

@@ -96,7 +96,7 @@ fn probes(search: &CapacitySearch) -> Vec<(f64, bool)> {
 }
 
 #[test]
-fn the_load_that_is_served_is_found_in_fresh_guests_and_all_is_told() {
+fn the_load_that_is_served_is_found_in_fresh_guests_and_all_is_reported() {
     let Some(agent) = ready() else { return };
     let ran = ran(&agent, "found", &search_plan(SPEC), &[]);
     let (measured, search) = ran.found();
@@ -118,7 +118,7 @@ fn the_load_that_is_served_is_found_in_fresh_guests_and_all_is_told() {
     assert_eq!(seen.drives.iter().filter_map(|(load, _)| clients(load)).collect::<Vec<_>>(), loads);
     let seeds: BTreeSet<u64> = seen.drives.iter().map(|(_, seed)| *seed).collect();
     assert_eq!(seeds.len(), loads.len());
-    // Every guest is told where the client is on the lab's network, which is not where any guest is.
+    // Every guest is given the client's address on the lab's network, which is not the address of any guest.
     let client = seen.clients[0].expect("the client is on the lab's network");
     assert!(client.to_string().starts_with("198.18.") && seen.clients.iter().all(|own| *own == Some(client)));
     assert_eq!(ran.tries, (1..).zip(loads).collect::<Vec<_>>(), "the journal has them");
@@ -200,7 +200,7 @@ fn what_shows_nothing_is_repeated_once_in_a_fresh_guest() {
 }
 
 #[test]
-fn twice_is_a_miss_and_the_cause_is_told() {
+fn twice_is_a_miss_and_the_cause_is_reported() {
     let Some(agent) = ready() else { return };
     let plan = search_plan(CapacitySpec { from: 10.0, most: 20.0, precision: 1.0, iterations: 2 });
     for (name, hitch, says) in [
@@ -215,8 +215,8 @@ fn twice_is_a_miss_and_the_cause_is_told() {
         // Without a figure the load has missed at once; the next guest is then that of the confirmation.
         let expected = if silent { (5.0, Some(10.0)) } else { (10.0, Some(20.0)) };
         assert_eq!((search.held, search.missed), expected, "{name}: {:?}", probes(search));
-        let told = if silent { search.probes[1].failed.clone().unwrap() } else { search.ended.clone() };
-        assert!(told.contains(says), "{name}: {told}");
+        let reason = if silent { search.probes[1].failed.clone().unwrap() } else { search.ended.clone() };
+        assert!(reason.contains(says), "{name}: {reason}");
         let flagged = ran.records[0].flags.iter().any(|flag| flag.kind == "bound-by-failure");
         assert_eq!(flagged, !silent, "{name}");
     }
@@ -282,7 +282,7 @@ fn a_guest_that_stays_ends_the_search_before_the_next_is_made() {
 /// Tells what is tried, and wishes to stop before a try, or in a phase of it.
 #[derive(Default)]
 struct Watches {
-    told: Mutex<Vec<String>>,
+    tries: Mutex<Vec<String>>,
     stop_at: u32,
     stop_in: Option<(u32, Phase)>,
     number: Mutex<u32>,
@@ -307,12 +307,12 @@ impl Observer for Watches {
         let TryNow { number, at_most, load, held, missed, .. } = now;
         let (held, missed) = (held.as_deref().unwrap_or("-"), missed.as_deref().unwrap_or("-"));
         let became = failed.map_or("held", |_| "missed");
-        self.told.lock().unwrap().push(format!("{number}/{at_most} {load} {became} {held} {missed}"));
+        self.tries.lock().unwrap().push(format!("{number}/{at_most} {load} {became} {held} {missed}"));
     }
 }
 
 #[test]
-fn who_watches_is_told_each_try_and_a_search_that_is_stopped_begins_anew_when_it_is_resumed() {
+fn an_observer_sees_each_try_and_a_search_that_is_stopped_begins_anew_when_it_is_resumed() {
     let Some(agent) = ready() else { return };
     let (folder, limited) = (tempfile::tempdir().unwrap(), Limited::new(SERVES, &[]));
     let plan = search_plan(CapacitySpec { from: 20.0, most: 80.0, precision: 1.0, iterations: 2 });
@@ -351,7 +351,7 @@ fn who_watches_is_told_each_try_and_a_search_that_is_stopped_begins_anew_when_it
         ("3", "20 clients held 20 clients 40 clients"),
     ]
     .map(|(number, rest)| format!("{number}/{at_most} {rest}"));
-    assert_eq!(*again.told.lock().unwrap(), expected);
+    assert_eq!(*again.tries.lock().unwrap(), expected);
     assert_eq!(tare_lab::leftovers(&run_id), Vec::<String>::new());
 }
 
@@ -466,15 +466,15 @@ fn a_share_of_the_baselines_capacity_is_offered_to_every_arm() {
         let Outcome::Completed(measured) = &record.outcome else { panic!("{:?}", record.outcome) };
         assert_eq!((measured.counts["operations"], measured.counts["offered_load_max"]), (15, 15));
         assert!(!measured.metrics.contains_key(metric::CAPACITY) && measured.search.is_none());
-        let told = "15 clients: 50 % of the baseline's capacity 30 clients in case idle (median of 1)";
-        assert_eq!(record.facts["load"], told);
+        let shown = "15 clients: 50 % of the baseline's capacity 30 clients in case idle (median of 1)";
+        assert_eq!(record.facts["load"], shown);
         assert!(record.metrics[0].id == RESPONSE && record.metrics[0].primary);
     }
     assert_eq!(ran.limited.seen().drives.last().unwrap().0.connections(), 15);
 }
 
 #[test]
-fn where_the_baseline_found_no_capacity_a_share_of_it_is_told_as_missing() {
+fn where_the_baseline_found_no_capacity_a_share_of_it_is_reported_as_missing() {
     let Some(agent) = ready() else { return };
     // From 4 down to 1 and nothing on the baseline, which is second.
     let slow: Vec<(usize, Hitch)> = (2..20).map(|n| (n, Hitch::Slow)).collect();

@@ -1,4 +1,4 @@
-//! Guests are added until the host carries no more: the way up and down, each reason to stop, what is told of it, and that
+//! Guests are added until the host carries no more: the way up and down, each reason to stop, what is reported of it, and that
 //! whatever happens the host is as it was. The host's memory is a made-up one; the guests are real.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -9,10 +9,10 @@ use std::sync::Mutex;
 
 use common::{agent, plan, run_plan};
 use tare_controller::{
-    ScaleUpNow, Cancel, ControllerError, HostAccess, Observer, Quiet, Registry, RunEnd, RunOptions, ThisHost, run,
+    Cancel, ControllerError, HostAccess, Observer, Quiet, Registry, RunEnd, RunOptions, ScaleUpNow, ThisHost, run,
 };
 use tare_model::Span;
-use tare_model::density::{ScaleUp, DensitySpec, GuestSeries, StopKind, metric};
+use tare_model::density::{DensitySpec, GuestSeries, ScaleUp, StopKind, metric};
 use tare_model::field::FieldError;
 use tare_model::load::LoadModel;
 use tare_model::merging::{HostMemory, MergeRule, Merging};
@@ -90,7 +90,7 @@ fn levels(scale_up: &ScaleUp) -> Vec<(u32, bool)> {
 }
 
 #[test]
-fn guests_are_added_along_the_list_and_all_is_told() {
+fn guests_are_added_along_the_list_and_all_is_reported() {
     let Some(agent) = ready() else { return };
     let ran = ran(&agent, "list", &listed(&[1, 3, 4]), Mishap::None);
     let (measured, scale_up) = ran.measured();
@@ -202,7 +202,7 @@ fn the_scale_up_stops_before_the_reserve_and_the_last_number_that_stands_is_meas
 }
 
 #[test]
-fn each_mishap_stops_the_scale_up_and_is_told() {
+fn each_mishap_stops_the_scale_up_and_is_reported() {
     let Some(agent) = ready() else { return };
     let adding = [
         ("start", Mishap::Start(3), StopKind::Start, REASON),
@@ -211,12 +211,12 @@ fn each_mishap_stops_the_scale_up_and_is_told() {
         ("swap", Mishap::Swap(3), StopKind::Swap, "100000 pages to swap"),
         ("drain", Mishap::Drain(3), StopKind::Memory, "were available"),
     ];
-    for (name, mishap, kind, told) in adding {
+    for (name, mishap, kind, says) in adding {
         let ran = ran(&agent, name, &listed(&[1, 4]), mishap);
         let (measured, scale_up) = ran.measured();
         assert_eq!(levels(scale_up), [(1, true), (2, true)], "{name}");
         assert_eq!((scale_up.stopped.kind, scale_up.stopped.guests), (kind, 2), "{name}: {:?}", scale_up.stopped);
-        assert!(scale_up.stopped.detail.contains(told), "{name}: {}", scale_up.stopped.detail);
+        assert!(scale_up.stopped.detail.contains(says), "{name}: {}", scale_up.stopped.detail);
         assert_eq!(measured.metrics[metric::HELD], 2.0, "{name}");
     }
     let driving = [
@@ -224,13 +224,13 @@ fn each_mishap_stops_the_scale_up_and_is_told() {
         ("pressure", Mishap::Pressure(4), StopKind::Pressure, "90.0 %"),
         ("wrong", Mishap::Wrong(4), StopKind::Wrong, REASON),
     ];
-    for (name, mishap, kind, told) in driving {
+    for (name, mishap, kind, says) in driving {
         let ran = ran(&agent, name, &listed(&[2, 4, 5]), mishap);
         let (measured, scale_up) = ran.measured();
         assert_eq!(levels(scale_up), [(2, true), (4, false)], "{name}: {scale_up:?}");
         assert_eq!((scale_up.stopped.kind, scale_up.stopped.guests), (kind, 4), "{name}");
         let failed = scale_up.levels[1].failed.as_deref().unwrap();
-        assert!(failed.contains(told) && scale_up.stopped.detail == failed, "{name}: {failed}");
+        assert!(failed.contains(says) && scale_up.stopped.detail == failed, "{name}: {failed}");
         assert_eq!((measured.metrics[metric::HELD], measured.metrics[RESPONSE]), (2.0, 0.02), "{name}");
     }
 }
@@ -354,10 +354,10 @@ fn a_second_run_that_changes_the_same_settings_is_refused_also_alongside() {
     impl Observer for Second<'_> {
         fn ascending(&self, _: &PlannedTrial, now: &ScaleUpNow) {
             if now.load {
-                let Self(plan, crowd, agent, out, told) = self;
+                let Self(plan, crowd, agent, out, said) = self;
                 let run_id = format!("density-{}-second", std::process::id());
                 let (ended, _) = run_plan(plan, *crowd, (out, agent, &run_id), &Quiet, &Cancel::new());
-                told.lock().unwrap().push(ended.map_or_else(|error| error.to_string(), |end| format!("{end:?}")));
+                said.lock().unwrap().push(ended.map_or_else(|error| error.to_string(), |end| format!("{end:?}")));
             }
         }
     }
@@ -374,9 +374,9 @@ fn a_second_run_that_changes_the_same_settings_is_refused_also_alongside() {
     let (ended, records) = run_plan(&plan, &crowd, (&first, &agent, &run_id), &second, &Cancel::new());
     assert_eq!(ended.unwrap().completed, 2, "{records:?}");
     // The first trial stops merging, the second one merges: both change the host.
-    let told = second.4.into_inner().unwrap();
-    assert!(told.len() == 2 && told.iter().all(|why| why.contains("--alongside does not help")), "{told:?}");
-    assert!(told.iter().all(|why| why.contains(&run_id)), "{told:?}");
+    let said = second.4.into_inner().unwrap();
+    assert!(said.len() == 2 && said.iter().all(|why| why.contains("--alongside does not help")), "{said:?}");
+    assert!(said.iter().all(|why| why.contains(&run_id)), "{said:?}");
     assert_eq!(["run", "pages_to_scan"].map(|name| crowd.setting(name)), ["0", "100"], "put back");
 }
 

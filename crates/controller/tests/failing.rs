@@ -22,7 +22,7 @@ fn run_with(
 }
 
 #[test]
-fn a_failure_in_any_phase_is_told_and_leaves_nothing_behind() {
+fn a_failure_in_any_phase_is_reported_and_leaves_nothing_behind() {
     let Some(agent) = agent() else { return skipped("there is no tare-agent: build it first") };
     if !rustix::process::geteuid().is_root() {
         return skipped("needs root");

@@ -52,10 +52,10 @@ fn ready() -> Option<PathBuf> {
     Some(agent)
 }
 
-/// What is told while loads are tried.
+/// What the observer receives while loads are tried.
 #[derive(Default)]
 struct Watching {
-    told: Mutex<Vec<HoldNow>>,
+    received: Mutex<Vec<HoldNow>>,
     /// Wishes to stop once so many loads were begun.
     stops: Option<u32>,
     cancel: Cancel,
@@ -63,7 +63,7 @@ struct Watching {
 
 impl Observer for Watching {
     fn holding(&self, _: &PlannedTrial, now: &HoldNow) {
-        self.told.lock().unwrap().push(now.clone());
+        self.received.lock().unwrap().push(now.clone());
         if self.stops == Some(now.number) {
             self.cancel.cancel("test");
         }
@@ -128,10 +128,10 @@ fn a_load_is_found_that_takes_the_share_and_is_measured_in_the_same_guest() {
     let seeds: std::collections::BTreeSet<u64> = seen.drives.iter().map(|(.., seed)| *seed).collect();
     assert_eq!(seeds.len(), seen.drives.len(), "each load has a seed of its own");
     assert_eq!(tries, (1..).zip(loads).collect::<Vec<(u32, f64)>>());
-    let told = watching.told.lock().unwrap();
-    let took: Vec<f64> = told.iter().filter_map(|now| now.took).collect();
+    let received = watching.received.lock().unwrap();
+    let took: Vec<f64> = received.iter().filter_map(|now| now.took).collect();
     assert_eq!(took, held.steps.iter().map(|step| step.share).collect::<Vec<_>>());
-    assert!(told.len() == 2 * took.len() && told.last().is_some_and(|now| now.measured));
+    assert!(received.len() == 2 * took.len() && received.last().is_some_and(|now| now.measured));
     assert_eq!(measured.counts["offered_load_max"], held.load as u64);
     assert!(records[0].facts["load"].contains("found for 30.0 %"));
     assert_eq!(records[0].facts["clients"], format!("{}", held.load), "facts are those of the measurement");

@@ -1,5 +1,5 @@
 //! Several measured guests with several drivers and data: what a trial of them tells, and that trouble in one of them
-//! is told with its name, ends the others and leaves nothing behind.
+//! is reported with its name, ends the others and leaves nothing behind.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -37,7 +37,7 @@ fn ready() -> Option<PathBuf> {
     Some(agent)
 }
 
-/// What is told while a run goes on.
+/// What the observer receives while a run goes on.
 #[derive(Default)]
 struct Watching {
     notes: Mutex<Vec<String>>,
@@ -119,7 +119,7 @@ fn every_guest_and_driver_is_counted_sampled_and_given_its_data() {
 }
 
 #[test]
-fn one_guest_of_the_same_workload_is_told_as_ever() {
+fn one_guest_of_the_same_workload_is_reported_as_a_single_guest() {
     let Some(agent) = ready() else { return };
     let folder = tempfile::tempdir().unwrap();
     let run_id = format!("several-one-{}", std::process::id());

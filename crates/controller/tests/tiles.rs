@@ -7,9 +7,9 @@ mod common;
 use std::path::{Path, PathBuf};
 
 use common::{agent, plan, run_plan};
-use tare_controller::{ScaleUpNow, Cancel, Observer, Quiet, RunEnd};
+use tare_controller::{Cancel, Observer, Quiet, RunEnd, ScaleUpNow};
 use tare_model::Span;
-use tare_model::density::{ScaleUp, DensitySpec, GuestSeries, StopKind, TileGuest, metric};
+use tare_model::density::{DensitySpec, GuestSeries, ScaleUp, StopKind, TileGuest, metric};
 use tare_model::guest::GuestSize;
 use tare_model::load::LoadModel;
 use tare_model::plan::{Plan, PlannedTrial};
@@ -119,7 +119,7 @@ fn the_first_member_that_misses_its_objective_ends_the_scale_up_and_is_named() {
     close(of(1, "shop:work_per_s"), 150.0);
     close(of(0, "db:share_of_single"), 1.0);
     close(of(1, "db:share_of_single"), 0.5);
-    // Of a rate the worst guest is told, not their sum.
+    // A rate is that of the worst guest, not the sum of all.
     close(of(1, &format!("db:{TILE_RATE}")), 150.0);
     close(of(1, metric::OPERATIONS), 600.0);
     assert_eq!(of(1, metric::PROMISED), 2.0 * f64::from((64 + 96) << 20));
@@ -174,7 +174,7 @@ fn a_tile_that_is_not_whole_is_taken_away_and_its_guest_that_failed_is_named() {
     let Some(agent) = ready() else { return };
     let three = || vec![worker("shop", 0.0, 64, 1), worker("db", 0.0, 64, 1), worker("app", 0.0, 64, 1)];
     let plan = tiles_plan(GuestSeries::Listed(vec![1, 4]), &three());
-    // Eight guests fit: the third tile lacks its last.
+    // Eight guests fit: the last guest of the third tile is missing.
     let full = ran(&agent, "memory", &plan, three(), Mishap::None);
     let (measured, scale_up) = full.measured();
     assert_eq!(levels(scale_up), [(3, true), (6, true)], "what stands is measured, in whole tiles");
@@ -205,7 +205,7 @@ fn a_search_counts_tiles() {
 }
 
 #[test]
-fn wrong_work_of_a_member_is_told_under_its_name() {
+fn wrong_work_of_a_member_is_reported_under_its_name() {
     let Some(agent) = ready() else { return };
     let mut workers = shop_and_db();
     workers[1].wrong_at = Some(4);

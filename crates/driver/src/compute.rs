@@ -1,7 +1,7 @@
 //! A fixed piece of mixed computing, the same on every machine, whose result is known.
 //!
 //! One chunk is, in this order: [`HASHED_WORDS`] words hashed, [`SORTED_WORDS`] words sorted (branches that cannot be
-//! foretold), two matrices of [`MATRIX_SIDE`] x [`MATRIX_SIDE`] numbers of 64 bits multiplied, and [`WALKED_STEPS`] dependent
+//! predicted), two matrices of [`MATRIX_SIDE`] x [`MATRIX_SIDE`] numbers of 64 bits multiplied, and [`WALKED_STEPS`] dependent
 //! steps through a ring of [`RING_WORDS`] words of 32 bits (4 MiB: beyond most second-level caches, so that also the cost of
 //! translating addresses is seen). Integers wrap, and floating point is multiplied and added one by one in a fixed
 //! order, so IEEE 754 leaves no choice and the result is the same bit for bit.

@@ -218,7 +218,7 @@ impl Prepared {
     }
 
     /// Runs all phases from `start_at_ns` of CLOCK_MONOTONIC and returns what was measured; 0 means at once. The
-    /// measured window is never shifted, because others are told of it in advance: a driver that is told
+    /// measured window is never shifted, because others know it in advance: a driver that starts
     /// too late offers less load before it. `progress` is called on this thread at the end of every interval. Setting `cancel`
     /// ends the run within 0.1 s.
     ///
@@ -278,8 +278,8 @@ impl Prepared {
             // Whoever waits for the answer before asking again is never late: both times are one.
             total.service = total.response.clone();
         }
-        let told = outcome::result(&timeline, total, watched, spec.load.connections(), self.granted);
-        let mut result = DriveResult { backlog_max: backlog, ..told };
+        let measured = outcome::result(&timeline, total, watched, spec.load.connections(), self.granted);
+        let mut result = DriveResult { backlog_max: backlog, ..measured };
         if let Some(fleet) = &self.fleet {
             fleet.tell(done, shared.is_some(), &mut result);
         }

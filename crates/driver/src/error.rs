@@ -110,7 +110,7 @@ pub enum DriverError {
     Wrong,
     /// The measured window had begun before the driver could.
     #[error(
-        "the load was to be measured from a moment that had passed by {late_ns} ns when the driver was told to start; this host is too busy for its controller: leave it a CPU, or give the load a warm-up"
+        "the measured window began {late_ns} ns before the driver was asked to start; this host is too busy for its controller: leave it a CPU, or give the load a warm-up"
     )]
     Late {
         /// How long ago, nanoseconds.

@@ -40,7 +40,7 @@ pub(crate) enum Body {
     Length(u64),
     /// Nothing: no line of the head tells of a body.
     None,
-    /// Something of a length that is not told beforehand.
+    /// Something whose length is not stated beforehand.
     Chunked,
 }
 
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_has_one_length_or_is_told_apart() {
+    fn a_body_has_one_length_or_is_chunked() {
         let body = |lines: &str| head(&format!("PUT / HTTP/1.1\r\n{lines}\r\n")).map(|head| head.body);
         assert_eq!(body(""), Some(Body::None));
         assert_eq!(body("Content-Length: 0\r\n"), Some(Body::Length(0)));

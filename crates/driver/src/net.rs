@@ -107,7 +107,7 @@ pub(crate) fn receive_timeout(fd: BorrowedFd<'_>, timeout: Option<Duration>) -> 
     sockopt::set_socket_timeout(fd, sockopt::Timeout::Recv, timeout)
 }
 
-/// Receives once, waiting as told; 0 is the end of the stream. Never returns INTR, nor AGAIN when it spins.
+/// Receives once, and waits as `wait` says; 0 is the end of the stream. Never returns INTR, nor AGAIN when it spins.
 #[inline]
 pub(crate) fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8], wait: Wait) -> Result<usize, Errno> {
     let flags = match wait {

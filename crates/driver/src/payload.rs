@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_older_answer_is_told_from_the_right_one() {
+    fn an_older_answer_is_distinguished_from_the_right_one() {
         for (request, response) in [(128, 128), (8, 1), (1, 8), (3, 3)] {
             let mut payload = Payload::new(request, response, Wait::Block);
             payload.next();

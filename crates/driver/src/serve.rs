@@ -283,7 +283,7 @@ impl Server {
             // A thread that panicked has ended, which is all that is asked here.
             let _ = thread.join();
         }
-        // One that was started while the others were being told.
+        // Threads that started while the others were being stopped.
         let late = std::mem::take(&mut self.shared.lock().threads);
         for thread in late {
             let _ = thread.join();

@@ -12,9 +12,9 @@ use crate::net;
 use crate::protocol::{GO, Purpose, Reply, closing};
 use crate::serve::Shared;
 use crate::serve_rr::welcome;
-use crate::stream::told_to_stop;
+use crate::stream::stop_requested;
 
-/// How often a sending server looks whether it has been told to stop; a look costs a system call.
+/// How often a sending server looks whether it has been asked to stop; a look costs a system call.
 const LOOK_NS: u64 = 2_000_000;
 
 /// Serves one stream to its end.
@@ -68,7 +68,7 @@ fn give(shared: &Shared, fd: BorrowedFd<'_>, settings: &SendSettings) -> Result<
         let now = now_ns();
         if now >= look_at {
             look_at = now + LOOK_NS;
-            match told_to_stop(fd) {
+            match stop_requested(fd) {
                 Ok(false) => {}
                 Ok(true) => {
                     break net::send_full(fd, &closing(sent), SendFlags::empty())

@@ -32,7 +32,7 @@ pub(crate) fn apply(fd: BorrowedFd<'_>, options: &SocketOptions, tcp: bool, node
             option: "TCP_NODELAY",
             value: "1".to_owned(),
             source: source.into(),
-            remedy: "this kernel lacks a basic TCP option; use another",
+            remedy: "this kernel does not have a basic TCP option; use another kernel",
         })?;
     }
     if let Some(name) = &options.congestion_control {

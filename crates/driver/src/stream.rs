@@ -179,8 +179,8 @@ impl Tail {
     }
 }
 
-/// Whether a server that sends has been told to stop, or has lost its driver.
-pub(crate) fn told_to_stop(fd: std::os::fd::BorrowedFd<'_>) -> Result<bool, Errno> {
+/// Whether the driver has asked a server that sends to stop. An error where the driver is gone.
+pub(crate) fn stop_requested(fd: std::os::fd::BorrowedFd<'_>) -> Result<bool, Errno> {
     let mut word = [0; 1];
     match rustix::net::recv(fd, &mut word, rustix::net::RecvFlags::DONTWAIT) {
         Ok((0, _)) => Err(Errno::PIPE),

@@ -78,7 +78,7 @@ fn requests_on_kept_connections_are_answered_with_their_proofs_and_counted() {
 }
 
 #[test]
-fn requests_in_pieces_and_several_at_once_are_told_apart() {
+fn requests_in_pieces_and_several_at_once_are_distinguished() {
     let server = backend(Duration::ZERO);
     let mut stream = connect(server.addr);
     let queries: Vec<String> = (0..20).map(|n| format!("support&5&{n}&{n:016x}")).collect();
@@ -97,7 +97,7 @@ fn requests_in_pieces_and_several_at_once_are_told_apart() {
 }
 
 #[test]
-fn what_is_no_request_is_refused_with_400_and_told() {
+fn what_is_no_request_is_refused_with_400_and_reported() {
     let server = backend(Duration::ZERO);
     for wrong in ["POST /?banking&1 HTTP/1.1\r\n\r\n", "GET /elsewhere HTTP/1.1\r\n\r\n", "\u{2}\u{3}\r\n\r\n"] {
         let mut stream = connect(server.addr);

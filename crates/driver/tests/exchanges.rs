@@ -100,7 +100,7 @@ fn think_time_is_between_operations_and_not_in_them() {
 }
 
 #[test]
-fn a_run_starts_when_told_and_tells_its_intervals() {
+fn a_run_starts_when_asked_and_reports_its_intervals() {
     let server = serve_rr(Exchange::TcpRr, 1, 1);
     let spec = spec(rr(Exchange::TcpRr, 1, 1), server.addr, closed(1), phases(0, 0, 200, 0));
     let prepared = drive::prepare(&spec, &AtomicBool::new(false)).unwrap();

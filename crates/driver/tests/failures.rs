@@ -250,7 +250,7 @@ fn a_foreign_program_is_named_as_such() {
 }
 
 #[test]
-fn nobody_listening_and_another_load_are_told_apart() {
+fn nobody_listening_and_another_load_are_distinguished() {
     let closed_port = TcpListener::bind((LOOPBACK, 0)).unwrap().local_addr().unwrap();
     for exchange in [Exchange::TcpRr, Exchange::UdpRr, Exchange::TcpCrr] {
         let error = run(&spec(rr(exchange, 16, 16), closed_port, closed(1), steady(50))).unwrap_err();

@@ -238,7 +238,7 @@ fn half_a_file_leaves_nothing() {
 }
 
 #[test]
-fn refusals_have_their_status_and_keep_the_connection_where_the_next_request_can_be_told() {
+fn refusals_have_their_status_and_keep_the_connection_where_the_next_request_can_be_found() {
     let folder = Folder::new("refusals");
     let server = store(&folder);
     let mut stream = connect(server.addr);
@@ -304,7 +304,7 @@ fn refusals_have_their_status_and_keep_the_connection_where_the_next_request_can
 }
 
 #[test]
-fn requests_in_pieces_and_several_at_once_are_told_apart() {
+fn requests_in_pieces_and_several_at_once_are_distinguished() {
     let folder = Folder::new("pieces");
     let server = store(&folder);
     let mut stream = connect(server.addr);
@@ -411,7 +411,7 @@ impl Drop for Mount<'_> {
 }
 
 #[test]
-fn a_full_folder_is_told_as_507() {
+fn a_full_folder_is_reported_as_507() {
     let folder = Folder::new("full");
     let Some(_mounted) = Mount::new(&folder) else {
         println!("SKIPPED: a file system cannot be mounted here (root, mount)");

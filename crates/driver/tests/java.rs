@@ -93,7 +93,7 @@ fn serve(connection: TcpStream, behave: Behaviour, heard: &Mutex<Vec<(String, u6
                 stopped = Some(count);
                 format!("stopped {count}")
             }
-            "result" => told(count),
+            "result" => result_lines(count),
             "verify" => "right".into(),
             other => panic!("asked {other}"),
         };
@@ -113,7 +113,7 @@ fn serve(connection: TcpStream, behave: Behaviour, heard: &Mutex<Vec<(String, u6
     }
 }
 
-fn told(count: u64) -> String {
+fn result_lines(count: u64) -> String {
     format!(
         "bin response 1000 1001 7\nbin response 1002 1003 3\nstat response 1000 1003 10010\nbin service 900 901 10\n\
          stat service 900 901 9005\ntransaction payment {}\ntransaction new-order {}\nvalue dropped 3\n\
@@ -137,7 +137,7 @@ fn fault(result: Result<DriveResult, DriverError>) -> (String, JavaFault) {
 }
 
 #[test]
-fn a_run_goes_through_its_phases_and_tells_what_the_application_told() {
+fn a_run_goes_through_its_phases_and_reports_what_the_application_reported() {
     let application = Application::start(|_| Act::Good);
     let spec = java(application.address, open(250.5, Arrivals::Poisson, 2), TIMEOUT);
     let progress = Mutex::new(0);
@@ -180,7 +180,7 @@ fn a_closed_loop_is_not_throttled_and_the_next_run_is_another_connection() {
 }
 
 #[test]
-fn another_number_of_groups_is_told_before_any_load() {
+fn another_number_of_groups_is_reported_before_any_load() {
     let application = Application::start(|_| Act::Good);
     let error = run(&java(application.address, closed(3), TIMEOUT)).unwrap_err();
     assert!(
@@ -192,7 +192,7 @@ fn another_number_of_groups_is_told_before_any_load() {
 }
 
 #[test]
-fn wrong_work_is_told_with_its_reason() {
+fn wrong_work_is_reported_with_its_reason() {
     let verdicts: [(Behaviour, &str); 2] = [
         (
             |line| if line == "verify" { Act::Say("wrong money of group 1: 5 too much") } else { Act::Good },
@@ -224,9 +224,9 @@ fn an_answer_that_is_none_ends_the_run_with_what_was_asked() {
     for (behave, asked, says) in cases {
         let application = Application::start(behave);
         let error = run(&java(application.address, closed(2), TIMEOUT)).unwrap_err();
-        let told = error.to_string();
-        assert!(matches!(error, DriverError::Java { .. }), "{told}");
-        assert!(told.contains(&format!("last asked `{asked}")) && told.contains(says), "{told}");
+        let message = error.to_string();
+        assert!(matches!(error, DriverError::Java { .. }), "{message}");
+        assert!(message.contains(&format!("last asked `{asked}")) && message.contains(says), "{message}");
     }
 }
 
@@ -256,7 +256,7 @@ fn a_silent_application_costs_the_timeout_and_no_more() {
 }
 
 #[test]
-fn one_that_dies_in_the_window_is_told_at_once() {
+fn one_that_dies_in_the_window_is_reported_at_once() {
     let application = Application::start(|line| if line == "end" { Act::Close } else { Act::Good });
     let began = Instant::now();
     let (asked, fault) = fault(run(&java(application.address, closed(2), 10 * TIMEOUT)));
@@ -320,12 +320,12 @@ fn a_cancel_ends_the_run_at_once_and_the_application_hears_of_it() {
 }
 
 #[test]
-fn an_edge_that_is_vague_is_told() {
+fn an_edge_that_is_vague_is_reported() {
     let late: Behaviour = |line| if line == "begin" { Act::Late(Duration::from_millis(30)) } else { Act::Good };
     let application = Application::start(late);
     let result = run(&java(application.address, closed(2), TIMEOUT)).unwrap();
-    let told = result.granted.iter().find(|(name, _)| name == "window_begin_answered_after");
-    assert!(told.is_some_and(|(_, value)| value.contains("% of the window")), "{:?}", result.granted);
+    let begin = result.granted.iter().find(|(name, _)| name == "window_begin_answered_after");
+    assert!(begin.is_some_and(|(_, value)| value.contains("% of the window")), "{:?}", result.granted);
 }
 
 #[test]

@@ -147,7 +147,7 @@ fn a_bound_ends_a_statement_that_takes_too_long() {
 }
 
 #[test]
-fn peers_that_are_no_postgresql_are_told_apart() {
+fn peers_that_are_no_postgresql_are_distinguished() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let refused = Connection::connect(&server(closed, "u", Some("p")), SECONDS).unwrap_err();
     assert!(refused.message.contains("check that the server runs"), "{refused}");

@@ -1,4 +1,4 @@
-//! Users of the social application against one of the tests' own: what is right counts, what is not is told by its kind.
+//! Users of the social application against one of the tests' own: right answers are counted, faults are reported by kind.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
@@ -138,7 +138,7 @@ fn patched(app: &App, request: &Request, from: &str, to: &str) -> (Vec<u8>, bool
 }
 
 /// What an application that answers wrongly was found to do, which is of one kind; the users have gone on.
-fn told(result: &DriveResult, kind: &str) {
+fn assert_fault(result: &DriveResult, kind: &str) {
     let social = done(result);
     assert_eq!(kinds(result), [kind]);
     assert_eq!(
@@ -175,7 +175,7 @@ fn every_wrong_body_fails_its_operation_by_its_kind() {
             let hit = exactly && request.path.starts_with(begins) && request.path.ends_with(ends);
             (hit && request.field("If-Modified-Since").is_none()).then(|| patched(app, request, from, to))
         });
-        told(&result, kind);
+        assert_fault(&result, kind);
     }
 }
 
@@ -192,7 +192,7 @@ fn every_wrong_status_or_place_fails_its_operation_by_its_kind() {
         }),
     ];
     for (kind, change) in cases {
-        told(&wrong(10 * SECOND, change), kind);
+        assert_fault(&wrong(10 * SECOND, change), kind);
     }
 }
 
@@ -201,17 +201,17 @@ fn whoever_could_not_log_in_or_out_begins_anew_and_an_answer_without_end_is_brok
     // Nobody who is not logged in asks for the form of an event, which would be refused.
     for path in ["/login", "/logout"] {
         let refuse = move |_: &App, r: &Request| (r.path == path).then(|| (status("503 Service Unavailable"), true));
-        told(&wrong(10 * SECOND, refuse), "status 503");
+        assert_fault(&wrong(10 * SECOND, refuse), "status 503");
     }
     let endless = Arc::new(ok("text/html;charset=utf-8", &vec![b'.'; 24 << 20]));
     let result = wrong(10 * SECOND, move |_, request| {
         (request.path.starts_with("/tag") && request.path.ends_with('7')).then(|| (endless.to_vec(), true))
     });
-    told(&result, "endless");
+    assert_fault(&result, "endless");
 }
 
 #[test]
-fn heads_lengths_and_redirections_that_lead_nowhere_are_told() {
+fn heads_lengths_and_redirections_that_lead_nowhere_are_reported() {
     let page = |length: usize| format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n<!DOCTYPE html>");
     let cases = [
         ("http", page(3)),
@@ -228,7 +228,7 @@ fn heads_lengths_and_redirections_that_lead_nowhere_are_told() {
             (request.path.starts_with("/tag") && request.path.ends_with('7'))
                 .then(|| (answer.clone().into_bytes(), true))
         });
-        told(&result, kind);
+        assert_fault(&result, kind);
     }
 }
 
@@ -270,7 +270,7 @@ fn what_became_due_while_its_user_waited_in_vain_is_timed_from_then_on() {
             (status("200 OK"), false)
         })
     });
-    told(&result, "timeout");
+    assert_fault(&result, "timeout");
     let silent = done(&result).faults[0].1;
     let late: u64 = result.response.bins.iter().filter(|bin| bin.low > SECOND / 8).map(|bin| bin.count).sum();
     // One that timed out, and the one that became due a few milliseconds after it had begun.
@@ -278,14 +278,14 @@ fn what_became_due_while_its_user_waited_in_vain_is_timed_from_then_on() {
 }
 
 #[test]
-fn a_picture_of_another_event_is_told() {
+fn a_picture_of_another_event_is_reported() {
     let result = wrong(10 * SECOND, |app, request| {
         let other = request.path.strip_prefix("/image/event/")?.strip_suffix("t.jpg")?.parse::<u32>().ok()? % 100 + 1;
         let path = format!("/image/event/{other}t.jpg");
         let (method, head, body) = (request.method.clone(), String::new(), Vec::new());
         Some((app.answer(&Request { method, path, head, body }), true))
     });
-    told(&result, "marker");
+    assert_fault(&result, "marker");
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn silence_and_a_cut_body_fail_and_the_user_begins_anew() {
             (status("200 OK"), false)
         })
     });
-    told(&result, "timeout");
+    assert_fault(&result, "timeout");
     assert!(done(&result).connections > 4);
     let result = wrong(10 * SECOND, |app, request| {
         let cut = || {
@@ -306,7 +306,7 @@ fn silence_and_a_cut_body_fail_and_the_user_begins_anew() {
         };
         request.path.starts_with("/tag").then(cut)
     });
-    told(&result, "closed");
+    assert_fault(&result, "closed");
     assert!(done(&result).connections > 4);
 }
 

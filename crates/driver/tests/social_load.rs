@@ -128,8 +128,8 @@ fn a_filled_database_is_whole_and_the_same_on_any_number_of_connections() {
     let scale = Scale::of(30);
     let loaded = fill(&one, scale, 2).unwrap();
     let mut connection = connect(&one);
-    for (table, (told, rows, bytes)) in TABLES.iter().zip(&loaded.tables) {
-        assert_eq!(table, told);
+    for (table, (name, rows, bytes)) in TABLES.iter().zip(&loaded.tables) {
+        assert_eq!(table, name);
         assert_eq!(value(&mut connection, &format!("SELECT count(*) FROM {table}")), rows.to_string());
         assert!(bytes > rows);
     }
@@ -215,7 +215,7 @@ fn load_until_rows_are_on_their_way(
 }
 
 #[test]
-fn a_server_that_ends_half_way_or_lets_nobody_in_is_told() {
+fn a_server_that_ends_half_way_or_lets_nobody_in_is_reported() {
     let Some(mut postgres) = postgres::start(&[]) else { return };
     let server = server(&postgres);
     let mut connection = connect(&server);

@@ -92,8 +92,8 @@ fn a_filled_store_is_whole_and_the_same_on_any_number_of_connections() {
         ("orderlines", lines),
         ("cust_hist", lines),
     ];
-    for ((table, rows), (told, told_rows, bytes)) in expected.iter().zip(&loaded.tables) {
-        assert_eq!((*table, *rows), (told.as_str(), *told_rows));
+    for ((table, rows), (name, loaded_rows, bytes)) in expected.iter().zip(&loaded.tables) {
+        assert_eq!((*table, *rows), (name.as_str(), *loaded_rows));
         assert!(*bytes > *rows, "{table}");
         assert_eq!(value(&mut connection, &format!("SELECT count(*) FROM {table}")), rows.to_string());
     }
@@ -354,7 +354,7 @@ fn functions_do_what_the_statements_do() {
     }
     connection.simple("COMMIT").unwrap();
     let short = query(&mut other, &call("{3,4}", "{1,300}"));
-    assert_eq!(short.rows, [[Some("0".to_owned())]], "short stock is told, not raised");
+    assert_eq!(short.rows, [[Some("0".to_owned())]], "short stock is returned, not raised");
     assert_eq!(fingerprint(&mut connection), fingerprint(&mut other), "and nothing of it is left");
     let counts = count(&one, 1_200, &[]);
     assert_eq!(counts, count(&two, 1_200, &[]));
@@ -513,7 +513,7 @@ fn assert_nothing_left(connection: &mut Connection) {
 }
 
 #[test]
-fn a_server_that_dies_is_told_and_no_store_is_taken_for_whole() {
+fn a_server_that_dies_is_reported_and_no_store_is_taken_for_whole() {
     let Some(mut postgres) = postgres::start(&[]) else { return };
     let server = server(&postgres, "store");
     let load = StoreLoad { server, size: StoreSize::of(ByteSize(2_000_000_000)), seed: SEED, connections: 2 };

@@ -88,7 +88,7 @@ fn agree(address: SocketAddr, before: &StoreCounts, done: &StoreDone) -> StoreCo
     counts
 }
 
-/// The same where commits were never answered. The number of an order that a function made and nobody was told is not known.
+/// The same where commits were never answered. The number of an order is unknown when a function made it and its answer was lost.
 fn agree_in_doubt(address: SocketAddr, before: &StoreCounts, done: &StoreDone) -> StoreCounts {
     let unknown = done.unnumbered.len() as u64;
     if unknown == 0 {
@@ -259,10 +259,10 @@ fn a_server_that_is_killed_and_comes_back_has_all_that_it_acknowledged() {
         let before = count(address, &StoreDone::default());
         let spec = orders(address, closed(8), steady(3_000), |drive| drive.statements = statements);
         let prepared = drive::prepare(&spec, &AtomicBool::new(false)).unwrap();
-        let (told, orders_made) = std::sync::mpsc::channel();
+        let (sender, orders_made) = std::sync::mpsc::channel();
         let began = std::time::Instant::now();
         let runs = std::thread::spawn(move || {
-            let progress = |interval: DriveInterval| told.send(interval.operations).unwrap_or_default();
+            let progress = |interval: DriveInterval| sender.send(interval.operations).unwrap_or_default();
             prepared.run(0, &progress, &AtomicBool::new(false))
         });
         // Once every client may have made one, however long this machine took to connect them all.
@@ -276,7 +276,7 @@ fn a_server_that_is_killed_and_comes_back_has_all_that_it_acknowledged() {
         let done = done(&result);
         println!("{statements:?}, back after {back:?}: {:?} {done:?}", result.errors);
         assert_eq!(done.gave_up, 0, "{done:?}");
-        // Some see the connection end, some are told why by a process of the server that outlived it for a moment.
+        // Some see the connection end. Others get the reason from a process of the server that outlived it for a moment.
         let lost = |why: &str| ["08006", "57P01", "57P02"].iter().any(|code| why.starts_with(code));
         let lost: u64 = result.errors.iter().filter(|(why, _)| lost(why)).map(|(_, n)| n).sum();
         assert!(lost >= 8, "{:?}", result.errors);

@@ -1,4 +1,4 @@
-//! Users of a web site against servers of the tests' own: what is right counts, what is not is told by its kind.
+//! Users of a web site against servers of the tests' own: right answers are counted, faults are reported by kind.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
@@ -150,7 +150,7 @@ fn faults_of(
 }
 
 #[test]
-fn what_is_wrong_with_an_answer_is_told_by_its_kind() {
+fn what_is_wrong_with_an_answer_is_reported_by_its_kind() {
     let page_site = || site(home(100), Vec::new());
     let file_site = || site(Body::File(fixed(LOGO.0, LOGO.1)), Vec::new());
     let text = |request: &Request| String::from_utf8(page(request, "Home", 500)).unwrap();

@@ -97,7 +97,7 @@ fn slow_reading_and_records_in_pieces_change_nothing() {
 }
 
 #[test]
-fn another_certificate_is_told_before_the_load_and_any_is_taken_where_none_is_known() {
+fn another_certificate_is_reported_before_the_load_and_any_is_taken_where_none_is_known() {
     let (address, digest) = serve_tls(&[&rustls::version::TLS13]);
     let load = |pin| spec(drive_tls(pin), &[address], closed(1), steady(100));
     let refused = run(&load(Some(vec![7; 32]))).unwrap_err().to_string();
@@ -122,7 +122,7 @@ fn refused_by(drive: WebDrive, answer: &'static [u8]) -> String {
 }
 
 #[test]
-fn what_is_not_the_right_tls_is_told_before_the_load() {
+fn what_is_not_the_right_tls_is_reported_before_the_load() {
     // The alert protocol_version, as a server that knows 1.1 at most sends it.
     let old = refused_by(drive_tls(None), b"\x15\x03\x01\x00\x02\x02\x46");
     assert!(old.contains("ProtocolVersion") && old.contains("1.3"), "{old}");

@@ -1,4 +1,4 @@
-//! What the agent is told when it starts as the first process of a guest.
+//! The configuration that the agent gets when it starts as the first process of a guest.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_agent_is_told_in_words_that_its_own_test_reads() {
+    fn the_agent_is_configured_in_words_that_its_own_test_reads() {
         assert_eq!(
             example().command_line().unwrap(),
             "tare.hostname=g1 tare.run=r-1 tare.root=disk,vda,ext4 tare.mtu=9000 tare.address=198.18.0.2/24 \
@@ -166,9 +166,9 @@ mod tests {
             mount: "/data".into(),
             filesystem: "ext4".into(),
         };
-        let told = GuestConfig { iscsi: Some(disk), ..example() }.command_line().unwrap();
+        let words = GuestConfig { iscsi: Some(disk), ..example() }.command_line().unwrap();
         let word = "tare.iscsi=198.18.1.9,3260,iqn.2026-01.example:g1,1,iqn.2026-01.example:i,/data,ext4";
-        assert!(told.ends_with(word), "{told}");
+        assert!(words.ends_with(word), "{words}");
     }
 
     #[test]

@@ -156,7 +156,7 @@ fn find(path: &Path) -> Result<Option<Disk>> {
 }
 
 /// Builds the image with mmdebstrap, unless it has been: half a minute, and packages from the mirrors that mmdebstrap
-/// uses by itself. Done before a run, never during one. `progress` is told what is going on. Callers at the same time,
+/// uses by itself. Done before a run, never during one. `progress` gets a message for each step. Callers at the same time,
 /// of other processes too, wait for each other.
 ///
 /// # Errors

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_real_program_writes_is_told_apart() {
+    fn what_the_real_program_writes_is_distinguished() {
         let create = |arguments: &[&str], at: &Path| {
             let mut command = Command::new("qemu-img");
             command.args(["create", "-q", "-f", "qcow2"]).args(arguments).arg(at).arg("64M");

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_or_is_no_directory_is_told() {
+    fn what_does_not_fit_or_is_no_directory_is_reported() {
         let Some(place) = gold() else { return };
         let tree = place.path().join("tree");
         fs::write(tree.join("large"), vec![1; 20 << 20]).unwrap();
@@ -210,8 +210,8 @@ mod tests {
 
     /// Runs itself again in a mount namespace with a small file system.
     #[test]
-    fn a_full_disk_is_told_and_nothing_is_left() {
-        const TEST: &str = "gold::tests::a_full_disk_is_told_and_nothing_is_left";
+    fn a_full_disk_is_reported_and_nothing_is_left() {
+        const TEST: &str = "gold::tests::a_full_disk_is_reported_and_nothing_is_left";
         if let Some(place) = std::env::var_os("TEST_FULL") {
             return is_full(Path::new(&place));
         }
@@ -235,10 +235,10 @@ mod tests {
         let tree = place.join("tree");
         fs::create_dir(&tree).unwrap();
         // More than is free beside it; and less, but then what the file system adds is too much.
-        for (bytes, told) in [(5 << 20, "free"), (4080 << 10, "mke2fs failed")] {
+        for (bytes, reason) in [(5 << 20, "free"), (4080 << 10, "mke2fs failed")] {
             fs::write(tree.join("table"), vec![7; bytes]).unwrap();
             let error = gold_image(&tree, 64 << 20, MARK).unwrap_err();
-            assert!(error.why.contains(told) && error.remedy.contains("TARE_CACHE"), "{error}");
+            assert!(error.why.contains(reason) && error.remedy.contains("TARE_CACHE"), "{error}");
             let mut left: Vec<_> = fs::read_dir(place).unwrap().map(|entry| entry.unwrap().file_name()).collect();
             left.sort();
             assert_eq!(left, [".image.lock", "tree"]);

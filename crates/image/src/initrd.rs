@@ -19,7 +19,7 @@ use crate::library;
 use crate::modules::{Module, Modules};
 
 /// What is loaded for what. `/modules.load` has a line for each: the feature, then files in the order of loading. The
-/// agent chooses by the devices that it finds (`virtio-N`, N as in the virtio standard) and by what it was told.
+/// agent chooses by the devices that it finds (`virtio-N`, N as in the virtio standard) and by its configuration.
 const FEATURES: [(&str, &[&str]); 10] = [
     ("pci", &["virtio_pci"]),
     ("mmio", &["virtio_mmio"]),
@@ -111,7 +111,7 @@ static MADE: Mutex<Option<HashMap<Ingredients, PathBuf>>> = Mutex::new(None);
 /// The initial file system for an agent with a kernel's modules, made if it is not in the cache.
 ///
 /// # Errors
-/// When the agent or a module cannot be read, when the kernel lacks virtio or something of `extras`, or when the cache
+/// When the agent or a module cannot be read, when the kernel has no virtio or something of `extras` is missing, or when the cache
 /// cannot be written.
 pub fn boot(kernel: &Kernel, agent: &Path, extras: &Extras) -> Result<Boot> {
     let key = (seen(agent)?, seen(&kernel.modules.join("kernel"))?, extras.clone());

@@ -1,6 +1,6 @@
 //! Guest images: everything that a virtual machine boots from.
 //!
-//! A kernel ([`Kernel`]), the initial file system with the agent as its `/init` ([`boot`]), what is told to that agent
+//! A kernel ([`Kernel`]), the initial file system with the agent as its `/init` ([`boot`]), that agent's configuration
 //! ([`GuestConfig`]), disks ([`inspect`], [`overlay`], [`blank`], [`gold_image`]), a Debian built here ([`debian_build`]), the seed
 //! that brings the agent into an image of the user's own ([`seed`]), and the root file systems of container images
 //! ([`container_unpacked`]). The platforms share it; it knows none of them.

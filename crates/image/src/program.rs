@@ -20,8 +20,8 @@ pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:
 /// How much of the end of each of its two streams is kept, bytes.
 const KEPT: usize = 64 << 10;
 
-/// How much of what a program said is told in an error, bytes.
-const TOLD: usize = 4096;
+/// How much of what a program printed is shown in an error, bytes.
+const SHOWN_BYTES: usize = 4096;
 
 /// How long the end of what a program said is waited for after its own: what it left running may hold its streams open.
 const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -125,7 +125,7 @@ pub(crate) fn find(name: &str, package: &str) -> Result<PathBuf> {
 /// Runs a command to its successful end, at most for `limit`; then it is killed with its children. Gives what it
 /// printed, the last of it if it was much.
 pub(crate) fn run(command: &mut Command, tried: &str, limit: Duration) -> Result<String> {
-    // Messages are told to the user as they are, and versions read.
+    // Messages are shown to the user as they are, and versions are parsed.
     let ran = run_program(command.env("LC_ALL", "C.UTF-8"), limit);
     let name = command.get_program().to_string_lossy();
     match ran {
@@ -142,7 +142,7 @@ pub(crate) fn run(command: &mut Command, tried: &str, limit: Duration) -> Result
 
 /// The last of a text.
 fn end_of(text: &str) -> &str {
-    let mut from = text.len().saturating_sub(TOLD);
+    let mut from = text.len().saturating_sub(SHOWN_BYTES);
     while !text.is_char_boundary(from) {
         from += 1;
     }

@@ -1,6 +1,6 @@
 //! The seed: a small disk by which cloud-init sets up an image of the user's own, and starts the agent in it.
 //!
-//! cloud-init finds it by its label (its data source NoCloud). All that it is told is written by a JSON library, as JSON
+//! cloud-init finds it by its label (its data source NoCloud). A JSON library writes its whole configuration, as JSON
 //! is YAML: no value can be anything but a value.
 
 use std::fs::File;
@@ -40,7 +40,7 @@ fi
 nohup setsid "$@" </dev/null >/dev/console 2>&1 &
 "#;
 
-/// What cloud-init is told in an image of the user's own.
+/// The configuration for cloud-init in an image of the user's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seed {
     /// Host name.

@@ -1,4 +1,4 @@
-//! Real machines: what this crate makes boots, and the agent in it makes of it what it was told.
+//! Real machines: what this crate makes boots, and the agent in it sets it up as configured.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod machine;
@@ -28,12 +28,12 @@ macro_rules! boot_or_skip {
 #[test]
 fn the_initial_file_system_alone_is_a_guest() {
     let boot = boot_or_skip!();
-    let mut told = config(Root::Initrd);
-    told.address = Some(("198.18.0.2".parse().unwrap(), 24));
-    told.mtu = 1400;
-    told.congestion_control = Some("bbr".into());
+    let mut setup = config(Root::Initrd);
+    setup.address = Some(("198.18.0.2".parse().unwrap(), 24));
+    setup.mtu = 1400;
+    setup.congestion_control = Some("bbr".into());
     let network = ["-netdev", "hubport,hubid=0,id=n", "-device", "virtio-net-pci,netdev=n,romfile="];
-    let mut machine = Machine::with_agent(&boot, &told, &network);
+    let mut machine = Machine::with_agent(&boot, &setup, &network);
     assert_eq!(machine.fact("host name"), "guest-1");
     assert_eq!(machine.fact("mtu eth0"), "1400");
     assert_eq!(machine.fact("congestion control"), "bbr");
@@ -125,13 +125,13 @@ fn a_disk_is_a_root_and_another_holds_data() {
     let data = place.path().join("data.img");
     blank(64 << 20, "ext4", &data, Format::Raw).unwrap();
 
-    let mut told = config(Root::Disk { device: "vda".into(), filesystem: "ext4".into() });
-    told.data_disks = vec![DataDisk { device: "vdb".into(), mount: "/srv/data".into(), filesystem: "ext4".into() }];
+    let mut setup = config(Root::Disk { device: "vda".into(), filesystem: "ext4".into() });
+    setup.data_disks = vec![DataDisk { device: "vdb".into(), mount: "/srv/data".into(), filesystem: "ext4".into() }];
     let disks = [
         format!("file={},format=qcow2,if=virtio", clone.display()),
         format!("file={},format=raw,if=virtio", data.display()),
     ];
-    let mut machine = Machine::with_agent(&boot, &told, &["-drive", &disks[0], "-drive", &disks[1]]);
+    let mut machine = Machine::with_agent(&boot, &setup, &["-drive", &disks[0], "-drive", &disks[1]]);
     assert_eq!(machine.fact("root file system"), "ext4");
     assert_eq!(machine.run(&["sh", "-c", "echo $TARE_RUN:$HOME:$LANG"]), "20260101-000000-beef:/root:C.UTF-8");
     assert_eq!(machine.run(&["sh", "-c", "echo kept >/srv/data/file && cat /srv/data/file"]), "kept");
@@ -153,9 +153,9 @@ fn a_debian_that_was_built_is_a_guest() {
     let place = tempfile::tempdir().unwrap();
     let clone = place.path().join("clone.qcow2");
     overlay(&image, &clone).unwrap();
-    let told = config(Root::Disk { device: "vda".into(), filesystem: "ext4".into() });
+    let setup = config(Root::Disk { device: "vda".into(), filesystem: "ext4".into() });
     let disk = format!("file={},format=qcow2,if=virtio", clone.display());
-    let mut machine = Machine::with_agent(&boot, &told, &["-drive", &disk]);
+    let mut machine = Machine::with_agent(&boot, &setup, &["-drive", &disk]);
     assert!(machine.run(&["cat", "/etc/os-release"]).contains("ID=debian"));
     assert!(machine.run(&["ip", "-o", "link"]).contains(" lo: "));
     assert!(machine.run(&["dpkg", "-s", "procps"]).contains("install ok installed"));

@@ -51,7 +51,7 @@ fn cloud_init_starts_the_agent() {
     let boot = own_boot(&image, place.path());
     let (clone, seeded) = (place.path().join("clone.qcow2"), place.path().join("seed.img"));
     overlay(&image, &clone).unwrap();
-    let told = Seed {
+    let asked = Seed {
         hostname: "seeded".into(),
         address: Some(("198.18.0.7".parse().unwrap(), 24)),
         mac: "02:00:c6:12:00:07".into(),
@@ -59,7 +59,7 @@ fn cloud_init_starts_the_agent() {
         run_id: "20260101-000000-beef".into(),
         channel: CHANNEL_PORT.into(),
     };
-    seed(&told, &machine::agent().unwrap(), &seeded).unwrap();
+    seed(&asked, &machine::agent().unwrap(), &seeded).unwrap();
     let disks = [
         format!("file={},format=qcow2,if=virtio", clone.display()),
         format!("file={},format=raw,if=virtio,readonly=on", seeded.display()),
@@ -70,7 +70,7 @@ fn cloud_init_starts_the_agent() {
     machine.reach_agent(TIMEOUT);
     assert_eq!(machine.fact("host name"), "seeded");
     assert_eq!(machine.fact("mtu eth0"), "1400");
-    assert_eq!(machine.run(&["sh", "-c", "echo $TARE_RUN"]), told.run_id);
+    assert_eq!(machine.run(&["sh", "-c", "echo $TARE_RUN"]), asked.run_id);
     assert!(machine.run(&["ip", "-4", "-o", "address"]).contains("198.18.0.7/24"));
     assert!(!machine.run(&["mount"]).contains("tare-seed"), "the seed is not left mounted");
     machine.call(Request::Bye);

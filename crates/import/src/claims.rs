@@ -47,7 +47,7 @@ struct Report {
 }
 
 /// What is known of the report that some tables are from.
-pub(crate) struct Told {
+pub(crate) struct KnownReport {
     pub published: Published,
     /// The arm that others are compared with.
     baseline: Option<String>,
@@ -57,8 +57,8 @@ pub(crate) struct Told {
     pub known: bool,
 }
 
-impl Told {
-    /// Gives the study the baseline and the names that are told.
+impl KnownReport {
+    /// Gives the study the baseline and the names of the report.
     pub(crate) fn name(&self, study: &mut Study) {
         if let Some(baseline) = &self.baseline {
             study.baseline.clone_from(baseline);
@@ -73,7 +73,7 @@ impl Told {
 }
 
 /// What is known of the report that these tables are from.
-pub(crate) fn of(tables: &[&Table], beside: Option<(&Path, &str)>) -> Result<Told, ImportError> {
+pub(crate) fn of(tables: &[&Table], beside: Option<(&Path, &str)>) -> Result<KnownReport, ImportError> {
     let own = match beside {
         Some((file, text)) => parsed(file, text)?,
         None => Vec::new(),
@@ -105,7 +105,7 @@ pub(crate) fn of(tables: &[&Table], beside: Option<(&Path, &str)>) -> Result<Tol
     }
     let arms = found.map(|report| report.arms.clone()).unwrap_or_default();
     let baseline = found.and_then(|report| report.baseline.clone());
-    Ok(Told { published, baseline, arms, known: found.is_some() })
+    Ok(KnownReport { published, baseline, arms, known: found.is_some() })
 }
 
 const fn subject_of(format: Format) -> &'static str {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tare_model::density::{ScaleUp, DensitySpec, GuestSeries, Level, StopKind, Stopped, metric, metric_specs};
+use tare_model::density::{DensitySpec, GuestSeries, Level, ScaleUp, StopKind, Stopped, metric, metric_specs};
 use tare_model::guest::GuestSize;
 use tare_model::merging::{MergeRule, Merging};
 use tare_model::metric::MetricSpec;
@@ -12,7 +12,7 @@ use tare_model::trial::Measurement;
 use tare_model::{ByteSize, Span};
 
 use crate::error::ImportError;
-use crate::study::{self, Told};
+use crate::study::{self, ReportedTrial};
 use crate::table::{Row, Table};
 
 /// Id of the case.
@@ -30,10 +30,10 @@ const MERGED: &str = "kvm_ksm";
 /// Most guests that a line may tell of.
 const GUESTS_MAX: u32 = 10_000;
 /// Metrics that follow from the table.
-const TOLD: [&str; 5] = [metric::HELD, metric::OPERATIONS, metric::PER_GUEST, metric::PROMISED, metric::OVERCOMMIT];
+const METRICS: [&str; 5] = [metric::HELD, metric::OPERATIONS, metric::PER_GUEST, metric::PROMISED, metric::OVERCOMMIT];
 
-/// The table as a study and what its trials told.
-pub(crate) fn imported(table: &Table, published: Published) -> Result<(Study, Vec<Told>), ImportError> {
+/// The table as a study and its trials.
+pub(crate) fn imported(table: &Table, published: Published) -> Result<(Study, Vec<ReportedTrial>), ImportError> {
     table.unique(&["platform", "guests"])?;
     let platforms = study::names(table, "platform")?;
     let mut series = Vec::new();
@@ -46,8 +46,8 @@ pub(crate) fn imported(table: &Table, published: Published) -> Result<(Study, Ve
     series.sort_unstable();
     series.dedup();
     let most = series.last().copied().unwrap_or(1);
-    let told = platforms.iter().filter_map(|platform| Some(told(platform, levels.remove(platform.as_str())?, most)));
-    let told: Vec<Told> = told.collect();
+    let trials = platforms.iter().filter_map(|platform| Some(trial(platform, levels.remove(platform.as_str())?, most)));
+    let trials: Vec<ReportedTrial> = trials.collect();
     let mut arms: Vec<_> = platforms.iter().map(|platform| study::arm(platform)).collect();
     for arm in arms.iter_mut().filter(|arm| arm.id == MERGED) {
         arm.host_memory.merging = Some(Merging { rule: MergeRule::PublishedScript, zero_pages: false });
@@ -62,7 +62,7 @@ pub(crate) fn imported(table: &Table, published: Published) -> Result<(Study, Ve
         rest: Span::from_secs(REST_S),
         pressure: 1.0,
     });
-    Ok((study::study(published, arms, vec![case]), told))
+    Ok((study::study(published, arms, vec![case]), trials))
 }
 
 fn level(table: &Table, row: &Row) -> Result<Level, ImportError> {
@@ -84,7 +84,7 @@ fn level(table: &Table, row: &Row) -> Result<Level, ImportError> {
 }
 
 /// One platform's scale-up. `most` is the largest number of guests that the table has of any.
-fn told(platform: &str, mut levels: Vec<Level>, most: u32) -> Told {
+fn trial(platform: &str, mut levels: Vec<Level>, most: u32) -> ReportedTrial {
     levels.sort_by_key(|level| level.guests);
     let held = levels.last().map_or(0, |level| level.guests);
     let mut metrics = levels.last().map(|level| level.metrics.clone()).unwrap_or_default();
@@ -102,8 +102,9 @@ fn told(platform: &str, mut levels: Vec<Level>, most: u32) -> Told {
         offered_per_guest_per_s: None,
         tile: Vec::new(),
     };
-    let specs: Vec<MetricSpec> = metric_specs().into_iter().filter(|spec| TOLD.contains(&spec.id.as_str())).collect();
-    Told {
+    let specs: Vec<MetricSpec> =
+        metric_specs().into_iter().filter(|spec| METRICS.contains(&spec.id.as_str())).collect();
+    ReportedTrial {
         case: CASE.to_owned(),
         arm: platform.to_owned(),
         measurement: Measurement { metrics, scale_up: Some(scale_up), ..Measurement::default() },

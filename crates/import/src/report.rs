@@ -144,7 +144,7 @@ fn report(tables: &[&Table], beside: Option<(&Path, &str)>, notes: &mut Vec<Stri
         ));
     }
     let find = |format: Format| tables.iter().copied().find(|table| table.format == format);
-    let (mut study, told) = match (find(Format::Density), find(Format::Store)) {
+    let (mut study, reported) = match (find(Format::Density), find(Format::Store)) {
         (Some(table), _) => density::imported(table, published)?,
         (_, Some(table)) => store::imported(table, published)?,
         _ => {
@@ -158,7 +158,7 @@ fn report(tables: &[&Table], beside: Option<(&Path, &str)>, notes: &mut Vec<Stri
     };
     known.name(&mut study);
     claims::check(&study, beside.map(|(file, _)| file))?;
-    let (plan, trials) = study::planned(study, told);
+    let (plan, trials) = study::planned(study, reported);
     Ok(Report { plan, trials })
 }
 

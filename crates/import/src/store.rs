@@ -10,7 +10,7 @@ use tare_model::trial::{Measurement, Part};
 use tare_model::{ByteSize, Span};
 
 use crate::error::ImportError;
-use crate::study::{self, Told};
+use crate::study::{self, ReportedTrial};
 use crate::table::{Row, Table};
 
 /// Id of the case.
@@ -25,30 +25,30 @@ const THREADS: u32 = 20;
 /// Most guests and clients that a line may tell of.
 const MOST: u32 = 10_000;
 
-/// The table as a study and what its trials told.
-pub(crate) fn imported(table: &Table, published: Published) -> Result<(Study, Vec<Told>), ImportError> {
+/// The table as a study and its trials.
+pub(crate) fn imported(table: &Table, published: Published) -> Result<(Study, Vec<ReportedTrial>), ImportError> {
     table.unique(&["configuration", "client"])?;
     let names = study::names(table, "configuration")?;
-    let told = names.iter().map(|name| {
+    let trials = names.iter().map(|name| {
         let own = table.rows.iter().filter(|row| table.text(row, "configuration") == name);
-        told(table, name, own)
+        trial(table, name, own)
     });
-    let told = told.collect::<Result<Vec<Told>, ImportError>>()?;
+    let trials = trials.collect::<Result<Vec<ReportedTrial>, ImportError>>()?;
     let guest = GuestSize { cpus: 4, memory: ByteSize(10 << 30) };
     let mut case = study::case(CASE, "order entry".to_owned(), "store", THREADS, RUN_S, guest);
     case.phases.warm_up = Span::from_secs(WARM_UP_S);
-    let parts = || told.iter().map(|told| &told.measurement.parts);
+    let parts = || trials.iter().map(|trial| &trial.measurement.parts);
     case.guests = parts().map(|parts| guests(parts).len() as u32).max().unwrap_or(1);
     case.drivers = parts().flatten().filter_map(|part| part.driver).max().unwrap_or(1);
     let arms = names.iter().map(|name| study::arm(name)).collect();
-    Ok((study::study(published, arms, vec![case]), told))
+    Ok((study::study(published, arms, vec![case]), trials))
 }
 
 fn guests(parts: &[Part]) -> BTreeSet<u32> {
     parts.iter().map(|part| part.guest).collect()
 }
 
-fn told<'a>(table: &Table, name: &str, rows: impl Iterator<Item = &'a Row>) -> Result<Told, ImportError> {
+fn trial<'a>(table: &Table, name: &str, rows: impl Iterator<Item = &'a Row>) -> Result<ReportedTrial, ImportError> {
     // (guest, client): in the order of clients within each guest.
     let mut clients: BTreeMap<(u32, u32), f64> = BTreeMap::new();
     for row in rows {
@@ -65,7 +65,7 @@ fn told<'a>(table: &Table, name: &str, rows: impl Iterator<Item = &'a Row>) -> R
     }
     let measurement = Measurement { metrics: metrics(clients.values().sum()), parts, ..Measurement::default() };
     let unit = Unit::Other("orders/min".to_owned());
-    Ok(Told {
+    Ok(ReportedTrial {
         case: CASE.to_owned(),
         arm: name.to_owned(),
         measurement,

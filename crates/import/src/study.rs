@@ -91,7 +91,7 @@ pub(crate) fn study(published: Published, arms: Vec<Arm>, cases: Vec<Case>) -> S
 }
 
 /// One trial of one arm and case, before it has its place in the plan.
-pub(crate) struct Told {
+pub(crate) struct ReportedTrial {
     pub case: String,
     pub arm: String,
     pub measurement: Measurement,
@@ -102,13 +102,13 @@ pub(crate) struct Told {
 }
 
 /// The plan and the records of trials that a report tells of, in the order of cases and arms.
-pub(crate) fn planned(study: Study, mut told: Vec<Told>) -> (Plan, Vec<TrialRecord>) {
-    let place = |trial: &Told| {
+pub(crate) fn planned(study: Study, mut reported: Vec<ReportedTrial>) -> (Plan, Vec<TrialRecord>) {
+    let place = |trial: &ReportedTrial| {
         let case = study.cases.iter().position(|case| case.id == trial.case);
         (case, study.arms.iter().position(|arm| arm.id == trial.arm))
     };
-    told.sort_by_key(place);
-    let records: Vec<TrialRecord> = (0..).zip(told).map(|(index, told)| record(index, told)).collect();
+    reported.sort_by_key(place);
+    let records: Vec<TrialRecord> = (0..).zip(reported).map(|(index, trial)| record(index, trial)).collect();
     let trials: Vec<PlannedTrial> = records.iter().map(|record| record.planned.clone()).collect();
     let measuring = Span { ns: (records.iter().map(|record| record.load_s).sum::<f64>() * 1e9) as u64 };
     let plan = Plan {
@@ -118,7 +118,7 @@ pub(crate) fn planned(study: Study, mut told: Vec<Told>) -> (Plan, Vec<TrialReco
         cpus: CpuPlacement {
             client: Vec::new(),
             guests: Vec::new(),
-            note: "not told by the report".to_owned(),
+            note: "not stated in the report".to_owned(),
         },
         trials,
         cost: Cost { measuring, around: Span::ZERO, memory: ByteSize(0), disk: ByteSize(0) },
@@ -130,20 +130,20 @@ pub(crate) fn planned(study: Study, mut told: Vec<Told>) -> (Plan, Vec<TrialReco
     (plan, records)
 }
 
-fn record(index: u32, told: Told) -> TrialRecord {
+fn record(index: u32, trial: ReportedTrial) -> TrialRecord {
     TrialRecord {
-        planned: PlannedTrial { index, block: 0, case: told.case, arm: told.arm },
+        planned: PlannedTrial { index, block: 0, case: trial.case, arm: trial.arm },
         started_at: String::new(),
-        wall_s: told.window_s,
-        load_s: told.window_s,
-        outcome: Outcome::Completed(told.measurement),
-        metrics: told.metrics,
+        wall_s: trial.window_s,
+        load_s: trial.window_s,
+        outcome: Outcome::Completed(trial.measurement),
+        metrics: trial.metrics,
         parity: Vec::new(),
         cpu: None,
         window_ns: None,
         samples: Vec::new(),
         flags: Vec::new(),
-        facts: told.facts,
+        facts: trial.facts,
     }
 }
 

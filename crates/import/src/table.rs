@@ -217,7 +217,7 @@ impl Table {
         for row in &self.rows {
             let key: Vec<&str> = columns.iter().map(|column| self.text(row, column)).collect();
             if !seen.insert(key.clone()) {
-                let what = format!("{} is told a second time", key.join(", "));
+                let what = format!("{} is listed a second time", key.join(", "));
                 let remedy = "Leave one of the two lines in: the figure must not depend on which is read".to_owned();
                 return Err(ImportError::Line { file: self.file.clone(), line: row.line, what, remedy });
             }
@@ -246,13 +246,13 @@ fn recognised(file: &Path, names: &[&str]) -> Result<Format, ImportError> {
     };
     let named =
         |columns: &[&str]| columns.iter().map(|name| format!("`{}`", shortened(name))).collect::<Vec<_>>().join(", ");
-    let lacking = missing(format);
-    let what = if lacking.is_empty() {
+    let absent = missing(format);
+    let what = if absent.is_empty() {
         let known = |name: &&&str| format.columns().iter().any(|column| name.eq_ignore_ascii_case(column));
         let more: Vec<&str> = names.iter().filter(|name| !known(name)).copied().collect();
         format!("there are columns that the format does not have: {}", named(&more))
     } else {
-        format!("columns are missing: {}", named(&lacking))
+        format!("columns are missing: {}", named(&absent))
     };
     let remedy = format!("The header of this format is `{}`", format.columns().join(","));
     Err(ImportError::Header { file: file.to_owned(), what, remedy })

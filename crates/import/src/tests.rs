@@ -1,4 +1,4 @@
-//! The published figures, read whole; and what is wrong with others, told by its place.
+//! The published figures, read whole; and what is wrong with others, reported with its place.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
@@ -147,7 +147,7 @@ fn columns_may_stand_in_any_order_and_figures_keep_their_places() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_file_line_and_column() {
+fn what_is_wrong_is_reported_with_file_line_and_column() {
     let store = |line: &str| format!("configuration,client,guest,orders_per_minute\na,1,1,100\n{line}\n");
     for (line, says) in [
         ("a,2,1,-5", "line 3, column `orders_per_minute`: -5 is negative"),
@@ -159,7 +159,7 @@ fn what_is_wrong_is_told_with_file_line_and_column() {
         ("a,1.5,1,5", "1.5 is not a whole number"),
         ("a,2,1", "line 3: 3 cells, where the header has 4 columns"),
         ("a,2,1,211,919", "line 3: 5 cells"),
-        ("a,1,1,100", "line 3: a, 1 is told a second time"),
+        ("a,1,1,100", "line 3: a, 1 is listed a second time"),
         ("\u{1b}[31m,2,1,5", "is not a name"),
     ] {
         let said = refused(&store(line));

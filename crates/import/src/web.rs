@@ -12,7 +12,7 @@ use tare_model::trial::{Measurement, RequestType};
 use tare_model::{ByteSize, Span};
 
 use crate::error::ImportError;
-use crate::study::{self, Told};
+use crate::study::{self, ReportedTrial};
 use crate::table::{Row, Table};
 use crate::targets;
 
@@ -46,40 +46,43 @@ pub(crate) struct Tables<'a> {
     pub throughput: Option<&'a Table>,
 }
 
-/// The tables as a study and what its trials told.
-pub(crate) fn imported(tables: &Tables<'_>, mut published: Published) -> Result<(Study, Vec<Told>), ImportError> {
-    let mut told = Vec::new();
+/// The tables as a study and its trials.
+pub(crate) fn imported(
+    tables: &Tables<'_>,
+    mut published: Published,
+) -> Result<(Study, Vec<ReportedTrial>), ImportError> {
+    let mut trials = Vec::new();
     if let Some(table) = tables.iterations {
-        told.extend(peaks(table, &mut published.printed)?);
+        trials.extend(peaks(table, &mut published.printed)?);
     }
     if let Some(table) = tables.throughput {
-        add_resources(table, &mut told)?;
+        add_resources(table, &mut trials)?;
     }
     if let Some(table) = tables.latency {
-        told.extend(latencies(table)?);
+        trials.extend(latencies(table)?);
     }
     let mut environments: Vec<String> = Vec::new();
-    for trial in &told {
+    for trial in &trials {
         if !environments.contains(&trial.arm) {
             environments.push(trial.arm.clone());
         }
     }
     let mut cases = Vec::new();
     for (workload, _, think_s) in WORKLOADS {
-        cases.extend(peak_case(workload, think_s, &told));
+        cases.extend(peak_case(workload, think_s, &trials));
     }
     for (workload, _, think_s) in WORKLOADS {
-        cases.extend(latency_case(workload, think_s, &told));
+        cases.extend(latency_case(workload, think_s, &trials));
     }
     let arms = environments.iter().map(|id| study::arm(id)).collect();
     let mut study = study::study(published, arms, cases);
     let references = WORKLOADS.map(|(workload, reference, _)| (workload.to_owned(), reference));
     let whole = references.iter().all(|(workload, _)| study.cases.iter().any(|case| case.id == *workload));
     study.score = whole.then(|| ScoreSpec { references: references.to_vec() });
-    Ok((study, told))
+    Ok((study, trials))
 }
 
-fn sessions_of(trial: &Told) -> f64 {
+fn sessions_of(trial: &ReportedTrial) -> f64 {
     trial.facts.get(SESSIONS).and_then(|text| text.parse().ok()).unwrap_or(0.0)
 }
 
@@ -95,8 +98,8 @@ fn think(case: &mut Case, think_s: u64) {
     }
 }
 
-fn peak_case(workload: &str, think_s: u64, told: &[Told]) -> Option<Case> {
-    let own: Vec<&Told> = told.iter().filter(|trial| trial.case == workload).collect();
+fn peak_case(workload: &str, think_s: u64, trials: &[ReportedTrial]) -> Option<Case> {
+    let own: Vec<&ReportedTrial> = trials.iter().filter(|trial| trial.case == workload).collect();
     let held = || own.iter().map(|trial| sessions_of(trial));
     let (least, most) = (held().reduce(f64::min)?, held().reduce(f64::max)?);
     let iterations = own.iter().filter_map(|trial| trial.measurement.search.as_ref());
@@ -113,9 +116,9 @@ fn peak_case(workload: &str, think_s: u64, told: &[Told]) -> Option<Case> {
 }
 
 /// The load is that of the first arm; where another had another, its trial tells.
-fn latency_case(workload: &str, think_s: u64, told: &[Told]) -> Option<Case> {
+fn latency_case(workload: &str, think_s: u64, trials: &[ReportedTrial]) -> Option<Case> {
     let id = latency_id(workload);
-    let first = told.iter().find(|trial| trial.case == id)?;
+    let first = trials.iter().find(|trial| trial.case == id)?;
     let label = format!("{workload}, response time at one load");
     let clients = sessions_of(first) as u32;
     let mut case = study::case(&id, label, &format!("web-{workload}"), clients, 0, guest());
@@ -138,7 +141,7 @@ fn workload<'a>(table: &'a Table, row: &'a Row) -> Result<&'a str, ImportError> 
 }
 
 /// One search for each environment and workload.
-fn peaks(table: &Table, printed: &mut Vec<PrintedTotal>) -> Result<Vec<Told>, ImportError> {
+fn peaks(table: &Table, printed: &mut Vec<PrintedTotal>) -> Result<Vec<ReportedTrial>, ImportError> {
     table.unique(&["environment", "workload", "iteration", "request_type"])?;
     let mut groups: Vec<(&str, &str, Vec<&Row>)> = Vec::new();
     for row in &table.rows {
@@ -157,7 +160,7 @@ fn peak(
     case: &str,
     rows: &[&Row],
     printed: &mut Vec<PrintedTotal>,
-) -> Result<Told, ImportError> {
+) -> Result<ReportedTrial, ImportError> {
     let mut sessions = None;
     let mut iterations: BTreeMap<u32, Vec<&Row>> = BTreeMap::new();
     for row in rows {
@@ -196,7 +199,7 @@ fn peak(
     Ok(searched(arm, case, f64::from(sessions.unwrap_or_default()), probes))
 }
 
-fn searched(arm: &str, case: &str, held: f64, probes: Vec<Probe>) -> Told {
+fn searched(arm: &str, case: &str, held: f64, probes: Vec<Probe>) -> ReportedTrial {
     let last = probes.last().cloned().unwrap_or_default();
     let mut metrics = last.metrics;
     metrics.insert(capacity::metric::CAPACITY.to_owned(), held);
@@ -206,7 +209,7 @@ fn searched(arm: &str, case: &str, held: f64, probes: Vec<Probe>) -> Told {
     let load = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
     let mut specs = vec![capacity::metric_spec(&load)];
     specs.extend(serving_specs());
-    Told {
+    ReportedTrial {
         case: case.to_owned(),
         arm: arm.to_owned(),
         measurement: Measurement {
@@ -323,11 +326,11 @@ fn rate(
 }
 
 /// What was used at the largest load.
-fn add_resources(table: &Table, told: &mut [Told]) -> Result<(), ImportError> {
+fn add_resources(table: &Table, trials: &mut [ReportedTrial]) -> Result<(), ImportError> {
     table.unique(&["workload", "environment"])?;
     for row in &table.rows {
         let (case, arm) = (workload(table, row)?, table.name_in(row, "environment")?);
-        let Some(trial) = told.iter_mut().find(|trial| trial.case == case && trial.arm == arm) else {
+        let Some(trial) = trials.iter_mut().find(|trial| trial.case == case && trial.arm == arm) else {
             let what = format!("there are no iterations of {case} on {arm}");
             return Err(table.wrong(row, "environment", what, "Name the file of the iterations as well"));
         };
@@ -342,7 +345,7 @@ fn add_resources(table: &Table, told: &mut [Told]) -> Result<(), ImportError> {
     Ok(())
 }
 
-fn tell_resources(table: &Table, row: &Row, cores: f64, trial: &mut Told) -> Result<(), ImportError> {
+fn tell_resources(table: &Table, row: &Row, cores: f64, trial: &mut ReportedTrial) -> Result<(), ImportError> {
     let all = [
         (CPU, "CPUs of the host in use", Unit::Count, Better::Lower, cores),
         (NETWORK, "sent by the guest", Unit::BitsPerSecond, Better::Higher, table.number(row, "network_mbps")? * 1e6),
@@ -355,12 +358,12 @@ fn tell_resources(table: &Table, row: &Row, cores: f64, trial: &mut Told) -> Res
     Ok(())
 }
 
-fn latencies(table: &Table) -> Result<Vec<Told>, ImportError> {
+fn latencies(table: &Table) -> Result<Vec<ReportedTrial>, ImportError> {
     table.unique(&["workload", "environment"])?;
-    let mut told = Vec::new();
+    let mut trials = Vec::new();
     for row in &table.rows {
         let sessions = table.ordinal(row, SESSIONS, SESSIONS_MAX)?;
-        let mut trial = Told {
+        let mut trial = ReportedTrial {
             case: latency_id(workload(table, row)?),
             arm: table.name_in(row, "environment")?.to_owned(),
             measurement: Measurement::default(),
@@ -371,7 +374,7 @@ fn latencies(table: &Table) -> Result<Vec<Told>, ImportError> {
         trial.measurement.metrics.insert(RESPONSE.to_owned(), table.number(row, "response_s")?);
         trial.measurement.counts.insert(SESSIONS.to_owned(), sessions.into());
         tell_resources(table, row, table.number(row, "cpu_cores")?, &mut trial)?;
-        told.push(trial);
+        trials.push(trial);
     }
-    Ok(told)
+    Ok(trials)
 }

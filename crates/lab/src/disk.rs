@@ -47,7 +47,7 @@ pub fn disk_path(run_id: &str) -> PathBuf {
 /// Refuses a directory whose files are in memory for what a study wants on disk.
 ///
 /// # Errors
-/// [`LabError::Refused`] when it is on a tmpfs or ramfs; [`LabError::System`] when that cannot be told.
+/// [`LabError::Refused`] when it is on a tmpfs or ramfs; [`LabError::System`] when the type of its file system is unknown.
 pub fn check_on_disk(path: &Path) -> Result<()> {
     if !is_in_memory(path)? {
         return Ok(());
@@ -64,7 +64,7 @@ pub fn check_on_disk(path: &Path) -> Result<()> {
 /// Whether files there are in memory (tmpfs, ramfs).
 ///
 /// # Errors
-/// [`LabError::System`] when that cannot be told.
+/// [`LabError::System`] when the type of the file system is unknown.
 pub fn is_in_memory(path: &Path) -> Result<bool> {
     let found = rustix::fs::statfs(path)
         .map_err(|e| LabError::system(format!("look at the file system of {}", path.display()), e))?;

@@ -124,7 +124,7 @@ pub(crate) fn remedy_for(error: &io::Error) -> &'static str {
         }
         Some(libc::EROFS) => "The file system is mounted read-only here: run where it can be written",
         Some(libc::EBUSY) => "Something still uses it: `tare reap` ends what earlier runs left, then try again",
-        Some(libc::ENOSYS | libc::EOPNOTSUPP) => "This kernel lacks the call: Linux 5.10 or newer is needed",
+        Some(libc::ENOSYS | libc::EOPNOTSUPP) => "This kernel does not have the call: Linux 5.10 or newer is needed",
         _ => "`tare doctor` tells what this host can do",
     }
 }

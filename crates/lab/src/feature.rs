@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_that_went_with_an_upgrade_are_told_from_one_that_is_not_loaded() {
+    fn modules_that_went_with_an_upgrade_are_distinguished_from_one_that_is_not_loaded() {
         let modules = tempfile::tempdir().unwrap();
         let host = host(modules.path(), true);
         let (why, remedy) = likely(&host, libc::ENODEV);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn who_refuses_root_is_told_from_what_a_user_may_not() {
+    fn who_refuses_root_is_distinguished_from_what_a_user_may_not() {
         let modules = tempfile::tempdir().unwrap();
         let said = |root, errno| likely(&host(modules.path(), root), errno);
         assert!(said(true, libc::EACCES).0.contains("SELinux or AppArmor"));

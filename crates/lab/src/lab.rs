@@ -113,7 +113,7 @@ impl Lab {
     /// Makes the namespaces, the bridge and the client's link, and waits until frames pass.
     ///
     /// # Errors
-    /// When the kernel does not allow namespaces or a setting, or lacks the congestion control.
+    /// When the kernel does not allow namespaces or a setting, or does not have the congestion control.
     pub fn create(config: LabConfig) -> Result<Self> {
         check_run_id(&config.run_id)?;
         let alias = run_group(&config.run_id);
@@ -251,7 +251,7 @@ fn facts_here(place: &str, links: &[&str]) -> Result<Vec<(String, String)>> {
         if *name != BRIDGE {
             let cpus = match &sysfs {
                 Ok(()) => steer::describe(name),
-                Err(error) => format!("cannot be told: {error}"),
+                Err(error) => format!("unknown: {error}"),
             };
             facts.push((format!("{place} {name} received on CPU"), cpus));
         }

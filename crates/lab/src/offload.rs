@@ -19,7 +19,7 @@ const TSO: Offload = Offload { name: "tso", get: 0x1e, set: 0x1f };
 const GSO: Offload = Offload { name: "gso", get: 0x23, set: 0x24 };
 const GRO: Offload = Offload { name: "gro", get: 0x2b, set: 0x2c };
 
-/// A socket through which the links of one namespace are asked and told.
+/// A socket that queries and configures the links of one namespace.
 pub(crate) struct Offloads {
     socket: OwnedFd,
 }

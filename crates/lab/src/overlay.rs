@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_has_not_is_told_with_its_answer() {
+    fn what_is_missing_in_the_kernel_is_reported_with_its_answer() {
         let (reason, remedy) = lack(c"tare-none").unwrap();
         if !reason.starts_with("an overlay cannot be mounted") {
             return println!("SKIPPED: {reason}");

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shape_of_a_user_namespace_is_told_from_the_hosts() {
+    fn the_shape_of_a_user_namespace_is_distinguished_from_the_hosts() {
         assert_eq!(parse_uid_map("         0          0 4294967295\n"), None);
         assert_eq!(parse_uid_map("         0       1000          1\n"), Some(1000));
         assert_eq!(parse_uid_map("0 1000 1\n1 100000 65536\n"), None);

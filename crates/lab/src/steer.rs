@@ -38,7 +38,7 @@ fn queues(link: &str) -> io::Result<Vec<PathBuf>> {
 /// Lets `cpus` receive what `link` delivers.
 ///
 /// # Errors
-/// When the kernel lacks RPS or does not allow it (it does so to root of the host only).
+/// When the kernel has no RPS or does not allow it (only root of the host may set it).
 pub(crate) fn set(link: &str, cpus: &[u32]) -> io::Result<()> {
     queues(link)?.iter().try_for_each(|file| fs::write(file, mask(cpus)))
 }
@@ -57,7 +57,7 @@ pub(crate) fn describe(link: &str) -> String {
     match read() {
         Ok(cpus) if cpus.is_empty() => "that of the sender (RPS off)".into(),
         Ok(cpus) => format!("{} (RPS)", cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")),
-        Err(error) => format!("cannot be told: {error}"),
+        Err(error) => format!("unknown: {error}"),
     }
 }
 

@@ -14,7 +14,7 @@ const DEPTH_MAX: u32 = 256;
 /// Removes `path` and all in it. No error when it is not there.
 ///
 /// The last component must be a directory, not a link to one. What lies behind a mount point inside is
-/// left alone, and told as an error of kind `CrossesDevices`. All that can be removed is, whatever else cannot.
+/// left alone, and reported as an error of kind `CrossesDevices`. All that can be removed is, whatever else cannot.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the root directory is never removed"));

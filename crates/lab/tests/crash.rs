@@ -291,7 +291,7 @@ fn what_another_user_may_have_made_is_not_reaped() {
     assert_eq!(asked, 1, "a list was acted upon that another may have named");
 }
 
-/// The example as user nobody, copied to where nobody may read it; `None` where this host lacks what it takes.
+/// The example as user nobody, copied to where nobody may read it; `None` where this host does not allow it.
 fn as_nobody(dir: &Path, arguments: &[&str]) -> Option<Command> {
     fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
     let program = dir.join("lab");

@@ -1,7 +1,7 @@
 //! What processes take of the host's memory, and what merging saved in them.
 //!
-//! Sizes come from one walk of the kernel's over a process's page tables (`/proc/PID/smaps`). Who pays for a merged page is
-//! told by the number of its users: each of them saves `1 - 1/users` of it, so that all users together save what the kernel
+//! Sizes come from one walk of the kernel's over a process's page tables (`/proc/PID/smaps`). The number of users of a
+//! merged page decides who pays for it: each of them saves `1 - 1/users` of it, so that all users together save what the kernel
 //! counts as saved. Which of it was empty, code or data is found on a bounded random sample of pages, and scaled so that the
 //! kinds add up to what the kernel counts.
 
@@ -66,10 +66,10 @@ pub fn of_processes(pids: &[u32]) -> Result<Cost> {
         if host.is_quiet() {
             continue;
         }
-        let Some(told) = stat::of_process(pid)? else { continue };
-        merging += told.merging_pages;
-        zero += told.zero_pages;
-        kinds.add(&sample::of_process(pid, &mappings, told.merge_any, host.page));
+        let Some(merger) = stat::of_process(pid)? else { continue };
+        merging += merger.merging_pages;
+        zero += merger.zero_pages;
+        kinds.add(&sample::of_process(pid, &mappings, merger.merge_any, host.page));
     }
     cost.saved = saved(&host, merging, zero, &kinds);
     Ok(cost)

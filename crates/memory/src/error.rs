@@ -62,7 +62,7 @@ impl MemoryError {
                 "It is mounted read-only here: run where it can be written, such as outside a container"
             }
             Some(libc::ENOENT) => {
-                "This kernel lacks it, or the process has gone: `tare doctor` tells what this host can do"
+                "This kernel does not have it, or the process has gone: `tare doctor` tells what this host can do"
             }
             Some(libc::ENOMEM) => "Memory is too short for what is merged to be taken apart: end some guests first",
             Some(libc::EBUSY | libc::EINVAL) => "Something else governs it, such as ksmtuned: stop that first",

@@ -76,7 +76,7 @@ impl Governor {
     /// `guests` is called about twice a second, and by [`Governor::settled`].
     ///
     /// # Errors
-    /// When the host lacks what is asked, the ledger is not written, or a file is refused. All is put back then.
+    /// When the host cannot do what is asked, the ledger is not written, or a file is refused. All is put back then.
     pub fn start(
         kernel: Kernel,
         wanted: &HostMemory,

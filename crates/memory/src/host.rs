@@ -49,7 +49,7 @@ impl HostNow {
         let pressure = match fs::read_to_string(PRESSURE) {
             Ok(text) => Some(pressure(&text)?),
             // Without it in the kernel, and with it switched off.
-            Err(error) if told_nothing(&error) => None,
+            Err(error) if is_unsupported(&error) => None,
             Err(error) => return Err(MemoryError::file("read", PRESSURE, error)),
         };
         let mut now = Self { pressure, ..memory(&read(MEMINFO)?)? };
@@ -64,7 +64,7 @@ impl HostNow {
 }
 
 /// Whether the kernel has no account of pressure: not built in, or not switched on.
-fn told_nothing(error: &io::Error) -> bool {
+fn is_unsupported(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::EOPNOTSUPP)
 }
 
@@ -217,19 +217,19 @@ mod tests {
     }
 
     #[test]
-    fn each_way_to_harm_is_told_with_its_figures() {
+    fn each_way_to_harm_is_reported_with_its_figures() {
         let guard = Guard { reserve_bytes: 2 * GIB, pressure: 0.4 };
         let start = host();
-        let told = |now: HostNow| guard.check(&start, &now).unwrap();
-        let (kind, detail) = told(HostNow { available_bytes: GIB, ..start });
+        let stop = |now: HostNow| guard.check(&start, &now).unwrap();
+        let (kind, detail) = stop(HostNow { available_bytes: GIB, ..start });
         assert!(kind == StopKind::Memory && detail.contains("1024 MiB") && detail.contains("2048 MiB"), "{detail}");
-        let (kind, detail) = told(HostNow { swap_out_pages: 11 + 300, ..start });
+        let (kind, detail) = stop(HostNow { swap_out_pages: 11 + 300, ..start });
         assert!(kind == StopKind::Swap && detail.contains("300 pages"), "{detail}");
-        let (kind, detail) = told(HostNow { pressure: Some(0.625), ..start });
+        let (kind, detail) = stop(HostNow { pressure: Some(0.625), ..start });
         assert!(kind == StopKind::Pressure && detail.contains("62.5 %") && detail.contains("40.0 %"), "{detail}");
         // A kill is the worst of what may have happened at once.
         let all = HostNow { oom_kills: 41, available_bytes: 0, swap_out_pages: 5000, ..start };
-        let (kind, detail) = told(all);
+        let (kind, detail) = stop(all);
         assert!(kind == StopKind::Killed && detail.contains("2 since"), "{detail}");
     }
 }

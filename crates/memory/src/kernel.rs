@@ -83,7 +83,7 @@ impl Kernel {
         })
     }
 
-    /// What the kernel has counted, and what its scanner has cost. Counters that this kernel lacks are 0.
+    /// What the kernel has counted, and what its scanner has cost. Counters that this kernel does not have are 0.
     ///
     /// # Errors
     /// When a file cannot be read or understood, or the scanner is not found.
@@ -248,8 +248,8 @@ impl Kernel {
     fn merged_in_use(&self, counted: u64) -> Result<u64> {
         let proc = self.root.join("proc");
         let entries = fs::read_dir(&proc).map_err(|e| MemoryError::file("list", &proc, e))?;
-        let told = entries.flatten().filter_map(|entry| fs::read_to_string(entry.path().join("ksm_stat")).ok());
-        let pages = told.map(|text| cost::merger_of(&text)).map(|merger| merger.merging_pages + merger.zero_pages);
+        let texts = entries.flatten().filter_map(|entry| fs::read_to_string(entry.path().join("ksm_stat")).ok());
+        let pages = texts.map(|text| cost::merger_of(&text)).map(|merger| merger.merging_pages + merger.zero_pages);
         let all = pages.reduce(|all, pages| all + pages);
         Ok(all.map_or(counted, |pages| counted.min(pages * rustix::param::page_size() as u64)))
     }

@@ -1,7 +1,7 @@
 //! Memory that is merged and overcommitted: what the kernel is set to, the rules that govern it, what guests cost, and the
 //! reserve that keeps a host out of harm.
 //!
-//! - [`Kernel`] reads what the kernel counts and is set to, and tells what it lacks.
+//! - [`Kernel`] reads what the kernel counts and is set to, and says why memory cannot be merged.
 //! - [`Governor`] notes what it finds, sets the host for an arm, carries out the arm's rule, and puts all back.
 //! - [`rules`] are pure: from what is [`Seen`](rules::Seen) to what is [`Set`](rules::Set).
 //! - [`Settled`] tells from the counters whether merging has come to its end.

@@ -114,9 +114,9 @@ fn until_merged(pages: u64) {
 }
 
 #[track_caller]
-fn near(what: &str, told: u64, right: u64) {
-    let off = told.abs_diff(right);
-    assert!(off * 10 <= right, "{what}: told {} MiB, right are {} MiB", told / MIB, right / MIB);
+fn near(what: &str, measured: u64, right: u64) {
+    let off = measured.abs_diff(right);
+    assert!(off * 10 <= right, "{what}: measured {} MiB, expected {} MiB", measured / MIB, right / MIB);
 }
 
 fn saved_by_kernel() -> u64 {
@@ -130,7 +130,7 @@ fn all(cost: &Cost) -> u64 {
 }
 
 #[test]
-fn the_kinds_of_what_was_saved_are_told_apart_and_add_up() {
+fn the_kinds_of_what_was_saved_are_distinguished_and_add_up() {
     if let Some(reason) = lack() {
         println!("SKIPPED: {reason}");
         return;

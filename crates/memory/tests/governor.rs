@@ -153,8 +153,8 @@ fn an_arm_without_merging_takes_apart_what_was_merged_before() {
 }
 
 #[test]
-fn what_the_kernel_lacks_is_told_before_anything_is_changed() {
-    let lacking = |remove: &str, rule: MergeRule| {
+fn what_the_kernel_does_not_have_is_reported_before_anything_is_changed() {
+    let error_without = |remove: &str, rule: MergeRule| {
         let (tree, kept) = (Tree::new(), Arc::new(Kept::default()));
         tree.remove(remove);
         let before = tree.all();
@@ -163,9 +163,9 @@ fn what_the_kernel_lacks_is_told_before_anything_is_changed() {
         assert!(kept.planned.lock().unwrap().is_empty());
         why
     };
-    assert!(lacking("advisor_mode", ADVISOR).contains("this kernel has no advisor. Linux 6.8 or newer"));
-    assert!(lacking("use_zero_pages", TARE).contains("no use_zero_pages. Set `zero-pages = false`"));
-    assert!(lacking("run", TARE).contains("this kernel was built without KSM"));
+    assert!(error_without("advisor_mode", ADVISOR).contains("this kernel has no advisor. Linux 6.8 or newer"));
+    assert!(error_without("use_zero_pages", TARE).contains("no use_zero_pages. Set `zero-pages = false`"));
+    assert!(error_without("run", TARE).contains("this kernel was built without KSM"));
     // A kernel of 5.10 has less, and merges all the same.
     let (tree, kept) = (Tree::new(), Arc::new(Kept::default()));
     for name in [
@@ -235,7 +235,7 @@ fn tares_rule_decides_again_and_settles_after_two_passes() {
 }
 
 #[test]
-fn a_rule_that_cannot_be_carried_out_is_told_at_the_end() {
+fn a_rule_that_cannot_be_carried_out_is_reported_at_the_end() {
     let (tree, kept) = (Tree::new(), Arc::new(Kept::default()));
     let governor = start(&tree, &merging(TARE), false, &kept).unwrap();
     tree.set("pages_sharing", "many");
@@ -246,7 +246,7 @@ fn a_rule_that_cannot_be_carried_out_is_told_at_the_end() {
 }
 
 #[test]
-fn a_thread_that_panics_is_told_at_the_end_and_all_is_back() {
+fn a_thread_that_panics_is_reported_at_the_end_and_all_is_back() {
     let (tree, kept) = (Tree::new(), Arc::new(Kept::default()));
     let ledger: Arc<dyn Ledger> = Arc::<Kept>::clone(&kept);
     let asked = Arc::new(AtomicU32::new(0));

@@ -44,7 +44,7 @@ pub fn said(claim: &Claim) -> String {
 pub enum AuditOutcome {
     /// It holds.
     Holds,
-    /// It could not be told.
+    /// It is unknown.
     Unknown,
     /// It holds with a reservation that a reader must know.
     Reservation,

@@ -133,7 +133,7 @@ impl CapacitySpec {
 /// Arrivals are tried down to the first load over this.
 const LEAST_SHARE: f64 = 1000.0;
 
-/// Arrivals a second to five digits, in which they are told: neighbours on the finest grid are ten of the last apart.
+/// Arrivals a second to five digits, as they are reported: neighbours on the finest grid are ten of the last apart.
 pub fn in_digits(load: f64) -> f64 {
     if !load.is_normal() {
         return load;
@@ -242,7 +242,7 @@ pub struct Probe {
     pub purpose: ProbePurpose,
     /// Why it does not count as held; `None`: it held.
     pub failed: Option<String>,
-    /// The kind of what is told in `failed`.
+    /// The kind of the reason in `failed`.
     pub cause: Option<ProbeCause>,
     /// Start and end of the measured window, CLOCK_MONOTONIC nanoseconds; zeros when it was not reached.
     pub window_ns: (u64, u64),

@@ -167,7 +167,7 @@ pub struct Level {
     pub guests: u32,
     /// Why this number does not count as held (an objective missed, a guest lost, wrong work); `None`: it held.
     pub failed: Option<String>,
-    /// The kind of what is told in `failed`; `None`: it held.
+    /// The kind of the reason in `failed`; `None`: it held.
     pub cause: Option<StopKind>,
     /// Start and end of the measured window, CLOCK_MONOTONIC nanoseconds of the controller's host.
     pub window_ns: (u64, u64),

@@ -1,4 +1,4 @@
-//! What a driver and its server are told, and what they tell back.
+//! What a driver and its server are given, and what they report back.
 //!
 //! All times are nanoseconds of CLOCK_MONOTONIC on the machine that runs the driver.
 
@@ -274,7 +274,7 @@ pub struct DriveResult {
     pub steps: Vec<Step>,
     /// What a store's driver did.
     pub store: Option<StoreDone>,
-    /// What a Java application told.
+    /// What a Java application reported.
     pub java: Option<JavaDone>,
     /// What a driver of web sessions did.
     pub web: Option<WebDone>,

@@ -155,7 +155,7 @@ pub struct CaseFindings {
 pub struct DensityFindings {
     /// Memory promised to each guest, bytes; where guests make tiles, the mean of a tile's guests.
     pub guest_memory_bytes: u64,
-    /// Memory of the host, bytes, from what the trials told.
+    /// Memory of the host, bytes, as the trials reported it.
     pub host_memory_bytes: u64,
     /// The rate that each guest was offered on every arm, operations a second; `None` where load was not throttled.
     pub offered_per_guest_per_s: Option<f64>,

@@ -161,7 +161,7 @@ impl MergeCounters {
     }
 }
 
-/// What was saved, by what it was (bytes). The kinds add up to all that was saved, where all could be told.
+/// What was saved, by what it was (bytes). The kinds add up to all that was saved, where all of it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SavedFrom {
     /// Empty pages.
@@ -170,7 +170,7 @@ pub struct SavedFrom {
     pub code_bytes: u64,
     /// Data: anonymous memory that is not empty.
     pub data_bytes: u64,
-    /// What could not be told apart, such as what lies inside a machine's memory.
+    /// What could not be identified, such as what lies inside a machine's memory.
     pub unknown_bytes: u64,
 }
 
@@ -179,12 +179,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_is_told_with_its_figures() {
-        let told = |rule, zero_pages| Merging { rule, zero_pages }.words();
+    fn a_rule_is_described_with_its_figures() {
+        let described = |rule, zero_pages| Merging { rule, zero_pages }.words();
         let fixed = MergeRule::Fixed { pages_to_scan: 8000, sleep: Span::from_millis(10) };
-        assert_eq!(told(fixed, false), "fixed at 8000 pages, then 10ms of sleep");
+        assert_eq!(described(fixed, false), "fixed at 8000 pages, then 10ms of sleep");
         let own = MergeRule::Tare { free_goal: 0.2, max_cpu: 0.07 };
         let words = "by tare's own rule, 20 % of memory kept available, at most 7 % of a CPU";
-        assert_eq!(told(own, true), format!("{words}, empty pages with the kernel's page of zeros"));
+        assert_eq!(described(own, true), format!("{words}, empty pages with the kernel's page of zeros"));
     }
 }

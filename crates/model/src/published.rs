@@ -63,7 +63,7 @@ pub enum ClaimKind {
         /// Half of the last digit that is printed.
         rounding: f64,
     },
-    /// A rate in a second, of a figure that is told for a whole run.
+    /// A rate in a second, of a figure that is reported for a whole run.
     Rate {
         /// Case id.
         case: String,

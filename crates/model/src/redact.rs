@@ -210,7 +210,11 @@ impl Redactor {
             Outcome::Completed(measurement) => {
                 if let Some(scale_up) = &mut measurement.scale_up {
                     self.clean(&mut scale_up.stopped.detail);
-                    scale_up.levels.iter_mut().filter_map(|level| level.failed.as_mut()).for_each(|why| self.clean(why));
+                    scale_up
+                        .levels
+                        .iter_mut()
+                        .filter_map(|level| level.failed.as_mut())
+                        .for_each(|why| self.clean(why));
                 }
                 if let Some(search) = &mut measurement.search {
                     self.clean(&mut search.ended);

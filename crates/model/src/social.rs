@@ -316,7 +316,7 @@ pub struct SocialLoaded {
     pub indexes_s: f64,
 }
 
-/// What the file store is told: whose pictures there are without anybody having uploaded them. Their contents follow from their path.
+/// What the file store is given: whose pictures there are without anybody having uploaded them. Their contents follow from their path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreSpec {
     /// People and events that are loaded in each instance's database.
@@ -329,7 +329,7 @@ pub struct StoreSpec {
     pub delay_ns: u64,
 }
 
-/// What a driver of users is told. The targets of the drive are the instances of the application, in order; the clients of its closed
+/// What a driver of users is given. The targets of the drive are the instances of the application, in order; the clients of its closed
 /// load are dealt to them in turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SocialDrive {

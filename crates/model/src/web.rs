@@ -73,7 +73,7 @@ pub struct SiteModel {
     pub name: String,
     /// What can be asked for. A new user begins with the first of `entry`.
     pub states: Vec<SiteState>,
-    /// Names of the request types, in the order in which they are told; `states[n].counted_as` points here.
+    /// Names of the request types, in the order in which they are reported; `states[n].counted_as` points here.
     pub types: Vec<String>,
     /// First request of a new user: (state, probability); adds up to 1.
     pub entry: Vec<(u16, f64)>,
@@ -264,7 +264,7 @@ pub struct DownloadClass {
     pub within: Vec<f64>,
 }
 
-/// What a driver of sessions is told. `targets[0]` is the plain port, `targets[1]` that with TLS; one alone serves both.
+/// What a driver of sessions is given. `targets[0]` is the plain port, `targets[1]` that with TLS; one alone serves both.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WebDrive {
     /// The site, its files as many as there are on the server's disk.

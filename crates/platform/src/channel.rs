@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn something_else_than_an_agent_is_told() {
+    fn something_else_than_an_agent_is_reported() {
         let mut channel = Channel::spawn(Command::new("echo").arg("Welcome!")).unwrap();
         let error = channel.open(Duration::from_secs(10), Duration::from_secs(10)).unwrap_err();
         assert!(matches!(error, WireError::NotTare { .. } | WireError::Io { .. }), "{error}");

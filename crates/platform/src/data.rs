@@ -72,7 +72,7 @@ impl DataDirectory {
     }
 
     /// Why the data of so many guests have no room there; `None` when they have, or where copies may share blocks, so that
-    /// nobody can say beforehand. A directory that cannot be used at all is told by [`Self::unavailable`].
+    /// nobody can say beforehand. [`Self::unavailable`] reports a directory that cannot be used at all.
     pub(crate) fn lack(&self, wanted: DataWanted) -> Option<(String, String)> {
         let place = self.place().ok()?;
         let found = statvfs(&place).ok()?;
@@ -112,8 +112,8 @@ impl DataDirectory {
 
     /// What a reader must know about it.
     pub(crate) fn disclosure(&self) -> Option<String> {
-        let told = "The guests' data lie in the host's memory, outside of their limits: nothing waits for a disk.";
-        self.in_memory.then(|| told.to_owned())
+        let sentence = "The guests' data lie in the host's memory, outside of their limits: nothing waits for a disk.";
+        self.in_memory.then(|| sentence.to_owned())
     }
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn closed_to_nobody(path: &Path) -> Option<&Path> {
     way.into_iter().rev().find(|directory| !directory.metadata().is_ok_and(|found| passes(&found)))
 }
 
-/// What is told of a directory that went at this moment.
+/// The error number when a directory was removed at that moment.
 const NOT_THERE: i32 = rustix::io::Errno::NOENT.raw_os_error();
 
 /// Makes the directory of a guest's own in that of the run, closed to others until it is whole.
@@ -351,8 +351,11 @@ mod tests {
         let copy = make_own(|| Ok(place.path().into()), "guest").unwrap();
         assert!(make_own(|| Ok(place.path().into()), "guest").is_err(), "it is there");
         let data = GuestData { gold: gold.clone(), size: ByteSize(1 << 20), shared: false };
-        let told = restore(&data, &copy, None, Some(INSIDE)).unwrap();
-        assert!(told.restore_s > 0.0 && told.path == INSIDE && told.storage.ends_with(" of the host"), "{told:?}");
+        let restored = restore(&data, &copy, None, Some(INSIDE)).unwrap();
+        assert!(
+            restored.restore_s > 0.0 && restored.path == INSIDE && restored.storage.ends_with(" of the host"),
+            "{restored:?}"
+        );
         let (was, is) = (Contents::of(&gold).unwrap(), Contents::of(&copy).unwrap());
         assert_eq!(was.files, is.files);
         let about = |all: &[(PathBuf, Metadata)]| -> Vec<_> {
@@ -373,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told_with_figures() {
+    fn a_full_disk_is_reported_with_figures() {
         let place = tempfile::tempdir_in("/var/tmp").unwrap();
         let gold = gold_in(place.path());
         let copy = make_own(|| Ok(place.path().into()), "guest").unwrap();
@@ -464,9 +467,9 @@ mod tests {
         let data = GuestData { gold, size: ByteSize(160 << 20), shared: false };
         for guest in ["first", "second"] {
             let copy = make_own(|| Ok(place.into()), guest).unwrap();
-            let told = restore(&data, &copy, None, None).unwrap();
+            let restored = restore(&data, &copy, None, None).unwrap();
             assert_eq!(
-                (told.restored_by.as_str(), told.storage.as_str()),
+                (restored.restored_by.as_str(), restored.storage.as_str()),
                 ("cloned (reflink)", "directory on xfs of the host")
             );
             assert!(fs::read(copy.join("data/large")).unwrap() == large);

@@ -379,7 +379,7 @@ impl<'a> Making<'a> {
         rows.extend(particulars.parity.unwrap_or_else(|| parity::inside(self.spec, &facts, mtu)));
         rows.append(&mut self.noted);
         rows.extend(self.confined.iter().flat_map(|level| confinement::rows(*level, &facts)));
-        if self.spec.merge && !merging::is_told(&rows) {
+        if self.spec.merge && !merging::is_read_back(&rows) {
             rows.push(merging::row(self.channel_pid()));
         }
         let Parts { port, tap, .. } = &self.parts;
@@ -405,7 +405,7 @@ impl<'a> Making<'a> {
         StartParts::split(self.start_time, link.kernel_age(), Duration::from_nanos(began_ns))
     }
 
-    /// The agent's program, told to carry out a launch. A platform may add to its environment what the program that
+    /// The command that has the agent's program carry out a launch. A platform may add to its environment what the program that
     /// it starts reads there.
     pub(crate) fn entering(&self, launch: &Launch) -> Result<Command> {
         let description = serde_json::to_string(launch).map_err(|error| {

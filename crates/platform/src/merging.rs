@@ -15,12 +15,12 @@ const OFF: &str = "off";
 const PROC: &str = "/proc";
 
 /// Whether somebody read it back already.
-pub(crate) fn is_told(rows: &[ParityRow]) -> bool {
+pub(crate) fn is_read_back(rows: &[ParityRow]) -> bool {
     rows.iter().any(|row| row.resource == RESOURCE)
 }
 
 /// A row of a guest that was to be merged; `granted`: what was read back, by `note`.
-pub(crate) fn told(granted: Option<bool>, note: String) -> ParityRow {
+pub(crate) fn read_back(granted: Option<bool>, note: String) -> ParityRow {
     let granted = granted.map(|on| if on { ON } else { OFF }.to_owned());
     let equal = granted.as_deref() == Some(ON);
     ParityRow { resource: RESOURCE.to_owned(), asked: ON.to_owned(), granted, equal, note }
@@ -34,22 +34,22 @@ pub(crate) fn row(started: Option<u32>) -> ParityRow {
 
 fn row_at(proc: &Path, started: Option<u32>) -> ParityRow {
     let Some(process) = started.map(|started| first_inside(proc, started)) else {
-        return told(None, "no process of it runs on this host".to_owned());
+        return read_back(None, "no process of it runs on this host".to_owned());
     };
     let file = proc.join(process.to_string()).join("ksm_stat");
     match fs::read_to_string(&file).map(|text| flag(&text, "ksm_merge_any")) {
-        Ok(Some(on)) => told(Some(on), format!("ksm_merge_any of process {process}, the guest's first")),
-        Ok(None) => told(None, "the kernel does not tell: ksm_merge_any is there from Linux 6.12".to_owned()),
-        Err(error) => told(None, format!("{} cannot be read: {error}", file.display())),
+        Ok(Some(on)) => read_back(Some(on), format!("ksm_merge_any of process {process}, the guest's first")),
+        Ok(None) => read_back(None, "the kernel does not tell: ksm_merge_any is there from Linux 6.12".to_owned()),
+        Err(error) => read_back(None, format!("{} cannot be read: {error}", file.display())),
     }
 }
 
-/// Whether some memory of a process may be merged (`ksm_mergeable`, from Linux 6.12); `None` where that is not told.
+/// Whether some memory of a process may be merged (`ksm_mergeable`, from Linux 6.12); `None` where the kernel does not report it.
 pub(crate) fn is_mergeable(process: u32) -> Option<bool> {
     flag(&fs::read_to_string(format!("{PROC}/{process}/ksm_stat")).ok()?, "ksm_mergeable")
 }
 
-/// Whether a process, or what it starts, may be merged at all; `None` where that is not told.
+/// Whether a process, or what it starts, may be merged at all; `None` where the kernel does not report it.
 #[cfg(feature = "conformance")]
 pub(crate) fn is_open(process: u32) -> Option<bool> {
     let text = fs::read_to_string(format!("{PROC}/{process}/ksm_stat")).ok()?;
@@ -116,7 +116,7 @@ mod tests {
             "{inside:?}"
         );
         assert!(row(13).equal && row(13).granted.as_deref() == Some(ON), "{:?}", row(13));
-        assert!(is_told(&[inside]) && !is_told(&[]));
+        assert!(is_read_back(&[inside]) && !is_read_back(&[]));
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub struct Entry {
     pub variants: &'static [Variant],
 }
 
-/// One kind of a platform that a host may have or lack apart from the others.
+/// One kind of a platform. A host may have one kind without the others.
 #[derive(Debug, Clone, Copy)]
 pub struct Variant {
     /// What tells it from the others; empty where there is one.
@@ -160,7 +160,7 @@ mod tests {
         let device = json!({"device": "0000:01:00.1", "mac": "02:00:00:00:00:01", "address": "192.0.2.7/24"});
         let file = json!({"file": {"path": "/x", "format": "raw"}});
         let there = json!({"domain": {"existing": "x", "address": "192.0.2.1"}});
-        for (name, options, lacks) in [
+        for (name, options, expected) in [
             ("null", json!({}), Some("no way")),
             ("native", json!({}), None),
             ("container", json!({}), None),
@@ -183,11 +183,11 @@ mod tests {
             ("ssh", json!({"host": "x"}), Some("another machine")),
             ("none", json!({}), None),
         ] {
-            let told = merging_lack(name, &options);
+            let found = merging_lack(name, &options);
             let fits = |(reason, remedy): &(String, String)| {
-                lacks.is_some_and(|word| reason.contains(word) && !remedy.is_empty())
+                expected.is_some_and(|word| reason.contains(word) && !remedy.is_empty())
             };
-            assert!(told.as_ref().map_or(lacks.is_none(), fits), "{name} {options}: {told:?}");
+            assert!(found.as_ref().map_or(expected.is_none(), fits), "{name} {options}: {found:?}");
         }
     }
 

@@ -153,9 +153,9 @@ fn host() -> String {
     let kernel = rustix::system::uname();
     let words = [kernel.release(), kernel.version(), kernel.machine()].map(|word| word.to_string_lossy().into_owned());
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let told = |line: &&str| ["model name", "flags", "Features"].iter().any(|name| line.starts_with(name));
+    let identifies = |line: &&str| ["model name", "flags", "Features"].iter().any(|name| line.starts_with(name));
     // The first CPU stands for all.
-    let mut cpu: Vec<&str> = cpus.lines().filter(told).take(2).collect();
+    let mut cpu: Vec<&str> = cpus.lines().filter(identifies).take(2).collect();
     cpu.dedup();
     format!("{}\n{}", words.join(" "), cpu.join("\n"))
 }

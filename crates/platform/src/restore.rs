@@ -302,8 +302,8 @@ mod tests {
 
     /// Pages of a file that are in memory; `None` where the program that tells is not here.
     fn cached(file: &Path) -> Option<u64> {
-        let told = Command::new("fincore").args(["-b", "-n", "-o", "PAGES"]).arg(file).output().ok()?;
-        String::from_utf8(told.stdout).ok()?.trim().parse().ok()
+        let ran = Command::new("fincore").args(["-b", "-n", "-o", "PAGES"]).arg(file).output().ok()?;
+        String::from_utf8(ran.stdout).ok()?.trim().parse().ok()
     }
 
     #[test]

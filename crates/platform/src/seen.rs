@@ -32,10 +32,10 @@ pub(crate) fn inside(link: &Link, path: &str, timeout: Duration) -> Option<Strin
             _ => None,
         }
     };
-    told(read, path)
+    describe(read, path)
 }
 
-fn told(read: impl Fn(&str) -> Option<String>, path: &str) -> Option<String> {
+fn describe(read: impl Fn(&str) -> Option<String>, path: &str) -> Option<String> {
     let mounts = read("/proc/self/mountinfo")?;
     let mount = mount_of(&mounts, path)?;
     let mut said = format!("{} ({}) on {}", plain(mount.kind), plain(mount.options), plain(mount.source));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_is_told_with_its_queues() {
+    fn a_disk_is_described_with_its_queues() {
         let disk = "/sys/dev/block/253:0";
         let files = [
             ("/proc/self/mountinfo".to_owned(), MOUNTS),
@@ -130,16 +130,16 @@ mod tests {
             (format!("{disk}/mq/1/nr_tags"), "256\n"),
         ];
         let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), *text)).collect();
-        let said = told(guest(&files), "/data").unwrap();
+        let said = describe(guest(&files), "/data").unwrap();
         assert_eq!(
             said,
             "ext4 (rw,noatime) on /dev/vda, 2 queues, 256 requests deep, scheduler none, write cache: write back"
         );
         let part = [("/proc/self/mountinfo", MOUNTS), ("/sys/dev/block/253:0/../queue/write_cache", "write through\n")];
-        assert!(told(guest(&part), "/data").unwrap().ends_with("1 queue, write cache: write through"));
+        assert!(describe(guest(&part), "/data").unwrap().ends_with("1 queue, write cache: write through"));
         // A file system that is no block device's, and a guest that does not tell.
-        assert_eq!(told(guest(&files[..1]), "/x").unwrap(), "virtiofs (ro,relatime) on hostroot");
-        assert_eq!(told(guest(&[]), "/data"), None);
+        assert_eq!(describe(guest(&files[..1]), "/x").unwrap(), "virtiofs (ro,relatime) on hostroot");
+        assert_eq!(describe(guest(&[]), "/data"), None);
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
                 None
             }
         };
-        let said = told(read, "/data").unwrap();
+        let said = describe(read, "/data").unwrap();
         assert!(said.len() < 400 && !said.contains('\u{7}'), "{said}");
     }
 }

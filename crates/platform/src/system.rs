@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_told_with_its_package() {
+    fn what_is_missing_is_reported_with_its_package() {
         let host = HostView { rootless: false, limits_unavailable: None, agent: "/agent".into() };
         let none = Starter { program: "no-such-starter", package: "the-package" };
         let said = format!("{:?}", none.look(&host, &Options::default()));

@@ -13,7 +13,8 @@ use crate::channel::Channel;
 /// How often the processes are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Opens a channel. When a process beside it ends meanwhile, the guest is ended by `end`, and that is the reason told.
+/// Opens a channel. When a process beside it ends in the meantime, `end` ends the guest, and the error reports how that
+/// process ended.
 ///
 /// # Errors
 /// Why the channel could not be opened.

@@ -342,7 +342,7 @@ fn limits_and_places_in_memory_are_alike_in_every_container() {
         return skipped("needs root: without it these platforms are refused for that");
     }
     let Some(ground) = Ground::new("alike", &agent) else { return };
-    let told = |label: &str, name: &str, options: &Value, script: &str| {
+    let printed = |label: &str, name: &str, options: &Value, script: &str| {
         if let Err((reason, remedy)) = check(name, options, &agent) {
             skipped(&format!("{label}: {reason}. {remedy}"));
             return None;
@@ -355,16 +355,16 @@ fn limits_and_places_in_memory_are_alike_in_every_container() {
     let limits = "cat /proc/self/limits | tr -s ' '; ";
     let places = "stat -f -c %b /dev/shm; stat -f -c %T /tmp; cat /proc/self/oom_score_adj /proc/self/coredump_filter";
     let script = format!("{limits}{places}");
-    let expected = told("container", "container", &json!({}), &script).unwrap();
+    let expected = printed("container", "container", &json!({}), &script).unwrap();
     assert!(expected.contains("Max locked memory"), "{expected}");
     for (label, name, options) in
         [("nspawn", "nspawn", json!({})), ("lxc", "lxc", json!({})), ("runc", "oci", json!({"runtime": "runc"}))]
     {
-        let seen = told(label, name, &options, &script);
+        let seen = printed(label, name, &options, &script);
         assert!(seen.as_ref().is_none_or(|seen| *seen == expected), "{label}: {seen:?}, not {expected:?}");
     }
     // A kernel of its own counts its memory by itself.
-    if let Some(seen) = told("runsc", "oci", &json!({"runtime": "runsc"}), limits) {
+    if let Some(seen) = printed("runsc", "oci", &json!({"runtime": "runsc"}), limits) {
         let rows = |text: &str| -> Vec<String> {
             // It has no real-time scheduling and no queue of signals to limit.
             let known = |line: &&str| !line.contains("pending signals") && !line.contains("realtime");
@@ -529,10 +529,10 @@ fn containers_of_a_shim_conform() {
     assert_eq!(shim_sockets(), sockets, "shims that were killed left their sockets");
 }
 
-/// A machine that cannot be had is refused for what lacks, and the remedy names where it is had.
+/// A machine that cannot be made is refused for what is missing, and the remedy says where to get it.
 #[test]
-fn a_machine_of_a_shim_is_refused_where_it_lacks_something() {
-    let Some(options) = with_containerd("a_machine_of_a_shim_is_refused_where_it_lacks_something") else { return };
+fn a_machine_of_a_shim_is_refused_where_something_is_missing() {
+    let Some(options) = with_containerd("a_machine_of_a_shim_is_refused_where_something_is_missing") else { return };
     let Err((reason, remedy)) = checked("containerd", &with(&options, "runtime", "kata")) else {
         return skipped("Kata Containers can be had here");
     };

@@ -217,7 +217,7 @@ fn a_machine_has_what_was_asked_and_is_charged_for_all_of_it() {
     }
     assert!(cpu_s("virtual CPUs").unwrap() > cpu_s("main loop and others").unwrap(), "{charges:?}");
     if platform.comparable() != Comparable::Yes {
-        assert!(platform.disclosures().iter().any(|told| told.contains("emulated")), "{:?}", platform.disclosures());
+        assert!(platform.disclosures().iter().any(|text| text.contains("emulated")), "{:?}", platform.disclosures());
     }
     guest.destroy().unwrap();
     assert!(guest.charges().iter().all(|charge| charge.cpu_s == 0.0), "a machine that is gone is charged");
@@ -327,7 +327,7 @@ fn the_start_of_a_machine_is_split_by_its_kernels_clock() {
     let logged_s = record.split(',').nth(2).and_then(|us| us.parse::<f64>().ok()).expect(&record) / 1e6;
     let after = parts.kernel_s - logged_s;
     assert!(after >= 0.0 && after < parts.kernel_s / 2.0 + parts.agent_s, "logged at {logged_s}, {parts:?}");
-    told(&format!(
+    show(&format!(
         "a start of {:.2} s: {parts:?}; user space by the kernel's log: {logged_s:.3} s",
         guest.start_time_s()
     ));
@@ -364,7 +364,7 @@ fn a_guest_boots_quietly_and_still_says_why_it_cannot() {
 }
 
 #[test]
-fn a_qemu_that_refuses_is_told_in_its_own_words() {
+fn a_qemu_that_refuses_is_reported_in_its_own_words() {
     let _turn = turn();
     let Some(error) = fails("refuses", &json!({"cpu-model": "no-such-processor"})) else { return };
     assert!(error.contains("no-such-processor"), "{error}");
@@ -451,7 +451,7 @@ fn kvm_that_boots_nothing_is_refused_and_the_refusal_is_remembered() {
     assert!(reason.contains("tare doctor --again") || !reason.contains("a guest was tried"), "{reason}");
     // A guest that stands still would be watched for thirty seconds.
     assert!(began.elapsed() < Duration::from_secs(5), "it was tried again: {reason}");
-    // Whoever leaves the choice to tare gets an emulated machine, and is told.
+    // Where the study leaves the choice to tare, it makes an emulated machine, and a note says so.
     let auto = platform("qemu", &json!({}));
     let Availability::Available { notes } = auto.check(&host) else { return skipped("no machines here") };
     assert!(notes.iter().any(|note| note.contains("emulated")), "{notes:?}");
@@ -480,7 +480,7 @@ fn four_machines_start_at_once() {
 }
 
 /// Figures for people who look at a test.
-fn told(line: &str) {
+fn show(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
@@ -527,7 +527,7 @@ fn given_back(ground: &Ground, name: &str, options: &Value, timeout: Duration) -
         std::thread::sleep(Duration::from_millis(100));
     };
     guest.destroy().unwrap();
-    told(&format!(
+    show(&format!(
         "{name}: emulator {} MiB, {} MiB with {} MiB touched; given back {share:.2}",
         before >> 20,
         full >> 20,
@@ -598,7 +598,7 @@ fn machines_of_three_gibibytes_run_java_from_one_disk_and_take_what_they_touch()
         let said = String::from_utf8_lossy(&ran.stdout);
         assert!(ran.code == Some(0) && said.contains("version"), "{ran:?}");
         let resident = of_emulator(&*guest, "VmRSS");
-        told(&format!(
+        show(&format!(
             "{}: agent after {:.1} s, java after {:.1} s more; emulator {} MiB, then {} MiB; data {} in {:.2} s; {said}",
             spec.name,
             guest.start_time_s(),

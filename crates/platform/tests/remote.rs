@@ -319,8 +319,8 @@ fn what_a_killed_controller_left_goes_and_the_machine_is_stopped() {
 }
 
 #[test]
-fn what_the_machine_has_is_told_and_a_client_may_be_on_it() {
-    apart("what_the_machine_has_is_told_and_a_client_may_be_on_it", skipped, |sshd| {
+fn what_the_machine_has_is_reported_and_a_client_may_be_on_it() {
+    apart("what_the_machine_has_is_reported_and_a_client_may_be_on_it", skipped, |sshd| {
         let Some(run) = Run::new("facts") else { return };
         let made = platform(PLATFORM, &with(sshd.options(PLAIN), "listen", "127.0.0.2"));
         assert_eq!(made.reach(), Reach::Outside);

@@ -18,7 +18,7 @@ const STAT_ROUNDING_S: f64 = 0.01;
 /// - A group's total is the scheduler's; its user and system parts are in the proportion that the kernel tells.
 /// - Where interrupts are measured apart, `softirq_s` and `irq_s` are all of them. Where they are charged to the task
 ///   they interrupt, these are only those that interrupted an idle CPU (busy time in which no task ran); the others
-///   are inside the groups and `other_s`. Where neither can be told, both are 0 and their time is in `other_s` and
+///   are inside the groups and `other_s`. Where neither is known, both are 0 and their time is in `other_s` and
 ///   the groups. Nothing is counted twice in any case.
 /// - `other_s` is the rest: kernel threads (ksoftirqd too), hypervisor threads outside the guest's group, everything
 ///   else, and the probe where it ran on the SUT's CPUs. Parts that exceed the total by rounding raise it.

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_that_has_no_cpu_left_is_told() {
+    fn a_driver_that_has_no_cpu_left_is_flagged() {
         let busy = |idle_s| {
             let mut data =
                 data(&[(Source::Host, "client_cpu_idle_s", idle_s), (Source::Host, "client_cpu_iowait_s", 0.0)]);
@@ -219,21 +219,21 @@ mod tests {
     }
 
     #[test]
-    fn a_throttled_guest_and_load_of_others_are_told_with_their_figures() {
+    fn a_throttled_guest_and_load_of_others_are_flagged_with_their_figures() {
         let target = Source::Guest("target".into());
         let gains = |name: &str| {
             [(Source::Guest(name.into()), "throttled_s", 0.25), (Source::Guest(name.into()), "throttled_periods", 4.0)]
         };
         let account = |other_s| CpuAccount { window_s: 2.0, cpus: 2, other_s, ..CpuAccount::default() };
         let target = [target];
-        let told = guest_flags(&data(&gains("target")), WINDOW, &target, Some(&account(0.3)));
-        let kinds: Vec<_> = told.iter().map(|flag| flag.kind.as_str()).collect();
+        let flags = guest_flags(&data(&gains("target")), WINDOW, &target, Some(&account(0.3)));
+        let kinds: Vec<_> = flags.iter().map(|flag| flag.kind.as_str()).collect();
         assert_eq!(kinds, ["throttled", "foreign-load"]);
-        assert!(told[0].detail.contains("4 periods") && told[0].detail.contains("250.0 ms"), "{}", told[0].detail);
-        assert!(told[1].detail.contains("7.5 %"), "{}", told[1].detail);
+        assert!(flags[0].detail.contains("4 periods") && flags[0].detail.contains("250.0 ms"), "{}", flags[0].detail);
+        assert!(flags[1].detail.contains("7.5 %"), "{}", flags[1].detail);
         let both = [target[0].clone(), Source::Guest("target-2".into())];
-        let told = guest_flags(&data(&gains("target-2")), WINDOW, &both, None);
-        assert!(told[0].detail.starts_with("guest target-2 used up"), "{}", told[0].detail);
+        let flags = guest_flags(&data(&gains("target-2")), WINDOW, &both, None);
+        assert!(flags[0].detail.starts_with("guest target-2 used up"), "{}", flags[0].detail);
         // A neighbour's quota is not the target's, and 5 % of 4 CPU seconds may be others'.
         assert!(guest_flags(&data(&gains("neighbour-1")), WINDOW, &target, Some(&account(0.2))).is_empty());
     }

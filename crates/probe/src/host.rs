@@ -227,7 +227,7 @@ fn disks(root: &Path, names: &[String], catalog: &mut Catalog) -> Result<Box<dyn
     boxed(collector).ok_or(ProbeError::Malformed { path, missing: "a line a disk" })
 }
 
-/// Values that do not change: told with the first sample and never again.
+/// Values that do not change: reported with the first sample and never again.
 struct Once(Vec<(SeriesId, f64)>);
 
 impl Collector for Once {

@@ -28,7 +28,7 @@ impl IrqTime {
         }
     }
 
-    /// Finds it out. A kernel that is configured for it but was seen to count nothing was told not to: accounting is
+    /// Finds it out. A kernel that is configured for it but was seen to count nothing has it switched off: accounting is
     /// off when the clock is unstable or `tsc=noirqtime` was given at boot.
     pub fn detect(root: &Path) -> Self {
         let seen = irq_share(root).is_some_and(|share| share >= IRQ_SHARE);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configured_kernel_that_counts_nothing_was_told_not_to() {
+    fn a_configured_kernel_that_counts_nothing_has_it_off() {
         assert_eq!(detect(400, Some("CONFIG_IRQ_TIME_ACCOUNTING=y\n")), IrqTime::Configured(true));
         assert_eq!(detect(0, Some("CONFIG_IRQ_TIME_ACCOUNTING=y\n")), IrqTime::Seen(false));
         assert_eq!(detect(0, Some("# CONFIG_IRQ_TIME_ACCOUNTING is not set\n")), IrqTime::Configured(false));

@@ -19,7 +19,7 @@ impl Reader {
         Ok(Self::of(File::open(path)?, path))
     }
 
-    /// Takes a file that is already open; `path` is only told in messages.
+    /// Takes a file that is already open; `path` is only shown in messages.
     pub fn of(file: File, path: &Path) -> Self {
         Self { file, path: path.to_owned(), buffer: vec![0; 4096] }
     }

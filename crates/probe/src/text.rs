@@ -1,7 +1,7 @@
 //! Finding figures in the kernel's small text files, without allocating.
 //!
 //! The `procfs` crate parses these files too and is used for what is read once. It is not used for what is read
-//! many times a second: it drops the number of a CPU (wrong as soon as one is offline), refuses files that lack a
+//! many times a second: it drops the number of a CPU (wrong as soon as one is offline), refuses files without a
 //! line (`meminfo` in some sandboxes, `pressure/cpu` before Linux 5.13) and builds a map of every line each time.
 
 /// The first number after `key` on the line that begins with it: `key 1`, `key: 1 kB`, `key=1`.

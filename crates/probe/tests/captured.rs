@@ -180,8 +180,8 @@ fn what_was_named_and_is_not_there_is_an_error_with_the_remedy() {
         (HostConfig { interval: Span::ZERO, ..base.clone() }, "at least 1 ms"),
         (HostConfig { probe_cpus: vec![100_000], ..base }, "100000"),
     ];
-    for (config, told) in wrong {
+    for (config, reason) in wrong {
         let error = HostProbe::start(config).err().expect("refused").to_string();
-        assert!(error.contains(told), "{told} in {error}");
+        assert!(error.contains(reason), "{reason} in {error}");
     }
 }

@@ -181,7 +181,7 @@ fn an_interface_in_another_namespace_is_read_there() {
 }
 
 #[test]
-fn inside_a_guest_the_kernels_view_is_told_and_the_probe_counts_its_own_cpu() {
+fn inside_a_guest_the_kernels_view_is_reported_and_the_probe_counts_its_own_cpu() {
     let probe = GuestProbe::start("g", Span::from_millis(10)).unwrap();
     std::thread::sleep(Duration::from_millis(50));
     let (samples, cpu_ns) = probe.stop().unwrap();

@@ -42,8 +42,8 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// Opens the folder. The results themselves are opened when trials are asked for, so that a folder whose
-    /// results are damaged can still be told from one that never was a run.
+    /// Opens the folder. The results themselves are opened when trials are asked for. A folder with damaged results
+    /// therefore opens, and a folder that never was a run does not.
     ///
     /// # Errors
     /// When `dir` is no run folder, was written by a newer tare, or a file that never changes is unreadable.
@@ -71,7 +71,7 @@ impl RunFolder {
         let journal = Journal::read(&folder)?;
         let facts = facts_of(&journal);
         let this = Self { folder, plan, environment, source, journal, facts };
-        // Only a schema that is too new matters here; damage is told when the trials are asked for.
+        // Only a schema that is too new matters here; damage is reported when the trials are asked for.
         match this.results() {
             Err(e @ RecordError::NewerTare { .. }) => Err(e),
             _ => Ok(this),

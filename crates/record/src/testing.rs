@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tare_model::capacity::{self, CapacitySearch, Probe, ProbeCause, ProbePurpose};
-use tare_model::density::{self, ScaleUp, CoursePoint, Level, StopKind, Stopped};
+use tare_model::density::{self, CoursePoint, Level, ScaleUp, StopKind, Stopped};
 use tare_model::environment::{Environment, Section};
 use tare_model::guest::{GuestSize, ParityRow};
 use tare_model::histogram::Bin;

@@ -120,7 +120,7 @@ fn answer(out: &mut String, report: &Report) {
     for line in &report.summary {
         out.push_str(&format!("{}\n\n", escaped(line)));
     }
-    for answer in report.answers.iter().take(report.told) {
+    for answer in report.answers.iter().take(report.shown) {
         out.push_str(&format!(
             "- **{}** ({}, {}): {}\n",
             answer.verdict,
@@ -129,8 +129,8 @@ fn answer(out: &mut String, report: &Report) {
             escaped(&answer.sentence)
         ));
     }
-    if report.answers.len() > report.told {
-        out.push_str(&format!("- and {} more, case by case below\n", report.answers.len() - report.told));
+    if report.answers.len() > report.shown {
+        out.push_str(&format!("- and {} more, case by case below\n", report.answers.len() - report.shown));
     }
     if let Some(score) = &report.score {
         out.push_str(&format!("\n{}:\n\n", escaped(&score.what)));
@@ -151,7 +151,7 @@ fn checked(out: &mut String, report: &Report) {
     }
     let Some(audit) = &report.audit else { return };
     out.push_str(&format!("## Audit\n\n{}.\n\n", escaped(&audit.summary)));
-    for entry in audit.broken.iter().chain(&audit.told) {
+    for entry in audit.broken.iter().chain(&audit.uncertain) {
         out.push_str(&format!("- **{}**: {}\n", entry.outcome, escaped(&entry.paragraph())));
         entry.others.iter().for_each(|other| out.push_str(&format!("  - {}\n", escaped(other))));
     }

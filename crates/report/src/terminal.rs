@@ -23,7 +23,7 @@ pub fn terminal(findings: &Findings, width: usize, colour: bool) -> String {
     // Dozens of cases are summed up in lines of their own below.
     let shown: Vec<&CaseFindings> = findings.cases.iter().filter(|case| !fold::is_folded(findings, &case.id)).collect();
     let mut lines: Vec<(String, Vec<Line>)> = shown.iter().map(|case| case_lines(case, findings, &arms)).collect();
-    // What the guests themselves take matters where there are several kinds of them; one case is told by its own lines.
+    // What the guests themselves take matters where there are several kinds of them; a single case has its own lines.
     if report.glance.is_some() && findings.cases.len() > 1 {
         lines.extend(findings.across.iter().map(|metric| metric_lines("all cases", metric, findings, &arms)));
     }
@@ -92,12 +92,12 @@ fn summed_up(findings: &Findings, arms: &Arms, report: &Report, width: usize, st
 fn answers(findings: &Findings, report: &Report, width: usize, style: &Style) -> String {
     let one_case = findings.cases.len() == 1;
     // With many arms the sentences on what was not seen would bury those on what was; the tables above have all.
-    let told = |answer: &Answer| {
+    let is_shown = |answer: &Answer| {
         report.glance.is_none() || matches!(answer.verdict, Verdict::Better | Verdict::Worse | Verdict::WithinFloor)
     };
     let mut out = String::new();
-    let all = || findings.answer.iter().zip(&report.answers).filter(|(answer, _)| told(answer));
-    for (answer, view) in all().take(report.told) {
+    let all = || findings.answer.iter().zip(&report.answers).filter(|(answer, _)| is_shown(answer));
+    for (answer, view) in all().take(report.shown) {
         if out.is_empty() {
             out.push('\n');
         }
@@ -106,7 +106,7 @@ fn answers(findings: &Findings, report: &Report, width: usize, style: &Style) ->
         let text = paragraph(&format!("{verdict}: {case}{}", answer.sentence), width, "- ", "  ");
         out.push_str(&text.replacen(verdict, &style.verdict(answer.verdict, verdict), 1));
     }
-    let more = all().count().saturating_sub(report.told);
+    let more = all().count().saturating_sub(report.shown);
     if more > 0 {
         out.push_str(&paragraph(&format!("and {more} more, case by case, in the report"), width, "- ", "  "));
     }
@@ -206,7 +206,7 @@ fn metric_lines(what: &str, metric: &MetricFindings, findings: &Findings, arms: 
 
 /// What qualifies the figures of a case, in lines: objectives, what was not measured, operations that are missing or late.
 fn notes(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<String> {
-    // Where no number of guests held there is none to judge, and what was missed is told with the number that was tried.
+    // Where no number of guests held, no objective is judged. What was missed is reported with the number that was tried.
     let none_held =
         |arm: &str| case.density.iter().flat_map(|own| &own.arms).any(|own| own.arm == arm && own.held == 0);
     let judged = case.objectives.iter().filter(|objective| !none_held(&objective.arm));
@@ -236,15 +236,15 @@ fn notes(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<String> {
             reasons if reasons.is_empty() => reasons,
             reasons => format!(" over all phases {reasons}"),
         };
-        let told =
+        let text =
             format!("{failed} failed{reasons}, {lost} lost, {unfinished} unfinished{}", open.unwrap_or_default());
         let label = arms.label(&own.arm);
-        match same.iter_mut().find(|(_, known)| *known == told) {
+        match same.iter_mut().find(|(_, known)| *known == text) {
             Some((labels, _)) => labels.push(label),
-            None => same.push((vec![label], told)),
+            None => same.push((vec![label], text)),
         }
     }
-    out.extend(same.into_iter().map(|(labels, told)| format!("operations of {}: {told}", labels.join("; "))));
+    out.extend(same.into_iter().map(|(labels, text)| format!("operations of {}: {text}", labels.join("; "))));
     out
 }
 

@@ -180,7 +180,7 @@ fn sizing_states_advice_rule_models_residuals_and_the_checks_even_those_that_fai
     assert!(advice[1][1] == "7" && advice[1][5] == "2.53 GiB" && advice[1][6] == "15" && advice[1][8] == "6 / 7");
     let models = rows(&document, "The models, fitted by least squares");
     assert!(models.iter().any(|row| row[1] == "CPU" && row[3] == "35" && row[4] == "0.6 %" && row[5] == "0.7 %"));
-    assert!(page.contains("no advice: 4 cases are too few for the models"), "a refusal is told");
+    assert!(page.contains("no advice: 4 cases are too few for the models"), "a refusal is reported");
     assert!(page.contains("keep the guest\u{2019}s CPUs at most 70 to 80 % busy"), "the published rule");
 }
 
@@ -201,7 +201,7 @@ fn where_nothing_could_be_fitted_only_the_reasons_stand() {
 }
 
 #[test]
-fn how_the_cpu_was_held_is_told_with_its_spread_and_the_steps() {
+fn how_the_cpu_was_held_is_reported_with_its_spread_and_the_steps() {
     let page = html(&fixture::instances());
     let document = parsed(&page);
     let held = rows(&document, "The load was changed while the instances stood");
@@ -305,10 +305,7 @@ fn the_instances_of_a_guest_stand_side_by_side() {
         own.response_apart.iter_mut().for_each(|apart| (apart.low, apart.high) = (None, None));
     }
     let said = tare_report::terminal(&few, 200, false);
-    assert!(
-        said.contains("cannot be told by so few blocks in 1 of 31 cases") && !said.contains("NOT served"),
-        "{said}"
-    );
+    assert!(said.contains("is unknown with so few blocks in 1 of 31 cases") && !said.contains("NOT served"), "{said}");
     for own in few.consolidation[0].arms.iter_mut().flat_map(|arm| &mut arm.side_by_side) {
         own.response_apart.iter_mut().for_each(|apart| apart.value = 1.1);
     }
@@ -316,7 +313,7 @@ fn the_instances_of_a_guest_stand_side_by_side() {
 }
 
 #[test]
-fn what_was_saturated_is_told_as_not_fitted_to() {
+fn what_was_saturated_is_reported_as_not_fitted_to() {
     let page = html(&fixture::instances());
     let document = parsed(&page);
     let points = rows(&document, "What was measured: estimates over the blocks");

@@ -295,13 +295,13 @@ fn a_study_that_saw_nothing_says_what_it_could_have_seen() {
         }
     }
     let text = tare_report::terminal(&findings, 400, false);
-    let told = "too noisy to tell in 5. Differences under 42 % in the quietest of these cases, and under a factor of 5.4 \
+    let says = "too noisy to tell in 5. Differences under 42 % in the quietest of these cases, and under a factor of 5.4 \
                 in the noisiest, could not have been seen";
-    assert!(text.contains(told), "{text}");
+    assert!(text.contains(says), "{text}");
 }
 
 #[test]
-fn the_name_of_an_emulated_arm_says_so_in_every_output_and_no_ratio_of_it_is_told() {
+fn the_name_of_an_emulated_arm_says_so_in_every_output_and_no_ratio_of_it_is_shown() {
     let findings = fixture::platforms();
     let page = html(&findings);
     parsed(&page);
@@ -322,7 +322,7 @@ fn the_name_of_an_emulated_arm_says_so_in_every_output_and_no_ratio_of_it_is_tol
 }
 
 #[test]
-fn what_was_not_measured_is_told_with_its_reason_and_remedy() {
+fn what_was_not_measured_is_reported_with_its_reason_and_remedy() {
     let findings = fixture::platforms();
     for output in [html(&findings), tare_report::markdown(&findings), tare_report::terminal(&findings, 200, false)] {
         assert!(output.contains("no libvirtd answers.") && output.contains("install and start libvirtd."));

@@ -49,7 +49,7 @@ fn the_answer_the_score_and_what_does_not_hold_come_first() {
         "No verdict may rest on the ratio",
         "A request has 30,117 bytes on native and 25,097 on sandbox (gVisor), 17 % less.",
         "Capacities of this case are of different work and are not compared.",
-        "audit of 5 checks: 1 does not hold, 1 holds with a reservation, 1 could not be told, 2 hold",
+        "audit of 5 checks: 1 does not hold, 1 holds with a reservation, 1 is unknown, 2 hold",
     ] {
         assert!(head.contains(said), "{said} in {head}");
     }
@@ -100,7 +100,7 @@ fn requests_are_disclosed_by_type_and_add_up() {
 }
 
 #[test]
-fn resources_and_the_offered_load_are_told() {
+fn resources_and_the_offered_load_are_reported() {
     let page = page(&fixture::serving());
     let document = parsed(&page);
     let used = rows(&document, "What was used at this load, means");
@@ -244,7 +244,7 @@ fn entries_that_differ_by_case_and_arm_alone_are_one_line_and_what_is_broken_sta
     let lists = lists(&document);
     assert_eq!(lists.iter().map(|(folded, _)| *folded).collect::<Vec<_>>(), [false, true]);
     assert_eq!(lists[0].1.len(), broken, "{lists:?}");
-    assert!(page.contains("13 hold with a reservation, 1 could not be told</summary>"));
+    assert!(page.contains("13 hold with a reservation, 1 is unknown</summary>"));
     let markdown = tare_report::markdown(&findings);
     assert!(markdown.contains("\n  - support; sandbox"), "the others are below the first");
 }

@@ -104,7 +104,7 @@ fn the_steps_of_an_order_are_drawn_and_tabled_with_their_shares() {
 }
 
 #[test]
-fn storage_and_server_are_told_arm_by_arm_and_settings_only_where_arms_differ() {
+fn storage_and_server_are_listed_arm_by_arm_and_settings_only_where_arms_differ() {
     let mut findings = fixture::store();
     findings.cases[0].accounts[1].facts.insert("PostgreSQL fsync".into(), "off".into());
     let page = html(&findings);
@@ -119,7 +119,7 @@ fn storage_and_server_are_told_arm_by_arm_and_settings_only_where_arms_differ() 
 }
 
 #[test]
-fn what_became_of_the_orders_is_told_with_each_sqlstate() {
+fn what_became_of_the_orders_is_reported_with_each_sqlstate() {
     let mut findings = fixture::store();
     let page = html(&findings);
     let table = rows(&parsed(&page), "What became of the orders");
@@ -142,7 +142,7 @@ fn what_became_of_the_orders_is_told_with_each_sqlstate() {
 }
 
 #[test]
-fn the_share_of_orders_rolled_back_is_told_in_per_cent() {
+fn the_share_of_orders_rolled_back_is_reported_in_per_cent() {
     let page = html(&fixture::store());
     let metrics = rows(&parsed(&page), "Metrics, one value a trial");
     let row = metrics.iter().find(|row| row[0].starts_with("share of orders rolled back")).unwrap();

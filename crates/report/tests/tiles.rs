@@ -27,7 +27,7 @@ fn tiles_are_counted_and_the_member_that_failed_is_named() {
 }
 
 #[test]
-fn what_each_member_does_is_told_by_tiles_with_its_share_of_a_single_tile() {
+fn what_each_member_does_is_reported_by_tiles_with_its_share_of_a_single_tile() {
     let findings = fixture::tiles();
     let markdown = markdown(&findings);
     let row = |name: &str, tiles: &str| {
@@ -55,7 +55,7 @@ fn the_terminal_has_tiles_too() {
 }
 
 #[test]
-fn where_none_held_no_objective_is_judged_and_what_was_missed_is_told_once() {
+fn where_none_held_no_objective_is_judged_and_what_was_missed_is_reported_once() {
     let mut findings = fixture::tiles();
     let case = &findings.cases[0];
     let arms: Vec<String> = case.density.as_ref().unwrap().arms.iter().map(|arm| arm.arm.clone()).collect();

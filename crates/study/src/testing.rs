@@ -360,8 +360,8 @@ impl Catalog for Fake {
     }
 
     fn merging_lack(&self, platform: &str, _: &Json) -> Option<(String, String)> {
-        let told = || ("its guests' memory is not the host's to merge".to_owned(), "use another".to_owned());
-        ["null", "lxc", "far"].contains(&platform).then(told)
+        let reason = || ("its guests' memory is not the host's to merge".to_owned(), "use another".to_owned());
+        ["null", "lxc", "far"].contains(&platform).then(reason)
     }
 
     fn fits(
@@ -373,8 +373,8 @@ impl Catalog for Fake {
     ) -> std::result::Result<(), FieldError> {
         match parameters["scale-users"].as_u64().filter(|_| workload == "social") {
             Some(most) if u64::from(load.connections()) > most * u64::from(instances) => {
-                let told = format!("{} users are more than {instances} times {most}", load.connections());
-                Err(FieldError::new(&["scale-users"], told).help("write more"))
+                let message = format!("{} users are more than {instances} times {most}", load.connections());
+                Err(FieldError::new(&["scale-users"], message).help("write more"))
             }
             _ => Ok(()),
         }

@@ -133,10 +133,10 @@ pub struct StudyArguments {
     /// Order trials by this seed instead of the study's.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
-    /// Leave this arm out, such as one whose runtime this host lacks; may be given again. The report states it.
+    /// Leave this arm out, such as one whose runtime is missing on this host; may be given again. The report states it.
     #[arg(long, value_name = "ARM")]
     pub without: Vec<String>,
-    /// Measure virtual machines also where KVM runs none and they are emulated. A study that leaves out what the host lacks
+    /// Measure virtual machines also where KVM runs none and they are emulated. A study with `skip-unavailable`
     /// leaves them out otherwise; their figures say nothing about virtual machines, and reports show them apart.
     #[arg(long)]
     pub emulated: bool,

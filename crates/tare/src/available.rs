@@ -29,14 +29,14 @@ pub fn reduced(
         return Ok((study.clone(), Vec::new()));
     }
     let left_out = match resumed {
-        // A folder that cannot be read is told of by the run, which reads it next.
+        // The run reports a folder that cannot be read: it reads it next.
         Some(folder) => RunFolder::open(folder).map(|folder| folder.plan().left_out.clone()).unwrap_or_default(),
         None => unavailable(study, may, emulated),
     };
     without(study, left_out)
 }
 
-/// The arms that cannot be run here. The baseline's replica shares its fate, and is not told twice.
+/// The arms that cannot be run here. The baseline's replica shares its fate and is not listed.
 fn unavailable(study: &Study, may: May, emulated: bool) -> Vec<LeftOut> {
     let arms: Vec<_> = study.arms.iter().filter(|arm| arm.replica_of.is_none()).cloned().collect();
     let study = Study { arms: arms.clone(), ..study.clone() };
@@ -68,7 +68,7 @@ pub fn lacking(study: &Study, may: May) -> Vec<(String, String, String)> {
     known.into_iter().chain(no_place).collect()
 }
 
-/// Those that are known to be `unavailable`, and the others that merge if the host lacks something for that.
+/// Those that are known to be `unavailable`, and the others that merge if the host cannot merge memory.
 fn with_merging(
     arms: &[Arm],
     unavailable: Vec<(String, String, String)>,
@@ -77,9 +77,9 @@ fn with_merging(
     let known = |arm: &Arm| unavailable.iter().any(|(id, ..)| *id == arm.id);
     let merging: Vec<&Arm> = arms.iter().filter(|arm| arm.host_memory.merging.is_some() && !known(arm)).collect();
     let lack = if merging.is_empty() { None } else { lack() };
-    let told = lack
+    let unmerged = lack
         .map(|(reason, remedy)| merging.into_iter().map(move |arm| (arm.id.clone(), reason.clone(), remedy.clone())));
-    unavailable.into_iter().chain(told.into_iter().flatten()).collect()
+    unavailable.into_iter().chain(unmerged.into_iter().flatten()).collect()
 }
 
 fn without(study: &Study, left_out: Vec<LeftOut>) -> Result<(Study, Vec<LeftOut>), Failure> {
@@ -96,9 +96,9 @@ fn without(study: &Study, left_out: Vec<LeftOut>) -> Result<(Study, Vec<LeftOut>
     }
     study.arms.retain(|arm| left_out.iter().all(|left| left.arm != arm.id));
     if study.arms.iter().filter(|arm| arm.replica_of.is_none()).count() < FEWEST_ARMS {
-        let told: Vec<String> = left_out.iter().map(|left| format!("  - {}", sentence(left))).collect();
+        let listed: Vec<String> = left_out.iter().map(|left| format!("  - {}", sentence(left))).collect();
         let message =
-            format!("nothing is left to compare `{}` with on this host:\n{}", study.baseline, told.join("\n"));
+            format!("nothing is left to compare `{}` with on this host:\n{}", study.baseline, listed.join("\n"));
         return Err(Failure::new(message, Exit::HostUnfit));
     }
     Ok((study, left_out))
@@ -154,27 +154,27 @@ workload = "rr"
     }
 
     #[test]
-    fn what_cannot_run_is_left_out_and_told_and_the_replica_stays() {
-        let (reduced, told) = without(&study(), vec![left("other")]).unwrap_or_else(|failure| panic!("{failure:?}"));
+    fn what_cannot_run_is_left_out_and_listed_and_the_replica_stays() {
+        let (reduced, omitted) = without(&study(), vec![left("other")]).unwrap_or_else(|failure| panic!("{failure:?}"));
         let arms: Vec<&str> = reduced.arms.iter().map(|arm| arm.id.as_str()).collect();
         assert_eq!(arms, ["native", "third", "native-again"]);
         assert_eq!(
-            sentence(&told[0]),
+            sentence(&omitted[0]),
             "not measured here: `other` (the other): there is no such program. Remedy: install it"
         );
     }
 
     #[test]
-    fn arms_that_merge_cannot_run_where_the_kernel_cannot_and_each_is_told_once() {
+    fn arms_that_merge_cannot_run_where_the_kernel_cannot_and_each_is_listed_once() {
         let text = STUDY
             .replace("blocks = 2", "blocks = 2\ntrust-domain = \"mine\"")
             .replace("platform = \"container\"", "platform = \"container\"\nmerging = \"tare\"");
         let study = tare_study::parse("some", &text, &Registries).unwrap_or_else(|error| panic!("{error}")).study;
         let known = vec![("other".to_owned(), "there is no such program".to_owned(), "install it".to_owned())];
         let lack = || Some(("no merging".to_owned(), "another kernel".to_owned()));
-        let told = with_merging(&study.arms, known.clone(), lack);
-        let told: Vec<(&str, &str)> = told.iter().map(|(arm, reason, _)| (arm.as_str(), reason.as_str())).collect();
-        assert_eq!(told, [("other", "there is no such program"), ("third", "no merging")]);
+        let found = with_merging(&study.arms, known.clone(), lack);
+        let found: Vec<(&str, &str)> = found.iter().map(|(arm, reason, _)| (arm.as_str(), reason.as_str())).collect();
+        assert_eq!(found, [("other", "there is no such program"), ("third", "no merging")]);
         assert_eq!(with_merging(&study.arms, known.clone(), || None), known);
         let plain: Vec<Arm> = study.arms.into_iter().filter(|arm| arm.host_memory.merging.is_none()).collect();
         assert_eq!(with_merging(&plain, Vec::new(), || panic!("nobody merges")), []);

@@ -38,8 +38,8 @@ fn main() -> std::process::ExitCode {
     let mut confined = None;
     // Before any thread is started: only a process of one thread may enter a user namespace.
     if needs_lab(&arguments.command) && !rustix::process::geteuid().is_root() {
-        // From inside, the processes of dead runs could not be told any more. What cannot be reaped now is
-        // told by the run itself, which looks again.
+        // From inside, the processes of dead runs could not be identified any more. The run itself reports
+        // what cannot be reaped now: it looks again.
         let _ = tare_controller::reap_dead(&place::agent());
         confined = tare_lab::enter_user_namespace().err().map(|error| error.to_string());
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use tare_controller::{ScaleUpNow, HoldNow, Observer, TryNow};
+use tare_controller::{HoldNow, Observer, ScaleUpNow, TryNow};
 use tare_model::capacity::ProbePurpose;
 use tare_model::plan::{Plan, PlannedTrial};
 use tare_model::study::Study;
@@ -16,7 +16,7 @@ use crate::output;
 
 /// A bar with an honest estimate of the time left: what is planned for the trials to come, plus, for
 /// each, what the trials so far took beside it. Where trials are scale-ups, that is the most: a scale-up that ends early takes less.
-/// Where they are searches, it is what is likely, and the most is told beside it.
+/// Where they are searches, it is what is likely, and the most is shown beside it.
 pub struct Progress {
     bar: ProgressBar,
     state: RefCell<State>,
@@ -191,7 +191,7 @@ fn tries_left(planned: Planned, number: u32) -> u32 {
 }
 
 impl State {
-    /// How the time that is told is meant.
+    /// How the time that is shown is meant.
     fn about(&self) -> &'static str {
         if self.scale_ups { "at most about" } else { "about" }
     }
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn how_far_a_scale_up_is_is_told_with_what_is_saved_where_something_is() {
+    fn how_far_a_scale_up_is_is_shown_with_what_is_saved_where_something_is() {
         let now = ScaleUpNow { guests: 3, most: 32, load: false, available_bytes: 5 << 29, saved_bytes: 0 };
         assert_eq!(scale_up(&now), "guests 3 of 32, available 2.50 GiB");
         let now = ScaleUpNow { load: true, saved_bytes: 1 << 30, ..now };
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_try_is_told_with_its_load_what_came_of_it_and_how_many_may_follow() {
+    fn a_try_is_shown_with_its_load_what_came_of_it_and_how_many_may_follow() {
         let now = |number, load: &str, purpose, held: Option<&str>, missed: Option<&str>| TryNow {
             number,
             at_most: 32,
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_for_a_share_of_cpu_is_told_with_what_each_load_took_and_planned_with_its_steps() {
+    fn a_search_for_a_share_of_cpu_is_shown_with_what_each_load_took_and_planned_with_its_steps() {
         let now =
             HoldNow { number: 2, at_most: 8, load: "80 clients".into(), target: 0.4, measured: false, took: None };
         assert_eq!(holding(&now), "step 2 of at most 8, 80 clients (40 % of the guests' CPUs asked)");
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_is_planned_with_the_tries_that_are_likely_and_told_with_the_most() {
+    fn a_search_is_planned_with_the_tries_that_are_likely_and_shown_with_the_most() {
         let (trial, study) =
             searched(r#"workload = "rr", capacity = { from = 50, most = 400 }, qos = { response_time_p99_s = "5ms" }"#);
         let case = &study.cases[0];

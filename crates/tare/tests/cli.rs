@@ -39,10 +39,10 @@ fn a_shipped_study_can_be_copied_and_planned() {
 }
 
 #[test]
-fn what_platforms_and_workloads_take_is_told_in_words() {
+fn what_platforms_and_workloads_take_is_listed_in_words() {
     let store = stdout(&run(&["schema", "store"]));
-    for told in ["db-size = ", "postgres", "`parameters`", "\"functions\": "] {
-        assert!(store.contains(told), "{told} is not in\n{store}");
+    for part in ["db-size = ", "postgres", "`parameters`", "\"functions\": "] {
+        assert!(store.contains(part), "{part} is not in\n{store}");
     }
     let qemu = stdout(&run(&["schema", "qemu"]));
     assert!(qemu.contains("`options`") && qemu.contains("data-disk.") && qemu.contains("image.file.path"), "{qemu}");
@@ -92,7 +92,7 @@ fn every_shipped_study_is_listed_and_can_be_planned() {
     }
     for study in ["quickstart", "platforms", "response-time", "response-time-as-published", "throughput"] {
         let plan = run(&["plan", study]);
-        // 4 where this host lacks a runtime that an arm asks for: the plan is shown, and which arm that is.
+        // 4 where a runtime that an arm asks for is missing on this host: the plan is shown, and which arm that is.
         assert!(matches!(plan.status.code(), Some(0 | 4)), "{study}: {}", stderr(&plan));
         assert!(stdout(&plan).contains("block"), "{}", stdout(&plan));
     }

@@ -78,7 +78,7 @@ fn nothing_that_was_open_where_tare_was_started_reaches_a_guest_or_a_helper() {
     let runtimes = ["runc", "runsc"];
     let runtimes =
         runtimes.map(|name| format!("[arms.{name}]\nplatform = \"oci\"\noptions = {{ runtime = \"{name}\" }}\n"));
-    // Those that this host lacks are left out.
+    // Those that are missing on this host are left out.
     let text = small_study(1, &format!("{CONTAINER}\n{others}{}", runtimes.concat()))
         .replace("128MiB", "256MiB")
         .replace("noise-floor", "skip-unavailable = true\nnoise-floor");
@@ -199,8 +199,8 @@ fn no_application_runs_as_root_on_any_arm() {
         return;
     }
     let cache = std::env::var_os("TARE_CACHE").map_or_else(|| "/var/cache/tare".into(), std::path::PathBuf::from);
-    let lacks = |payload: &str| !cache.join(format!("payload/{payload}/runtime/bin/java")).exists();
-    if let Some(payload) = ["java", "web", "social"].into_iter().find(|payload| lacks(payload)) {
+    let is_missing = |payload: &str| !cache.join(format!("payload/{payload}/runtime/bin/java")).exists();
+    if let Some(payload) = ["java", "web", "social"].into_iter().find(|payload| is_missing(payload)) {
         return tare_testkit::skipped(&format!("no `{payload}` for guests: `make build` makes it"));
     }
     if !Command::new("nginx").arg("-v").stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {

@@ -108,7 +108,7 @@ fn the_published_web_tables_recompute_and_banking_is_not_the_same_work() {
     has(&entries, "bytes-a-request", "broken", "banking", "36.6 kB on native and 30.5 kB on virtual");
     has(&entries, "bytes-a-request", "holds", "ecommerce", "134.1 kB on native and 133.7 kB on virtual");
     has(&entries, "bytes-a-request", "holds", "support", "538.0 kB on native and 538.1 kB on virtual");
-    has(&entries, "bytes-a-request", "reservation", "banking-latency", "not told here");
+    has(&entries, "bytes-a-request", "reservation", "banking-latency", "not reported here");
     has(&entries, "score", "holds", "", "it recomputes to 2,321.2");
     has(&entries, "score", "holds", "", "it recomputes to 1,940.4");
     has(&entries, "base", "holds", "ecommerce", "3,200 against 4,100 is 21.95 % less than native");

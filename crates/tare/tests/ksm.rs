@@ -26,10 +26,10 @@ const SET: [&str; 7] = [
     "advisor_max_cpu",
 ];
 const DOMAIN: [&str; 2] = ["--trust-domain", "this test alone"];
-/// A rule whose values are told from those of any kernel.
+/// A rule whose values differ from any kernel's defaults.
 const FIXED: [&str; 6] = ["--rule", "fixed", "--pages-to-scan", "123", "--sleep", "45ms"];
 
-/// The one test of this host that may switch merging on; `None`: it cannot be done here, and why is told.
+/// The one test of this host that may switch merging on; `None`: it cannot be done here, and the reason is printed.
 struct Alone {
     _lock: File,
     found: BTreeMap<&'static str, String>,
@@ -92,7 +92,7 @@ impl Tuning {
         command.args(["ksm", "tune", "--every", "200ms"]).args(DOMAIN).args(options);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        // What is cleaned up before it is told first.
+        // It first reports what it cleaned up.
         let begun = lines.by_ref().map(Result::unwrap).find(|line| line.contains("governs merging by"));
         let Some(begun) = begun else {
             let ended = child.wait_with_output().unwrap();
@@ -112,9 +112,9 @@ impl Tuning {
         assert!(sent.success());
         let rest: Vec<String> = self.lines.by_ref().map(Result::unwrap).collect();
         let status = self.child.wait().unwrap();
-        let mut told = Vec::new();
-        std::io::Read::read_to_end(&mut self.child.stderr.take().unwrap(), &mut told).unwrap();
-        Output { status, stdout: rest.join("\n").into_bytes(), stderr: told }
+        let mut errors = Vec::new();
+        std::io::Read::read_to_end(&mut self.child.stderr.take().unwrap(), &mut errors).unwrap();
+        Output { status, stdout: rest.join("\n").into_bytes(), stderr: errors }
     }
 }
 
@@ -151,7 +151,7 @@ fn without_a_trust_domain_or_with_figures_of_another_rule_nothing_is_begun() {
 }
 
 #[test]
-fn a_host_that_cannot_is_told_why_and_the_remedy() {
+fn a_host_that_cannot_gets_the_reason_and_the_remedy() {
     if !common::is_root() {
         return;
     }
@@ -176,10 +176,10 @@ fn a_host_that_cannot_is_told_why_and_the_remedy() {
 #[test]
 fn status_and_watch_show_the_kernels_settings_and_counts() {
     let Some(alone) = Alone::new() else { return };
-    let told = status();
-    assert_eq!(told["settings"]["pages-to-scan"].to_string(), alone.found["pages_to_scan"]);
-    assert!(told["counters"]["full_scans"].is_u64() && told["changed_by"].as_array().unwrap().is_empty(), "{told}");
-    assert!(told["side_channels"].as_str().unwrap().contains("timing"));
+    let shown = status();
+    assert_eq!(shown["settings"]["pages-to-scan"].to_string(), alone.found["pages_to_scan"]);
+    assert!(shown["counters"]["full_scans"].is_u64() && shown["changed_by"].as_array().unwrap().is_empty(), "{shown}");
+    assert!(shown["side_channels"].as_str().unwrap().contains("timing"));
     let text = stdout(&run(&["ksm", "status"]));
     assert!(text.contains("pages/pause") && text.contains("Side channels") && text.contains("no run"), "{text}");
     let watched = run(&["ksm", "watch", "--every", "50ms", "--for", "120ms", "--json"]);
@@ -196,8 +196,8 @@ fn ctrl_c_and_the_end_of_its_time_put_everything_back() {
     for signal in ["-INT", "-TERM"] {
         let tuning = Tuning::start(&FIXED);
         assert_fixed();
-        let told = status();
-        let by = &told["changed_by"][0];
+        let shown = status();
+        let by = &shown["changed_by"][0];
         assert_eq!(
             (by["run"].as_str(), by["pid"].as_u64()),
             (Some(tuning.run.as_str()), Some(u64::from(tuning.pid())))
@@ -297,7 +297,7 @@ fn what_cannot_be_put_back_stays_on_the_list() {
         tare_testkit::skipped(&format!("no mount namespace can be made here: {}", stderr(&output)));
         return;
     }
-    let told = stdout(&output);
-    assert_eq!(told.matches("it is not a setting that tare changes").count(), 2, "{told}");
-    assert!(told.trim_end().ends_with("ksm-test"), "{told}");
+    let printed = stdout(&output);
+    assert_eq!(printed.matches("it is not a setting that tare changes").count(), 2, "{printed}");
+    assert!(printed.trim_end().ends_with("ksm-test"), "{printed}");
 }

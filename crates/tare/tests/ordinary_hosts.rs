@@ -344,7 +344,7 @@ fn a_user_without_a_session(ground: &Ground) {
     assert!(!memory.is_empty() && memory.iter().all(|row| row["equal"] != true), "{rows:?}");
 }
 
-/// A user has what systemd gives every user; what is lacking comes by the command that doctor prints for root.
+/// A user has what systemd gives every user; for what is missing, doctor prints the command for root.
 fn a_user_is_given_every_controller(ground: &Ground) {
     let doctor = || {
         let ran = ground.host.run("someone", "tare doctor --quick");
@@ -562,7 +562,7 @@ fn the_tarball_measures_on_an_arm64_host() {
     host.put(Path::new(&tarball), "tare.tar.gz");
     host.sh("mkdir /opt/tare && tar -C /opt/tare --strip-components 1 -xf tare.tar.gz && ln -s /opt/tare/bin/tare /usr/local/bin/");
     let mut ground = Ground { host, folder: tempfile::tempdir().unwrap(), failed: Vec::new() };
-    ground.check("doctor finds containers usable, and says what this build and this host lack", |ground| {
+    ground.check("doctor finds containers usable, and says what is missing in this build and on this host", |ground| {
         let said = ground.host.sh("tare doctor");
         for id in ["native", "container", "oci runc"] {
             let line = said.lines().find(|line| line.trim_start().starts_with(&format!("{id} ")));

@@ -1,5 +1,5 @@
-//! Hosts that lack or forbid what a run needs: what was tried, why it failed and the remedy are said before anything starts, and
-//! nothing is left. Each is made of this one, in a mount namespace of its own.
+//! Hosts on which what a run needs is missing or forbidden: what was tried, why it failed and the remedy are said before anything
+//! starts, and nothing is left. Each is made of this one, in a mount namespace of its own.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;

@@ -80,7 +80,7 @@ fn oci_runtimes_run_the_same_study() {
 }
 
 #[test]
-fn arms_that_cannot_run_here_are_left_out_and_told_and_a_resumed_run_keeps_to_that() {
+fn arms_that_cannot_run_here_are_left_out_and_listed_and_a_resumed_run_keeps_to_that() {
     if !is_root() {
         return;
     }
@@ -237,7 +237,7 @@ fn the_instrument_measures_itself() {
     expect_code(&ran, 0);
     let said = stdout(&ran);
     assert!(said.contains("empty operations") && said.contains("What measuring costs"), "{said}");
-    assert!(said.contains("of the rate over loopback, 6 blocks") && !said.contains("cannot be told"), "{said}");
+    assert!(said.contains("of the rate over loopback, 6 blocks") && !said.contains("cannot be computed"), "{said}");
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn planted(folder: &Path) -> Planted {
     }
     let url_file = folder.join("url");
     std::fs::write(&url_file, format!("postgres://u:{}@{{guest}}:5432/db", secret("urlfile"))).unwrap();
-    let told = "for v in $(env | sed -n 's/^[GFV][IA].*=//p'); do echo \"told: $v\" >&2; done";
+    let echo = "for v in $(env | sed -n 's/^[GFV][IA].*=//p'); do echo \"echoed: $v\" >&2; done";
     let study = format!(
         r#"
 # A comment repeats {given}.
@@ -94,7 +94,7 @@ workload = "store"
 url = {{ from-file = "{url_file}" }}
 "#,
         given = "cnry-given-0",
-        fails = told.replace('\\', "\\\\").replace('"', "\\\""),
+        fails = echo.replace('\\', "\\\\").replace('"', "\\\""),
         env = env.trim_end_matches(", "),
         argument = secret("argument"),
         token = secret("token"),
@@ -147,7 +147,7 @@ fn what_a_run_leaves_behind_holds_no_secret_and_no_name() {
         let read = |name: &str| left.iter().find(|(path, _)| path.ends_with(name)).map(|(_, bytes)| bytes.clone());
         // The trials failed with what their commands printed: so there was something to take out.
         let report = String::from_utf8(read("report.md").unwrap()).unwrap();
-        assert!(report.contains("told: ") && report.contains("redacted"), "{}{report}", stderr(&ended));
+        assert!(report.contains("echoed: ") && report.contains("redacted"), "{}{report}", stderr(&ended));
         for secret in &planted.secrets {
             assert!(!holds(&printed, secret), "{secret} was printed: {}{}", stdout(&ended), stderr(&ended));
         }
@@ -201,7 +201,7 @@ fn a_plan_shows_no_secret_and_reads_none() {
 }
 
 #[test]
-fn a_secret_that_is_not_found_is_told_by_line_and_field_and_errors_show_none() {
+fn a_secret_that_is_not_found_is_reported_by_line_and_field_and_errors_show_none() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("study.toml");
     let refused = |case: &str| {

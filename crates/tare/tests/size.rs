@@ -174,10 +174,10 @@ fn a_run_becomes_advice_with_points_models_checks_and_the_published_rule() {
 }
 
 #[test]
-fn what_is_asked_wrongly_is_told_with_what_there_is() {
+fn what_is_asked_wrongly_is_reported_with_what_there_is() {
     let folder = tempfile::tempdir().unwrap();
     let dir = written(folder.path(), 1, 0.0);
-    let told = |args: &[&str]| {
+    let refused = |args: &[&str]| {
         let output = run(&[&["size", &dir], args].concat());
         expect_code(&output, 2);
         assert!(stdout(&output).is_empty());
@@ -196,7 +196,7 @@ fn what_is_asked_wrongly_is_told_with_what_there_is() {
         (&["--total", "0"], &["above 0"]),
         (&["--load-per-instance", "nan"], &["above 0"]),
     ] {
-        let said = told(args);
+        let said = refused(args);
         assert!(parts.iter().all(|part| said.contains(part)), "{args:?}: {said}");
     }
     let missing = run(&["size", "/nonexistent"]);

@@ -1,4 +1,5 @@
-//! Several instances of the social application in one guest, run for real: checked, held at a share of the CPU, sized, and what goes wrong told.
+//! Several instances of the social application in one guest, run for real: checked, held at a share of the CPU, sized, and faults
+//! reported.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -74,7 +75,7 @@ fn findings(out: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(out.join("findings.json")).unwrap()).unwrap()
 }
 
-/// What is told of an arm in a case.
+/// The account of an arm in a case.
 fn account<'a>(findings: &'a Value, case: usize, arm: &str) -> &'a Value {
     let accounts = findings["cases"][case]["accounts"].as_array().unwrap();
     accounts.iter().find(|own| own["arm"] == arm).unwrap_or_else(|| panic!("no account of {arm}"))
@@ -105,9 +106,9 @@ fn users_of_several_instances_are_served_rightly_on_every_arm() {
     for arm in ["native", "container"] {
         for case in 0..2 {
             assert!(operations(&findings, case, arm) > 50, "{arm} {case}");
-            let told = &account(&findings, case, arm)["facts"]["primed"];
-            let least = told.as_str().unwrap().split(' ').next().unwrap();
-            assert!(least.parse::<u64>().unwrap() >= 100, "each instance answers what it was primed with: {told}");
+            let primed = &account(&findings, case, arm)["facts"]["primed"];
+            let least = primed.as_str().unwrap().split(' ').next().unwrap();
+            assert!(least.parse::<u64>().unwrap() >= 100, "each instance answers what it was primed with: {primed}");
         }
     }
     let gained = &findings["consolidation"][0]["arms"][0]["gained"][0];
@@ -134,8 +135,8 @@ fn the_guests_cpus_are_held_busy_to_a_share() {
     let held = findings(&out);
     if outcomes(&out) != ["completed"] {
         // On a host that others use the share moves under the search; then it must say so, and give no figure.
-        let told = held["not_completed"][0]["reason"].as_str().unwrap_or_default().to_owned();
-        assert!(told.contains("30") && told.contains('%'), "{told}");
+        let reason = held["not_completed"][0]["reason"].as_str().unwrap_or_default().to_owned();
+        assert!(reason.contains("30") && reason.contains('%'), "{reason}");
         tare_testkit::skipped("this host was too busy for a share to be held");
         return;
     }
@@ -173,7 +174,7 @@ fn what_cannot_be_is_refused_before_anything_is_started() {
         let study = write_study(folder.path(), &study("", &cases));
         let output = run(&["plan", study.to_str().unwrap()]);
         expect_code(&output, 2);
-        let told = stderr(&output);
-        assert!(words.iter().all(|word| told.contains(word)) && told.contains(".toml:"), "{told}");
+        let printed = stderr(&output);
+        assert!(words.iter().all(|word| printed.contains(word)) && printed.contains(".toml:"), "{printed}");
     }
 }

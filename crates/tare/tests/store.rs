@@ -139,8 +139,8 @@ fn statements_functions_and_orders_at_a_rate_are_cases_of_one_study() {
         statements("orders"),
         statements("functions")
     );
-    let told = stdout(&output);
-    assert!(told.contains("offered 10.0 op/s"), "an open loop says what was offered: {told}");
+    let printed = stdout(&output);
+    assert!(printed.contains("offered 10.0 op/s"), "an open loop says what was offered: {printed}");
     for (case, step) in [("functions", "purchase"), ("orders", "purchase: commit")] {
         let of = format!("steps JOIN trials USING (trial) WHERE case_id = '{case}' AND step = '{step}'");
         assert!(number(&out, &format!("SELECT sum(count) FROM {of}")) > 0.0, "{case} has no step {step}");

@@ -170,7 +170,7 @@ fn a_disk_that_fills_up_ends_the_run_with_a_clear_error_and_what_was_acknowledge
 }
 
 #[test]
-fn a_run_folder_that_was_altered_or_cut_short_is_told() {
+fn a_run_folder_that_was_altered_or_cut_short_is_reported() {
     if !is_root() {
         return;
     }

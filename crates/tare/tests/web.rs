@@ -1,4 +1,4 @@
-//! Web serving run for real: users of a site against its server, checked, searched for the most, and what goes wrong told.
+//! Web serving run for real: users of a site against its server, checked, searched for the most, and faults reported.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -162,9 +162,9 @@ load-from = {{ case = "site", share = 0.5 }}"#,
     assert_eq!(later["load"].as_f64(), Some(4.0), "half of the 8 that held: {later}");
 }
 
-/// What is slow behind the server is no fault of the arm, and is told beside figures of which none is good.
+/// What is slow behind the server is no fault of the arm, and is reported beside figures of which none is good.
 #[test]
-fn a_backend_that_takes_longer_than_users_wait_is_told_and_no_page_of_it_is_good() {
+fn a_backend_that_takes_longer_than_users_wait_is_reported_and_no_page_of_it_is_good() {
     if !is_possible() {
         return;
     }
@@ -191,15 +191,15 @@ parameters = {{ tables = "{}", receive-rate = "unlimited", file-sessions = 4, he
         failed += count(row, "failed");
     }
     assert!(all > 0 && failed == all, "{failed} of {all} pages were late: {iteration}");
-    // The delay was asked for, so it is told as what differs from the published form, and not as a limit of the instrument.
-    let told = facts(&out);
-    assert!(told.contains("waits 300ms before each answer"), "{told}");
-    assert!(!told.contains("backend-limit"), "{told}");
+    // The delay was asked for, so it is reported as a deviation from the published form, and not as a limit of the instrument.
+    let facts = facts(&out);
+    assert!(facts.contains("waits 300ms before each answer"), "{facts}");
+    assert!(!facts.contains("backend-limit"), "{facts}");
 }
 
 /// Nothing listens where the user says that a server is: the trial ends before load, with the address and the remedy.
 #[test]
-fn a_server_that_is_not_there_is_told_before_any_load() {
+fn a_server_that_is_not_there_is_reported_before_any_load() {
     if !is_possible() {
         return;
     }
@@ -210,8 +210,8 @@ parameters = { url = "http://{guest}:9", file-sessions = 4 }"#;
     let (out, output) = ran(folder.path(), &study("", case));
     expect_code(&output, 3);
     assert_eq!(outcomes(&out), ["failed"]);
-    let told = stderr(&output);
-    assert!(told.contains(":9") && told.contains("refused"), "{told}");
+    let printed = stderr(&output);
+    assert!(printed.contains(":9") && printed.contains("refused"), "{printed}");
     assert_eq!(left_by_runs_into(&out), Vec::<String>::new());
 }
 
@@ -231,6 +231,6 @@ parameters = { file-sessions = 1000000 }"#,
     let study = write_study(folder.path(), &text);
     let output = run(&["plan", study.to_str().unwrap()]);
     assert_ne!(output.status.code(), Some(0));
-    let told = stderr(&output);
-    assert!(told.contains("disk") && told.contains("GiB for its folder"), "{told}");
+    let printed = stderr(&output);
+    assert!(printed.contains("disk") && printed.contains("GiB for its folder"), "{printed}");
 }

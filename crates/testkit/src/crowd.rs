@@ -1,4 +1,4 @@
-//! A host that is told how much memory it has, real guests of which each takes a part of it, and a workload whose figures
+//! A host with a configured amount of memory, real guests of which each takes a part of it, and a workload whose figures
 //! follow from the number of guests: for the scale-up of a density case.
 
 use std::fs;
@@ -202,7 +202,7 @@ fn failure() -> WorkloadError {
     WorkloadError::Command(REASON.into())
 }
 
-/// Waits until the agent is told to stop, or is gone.
+/// Waits until the agent is asked to stop, or is gone.
 fn until_ended(agent: &Link) -> WorkloadError {
     let spec = tare_wire::ExecSpec {
         argv: ["sh", "-c", "sleep 600"].map(str::to_owned).to_vec(),

@@ -67,12 +67,12 @@ impl Drop for FailingGuest {
     fn drop(&mut self) {
         if self.phase != Phase::Teardown && self.inner.destroy().is_err() {
             // Its own drop would only try the same again.
-            told_left_behind(self.inner.spec());
+            report_left_behind(self.inner.spec());
         }
     }
 }
 
-fn told_left_behind(spec: &GuestSpec) {
+fn report_left_behind(spec: &GuestSpec) {
     // A test that leaves guests behind must not look as if it had passed.
     let _ = writeln!(std::io::stderr(), "guest {} of a test was not taken away", spec.name);
 }

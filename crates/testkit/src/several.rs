@@ -39,7 +39,7 @@ pub enum Trouble {
     Ahead,
     /// What is done before the first trial takes long.
     AheadHang,
-    /// The host lacks something.
+    /// Something that it needs is missing on the host.
     Lack,
 }
 

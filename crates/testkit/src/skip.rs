@@ -1,4 +1,4 @@
-//! Tests that need what a machine lacks.
+//! Tests that need what a machine does not have.
 
 use std::io::Write;
 

@@ -204,14 +204,14 @@ impl Workload for Worker {
 struct AtWork {
     of: TileWorker,
     tiles: Tiles,
-    /// Whether it was told that it will be driven again.
+    /// Whether it got the notice that it will be driven again.
     stays: bool,
 }
 
 impl Prepared for AtWork {
     fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
         if !self.stays {
-            return Err(WorkloadError::Command("it was not told that it will be driven again".to_owned()));
+            return Err(WorkloadError::Command("it got no notice that it will be driven again".to_owned()));
         }
         self.tiles.note(TileSight::Driven { index: site.index, start_at_ns: schedule.start_at_ns });
         let start = schedule.start_at_ns + schedule.phases.steady_offset_ns();

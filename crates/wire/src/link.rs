@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_stays_silent_or_dies_is_told_apart() {
+    fn an_agent_that_stays_silent_is_distinguished_from_one_that_dies() {
         let (reader, writer) = agent(|m, to| match m.request {
             Request::Facts => {}
             Request::Bye => to.shutdown(std::net::Shutdown::Both).unwrap(),

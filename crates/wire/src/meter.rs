@@ -31,7 +31,7 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8], budget: usize) -> Result<T, Wir
                 Err(WireError::Malformed { reason: format!("{} bytes left over", rest.len()) })
             }
         }
-        // The decoder's errors carry no words; that it was the budget is told by its length.
+        // The decoder's errors carry no words. This one means that the budget is used up.
         Err(Error::SerializeBufferFull) => Err(WireError::Swollen { bytes: bytes.len(), limit: budget }),
         Err(error) => Err(malformed(error)),
     }

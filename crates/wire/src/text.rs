@@ -98,8 +98,8 @@ fn clean_web(done: &mut WebDone) {
 }
 
 fn clean_java(done: &mut JavaDone) {
-    let told = std::mem::take(&mut done.transactions).into_iter().take(MOST_ENTRIES);
-    done.transactions = told.map(|(name, count)| (brief(&name), count)).collect();
+    let transactions = std::mem::take(&mut done.transactions).into_iter().take(MOST_ENTRIES);
+    done.transactions = transactions.map(|(name, count)| (brief(&name), count)).collect();
     done.wrong.iter_mut().for_each(make_readable);
 }
 
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_application_told_its_driver_is_cleaned() {
+    fn what_an_application_sent_its_driver_is_cleaned() {
         let names = (0..=MOST_ENTRIES as u64).map(|n| (format!("{n:05}\u{1b}"), n)).collect();
         let java = JavaDone { transactions: names, wrong: Some("\u{1b}[2J".into()), ..JavaDone::default() };
         let result = DriveResult { java: Some(java), ..nothing_driven() };

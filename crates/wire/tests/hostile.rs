@@ -62,8 +62,8 @@ fn frames_that_are_too_long_or_are_none_end_the_link_with_the_reason() {
         (b"Segmentation fault (core dumped)\n".to_vec(), "was announced"),
     ] {
         let link = sending(bytes);
-        let told = why_gone(&link);
-        assert!(told.contains(reason), "{told}");
+        let error = why_gone(&link);
+        assert!(error.contains(reason), "{error}");
         assert!(link.ended().is_some());
         assert!(matches!(link.call(Request::Clock, TIMEOUT), Err(WireError::Gone { .. })));
     }
@@ -78,8 +78,8 @@ fn an_answer_that_nobody_asked_for_ends_the_link_and_a_flood_of_them_is_not_take
         while write_frame(&mut stream, &flood).is_ok() {}
         stopped.send(()).unwrap();
     });
-    let told = why_gone(&link);
-    assert!(told.contains("not made, number 4711"), "{told}");
+    let error = why_gone(&link);
+    assert!(error.contains("not made, number 4711"), "{error}");
     drop(link);
     seen.recv_timeout(TIMEOUT).expect("the flood meets a closed channel");
 
@@ -87,8 +87,8 @@ fn an_answer_that_nobody_asked_for_ends_the_link_and_a_flood_of_them_is_not_take
     write_frame(&mut bytes, &FromAgent { id: 2, result: Ok(Reply::Done) }).unwrap();
     let link = sending(bytes);
     assert_eq!(link.call(Request::Facts, TIMEOUT).unwrap(), Reply::Done);
-    let told = why_gone(&link);
-    assert!(told.contains("not made, number 2"), "answered twice: {told}");
+    let error = why_gone(&link);
+    assert!(error.contains("not made, number 2"), "answered twice: {error}");
 }
 
 #[test]
@@ -123,15 +123,15 @@ fn a_greeting_that_never_ends_is_given_up() {
 }
 
 #[test]
-fn a_greeting_of_escape_sequences_is_told_without_them() {
+fn a_greeting_of_escape_sequences_is_reported_without_them() {
     let agent = |mut stream: UnixStream| {
         let version = "\u{1b}[2J\u{7}".repeat(50);
         Greeting { protocol: PROTOCOL + 1, version }.write(&mut stream).unwrap();
         let _ = stream.read(&mut [0; 100]);
     };
-    let told = open(agent, TIMEOUT).unwrap_err().to_string();
-    assert!(told.contains(&format!("protocol {}", PROTOCOL + 1)) && told.len() < 2000, "{told}");
-    assert_eq!(readable(&told), told);
+    let error = open(agent, TIMEOUT).unwrap_err().to_string();
+    assert!(error.contains(&format!("protocol {}", PROTOCOL + 1)) && error.len() < 2000, "{error}");
+    assert_eq!(readable(&error), error);
 }
 
 #[test]
@@ -150,8 +150,8 @@ fn a_frame_that_would_swell_in_memory_is_refused() {
     bytes.push(left as u8);
     bytes.resize(bytes.len() + 2 * count as usize, 0);
     assert!(bytes.len() < MAX_FRAME_BYTES);
-    let told = why_gone(&sending(framed(&bytes)));
-    assert!(told.contains("would take more than"), "{told}");
+    let error = why_gone(&sending(framed(&bytes)));
+    assert!(error.contains("would take more than"), "{error}");
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn a_file_without_end_or_with_a_false_length_is_not_kept() {
     assert!(matches!(result, Err(WireError::Unexpected { .. })), "{result:?}");
     let (result, _) = steal(|_, _| Reply::Done);
     assert!(matches!(result, Err(WireError::Unexpected { .. })), "{result:?}");
-    // An honest one, byte by byte, of which no length is told: as the files of /proc.
+    // An honest one, byte by byte, without a length: like the files of /proc.
     let text = b"hello";
     let (result, kept) = steal(move |offset, _| file(text[offset as usize..].iter().take(1).copied().collect(), 0));
     assert_eq!((result.unwrap(), kept), (5, text.to_vec()));

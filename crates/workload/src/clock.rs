@@ -12,7 +12,7 @@ pub fn monotonic_ns() -> u64 {
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
-/// Waits for a moment, or until it is told to stop.
+/// Waits until a moment is reached or `stop` is set.
 pub fn wait_until(moment_ns: u64, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         let left = Duration::from_nanos(moment_ns.saturating_sub(monotonic_ns()));

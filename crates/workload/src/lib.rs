@@ -65,8 +65,8 @@ pub trait Workload: Send + Sync {
         false
     }
 
-    /// What each guest of this size will take of the host's memory at once when it starts, bytes, if that can be told:
-    /// before the first guest was seen, the scale-up of a density search reckons with it.
+    /// What each guest of this size takes of the host's memory at once when it starts, bytes, if that is known. The scale-up of
+    /// a density search uses it until it has seen the first guest.
     fn touches(&self, guest: &GuestSize) -> ByteSize {
         guest.memory
     }
@@ -133,13 +133,13 @@ pub trait Workload: Send + Sync {
         Span::ZERO
     }
 
-    /// What this host lacks for it, as far as files show: (reason, remedy). No program is run, for a study that somebody
-    /// else wrote may be planned.
+    /// What is missing on this host for it, as far as files show: (reason, remedy). It runs no program, because somebody else
+    /// may have written the study that is planned.
     fn look(&self) -> Option<(String, String)> {
         None
     }
 
-    /// What this host lacks for it: (reason, remedy). Quick; programs may be asked what they are. Asked before any run.
+    /// What is missing on this host for it: (reason, remedy). Quick; programs may be asked what they are. Asked before any run.
     fn lack(&self) -> Option<(String, String)> {
         self.look()
     }
@@ -178,8 +178,8 @@ pub trait Workload: Send + Sync {
         false
     }
 
-    /// Whether one [`Prepared`] can be connected, driven and verified again with another load in the same guest, once it was told
-    /// that it will be ([`Prepared::stay`]).
+    /// Whether one [`Prepared`] can be connected, driven and verified again with another load in the same guest, after a call
+    /// of [`Prepared::stay`].
     fn repeats(&self) -> bool {
         false
     }

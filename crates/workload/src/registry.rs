@@ -92,7 +92,7 @@ mod tests {
 
     const ONE_CLIENT: LoadModel = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
 
-    /// The least that each workload needs to be told.
+    /// The fewest parameters that each workload needs.
     fn minimal(name: &str) -> Value {
         match name {
             "exec" => json!({"command": ["true"]}),

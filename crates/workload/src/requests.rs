@@ -50,9 +50,9 @@ mod tests {
         };
         let mut all = vec![one("home", 3)];
         add_types(&mut all, vec![one("login", 2), one("home", 4)]);
-        let told: Vec<(&str, u64, u64)> =
+        let added: Vec<(&str, u64, u64)> =
             all.iter().map(|one| (one.name.as_str(), one.requests, one.times.count())).collect();
-        assert_eq!(told, [("home", 7, 7), ("login", 2, 2)]);
+        assert_eq!(added, [("home", 7, 7), ("login", 2, 2)]);
         assert_eq!(total(&all).requests, 9);
     }
 }

@@ -23,8 +23,8 @@ fn numbered(mut guest: Driven, number: u32, several: bool) -> Driven {
         });
     }
     if number > 1 {
-        let told = std::mem::take(&mut guest.facts);
-        guest.facts = told.into_iter().map(|(name, value)| (format!("guest {number}: {name}"), value)).collect();
+        let facts = std::mem::take(&mut guest.facts);
+        guest.facts = facts.into_iter().map(|(name, value)| (format!("guest {number}: {name}"), value)).collect();
     }
     guest
 }
@@ -45,7 +45,7 @@ fn add(mut all: Driven, guest: Driven) -> Driven {
     merge_steps(&mut all.measurement.steps, guest.measurement.steps);
     all.measurement.parts.extend(guest.measurement.parts);
     add_samples(&mut all.samples, guest.samples);
-    // What is the same in both is told once.
+    // A fact that is the same in both is kept once.
     let differs =
         |name: &str, value: &String| name.split_once(": ").is_none_or(|(_, plain)| all.facts.get(plain) != Some(value));
     let facts: Vec<(String, String)> = guest.facts.into_iter().filter(|(name, value)| differs(name, value)).collect();

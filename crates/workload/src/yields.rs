@@ -48,7 +48,7 @@ pub struct Driven {
     pub invalid: Option<String>,
 }
 
-/// Operations that must lie beyond a quantile for it to be told: with fewer, single operations decide it.
+/// Operations that must lie beyond a quantile for it to be reported: with fewer, single operations decide it.
 const BEYOND: f64 = 10.0;
 
 /// The quantile `q` of a histogram, or `None` where fewer than ten values lie beyond it: the 99th percentile takes
@@ -169,7 +169,7 @@ pub fn merge(results: Vec<DriveResult>) -> Option<DriveResult> {
             (a, b) => a.or(b),
         };
         all.java = match (all.java, one.java) {
-            (Some(a), Some(b)) => Some(both_told(a, b)),
+            (Some(a), Some(b)) => Some(both_java(a, b)),
             (a, b) => a.or(b),
         };
         all.social = match (all.social, one.social) {
@@ -199,8 +199,8 @@ fn both_done(mut a: StoreDone, b: StoreDone) -> StoreDone {
     a
 }
 
-/// What two Java applications told.
-fn both_told(mut a: JavaDone, b: JavaDone) -> JavaDone {
+/// What two Java applications counted.
+fn both_java(mut a: JavaDone, b: JavaDone) -> JavaDone {
     for (name, count) in b.transactions {
         *a.transactions.entry(name).or_default() += count;
     }
@@ -320,7 +320,7 @@ pub mod tests {
         let interval = |end_ns, operations| tare_model::drive::DriveInterval { end_ns, operations, bytes: 1 };
         let done =
             |orders, id| StoreDone { orders, in_doubt: vec![id], ramp: "at once".into(), ..StoreDone::default() };
-        let told = |payments, wrong: Option<&str>| JavaDone {
+        let java = |payments, wrong: Option<&str>| JavaDone {
             transactions: BTreeMap::from([("payment".to_owned(), payments)]),
             groups: 6,
             wrong: wrong.map(Into::into),
@@ -333,7 +333,7 @@ pub mod tests {
             response: histogram(10, 3),
             backlog_max: 7,
             store: Some(done(3, 11)),
-            java: Some(told(7, None)),
+            java: Some(java(7, None)),
             ..result(3)
         };
         let other = DriveResult {
@@ -345,7 +345,7 @@ pub mod tests {
             steady_end_ns: 1_000_000_001,
             run_delay_ns: None,
             store: Some(done(4, 12)),
-            java: Some(told(5, Some("stock"))),
+            java: Some(java(5, Some("stock"))),
             ..result(4)
         };
         let all = merge(vec![one, other]).unwrap();
@@ -356,8 +356,8 @@ pub mod tests {
         assert_eq!((steps, all.intervals.len(), all.intervals[1].operations), (vec![3, 1], 2, 10));
         let done = all.store.unwrap();
         assert_eq!((done.orders, done.in_doubt, done.ramp.as_str()), (7, vec![11, 12], "at once"));
-        let told = all.java.unwrap();
-        assert_eq!((told.transactions["payment"], told.groups, told.wrong.as_deref()), (12, 12, Some("stock")));
+        let java = all.java.unwrap();
+        assert_eq!((java.transactions["payment"], java.groups, java.wrong.as_deref()), (12, 12, Some("stock")));
         assert_eq!(merge(Vec::new()), None);
     }
 }

@@ -117,8 +117,8 @@ fn drive(
 fn process_with(word: &str) -> Pid {
     let all = std::fs::read_dir("/proc").unwrap().flatten();
     let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let told = |pid: &i32| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let has = |pid: &i32| told(pid).split(|byte| *byte == 0).any(|argument| argument == word.as_bytes());
+    let cmdline = |pid: &i32| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let has = |pid: &i32| cmdline(pid).split(|byte| *byte == 0).any(|argument| argument == word.as_bytes());
     Pid::from_raw(numbers.into_iter().find(has).expect("the application is at work")).unwrap()
 }
 
@@ -154,7 +154,7 @@ fn the_application_is_driven_again_and_again_checked_and_seen_when_it_is_killed(
 }
 
 #[test]
-fn an_application_that_is_killed_under_load_is_told_as_a_guest_that_is_lost() {
+fn an_application_that_is_killed_under_load_is_reported_as_a_lost_guest() {
     let Some(program) = needed() else { return };
     let agent = Agent::start(&program);
     let word = "-Dtare.test=under-load";
@@ -197,14 +197,14 @@ fn the_guests_system_holds_its_memory_beside_the_application_and_gives_way() {
 }
 
 #[test]
-fn what_cannot_be_started_is_told_with_what_it_said_and_no_guest_is_lost() {
+fn what_cannot_be_started_is_reported_with_its_output_and_no_guest_is_lost() {
     let Some(program) = needed() else { return };
     let agent = Agent::start(&program);
     let drivers = driver(&agent);
     let refused = |parameters: Value, data: Option<&DataPlace>, words: &[&str]| {
         let error = made(parameters, &TWO).prepare(&work_site(&agent, &drivers, data, TWO)).err().unwrap();
-        let told = error.to_string();
-        assert!(!error.guest_lost() && words.iter().all(|word| told.contains(word)), "{words:?}: {told}");
+        let message = error.to_string();
+        assert!(!error.guest_lost() && words.iter().all(|word| message.contains(word)), "{words:?}: {message}");
     };
     refused(json!({"options": ["-XX:+NoSuchOption"]}), None, &["code 1", "NoSuchOption", "see what it says"]);
     refused(json!({"java": "/no/such/java"}), None, &["/no/such/java"]);
@@ -238,8 +238,8 @@ fn the_rate_for_a_share_of_the_guests_cpus_is_found_and_then_offered() {
 
     let stat = format!("/proc/{}/stat", process_with(word).as_raw_nonzero());
     let cpu_s = || {
-        let told = std::fs::read_to_string(&stat).ok()?;
-        let fields: Vec<&str> = told.rsplit_once(") ")?.1.split(' ').collect();
+        let text = std::fs::read_to_string(&stat).ok()?;
+        let fields: Vec<&str> = text.rsplit_once(") ")?.1.split(' ').collect();
         Some((fields[11].parse::<f64>().ok()? + fields[12].parse::<f64>().ok()?) / 100.0)
     };
     let found = workload.calibrate(&site, &mut *prepared, &cpu_s).unwrap();

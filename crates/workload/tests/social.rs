@@ -232,8 +232,8 @@ fn with_argument(word: &str) -> rustix::process::Pid {
     let all = std::fs::read_dir("/proc").unwrap().flatten();
     let mut numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let ours = |pid: &i32| {
-        let told = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        told.split(|byte| *byte == 0).any(|argument| argument == word.as_bytes())
+        let cmdline = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        cmdline.split(|byte| *byte == 0).any(|argument| argument == word.as_bytes())
     };
     rustix::process::Pid::from_raw(numbers.find(ours).unwrap()).unwrap()
 }
@@ -259,7 +259,7 @@ fn an_instance_that_hangs_makes_a_trial_invalid_by_what_its_users_saw() {
 }
 
 #[test]
-fn an_instance_that_is_killed_is_told_as_a_guest_that_is_lost() {
+fn an_instance_that_is_killed_is_reported_as_a_lost_guest() {
     let Some((program, mut parameters)) = needed() else { return };
     let word = format!("-Dtare.test=social-{}", std::process::id());
     parameters["java"]["flags"].as_array_mut().unwrap().push(json!(word));
@@ -283,7 +283,7 @@ fn an_instance_that_is_killed_is_told_as_a_guest_that_is_lost() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_before_the_first_trial_or_told_with_what_was_said() {
+fn what_cannot_be_is_refused_before_the_first_trial_or_reported_with_what_was_said() {
     let Some((program, parameters)) = needed() else { return };
     let bench = Bench::new(&program, &parameters, 8, 1);
     let with = |change: &dyn Fn(&mut Value)| {

@@ -69,7 +69,7 @@ fn place() -> tempfile::TempDir {
     place
 }
 
-/// What is told while the gold copy is made, and the directory it is in.
+/// The notes from making the gold copy, and the directory it is in.
 fn ahead(agent: &Agent, workload: &dyn Workload, place: &Path) -> (Vec<String>, PathBuf) {
     let notes = Mutex::new(Vec::new());
     let note = |text: &str| notes.lock().unwrap().push(text.to_owned());
@@ -163,16 +163,16 @@ fn orders_are_driven_on_a_copy_of_the_gold_copy_and_counted() {
     let Some((program, postgres)) = needed() else { return };
     let (agent, place) = (Agent::start(&program), place());
     let workload = made(&json!({"postgres": postgres, "db-size": "5MB", "start-jitter": "100ms"}));
-    let (told, gold) = ahead(&agent, &*workload, place.path());
-    assert!(told.iter().any(|note| note.contains("MB made")), "{told:?}");
-    let (again_told, again) = ahead(&agent, &*workload, place.path());
-    assert!(again_told.is_empty() && again == gold, "{again_told:?}");
+    let (notes, gold) = ahead(&agent, &*workload, place.path());
+    assert!(notes.iter().any(|note| note.contains("MB made")), "{notes:?}");
+    let (again_notes, again) = ahead(&agent, &*workload, place.path());
+    assert!(again_notes.is_empty() && again == gold, "{again_notes:?}");
 
     let data = restored(&gold, place.path(), "guest-1");
     let (driven, wrong) = trial(&agent, &*workload, Some(&data), Duration::from_secs(1), |_, _| {});
     assert_eq!((wrong, driven.invalid.clone()), (None, None), "{driven:?}");
     let all = workload.combine(vec![driven]).unwrap();
-    println!("{told:?}\n{:#?}\n{:#?}\n{:#?}", all.measurement.metrics, all.facts, all.measurement.counts);
+    println!("{notes:?}\n{:#?}\n{:#?}\n{:#?}", all.measurement.metrics, all.facts, all.measurement.counts);
     for metric in ["orders_per_minute", "response_time_mean_s", "wal_bytes_per_order", "statements_per_s"] {
         assert!(all.measurement.metrics[metric] > 0.0, "{metric}: {:?}", all.measurement.metrics);
     }
@@ -206,8 +206,8 @@ fn a_server_that_is_killed_under_load_loses_nothing_and_is_flagged() {
     let key = gold.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
     let partial = place.path().join("gold").join(format!(".partial-{key}"));
     std::fs::rename(gold.parent().unwrap(), &partial).unwrap();
-    let (told, gold) = ahead(&agent, &*made(&safe), place.path());
-    assert!(told.iter().any(|note| note.contains("MB made")) && !partial.exists(), "{told:?}");
+    let (notes, gold) = ahead(&agent, &*made(&safe), place.path());
+    assert!(notes.iter().any(|note| note.contains("MB made")) && !partial.exists(), "{notes:?}");
 
     let data = restored(&gold, place.path(), "guest");
     let (driven, wrong) = trial(&agent, &*made(&safe), Some(&data), Duration::from_secs(4), |_, _| {});

@@ -204,13 +204,13 @@ fn support_is_served_without_tls() {
 fn process_with(word: &str) -> Pid {
     let all = std::fs::read_dir("/proc").unwrap().flatten();
     let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let told = |pid: &i32| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let has = |pid: &i32| told(pid).split(|byte| *byte == 0).any(|argument| argument == word.as_bytes());
+    let cmdline = |pid: &i32| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let has = |pid: &i32| cmdline(pid).split(|byte| *byte == 0).any(|argument| argument == word.as_bytes());
     Pid::from_raw(numbers.into_iter().find(has).expect("the server is at work")).unwrap()
 }
 
 #[test]
-fn a_server_that_is_killed_under_load_is_told_as_a_guest_that_is_lost_and_leaves_no_key() {
+fn a_server_that_is_killed_under_load_is_reported_as_a_lost_guest_and_leaves_no_key() {
     let Some(program) = needed() else { return };
     let (agent, hasty) = (Agent::start(&program), Hasty::new());
     let word = "-Dtare.test=killed-under-load";
@@ -233,7 +233,7 @@ fn a_server_that_is_killed_under_load_is_told_as_a_guest_that_is_lost_and_leaves
 }
 
 #[test]
-fn what_cannot_be_started_is_told_with_what_it_said() {
+fn what_cannot_be_started_is_reported_with_its_output() {
     let Some(program) = needed() else { return };
     let (agent, hasty) = (Agent::start(&program), Hasty::new());
     let drivers = [DriverSite { client: agent.link(), clock: &SameClock }];
@@ -248,8 +248,8 @@ fn what_cannot_be_started_is_told_with_what_it_said() {
     let site = work_site(&agent, &drivers, Some(&data));
     let refused = |parameters: Value, site: &WorkSite<'_>, words: &[&str]| {
         let error = hasty.workload("ecommerce", parameters).prepare(site).err().unwrap();
-        let told = error.to_string();
-        assert!(!error.guest_lost() && words.iter().all(|word| told.contains(word)), "{words:?}: {told}");
+        let message = error.to_string();
+        assert!(!error.guest_lost() && words.iter().all(|word| message.contains(word)), "{words:?}: {message}");
     };
     refused(with("options", json!(["-XX:+NoSuchOption"])), &site, &["code 1", "NoSuchOption", "see what it says"]);
     refused(with("java", json!("/no/such/java")), &site, &["/no/such/java"]);
@@ -385,7 +385,7 @@ fn a_site_is_driven_again_and_again_on_one_server_and_each_time_checked_by_what_
         let of = |name: &str| driven.facts[name].parse::<u64>().unwrap();
         counted.push((of("server: pages, all phases"), of("server: backend called, all phases")));
         assert!(driven.measurement.metrics["pages_per_s"] > 0.0 && driven.facts.contains_key("server started as"));
-        assert!(!driven.measurement.metrics.contains_key("backend_cpu_share"), "it is told when it ends");
+        assert!(!driven.measurement.metrics.contains_key("backend_cpu_share"), "it is reported when the server ends");
     }
     println!("{counted:?}");
     // Each is of its own drive: of sums since the start, the third would be thrice the first.

@@ -77,9 +77,7 @@ mod tests {
 
     #[test]
     fn a_replaced_word_is_found_in_names_and_in_prose() {
-        for text in
-            ["// Gadget.", "let gadget = 1;", "site.gadget_s", "struct HisGadget;", "const GADGET: u8 = 1;"]
-        {
+        for text in ["// Gadget.", "let gadget = 1;", "site.gadget_s", "struct HisGadget;", "const GADGET: u8 = 1;"] {
             let found = check(text, &[]);
             assert!(found.len() == 1 && found[0].contains("`gadget` has 1 uses"), "{text}: {found:?}");
         }

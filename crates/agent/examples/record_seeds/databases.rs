@@ -5,7 +5,7 @@ use tare_model::sql::{SqlServer, SqlSpec};
 use tare_model::store::{StoreCount, StoreLoad, StoreSize};
 use tare_wire::{Link, Request};
 
-use super::{TIMEOUT, Result, ask};
+use super::{Result, TIMEOUT, ask};
 
 pub fn databases(link: &Link, server: &SqlServer) -> Result<()> {
     let sql = |statements: &[&str]| {

@@ -6,8 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::config::{GuestConfig, IscsiDisk};
 use super::modules::Modules;
-use super::told::{IscsiDisk, Told};
 use super::{InitError, PATH, Result, during, root, wait_until};
 
 /// What logs in.
@@ -20,15 +20,15 @@ const PORTAL_GROUP: &str = "1";
 const SETTINGS: [&str; 2] = ["node.conn[0].timeo.noop_out_interval=0", "node.conn[0].timeo.noop_out_timeout=0"];
 
 /// Loads the kernel's part while the modules are still there.
-pub(super) fn load(told: &Told, modules: &mut Modules) -> Result<()> {
-    let Some(disk) = &told.iscsi else { return Ok(()) };
+pub(super) fn load(config: &GuestConfig, modules: &mut Modules) -> Result<()> {
+    let Some(disk) = &config.iscsi else { return Ok(()) };
     modules.load("iscsi")?;
     modules.load(&format!("filesystem-{}", disk.filesystem))
 }
 
 /// Logs in and mounts the disk. The root is the guest's own already: the program is there.
-pub(super) fn attach(told: &Told) -> Result<()> {
-    let Some(disk) = &told.iscsi else { return Ok(()) };
+pub(super) fn attach(config: &GuestConfig) -> Result<()> {
+    let Some(disk) = &config.iscsi else { return Ok(()) };
     log_in(disk)?;
     let device = wait_until(|| of_session(disk.lun)).ok_or_else(|| InitError {
         tried: format!("find the disk of the iSCSI target {}", disk.target),
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_of_sessions_are_told_from_other_disks() {
+    fn units_of_sessions_are_distinguished_from_other_disks() {
         let unit = Path::new("/sys/devices/platform/host2/session1/target2:0:0/2:0:0:1");
         assert!(is_unit(unit, 1) && !is_unit(unit, 0));
         assert!(!is_unit(Path::new("/sys/devices/pci0000:00/host2/target2:0:0/2:0:0:1"), 1));

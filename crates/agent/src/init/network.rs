@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use super::config::GuestConfig;
 use super::modules::Modules;
-use super::told::Told;
 use super::{InitError, Result, during, sys, wait_until};
 
 /// Where the kernel shows the interfaces.
@@ -15,13 +15,13 @@ const LINKS: &str = "/sys/class/net";
 const FIRST: &str = "eth0";
 
 /// Brings the loopback interface up, and the guest's own if it has an address.
-pub(super) fn bring_up(told: &Told, modules: &mut Modules) -> Result<()> {
-    if let Some(name) = &told.congestion {
+pub(super) fn bring_up(config: &GuestConfig, modules: &mut Modules) -> Result<()> {
+    if let Some(name) = &config.congestion {
         modules.load(&format!("congestion-{name}"))?;
         let file = "/proc/sys/net/ipv4/tcp_congestion_control";
         fs::write(file, name).map_err(during(format!("set the congestion control {name}")))?;
     }
-    let wants_ipv6 = told.address.is_some_and(|(address, _)| address.is_ipv6());
+    let wants_ipv6 = config.address.is_some_and(|(address, _)| address.is_ipv6());
     if wants_ipv6 {
         // Nobody else can have the address: it need not be asked for, which takes a second.
         set_ipv6("accept_dad", "0")?;
@@ -30,12 +30,12 @@ pub(super) fn bring_up(told: &Told, modules: &mut Modules) -> Result<()> {
         set_ipv6("disable_ipv6", "1")?;
     }
     sys::bring_up("lo").map_err(during("bring the interface lo up"))?;
-    let Some((address, prefix)) = told.address else { return Ok(()) };
-    let link = &own_link(told.card.as_deref(), modules)?;
+    let Some((address, prefix)) = config.address else { return Ok(()) };
+    let link = &own_link(config.card.as_deref(), modules)?;
     if wants_ipv6 {
         set_ipv6_of(link, "accept_dad", "0")?;
     }
-    if let Some(mtu) = told.mtu {
+    if let Some(mtu) = config.mtu {
         sys::set_mtu(link, mtu).map_err(during(format!("set the MTU of {link} to {mtu}")))?;
     }
     if address.is_ipv4() {

@@ -10,8 +10,8 @@ use rustix::fs::{FileType, Mode};
 use rustix::mount::{MountFlags, mount as mount_at, mount_move};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
+use super::config::{Find, GuestConfig, Root};
 use super::modules::Modules;
-use super::told::{Find, Root, Told};
 use super::{InitError, Result, during, wait_until};
 
 /// Where the new root is put together.
@@ -38,9 +38,9 @@ pub(super) fn mount_views() -> Result<()> {
 }
 
 /// Mounts the root that was asked for with the data disks in it, and goes there.
-pub(super) fn change(told: &Told, modules: &mut Modules) -> Result<()> {
+pub(super) fn change(config: &GuestConfig, modules: &mut Modules) -> Result<()> {
     let new = Path::new(NEW);
-    match &told.root {
+    match &config.root {
         Root::Virtiofs { tag } => {
             modules.load("overlay")?;
             overlay_of_share(tag, new)?;
@@ -48,11 +48,11 @@ pub(super) fn change(told: &Told, modules: &mut Modules) -> Result<()> {
         Root::Disk { device, filesystem } => mount_disk(&Find::Device(device.clone()), filesystem, new, modules)?,
         Root::Initrd => {}
     }
-    let root = if told.root == Root::Initrd { Path::new("/") } else { new };
-    for disk in &told.disks {
+    let root = if config.root == Root::Initrd { Path::new("/") } else { new };
+    for disk in &config.disks {
         mount_disk(&disk.disk, &disk.filesystem, &root.join(&disk.mount), modules)?;
     }
-    if told.root != Root::Initrd {
+    if config.root != Root::Initrd {
         for view in ["proc", "sys", "dev"] {
             let (from, at) = (Path::new("/").join(view), new.join(view));
             fs::create_dir_all(&at).map_err(during(format!("make {}", at.display())))?;
@@ -123,7 +123,7 @@ fn is_block_device(path: &Path) -> bool {
 fn with_serial(serial: &str) -> Option<PathBuf> {
     let disks = fs::read_dir("/sys/block").ok()?.filter_map(io::Result::ok);
     let ours = |disk: &fs::DirEntry| {
-        fs::read_to_string(disk.path().join("serial")).is_ok_and(|told| told.trim_end_matches(['\n', '\0']) == serial)
+        fs::read_to_string(disk.path().join("serial")).is_ok_and(|text| text.trim_end_matches(['\n', '\0']) == serial)
     };
     let found = disks.into_iter().find(ours)?;
     Some(Path::new("/dev").join(found.file_name())).filter(|device| is_block_device(device))

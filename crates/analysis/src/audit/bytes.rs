@@ -18,7 +18,7 @@ const SAME_MAX: f64 = 0.02;
 const SPREAD: f64 = 1.6;
 /// Standard errors that chance may make.
 const ERRORS: f64 = 3.0;
-/// Where chance may make more than this, nothing can be told.
+/// Where chance may make more than this, the difference cannot be judged.
 const CHANCE_MAX: f64 = 0.10;
 /// Types that are named.
 const NAMED_MAX: usize = 3;
@@ -51,7 +51,7 @@ pub(super) fn check(run: &Run<'_>) -> Vec<AuditEntry> {
     }
     let known = found.clone();
     for case in run.study.cases.iter().filter(|case| run.tables.iter().all(|table| table.case != case.id)) {
-        found.extend(others.iter().filter_map(|arm| not_told(run, case, (arm, base), &known)));
+        found.extend(others.iter().filter_map(|arm| unreported(run, case, (arm, base), &known)));
     }
     found
 }
@@ -154,7 +154,7 @@ fn percent(share: f64) -> String {
 }
 
 /// Of a case without request types, whose workload has them elsewhere in the study and is not the same work there.
-fn not_told(run: &Run<'_>, case: &Case, (arm, base): (&Arm, &Arm), known: &[AuditEntry]) -> Option<AuditEntry> {
+fn unreported(run: &Run<'_>, case: &Case, (arm, base): (&Arm, &Arm), known: &[AuditEntry]) -> Option<AuditEntry> {
     let other = known.iter().find(|entry| {
         entry.outcome == AuditOutcome::Broken
             && entry.arms.contains(&arm.id)
@@ -162,7 +162,7 @@ fn not_told(run: &Run<'_>, case: &Case, (arm, base): (&Arm, &Arm), known: &[Audi
     })?;
     let arms = [base.id.as_str(), arm.id.as_str()];
     let detail =
-        format!("bytes a request are not told here, and in {} those of the same work are not the same", other.case);
+        format!("bytes a request are not reported here, and they differ in {} with the same workload", other.case);
     let entry = entry(AuditCheck::BytesARequest, AuditOutcome::Reservation, &case.id, &arms, detail);
     Some(with(entry, "Whether the arms did the same work here is not known."))
 }

@@ -25,7 +25,7 @@ const DIFFERENT_LOADS: &str = "The arms were offered different loads: their figu
 
 /// Conditions, instrument and repeats.
 pub(super) fn check(run: &Run<'_>) -> Vec<AuditEntry> {
-    let mut found = told(run);
+    let mut found = published_conditions(run);
     if run.published().is_some() && !run.tables.is_empty() {
         let detail = "how busy the clients and what stood behind the server were the files do not tell".to_owned();
         found.push(entry(AuditCheck::Instrument, AuditOutcome::Unknown, "", &[], detail));
@@ -40,7 +40,7 @@ pub(super) fn check(run: &Run<'_>) -> Vec<AuditEntry> {
 }
 
 /// What a report tells of its conditions.
-fn told(run: &Run<'_>) -> Vec<AuditEntry> {
+fn published_conditions(run: &Run<'_>) -> Vec<AuditEntry> {
     let Some(published) = run.published() else { return Vec::new() };
     let reserve = |sentence: &String| {
         let entry = entry(AuditCheck::Conditions, AuditOutcome::Reservation, "", &[], sentence.clone());
@@ -170,7 +170,7 @@ fn limits<'a>(trials: impl Iterator<Item = (&'a TrialRecord, &'a Measurement)>) 
             }
         }
     }
-    let told = kinds.into_iter().map(|(kind, (detail, times))| {
+    let sentences = kinds.into_iter().map(|(kind, (detail, times))| {
         let more = match times {
             1 => String::new(),
             2 => "; once more".to_owned(),
@@ -178,10 +178,10 @@ fn limits<'a>(trials: impl Iterator<Item = (&'a TrialRecord, &'a Measurement)>) 
         };
         format!("{kind}: {}{more}", detail.trim_end_matches('.'))
     });
-    told.collect()
+    sentences.collect()
 }
 
-/// Largest share of its CPUs that the driver used in an iteration; `None` where that is not told, or it may run on any.
+/// Largest share of its CPUs that the driver used in an iteration; `None` where it is unknown, or the driver may run on any CPU.
 fn busy(run: &Run<'_>, table: &Table<'_>) -> Option<f64> {
     let cpus = run.plan.cpus.client.len();
     let of = |own: &super::tables::Iteration<'_>| {

@@ -1,8 +1,8 @@
 //! What is looked at before any verdict: whether a run holds together, and whether its arms can be compared.
 //!
-//! Each check is a pure function of plan and trials. It looks at our own runs as at those that others published. A check that
-//! [`AuditOutcome::Broken`] comes of takes the verdict away from the comparisons that it concerns ([`qualify`]); everything
-//! else is told and leaves them. `docs/reference/published.md` describes the checks and argues their limits.
+//! Each check is a pure function of plan and trials. It looks at our own runs as at those that others published. A check with
+//! the outcome [`AuditOutcome::Broken`] takes the verdict away from the comparisons that it concerns ([`qualify`]). Every other
+//! outcome is reported and changes no verdict. `docs/reference/published.md` describes the checks and argues their limits.
 
 mod bytes;
 mod claims;

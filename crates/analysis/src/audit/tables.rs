@@ -83,9 +83,9 @@ fn iterations(record: &TrialRecord) -> Vec<Iteration<'_>> {
     let block = record.planned.block;
     let length = |window: (u64, u64)| window.1.saturating_sub(window.0) as f64 / 1e9;
     if let Some(search) = &measurement.search {
-        let told = (1..).zip(search.iterations()).filter(|(_, probe)| !probe.requests.is_empty());
+        let with_requests = (1..).zip(search.iterations()).filter(|(_, probe)| !probe.requests.is_empty());
         let iteration = |(number, probe): (u32, &'_ tare_model::capacity::Probe)| (number, length(probe.window_ns));
-        return told
+        return with_requests
             .map(|(number, probe)| {
                 let (number, window_s) = iteration((number, probe));
                 Iteration { block, number, types: &probe.requests, counts: &probe.counts, window_s }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use tare_model::audit::{AuditCheck, AuditEntry, AuditOutcome};
 use tare_model::capacity::{CapacitySearch, Probe, ScoreSpec};
-use tare_model::density::{ScaleUp, Level, metric};
+use tare_model::density::{Level, ScaleUp, metric};
 use tare_model::findings::{Findings, Verdict};
 use tare_model::plan::Plan;
 use tare_model::published::{Claim, ClaimKind, PrintedTotal, Published};
@@ -100,7 +100,7 @@ fn bytes_a_request_are_the_same_work_up_to_a_limit_and_what_chance_may_make() {
     }
     let (plan, trials) = serving(2, &types(100, [50_000, 30_000]), &types(100, [30_000, 30_000]));
     assert_eq!(outcome(&plan, &trials, AuditCheck::BytesARequest), AuditOutcome::Unknown, "too few requests");
-    // One type of little weight: the whole holds, and the type is told.
+    // One type of little weight: the whole holds, and the type is named.
     let (plan, trials) = serving(2, &types(1_000_000, [1_000, 90_000]), &types(1_000_000, [1_100, 90_000]));
     let found = entries(&plan, &trials);
     let [(outcome, detail)] = of(&found, AuditCheck::BytesARequest)[..] else { panic!("{found:?}") };
@@ -154,7 +154,7 @@ fn the_mix_is_compared_with_its_targets_and_between_arms() {
         };
         assert_eq!((of(&["container"]), of(&["native", "container"])), (against_targets, between), "{to}");
     }
-    // Both alike beside the tables: told, and no verdict is lost.
+    // Both arms differ from the targets alike: this is reported, and no verdict is lost.
     let (plan, trials) = serving(6, &shifted(50_000), &shifted(50_000));
     let found = findings(&plan, &trials);
     assert!(found.audit.iter().all(|entry| entry.outcome != AuditOutcome::Broken), "{:?}", found.audit);
@@ -162,7 +162,7 @@ fn the_mix_is_compared_with_its_targets_and_between_arms() {
 }
 
 #[test]
-fn few_requests_are_told_and_wrong_answers_cost_the_verdict() {
+fn few_requests_are_reported_and_wrong_answers_cost_the_verdict() {
     let with = |requests: u64, wrong: u64| {
         let mut own = types(requests, [1, 1]);
         own[1].validation_errors = wrong;
@@ -227,7 +227,7 @@ fn requests_that_are_neither_good_nor_bad_do_not_add_up() {
 }
 
 #[test]
-fn conditions_and_the_instrument_are_told_of_our_own_runs() {
+fn conditions_and_the_instrument_are_reported_for_our_own_runs() {
     let part = |guest| Part { guest, driver: Some(1), metrics: BTreeMap::new(), instance: None };
     for (of_container, expected) in [(2, AuditOutcome::Holds), (3, AuditOutcome::Broken)] {
         let (plan, trials) = run(2, |record| {

@@ -7,15 +7,15 @@ use tare_model::trial::RequestType;
 use super::tables::{Iteration, Table};
 use super::{Run, entry, figure, with};
 
-/// Figures of one arm that do not add up and are told one by one.
-const TOLD_MAX: usize = 4;
+/// Most figures of one arm that are listed one by one where they do not add up.
+const LISTED_MAX: usize = 4;
 /// What a figure without a printed last digit is taken to be off by, seconds.
 const RESPONSE_ROUNDING_S: f64 = 0.000_5;
 
 /// One figure beside what it recomputes to.
 struct Checked {
     what: String,
-    /// Whether it is of one type: what is of all types is told first.
+    /// Whether it is of one type: what is of all types is listed first.
     of_type: bool,
     printed: f64,
     places: usize,
@@ -36,7 +36,7 @@ impl Checked {
             Some(value) => {
                 format!("{}: {printed} is printed, and its parts come to {}", self.what, figure(value, self.places))
             }
-            None => format!("{}: {printed} is printed, and nothing is told that it could be of", self.what),
+            None => format!("{}: {printed} is printed, but what it is computed from is not reported", self.what),
         }
     }
 }
@@ -85,9 +85,9 @@ fn faults((case, arm): (&str, &str), broken: &[Checked]) -> Vec<AuditEntry> {
     let consequence = "The table is not whole, or was altered: no comparison can rest on it.";
     let fault =
         |detail: String| with(entry(AuditCheck::Totals, AuditOutcome::Broken, case, &[arm], detail), consequence);
-    let mut found: Vec<AuditEntry> = broken.iter().take(TOLD_MAX).map(|own| fault(own.sentence())).collect();
-    if broken.len() > TOLD_MAX {
-        found.push(fault(format!("{} more totals do not add up", broken.len() - TOLD_MAX)));
+    let mut found: Vec<AuditEntry> = broken.iter().take(LISTED_MAX).map(|own| fault(own.sentence())).collect();
+    if broken.len() > LISTED_MAX {
+        found.push(fault(format!("{} more totals do not add up", broken.len() - LISTED_MAX)));
     }
     found
 }

@@ -14,7 +14,7 @@ use crate::estimate;
 const FAILED: &str = "failed_share";
 
 /// Figures of one metric: by block, and in it by instance.
-type Told = BTreeMap<u32, BTreeMap<u32, f64>>;
+type ByBlock = BTreeMap<u32, BTreeMap<u32, f64>>;
 
 /// The instances of every case of these that has several, in the order of the study.
 pub(super) fn of_arm(own: &Own<'_>, cases: &[&Case], trials: &[TrialRecord]) -> Vec<CaseInstances> {
@@ -22,10 +22,10 @@ pub(super) fn of_arm(own: &Own<'_>, cases: &[&Case], trials: &[TrialRecord]) -> 
 }
 
 fn of_case(own: &Own<'_>, case: &Case, trials: &[TrialRecord]) -> Option<CaseInstances> {
-    let rates = told(trials, case, own.arm, own.throughput);
-    let times = own.response.map(|id| told(trials, case, own.arm, id)).unwrap_or_default();
-    let failed = told(trials, case, own.arm, FAILED);
-    let seen = |told: &Told| told.values().flat_map(|block| block.keys().copied()).collect::<BTreeSet<u32>>();
+    let rates = by_block(trials, case, own.arm, own.throughput);
+    let times = own.response.map(|id| by_block(trials, case, own.arm, id)).unwrap_or_default();
+    let failed = by_block(trials, case, own.arm, FAILED);
+    let seen = |figures: &ByBlock| figures.values().flat_map(|block| block.keys().copied()).collect::<BTreeSet<u32>>();
     let numbers: BTreeSet<u32> = seen(&rates).union(&seen(&times)).copied().collect();
     if numbers.len() < 2 {
         return None;
@@ -51,7 +51,7 @@ fn of_case(own: &Own<'_>, case: &Case, trials: &[TrialRecord]) -> Option<CaseIns
 }
 
 /// What the completed trials of a case on an arm tell of each instance of their guest.
-fn told(trials: &[TrialRecord], case: &Case, arm: &Arm, id: &str) -> Told {
+fn by_block(trials: &[TrialRecord], case: &Case, arm: &Arm, id: &str) -> ByBlock {
     let own = |record: &&TrialRecord| record.planned.case == case.id && record.planned.arm == arm.id;
     let of = |part: &Part| {
         let value = part.metrics.get(id).copied().filter(|value| value.is_finite() && *value >= 0.0)?;
@@ -64,18 +64,18 @@ fn told(trials: &[TrialRecord], case: &Case, arm: &Arm, id: &str) -> Told {
     trials.iter().filter(own).filter_map(block).collect()
 }
 
-fn of_instance(told: &Told, instance: u32) -> Option<Estimate> {
-    estimate::of_values(&told.values().filter_map(|block| block.get(&instance).copied()).collect::<Vec<f64>>())
+fn of_instance(figures: &ByBlock, instance: u32) -> Option<Estimate> {
+    estimate::of_values(&figures.values().filter_map(|block| block.get(&instance).copied()).collect::<Vec<f64>>())
 }
 
 /// The largest figure of a block over its smallest, over the blocks in which every instance has one.
-fn apart(told: &Told, instances: u32) -> Option<Estimate> {
+fn apart(figures: &ByBlock, instances: u32) -> Option<Estimate> {
     let ratio = |block: &BTreeMap<u32, f64>| {
         let least = block.values().copied().fold(f64::INFINITY, f64::min);
         let most = block.values().copied().fold(0.0, f64::max);
         (block.len() == instances as usize && least > 0.0).then(|| most / least)
     };
-    let found = estimate::of_values(&told.values().filter_map(ratio).collect::<Vec<f64>>())?;
+    let found = estimate::of_values(&figures.values().filter_map(ratio).collect::<Vec<f64>>())?;
     // A ratio of the largest to the smallest is 1 at least.
     Some(Estimate { low: found.low.map(|low| low.max(1.0)), ..found })
 }

@@ -59,7 +59,7 @@ fn normal(rows: &[Row], servers: u32, level: u32) -> Normal {
 
 /// Which terms of the CPU these points can tell apart, at a growth that never levels off.
 pub(super) fn terms(rows: &[Row]) -> [bool; 3] {
-    normal(rows, 1, most_level(rows)).told_apart()
+    normal(rows, 1, most_level(rows)).distinguishable()
 }
 
 /// Instances beyond the first in the point that has most of them.

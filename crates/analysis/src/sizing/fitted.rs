@@ -138,13 +138,13 @@ impl Fitted {
         let cpu = self.core.cpu(n, load);
         let drawn = self.resampled.half(|core| Some(core.cpu(n, load)));
         let residual = self.of_cpu.0.half().max(self.of_cpu.1.half() * cpu);
-        let cpu = self.resampled.told(cpu, Some(both(drawn, residual)), self.method(drawn));
+        let cpu = self.resampled.with_interval(cpu, Some(both(drawn, residual)), self.method(drawn));
         let response = self.core.response(n, load).zip(self.of_response).map(|(time, residual)| {
             let drawn = self.resampled.half(|core| core.response(n, load));
             // What the model is of a measured time errs by so much: that time lies further above the model than below.
             let off = residual.half();
             let (below, above) = (both(drawn, time * off / (1.0 + off)), both(drawn, time * off / (1.0 - off)));
-            let estimate = self.resampled.told(time, Some(below), self.method(drawn));
+            let estimate = self.resampled.with_interval(time, Some(below), self.method(drawn));
             Estimate { high: Some(time + above).filter(|high| high.is_finite()), ..estimate }
         });
         (cpu, response)
@@ -162,14 +162,14 @@ impl Fitted {
         let refused = self.outside(point.instances, mean.load, "").map(|outside| outside.0);
         let (predicted, time) = self.predict(point.instances, mean.load);
         let near = |predicted: &Estimate, measured: &Estimate| (predicted.value / measured.value - 1.0).abs();
-        let told = refused.is_none();
-        let times = time.zip(response).filter(|_| told);
+        let inside = refused.is_none();
+        let times = time.zip(response).filter(|_| inside);
         Some(SizeCheck {
             case: point.case.clone(),
             instances: point.instances,
             load: mean.load,
-            cpu_within: told && (predicted.value - cpu.value).abs() <= CPU_WITHIN,
-            cpu: (if told { predicted } else { not_predicted() }, cpu),
+            cpu_within: inside && (predicted.value - cpu.value).abs() <= CPU_WITHIN,
+            cpu: (if inside { predicted } else { not_predicted() }, cpu),
             response_within: times.as_ref().map(|(time, measured)| near(time, measured) <= RESPONSE_WITHIN),
             response: times,
             refused,
@@ -177,7 +177,7 @@ impl Fitted {
     }
 
     /// As findings tell it. `all`: every point that is not held out, the saturated ones too.
-    pub(super) fn told(&self, all: &[&Observed]) -> SizeModel {
+    pub(super) fn size_model(&self, all: &[&Observed]) -> SizeModel {
         let off = rms(self.rows.iter().map(|row| self.core.slope * row.load / row.throughput - 1.0));
         let saturated = match self.saturated {
             0 => String::new(),
@@ -216,8 +216,8 @@ impl Fitted {
             Estimate { method: format!("left out: {why}"), ..not_predicted() }
         };
         let [_, grows, idles] = self.shape.terms;
-        let single = "with one number of instances it cannot be told from the demand";
-        let alike = "with loads in proportion to the instances it cannot be told from the demand";
+        let single = "with one number of instances it cannot be distinguished from the demand";
+        let alike = "with loads in proportion to the instances it cannot be distinguished from the demand";
         let left_out: Vec<f64> = self.left_out(|without, row| Some(without.cpu(row.instances, row.load) - row.cpu));
         CpuModel {
             idle: term(idles, core.idle, alike, |core| core.idle),
@@ -242,9 +242,9 @@ impl Fitted {
         };
         let without = match (grows, idles) {
             (true, true) => "",
-            (false, true) => "; growth with n is not told: one number of instances",
-            (true, false) => "; idle CPU is not told: it is part of the demand",
-            (false, false) => "; growth with n and idle CPU are not told: they are part of the demand",
+            (false, true) => "; growth with n is unknown: one number of instances",
+            (true, false) => "; idle CPU is unknown: it is part of the demand",
+            (false, false) => "; growth with n and idle CPU are unknown: they are part of the demand",
         };
         format!("U {} = {at_rest}X ({demand:.6}{grown}){without}", self.shape.servers)
     }
@@ -370,7 +370,7 @@ fn scalability(all: &[&Observed], unit: &'static str) -> Vec<FittedModel> {
             knees.extend(again.iter().find(|own| own.name == model.name).and_then(|own| own.knee));
         });
         knees.sort_by(f64::total_cmp);
-        // A knee that most drawings do not have is none; those that have one beyond what was measured are not told apart from those.
+        // A knee that most drawings do not have is none. A knee beyond what was measured counts as no knee.
         if knees.len() * 20 > KNEES_DRAWN * 19 {
             let at = |share: f64| knees[((knees.len() - 1) as f64 * share).round() as usize];
             model.parameters.insert("knee, lower end of its interval".to_owned(), at(ALPHA / 2.0));

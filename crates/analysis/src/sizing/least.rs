@@ -33,8 +33,8 @@ impl Normal {
         self
     }
 
-    /// Which columns can be told apart by the rows, in this order: each that does not follow from those before it.
-    pub(super) fn told_apart(&self) -> [bool; 3] {
+    /// Which columns the rows distinguish, in this order: each that does not follow from those before it.
+    pub(super) fn distinguishable(&self) -> [bool; 3] {
         let mut kept = [false; 3];
         for column in 0..3 {
             let whole = self.products[column][column];
@@ -144,13 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn columns_that_follow_from_others_are_told() {
-        assert_eq!(rows(|x, _| x).told_apart(), [true; 3]);
+    fn columns_that_follow_from_others_are_found() {
+        assert_eq!(rows(|x, _| x).distinguishable(), [true; 3]);
         let one = Normal::of((1..6).map(|x| ([f64::from(x), 3.0 * f64::from(x), 1.0], 1.0)));
-        assert_eq!(one.told_apart(), [true, false, true]);
+        assert_eq!(one.distinguishable(), [true, false, true]);
         let alike = Normal::of((1..6).map(|n| ([2.0 * f64::from(n), f64::from(n * n), f64::from(n)], 1.0)));
-        assert_eq!(alike.told_apart(), [true, true, false]);
-        assert_eq!(Normal::default().told_apart(), [false; 3]);
+        assert_eq!(alike.distinguishable(), [true, true, false]);
+        assert_eq!(Normal::default().distinguishable(), [false; 3]);
     }
 
     #[test]

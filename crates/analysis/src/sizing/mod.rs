@@ -251,7 +251,7 @@ impl One<'_> {
             Ok(points) => points,
             Err(refused) => return Some(ArmSizing { refused: Some(refused), ..sizing }),
         };
-        sizing.points = points.iter().filter_map(Observed::told).collect::<Vec<SizePoint>>();
+        sizing.points = points.iter().filter_map(Observed::size_point).collect::<Vec<SizePoint>>();
         sizing.points.sort_by(|a, b| a.load.total_cmp(&b.load).then(a.instances.cmp(&b.instances)));
         let of: Vec<&Observed> = points.iter().filter(|point| !point.held_out).collect();
         let guest = self.guest();
@@ -259,7 +259,7 @@ impl One<'_> {
             Ok(fitted) => fitted,
             Err(refused) => return Some(ArmSizing { refused: Some(refused), ..sizing }),
         };
-        let model = fitted.told(&of);
+        let model = fitted.size_model(&of);
         sizing.checks = points.iter().filter(|point| point.held_out).filter_map(|point| fitted.check(point)).collect();
         let seen = |case: &Case| points.iter().any(|point| point.case == case.id);
         let unseen = self.group.iter().filter(|case| case.held_out && !seen(case));
@@ -282,8 +282,8 @@ impl One<'_> {
         let no_cpu = self.group.iter().all(|case| self.figures.cpu(&case.id, arm).is_empty());
         if points.is_empty() && no_cpu {
             return Err(format!(
-                "`{}` was not measured, and without the guest's CPU nothing can be sized: it is told by control groups, \
-                 which `tare doctor` looks at, and by runs of this tare",
+                "`{}` was not measured, and nothing can be sized without the guest's CPU: it comes from control \
+                 groups, which `tare doctor` checks, in runs of this version of tare",
                 common::GUEST_CPU
             ));
         }

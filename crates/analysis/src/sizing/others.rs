@@ -125,18 +125,18 @@ fn guest(case: &Case, found: &DensityFindings, arm: &ArmDensity, question: &Size
     }
 }
 
-/// Why no more guests were added, each reason once, with what was seen in the block that carried the fewest where it was told.
+/// Why no more guests were added, each reason once, with the detail of the block that carried the fewest, where there is one.
 fn ends(arm: &ArmDensity) -> String {
     let mut stopped: Vec<_> = arm.stopped.iter().collect();
     stopped.sort_by_key(|(block, guests, ..)| (*guests, *block));
-    let mut told: Vec<(&str, String)> = Vec::new();
+    let mut reasons: Vec<(&str, String)> = Vec::new();
     for (_, guests, kind, detail) in stopped {
-        if told.iter().all(|(known, _)| known != kind) {
+        if reasons.iter().all(|(known, _)| known != kind) {
             let seen = if detail.is_empty() { String::new() } else { format!(" (with {guests} guests: {detail})") };
-            told.push((kind, format!("{kind}{seen}")));
+            reasons.push((kind, format!("{kind}{seen}")));
         }
     }
-    told.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("; ")
+    reasons.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("; ")
 }
 
 /// `2 tiles`, or guests where each is added by itself.
@@ -145,7 +145,7 @@ fn in_tiles(guests: u32, tile: u32) -> String {
     format!("{n} {one}{}", if n == 1 { "" } else { "s" })
 }
 
-/// Guests that fit by memory, a guest's unique memory, and what all share: from the largest number of guests at which all was told.
+/// Guests that fit by memory, a guest's unique memory, and what all share: from the largest number of guests at which all was measured.
 fn memory(case: &Case, found: &DensityFindings, arm: &ArmDensity) -> Option<(Estimate, f64, f64)> {
     let spec = case.density.as_ref()?;
     let of = |level: &LevelFindings| {

@@ -110,7 +110,7 @@ impl Observed {
     }
 
     /// As findings tell it.
-    pub(super) fn told(&self) -> Option<SizePoint> {
+    pub(super) fn size_point(&self) -> Option<SizePoint> {
         Some(SizePoint {
             case: self.case.clone(),
             instances: self.instances,

@@ -76,11 +76,11 @@ impl Resampled {
 
     /// A parameter with its interval; none is below zero.
     pub(super) fn parameter(&self, value: f64, method: String, figure: impl Fn(&Core) -> Option<f64>) -> Estimate {
-        self.told(value, self.half(figure), method)
+        self.with_interval(value, self.half(figure), method)
     }
 
     /// A figure with an interval of so much on either side.
-    pub(super) fn told(&self, value: f64, half: Option<f64>, method: String) -> Estimate {
+    pub(super) fn with_interval(&self, value: f64, half: Option<f64>, method: String) -> Estimate {
         let half = half.filter(|half| half.is_finite());
         Estimate {
             value,

@@ -154,14 +154,14 @@ fn one_block_has_no_interval_and_the_sentence_says_so() {
 }
 
 #[test]
-fn a_difference_within_a_step_of_the_search_is_none_and_equal_loads_are_told_so() {
+fn a_difference_within_a_step_of_the_search_is_none_and_equal_loads_are_reported_as_equal() {
     let found = run(&plan(3, &["banking"]), &[500.0, 500.0, 500.0], &[490.0, 490.0, 490.0]);
     let (answer, comparison) = only(&found);
     assert_eq!(answer.verdict, Verdict::NoDifferenceSeen, "{}", answer.sentence);
     assert!(answer.sentence.contains("within a step of the search (5.1 %)"), "{}", answer.sentence);
     assert!(comparison.detectable.is_some_and(|size| size >= 0.05), "{comparison:?}");
     let same = run(&plan(3, &["banking"]), &[500.0; 3], &[500.0; 3]);
-    assert!(only(&same).0.sentence.ends_with("on native 500: as many in every block, told apart in steps of 5.0 %"));
+    assert!(only(&same).0.sentence.ends_with("on native 500: as many in every block, measured in steps of 5.0 %"));
     assert_eq!(same.cases[0].metrics[1].comparisons.len(), 1, "at equal loads all metrics are compared");
     assert!(same.cases[0].not_measured.is_empty());
 }
@@ -224,8 +224,8 @@ fn the_published_scores_come_out_of_the_published_capacities() {
     let (arm, ratio) = &score.ratios[0];
     assert_eq!((arm.as_str(), ratio.n, ratio.low), ("container", 1, None));
     assert!((ratio.value - 1940.0 / 2321.0).abs() < 1e-3);
-    let lacking = run(&plan, &[2600.0, 4100.0, 2600.0], &[2300.0, 0.0, 2200.0]).score.unwrap();
-    assert!(lacking.arms.len() == 1 && lacking.ratios.is_empty(), "no score without every case");
+    let incomplete = run(&plan, &[2600.0, 4100.0, 2600.0], &[2300.0, 0.0, 2200.0]).score.unwrap();
+    assert!(incomplete.arms.len() == 1 && incomplete.ratios.is_empty(), "no score without every case");
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn only(findings: &Findings) -> &ConsolidationFindings {
 }
 
 #[test]
-fn response_time_and_cpu_are_told_by_clients_of_an_instance() {
+fn response_time_and_cpu_are_reported_by_clients_of_an_instance() {
     let asked = [(1, 100, false), (4, 400, false), (2, 200, false), (1, 200, false), (2, 400, false)];
     let findings = findings_of(&asked, 2, 3, figure);
     let found = only(&findings);
@@ -90,7 +90,7 @@ fn held(shares: impl Fn(u32, u32) -> f64) -> Findings {
 }
 
 #[test]
-fn throughput_lost_is_told_at_the_share_that_was_asked() {
+fn throughput_lost_is_reported_at_the_share_that_was_asked() {
     // Held to 40 % exactly, and 2 points off one way or the other.
     for off in [0.0, 0.02] {
         let findings = held(|instances, block| if (instances + block) % 2 == 0 { 0.4 + off } else { 0.4 - off });
@@ -147,7 +147,7 @@ fn parted(plan: &Plan, index: u32, times: &[f64]) -> TrialRecord {
 }
 
 #[test]
-fn instances_of_a_guest_are_told_side_by_side() {
+fn instances_of_a_guest_are_shown_side_by_side() {
     let times: [&[f64]; 6] = [&[], &[0.1, 0.2, 0.1], &[], &[0.1, 0.1, 0.3], &[], &[0.1, 0.1]];
     let plan = plan(vec![case("a", (1, 50, false), 2), case("b", (3, 100, false), 2)], 3);
     let trials: Vec<TrialRecord> = (0..).zip(times).map(|(index, times)| parted(&plan, index, times)).collect();
@@ -162,7 +162,8 @@ fn instances_of_a_guest_are_told_side_by_side() {
     let of = |n: usize| each[n].response.as_ref().map(|time| (time.n, (time.value * 1e6).round() / 1e6));
     assert_eq!([of(0), of(1), of(2)], [Some((3, 0.1)), Some((3, 0.125_992)), Some((2, 0.173_205))]);
     assert_eq!(each[0].failed.as_ref().map(|failed| failed.value), Some(0.0));
-    // Over blocks as every figure is: two or three of them by their logarithms. The third block lacks an instance: how far they lie apart is not known there.
+    // Over blocks as every figure is: two or three of them by their logarithms. An instance is missing in the third block: how far
+    // they lie apart is unknown there.
     let apart = side[0].response_apart.as_ref().unwrap();
     assert!((apart.value - 6f64.sqrt()).abs() < 1e-9 && apart.n == 2 && apart.low == Some(1.0), "2 and 3: {apart:?}");
     assert_eq!(side[0].throughput_apart.as_ref().map(|apart| (apart.value, apart.n)), Some((1.0, 2)));

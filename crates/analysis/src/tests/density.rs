@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use tare_model::density::{ScaleUp, CoursePoint, DensitySpec, GuestSeries, Level, StopKind, Stopped, TileGuest, metric};
+use tare_model::density::{
+    CoursePoint, DensitySpec, GuestSeries, Level, ScaleUp, StopKind, Stopped, TileGuest, metric,
+};
 use tare_model::findings::Verdict;
 use tare_model::guest::GuestSize;
 use tare_model::merging::{HostMemory, MergeRule, Merging, SavedFrom};
@@ -211,7 +213,7 @@ fn figures_of_different_numbers_of_guests_are_not_compared() {
 }
 
 #[test]
-fn guests_that_are_added_by_tiles_are_told_in_tiles() {
+fn guests_that_are_added_by_tiles_are_reported_in_tiles() {
     let plan = plan(2);
     let mut trials = trials(&plan, None);
     for record in &mut trials {

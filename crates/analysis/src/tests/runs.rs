@@ -116,7 +116,7 @@ fn values_that_are_not_numbers_cost_their_block_only() {
 }
 
 #[test]
-fn flags_and_differences_in_what_was_granted_are_told() {
+fn flags_and_differences_in_what_was_granted_are_reported() {
     let (plan, mut trials) = whole(2);
     trials[4].parity[0].granted = Some("2 CPUs".to_owned());
     trials[3].flags.push(Flag { kind: "not-comparable".to_owned(), detail: "emulated".to_owned() });
@@ -130,7 +130,7 @@ fn flags_and_differences_in_what_was_granted_are_told() {
 }
 
 #[test]
-fn a_folder_is_analysed_and_what_is_wrong_with_it_is_told() {
+fn a_folder_is_analysed_and_what_is_wrong_with_it_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let (plan, trials) = whole(2);
     testing::write_run(dir.path(), &plan, &trials);
@@ -198,7 +198,7 @@ fn objectives_are_judged_on_every_arm() {
 }
 
 #[test]
-fn a_metric_that_completed_trials_withhold_is_told_once_and_not_compared() {
+fn a_metric_that_completed_trials_withhold_is_reported_once_and_not_compared() {
     let (mut plan, mut trials) = whole(6);
     plan.study.cases[0].busy_target = true;
     let demand = tare_model::metric::common::SERVICE_DEMAND;
@@ -242,12 +242,12 @@ fn the_parts_of_a_start_are_missed_on_no_arm_without_a_kernel_of_its_own() {
 }
 
 #[test]
-fn a_check_that_was_not_made_is_told() {
+fn a_check_that_was_not_made_is_reported() {
     let (plan, mut trials) = whole(2);
     assert!(of(&plan, &trials).unchecked.is_empty());
     for record in trials.iter_mut().take(2) {
         record.samples.retain(|s| s.source != tare_model::sample::Source::Client);
     }
-    let told = of(&plan, &trials).unchecked;
-    assert!(told[0].contains("not checked in 2 of 6 completed trials: their windows hold 0 intervals"), "{told:?}");
+    let notes = of(&plan, &trials).unchecked;
+    assert!(notes[0].contains("not checked in 2 of 6 completed trials: their windows hold 0 intervals"), "{notes:?}");
 }

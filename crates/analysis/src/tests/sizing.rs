@@ -268,7 +268,7 @@ fn what_made_the_points_is_found_again_with_the_level() {
     assert_eq!(response.formula, "R = 0.10000 s + 0.05000 s (1 + C(2, 2 U) / (2 (1 - U)))");
     assert_eq!(model.range.instances, (1, 10));
     assert!(!model.scalability.is_empty());
-    // Growth that does not end within what was measured is told as such.
+    // Growth that does not end within what was measured is reported as such.
     let endless = Made { level: 20, ..exact }.findings(&grid(), 2, 1);
     assert!(only(&endless).model.as_ref().unwrap().cpu.formula.ends_with("0.000500 (n - 1))"));
 }
@@ -406,11 +406,11 @@ fn one_number_of_instances_is_advised_a_load() {
     let advice = ask(&findings, &question).advice.unwrap();
     assert!(advice.load < 640.0 && advice.load > 300.0 && advice.bound_by.starts_with("the objective"), "{advice:?}");
     assert_eq!(advice.load.fract(), 0.0, "clients are whole");
-    // Loads in proportion to the instances: what an instance takes at rest cannot be told from the demand.
+    // Loads in proportion to the instances: what an instance takes at rest cannot be distinguished from the demand.
     let asked: Vec<Asked> = (1..=8).map(|n| (n, n * 100, false)).collect();
     let model = Made { noise: 0.002, ..MADE }.findings(&asked, 4, 7);
     let model = only(&model).model.clone().unwrap();
-    assert!(model.cpu.formula.contains("idle CPU is not told") && model.cpu.idle.n == 0, "{}", model.cpu.formula);
+    assert!(model.cpu.formula.contains("idle CPU is unknown") && model.cpu.idle.n == 0, "{}", model.cpu.formula);
 }
 
 #[test]
@@ -487,13 +487,13 @@ fn a_missing_time_leaves_the_cpu_to_be_sized_by() {
 }
 
 #[test]
-fn metrics_are_found_by_a_part_of_their_name_and_bad_questions_are_told() {
+fn metrics_are_found_by_a_part_of_their_name_and_bad_questions_are_refused() {
     let findings = MADE.findings(&grid(), 2, 8);
     assert_eq!(qos_metric(&findings, "p90").unwrap().id, P90);
     assert_eq!(qos_metric(&findings, P90).unwrap().id, P90);
-    let told = |asked: &str| qos_metric(&findings, asked).unwrap_err().to_string();
-    assert!(told("p99").contains("`p99`") && told("p99").contains(P90));
-    assert!(told("operations_per_s").contains("no time"));
+    let refusal = |asked: &str| qos_metric(&findings, asked).unwrap_err().to_string();
+    assert!(refusal("p99").contains("`p99`") && refusal("p99").contains(P90));
+    assert!(refusal("operations_per_s").contains("no time"));
     assert!(matches!(qos_metric(&findings, ""), Err(SizeError::UnknownMetric { .. })));
     let ask = |question: SizeQuestion, arm| size(&findings, &question, arm).map(|_| ()).unwrap_err().to_string();
     assert!(ask(SizeQuestion { headroom: -0.1, ..SizeQuestion::default() }, None).contains("headroom"));

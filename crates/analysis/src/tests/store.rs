@@ -26,7 +26,7 @@ fn whole(blocks: u32) -> (Plan, Vec<TrialRecord>) {
     (plan, trials)
 }
 
-/// A trial with the published figures of an arm, each moved by `moved`, in which the drivers alone are told.
+/// A trial with the published figures of an arm, each moved by `moved`; it has figures of the drivers only.
 fn published(plan: &Plan, index: u32, moved: f64) -> TrialRecord {
     let mut record = testing::trial(plan, index);
     let arm = plan.study.arms.iter().position(|arm| arm.id == record.planned.arm).unwrap();
@@ -101,7 +101,7 @@ fn a_metric_that_is_no_sum_has_no_table_by_guest_and_another_stands_in_where_the
     let case = &found.cases[0];
     assert!(case.parts.is_empty());
     assert!(
-        case.not_measured.iter().any(|told| told.contains("no metric is the sum over them")),
+        case.not_measured.iter().any(|sentence| sentence.contains("no metric is the sum over them")),
         "{:?}",
         case.not_measured
     );

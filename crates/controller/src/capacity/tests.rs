@@ -40,8 +40,8 @@ fn searched(
     while let Some(next) = search.next() {
         assert_eq!(search.next(), Some(next), "asked twice, it says the same");
         let outcome = server(next.load);
-        search.told(outcome.clone());
-        search.told(Outcome::Held);
+        search.record(outcome.clone());
+        search.record(Outcome::Held);
         log.push((next, outcome));
         assert_eq!(search.tries() as usize, log.len(), "what nobody asked for is not heard");
         assert!(search.tries() <= search.at_most(), "{log:?}");
@@ -275,9 +275,9 @@ fn whatever_happens_it_ends_and_reports_only_what_held_often_enough_and_was_neve
 }
 
 #[test]
-fn loads_are_told_in_words() {
-    let told = [words(&CLOSED, 1.0), words(&CLOSED, 120.0), words(&OPEN, 120.0), words(&OPEN, 0.525)];
-    assert_eq!(told, ["1 client", "120 clients", "120 arrivals/s", "0.525 arrivals/s"]);
-    let told = [200_000.0, 10_319.561, 5971.968, 964.506, 20.0].map(|load| words(&OPEN, load));
-    assert_eq!(told, ["200000", "10320", "5972", "964.51", "20"].map(|digits| format!("{digits} arrivals/s")));
+fn loads_are_written_in_words() {
+    let shown = [words(&CLOSED, 1.0), words(&CLOSED, 120.0), words(&OPEN, 120.0), words(&OPEN, 0.525)];
+    assert_eq!(shown, ["1 client", "120 clients", "120 arrivals/s", "0.525 arrivals/s"]);
+    let shown = [200_000.0, 10_319.561, 5971.968, 964.506, 20.0].map(|load| words(&OPEN, load));
+    assert_eq!(shown, ["200000", "10320", "5972", "964.51", "20"].map(|digits| format!("{digits} arrivals/s")));
 }

@@ -48,8 +48,8 @@ fn of_host(now: &HostNow) -> Vec<(&'static str, String)> {
         bytes => format!("{}: a scale-up of guests stops as soon as the host uses it", gib(bytes)),
     };
     let pressure = match now.pressure {
-        Some(share) => format!("told by the kernel; {:.1} % of the last 10 s now", share * 100.0),
-        None => "not told by the kernel (CONFIG_PSI, or psi=1 at boot): that stop rule is without effect".to_owned(),
+        Some(share) => format!("reported by the kernel; {:.1} % of the last 10 s now", share * 100.0),
+        None => "not reported by the kernel (CONFIG_PSI, or psi=1 at boot): that stop rule has no effect".to_owned(),
     };
     let memory = format!("{}, {} available", gib(now.total_bytes), gib(now.available_bytes));
     vec![("memory", memory), ("swap", swap), ("memory pressure", pressure)]
@@ -94,17 +94,17 @@ mod tests {
     }
 
     #[test]
-    fn what_matters_for_overcommit_is_told() {
+    fn what_matters_for_overcommit_is_reported() {
         let now = HostNow { total_bytes: 24 << 30, available_bytes: 20 << 30, ..HostNow::default() };
         let facts = of_host(&now);
         assert_eq!(of(&facts, "memory"), "24.0 GiB, 20.0 GiB available");
-        assert!(of(&facts, "swap").starts_with("none") && of(&facts, "memory pressure").contains("not told"));
+        assert!(of(&facts, "swap").starts_with("none") && of(&facts, "memory pressure").contains("not reported"));
         let facts = of_host(&HostNow { swap_total_bytes: 1 << 30, pressure: Some(0.25), ..now });
         assert!(of(&facts, "swap").starts_with("1.0 GiB") && of(&facts, "memory pressure").contains("25.0 %"));
     }
 
     #[test]
-    fn merging_is_told_with_its_remedy() {
+    fn merging_is_shown_with_its_remedy() {
         assert!(merging(None).starts_with("possible"));
         assert!(merging(Some(("no KSM".into(), "another kernel".into()))).contains("remedy: another kernel"));
         let advisor = AdvisorSettings { mode: "scan-time".into(), ..AdvisorSettings::default() };
@@ -128,9 +128,9 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_without_merging_lacks_it_for_every_rule() {
+    fn no_rule_is_usable_on_a_kernel_without_merging() {
         let merging = Merging { rule: MergeRule::Ksmtuned, zero_pages: false };
-        let told = lack(&merging, &Kernel::at("/nonexistent"));
-        assert!(told.is_some_and(|(reason, remedy)| reason.contains("KSM") && !remedy.is_empty()));
+        let unmet = lack(&merging, &Kernel::at("/nonexistent"));
+        assert!(unmet.is_some_and(|(reason, remedy)| reason.contains("KSM") && !remedy.is_empty()));
     }
 }

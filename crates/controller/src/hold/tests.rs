@@ -19,7 +19,7 @@ fn search(spec: &CpuTarget, model: &LoadModel, mut takes: impl FnMut(f64) -> f64
         match hold.next() {
             Next::Try(load) => {
                 assert!(hold.tries() < spec.steps, "it does not end");
-                hold.told(load, takes(load));
+                hold.record(load, takes(load));
             }
             end => return (hold.tried.iter().map(|(load, _)| *load).collect(), end),
         }
@@ -54,13 +54,13 @@ fn what_is_idle_takes_its_part() {
     let (_, end) = search(&target(0.05, 10.0, 2000.0), &CLOSED, |load| 0.1 + load / 1000.0);
     assert!(why(&end).contains("1 client, the least that can be offered, took 10.1 % of the guests' CPUs"), "{end:?}");
     let mut many = Hold::new(&target(0.05, 40.0, 2000.0), &CLOSED, 10);
-    many.told(40.0, 0.14);
-    many.told(10.0, 0.11);
+    many.record(40.0, 0.14);
+    many.record(10.0, 0.11);
     assert!(why(&many.next()).starts_with("10 clients, the least"), "one for each instance");
 }
 
 #[test]
-fn what_cannot_be_reached_is_told_with_the_figures() {
+fn what_cannot_be_reached_is_reported_with_the_figures() {
     let (tried, end) = search(&target(0.7, 10.0, 100.0), &CLOSED, |load| load / 200.0);
     assert_eq!(tried, [10.0, 20.0, 40.0, 80.0, 100.0]);
     assert!(why(&end).contains("even 100 clients, the most that `cpu-target.most` allows, took 50.0 %"), "{end:?}");
@@ -83,8 +83,8 @@ fn what_cannot_be_reached_is_told_with_the_figures() {
 fn older_readings_give_way_where_they_contradict() {
     let mut hold = Hold::new(&target(0.4, 50.0, 2000.0), &CLOSED, 1);
     // The first was cold.
-    hold.told(50.0, 0.45);
-    hold.told(60.0, 0.3);
+    hold.record(50.0, 0.45);
+    hold.record(60.0, 0.3);
     assert_eq!(hold.bracket(), (Some(60.0), None));
     let Next::Try(next) = hold.next() else { panic!("{:?}", hold.next()) };
     assert!(next > 60.0 && next <= 120.0, "{next}");
@@ -95,10 +95,10 @@ fn an_end_that_was_read_long_ago_is_read_again_before_the_search_is_given_up() {
     let mut hold = Hold::new(&target(0.2, 150.0, 400.0), &CLOSED, 2);
     // The second was read while a virtual machine compiled.
     for (load, share) in [(150.0, 0.132), (227.0, 0.238), (200.0, 0.123), (222.0, 0.127), (226.0, 0.146)] {
-        hold.told(load, share);
+        hold.record(load, share);
     }
     assert_eq!(hold.next(), Next::Try(227.0));
-    hold.told(227.0, 0.147);
+    hold.record(227.0, 0.147);
     assert!(matches!(hold.next(), Next::Try(load) if load > 227.0), "{:?}", hold.next());
 }
 

@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(usable([2].into_iter(), 1), 1, "asked two, granted one");
         assert_eq!(usable([1, 2, 4].into_iter(), 16), 7, "guests of different sizes");
         assert_eq!(usable([1, 2, 4].into_iter(), 4), 4);
-        assert_eq!(usable([2, 1].into_iter(), 0), 3, "the host's CPUs are not told apart");
+        assert_eq!(usable([2, 1].into_iter(), 0), 3, "no CPUs are set aside for guests");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::{Bench, Gathered, Stop, Task, Trial};
 use crate::beside;
 use crate::host::cpu_s;
 use crate::neighbours;
-use crate::told::fit;
+use crate::text::fit;
 
 /// Finds the load of a case on the baseline: the planned trial of `task` names the arm and is none of the plan's.
 ///

@@ -14,7 +14,7 @@ use super::{Gathered, Stop, Task, Trial};
 use crate::capacity::{self, Found, Search, Try, words};
 use crate::cleanliness::left_of_try;
 use crate::observer::TryNow;
-use crate::told::fit;
+use crate::text::fit;
 
 /// A try that was driven to its end.
 struct Tried {
@@ -47,7 +47,7 @@ impl Trial<'_> {
         let (probes, held) = (Vec::new(), BTreeMap::new());
         let mut searching = Searching { trial: self, search, probes, held, stopped: None, around };
         let ended = searching.go(gathered);
-        // What was seen is told whatever became of it.
+        // What was seen is reported, however the search ended.
         if ended.is_err() {
             searching.tell_tries(gathered);
         }
@@ -127,7 +127,7 @@ impl Searching<'_> {
     /// When not even the first load of all could be offered, twice: that is no matter of load.
     fn note(&mut self, next: Try, number: u32, tried: Tried) -> Result<(), Stop> {
         let probe = probe(next, &tried);
-        self.search.told(tried.outcome.clone());
+        self.search.record(tried.outcome.clone());
         self.tell(next, number, Some(in_words(&probe).as_deref()));
         let hopeless = self.probes.len() == 1
             && [self.stopped, tried.stopped].iter().all(|stopped| stopped.is_some_and(|phase| phase < Phase::Drive));
@@ -171,13 +171,13 @@ impl Searching<'_> {
         let load = &self.trial.case.load;
         for (number, probe) in (1..).zip(&self.probes) {
             let became = in_words(probe).map_or_else(|| "held".to_owned(), |why| format!("did not hold: {why}"));
-            let told = format!("{} {became}", words(load, probe.load));
-            gathered.facts.insert(format!("try {number:03}"), told);
+            let row = format!("{} {became}", words(load, probe.load));
+            gathered.facts.insert(format!("try {number:03}"), row);
         }
     }
 
     /// The trial's outcome: the figures of the last iteration at the load that held, with the whole search. Where no load
-    /// held there are no figures, for a failure is never a zero; what was tried is told in the facts.
+    /// held there are no figures, for a failure is never a zero; the facts list what was tried.
     fn outcome(mut self, gathered: &mut Gathered) -> Outcome {
         let Found { held, missed, ended, cut_short } = self.search.end();
         gathered.facts.insert("the search ended".to_owned(), ended.clone());

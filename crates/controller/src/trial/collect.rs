@@ -19,7 +19,7 @@ impl Trial<'_> {
         let combined = self.task.workload.combine(guests);
         let mut driven = combined.ok_or_else(|| Stop {
             phase: Phase::Collect,
-            reason: "the workload told no figures for the guests together: a defect of tare, please report it".into(),
+            reason: "the workload gave no figures for the guests together: a defect of tare, please report it".into(),
         })?;
         let invalid = driven.invalid.take();
         Ok((driven, invalid))
@@ -108,7 +108,7 @@ impl Trial<'_> {
         gathered.facts.insert("disk under the guests' data".to_owned(), disk);
     }
 
-    /// CPU seconds of the SUT a unit of work. Not told where it cannot be told apart from something else:
+    /// CPU seconds of the SUT a unit of work. `None` where it cannot be distinguished from other work:
     /// from busy loops in the measured guests themselves, or from a driver on the same CPUs.
     fn service_demand(&self, account: Option<&CpuAccount>, work: f64) -> Option<f64> {
         let account = account?;

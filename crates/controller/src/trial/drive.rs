@@ -15,15 +15,15 @@ use crate::beside;
 use crate::inside::Inside;
 use crate::sampling;
 
-/// From the moment when everything is connected to the start of load: enough for the probes to be told the
+/// From the moment when everything is connected to the start of load: enough for the probes to receive the
 /// measured window and for a driver to start its threads.
 const LEAD: Duration = Duration::from_millis(5);
-/// From that moment to the measured window at least, for a driver that is told too late fails the trial: on a host whose CPUs
-/// others want too, 60 ms were seen to pass before it was told.
+/// The least time from that moment to the measured window. A driver that is asked too late fails the trial. On a host whose CPUs
+/// others want too, 60 ms were seen to pass before the driver was asked.
 const LEAD_TO_WINDOW: Duration = Duration::from_millis(200);
 /// Added for each driver beyond the first: their threads are started on the same CPUs.
 const LEAD_EACH_FURTHER: Duration = Duration::from_millis(2);
-/// How long an agent may take to say that it was told to stop.
+/// How long an agent may take to answer a request to stop.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A workload set up in one guest.
@@ -47,7 +47,7 @@ pub(super) fn cancel(site: &WorkSite<'_>) {
 }
 
 impl Trial<'_> {
-    /// Does something in every measured guest at one time. The first that fails is told, and ends the others' work.
+    /// Does something in every measured guest at one time. The first failure is reported and ends the others' work.
     pub(super) fn in_each<T: Send, R: Send, E: std::fmt::Display>(
         &self,
         phase: Phase,

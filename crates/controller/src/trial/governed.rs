@@ -8,7 +8,7 @@ use tare_memory::{Decision, Governor, Guests, Kernel};
 use tare_model::merging::HostMemory;
 
 use crate::host::{HostAccess, sizes};
-use crate::told::fit;
+use crate::text::fit;
 
 /// The guests that stand, for whoever governs the host's memory.
 #[derive(Debug, Clone, Default)]

@@ -35,8 +35,8 @@ struct Stepped {
     step: HoldStep,
     /// Why the work was wrong.
     wrong: Option<String>,
-    /// Why its figures must not be used, such as too few operations for a percentile: of a step only the share is, so that this is told
-    /// and nothing more.
+    /// Why its figures must not be used, such as too few operations for a percentile. Of a step only the share is used, so that
+    /// this is reported and has no other effect.
     unfit: Option<String>,
 }
 
@@ -95,8 +95,8 @@ impl Trial<'_> {
     fn tell_steps(&self, steps: &[HoldStep], gathered: &mut Gathered) {
         for (number, step) in (1..).zip(steps) {
             let (load, took) = (words(&self.case.load, step.load), percent(step.share));
-            let told = format!("{load} took {took} of the guests' CPUs at {:.2} operations/s", step.operations_per_s);
-            gathered.facts.insert(format!("step {number:02}"), told);
+            let row = format!("{load} took {took} of the guests' CPUs at {:.2} operations/s", step.operations_per_s);
+            gathered.facts.insert(format!("step {number:02}"), row);
         }
     }
 }
@@ -116,7 +116,7 @@ impl Holding<'_> {
                     // One more reading of what that load takes, and a long one. Which load is measured at is decided by the CPU alone, never by
                     // what is compared, so that to go on favours nobody.
                     Measured::Off(load, share, reason) => {
-                        self.search.told(load, share);
+                        self.search.record(load, share);
                         if self.search.tries() >= self.spec.steps {
                             return Ok(Err(NotHeld(reason)));
                         }
@@ -144,9 +144,9 @@ impl Holding<'_> {
         gathered.facts = facts;
         gathered.load_s += load_s;
         let Stepped { step, wrong, unfit } = stepped?;
-        let told = unfit.map(|why| (format!("step {number:02}, its own figures"), why));
-        gathered.facts.extend(told);
-        self.search.told(load, step.share);
+        let fact = unfit.map(|why| (format!("step {number:02}, its own figures"), why));
+        gathered.facts.extend(fact);
+        self.search.record(load, step.share);
         self.tell(number, load, false, Some(step.share));
         self.steps.push(step);
         let load = words(&own.load, load);

@@ -96,7 +96,7 @@ mod tests {
                 .is_some_and(|why| why == "response time was 200 ms and should be at most 100 ms")
         );
         let hardly = judge("p99", 1.0, &[("p99", 1.0004)]).unwrap_or_default();
-        assert_eq!(hardly, "response time was 1.00 s (1.000400) and should be at most 1.00 s", "told by how much");
+        assert_eq!(hardly, "response time was 1.00 s (1.000400) and should be at most 1.00 s", "it says by how much");
         assert!(judge("rate", 5.0, &[("rate", 4.0)]).is_some_and(|why| why.ends_with("at least 5.00 op/s")));
         assert!(judge("rate", 5.0, &[("p99", 4.0)]).is_some_and(|why| why.contains("no figure")));
         assert!(

@@ -35,7 +35,7 @@ use crate::ledger::Book;
 use crate::neighbours::{self, BusyLoops};
 use crate::observer::Observer;
 use crate::share::{self, Offered};
-use crate::told::{fit, last};
+use crate::text::{fit, last};
 
 use governed::{Governed, Standing};
 use target::{Given, Target, named};
@@ -294,8 +294,8 @@ impl Trial<'_> {
     fn release(&self, governed: Governed, gathered: &mut Gathered) {
         let decisions = governed.decisions();
         if let Some(last) = decisions.last() {
-            let told = format!("{} times, the last after {:.0} s: {:?}", decisions.len(), last.at_s, last.set);
-            gathered.facts.insert("merging was set".to_owned(), told);
+            let summary = format!("{} times, the last after {:.0} s: {:?}", decisions.len(), last.at_s, last.set);
+            gathered.facts.insert("merging was set".to_owned(), summary);
         }
         if let Err(reason) = governed.end() {
             gathered.flag("host-memory", reason);
@@ -407,7 +407,7 @@ impl Trial<'_> {
     }
 
     /// An error with all that the guest said about it, and the user's wish to stop in its place if that is
-    /// why things ended. Where there are several, the guest is named, and the last that the others said is told too.
+    /// why things ended. Where there are several, the guest is named, and the end of what the others said is quoted.
     fn explain(&self, guest: usize, error: &dyn std::fmt::Display, gathered: &Gathered) -> String {
         if let Some(reason) = self.bench.cancel.reason() {
             return format!("stopped by {reason}");
@@ -425,9 +425,9 @@ impl Trial<'_> {
             let (ended, said) = (other.link().ended(), other.diagnostics());
             let how = ended.map(|how| format!("its agent: {how}"));
             let said = Some(said.trim()).filter(|said| !said.is_empty()).map(|said| format!("it said: {}", last(said)));
-            let told: Vec<String> = how.into_iter().chain(said).collect();
-            if !told.is_empty() {
-                text.push_str(&format!("; guest {}: {}", n + 1, told.join(", ")));
+            let parts: Vec<String> = how.into_iter().chain(said).collect();
+            if !parts.is_empty() {
+                text.push_str(&format!("; guest {}: {}", n + 1, parts.join(", ")));
             }
         }
         match gathered.targets {

@@ -9,11 +9,11 @@ use tare_wire::Request;
 use tare_workload::Data;
 
 use super::target::{Target, named, where_they_differ};
-use super::{Gathered, TIMEOUT, Stop, Trial};
+use super::{Gathered, Stop, TIMEOUT, Trial};
 use crate::client::Client;
 use crate::idle::IdleMemory;
 use crate::neighbours;
-use crate::told::fit;
+use crate::text::fit;
 
 /// Facts of a guest that may name the host that carries it.
 const NAMES_THE_HOST: [&str; 2] = ["host name", "control groups"];
@@ -60,8 +60,8 @@ impl Trial<'_> {
     pub(super) fn tell_facts(&self, gathered: &mut Gathered) {
         let Some(first) = gathered.guests.first() else { return };
         let facts = first.facts().facts.iter();
-        let told = facts.filter(|(name, _)| !self.bench.redact || !NAMES_THE_HOST.contains(&&**name));
-        gathered.facts.extend(told.map(|(name, value)| (format!("guest {name}"), value.clone())));
+        let shown = facts.filter(|(name, _)| !self.bench.redact || !NAMES_THE_HOST.contains(&&**name));
+        gathered.facts.extend(shown.map(|(name, value)| (format!("guest {name}"), value.clone())));
         let data = self.data_facts(&gathered.guests);
         gathered.facts.extend(data);
     }

@@ -109,8 +109,8 @@ pub(super) fn fact_name(n: usize, name: &str) -> String {
 /// A fact of several guests: the first one's, and of the others those that differ from it.
 pub(super) fn where_they_differ(name: &str, values: &[String]) -> Vec<(String, String)> {
     let first = values.first();
-    let told = values.iter().enumerate().filter(|(n, value)| *n == 0 || Some(*value) != first);
-    told.map(|(n, value)| (fact_name(n, name), value.clone())).collect()
+    let listed = values.iter().enumerate().filter(|(n, value)| *n == 0 || Some(*value) != first);
+    listed.map(|(n, value)| (fact_name(n, name), value.clone())).collect()
 }
 
 #[cfg(test)]
@@ -127,14 +127,14 @@ mod tests {
     }
 
     #[test]
-    fn values_are_told_by_guest_only_where_they_differ() {
-        let told = |values: &[&str]| {
+    fn values_are_listed_by_guest_only_where_they_differ() {
+        let listed = |values: &[&str]| {
             let values: Vec<String> = values.iter().map(|&value| value.to_owned()).collect();
-            let told = where_they_differ("on", &values).into_iter();
-            told.map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>()
+            let rows = where_they_differ("on", &values).into_iter();
+            rows.map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>()
         };
-        assert_eq!(told(&[]), Vec::<String>::new());
-        assert_eq!(told(&["ext4", "ext4"]), ["on = ext4"]);
-        assert_eq!(told(&["1 s", "2 s", "1 s"]), ["on = 1 s", "guest 2: on = 2 s"]);
+        assert_eq!(listed(&[]), Vec::<String>::new());
+        assert_eq!(listed(&["ext4", "ext4"]), ["on = ext4"]);
+        assert_eq!(listed(&["1 s", "2 s", "1 s"]), ["on = 1 s", "guest 2: on = 2 s"]);
     }
 }

@@ -52,7 +52,7 @@ pub(crate) fn serve(shared: &Shared, fd: &OwnedFd, settings: Settings) -> Result
     let ended = exchange(shared, fd.as_fd(), settings, &mut served);
     shared.tally.served(1, served.bytes_in, served.bytes_out);
     shared.tally.answered(served.requests);
-    // Counted while the connection is still open: whoever sees it closed finds the reason told.
+    // Counted while the connection is still open: the reason is in the report once the connection is closed.
     if let Err(reason) = ended
         && !shared.stopping()
     {
@@ -113,7 +113,7 @@ fn exchange(shared: &Shared, fd: BorrowedFd<'_>, settings: Settings, served: &mu
 /// Tells the application that it sent no request, and the run why.
 fn refuse(fd: BorrowedFd<'_>, what: &str) -> Result<(), String> {
     let answer = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-    // The reason is told either way.
+    // The reason is reported even if this fails.
     let _ = net::send_full(fd, answer, SendFlags::empty());
     Err(format!("malformed request: {what}"))
 }

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_told_is_that_of_the_body() {
+    fn the_stated_length_is_that_of_the_body() {
         for query in ["banking&2&0000000001&00", "banking&99", "", "support&5&0&0&00"] {
             let text = answer(1, query);
             let (head, body) = text.split_once("\r\n\r\n").unwrap();

@@ -26,7 +26,7 @@ impl Answer {
     pub const CREATED: Self = Self { status: "201 Created", reason: None };
     /// No request.
     pub const MALFORMED: Self = Self { status: "400 Bad Request", reason: None };
-    /// The geocoder was not told enough.
+    /// A part of the address is missing.
     pub const NO_ADDRESS: Self =
         Self { status: "400 Bad Request", reason: Some("400: an address without street, city, state or zip") };
     /// A loaded file cannot be replaced.
@@ -38,7 +38,7 @@ impl Answer {
     /// Neither got nor put.
     pub const NO_METHOD: Self =
         Self { status: "405 Method Not Allowed", reason: Some("405: a method other than GET and PUT") };
-    /// How much will come was not told.
+    /// The length of the file is missing.
     pub const NO_LENGTH: Self =
         Self { status: "411 Length Required", reason: Some("411: a file without Content-Length") };
     /// Too much.

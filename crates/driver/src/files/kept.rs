@@ -114,7 +114,7 @@ impl Draft<'_> {
 impl Drop for Draft<'_> {
     fn drop(&mut self) {
         if !self.kept {
-            // That it cannot be removed is told by the folder's removal at the end of the trial.
+            // A failure shows when the folder is removed at the end of the trial.
             let _ = fs::unlinkat(&self.folder.fd, &self.name, AtFlags::empty());
         }
     }

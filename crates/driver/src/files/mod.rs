@@ -96,7 +96,7 @@ pub(crate) fn serve(shared: &Shared, fd: &OwnedFd, store: &Store) -> Result<(), 
     let served = connection.served;
     shared.tally.served(1, served.bytes_in, served.bytes_out);
     shared.tally.answered(served.requests);
-    // Counted while the connection is still open: whoever sees it closed finds the reason told.
+    // Counted while the connection is still open: the reason is in the report once the connection is closed.
     if let End::Fault(reason) = ended
         && !shared.stopping()
     {
@@ -234,7 +234,7 @@ impl Connection<'_> {
 
     /// Tells the application that it sent no request, and the run why.
     fn refuse(&mut self, what: &str) -> End {
-        // The reason is told either way.
+        // The reason is reported even if this fails.
         if Answer::MALFORMED.send(self.fd, "text/plain", b"", true).is_ok() {
             self.linger();
         }

@@ -5,7 +5,7 @@ use tare_model::social::{StoreSpec, StoredFile, stored_file_id};
 use super::answer::Answer;
 use crate::head::number;
 
-/// What the geocoder must be told, each by its name.
+/// The parameters that the geocoder needs.
 const PARTS: [&str; 4] = ["street", "city", "state", "zip"];
 
 /// What to do.

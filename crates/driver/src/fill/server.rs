@@ -94,7 +94,7 @@ pub fn ask(connection: &mut Connection, sql: &str) -> Result<String, SqlFailure>
     Ok(said.first().and_then(|r| r.rows.first()?.first()?.clone()).unwrap_or_default())
 }
 
-/// Drops what a load made that failed. That it cannot be dropped is told by the failure that led here, or by the next load.
+/// Drops what a load made that failed. The failure that led here, or the next load, reports what cannot be dropped.
 fn drop_tables(server: &SqlServer, tables: &[&str]) {
     if let Ok(mut connection) = Connection::connect(server, DROP_TIMEOUT)
         && connection.bound(Some(DROP_TIMEOUT)).is_ok()

@@ -60,7 +60,7 @@ fn words(line: &[u8]) -> Option<SplitAsciiWhitespace<'_>> {
 
 /// What a `result` tells.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Summary {
     pub response: Times,
     pub service: Times,
     pub lateness: Times,
@@ -76,7 +76,7 @@ pub(super) struct Times {
     stat: Option<(u64, u64, u128)>,
 }
 
-impl Told {
+impl Summary {
     /// Takes in one line.
     pub fn take(&mut self, line: &[u8]) -> Result<(), JavaFault> {
         self.read(line).ok_or_else(|| JavaFault::unfit(line, "a line of its result"))
@@ -111,13 +111,13 @@ impl Told {
         }
     }
 
-    /// A value that must have been told.
+    /// A value that the result must contain.
     pub fn value(&self, name: &'static str) -> Result<u64, JavaFault> {
         let unfit = || JavaFault::unfit(b"a result without a value", name);
         self.values.get(name).copied().ok_or_else(unfit)
     }
 
-    /// What is told of the application, but for its histograms.
+    /// What is reported of the application, without its histograms.
     pub fn done(&self, ready: &Ready) -> Result<JavaDone, JavaFault> {
         Ok(JavaDone {
             transactions: self.transactions.clone(),
@@ -147,7 +147,7 @@ impl Times {
         Some(())
     }
 
-    /// The histogram, if what was told of it can be true.
+    /// The histogram, if the lines about it agree with each other.
     pub fn finish(self) -> Result<Histogram, JavaFault> {
         let unfit = |what: &str| JavaFault::unfit(what.as_bytes(), "a histogram that can be");
         if self.bins.is_empty() {
@@ -208,20 +208,20 @@ mod tests {
         }
     }
 
-    fn told(lines: &[&str]) -> Result<Told, JavaFault> {
-        let mut told = Told::default();
-        lines.iter().try_for_each(|line| told.take(line.as_bytes())).map(|()| told)
+    fn summary_of(lines: &[&str]) -> Result<Summary, JavaFault> {
+        let mut summary = Summary::default();
+        lines.iter().try_for_each(|line| summary.take(line.as_bytes())).map(|()| summary)
     }
 
     #[test]
     fn a_result_is_read() {
         let lines = ["bin response 10 19 2", "bin response 20 20 1", "stat response 11 20 45", "transaction payment 3"];
-        let told = told(&[&lines[..], &["value dropped 4", "value newer 5"]].concat()).unwrap();
-        assert_eq!((told.transactions["payment"], told.value("dropped").unwrap()), (3, 4));
-        assert!(told.value("cpu_ns").is_err());
-        let times = told.response.finish().unwrap();
+        let summary = summary_of(&[&lines[..], &["value dropped 4", "value newer 5"]].concat()).unwrap();
+        assert_eq!((summary.transactions["payment"], summary.value("dropped").unwrap()), (3, 4));
+        assert!(summary.value("cpu_ns").is_err());
+        let times = summary.response.finish().unwrap();
         assert_eq!((times.count(), times.min, times.max, times.sum), (3, 11, 20, 45));
-        assert!(told.service.finish().unwrap().is_empty());
+        assert!(summary.service.finish().unwrap().is_empty());
     }
 
     #[test]
@@ -238,18 +238,18 @@ mod tests {
             &["nonsense"],
             &[""],
         ] {
-            assert!(matches!(told(lines), Err(JavaFault::Unfit { .. })), "{lines:?}");
+            assert!(matches!(summary_of(lines), Err(JavaFault::Unfit { .. })), "{lines:?}");
         }
         for stat in ["stat service 1 2 3", "stat response 20 10 10", "stat response 10 19 20"] {
-            let told = told(&["bin response 10 19 1", stat]).unwrap();
-            assert!(told.response.finish().is_err(), "{stat}");
+            let summary = summary_of(&["bin response 10 19 1", stat]).unwrap();
+            assert!(summary.response.finish().is_err(), "{stat}");
         }
     }
 
     #[test]
     fn names_without_end_are_not_kept() {
-        let mut told = Told::default();
-        let taken = (0..1000).take_while(|n| told.take(format!("value name-{n} 1").as_bytes()).is_ok()).count();
+        let mut summary = Summary::default();
+        let taken = (0..1000).take_while(|n| summary.take(format!("value name-{n} 1").as_bytes()).is_ok()).count();
         assert_eq!(taken, NAMES);
     }
 }

@@ -197,8 +197,8 @@ impl Client {
     /// Tells an application that is at work to stop, as well as can be. Should it not hear it, it stops when the
     /// connection is gone.
     pub fn leave(mut self) {
-        let told = self.stream.set_write_timeout(Some(FAREWELL)).and_then(|()| self.stream.write_all(b"stop\n"));
-        if told.is_err() || self.stream.shutdown(Shutdown::Write).is_err() {
+        let sent = self.stream.set_write_timeout(Some(FAREWELL)).and_then(|()| self.stream.write_all(b"stop\n"));
+        if sent.is_err() || self.stream.shutdown(Shutdown::Write).is_err() {
             return;
         }
         // Closed with answers unread, the connection would be reset, and the word be lost with it.

@@ -2,7 +2,7 @@
 //!
 //! `docs/reference/java.md` has the protocol: lines of text on one connection, of which the driver asks each and the application
 //! answers each. The driver says when load begins and ends and takes the number of operations at both edges of the measured
-//! window by its own clock; how long each operation took is told by the application, whose threads measure it.
+//! window by its own clock. The threads of the application measure how long each operation takes, and the application reports it.
 //!
 //! A connection is good for one run. When it ends, however it does, the application stops its threads and takes the next one.
 

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use tare_model::drive::{DriveInterval, DriveResult};
 use tare_model::java::JavaDone;
 
-use super::answer::{RESULT_LINES, Told, number};
+use super::answer::{RESULT_LINES, Summary, number};
 use super::client::{Answer, Client};
 use super::{Application, JavaFault};
 use crate::DriverError;
@@ -13,12 +13,12 @@ use crate::clock::sleep_until;
 use crate::timeline::Timeline;
 use crate::usage::{Usage, run_delay_ns};
 
-/// An edge of the window that is known no better than to this part of its length is told of.
+/// An edge of the window that is uncertain by more than this part of its length is reported.
 const VAGUE: f64 = 0.01;
 /// The reason, in [`DriveResult::errors`], of starts that a thread of the application gave up in the window.
 const STARTS_DROPPED: &str = "starts dropped: more than 1 s late";
 
-/// A number of operations, and when it was told.
+/// A number of operations, and when the application reported it.
 #[derive(Debug, Clone, Copy)]
 struct Stamp {
     count: u64,
@@ -33,7 +33,7 @@ struct Run<'a> {
     timeline: Timeline,
     progress: &'a dyn Fn(DriveInterval),
     cancel: &'a AtomicBool,
-    /// The last number of operations that was told: the next cannot be smaller.
+    /// The last number of operations that was reported: the next cannot be smaller.
     last: u64,
     /// At the end of the last interval.
     counted: u64,
@@ -71,17 +71,17 @@ impl Application {
             intervals: Vec::new(),
         };
         let went = run.go().and_then(|window| {
-            let told = run.result()?;
+            let summary = run.result()?;
             let wrong = run.verify()?;
-            Ok((window, told, wrong))
+            Ok((window, summary, wrong))
         });
         let intervals = run.intervals;
         match went {
-            Ok((window, told, wrong)) => {
+            Ok((window, summary, wrong)) => {
                 let fault = |fault| self.client.fault(fault);
-                let mut done = told.done(&self.ready).map_err(fault)?;
-                done.wrong = wrong.or_else(|| sums_up(&told, window.stopped));
-                result(window, told, done, before, intervals, self.granted).map_err(fault)
+                let mut done = summary.done(&self.ready).map_err(fault)?;
+                done.wrong = wrong.or_else(|| sums_up(&summary, window.stopped));
+                result(window, summary, done, before, intervals, self.granted).map_err(fault)
             }
             Err(error) => {
                 self.client.leave();
@@ -156,10 +156,10 @@ impl Run<'_> {
         self.intervals.push(interval);
     }
 
-    fn result(&mut self) -> Result<Told, DriverError> {
-        let mut told = Told::default();
-        self.client.ask_lines("result", RESULT_LINES, self.cancel, |line| told.take(line))?;
-        Ok(told)
+    fn result(&mut self) -> Result<Summary, DriverError> {
+        let mut summary = Summary::default();
+        self.client.ask_lines("result", RESULT_LINES, self.cancel, |line| summary.take(line))?;
+        Ok(summary)
     }
 
     /// What is wrong with the application's data, if it is.
@@ -174,8 +174,8 @@ impl Run<'_> {
 }
 
 /// Whether the operations by kind are those that were counted, which nobody but the driver compares.
-fn sums_up(told: &Told, stopped: u64) -> Option<String> {
-    let sum: u128 = told.transactions.values().copied().map(u128::from).sum();
+fn sums_up(summary: &Summary, stopped: u64) -> Option<String> {
+    let sum: u128 = summary.transactions.values().copied().map(u128::from).sum();
     let differs = sum != u128::from(stopped);
     differs.then(|| format!("its transactions add up to {sum}, and it counts {stopped} operations"))
 }
@@ -189,7 +189,7 @@ fn vague(name: &str, edge: &Stamp, window_ns: u64) -> Option<(String, String)> {
 
 fn result(
     window: Window,
-    told: Told,
+    summary: Summary,
     done: JavaDone,
     before: u64,
     intervals: Vec<DriveInterval>,
@@ -199,7 +199,7 @@ fn result(
     let window_ns = end.at_ns.saturating_sub(begin.at_ns);
     granted.extend(vague("begin", &begin, window_ns));
     granted.extend(vague("end", &end, window_ns));
-    let dropped = told.value("dropped")?;
+    let dropped = summary.value("dropped")?;
     let late = (dropped > 0).then(|| (STARTS_DROPPED.to_owned(), dropped));
     Ok(DriveResult {
         steady_start_ns: begin.at_ns,
@@ -213,9 +213,9 @@ fn result(
         errors: late.into_iter().collect(),
         lost: 0,
         unfinished: 0,
-        response: told.response.finish()?,
-        service: told.service.finish()?,
-        lateness: told.lateness.finish()?,
+        response: summary.response.finish()?,
+        service: summary.service.finish()?,
+        lateness: summary.lateness.finish()?,
         backlog_max: 0,
         intervals,
         cpu_user_ns: used.cpu.user_ns,

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_stops_in_a_message_is_waited_for_no_longer_than_told() {
+    fn a_peer_that_stops_in_a_message_is_waited_for_no_longer_than_asked() {
         let (mut wire, mut peer) = pair();
         peer.write_all(&message(b'D', b"abcdef")[..7]).unwrap();
         wire.bound(Some(Duration::from_millis(20))).unwrap();

@@ -422,7 +422,7 @@ fn pick<'a>(of: &[&'a str], draw: &mut Draw) -> &'a str {
     of[draw.below(of.len() as u64) as usize]
 }
 
-/// So many different numbers that are good. `draw` is told how often it was asked in vain since the last that was taken.
+/// So many different numbers that are good. `draw` receives the number of rejected draws since the last that was taken.
 fn distinct(count: usize, mut draw: impl FnMut(u32) -> u64, good: impl Fn(u64) -> bool) -> Vec<u64> {
     let mut taken = Vec::with_capacity(count);
     let mut tries = 0;

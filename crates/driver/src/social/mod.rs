@@ -4,9 +4,10 @@
 //! epoll state machine a thread, one connection a user. Clients are dealt to the instances of the application in turn, and join evenly over the warm-up, or over
 //! the ramp-up where there is none, those of all instances together.
 //!
-//! An operation ends with its last answer. It ends in the measured window or not; its response time, from the moment at which it was
-//! due, is told if it was *due* in the window, however late it ended. Its service time begins when it was begun. Lateness is how much later than due the
-//! timers were: cycles that were over before their operation are not in it, for what follows them begins at once.
+//! An operation ends with its last answer. It ends in the measured window or not; its response time, from the moment at which it
+//! was due, is counted if it was *due* in the window, however late it ended. Its service time begins when it was begun. Lateness
+//! is how much later than due the timers were: cycles that were over before their operation are not in it, for what follows them
+//! begins at once.
 //!
 //! Memory a user is what the process has more in memory that belongs to no file (`RssAnon`) when the load has ended than before it was prepared,
 //! counts and histograms included, once the buffer that is read into and the operations that were under way have been given back.

@@ -35,6 +35,6 @@ pub(super) fn result(
     done.memory_per_user_bytes = memory / u64::from(common.spec.load.connections()).max(1);
     let step = |(name, times): (&str, Histogram)| Step { name: name.to_owned(), within: true, times };
     let steps = PARTS.into_iter().zip(parts).map(step).collect();
-    let told = outcome::result(&common.timeline, total, watched, threads, granted);
-    DriveResult { verified: true, steps, social: Some(done), ..told }
+    let measured = outcome::result(&common.timeline, total, watched, threads, granted);
+    DriveResult { verified: true, steps, social: Some(done), ..measured }
 }

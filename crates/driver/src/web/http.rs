@@ -11,7 +11,7 @@ const LINE_MAX: u16 = 4096;
 /// Name of the cookie that a session is known by.
 const COOKIE: &[u8] = b"SESSION=";
 
-/// What is told by the head of an answer.
+/// What the head of an answer says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Head {
     pub status: u16,

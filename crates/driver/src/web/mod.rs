@@ -4,7 +4,7 @@
 //! and fro: an epoll state machine a thread. Sessions are dealt to the threads in turn, and stay there with all their connections.
 //!
 //! An operation is a page with all its files. It ends in the measured window or not; its response time, from the moment at
-//! which it was due, is told if it was *due* in the window, however late it ended, so that a closed loop counts those who wait behind a
+//! which it was due, is counted if it was *due* in the window, however late it ended, so that a closed loop counts those who wait behind a
 //! stall no less than an open one. Its service time begins when its request is first sent, so that it has no part of the
 //! time that connecting took. Lateness is how much later than due a page was begun: of the timers, and in an open loop of waiting for
 //! a session. Bytes are those of HTTP, without those of TLS.

@@ -36,6 +36,6 @@ pub(super) fn result(
     done.memory_per_session_bytes = memory / done.sessions_most.max(1);
     let timeline = &common.timeline;
     let backlog_max = common.arrivals.map_or(0, |s| s.backlog.most(timeline.steady_start, timeline.load_end));
-    let told = outcome::result(timeline, total, watched, threads, granted);
-    DriveResult { backlog_max, verified: true, web: Some(done), ..told }
+    let measured = outcome::result(timeline, total, watched, threads, granted);
+    DriveResult { backlog_max, verified: true, web: Some(done), ..measured }
 }

@@ -1,4 +1,4 @@
-//! One request before the load, so that what cannot work is told in words and not in counts.
+//! One request before the load: a setup that cannot work ends with a message, and not with a count of errors.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};

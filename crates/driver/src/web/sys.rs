@@ -27,7 +27,7 @@ pub(crate) fn wait(
     /// The kernel has said that it has no such call.
     static COARSE: AtomicBool = AtomicBool::new(false);
     let mut raw = [libc::epoll_event { events: 0, u64: 0 }; BATCH];
-    let mut told = -1;
+    let mut returned = -1;
     if !COARSE.load(Ordering::Relaxed) {
         let limit = timeout_ns.map(|ns| libc::timespec {
             tv_sec: (ns / 1_000_000_000) as libc::time_t,
@@ -36,7 +36,7 @@ pub(crate) fn wait(
         let timeout = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         let none = std::ptr::null::<libc::sigset_t>();
         // SAFETY: the array is writable and as long as said, the timeout is none or lives through the call, and no signal mask is given.
-        told = unsafe {
+        returned = unsafe {
             libc::syscall(
                 libc::SYS_epoll_pwait2,
                 epoll.as_raw_fd(),
@@ -47,22 +47,22 @@ pub(crate) fn wait(
                 0_usize,
             )
         };
-        if told < 0 && last_error() == Errno::NOSYS {
+        if returned < 0 && last_error() == Errno::NOSYS {
             COARSE.store(true, Ordering::Relaxed);
         }
     }
     if COARSE.load(Ordering::Relaxed) {
         let ms = timeout_ns.map_or(-1, |ns| ns.div_ceil(1_000_000).min(i32::MAX as u64) as libc::c_int);
         // SAFETY: as above.
-        told = unsafe { libc::epoll_wait(epoll.as_raw_fd(), raw.as_mut_ptr(), BATCH as libc::c_int, ms) }.into();
+        returned = unsafe { libc::epoll_wait(epoll.as_raw_fd(), raw.as_mut_ptr(), BATCH as libc::c_int, ms) }.into();
     }
-    if told < 0 {
+    if returned < 0 {
         return match last_error() {
             Errno::INTR => Ok(0),
             errno => Err(errno),
         };
     }
-    let count = (told as usize).min(BATCH);
+    let count = (returned as usize).min(BATCH);
     for (event, raw) in events.iter_mut().zip(&raw[..count]) {
         *event = Event { data: raw.u64, flags: raw.events };
     }

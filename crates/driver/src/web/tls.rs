@@ -28,7 +28,7 @@ impl Tls {
     /// Speaks 1.3, or 1.2 with forward secrecy (rustls has no other), to the server that `spec` describes.
     ///
     /// # Errors
-    /// When the provider of cryptography lacks a protocol version, which is a defect of this program.
+    /// When the provider of cryptography does not have a protocol version, which is a defect of this program.
     pub fn new(spec: &TlsSpec, host: &str, address: std::net::IpAddr, resumes: bool) -> Result<Self, Error> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let tickets = Arc::new(Tickets::new(resumes));

@@ -146,13 +146,13 @@ pub(super) fn remedy() -> String {
 }
 
 /// Why a group of this user's own does for no limits.
-pub(super) fn lacking(base: &Path, lack: &[&str]) -> String {
-    let (base, lack) = (base.display(), lack.join(" and "));
-    format!("the control group {base} lacks {lack}: this user was not given it. {}", remedy_for_lack())
+pub(super) fn lacking(base: &Path, missing: &[&str]) -> String {
+    let (base, missing) = (base.display(), missing.join(" and "));
+    format!("the control group {base} does not have {missing}: this user was not given it. {}", remedy_for_missing())
 }
 
 /// How a user is given every controller that tare uses.
-pub(super) fn remedy_for_lack() -> String {
+pub(super) fn remedy_for_missing() -> String {
     if !rootless::is_rootless() {
         return "Mount cgroup2 with these controllers, or run on the host instead of in a container".to_owned();
     }

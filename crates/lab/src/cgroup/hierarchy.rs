@@ -103,8 +103,8 @@ impl Hierarchies {
 
     /// The controllers of version 2 that groups are given: those that limits need, and the others that are there.
     pub(super) fn v2_controllers(&self) -> Vec<&'static str> {
-        let lack = self.v2.as_ref().map(|v2| missing(&v2.base, &WANTED_V2)).unwrap_or_default();
-        NEEDED_V2.into_iter().chain(WANTED_V2.into_iter().filter(|c| !lack.contains(c))).collect()
+        let absent = self.v2.as_ref().map(|v2| missing(&v2.base, &WANTED_V2)).unwrap_or_default();
+        NEEDED_V2.into_iter().chain(WANTED_V2.into_iter().filter(|c| !absent.contains(c))).collect()
     }
 
     /// The directory below which groups are made, where limits can only be those of version 2.
@@ -141,7 +141,7 @@ impl Hierarchies {
         let missing: Vec<&str> = NEEDED_V1.into_iter().filter(|c| !self.v1.contains_key(*c)).collect();
         if missing.len() == NEEDED_V1.len() {
             let why = if self.v2.is_some() {
-                "the version 2 control groups lack a controller (cpu and memory are needed)"
+                "a controller is missing from the version 2 control groups (cpu and memory are needed)"
             } else {
                 "no control groups are mounted"
             };
@@ -149,7 +149,7 @@ impl Hierarchies {
         }
         if !missing.is_empty() {
             return Some(format!(
-                "the version 1 control groups lack {}. Mount them, or use version 2",
+                "the version 1 control groups do not have {}. Mount them, or use version 2",
                 missing.join(", ")
             ));
         }
@@ -203,15 +203,15 @@ fn base_v2(mount: &Mount, own: &str, rootless: bool) -> PathBuf {
     }
 }
 
-/// What limits below `base` lack, what is done instead, and how the rest is had.
+/// Which controllers are missing below `base`, what is done instead, and how to get them.
 fn lack(base: &Path) -> Option<String> {
     let instead = |controller: &&str| match *controller {
         CPU_SETS => "`cpuset`: a guest's processes are bound to their CPUs one by one, and could undo it",
         _ => "`pids`: a guest may have any number of processes",
     };
-    let lack = missing(base, &WANTED_V2);
-    let lacks: Vec<&str> = lack.iter().map(instead).collect();
-    (!lack.is_empty()).then(|| format!("they lack {}. {}", lacks.join("; "), delegated::remedy_for_lack()))
+    let absent = missing(base, &WANTED_V2);
+    let notes: Vec<&str> = absent.iter().map(instead).collect();
+    (!absent.is_empty()).then(|| format!("they have no {}. {}", notes.join("; "), delegated::remedy_for_missing()))
 }
 
 /// Those of these controllers that a group does not have.
@@ -312,6 +312,6 @@ mod tests {
         assert!(none.contains("no control groups are mounted"), "{none}");
         let only_memory = "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
         let some = Hierarchies::parse(only_memory, "", false).unavailable().unwrap_or_default();
-        assert!(some.contains("lack cpu, cpuacct, cpuset"), "{some}");
+        assert!(some.contains("do not have cpu, cpuacct, cpuset"), "{some}");
     }
 }

@@ -105,7 +105,7 @@ pub(super) fn apply(dirs: &Dirs, limits: &Limits) -> Result<()> {
     }
     if let (false, Some(dir)) = (limits.cpu_set.is_empty(), dirs.of("cpuset")) {
         let (file, list) = (dir.join("cpuset.cpus"), format_cpu_list(&limits.cpu_set));
-        // Version 2 may lack the controller; what is read back says how its processes are bound.
+        // The controller may be missing in version 2; what is read back says how its processes are bound.
         if dirs.v2_limits { write_if_there(&file, &list) } else { write(&file, &list) }?;
     }
     if let (Some(cpus), Some(dir)) = (limits.cpu_quota_cpus, dirs.of("cpu")) {

@@ -70,13 +70,13 @@ impl Cgroup {
 
     /// Where the group has no list of CPUs: those that its processes are bound to, all together.
     fn bound_set(&self) -> Result<(Vec<u32>, String), String> {
-        let lack = "this host's control groups lack the controller `cpuset`";
+        let absent = "this host's control groups have no controller `cpuset`";
         // A process may end between the two looks.
         let bound: Vec<Vec<u32>> = processes_below(&self.paths).into_iter().filter_map(affinity).collect();
         if bound.is_empty() {
-            return Err(format!("{lack}, and no process is in the group whose own binding could be read"));
+            return Err(format!("{absent}, and no process is in the group whose own binding could be read"));
         }
-        let note = format!("{lack}: this is what its {} processes are bound to, and they could undo it", bound.len());
+        let note = format!("{absent}: this is what its {} processes are bound to, and they could undo it", bound.len());
         let all: BTreeSet<u32> = bound.into_iter().flatten().collect();
         Ok((all.into_iter().collect(), note))
     }
@@ -107,7 +107,7 @@ impl Cgroup {
 
     fn granted_processes(&self) -> Judged {
         if self.dirs.of("pids").is_none_or(|dir| !dir.join("pids.max").exists()) {
-            return Err("this host's control groups lack the controller `pids`: processes are not limited".into());
+            return Err("this host's control groups have no controller `pids`: processes are not limited".into());
         }
         let least = self.least("pids", |dir| {
             let file = dir.join("pids.max");

@@ -65,13 +65,13 @@ pub fn oom_kills_in(directories: &[PathBuf]) -> Option<u64> {
 }
 
 fn oom_kills(directory: &Path) -> Option<u64> {
-    let told = |file: &Path| usage::number(&read(file).ok()?, "oom_kill");
+    let kills = |file: &Path| usage::number(&read(file).ok()?, "oom_kill");
     // Version 2 counts what happened below, too; version 1 counts for the group alone in which the process was.
-    told(&directory.join("memory.events")).or_else(|| {
+    kills(&directory.join("memory.events")).or_else(|| {
         let account = |group: &Path| group.join("memory.oom_control");
         // A directory of another hierarchy need not be gone through.
         let groups = account(directory).exists().then(|| end::with_below(directory))?;
-        groups.iter().filter_map(|group| told(&account(group))).reduce(|all, one| all + one)
+        groups.iter().filter_map(|group| kills(&account(group))).reduce(|all, one| all + one)
     })
 }
 

@@ -78,7 +78,7 @@ fn what_was_asked_is_what_the_kernel_grants() {
         ["cpu quota", "cpu set", "memory limit", "process limit"]
     );
     // Not every host has the controller for the last.
-    let explained = |row: &tare_model::guest::ParityRow| row.equal || row.note.contains("lack the controller `pids`");
+    let explained = |row: &tare_model::guest::ParityRow| row.equal || row.note.contains("have no controller `pids`");
     assert!(all_equal(&rows[..3]) && explained(&rows[3]), "{rows:?}");
     assert!(rows[2].note.contains("in whole pages"), "{rows:?}");
     assert_ne!(rows[2].granted.as_deref(), Some("100000001B"), "the kernel counts in pages");
@@ -89,7 +89,7 @@ fn what_was_asked_is_what_the_kernel_grants() {
 }
 
 #[test]
-fn a_group_without_limits_is_told_from_one_with() {
+fn a_group_without_limits_is_distinguished_from_one_with() {
     let Some(trial) = Trial::new("none", &Limits::default()) else { return };
     let rows = trial.group.parity(&GuestSize { cpus: 1, memory: ByteSize(1 << 20) }, &[]);
     assert!(!rows[0].equal && !rows[2].equal, "{rows:?}");
@@ -112,7 +112,7 @@ fn a_smaller_limit_above_is_what_is_granted() {
 fn a_group_has_no_more_processes_than_its_limit() {
     let Some(mut trial) = Trial::new("fork", &Limits { processes: Some(4), ..Limits::default() }) else { return };
     let Some(dir) = trial.group.dirs.of("pids").map(Path::to_owned) else {
-        eprintln!("SKIPPED: this host's control groups lack the controller `pids`");
+        eprintln!("SKIPPED: this host's control groups have no controller `pids`");
         return;
     };
     trial.start("for n in 1 2 3 4 5 6 7 8 9; do sleep 30 & done; wait");
@@ -183,7 +183,7 @@ fn the_limit_of_all_guests_strikes_among_them_and_is_taken_away() {
     let groups = run_groups(&trial.run_id).unwrap();
     let killed = trial.group.memory().unwrap().oom_kills;
     assert!(killed > 0);
-    assert_eq!(oom_kills_in(&groups), Some(killed), "the run's groups are told of what happens below them");
+    assert_eq!(oom_kills_in(&groups), Some(killed), "the run's groups count what happens below them");
     limit_run(&trial.run_id, None).unwrap();
     let before = trial.group.memory().unwrap().oom_kills;
     trial.start("head -c 100m /dev/zero | tail");
@@ -247,7 +247,7 @@ fn a_group_with_processes_is_not_taken_over_and_a_bad_limit_leaves_nothing() {
 }
 
 #[test]
-fn where_there_are_no_groups_nothing_is_granted_and_the_reason_is_told() {
+fn where_there_are_no_groups_nothing_is_granted_and_the_reason_is_given() {
     let plan = Hierarchies::default().plan("run", "guest").unwrap();
     assert!(plan.paths().is_empty());
     let mut group = Cgroup::create(plan, &Limits { cpu_quota_cpus: Some(1), ..Limits::default() }).unwrap();
@@ -417,7 +417,7 @@ fn a_controller_in_which_others_have_set_a_limit_meanwhile_is_not_taken_away() {
 }
 
 #[test]
-fn in_a_container_the_rule_against_internal_processes_is_told_before_anything_is_made() {
+fn in_a_container_the_rule_against_internal_processes_is_reported_before_anything_is_made() {
     let fake = Version2::new("");
     fs::write(fake.at("cgroup.type"), "domain\n").unwrap();
     fs::write(fake.at("cgroup.procs"), "1\n").unwrap();
@@ -427,7 +427,7 @@ fn in_a_container_the_rule_against_internal_processes_is_told_before_anything_is
     assert_eq!(fake.hierarchies().unavailable(), None);
     fs::write(fake.at("cgroup.controllers"), "hugetlb").unwrap();
     let why = fake.hierarchies().unavailable().unwrap();
-    assert!(why.contains("lack a controller"), "{why}");
+    assert!(why.contains("a controller is missing"), "{why}");
 }
 
 #[test]
@@ -453,7 +453,7 @@ fn without_cpuset_limits_are_set_and_the_row_says_what_processes_are_bound_to() 
     bound.kill().unwrap();
     bound.wait().unwrap();
     assert_eq!((said.granted.as_deref(), said.equal), (Some("0"), true), "{said:?}");
-    assert!(said.note.contains("lack the controller `cpuset`") && said.note.contains("undo"), "{said:?}");
+    assert!(said.note.contains("have no controller `cpuset`") && said.note.contains("undo"), "{said:?}");
     assert_eq!(widened.unwrap().equal, all == [0], "one that is bound to others is seen");
 }
 

@@ -48,20 +48,20 @@ impl Kinds {
         self.zero + self.code + self.data + self.unknown
     }
 
-    /// Parts (0 to 1) of all that was saved: empty pages, code, data. What is missing to 1 could not be told.
+    /// Parts (0 to 1) of all that was saved: empty pages, code, data. What is missing to 1 is of unknown kind.
     pub fn shares(&self) -> [f64; 3] {
         let all = self.all();
         [self.zero, self.code, self.data].map(|kind| if all > 0.0 { kind / all } else { 0.0 })
     }
 
-    /// Whether something was found, and nothing that could not be told.
+    /// Whether something was found, and all of it is of known kind.
     pub fn is_known(&self) -> bool {
         self.all() > 0.0 && self.unknown <= 0.0
     }
 }
 
 /// Samples the merged pages of a process. `merge_any`: whether all its memory is open to merging; a mapping that the program
-/// opened by itself is the memory of a machine that it runs, and what lies in it cannot be told beyond being empty.
+/// opened by itself is the memory of a machine that it runs, in which only empty pages can be identified.
 pub fn of_process(pid: u32, mappings: &[Mapping], merge_any: Option<bool>, page: u64) -> Kinds {
     let mut merged: Vec<&Mapping> = mappings.iter().filter(|mapping| mapping.merged > 0).collect();
     // The small ones beyond a bounded number do not matter.
@@ -88,7 +88,7 @@ pub fn of_process(pid: u32, mappings: &[Mapping], merge_any: Option<bool>, page:
             kinds.zero += bytes * found.zero / found.seen;
             kinds.unknown += bytes * found.unread / found.seen;
         } else if !found.nobody_else || tries < windows {
-            // What is empty among it is not known either, but code is told by the file.
+            // What is empty among it is not known either, but a mapping of a file is code.
             *(if mapping.file { rest } else { &mut kinds.unknown }) += bytes;
         }
     }

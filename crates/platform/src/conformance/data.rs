@@ -116,7 +116,7 @@ impl Ground<'_> {
              data/holes mine other && readlink link && ls data data/base",
             place.path
         );
-        let expected = told(&script.replacen(&place.path, &gold.to_string_lossy(), 1))?;
+        let expected = printed(&script.replacen(&place.path, &gold.to_string_lossy(), 1))?;
         let ran = self.exec(guest, &["sh", "-c", &script])?;
         hold(ran.code == Some(0) && ran.stdout == expected, || {
             let (text, wanted) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&expected));
@@ -210,7 +210,7 @@ fn make_gold(gold: &Path) -> std::io::Result<()> {
 }
 
 /// What a script prints here.
-fn told(script: &str) -> Result<Vec<u8>, Broken> {
+fn printed(script: &str) -> Result<Vec<u8>, Broken> {
     let ran = std::process::Command::new("sh").args(["-c", script]).output().map_err(|error| error.to_string())?;
     hold(ran.status.success(), || format!("`{script}` failed here: {}", String::from_utf8_lossy(&ran.stderr)))?;
     Ok(ran.stdout)

@@ -19,12 +19,12 @@ fn open_processes(guest: &dyn Guest) -> Vec<u32> {
 }
 
 impl Ground<'_> {
-    /// A guest that is to be merged says that it is; one that is not to be says nothing of it. What can never be merged is
-    /// told with its reason and refused.
+    /// A guest that is to be merged says that it is; one that is not to be says nothing of it. A platform that
+    /// can never merge memory gives the reason and refuses the guest.
     pub(super) fn offers_memory(&self) -> Result<(), Broken> {
         let mut apart = self.start("apart")?;
-        let told = |guest: &dyn Guest| guest.parity().into_iter().find(|row| row.resource == merging::RESOURCE);
-        hold(told(&*apart).is_none(), || format!("asked for nothing, it tells of merging: {:?}", told(&*apart)))?;
+        let found = |guest: &dyn Guest| guest.parity().into_iter().find(|row| row.resource == merging::RESOURCE);
+        hold(found(&*apart).is_none(), || format!("asked for nothing, it tells of merging: {:?}", found(&*apart)))?;
         let open = open_processes(&*apart);
         hold(open.is_empty(), || format!("asked for nothing, memory of its processes {open:?} may be merged"))?;
         apart.destroy().map_err(|error| error.to_string())?;
@@ -32,8 +32,8 @@ impl Ground<'_> {
         if let Some((reason, remedy)) = self.platform.merging_lack() {
             hold(!reason.is_empty() && !remedy.is_empty(), || "it cannot merge, and does not say why".into())?;
             return match self.start_as(&spec) {
-                Ok(guest) => hold(told(&*guest).is_some_and(|row| !row.equal), || {
-                    format!("what cannot be merged is called merged: {:?}", told(&*guest))
+                Ok(guest) => hold(found(&*guest).is_some_and(|row| !row.equal), || {
+                    format!("what cannot be merged is called merged: {:?}", found(&*guest))
                 }),
                 Err(why) => hold(why.contains(&reason), || format!("refused without the reason: {why}")),
             };
@@ -44,8 +44,8 @@ impl Ground<'_> {
             return Ok(());
         }
         let mut guest = self.start_as(&spec)?;
-        hold(told(&*guest).is_some_and(|row| row.equal), || {
-            format!("asked to be merged, it tells {:?}", told(&*guest))
+        hold(found(&*guest).is_some_and(|row| row.equal), || {
+            format!("asked to be merged, it tells {:?}", found(&*guest))
         })?;
         let open = open_processes(&*guest);
         hold(!open.is_empty() || guest.groups().is_empty(), || "of none of its processes memory may be merged".into())?;

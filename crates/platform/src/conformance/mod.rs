@@ -4,7 +4,7 @@
 //! own and real guests, and says in words what does not hold:
 //!
 //! - a guest starts, is granted what was asked, runs commands, takes files and gives them back, may print as much as it
-//!   likes, answers over the network, and goes when it is told to, also twice;
+//!   likes, answers over the network, and goes when it is asked to, also twice;
 //! - it finds the data that it is given as they are in the gold copy, writes to a copy of its own, and leaves nothing of it;
 //! - it is shown data that nobody writes, cannot change them, and nothing of them is copied on the host;
 //! - its memory is offered for merging when that is asked for, and only then;
@@ -137,7 +137,7 @@ struct Ground<'a> {
 /// function makes a guest, says so, and is killed.
 ///
 /// # Errors
-/// `Ok(Err(_))`: what does not hold. `Err(_)`: the host lacks what the platform needs.
+/// `Ok(Err(_))`: what does not hold. `Err(_)`: the platform needs something that the host does not have.
 pub fn check(
     platform: &dyn Platform,
     agent: &Path,

@@ -84,9 +84,9 @@ impl Ground<'_> {
         bytes.extend(noise(FILE_BYTES - bytes.len()));
         let (remote, local) = (format!("/tmp/{}-copied", self.run_id), self.state.join("copied"));
         let timeout = self.expect.timeout.max(Duration::from_secs(30));
-        let told = |error: WireError| error.to_string();
+        let reason = |error: WireError| error.to_string();
         for (mode, outcome) in [(0o755, Some(9)), (0o644, None)] {
-            let sent = copy_in(guest.link(), &mut bytes.as_slice(), &remote, mode, timeout).map_err(told)?;
+            let sent = copy_in(guest.link(), &mut bytes.as_slice(), &remote, mode, timeout).map_err(reason)?;
             hold(sent == bytes.len() as u64, || format!("only {sent} bytes were copied in"))?;
             // By its name alone: a shell would run what may not be run.
             let ran = self.exec(guest, &[&remote]).ok().and_then(|ran| ran.code);
@@ -96,7 +96,7 @@ impl Ground<'_> {
         let too_large = copy_out(guest.link(), &remote, &local, length - 1, timeout);
         hold(matches!(too_large, Err(WireError::TooLarge { .. })), || format!("a limit was not kept: {too_large:?}"))?;
         hold(!local.exists(), || "a file that was too large was kept".into())?;
-        copy_out(guest.link(), &remote, &local, length, timeout).map_err(told)?;
+        copy_out(guest.link(), &remote, &local, length, timeout).map_err(reason)?;
         let back = std::fs::read(&local).map_err(|error| error.to_string())?;
         hold(back == bytes, || format!("what came out differs: {} bytes of {length}", back.len()))?;
         std::fs::remove_file(&local).map_err(|error| error.to_string())?;

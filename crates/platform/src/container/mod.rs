@@ -65,15 +65,15 @@ impl Platform for Container {
 
     fn disclosures(&self) -> Vec<String> {
         let reads = if self.options.rootfs == RootFs::Overlay { "It reads all of the host's files, and" } else { "It" };
-        let mut told = vec![
+        let mut disclosures = vec![
             self.options.rootfs.disclosure(self.options.upper),
             format!(
                 "It runs as root of the host with the capabilities that container engines leave to root, and with their filter of \
                  system calls unless the study turns that off: it weighs namespaces, overlay and filter. {reads} is no sandbox."
             ),
         ];
-        told.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));
-        told
+        disclosures.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));
+        disclosures
     }
 
     fn comparable(&self) -> Comparable {

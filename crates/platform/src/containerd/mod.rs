@@ -128,8 +128,8 @@ impl Platform for Containerd {
             let reason = format!("runtimes need control groups, and {why}");
             return unavailable((reason, "Use a platform that works without limits; `tare doctor` lists them".into()));
         }
-        if let Err(lack) = self.looked() {
-            return unavailable(lack);
+        if let Err(unmet) = self.looked() {
+            return unavailable(unmet);
         }
         let refused = self.options.data.as_ref().and_then(DataDirectory::unavailable);
         refused.or_else(|| self.options.rootfs.unavailable()).unwrap_or(Availability::Available { notes: Vec::new() })
@@ -211,8 +211,8 @@ impl Platform for Containerd {
         if let Some(lack) = self.merging_lack().filter(|_| spec.merge) {
             return Err(failed(&making, "have its memory merged", lack));
         }
-        let held = self.held(site.run_id, &spec.name).map_err(|lack| failed(&making, "find the program", lack))?;
-        making.aside(|making| self.shim().map_err(|lack| failed(making, "find the runtime", lack)))?;
+        let held = self.held(site.run_id, &spec.name).map_err(|unmet| failed(&making, "find the program", unmet))?;
+        making.aside(|making| self.shim().map_err(|unmet| failed(making, "find the runtime", unmet)))?;
         let lower = self.options.rootfs.lower(&mut making)?;
         let data = making.data_directory(self.options.data.as_ref(), Some(INSIDE))?;
         let netns = making.attach()?;

@@ -179,7 +179,7 @@ impl Engine {
         let client = self.client()?;
         let info = self.info(&client)?;
         match (self.kind.objection)(info, &self.settings) {
-            Some(lack) => Err(lack),
+            Some(unmet) => Err(unmet),
             None => Image::check(&self.settings, &client),
         }
     }
@@ -206,8 +206,8 @@ impl Platform for Engine {
                 "Run as root, or use an engine without a daemon".into(),
             ));
         }
-        if let Err(lack) = self.client() {
-            return unavailable(lack);
+        if let Err(unmet) = self.client() {
+            return unavailable(unmet);
         }
         if let Some(unavailable) = self.settings.data.as_ref().and_then(DataDirectory::unavailable) {
             return unavailable;
@@ -280,11 +280,11 @@ impl Platform for Engine {
             return Err(making.failed("have its memory merged", why, &remedy));
         }
         let failed = |making: &Making<'_>, tried: &str, (why, remedy): Lack| making.failed(tried, why, &remedy);
-        let client = self.client().map_err(|lack| failed(&making, "find the engine", lack))?;
+        let client = self.client().map_err(|unmet| failed(&making, "find the engine", unmet))?;
         let (info, image) = making.aside(|making| {
-            let info = self.info(&client).map_err(|lack| failed(making, "ask the engine", lack))?;
+            let info = self.info(&client).map_err(|unmet| failed(making, "ask the engine", unmet))?;
             let image = Image::ready(&self.settings, &client, site.state);
-            Ok((info, image.map_err(|lack| failed(making, "have its image", lack))?))
+            Ok((info, image.map_err(|unmet| failed(making, "have its image", unmet))?))
         })?;
         let data = making.data_directory(self.settings.data.as_ref(), Some(INSIDE))?;
         let netns = if self.kind.daemon { None } else { Some(making.attach()?) };

@@ -115,8 +115,8 @@ pub(super) fn hardware() -> Result<(), String> {
 fn offered(connection: &Arc<Connection>) -> Result<(), String> {
     let asked = Arc::clone(connection);
     let text = within(CALL_LIMIT, "tell what KVM can", move || asked.domain_capabilities("kvm"));
-    let told = text.and_then(|text| Node::parse(&text)).map_err(|error| error.to_string())?;
-    match told.find("domain").map(|domain| domain.text.as_str()) {
+    let capabilities = text.and_then(|text| Node::parse(&text)).map_err(|error| error.to_string())?;
+    match capabilities.find("domain").map(|domain| domain.text.as_str()) {
         Some("kvm") => Ok(()),
         other => Err(format!("libvirt offers domains of type {}", other.unwrap_or("unknown"))),
     }

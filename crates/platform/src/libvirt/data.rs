@@ -19,7 +19,7 @@ use crate::making::Making;
 pub(super) struct Data {
     /// The domain's disk.
     pub file: Option<DiskFile>,
-    /// What the agent is told as the first process.
+    /// The disk for the agent to mount, where the agent is the first process.
     pub disk: Option<DataDisk>,
     pub iscsi: Option<IscsiDisk>,
     place: Option<DataPlace>,
@@ -51,8 +51,8 @@ pub(super) fn make(making: &mut Making<'_>, options: &Options, folder: &Path, gu
             made.what
         );
         let Unit { portal, target, lun, initiator } = unit.clone();
-        let told = IscsiDisk { portal, target, lun, initiator, mount, filesystem };
-        let iscsi = (!own).then_some(told);
+        let iscsi_disk = IscsiDisk { portal, target, lun, initiator, mount, filesystem };
+        let iscsi = (!own).then_some(iscsi_disk);
         return Ok(Data { iscsi, place: place(storage), own, unit: Some(unit), ..Data::default() });
     }
     let storage = format!("virtio-blk, {}{}", made.what, set(options));

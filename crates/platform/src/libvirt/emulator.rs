@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_are_told_apart_by_their_names() {
+    fn threads_are_distinguished_by_their_names() {
         let kinds = ["CPU 0/KVM", "CPU 1/TCG", "vhost-123", "IO iothread1", "worker", "qemu-system-x86", "call_rcu"];
         let expected = ["virtual CPUs", "virtual CPUs", VHOST, "I/O threads", "I/O threads", "emulator", "emulator"];
         assert_eq!(kinds.map(kind), expected);

@@ -58,7 +58,7 @@ pub(super) enum LibvirtError {
         waited: Duration,
     },
     /// A name that libvirt cannot take.
-    #[error("could not {tried}: that cannot be told to libvirt")]
+    #[error("could not {tried}: libvirt cannot take that value")]
     Text {
         /// What was tried.
         tried: String,

@@ -272,10 +272,10 @@ fn io_word(io: Io) -> &'static str {
 /// What was granted of merging: by the host's kernel, which tells of the emulator (`pid`) from Linux 6.12, else by libvirt.
 pub(super) fn merging(pid: u32, description: &Node) -> ParityRow {
     match merging::is_mergeable(pid) {
-        Some(on) => merging::told(Some(on), format!("ksm_mergeable of process {pid}, the emulator")),
+        Some(on) => merging::read_back(Some(on), format!("ksm_mergeable of process {pid}, the emulator")),
         None => {
             let on = description.find("memoryBacking/nosharepages").is_none();
-            merging::told(Some(on), "libvirt's description of the running domain".to_owned())
+            merging::read_back(Some(on), "libvirt's description of the running domain".to_owned())
         }
     }
 }

@@ -146,8 +146,8 @@ impl Libvirt {
             return Ok(());
         }
         let asked = Arc::clone(connection);
-        let told = connection::within(uri::CALL_LIMIT, "tell its versions", move || asked.versions());
-        let (daemon, _) = told.map_err(|error| self.refusal(&error))?;
+        let versions = connection::within(uri::CALL_LIMIT, "tell its versions", move || asked.versions());
+        let (daemon, _) = versions.map_err(|error| self.refusal(&error))?;
         if daemon >= REPORTS_FREE_PAGES {
             return Ok(());
         }
@@ -189,7 +189,7 @@ impl Platform for Libvirt {
         if let Some(domain) = &self.options.domain {
             return vec![format!(
                 "The guest is the domain {} as it was before the run: its size, its limits and its network are its own, \
-                 and of its CPU time on the host only that of its virtual CPUs is told.",
+                 and its CPU time on the host is reported for its virtual CPUs only.",
                 domain.existing
             )];
         }
@@ -197,21 +197,21 @@ impl Platform for Libvirt {
             false => "It boots a Debian that was built on this host, through an overlay.".into(),
             true => "It boots the user's own image, through an overlay.".into(),
         });
-        let mut told = vec![
+        let mut disclosures = vec![
             root,
             "The emulator runs as root, not confined by libvirt, in tare's control group instead of libvirt's own."
                 .into(),
         ];
         if self.options.accel != Accel::Tcg && kernel::kvm().is_ok() {
-            told.push(kernel::halt_polling());
+            disclosures.push(kernel::halt_polling());
         }
         if !self.options.append.is_empty() {
-            told.push(format!(
+            disclosures.push(format!(
                 "The study adds `{}` to the guest's kernel command line.",
                 self.options.append.join(" ")
             ));
         }
-        told.push(match (self.options.data_disk.iscsi, self.options.data_disk.format) {
+        disclosures.push(match (self.options.data_disk.iscsi, self.options.data_disk.format) {
             (Some(_), _) => format!(
                 "A workload's data are on a unit of an iSCSI target that the guest logs in to, over its own network card. {}",
                 target::DISCLOSURE
@@ -219,7 +219,7 @@ impl Platform for Libvirt {
             (None, DiskFormat::Raw) => "A workload's data are on a virtio-blk disk, a raw copy of the gold image.".into(),
             (None, DiskFormat::Qcow2) => "A workload's data are on a virtio-blk disk, qcow2 over the gold image.".into(),
         });
-        told
+        disclosures
     }
 
     fn comparable(&self) -> Comparable {
@@ -282,12 +282,12 @@ impl Platform for Libvirt {
         if let Ok(version) = sys::library_version() {
             versions.push(("libvirt (library)".to_owned(), version_text(version)));
         }
-        let told = connection::open(&self.options.uri).and_then(|connection| {
+        let answer = connection::open(&self.options.uri).and_then(|connection| {
             connection::within(uri::CALL_LIMIT, "tell its versions", move || {
                 Ok((connection.driver()?, connection.versions()?))
             })
         });
-        if let Ok((driver, (daemon, hypervisor))) = told {
+        if let Ok((driver, (daemon, hypervisor))) = answer {
             versions.push(("libvirt (daemon)".to_owned(), version_text(daemon)));
             versions.push((driver, version_text(hypervisor)));
         }

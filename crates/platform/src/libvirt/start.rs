@@ -177,10 +177,10 @@ fn connect(making: &mut Making<'_>, channel: &Path, console: &Path) -> Result<(U
 
 /// What libvirt and the guest say that was granted.
 fn parity(making: &mut Making<'_>, options: &Options, domain: &Arc<Domain>, pid: u32) -> Result<Vec<ParityRow>> {
-    let told = with(domain, CALL_LIMIT, "describe the domain", Domain::description).and_then(|text| Node::parse(&text));
-    let told = told.map_err(|error| refused(making, &error))?;
-    let mut rows = granted(making.spec, &told);
-    rows.extend(making.spec.merge.then(|| machine::merging(pid, &told)));
+    let node = with(domain, CALL_LIMIT, "describe the domain", Domain::description).and_then(|text| Node::parse(&text));
+    let node = node.map_err(|error| refused(making, &error))?;
+    let mut rows = granted(making.spec, &node);
+    rows.extend(making.spec.merge.then(|| machine::merging(pid, &node)));
     let facts = making.facts()?;
     let mtu = facts.facts.iter().find(|(name, _)| name.starts_with("mtu ") && name != "mtu lo");
     let asked = making.site.mtu.to_string();
@@ -308,9 +308,9 @@ fn card_name(uuid: &str) -> String {
 /// What this libvirt confines emulators with.
 pub(super) fn confined_by(connection: &Arc<Connection>) -> std::result::Result<Vec<String>, LibvirtError> {
     let asked = Arc::clone(connection);
-    let told = within(CALL_LIMIT, "tell its capabilities", move || asked.capabilities())?;
-    let told = Node::parse(&told)?;
-    let models = told.find("host").into_iter().flat_map(|host| host.all("secmodel"));
+    let capabilities = within(CALL_LIMIT, "tell its capabilities", move || asked.capabilities())?;
+    let capabilities = Node::parse(&capabilities)?;
+    let models = capabilities.find("host").into_iter().flat_map(|host| host.all("secmodel"));
     let names = models.filter_map(|model| Some(model.find("model")?.text.clone()));
     Ok(names.filter(|name| !name.is_empty() && name != "none").collect())
 }

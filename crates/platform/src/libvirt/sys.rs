@@ -412,9 +412,9 @@ impl Domain {
         let mut infos = vec![VcpuInfo::default(); most as usize];
         let room = c_int::try_from(infos.len()).unwrap_or(c_int::MAX);
         // SAFETY: there is room for as many as said; maps are not asked for.
-        let told = unsafe { (self.api.vcpus)(self.handle, infos.as_mut_ptr(), room, ptr::null_mut(), 0) };
-        self.api.done(told, "ask for its virtual CPUs' time")?;
-        infos.truncate(usize::try_from(told).unwrap_or(0));
+        let count = unsafe { (self.api.vcpus)(self.handle, infos.as_mut_ptr(), room, ptr::null_mut(), 0) };
+        self.api.done(count, "ask for its virtual CPUs' time")?;
+        infos.truncate(usize::try_from(count).unwrap_or(0));
         Ok(infos.iter().map(|info| info.cpu_time_ns).collect())
     }
 

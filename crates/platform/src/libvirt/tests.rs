@@ -165,7 +165,7 @@ fn connections_that_lead_to_no_agent_are_refused_with_the_reason() {
 }
 
 #[test]
-fn a_daemon_that_is_not_there_is_told_with_the_remedy() {
+fn a_daemon_that_is_not_there_is_reported_with_the_remedy() {
     let Some(_) = connected() else { return };
     let (reason, remedy) = refusal(&json!({"uri": "qemu:///system?socket=/nowhere/socket"}));
     assert!(reason.contains("/nowhere/socket"), "{reason}");

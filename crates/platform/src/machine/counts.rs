@@ -26,16 +26,16 @@ fn of_process_in(machines: PathBuf, pid: u32) -> Counts {
 
 /// The directory of the machine: `PID-` and a number of its own.
 fn machine(machines: &Path, pid: u32) -> io::Result<PathBuf> {
-    let lacks = |why: String| io::Error::new(io::ErrorKind::NotFound, why);
+    let missing = |why: String| io::Error::new(io::ErrorKind::NotFound, why);
     let found = std::fs::read_dir(machines).map_err(|error| {
-        lacks(format!("{}: {error}; `mount -t debugfs none /sys/kernel/debug` shows it", machines.display()))
+        missing(format!("{}: {error}; `mount -t debugfs none /sys/kernel/debug` shows it", machines.display()))
     })?;
     let begin = format!("{pid}-");
     let of_process = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with(&begin);
     let machine = found.flatten().find(of_process);
     machine
         .map(|entry| entry.path())
-        .ok_or_else(|| lacks(format!("no machine of process {pid} in {}", machines.display())))
+        .ok_or_else(|| missing(format!("no machine of process {pid} in {}", machines.display())))
 }
 
 /// Those that this kernel keeps.

@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_debian_that_is_not_built_is_told_with_the_command_that_builds_it() {
+    fn a_debian_that_is_not_built_is_reported_with_the_command_that_builds_it() {
         let debian = DebianImage { suite: Some("trixie".into()), packages: vec!["a".into(), "b".into()] };
         let error = not_built(&debian);
         assert!(error.remedy.contains("debian --suite trixie --packages a,b`"), "{error}");
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hosts_root_needs_no_disk_and_a_missing_one_is_told() {
+    fn the_hosts_root_needs_no_disk_and_a_missing_one_is_reported() {
         assert!(Image::Host.base().is_ok_and(|disk| disk.is_none()));
         let file = Image::File(FileImage { path: "/no/such/disk".into(), format: DiskFormat::Raw });
         assert!(file.is_own() && file.base().is_err_and(|error| error.to_string().contains("/no/such/disk")));

@@ -53,14 +53,14 @@ pub(crate) fn has_extensions(cpuinfo: &str) -> bool {
 /// Opening the device loads KVM's common part alone: the part of a processor's maker is not always loaded by itself.
 fn without_kvm(error: &std::io::Error, cpuinfo: &str) -> Refusal {
     let what = format!("{KVM} cannot be opened");
-    let lacking = matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENOENT | libc::ENXIO));
+    let missing = matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENOENT | libc::ENXIO));
     let module =
         match cpuinfo.lines().find(|line| line.starts_with("vendor_id")).and_then(|line| line.split(':').nth(1)) {
             Some(vendor) if ["AuthenticAMD", "HygonGenuine"].contains(&vendor.trim()) => "kvm_amd",
             Some(_) => "kvm_intel",
             None => "kvm",
         };
-    if lacking && module != "kvm" && !has_extensions(cpuinfo) {
+    if missing && module != "kvm" && !has_extensions(cpuinfo) {
         let remedy = "Switch virtualisation (VT-x, AMD-V) on in the host's firmware; where the host is itself a virtual machine, \
                       have its hypervisor pass it on";
         return (format!("{what}: {error}: the processor shows neither vmx nor svm"), remedy.to_owned());
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn halt_polling_is_told_as_the_host_has_it() {
+    fn halt_polling_is_reported_as_the_host_has_it() {
         assert!(halt_polling_by("200000\n").contains("up to 200000 ns"));
         assert!(halt_polling_by("0\n").contains("does not poll"));
         assert!(halt_polling_by("").contains("does not tell"));

@@ -32,21 +32,21 @@ pub(crate) struct Lies {
 impl Lies {
     /// Why the kernel never merges it, and the remedy.
     pub(crate) fn merging_lack(self) -> Option<(String, String)> {
-        let told = |why: &str, remedy: &str| Some((why.to_owned(), remedy.to_owned()));
+        let refusal = |why: &str, remedy: &str| Some((why.to_owned(), remedy.to_owned()));
         if self.shared {
             let remedy = "boot an image with a disk: `image = { debian = {} }`, built by `tare image build debian`";
-            return told(
+            return refusal(
                 "the image `host` needs memory that is shared with a file server, which is never merged",
                 remedy,
             );
         }
         if self.huge_pages {
             let remedy = "leave `huge-pages` out of the arm's `memory`";
-            return told("memory in huge pages that the host has set apart is never merged", remedy);
+            return refusal("memory in huge pages that the host has set apart is never merged", remedy);
         }
         if self.passed_through {
             let remedy = "leave the passed-through card out, or `merging`";
-            return told(
+            return refusal(
                 "a device that is passed through keeps all of the guest's memory where it is, unmerged",
                 remedy,
             );

@@ -51,7 +51,7 @@ pub(crate) fn disclosure() -> &'static str {
     if tare_lab::is_rootless() { DISCLOSURE_ROOTLESS } else { DISCLOSURE }
 }
 
-/// The server's program: the one that was named, or the first that is found. Otherwise what is lacking, and the remedy.
+/// The server's program: the one that was named, or the first that is found. Otherwise what is missing, and the remedy.
 pub(crate) fn server(named: Option<&Path>) -> std::result::Result<PathBuf, (String, String)> {
     match named {
         Some(path) => program::find(&path.to_string_lossy())
@@ -185,15 +185,15 @@ fn arguments(help: &str, shared: &Path) -> Vec<String> {
 
 /// What the server tells of its options, asked once in this process.
 fn help(server: &Path) -> String {
-    static TOLD: Mutex<BTreeMap<PathBuf, String>> = Mutex::new(BTreeMap::new());
+    static TEXTS: Mutex<BTreeMap<PathBuf, String>> = Mutex::new(BTreeMap::new());
     // Held while it is asked: others wait for the same.
-    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = told.get(server) {
+    let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = texts.get(server) {
         return known.clone();
     }
     let ran = program::run(Command::new(server).arg("--help"), LISTENS);
     let text = ran.map(|ran| ran.output).unwrap_or_default();
-    told.insert(server.to_owned(), text.clone());
+    texts.insert(server.to_owned(), text.clone());
     text
 }
 
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_not_there_is_told() {
+    fn a_server_that_is_not_there_is_reported() {
         let (reason, remedy) = server(Some(Path::new("/none/virtiofsd"))).unwrap_err();
         assert!(reason.contains("/none/virtiofsd") && remedy.contains("apt install"), "{reason}. {remedy}");
     }

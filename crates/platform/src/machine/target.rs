@@ -69,8 +69,8 @@ impl Unit {
     }
 }
 
-/// Name under which whoever uses a unit of the user's storage server logs in: the same in every trial, so that the server
-/// can be told whom to let in.
+/// Name under which a guest, or its hypervisor, logs in to the user's storage server. It is the same in every trial, so that
+/// the server can be configured to accept it.
 pub(crate) fn known_initiator(guest: &str) -> String {
     for_guest(&format!("{NAMES}:guest-{{guest}}"), guest)
 }
@@ -80,13 +80,14 @@ pub(crate) fn initiator(guest: &str) -> String {
     format!("{NAMES}:{guest}-initiator")
 }
 
-/// What this host lacks to serve targets, and the remedy.
+/// What is missing on this host to serve targets, and the remedy.
 pub(crate) fn lack() -> Option<(String, String)> {
     let missing = [SERVER, ADMIN].into_iter().find(|name| find(name).is_none())?;
     Some((format!("the lab's iSCSI target needs {missing}, and it is not here"), REMEDY.to_owned()))
 }
 
-/// What this host lacks for guests that log in by themselves, and the remedy: an image of one's own has what it has.
+/// What is missing on this host for guests that log in by themselves, and the remedy. An image of the user's own is not
+/// checked.
 pub(crate) fn guest_lack(image: &Image, kernel: Option<&Path>) -> std::result::Result<(), (String, String)> {
     if *image == Image::Host && find("iscsistart").is_none() {
         let reason = "the guest logs in with iscsistart, and the host's root, which is the guest's, has none";
@@ -95,15 +96,15 @@ pub(crate) fn guest_lack(image: &Image, kernel: Option<&Path>) -> std::result::R
     if image.is_own() {
         return Ok(());
     }
-    let told = |error: ImageError| (format!("cannot {}: {}", error.tried, error.why), error.remedy);
-    Kernel::find(kernel).and_then(|kernel| kernel.check_iscsi()).map_err(told)
+    let refusal = |error: ImageError| (format!("cannot {}: {}", error.tried, error.why), error.remedy);
+    Kernel::find(kernel).and_then(|kernel| kernel.check_iscsi()).map_err(refusal)
 }
 
 /// The server's name and version.
 pub(crate) fn version() -> (String, String) {
-    let told = find(SERVER).and_then(|path| program::run(Command::new(path).arg("--version"), TIMEOUT).ok());
-    let told = told.and_then(|ran| ran.output.lines().next().map(|line| line.trim().to_owned()));
-    (SERVER.to_owned(), told.unwrap_or_else(|| "not here".into()))
+    let answer = find(SERVER).and_then(|path| program::run(Command::new(path).arg("--version"), TIMEOUT).ok());
+    let answer = answer.and_then(|ran| ran.output.lines().next().map(|line| line.trim().to_owned()));
+    (SERVER.to_owned(), answer.unwrap_or_else(|| "not here".into()))
 }
 
 /// Serves a file to whoever comes from one address. `folder` is the guest's own directory.
@@ -182,7 +183,7 @@ fn spoken(launch: &Launch, words: &[impl AsRef<str>]) -> Launch {
     Launch { argv: argv.chain(words.iter().map(|word| word.as_ref().to_owned())).collect(), ..launch.clone() }
 }
 
-/// What the server is told: a target, its disk, and who may come.
+/// The orders for the server: a target, its disk, and who may connect.
 fn orders(target: &str, client: IpAddr) -> [Vec<String>; 4] {
     let (file, client, lun) = (format!("{SEEN}/{DISK}"), client.to_string(), LUN.to_string());
     let unit = ["--mode", "logicalunit", "--tid", "1", "--lun", &lun];
@@ -223,10 +224,10 @@ mod tests {
 
     #[test]
     fn only_the_guest_may_come_and_only_to_its_disk() {
-        let told = orders("iqn.x:g", IpAddr::from([198, 18, 1, 7])).map(|order| order.join(" "));
-        assert!(told[0].ends_with("-T iqn.x:g"), "{told:?}");
-        assert!(told[1].ends_with("--lun 1 --bstype rdwr -b /tmp/disk"), "{told:?}");
-        assert!(told[3].ends_with("-I 198.18.1.7"), "{told:?}");
+        let words = orders("iqn.x:g", IpAddr::from([198, 18, 1, 7])).map(|order| order.join(" "));
+        assert!(words[0].ends_with("-T iqn.x:g"), "{words:?}");
+        assert!(words[1].ends_with("--lun 1 --bstype rdwr -b /tmp/disk"), "{words:?}");
+        assert!(words[3].ends_with("-I 198.18.1.7"), "{words:?}");
     }
 
     #[test]
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_never_listens_is_told() {
+    fn a_server_that_never_listens_is_reported() {
         let place = Path::new("/nonexistent/tgt.1");
         let why = tell(&mut Command::new("/bin/true"), place, "--op", Duration::from_millis(10));
         assert!(why.is_err_and(|why| why.contains("does not listen")));

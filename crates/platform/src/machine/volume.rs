@@ -122,7 +122,7 @@ pub(crate) fn bytes(data: ByteSize, written: Option<ByteSize>) -> u64 {
     written.map_or_else(|| with_file_system(data.0), |size| size.0)
 }
 
-/// What is told of a device on which the data do not fit.
+/// The message for a device on which the data do not fit.
 pub(crate) fn too_small(there: u64, needed: u64) -> String {
     format!("it has {} MiB and the data need {} MiB", there >> 20, needed.div_ceil(1 << 20))
 }
@@ -202,7 +202,7 @@ pub(crate) fn overwrite(making: &mut Making<'_>, gold: &Disk, onto: Onto<'_>) ->
     })
 }
 
-/// What is told of a disk whose flushes are ignored: it was asked for, and yet it is no disk as the other arms have one.
+/// The row for a disk whose flushes are ignored. The study asked for it, but the disks of the other arms are different.
 pub(crate) fn flushes_ignored() -> ParityRow {
     let note =
         "cache = \"unsafe\": what a database has committed is lost with the host, and its figures hold nowhere else";

@@ -57,14 +57,14 @@ impl Platform for Native {
     }
 
     fn disclosures(&self) -> Vec<String> {
-        let mut told = vec![
+        let mut disclosures = vec![
             "The native arm runs in a network namespace behind one veth and in a control group, as the other arms do; \
              a program on the bare host has neither. Its agent confines itself as that of every arm which shares the host's \
              kernel: capabilities, new privileges, system calls, and what of /proc and /sys is hidden or closed to writing."
                 .into(),
         ];
-        told.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));
-        told
+        disclosures.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));
+        disclosures
     }
 
     fn comparable(&self) -> Comparable {

@@ -84,15 +84,15 @@ impl Platform for Nspawn {
     }
 
     fn disclosures(&self) -> Vec<String> {
-        let mut told = vec![
+        let mut disclosures = vec![
             self.options.rootfs.disclosure(self.options.upper),
             "The guest is a process below systemd-nspawn's stub init, as root. Its capabilities and its filter of system calls \
              are not the program's own but those of every arm: the guest's agent sees to them."
                 .into(),
             "Its /run is a file system in memory of the program's, wherever its other writes go.".into(),
         ];
-        told.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));
-        told
+        disclosures.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));
+        disclosures
     }
 
     fn comparable(&self) -> Comparable {
@@ -178,7 +178,7 @@ fn arguments(program: &Path, inside: &Inside<'_>, guest: &str, run_id: &str) -> 
     let machine = guest.trim_end_matches('-');
     let mut argv = vec![program.to_string_lossy().into_owned()];
     let fixed = [
-        // No manager of the host's is told, and no unit is made: the control groups are tare's.
+        // The guest is not registered with the host's managers, and no unit is made: the control groups are tare's.
         "--quiet",
         "--register=no",
         "--keep-unit",

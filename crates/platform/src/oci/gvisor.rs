@@ -140,7 +140,7 @@ impl Gvisor {
             Overlay::Memory => "Writes to its root are kept in gVisor's memory, wherever the guest's overlay is.",
             Overlay::None => "Each write to its root goes to the guest's overlay.",
         };
-        let mut told = vec![
+        let mut all = vec![
             format!(
                 "The guest runs on gVisor's kernel (platform {}) with the {network}; its sandbox and its file server \
                  are in the guest's control group.",
@@ -149,9 +149,9 @@ impl Gvisor {
             overlay.into(),
         ];
         if self.data == Access::Exclusive {
-            told.push("gVisor takes the files of the guest's data for its own and does not look whether the host changed them.".into());
+            all.push("gVisor takes the files of the guest's data for its own and does not look whether the host changed them.".into());
         }
-        told
+        all
     }
 }
 

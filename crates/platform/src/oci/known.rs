@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_here_is_told_how_to_get() {
+    fn what_is_not_here_has_a_remedy() {
         for (name, word) in [
             ("runc", "apt-get install runc"),
             ("/opt/youki", "cargo install youki"),

@@ -133,7 +133,7 @@ impl Platform for Oci {
     }
 
     fn disclosures(&self) -> Vec<String> {
-        let mut told = vec![
+        let mut all = vec![
             self.options.rootfs.disclosure(self.options.upper),
             "The guest runs as root with the usual default capabilities. The filter of system calls, which engines have the \
              runtime install, is installed by the guest's agent, the same on every arm. gVisor's guests have none: their \
@@ -141,12 +141,12 @@ impl Platform for Oci {
                 .into(),
         ];
         match (&self.options.flags, Runtime::find(&self.options)) {
-            (Some(flags), _) => told.push(format!("The runtime is run with the arguments `{}`.", flags.join(" "))),
-            (None, Ok(Runtime { gvisor: Some(settings), .. })) => told.extend(settings.disclosures()),
+            (Some(flags), _) => all.push(format!("The runtime is run with the arguments `{}`.", flags.join(" "))),
+            (None, Ok(Runtime { gvisor: Some(settings), .. })) => all.extend(settings.disclosures()),
             _ => {}
         }
-        told.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));
-        told
+        all.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));
+        all
     }
 
     fn comparable(&self) -> Comparable {

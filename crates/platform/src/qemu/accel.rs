@@ -52,10 +52,10 @@ pub(super) fn choose(options: &Options, agent: &Path) -> Result<Chosen, Lack> {
         Accel::Tcg => Ok(Chosen::Tcg(None)),
         Accel::Kvm => {
             let emulated = "write accel = \"tcg\", whose figures are labelled as emulated";
-            let lack =
+            let unmet =
                 |(why, remedy)| Lack::new(format!("KVM runs no guest here: {why}"), format!("{remedy}; or {emulated}"));
-            kernel::kvm().map_err(lack)?;
-            boots(options, agent).map_err(|why| lack((why, "Use a host with KVM".to_owned())))?;
+            kernel::kvm().map_err(unmet)?;
+            boots(options, agent).map_err(|why| unmet((why, "Use a host with KVM".to_owned())))?;
             Ok(Chosen::Kvm)
         }
         Accel::Auto => Ok(match promising().and_then(|()| boots(options, agent)) {

@@ -24,7 +24,7 @@ pub(super) struct Basics<'a> {
     pub cpu: &'a str,
     pub cpus: u32,
     pub memory: ByteSize,
-    /// What it boots, and what the agent is told; none boots from its disk.
+    /// What it boots, and the agent's words for the kernel command line; none boots from its disk.
     pub boot: Option<(&'a Boot, &'a str)>,
     pub append: &'a [String],
 }
@@ -59,7 +59,7 @@ pub(super) fn basics(basics: &Basics<'_>) -> Vec<String> {
     let bus = basics.machine.bus();
     let mut pair = |name: &str, value: String| words.extend([name.to_owned(), value]);
     if basics.machine == Machine::Microvm {
-        // Its bus is that of virtio 0.9 unless told; the file server and the MTU need virtio 1.
+        // Its bus is that of virtio 0.9 by default; the file server and the MTU need virtio 1.
         pair("-global", "virtio-mmio.force-legacy=false".into());
     }
     pair("-accel", accel);
@@ -71,10 +71,10 @@ pub(super) fn basics(basics: &Basics<'_>) -> Vec<String> {
     pair("-chardev", "stdio,id=agent,signal=off".into());
     pair("-device", format!("virtio-serial-{bus}"));
     pair("-device", format!("virtserialport,chardev=agent,name={CHANNEL_PORT}"));
-    if let Some((boot, told)) = basics.boot {
+    if let Some((boot, agent_words)) = basics.boot {
         pair("-kernel", boot.kernel.to_string_lossy().into_owned());
         pair("-initrd", boot.initrd.to_string_lossy().into_owned());
-        pair("-append", format!("{} {told}", kernel_words(basics).join(" ")));
+        pair("-append", format!("{} {agent_words}", kernel_words(basics).join(" ")));
     }
     words
 }
@@ -105,7 +105,7 @@ pub(super) fn memory(machine: Machine, size: ByteSize, memory: Memory, shared: b
     if memory.huge_pages {
         backend.push_str(",hugetlb=on");
     }
-    // The machine's own setting counts for all of its memory, whatever the backend's is, and is on unless told.
+    // The machine's own setting counts for all of its memory, whatever the backend's is, and is on by default.
     let machine_word = format!("{},memory-backend={BACKEND},mem-merge={}", machine.name(), on(merge));
     let size_word = format!("{}B", size.0);
     let mut words = ["-M", &machine_word, "-m", &size_word, "-object", &backend].map(str::to_owned).to_vec();

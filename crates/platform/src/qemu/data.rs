@@ -26,7 +26,7 @@ pub(super) struct Data {
     pub words: Vec<String>,
     /// What these ask for.
     pub asked: Option<Asked>,
-    /// What the agent is told as the first process.
+    /// The disk for the agent to mount, where the agent is the first process.
     pub disk: Option<tare_image::DataDisk>,
     pub iscsi: Option<IscsiDisk>,
     /// Whether QEMU itself reaches a target on the lab's network.
@@ -101,8 +101,8 @@ fn empty(making: &mut Making<'_>, options: &Options, disk: &DataDisk) -> Result<
     };
     let attached = Attached::data(disk, Store::Path(store));
     let (words, asked) = (attached.words(options.machine.bus()), Some(attached.asked()));
-    let told = disk.mount().map(|mount| told(mount, &disk.filesystem));
-    Ok(Data { words, asked, disk: told, claim, ..Data::default() })
+    let mounted = disk.mount().map(|mount| agent_disk(mount, &disk.filesystem));
+    Ok(Data { words, asked, disk: mounted, claim, ..Data::default() })
 }
 
 /// A unit of the lab's target without data of a workload's, so that a guest has the same disk whatever is run in it.
@@ -125,7 +125,7 @@ fn empty_unit(
     Ok(Data { place: None, ..attached(options, disk, made) })
 }
 
-fn told(mount: &str, filesystem: &str) -> tare_image::DataDisk {
+fn agent_disk(mount: &str, filesystem: &str) -> tare_image::DataDisk {
     let (mount, filesystem) = (mount.to_owned(), filesystem.to_owned());
     tare_image::DataDisk { device: format!("serial:{SERIAL}"), mount, filesystem }
 }
@@ -185,12 +185,12 @@ fn filled(
 fn attached(options: &Options, disk: &DataDisk, restored: Restored) -> Data {
     let mount = disk.mount.clone().unwrap_or_else(|| MOUNT.to_owned());
     let storage = storage(disk, &restored);
-    let (words, asked, told_disk) = match &restored.unit {
+    let (words, asked, mounted) = match &restored.unit {
         Some(_) => (Vec::new(), None, None),
         None => {
             let attached = Attached::data(disk, restored.store.clone());
             let words = attached.words(options.machine.bus());
-            (words, Some(attached.asked()), Some(told(&mount, DATA_FILESYSTEM)))
+            (words, Some(attached.asked()), Some(agent_disk(&mount, DATA_FILESYSTEM)))
         }
     };
     let iscsi = restored.unit.clone().map(|unit| IscsiDisk {
@@ -211,7 +211,7 @@ fn attached(options: &Options, disk: &DataDisk, restored: Restored) -> Data {
     Data {
         words,
         asked,
-        disk: told_disk,
+        disk: mounted,
         iscsi,
         by_qemu_in_lab: matches!(restored.store, Store::Unit(_)) && disk.san.is_none(),
         place: Some(place),

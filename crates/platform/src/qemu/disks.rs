@@ -32,7 +32,7 @@ impl From<ImageError> for Lack {
     }
 }
 
-/// What this host lacks for the disks, as far as QEMU is not asked.
+/// What is missing on this host for the disks, checked without running QEMU.
 pub(super) fn look(options: &Options) -> Result<(), Lack> {
     let base = options.image.look()?;
     let data = options.data_disk.as_ref();
@@ -49,7 +49,7 @@ pub(super) fn look(options: &Options) -> Result<(), Lack> {
     data.device.as_deref().map_or(Ok(()), |device| free_device(&wanted::device_of(device, 1)).map(drop))
 }
 
-/// What this host's QEMU lacks for the disks. It is run to be asked.
+/// What is missing in this host's QEMU for the disks. QEMU is run to find out.
 pub(super) fn lack(options: &Options) -> Result<(), Lack> {
     if options.image.base()?.is_some() {
         tried::reads_files(options, options.disk.cache, options.disk.aio)?;
@@ -61,7 +61,7 @@ pub(super) fn lack(options: &Options) -> Result<(), Lack> {
     tried::reads_files(options, data.cache, data.aio)
 }
 
-/// What this host lacks for a disk on an iSCSI target, as far as QEMU is not asked.
+/// What is missing on this host for a disk on an iSCSI target, checked without running QEMU.
 fn iscsi_lack(options: &Options, data: &DataDisk) -> Result<(), Lack> {
     let Some(initiator) = data.iscsi else { return Ok(()) };
     if let (None, Some((reason, remedy))) = (&data.san, target::lack()) {
@@ -76,19 +76,19 @@ fn iscsi_lack(options: &Options, data: &DataDisk) -> Result<(), Lack> {
 /// Whether a block device is there and nobody uses it. The kernel itself is asked: it grants exclusive use only of what
 /// is not mounted anywhere, no swap and no part of another device. It stays exclusive as long as what is given is open.
 pub(super) fn free_device(path: &Path) -> Result<File, Lack> {
-    let lack = |why: &str, remedy: &str| Lack::new(format!("the data disk {} {why}", path.display()), remedy);
-    let seen = path.metadata().map_err(|error| lack(&format!("is not there: {error}"), "Check its path"))?;
+    let unmet = |why: &str, remedy: &str| Lack::new(format!("the data disk {} {why}", path.display()), remedy);
+    let seen = path.metadata().map_err(|error| unmet(&format!("is not there: {error}"), "Check its path"))?;
     if !seen.file_type().is_block_device() {
-        return Err(lack("is no block device", "For a disk in a file write a `size` in place of `device`"));
+        return Err(unmet("is no block device", "For a disk in a file write a `size` in place of `device`"));
     }
     let exclusive = rustix::fs::OFlags::EXCL.bits().cast_signed();
     let opened = OpenOptions::new().read(true).write(true).custom_flags(exclusive).open(path);
     opened.map_err(|error| match error.kind() {
-        std::io::ErrorKind::ResourceBusy => lack(
+        std::io::ErrorKind::ResourceBusy => unmet(
             "is in use (mounted, swap, or part of another device)",
             "Unmount it: the guest would destroy what is there",
         ),
-        _ => lack(&format!("cannot be opened: {error}"), "Run as root"),
+        _ => unmet(&format!("cannot be opened: {error}"), "Run as root"),
     })
 }
 

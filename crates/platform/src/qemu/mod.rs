@@ -72,7 +72,7 @@ fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {
         .map(|options| Box::new(Qemu { options, chosen: OnceLock::new(), means: OnceLock::new() }) as Box<dyn Platform>)
 }
 
-/// What this host lacks, and what would help.
+/// What is missing on this host, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Lack {
     reason: String,
@@ -93,7 +93,7 @@ impl Lack {
 
 struct Qemu {
     options: Options,
-    /// What runs guests here: found out once, as everything told about the platform depends on it.
+    /// What runs guests here. It is found out once, as everything that is reported about the platform depends on it.
     chosen: OnceLock<std::result::Result<Chosen, Lack>>,
     /// What its program can be confined with.
     means: OnceLock<Means>,
@@ -109,7 +109,7 @@ impl Qemu {
         self.chosen(&crate::agent()).unwrap_or(Chosen::Kvm)
     }
 
-    /// The first thing that this host lacks, as far as nothing is run.
+    /// The first thing that is missing on this host, as far as it is found without running a program.
     fn look_for(&self, host: &HostView) -> std::result::Result<(), Lack> {
         let options = &self.options;
         if host.rootless && (options.network.vfio.is_some() || options.data_disk.is_some()) {
@@ -138,7 +138,7 @@ impl Qemu {
         start::huge_pages(options, 1)
     }
 
-    /// The first thing that this host lacks; QEMU is run to find out.
+    /// The first thing that is missing on this host. QEMU is run to find out.
     fn lack(&self, host: &HostView) -> std::result::Result<(), Lack> {
         self.look_for(host)?;
         disks::lack(&self.options)?;
@@ -235,7 +235,7 @@ impl Platform for Qemu {
             let chosen = self.chosen(site.agent);
             chosen
                 .and_then(|chosen| start::prepare(&self.options, chosen, &self.means, making))
-                .map_err(|lack| start::lacking(making, lack))
+                .map_err(|unmet| start::lacking(making, unmet))
         })?;
         start::start(making, &self.options, &prepared)
     }

@@ -107,7 +107,7 @@ impl Vfio {
         kernel.drivers(modalias.trim()).map_err(Into::into)
     }
 
-    /// What this host lacks for it, looked up in a tree like `/sys`.
+    /// What is missing on this host for it, looked up in a tree like `/sys`.
     pub(super) fn lack(&self, sys: &Path) -> Result<(), Lack> {
         let device = sys.join("bus/pci/devices").join(&self.device);
         if !device.exists() {
@@ -189,7 +189,7 @@ impl Network {
         if self.vhost == Switch::Auto { kernel::vhost().err() } else { None }
     }
 
-    /// What of the card this host lacks. `kernel` is the guests', where it is not an image's own.
+    /// What is missing on this host for the card. `kernel` is the guests', where it is not an image's own.
     pub(super) fn lack(&self, kernel: Option<&Kernel>) -> Result<(), Lack> {
         if let Some(vfio) = self.vfio.as_ref().map(|vfio| vfio.of(1)) {
             vfio.lack(Path::new("/sys"))?;

@@ -62,7 +62,7 @@ pub(super) struct DiskMade {
     pub direct: bool,
     /// Whether the guest's flushes are ignored.
     pub no_flush: bool,
-    /// Whether a write may be told done before it was flushed.
+    /// Whether a write may be reported as done before it is flushed.
     pub write_back: bool,
 }
 
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_monitor_that_is_none_is_told() {
+    fn a_monitor_that_is_none_is_reported() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("q");
         let short = Duration::from_millis(20);

@@ -39,7 +39,7 @@ pub(super) fn rows(
     }
     if spec.merge {
         let note = "query-memdev of QEMU, and ksm_mergeable of its process where the kernel tells (from Linux 6.12)";
-        rows.push(merging::told(Some(made.merge), note.to_owned()));
+        rows.push(merging::read_back(Some(made.merge), note.to_owned()));
     }
     if pin && !spec.cpu_set.is_empty() {
         rows.push(pinning::row(spec.size.cpus, &made.vcpus, &spec.cpu_set));
@@ -60,9 +60,9 @@ pub(super) fn disk(asked: &Asked, made: &[DiskMade], said: &str) -> Vec<ParityRo
 
 fn in_words(disk: &DiskMade, aio: Option<Aio>) -> String {
     let cache = if disk.direct { "past the host's cache" } else { "through the host's cache" };
-    let told = if disk.write_back { "flushed when the guest asks" } else { "flushed at every write" };
+    let flushes = if disk.write_back { "flushed when the guest asks" } else { "flushed at every write" };
     let aio = aio.map(|aio| format!(", aio={}", aio.name())).unwrap_or_default();
-    format!("{}, {cache}, {told}{aio}", disk.driver)
+    format!("{}, {cache}, {flushes}{aio}", disk.driver)
 }
 
 fn accel(kvm: bool) -> String {

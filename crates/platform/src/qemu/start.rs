@@ -104,9 +104,9 @@ fn free_huge_pages(meminfo: &str) -> Option<(u64, u64)> {
     Some((value("Hugepagesize")?.checked_mul(1024)?, value("HugePages_Free")?))
 }
 
-/// A lack as an error of the guest.
-pub(super) fn lacking(making: &Making<'_>, lack: Lack) -> PlatformError {
-    making.failed("make the machine", lack.reason, &lack.remedy)
+/// An unmet requirement as an error of the guest.
+pub(super) fn lacking(making: &Making<'_>, unmet: Lack) -> PlatformError {
+    making.failed("make the machine", unmet.reason, &unmet.remedy)
 }
 
 /// How the guest is on the network.
@@ -206,9 +206,9 @@ fn machine(
     card: &Card,
     data: &Data,
 ) -> Result<Vec<String>> {
-    let told = match &prepared.boot {
+    let agent_words = match &prepared.boot {
         None => String::new(),
-        Some(_) => told(making, options, card, data).command_line().map_err(|error| image_error(making, error))?,
+        Some(_) => config(making, options, card, data).command_line().map_err(|error| image_error(making, error))?,
     };
     let basics = Basics {
         machine: options.machine,
@@ -216,7 +216,7 @@ fn machine(
         cpu: tell::cpu_model(options, &prepared.chosen),
         cpus: making.spec.size.cpus,
         memory: making.spec.size.memory,
-        boot: prepared.boot.as_ref().map(|boot| (boot, told.as_str())),
+        boot: prepared.boot.as_ref().map(|boot| (boot, agent_words.as_str())),
         append: &options.append,
     };
     let mut words = vec!["-name".to_owned(), format!("guest={},debug-threads=on", making.spec.name)];
@@ -230,8 +230,8 @@ fn machine(
     Ok(words)
 }
 
-/// What the agent is told as the first process.
-fn told(making: &Making<'_>, options: &Options, card: &Card, data: &Data) -> GuestConfig {
+/// The configuration of the agent that runs as the first process.
+fn config(making: &Making<'_>, options: &Options, card: &Card, data: &Data) -> GuestConfig {
     GuestConfig {
         hostname: making.spec.name.clone(),
         run_id: making.site.run_id.to_owned(),

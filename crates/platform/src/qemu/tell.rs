@@ -10,21 +10,21 @@ use crate::machine::volume::MOUNT;
 
 /// The sentences.
 pub(super) fn disclosures(options: &Options, chosen: &Chosen) -> Vec<String> {
-    let mut told = vec![accel(chosen), machine(options, chosen), image(options)];
+    let mut disclosures = vec![accel(chosen), machine(options, chosen), image(options)];
     if let Some(words) = kernel(options, chosen) {
-        told.push(words);
+        disclosures.push(words);
     }
-    told.extend(chosen.is_kvm().then(hosts::halt_polling));
-    told.push(confine::disclosure().into());
-    told.push(network(options));
-    told.extend(options.data_disk.as_ref().map(data_disk));
-    told.push(memory(options));
-    told.push(if options.pin_vcpus {
+    disclosures.extend(chosen.is_kvm().then(hosts::halt_polling));
+    disclosures.push(confine::disclosure().into());
+    disclosures.push(network(options));
+    disclosures.extend(options.data_disk.as_ref().map(data_disk));
+    disclosures.push(memory(options));
+    disclosures.push(if options.pin_vcpus {
         "Each virtual CPU stays on one CPU of the guest's CPU set, in turn.".into()
     } else {
         "Virtual CPUs move freely within the guest's CPU set.".into()
     });
-    told
+    disclosures
 }
 
 fn accel(chosen: &Chosen) -> String {
@@ -66,7 +66,7 @@ fn kernel(options: &Options, chosen: &Chosen) -> Option<String> {
         append: &options.append,
     };
     let words = command::kernel_words(&basics).join(" ");
-    Some(format!("The guest's kernel is told `{words}`."))
+    Some(format!("The guest's kernel command line has `{words}`."))
 }
 
 fn image(options: &Options) -> String {
@@ -154,7 +154,7 @@ fn network(options: &Options) -> String {
         Some(true) => "segmentation offloads on",
         Some(false) => "segmentation offloads off",
     };
-    let mut told = format!(
+    let mut sentence = format!(
         "The network card is virtio-net on a tap with {} pair(s) of queues, its frames moved by {by}, {offloads}",
         network.queues
     );
@@ -167,9 +167,9 @@ fn network(options: &Options) -> String {
         network.tx_timer_ns.map(|ns| format!("the timer waits {ns} ns")),
         network.tx_burst.map(|n| format!("{n} frames a turn at most")),
     ];
-    set.into_iter().flatten().for_each(|part| told.push_str(&format!(", {part}")));
-    told.push('.');
-    told
+    set.into_iter().flatten().for_each(|part| sentence.push_str(&format!(", {part}")));
+    sentence.push('.');
+    sentence
 }
 
 fn memory(options: &Options) -> String {

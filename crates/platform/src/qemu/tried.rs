@@ -19,7 +19,7 @@ const ASKED: Duration = Duration::from_secs(10);
 pub(super) const TAKEN: &str = "driver=null-co,node-name=x";
 const REFUSED: &str = "Duplicate";
 
-/// What QEMU says when it does not read as it was told, and goes on.
+/// What QEMU prints when it does not read as configured, and goes on.
 pub(super) const FALLS_BACK: &str = "falling back to thread pool";
 
 /// Bytes of the file that is tried.
@@ -28,7 +28,7 @@ const TRIED: u64 = 1 << 20;
 /// Whether QEMU has its own initiator: distributions have it in a package of its own.
 pub(super) fn speaks_iscsi(program: &str, machine: &str) -> Result<(), Lack> {
     let remedy = "Debian and Ubuntu have it in the package qemu-block-extra";
-    // It is to fail: nobody serves a target on this port. What it fails at is told.
+    // This must fail: nobody serves a target on this port. QEMU prints where it failed.
     let node = "driver=iscsi,node-name=x,transport=tcp,portal=127.0.0.1:1,target=iqn.2026-01.invalid:none,lun=0";
     let said = said_of(program, machine, &[node], remedy)?.to_lowercase();
     if ["unknown driver", "does not accept"].iter().any(|word| said.contains(word)) {
@@ -90,7 +90,7 @@ mod tests {
     fn an_initiator_that_is_not_there_is_missed() {
         // A program that knows no such driver; and one that does not run.
         let said = speaks_iscsi("false", "q35");
-        assert!(said.is_ok(), "what it cannot tell is told when the guest is made: {said:?}");
+        assert!(said.is_ok(), "what it cannot report here is reported when the guest is made: {said:?}");
         assert!(speaks_iscsi("no-such-qemu", "q35").unwrap_err().reason.contains("no-such-qemu"));
     }
 
@@ -105,11 +105,11 @@ mod tests {
     }
 
     #[test]
-    fn what_qemu_does_instead_of_what_it_was_told_is_a_lack() {
+    fn what_qemu_does_instead_of_what_was_asked_is_reported() {
         let place = tempfile::tempdir_in("/var/tmp").unwrap();
         let said = |words: &str, aio| {
             let program = saying(words, place.path());
-            reads_files_in(place.path(), (&program, "q35"), Cache::None, aio).map_err(|lack| lack.reason)
+            reads_files_in(place.path(), (&program, "q35"), Cache::None, aio).map_err(|unmet| unmet.reason)
         };
         let fallen = said("warning: Unable to use linux io_uring, falling back to thread pool", Aio::IoUring);
         assert!(fallen.unwrap_err().contains("aio=io_uring"));

@@ -107,9 +107,9 @@ mod tests {
     }
 
     #[test]
-    fn data_that_have_no_place_are_told_with_the_figures() {
-        let told = said(&json!({"data-disk": {"size": "64MiB"}}), 1, 256 << 20);
-        assert!(told.contains("64MiB") && told.contains("256MiB"), "{told}");
+    fn data_that_have_no_place_are_reported_with_the_figures() {
+        let message = said(&json!({"data-disk": {"size": "64MiB"}}), 1, 256 << 20);
+        assert!(message.contains("64MiB") && message.contains("256MiB"), "{message}");
         assert!(said(&json!({"data-disk": {"filesystem": "ext2"}}), 1, 1).contains("ext4"));
         assert!(said(&json!({"data-disk": {"device": "/dev/no-such"}}), 1, 1).contains("overwrite = true"));
         assert_eq!(said(&json!({"data-disk": {"size": "64MiB", "filesystem": "ext2"}}), 1, 0), "");

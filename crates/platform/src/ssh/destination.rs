@@ -13,7 +13,7 @@ use super::options::Options;
 use super::program::{Ended, run, shown};
 use crate::program::{PATH, find};
 
-/// What ssh is told for every machine.
+/// Settings of ssh for every machine.
 const SETTINGS: &[&str] = &[
     // Nobody is there to be asked.
     "BatchMode=yes",
@@ -80,7 +80,7 @@ impl Destination {
         Self { host, user, port, host_key, identity: identity.map(lasting), config: config.map(lasting) }
     }
 
-    /// ssh with all that it is told before the host, but for what it is to do.
+    /// The ssh command with all arguments before the host.
     fn ssh(&self, run_id: &str) -> Result<Command, Failed> {
         let Some(program) = find("ssh") else {
             return Err(Failed {
@@ -119,7 +119,7 @@ impl Destination {
         Ok(command)
     }
 
-    /// What ssh is told of the host key, where one is pinned.
+    /// Settings of ssh for the host key, where one is pinned.
     fn pinned(&self) -> Result<Vec<String>, Failed> {
         let Some(text) = &self.host_key else { return Ok(Vec::new()) };
         let key =
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn ssh_is_told_all_that_the_study_says_and_asks_for_nothing() {
+    fn ssh_gets_all_that_the_study_says_and_asks_for_nothing() {
         if find("ssh").is_none() {
             return;
         }

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_fails_is_told_with_what_it_said() {
+    fn a_command_that_fails_is_reported_with_what_it_said() {
         let argv = ["sh", "-c", "echo no such machine >&2; exit 7"].map(str::to_owned);
         let error = command("r", "start", &argv, Duration::from_secs(20)).unwrap_err();
         assert!(error.contains("`start`") && error.contains("code 7") && error.contains("no such machine"), "{error}");

@@ -55,7 +55,7 @@ mod tests {
     const KEY: &str = "AAAAC3NzaC1lZDI1NTE5AAAAIJ2dM0n9FzH0T8oZ6wY8Ww0n9FzH0T8oZ6wY8Ww0n9Fz";
 
     #[test]
-    fn keys_and_fingerprints_are_told_apart_and_nothing_else_passes() {
+    fn keys_and_fingerprints_are_distinguished_and_nothing_else_passes() {
         let whole = HostKey::parse(&format!("ssh-ed25519 {KEY} root@vm1")).unwrap();
         assert_eq!(whole, HostKey::Whole("ssh-ed25519".into(), KEY.into()));
         let hash = format!("SHA256:{}", "a".repeat(43));

@@ -112,9 +112,11 @@ impl Platform for Ssh {
         };
         let mut all = vec![
             what.to_owned(),
-            "It is reached over a network that was there before the run; what that network costs is in its figures.".into(),
+            "It is reached over a network that was there before the run; what that network costs is in its figures."
+                .into(),
             "tare limits nothing there: CPUs and memory are what the machine has, read from inside.".into(),
-            "Its CPU figures are its own kernel's; no service demand is told, as the host that carries it is not sampled."
+            "Its CPU figures are its own kernel's. The host that carries it is not sampled, so no service demand is \
+             reported."
                 .into(),
         ];
         let start = if self.options.start.is_none() && self.options.restore.is_none() {

@@ -149,7 +149,7 @@ pub(super) fn copy(to: &Destination, run_id: &str, place: &Place, agent: &Path) 
 
 fn no_shell(words: &str) -> Failed {
     Failed {
-        why: format!("what answers there is no POSIX shell that runs what it is told; it said: {words}"),
+        why: format!("what answers there is no POSIX shell that runs the commands it is given; it said: {words}"),
         remedy: "Let the user's login shell there run commands, without a forced command or menu".into(),
         unreached: false,
     }

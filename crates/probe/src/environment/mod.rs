@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn without_redaction_it_is_told_as_it_is() {
+    fn without_redaction_it_is_shown_as_it_is() {
         let root = fake_root();
         let environment = capture_in(root.path(), false);
         assert!(fact(&environment, "Kernel", "command line").contains("systemd.hostname=db7"));

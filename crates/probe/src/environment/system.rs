@@ -204,12 +204,12 @@ pub(super) fn limits(view: &View<'_>) -> Section {
     };
     let capabilities = field("CapEff").and_then(|text| {
         let mask = u64::from_str_radix(&text, 16).map_err(|_| format!("not understood: {text}"))?;
-        let (held, lacking): (Vec<_>, Vec<_>) = CAPABILITIES.iter().partition(|(_, bit)| mask >> bit & 1 == 1);
+        let (held, missing): (Vec<_>, Vec<_>) = CAPABILITIES.iter().partition(|(_, bit)| mask >> bit & 1 == 1);
         let list = |set: Vec<&(&str, u32)>| match set.is_empty() {
             true => "none".to_owned(),
             false => set.into_iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" "),
         };
-        Ok(format!("held: {}; lacking: {}", list(held), list(lacking)))
+        Ok(format!("held: {}; missing: {}", list(held), list(missing)))
     });
     facts.put_result("capabilities that matter", capabilities);
     facts.put_result("no new privileges", field("NoNewPrivs"));

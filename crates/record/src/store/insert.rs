@@ -7,12 +7,12 @@ use tare_model::Histogram;
 use tare_model::sample::Sample;
 use tare_model::trial::{Measurement, Outcome, TrialRecord};
 
-use super::scale_up::insert_scale_up;
 use super::cpu;
 use super::hold::insert_hold;
 use super::names::{better_name, source_name, unit_name};
 use super::parts::{insert_parts, insert_steps};
 use super::requests::insert_requests;
+use super::scale_up::insert_scale_up;
 use super::search::insert_search;
 use crate::error::RecordError;
 

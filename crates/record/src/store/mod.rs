@@ -1,6 +1,5 @@
 //! The results: one SQLite file, its schema, and trials in and out of it.
 
-mod scale_up;
 mod cpu;
 mod hold;
 mod insert;
@@ -9,6 +8,7 @@ mod parts;
 mod read;
 mod remove;
 mod requests;
+mod scale_up;
 mod search;
 
 pub(crate) use insert::{InsertError, insert_trial};

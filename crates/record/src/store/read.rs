@@ -13,7 +13,7 @@ use tare_model::sample::{Sample, Source};
 use tare_model::trial::{Flag, Measurement, Outcome, TrialRecord};
 
 use super::names::{better_of, phase_of, source_of, unit_of};
-use super::{scale_up, cpu, hold, parts, requests, search};
+use super::{cpu, hold, parts, requests, scale_up, search};
 
 pub(super) type Read<T> = rusqlite::Result<T>;
 

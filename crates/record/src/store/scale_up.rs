@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tare_model::Histogram;
-use tare_model::density::{ScaleUp, CoursePoint, Level, Stopped};
+use tare_model::density::{CoursePoint, Level, ScaleUp, Stopped};
 use tare_model::merging::{MergeCounters, SavedFrom};
 use tare_model::trial::Part;
 

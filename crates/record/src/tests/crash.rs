@@ -71,12 +71,12 @@ fn a_torn_line_is_kept_aside_and_a_trial_without_acknowledgement_counts_for_noth
     let folder = RunFolder::open(dir.path()).unwrap();
     assert_eq!(folder.verify().iter().map(|p| p.kind).collect::<Vec<_>>(), vec![ProblemKind::CutShort]);
     assert_eq!(folder.trials().unwrap(), (0..3).map(|index| testing::trial(&plan, index)).collect::<Vec<_>>());
-    let told = folder
+    let recorded = folder
         .journal()
         .entries
         .iter()
         .any(|entry| matches!(&entry.event, JournalEvent::RunResumed { repairs, .. } if repairs.len() == 2));
-    assert!(told, "the journal tells what was repaired");
+    assert!(recorded, "the journal records what was repaired");
 }
 
 #[test]

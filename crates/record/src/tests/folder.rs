@@ -117,7 +117,7 @@ fn a_trial_is_written_once_and_only_if_the_plan_has_it() {
 }
 
 #[test]
-fn each_alteration_of_the_results_is_told() {
+fn each_alteration_of_the_results_is_reported() {
     let alterations = [
         ("UPDATE metrics SET value = value * 1.001 WHERE trial = 0", ProblemKind::Altered),
         ("UPDATE stored_bins SET count = count + 1 WHERE histogram_id = 1", ProblemKind::Altered),
@@ -141,7 +141,7 @@ fn each_alteration_of_the_results_is_told() {
 }
 
 #[test]
-fn altered_and_truncated_files_are_told_by_name() {
+fn altered_and_truncated_files_are_reported_by_name() {
     for (name, keep) in [(layout::STUDY, 3), (layout::ENVIRONMENT, usize::MAX), (layout::PLAN, usize::MAX)] {
         let dir = tempfile::tempdir().unwrap();
         whole_run(dir.path());

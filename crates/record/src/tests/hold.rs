@@ -3,7 +3,7 @@
 use tare_model::plan::Plan;
 use tare_model::trial::{Outcome, TrialRecord};
 
-use super::each_is_told;
+use super::each_is_reported;
 use crate::testing::{self, write_run};
 use crate::{RunFolder, layout};
 
@@ -30,10 +30,10 @@ fn what_was_held_and_the_instances_and_tiles_read_as_they_were_written() {
 }
 
 #[test]
-fn each_alteration_is_told() {
+fn each_alteration_is_reported() {
     let trials =
         |plan: &Plan| vec![testing::hold_trial(plan, 0), testing::hold_trial(plan, 1), testing::trial(plan, 2)];
-    each_is_told(
+    each_is_reported(
         trials,
         &[
             "UPDATE holds SET target = 0.5",

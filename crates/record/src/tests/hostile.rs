@@ -57,7 +57,7 @@ fn what_is_no_plain_file_is_neither_read_nor_written_through() {
             let _ = std::fs::remove_file(&at);
             place(&at);
             let refused = RunFolder::open(dir.path()).and_then(|folder| folder.trials()).unwrap_err();
-            assert!(matches!(&refused, RecordError::NotPlain { what: told, .. } if *told == what), "{name}: {refused}");
+            assert!(matches!(&refused, RecordError::NotPlain { what: kind, .. } if *kind == what), "{name}: {refused}");
             assert!(RunWriter::open_for_resume(dir.path(), "0").is_err(), "{name}");
         }
         // What is made from the run replaces whatever has its name, and a directory is no file to replace.
@@ -194,12 +194,12 @@ fn a_plan_whose_numbers_and_names_do_not_agree_is_refused() {
         ("a trial in place 2", &|plan| plan.trials[2].arm = "other".to_owned()),
         ("a trial in place 0", &|plan| plan.trials[0].block = 1),
     ];
-    for (told, alter) in breaks {
+    for (what, alter) in breaks {
         let (dir, mut plan) = small_run();
         alter(&mut plan);
         std::fs::write(dir.path().join(layout::PLAN), serde_json::to_vec(&plan).unwrap()).unwrap();
         let refused = RunFolder::open(dir.path()).unwrap_err().to_string();
-        assert!(refused.contains(told), "{refused}");
+        assert!(refused.contains(what), "{refused}");
     }
     for text in [format!("{{\"a\":{}", "[".repeat(1_000_000)), format!("{{\"a\":[{}1]}}", "[],".repeat(1_000_000))] {
         let (dir, _) = small_run();
@@ -221,7 +221,7 @@ fn what_a_journal_leaves_out_is_as_bad_as_what_it_says_otherwise() {
         }
         events
     }
-    let told: [(&str, Alter); 8] = [
+    let alterations: [(&str, Alter); 8] = [
         ("does not name just", |events| with_first(events, |_, files| files.clear())),
         ("does not name just", |events| with_first(events, |_, files| files.push(files[0].clone()))),
         ("does not name just", |events| with_first(events, |_, files| files[0].0 = "/etc/passwd".to_owned())),
@@ -236,7 +236,7 @@ fn what_a_journal_leaves_out_is_as_bad_as_what_it_says_otherwise() {
         }),
         ("its first line is gone", |events| events[1..].to_vec()),
     ];
-    for (what, alter) in told {
+    for (what, alter) in alterations {
         let (dir, _) = small_run();
         assert_eq!(whats(dir.path()), [] as [String; 0]);
         rewrite_journal(dir.path(), alter);

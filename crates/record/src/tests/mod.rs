@@ -1,11 +1,11 @@
-//! Tests of whole folders: what is written is read, what is damaged is told, what a crash leaves is repaired.
+//! Tests of whole folders: what is written is read, what is damaged is reported, what a crash leaves is repaired.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod scale_up;
 mod crash;
 mod folder;
 mod hold;
 mod hostile;
+mod scale_up;
 mod schema;
 mod search;
 
@@ -15,8 +15,8 @@ use tare_model::trial::TrialRecord;
 use crate::testing::{self, write_run};
 use crate::{ProblemKind, RunFolder, layout};
 
-/// Writes a run of these trials for each statement, which alters it behind tare's back, and asserts that just this is told.
-fn each_is_told(trials: impl Fn(&Plan) -> Vec<TrialRecord>, statements: &[&str]) {
+/// Writes a run of these trials for each statement, alters it with the statement, and asserts that the alteration alone is reported.
+fn each_is_reported(trials: impl Fn(&Plan) -> Vec<TrialRecord>, statements: &[&str]) {
     for sql in statements {
         let dir = tempfile::tempdir().unwrap();
         let plan = testing::plan(1);

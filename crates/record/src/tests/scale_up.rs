@@ -1,12 +1,12 @@
 //! Trials in which guests are added: what was seen at each number of guests is read as it was written.
 
 use proptest::prelude::*;
-use tare_model::density::{ScaleUp, CoursePoint, Level, StopKind, Stopped};
+use tare_model::density::{CoursePoint, Level, ScaleUp, StopKind, Stopped};
 use tare_model::merging::{MergeCounters, SavedFrom};
 use tare_model::trial::{Outcome, Part, TrialRecord};
 use tare_model::{Histogram, plan::Plan};
 
-use super::each_is_told;
+use super::each_is_reported;
 use crate::testing::{self, write_run};
 use crate::{RecordError, RunFolder, RunWriter, layout, trial_digest};
 
@@ -40,11 +40,11 @@ fn thirty_two_numbers_of_thirty_two_guests_take_little_room() {
 }
 
 #[test]
-fn each_alteration_of_a_scale_up_is_told() {
+fn each_alteration_of_a_scale_up_is_reported() {
     let trials = |plan: &Plan| {
         vec![testing::density_trial(plan, 0, &[1, 4, 6]), testing::trial(plan, 1), testing::trial(plan, 2)]
     };
-    each_is_told(
+    each_is_reported(
         trials,
         &[
             "UPDATE scale_ups SET stopped = 'end'",

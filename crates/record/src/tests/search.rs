@@ -7,7 +7,7 @@ use tare_model::sample::CpuAccount;
 use tare_model::trial::{Flag, Measurement, Outcome, RequestType, TrialRecord};
 use tare_model::{Histogram, histogram::Bin, plan::Plan};
 
-use super::each_is_told;
+use super::each_is_reported;
 use crate::testing::{self, write_run};
 use crate::{JournalEvent, RecordError, RunFolder, RunWriter, layout, trial_digest};
 
@@ -27,9 +27,9 @@ fn read_back(plan: &Plan, record: &TrialRecord) -> TrialRecord {
 }
 
 #[test]
-fn each_alteration_of_a_search_is_told() {
+fn each_alteration_of_a_search_is_reported() {
     let trials = |plan: &Plan| vec![testing::capacity_trial(plan, 0), testing::trial(plan, 1), testing::trial(plan, 2)];
-    each_is_told(
+    each_is_reported(
         trials,
         &[
             "UPDATE searches SET held = 16",
@@ -75,8 +75,8 @@ fn a_search_reads_without_tare() {
     assert_eq!(count("SELECT count(*) FROM requests WHERE position IS NOT NULL"), 12);
     assert_eq!(count("SELECT count(*) FROM requests WHERE requests = good + tolerable + failed"), 15);
     let login = search_of(&mut record).probes[1].requests[0].requests;
-    let told = count("SELECT sum(count) FROM request_bins WHERE load = 16 AND type = 'login'");
-    assert_eq!(u64::try_from(told).unwrap(), login);
+    let binned = count("SELECT sum(count) FROM request_bins WHERE load = 16 AND type = 'login'");
+    assert_eq!(u64::try_from(binned).unwrap(), login);
 }
 
 #[test]

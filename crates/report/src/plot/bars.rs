@@ -75,11 +75,11 @@ impl Bars {
             }
             y += 6.0;
         }
-        let told = |group: &Group| {
-            let each = group.bars.iter().map(|bar| format!("{} {}", bar.arm.label, bar.told(&self.unit)));
+        let describe = |group: &Group| {
+            let each = group.bars.iter().map(|bar| format!("{} {}", bar.arm.label, bar.value_text(&self.unit)));
             format!("{}: {}", group.heading, each.collect::<Vec<_>>().join(", "))
         };
-        let described: Vec<String> = self.groups.iter().map(told).collect();
+        let described: Vec<String> = self.groups.iter().map(describe).collect();
         svg.finish(bottom + 44.0, &self.title, &described.join("; "))
     }
 
@@ -99,7 +99,7 @@ impl Bars {
 }
 
 impl Bar {
-    fn told(&self, unit: &Unit) -> String {
+    fn value_text(&self, unit: &Unit) -> String {
         self.text.clone().unwrap_or_else(|| figure(&self.estimate, unit))
     }
 
@@ -117,7 +117,7 @@ impl Bar {
         }
         let place = if page.narrow { (page.width - 10.0, top + 14.0) } else { (axis.end() + 12.0, middle + 4.0) };
         let anchor = if page.narrow { Anchor::End } else { Anchor::Start };
-        svg.text(place, anchor, "value", &self.told(unit));
+        svg.text(place, anchor, "value", &self.value_text(unit));
     }
 }
 

@@ -104,7 +104,7 @@ impl Panel {
 pub(crate) struct Chart {
     pub(crate) title: String,
     pub(crate) x_title: String,
-    /// Whether values of the axis are whole numbers that are told where they were measured.
+    /// The measured values at which the axis has labels. Without any, it has labels at round numbers.
     pub(crate) x_marked: Vec<f64>,
     /// Height of a panel on a wide page, pixels.
     pub(crate) height: f64,
@@ -167,7 +167,7 @@ impl Chart {
             return linear_ticks((0.0, self.last()), if page.narrow { 5 } else { 10 });
         }
         let mut kept: Vec<f64> = Vec::new();
-        // From the right: the largest number is the answer, and is always told.
+        // From the right: the largest number is the answer and always has a label.
         for &value in self.x_marked.iter().rev() {
             if kept.last().is_none_or(|&last| x.at(last) - x.at(value) >= 22.0) {
                 kept.push(value);

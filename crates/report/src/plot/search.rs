@@ -48,7 +48,7 @@ fn draw(page: &Page, rows: &[Row<'_>], noun: &str, last: f64) -> String {
         row.draw(&mut svg, &axis, (y, y + height), page, noun);
         y += height;
     }
-    let described: Vec<String> = rows.iter().map(|row| format!("{}: {}", row.label, row.told())).collect();
+    let described: Vec<String> = rows.iter().map(|row| format!("{}: {}", row.label, row.summary())).collect();
     svg.finish(bottom + 46.0, "Every load that was tried, and whether it held", &described.join("; "))
 }
 
@@ -94,7 +94,7 @@ impl Row<'_> {
         22.0 + label + AGAIN * most as f64
     }
 
-    fn told(&self) -> String {
+    fn summary(&self) -> String {
         let each = |(load, why): &(f64, Option<String>)| {
             format!("{} {}", format::trimmed(*load), if why.is_none() { "held" } else { "missed" })
         };

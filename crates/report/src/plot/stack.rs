@@ -9,7 +9,7 @@ use super::scale::{Axis, linear_ticks, tick_texts};
 use super::svg::{Anchor, Svg, TEXT, text_width, wrapped};
 use crate::format::{self, Scale};
 
-/// Pictures on the colours of parts: each part keeps its own where colours cannot be told apart.
+/// Patterns on the colours of parts: they distinguish the parts where the colours cannot be distinguished.
 pub(crate) const PATTERNS: [&str; 8] = [
     "",
     r#"<path d="M0 8L8 0M-2 2L2 -2M6 10L10 6" class="hatch"/>"#,

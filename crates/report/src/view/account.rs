@@ -140,8 +140,8 @@ fn facts_of(case: &CaseFindings, arms: &Arms) -> Option<Table> {
             _ => None,
         };
         let value = |(_, account): &(&ArmLook, &ArmAccount)| {
-            let told = account.facts.get(name).cloned().or_else(|| first(account));
-            told.map_or_else(Cell::none, Cell::text)
+            let fact = account.facts.get(name).cloned().or_else(|| first(account));
+            fact.map_or_else(Cell::none, Cell::text)
         };
         table.rows.push(std::iter::once(Cell::text(name)).chain(shown.iter().map(value)).collect());
     }

@@ -17,9 +17,9 @@ pub(crate) struct AuditView {
     pub(crate) summary: String,
     /// What does not hold, each by itself.
     pub(crate) broken: Vec<EntryView>,
-    /// What holds with a reservation or could not be told: entries of one kind together.
-    pub(crate) told: Vec<EntryView>,
-    /// What is said of `told` where there is so much of it that it is opened by who wants it; else nothing.
+    /// What holds with a reservation or is unknown: entries of one kind together.
+    pub(crate) uncertain: Vec<EntryView>,
+    /// The summary of `uncertain` where it has so many entries that it is folded; else empty.
     pub(crate) folded: String,
     /// What holds, in short.
     pub(crate) holds: Option<Table>,
@@ -42,7 +42,7 @@ pub(crate) struct EntryView {
 /// Entries, or kinds of them, that are read without being opened.
 const OPEN_MAX: usize = 6;
 
-/// The order in which outcomes are told.
+/// The order in which outcomes are reported.
 const ORDER: [AuditOutcome; 4] =
     [AuditOutcome::Broken, AuditOutcome::Reservation, AuditOutcome::Unknown, AuditOutcome::Holds];
 
@@ -53,7 +53,7 @@ impl AuditView {
             return None;
         }
         let broken = entries.iter().filter(|entry| entry.outcome == AuditOutcome::Broken);
-        let told: Vec<EntryView> = ORDER[1..3]
+        let uncertain: Vec<EntryView> = ORDER[1..3]
             .iter()
             .flat_map(|outcome| alike(entries, *outcome))
             .map(|own| EntryView::new(&own, findings, arms))
@@ -66,8 +66,8 @@ impl AuditView {
         Some(Self {
             summary: summary(entries),
             broken: broken.map(|entry| EntryView::new(&[entry], findings, arms)).collect(),
-            folded: if told.len() > OPEN_MAX { words::sentence_case(&counted(&soft)) } else { String::new() },
-            told,
+            folded: if uncertain.len() > OPEN_MAX { words::sentence_case(&counted(&soft)) } else { String::new() },
+            uncertain,
             holds: holds(entries, findings, arms),
         })
     }
@@ -131,7 +131,7 @@ const fn outcome(outcome: AuditOutcome) -> (&'static str, &'static str) {
     match outcome {
         AuditOutcome::Broken => ("does not hold", "worse"),
         AuditOutcome::Reservation => ("with a reservation", "unknown"),
-        AuditOutcome::Unknown => ("could not be told", "unknown"),
+        AuditOutcome::Unknown => ("unknown", "unknown"),
         AuditOutcome::Holds => ("holds", "same"),
     }
 }
@@ -202,7 +202,8 @@ fn counted(entries: &[AuditEntry]) -> String {
             AuditOutcome::Broken => "do not hold",
             AuditOutcome::Reservation if one => "holds with a reservation",
             AuditOutcome::Reservation => "hold with a reservation",
-            AuditOutcome::Unknown => "could not be told",
+            AuditOutcome::Unknown if one => "is unknown",
+            AuditOutcome::Unknown => "are unknown",
             AuditOutcome::Holds if one => "holds",
             AuditOutcome::Holds => "hold",
         };

@@ -41,7 +41,7 @@ pub(crate) struct CaseView {
     pub(crate) tables: Vec<Table>,
     /// The objectives, judged, in sentences.
     pub(crate) objectives: Vec<ObjectiveView>,
-    /// What this case lacks, in sentences.
+    /// What is missing from this case, in sentences.
     pub(crate) missing: Vec<String>,
 }
 

@@ -11,8 +11,8 @@ use crate::plot::arms::{ArmLook, Arms};
 /// Id of the metric of what a database server writes to its log.
 const LOG: &str = "wal_bytes_per_order";
 
-/// Metrics that are told, in order, each with the head of its column.
-const TOLD: [(&str, &str); 6] = [
+/// Metrics that are shown, in order, each with the head of its column.
+const METRICS: [(&str, &str); 6] = [
     ("response_time_p50_s", "Time, median"),
     ("response_time_p99_s", "Time, p99"),
     (common::SERVICE_DEMAND, "CPU"),
@@ -27,7 +27,7 @@ pub(crate) fn table(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Op
         let metric = case.metrics.iter().find(|metric| metric.spec.id == *id && !metric.arms.is_empty())?;
         Some(Measure { title: (*title).to_owned(), note: String::new(), metric })
     };
-    let measures: Vec<Measure<'_>> = TOLD.iter().filter_map(measure).collect();
+    let measures: Vec<Measure<'_>> = METRICS.iter().filter_map(measure).collect();
     if measures.iter().all(|measure| measure.metric.spec.unit != Unit::Bytes) {
         return None;
     }

@@ -89,8 +89,8 @@ pub(crate) fn lines(case: &CaseFindings, arms: &Arms) -> Vec<String> {
                 usize::from(level.guests == 1),
             ))
         };
-        let told: Vec<String> = arm.levels.iter().filter_map(figure).collect();
-        format!("{}: {}; stopped by {}", arms.label(&arm.arm), told.join(", "), reasons(arm))
+        let rates: Vec<String> = arm.levels.iter().filter_map(figure).collect();
+        format!("{}: {}; stopped by {}", arms.label(&arm.arm), rates.join(", "), reasons(arm))
     };
     density.arms.iter().map(line).collect()
 }
@@ -390,7 +390,7 @@ impl<'a> View<'a> {
             part(0, "empty pages", "part-user"),
             part(1, "code and libraries", "part-system"),
             part(2, "data", "part-softirq"),
-            part(3, "not told apart", "part-irq"),
+            part(3, "not distinguished", "part-irq"),
         ];
         let rows = self.shown().filter_map(|(arm, look)| {
             let saved = held_level(arm)?.saved_from;

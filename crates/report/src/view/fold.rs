@@ -10,7 +10,7 @@ use crate::plot::arms::Arms;
 /// Most cases that each stand for themselves where a section sums them up.
 const CASES: usize = 6;
 
-/// Answers that are told where there are dozens.
+/// Answers that are shown where there are dozens.
 const ANSWERS: usize = 4;
 
 /// The cases that are folded away.
@@ -43,8 +43,8 @@ pub(crate) fn is_folded(findings: &Findings, case: &str) -> bool {
     findings.cases.len() > CASES && consolidation::covers(findings, case)
 }
 
-/// How many of the answers are told before the others are folded away.
-pub(super) fn told(findings: &Findings) -> usize {
+/// How many of the answers are shown before the others are folded away.
+pub(super) fn shown(findings: &Findings) -> usize {
     if Folded::new(findings).is_some() { ANSWERS } else { findings.answer.len() }
 }
 

@@ -43,8 +43,7 @@ pub(crate) struct Measure<'a> {
 const FEW: usize = 3;
 
 impl Glance {
-    /// The table of a study of several arms and cases, of one with many arms, or of one that lacks some; others are seen at a
-    /// glance as they are.
+    /// The table of a study that has several arms and cases, many arms, or arms that were left out. Other studies need none.
     pub(crate) fn new(findings: &Findings, arms: &Arms) -> Option<Self> {
         let compared = arms.iter().filter(|arm| !arm.is_baseline && !arm.is_replica).count();
         let large = compared > FEW || (several(arms) && findings.cases.len() > 1);

@@ -66,8 +66,8 @@ pub(crate) struct Report {
     /// What the study says of several instances and of sizing, in a few sentences.
     pub(crate) headlines: Vec<String>,
     pub(crate) answers: Vec<AnswerView>,
-    /// How many of the answers are told before the others are folded away.
-    pub(crate) told: usize,
+    /// How many of the answers are shown before the others are folded away.
+    pub(crate) shown: usize,
     /// What to build, where models of load could be made.
     pub(crate) sizing: Option<SizingView>,
     /// Several instances of an application in one guest.
@@ -135,7 +135,7 @@ impl Report {
             alone: arms.iter().count() == 1,
             summary: summary(findings, &arms),
             headlines: fold::headlines(findings, &arms),
-            told: fold::told(findings),
+            shown: fold::shown(findings),
             sizing: SizingView::new(findings, &arms),
             consolidation: ConsolidationView::new(findings, &arms),
             answers: findings.answer.iter().map(|answer| answer_view(answer, findings, &arms)).collect(),

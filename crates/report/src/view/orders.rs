@@ -17,14 +17,14 @@ const ERRORS: &str = "errors: ";
 /// Blocks of tables and indexes that the server found in its own memory, and those that it asked the system for.
 const BLOCKS: [&str; 2] = ["server: blocks found in shared buffers", "server: blocks read"];
 
-/// Counts that are told whatever they are, in order, each with its name for people and over which time it was counted.
+/// Counts that are always shown, in order, each with its name for people and over which time it was counted.
 const ALWAYS: [(&str, &str, &str); 3] = [
     ("deadlocks tried again", "deadlocks (SQLSTATE 40P01), tried again", "all phases"),
     ("clients that gave up", "clients that gave up after too many failures", "all phases"),
     ("errors", "orders that failed", "all phases"),
 ];
 
-/// Counts that are told only where an arm has some.
+/// Counts that are shown only where an arm has some.
 const WHERE_ANY: [(&str, &str, &str); 5] = [
     ("orders in doubt", "orders whose commit was never answered", "all phases"),
     ("reconnects", "connections that were lost and made again", "all phases"),

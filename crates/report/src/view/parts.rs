@@ -32,9 +32,9 @@ impl<'a> Parts<'a> {
         let of = |arm: &ArmLook| Some((case.parts.iter().find(|own| own.arm == arm.id)?, arm.clone()));
         let shown: Vec<(&ArmParts, ArmLook)> = arms.iter().filter_map(of).collect();
         let largest = shown.iter().map(|(own, _)| own.total.value).filter(|v| v.is_finite()).fold(0.0, f64::max);
-        let told = shown.iter().flat_map(|(own, _)| &own.parts);
+        let parts = shown.iter().flat_map(|(own, _)| &own.parts);
         let keys: BTreeSet<(u32, bool, Option<u32>)> =
-            told.map(|part| (part.guest, part.driver.is_none(), part.driver)).collect();
+            parts.map(|part| (part.guest, part.driver.is_none(), part.driver)).collect();
         // The whole guest says nothing new where it has one driver.
         let several = |guest: u32| keys.iter().filter(|(own, _, driver)| *own == guest && driver.is_some()).count() > 1;
         let kept = keys.iter().filter(|(guest, whole, _)| if *whole { true } else { several(*guest) });
@@ -206,7 +206,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Whether a comparison has a ratio that may be told.
+/// Whether a comparison has a ratio that may be shown.
 const fn has_ratio(comparison: &Comparison) -> bool {
     comparison.ratio.n > 0
         && comparison.ratio.value.is_finite()
@@ -242,11 +242,11 @@ mod tests {
             let (low, high) = bounds.unzip();
             multiple(&Estimate { value, low, high, level: 0.95, n: 3, method: String::new() })
         };
-        let told = |value: &str, interval: &str| (value.to_owned(), interval.to_owned());
-        assert_eq!(of(1.047_8, Some((1.041_4, 1.054_2))), told("1.0478", "[1.0414, 1.0542]"));
-        assert_eq!(of(0.970_3, Some((0.950_1, 0.990_9))), told("0.970", "[0.950, 0.991]"));
-        assert_eq!(of(0.924_9, Some((0.095_4, 8.967_2))), told("0.92", "[0.10, 8.97]"));
-        assert_eq!(of(0.131_0, Some((0.003, 250.0))), told("0.13", "[<0.01, >100]"));
-        assert_eq!(of(1.047_8, None), told("1.0478", ""), "of published figures nobody knows the interval");
+        let texts = |value: &str, interval: &str| (value.to_owned(), interval.to_owned());
+        assert_eq!(of(1.047_8, Some((1.041_4, 1.054_2))), texts("1.0478", "[1.0414, 1.0542]"));
+        assert_eq!(of(0.970_3, Some((0.950_1, 0.990_9))), texts("0.970", "[0.950, 0.991]"));
+        assert_eq!(of(0.924_9, Some((0.095_4, 8.967_2))), texts("0.92", "[0.10, 8.97]"));
+        assert_eq!(of(0.131_0, Some((0.003, 250.0))), texts("0.13", "[<0.01, >100]"));
+        assert_eq!(of(1.047_8, None), texts("1.0478", ""), "of published figures nobody knows the interval");
     }
 }

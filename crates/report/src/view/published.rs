@@ -57,7 +57,7 @@ fn claims(source: &Published, findings: &Findings) -> Option<Table> {
             AuditOutcome::Holds => Cell::chip("follows", "same"),
             AuditOutcome::Reservation => Cell::chip("with a reservation", "unknown"),
             AuditOutcome::Broken => Cell::chip("does not follow", "worse"),
-            AuditOutcome::Unknown => Cell::chip("cannot be told", "unknown"),
+            AuditOutcome::Unknown => Cell::chip("unknown", "unknown"),
         };
         let text = words::sentence_case(text.trim_end_matches('.'));
         let text = if text.is_empty() { Cell::none() } else { Cell::text(text) };

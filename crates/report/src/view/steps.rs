@@ -137,8 +137,8 @@ pub(crate) fn percentiles(case: &CaseFindings, arms: &Arms) -> Option<Table> {
     let caption = "How long each step takes each time: half of them less than the time given, and one in a hundred longer than the time below \
                    it (p99), or one in a thousand (p99.9), where there are enough of them; trials merged with equal weight. Intervals and p90 are in findings.json.";
     let mut table = Table::new(caption, shown.columns("Step, each time", arms));
-    let told = names(&case.steps, true).into_iter().chain(names(&case.steps, false));
-    for name in told {
+    let ordered = names(&case.steps, true).into_iter().chain(names(&case.steps, false));
+    for name in ordered {
         table.rows.push(shown.row(Cell::text(name), |own| {
             let quantiles = &step(own, name)?.quantiles;
             let at = |wanted: f64| {

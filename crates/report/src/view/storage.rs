@@ -7,8 +7,8 @@ use tare_model::findings::{ArmAccount, CaseFindings};
 use super::table::{Cell, Column, Table};
 use crate::plot::arms::{ArmLook, Arms};
 
-/// Facts of the storage and the server in the order in which they are told, each with the head of its column.
-const TOLD: [(&str, &str); 9] = [
+/// Facts of the storage and the server in the order in which they are shown, each with the head of its column.
+const FACTS: [(&str, &str); 9] = [
     ("data on", "Data on"),
     ("data restored by", "Put back by"),
     ("data restored in", "Put back in"),
@@ -31,14 +31,14 @@ const PLACES: [&str; 5] = ["listen_addresses", "data_directory", "config_file", 
 
 /// The name of a fact without the guest that it is about, and that guest's number: `guest 2: data on`.
 pub(super) fn plain(name: &str) -> (&str, Option<u32>) {
-    let told = name.strip_prefix("guest ").and_then(|rest| rest.split_once(": "));
-    match told.and_then(|(number, plain)| Some((plain, number.parse().ok()?))) {
+    let parts = name.strip_prefix("guest ").and_then(|rest| rest.split_once(": "));
+    match parts.and_then(|(number, plain)| Some((plain, number.parse().ok()?))) {
         Some((plain, number)) => (plain, Some(number)),
         None => (name, None),
     }
 }
 
-/// The arms of a case that told facts, and the guests that have some of their own.
+/// The arms of a case that have facts, and the guests that have some of their own.
 struct Shown<'a> {
     arms: Vec<(&'a ArmLook, &'a ArmAccount)>,
     others: BTreeSet<u32>,
@@ -101,10 +101,10 @@ fn version(text: &str) -> String {
 pub(crate) fn table(case: &CaseFindings, arms: &Arms) -> Option<Table> {
     let shown = Shown::new(case, arms);
     let names = shown.names();
-    let mut columns: Vec<(&str, &str)> = TOLD.into_iter().filter(|(name, _)| names.contains(name)).collect();
+    let mut columns: Vec<(&str, &str)> = FACTS.into_iter().filter(|(name, _)| names.contains(name)).collect();
     let settings = names.iter().filter_map(|name| Some((*name, name.strip_prefix(SETTING)?)));
     columns.extend(settings.filter(|(name, setting)| {
-        let known = TOLD.iter().any(|(told, _)| told == name) || PLACES.contains(setting);
+        let known = FACTS.iter().any(|(fact, _)| fact == name) || PLACES.contains(setting);
         let mut cells = shown.arms.iter().map(|(_, account)| shown.cell(account, name));
         let first = cells.next();
         !known && cells.any(|cell| Some(&cell) != first.as_ref())
@@ -126,7 +126,7 @@ pub(crate) fn table(case: &CaseFindings, arms: &Arms) -> Option<Table> {
     shown.table(caption, &columns, arms)
 }
 
-/// Least share, in percent, that a state must have on some arm to be told.
+/// Least share, in percent, that a state must have on some arm to be shown.
 const SHARE_MIN: f64 = 1.0;
 
 /// What the processes that serve clients did, a line a state, a column an arm.
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_guests_and_versions_are_told_from_the_rest() {
+    fn numbers_of_guests_and_versions_are_separated_from_the_rest() {
         assert_eq!(plain("guest 12: data on"), ("data on", Some(12)));
         assert_eq!(plain("guest clock"), ("guest clock", None));
         assert_eq!(version("PostgreSQL 18.6 on x86_64-pc-linux-gnu, compiled by gcc"), "18.6");

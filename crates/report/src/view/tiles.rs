@@ -223,8 +223,8 @@ impl<'a> Tiles<'a> {
         let objectives = metrics.iter().any(|(id, _)| bound(id).is_some());
         let unit = |id: &str, spec: Option<&MetricSpec>| spec.map_or_else(|| guessed(id), format::unit_of);
         let shown = metrics.iter().filter(|(id, spec)| {
-            let told = if objectives { bound(id).is_some() } else { unit(id, *spec) == Unit::Seconds };
-            told || id.ends_with(metric::MEMBER_SHARE)
+            let wanted = if objectives { bound(id).is_some() } else { unit(id, *spec) == Unit::Seconds };
+            wanted || id.ends_with(metric::MEMBER_SHARE)
         });
         shown
             .map(|(id, spec)| {

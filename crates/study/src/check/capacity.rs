@@ -156,7 +156,7 @@ pub(super) fn share(
         not_there(&field, id, searches);
         return None;
     }
-    // One that was refused is told of already.
+    // A refused search is reported already.
     let (_, spec, model) = searches.found.iter().find(|(other, ..)| other == id)?;
     if let (Some(own), Some(load)) = (own, case.get("load"))
         && std::mem::discriminant(&own) != std::mem::discriminant(model)

@@ -168,10 +168,10 @@ fn several(
 ) -> u32 {
     let Some(field) = case.get(key) else { return 1 };
     let Some(count) = field.integer32(1..=most) else { return 1 };
-    // Beside `density` and `capacity` neither may be there, which is told of already.
+    // With `density` or `capacity` neither may be there. That is reported already.
     let alone = case.get("density").is_some() || case.get("capacity").is_some();
     let Some(name) = workload.filter(|_| count > 1 && !alone) else { return count };
-    // Parameters that were refused are told of already.
+    // Refused parameters are reported already.
     let can = |json: &Json| json.is_null() || context.catalog.several(name, json);
     if !parameters.iter().all(can) {
         let what = format!("is {count}, but `{name}` as it is set here measures one guest with one driver");

@@ -72,7 +72,7 @@ pub(super) fn objectives(workload: Vec<MetricSpec>) -> Vec<MetricSpec> {
 
 /// Reports a workload that cannot be driven while guests are added.
 fn can(cursor: &Cursor<'_>, context: &Context<'_>, name: &str, parameters: &[Json]) {
-    // Parameters that were refused are told of already.
+    // Refused parameters are reported already.
     if parameters.iter().all(|json| json.is_null() || context.catalog.density(name, json)) {
         return;
     }

@@ -65,7 +65,7 @@ pub(super) fn target(cursor: &Cursor<'_>, model: &LoadModel, instances: u32) -> 
     Some(CpuTarget { share: share?, tolerance: tolerance?, from, most, step: step?, steps: steps? })
 }
 
-/// A share within bounds; what looks like a percentage is told to be one.
+/// A share within bounds. A value that looks like a percentage is reported as one.
 fn within(field: &Cursor<'_>, bounds: &RangeInclusive<f64>, such_as: f64) -> Option<f64> {
     let share = field.number()?;
     if bounds.contains(&share) {
@@ -110,7 +110,7 @@ pub(super) fn alone(case: &Table<'_>, cursor: &Cursor<'_>) {
 /// the checked ones.
 pub(super) fn can(case: &Table<'_>, context: &Context<'_>, workload: Option<&str>, parameters: &[Json]) {
     let (Some(cursor), Some(name)) = (case.get("cpu-target"), workload) else { return };
-    // Parameters that were refused are told of already.
+    // Refused parameters are reported already.
     let mut checked = parameters.iter().filter(|json| !json.is_null());
     if checked.clone().any(|json| context.catalog.is_calibrated(name, json)) {
         let what = format!("says what load is offered, and `{name}` as it is set here finds that itself");

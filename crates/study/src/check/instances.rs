@@ -34,7 +34,7 @@ pub(super) fn can(
     }
     clients(case, &field, loads, instances);
     let Some(name) = workload else { return };
-    // Parameters that were refused are told of already.
+    // Refused parameters are reported already.
     if parameters.iter().all(|json| json.is_null() || context.catalog.instances(name, json)) {
         return;
     }
@@ -67,8 +67,8 @@ fn clients(case: &Table<'_>, field: &Cursor<'_>, loads: &[NamedLoad], instances:
             }
         };
         if all < instances {
-            let told = format!("is {instances}, and {of} has {all} {what}: each instance has at least one of its own");
-            field.wrong(&told, format!("offer at least {instances} {what}, or ask for fewer instances"));
+            let fault = format!("is {instances}, and {of} has {all} {what}: each instance has at least one of its own");
+            field.wrong(&fault, format!("offer at least {instances} {what}, or ask for fewer instances"));
         }
     }
 }
@@ -94,13 +94,13 @@ pub(super) fn predicted(study: &Table<'_>, cases: &[Case]) {
             !case.held_out && case.workload == workload && case.density.is_none() && case.capacity.is_none()
         })
     };
-    let mut told: Vec<&str> = Vec::new();
+    let mut reported: Vec<&str> = Vec::new();
     for case in cases.iter().filter(|case| case.held_out && !case.workload.is_empty() && !fitted(&case.workload)) {
         let id = case.id.split('@').next().unwrap_or(&case.id);
-        if told.contains(&id) {
+        if reported.contains(&id) {
             continue;
         }
-        told.push(id);
+        reported.push(id);
         let workload = &case.workload;
         let message = format!(
             "`cases.{id}.held-out` keeps its figures from the models, and no other case with `{workload}` is left to fit them to"

@@ -63,7 +63,7 @@ pub(super) fn waits(case: &Cursor<'_>) -> bool {
     has(case, "load-from")
 }
 
-/// Whether a case has a field, right or wrong, or a slip of its name, which is told of already.
+/// Whether a case has a field, right or wrong, or a slip of its name. A slip is reported already.
 pub(super) fn has(case: &Cursor<'_>, key: &str) -> bool {
     let meant = |written: &str| {
         let known = fields::find(fields::CASE, written).is_some();

@@ -1,4 +1,4 @@
-//! What it takes to look for the largest load, and how that and what depends on it are told.
+//! What it takes to look for the largest load, and how the plan describes that and what depends on it.
 
 use tare_model::capacity::CapacitySpec;
 use tare_model::load::LoadModel;
@@ -28,7 +28,7 @@ pub(super) fn measuring_at_most(study: &Study) -> Option<Span> {
 
 /// What is searched, how finely, and in how many tries.
 pub(super) fn words(study: &Study) -> Vec<String> {
-    let told = density::by_case(study, |case| {
+    let groups = density::by_case(study, |case| {
         let spec = case.capacity?;
         let (from, most) = match case.load {
             LoadModel::Closed { .. } => (spec.from.to_string(), format!("{} clients", spec.most)),
@@ -41,7 +41,7 @@ pub(super) fn words(study: &Study) -> Vec<String> {
             format!("the largest load that holds {iterations} times, to {percent} %, from {from}, at most {most}");
         Some((what, format!("likely {likely} tries a search, at most {most_tries}, each in a fresh instance")))
     });
-    told.into_iter().flat_map(|(cases, (what, tries))| [format!("{cases}: {what}"), tries]).collect()
+    groups.into_iter().flat_map(|(cases, (what, tries))| [format!("{cases}: {what}"), tries]).collect()
 }
 
 /// Cases that are offered a share of what others find, and what they wait for.

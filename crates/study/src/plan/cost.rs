@@ -29,7 +29,7 @@ const COURSE_BYTES: u64 = 96;
 /// fifteen request types, each a few hundred bins of 20 bytes.
 const TRY_BYTES: u64 = 192 << 10;
 
-/// What a study takes, as far as it can be told before it runs: with guests that are added, if each scale-up goes to its end; with
+/// What a study takes, as far as it is known before it runs: with guests that are added, if each scale-up goes to its end; with
 /// searches, the time that they likely take, and the disk of the longest.
 pub(super) fn cost(study: &Study, catalog: &dyn Catalog) -> Cost {
     let (mut measuring, mut around, mut samples, mut others) = (0_u64, 0_u64, 0_u64, 0_u64);

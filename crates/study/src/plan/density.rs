@@ -1,4 +1,4 @@
-//! What it takes to add guests until a host carries no more, and how that is told.
+//! What it takes to add guests until a host carries no more, and how the plan describes it.
 
 use tare_model::density::{DensitySpec, TileGuest};
 use tare_model::study::{Arm, Case, Study};
@@ -41,14 +41,14 @@ pub(super) fn refusals(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -
 
 /// How guests are added, and which bounds of the host end that, for all cases that do so.
 pub(super) fn words(study: &Study, host: &HostFacts) -> Vec<String> {
-    let told = by_case(study, |case| {
+    let groups = by_case(study, |case| {
         let density = case.density.as_ref()?;
         let reserve = human::size(density.reserve_on(host.memory_total));
         let pressure = (density.pressure * 1000.0).round() / 10.0;
         let bounds = format!("{reserve} of memory kept back, at most {pressure} % of the time waited for memory");
         Some((added(density), bounds))
     });
-    let lines = told.into_iter().flat_map(|(cases, (added, bounds))| [format!("{cases}: {added}"), bounds]);
+    let lines = groups.into_iter().flat_map(|(cases, (added, bounds))| [format!("{cases}: {added}"), bounds]);
     let mut lines: Vec<String> = lines.collect();
     if !lines.is_empty() {
         lines.extend(STOPS.map(str::to_owned));
@@ -67,11 +67,11 @@ fn added(density: &DensitySpec) -> String {
     format!("tiles of {} are added guest by guest, load at {numbers} tiles", guests.join(", "))
 }
 
-/// What is told of some cases, for those together of which it is the same.
-pub(super) fn by_case<T: PartialEq>(study: &Study, told: impl Fn(&Case) -> Option<T>) -> Vec<(String, T)> {
+/// The description of each case. Cases with the same description stand together.
+pub(super) fn by_case<T: PartialEq>(study: &Study, describe: impl Fn(&Case) -> Option<T>) -> Vec<(String, T)> {
     let mut all: Vec<(String, T)> = Vec::new();
     for case in &study.cases {
-        let Some(one) = told(case) else { continue };
+        let Some(one) = describe(case) else { continue };
         match all.iter_mut().find(|(_, other)| *other == one) {
             Some((cases, _)) => cases.push_str(&format!(", `{}`", case.id)),
             None => all.push((format!("`{}`", case.id), one)),
@@ -88,12 +88,12 @@ const STOPS: [&str; 2] = [
 
 /// What density cases promise on this host.
 pub(super) fn promises(study: &Study, host: &HostFacts) -> Vec<String> {
-    let told = by_case(study, |case| {
+    let groups = by_case(study, |case| {
         let promised = case.density.as_ref()?.promised(case.guest.memory);
         let ratio = promised.0 as f64 / host.memory_total.0.max(1) as f64;
         Some(format!("{} on {} ({ratio:.1}x)", human::size(promised), human::size(host.memory_total)))
     });
-    told.into_iter().map(|(cases, promise)| format!("{cases}: promises up to {promise}")).collect()
+    groups.into_iter().map(|(cases, promise)| format!("{cases}: promises up to {promise}")).collect()
 }
 
 /// What each arm asks of the host's memory, what the other arms get, and who may share it.

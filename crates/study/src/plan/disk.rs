@@ -78,7 +78,7 @@ pub(super) fn refusals(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -
     for &(case, bytes) in &data.kept {
         let missing = bytes.saturating_sub(there);
         there = there.saturating_sub(bytes);
-        // What many cases of a workload keep is told in one figure.
+        // One figure is reported for what all cases of a workload keep.
         match kept.iter_mut().find(|(other, ..)| other.workload == case.workload) {
             _ if missing == 0 => {}
             Some((_, sum, cases)) => (*sum, *cases) = (sum.saturating_add(missing), *cases + 1),

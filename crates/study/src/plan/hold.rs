@@ -1,4 +1,4 @@
-//! What it takes to look for the load that keeps the guests' CPUs busy to a share, and how that is told.
+//! What it takes to look for the load that keeps the guests' CPUs busy to a share, and how the plan describes it.
 
 use tare_model::hold::CpuTarget;
 use tare_model::load::LoadModel;
@@ -25,7 +25,7 @@ pub(super) fn further_at_most(study: &Study) -> Option<Span> {
 /// What is to be held, how well, and in how many steps it is looked for: cases that ask for the same stand together, each with the loads that
 /// may be tried in it.
 pub(super) fn words(study: &Study) -> Vec<String> {
-    let mut told: Vec<(String, String, Vec<String>)> = Vec::new();
+    let mut groups: Vec<(String, String, Vec<String>)> = Vec::new();
     for case in &study.cases {
         let Some(target) = case.cpu_target else { continue };
         let percent = |share: f64| (share * 1e5).round() / 1e3;
@@ -36,16 +36,16 @@ pub(super) fn words(study: &Study) -> Vec<String> {
             "likely {likely} steps of {step} a trial, at most {steps}, all in the guests that are then measured"
         );
         let loads = format!("`{}` ({})", case.id, loads(case, &target));
-        match told.iter_mut().find(|(other, others, _)| (other, others) == (&what, &how)) {
+        match groups.iter_mut().find(|(other, others, _)| (other, others) == (&what, &how)) {
             Some((_, _, cases)) => cases.push(loads),
-            None => told.push((what, how, vec![loads])),
+            None => groups.push((what, how, vec![loads])),
         }
     }
     let mut lines = Vec::new();
-    for (n, (what, how, cases)) in told.iter().enumerate() {
+    for (n, (what, how, cases)) in groups.iter().enumerate() {
         lines.push(format!("{what}: {}", cases.join(", ")));
         // Once for all that follow one another with the same.
-        if told.get(n + 1).is_none_or(|(_, next, _)| next != how) {
+        if groups.get(n + 1).is_none_or(|(_, next, _)| next != how) {
             lines.push(how.clone());
         }
     }

@@ -12,7 +12,7 @@ pub(super) fn deviations(study: &Study, catalog: &dyn Catalog) -> Vec<String> {
     if !outside.is_empty() {
         all.push(format!(
             "{} not made by tare: CPUs and memory are what the machine has, the lab's settings do not reach there, and no \
-             service demand is told",
+             service demand is reported",
             named(&outside)
         ));
     }

@@ -180,7 +180,7 @@ fn fault(&(good, bad, field, tells): &(&str, &str, &str, &str)) -> Option<String
         return fault("no error names the field");
     };
     if !format!("{} {}", problem.message, problem.help.as_deref().unwrap_or_default()).contains(tells) {
-        return fault("it is not told");
+        return fault("it is not reported");
     }
     // A field that stands where another one must be is one error, and the lost one another.
     if problems.len() > 2 {
@@ -200,7 +200,7 @@ fn each_field_wrong_in_turn_is_named_with_its_line_and_its_remedy() {
 }
 
 #[test]
-fn a_search_that_was_refused_is_not_told_of_again_where_it_is_named() {
+fn a_refused_search_is_not_reported_again_where_it_is_named() {
     let text = GOOD.replace("iterations = 2", "iterations = 0");
     let error = parse("bad.toml", &text, &Fake).unwrap_err();
     let paths: Vec<String> = error.problems().iter().map(|problem| problem.path.join(".")).collect();

@@ -269,7 +269,7 @@ fn fault(&(good, bad, field, tells): &(&str, &str, &str, &str)) -> Option<String
         return fault("no error names the field");
     };
     if !format!("{} {}", problem.message, problem.help.as_deref().unwrap_or_default()).contains(tells) {
-        return fault("it is not told");
+        return fault("it is not reported");
     }
     // A field that stands where another one must be is one error, and the lost one another.
     if problems.len() > 2 {
@@ -304,7 +304,7 @@ fn a_machine_that_tare_does_not_make_is_not_added_in_numbers_and_its_host_is_not
 }
 
 #[test]
-fn a_platform_that_cannot_merge_is_told_of_and_not_asked_for_trust() {
+fn a_platform_that_cannot_merge_is_reported_and_not_asked_for_trust() {
     let only_off: Vec<&str> =
         GOOD.lines().filter(|line| !line.contains("merging") && !line.contains("trust")).collect();
     let text = only_off.join("\n").replace("platform = \"lxc\"", "platform = \"lxc\"\nmerging = \"tare\"");
@@ -314,7 +314,7 @@ fn a_platform_that_cannot_merge_is_told_of_and_not_asked_for_trust() {
 }
 
 #[test]
-fn the_side_channel_is_told_where_a_study_names_no_trust_domain() {
+fn the_side_channel_is_reported_where_a_study_names_no_trust_domain() {
     let text = GOOD.replace("trust-domain = \"this team's guests alone\"\n", "");
     insta::assert_snapshot!("no_trust_domain", parse("study.toml", &text, &Fake).unwrap_err().render(false));
 }
@@ -336,16 +336,16 @@ fn what_a_scale_up_takes_is_counted_to_its_end() {
 #[test]
 fn overcommit_is_no_reason_to_refuse_and_not_even_one_guest_is() {
     let study = study_of(GOOD);
-    let told = |available: u64| {
+    let refusal = |available: u64| {
         let host = HostFacts { memory_available: ByteSize(available << 20), ..published() };
         plan(&study, &host, &Fake).err().map(|error| error.to_string()).unwrap_or_default()
     };
-    assert_eq!(told(5 << 10), "", "96 GiB are promised, and one guest of 3 GiB fits above 2 GiB");
-    let refused = told((5 << 10) - 1);
+    assert_eq!(refusal(5 << 10), "", "96 GiB are promised, and one guest of 3 GiB fits above 2 GiB");
+    let refused = refusal((5 << 10) - 1);
     let figures = "it touches 3.0 GiB at once, 2.0 GiB are kept back (`reserve`), and this host has 5.0 GiB available";
     assert!(refused.contains(figures) && refused.contains("keep less back"), "{refused}");
     // The lazy guests of the other case touch less, and a tenth of 24 GiB is kept back for them.
-    assert!(!refused.contains("`search`") && told(2600).contains("case `search`"), "{refused}");
+    assert!(!refused.contains("`search`") && refusal(2600).contains("case `search`"), "{refused}");
 }
 
 #[test]
@@ -362,7 +362,7 @@ fn a_plan_tells_how_guests_are_added_what_is_promised_and_what_is_done_to_the_ho
     study.arms.retain(|arm| ["plain", "fixed", "own"].contains(&arm.id.as_str()));
     let shown = |study: &Study| human(&plan(study, &published(), &Fake).unwrap(), &published());
     insta::assert_snapshot!("human_density", shown(&study));
-    // Of cases that add guests alike it is told once.
+    // Cases that add guests alike are listed once.
     study.cases[1].density = study.cases[0].density.clone();
     let alike = shown(&study);
     assert_eq!(alike.matches("`listed`, `search`: ").count(), 2, "{alike}");

@@ -19,8 +19,8 @@ fn study_of(text: &str) -> Study {
 #[test]
 fn instances_targets_and_held_out_cases_are_read_and_have_defaults() {
     let study = study_of(GOOD);
-    let told: Vec<_> = study.cases.iter().map(|case| (case.id.as_str(), case.instances, case.held_out)).collect();
-    assert_eq!(told, [("fixed", 4, false), ("fixed-check", 4, true), ("held", 2, false), ("rate", 1, false)]);
+    let listed: Vec<_> = study.cases.iter().map(|case| (case.id.as_str(), case.instances, case.held_out)).collect();
+    assert_eq!(listed, [("fixed", 4, false), ("fixed-check", 4, true), ("held", 2, false), ("rate", 1, false)]);
     let all = CpuTarget { share: 0.4, tolerance: 0.03, from: 50.0, most: 2000.0, step: Span::from_secs(20), steps: 6 };
     assert_eq!(study.cases[2].cpu_target, Some(all));
     let (step, steps) = (Span::from_secs(30), 8);
@@ -161,11 +161,11 @@ fn fault(&(good, bad, field, tells): &(&str, &str, &str, &str)) -> Option<String
     let Err(error) = parse("bad.toml", &text, &Fake) else { return Some(format!("{bad:?} was taken")) };
     let problems = error.problems();
     let fault = |what: &str| Some(format!("{bad:?}: {what}: {problems:#?}"));
-    let told = |problem: &&Problem| {
+    let matches = |problem: &&Problem| {
         let words = format!("{} {}", problem.message, problem.help.as_deref().unwrap_or_default());
         problem.path.join(".") == field && words.contains(tells)
     };
-    let Some(problem) = problems.iter().find(told) else { return fault("it is not told of the field") };
+    let Some(problem) = problems.iter().find(matches) else { return fault("no error reports the field") };
     // A field that stands where another one must be is one error, and the lost one another.
     if problems.len() > 2 {
         return fault("there are echoes");

@@ -217,7 +217,7 @@ const FOUR: &str = "[cases.orders]\nworkload = \"store\"\nguests = 4\ndrivers = 
                     neighbours = { count = 1, cpus = 1, memory = \"64MiB\" }\n";
 
 #[test]
-fn several_measured_guests_are_promised_counted_and_told() {
+fn several_measured_guests_are_promised_counted_and_reported() {
     let (one, four) = (stores(&FOUR.replace("guests = 4", "guests = 1")), stores(FOUR));
     assert_eq!((four.cases[0].guests, four.cases[0].drivers), (4, 2));
     let (one, four) = (plan(&one, &roomy(), &Fake).unwrap(), plan(&four, &roomy(), &Fake).unwrap());
@@ -226,8 +226,8 @@ fn several_measured_guests_are_promised_counted_and_told() {
     assert_eq!(four.cost.around.ns - one.cost.around.ns, 3 * 4 * 10_000_000);
     assert!(four.cost.disk.0 >= one.cost.disk.0 + 60_000_000, "{} {}", one.cost.disk, four.cost.disk);
     assert_eq!(one.deviations, Vec::<String>::new());
-    let told = "in `orders` the 4 measured guests ask 12 CPUs, 3 each, and this host has 6 for guests: every arm gets the same 6";
-    assert_eq!(four.deviations, [told]);
+    let expected = "in `orders` the 4 measured guests ask 12 CPUs, 3 each, and this host has 6 for guests: every arm gets the same 6";
+    assert_eq!(four.deviations, [expected]);
     let shown = human(&four, &roomy());
     assert!(shown.contains("  guests    `orders` measures 4 guests at one time, 2 drivers each\n"), "{shown}");
     assert!(!human(&plan(&good(), &roomy(), &Fake).unwrap(), &roomy()).contains("at one time, 1 driver"));
@@ -236,8 +236,8 @@ fn several_measured_guests_are_promised_counted_and_told() {
 #[test]
 fn memory_that_several_guests_do_not_have_is_refused_with_how_it_adds_up() {
     let small = HostFacts { memory_available: ByteSize(2 << 30), ..roomy() };
-    let told = plan(&stores(FOUR), &small, &Fake).unwrap_err().to_string();
-    assert!(told.contains("(1GiB for each of 4 measured guests and 64MiB for each of 1 neighbours)"), "{told}");
+    let refused = plan(&stores(FOUR), &small, &Fake).unwrap_err().to_string();
+    assert!(refused.contains("(1GiB for each of 4 measured guests and 64MiB for each of 1 neighbours)"), "{refused}");
 }
 
 #[test]
@@ -249,12 +249,12 @@ fn data_that_do_not_fit_are_refused_by_file_system_with_what_needs_them() {
     let refused = |host: HostFacts| plan(&study, &host, &Fake).err().map(|error| error.to_string()).unwrap_or_default();
     // All on one file system: 9.5 MiB kept and 4 x 19.1 MiB beside the run's own.
     let one = |free: u64| refused(HostFacts { disk_free: ByteSize(free << 20), ..roomy() });
-    let told = one(100);
+    let message = one(100);
     assert!(
-        told.contains("what `store` of case `orders` keeps in the cache (9.5 MiB)")
-            && told.contains("100.0 MiB is free")
+        message.contains("what `store` of case `orders` keeps in the cache (9.5 MiB)")
+            && message.contains("100.0 MiB is free")
     );
-    assert!(told.contains("the data of the guests of case `orders` (4 x 19.1 MiB)"), "{told}");
+    assert!(message.contains("the data of the guests of case `orders` (4 x 19.1 MiB)"), "{message}");
     assert_eq!(one(1000), "");
     // What several cases of a workload keep is one figure.
     let mut two = study.clone();
@@ -262,8 +262,8 @@ fn data_that_do_not_fit_are_refused_by_file_system_with_what_needs_them() {
     more.id = "larger".to_owned();
     more.parameters["db-size"] = "20MB".into();
     two.cases.push(more);
-    let told = plan(&two, &HostFacts { disk_free: ByteSize(100 << 20), ..roomy() }, &Fake).unwrap_err().to_string();
-    assert!(told.contains("what `store` of case `orders` and 1 more keeps in the cache (28.6 MiB)"), "{told}");
+    let message = plan(&two, &HostFacts { disk_free: ByteSize(100 << 20), ..roomy() }, &Fake).unwrap_err().to_string();
+    assert!(message.contains("what `store` of case `orders` and 1 more keeps in the cache (28.6 MiB)"), "{message}");
     // What is kept already need not be made again, and cases that keep the same do so once.
     let there = |kept| refused(HostFacts { disk_free: ByteSize(100 << 20), kept: ByteSize(kept), ..roomy() });
     assert!(!there(10_000_000).contains("in the cache") && there(9_000_000).contains("in the cache (976.6 KiB)"));

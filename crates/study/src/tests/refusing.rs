@@ -279,7 +279,7 @@ fn several_guests_or_drivers_only_where_the_workload_can_have_them() {
     };
     let store = of("workload = \"store\"\nguests = 256\ndrivers = 64").unwrap();
     assert_eq!((store.guests, store.drivers), (256, 64));
-    for (case, field, told) in [
+    for (case, field, says) in [
         ("workload = \"stream\"\nguests = 2", "guests", "is 2, but `stream` as it is set here measures one guest"),
         ("workload = \"stream\"\ndrivers = 2", "drivers", "is 2, but `stream`"),
         ("workload = \"store\"\nguests = 0", "guests", "from 1 to 256"),
@@ -291,7 +291,7 @@ fn several_guests_or_drivers_only_where_the_workload_can_have_them() {
         let problems = of(case).expect_err(case);
         assert_eq!(problems.len(), 1, "{problems:?}");
         assert_eq!(problems[0].path, ["cases", "bulk", field]);
-        assert!(problems[0].message.contains(told), "{}", problems[0].message);
+        assert!(problems[0].message.contains(says), "{}", problems[0].message);
     }
     let help = of("workload = \"stream\"\nguests = 2").expect_err("refused")[0].help.clone().unwrap();
     assert!(help.contains("leave `guests` out") && help.contains("`store`"), "{help}");

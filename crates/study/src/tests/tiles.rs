@@ -62,12 +62,12 @@ fn the_plan_counts_the_guests_of_all_tiles() {
     let planned = plan(&study_of(GOOD), &host, &Fake).unwrap();
     // Four tiles of 4.25 GiB: more than there is, which a scale-up ends before.
     assert_eq!(planned.cost.memory, ByteSize(17 << 30));
-    let told = human(&planned, &host);
+    let shown = human(&planned, &host);
     for words in [
         "tiles of shop (1 x 1.0 GiB), db (1 x 256.0 MiB), app (1 x 3.0 GiB) are added guest by guest, load at 1, 2, 4 tiles",
         "promises up to 17.0 GiB on 16.0 GiB (1.1x)",
     ] {
-        assert!(told.contains(words), "{words:?} is not in:\n{told}");
+        assert!(shown.contains(words), "{words:?} is not in:\n{shown}");
     }
     let (three, one) = (planned.cost, plan(&study_of(&one_member()), &host, &Fake).unwrap().cost);
     assert!(three.around > one.around, "twelve guests are started, not four");
@@ -79,7 +79,7 @@ fn one_member() -> String {
 }
 
 #[test]
-fn a_tile_is_asked_for_in_tiles_and_what_cannot_be_is_told_where_it_stands() {
+fn a_tile_is_asked_for_in_tiles_and_a_wrong_one_is_reported_where_it_stands() {
     let wrong = [
         ("density = { guests = [1, 2, 4] }\n", "", "cases.tile.workload", "of which tiles are added"),
         ("guests = [1, 2, 4]", "guests = [1, 86]", "cases.tile.density.guests.1", "from 1 to 85"),
@@ -102,8 +102,8 @@ fn a_tile_is_asked_for_in_tiles_and_what_cannot_be_is_told_where_it_stands() {
         let problems = problems(from, to);
         let found = problems.iter().find(|problem| problem.path.join(".") == path);
         let found = found.unwrap_or_else(|| panic!("{to:?}: nothing at {path}: {problems:#?}"));
-        let told = format!("{} {}", found.message, found.help.as_deref().unwrap_or_default());
-        assert!(told.contains(tells), "{to:?}: {told}");
+        let message = format!("{} {}", found.message, found.help.as_deref().unwrap_or_default());
+        assert!(message.contains(tells), "{to:?}: {message}");
     }
 }
 

@@ -16,11 +16,11 @@ use crate::output;
 const OUTCOMES: [(AuditOutcome, &str, &str); 4] = [
     (AuditOutcome::Broken, "broken: no verdict may rest on it", "31"),
     (AuditOutcome::Reservation, "with a reservation", "33"),
-    (AuditOutcome::Unknown, "could not be told", "36"),
+    (AuditOutcome::Unknown, "unknown", "36"),
     (AuditOutcome::Holds, "holds", "32"),
 ];
 
-/// Entries of one kind that hold and are told one by one.
+/// Entries of one kind that hold and are listed one by one.
 const HOLDS_MAX: usize = 2;
 
 /// Looks at runs and prints what was found.

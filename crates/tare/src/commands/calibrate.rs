@@ -47,12 +47,12 @@ fn cost_of_measuring(findings: &Findings, trials: &[TrialRecord]) -> String {
             };
             format!("{:+.2} %{interval} of the rate over loopback, {} blocks", (ratio.value - 1.0) * 100.0, ratio.n)
         }
-        None => "cannot be told: too few trials completed".to_owned(),
+        None => "cannot be computed: too few trials completed".to_owned(),
     };
     let probes: Vec<f64> = trials.iter().filter_map(probe_share).collect();
     let probing = match probes.iter().copied().reduce(f64::max) {
         Some(most) => format!("at most {:.2} % of one CPU", most * 100.0),
-        None => "cannot be told: no trial was sampled".to_owned(),
+        None => "cannot be computed: no trial was sampled".to_owned(),
     };
     format!("What measuring costs\n  recording every operation  {recording}\n  the host's probe           {probing}")
 }

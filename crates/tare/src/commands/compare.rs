@@ -44,9 +44,9 @@ fn table(compared: RunComparison, names: &Findings, (a_label, b_label): (String,
                 Compared::Effect => format!("{} against its own baseline", row.metric.label),
             };
             let place = format!("{}, {}: ", case_label(names, &row.case), row.name);
-            // The sentence stands below the label, which has told the place.
+            // The sentence stands below the label, which names the place.
             let sentence = row.sentence.strip_prefix(place.as_str()).unwrap_or(&row.sentence);
-            // Nor is a verdict told twice.
+            // The verdict is not repeated, either.
             let sentence = sentence.split_once(": cannot say: ").map_or(sentence, |(_, why)| why).to_owned();
             ComparisonRow {
                 label: format!("{place}{what}"),

@@ -120,7 +120,7 @@ fn workload_lines(text: &mut String, workloads: &[WorkloadReport]) {
     text.push_str("\nWorkloads\n");
     let widest = workloads.iter().map(|report| report.name.chars().count()).max().unwrap_or(0);
     for WorkloadReport { name, found } in workloads {
-        let told = match found {
+        let state = match found {
             Found::Usable => "usable".to_owned(),
             Found::OnRequest => {
                 "not examined: a case of a study must say what it does; then `tare doctor STUDY`".to_owned()
@@ -130,7 +130,7 @@ fn workload_lines(text: &mut String, workloads: &[WorkloadReport]) {
                 format!("not usable\n    why:    {reason}\n    remedy: {remedy}")
             }
         };
-        let _ = writeln!(text, "  {name:<widest$}  {told}");
+        let _ = writeln!(text, "  {name:<widest$}  {state}");
     }
 }
 
@@ -161,7 +161,7 @@ fn indented(text: &str) -> String {
 
 /// What a user should know of those that can be used: each sentence once, with whom it is about.
 fn worth_knowing(text: &mut String, platforms: &[PlatformReport]) {
-    let mut told: Vec<(String, Vec<&str>)> = Vec::new();
+    let mut listed: Vec<(String, Vec<&str>)> = Vec::new();
     for platform in platforms.iter().filter(|platform| works(platform)) {
         let notes = match &platform.availability {
             Availability::Available { notes } => notes.as_slice(),
@@ -171,17 +171,17 @@ fn worth_knowing(text: &mut String, platforms: &[PlatformReport]) {
         let not_comparable = platform.not_comparable.clone();
         let sentences = platform.disclosures.iter().chain(notes).cloned().chain(refused).chain(not_comparable);
         for sentence in sentences {
-            match told.iter_mut().find(|(known, _)| *known == sentence) {
+            match listed.iter_mut().find(|(known, _)| *known == sentence) {
                 Some((_, names)) if names.contains(&platform.name.as_str()) => {}
                 Some((_, names)) => names.push(&platform.name),
-                None => told.push((sentence, vec![&platform.name])),
+                None => listed.push((sentence, vec![&platform.name])),
             }
         }
     }
-    if !told.is_empty() {
+    if !listed.is_empty() {
         text.push_str("\nWorth knowing\n");
     }
-    for (sentence, names) in told {
+    for (sentence, names) in listed {
         let _ = writeln!(text, "  {}: {sentence}", names.join(", "));
     }
 }

@@ -12,21 +12,21 @@ const DEEPEST: usize = 6;
 /// Every field with its default and what it is: the fields of tables, lists of tables and choices that are tables below them, each by its
 /// whole name. Lines are at most `width` wide.
 pub fn words(schema: &Json, width: usize) -> String {
-    let mut told = Told { root: schema, width, text: String::new() };
-    told.fields(schema, "", 0, true);
-    if told.text.is_empty() {
-        told.text.push_str("it takes nothing\n");
+    let mut listing = Listing { root: schema, width, text: String::new() };
+    listing.fields(schema, "", 0, true);
+    if listing.text.is_empty() {
+        listing.text.push_str("it takes nothing\n");
     }
-    told.text
+    listing.text
 }
 
-struct Told<'s> {
+struct Listing<'s> {
     root: &'s Json,
     width: usize,
     text: String,
 }
 
-impl<'s> Told<'s> {
+impl<'s> Listing<'s> {
     /// What a reference leads to; anything else is itself.
     fn resolved(&self, node: &'s Json) -> &'s Json {
         let name = node["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/"));
@@ -73,7 +73,7 @@ impl<'s> Told<'s> {
         let _ = match &field["default"] {
             _ if required => writeln!(self.text, "{name}  (required)"),
             Json::Null => writeln!(self.text, "{name}"),
-            // The fields of a table are told with theirs.
+            // The fields of a table are listed with their own defaults.
             Json::Object(fields) if !fields.is_empty() => writeln!(self.text, "{name}"),
             default => writeln!(self.text, "{name} = {}", toml(default)),
         };
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_told_with_their_defaults_choices_and_tables() {
+    fn fields_are_listed_with_their_defaults_choices_and_tables() {
         let schema = json!({
             "type": "object",
             "required": ["path"],
@@ -199,14 +199,14 @@ way
       \"slow\": Slowly.
       \"fast\"
 ";
-        let told = words(&schema, 80);
+        let text = words(&schema, 80);
         // The order of keys depends on a feature of serde_json's that any crate of a build can switch on.
         let sorted = |text: &str| {
             let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
             lines.sort();
             lines
         };
-        assert_eq!(sorted(&told), sorted(expected), "{told}");
+        assert_eq!(sorted(&text), sorted(expected), "{text}");
         assert_eq!(words(&json!({ "type": "object" }), 80), "it takes nothing\n");
     }
 }

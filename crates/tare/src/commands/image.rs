@@ -39,8 +39,8 @@ fn failed(error: ImageError) -> Failure {
 
 fn build(spec: &DebianSpec) -> Result<Exit, Failure> {
     // What is going on goes to standard error: standard output is the path.
-    let mut progress = |told: &str| {
-        output::note(told);
+    let mut progress = |message: &str| {
+        output::note(message);
     };
     let disk = tare_image::debian_build(spec, &mut progress).map_err(failed)?;
     output::print(&disk.path.display().to_string())?;

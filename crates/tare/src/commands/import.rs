@@ -25,7 +25,7 @@ pub fn command(arguments: &ImportArguments) -> Result<Exit, Failure> {
         output::print(&format!("note: {note}"))?;
     }
     for (report, folder) in imported.reports.iter().zip(&folders) {
-        output::print(&told(report, folder))?;
+        output::print(&summary(report, folder))?;
     }
     let named: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
     output::print(&format!("next: `tare audit {}`, then `tare report` on each", named.join(" ")))?;
@@ -46,7 +46,7 @@ fn is_taken(folder: &Path) -> bool {
     std::fs::read_dir(folder).map_or_else(|_| folder.exists(), |mut entries| entries.next().is_some())
 }
 
-fn told(report: &Report, folder: &Path) -> String {
+fn summary(report: &Report, folder: &Path) -> String {
     let published = report.published();
     let study = &report.plan.study;
     let arms: Vec<&str> = study.arms.iter().map(|arm| arm.label.as_str()).collect();

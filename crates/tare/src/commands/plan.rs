@@ -30,7 +30,7 @@ pub fn command(arguments: &PlanArguments) -> Result<Exit, Failure> {
     let arms = cannot.iter().map(|(arm, reason, remedy)| {
         format!("arm `{arm}` cannot run here: {reason}\n  remedy: {remedy}, or `--without {arm}`")
     });
-    let lacking = tare_controller::workloads_of(&plan.study.cases, May::Look).into_iter().filter_map(|report| {
+    let workloads = tare_controller::workloads_of(&plan.study.cases, May::Look).into_iter().filter_map(|report| {
         match report.found {
             Found::Lacking { reason, remedy } => {
                 Some(format!("workload `{}` cannot run here: {reason}\n  remedy: {remedy}", report.name))
@@ -38,8 +38,8 @@ pub fn command(arguments: &PlanArguments) -> Result<Exit, Failure> {
             Found::Usable | Found::OnRequest => None,
         }
     });
-    let told: Vec<String> = arms.chain(lacking).collect();
-    if told.is_empty() { Ok(Exit::Success) } else { Err(Failure::new(told.join("\n"), Exit::HostUnfit)) }
+    let reasons: Vec<String> = arms.chain(workloads).collect();
+    if reasons.is_empty() { Ok(Exit::Success) } else { Err(Failure::new(reasons.join("\n"), Exit::HostUnfit)) }
 }
 
 /// What a plan does not find out, for it looks at a study that nobody may have read yet.

@@ -16,7 +16,7 @@ pub fn command() -> Result<Exit, Failure> {
     }
     let mut clean = true;
     for run in &reaped {
-        output::print(&told(run))?;
+        output::print(&summary(run))?;
         clean &= run.report.left.is_empty();
     }
     Ok(if clean { Exit::Success } else { Exit::Failure })
@@ -29,7 +29,7 @@ pub fn attend(run_id: &str) -> Result<Exit, Failure> {
 }
 
 /// What was done about one run, in words.
-pub fn told(run: &ReapedRun) -> String {
+pub fn summary(run: &ReapedRun) -> String {
     let mut text = format!("run {}", run.run_id);
     if let Some(folder) = run.folder.as_ref().filter(|folder| folder.is_dir()) {
         // Writing to a string cannot fail.

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_ends_badly_is_told_with_what_it_said() {
+    fn a_command_that_ends_badly_is_reported_with_its_output() {
         let parameters = checked(&json!({"command": ["fio", "job"]})).unwrap();
         let mut result = ExecResult {
             code: Some(1),

@@ -61,7 +61,7 @@ pub(crate) trait Database {
     fn made_of(&self) -> String;
 
     /// What it is, for people, such as `database of 4 GB`.
-    fn told(&self) -> String;
+    fn description(&self) -> String;
 
     /// Refuses what cannot fit into the directory of gold copies.
     ///
@@ -180,11 +180,11 @@ impl<D: Database> Making for Cluster<'_, D> {
         passable(folder)?;
         self.database.fits(folder)?;
         let began = Instant::now();
-        let (told, note) = (self.database.told(), self.site.note);
-        note(&format!("making the {told}, PostgreSQL {}; it is kept for later runs", self.installation.version));
+        let (database, note) = (self.database.description(), self.site.note);
+        note(&format!("making the {database}, PostgreSQL {}; it is kept for later runs", self.installation.version));
         self.fill(partial)?;
         let bytes = super::shown(walk(partial, true)?);
-        note(&format!("{told} made: {bytes} on disk, {:.1} s altogether", began.elapsed().as_secs_f64()));
+        note(&format!("{database} made: {bytes} on disk, {:.1} s altogether", began.elapsed().as_secs_f64()));
         Ok(())
     }
 }
@@ -296,7 +296,7 @@ mod tests {
             String::new()
         }
 
-        fn told(&self) -> String {
+        fn description(&self) -> String {
             "number".to_owned()
         }
 
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_stopped_server_leaves_is_taken_away_and_one_that_runs_is_told() {
+    fn what_a_stopped_server_leaves_is_taken_away_and_one_that_runs_is_reported() {
         let data = tempfile::tempdir().unwrap();
         for name in [CONF, LOG, "PG_VERSION"] {
             fs::write(data.path().join(name), "").unwrap();

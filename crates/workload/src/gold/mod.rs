@@ -60,9 +60,9 @@ pub(crate) fn found_or_made(
 ) -> Result<(PathBuf, Held), WorkloadError> {
     let folder = site.cache.join(FOLDER);
     DirBuilder::new().recursive(true).mode(0o755).create(&folder).map_err(file("make", &folder))?;
-    let told = std::cell::Cell::new(false);
+    let noted = std::cell::Cell::new(false);
     let pause = || {
-        if !told.replace(true) {
+        if !noted.replace(true) {
             (site.note)(&format!("another run makes the same {}; waiting for it", making.noun()));
         }
         at_host(site).pause()

@@ -110,11 +110,11 @@ pub(super) fn search<E: From<JavaError>>(
         rate = on_line(last, seen, goal).clamp(rate / STEP_MAX, rate * STEP_MAX);
         last = seen;
     }
-    let told: Vec<String> =
+    let attempts: Vec<String> =
         tries.iter().map(|(rate, share)| format!("{rate:.1}/s took {:.1} %", share * 100.0)).collect();
     let remedy =
         "see that nothing else uses this host's CPUs, or leave `cpu-share` out and give a rate with an open load";
-    Err(JavaError::new(tried(goal), format!("of {TRIES} rates none did: {}", told.join(", ")), remedy).into())
+    Err(JavaError::new(tried(goal), format!("of {TRIES} rates none did: {}", attempts.join(", ")), remedy).into())
 }
 
 /// The rate if the share were in proportion to what is done.

@@ -32,12 +32,12 @@ pub(super) const HELD: &str = "memory_held_bytes";
 const GIVEN_UP: &str = "errors: starts dropped";
 /// The same here.
 const DROPPED: &str = "starts_dropped";
-/// Where they belong among what is told of every driver: due in the window, and not done.
+/// Where they belong among the counts of every driver: due in the window, and not done.
 const UNFINISHED: &str = "unfinished";
 /// How the driver begins the names of what the application said of itself.
 const SAID: &str = "driver application_";
 
-/// Quantiles of the response time that are told.
+/// Quantiles of the response time that are reported.
 const QUANTILES: [(&str, &str, f64); 4] = [
     ("response_time_p50_s", "response time, median", 0.5),
     ("response_time_p90_s", "response time, 90th percentile", 0.9),
@@ -72,7 +72,7 @@ fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String, f64> {
     let of_guest = |name: &str| count(name).map(|sum| sum / guests);
     let transactions = transactions(measured).map(|(_, count)| count as f64).sum::<f64>();
     let rate = count(OPERATIONS).unwrap_or(0.0) / window_s;
-    let mut told = vec![
+    let mut values = vec![
         (metric::OPERATIONS, Some(rate)),
         (metric::PER_GUEST, Some(rate / guests)),
         (HEAP_USED, of_guest(HEAP_USED)),
@@ -82,10 +82,10 @@ fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String, f64> {
         ("collection_time_s", of_guest(COLLECTION_MS).map(|ms| ms / 1e3)),
     ];
     if let Some(response) = measured.histograms.get("response") {
-        told.push(("response_time_mean_s", response.mean().map(|ns| ns / 1e9)));
-        told.extend(QUANTILES.map(|(id, _, q)| (id, supported_quantile(response, q).map(|ns| ns / 1e9))));
+        values.push(("response_time_mean_s", response.mean().map(|ns| ns / 1e9)));
+        values.extend(QUANTILES.map(|(id, _, q)| (id, supported_quantile(response, q).map(|ns| ns / 1e9))));
     }
-    let finite = told.into_iter().filter_map(|(id, value)| Some((id.to_owned(), value.filter(|v| v.is_finite())?)));
+    let finite = values.into_iter().filter_map(|(id, value)| Some((id.to_owned(), value.filter(|v| v.is_finite())?)));
     finite.collect()
 }
 
@@ -97,8 +97,8 @@ const fn window_s(driven: &Driven) -> f64 {
     driven.window_ns.1.saturating_sub(driven.window_ns.0) as f64 / 1e9
 }
 
-/// What one guest came to. `before` is what its application had told when it was last driven: what it counts since its start
-/// is told since then.
+/// What one guest came to. `before` is what its application had reported when it was last driven: what it counts since its
+/// start is reported since then.
 pub(super) fn of_guest(result: DriveResult, before: &JavaDone) -> Driven {
     let done = result.java.clone().unwrap_or_default();
     let mut driven = from_result(result, UnitOfWork::Operation);
@@ -167,8 +167,8 @@ fn dropped(all: &Measurement, in_guests: usize, guests: usize) -> Option<Flag> {
 
 /// The figures of all guests together.
 pub(super) fn combine(guests: Vec<Driven>) -> Option<Driven> {
-    let untold = |name: &&str| !guests.iter().all(|guest| guest.measurement.counts.contains_key(*name));
-    let of_some: Vec<&str> = [RESIDENT, HELD, "driver_run_delay_ns"].into_iter().filter(untold).collect();
+    let missing = |name: &&str| !guests.iter().all(|guest| guest.measurement.counts.contains_key(*name));
+    let of_some: Vec<&str> = [RESIDENT, HELD, "driver_run_delay_ns"].into_iter().filter(missing).collect();
     let behind = guests.iter().filter(|guest| guest.measurement.counts.contains_key(DROPPED)).count();
     let number = guests.len();
     let mut all = together(guests)?;
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
     use crate::yields::tests::{histogram, result};
 
-    fn told(scale: u64) -> JavaDone {
+    fn done(scale: u64) -> JavaDone {
         let kinds = [("new-order", 10), ("payment", 10), ("customer-report", 10)];
         let rare = ["order-status", "delivery", "stock-level"].map(|kind| (kind, 1));
         JavaDone {
@@ -212,12 +212,12 @@ mod tests {
             if dropped > 0 { vec![("starts dropped: more than 1 s late".to_owned(), dropped)] } else { vec![] };
         let granted = vec![("application_heap_max_bytes".to_owned(), "900".to_owned())];
         let response = histogram(ms * 1_000_000, operations);
-        let driven = DriveResult { java: Some(told(100)), errors, granted, response, ..result(operations) };
-        of_guest(driven, &told(60))
+        let driven = DriveResult { java: Some(done(100)), errors, granted, response, ..result(operations) };
+        of_guest(driven, &done(60))
     }
 
     #[test]
-    fn what_the_application_counts_since_its_start_is_told_since_the_last_drive() {
+    fn what_the_application_counts_since_its_start_is_reported_since_the_last_drive() {
         let driven = guest(2000, 2, 0);
         let (metrics, counts) = (&driven.measurement.metrics, &driven.measurement.counts);
         assert_eq!((counts["transactions: payment"], counts["transactions: delivery"]), (400, 40));
@@ -250,7 +250,7 @@ mod tests {
             all.measurement.parts.iter().map(|part| (part.guest, part.metrics["operations_per_s"])).collect();
         assert_eq!(parts, [(1, 3000.0), (2, 1000.0)]);
         assert_eq!(all.measurement.counts.get(HELD), Some(&11));
-        assert_eq!(all.measurement.counts.get(RESIDENT), None, "only one guest told it");
+        assert_eq!(all.measurement.counts.get(RESIDENT), None, "only one guest reported it");
         assert_eq!(all.facts["guest 2: live heap"], "another");
         assert!(!all.facts.contains_key("guest 2: application: heap max bytes"), "{:?}", all.facts);
         assert_eq!((all.measurement.counts[DROPPED], all.measurement.counts[UNFINISHED]), (50, 50));
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn every_metric_that_is_told_is_declared() {
+    fn every_metric_that_is_reported_is_declared() {
         let declared: Vec<String> = specs().into_iter().map(|spec| spec.id).collect();
         let driven = guest(20_000, 1, 0);
         assert!(driven.measurement.metrics.keys().all(|id| declared.contains(id)));

@@ -49,7 +49,7 @@ struct Java {
 }
 
 impl Java {
-    /// The payload, where its lack was to be told before.
+    /// The payload. A missing one is reported before any run.
     fn payload(&self) -> Result<Payload, JavaError> {
         payload::find().map_err(|(why, remedy)| JavaError::new("start the Java application", why, remedy))
     }
@@ -113,7 +113,7 @@ impl Workload for Java {
 
     fn look(&self) -> Option<(String, String)> {
         match payload::find() {
-            Err(lack) => Some(lack),
+            Err(missing) => Some(missing),
             Ok(payload) if self.parameters.java.is_none() => payload::unable(&self.parameters, payload.major),
             Ok(_) => None,
         }

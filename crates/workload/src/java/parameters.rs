@@ -109,10 +109,10 @@ impl Default for Parameters {
     }
 }
 
-/// What a guest alone may be asked to use of its CPUs: below, nothing can be told from an idle guest; above, it is no
-/// longer the rate that decides.
+/// The share of its CPUs that a guest alone may be asked to use. Below, it cannot be distinguished from an idle guest; above,
+/// the rate no longer decides.
 const CPU_SHARE: std::ops::RangeInclusive<f64> = 0.05..=0.95;
-/// Live heap of a data group, about; what is measured is told by the application.
+/// Live heap of a data group, about; the application reports the measured one.
 pub(super) const GROUP_BYTES: u64 = 25 * MIB;
 /// Heap that a data group takes at least: a third of a heap is for new objects, so that half as much again as is live is full
 /// at once.

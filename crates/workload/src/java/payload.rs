@@ -75,8 +75,8 @@ fn at(link: &Path) -> Result<Payload, (String, String)> {
 
 /// The first number of the version in a `release` file or in what `java -version` says: both have `VERSION="17.0.9"`, as it
 /// were. Before 9 it was 1.8.
-fn major(told: &str) -> Option<u32> {
-    let version = told.lines().find_map(|line| {
+fn major(text: &str) -> Option<u32> {
+    let version = text.lines().find_map(|line| {
         let quoted =
             line.strip_prefix("JAVA_VERSION=").or_else(|| line.split_once(" version ").map(|(_, rest)| rest))?;
         quoted.trim_start_matches('"').split('"').next()
@@ -169,14 +169,14 @@ mod tests {
 
     #[test]
     fn versions_are_read_from_what_runtimes_tell() {
-        for (told, number) in [
+        for (text, number) in [
             ("IMPLEMENTOR=\"Debian\"\nJAVA_VERSION=\"17.0.15\"\n", Some(17)),
             ("openjdk version \"21-ea\" 2023-09-19\nOpenJDK Runtime Environment\n", Some(21)),
             ("Picked up JAVA_TOOL_OPTIONS: -Dx\njava version \"1.8.0_391\"\n", Some(8)),
             ("MODULES=\"java.base\"\n", None),
             ("", None),
         ] {
-            assert_eq!(major(told), number, "{told}");
+            assert_eq!(major(text), number, "{text}");
         }
     }
 

@@ -11,7 +11,7 @@ use tare_model::units::Rate;
 use super::error::JavaError;
 use super::figures::{HELD, RESIDENT, of_guest};
 use super::parameters::Parameters;
-use super::start::{Started, explained, gone, held, look, longer};
+use super::start::{Started, explained, gone, held, longer, look};
 use crate::site::Drive;
 use crate::{Driven, Prepared, Schedule, WorkSite, WorkloadError};
 
@@ -40,8 +40,8 @@ pub(super) struct Running {
     started: Started,
     /// Number of the connected driver.
     driver: Option<u64>,
-    /// What the application told when it was last driven.
-    told: JavaDone,
+    /// What the application had counted when it was last driven.
+    counted: JavaDone,
     /// Whether that was looked at.
     checked: bool,
     /// Operations that the drivers have seen answered since it was started.
@@ -58,7 +58,7 @@ impl Running {
             groups,
             started,
             driver: None,
-            told: JavaDone::default(),
+            counted: JavaDone::default(),
             checked: true,
             answered: 0,
             drives: 0,
@@ -108,10 +108,10 @@ impl Prepared for Running {
         let result = driven.map_err(|error| explained(site, self.started.command, error))?;
         self.answered += result.answered_total;
         self.drives += 1;
-        let Some(told) = result.java.clone() else { return Err(WorkSite::unexpected("client", "drive load")) };
-        let mut driven = of_guest(result, &self.told);
+        let Some(counted) = result.java.clone() else { return Err(WorkSite::unexpected("client", "drive load")) };
+        let mut driven = of_guest(result, &self.counted);
         driven.facts.extend(self.started.facts.clone());
-        self.told = told;
+        self.counted = counted;
         self.checked = false;
         Ok(driven)
     }
@@ -129,30 +129,30 @@ impl Prepared for Running {
         if self.holds {
             driven.measurement.counts.insert(HELD.to_owned(), held(site)?);
         }
-        Ok(wrong(&self.told, self.answered, self.groups, self.drives))
+        Ok(wrong(&self.counted, self.answered, self.groups, self.drives))
     }
 }
 
 /// What is wrong with what the application did, if anything is: its own books, the number of its operations, or their mix.
 /// `answered` were seen by the drivers, in so many drives since its start.
-fn wrong(told: &JavaDone, answered: u64, groups: u32, drives: u64) -> Option<String> {
-    if let Some(wrong) = &told.wrong {
+fn wrong(counted: &JavaDone, answered: u64, groups: u32, drives: u64) -> Option<String> {
+    if let Some(wrong) = &counted.wrong {
         return Some(format!("the application's books do not add up: {wrong}"));
     }
-    if told.groups != groups {
-        return Some(format!("the application has {} data groups, {groups} were asked for", told.groups));
+    if counted.groups != groups {
+        return Some(format!("the application has {} data groups, {groups} were asked for", counted.groups));
     }
-    let done: u64 = told.transactions.values().sum();
+    let done: u64 = counted.transactions.values().sum();
     if done != answered {
         return Some(format!("the application counts {done} transactions, its drivers saw {answered} operations"));
     }
-    let other = told.transactions.keys().find(|kind| DECK.iter().all(|(name, _)| name != kind));
+    let other = counted.transactions.keys().find(|kind| DECK.iter().all(|(name, _)| name != kind));
     if let Some(other) = other {
         return Some(format!("the application did transactions of a kind that there is not: {other}"));
     }
     let deck: u64 = DECK.iter().map(|(_, cards)| cards).sum();
     DECK.into_iter().find_map(|(kind, cards)| {
-        let did = told.transactions.get(kind).copied().unwrap_or(0);
+        let did = counted.transactions.get(kind).copied().unwrap_or(0);
         let due = done as f64 * cards as f64 / deck as f64;
         // Each thread may be in the midst of a deck, and may have begun another in every drive.
         let most_off = (u64::from(groups) * drives.max(1) * cards) as f64;
@@ -173,28 +173,28 @@ mod tests {
     use super::*;
 
     /// So many whole decks.
-    fn told(decks: u64) -> JavaDone {
+    fn whole_decks(decks: u64) -> JavaDone {
         let transactions = DECK.into_iter().map(|(kind, cards)| (kind.to_owned(), cards * decks)).collect();
         JavaDone { transactions, groups: 6, ..JavaDone::default() }
     }
 
     #[test]
-    fn work_that_adds_up_is_right_and_each_kind_of_wrong_is_told() {
-        assert_eq!(wrong(&told(100), 3300, 6, 1), None);
-        let mut half = told(100);
+    fn work_that_adds_up_is_right_and_each_kind_of_wrong_is_reported() {
+        assert_eq!(wrong(&whole_decks(100), 3300, 6, 1), None);
+        let mut half = whole_decks(100);
         *half.transactions.get_mut("payment").unwrap() += 40;
         assert_eq!(wrong(&half, 3340, 6, 1), None, "six threads are in the midst of a deck");
         *half.transactions.get_mut("payment").unwrap() += 400;
         let mixed = wrong(&half, 3740, 6, 1).unwrap();
         assert!(mixed.contains("payment") || mixed.contains("new-order"), "{mixed}");
-        assert!(wrong(&told(100), 3299, 6, 1).unwrap().contains("3299"));
-        assert!(wrong(&told(100), 3300, 4, 1).unwrap().contains("6 data groups"));
-        let stock = JavaDone { wrong: Some("stock of item 3".into()), ..told(1) };
+        assert!(wrong(&whole_decks(100), 3299, 6, 1).unwrap().contains("3299"));
+        assert!(wrong(&whole_decks(100), 3300, 4, 1).unwrap().contains("6 data groups"));
+        let stock = JavaDone { wrong: Some("stock of item 3".into()), ..whole_decks(1) };
         assert!(wrong(&stock, 33, 6, 1).unwrap().contains("stock of item 3"));
-        let mut other = told(1);
+        let mut other = whole_decks(1);
         other.transactions.insert("refund".into(), 1);
         assert!(wrong(&other, 34, 6, 1).unwrap().contains("refund"));
-        let none = JavaDone { transactions: BTreeMap::new(), ..told(1) };
+        let none = JavaDone { transactions: BTreeMap::new(), ..whole_decks(1) };
         assert_eq!(wrong(&none, 0, 6, 1), None, "too few to tell, and no figure rests on them");
     }
 }

@@ -210,7 +210,7 @@ fn listening(site: &WorkSite<'_>, command: u64, line: &str) -> Result<Option<u64
         if let Some(ended) = &seen.ended {
             return Err(not_started(&seen, ended, line).into());
         }
-        if let Some(live) = told(&seen.stdout) {
+        if let Some(live) = readiness(&seen.stdout) {
             return Ok(live);
         }
         if Instant::now() > deadline {
@@ -225,9 +225,8 @@ fn listening(site: &WorkSite<'_>, command: u64, line: &str) -> Result<Option<u64
     }
 }
 
-/// What the line says with which the application tells that it is ready: `None` while there is none, then its live heap if
-/// that is told.
-fn told(stdout: &[u8]) -> Option<Option<u64>> {
+/// What the application says when it is ready: `None` while it has not said so, then its live heap if the line contains it.
+fn readiness(stdout: &[u8]) -> Option<Option<u64>> {
     let text = String::from_utf8_lossy(stdout);
     // A line that is not ended may go on.
     let ended = text.rfind('\n').map_or("", |end| &text[..end]);
@@ -241,7 +240,7 @@ fn not_started(seen: &Look, ended: &ExecResult, line: &str) -> JavaError {
     let remedy = if for_memory {
         "the guest's memory did not suffice: give it more, or the application a smaller `heap`"
     } else {
-        "see what it says: an option of the study's, or the guest's memory, may be what it lacks"
+        "see what it says: it may need another option in the study, or more memory in the guest"
     };
     let why = format!("{}{}", how(ended), said(seen));
     JavaError::new(format!("start the Java application (`{line}`)"), why, remedy).lost(for_memory)

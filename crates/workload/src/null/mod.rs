@@ -56,7 +56,7 @@ impl Workload for Null {
     }
 }
 
-/// What the driver is told, and its number once it knows.
+/// What the driver is asked to do, and its number once it is connected.
 struct Running {
     record: bool,
     driver: Option<u64>,

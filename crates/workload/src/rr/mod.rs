@@ -194,7 +194,7 @@ impl Workload for Rr {
     }
 }
 
-/// A server that listens in the guest, and what the driver will be told but for the schedule.
+/// A server that listens in the guest, and what the driver is asked to do, without the schedule.
 struct Running {
     server: u64,
     drive: Drive,
@@ -289,7 +289,7 @@ fn unanswered(result: &DriveResult) -> Option<String> {
     })
 }
 
-/// The metrics of `rr` from what the driver saw. A quantile beyond which fewer than ten operations lie is not told.
+/// The metrics of `rr` from what the driver saw. A quantile beyond which fewer than ten operations lie is left out.
 fn yields(result: DriveResult, verdict: VerdictOn) -> Driven {
     let rate = result.operations as f64 / window_s(&result);
     let mean = result.response.mean();
@@ -365,17 +365,17 @@ mod tests {
     }
 
     #[test]
-    fn a_quantile_is_told_only_when_ten_operations_lie_beyond_it() {
-        let told = |n| yields(result(n, 0, 0, 0), VerdictOn::Mean).measurement.metrics;
-        assert!(!told(999).contains_key("response_time_p99_s") && told(1000).contains_key("response_time_p99_s"));
-        assert!(!told(9_999).contains_key("response_time_p999_s") && told(10_000).contains_key("response_time_p999_s"));
-        assert!(told(5).contains_key("response_time_mean_s"));
+    fn a_quantile_is_reported_only_when_ten_operations_lie_beyond_it() {
+        let with = |n| yields(result(n, 0, 0, 0), VerdictOn::Mean).measurement.metrics;
+        assert!(!with(999).contains_key("response_time_p99_s") && with(1000).contains_key("response_time_p99_s"));
+        assert!(!with(9_999).contains_key("response_time_p999_s") && with(10_000).contains_key("response_time_p999_s"));
+        assert!(with(5).contains_key("response_time_mean_s"));
         let invalid = yields(result(999, 0, 0, 0), VerdictOn::P99).invalid.unwrap();
         assert!(invalid.contains("999 exchanges are too few for response_time_p99_s"), "{invalid}");
     }
 
     #[test]
-    fn too_many_without_an_answer_make_a_trial_invalid_and_the_counts_are_told() {
+    fn too_many_without_an_answer_make_a_trial_invalid_and_the_counts_are_reported() {
         let invalid =
             |failed, lost, unfinished| yields(result(10_000, failed, lost, unfinished), VerdictOn::Mean).invalid;
         assert_eq!(invalid(50, 400, 50), None);

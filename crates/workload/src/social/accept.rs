@@ -1,5 +1,5 @@
-//! The acceptance of the published benchmark, judged for each instance of each trial. Nothing that is missed goes untold: beyond chance it is a
-//! flag, within it a fact.
+//! The acceptance of the published benchmark, judged for each instance of each trial. Each demand that is missed is reported: beyond
+//! chance as a flag, within it as a fact.
 
 use tare_model::social::{Cycle, InstanceDone, Operation, PageLook};
 
@@ -76,7 +76,8 @@ fn mix(done: &InstanceDone, requests: f64, missed: &mut Missed) {
     }
 }
 
-/// The 90th percentile is within its limit when at most a tenth of the times is beyond it, which is a share that chance can be told of.
+/// The 90th percentile is within its limit when at most a tenth of the times is beyond it. That is a share, for which chance can be
+/// calculated.
 fn times(done: &InstanceDone, missed: &mut Missed) {
     for operation in Operation::ALL {
         let Some(one) = done.operations.iter().find(|one| one.name == operation.name()) else { continue };
@@ -196,12 +197,12 @@ mod tests {
     }
 
     #[test]
-    fn what_meets_all_is_told_nothing_of() {
+    fn nothing_is_reported_when_all_demands_are_met() {
         assert_eq!(missed_by(|_| ()), Missed::default());
     }
 
     #[test]
-    fn each_demand_that_is_missed_is_told_with_its_figure() {
+    fn each_demand_that_is_missed_is_reported_with_its_figure() {
         type Spoil = fn(&mut InstanceDone);
         let spoils: [(Spoil, &str); 9] = [
             (|d| d.operations[2].requests += 1000, "tag_search is"),
@@ -216,7 +217,7 @@ mod tests {
         ];
         for (spoil, words) in spoils {
             let missed = missed_by(spoil);
-            assert!(missed.surely.iter().any(|told| told.contains(words)), "{words}: {missed:?}");
+            assert!(missed.surely.iter().any(|sentence| sentence.contains(words)), "{words}: {missed:?}");
         }
         let none = missed(&Parameters::default(), &InstanceDone::default(), 1.0);
         assert_eq!(none.surely, ["no operation was completed"]);

@@ -39,7 +39,7 @@ const LEAST: u64 = 10;
 /// fifths of all operations, are always in it.
 const LEFT_OUT_MOST: f64 = 0.2;
 
-/// Quantiles of the response times of all operations together that are told.
+/// Quantiles that are reported of the response times of all operations together.
 const QUANTILES: [(&str, &str, f64); 2] = [
     ("response_time_p50_s", "response time of all operations, median", 0.5),
     ("response_time_p99_s", "response time of all operations, 99th percentile", 0.99),
@@ -91,7 +91,7 @@ pub(super) struct WeightedP90 {
 
 /// The 90th percentile of each operation's response time, averaged with the share of each in the long run.
 pub(super) fn weighted_p90(types: &[RequestType]) -> WeightedP90 {
-    let (mut told, mut sum, mut weights) = (WeightedP90::default(), 0.0, 0.0);
+    let (mut p90, mut sum, mut weights) = (WeightedP90::default(), 0.0, 0.0);
     for (operation, share) in Operation::ALL.into_iter().zip(stationary()) {
         let times = types.iter().find(|one| one.name == operation.name()).map(|one| &one.times);
         let count = times.map_or(0, tare_model::Histogram::count);
@@ -101,14 +101,14 @@ pub(super) fn weighted_p90(types: &[RequestType]) -> WeightedP90 {
                 weights += share;
             }
             None => {
-                told.left_out.push(operation.name());
-                told.operations += count;
-                told.weight += share;
+                p90.left_out.push(operation.name());
+                p90.operations += count;
+                p90.weight += share;
             }
         }
     }
-    told.seconds = (weights > 0.0 && told.weight <= LEFT_OUT_MOST).then(|| sum / weights);
-    told
+    p90.seconds = (weights > 0.0 && p90.weight <= LEFT_OUT_MOST).then(|| sum / weights);
+    p90
 }
 
 /// Operations that were answered rightly.
@@ -120,8 +120,8 @@ fn right(all: &RequestType) -> u64 {
 fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String, f64> {
     let count = |name: &str| measured.counts.get(name).map(|count| *count as f64);
     let over = |name: &str, of: &str| count(name).zip(count(of)).map(|(part, whole)| part / whole);
-    let mut told = of_types(&measured.requests, window_s);
-    let rate = told.get("operations_per_s").copied();
+    let mut values = of_types(&measured.requests, window_s);
+    let rate = values.get("operations_per_s").copied();
     let mut more = vec![
         (common::INSTANCE_MEMORY, over(RESIDENT, LOOKED_AT)),
         ("cycle_ratio", over(CYCLES_WERE, CYCLES_DRAWN)),
@@ -133,26 +133,26 @@ fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String, f64> {
         let ns = response.and_then(|histogram| supported_quantile(histogram, q));
         (id, ns.map(|ns| ns / 1e9))
     }));
-    told.extend(more.into_iter().filter_map(|(id, value)| Some((id.to_owned(), value.filter(|v| v.is_finite())?))));
-    told
+    values.extend(more.into_iter().filter_map(|(id, value)| Some((id.to_owned(), value.filter(|v| v.is_finite())?))));
+    values
 }
 
 /// What follows from operations alone.
 fn of_types(types: &[RequestType], window_s: f64) -> BTreeMap<String, f64> {
     let all = total(types);
     let requests = all.requests as f64;
-    let mut told = vec![
+    let mut values = vec![
         (RESPONSE_P90.to_owned(), weighted_p90(types).seconds),
         ("operations_per_s".to_owned(), Some(right(&all) as f64 / window_s)),
         ("response_time_mean_s".to_owned(), Some(all.response_s / requests)),
         ("failed_share".to_owned(), Some(all.validation_errors as f64 / requests)),
         ("bytes_per_operation".to_owned(), Some(all.bytes as f64 / requests)),
     ];
-    told.extend(Operation::ALL.map(|operation| {
+    values.extend(Operation::ALL.map(|operation| {
         let times = types.iter().find(|one| one.name == operation.name()).map(|one| &one.times);
         (own_p90(operation), times.and_then(|times| supported_quantile(times, 0.9)).map(|ns| ns / 1e9))
     }));
-    told.into_iter().filter_map(|(id, value)| Some((id, value.filter(|v| v.is_finite())?))).collect()
+    values.into_iter().filter_map(|(id, value)| Some((id, value.filter(|v| v.is_finite())?))).collect()
 }
 
 const fn window_s(driven: &Driven) -> f64 {
@@ -232,16 +232,16 @@ fn count(driven: &mut Driven, done: &SocialDone, all: &RequestType) {
     }
 }
 
-/// Adds the largest resident size of each instance, bytes, in order; where it was not told, `None`.
+/// Adds the largest resident size of each instance, bytes, in order; `None` where it is unknown.
 pub(super) fn add_resident(driven: &mut Driven, resident: &[Option<u64>]) {
     for (part, bytes) in driven.measurement.parts.iter_mut().filter(|part| part.instance.is_some()).zip(resident) {
         part.metrics.extend(bytes.map(|bytes| (common::INSTANCE_MEMORY.to_owned(), bytes as f64)));
     }
-    let told: Vec<u64> = resident.iter().copied().flatten().collect();
-    if !told.is_empty() {
+    let known: Vec<u64> = resident.iter().copied().flatten().collect();
+    if !known.is_empty() {
         let counts = &mut driven.measurement.counts;
-        counts.insert(LOOKED_AT.to_owned(), told.len() as u64);
-        counts.insert(RESIDENT.to_owned(), told.iter().sum());
+        counts.insert(LOOKED_AT.to_owned(), known.len() as u64);
+        counts.insert(RESIDENT.to_owned(), known.iter().sum());
     }
     finish(driven);
 }

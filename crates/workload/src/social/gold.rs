@@ -94,14 +94,14 @@ impl Database for Rows<'_> {
         format!("rows {GENERATION} {build}\nscale {people} {tags} {events}\nseed {seed}")
     }
 
-    fn told(&self) -> String {
+    fn description(&self) -> String {
         format!("social database of {} people and {} events", self.scale.people, self.scale.events)
     }
 
     fn fits(&self, folder: &Path) -> Result<(), WorkloadError> {
         // Sorting for indexes takes about a quarter of the tables for a while.
         let need = gold_bytes(&self.scale) + self.scale.table_bytes() / 4;
-        Ok(gold::fits(folder, need, &format!("make a {}", self.told()), "write fewer `scale-users`")?)
+        Ok(gold::fits(folder, need, &format!("make a {}", self.description()), "write fewer `scale-users`")?)
     }
 
     fn load(&self, asked: Asked<'_>, port: u16, note: &dyn Fn(&str)) -> Result<Kept, WorkloadError> {

@@ -63,7 +63,7 @@ pub(super) struct Pages {
     /// Whether heaps are to lie in them.
     pub large: bool,
     /// Why, for people.
-    pub told: String,
+    pub why: String,
 }
 
 /// Decides whether heaps lie in large pages of the guest's.
@@ -73,7 +73,7 @@ pub(super) struct Pages {
 pub(super) fn pages(site: &WorkSite<'_>, parameters: &Parameters) -> Result<Pages, WorkloadError> {
     let needed = parameters.heap_bytes(site.size.cpus).saturating_mul(site.instances.into());
     if parameters.java.large_pages == LargePages::Off {
-        return Ok(Pages { large: false, told: "none, as `large-pages` asks".to_owned() });
+        return Ok(Pages { large: false, why: "none, as `large-pages` asks".to_owned() });
     }
     let request = Request::GetFile { path: MEMINFO.to_owned(), offset: 0, limit_bytes: MEMINFO_BYTES };
     let free = match site.ask_guest(request) {
@@ -102,7 +102,7 @@ fn decided(asked: LargePages, free: Option<(u64, u64)>, needed: u64) -> Result<P
         None => "no large pages".to_owned(),
     };
     if free.is_some_and(|(bytes, _)| bytes >= needed) {
-        return Ok(Pages { large: true, told: format!("used for heaps; the guest had {there}") });
+        return Ok(Pages { large: true, why: format!("used for heaps; the guest had {there}") });
     }
     let why = format!("the guest has {there}, and the heaps take {} MiB", needed / MIB);
     match asked {
@@ -112,7 +112,7 @@ fn decided(asked: LargePages, free: Option<(u64, u64)>, needed: u64) -> Result<P
             Err(SocialError::new("put heaps into large pages", why, remedy))
         }
         LargePages::Auto | LargePages::Off => {
-            Ok(Pages { large: false, told: format!("none: {why}; published: large pages") })
+            Ok(Pages { large: false, why: format!("none: {why}; published: large pages") })
         }
     }
 }
@@ -145,13 +145,13 @@ mod tests {
 
     #[test]
     fn large_pages_are_those_that_nobody_uses() {
-        let told = "MemTotal: 9 kB\nHugePages_Total:     600\nHugePages_Free:      512\nHugePages_Rsvd:       12\nHugepagesize:       2048 kB\n";
-        assert_eq!(free(told), Some((500 * 2 * MIB, 2 * MIB)));
+        let text = "MemTotal: 9 kB\nHugePages_Total:     600\nHugePages_Free:      512\nHugePages_Rsvd:       12\nHugepagesize:       2048 kB\n";
+        assert_eq!(free(text), Some((500 * 2 * MIB, 2 * MIB)));
         assert_eq!(free("MemTotal: 9 kB\n"), None);
         let some = Some((1000 * MIB, 2 * MIB));
         assert!(decided(LargePages::Auto, some, 1000 * MIB).unwrap().large);
         let none = decided(LargePages::Auto, some, 1001 * MIB).unwrap();
-        assert!(!none.large && none.told.contains("1000 MiB free") && none.told.contains("1001 MiB"), "{none:?}");
+        assert!(!none.large && none.why.contains("1000 MiB free") && none.why.contains("1001 MiB"), "{none:?}");
         let error = decided(LargePages::On, None, MIB).unwrap_err().to_string();
         assert!(error.contains("no large pages") && error.contains("nr_hugepages"), "{error}");
     }

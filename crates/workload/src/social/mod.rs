@@ -65,7 +65,7 @@ impl Social {
         installation::find(&self.parameters.postgres)
     }
 
-    /// The same, where its lack was to be told before.
+    /// The same, where a missing installation is an error: the check before the run should have reported it.
     fn installed(&self) -> Result<Installation, StoreError> {
         self.installation().map_err(|(reason, remedy)| StoreError::new("start a PostgreSQL", reason, remedy))
     }

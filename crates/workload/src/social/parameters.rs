@@ -81,7 +81,7 @@ pub struct Java {
     /// Further options, such as `-XX:MaxMetaspaceSize=128m`.
     pub flags: Vec<String>,
     /// Whether the heap lies in large pages that the guest's system has set aside (`-XX:+UseLargePages`). `auto`: where there are enough for the
-    /// heaps of all instances, which is told; `on`: without them nothing is started.
+    /// heaps of all instances, which is reported; `on`: without them nothing is started.
     pub large_pages: LargePages,
 }
 
@@ -120,7 +120,7 @@ pub struct Prime {
     /// Operations; 0, the default: none, as published.
     #[schemars(range(max = 1_000_000))]
     pub operations: u32,
-    /// Longest that this may take; an instance that has answered fewer by then is told of.
+    /// Longest that this may take; an instance that has answered fewer by then is reported.
     pub within: Span,
 }
 
@@ -197,7 +197,7 @@ impl Default for CycleTimes {
 }
 
 impl CycleTimes {
-    /// As the driver is told. Users in more haste than the published ones are so after every operation.
+    /// The times as the driver gets them. Users in more haste than the published ones are so after every operation.
     pub fn cycle(&self) -> Cycle {
         let published = Cycle::default();
         let haste = (self.mean.ns as f64 / published.mean_ns as f64).min(1.0);

@@ -27,7 +27,7 @@ const AT_ONCE: Cycle = Cycle { mean_ns: 1_000_000, most_ns: 1_000_000, add_perso
 const WINDOW_S: (f64, f64) = (1.0, 10.0);
 /// From the moment when users are connected to their first operation.
 const LEAD_NS: u64 = 50_000_000;
-/// What told of users who prime is not kept; the driver wants an interval.
+/// Figures of users who prime are not kept, but the driver needs an interval.
 const INTERVAL_NS: u64 = 1_000_000_000;
 const SEED: u64 = 0x7072_696d_6564;
 
@@ -89,7 +89,7 @@ impl Priming {
         (each().min().unwrap_or(0), each().max().unwrap_or(0))
     }
 
-    fn told(&self, took: Duration) -> String {
+    fn summary(&self, took: Duration) -> String {
         let (least, most) = self.range();
         let rates: Vec<String> = self.windows.iter().map(|rate| format!("{rate:.0}")).collect();
         format!(
@@ -109,7 +109,7 @@ fn answered(done: &InstanceDone) -> u64 {
 /// is to tell. Those that are through go on until the last is, as under load.
 ///
 /// # Errors
-/// When load could not be offered, or too many answers were wrong. That time ran out is told by a flag.
+/// When load could not be offered, or too many answers were wrong. When time runs out, a flag reports it.
 pub(super) fn prime(running: &mut Running, site: &WorkSite<'_>) -> Result<(), WorkloadError> {
     let asked = running.parameters.prime;
     if asked.operations == 0 {
@@ -128,7 +128,7 @@ pub(super) fn prime(running: &mut Running, site: &WorkSite<'_>) -> Result<(), Wo
         let done = window(running, &site, seconds, priming.windows.len() as u64)?;
         priming.add(&done, seconds);
     }
-    running.started.facts.insert("primed".to_owned(), priming.told(began.elapsed()));
+    running.started.facts.insert("primed".to_owned(), priming.summary(began.elapsed()));
     Ok(())
 }
 
@@ -204,9 +204,9 @@ mod tests {
         priming.add(&done(&[290, 400]), 4.0);
         assert_eq!(priming.next_s(1000), None);
         assert_eq!(priming.range(), (1000, 2500));
-        let told = priming.told(Duration::from_millis(15_400));
-        assert!(told.starts_with("1000 to 2500 operations by each instance"), "{told}");
-        assert!(told.ends_with("in 15.4 s; operations/s by window: 110, 270, 172"), "{told}");
+        let summary = priming.summary(Duration::from_millis(15_400));
+        assert!(summary.starts_with("1000 to 2500 operations by each instance"), "{summary}");
+        assert!(summary.ends_with("in 15.4 s; operations/s by window: 110, 270, 172"), "{summary}");
     }
 
     #[test]

@@ -61,7 +61,7 @@ impl Running {
         }
     }
 
-    /// What a driver is told whose users have these cycle times; its number from 0.
+    /// What driver `number`, counted from 0, has to do. Its users have these cycle times.
     fn drive_of(&self, number: u64, cycle: Cycle) -> Drive {
         let asked = &self.parameters;
         let social = SocialDrive {
@@ -114,7 +114,7 @@ impl Running {
         let Scale { people, tags, events } = self.scale;
         let data = format!("{people} people, {tags} tags, {events} events, seed {}", self.parameters.data_seed);
         driven.facts.insert("data of each instance".to_owned(), data);
-        let told = [
+        let deviations = [
             (
                 "application",
                 "tare's own on Tomcat, with pages by servlets, and PostgreSQL; the original had JSP under a server of 2008",
@@ -124,7 +124,7 @@ impl Running {
                 "pictures that are loaded are computed where they are asked for; the original read them from disks",
             ),
         ];
-        driven.facts.extend(told.map(|(name, what)| (format!("deviation: {name}"), what.to_owned())));
+        driven.facts.extend(deviations.map(|(name, what)| (format!("deviation: {name}"), what.to_owned())));
     }
 
     /// Has the drivers open the connections of users with these cycle times.
@@ -211,22 +211,22 @@ impl Running {
         let errors = too_many_errors(&all, &done, self.parameters.errors_max);
         let after = match (self.stats(site), errors.clone()) {
             (Ok(after), _) => after,
-            // One that hangs has told its users nothing either, which is what matters.
+            // An instance that hangs has not answered its users either, and that is what matters.
             (Err(error), Some(errors)) if !error.guest_lost() => return Ok(Some(format!("{errors}; {error}"))),
             (Err(error), _) => return Err(error),
         };
         let counted: Vec<Stats> = after.iter().zip(&self.before).map(|(after, before)| after.since(before)).collect();
         stats::tell(driven, &counted);
         self.flag(driven, &done, &counted);
-        let mut told: Vec<String> = errors.into_iter().collect();
+        let mut reasons: Vec<String> = errors.into_iter().collect();
         for (number, instance) in self.started.instances.iter().enumerate() {
             let pages = counted.get(number).map_or(0, |stats| stats.pages);
-            told.extend(done.instances.get(number).and_then(|done| too_few_pages(instance, done, pages)));
+            reasons.extend(done.instances.get(number).and_then(|done| too_few_pages(instance, done, pages)));
             let uploaded = self.uploaded.get(number).copied().unwrap_or_default();
             let (loaded, folder) = (self.beside.loaded, self.beside.folder.as_str());
-            told.extend(wrong(site, instance, loaded, &self.scale, &uploaded, folder)?);
+            reasons.extend(wrong(site, instance, loaded, &self.scale, &uploaded, folder)?);
         }
-        Ok((!told.is_empty()).then(|| told.join("; ")))
+        Ok((!reasons.is_empty()).then(|| reasons.join("; ")))
     }
 
     /// What a reader must know: wrong answers, errors of the application, and what the acceptance misses.

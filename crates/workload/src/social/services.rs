@@ -294,13 +294,13 @@ fn settings_of(parameters: &Parameters, kept: &Kept, instances: u32, listen: IpA
 pub(super) fn files_kept(site: &WorkSite<'_>, folder: &str, instance: u32) -> Result<u64, WorkloadError> {
     let asked = asked(&of(site)?, site.timeout);
     let script = r#"test ! -d "$1" || find "$1" -type f \( -name '*.jpg' -o -name '*.pdf' \) | wc -l"#;
-    let told =
+    let printed =
         asked.script("count what users have uploaded", script, &[&format!("{folder}/{instance}")], None, COPYING)?;
-    if told.is_empty() {
+    if printed.is_empty() {
         return Ok(0);
     }
-    told.trim().parse().map_err(|_| {
-        let why = format!("the shell says `{told}`");
+    printed.trim().parse().map_err(|_| {
+        let why = format!("the shell says `{printed}`");
         SocialError::new("count what users have uploaded", why, "report this: it is a defect of tare").into()
     })
 }

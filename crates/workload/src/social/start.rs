@@ -199,7 +199,7 @@ fn ended(seen: &Look, instance: &Instance, line: &str) -> Option<SocialError> {
     let remedy = if for_memory {
         "the guest's memory did not suffice: give it more, write a smaller `java.heap`, or ask for fewer `instances`"
     } else {
-        "see what it says: an option of the study's, or the guest's memory, may be what it lacks"
+        "see what it says: it may need another option in the study, or more memory in the guest"
     };
     let tried = format!("start {} of the social application (`{line}`)", instance.name);
     Some(SocialError::new(tried, format!("{}{}", how(ended), said(seen)), remedy).lost(for_memory))
@@ -242,7 +242,7 @@ fn tell(site: &WorkSite<'_>, of: &Command<'_>, started: &mut Started) {
         ("memory reckoned for an instance", mib(of_instance(of.parameters, site.size.cpus))),
     ];
     let pages = if of.pages.large { "large pages" } else { "deviation: large pages" };
-    facts.push((pages, of.pages.told.clone()));
+    facts.push((pages, of.pages.why.clone()));
     if let Some(data) = site.data {
         facts.push(("application on", data.storage.clone()));
     }

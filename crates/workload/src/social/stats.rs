@@ -40,12 +40,12 @@ impl Stats {
     /// # Errors
     /// When it does not answer, or with something else.
     pub fn of(site: &WorkSite<'_>, instance: &Instance) -> Result<Self, WorkloadError> {
-        let told = match fetch(site.client, site.timeout, instance.address, "/tare/stats")? {
+        let answer = match fetch(site.client, site.timeout, instance.address, "/tare/stats")? {
             Ok((200, body)) => serde_json::from_slice(&body).map_err(|error| error.to_string()),
             Ok((status, _)) => Err(format!("it answers with status {status}")),
             Err(why) => Err(why),
         };
-        told.map_err(|why| {
+        answer.map_err(|why| {
             let tried = format!("ask {} of the social application what it counted", instance.name);
             SocialError::new(tried, why, "the guest may be short of CPU or memory").into()
         })
@@ -92,8 +92,8 @@ impl Stats {
 /// What instances counted over a drive, all phases, as facts: each in the instances' order.
 pub(super) fn tell(driven: &mut Driven, all: &[Stats]) {
     let mut fact = |name: &str, of: &dyn Fn(&Stats) -> String| {
-        let told: Vec<String> = all.iter().map(of).collect();
-        driven.facts.insert(format!("application: {name}"), told.join("; "));
+        let values: Vec<String> = all.iter().map(of).collect();
+        driven.facts.insert(format!("application: {name}"), values.join("; "));
     };
     fact("pages, all phases", &|one| one.pages.to_string());
     fact("static files, all phases", &|one| one.files.to_string());
@@ -128,21 +128,21 @@ mod tests {
     use crate::yields::{UnitOfWork, from_result};
 
     /// As an instance tells it.
-    const TOLD: &str = r#"{"requests":10,"pages":7,"files":3,"not_modified":1,"stored_files":2,"stored_bytes":9,"refused":0,"errors":0,
+    const ANSWER: &str = r#"{"requests":10,"pages":7,"files":3,"not_modified":1,"stored_files":2,"stored_bytes":9,"refused":0,"errors":0,
         "sessions":3,"database_calls":20,"database_errors":0,"database_seconds":0.04,"pool_connections":5,"pool_waits":1,
         "pool_wait_seconds":0.002,"store_calls":4,"store_errors":1,"store_seconds":0.008,"cache_hits":3,"cache_misses":1,
         "home_hits":2,"heap_used_bytes":104857600,"collections":2,"collection_seconds":0.01,"cpu_seconds":1.5}"#;
 
     #[test]
-    fn what_an_instance_tells_is_read_and_told_since_an_earlier_moment() {
-        let told: Stats = serde_json::from_str(TOLD).unwrap();
+    fn what_an_instance_tells_is_read_and_counted_since_an_earlier_moment() {
+        let stats: Stats = serde_json::from_str(ANSWER).unwrap();
         let before = Stats { pages: 2, store_errors: 1, cpu_seconds: 0.5, ..Stats::default() };
-        let since = told.since(&before);
+        let since = stats.since(&before);
         assert_eq!((since.pages, since.heap_used_bytes), (5, 100 << 20));
         assert!((since.cpu_seconds - 1.0).abs() < 1e-9);
-        assert_eq!((since.failures(), told.failures().is_some()), (None, true));
+        assert_eq!((since.failures(), stats.failures().is_some()), (None, true));
         let mut driven = from_result(result(10), UnitOfWork::Operation);
-        tell(&mut driven, &[since, told]);
+        tell(&mut driven, &[since, stats]);
         assert_eq!(driven.facts["application: pages, all phases"], "5; 7");
         assert_eq!(driven.facts["application: waited for the database"], "2.00 ms a call; 2.00 ms a call");
         assert_eq!(driven.facts["application: objects found in the cache"], "75.0 %; 75.0 %");

@@ -28,7 +28,7 @@ const COUNTING: Duration = Duration::from_secs(120);
 const FETCHING: Duration = Duration::from_secs(20);
 /// Longest page or file, bytes.
 const PAGE_BYTES: u64 = 1 << 20;
-/// Kinds of faults that are told by name.
+/// Kinds of faults that are listed by name.
 const SHOWN: usize = 6;
 
 /// The counts that [`COUNT`] asks for.
@@ -70,17 +70,17 @@ pub(super) fn wrong(
     )?;
     let [counts, people, events] = rows.as_slice() else { return Err(other_answer().into()) };
     let there = counted(counts).ok_or_else(other_answer)?;
-    let mut told = disagreement(loaded, uploaded, there);
+    let mut reasons = disagreement(loaded, uploaded, there);
     let kept = files_kept(site, folder, instance.number)?;
-    told.extend(files(uploaded, kept));
+    reasons.extend(files(uploaded, kept));
     // What was never answered may be there without its files.
-    if told.is_empty() && uploaded.in_doubt.people + uploaded.in_doubt.events == 0 {
+    if reasons.is_empty() && uploaded.in_doubt.people + uploaded.in_doubt.events == 0 {
         let person = [StoredFile::PersonImage, StoredFile::PersonThumbnail];
         let event = [StoredFile::EventImage, StoredFile::EventThumbnail, StoredFile::EventDocument];
-        told.extend(found_again(site, instance, "/person?id=", people, &person)?);
-        told.extend(found_again(site, instance, "/event?id=", events, &event)?);
+        reasons.extend(found_again(site, instance, "/person?id=", people, &person)?);
+        reasons.extend(found_again(site, instance, "/event?id=", events, &event)?);
     }
-    Ok((!told.is_empty()).then(|| format!("{}: {}", instance.name, told.join("; "))))
+    Ok((!reasons.is_empty()).then(|| format!("{}: {}", instance.name, reasons.join("; "))))
 }
 
 fn other_answer() -> StoreError {
@@ -124,25 +124,25 @@ fn found_again(
     newest: &SqlRows,
     kinds: &[StoredFile],
 ) -> Result<Vec<String>, WorkloadError> {
-    let mut told = Vec::new();
+    let mut reasons = Vec::new();
     for row in &newest.rows {
         let [Some(id), Some(heading)] = row.as_slice() else { continue };
         let Ok(number) = id.parse::<u64>() else { continue };
         let path = format!("{page}{id}");
-        let told_of = |what: &str| format!("{path}: {what}");
+        let reason = |what: &str| format!("{path}: {what}");
         match get(site, instance, &path)? {
             Ok(body) if has_heading(&body, heading) => {}
-            Ok(_) => told.push(told_of("what was uploaded is in the database and not on its page")),
-            Err(why) => told.push(told_of(&why)),
+            Ok(_) => reasons.push(reason("what was uploaded is in the database and not on its page")),
+            Err(why) => reasons.push(reason(&why)),
         }
         for kind in kinds {
             let behind = if *kind == StoredFile::EventDocument { "/document" } else { "/image" };
             let path = format!("{behind}{}", kind.path(number));
             let right = get(site, instance, &path)?.and_then(|body| is_right(&body, *kind));
-            told.extend(right.err().map(|why| format!("{path}: {why}")));
+            reasons.extend(right.err().map(|why| format!("{path}: {why}")));
         }
     }
-    Ok(told)
+    Ok(reasons)
 }
 
 /// Asks an instance for a page or a file, from where load comes from.
@@ -209,7 +209,7 @@ pub(super) fn faults(done: &SocialDone) -> String {
     let shown: Vec<String> = kinds.iter().take(SHOWN).map(|(kind, count)| format!("{kind}: {count}")).collect();
     let more = kinds.len().saturating_sub(SHOWN);
     match (shown.is_empty(), more) {
-        (true, _) => "of no kind that was told".to_owned(),
+        (true, _) => "of unknown kind".to_owned(),
         (false, 0) => format!("in all phases {}", shown.join(", ")),
         (false, more) => format!("in all phases {}, and {more} kinds more", shown.join(", ")),
     }
@@ -233,14 +233,14 @@ mod tests {
     }
 
     #[test]
-    fn each_count_that_is_off_is_told_with_its_figures() {
+    fn each_count_that_is_off_is_reported_with_its_figures() {
         let loaded = added(2500, 1866, 90_000);
         let uploaded = Uploaded { added: added(3, 5, 7), in_doubt: added(0, 1, 0) };
         assert!(disagreement(loaded, &uploaded, added(2503, 1871, 90_007)).is_empty());
         assert!(disagreement(loaded, &uploaded, added(2503, 1872, 90_007)).is_empty(), "one is in doubt");
-        let told = disagreement(loaded, &uploaded, added(2502, 1873, 90_008)).join("\n");
+        let reasons = disagreement(loaded, &uploaded, added(2502, 1873, 90_008)).join("\n");
         for words in ["people: the database has 2502", "1873", "acknowledged 5 (and 1 in doubt)", "90008"] {
-            assert!(told.contains(words), "{words}: {told}");
+            assert!(reasons.contains(words), "{words}: {reasons}");
         }
         assert_eq!(files(&uploaded, 21), None);
         assert_eq!(files(&uploaded, 24), None, "one event is in doubt");
@@ -265,11 +265,11 @@ mod tests {
     }
 
     #[test]
-    fn errors_beyond_their_share_are_told_by_kind() {
+    fn errors_beyond_their_share_are_reported_by_kind() {
         let all = RequestType { requests: 1000, validation_errors: 6, ..RequestType::default() };
         let done = SocialDone { faults: vec![("timeout".into(), 2), ("marker".into(), 4)], ..SocialDone::default() };
-        let told = too_many_errors(&all, &done, 0.005).unwrap();
-        assert!(told.contains("0.60 %") && told.contains("marker: 4, timeout: 2"), "{told}");
+        let reason = too_many_errors(&all, &done, 0.005).unwrap();
+        assert!(reason.contains("0.60 %") && reason.contains("marker: 4, timeout: 2"), "{reason}");
         assert_eq!(too_many_errors(&all, &done, 0.006), None);
         assert!(too_many_errors(&RequestType::default(), &done, 1.0).is_some());
     }

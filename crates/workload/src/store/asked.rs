@@ -138,7 +138,7 @@ impl Asked<'_> {
             return Ok(tail(&ran.stdout));
         }
         let why = failure(&ran);
-        Err(StoreError::new(tried, why, "see what it says; the guest's image may lack something").into())
+        Err(StoreError::new(tried, why, "see what it says; something may be missing in the guest's image").into())
     }
 
     /// Writes a file where the agent is.

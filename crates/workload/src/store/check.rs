@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn each_equation_that_does_not_hold_is_told_with_both_figures() {
+    fn each_equation_that_does_not_hold_is_reported_with_both_figures() {
         type Break = fn(&mut StoreCounts);
         let breaks: [(Break, &[&str]); 15] = [
             (|a| a.new_orders = 1, &["new orders", "has 1", "are 2"]),
@@ -175,8 +175,8 @@ mod tests {
         for (spoil, words) in breaks {
             let mut after = after();
             spoil(&mut after);
-            let told = disagreement(&before(), &done(), &after).expect(words[0]);
-            assert!(words.iter().all(|word| told.contains(word)), "{words:?}: {told}");
+            let why = disagreement(&before(), &done(), &after).expect(words[0]);
+            assert!(words.iter().all(|word| why.contains(word)), "{words:?}: {why}");
         }
     }
 
@@ -196,7 +196,7 @@ mod tests {
         after.orders -= 1;
         after.sales -= 4;
         after.stock += 4;
-        let told = disagreement(&before(), &done(), &after).unwrap();
-        assert!(["new orders", "orders in all", "sales", "stock"].iter().all(|word| told.contains(word)), "{told}");
+        let why = disagreement(&before(), &done(), &after).unwrap();
+        assert!(["new orders", "orders in all", "sales", "stock"].iter().all(|word| why.contains(word)), "{why}");
     }
 }

@@ -39,14 +39,14 @@ impl StoreError {
             Some("57014") => "it took too long: ask for a smaller `db-size`, or find out what slows the server down",
             Some(_) => "see the server's log",
         };
-        let told = code.map(|code| format!(" (SQLSTATE {code})")).unwrap_or_default();
+        let state = code.map(|code| format!(" (SQLSTATE {code})")).unwrap_or_default();
         let message = failure.message.replace('\n', ", ");
-        // What was tried is mostly told already, and better.
+        // The message mostly names what was tried, and more precisely.
         let tried = tried.into();
         let (tried, why) = match message.strip_prefix("cannot ").and_then(|rest| rest.split_once(": ")) {
             Some((better, why)) => (better.to_owned(), why.to_owned()),
             None => (format!("{tried} on {server}"), message),
         };
-        Self::new(tried, format!("{why}{told}"), remedy)
+        Self::new(tried, format!("{why}{state}"), remedy)
     }
 }

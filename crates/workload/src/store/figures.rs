@@ -12,7 +12,7 @@ use crate::together::together;
 use crate::yields::{from_result, merge, supported_quantile};
 use crate::{Driven, UnitOfWork};
 
-/// Counts that belong to a guest's server. Their sum over guests is told only where every guest has told its own.
+/// Counts that belong to a guest's server. Their sum over guests is reported only where every guest has reported its own.
 pub(super) const WAL_BYTES: &str = "server: WAL bytes";
 /// Bytes of tables and indexes that the server wrote.
 pub(super) const WRITTEN_BYTES: &str = "server: data bytes written";
@@ -24,7 +24,7 @@ const ROLLED_BACK: &str = "rolled_back";
 const STATEMENTS: &str = "statements";
 const GAVE_UP: &str = "clients that gave up";
 
-/// Quantiles of the response time that are told.
+/// Quantiles of the response time that are reported.
 const QUANTILES: [(&str, &str, f64); 5] = [
     ("response_time_p50_s", "response time, median", 0.5),
     ("response_time_p90_s", "response time, 90th percentile", 0.9),
@@ -152,8 +152,9 @@ fn unanswered(measured: &Measurement, killed: bool) -> Option<String> {
 
 /// The error that most orders failed with; those that were cut off at the end are none if they are excused.
 fn commonest(measured: &Measurement, excuse: bool) -> Option<&str> {
-    let told = measured.counts.iter().filter_map(|(name, n)| Some((name.strip_prefix("errors: ")?, *n)));
-    told.filter(|(reason, n)| *n > 0 && !(excuse && *reason == CUT_OFF))
+    let errors = measured.counts.iter().filter_map(|(name, n)| Some((name.strip_prefix("errors: ")?, *n)));
+    errors
+        .filter(|(reason, n)| *n > 0 && !(excuse && *reason == CUT_OFF))
         .max_by_key(|(_, n)| *n)
         .map(|(reason, _)| reason)
 }
@@ -200,7 +201,7 @@ pub(super) fn of_guest(results: Vec<DriveResult>, guest: u32, killed: bool) -> (
     (driven, done)
 }
 
-/// No driver told anything.
+/// The figures where no driver reported anything.
 fn nothing() -> Driven {
     Driven {
         measurement: Measurement::default(),

@@ -96,14 +96,14 @@ impl Database for Rows<'_> {
         format!("rows {GENERATION} {build}\nsize {customers} {orders_per_month} {products}\nseed {seed}")
     }
 
-    fn told(&self) -> String {
+    fn description(&self) -> String {
         format!("database of {}", nominal(self.parameters.db_size))
     }
 
     fn fits(&self, folder: &Path) -> Result<(), WorkloadError> {
         // Sorting for indexes takes about a quarter of the tables for a while.
         let need = self.size.disk_bytes().saturating_add(self.size.table_bytes() / 4).saturating_add(64 * MIB);
-        Ok(gold::fits(folder, need, &format!("make a {}", self.told()), "ask for a smaller `db-size`")?)
+        Ok(gold::fits(folder, need, &format!("make a {}", self.description()), "ask for a smaller `db-size`")?)
     }
 
     fn load(&self, asked: Asked<'_>, port: u16, note: &dyn Fn(&str)) -> Result<Kept, WorkloadError> {
@@ -168,8 +168,8 @@ mod tests {
             StoreCounts { last_order: 1_201, ..good.clone() },
             StoreCounts { sales: 1, ..good.clone() },
         ] {
-            let told = agrees(&size, &bad).map_err(|error| error.to_string()).err().unwrap_or_default();
-            assert!(told.contains("2000 customers, 1200 orders") && told.contains("defect"), "{told}");
+            let message = agrees(&size, &bad).map_err(|error| error.to_string()).err().unwrap_or_default();
+            assert!(message.contains("2000 customers, 1200 orders") && message.contains("defect"), "{message}");
         }
     }
 }

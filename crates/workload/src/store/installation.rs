@@ -152,9 +152,9 @@ mod tests {
 
     #[test]
     fn versions_are_read_from_what_programs_and_servers_say() {
-        let told = |said| version(said).unwrap();
-        assert_eq!(told("postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)\n"), ("15.14".into(), 15));
-        assert_eq!(told("PostgreSQL 19beta1 on x86_64"), ("19beta1".into(), 19));
+        let read = |said| version(said).unwrap();
+        assert_eq!(read("postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)\n"), ("15.14".into(), 15));
+        assert_eq!(read("PostgreSQL 19beta1 on x86_64"), ("19beta1".into(), 19));
         assert_eq!(version("no such thing"), None);
     }
 
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_without_the_programs_is_refused_by_what_it_lacks() {
+    fn a_directory_without_the_programs_is_refused_with_what_is_missing() {
         let place = tempfile::tempdir().unwrap();
         install(place.path(), "15.1");
         std::fs::remove_file(place.path().join("initdb")).unwrap();

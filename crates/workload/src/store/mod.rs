@@ -63,7 +63,7 @@ impl Store {
         installation::find(self.parameters.postgres.as_deref().unwrap_or(parameters::EMBEDDED))
     }
 
-    /// The same, where its lack was to be told before.
+    /// The same. A missing installation is reported before any run.
     fn installed(&self) -> Result<Installation, StoreError> {
         self.installation().map_err(|(reason, remedy)| StoreError::new("start a PostgreSQL", reason, remedy))
     }

@@ -253,8 +253,8 @@ mod tests {
     #[test]
     fn settings_may_be_written_as_what_they_are() {
         let read = checked(&json!({"settings": {"fsync": false, "max_connections": 300, "work_mem": "8MB"}})).unwrap();
-        let told: Vec<&str> = read.settings.values().map(|value| value.0.as_str()).collect();
-        assert_eq!(told, ["off", "300", "8MB"]);
+        let values: Vec<&str> = read.settings.values().map(|value| value.0.as_str()).collect();
+        assert_eq!(values, ["off", "300", "8MB"]);
         let normal = serde_json::to_value(&read).unwrap();
         assert_eq!(normal["settings"]["fsync"], "off");
         assert_eq!(serde_json::to_value(checked(&normal).unwrap()).unwrap(), normal);

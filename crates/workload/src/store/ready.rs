@@ -34,8 +34,7 @@ const LOADERS: u32 = 2;
 /// Longest that a CHECKPOINT may take.
 pub(crate) const CHECKPOINT: Duration = Duration::from_secs(600);
 
-/// What a running server was told to do otherwise than it would by itself, and what matters in any case. Places and addresses
-/// are left out.
+/// The settings that a running server was given, and those that matter in any case. Places and addresses are left out.
 pub(crate) const SETTINGS: &str = "SELECT name, current_setting(name) FROM pg_settings \
      WHERE (source NOT IN ('default', 'override', 'client', 'session') \
             AND name NOT IN ('listen_addresses', 'config_file', 'data_directory', 'hba_file', 'ident_file', \
@@ -93,15 +92,15 @@ impl Ready {
         Ok(())
     }
 
-    /// A checkpoint, as before every published run; where the user may not ask for one, that is told.
+    /// Makes a checkpoint, as before every published run. If the user may not ask for one, the facts say so.
     fn checkpoint(&mut self, site: &WorkSite<'_>) -> Result<(), WorkloadError> {
         let began = Instant::now();
-        let told = match self.asked(site).try_sql(&self.own, &["CHECKPOINT"], CHECKPOINT)? {
+        let outcome = match self.asked(site).try_sql(&self.own, &["CHECKPOINT"], CHECKPOINT)? {
             Ok(_) => format!("{:.2} s", began.elapsed().as_secs_f64()),
             Err(failure) if failure.sqlstate.as_deref() == Some("42501") => "not made: the user may not".to_owned(),
             Err(failure) => return Err(StoreError::sql("make a checkpoint", &self.own, &failure).into()),
         };
-        self.facts.insert("checkpoint".to_owned(), told);
+        self.facts.insert("checkpoint".to_owned(), outcome);
         Ok(())
     }
 
@@ -368,9 +367,9 @@ mod tests {
             ("150014", ["t", "t"], vec![], ["standby", "primary"]),
             ("150014", ["t", "f"], vec![""], ["schema tare_store already", "drop or rename"]),
         ] {
-            let told = said(version, &may, &schema).unwrap_err();
-            assert!(words.iter().all(|word| told.contains(word)), "{version} {may:?}: {told}");
-            assert!(told.contains("postgres://u@127.0.0.1:5432/d"), "{told}");
+            let error = said(version, &may, &schema).unwrap_err();
+            assert!(words.iter().all(|word| error.contains(word)), "{version} {may:?}: {error}");
+            assert!(error.contains("postgres://u@127.0.0.1:5432/d"), "{error}");
         }
         assert!(accepted(&server, &[rows(&["150014"])]).unwrap_err().to_string().contains("something else"));
     }

@@ -60,7 +60,7 @@ impl Running {
         Self { parameters, ready, drivers, done: None, all, reorders, connected: 0, stays: false }
     }
 
-    /// What one driver is told.
+    /// What one driver is asked to do.
     fn drive_of(&self, number: u64) -> Drive {
         let asked = &self.parameters;
         let store = StoreDrive {
@@ -131,7 +131,7 @@ impl Running {
     }
 
     /// Counts the store. A server that died under load, as for want of memory, is started again for that: what was acknowledged must be
-    /// there all the same. Then it is also told how it died.
+    /// there all the same. It then also returns how the server died.
     fn count_or_recover(
         &self,
         site: &WorkSite<'_>,
@@ -272,7 +272,7 @@ impl Prepared for Running {
             Some(also) => format!("{wrong}; {also}"),
             None => wrong,
         });
-        // The work is counted by then, so a failure is told and spoils nothing.
+        // The work is already counted: a failure is flagged, and the figures stay valid.
         let ended = if self.stays { Ok(()) } else { self.leave(site) };
         if let Err(error) = ended {
             driven.flags.push(Flag { kind: "server-errors".to_owned(), detail: error.to_string() });

@@ -119,8 +119,8 @@ impl Server {
             return Ok(began.elapsed().as_secs_f64());
         }
         let why = format!("{}; its log ends: {}", failure(&ran), self.log_end(asked));
-        let remedy = "see its log: memory (`shared_buffers` is 40 % of the guest's), a setting of the study's, or the port \
-                      may be what it lacks";
+        let remedy = "see its log, and check memory (`shared_buffers` is 40 % of the guest's), the settings in the \
+                      study and the port";
         Err(StoreError::new("start PostgreSQL", why, remedy).into())
     }
 

@@ -18,7 +18,7 @@ const OTHER_CONNECTIONS: u32 = 5;
 
 /// The published servers had 4 GB of shared buffers in guests of 10 GB, ...
 const SHARED_BUFFERS_PERCENT: u64 = 40;
-/// ... and were told to expect 8 GB of cache.
+/// ... and were configured to expect 8 GB of cache.
 const CACHE_PERCENT: u64 = 80;
 /// Published: `checkpoint_segments = 1024`, which by PostgreSQL's own rule is a `max_wal_size` of 3 x 1024 x 16 MB = 48 GB,
 /// beside databases of 4 GB: twelve times as much. Smaller databases get as many times their size, ...
@@ -275,8 +275,8 @@ mod tests {
         ] {
             let error = with(name, value).unwrap_err();
             assert_eq!(error.path, [name]);
-            let told = format!("{} {}", error.message, error.help.unwrap_or_default());
-            assert!(told.contains(word), "{value}: {told}");
+            let message = format!("{} {}", error.message, error.help.unwrap_or_default());
+            assert!(message.contains(word), "{value}: {message}");
         }
         for (name, value) in
             [("shared_buffers", "511MB"), ("shared_buffers", "65535"), ("max_connections", "25"), ("work_mem", "1GB")]

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_told_why_and_without_the_password() {
+    fn what_is_no_address_is_refused_with_the_reason_and_without_the_password() {
         for (text, word) in [
             ("http://u:secret@h/db", "postgres://"),
             ("postgres://u:secret@h", "database"),

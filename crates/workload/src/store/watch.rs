@@ -18,8 +18,8 @@ use crate::clock::{monotonic_ns, wait_until};
 const PART: Duration = Duration::from_secs(5);
 /// Longest that the server may take beyond a part.
 const LATE: Duration = Duration::from_secs(20);
-/// Most kinds of waiting that are told by name.
-const TOLD: usize = 8;
+/// Most kinds of waiting that are listed by name.
+const LISTED: usize = 8;
 
 /// The server's counters at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -98,7 +98,7 @@ $$",
     )
 }
 
-/// Watches from one moment of the controller's clock to another, or until it is told to stop.
+/// Watches from one moment of the controller's clock to another, or until `stop` is set.
 pub(super) fn watch(
     asked: Asked<'_>,
     server: &SqlServer,
@@ -165,7 +165,7 @@ impl Watched {
         }
     }
 
-    /// Adds counts and facts to what the drivers told. Counters are of the moments when they were asked; they are told as over
+    /// Adds counts and facts to what the drivers reported. Counters belong to the moments when they were read; they are scaled to
     /// the whole window, at the same rate.
     pub fn tell(&self, driven: &mut Driven) {
         if let Some(why) = &self.why_not {
@@ -206,13 +206,13 @@ impl Watched {
         let mut doing: Vec<(&String, &u64)> = self.doing.iter().collect();
         doing.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
         let share = |count: u64| format!("{:.1} %", count as f64 * 100.0 / all as f64);
-        let mut told: Vec<String> =
-            doing.iter().take(TOLD).map(|(what, count)| format!("{} {}", share(**count), named(what))).collect();
-        let rest: u64 = doing.iter().skip(TOLD).map(|(_, count)| **count).sum();
+        let mut listed: Vec<String> =
+            doing.iter().take(LISTED).map(|(what, count)| format!("{} {}", share(**count), named(what))).collect();
+        let rest: u64 = doing.iter().skip(LISTED).map(|(_, count)| **count).sum();
         if rest > 0 {
-            told.push(format!("{} other", share(rest)));
+            listed.push(format!("{} other", share(rest)));
         }
-        driven.facts.insert("server: what its clients' processes did".to_owned(), told.join(", "));
+        driven.facts.insert("server: what its clients' processes did".to_owned(), listed.join(", "));
         driven.facts.insert("server: looked at clients' processes".to_owned(), format!("{all} times, every 0.2 s"));
     }
 }
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_are_told_over_the_window_at_the_rate_at_which_they_were_read() {
+    fn counters_are_scaled_to_the_window_at_the_rate_at_which_they_were_read() {
         let mut watched = Watched::default();
         let first = part(
             ["100.0", "1000", "0", "0", "10", "1", "0", "0", "0"],

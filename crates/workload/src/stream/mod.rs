@@ -137,7 +137,7 @@ impl Workload for Stream {
     }
 }
 
-/// A server that listens in the guest, and what the driver will be told.
+/// A server that listens in the guest, and what the driver is asked to do.
 struct Running {
     server: u64,
     drive: Drive,

@@ -16,7 +16,7 @@ use crate::{Driven, UnitOfWork};
 const SUMMED: [&str; 6] = ["operations", "bytes", "lost", "unfinished", "driver_cpu_ns", "driver_run_delay_ns"];
 /// How the names of counts of errors begin, under which they are looked for.
 const ERRORS: [&str; 2] = ["errors: ", "server errors: "];
-/// The primary metric, which is told by who adds tiles.
+/// The primary metric. The search that adds tiles reports it.
 const HELD: &str = metric::TILES_HELD;
 
 /// All metrics: tiles, then each member's.
@@ -49,8 +49,8 @@ pub(super) fn combine(members: &[Member], guests: Vec<Driven>) -> Option<Driven>
         let place = (number as usize - 1).checked_rem(members.len())?;
         apart.get_mut(place)?.push((number, driven));
     }
-    let told = members.iter().zip(apart).map(|(member, guests)| of_member(member, guests));
-    let mut all = told.collect::<Option<Vec<Driven>>>()?.into_iter().reduce(add)?;
+    let by_member = members.iter().zip(apart).map(|(member, guests)| of_member(member, guests));
+    let mut all = by_member.collect::<Option<Vec<Driven>>>()?.into_iter().reduce(add)?;
     all.measurement.parts.sort_by_key(|part| part.guest);
     Some(all)
 }
@@ -99,9 +99,9 @@ fn worst(spec: &MetricSpec, guests: &[(u32, BTreeMap<String, f64>)]) -> Option<f
 }
 
 /// Counts, times, steps and request types under the member's name.
-fn named(name: &str, told: Measurement) -> Measurement {
+fn named(name: &str, plain: Measurement) -> Measurement {
     let mut counts = BTreeMap::new();
-    for (what, count) in told.counts {
+    for (what, count) in plain.counts {
         let error = ERRORS.iter().find_map(|begin| Some((begin, what.strip_prefix(begin)?)));
         if SUMMED.contains(&what.as_str()) {
             counts.insert(what.clone(), count);
@@ -110,11 +110,11 @@ fn named(name: &str, told: Measurement) -> Measurement {
         counts.insert(own, count);
     }
     let mut measurement = Measurement { counts, ..Measurement::default() };
-    let histograms = told.histograms.into_iter();
+    let histograms = plain.histograms.into_iter();
     measurement.histograms = histograms.map(|(what, times)| (metric::member(name, &what), times)).collect();
-    measurement.steps = told.steps;
+    measurement.steps = plain.steps;
     measurement.steps.iter_mut().for_each(|step| step.name = format!("{name}: {}", step.name));
-    measurement.requests = told.requests;
+    measurement.requests = plain.requests;
     for one in &mut measurement.requests {
         one.name = format!("{name}: {}", one.name);
         // It is a share of the requests of one member, and those of all stand beside it.

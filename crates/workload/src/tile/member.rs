@@ -61,7 +61,7 @@ impl Member {
         Own { load: self.load, instances: self.instances }
     }
 
-    /// A guest as the member's workload sees it. Its number stays that among all guests: what is told apart by it, such as seeds, differs
+    /// A guest as the member's workload sees it. Its number stays that among all guests, so that what depends on it, such as seeds, differs
     /// between members too.
     pub(super) fn site<'a>(&self, site: &WorkSite<'a>) -> WorkSite<'a> {
         self.own().site(site)

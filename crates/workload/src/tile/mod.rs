@@ -50,10 +50,10 @@ impl Tile {
         self.members.get((index as usize).checked_rem(self.members.len())?)
     }
 
-    /// What the first of its members lacks that lacks something.
-    fn lack_of(&self, lack: impl Fn(&dyn Workload) -> Option<(String, String)>) -> Option<(String, String)> {
+    /// What is missing for the first of its members that cannot run here.
+    fn lack_of(&self, ask: impl Fn(&dyn Workload) -> Option<(String, String)>) -> Option<(String, String)> {
         self.members.iter().find_map(|member| {
-            let (reason, remedy) = lack(&*member.workload)?;
+            let (reason, remedy) = ask(&*member.workload)?;
             Some((format!("member `{}`: {reason}", member.name), remedy))
         })
     }
@@ -115,7 +115,7 @@ impl Workload for Tile {
         })
     }
 
-    /// What is kept is told once of members that keep equally much of one workload, as of cases. What a guest takes is the mean of a tile.
+    /// What is kept counts once for members that keep equally much of one workload, as for cases. What a guest takes is the mean of a tile.
     fn footprint(&self, guest: &GuestSize) -> Footprint {
         let all = self.members.iter().map(|member| (member, member.workload.footprint(&member.size(*guest))));
         let all: Vec<(&Member, Footprint)> = all.collect();

@@ -11,12 +11,12 @@ use tare_model::trial::{Flag, Measurement, RequestType, Step};
 use super::*;
 
 /// A workload that only tells what it is asked.
-struct Told {
+struct Fixed {
     disk: u64,
     unit: UnitOfWork,
 }
 
-impl Workload for Told {
+impl Workload for Fixed {
     fn metrics(&self) -> Vec<MetricSpec> {
         let time = MetricSpec::new("p99_s", "response time", Unit::Seconds, Better::Lower);
         vec![MetricSpec::new("rate", "rate", Unit::OperationsPerSecond, Better::Higher).primary(), time]
@@ -50,7 +50,7 @@ impl Workload for Told {
 
 fn member(name: &str, kind: &str, memory: Option<u64>) -> Member {
     let load = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
-    let workload = Box::new(Told { disk: 1000, unit: UnitOfWork::Operation });
+    let workload = Box::new(Fixed { disk: 1000, unit: UnitOfWork::Operation });
     Member {
         name: name.into(),
         kind: kind.into(),

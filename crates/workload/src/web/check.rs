@@ -247,7 +247,7 @@ fn parameters(state: &State) -> Checked {
         return wrong(&[], format!("`{stray}` is in `choices` and not among them"));
     }
     if state.parameters.last().map(String::as_str) != Some("token") {
-        return wrong(&[], "the last must be `token`, by which a kept answer is told from a new one");
+        return wrong(&[], "the last must be `token`, which distinguishes a kept answer from a new one");
     }
     Ok(())
 }

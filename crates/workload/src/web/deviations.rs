@@ -1,4 +1,4 @@
-//! What differs from the published original, told with every trial.
+//! What differs from the published original, reported with every trial.
 
 use tare_model::web::SiteModel;
 
@@ -19,8 +19,8 @@ pub(super) fn deviations(
     sessions: u32,
     files_for: u32,
 ) -> Vec<(String, String)> {
-    let mut told = Vec::new();
-    let mut tell = |name: &str, what: String| told.push((format!("deviation: {name}"), what));
+    let mut facts = Vec::new();
+    let mut tell = |name: &str, what: String| facts.push((format!("deviation: {name}"), what));
     let secure = model.states.iter().any(|state| state.secure);
     if secure && !parameters.tls {
         tell("TLS", "none, where the site's table asks for it".to_owned());
@@ -65,7 +65,7 @@ pub(super) fn deviations(
     };
     tell("server", server.to_owned());
     tell("backend's commands", "tare's own but for the form of query and reply".to_owned());
-    told
+    facts
 }
 
 /// The file set for people.
@@ -84,7 +84,7 @@ mod tests {
     use crate::web::parameters::checked;
     use crate::web::tables::Site;
 
-    fn told(site: Site, parameters: serde_json::Value, files_for: u32) -> Vec<String> {
+    fn listed(site: Site, parameters: serde_json::Value, files_for: u32) -> Vec<String> {
         let (parameters, tables) = checked(site, &parameters).unwrap();
         let model = compile(&tables, file_set(&tables.files, parameters.per_session(), files_for));
         let all = deviations(&parameters, &tables, &model, 100, files_for);
@@ -92,13 +92,13 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_told_and_what_does_not_is_not() {
-        let plain = told(Site::Support, json!({}), 100);
+    fn only_what_differs_is_listed() {
+        let plain = listed(Site::Support, json!({}), 100);
         assert_eq!(plain.len(), 2, "{plain:?}");
-        let banking = told(Site::Banking, json!({}), 100);
+        let banking = listed(Site::Banking, json!({}), 100);
         assert!(banking.iter().any(|line| line.starts_with("deviation: TLS: 1.3")), "{banking:?}");
         let other = json!({"tls": false, "connections": 6, "receive-rate": "unlimited", "users-per-session": 5, "backend-delay": "2ms"});
-        let banking = told(Site::Banking, other, 50).join("\n");
+        let banking = listed(Site::Banking, other, 50).join("\n");
         for words in ["TLS: none", "6 a session", "unlimited", "5 users a session, published 50", "made for 50", "2ms"]
         {
             assert!(banking.contains(words), "{words}: {banking}");

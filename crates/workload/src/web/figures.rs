@@ -33,7 +33,7 @@ pub(super) const BACKEND_TIMES: &str = "backend";
 /// How the names of counts of faults begin.
 const FAULT: &str = "fault: ";
 
-/// Quantiles of the response time that are told.
+/// Quantiles of the response time that are reported.
 const QUANTILES: [(&str, &str, f64); 3] = [
     ("response_time_p50_s", "response time of a page, median", 0.5),
     ("response_time_p90_s", "response time of a page, 90th percentile", 0.9),
@@ -70,7 +70,7 @@ fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String, f64> {
     let requests = all.requests as f64;
     let share = |of: u64| Some(of as f64 / requests);
     let cores = count(BACKEND_CPU).zip(count(BACKEND_WALL)).map(|(cpu_ns, wall_ms)| cpu_ns / 1e6 / wall_ms);
-    let mut told = vec![
+    let mut values = vec![
         ("response_time_mean_s", Some(all.response_s / requests)),
         ("good_share", share(all.good)),
         ("tolerable_share", share(all.good + all.tolerable)),
@@ -87,9 +87,9 @@ fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String, f64> {
         let histogram = measured.histograms.get(name)?;
         supported_quantile(histogram, q).map(|ns| ns / 1e9)
     };
-    told.extend(QUANTILES.map(|(id, _, q)| (id, quantile("response", q))));
-    told.push(("backend_response_p99_s", quantile(BACKEND_TIMES, 0.99)));
-    let finite = told.into_iter().filter_map(|(id, value)| Some((id.to_owned(), value.filter(|v| v.is_finite())?)));
+    values.extend(QUANTILES.map(|(id, _, q)| (id, quantile("response", q))));
+    values.push(("backend_response_p99_s", quantile(BACKEND_TIMES, 0.99)));
+    let finite = values.into_iter().filter_map(|(id, value)| Some((id.to_owned(), value.filter(|v| v.is_finite())?)));
     finite.collect()
 }
 
@@ -133,7 +133,7 @@ pub(super) fn of_guest(mut results: Vec<DriveResult>, sessions: u64) -> Option<(
     let from_guest = result.bytes_from_guest;
     let mut driven = from_result(result, UnitOfWork::Operation);
     driven.measurement.requests.clone_from(&done.types);
-    // What is counted is what is told by type: a request that failed was a request.
+    // The work is the requests of all types, those that failed included.
     let requests = total(&done.types);
     driven.work = requests.requests as f64;
     let counts = [

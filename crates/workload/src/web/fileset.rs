@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_when_it_is_told_to_and_when_nothing_can_be_written() {
+    fn it_ends_when_it_is_asked_to_and_when_nothing_can_be_written() {
         let folder = tempfile::tempdir().unwrap();
         let one = site(Site::Banking, 20);
         Planning::new(&one).make(folder.path(), &AtomicBool::new(true), &AtomicU64::new(0)).unwrap();

@@ -124,12 +124,12 @@ impl Making<'_> {
         let (stop, done) = (AtomicBool::new(false), AtomicU64::new(0));
         std::thread::scope(|scope| {
             let work = scope.spawn(|| planning.make(&tree, &stop, &done));
-            let mut told = Instant::now();
+            let mut noted = Instant::now();
             let mut given_up = Ok(());
             while !work.is_finished() && given_up.is_ok() {
                 given_up = gold::at_host(self.site).pause();
-                if told.elapsed() >= TELL_EVERY {
-                    told = Instant::now();
+                if noted.elapsed() >= TELL_EVERY {
+                    noted = Instant::now();
                     let percent = 100.0 * done.load(Ordering::Relaxed) as f64 / totals.bytes.max(1) as f64;
                     (self.site.note)(&format!("making the file set: {percent:.0} % of {}", shown(totals.bytes)));
                 }

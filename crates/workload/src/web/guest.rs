@@ -72,7 +72,7 @@ pub(crate) fn script_as(
         Reply::Executed(ran) => {
             let seen = Look { stdout: Vec::new(), stderr: Vec::new(), ended: Some(ran), resident_peak_bytes: None };
             let why = seen.ended.as_ref().map(how).unwrap_or_default() + &said(&seen);
-            Err(WebError::new(tried, why, "see what it says; the guest's image may lack something").into())
+            Err(WebError::new(tried, why, "see what it says; something may be missing in the guest's image").into())
         }
         _ => Err(WorkSite::unexpected("guest", "run a command")),
     }

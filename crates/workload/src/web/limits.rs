@@ -1,4 +1,5 @@
-//! What the kernels on both sides allow: open files, and ports to connect from. Told before load, not by faults in it.
+//! What the kernels on both sides allow: open files, and ports to connect from. Limits that are too low are
+//! reported before load, not as faults during it.
 
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ const ASK: &str = "ulimit -Hn; cat /proc/sys/net/ipv4/ip_local_port_range";
 /// Longest that asking may take beyond an agent's timeout.
 const ASKING: Duration = Duration::from_secs(30);
 
-/// What a kernel allows the processes of an agent; `None`: no limit, or it was not told.
+/// What a kernel allows the processes of an agent; `None`: no limit, or it is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Allowed {
     files: Option<u64>,
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_read_and_what_is_not_told_is_none() {
+    fn limits_are_read_and_one_that_is_unknown_is_none() {
         assert_eq!(Allowed::read("20000\n32768\t60999\n"), Allowed { files: Some(20_000), ports: Some(28_232) });
         assert_eq!(Allowed::read("unlimited\n"), Allowed::default());
         assert_eq!(Allowed::read(""), Allowed::default());

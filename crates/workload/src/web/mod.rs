@@ -111,7 +111,7 @@ impl Web {
         compile(&self.tables, file_set(&self.tables.files, self.parameters.per_session(), sessions))
     }
 
-    /// The payload, where its lack was to be told before.
+    /// The payload, where a missing one is an error: the check before the run should have reported it.
     fn payload(&self) -> Result<Payload, WebError> {
         payload::find().map_err(|(why, remedy)| WebError::new("start the web server", why, remedy))
     }

@@ -41,7 +41,7 @@ pub struct Parameters {
     pub java: Option<String>,
     /// Further options of the Java virtual machine, such as `-XX:+UseParallelGC`.
     pub options: Vec<String>,
-    /// Whether pages that are secure in the site's table are asked for over TLS. `false` is told as a deviation.
+    /// Whether pages that are secure in the site's table are asked for over TLS. `false` is reported as a deviation.
     pub tls: bool,
     /// Connections of a session; published: 2.
     #[schemars(range(min = 1, max = 16))]

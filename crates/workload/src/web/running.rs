@@ -44,7 +44,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// What a driver is told.
+    /// What each driver has to do.
     fn drive_of(&self, site: &WorkSite<'_>) -> Drive {
         let asked = &self.parameters;
         let web = WebDrive {
@@ -82,8 +82,8 @@ impl Running {
     fn tell(&self, driven: &mut Driven) {
         driven.facts.extend(self.started.facts.clone());
         driven.flags.extend(self.started.flags.clone());
-        let told = deviations(&self.parameters, &self.tables, &self.model, self.sessions, self.files_for);
-        driven.facts.extend(told);
+        let facts = deviations(&self.parameters, &self.tables, &self.model, self.sessions, self.files_for);
+        driven.facts.extend(facts);
         driven.facts.insert("files that are asked for".to_owned(), file_set(&self.model));
     }
 }
@@ -184,8 +184,8 @@ impl Running {
         match &backend {
             Some(backend) => add_backend(driven, backend, self.wall_s),
             None => {
-                let told = "not told while guests are added: it serves on";
-                driven.facts.insert("backend's own figures".to_owned(), told.to_owned());
+                let why = "unknown while guests are added: it serves on";
+                driven.facts.insert("backend's own figures".to_owned(), why.to_owned());
             }
         }
         driven.flags.extend(flags(&self.parameters, &self.model, &done, backend.as_ref(), self.wall_s));

@@ -192,8 +192,8 @@ fn use_server(
         started.fact("deviation: certificate", "any that the server shows is taken");
     }
     started.fact("server", format!("one that exists, {url}"));
-    let told = fetch(site.client, site.timeout, plain, &format!("/tare/backend?address={backend}"))?;
-    match told {
+    let fetched = fetch(site.client, site.timeout, plain, &format!("/tare/backend?address={backend}"))?;
+    match fetched {
         Ok((200, _)) => {}
         answer => {
             let why = answer.map_or_else(|why| why, |(status, _)| format!("it answered with status {status}"));
@@ -411,7 +411,7 @@ fn says_ready(site: &WorkSite<'_>, command: u64, line: &str) -> Result<(), Workl
             let remedy = if for_memory {
                 "the guest's memory did not suffice: give it more, or the server a smaller `heap`"
             } else {
-                "see what it says: an option of the study's, or the guest's memory, may be what it lacks"
+                "see what it says: it may need another option in the study, or more memory in the guest"
             };
             let why = format!("{}{}", how(ended), said(&seen));
             return Err(WebError::new(tried(), why, remedy).lost(for_memory).into());

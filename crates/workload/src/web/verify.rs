@@ -9,14 +9,14 @@ use super::figures::{p99_s, total};
 use super::parameters::Parameters;
 use super::users::Stay;
 
-/// The backend is flagged when the 99th percentile of its times, beyond the delay that it was told, is more than this share
+/// The backend is flagged when the 99th percentile of its times, beyond the delay that it was asked for, is more than this share
 /// of the bound for a good page: then it is a part of response times that can be seen.
 const BACKEND_TIME: f64 = 0.01;
 /// Or when it used more than this much of a CPU: queues before it grow from there on.
 const BACKEND_CPU: f64 = 0.7;
 /// Standard deviations of a share that chance is allowed.
 const CHANCE: f64 = 3.0;
-/// Kinds of faults that are told by name.
+/// Kinds of faults that are listed by name.
 const SHOWN: usize = 6;
 
 /// What the server counted itself, all phases. docs/reference/web.md has the names.
@@ -117,7 +117,7 @@ pub(super) fn faults(done: &WebDone) -> String {
     let shown: Vec<String> = kinds.iter().take(SHOWN).map(|(kind, count)| format!("{kind}: {count}")).collect();
     let more = kinds.len().saturating_sub(SHOWN);
     match (shown.is_empty(), more) {
-        (true, _) => "of no kind that was told".to_owned(),
+        (true, _) => "of unknown kind".to_owned(),
         (false, 0) => format!("in all phases {}", shown.join(", ")),
         (false, more) => format!("in all phases {}, and {more} kinds more", shown.join(", ")),
     }
@@ -133,7 +133,7 @@ pub(super) fn flags(
 ) -> Vec<Flag> {
     let all = total(&done.types);
     let flag = |kind: &str, detail: String| Flag { kind: kind.to_owned(), detail };
-    let mut told = Vec::new();
+    let mut found = Vec::new();
     if all.validation_errors > 0 {
         let detail = format!(
             "{} of {} requests had a wrong answer or none: {}",
@@ -141,18 +141,18 @@ pub(super) fn flags(
             all.requests,
             faults(done)
         );
-        told.push(flag("validation-errors", detail));
+        found.push(flag("validation-errors", detail));
     }
-    told.extend(mix(parameters, site, &done.types, all.requests).map(|detail| flag("mix", detail)));
+    found.extend(mix(parameters, site, &done.types, all.requests).map(|detail| flag("mix", detail)));
     let few = done.types.iter().filter(|one| one.requests < parameters.least_requests);
     let few: Vec<String> = few.map(|one| format!("{} {}", one.requests, one.name)).collect();
     if !few.is_empty() {
         let detail = format!("fewer than {} requests of a type: {}", parameters.least_requests, few.join(", "));
-        told.push(flag("few-requests", detail));
+        found.push(flag("few-requests", detail));
     }
     let limit = backend.and_then(|backend| backend_limit(parameters, site, backend, wall_s));
-    told.extend(limit.map(|detail| flag("backend-limit", detail)));
-    told
+    found.extend(limit.map(|detail| flag("backend-limit", detail)));
+    found
 }
 
 /// The type whose share is farthest beyond what is allowed, for people.

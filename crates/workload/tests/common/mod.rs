@@ -9,7 +9,7 @@ use tare_wire::Link;
 /// How long an agent may take for anything that is short.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The agent's program, if this is root and it was built; else the reason for skipping is told.
+/// The agent's program, if this is root and it was built. Otherwise the reason for skipping is printed.
 pub fn agent() -> Option<PathBuf> {
     if !rustix::process::geteuid().is_root() {
         return missing("not root: an agent with a network of its own cannot be started");

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_held_out_case_without_figures_is_told_as_not_checked() {
+fn a_held_out_case_without_figures_is_reported_as_not_checked() {
     let mut asked = grid();
     asked.extend([(5, 500, HELD_OUT), (7, 560, HELD_OUT)]);
     let findings = findings_of(&asked, 2, 3, |own, _| {

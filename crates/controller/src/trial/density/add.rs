@@ -12,13 +12,13 @@ use tare_wire::Request;
 use super::{Ascending, WAIT_EVERY, Why, end_clients, gib};
 use crate::beside;
 use crate::neighbours;
-use crate::told::{fit, last};
+use crate::text::{fit, last};
 use crate::trial::drive::cancel;
 use crate::trial::provision::weigh_idle;
 use crate::trial::{Gathered, Stop, timeout};
 
 /// After a guest has come or gone, it takes a moment until whoever governs merging has seen it, and until memory that was
-/// given back is there again. What is told before that is of the host as it was.
+/// given back is there again. A reading before that shows the host as it was.
 pub(super) const STALE: Duration = Duration::from_millis(2500);
 
 /// Why a guest could not be added.

@@ -14,7 +14,7 @@ use tare_workload::{DriverSite, WorkSite};
 use super::add::STALE;
 use super::watch::{Reading, at, nearest};
 use super::{Ascending, WAIT_EVERY};
-use crate::told::fit;
+use crate::text::fit;
 use crate::trial::judge::missed;
 use crate::trial::target::{Target, target_name};
 use crate::trial::{Gathered, Stop};
@@ -281,7 +281,7 @@ fn costs(trial: &crate::trial::Trial<'_>, gathered: &Gathered) -> Vec<Cost> {
     let one = |guest: &dyn tare_platform::Guest| {
         let pids = tare_lab::processes_in(&guest.groups());
         let cost = (!pids.is_empty()).then(|| trial.bench.host.cost(&pids))?;
-        cost.inspect_err(|why| tracing::debug!(why, "what a guest takes could not be told")).ok()
+        cost.inspect_err(|why| tracing::debug!(why, "what a guest takes could not be measured")).ok()
     };
     gathered.measured().iter().map(|guest| one(&**guest)).collect::<Option<Vec<_>>>().unwrap_or_default()
 }
@@ -306,8 +306,8 @@ fn host_cpu(samples: &[Sample], window: (u64, u64)) -> Option<f64> {
 
 /// The 99th percentile of response times, seconds, where there are enough of them.
 fn p99(response: &Histogram) -> Option<f64> {
-    let told = response.quantile(0.99).filter(|_| response.count() >= OPERATIONS_P99);
-    told.map(|ns| ns / 1e9)
+    let quantile = response.quantile(0.99).filter(|_| response.count() >= OPERATIONS_P99);
+    quantile.map(|ns| ns / 1e9)
 }
 
 /// Whether samples from there are kept: the host's, the driver's and those of the first guests. What all the others show is in

@@ -40,13 +40,13 @@ impl Ascending<'_> {
         // Members of a tile have rates of their own.
         let offered_per_guest_per_s = offered_per_guest_per_s.filter(|_| tile.is_empty());
         let scale_up = ScaleUp { levels, stopped, course, offered_per_guest_per_s, tile };
-        Ok(told(best, scale_up, gathered))
+        Ok(outcome_of(best, scale_up, gathered))
     }
 }
 
 /// The figures of the largest number that held, with the whole scale-up. A host that was measured and carries not one guest
 /// as asked is an answer, too; one whose guests did wrong work is none.
-fn told(best: Best, scale_up: ScaleUp, gathered: &mut Gathered) -> Outcome {
+fn outcome_of(best: Best, scale_up: ScaleUp, gathered: &mut Gathered) -> Outcome {
     let held = scale_up.held();
     gathered.facts.extend(best.apart.facts);
     gathered.samples.extend(best.apart.samples);

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_are_left_out_and_strange_tables_told() {
+    fn comments_are_left_out_and_strange_tables_reported() {
         let text = "-- one; two\n-- three\nCREATE TABLE id_gen (\n    a integer);\n";
         assert_eq!(of(text).unwrap(), [(Table::IdGen, "CREATE TABLE id_gen (\n    a integer)".to_owned())]);
         assert!(of("DROP TABLE customers;").unwrap_err().message.contains("customers"));

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn another_file_or_one_cut_or_patched_up_is_told() {
+    fn another_file_or_one_cut_or_patched_up_is_reported() {
         let whole = file(77, 20_000, usize::MAX);
         let judged = |id, bytes: &[u8]| {
             let mut coming = Coming::new(20_000, id);

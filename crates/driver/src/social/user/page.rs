@@ -32,7 +32,7 @@ enum Mode {
     Inside(Field),
 }
 
-/// What a page has told.
+/// What was found in a page.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     mode: Mode,
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn what_is_wrong_is_reported() {
         let wrong = |from: &str, to: &str| looked(&EVENT.replacen(from, to, 1), 11).judge("First Last");
         for (from, to, kind) in [
             ("<!DOCTYPE", "<!doctype", "page"),

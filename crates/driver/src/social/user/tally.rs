@@ -180,7 +180,7 @@ impl Tally {
         self.instances[usize::from(instance)].requests += 1;
     }
 
-    /// A file that had not changed, told in the measured window.
+    /// An answer, in the measured window, that a file has not changed.
     pub fn not_modified(&mut self, instance: u16) {
         self.instances[usize::from(instance)].not_modified += 1;
     }

@@ -27,7 +27,7 @@ const DEADLOCK_PAUSE_NS: u64 = 1_000_000_000;
 const RECONNECT_PAUSE_NS: u64 = 100_000_000;
 /// Longest wait for the network to answer one such try: nobody can end it earlier.
 const TRY_AT_MOST: Duration = Duration::from_millis(500);
-/// Errors with texts of their own that are told apart; beyond it only their codes are.
+/// At most so many errors are counted by code and text; the others are counted by code alone.
 const REASONS_MAX: usize = 40;
 /// Sets the draws of new customers apart from all that is drawn for tables.
 const NEW_CUSTOMERS: u64 = 1_000;

@@ -144,10 +144,10 @@ impl Fleet {
         result.response = self.shared.response.histogram();
         result.service = if open { self.shared.service.histogram() } else { result.response.clone() };
         result.lateness = self.shared.lateness.histogram();
-        result.steps = self.steps.told();
+        result.steps = self.steps.measured();
         result.store = done.map(|mut done| {
             done.in_doubt.sort_unstable();
-            done.ramp = self.start.told.clone();
+            done.ramp = self.start.description.clone();
             done
         });
     }
@@ -161,7 +161,7 @@ struct Start {
     rate: f64,
     /// By how much both are compressed; 0 without a warm-up.
     factor: f64,
-    told: String,
+    description: String,
 }
 
 impl Start {
@@ -172,7 +172,7 @@ impl Start {
             jitter_ns: drive.start_jitter_ns,
             rate: drive.ramp_rate_per_s,
             factor: 1.0,
-            told: "all at once".to_owned(),
+            description: "all at once".to_owned(),
         };
         let clients = spec.load.connections();
         let jitter_s = drive.start_jitter_ns as f64 / 1e9;
@@ -180,11 +180,11 @@ impl Start {
         let (whole_s, warm_s) = (jitter_s + ramp_s, spec.phases.warm_up.as_secs_f64());
         if matches!(spec.load, LoadModel::Open { .. }) {
             start.factor = 0.0;
-            start.told = "arrivals set the pace: no jitter and no ramp".to_owned();
+            start.description = "arrivals set the pace: no jitter and no ramp".to_owned();
         } else if whole_s > 0.0 {
             let pace = format!("{clients} clients at {} a second after a jitter of up to {jitter_s:.1} s", start.rate);
             start.factor = (warm_s / whole_s).min(1.0);
-            start.told = match start.factor {
+            start.description = match start.factor {
                 0.0 => format!("all at once: there is no warm-up for {pace}"),
                 factor if factor < 1.0 => {
                     format!("{pace}, {whole_s:.1} s compressed into the warm-up of {warm_s:.1} s")

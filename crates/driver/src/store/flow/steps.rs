@@ -1,6 +1,6 @@
 //! The steps of an order, and how long each takes.
 
-use tare_model::trial::Step as Told;
+use tare_model::trial::Step as MeasuredStep;
 
 use crate::clock::now_ns;
 use crate::times::Times;
@@ -52,14 +52,14 @@ impl StepTimes {
         Self { times: std::array::from_fn(|_| Times::new()) }
     }
 
-    /// What is told: the steps that were done.
-    pub fn told(&self) -> Vec<Told> {
-        let told = STEPS.iter().zip(&self.times).map(|((step, name), times)| Told {
+    /// The steps that were done.
+    pub fn measured(&self) -> Vec<MeasuredStep> {
+        let steps = STEPS.iter().zip(&self.times).map(|((step, name), times)| MeasuredStep {
             name: (*name).to_owned(),
             within: *step != Step::ReadPrices,
             times: times.histogram(),
         });
-        told.filter(|step| !step.times.is_empty()).collect()
+        steps.filter(|step| !step.times.is_empty()).collect()
     }
 }
 
@@ -152,12 +152,12 @@ mod tests {
         laps.lap(Step::InsertLines);
         laps.lap_since(mark, Step::Deadlock);
         laps.record(&all);
-        let told = all.told();
-        let names: Vec<&str> = told.iter().map(|step| step.name.as_str()).collect();
+        let steps = all.measured();
+        let names: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
         assert_eq!(names, ["log in", "read prices", "purchase: again after deadlock"]);
-        assert_eq!(told.iter().map(|step| step.within).collect::<Vec<_>>(), [true, false, true]);
-        let sum: u128 = told.iter().map(|step| step.times.sum).sum();
+        assert_eq!(steps.iter().map(|step| step.within).collect::<Vec<_>>(), [true, false, true]);
+        let sum: u128 = steps.iter().map(|step| step.times.sum).sum();
         assert_eq!(sum, u128::from(laps.at - began));
-        assert_eq!(u128::from(laps.untimed()), told[1].times.sum);
+        assert_eq!(u128::from(laps.untimed()), steps[1].times.sum);
     }
 }

@@ -58,13 +58,13 @@ fn clients_start_after_jitter_and_ramp_within_the_warm_up() {
         let ramp = index as f64 / 10.0;
         assert!((ramp..ramp + 10.0).contains(delay), "client {index} after {delay} s");
     }
-    assert!(whole.told.contains("12.0 s in all"), "{}", whole.told);
+    assert!(whole.description.contains("12.0 s in all"), "{}", whole.description);
     let halved = Start::new(&spec(&drive, 6), &drive);
     assert!((0..21).all(|i| (halved.delay_ns(i) as f64 / 1e9 - delays[i as usize] / 2.0).abs() < 1e-6));
-    assert!(halved.told.contains("compressed into the warm-up of 6.0 s"), "{}", halved.told);
+    assert!(halved.description.contains("compressed into the warm-up of 6.0 s"), "{}", halved.description);
     let none = Start::new(&spec(&drive, 0), &drive);
     assert!((0..21).all(|i| none.delay_ns(i) == 0));
-    assert!(none.told.starts_with("all at once"), "{}", none.told);
+    assert!(none.description.starts_with("all at once"), "{}", none.description);
     let mut open = spec(&drive, 60);
     open.load = LoadModel::Open {
         rate: tare_model::units::Rate(10.0),

@@ -38,7 +38,7 @@ impl Ticks {
         Ok(Self { timer, began })
     }
 
-    /// Has been told of a tick. The kernel starts the timer again only when it is read.
+    /// Takes note of a tick. The kernel starts the timer again only when it is read.
     pub fn ticked(&self) {
         let _ = rustix::io::read(&self.timer, &mut [0; 8]);
     }
@@ -73,6 +73,6 @@ mod tests {
             ticks.ticked();
         }
         assert!(now_ns() - ticks.began >= 3 * EVERY_NS);
-        assert_eq!(sys::wait(epoll.as_fd(), Some(0), &mut events).unwrap(), 0, "a tick is told once");
+        assert_eq!(sys::wait(epoll.as_fd(), Some(0), &mut events).unwrap(), 0, "a tick is reported once");
     }
 }

@@ -131,7 +131,7 @@ fn wrong(what: String) -> DriverError {
 }
 
 impl Site {
-    /// Compiles what a driver is told.
+    /// Compiles the site of a driver.
     ///
     /// # Errors
     /// [`DriverError::Invalid`] when a probability is none or several are more than 1 together, when a state or a type is named that

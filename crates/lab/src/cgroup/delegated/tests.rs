@@ -81,9 +81,9 @@ fn we_move_below_and_the_group_is_fit_for_guests() {
     assert_eq!(found.unavailable(), None);
     assert_eq!(found.v2_controllers(), ["cpu", "memory", "pids"]);
     let said = found.particulars().join("\n");
-    assert!(said.contains(&scope.path().display().to_string()) && said.contains("they lack `cpuset`"), "{said}");
+    assert!(said.contains(&scope.path().display().to_string()) && said.contains("they have no `cpuset`"), "{said}");
     fs::write(scope.path().join("cgroup.controllers"), "cpuset cpu memory pids").unwrap();
-    assert_eq!(found.particulars().len(), 1 + usize::from(ends_with_session().is_some()), "nothing is lacking");
+    assert_eq!(found.particulars().len(), 1 + usize::from(ends_with_session().is_some()), "nothing is missing");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn what_a_user_is_not_given_comes_with_the_one_command_that_gives_it() {
     let parsed = Command::new("sh").args(["-n", "-c", &command]).status().unwrap();
     assert!(parsed.success(), "{command}");
     let why = lacking(Path::new("/sys/fs/cgroup/x"), &["cpu", "memory"]);
-    assert!(why.contains("/sys/fs/cgroup/x lacks cpu and memory"), "{why}");
+    assert!(why.contains("/sys/fs/cgroup/x does not have cpu and memory"), "{why}");
 }
 
 #[test]

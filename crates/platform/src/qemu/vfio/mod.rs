@@ -21,10 +21,10 @@ const CONTAINER: &str = "/dev/vfio/vfio";
 /// # Errors
 /// Why the kernel refuses. `group` is its number and `tree` a tree like `/sys`.
 pub(super) fn hands_over(device: &str, group: &str, tree: &Path) -> Result<(), Lack> {
-    let lack = |(reason, remedy): (String, String)| Lack::new(reason, remedy);
+    let unmet = |(reason, remedy): (String, String)| Lack::new(reason, remedy);
     let path = Path::new("/dev/vfio").join(group);
-    let opened = open_device(&path, "vfio_pci").map_err(lack)?;
-    let container = open_device(Path::new(CONTAINER), "vfio").map_err(lack)?;
+    let opened = open_device(&path, "vfio_pci").map_err(unmet)?;
+    let container = open_device(Path::new(CONTAINER), "vfio").map_err(unmet)?;
     sys::attach(&container, &opened)
         .map_err(|(step, error)| refused(device, step, &error, &tree.join("kernel/iommu_groups").join(group), tree))
 }
@@ -45,7 +45,7 @@ fn refused(device: &str, step: Step, error: &io::Error, group: &Path, tree: &Pat
             "Look for a setting of the firmware that shares the device with it, and switch that off",
         ),
         Step::Iommu if denied && !allows_unsafe_interrupts(tree) => Lack::new(
-            format!("{what}: the host lacks interrupt remapping: {error}"),
+            format!("{what}: the host has no interrupt remapping: {error}"),
             "Switch it on in the firmware (VT-d, or AMD's IOMMU, with x2APIC), and leave `intremap=off` out of the kernel's \
              words. Or do without: `echo 1 > /sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts`; a guest can \
              then send the host any interrupt by its device, and stop or take over the host, so only for guests that you \
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lack_of_interrupt_remapping_is_told_from_other_refusals() {
+    fn missing_interrupt_remapping_is_distinguished_from_other_refusals() {
         let tree = tempfile::tempdir().unwrap();
         let group = tree.path().join("kernel/iommu_groups/7");
         let parameters = tree.path().join("module/vfio_iommu_type1/parameters");
@@ -91,12 +91,12 @@ mod tests {
             format!("{reason} {remedy}")
         };
         fs::write(parameters.join("allow_unsafe_interrupts"), "N\n").unwrap();
-        let lacking = said(Step::Iommu, libc::EPERM);
+        let missing = said(Step::Iommu, libc::EPERM);
         assert!(
-            lacking.contains("lacks interrupt remapping") && lacking.contains("allow_unsafe_interrupts"),
-            "{lacking}"
+            missing.contains("has no interrupt remapping") && missing.contains("allow_unsafe_interrupts"),
+            "{missing}"
         );
-        assert!(lacking.contains("firmware") && lacking.contains("trust"), "{lacking}");
+        assert!(missing.contains("firmware") && missing.contains("trust"), "{missing}");
         for (step, errno) in [(Step::Iommu, libc::EBUSY), (Step::Group, libc::EPERM), (Step::Viable, libc::EPERM)] {
             let other = said(step, errno);
             assert!(!other.contains("remapping"), "{other}");

@@ -69,9 +69,9 @@ fn ends(
     of: fn(&InstanceFindings) -> Option<&Estimate>,
 ) -> Option<(&InstanceFindings, &InstanceFindings)> {
     let value = |each: &InstanceFindings| of(each).map_or(f64::NAN, |found| found.value);
-    let told = || own.each.iter().filter(|each| value(each).is_finite());
-    let least = told().min_by(|a, b| value(a).total_cmp(&value(b)))?;
-    Some((least, told().max_by(|a, b| value(a).total_cmp(&value(b)))?))
+    let known = || own.each.iter().filter(|each| value(each).is_finite());
+    let least = known().min_by(|a, b| value(a).total_cmp(&value(b)))?;
+    Some((least, known().max_by(|a, b| value(a).total_cmp(&value(b)))?))
 }
 
 fn response(each: &InstanceFindings) -> Option<&Estimate> {
@@ -244,10 +244,10 @@ impl<'a> Group<'a> {
 
 /// How the instances of an arm's cases were served, and how far they were apart in the case that tells it.
 fn of_arm(arm: &ArmConsolidation) -> Option<(Served, String)> {
-    let told: Vec<(&CaseInstances, &Estimate)> =
+    let compared: Vec<(&CaseInstances, &Estimate)> =
         arm.side_by_side.iter().filter_map(|own| Some((own, apart(own)?))).collect();
-    let served = told.iter().map(|(_, ratio)| Served::of(ratio)).max()?;
-    let those = told.iter().filter(|(_, ratio)| Served::of(ratio) == served);
+    let served = compared.iter().map(|(_, ratio)| Served::of(ratio)).max()?;
+    let those = compared.iter().filter(|(_, ratio)| Served::of(ratio) == served);
     let (worst, ratio) = those.clone().max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
     let seen = if worst.response_apart.is_some() {
         let slowest = ends(worst, response).map(|(_, slowest)| format!(" (instance {})", slowest.instance));
@@ -255,14 +255,14 @@ fn of_arm(arm: &ArmConsolidation) -> Option<(Served, String)> {
     } else {
         format!("that with the most did {} the operations of that with the fewest", times(ratio))
     };
-    let (n, all) = (those.count(), told.len());
+    let (n, all) = (those.count(), compared.len());
     let cases = if all == 1 { String::new() } else { format!(" in {n} of {all} cases: at most") };
     let seen = format!("{}{seen} ({})", if all == 1 { ": " } else { ", " }, place(worst));
     let said = match served {
         Served::Alike => format!("the instances of a guest were served alike{cases}{seen}"),
         Served::Unlike => format!("the instances of a guest were NOT served alike{cases}{seen}"),
         Served::Unsure => {
-            format!("whether the instances of a guest were served alike cannot be told by so few blocks{cases}{seen}")
+            format!("whether the instances of a guest were served alike is unknown with so few blocks{cases}{seen}")
         }
     };
     Some((served, said))

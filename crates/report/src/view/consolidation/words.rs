@@ -8,7 +8,7 @@ use super::{Group, change, load};
 use crate::format;
 use crate::plot::arms::ArmLook;
 
-/// Most loads of which all are told.
+/// Most loads that are all listed.
 const SENTENCES: usize = 5;
 
 /// `a, b and c`.
@@ -56,9 +56,9 @@ impl<'a> Group<'a> {
 
     fn lost_at(&self, share: f64) -> Option<String> {
         let of = |arm: &'a ArmConsolidation| arm.lost.iter().find(|series| same(series.fixed, share));
-        let told = self.each(of, "%", "of the throughput")?;
+        let cost = self.each(of, "%", "of the throughput")?;
         let head = format!("With the guest\u{2019}s CPUs held {} busy", format::share(share));
-        Some(format!("{head}, each further instance cost {told}."))
+        Some(format!("{head}, each further instance cost {cost}."))
     }
 
     pub(super) fn seen_gained(&self) -> Vec<String> {
@@ -86,7 +86,7 @@ impl<'a> Group<'a> {
 
     fn gained_at(&self, clients: f64) -> Option<String> {
         let of = |arm: &'a ArmConsolidation| arm.gained.iter().find(|series| same(series.fixed, clients));
-        let told = self.each(of, "points", "of the guest\u{2019}s CPU")?;
+        let cost = self.each(of, "points", "of the guest\u{2019}s CPU")?;
         let taken = if self.taken_at(clients) {
             format!(
                 " There at least {} of the CPUs were taken, so that less was left to be gained.",
@@ -95,7 +95,7 @@ impl<'a> Group<'a> {
         } else {
             String::new()
         };
-        Some(format!("At {} clients in all, each further instance cost {told}.{taken}", load(clients)))
+        Some(format!("At {} clients in all, each further instance cost {cost}.{taken}", load(clients)))
     }
 
     /// The change of the most instances on each arm: `2.1 % [1.8, 2.4] of it on native, 2.6 % [2.2, 3.0] on container (8 instances
@@ -106,12 +106,12 @@ impl<'a> Group<'a> {
         unit: &str,
         it: &str,
     ) -> Option<String> {
-        let told = |(arm, look): (&'a ArmConsolidation, ArmLook)| {
+        let row = |(arm, look): (&'a ArmConsolidation, ArmLook)| {
             let (point, fewest) = most(of(arm)?)?;
             let change = change(point.per_instance.as_ref()?, unit);
             Some((look.label, change, format!("({} instances against {fewest})", point.instances)))
         };
-        let all: Vec<(String, String, String)> = self.shown().filter_map(told).collect();
+        let all: Vec<(String, String, String)> = self.shown().filter_map(row).collect();
         let (_, _, first) = all.first()?;
         // Said once where it is the same on every arm.
         let same = all.iter().all(|(.., numbers)| numbers == first);
@@ -140,7 +140,7 @@ impl<'a> Group<'a> {
                 .filter(|_| !same(few.clients_per_instance, many.clients_per_instance))
                 .find_map(|clients| Some((with(&few.points, clients)?, with(&many.points, clients)?)));
             if let Some((fine, coarse)) = both {
-                let told = |own: &LoadPoint, each: f64| {
+                let describe = |own: &LoadPoint, each: f64| {
                     let time = own.response.as_ref().map(|time| format::estimate(time, &Unit::Seconds));
                     format!("{} instances of {} answer in {}", own.instances, load(each), time.unwrap_or_default())
                 };
@@ -148,8 +148,8 @@ impl<'a> Group<'a> {
                     "{}: at {} clients, {}, {}.",
                     look.label,
                     load(fine.clients),
-                    told(&fine, few.clients_per_instance),
-                    told(&coarse, many.clients_per_instance).replacen(" answer", "", 1)
+                    describe(&fine, few.clients_per_instance),
+                    describe(&coarse, many.clients_per_instance).replacen(" answer", "", 1)
                 ));
             }
             out.extend(missed(arm).map(|missed| format!("{}: an objective was missed at {missed}.", look.label)));
@@ -165,7 +165,7 @@ impl<'a> Group<'a> {
         let loads = distinct(first.points.iter().map(|own| own.clients));
         let shared = |clients: &f64| series.iter().all(|(own, _)| has(&own.points, *clients).is_some());
         let Some(clients) = loads.into_iter().rev().find(shared) else { return Vec::new() };
-        let told = series.iter().filter_map(|(own, look)| {
+        let rows = series.iter().filter_map(|(own, look)| {
             let own = has(&own.points, clients)?;
             let time = own.response.as_ref().map(|time| format::estimate(time, &Unit::Seconds));
             let cpu =
@@ -173,8 +173,8 @@ impl<'a> Group<'a> {
             let figures: Vec<String> = time.into_iter().chain(cpu).collect();
             (!figures.is_empty()).then(|| format!("{} {}", look.label, figures.join(" and ")))
         });
-        let told: Vec<String> = told.collect();
-        vec![format!("At {} clients: {}.", load(clients), told.join("; "))]
+        let rows: Vec<String> = rows.collect();
+        vec![format!("At {} clients: {}.", load(clients), rows.join("; "))]
     }
 
     /// The group in lines, for a terminal.

@@ -201,7 +201,7 @@ impl<'a> Group<'a> {
 
     /// The advice for all arms in one sentence.
     fn headline(&self) -> Option<String> {
-        let told = |(arm, look): (&ArmSizing, ArmLook)| match &arm.advice {
+        let row = |(arm, look): (&ArmSizing, ArmLook)| match &arm.advice {
             Some(advice) if advice.instances == 0 || advice.load <= 0.0 => format!("{} nothing", look.label),
             Some(advice) => format!(
                 "{} {}{}, {}, CPU below {}",
@@ -217,12 +217,12 @@ impl<'a> Group<'a> {
         };
         // Where nothing could be fitted on any arm, the section says why.
         self.found.arms.iter().find(|arm| arm.advice.is_some())?;
-        let told: Vec<String> = self.shown().map(told).collect();
+        let rows: Vec<String> = self.shown().map(row).collect();
         let asked = self.shown().find_map(|(arm, _)| self.objective(&arm.advice.as_ref()?.question));
         let asked = asked.map_or_else(String::new, |asked| format!(" ({asked})"));
         let size = of_size(&self.found.guest);
         let from = self.grounds();
-        (!told.is_empty()).then(|| format!("What fits into one {size}{asked}: {}.{from}", told.join("; ")))
+        (!rows.is_empty()).then(|| format!("What fits into one {size}{asked}: {}.{from}", rows.join("; ")))
     }
 
     /// What the advice of all arms rests on, with the largest residuals: ` From 34 to 35 points of each arm in 3 blocks, ...`.
@@ -244,13 +244,13 @@ impl<'a> Group<'a> {
         if checks().next().is_none() {
             return String::new();
         }
-        let told = || checks().filter(|check| check.refused.is_none());
-        let all = told().count();
+        let predicted = || checks().filter(|check| check.refused.is_none());
+        let all = predicted().count();
         let mut out = format!(
             "Held out of the fit, predicted, and then compared with what was measured: CPU within 5 points in {} of {all}",
-            told().filter(|c| c.cpu_within).count()
+            predicted().filter(|c| c.cpu_within).count()
         );
-        let timed = || told().filter_map(|check| check.response_within);
+        let timed = || predicted().filter_map(|check| check.response_within);
         if timed().next().is_some() {
             out.push_str(&format!(
                 ", response time within 15 % in {} of {}",

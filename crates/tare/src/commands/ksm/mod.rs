@@ -12,7 +12,7 @@ use tare_memory::{Kernel, MemoryError};
 use crate::args::{KsmArguments, KsmCommand};
 use crate::exit::{Exit, Failure};
 
-/// What everybody is told who merges memory.
+/// The warning for everybody who merges memory.
 pub const SIDE_CHANNELS: &str = "whoever shares merged memory can learn by timing what others hold in theirs, and has been shown \
                                  to change it (deduplication side channels, Flip Feng Shui, CAIN): merge only within one trust \
                                  domain";
@@ -27,7 +27,7 @@ pub fn command(arguments: &KsmArguments) -> Result<Exit, Failure> {
     }
 }
 
-/// What could not be looked at: where the host lacks merging, that is told instead.
+/// Why merging could not be read. Where the host cannot merge memory, that is the reason given.
 fn unseen(kernel: &Kernel, error: &MemoryError) -> Failure {
     match kernel.lack() {
         Some(lack) => lacking(&lack),

@@ -22,7 +22,7 @@ pub fn command() -> Result<Exit, Failure> {
         } else if holder.may_be_reaped()? {
             let reaped = tare_controller::reap_run(&holder.run, &place::agent());
             clean &= reaped.report.is_clean();
-            let words = if reaped.report.is_clean() { put_back(&holder) } else { reap::told(&reaped) };
+            let words = if reaped.report.is_clean() { put_back(&holder) } else { reap::summary(&reaped) };
             output::print(&words)?;
         } else {
             // Somebody else has taken it away by now, or is at it.

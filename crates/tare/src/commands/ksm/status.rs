@@ -110,7 +110,7 @@ impl Status {
         );
         for merger in self.mergers.iter().take(LISTED) {
             let (pid, name, all) = (merger.pid, &merger.name, merger.merge_any);
-            let all = all.map_or("not told", |all| if all { "yes" } else { "parts" });
+            let all = all.map_or("unknown", |all| if all { "yes" } else { "parts" });
             let (merged, empty, profit) = (merger.merging_pages, merger.zero_pages, mib(merger.profit_bytes.into()));
             let _ = writeln!(text, "  {pid:>8}  {name:<15}  {merged:>9}  {empty:>9}  {profit:>12}  {all}");
         }

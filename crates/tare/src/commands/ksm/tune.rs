@@ -17,7 +17,7 @@ use crate::args::{Rule, TuneArguments};
 use crate::exit::{Exit, Failure};
 use crate::{output, place};
 
-/// Governs merging until it is told to stop.
+/// Governs merging until it is asked to stop.
 pub fn command(arguments: &TuneArguments) -> Result<Exit, Failure> {
     let merging = merging(arguments)?;
     let domain = trust_domain(arguments)?;
@@ -32,7 +32,7 @@ pub fn command(arguments: &TuneArguments) -> Result<Exit, Failure> {
     clean_up(arguments.alongside)?;
     let cancel = Cancel::new();
     let uncaught = |error| Failure::new(format!("signals cannot be caught: {error}"), Exit::Failure);
-    cancel.on_signals_told("stopping: every setting is put back as it was found").map_err(uncaught)?;
+    cancel.on_signals_with_message("stopping: every setting is put back as it was found").map_err(uncaught)?;
     let run_id = format!("ksm-{}", place::new_run_id());
     // There are no results to be kept.
     let state = StateDir::create(&run_id, &tare_lab::state_path(&run_id)).map_err(failed)?;
@@ -60,7 +60,7 @@ fn usage(text: impl std::fmt::Display) -> Failure {
 /// Puts back what dead runs left, so that what is found is what was there before them, and makes sure that nobody else governs.
 fn clean_up(alongside: bool) -> Result<(), Failure> {
     for reaped in tare_controller::reap_dead(&place::agent()).map_err(failed)? {
-        output::print(&crate::commands::reap::told(&reaped))?;
+        output::print(&crate::commands::reap::summary(&reaped))?;
         if !reaped.report.is_clean() {
             let text = format!("the dead run {} left what could not be taken away; see above", reaped.run_id);
             return Err(Failure::new(text, Exit::HostUnfit));
@@ -220,14 +220,14 @@ impl Tune<'_> {
         let governor = Governor::start(self.kernel.clone(), &wanted, false, guests, &ledger)
             .map_err(|error| unseen(self.kernel, &error))?;
         let looked = self.look_on(&governor, cancel);
-        // Whatever was seen, everything is put back before it is told.
+        // Everything is put back before anything is reported.
         governor.end().map_err(failed)?;
         let (exit, last) = looked?;
         output::print(&format!("every setting is as it was found; {last}"))?;
         Ok(exit)
     }
 
-    /// Prints lines until it is told to stop, or the time is over; the last words.
+    /// Prints lines until it is asked to stop, or the time is over; the last words.
     fn look_on(&self, governor: &Governor, cancel: &Cancel) -> Result<(Exit, String), Failure> {
         let look = || Look::take(self.kernel).map_err(|error| unseen(self.kernel, &error));
         let began = Instant::now();

@@ -20,7 +20,7 @@ pub fn command(every: Span, json: bool, lasts: Option<Span>) -> Result<Exit, Fai
     let look = || Look::take(&kernel).map_err(|error| unseen(&kernel, &error));
     let cancel = Cancel::new();
     let failed = |error| Failure::new(format!("signals cannot be caught: {error}"), Exit::Failure);
-    cancel.on_signals_told("stopping").map_err(failed)?;
+    cancel.on_signals_with_message("stopping").map_err(failed)?;
     let began = Instant::now();
     let mut before: Option<Look> = None;
     if !json {

@@ -15,7 +15,7 @@ use crate::output;
 /// Sizes by a run and prints what comes of it.
 pub fn command(arguments: &SizeArguments) -> Result<Exit, Failure> {
     let wrong = |message: String| Failure::new(message, Exit::Usage);
-    // What the command line alone tells to be wrong is told before anything is read.
+    // Faults of the command line are reported before anything is read.
     let headroom = share(&arguments.headroom).map_err(wrong)?;
     let asked = arguments.qos.as_deref().map(pair).transpose().map_err(wrong)?;
     let findings = analysed(&arguments.run, false)?;
@@ -28,8 +28,8 @@ pub fn command(arguments: &SizeArguments) -> Result<Exit, Failure> {
     let sizing = tare_analysis::size(&findings, &question, arguments.arm.as_deref())
         .map_err(|error| Failure::new(error, Exit::Usage))?;
     if arguments.json {
-        let told = json!({ "run": arguments.run.display().to_string(), "sizing": sizing });
-        let text = serde_json::to_string_pretty(&told)
+        let answer = json!({ "run": arguments.run.display().to_string(), "sizing": sizing });
+        let text = serde_json::to_string_pretty(&answer)
             .map_err(|error| Failure::new(format!("the sizing cannot be written as JSON: {error}"), Exit::Failure))?;
         output::print(&text)?;
     } else {

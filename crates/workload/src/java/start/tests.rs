@@ -51,10 +51,10 @@ fn data_are_the_same_in_every_guest_or_not() {
 
 #[test]
 fn an_application_is_ready_when_it_says_so_with_its_live_heap() {
-    assert_eq!(told(b"loading\n"), None);
-    assert_eq!(told(b"listening 0.0.0.0:7117 groups=6 live_heap_bytes=12"), None, "the line may go on");
-    assert_eq!(told(b"loading\nlistening 0.0.0.0:7117 groups=6 live_heap_bytes=123\n"), Some(Some(123)));
-    assert_eq!(told(b"listening 0.0.0.0:7117\nmore"), Some(None));
+    assert_eq!(readiness(b"loading\n"), None);
+    assert_eq!(readiness(b"listening 0.0.0.0:7117 groups=6 live_heap_bytes=12"), None, "the line may go on");
+    assert_eq!(readiness(b"loading\nlistening 0.0.0.0:7117 groups=6 live_heap_bytes=123\n"), Some(Some(123)));
+    assert_eq!(readiness(b"listening 0.0.0.0:7117\nmore"), Some(None));
 }
 
 fn ended(code: Option<i32>, signal: Option<i32>, stderr: &str) -> Look {

@@ -40,29 +40,29 @@ fn driver(instances: Vec<InstanceDone>) -> DriveResult {
     DriveResult { social: Some(social), response: histogram(150_000_000, all), ..result(all) }
 }
 
-fn close(told: Option<&f64>, value: f64) {
-    let told = told.copied().unwrap_or(f64::NAN);
-    assert!((told - value).abs() < 2e-3 * value.abs().max(1e-3), "{told}, not {value}");
+fn close(actual: Option<&f64>, value: f64) {
+    let actual = actual.copied().unwrap_or(f64::NAN);
+    assert!((actual - value).abs() < 2e-3 * value.abs().max(1e-3), "{actual}, not {value}");
 }
 
 #[test]
 fn the_primary_metric_is_the_mean_of_percentiles_by_their_frequency() {
     let home = stationary()[Operation::Home.index()];
     let types = instance(1, 100).operations;
-    let told = weighted_p90(&types);
-    close(told.seconds.as_ref(), home * 0.1 + (1.0 - home) * 0.2);
-    assert!(told.left_out.is_empty());
+    let p90 = weighted_p90(&types);
+    close(p90.seconds.as_ref(), home * 0.1 + (1.0 - home) * 0.2);
+    assert!(p90.left_out.is_empty());
 }
 
 #[test]
-fn rare_operations_are_left_out_and_told_and_common_ones_are_not_done_without() {
+fn rare_operations_are_left_out_and_listed_and_common_ones_are_required() {
     let mut types = instance(1, 100).operations;
     let add = Operation::AddPerson.index();
     types[add] = kind(Operation::AddPerson, LEAST - 1, 10_000, 0);
-    let told = weighted_p90(&types);
-    assert_eq!((told.left_out.as_slice(), told.operations), (&["add_person"][..], LEAST - 1));
+    let p90 = weighted_p90(&types);
+    assert_eq!((p90.left_out.as_slice(), p90.operations), (&["add_person"][..], LEAST - 1));
     let (home, rare) = (stationary()[0], stationary()[add]);
-    close(told.seconds.as_ref(), (home * 0.1 + (1.0 - home - rare) * 0.2) / (1.0 - rare));
+    close(p90.seconds.as_ref(), (home * 0.1 + (1.0 - home - rare) * 0.2) / (1.0 - rare));
     types.remove(Operation::Home.index());
     assert_eq!(weighted_p90(&types).seconds, None, "a quarter of all operations is missing");
     let (driven, _) = of_guest(vec![driver(vec![InstanceDone { operations: types, ..instance(1, 1) }])]).unwrap();
@@ -106,8 +106,8 @@ fn guests_are_put_together_from_what_their_figures_are_made_of() {
     let both = combine(vec![guest(vec![instance(4, 100)]), guest(vec![instance(2, 60)])]).unwrap();
     close(both.measurement.metrics.get("operations_per_s"), 1120.0);
     close(both.measurement.metrics.get("users_over_rate_s"), 6.0 / 1120.0);
-    let told: Vec<(u32, Option<u32>)> = both.measurement.parts.iter().map(|part| (part.guest, part.instance)).collect();
-    assert_eq!(told, [(1, None), (1, Some(1)), (2, None), (2, Some(1))]);
+    let ids: Vec<(u32, Option<u32>)> = both.measurement.parts.iter().map(|part| (part.guest, part.instance)).collect();
+    assert_eq!(ids, [(1, None), (1, Some(1)), (2, None), (2, Some(1))]);
 }
 
 #[test]

@@ -45,8 +45,8 @@ fn orders_a_minute_count_those_rolled_back_and_goodput_does_not() {
     );
     assert!(!metrics.contains_key("response_time_p999_s"), "2000 orders are too few");
     let parts = &driven.measurement.parts;
-    let told: Vec<(u32, Option<u32>)> = parts.iter().map(|part| (part.guest, part.driver)).collect();
-    assert_eq!(told, [(1, None), (1, Some(1)), (1, Some(2))]);
+    let keys: Vec<(u32, Option<u32>)> = parts.iter().map(|part| (part.guest, part.driver)).collect();
+    assert_eq!(keys, [(1, None), (1, Some(1)), (1, Some(2))]);
     assert!((parts[0].metrics["wal_bytes_per_order"] - 2000.0).abs() < 1e-9);
     let sum: f64 = parts[1..].iter().map(|part| part.metrics["orders_per_minute"]).sum();
     assert!((sum - 120_000.0).abs() < 1e-6);
@@ -62,8 +62,8 @@ fn guests_add_up_and_keep_what_is_their_own() {
     assert_eq!((all.work, all.window_ns, all.invalid), (3000.0, (0, 1_000_000_000), None));
     assert_eq!(all.measurement.histograms["response"].count(), 3000);
     assert_eq!(all.measurement.steps[0].times.count(), 3000);
-    let told: Vec<(u32, Option<u32>)> = all.measurement.parts.iter().map(|part| (part.guest, part.driver)).collect();
-    assert_eq!(told, [(1, None), (1, Some(1)), (1, Some(2)), (2, None), (2, Some(1)), (2, Some(2))]);
+    let keys: Vec<(u32, Option<u32>)> = all.measurement.parts.iter().map(|part| (part.guest, part.driver)).collect();
+    assert_eq!(keys, [(1, None), (1, Some(1)), (1, Some(2)), (2, None), (2, Some(1)), (2, Some(2))]);
     assert_eq!(
         (all.facts["data on"].as_str(), all.facts["guest 2: data on"].as_str()),
         ("disk of 1000", "disk of 500")
@@ -74,7 +74,7 @@ fn guests_add_up_and_keep_what_is_their_own() {
 }
 
 #[test]
-fn what_one_guest_did_not_tell_is_told_of_none() {
+fn what_one_guest_did_not_report_is_reported_of_none() {
     let all = combine(vec![guest(1000, Some(4_000_000)), guest(500, None)], VerdictOn::Mean).unwrap();
     assert!(!all.measurement.metrics.contains_key("wal_bytes_per_order"));
     assert!(!all.measurement.counts.contains_key(WAL_BYTES));
@@ -99,7 +99,7 @@ fn counts_that_end_in_max_are_not_added() {
 }
 
 #[test]
-fn flags_and_reasons_tell_which_guest_and_what_is_common_is_told_once() {
+fn flags_and_reasons_name_the_guest_and_what_is_common_is_listed_once() {
     let flagged = |detail: &str| {
         let mut driven = guest(1000, None);
         driven.flags.push(Flag { kind: "unsafe".into(), detail: "fsync is off".into() });
@@ -109,8 +109,8 @@ fn flags_and_reasons_tell_which_guest_and_what_is_common_is_told_once() {
     let mut second = flagged("b");
     second.invalid = Some("orders were lost".into());
     let all = combine(vec![flagged("a"), second], VerdictOn::Goodput).unwrap();
-    let told: Vec<&str> = all.flags.iter().map(|flag| flag.detail.as_str()).collect();
-    assert_eq!(told, ["fsync is off", "guest 1: a", "guest 2: b"]);
+    let details: Vec<&str> = all.flags.iter().map(|flag| flag.detail.as_str()).collect();
+    assert_eq!(details, ["fsync is off", "guest 1: a", "guest 2: b"]);
     assert_eq!(all.invalid.as_deref(), Some("guest 2: orders were lost"));
 }
 
@@ -154,7 +154,7 @@ fn the_verdict_has_its_figure_or_not_by_the_orders_of_all_guests() {
 }
 
 #[test]
-fn orders_under_way_at_the_end_are_no_failures_and_are_told() {
+fn orders_under_way_at_the_end_are_no_failures_and_are_flagged() {
     let taking = |ns, cut, failed| {
         let mut errors = vec![(CUT_OFF.to_owned(), cut), ("40001 no".to_owned(), failed)];
         errors.retain(|(_, count)| *count > 0);

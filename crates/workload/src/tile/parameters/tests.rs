@@ -45,14 +45,14 @@ fn members_of(parameters: &Value) -> Vec<Member> {
 }
 
 /// That members are refused with this path, and with these words in message and help.
-fn told((members, path, message, help): (Value, &str, &str, &str)) {
+fn refused_with((members, path, message, help): (Value, &str, &str, &str)) {
     let error = refused(members.clone());
-    let help_told = error.help.clone().unwrap_or_default();
+    let help_shown = error.help.clone().unwrap_or_default();
     let named = error.path.join(".");
     // Where a field is unknown, it may be the table around it that is named.
     let unknown = message.contains("expected") || message.contains("unknown");
     let near = named == path || unknown && path.starts_with(&named);
-    assert!(near && error.message.contains(message) && help_told.contains(help), "{members}: {error:?}");
+    assert!(near && error.message.contains(message) && help_shown.contains(help), "{members}: {error:?}");
 }
 
 #[test]
@@ -99,11 +99,11 @@ fn each_field_that_is_wrong_is_named_with_its_path_and_its_remedy() {
             "name of its own",
         ),
     ];
-    wrong.into_iter().for_each(told);
+    wrong.into_iter().for_each(refused_with);
 }
 
 #[test]
-fn what_is_wrong_within_a_member_is_told_where_it_stands() {
+fn what_is_wrong_within_a_member_is_reported_where_it_stands() {
     let wrong = [
         (
             json!([{ "name": "a", "workload": "java", "parameters": { "heep": "1GiB" } }]),
@@ -157,7 +157,7 @@ fn what_is_wrong_within_a_member_is_told_where_it_stands() {
         ),
         (json!([{ "name": "a", "workload": "java", "weight": 2 }]), "members.0.weight", "unknown field `weight`", ""),
     ];
-    wrong.into_iter().for_each(told);
+    wrong.into_iter().for_each(refused_with);
 }
 
 #[test]

@@ -201,8 +201,8 @@ fn the_pages_of_the_server_are_those_of_the_driver() {
             let fields: Vec<&str> = lines.next().unwrap().split('\t').collect();
             assert_eq!(fields.len(), 8);
             let names: Vec<&str> = parameters.iter().map(|(name, _)| name.as_str()).collect();
-            let told = [site.name(), &*state.name, &**title, &command.to_string(), &padding.to_string()];
-            assert_eq!(fields[..5], told);
+            let expected = [site.name(), &*state.name, &**title, &command.to_string(), &padding.to_string()];
+            assert_eq!(fields[..5], expected);
             assert!(["login", "logout", "member", "open"].contains(&fields[5]));
             assert_eq!((fields[6], fields[7].split(',').count()), (&*names.join(","), state.embedded.len()));
         }
@@ -242,7 +242,7 @@ fn own(site: Site, from: &str, to: &str) -> Result<Tables, String> {
 }
 
 #[test]
-fn tables_of_the_users_own_are_taken_and_what_is_wrong_with_them_is_told_by_its_field() {
+fn tables_of_the_users_own_are_taken_and_what_is_wrong_with_them_is_reported_by_its_field() {
     let hasty = own(Site::Banking, "mean = \"10s\"", "mean = \"100ms\"").unwrap();
     assert_eq!(hasty.think.mean.ns, 100_000_000);
     for (site, from, to, words) in [

@@ -48,8 +48,8 @@ fn guest(requests: u64) -> Driven {
 }
 
 fn close(driven: &Driven, metric: &str, value: f64) {
-    let told = driven.measurement.metrics.get(metric).copied().unwrap_or(f64::NAN);
-    assert!((told - value).abs() < 1e-9 * value.abs().max(1.0), "{metric}: {told}, not {value}");
+    let actual = driven.measurement.metrics.get(metric).copied().unwrap_or(f64::NAN);
+    assert!((actual - value).abs() < 1e-9 * value.abs().max(1.0), "{metric}: {actual}, not {value}");
 }
 
 #[test]
@@ -70,9 +70,9 @@ fn figures_of_a_guest_are_made_of_its_request_types() {
     assert_eq!(driven.measurement.counts["fault: proof"], 2);
     assert_eq!(driven.facts["TLS handshakes in full, all phases"], "3");
     let declared: Vec<String> = specs().into_iter().map(|spec| spec.id).collect();
-    let told: Vec<&String> = driven.measurement.metrics.keys().collect();
-    assert!(told.iter().all(|id| declared.contains(id)), "{told:?}");
-    assert_eq!(told.len(), declared.len(), "{told:?}");
+    let reported: Vec<&String> = driven.measurement.metrics.keys().collect();
+    assert!(reported.iter().all(|id| declared.contains(id)), "{reported:?}");
+    assert_eq!(reported.len(), declared.len(), "{reported:?}");
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn tls_is_done_by_who_meets_the_clients() {
 }
 
 #[test]
-fn a_heap_that_users_fill_is_told_and_nginx_takes_connections_off_it() {
+fn a_heap_that_users_fill_is_reported_and_nginx_takes_connections_off_it() {
     let (parameters, _) = checked(Site::Banking, &json!({})).unwrap();
     let stay = Stay { thinking_s: 30.0, secure: 1.0 };
     let of = |in_front| Command {
@@ -78,7 +78,7 @@ fn a_heap_that_users_fill_is_told_and_nginx_takes_connections_off_it() {
     assert!((350 << 20..450 << 20).contains(&busy), "{busy}");
     assert!(of(true).busy_heap(&parameters, 2300) < 70 << 20);
     assert!(small_heap(768 << 20, busy, 2300).is_none());
-    let told = small_heap(512 << 20, busy, 2300).unwrap().detail;
-    assert!(told.contains("2300 sessions") && told.contains("512 MiB"), "{told}");
+    let detail = small_heap(512 << 20, busy, 2300).unwrap().detail;
+    assert!(detail.contains("2300 sessions") && detail.contains("512 MiB"), "{detail}");
     assert_eq!((of(false).files(&parameters), of(true).files(&parameters)), (4700, 9300));
 }

@@ -42,7 +42,7 @@ fn backend(requests: u64, service_ns: u64, cpu_s: f64) -> ServeReport {
 }
 
 #[test]
-fn what_is_right_is_believed_and_each_kind_of_wrong_is_told_with_its_figures() {
+fn what_is_right_is_believed_and_each_kind_of_wrong_is_reported_with_its_figures() {
     let (parameters, model) = banking();
     let right = done(&model, 10_000, 50);
     let served = Stats { pages: 9000, ..Stats::default() };
@@ -82,14 +82,14 @@ fn a_mix_that_is_off_too_few_requests_and_a_slow_backend_are_flagged() {
 
     let mut off = many.clone();
     off.types[0].requests += 2000;
-    let told = flags(&parameters, &model, &off, Some(&quick), 10.0);
-    assert!(told[0].kind == "mix" && told[0].detail.contains("were login, the target is 21.53 %"), "{told:?}");
+    let found = flags(&parameters, &model, &off, Some(&quick), 10.0);
+    assert!(found[0].kind == "mix" && found[0].detail.contains("were login, the target is 21.53 %"), "{found:?}");
     off.types[0].requests -= 1000;
     assert!(kinds(&parameters, &model, &off, &quick).is_empty(), "within a point and what chance does");
 
     let slow = backend(100_000, 25_000_000, 1.0);
-    let told = flags(&parameters, &model, &many, Some(&slow), 10.0);
-    assert!(told[0].kind == "backend-limit" && told[0].detail.contains("more than 20.0 ms"), "{told:?}");
+    let found = flags(&parameters, &model, &many, Some(&slow), 10.0);
+    assert!(found[0].kind == "backend-limit" && found[0].detail.contains("more than 20.0 ms"), "{found:?}");
     parameters.backend_delay = tare_model::Span::from_millis(20);
     assert!(kinds(&parameters, &model, &many, &slow).is_empty(), "20 of its 25 ms were asked for");
     let busy = flags(&parameters, &model, &many, Some(&backend(100_000, 1000, 8.0)), 10.0);

@@ -135,6 +135,6 @@ fn the_same_seed_has_the_same_sessions_and_another_has_others() {
 fn sessions_without_an_end_are_refused() {
     let mut site = all_kinds();
     site.states[0].next = vec![(0, 1.0)];
-    let told = simulate(&drive(site), 1, 1).unwrap_err().to_string();
-    assert!(told.contains("did not end") && told.contains("leave a part"), "{told}");
+    let message = simulate(&drive(site), 1, 1).unwrap_err().to_string();
+    assert!(message.contains("did not end") && message.contains("leave a part"), "{message}");
 }

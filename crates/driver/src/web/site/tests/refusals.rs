@@ -2,16 +2,16 @@
 
 use super::*;
 
-/// What is said of the small site after a change.
-fn told(change: impl FnOnce(&mut WebDrive)) -> String {
+/// The message about the small site after a change.
+fn message_after(change: impl FnOnce(&mut WebDrive)) -> String {
     let mut drive = drive(all_kinds());
     change(&mut drive);
     Site::compile(&drive).map(|_| ()).unwrap_err().to_string()
 }
 
 fn refused(what: &str, change: impl FnOnce(&mut WebDrive)) {
-    let told = told(change);
-    assert!(told.contains(what) && told.contains("correct the tables of the site"), "{told}");
+    let message = message_after(change);
+    assert!(message.contains(what) && message.contains("correct the tables of the site"), "{message}");
 }
 
 #[test]

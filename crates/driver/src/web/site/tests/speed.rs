@@ -8,7 +8,7 @@ use super::*;
 
 const REQUESTS: u32 = 400_000;
 
-fn told(what: &str, work: impl FnOnce()) {
+fn report(what: &str, work: impl FnOnce()) {
     let began = Instant::now();
     work();
     println!("{what:32} {:7.1} ns", began.elapsed().as_nanos() as f64 / f64::from(REQUESTS));
@@ -21,28 +21,28 @@ fn cost_of_a_request() {
     let mut tokens = Tokens::new(1, 0);
     let mut out = Vec::with_capacity(1_024);
     let mut user = user_in(&site, 1);
-    told("ask for a page, with its proof", || {
+    report("ask for a page, with its proof", || {
         for _ in 0..REQUESTS {
             out.clear();
             black_box(user.ask(&site, b"0123456789abcdef0123456789abcdef", &mut tokens, &mut out));
         }
     });
     let mut user = user_in(&site, 0);
-    told("ask for a file", || {
+    report("ask for a file", || {
         for _ in 0..REQUESTS {
             out.clear();
             black_box(user.ask_embedded(&site, 0, &mut out));
         }
     });
     let mut user = user_in(&site, 5);
-    told("ask for a download", || {
+    report("ask for a download", || {
         for _ in 0..REQUESTS {
             out.clear();
             black_box(user.ask(&site, b"", &mut tokens, &mut out));
         }
     });
     let mut sessions = 0;
-    told("go on to the next state, and think", || {
+    report("go on to the next state, and think", || {
         let mut user = User::fresh(&site, 1, 0);
         for _ in 0..REQUESTS {
             if user.next(&site) == Next::End {
@@ -54,7 +54,7 @@ fn cost_of_a_request() {
     });
     let body = answers::content(answers::PATH, 9_000);
     let asked = user_in(&site, 0).ask_embedded(&site, 0, &mut Vec::new());
-    told("check a file of 9000 bytes", || {
+    report("check a file of 9000 bytes", || {
         for _ in 0..REQUESTS {
             let mut asked = asked;
             asked.feed(&site, black_box(&body)).unwrap();
@@ -62,7 +62,7 @@ fn cost_of_a_request() {
         }
     });
     let (site, asked, body) = answers::page_and_answer();
-    told("check a page", || {
+    report("check a page", || {
         for _ in 0..REQUESTS {
             let mut asked = asked;
             asked.feed(&site, black_box(&body)).unwrap();
@@ -70,7 +70,7 @@ fn cost_of_a_request() {
         }
     });
     let mut tally = Tally::new(&site);
-    told("count", || {
+    report("count", || {
         for n in 0..u64::from(REQUESTS) {
             tally.record(&site, 0, &Done { response_ns: n * 1_000, bytes: 30_000, fault: None }, true);
         }

@@ -57,7 +57,7 @@ final class Arguments {
                 return number;
             }
         } catch (NumberFormatException e) {
-            // Told below, as what is out of range is.
+            // Reported below, like a number that is out of range.
         }
         throw new Bad(name + " takes a whole number from " + least + " to " + most + ", not '" + value + "'");
     }

@@ -110,7 +110,7 @@ public final class Main {
         try (ServerSocket socket = new ServerSocket()) {
             // An earlier one that ended a moment ago must not be in the way.
             socket.setReuseAddress(true);
-            // Bound before loading, so that a taken port is told at once.
+            // Bound before loading, so that a taken port is reported at once.
             socket.bind(address, 1);
             Crew crew = new Crew(groups, seed);
             String host = address.getAddress().getHostAddress();
@@ -134,7 +134,7 @@ public final class Main {
             try {
                 return new InetSocketAddress(InetAddress.getByName(bare), Integer.parseInt(port));
             } catch (UnknownHostException e) {
-                // Told below.
+                // Reported below.
             }
         }
         throw new Arguments.Bad("--listen takes ADDRESS:PORT such as 127.0.0.1:7117 or [::1]:7117, not '" + text + "'");

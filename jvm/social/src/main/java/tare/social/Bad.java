@@ -1,6 +1,6 @@
 package tare.social;
 
-/** What the application was told wrongly. */
+/** A wrong argument of the application. */
 final class Bad extends Exception {
     private static final long serialVersionUID = 1;
 

@@ -101,7 +101,7 @@ final class Form {
                     return id;
                 }
             } catch (NumberFormatException e) {
-                // Told below, as what is out of range is.
+                // Reported below, like a number that is out of range.
             }
         }
         throw bad("'id' is a whole number from 1");
@@ -143,7 +143,7 @@ final class Form {
                 return time;
             }
         } catch (DateTimeParseException e) {
-            // Told below, as what is out of range is.
+            // Reported below, like a time that is out of range.
         }
         throw bad("'time' is one such as 2026-03-01T18:00");
     }

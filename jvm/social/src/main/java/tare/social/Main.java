@@ -12,7 +12,7 @@ import java.util.logging.Logger;
 import org.apache.catalina.LifecycleException;
 import tare.social.data.Unavailable;
 
-/** The command line. Exit codes: 1 cannot serve, 2 bad arguments, told in a line before anything listens. */
+/** The command line. Exit codes: 1 cannot serve, 2 bad arguments, reported in a line before anything listens. */
 public final class Main {
     private static final String HELP = """
             tare-social: a social web application on an embedded servlet container.
@@ -81,7 +81,7 @@ public final class Main {
         }
     }
 
-    /** The container tells much of its start, and what it fails at is told by us; likewise the database's driver. */
+    /** Turns off the logs of the container and of the database's driver: this program reports their failures itself. */
     static void quiet() {
         for (String name : List.of("org.apache", "org.postgresql")) {
             Logger logger = Logger.getLogger(name);

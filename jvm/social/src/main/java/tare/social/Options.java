@@ -87,7 +87,7 @@ record Options(InetAddress listen, int port, int instance, Place database, InetS
                 return number;
             }
         } catch (NumberFormatException e) {
-            // Told below, as what is out of range is.
+            // Reported below, like a number that is out of range.
         }
         throw new Bad(name + " takes a whole number from " + least + " to " + most + ", not '" + value + "'");
     }
@@ -108,7 +108,7 @@ record Options(InetAddress listen, int port, int instance, Place database, InetS
             try {
                 return InetAddress.getByName(bare);
             } catch (UnknownHostException e) {
-                // Told below.
+                // Reported below.
             }
         }
         throw new Bad(name + " takes a numeric address such as 198.18.0.2 or ::1, not '" + text + "'");

@@ -7,12 +7,12 @@ final class Refused extends Exception {
     private final int status;
 
     /**
-     * What is told.
+     * What the user is shown.
      *
      * @param status of HTTP
      */
     Refused(int status, String why) {
-        // It is told to the user, and its origin is no riddle: no stack is taken.
+        // The user is shown the reason, and its origin is clear: no stack is taken.
         super(why, null, false, false);
         this.status = status;
     }

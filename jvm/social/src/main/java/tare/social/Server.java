@@ -52,7 +52,7 @@ final class Server implements AutoCloseable {
     /** The store takes no longer one. */
     private static final long FILE_BYTES = 1_343_040;
     private static final long UPLOAD_BYTES = 5L << 20;
-    /** What is told of a form that is beyond these. */
+    /** The answer to a form that is beyond these. */
     static final String TOO_LONG = "the form is too long: it may have " + FIELDS + " fields and files, " + FORM_BYTES
             + " bytes without files, " + FILE_BYTES + " in a file, and " + UPLOAD_BYTES + " in all";
     /** A longer file of a form goes to the disk on its way. */

@@ -48,7 +48,7 @@ class FailuresTest {
     }
 
     @Test
-    void aDatabaseThatIsGoneIsToldAndComesBack() throws Exception {
+    void aDatabaseThatIsGoneIsReportedAndComesBack() throws Exception {
         try (Proxy proxy = new Proxy(Postgres.needed().port()); Site site = new Site(proxy.port(), Site.SHORT)) {
             assertEquals(200, site.get("/event?id=1").statusCode());
             proxy.cut();
@@ -172,7 +172,7 @@ class FailuresTest {
     }
 
     @Test
-    void aStoreThatIsGoneIsToldAndComesBack() throws Exception {
+    void aStoreThatIsGoneIsReportedAndComesBack() throws Exception {
         try (Site site = new Site()) {
             site.store.kept.put("/3/person/1.jpg", Site.file(1_000, 1));
             assertEquals(200, site.get("/image/person/1.jpg").statusCode());
@@ -196,7 +196,7 @@ class FailuresTest {
     }
 
     @Test
-    void aStoreThatDoesBadlyIsTold() throws Exception {
+    void aStoreThatDoesBadlyIsReported() throws Exception {
         try (Site site = new Site(Postgres.needed().port(), Site.SHORT)) {
             site.store.mood = FakeStore.Mood.SILENT;
             assertEquals(502, soon(site, "/image/person/1.jpg").statusCode());

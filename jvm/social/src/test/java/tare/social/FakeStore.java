@@ -12,7 +12,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
-/** A file store and geocoder, which can be told to do badly. */
+/** A file store and geocoder, which can be made to do badly. */
 final class FakeStore implements AutoCloseable {
     /** How it does. */
     enum Mood {

@@ -27,7 +27,7 @@ class MainTest {
     }
 
     @Test
-    void badOptionsAreTold() throws Exception {
+    void badOptionsAreReported() throws Exception {
         String[] database = {"--database", "127.0.0.1:5432/social1", "--user", "tare"};
         assertTrue(assertThrows(Bad.class, () -> Options.parse(List.of())).getMessage().contains("--listen is missing"));
         assertTrue(refusal("--listen", "127.0.0.1").contains("twice"));

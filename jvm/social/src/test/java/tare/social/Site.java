@@ -45,7 +45,7 @@ final class Site implements AutoCloseable {
         server = new Server(Options.parse(options(databasePort, database, store.port(), options)), timeouts);
     }
 
-    /** What it must be told at least, and more. */
+    /** The options that it needs, and more. */
     static List<String> options(int databasePort, String database, int storePort, String... more) {
         List<String> options = new ArrayList<>(List.of("--listen", "127.0.0.1", "--port", "0", "--instance", "3",
                 "--database", "127.0.0.1:" + databasePort + "/" + database, "--user", "tare", "--files",

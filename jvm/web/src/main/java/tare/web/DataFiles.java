@@ -33,7 +33,7 @@ final class DataFiles extends DirResourceSet {
                     return new Seen(getRoot(), path, file, seen);
                 }
             } catch (IOException | InvalidPathException e) {
-                // There is no such file, or it may not be seen: told as the container does.
+                // There is no such file, or it may not be read: the container answers as usual.
             }
         }
         return super.getResource(path);

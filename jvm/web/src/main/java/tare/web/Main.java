@@ -10,7 +10,7 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 import org.apache.catalina.LifecycleException;
 
-/** The command line. Exit codes: 1 cannot listen, 2 bad arguments or data, told in a line before anything listens. */
+/** The command line. Exit codes: 1 cannot listen, 2 bad arguments or data, reported in a line before anything listens. */
 public final class Main {
     private static final String HELP = """
             tare-web: web sites on an embedded servlet container.
@@ -73,7 +73,7 @@ public final class Main {
         return new Server(options, pages, certificate);
     }
 
-    /** The container tells much of its start, and what it fails at is told by us. */
+    /** Turns off the container's log: this program reports its failures itself. */
     private static void quiet() {
         Logger container = Logger.getLogger("org.apache");
         container.setLevel(Level.OFF);

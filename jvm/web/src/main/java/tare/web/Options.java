@@ -107,7 +107,7 @@ record Options(Path data, InetAddress listen, int port, Tls tls, InetSocketAddre
                 return number;
             }
         } catch (NumberFormatException e) {
-            // Told below, as what is out of range is.
+            // Reported below, like a number that is out of range.
         }
         throw new Bad(name + " takes a whole number from " + least + " to " + most + ", not '" + value + "'");
     }
@@ -128,7 +128,7 @@ record Options(Path data, InetAddress listen, int port, Tls tls, InetSocketAddre
             try {
                 return InetAddress.getByName(bare);
             } catch (UnknownHostException e) {
-                // Told below.
+                // Reported below.
             }
         }
         throw new Bad(name + " takes a numeric address such as 198.18.0.2 or ::1, not '" + text + "'");

@@ -29,7 +29,7 @@ class MainTest {
     }
 
     @Test
-    void badOptionsAreTold() throws Exception {
+    void badOptionsAreReported() throws Exception {
         Site.data(folder);
         assertTrue(assertThrows(Bad.class, () -> Main.start(List.of())).getMessage().contains("is missing"));
         assertTrue(refusal("--listen", "127.0.0.1").contains("twice"));
@@ -49,7 +49,7 @@ class MainTest {
     }
 
     @Test
-    void badDataAreTold() throws Exception {
+    void badDataAreReported() throws Exception {
         assertTrue(refusal().contains("no folder " + folder.resolve("files")));
         Site.data(folder);
         Path table = folder.resolve("pages.tsv");
@@ -78,7 +78,7 @@ class MainTest {
     }
 
     @Test
-    void badCertificatesAreTold() throws Exception {
+    void badCertificatesAreReported() throws Exception {
         Site.data(folder);
         Keys one = new Keys(folder, "one", "EC");
         Keys other = new Keys(folder, "other", "EC");

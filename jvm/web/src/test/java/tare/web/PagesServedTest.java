@@ -147,7 +147,7 @@ class PagesServedTest {
     }
 
     @Test
-    void badRequestsAreToldApart() throws Exception {
+    void badRequestsAreDistinguished() throws Exception {
         String[][] cases = {
             {"/banking/login", "400", "'user' is missing"},
             {"/banking/login?user=" + Site.USER, "400", "'token' is missing"},
@@ -196,7 +196,7 @@ class PagesServedTest {
     }
 
     @Test
-    void whatItDoesIsTold() throws Exception {
+    void whatItDoesIsReported() throws Exception {
         assertEquals("ready", new String(site.user().get("/tare/ready").body(), StandardCharsets.UTF_8));
         double pages = site.stat("pages");
         double calls = site.stat("backend_calls");

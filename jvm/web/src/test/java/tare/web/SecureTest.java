@@ -48,7 +48,7 @@ class SecureTest {
         String download = "/files/support/downloads/00000/2-0.bin";
         assertArrayEquals(Site.content(download, 1_048_576), user.get(download).body());
         assertEquals(304, user.get(download, "If-Modified-Since", Site.CHANGED).statusCode());
-        assertEquals(404, user.get("/tare/stats").statusCode(), "it is told on the plain port alone");
+        assertEquals(404, user.get("/tare/stats").statusCode(), "it is served on the plain port alone");
         double before = site.stat("tls_connections");
         shake(trusting, "TLSv1.3");
         assertEquals(before + 1, site.stat("tls_connections"));

@@ -5,7 +5,7 @@ import tare.business.store.Books;
 import tare.business.store.Money;
 import tare.business.store.Order;
 
-/** What the clients of a group were told, in whole cents and apart from the store's own sums. */
+/** What the clients of a group got as answers, in whole cents and apart from the store's own sums. */
 public final class Ledger {
     private final Books opening;
     private long payments;

@@ -15,8 +15,8 @@ import tare.business.store.OrderLine;
 final class Reporting {
     /** Entries of the history that are looked through, from the newest. */
     private static final int LOOKED_THROUGH = 1_500;
-    /** Entries that are told, of payments and of orders. */
-    private static final int TOLD = 5;
+    /** Entries that are listed, of payments and of orders. */
+    private static final int LISTED = 5;
 
     private Reporting() {}
 
@@ -53,14 +53,14 @@ final class Reporting {
     }
 
     private static List<History> payments(Session session, Customer customer) {
-        List<History> found = new ArrayList<>(TOLD);
+        List<History> found = new ArrayList<>(LISTED);
         int left = LOOKED_THROUGH;
         for (History entry : session.group().history().descendingMap().values()) {
             if (entry.customer() == customer.id() && entry.district() == customer.district()) {
                 found.add(entry);
             }
             left--;
-            if (left == 0 || found.size() == TOLD) {
+            if (left == 0 || found.size() == LISTED) {
                 break;
             }
         }
@@ -68,11 +68,11 @@ final class Reporting {
     }
 
     private static List<Order> orders(District district, Customer customer) {
-        List<Order> found = new ArrayList<>(TOLD);
+        List<Order> found = new ArrayList<>(LISTED);
         for (Order order : district.orders().descendingMap().values()) {
             if (order.customer() == customer.id()) {
                 found.add(order);
-                if (found.size() == TOLD) {
+                if (found.size() == LISTED) {
                     break;
                 }
             }

@@ -58,7 +58,7 @@ public final class Stock {
         return districtNotes[district - 1];
     }
 
-    /** Whether the notes on stock and item name the same brand first: such lines are told apart in the log. */
+    /** Whether the notes on stock and item name the same brand first: the log calls such lines original. */
     public boolean isOriginal() {
         return notes.charAt(0) == item.brand().charAt(0);
     }

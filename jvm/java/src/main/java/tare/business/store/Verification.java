@@ -15,7 +15,7 @@ public final class Verification {
     /**
      * What does not add up; `null` where everything does.
      *
-     * @param expected what the books must say: those at the start and what clients were told since
+     * @param expected what the books must say: those at the start and what clients got as answers since
      */
     public static String of(Company company, Group group, Books expected) {
         Verification verification = new Verification(company, group);
@@ -52,7 +52,7 @@ public final class Verification {
     }
 
     private static String differs(String what, long count, long cents, long expected, long expectedCents) {
-        return what + " are " + count + " of " + Money.cents(cents).toPlainString() + " in all, clients were told of "
+        return what + " are " + count + " of " + Money.cents(cents).toPlainString() + " in all, clients counted "
                 + expected + " of " + Money.cents(expectedCents).toPlainString();
     }
 

@@ -66,7 +66,7 @@ class StoreTest {
     }
 
     @Test
-    void answersThatMakeNoSenseAreTold() throws Exception {
+    void answersThatMakeNoSenseAreReported() throws Exception {
         String[][] cases = {
             {"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx", "is not HTTP/1.1"},
             {"HTTP/1.1 20 OK\r\nContent-Length: 1\r\n\r\nx", "is not HTTP/1.1"},

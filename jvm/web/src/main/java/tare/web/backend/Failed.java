@@ -5,7 +5,7 @@ public final class Failed extends Exception {
     private static final long serialVersionUID = 1;
 
     Failed(String why) {
-        // It is told to the user, and its origin is no riddle: no stack is taken, which would be most of the cost.
+        // The user is shown the reason, and its origin is clear: no stack is taken, which would be most of the cost.
         super(why, null, false, false);
     }
 }

@@ -19,7 +19,7 @@ pub fn fit(text: &str) -> String {
     }
 }
 
-/// The last that somebody else said, where another's words are told in full.
+/// The end of what another guest said, where one guest's words are quoted in full.
 pub fn last(text: &str) -> String {
     let shown = tare_model::text::readable(text);
     match shown.char_indices().rev().nth(LAST - 1) {
@@ -33,9 +33,9 @@ pub fn together(failures: &[String]) -> String {
     let Some((first, others)) = failures.split_first() else { return String::new() };
     // The first line of an error is tare's own; the guest's console follows.
     let brief = others.iter().map(|failure| fit(failure.lines().next().unwrap_or_default()));
-    let mut told: Vec<String> = brief.collect();
-    told.push(fit(first));
-    told.join("; ")
+    let mut messages: Vec<String> = brief.collect();
+    messages.push(fit(first));
+    messages.join("; ")
 }
 
 #[cfg(test)]
@@ -56,18 +56,18 @@ mod tests {
     #[test]
     fn of_others_only_the_end_is_kept() {
         assert_eq!(last("short"), "short");
-        let told = last(&("x".repeat(1000) + "end"));
-        assert!(told.starts_with("... x") && told.ends_with("end") && told.len() == LAST + 4, "{told}");
+        let shown = last(&("x".repeat(1000) + "end"));
+        assert!(shown.starts_with("... x") && shown.ends_with("end") && shown.len() == LAST + 4, "{shown}");
     }
 
     #[test]
-    fn of_several_failures_one_is_told_with_its_console_and_none_is_left_out() {
+    fn of_several_failures_one_is_quoted_with_its_console_and_none_is_left_out() {
         let failure =
             |n: u32| format!("neighbour n{n}: no answer within 60s It said:\n{}end of {n}", "line\n".repeat(9));
         let failures: Vec<String> = (0..3).map(failure).collect();
-        let told = together(&failures);
-        assert_eq!(told.matches("no answer within 60s").count(), 3, "{told}");
-        assert!(told.contains("neighbour n2") && told.ends_with("end of 0") && !told.contains("end of 1"), "{told}");
+        let text = together(&failures);
+        assert_eq!(text.matches("no answer within 60s").count(), 3, "{text}");
+        assert!(text.contains("neighbour n2") && text.ends_with("end of 0") && !text.contains("end of 1"), "{text}");
         assert_eq!(together(&[]), "");
     }
 }

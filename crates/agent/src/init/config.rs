@@ -49,7 +49,7 @@ pub(super) struct IscsiDisk {
 
 /// All of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct GuestConfig {
     pub hostname: String,
     pub run_id: String,
     pub root: Root,
@@ -66,7 +66,7 @@ pub(super) struct Told {
 ///
 /// # Errors
 /// A word of ours that is not understood, or one that is missing.
-pub(super) fn parse(words: &str) -> Result<Told, String> {
+pub(super) fn parse(words: &str) -> Result<GuestConfig, String> {
     let (mut hostname, mut run_id, mut root, mut card) = (None, None, None, None);
     let (mut address, mut mtu, mut congestion, mut disks, mut iscsi) = (None, None, None, Vec::new(), None);
     for word in words.split_whitespace() {
@@ -86,7 +86,7 @@ pub(super) fn parse(words: &str) -> Result<Told, String> {
         }
     }
     let missing = |key: &str| format!("there is no `{PREFIX}{key}=`");
-    Ok(Told {
+    Ok(GuestConfig {
         hostname: hostname.ok_or_else(|| missing("hostname"))?,
         run_id: run_id.ok_or_else(|| missing("run"))?,
         root: root.ok_or_else(|| missing("root"))?,
@@ -154,28 +154,28 @@ mod tests {
 
     #[test]
     fn words_are_read_among_the_kernels() {
-        let told = parse(
+        let config = parse(
             "console=ttyS0 quiet tare.hostname=g1 tare.run=r-1 tare.root=disk,vda,ext4 tare.mtu=9000 \
              tare.address=198.18.0.2/24 tare.card=02:00:00:00:00:01 tare.congestion=bbr tare.disk=vdb,/data,ext4 panic=-1\n",
         )
         .unwrap();
-        assert_eq!((told.hostname.as_str(), told.run_id.as_str()), ("g1", "r-1"));
-        assert_eq!(told.root, Root::Disk { device: "/dev/vda".into(), filesystem: "ext4".into() });
-        assert_eq!(told.card.as_deref(), Some("02:00:00:00:00:01"));
-        assert_eq!(told.address, Some(("198.18.0.2".parse().unwrap(), 24)));
-        assert_eq!((told.mtu, told.congestion.as_deref()), (Some(9000), Some("bbr")));
+        assert_eq!((config.hostname.as_str(), config.run_id.as_str()), ("g1", "r-1"));
+        assert_eq!(config.root, Root::Disk { device: "/dev/vda".into(), filesystem: "ext4".into() });
+        assert_eq!(config.card.as_deref(), Some("02:00:00:00:00:01"));
+        assert_eq!(config.address, Some(("198.18.0.2".parse().unwrap(), 24)));
+        assert_eq!((config.mtu, config.congestion.as_deref()), (Some(9000), Some("bbr")));
         assert_eq!(
-            told.disks,
+            config.disks,
             [DataDisk { disk: Find::Device("/dev/vdb".into()), mount: "data".into(), filesystem: "ext4".into() }]
         );
-        assert_eq!(told.iscsi, None);
-        let told = parse(
+        assert_eq!(config.iscsi, None);
+        let config = parse(
             "tare.hostname=g tare.run=r tare.root=initrd tare.disk=serial:tare-data,/data,ext4 \
              tare.iscsi=198.18.1.9,3260,iqn.2026-01.example:g1,1,iqn.2026-01.example:i,/data,ext4",
         )
         .unwrap();
-        assert_eq!(told.disks[0].disk, Find::Serial("tare-data".into()));
-        let disk = told.iscsi.unwrap();
+        assert_eq!(config.disks[0].disk, Find::Serial("tare-data".into()));
+        let disk = config.iscsi.unwrap();
         assert_eq!((disk.port, disk.lun, disk.target.as_str()), (3260, 1, "iqn.2026-01.example:g1"));
     }
 
