@@ -18,6 +18,7 @@ use tare_platform::{Availability, Comparable, HostView, Platform, Site, StartPar
 use crate::error::ControllerError;
 use crate::reap::reap_own;
 use crate::registry::{Registry, Shipped};
+use crate::room::merging_lack;
 use crate::run::left_in_words;
 
 /// The state of a host.
@@ -223,7 +224,8 @@ fn merged(availability: Availability, platform: &dyn Platform, merging: Option<&
     let Some(merging) = merging.filter(|_| matches!(availability, Availability::Available { .. })) else {
         return availability;
     };
-    let lack = platform.merging_lack().or_else(|| memory::lack(merging, &Kernel::host()));
+    let kernel = Kernel::host();
+    let lack = merging_lack(platform, &kernel).or_else(|| memory::lack(merging, &kernel));
     lack.map_or(availability, |(reason, remedy)| Availability::Unavailable { reason, remedy })
 }
 

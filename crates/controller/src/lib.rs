@@ -50,5 +50,6 @@ pub use reap::{ReapedRun, reap_dead, reap_run};
 pub use reaper::attend;
 pub use redaction::redactor;
 pub use registry::{Registry, Shipped};
+pub use room::cannot_merge;
 pub use run::{RunEnd, RunOptions, run};
 pub use workloads::{Found, WorkloadReport, every_workload, named_programs, workloads_of};

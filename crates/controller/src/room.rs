@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tare_memory::Kernel;
 use tare_model::density::DensitySpec;
 use tare_model::hold::CpuTarget;
 use tare_model::study::{Arm, Case, Study};
@@ -11,6 +12,7 @@ use tare_workload::Workload;
 
 use crate::error::ControllerError;
 use crate::host::HostAccess;
+use crate::registry::{Registry, Shipped};
 use crate::trial::timeout;
 
 /// Why an arm cannot be run as the study asks for memory, and what would help; `None`: it can.
@@ -21,7 +23,20 @@ pub fn lack(arm: &Arm, platform: &dyn Platform, study: &Study, host: &dyn HostAc
         let reason = format!("case `{}` fills the memory of this host, and this arm's guests are elsewhere", case.id);
         return Some((reason, "use a platform whose guests are on this host".to_owned()));
     }
-    arm.host_memory.merging.and_then(|_| platform.merging_lack().or_else(|| host.kernel().lack()))
+    arm.host_memory.merging.and_then(|_| merging_lack(platform, &host.kernel()))
+}
+
+/// Why the memory of an arm's guests cannot be merged on this host, and what would help; `None`: it can. Wrong names and options are
+/// reported elsewhere.
+pub fn cannot_merge(arm: &Arm) -> Option<(String, String)> {
+    let platform = Shipped.platform(&arm.platform, &arm.options).ok()?;
+    merging_lack(&*platform, &Kernel::host())
+}
+
+/// Why the memory of a platform's guests cannot be merged by this kernel, and what would help; `None`: it can.
+pub fn merging_lack(platform: &dyn Platform, kernel: &Kernel) -> Option<(String, String)> {
+    let opening = || if platform.asks_for_merging() { None } else { kernel.opening_lack() };
+    platform.merging_lack().or_else(|| kernel.lack()).or_else(opening)
 }
 
 /// Sees that at least one guest of a case fits above the reserve, where the case adds guests.

@@ -33,7 +33,7 @@ fn main() {
     }
     let plan = Plan::of(&arguments);
     let kernel = Kernel::host();
-    if let Some((why, remedy)) = kernel.lack() {
+    if let Some((why, remedy)) = kernel.lack().or_else(|| kernel.opening_lack()) {
         eprintln!("memory cannot be merged here: {why}. {remedy}");
         std::process::exit(1);
     }

@@ -57,7 +57,7 @@ impl Kernel {
         self.settings_root().join("transparent_hugepage/enabled")
     }
 
-    /// Why memory cannot be merged here, and what would help; `None`: it can.
+    /// Why memory cannot be merged here, and what would help; `None`: that of programs that ask for it can, as hypervisors do.
     pub fn lack(&self) -> Option<(String, String)> {
         let run = self.ksm("run");
         if !run.exists() {
@@ -72,9 +72,13 @@ impl Kernel {
                 "Run as root, outside a container that mounts /sys read-only".into(),
             ));
         }
-        if let Err(e) = self.scanner() {
-            return Some((e.to_string(), "Run in the host's own process namespace".into()));
-        }
+        let error = self.scanner().err()?;
+        Some((error.to_string(), "Run in the host's own process namespace".into()))
+    }
+
+    /// Why the memory of programs that do not ask for merging themselves cannot be opened to it, and what would help; `None`: it
+    /// can. Whether memory can be merged at all is [`Self::lack`]'s to say.
+    pub fn opening_lack(&self) -> Option<(String, String)> {
         // Another tree than the host's is not what answers this process.
         let refused = if self.root == Path::new("/") { sys::may_merge().err() } else { None };
         refused.map(|e| {

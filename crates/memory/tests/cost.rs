@@ -89,7 +89,8 @@ fn lack() -> Option<String> {
         return Some("needs root".into());
     }
     if Command::new("python3").args(["-c", "import ctypes, random"]).output().is_ok_and(|ran| ran.status.success()) {
-        return Kernel::host().lack().map(|(reason, _)| reason);
+        let kernel = Kernel::host();
+        return kernel.lack().or_else(|| kernel.opening_lack()).map(|(reason, _)| reason);
     }
     Some("there is no python3".into())
 }

@@ -132,6 +132,12 @@ pub trait Platform: Send + Sync {
         Some(("this platform has no way to have its guests' memory merged".to_owned(), remedy.to_owned()))
     }
 
+    /// Whether the program that holds its guests' memory asks the kernel to merge it (`madvise`), as hypervisors do. Where it does
+    /// not, tare opens the memory of the guests' processes to merging, which takes Linux 6.4.
+    fn asks_for_merging(&self) -> bool {
+        false
+    }
+
     /// Why guests cannot be given such data on the storage that the options say, and the remedy; `None`: they can, as far
     /// as that can be seen before a run. Quick, and asked before any run of a platform that is usable; also where guests
     /// have no data, for they may have disks of their own all the same.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tare_controller::{HostAccess, May, ThisHost};
+use tare_controller::May;
 use tare_model::plan::LeftOut;
 use tare_model::study::{Arm, Study};
 use tare_record::RunFolder;
@@ -61,25 +61,24 @@ fn unavailable(study: &Study, may: May, emulated: bool) -> Vec<LeftOut> {
 /// the study.
 pub fn lacking(study: &Study, may: May) -> Vec<(String, String, String)> {
     let arms = &study.arms;
-    let known =
-        with_merging(arms, tare_controller::unavailable(arms, &place::agent(), may), || ThisHost.kernel().lack());
+    let unavailable = tare_controller::unavailable(arms, &place::agent(), may);
+    let known = with_merging(arms, unavailable, tare_controller::cannot_merge);
     let mut no_place = tare_controller::no_place_for_data(study);
     no_place.retain(|(arm, ..)| known.iter().all(|(other, ..)| other != arm));
     known.into_iter().chain(no_place).collect()
 }
 
-/// Those that are known to be `unavailable`, and the others that merge if the host cannot merge memory.
+/// Those that are known to be `unavailable`, and the others whose memory is to be merged and `cannot` be.
 fn with_merging(
     arms: &[Arm],
     unavailable: Vec<(String, String, String)>,
-    lack: impl FnOnce() -> Option<(String, String)>,
+    cannot: impl Fn(&Arm) -> Option<(String, String)>,
 ) -> Vec<(String, String, String)> {
     let known = |arm: &Arm| unavailable.iter().any(|(id, ..)| *id == arm.id);
-    let merging: Vec<&Arm> = arms.iter().filter(|arm| arm.host_memory.merging.is_some() && !known(arm)).collect();
-    let lack = if merging.is_empty() { None } else { lack() };
-    let unmerged = lack
-        .map(|(reason, remedy)| merging.into_iter().map(move |arm| (arm.id.clone(), reason.clone(), remedy.clone())));
-    unavailable.into_iter().chain(unmerged.into_iter().flatten()).collect()
+    let merging = arms.iter().filter(|arm| arm.host_memory.merging.is_some() && !known(arm));
+    let more: Vec<_> =
+        merging.filter_map(|arm| cannot(arm).map(|(reason, remedy)| (arm.id.clone(), reason, remedy))).collect();
+    unavailable.into_iter().chain(more).collect()
 }
 
 fn without(study: &Study, left_out: Vec<LeftOut>) -> Result<(Study, Vec<LeftOut>), Failure> {
@@ -171,13 +170,13 @@ workload = "rr"
             .replace("platform = \"container\"", "platform = \"container\"\nmerging = \"tare\"");
         let study = tare_study::parse("some", &text, &Registries).unwrap_or_else(|error| panic!("{error}")).study;
         let known = vec![("other".to_owned(), "there is no such program".to_owned(), "install it".to_owned())];
-        let lack = || Some(("no merging".to_owned(), "another kernel".to_owned()));
+        let lack = |_: &Arm| Some(("no merging".to_owned(), "another kernel".to_owned()));
         let found = with_merging(&study.arms, known.clone(), lack);
         let found: Vec<(&str, &str)> = found.iter().map(|(arm, reason, _)| (arm.as_str(), reason.as_str())).collect();
         assert_eq!(found, [("other", "there is no such program"), ("third", "no merging")]);
-        assert_eq!(with_merging(&study.arms, known.clone(), || None), known);
+        assert_eq!(with_merging(&study.arms, known.clone(), |_| None), known);
         let plain: Vec<Arm> = study.arms.into_iter().filter(|arm| arm.host_memory.merging.is_none()).collect();
-        assert_eq!(with_merging(&plain, Vec::new(), || panic!("nobody merges")), []);
+        assert_eq!(with_merging(&plain, Vec::new(), |_| panic!("nobody merges")), []);
     }
 
     #[test]

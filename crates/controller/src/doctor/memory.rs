@@ -13,7 +13,7 @@ pub fn facts() -> Vec<(String, String)> {
         Err(error) => vec![("memory", error.to_string())],
     };
     let kernel = Kernel::host();
-    facts.push(("merging", merging(kernel.lack())));
+    facts.push(("merging", merging(kernel.lack(), kernel.opening_lack())));
     match kernel.settings() {
         Ok(settings) => facts.extend(of_settings(&settings)),
         Err(error) if Path::new("/sys/kernel/mm/ksm").is_dir() => facts.push(("merging now", error.to_string())),
@@ -24,9 +24,6 @@ pub fn facts() -> Vec<(String, String)> {
 
 /// Why an arm's memory cannot be merged as it asks, and what would help.
 pub fn lack(merging: &Merging, kernel: &Kernel) -> Option<(String, String)> {
-    if let Some(lack) = kernel.lack() {
-        return Some(lack);
-    }
     let settings = match kernel.settings() {
         Ok(settings) => settings,
         Err(error) => return Some((error.to_string(), "see `tare ksm status`".to_owned())),
@@ -55,11 +52,14 @@ fn of_host(now: &HostNow) -> Vec<(&'static str, String)> {
     vec![("memory", memory), ("swap", swap), ("memory pressure", pressure)]
 }
 
-fn merging(lack: Option<(String, String)>) -> String {
-    match lack {
-        None => "possible; whoever shares merged memory can learn by timing what others hold: off unless a study asks"
-            .into(),
-        Some((reason, remedy)) => format!("not possible: {reason}; remedy: {remedy}"),
+fn merging(lack: Option<(String, String)>, opening: Option<(String, String)>) -> String {
+    let risk = "whoever shares merged memory can learn by timing what others hold: off unless a study asks";
+    match (lack, opening) {
+        (Some((reason, remedy)), _) => format!("not possible: {reason}; remedy: {remedy}"),
+        (None, Some((reason, remedy))) => {
+            format!("possible for virtual machines alone ({reason}; remedy: {remedy}); {risk}")
+        }
+        (None, None) => format!("possible; {risk}"),
     }
 }
 
@@ -105,8 +105,10 @@ mod tests {
 
     #[test]
     fn merging_is_shown_with_its_remedy() {
-        assert!(merging(None).starts_with("possible"));
-        assert!(merging(Some(("no KSM".into(), "another kernel".into()))).contains("remedy: another kernel"));
+        let lack = |reason: &str| Some((reason.to_owned(), "another kernel".to_owned()));
+        assert!(merging(None, None).starts_with("possible;"));
+        assert!(merging(lack("no KSM"), lack("no prctl")).starts_with("not possible: no KSM; remedy: another kernel"));
+        assert!(merging(None, lack("no prctl")).starts_with("possible for virtual machines alone (no prctl; remedy:"));
         let advisor = AdvisorSettings { mode: "scan-time".into(), ..AdvisorSettings::default() };
         let huge_pages = Some("always".to_owned());
         let set = Settings {
@@ -131,6 +133,6 @@ mod tests {
     fn no_rule_is_usable_on_a_kernel_without_merging() {
         let merging = Merging { rule: MergeRule::Ksmtuned, zero_pages: false };
         let unmet = lack(&merging, &Kernel::at("/nonexistent"));
-        assert!(unmet.is_some_and(|(reason, remedy)| reason.contains("KSM") && !remedy.is_empty()));
+        assert!(unmet.is_some_and(|(reason, remedy)| reason.contains("ksm") && !remedy.is_empty()));
     }
 }

@@ -256,6 +256,10 @@ impl Platform for Libvirt {
         self.options.lies().merging_lack()
     }
 
+    fn asks_for_merging(&self) -> bool {
+        true
+    }
+
     fn data_lack(&self, wanted: DataWanted) -> Option<(String, String)> {
         if self.options.domain.is_some() {
             let why = format!("{} guests stand at one time, and there is one such domain", wanted.guests);

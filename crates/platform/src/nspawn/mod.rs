@@ -115,8 +115,11 @@ impl Platform for Nspawn {
         let Begun { mut making, program, lower, data, mut launch, netns, folder } =
             STARTER.begin(&self.options, site, spec)?;
         let held = Held { run_id: site.run_id.to_owned(), strays: strays(&making.groups(), &Hierarchy::mounted()) };
-        let token = serde_json::to_value(&held).unwrap_or_default();
-        making.hold(NAME, token, Box::new(move || held.strays.remove()))?;
+        // A host with version 2 alone has no groups but tare's own, which the run's teardown removes.
+        if !held.strays.0.is_empty() {
+            let token = serde_json::to_value(&held).unwrap_or_default();
+            making.hold(NAME, token, Box::new(move || held.strays.remove()))?;
+        }
 
         let root = folder.join("root");
         let state = std::fs::create_dir(&root)

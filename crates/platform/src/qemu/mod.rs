@@ -204,6 +204,10 @@ impl Platform for Qemu {
         self.options.lies().merging_lack()
     }
 
+    fn asks_for_merging(&self) -> bool {
+        true
+    }
+
     fn data_lack(&self, wanted: DataWanted) -> Option<(String, String)> {
         wanted::data_lack(&self.options, wanted).err().map(|lack| (lack.reason, lack.remedy))
     }
