@@ -58,11 +58,11 @@ if [[ ${tests[0]} == every_arm ]]; then
         TARE_TEST_HOST_CONFORMANCE+=${TARE_TEST_HOST_CONFORMANCE:+:}$copies/${name%-*}
     done
     export TARE_TEST_HOST_CONFORMANCE
-    TARE_TEST_HOST_SRIOV=$(scripts/test-host-qemu.sh)
+    TARE_TEST_HOST_QEMU_8=$(scripts/test-host-qemu.sh)
     image=$("$target_dir/release/tare" image build debian --suite bookworm)
     TARE_TEST_HOST_IMAGE=$copies/image.tar
     tar --sparse -C "$(dirname "$image")" -cf "$TARE_TEST_HOST_IMAGE" "$(basename "$image")" "$(basename "$image" .raw).json"
-    export TARE_TEST_HOST_SRIOV TARE_TEST_HOST_IMAGE
+    export TARE_TEST_HOST_QEMU_8 TARE_TEST_HOST_IMAGE
 fi
 
 failed=0

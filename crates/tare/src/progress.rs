@@ -378,7 +378,7 @@ mod tests {
     fn a_scale_up_is_planned_with_all_its_levels_and_the_waits_before_them() {
         let text = r#"
             schema = 1
-            name = "scale_up"
+            name = "scale-up"
             question = "How many?"
             baseline = "plain"
             blocks = 1
