@@ -3,7 +3,8 @@
 //! What passes at its second try is named, so that nobody takes it for sound. Many failures are no chance, and a program that died
 //! without its result is none either: those get no second try.
 
-use std::io::{BufRead, BufReader};
+use std::fs::File;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::error::Error;
@@ -32,11 +33,11 @@ impl Failed {
         (!failed.target.is_empty() && !tests.is_empty()).then_some(failed)
     }
 
-    /// Runs them again, shows what is worth showing, and returns whether all passed.
+    /// Runs them again, keeps the output with that of the first try, and returns whether all passed.
     ///
     /// # Errors
     /// When cargo cannot be started or read.
-    pub fn passes_now(&self) -> Result<bool, Error> {
+    pub fn passes_now(&self, log: &Path, kept: &mut File) -> Result<bool, Error> {
         say(&format!("\nsecond try: {}: {}\n", self.target.join(" "), self.tests.join(", ")))?;
         let cannot_run = |error| Error::Read("cargo test".into(), error);
         let mut command = Command::new("cargo");
@@ -44,14 +45,11 @@ impl Failed {
         command.args(["--", "--show-output", "--exact"]).args(&self.tests);
         let mut cargo = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(cannot_run)?;
         let mut tally = Tally::default();
-        for line in cargo.stdout.take().into_iter().flat_map(|output| BufReader::new(output).split(b'\n')) {
-            let line = line.map_err(cannot_run)?;
-            let line = String::from_utf8_lossy(&line);
-            if tally.line(&line) {
-                say(&format!("{line}\n"))?;
-            }
+        if let Some(output) = cargo.stdout.take() {
+            tally.read(output, log, kept)?;
         }
-        Ok(cargo.wait().map_err(cannot_run)?.success() && tally.ran() >= self.tests.len())
+        // A test that is skipped this time has not passed.
+        Ok(cargo.wait().map_err(cannot_run)?.success() && tally.passed() >= self.tests.len())
     }
 }
 

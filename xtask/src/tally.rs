@@ -4,7 +4,8 @@
 //! passed. Here it counts as skipped, with its reason, so that a green run cannot hide what was not tested.
 //! A test program that dies before its result line counts as one failure. A few tests that failed are tried once more.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 
 use crate::error::Error;
@@ -36,7 +37,7 @@ pub struct Tally {
     second_tries: Vec<Failed>,
     /// What passed at its second try, a line for each program.
     by_chance: String,
-    /// What `cargo test` itself ended with, where that was not success.
+    /// `cargo test` itself failed, and second tries have not made that good.
     broken: bool,
 }
 
@@ -58,22 +59,11 @@ pub fn run(log: &Path, summary: &Path) -> Result<bool, Error> {
         let path = path.to_path_buf();
         move |error| Error::Write(path, error)
     };
-    let mut kept = std::fs::File::create(log).map_err(cannot_write(log))?;
+    let mut kept = File::create(log).map_err(cannot_write(log))?;
     let mut tally = Tally::default();
-    let mut input = BufReader::new(io::stdin().lock());
-    let mut bytes = Vec::new();
-    // Lines as bytes: a test may print what is not UTF-8.
-    while input.read_until(b'\n', &mut bytes).map_err(|error| Error::Read("stdin".into(), error))? > 0 {
-        kept.write_all(&bytes).map_err(cannot_write(log))?;
-        let line = String::from_utf8_lossy(&bytes);
-        let line = line.trim_end_matches(['\n', '\r']);
-        if tally.line(line) {
-            say(&format!("{line}\n"))?;
-        }
-        bytes.clear();
-    }
+    tally.read(io::stdin().lock(), log, &mut kept)?;
     tally.close();
-    tally.try_again(Failed::passes_now)?;
+    tally.try_again(|failed| failed.passes_now(log, &mut kept))?;
     say(&tally.skipped_list())?;
     let closing = format!("{}{}\n", tally.by_chance, tally.closing_line());
     say(&closing)?;
@@ -82,6 +72,27 @@ pub fn run(log: &Path, summary: &Path) -> Result<bool, Error> {
 }
 
 impl Tally {
+    /// Takes the output of test programs to its end, keeps all of it in `kept`, the file `log`, and shows what is worth showing.
+    ///
+    /// # Errors
+    /// When the output cannot be read, or the file or standard output cannot be written.
+    pub fn read(&mut self, output: impl Read, log: &Path, kept: &mut File) -> Result<(), Error> {
+        let mut output = BufReader::new(output);
+        let mut bytes = Vec::new();
+        // Lines as bytes: a test may print what is not UTF-8.
+        while output.read_until(b'\n', &mut bytes).map_err(|error| Error::Read("the tests' output".into(), error))? > 0
+        {
+            kept.write_all(&bytes).map_err(|error| Error::Write(log.to_path_buf(), error))?;
+            let line = String::from_utf8_lossy(&bytes);
+            let line = line.trim_end_matches(['\n', '\r']);
+            if self.line(line) {
+                say(&format!("{line}\n"))?;
+            }
+            bytes.clear();
+        }
+        Ok(())
+    }
+
     /// Takes one line; true when it is worth showing.
     pub fn line(&mut self, line: &str) -> bool {
         let trimmed = line.trim_start();
@@ -143,7 +154,7 @@ impl Tally {
     }
 
     /// Tries a few failed tests once more; those that pass count as passed.
-    fn try_again(&mut self, passes_now: impl Fn(&Failed) -> Result<bool, Error>) -> Result<(), Error> {
+    fn try_again(&mut self, mut passes_now: impl FnMut(&Failed) -> Result<bool, Error>) -> Result<(), Error> {
         if self.second_tries.iter().map(|failed| failed.tests.len()).sum::<usize>() > second_try::AT_MOST {
             return Ok(());
         }
@@ -159,9 +170,9 @@ impl Tally {
         Ok(())
     }
 
-    /// How many tests ran.
-    pub fn ran(&self) -> usize {
-        self.passed + self.failed
+    /// How many tests passed, without those that were skipped.
+    pub fn passed(&self) -> usize {
+        self.passed.saturating_sub(self.skipped_passes)
     }
 
     /// Whether tests ran and none failed.
@@ -176,8 +187,7 @@ impl Tally {
 
     /// `N passed, N failed, N skipped`; ignored tests count as skipped.
     pub fn closing_line(&self) -> String {
-        let passed = self.passed.saturating_sub(self.skipped_passes);
-        format!("{passed} passed, {} failed, {} skipped", self.failed, self.skips.len())
+        format!("{} passed, {} failed, {} skipped", self.passed(), self.failed, self.skips.len())
     }
 }
 
