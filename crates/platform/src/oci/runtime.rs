@@ -71,6 +71,12 @@ pub(super) struct Held {
     strays: Strays,
 }
 
+/// The container's id of a guest. No id is the beginning of another one's: gVisor takes the beginning of an id for the id, so that
+/// the deletion of `g`, already gone, would kill `g-2`. No name of a run or of a guest has a dot in it.
+fn id(run_id: &str, guest: &str) -> String {
+    format!("tare-{run_id}-{guest}.guest")
+}
+
 impl Held {
     /// The container of a guest.
     pub(super) fn new(runtime: &Runtime, site: &Site<'_>, spec: &GuestSpec, arrangement: &Arrangement) -> Self {
@@ -78,7 +84,7 @@ impl Held {
             program: runtime.program.clone(),
             flags: runtime.flags.clone(),
             root: site.state.join("oci"),
-            id: format!("tare-{}-{}", site.run_id, spec.name),
+            id: id(site.run_id, &spec.name),
             run_id: site.run_id.to_owned(),
             mounts: arrangement.mounts.clone(),
             strays: arrangement.strays.clone(),
@@ -186,7 +192,7 @@ mod tests {
             program: "/usr/bin/x".into(),
             flags: vec!["--quiet".into()],
             root: "/run/tare/r/oci".into(),
-            id: "tare-r-g".into(),
+            id: id("r", "g"),
             run_id: "r".into(),
             mounts: vec![PrivateMount::Hide { at: "/sys/fs/cgroup/unified".into() }],
             strays: Strays(vec!["/sys/fs/cgroup/pids/tare-r/g".into()]),
@@ -221,11 +227,13 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let held = Held { root: root.path().to_owned(), ..held() };
         assert!(!Held { root: "/nonexistent".into(), ..held.clone() }.is_kept());
-        std::fs::create_dir(root.path().join("tare-r-another")).unwrap();
+        // Another guest of this run, whose name begins with this one's.
+        let (this, another) = (id("r", "g"), id("r", "g-2"));
+        std::fs::create_dir(root.path().join(&another)).unwrap();
         assert!(!held.is_kept());
-        std::fs::write(root.path().join("tare-r-g_sandbox:tare-r-g.state"), "{}").unwrap();
+        std::fs::write(root.path().join(format!("{this}_sandbox:{this}.state")), "{}").unwrap();
         assert!(held.is_kept());
-        let runc = Held { id: "tare-r-another".into(), ..held };
+        let runc = Held { id: another, ..held };
         assert!(runc.is_kept());
     }
 
@@ -235,7 +243,7 @@ mod tests {
         assert_eq!(Held::from_token(&held.token()).unwrap(), held);
         assert_eq!(
             held.command(&["state"]),
-            ["/usr/bin/x", "--quiet", "--root", "/run/tare/r/oci", "state", "tare-r-g"]
+            ["/usr/bin/x", "--quiet", "--root", "/run/tare/r/oci", "state", "tare-r-g.guest"]
         );
         assert!(Held::from_token(&serde_json::json!({"id": 1})).is_err());
     }
