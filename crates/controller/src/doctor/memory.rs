@@ -87,6 +87,10 @@ fn gib(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+    use crate::registry::{Registry, Shipped};
+    use crate::room;
+
     use super::*;
 
     fn of<'a>(facts: &'a [(&str, String)], name: &str) -> &'a str {
@@ -131,8 +135,8 @@ mod tests {
 
     #[test]
     fn no_rule_is_usable_on_a_kernel_without_merging() {
-        let merging = Merging { rule: MergeRule::Ksmtuned, zero_pages: false };
-        let unmet = lack(&merging, &Kernel::at("/nonexistent"));
-        assert!(unmet.is_some_and(|(reason, remedy)| reason.contains("ksm") && !remedy.is_empty()));
+        let native = Shipped.platform("native", &serde_json::json!({})).unwrap();
+        let unmet = room::merging_lack(&*native, &Kernel::at("/nonexistent"));
+        assert!(unmet.is_some_and(|(reason, remedy)| reason.contains("KSM") && !remedy.is_empty()));
     }
 }
