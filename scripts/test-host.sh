@@ -53,10 +53,10 @@ if [[ ${tests[0]} == every_arm ]]; then
         sed -nE 's/^ *Executable tests\/.* \((.*)\)$/\1/p')
     copies=$target_dir/test-host
     mkdir -p "$copies"
-    # Machines take the longest, so they come first.
-    for name in machines libvirt containers platforms; do
-        strip -o "$copies/$name" "$(grep "/$name-[0-9a-f]*$" <<<"$programs")"
-        TARE_TEST_HOST_CONFORMANCE+=${TARE_TEST_HOST_CONFORMANCE:+:}$copies/$name
+    for program in $programs; do
+        name=$(basename "$program")
+        strip -o "$copies/${name%-*}" "$program"
+        TARE_TEST_HOST_CONFORMANCE+=${TARE_TEST_HOST_CONFORMANCE:+:}$copies/${name%-*}
     done
     export TARE_TEST_HOST_CONFORMANCE
     TARE_TEST_HOST_QEMU_8=$(scripts/test-host-qemu.sh)

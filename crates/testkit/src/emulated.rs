@@ -62,6 +62,10 @@ pub struct Hardware {
     pub kernel: &'static str,
 }
 
+/// What QEMU printed, and the host's console.
+const LOG: &str = "qemu.log";
+const CONSOLE: &str = "console.log";
+
 /// A host that is up. It ends with this value, and with this process however that ends.
 #[derive(Debug)]
 pub struct EmulatedHost {
@@ -81,8 +85,8 @@ impl EmulatedHost {
         made.args(["create", "-q", "-f", "qcow2", "-F", "raw", "-b"]).arg(disk.join("disk.raw")).arg(&overlay);
         assert!(made.status().unwrap().success(), "qemu-img makes no disk");
         let port = free_port();
-        let log = File::create(place.path().join("qemu.log")).unwrap();
-        let console = place.path().join("console.log");
+        let log = File::create(place.path().join(LOG)).unwrap();
+        let console = place.path().join(CONSOLE);
         let (console_of, more) = (machine.console, hardware.kernel);
         let kernel = format!("root=/dev/vda rw console={console_of} net.ifnames=0 mitigations=off quiet {more}");
         // QEMU ends with the thread that started it: a test that is killed leaves no host.
@@ -110,24 +114,34 @@ impl EmulatedHost {
             .stderr(log);
         let process = qemu.spawn().unwrap();
         let mut host = Self { process, port, key: disk.join("key"), place };
-        host.wait(&console);
+        host.wait();
         host
     }
 
     #[track_caller]
-    fn wait(&mut self, console: &Path) {
+    fn wait(&mut self) {
         let deadline = Instant::now() + BOOT;
         while !self.run("root", "true").status.success() {
-            let said = |file: &Path| {
-                let text = fs::read(file).unwrap_or_default();
-                let text = String::from_utf8_lossy(&text).into_owned();
-                text.lines().rev().take(10).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n")
-            };
-            let (log, console) = (said(&self.place.path().join("qemu.log")), said(console));
-            assert!(self.process.try_wait().unwrap().is_none(), "the host ended while it booted: {log}\n{console}");
-            assert!(Instant::now() < deadline, "the host did not answer within {BOOT:?}: {log}\n{console}");
+            let ended = self.process.try_wait().unwrap();
+            assert!(ended.is_none(), "the host ended while it booted: {}", self.last_words());
+            assert!(Instant::now() < deadline, "the host did not answer within {BOOT:?}: {}", self.last_words());
             std::thread::sleep(Duration::from_secs(1));
         }
+    }
+
+    /// The end of what QEMU and the host's console printed.
+    fn last_words(&self) -> String {
+        let end = |name| {
+            let text = fs::read(self.place.path().join(name)).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text).into_owned();
+            text.lines().rev().take(20).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n")
+        };
+        format!("{}\n{}", end(LOG), end(CONSOLE))
+    }
+
+    /// Whether it has ended, though nobody asked it to.
+    pub fn is_over(&mut self) -> bool {
+        !matches!(self.process.try_wait(), Ok(None))
     }
 
     /// Runs a line of shell there as `user`.
@@ -140,7 +154,10 @@ impl EmulatedHost {
     pub fn sh(&self, line: &str) -> String {
         let output = self.run("root", line);
         let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-        assert!(output.status.success(), "`{line}` ended with {}\n--- stdout\n{out}\n--- stderr\n{err}", output.status);
+        // 255 is ssh's own: the host may be gone.
+        let words = if output.status.code() == Some(255) { self.last_words() } else { String::new() };
+        let status = output.status;
+        assert!(status.success(), "`{line}` ended with {status}\n--- stdout\n{out}\n--- stderr\n{err}{words}");
         out
     }
 
