@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::path::Path;
 
+use tare_model::Refusal;
+
 /// Why an image, a kernel or a seed could not be had: what was tried, why it failed, what helps.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {tried}: {why}; {remedy}")]
@@ -21,6 +23,12 @@ pub type Result<T> = std::result::Result<T, ImageError>;
 impl ImageError {
     pub(crate) fn new(tried: impl Into<String>, why: impl Display, remedy: impl Into<String>) -> Self {
         Self { tried: tried.into(), why: why.to_string(), remedy: remedy.into() }
+    }
+}
+
+impl From<ImageError> for Refusal {
+    fn from(error: ImageError) -> Self {
+        Self::new(format!("cannot {}: {}", error.tried, error.why), error.remedy)
     }
 }
 

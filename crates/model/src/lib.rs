@@ -21,6 +21,7 @@ pub mod metric;
 pub mod plan;
 pub mod published;
 pub mod redact;
+pub mod refusal;
 pub mod sample;
 pub mod secret;
 pub mod social;
@@ -34,4 +35,5 @@ pub mod web;
 pub mod written;
 
 pub use histogram::Histogram;
+pub use refusal::Refusal;
 pub use units::{BitRate, ByteSize, Rate, Span};
