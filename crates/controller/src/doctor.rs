@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tare_lab::{FileLedger, Lab, LabConfig, Ledger, StateDir};
 use tare_memory::Kernel;
+use tare_model::Refusal;
 use tare_model::guest::{GuestSize, GuestSpec, ParityRow, Seccomp};
 use tare_model::merging::Merging;
 use tare_model::study::Arm;
@@ -18,7 +19,7 @@ use tare_platform::{Availability, Comparable, HostView, Platform, Site, StartPar
 use crate::error::ControllerError;
 use crate::reap::reap_own;
 use crate::registry::{Registry, Shipped};
-use crate::room::merging_lack;
+use crate::room::merging_refusal;
 use crate::run::left_in_words;
 
 /// The state of a host.
@@ -115,9 +116,9 @@ pub enum May {
     Run,
 }
 
-/// Arms whose platform cannot be used on this host, each with the reason and the remedy; found without
+/// Arms whose platform cannot be used on this host, each with the refusal; found without
 /// starting a guest.
-pub fn unavailable(arms: &[Arm], agent: &Path, may: May) -> Vec<(String, String, String)> {
+pub fn unavailable(arms: &[Arm], agent: &Path, may: May) -> Vec<(String, Refusal)> {
     let host = HostView::here(agent);
     let found = |platform: Box<dyn Platform>| match may {
         May::Look => platform.look(&host),
@@ -125,9 +126,9 @@ pub fn unavailable(arms: &[Arm], agent: &Path, may: May) -> Vec<(String, String,
     };
     arms.iter()
         .filter_map(|arm| match Shipped.platform(&arm.platform, &arm.options).map(found) {
-            Ok(Availability::Unavailable { reason, remedy }) => Some((arm.id.clone(), reason, remedy)),
+            Ok(Availability::Unavailable(refusal)) => Some((arm.id.clone(), refusal)),
             Ok(Availability::Available { .. }) => None,
-            Err(error) => Some((arm.id.clone(), error.to_string(), "mend the arm's options".to_owned())),
+            Err(error) => Some((arm.id.clone(), Refusal::new(error.to_string(), "mend the arm's options"))),
         })
         .collect()
 }
@@ -211,8 +212,8 @@ fn report(examined: &Examined, view: &HostView, place: &Place<'_>) -> PlatformRe
             (availability, platform.disclosures(), started)
         }
         Err(error) => {
-            let remedy = "mend the arm's options".to_owned();
-            (Availability::Unavailable { reason: error.to_string(), remedy }, Vec::new(), None)
+            let refusal = Refusal::new(error.to_string(), "mend the arm's options");
+            (Availability::Unavailable(refusal), Vec::new(), None)
         }
     };
     let (name, summary) = (examined.name.clone(), examined.summary.clone());
@@ -225,8 +226,8 @@ fn merged(availability: Availability, platform: &dyn Platform, merging: Option<&
         return availability;
     };
     let kernel = Kernel::host();
-    let lack = merging_lack(platform, &kernel).or_else(|| memory::lack(merging, &kernel));
-    lack.map_or(availability, |(reason, remedy)| Availability::Unavailable { reason, remedy })
+    let refusal = merging_refusal(platform, &kernel).or_else(|| memory::refusal(merging, &kernel));
+    refusal.map_or(availability, Availability::Unavailable)
 }
 
 /// MTU of the lab in which guests are tried.
@@ -300,7 +301,7 @@ mod tests {
         let available = || Availability::Available { notes: Vec::new() };
         let merging = Merging { rule: MergeRule::Ksmtuned, zero_pages: false };
         let found = merged(available(), &*platform, Some(&merging));
-        assert!(matches!(found, Availability::Unavailable { ref remedy, .. } if !remedy.is_empty()), "{found:?}");
+        assert!(matches!(&found, Availability::Unavailable(refusal) if !refusal.remedy.is_empty()), "{found:?}");
         assert!(matches!(merged(available(), &*platform, None), Availability::Available { .. }));
     }
 }

@@ -33,7 +33,7 @@ pub enum ControllerError {
     },
     /// A workload of the plan cannot be used on this host.
     #[error("case `{case}`: this host does not meet a requirement of `{workload}`: {reason}\nremedy: {remedy}")]
-    Lacking {
+    Unusable {
         /// The case.
         case: String,
         /// The workload.

@@ -1,27 +1,27 @@
 //! Whether the data of a study's guests have a place on the storage of each arm, found out before a run.
 
+use tare_model::Refusal;
 use tare_model::study::{Arm, Case, Study};
 use tare_platform::{DataWanted, Platform};
 use tare_workload::Footprint;
 
 use crate::registry::{Registry, Shipped};
 
-/// Arms on whose storage the guests of a case have no place for their data, each with the reason and the remedy. Wrong
+/// Arms on whose storage the guests of a case have no place for their data, each with the refusal. Wrong
 /// names and options are reported elsewhere.
-pub fn no_place_for_data(study: &Study) -> Vec<(String, String, String)> {
+pub fn no_place_for_data(study: &Study) -> Vec<(String, Refusal)> {
     let without_place = |arm: &Arm| {
         let platform = Shipped.platform(&arm.platform, &arm.options).ok()?;
-        let (reason, remedy) = lack(&Shipped, &*platform, &study.cases)?;
-        Some((arm.id.clone(), reason, remedy))
+        Some((arm.id.clone(), refusal(&Shipped, &*platform, &study.cases)?))
     };
     study.arms.iter().filter_map(without_place).collect()
 }
 
 /// The same of one platform: the first case that has no place.
-pub(crate) fn lack(registry: &dyn Registry, platform: &dyn Platform, cases: &[Case]) -> Option<(String, String)> {
+pub(crate) fn refusal(registry: &dyn Registry, platform: &dyn Platform, cases: &[Case]) -> Option<Refusal> {
     cases.iter().find_map(|case| {
-        let (reason, remedy) = platform.data_lack(wanted(registry, case))?;
-        Some((format!("case `{}`: {reason}", case.id), remedy))
+        let Refusal { reason, remedy } = platform.data_refusal(wanted(registry, case))?;
+        Some(Refusal::new(format!("case `{}`: {reason}", case.id), remedy))
     })
 }
 

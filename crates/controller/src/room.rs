@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tare_memory::Kernel;
+use tare_model::Refusal;
 use tare_model::density::DensitySpec;
 use tare_model::hold::CpuTarget;
 use tare_model::study::{Arm, Case, Study};
@@ -16,27 +17,27 @@ use crate::registry::{Registry, Shipped};
 use crate::trial::timeout;
 
 /// Why an arm cannot be run as the study asks for memory, and what would help; `None`: it can.
-pub fn lack(arm: &Arm, platform: &dyn Platform, study: &Study, host: &dyn HostAccess) -> Option<(String, String)> {
+pub fn refusal(arm: &Arm, platform: &dyn Platform, study: &Study, host: &dyn HostAccess) -> Option<Refusal> {
     if let Some(case) = study.cases.iter().find(|case| case.density.is_some())
         && platform.reach() == Reach::Outside
     {
         let reason = format!("case `{}` fills the memory of this host, and this arm's guests are elsewhere", case.id);
-        return Some((reason, "use a platform whose guests are on this host".to_owned()));
+        return Some(Refusal::new(reason, "use a platform whose guests are on this host"));
     }
-    arm.host_memory.merging.and_then(|_| merging_lack(platform, &host.kernel()))
+    arm.host_memory.merging.and_then(|_| merging_refusal(platform, &host.kernel()))
 }
 
 /// Why the memory of an arm's guests cannot be merged on this host, and what would help; `None`: it can. Wrong names and options are
 /// reported elsewhere.
-pub fn cannot_merge(arm: &Arm) -> Option<(String, String)> {
+pub fn cannot_merge(arm: &Arm) -> Option<Refusal> {
     let platform = Shipped.platform(&arm.platform, &arm.options).ok()?;
-    merging_lack(&*platform, &Kernel::host())
+    merging_refusal(&*platform, &Kernel::host())
 }
 
 /// Why the memory of a platform's guests cannot be merged by this kernel, and what would help; `None`: it can.
-pub fn merging_lack(platform: &dyn Platform, kernel: &Kernel) -> Option<(String, String)> {
-    let opening = || if platform.asks_for_merging() { None } else { kernel.opening_lack() };
-    platform.merging_lack().or_else(|| kernel.lack()).or_else(opening)
+pub fn merging_refusal(platform: &dyn Platform, kernel: &Kernel) -> Option<Refusal> {
+    let opening = || if platform.asks_for_merging() { None } else { kernel.opening_refusal() };
+    platform.merging_refusal().or_else(|| kernel.refusal()).or_else(opening)
 }
 
 /// Sees that at least one guest of a case fits above the reserve, where the case adds guests.

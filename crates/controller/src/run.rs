@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tare_lab::{FoundRun, Lab, LabConfig, Ledger, ReapReport, StateDir};
+use tare_model::Refusal;
 use tare_model::environment::{Environment, Section};
 use tare_model::field::FieldError;
 use tare_model::load::LoadModel;
@@ -24,10 +25,12 @@ use crate::cleanliness::left_behind;
 use crate::error::ControllerError;
 use crate::ledger::Book;
 use crate::observer::Observer;
+use crate::places;
 use crate::reap::{reap_dead, reap_own};
 use crate::reaper::Reaper;
 use crate::redaction::redactor;
 use crate::registry::Registry;
+use crate::room;
 use crate::share;
 use crate::trial::{self, Bench, Stop, TIMEOUT, Task};
 
@@ -173,13 +176,12 @@ impl Made {
                 .registry
                 .platform(&arm.platform, &arm.options)
                 .map_err(|source| ControllerError::Registry { what: format!("arm `{}`", arm.id), source })?;
-            if let Availability::Unavailable { reason, remedy } = platform.check(&host) {
-                return Err(ControllerError::Unavailable { arm: arm.id.clone(), reason, remedy });
-            }
-            if let Some((reason, remedy)) = crate::room::lack(arm, &*platform, study, &*options.registry.host()) {
-                return Err(ControllerError::Unavailable { arm: arm.id.clone(), reason, remedy });
-            }
-            if let Some((reason, remedy)) = crate::places::lack(options.registry, &*platform, &study.cases) {
+            let refusal = match platform.check(&host) {
+                Availability::Unavailable(refusal) => Some(refusal),
+                Availability::Available { .. } => room::refusal(arm, &*platform, study, &*options.registry.host())
+                    .or_else(|| places::refusal(options.registry, &*platform, &study.cases)),
+            };
+            if let Some(Refusal { reason, remedy }) = refusal {
                 return Err(ControllerError::Unavailable { arm: arm.id.clone(), reason, remedy });
             }
             platforms.insert(arm.id.clone(), platform);
@@ -191,11 +193,11 @@ impl Made {
                 .registry
                 .workload(&case.workload, &case.parameters, load)
                 .map_err(|source| ControllerError::Registry { what: format!("case `{}`", case.id), source })?;
-            if let Some((reason, remedy)) = workload.lack() {
+            if let Some(Refusal { reason, remedy }) = workload.refusal() {
                 let (case, workload) = (case.id.clone(), case.workload.clone());
-                return Err(ControllerError::Lacking { case, workload, reason, remedy });
+                return Err(ControllerError::Unusable { case, workload, reason, remedy });
             }
-            crate::room::one_fits(case, &*workload, &*options.registry.host())?;
+            room::one_fits(case, &*workload, &*options.registry.host())?;
             workloads.insert(case.id.clone(), workload);
         }
         let client = Self::client(options, &host)?;
@@ -209,7 +211,7 @@ impl Made {
             .platform(platform, own)
             .map_err(|source| ControllerError::Registry { what: "the client".into(), source })?;
         match machine.check(host) {
-            Availability::Unavailable { reason, remedy } => Err(ControllerError::NoClient { reason, remedy }),
+            Availability::Unavailable(Refusal { reason, remedy }) => Err(ControllerError::NoClient { reason, remedy }),
             Availability::Available { .. } => Ok(Some(machine)),
         }
     }
@@ -359,7 +361,7 @@ fn lifetime(plan: &Plan, made: &Made) -> Duration {
     let phases = plan.study.cases.iter().map(|case| case.phases.total());
     let commands = made.workloads.values().filter_map(|workload| workload.longest());
     let longest = phases.chain(commands).max().unwrap_or_default();
-    let scale_up = plan.study.cases.iter().map(crate::room::longest).max().unwrap_or_default();
+    let scale_up = plan.study.cases.iter().map(room::longest).max().unwrap_or_default();
     longest.duration() * 2 + scale_up + TIMEOUT * 10 + Duration::from_secs(3600)
 }
 

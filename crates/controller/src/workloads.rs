@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
+use tare_model::Refusal;
 use tare_model::load::LoadModel;
 use tare_model::study::{Case, ClientHost, Study};
 use tare_model::units::Span;
@@ -26,19 +27,14 @@ pub enum Found {
     /// Nothing speaks against it.
     Usable,
     /// The host does not meet a requirement.
-    Lacking {
-        /// Which one.
-        reason: String,
-        /// What would help.
-        remedy: String,
-    },
+    Unusable(Refusal),
     /// Only a case of a study can say what there is to look at.
     OnRequest,
 }
 
 impl Found {
-    fn by(lack: Option<(String, String)>) -> Self {
-        lack.map_or(Self::Usable, |(reason, remedy)| Self::Lacking { reason, remedy })
+    fn by(refusal: Option<Refusal>) -> Self {
+        refusal.map_or(Self::Usable, Self::Unusable)
     }
 }
 
@@ -47,7 +43,7 @@ pub fn every_workload() -> Vec<WorkloadReport> {
     let one_client = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
     let report = |entry: &tare_workload::registry::Entry| {
         let made = (entry.make)(&json!({}), &one_client);
-        let found = made.map_or(Found::OnRequest, |workload| Found::by(workload.lack()));
+        let found = made.map_or(Found::OnRequest, |workload| Found::by(workload.refusal()));
         WorkloadReport { name: entry.name.to_owned(), found }
     };
     tare_workload::registry::ALL.iter().map(report).collect()
@@ -55,15 +51,15 @@ pub fn every_workload() -> Vec<WorkloadReport> {
 
 /// The workloads of a study's cases. A finding that several cases share is listed once.
 pub fn workloads_of(cases: &[Case], may: May) -> Vec<WorkloadReport> {
-    let unmet = |workload: &dyn Workload| match may {
+    let refusal = |workload: &dyn Workload| match may {
         May::Look => workload.look(),
-        May::Run => workload.lack(),
+        May::Run => workload.refusal(),
     };
     let mut all: Vec<WorkloadReport> = Vec::new();
     for case in cases {
         let found = match Shipped.workload(&case.workload, &case.parameters, &case.load) {
-            Ok(workload) => Found::by(unmet(&*workload)),
-            Err(error) => Found::Lacking { reason: error.to_string(), remedy: "mend the case's parameters".to_owned() },
+            Ok(workload) => Found::by(refusal(&*workload)),
+            Err(error) => Found::Unusable(Refusal::new(error.to_string(), "mend the case's parameters")),
         };
         let report = WorkloadReport { name: case.workload.clone(), found };
         if !all.contains(&report) {

@@ -381,8 +381,8 @@ fn the_host_is_governed_for_the_whole_search_and_that_is_nothing_that_a_try_left
     let Some(agent) = ready() else { return };
     let folder = tempfile::tempdir().unwrap();
     let crowd = Crowd::new(Mishap::None, &folder.path().join("kernel")).unwrap();
-    if let Some((why, _)) = crowd.kernel().lack() {
-        return skipped(&why);
+    if let Some(refusal) = crowd.kernel().refusal() {
+        return skipped(&refusal.reason);
     }
     let mut plan = search_plan(CapacitySpec { from: 30.0, most: 30.0, ..SPEC });
     let rule = MergeRule::Fixed { pages_to_scan: 137, sleep: Span::from_millis(33) };

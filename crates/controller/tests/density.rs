@@ -327,8 +327,8 @@ fn the_host_is_governed_for_each_arm_and_put_back() {
     let Some(agent) = ready() else { return };
     let folder = tempfile::tempdir().unwrap();
     let crowd = Crowd::new(Mishap::None, &folder.path().join("kernel")).unwrap();
-    if let Some((why, _)) = crowd.kernel().lack() {
-        return skipped(&why);
+    if let Some(refusal) = crowd.kernel().refusal() {
+        return skipped(&refusal.reason);
     }
     let run_id = format!("density-{}-merging", std::process::id());
     let (out, looks) = (folder.path().join("run"), Looks(crowd.clone(), Mutex::default(), run_id.clone()));
@@ -364,8 +364,8 @@ fn a_second_run_that_changes_the_same_settings_is_refused_also_alongside() {
     let Some(agent) = ready() else { return };
     let folder = tempfile::tempdir().unwrap();
     let crowd = Crowd::new(Mishap::None, &folder.path().join("kernel")).unwrap();
-    if let Some((why, _)) = crowd.kernel().lack() {
-        return skipped(&why);
+    if let Some(refusal) = crowd.kernel().refusal() {
+        return skipped(&refusal.reason);
     }
     let plan = merging_plan(&[1]);
     let (out, run_id) = (folder.path().join("second"), format!("density-{}-first", std::process::id()));
@@ -421,8 +421,8 @@ fn killed_under_load_it_leaves_settings_that_reaping_puts_back() {
         panic!("it was not killed: {ended:?}");
     }
     let kernel = ThisHost.kernel();
-    if let Some((why, _)) = kernel.lack().or_else(|| kernel.opening_lack()) {
-        return skipped(&why);
+    if let Some(refusal) = kernel.refusal().or_else(|| kernel.opening_refusal()) {
+        return skipped(&refusal.reason);
     }
     let lock = std::fs::OpenOptions::new().create(true).append(true).open("/run/lock/tare-ksm-test.lock").unwrap();
     lock.lock().unwrap();

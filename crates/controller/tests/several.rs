@@ -178,8 +178,8 @@ fn what_cannot_be_made_ready_ends_the_run_before_its_first_trial() {
     let (_, ended, records) = troubled(&agent, Trouble::Ahead, &Watching::default());
     let Err(ControllerError::Ahead { case, reason }) = ended else { panic!("{ended:?}") };
     assert!(case == "idle" && reason.contains(REASON) && records.is_empty(), "{case}: {reason}");
-    let (registry, ended, records) = troubled(&agent, Trouble::Lack, &Watching::default());
-    let Err(ControllerError::Lacking { reason, remedy, .. }) = ended else { panic!("{ended:?}") };
+    let (registry, ended, records) = troubled(&agent, Trouble::Refusal, &Watching::default());
+    let Err(ControllerError::Unusable { reason, remedy, .. }) = ended else { panic!("{ended:?}") };
     assert!(reason == REASON && remedy == "do not use it" && records.is_empty());
     assert_eq!(registry.with_seen(|seen| seen.ahead), 0);
 }

@@ -9,6 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::system::uname;
+use tare_model::Refusal;
 
 use crate::error::remedy_for;
 use crate::rootless::{is_rootless, user_name};
@@ -20,19 +21,21 @@ const OVERFLOW_GID: u32 = 65_534;
 ///
 /// # Errors
 /// The reason, with the kernel's answer, and the remedy. `module` is what provides the device.
-pub fn open_device(path: &Path, module: &str) -> Result<File, (String, String)> {
+pub fn open_device(path: &Path, module: &str) -> Result<File, Refusal> {
     let opened = OpenOptions::new().read(true).write(true).open(path);
     opened.map_err(|error| device_refusal(path, &error, module))
 }
 
 /// Why a device could not be opened, and the remedy: that of a user who is not root is one command for root.
-pub fn device_refusal(path: &Path, error: &io::Error, module: &str) -> (String, String) {
-    let (reason, remedy) = refusal(&format!("{} cannot be opened", path.display()), error, module);
+pub fn device_refusal(path: &Path, error: &io::Error, module: &str) -> Refusal {
+    let refused = refusal(&format!("{} cannot be opened", path.display()), error, module);
     let denied = matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES)) && is_rootless();
     let groups = || fs::read_to_string("/etc/group").unwrap_or_default();
     match fs::metadata(path).ok().filter(|_| denied) {
-        Some(seen) => (reason, admitting(path, (seen.mode(), seen.gid()), &groups(), &user_name())),
-        None => (reason, remedy),
+        Some(seen) => {
+            Refusal { remedy: admitting(path, (seen.mode(), seen.gid()), &groups(), &user_name()), ..refused }
+        }
+        None => refused,
     }
 }
 
@@ -54,15 +57,15 @@ fn admitting(path: &Path, (mode, gid): (u32, u32), groups: &str, user: &str) -> 
 
 /// Why the kernel refused a feature, and the remedy. `what` is a clause, such as "an overlay cannot be mounted"; `module` is
 /// what provides it.
-pub fn refusal(what: &str, error: &io::Error, module: &str) -> (String, String) {
-    let (why, remedy) = Host::here().likely(error, module);
-    (format!("{what}: {error}: {why}"), remedy)
+pub fn refusal(what: &str, error: &io::Error, module: &str) -> Refusal {
+    let Refusal { reason, remedy } = Host::here().likely(error, module);
+    Refusal::new(format!("{what}: {error}: {reason}"), remedy)
 }
 
 /// The same in a sentence, as a remedy of the lab's errors.
 pub(crate) fn remedy(error: &io::Error, module: &str) -> String {
-    let (why, remedy) = Host::here().likely(error, module);
-    format!("Here {why}: {remedy}")
+    let Refusal { reason, remedy } = Host::here().likely(error, module);
+    format!("Here {reason}: {remedy}")
 }
 
 /// What an answer of the kernel's depends on.
@@ -82,29 +85,28 @@ impl Host {
     }
 
     /// Why it is likely so, and the remedy.
-    fn likely(&self, error: &io::Error, module: &str) -> (String, String) {
+    fn likely(&self, error: &io::Error, module: &str) -> Refusal {
         match error.raw_os_error() {
             Some(libc::ENODEV | libc::ENOENT | libc::ENXIO | libc::EOPNOTSUPP) => self.without(module),
-            Some(libc::EACCES) if self.root => (
-                "root itself is refused, which is mostly the doing of SELinux or AppArmor".into(),
-                "Look for the denial (`ausearch -m avc -ts recent`, or `journalctl -k | grep -i denied`) and allow it there"
-                    .into(),
+            Some(libc::EACCES) if self.root => Refusal::new(
+                "root itself is refused, which is mostly the doing of SELinux or AppArmor",
+                "Look for the denial (`ausearch -m avc -ts recent`, or `journalctl -k | grep -i denied`) and allow it there",
             ),
-            Some(libc::EPERM) if self.root => (
-                "root itself is refused, as in a container or a sandbox that withholds the right".into(),
-                "Run tare on the host itself, or in a container with all rights (`--privileged`)".into(),
+            Some(libc::EPERM) if self.root => Refusal::new(
+                "root itself is refused, as in a container or a sandbox that withholds the right",
+                "Run tare on the host itself, or in a container with all rights (`--privileged`)",
             ),
-            Some(libc::EPERM | libc::EACCES) => ("this user may not".into(), remedy_for(error).into()),
-            Some(libc::EBUSY) => ("somebody else uses it".into(), "End whoever uses it (`fuser -v` names them)".into()),
-            _ => ("the kernel's log may say why".into(), "Look into it with `dmesg | tail`".into()),
+            Some(libc::EPERM | libc::EACCES) => Refusal::new("this user may not", remedy_for(error)),
+            Some(libc::EBUSY) => Refusal::new("somebody else uses it", "End whoever uses it (`fuser -v` names them)"),
+            _ => Refusal::new("the kernel's log may say why", "Look into it with `dmesg | tail`"),
         }
     }
 
     /// The same where nothing in the kernel answered.
-    fn without(&self, module: &str) -> (String, String) {
+    fn without(&self, module: &str) -> Refusal {
         let (release, modules) = (&self.release, self.modules.display());
         if self.modules.join(release).is_dir() {
-            return (
+            return Refusal::new(
                 format!("the running kernel {release} has loaded no module {module}"),
                 format!(
                     "`modprobe {module}` loads it or says why not; some distributions have it in a package of its own \
@@ -117,18 +119,18 @@ impl Host {
             .unwrap_or_default();
         others.sort_unstable();
         if others.is_empty() {
-            return (
+            return Refusal::new(
                 format!("it is not built into the running kernel {release}, which has no modules in {modules}"),
                 format!("Install the modules of this kernel, or run one that has {module}"),
             );
         }
-        (
+        Refusal::new(
             format!(
                 "{modules}/{release} is missing, so the running kernel can load no module {module}; there are modules of \
                  {}, as after an upgrade of the kernel",
                 others.join(", ")
             ),
-            "Reboot into the kernel that is installed".into(),
+            "Reboot into the kernel that is installed",
         )
     }
 }
@@ -142,7 +144,7 @@ mod tests {
         Host { release: "6.1.0-9".into(), modules: modules.into(), root }
     }
 
-    fn likely(host: &Host, errno: i32) -> (String, String) {
+    fn likely(host: &Host, errno: i32) -> Refusal {
         host.likely(&io::Error::from_raw_os_error(errno), "overlay")
     }
 
@@ -150,16 +152,17 @@ mod tests {
     fn modules_that_went_with_an_upgrade_are_distinguished_from_one_that_is_not_loaded() {
         let modules = tempfile::tempdir().unwrap();
         let host = host(modules.path(), true);
-        let (why, remedy) = likely(&host, libc::ENODEV);
-        assert!(why.contains("no modules in") && remedy.contains("Install"), "{why} {remedy}");
+        let found = likely(&host, libc::ENODEV);
+        assert!(found.reason.contains("no modules in") && found.remedy.contains("Install"), "{found}");
         fs::create_dir(modules.path().join("6.1.0-10")).unwrap();
-        let (why, remedy) = likely(&host, libc::ENODEV);
-        assert!(why.contains("6.1.0-9 is missing") && why.contains("6.1.0-10"), "{why}");
+        let Refusal { reason, remedy } = likely(&host, libc::ENODEV);
+        assert!(reason.contains("6.1.0-9 is missing") && reason.contains("6.1.0-10"), "{reason}");
         assert!(remedy.contains("Reboot"), "{remedy}");
         fs::create_dir(modules.path().join("6.1.0-9")).unwrap();
         for errno in [libc::ENODEV, libc::ENOENT, libc::EOPNOTSUPP] {
-            let (why, remedy) = likely(&host, errno);
-            assert!(why.contains("no module overlay") && remedy.contains("`modprobe overlay`"), "{why} {remedy}");
+            let found = likely(&host, errno);
+            assert!(found.reason.contains("no module overlay"), "{found}");
+            assert!(found.remedy.contains("`modprobe overlay`"), "{found}");
         }
     }
 
@@ -167,10 +170,10 @@ mod tests {
     fn who_refuses_root_is_distinguished_from_what_a_user_may_not() {
         let modules = tempfile::tempdir().unwrap();
         let said = |root, errno| likely(&host(modules.path(), root), errno);
-        assert!(said(true, libc::EACCES).0.contains("SELinux or AppArmor"));
-        assert!(said(true, libc::EPERM).0.contains("container"));
-        assert!(said(false, libc::EPERM).1.contains("user namespaces"));
-        assert!(said(true, libc::EBUSY).0.contains("somebody else"));
+        assert!(said(true, libc::EACCES).reason.contains("SELinux or AppArmor"));
+        assert!(said(true, libc::EPERM).reason.contains("container"));
+        assert!(said(false, libc::EPERM).remedy.contains("user namespaces"));
+        assert!(said(true, libc::EBUSY).reason.contains("somebody else"));
     }
 
     #[test]
@@ -187,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_device_that_does_not_open_is_named_with_the_kernels_answer() {
-        let (reason, remedy) = open_device(Path::new("/dev/none/at/all"), "none_such").unwrap_err();
+        let Refusal { reason, remedy } = open_device(Path::new("/dev/none/at/all"), "none_such").unwrap_err();
         assert!(reason.contains("/dev/none/at/all cannot be opened") && reason.contains("os error 2"), "{reason}");
         assert!(!remedy.is_empty() && (reason.contains("none_such") || remedy.contains("none_such")), "{remedy}");
         assert!(open_device(Path::new("/dev/null"), "none").is_ok());

@@ -61,7 +61,7 @@ pub use feature::{device_refusal, open_device, refusal};
 pub use lab::{Lab, LabConfig};
 pub use ledger::{FileLedger, still_planned};
 pub use netns::NetNs;
-pub use overlay::overlay_lack;
+pub use overlay::overlay_refusal;
 pub use port::Port;
 pub use process::is_of_run;
 pub use reader::{NamedPath, confine_reader};

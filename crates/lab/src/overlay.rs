@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use tare_model::Refusal;
 
 use crate::feature::refusal;
 use crate::sys::{self, Unshare};
@@ -33,13 +34,13 @@ const STEPS: [&str; 6] = [
 /// Why overlays cannot be mounted on this host, and the remedy; `None`: one was. Tried once in this process, by a mount in a
 /// mount namespace of a process of its own (without root: in a user namespace too), which both end with it. The kernel loads
 /// the module for it.
-pub fn overlay_lack() -> Option<(String, String)> {
-    static FOUND: OnceLock<Option<(String, String)>> = OnceLock::new();
-    FOUND.get_or_init(|| lack(c"overlay")).clone()
+pub fn overlay_refusal() -> Option<Refusal> {
+    static FOUND: OnceLock<Option<Refusal>> = OnceLock::new();
+    FOUND.get_or_init(|| refused(c"overlay")).clone()
 }
 
 /// Why a file system of this type cannot be mounted as an overlay is.
-fn lack(kind: &CStr) -> Option<(String, String)> {
+fn refused(kind: &CStr) -> Option<Refusal> {
     let module = kind.to_string_lossy();
     let attempt = match Attempt::new(kind) {
         Ok(attempt) => attempt,
@@ -130,7 +131,7 @@ mod tests {
             .output();
         match by_hand {
             Ok(output) => {
-                assert_eq!(overlay_lack().is_none(), output.status.success(), "{output:?} {:?}", overlay_lack())
+                assert_eq!(overlay_refusal().is_none(), output.status.success(), "{output:?} {:?}", overlay_refusal())
             }
             Err(error) => println!("SKIPPED: unshare: {error}"),
         }
@@ -140,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_in_the_kernel_is_reported_with_its_answer() {
-        let (reason, remedy) = lack(c"tare-none").unwrap();
+        let Refusal { reason, remedy } = refused(c"tare-none").unwrap();
         if !reason.starts_with("an overlay cannot be mounted") {
             return println!("SKIPPED: {reason}");
         }

@@ -33,8 +33,8 @@ fn main() {
     }
     let plan = Plan::of(&arguments);
     let kernel = Kernel::host();
-    if let Some((why, remedy)) = kernel.lack().or_else(|| kernel.opening_lack()) {
-        eprintln!("memory cannot be merged here: {why}. {remedy}");
+    if let Some(refusal) = kernel.refusal().or_else(|| kernel.opening_refusal()) {
+        eprintln!("memory cannot be merged here: {refusal}");
         std::process::exit(1);
     }
     let outcomes = plan.run(&kernel);

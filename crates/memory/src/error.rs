@@ -33,7 +33,7 @@ pub enum MemoryError {
     },
     /// This kernel cannot do it, or this process may not.
     #[error("could not {tried}: {why}. {remedy}")]
-    Lacking {
+    Unsupported {
         /// What was tried.
         tried: String,
         /// What is missing.

@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use tare_lab::{Ledger, Resource};
+use tare_model::Refusal;
 use tare_model::merging::{HostMemory, MergeCounters, MergeRule, Merging};
 
 use crate::error::{MemoryError, Result};
@@ -131,7 +132,7 @@ impl Governor {
                     at_work.tick();
                 }
             })
-            .map_err(|e| MemoryError::Lacking {
+            .map_err(|e| MemoryError::Unsupported {
                 tried: "start the thread that governs merging".into(),
                 why: e.to_string(),
                 remedy: "Raise the limit of processes (ulimit -u)".into(),
@@ -179,7 +180,7 @@ impl Governor {
         let mut failed = None;
         if let Some((merger, worker)) = self.merging.take() {
             drop(worker.end);
-            let panicked = worker.thread.join().is_err().then(|| MemoryError::Lacking {
+            let panicked = worker.thread.join().is_err().then(|| MemoryError::Unsupported {
                 tried: "carry out the rule of merging to the end".into(),
                 why: "its thread panicked".into(),
                 remedy: "Report this with what was said on standard error".into(),
@@ -278,17 +279,17 @@ fn next(at_s: f64, rule: &dyn Rule) -> f64 {
 /// Whether the kernel can do what the arm asks.
 fn check(kernel: &Kernel, merging: &Merging) -> Result<()> {
     let tried = || format!("merge memory by the rule `{}`", merging.rule.name());
-    if let Some((why, remedy)) = kernel.lack() {
-        return Err(MemoryError::Lacking { tried: tried(), why, remedy });
+    if let Some(Refusal { reason: why, remedy }) = kernel.refusal() {
+        return Err(MemoryError::Unsupported { tried: tried(), why, remedy });
     }
     if matches!(merging.rule, MergeRule::Advisor { .. }) && !kernel.has("advisor_mode") {
         let why = "this kernel has no advisor".into();
-        return Err(MemoryError::Lacking { tried: tried(), why, remedy: "Linux 6.8 or newer is needed".into() });
+        return Err(MemoryError::Unsupported { tried: tried(), why, remedy: "Linux 6.8 or newer is needed".into() });
     }
     if merging.zero_pages && !kernel.has("use_zero_pages") {
         let why = "this kernel has no use_zero_pages".into();
         let remedy = "Set `zero-pages = false`: empty pages are then merged like others".into();
-        return Err(MemoryError::Lacking { tried: tried(), why, remedy });
+        return Err(MemoryError::Unsupported { tried: tried(), why, remedy });
     }
     Ok(())
 }

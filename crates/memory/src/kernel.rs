@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
+use tare_model::Refusal;
 use tare_model::merging::{HostMemory, MergeCounters, MergeRule};
 
 use crate::cost;
@@ -58,32 +59,32 @@ impl Kernel {
     }
 
     /// Why memory cannot be merged here, and what would help; `None`: that of programs that ask for it can, as hypervisors do.
-    pub fn lack(&self) -> Option<(String, String)> {
+    pub fn refusal(&self) -> Option<Refusal> {
         let run = self.ksm("run");
         if !run.exists() {
-            return Some((
+            return Some(Refusal::new(
                 format!("there is no {}: this kernel was built without KSM", run.display()),
-                "Use a kernel with CONFIG_KSM=y (all distributions' are), or leave out `merging`".into(),
+                "Use a kernel with CONFIG_KSM=y (all distributions' are), or leave out `merging`",
             ));
         }
         if let Err(e) = fs::OpenOptions::new().write(true).open(&run) {
-            return Some((
+            return Some(Refusal::new(
                 format!("{} cannot be written: {e}", run.display()),
-                "Run as root, outside a container that mounts /sys read-only".into(),
+                "Run as root, outside a container that mounts /sys read-only",
             ));
         }
         let error = self.scanner().err()?;
-        Some((error.to_string(), "Run in the host's own process namespace".into()))
+        Some(Refusal::new(error.to_string(), "Run in the host's own process namespace"))
     }
 
     /// Why the memory of programs that do not ask for merging themselves cannot be opened to it, and what would help; `None`: it
-    /// can. Whether memory can be merged at all is [`Self::lack`]'s to say.
-    pub fn opening_lack(&self) -> Option<(String, String)> {
+    /// can. Whether memory can be merged at all is [`Self::refusal`]'s to say.
+    pub fn opening_refusal(&self) -> Option<Refusal> {
         // Another tree than the host's is not what answers this process.
         let refused = if self.root == Path::new("/") { sys::may_merge().err() } else { None };
         refused.map(|e| {
             let remedy = "Linux 6.4 or newer is needed, and the capability CAP_SYS_RESOURCE";
-            (format!("the kernel refuses prctl(PR_SET_MEMORY_MERGE): {e}"), remedy.into())
+            Refusal::new(format!("the kernel refuses prctl(PR_SET_MEMORY_MERGE): {e}"), remedy)
         })
     }
 
@@ -232,7 +233,7 @@ impl Kernel {
             let merged = self.merged_in_use(counted.saved(rustix::param::page_size() as u64).0)?;
             let available = self.memory()?.available_bytes;
             if merged > available / 2 {
-                return Err(MemoryError::Lacking {
+                return Err(MemoryError::Unsupported {
                     tried: "stop merging for an arm that does not merge".into(),
                     why: format!(
                         "{merged} bytes of other processes are merged, and taking them apart might exhaust the {available} available"
@@ -307,7 +308,7 @@ impl Kernel {
         let entries = fs::read_dir(&proc).map_err(|e| MemoryError::file("list", &proc, e))?;
         let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
         let found = numbers.into_iter().find(|pid| is_scanner(&proc.join(pid.to_string()).join("stat")));
-        let pid = found.ok_or_else(|| MemoryError::Lacking {
+        let pid = found.ok_or_else(|| MemoryError::Unsupported {
             tried: format!("find the kernel's thread {SCANNER} in {}", proc.display()),
             why: "there is none".into(),
             remedy: "Use a kernel with CONFIG_KSM=y, in the host's own process namespace".into(),
@@ -324,7 +325,7 @@ fn is_scanner(stat: &Path) -> bool {
 }
 
 fn no_huge_pages(path: &Path) -> MemoryError {
-    MemoryError::Lacking {
+    MemoryError::Unsupported {
         tried: "set where transparent huge pages are used".into(),
         why: format!("there is no {}", path.display()),
         remedy: "Use a kernel with CONFIG_TRANSPARENT_HUGEPAGE=y, or leave out `huge-pages`".into(),

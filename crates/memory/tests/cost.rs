@@ -84,13 +84,13 @@ impl Drop for Switched {
 }
 
 /// Why the test cannot be run here.
-fn lack() -> Option<String> {
+fn unmet() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("needs root".into());
     }
     if Command::new("python3").args(["-c", "import ctypes, random"]).output().is_ok_and(|ran| ran.status.success()) {
         let kernel = Kernel::host();
-        return kernel.lack().or_else(|| kernel.opening_lack()).map(|(reason, _)| reason);
+        return kernel.refusal().or_else(|| kernel.opening_refusal()).map(|refusal| refusal.reason);
     }
     Some("there is no python3".into())
 }
@@ -132,7 +132,7 @@ fn all(cost: &Cost) -> u64 {
 
 #[test]
 fn the_kinds_of_what_was_saved_are_distinguished_and_add_up() {
-    if let Some(reason) = lack() {
+    if let Some(reason) = unmet() {
         println!("SKIPPED: {reason}");
         return;
     }

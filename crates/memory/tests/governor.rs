@@ -266,12 +266,12 @@ fn a_thread_that_panics_is_reported_at_the_end_and_all_is_back() {
 #[test]
 fn the_scanner_is_the_kernels_thread_and_not_a_program_by_its_name() {
     let tree = Tree::new();
-    assert_eq!(tree.kernel().lack(), None);
+    assert_eq!(tree.kernel().refusal(), None);
     let ticks = 250.0 / rustix::param::clock_ticks_per_second() as f64;
     assert!((tree.kernel().counters().unwrap().scanner_cpu_s - ticks).abs() < 1e-9);
     fs::write(tree.root().join("proc/37/schedstat"), "5679809 166318567 574\n").unwrap();
     assert!((tree.kernel().counters().unwrap().scanner_cpu_s - 0.005_679_809).abs() < 1e-12);
     assert_eq!(tree.kernel().counters().unwrap().profit_bytes, -64);
     fs::remove_dir_all(tree.root().join("proc/37")).unwrap();
-    assert!(tree.kernel().lack().unwrap().0.contains("thread ksmd"));
+    assert!(tree.kernel().refusal().unwrap().reason.contains("thread ksmd"));
 }

@@ -15,8 +15,8 @@ use tare_model::units::Span;
 /// The host's merging, held so that no other test changes it meanwhile; `None` where it cannot be governed.
 fn host() -> Option<(Kernel, File)> {
     let kernel = Kernel::host();
-    if let Some((why, _)) = kernel.lack().or_else(|| kernel.opening_lack()) {
-        println!("SKIPPED: memory cannot be merged here: {why}");
+    if let Some(refusal) = kernel.refusal().or_else(|| kernel.opening_refusal()) {
+        println!("SKIPPED: memory cannot be merged here: {}", refusal.reason);
         return None;
     }
     let lock = File::create("/run/lock/tare-ksm-test.lock").unwrap();

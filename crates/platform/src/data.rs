@@ -10,8 +10,8 @@ use rustix::fs::{Access, AtFlags, CWD, access, statvfs, utimensat};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tare_lab::is_in_memory;
-use tare_model::ByteSize;
 use tare_model::guest::{DataPlace, GuestData};
+use tare_model::{ByteSize, Refusal};
 
 use crate::restore::{By, Deadline, RestoreError, clones, file, file_system, human, like, room, times, tried};
 use crate::{Availability, DataWanted};
@@ -50,9 +50,7 @@ pub(crate) struct DataDirectory {
 impl DataDirectory {
     /// Why data cannot lie there; `None` when they can, as far as can be seen before a run.
     pub(crate) fn unavailable(&self) -> Option<Availability> {
-        let (why, remedy) = self.place().err()?;
-        let reason = format!("the directory for the data {} {why}", self.directory.display());
-        Some(Availability::Unavailable { reason, remedy: remedy.into() })
+        self.place().err().map(Availability::Unavailable)
     }
 
     /// The same for guests that see the host's files as they are, so that their servers must get there by themselves.
@@ -66,14 +64,14 @@ impl DataDirectory {
                 self.directory.display(),
                 closed.display()
             );
-            Some(Availability::Unavailable { reason, remedy: "Open it with `chmod o+x`, or name another one".into() })
+            Some(Availability::Unavailable(Refusal::new(reason, "Open it with `chmod o+x`, or name another one")))
         };
         self.unavailable().or_else(closed)
     }
 
     /// Why the data of so many guests have no room there; `None` when they have, or where copies may share blocks, so that
     /// nobody can say beforehand. [`Self::unavailable`] reports a directory that cannot be used at all.
-    pub(crate) fn lack(&self, wanted: DataWanted) -> Option<(String, String)> {
+    pub(crate) fn refusal(&self, wanted: DataWanted) -> Option<Refusal> {
         let place = self.place().ok()?;
         let found = statvfs(&place).ok()?;
         let free = found.f_bavail.saturating_mul(found.f_frsize);
@@ -88,24 +86,28 @@ impl DataDirectory {
             self.directory.display(),
             human(free)
         );
-        Some((reason, "Make room there, ask for less data or fewer guests, or name another directory".into()))
+        Some(Refusal::new(reason, "Make room there, ask for less data or fewer guests, or name another directory"))
     }
 
     /// The directory without links on the way.
     ///
     /// # Errors
     /// Why data cannot lie there, and the remedy.
-    pub(crate) fn place(&self) -> Result<PathBuf, (String, &'static str)> {
+    pub(crate) fn place(&self) -> Result<PathBuf, Refusal> {
         const REMEDY: &str = "Mount the disk, and check the path in the study";
-        let refused = |why: &dyn std::fmt::Display| (format!("cannot be used: {why}"), REMEDY);
-        let place = self.directory.canonicalize().map_err(|error| (format!("is not there ({error})"), REMEDY))?;
+        let refused = |why: &str, remedy: &str| {
+            Refusal::new(format!("the directory for the data {} {why}", self.directory.display()), remedy)
+        };
+        let unusable = |error: &dyn std::fmt::Display| refused(&format!("cannot be used: {error}"), REMEDY);
+        let place = self.directory.canonicalize();
+        let place = place.map_err(|error| refused(&format!("is not there ({error})"), REMEDY))?;
         if !place.is_dir() {
-            return Err(("is no directory".into(), REMEDY));
+            return Err(refused("is no directory", REMEDY));
         }
-        access(&place, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| refused(&error))?;
-        if !self.in_memory && is_in_memory(&place).map_err(|error| refused(&error))? {
+        access(&place, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| unusable(&error))?;
+        if !self.in_memory && is_in_memory(&place).map_err(|error| unusable(&error))? {
             let remedy = "Name a directory on a disk, or write `in-memory = true` beside it";
-            return Err(("is in memory (tmpfs)".into(), remedy));
+            return Err(refused("is in memory (tmpfs)", remedy));
         }
         Ok(place)
     }

@@ -13,8 +13,8 @@ use tare_lab::{
     Cgroup, LabError, Limits, NetNs, PROCESSES, Place, Resource, Tap, check_on_disk, closed_data_path, data_path,
     is_in_memory, make_closed_data_directory, make_data_directory, make_disk_directory,
 };
-use tare_model::ByteSize;
 use tare_model::guest::{DataPlace, GuestSpec, ParityRow, Seccomp};
+use tare_model::{ByteSize, Refusal};
 use tare_wire::launch::Launch;
 use tare_wire::{AgentFacts, Link, Reply, Request, USER_SPACE_BEGAN, WireError};
 
@@ -184,11 +184,8 @@ impl<'a> Making<'a> {
         self.write_down(&Resource::Directory { path: path.clone() })?;
         self.parts.directories.push(path.clone());
         [&guests, &path].into_iter().try_for_each(|directory| make_unless_there(directory)).map_err(|error| {
-            self.failed(
-                &format!("make its directory {}", path.display()),
-                error.to_string(),
-                "Is the file system full or read-only?",
-            )
+            let tried = format!("make its directory {}", path.display());
+            self.failed(&tried, error.to_string(), "Is the file system full or read-only?")
         })?;
         Ok(path)
     }
@@ -209,10 +206,8 @@ impl<'a> Making<'a> {
             return Ok(Some(gold));
         }
         let Some(wanted) = self.spec.data.as_ref().filter(|_| !tare_lab::is_rootless()) else { return Ok(None) };
-        let within = named.map(DataDirectory::place).transpose().map_err(|(why, remedy)| {
-            let why = format!("the directory that the study names {why}");
-            self.failed("find a place for its data", why, remedy)
-        })?;
+        let within = named.map(DataDirectory::place).transpose();
+        let within = within.map_err(|refusal| self.refused("find a place for its data", refusal))?;
         let (run_id, within) = (self.site.run_id, within.as_deref());
         // With it all that is in it.
         let place = data_path(run_id, within);
@@ -473,6 +468,11 @@ impl<'a> Making<'a> {
             diagnostics: self.parts.diagnostics(),
         }
     }
+
+    /// The same of what this host refuses.
+    pub(crate) fn refused(&self, tried: &str, Refusal { reason, remedy }: Refusal) -> PlatformError {
+        self.failed(tried, reason, &remedy)
+    }
 }
 
 /// Makes one directory in one that is there; another guest may have made it.
@@ -492,9 +492,7 @@ fn check_way(making: &Making<'_>, place: &Path, named: Option<&DataDirectory>, i
         return Err(making.failed(&tried, "it is on a tmpfs: what is written there is in memory".into(), remedy));
     }
     let Some(closed) = data::closed_to_nobody(place).filter(|_| inside.is_none()) else { return Ok(()) };
-    Err(making.failed(
-        &tried,
-        format!("its servers run as nobody, who may not pass through {}", closed.display()),
-        "Open it with `chmod o+x`, or name another directory for the data in the study",
-    ))
+    let why = format!("its servers run as nobody, who may not pass through {}", closed.display());
+    let remedy = "Open it with `chmod o+x`, or name another directory for the data in the study";
+    Err(making.failed(&tried, why, remedy))
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tare_lab::{Lab, Ledger};
-use tare_model::ByteSize;
 use tare_model::guest::{CommandDefaults, DataPlace, GuestSpec, ParityRow};
+use tare_model::{ByteSize, Refusal};
 use tare_wire::{AgentFacts, Link};
 
 use crate::error::Result;
@@ -21,12 +21,7 @@ pub enum Availability {
         notes: Vec<String>,
     },
     /// It cannot.
-    Unavailable {
-        /// Why.
-        reason: String,
-        /// What would help.
-        remedy: String,
-    },
+    Unavailable(Refusal),
 }
 
 /// Whether figures of a platform may be compared with those of others.
@@ -127,9 +122,9 @@ pub trait Platform: Send + Sync {
 
     /// Why the memory of its guests cannot be merged with equal memory of others, and the remedy; `None`: it can
     /// ([`GuestSpec::merge`]). Quick, and asked before any run in which this platform's arm merges.
-    fn merging_lack(&self) -> Option<(String, String)> {
+    fn merging_refusal(&self) -> Option<Refusal> {
         let remedy = "leave `merging` out of this arm, or use a platform that can";
-        Some(("this platform has no way to have its guests' memory merged".to_owned(), remedy.to_owned()))
+        Some(Refusal::new("this platform has no way to have its guests' memory merged", remedy))
     }
 
     /// Whether the program that holds its guests' memory asks the kernel to merge it (`madvise`), as hypervisors do. Where it does
@@ -141,7 +136,7 @@ pub trait Platform: Send + Sync {
     /// Why guests cannot be given such data on the storage that the options say, and the remedy; `None`: they can, as far
     /// as that can be seen before a run. Quick, and asked before any run of a platform that is usable; also where guests
     /// have no data, for they may have disks of their own all the same.
-    fn data_lack(&self, wanted: DataWanted) -> Option<(String, String)> {
+    fn data_refusal(&self, wanted: DataWanted) -> Option<Refusal> {
         let _ = wanted;
         None
     }

@@ -1,8 +1,8 @@
 //! All platforms.
 
 use serde_json::Value;
-use tare_model::Span;
 use tare_model::field::FieldError;
+use tare_model::{Refusal, Span};
 
 use crate::error::Result;
 use crate::{
@@ -93,8 +93,8 @@ pub fn reaches_outside(name: &str, options: &Value) -> bool {
 
 /// Why guests of the platform with these options can never have their memory merged, and the remedy; `None`: they can,
 /// where the host's kernel does. `None` too for a name or options that are wrong, which others tell.
-pub fn merging_lack(name: &str, options: &Value) -> Option<(String, String)> {
-    find(name).and_then(|entry| (entry.make)(options).ok()).and_then(|platform| platform.merging_lack())
+pub fn merging_refusal(name: &str, options: &Value) -> Option<Refusal> {
+    find(name).and_then(|entry| (entry.make)(options).ok()).and_then(|platform| platform.merging_refusal())
 }
 
 /// For platforms that keep nothing elsewhere: there is nothing to take away.
@@ -183,9 +183,9 @@ mod tests {
             ("ssh", json!({"host": "x"}), Some("another machine")),
             ("none", json!({}), None),
         ] {
-            let found = merging_lack(name, &options);
-            let fits = |(reason, remedy): &(String, String)| {
-                expected.is_some_and(|word| reason.contains(word) && !remedy.is_empty())
+            let found = merging_refusal(name, &options);
+            let fits = |refusal: &Refusal| {
+                expected.is_some_and(|word| refusal.reason.contains(word) && !refusal.remedy.is_empty())
             };
             assert!(found.as_ref().map_or(expected.is_none(), fits), "{name} {options}: {found:?}");
         }

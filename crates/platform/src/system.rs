@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tare_lab::overlay_lack;
+use tare_lab::overlay_refusal;
+use tare_model::Refusal;
 use tare_model::guest::GuestSpec;
 use tare_wire::launch::{Launch, Namespace, PrivateMount};
 
@@ -70,10 +71,10 @@ impl Starter {
     ///
     /// # Errors
     /// That it is not here, and the remedy.
-    pub(crate) fn find(&self) -> std::result::Result<PathBuf, (String, String)> {
+    pub(crate) fn find(&self) -> std::result::Result<PathBuf, Refusal> {
         program::find(self.program).ok_or_else(|| {
             let (program, package) = (self.program, self.package);
-            (
+            Refusal::new(
                 format!("there is no `{program}` here"),
                 format!("Install it: on Debian and Ubuntu, `apt-get install {package}`"),
             )
@@ -84,21 +85,21 @@ impl Starter {
     ///
     /// # Errors
     /// When it does not run.
-    fn version(&self) -> std::result::Result<String, (String, String)> {
+    fn version(&self) -> std::result::Result<String, Refusal> {
         let path = self.find()?;
         let by_hand = || format!("Try `{} --version` by hand", path.display());
         let ran = program::run(Command::new(&path).arg("--version"), TIMEOUT)
-            .map_err(|error| (format!("`{} --version` failed: {error}", path.display()), by_hand()))?;
+            .map_err(|error| Refusal::new(format!("`{} --version` failed: {error}", path.display()), by_hand()))?;
         let first = ran.output.lines().next().unwrap_or_default().trim().to_owned();
         if ran.success {
             return Ok(first);
         }
-        Err((format!("`{} --version` failed: {first}", path.display()), by_hand()))
+        Err(Refusal::new(format!("`{} --version` failed: {first}", path.display()), by_hand()))
     }
 
     /// The program and its version, or why there is none.
     pub(crate) fn versions(&self) -> Vec<(String, String)> {
-        vec![(self.program.to_owned(), self.version().unwrap_or_else(|(reason, _)| reason))]
+        vec![(self.program.to_owned(), self.version().unwrap_or_else(|refusal| refusal.reason))]
     }
 
     /// Begins a guest, up to what differs from one such program to the next: data, link, limits and a directory.
@@ -107,7 +108,7 @@ impl Starter {
     /// What could not be had.
     pub(crate) fn begin<'a>(&self, options: &Options, site: &'a Site<'a>, spec: &'a GuestSpec) -> Result<Begun<'a>> {
         let mut making = Making::new(site, spec);
-        let program = self.find().map_err(|(why, remedy)| making.failed("find its program", why, &remedy))?;
+        let program = self.find().map_err(|refusal| making.refused("find its program", refusal))?;
         let lower = options.rootfs.lower(&mut making)?;
         let data = making.data_directory(options.data.as_ref(), Some(INSIDE))?;
         let netns = making.attach()?;
@@ -119,25 +120,20 @@ impl Starter {
 
     /// Whether it looks as if it could start guests with these options here; nothing is run.
     pub(crate) fn look(&self, host: &HostView, options: &Options) -> Availability {
-        let unavailable = |reason: String, remedy: String| Availability::Unavailable { reason, remedy };
         if host.rootless {
-            return unavailable(
-                "it needs root: it mounts the guest's root and sets up its devices".into(),
-                "Run as root, or use the platform that is made of plain namespaces, which works in a user namespace"
-                    .into(),
-            );
+            return Availability::Unavailable(Refusal::new(
+                "it needs root: it mounts the guest's root and sets up its devices",
+                "Run as root, or use the platform that is made of plain namespaces, which works in a user namespace",
+            ));
         }
         if let Some(why) = &host.limits_unavailable {
-            return unavailable(
+            return Availability::Unavailable(Refusal::new(
                 format!("its guests are held by control groups, and {why}"),
-                "Use a platform that works without limits; `tare doctor` lists them".into(),
-            );
+                "Use a platform that works without limits; `tare doctor` lists them",
+            ));
         }
-        if let Err((reason, remedy)) = self.find() {
-            return unavailable(reason, remedy);
-        }
-        if let Some((reason, remedy)) = overlay_lack() {
-            return unavailable(reason, remedy);
+        if let Some(refusal) = self.find().err().or_else(overlay_refusal) {
+            return Availability::Unavailable(refusal);
         }
         if let Some(unavailable) = options.data.as_ref().and_then(DataDirectory::unavailable) {
             return unavailable;
@@ -148,11 +144,11 @@ impl Starter {
     /// What [`Self::look`] finds, if the program runs here too and the root can be had.
     pub(crate) fn check(&self, host: &HostView, options: &Options) -> Availability {
         let looked = self.look(host, options);
-        if matches!(looked, Availability::Unavailable { .. }) {
+        if matches!(looked, Availability::Unavailable(_)) {
             return looked;
         }
         match self.version() {
-            Err((reason, remedy)) => Availability::Unavailable { reason, remedy },
+            Err(refusal) => Availability::Unavailable(refusal),
             Ok(_) => options.rootfs.unusable().unwrap_or(looked),
         }
     }
@@ -188,7 +184,7 @@ mod tests {
             HostView { limits_unavailable: Some("there are none".into()), ..host.clone() },
         ] {
             let there = Starter { program: "true", package: "coreutils" };
-            assert!(matches!(there.look(&host, &Options::default()), Availability::Unavailable { .. }));
+            assert!(matches!(there.look(&host, &Options::default()), Availability::Unavailable(_)));
         }
         let wrong = Options { rootfs: RootFs::Directory("/none".into()), ..Options::default() };
         let there = Starter { program: "true", package: "coreutils" };
@@ -200,7 +196,7 @@ mod tests {
         // `false` is there and does not run well: only running it shows that.
         let fails = Starter { program: "false", package: "coreutils" };
         assert!(matches!(fails.look(&host, &Options::default()), Availability::Available { .. }));
-        assert!(matches!(fails.check(&host, &Options::default()), Availability::Unavailable { .. }));
+        assert!(matches!(fails.check(&host, &Options::default()), Availability::Unavailable(_)));
     }
 
     #[test]

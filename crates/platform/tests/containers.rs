@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tare_lab::{Lab, LabConfig, Ledger, NoLedger, StateDir};
-use tare_model::ByteSize;
 use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
+use tare_model::{ByteSize, Refusal};
 use tare_platform::conformance::{self, Expect};
 use tare_platform::{Availability, Guest, HostView, Site, registry};
 use tare_wire::{ExecResult, ExecSpec, Reply, Request};
@@ -101,10 +101,10 @@ fn containers_conform_on_a_directory_an_archive_and_an_image_and_write_to_disk()
 }
 
 /// Whether the platform says that it can be used.
-fn check(name: &str, options: &Value, agent: &Path) -> Result<(), (String, String)> {
+fn check(name: &str, options: &Value, agent: &Path) -> Result<(), Refusal> {
     match platform(name, options).check(&HostView::here(agent)) {
         Availability::Available { .. } => Ok(()),
-        Availability::Unavailable { reason, remedy } => Err((reason, remedy)),
+        Availability::Unavailable(refusal) => Err(refusal),
     }
 }
 
@@ -115,8 +115,8 @@ fn a_root_that_is_not_there_is_refused_by_every_container() {
         return skipped("needs root: without it these platforms are refused for that");
     }
     for (name, options) in [("nspawn", json!({})), ("lxc", json!({})), ("oci", json!({"runtime": "runc"}))] {
-        if let Err((reason, remedy)) = check(name, &options, &agent) {
-            skipped(&format!("{name}: {reason}. {remedy}"));
+        if let Err(refusal) = check(name, &options, &agent) {
+            skipped(&format!("{name}: {refusal}"));
             continue;
         }
         for root in
@@ -124,7 +124,7 @@ fn a_root_that_is_not_there_is_refused_by_every_container() {
         {
             let mut options = options.clone();
             options["rootfs"] = root;
-            let (reason, remedy) = check(name, &options, &agent).unwrap_err();
+            let Refusal { reason, remedy } = check(name, &options, &agent).unwrap_err();
             assert!(reason.contains("root file system") && remedy.contains("path"), "{name}: {reason} {remedy}");
         }
     }
@@ -135,8 +135,8 @@ fn a_root_that_is_not_there_is_refused_by_every_container() {
 fn a_sandbox_mode_that_hangs_is_refused_and_remembered() {
     let _turn = turn();
     let Some(agent) = agent() else { return };
-    if let Err((reason, _)) = check("oci", &json!({"runtime": "runsc"}), &agent) {
-        return skipped(&reason);
+    if let Err(refusal) = check("oci", &json!({"runtime": "runsc"}), &agent) {
+        return skipped(&refusal.reason);
     }
     let kvm = json!({"runtime": "runsc", "gvisor": {"platform": "kvm"}});
     let mounted = || std::fs::read_to_string("/proc/self/mounts").unwrap().matches("/runsc-do").count();
@@ -148,7 +148,7 @@ fn a_sandbox_mode_that_hangs_is_refused_and_remembered() {
     // The second answer starts nothing but `--version`.
     assert!(asked.elapsed() < Duration::from_secs(9), "it tried again");
     assert_eq!(first.is_ok(), again.is_ok());
-    let Err((reason, remedy)) = again else {
+    let Err(Refusal { reason, remedy }) = again else {
         return skipped("the sandbox's KVM mode works on this host");
     };
     assert!(reason.contains("--platform=kvm") && remedy.contains("systrap"), "{reason} {remedy}");
@@ -235,8 +235,8 @@ fn links_in_a_root_do_not_lead_out_of_it() {
     let mut tried = 0;
     for (number, (name, options)) in arms.into_iter().enumerate() {
         let mut options = options;
-        if let Err((reason, remedy)) = check(name, &options, &agent) {
-            skipped(&format!("{name}: {reason}. {remedy}"));
+        if let Err(refusal) = check(name, &options, &agent) {
+            skipped(&format!("{name}: {refusal}"));
             continue;
         }
         options["rootfs"] = json!({"directory": root});
@@ -270,8 +270,8 @@ fn a_late_start_does_not_bring_back_the_directory_of_a_run() {
     let _turn = turn();
     let Some(agent) = agent() else { return };
     let Some(ground) = Ground::new("late", &agent) else { return };
-    if let Err((reason, remedy)) = check("oci", &json!({}), &agent) {
-        return skipped(&format!("{reason}. {remedy}"));
+    if let Err(refusal) = check("oci", &json!({}), &agent) {
+        return skipped(&refusal.to_string());
     }
     std::fs::remove_dir_all(ground.state.path()).unwrap();
     let came = ground.starts("oci", &json!({}), "late");
@@ -343,8 +343,8 @@ fn limits_and_places_in_memory_are_alike_in_every_container() {
     }
     let Some(ground) = Ground::new("alike", &agent) else { return };
     let printed = |label: &str, name: &str, options: &Value, script: &str| {
-        if let Err((reason, remedy)) = check(name, options, &agent) {
-            skipped(&format!("{label}: {reason}. {remedy}"));
+        if let Err(refusal) = check(name, options, &agent) {
+            skipped(&format!("{label}: {refusal}"));
             return None;
         }
         let mut guest = ground.start(name, options, label, 0).unwrap();
@@ -386,8 +386,8 @@ fn the_work_of_a_guest_is_charged_to_it() {
     // Not the first, which a kernel of the guest's own would number the same.
     let cpu = std::thread::available_parallelism().map_or(0, |count| u32::try_from(count.get() - 1).unwrap_or(0));
     for (name, options) in [("nspawn", json!({})), ("lxc", json!({})), ("oci", json!({"runtime": "runsc"}))] {
-        if let Err((reason, remedy)) = check(name, &options, &agent) {
-            skipped(&format!("{name}: {reason}. {remedy}"));
+        if let Err(refusal) = check(name, &options, &agent) {
+            skipped(&format!("{name}: {refusal}"));
             continue;
         }
         let mut guest = ground.start(name, &options, name, cpu).unwrap();
@@ -413,8 +413,8 @@ fn guests_start_side_by_side() {
     let Some(agent) = agent() else { return };
     let Some(ground) = Ground::new("many", &agent) else { return };
     for (name, options) in [("nspawn", json!({})), ("lxc", json!({})), ("oci", json!({"runtime": "runsc"}))] {
-        if let Err((reason, remedy)) = check(name, &options, &agent) {
-            skipped(&format!("{name}: {reason}. {remedy}"));
+        if let Err(refusal) = check(name, &options, &agent) {
+            skipped(&format!("{name}: {refusal}"));
             continue;
         }
         let guests: Vec<String> = (0..6).map(|number| format!("{name}-{number}")).collect();
@@ -429,7 +429,7 @@ fn guests_start_side_by_side() {
 }
 
 /// As [`check`], of what needs no agent for that.
-fn checked(name: &str, options: &Value) -> Result<(), (String, String)> {
+fn checked(name: &str, options: &Value) -> Result<(), Refusal> {
     check(name, options, Path::new("/none"))
 }
 
@@ -466,10 +466,10 @@ fn is_empty(name: &str, options: &Value) {
 
 fn conforms_with_and_without_an_image(name: &str, options: &Value) {
     const IMAGE: &str = "localhost/tare-test:1";
-    if let Err((reason, remedy)) = checked(name, options) {
-        return skipped(&format!("{name}: {reason}. {remedy}"));
+    if let Err(refusal) = checked(name, options) {
+        return skipped(&format!("{name}: {refusal}"));
     }
-    let (reason, remedy) = checked(name, &with(options, "image", "localhost/none:1")).unwrap_err();
+    let Refusal { reason, remedy } = checked(name, &with(options, "image", "localhost/none:1")).unwrap_err();
     assert!(reason.contains("localhost/none:1") && remedy.contains("pull"), "{reason} {remedy}");
     conforms(name, name, options, &Expect { cycles: 5, ..shortly() });
     if image(name, options, IMAGE) {
@@ -483,7 +483,7 @@ fn conforms_with_and_without_an_image(name: &str, options: &Value) {
 fn containers_of_a_daemon_conform() {
     let Some(options) = with_docker("containers_of_a_daemon_conform") else { return };
     conforms_with_and_without_an_image("docker", &options);
-    let (reason, remedy) = checked("docker", &with(&options, "runtime", "no-such-runtime")).unwrap_err();
+    let Refusal { reason, remedy } = checked("docker", &with(&options, "runtime", "no-such-runtime")).unwrap_err();
     assert!(reason.contains("no-such-runtime") && remedy.contains("daemon.json"), "{reason} {remedy}");
 }
 
@@ -501,10 +501,10 @@ fn shim_sockets() -> usize {
 #[test]
 fn containers_of_a_shim_conform() {
     let Some(options) = with_containerd("containers_of_a_shim_conform") else { return };
-    if let Err((reason, remedy)) = checked("containerd", &options) {
-        return skipped(&format!("containerd: {reason}. {remedy}"));
+    if let Err(refusal) = checked("containerd", &options) {
+        return skipped(&format!("containerd: {refusal}"));
     }
-    let (reason, remedy) = checked("containerd", &with(&options, "runtime", "no-such")).unwrap_err();
+    let Refusal { reason, remedy } = checked("containerd", &with(&options, "runtime", "no-such")).unwrap_err();
     assert!(reason.contains("no `containerd-shim-no-such-v2`: it looks in /"), "{reason}");
     assert!(remedy.contains("PATH"), "{remedy}");
     let sockets = shim_sockets();
@@ -533,7 +533,7 @@ fn containers_of_a_shim_conform() {
 #[test]
 fn a_machine_of_a_shim_is_refused_where_something_is_missing() {
     let Some(options) = with_containerd("a_machine_of_a_shim_is_refused_where_something_is_missing") else { return };
-    let Err((reason, remedy)) = checked("containerd", &with(&options, "runtime", "kata")) else {
+    let Err(Refusal { reason, remedy }) = checked("containerd", &with(&options, "runtime", "kata")) else {
         return skipped("Kata Containers can be had here");
     };
     match Path::new("/dev/kvm").exists() {
@@ -551,10 +551,10 @@ fn containers_of_a_user_conform() {
     const USER: &str = "64123";
     if let Some(place) = std::env::var_os("TEST_USERS_PLACE") {
         let options = json!({"runtime": "runc", "flags": podman_flags(Path::new(&place))});
-        if let Err((reason, remedy)) = checked("podman", &options) {
-            return skipped(&format!("{reason}. {remedy}"));
+        if let Err(refusal) = checked("podman", &options) {
+            return skipped(&refusal.to_string());
         }
-        assert!(checked("docker", &json!({})).unwrap_err().0.contains("needs root"));
+        assert!(checked("docker", &json!({})).unwrap_err().reason.contains("needs root"));
         conforms("users", "podman", &options, &shortly());
         return is_empty("podman", &options);
     }
@@ -594,7 +594,7 @@ fn containers_of_a_user_conform() {
 #[test]
 fn an_engine_that_cannot_be_used_says_why() {
     let host = json!({"host": "unix:///nonexistent/socket"});
-    let (reason, remedy) = checked("docker", &host).unwrap_err();
+    let Refusal { reason, remedy } = checked("docker", &host).unwrap_err();
     let named = ["there is no `docker`", "/nonexistent/socket", "needs root"];
     assert!(named.iter().any(|word| reason.contains(word)) && !remedy.is_empty(), "{reason} {remedy}");
     for name in ["docker", "podman"] {

@@ -18,8 +18,8 @@ use libvirtd::Daemon;
 use serde_json::{Value, json};
 use tare_image::{Extras, GuestConfig, Kernel, Root};
 use tare_lab::{Lab, LabConfig, Ledger, NoLedger, StateDir};
-use tare_model::ByteSize;
 use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
+use tare_model::{ByteSize, Refusal};
 use tare_platform::conformance::Expect;
 use tare_platform::{Availability, Comparable, Guest, HostView, Site};
 use tare_wire::{ExecSpec, Reply, Request};
@@ -75,8 +75,8 @@ fn stands(label: &str, options: &Value, check: impl FnOnce(&dyn Guest)) {
     let _turn = common::turn();
     let Some(agent) = common::agent() else { return };
     let platform = common::platform("libvirt", options);
-    if let Availability::Unavailable { reason, remedy } = platform.check(&HostView::here(&agent)) {
-        return skipped(&format!("{reason}. {remedy}"));
+    if let Availability::Unavailable(refusal) = platform.check(&HostView::here(&agent)) {
+        return skipped(&refusal.to_string());
     }
     let run_id = format!("test-{}-{label}", std::process::id());
     let state = StateDir::create(&run_id, Path::new("/nonexistent")).unwrap();
@@ -88,7 +88,7 @@ fn stands(label: &str, options: &Value, check: impl FnOnce(&dyn Guest)) {
         Site { run_id: &run_id, agent: &agent, lab: &lab, mtu, state: state_path, ledger: &ledger, lifetime, timeout };
     let size = GuestSize { cpus: 2, memory: ByteSize(512 << 20) };
     // Offered where it can be; on other arms it says why it cannot.
-    let merge = platform.merging_lack().is_none();
+    let merge = platform.merging_refusal().is_none();
     let spec =
         GuestSpec { name: "one".into(), size, cpu_set: vec![0, 1], data: None, merge, seccomp: Seccomp::Default };
     let mut guest = platform.start(&site, &spec).unwrap_or_else(|error| panic!("{error}"));
@@ -241,7 +241,7 @@ fn kvm_is_believed_when_a_guest_has_answered_and_not_before() {
     let platform = common::platform("libvirt", &options(&uri, &json!({"accel": "kvm"})));
     match platform.check(&HostView::here(&agent)) {
         Availability::Available { .. } => assert_eq!(platform.comparable(), Comparable::Yes),
-        Availability::Unavailable { reason, remedy } => {
+        Availability::Unavailable(Refusal { reason, remedy }) => {
             assert!(!reason.is_empty() && remedy.contains("tcg"), "{reason}. {remedy}");
             skipped(&format!("here KVM runs nothing: {reason}"));
         }

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use common::{agent, conforms, platform, skipped, turn};
 use serde_json::{Value, json};
 use tare_lab::{Lab, LabConfig, Ledger, LedgerError, Resource, StateDir};
-use tare_model::ByteSize;
 use tare_model::guest::{GuestData, GuestSize, GuestSpec, Seccomp};
+use tare_model::{ByteSize, Refusal};
 use tare_platform::conformance::Expect;
 use tare_platform::{Availability, Comparable, Guest, HostView, Platform, PlatformError, Site};
 use tare_wire::{ExecResult, ExecSpec, Reply, Request};
@@ -53,8 +53,8 @@ impl Ground {
     /// `None`, and the test is skipped, where there can be no guests.
     fn new(test: &str, platform: &dyn Platform) -> Option<Self> {
         let agent = agent()?;
-        if let Availability::Unavailable { reason, remedy } = platform.check(&HostView::here(&agent)) {
-            skipped(&format!("{reason}. {remedy}"));
+        if let Availability::Unavailable(refusal) = platform.check(&HostView::here(&agent)) {
+            skipped(&refusal.to_string());
             return None;
         }
         let run_id = format!("test-{}-{test}", std::process::id());
@@ -421,7 +421,7 @@ fn an_image_that_refers_to_another_file_is_refused_before_anything_is_made() {
     assert!(made.success());
     for format in ["qcow2", "raw"] {
         let hostile = platform("qemu", &json!({"image": {"file": {"path": image, "format": format}}}));
-        let Availability::Unavailable { reason, .. } = hostile.check(&HostView::here(&ground.agent)) else {
+        let Availability::Unavailable(Refusal { reason, .. }) = hostile.check(&HostView::here(&ground.agent)) else {
             panic!("as {format} it was taken");
         };
         assert!(reason.contains("hostile.qcow2"), "{reason}");
@@ -439,14 +439,14 @@ fn kvm_that_boots_nothing_is_refused_and_the_refusal_is_remembered() {
     let Some(agent) = agent() else { return };
     let host = HostView::here(&agent);
     let check = || platform("qemu", &json!({"accel": "kvm"})).check(&host);
-    let Availability::Unavailable { reason, .. } = check() else {
+    let Availability::Unavailable(Refusal { reason, .. }) = check() else {
         return skipped("KVM runs guests here");
     };
     if !reason.contains("KVM runs no guest here") {
         return skipped(&reason);
     }
     let began = Instant::now();
-    let Availability::Unavailable { reason, .. } = check() else { panic!("it was taken the second time") };
+    let Availability::Unavailable(Refusal { reason, .. }) = check() else { panic!("it was taken the second time") };
     assert!(reason.contains("/dev/kvm"), "{reason}");
     assert!(reason.contains("tare doctor --again") || !reason.contains("a guest was tried"), "{reason}");
     // A guest that stands still would be watched for thirty seconds.

@@ -84,7 +84,7 @@ fn an_overlay_is_tried_and_not_looked_up_in_a_list() {
                     mount --bind /dev/shm/tare-filesystems /proc/filesystems && rm /dev/shm/tare-filesystems && \
                     mount -t tmpfs none /sys/module && exec \"$0\" --exact --nocapture \"$1\"";
     let forbidden = "exec setpriv --bounding-set -sys_admin --inh-caps -sys_admin \"$0\" --exact --nocapture \"$1\"";
-    if tare_lab::is_rootless() || tare_lab::overlay_lack().is_some() {
+    if tare_lab::is_rootless() || tare_lab::overlay_refusal().is_some() {
         return skipped("needs root, and a kernel that mounts overlays");
     }
     for (script, there) in [(unlisted, true), (forbidden, false)] {

@@ -14,8 +14,8 @@ use common::{agent, conforms, platform, skipped};
 use serde_json::{Value, json};
 use sshd::{CHATTY, CLOSES, ENDLESS, NOBODY, OTHER_MACHINE, PLAIN, Sshd, apart};
 use tare_lab::{Lab, LabConfig, Ledger, LedgerError, Resource, StateDir};
-use tare_model::ByteSize;
 use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
+use tare_model::{ByteSize, Refusal};
 use tare_platform::conformance::Expect;
 use tare_platform::{
     Availability, ClientPlace, Guest, HostView, PlatformError, Reach, ReapSite, Site, client, registry,
@@ -191,7 +191,9 @@ fn a_pinned_key_is_the_only_one_that_is_accepted() {
             (with(options.clone(), "host-key", zeros), "`host-key` pins"),
             (unpinned.clone(), "not in your known_hosts"),
         ] {
-            let Availability::Unavailable { reason, remedy } = check(&wrong) else { panic!("accepted: {wrong}") };
+            let Availability::Unavailable(Refusal { reason, remedy }) = check(&wrong) else {
+                panic!("accepted: {wrong}")
+            };
             assert!(reason.contains("Host key verification failed"), "{reason}");
             assert!(remedy.contains(help), "{remedy}");
             assert!(run.error(&wrong).contains("Host key verification failed"));
@@ -244,7 +246,8 @@ fn a_machine_that_never_stops_talking_is_given_up() {
     apart("a_machine_that_never_stops_talking_is_given_up", skipped, |sshd| {
         let Some(run) = Run::new("endless") else { return };
         let view = HostView::here(&run.agent);
-        let Availability::Unavailable { reason, .. } = platform(PLATFORM, &sshd.options(ENDLESS)).check(&view) else {
+        let Availability::Unavailable(Refusal { reason, .. }) = platform(PLATFORM, &sshd.options(ENDLESS)).check(&view)
+        else {
             panic!("it was taken for a machine")
         };
         assert!(reason.contains("did not end within") && reason.contains("welcome"), "{reason}");

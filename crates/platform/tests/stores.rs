@@ -122,8 +122,8 @@ fn a_store_runs_on_its_data_on_every_platform_of_the_hosts() {
     ];
     let try_out = |(label, name, options): (&str, &str, Value)| {
         let platform = platform(name, &options);
-        if let Availability::Unavailable { reason, remedy } = platform.check(&HostView::here(&agent)) {
-            return skipped(&format!("{label}: {reason}. {remedy}"));
+        if let Availability::Unavailable(refusal) = platform.check(&HostView::here(&agent)) {
+            return skipped(&format!("{label}: {refusal}"));
         }
         let size = GuestSize { cpus: 2, memory: ByteSize(512 << 20) };
         let data = Some(GuestData { gold: gold.clone(), size: ByteSize(256 << 20), shared: false });

@@ -196,8 +196,8 @@ fn a_store_runs_on_every_storage_path_of_a_machine() {
     ];
     let try_out = |(name, disk): (&str, Value)| {
         let platform = platform("qemu", &json!({"data-disk": disk}));
-        if let Availability::Unavailable { reason, remedy } = platform.check(&HostView::here(&ground.agent)) {
-            return skipped(&format!("{name}: {reason}. {remedy}"));
+        if let Availability::Unavailable(refusal) = platform.check(&HostView::here(&ground.agent)) {
+            return skipped(&format!("{name}: {refusal}"));
         }
         let began = Instant::now();
         let mut guest = ground.start(&*platform, name).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -232,8 +232,8 @@ fn nothing_is_overwritten_that_was_not_given_for_it() {
     let _turn = turn();
     let Some(ground) = Ground::new("overwrite", None) else { return };
     let platform = platform("qemu", &json!({}));
-    if let Availability::Unavailable { reason, remedy } = platform.check(&HostView::here(&ground.agent)) {
-        return skipped(&format!("{reason}. {remedy}"));
+    if let Availability::Unavailable(refusal) = platform.check(&HostView::here(&ground.agent)) {
+        return skipped(&refusal.to_string());
     }
     let said = ground.refusal(&json!({"data-disk": {"size": "64MiB"}}));
     assert!(said.contains("64MiB") && said.contains("256MiB"), "{said}");
@@ -282,12 +282,12 @@ fn every_guest_of_every_trial_has_the_device_with_its_number() {
     };
     let each = ground.place.path().join("disk-{guest}").display().to_string();
     let platform = platform("qemu", &json!({"data-disk": {"device": each, "overwrite": true, "cache": "none"}}));
-    if let Availability::Unavailable { reason, remedy } = platform.check(&HostView::here(&ground.agent)) {
-        return skipped(&format!("{reason}. {remedy}"));
+    if let Availability::Unavailable(refusal) = platform.check(&HostView::here(&ground.agent)) {
+        return skipped(&refusal.to_string());
     }
     for wanted in [2, 3] {
-        let lack = platform.data_lack(DataWanted { guests: wanted, size: SIZE });
-        assert_eq!(lack.is_some(), wanted == 3, "{lack:?}");
+        let refusal = platform.data_refusal(DataWanted { guests: wanted, size: SIZE });
+        assert_eq!(refusal.is_some(), wanted == 3, "{refusal:?}");
     }
     for trial in ["t0", "t17"] {
         let start =

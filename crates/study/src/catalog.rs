@@ -1,6 +1,7 @@
 //! What a study may name: platforms and workloads, which this crate does not know itself.
 
 use serde_json::Value;
+use tare_model::Refusal;
 use tare_model::density::TileGuest;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
@@ -117,7 +118,7 @@ pub trait Catalog {
 
     /// Why guests of a platform with these (checked) options can never have their memory merged, and the remedy; `None`:
     /// they can, where the host can.
-    fn merging_lack(&self, platform: &str, options: &Value) -> Option<(String, String)> {
+    fn merging_refusal(&self, platform: &str, options: &Value) -> Option<Refusal> {
         let _ = (platform, options);
         None
     }

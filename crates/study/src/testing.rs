@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use tare_model::Refusal;
 use tare_model::density::TileGuest;
 use tare_model::drive::{Direction, Exchange, ReceiveMethod, SendMethod, Wait};
 use tare_model::field::FieldError;
@@ -359,9 +360,9 @@ impl Catalog for Fake {
         if parameters["memory"] == "lazy" { LAZY } else { guest.memory }
     }
 
-    fn merging_lack(&self, platform: &str, _: &Json) -> Option<(String, String)> {
-        let reason = || ("its guests' memory is not the host's to merge".to_owned(), "use another".to_owned());
-        ["null", "lxc", "far"].contains(&platform).then(reason)
+    fn merging_refusal(&self, platform: &str, _: &Json) -> Option<Refusal> {
+        let refusal = || Refusal::new("its guests' memory is not the host's to merge", "use another");
+        ["null", "lxc", "far"].contains(&platform).then(refusal)
     }
 
     fn fits(

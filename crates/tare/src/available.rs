@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use tare_controller::May;
+use tare_model::Refusal;
 use tare_model::plan::LeftOut;
 use tare_model::study::{Arm, Study};
 use tare_record::RunFolder;
@@ -41,43 +42,42 @@ fn unavailable(study: &Study, may: May, emulated: bool) -> Vec<LeftOut> {
     let arms: Vec<_> = study.arms.iter().filter(|arm| arm.replica_of.is_none()).cloned().collect();
     let study = Study { arms: arms.clone(), ..study.clone() };
     let label = |id: &str| arms.iter().find(|arm| arm.id == id).map_or_else(|| id.to_owned(), |arm| arm.label.clone());
-    let lacking = lacking(&study, may);
-    let others: Vec<Arm> = arms.iter().filter(|arm| lacking.iter().all(|(id, ..)| *id != arm.id)).cloned().collect();
+    let refused = refused(&study, may);
+    let others: Vec<Arm> = arms.iter().filter(|arm| refused.iter().all(|(id, _)| *id != arm.id)).cloned().collect();
     let in_software =
         if emulated { Vec::new() } else { tare_controller::emulated_unasked(&others, &place::agent(), may) };
     let in_software = in_software.into_iter().map(|(arm, why)| {
         let reason = format!("its machines would be emulated, and say nothing about machines: {why}");
-        (arm, reason, "use a host where KVM runs guests, or ask for emulated arms by `--emulated`".to_owned())
+        (arm, Refusal::new(reason, "use a host where KVM runs guests, or ask for emulated arms by `--emulated`"))
     });
-    lacking
+    refused
         .into_iter()
         .chain(in_software)
-        .map(|(arm, reason, remedy)| LeftOut { label: label(&arm), arm, reason, remedy })
+        .map(|(arm, Refusal { reason, remedy })| LeftOut { label: label(&arm), arm, reason, remedy })
         .collect()
 }
 
-/// Arms that cannot be run here, each with the reason and the remedy: their platform cannot be used, the host cannot
+/// Arms that cannot be run here, each with the refusal: their platform cannot be used, the host cannot
 /// merge memory as they ask, or their storage has no place for the guests' data. That a platform cannot merge is an error of
 /// the study.
-pub fn lacking(study: &Study, may: May) -> Vec<(String, String, String)> {
+pub fn refused(study: &Study, may: May) -> Vec<(String, Refusal)> {
     let arms = &study.arms;
     let unavailable = tare_controller::unavailable(arms, &place::agent(), may);
     let known = with_merging(arms, unavailable, tare_controller::cannot_merge);
     let mut no_place = tare_controller::no_place_for_data(study);
-    no_place.retain(|(arm, ..)| known.iter().all(|(other, ..)| other != arm));
+    no_place.retain(|(arm, _)| known.iter().all(|(other, _)| other != arm));
     known.into_iter().chain(no_place).collect()
 }
 
 /// Those that are known to be `unavailable`, and the others whose memory is to be merged and `cannot` be.
 fn with_merging(
     arms: &[Arm],
-    unavailable: Vec<(String, String, String)>,
-    cannot: impl Fn(&Arm) -> Option<(String, String)>,
-) -> Vec<(String, String, String)> {
-    let known = |arm: &Arm| unavailable.iter().any(|(id, ..)| *id == arm.id);
+    unavailable: Vec<(String, Refusal)>,
+    cannot: impl Fn(&Arm) -> Option<Refusal>,
+) -> Vec<(String, Refusal)> {
+    let known = |arm: &Arm| unavailable.iter().any(|(id, _)| *id == arm.id);
     let merging = arms.iter().filter(|arm| arm.host_memory.merging.is_some() && !known(arm));
-    let more: Vec<_> =
-        merging.filter_map(|arm| cannot(arm).map(|(reason, remedy)| (arm.id.clone(), reason, remedy))).collect();
+    let more: Vec<_> = merging.filter_map(|arm| Some((arm.id.clone(), cannot(arm)?))).collect();
     unavailable.into_iter().chain(more).collect()
 }
 
@@ -169,10 +169,10 @@ workload = "rr"
             .replace("blocks = 2", "blocks = 2\ntrust-domain = \"mine\"")
             .replace("platform = \"container\"", "platform = \"container\"\nmerging = \"tare\"");
         let study = tare_study::parse("some", &text, &Registries).unwrap_or_else(|error| panic!("{error}")).study;
-        let known = vec![("other".to_owned(), "there is no such program".to_owned(), "install it".to_owned())];
-        let lack = |_: &Arm| Some(("no merging".to_owned(), "another kernel".to_owned()));
-        let found = with_merging(&study.arms, known.clone(), lack);
-        let found: Vec<(&str, &str)> = found.iter().map(|(arm, reason, _)| (arm.as_str(), reason.as_str())).collect();
+        let known = vec![("other".to_owned(), Refusal::new("there is no such program", "install it"))];
+        let cannot = |_: &Arm| Some(Refusal::new("no merging", "another kernel"));
+        let found = with_merging(&study.arms, known.clone(), cannot);
+        let found: Vec<(&str, &str)> = found.iter().map(|(arm, why)| (arm.as_str(), why.reason.as_str())).collect();
         assert_eq!(found, [("other", "there is no such program"), ("third", "no merging")]);
         assert_eq!(with_merging(&study.arms, known.clone(), |_| None), known);
         let plain: Vec<Arm> = study.arms.into_iter().filter(|arm| arm.host_memory.merging.is_none()).collect();

@@ -1,6 +1,7 @@
 //! The registries of platforms and workloads, as a study sees them.
 
 use serde_json::Value;
+use tare_model::Refusal;
 use tare_model::density::TileGuest;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
@@ -114,9 +115,9 @@ impl Catalog for Registries {
         loaded(workload, parameters, load).map_or(Ok(()), |workload| workload.fits_of(guest, instances))
     }
 
-    fn merging_lack(&self, platform: &str, options: &Value) -> Option<(String, String)> {
+    fn merging_refusal(&self, platform: &str, options: &Value) -> Option<Refusal> {
         let entry = tare_platform::registry::find(platform)?;
-        (entry.make)(options).ok()?.merging_lack()
+        (entry.make)(options).ok()?.merging_refusal()
     }
 
     fn footprint(

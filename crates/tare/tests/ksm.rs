@@ -40,8 +40,8 @@ impl Alone {
         if !common::is_root() {
             return None;
         }
-        if let Some((reason, _)) = Kernel::host().lack() {
-            tare_testkit::skipped(&reason);
+        if let Some(refusal) = Kernel::host().refusal() {
+            tare_testkit::skipped(&refusal.reason);
             return None;
         }
         let lock = File::create("/run/lock/tare-ksm-test.lock").unwrap();

@@ -49,7 +49,7 @@ impl Ground {
             tare_testkit::skipped("boots a whole host: make test-host");
             return None;
         }
-        if let Some(why) = tare_testkit::emulated::lack(AMD64) {
+        if let Some(why) = tare_testkit::emulated::unmet(AMD64) {
             tare_testkit::skipped(&why);
             return None;
         }
@@ -575,7 +575,7 @@ fn the_tarball_measures_on_an_arm64_host() {
     let (Some(disk), Some(tarball)) = (std::env::var_os(ARM64_DISK), std::env::var_os(TARBALL)) else {
         return tare_testkit::skipped("boots a whole host: scripts/test-host.sh arm64");
     };
-    if let Some(why) = tare_testkit::emulated::lack(ARM64) {
+    if let Some(why) = tare_testkit::emulated::unmet(ARM64) {
         return tare_testkit::skipped(&why);
     }
     let began = Instant::now();

@@ -12,7 +12,6 @@ use tare_controller::{HostAccess, Registry, Shipped};
 use tare_memory::Kernel;
 use tare_memory::cost::Cost;
 use tare_memory::host::HostNow;
-use tare_model::Histogram;
 use tare_model::field::FieldError;
 use tare_model::guest::{GuestSize, GuestSpec};
 use tare_model::histogram::Bin;
@@ -20,6 +19,7 @@ use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::trial::{Flag, Measurement, Part};
 use tare_model::units::ByteSize;
+use tare_model::{Histogram, Refusal};
 use tare_platform::{Availability, Comparable, Guest, HostView, Platform, PlatformError, Site};
 use tare_wire::{Link, Reply, Request, WireError};
 use tare_workload::{Calibration, Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
@@ -380,7 +380,7 @@ impl Platform for Crowded {
         self.inner.comparable()
     }
 
-    fn merging_lack(&self) -> Option<(String, String)> {
+    fn merging_refusal(&self) -> Option<Refusal> {
         None
     }
 

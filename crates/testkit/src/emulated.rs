@@ -217,7 +217,7 @@ impl Drop for EmulatedHost {
 }
 
 /// Why this machine emulates no such host; `None` when it can.
-pub fn lack(machine: Machine) -> Option<String> {
+pub fn unmet(machine: Machine) -> Option<String> {
     let Machine { program, needs, .. } = machine;
     let help = Command::new(program).args(["-cpu", "help"]).output();
     let Ok(help) = help else { return Some(format!("there is no {program}")) };

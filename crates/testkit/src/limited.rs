@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tare_controller::{HostAccess, Registry, Shipped, ThisHost};
-use tare_model::Histogram;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
 use tare_model::histogram::Bin;
 use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::trial::{Flag, Measurement, RequestType};
+use tare_model::{Histogram, Refusal};
 use tare_platform::{Availability, Comparable, Guest, HostView, Platform, PlatformError, Site};
 use tare_workload::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
 
@@ -206,8 +206,8 @@ impl Platform for Counting {
         self.inner.comparable()
     }
 
-    fn merging_lack(&self) -> Option<(String, String)> {
-        self.limited.host.as_ref().map_or_else(|| self.inner.merging_lack(), |_| None)
+    fn merging_refusal(&self) -> Option<Refusal> {
+        self.limited.host.as_ref().map_or_else(|| self.inner.merging_refusal(), |_| None)
     }
 
     fn versions(&self) -> Vec<(String, String)> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tare_controller::{Registry, Shipped};
+use tare_model::Refusal;
 use tare_model::drive::{DriveKind, DriveResult, DriveSpec, SocketOptions};
 use tare_model::field::FieldError;
 use tare_model::guest::{DataPlace, GuestData, GuestSpec};
@@ -40,7 +41,7 @@ pub enum Trouble {
     /// What is done before the first trial takes long.
     AheadHang,
     /// Something that it needs is missing on the host.
-    Lack,
+    Refusal,
 }
 
 /// What was seen of the workload at work.
@@ -140,8 +141,8 @@ impl Workload for Several {
         true
     }
 
-    fn lack(&self) -> Option<(String, String)> {
-        (self.trouble == Trouble::Lack).then(|| (REASON.to_owned(), "do not use it".to_owned()))
+    fn refusal(&self) -> Option<Refusal> {
+        (self.trouble == Trouble::Refusal).then(|| Refusal::new(REASON, "do not use it"))
     }
 
     fn ahead(&self, site: &AheadSite<'_>) -> Result<Option<GuestData>, WorkloadError> {

@@ -1,9 +1,9 @@
 //! A workload that fails in one phase.
 
-use tare_model::Span;
 use tare_model::guest::{GuestData, GuestSize};
 use tare_model::metric::MetricSpec;
 use tare_model::trial::Phase;
+use tare_model::{Refusal, Span};
 use tare_workload::{AheadSite, Driven, Footprint, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
 
 use crate::REASON;
@@ -47,8 +47,8 @@ impl Workload for FailingWorkload {
         self.inner.set_up(guest, instances)
     }
 
-    fn lack(&self) -> Option<(String, String)> {
-        self.inner.lack()
+    fn refusal(&self) -> Option<Refusal> {
+        self.inner.refusal()
     }
 
     fn ahead(&self, site: &AheadSite<'_>) -> Result<Option<GuestData>, WorkloadError> {

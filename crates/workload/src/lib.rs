@@ -35,11 +35,11 @@ pub use tile::{Member as TileMember, Tile};
 pub use web::WebError;
 pub use yields::{Driven, UnitOfWork};
 
-use tare_model::Span;
 use tare_model::field::FieldError;
 use tare_model::guest::{GuestData, GuestSize};
 use tare_model::metric::MetricSpec;
 use tare_model::units::ByteSize;
+use tare_model::{Refusal, Span};
 
 /// What runs in a guest and is measured.
 pub trait Workload: Send + Sync {
@@ -133,18 +133,18 @@ pub trait Workload: Send + Sync {
         Span::ZERO
     }
 
-    /// What is missing on this host for it, as far as files show: (reason, remedy). It runs no program, because somebody else
+    /// Why it cannot run on this host, as far as files show, and the remedy. It runs no program, because somebody else
     /// may have written the study that is planned.
-    fn look(&self) -> Option<(String, String)> {
+    fn look(&self) -> Option<Refusal> {
         None
     }
 
-    /// What is missing on this host for it: (reason, remedy). Quick; programs may be asked what they are. Asked before any run.
-    fn lack(&self) -> Option<(String, String)> {
+    /// Why it cannot run on this host, and the remedy. Quick; programs may be asked what they are. Asked before any run.
+    fn refusal(&self) -> Option<Refusal> {
         self.look()
     }
 
-    /// Programs of this host that the parameters name by path, and that [`Self::lack`] or a run runs.
+    /// Programs of this host that the parameters name by path, and that [`Self::refusal`] or a run runs.
     fn named_programs(&self) -> Vec<String> {
         Vec::new()
     }

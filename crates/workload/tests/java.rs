@@ -25,8 +25,8 @@ const SIZE: GuestSize = GuestSize { cpus: 1, memory: ByteSize(768 << 20) };
 /// What the tests need: root, an agent and the application. The agent's program.
 fn needed() -> Option<PathBuf> {
     let agent = agent()?;
-    match made(json!({}), &TWO).lack() {
-        Some((reason, remedy)) => missing(&format!("{reason}: {remedy}")),
+    match made(json!({}), &TWO).refusal() {
+        Some(refusal) => missing(&refusal.to_string()),
         None => Some(agent),
     }
 }

@@ -44,15 +44,15 @@ fn made(parameters: &Value, clients: u32) -> Box<dyn Workload> {
 fn needed() -> Option<(PathBuf, Value)> {
     let agent = agent()?;
     let mut parameters = hasty();
-    let Some((reason, _)) = made(&parameters, 1).lack() else { return Some((agent, parameters)) };
+    let Some(refusal) = made(&parameters, 1).refusal() else { return Some((agent, parameters)) };
     let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     for bin in installed.map(|entry| entry.path().join("bin").display().to_string()) {
         parameters["postgres"] = json!(bin);
-        if made(&parameters, 1).lack().is_none() {
+        if made(&parameters, 1).refusal().is_none() {
             return Some((agent, parameters));
         }
     }
-    missing(&reason)
+    missing(&refusal.reason)
 }
 
 /// A directory that everybody may pass.

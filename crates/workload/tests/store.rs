@@ -45,7 +45,7 @@ impl Agent {
 /// What the tests need: root, an agent and a PostgreSQL. The agent's program, and where PostgreSQL is, as a study names it.
 fn needed() -> Option<(PathBuf, String)> {
     let agent = agent()?;
-    let usable = |parameters: Value| made(&parameters).lack().is_none();
+    let usable = |parameters: Value| made(&parameters).refusal().is_none();
     if usable(json!({})) {
         return Some((agent, "embedded".into()));
     }

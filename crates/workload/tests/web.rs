@@ -26,8 +26,8 @@ const EIGHT: LoadModel = LoadModel::Closed { clients: 8, think_time: Span::ZERO 
 fn needed() -> Option<PathBuf> {
     let agent = agent()?;
     let workload = (registry::find("web-support").unwrap().make)(&json!({}), &EIGHT).unwrap();
-    match workload.lack() {
-        Some((reason, remedy)) => missing(&format!("{reason}: {remedy}")),
+    match workload.refusal() {
+        Some(refusal) => missing(&refusal.to_string()),
         None => Some(agent),
     }
 }

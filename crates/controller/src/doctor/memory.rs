@@ -4,6 +4,7 @@ use std::path::Path;
 
 use tare_memory::host::HostNow;
 use tare_memory::{AdvisorSettings, Kernel, Settings};
+use tare_model::Refusal;
 use tare_model::merging::{MergeRule, Merging};
 
 /// What is found of the host's memory, each as name and finding.
@@ -13,7 +14,7 @@ pub fn facts() -> Vec<(String, String)> {
         Err(error) => vec![("memory", error.to_string())],
     };
     let kernel = Kernel::host();
-    facts.push(("merging", merging(kernel.lack(), kernel.opening_lack())));
+    facts.push(("merging", merging(kernel.refusal(), kernel.opening_refusal())));
     match kernel.settings() {
         Ok(settings) => facts.extend(of_settings(&settings)),
         Err(error) if Path::new("/sys/kernel/mm/ksm").is_dir() => facts.push(("merging now", error.to_string())),
@@ -23,19 +24,23 @@ pub fn facts() -> Vec<(String, String)> {
 }
 
 /// Why an arm's memory cannot be merged as it asks, and what would help.
-pub fn lack(merging: &Merging, kernel: &Kernel) -> Option<(String, String)> {
+pub fn refusal(merging: &Merging, kernel: &Kernel) -> Option<Refusal> {
     let settings = match kernel.settings() {
         Ok(settings) => settings,
-        Err(error) => return Some((error.to_string(), "see `tare ksm status`".to_owned())),
+        Err(error) => return Some(Refusal::new(error.to_string(), "see `tare ksm status`")),
     };
-    let remedy = |word: &str| format!("use a newer kernel, or another {word}");
     if matches!(merging.rule, MergeRule::Advisor { .. }) && settings.advisor.is_none() {
-        return Some(("this kernel has no advisor for merging (Linux 6.8)".to_owned(), remedy("rule")));
+        return Some(Refusal::new(
+            "this kernel has no advisor for merging (Linux 6.8)",
+            "use a newer kernel, or another rule",
+        ));
     }
     let zero_pages = merging.zero_pages && settings.use_zero_pages.is_none();
     zero_pages.then(|| {
-        let why = "this kernel cannot merge empty pages with its own page of zeros (Linux 4.12)".to_owned();
-        (why, "use a newer kernel, or leave out `zero-pages`".to_owned())
+        Refusal::new(
+            "this kernel cannot merge empty pages with its own page of zeros (Linux 4.12)",
+            "use a newer kernel, or leave out `zero-pages`",
+        )
     })
 }
 
@@ -52,11 +57,11 @@ fn of_host(now: &HostNow) -> Vec<(&'static str, String)> {
     vec![("memory", memory), ("swap", swap), ("memory pressure", pressure)]
 }
 
-fn merging(lack: Option<(String, String)>, opening: Option<(String, String)>) -> String {
+fn merging(refusal: Option<Refusal>, opening: Option<Refusal>) -> String {
     let risk = "whoever shares merged memory can learn by timing what others hold: off unless a study asks";
-    match (lack, opening) {
-        (Some((reason, remedy)), _) => format!("not possible: {reason}; remedy: {remedy}"),
-        (None, Some((reason, remedy))) => {
+    match (refusal, opening) {
+        (Some(Refusal { reason, remedy }), _) => format!("not possible: {reason}; remedy: {remedy}"),
+        (None, Some(Refusal { reason, remedy })) => {
             format!("possible for virtual machines alone ({reason}; remedy: {remedy}); {risk}")
         }
         (None, None) => format!("possible; {risk}"),
@@ -109,10 +114,14 @@ mod tests {
 
     #[test]
     fn merging_is_shown_with_its_remedy() {
-        let lack = |reason: &str| Some((reason.to_owned(), "another kernel".to_owned()));
+        let refused = |reason: &str| Some(Refusal::new(reason, "another kernel"));
         assert!(merging(None, None).starts_with("possible;"));
-        assert!(merging(lack("no KSM"), lack("no prctl")).starts_with("not possible: no KSM; remedy: another kernel"));
-        assert!(merging(None, lack("no prctl")).starts_with("possible for virtual machines alone (no prctl; remedy:"));
+        assert!(
+            merging(refused("no KSM"), refused("no prctl")).starts_with("not possible: no KSM; remedy: another kernel")
+        );
+        assert!(
+            merging(None, refused("no prctl")).starts_with("possible for virtual machines alone (no prctl; remedy:")
+        );
         let advisor = AdvisorSettings { mode: "scan-time".into(), ..AdvisorSettings::default() };
         let huge_pages = Some("always".to_owned());
         let set = Settings {
@@ -136,7 +145,7 @@ mod tests {
     #[test]
     fn no_rule_is_usable_on_a_kernel_without_merging() {
         let native = Shipped.platform("native", &serde_json::json!({})).unwrap();
-        let unmet = room::merging_lack(&*native, &Kernel::at("/nonexistent"));
-        assert!(unmet.is_some_and(|(reason, remedy)| reason.contains("KSM") && !remedy.is_empty()));
+        let refused = room::merging_refusal(&*native, &Kernel::at("/nonexistent"));
+        assert!(refused.is_some_and(|Refusal { reason, remedy }| reason.contains("KSM") && !remedy.is_empty()));
     }
 }

@@ -146,7 +146,7 @@ pub(super) fn remedy() -> String {
 }
 
 /// Why a group of this user's own does for no limits.
-pub(super) fn lacking(base: &Path, missing: &[&str]) -> String {
+pub(super) fn refused(base: &Path, missing: &[&str]) -> String {
     let (base, missing) = (base.display(), missing.join(" and "));
     format!("the control group {base} does not have {missing}: this user was not given it. {}", remedy_for_missing())
 }

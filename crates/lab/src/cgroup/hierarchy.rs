@@ -117,7 +117,7 @@ impl Hierarchies {
     pub fn particulars(&self) -> Vec<String> {
         let Some(base) = self.v2_base().filter(|_| self.unavailable().is_none()) else { return Vec::new() };
         let place = format!("guests' groups are made in {}", base.display());
-        [Some(place), lack(base), delegated::ends_with_session()].into_iter().flatten().collect()
+        [Some(place), missing_in_words(base), delegated::ends_with_session()].into_iter().flatten().collect()
     }
 
     /// How limits are set here.
@@ -136,7 +136,7 @@ impl Hierarchies {
             return closed(&v2.base).or_else(|| crowded(&v2.base));
         }
         if let Some(base) = self.v2_base().filter(|_| rootless::is_rootless()) {
-            return Some(closed(base).unwrap_or_else(|| delegated::lacking(base, &missing(base, &NEEDED_V2))));
+            return Some(closed(base).unwrap_or_else(|| delegated::refused(base, &missing(base, &NEEDED_V2))));
         }
         let missing: Vec<&str> = NEEDED_V1.into_iter().filter(|c| !self.v1.contains_key(*c)).collect();
         if missing.len() == NEEDED_V1.len() {
@@ -204,7 +204,7 @@ fn base_v2(mount: &Mount, own: &str, rootless: bool) -> PathBuf {
 }
 
 /// Which controllers are missing below `base`, what is done instead, and how to get them.
-fn lack(base: &Path) -> Option<String> {
+fn missing_in_words(base: &Path) -> Option<String> {
     let instead = |controller: &&str| match *controller {
         CPU_SETS => "`cpuset`: a guest's processes are bound to their CPUs one by one, and could undo it",
         _ => "`pids`: a guest may have any number of processes",

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use tare_model::Refusal;
 use tare_model::guest::GuestSpec;
 
 use super::{Broken, Ground, hold, skip};
@@ -29,7 +30,7 @@ impl Ground<'_> {
         hold(open.is_empty(), || format!("asked for nothing, memory of its processes {open:?} may be merged"))?;
         apart.destroy().map_err(|error| error.to_string())?;
         let spec = GuestSpec { merge: true, ..self.spec("merged") };
-        if let Some((reason, remedy)) = self.platform.merging_lack() {
+        if let Some(Refusal { reason, remedy }) = self.platform.merging_refusal() {
             hold(!reason.is_empty() && !remedy.is_empty(), || "it cannot merge, and does not say why".into())?;
             return match self.start_as(&spec) {
                 Ok(guest) => hold(found(&*guest).is_some_and(|row| !row.equal), || {

@@ -147,8 +147,8 @@ pub fn check(
 ) -> Result<Result<(), Broken>, Skipped> {
     let expect = &Expect { timeout: expect.timeout * slower(), ..expect.clone() };
     let host = HostView::here(agent);
-    if let Availability::Unavailable { reason, remedy } = platform.check(&host) {
-        return Err(Skipped(format!("{reason}. {remedy}")));
+    if let Availability::Unavailable(refusal) = platform.check(&host) {
+        return Err(Skipped(refusal.to_string()));
     }
     let config = LabConfig { mtu: MTU, ..LabConfig::new(run_id) };
     let lab = Lab::create(config).map_err(|error| Skipped(error.to_string()))?;

@@ -4,10 +4,10 @@
 //! the root. Nothing to install, and no image to fetch unless the study names one.
 
 use serde_json::Value;
-use tare_lab::overlay_lack;
-use tare_model::Span;
+use tare_lab::overlay_refusal;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
+use tare_model::{Refusal, Span};
 use tare_wire::launch::{Namespace, Root, Shown, Upper};
 
 use crate::data::{DataDirectory, INSIDE};
@@ -40,8 +40,8 @@ struct Container {
 
 impl Platform for Container {
     fn look(&self, host: &HostView) -> Availability {
-        if let Some((reason, remedy)) = overlay_lack() {
-            return Availability::Unavailable { reason, remedy };
+        if let Some(refusal) = overlay_refusal() {
+            return Availability::Unavailable(refusal);
         }
         if let Some(unavailable) = self.options.data.as_ref().and_then(DataDirectory::unavailable) {
             return unavailable;
@@ -80,12 +80,12 @@ impl Platform for Container {
         Comparable::Yes
     }
 
-    fn merging_lack(&self) -> Option<(String, String)> {
+    fn merging_refusal(&self) -> Option<Refusal> {
         None
     }
 
-    fn data_lack(&self, wanted: DataWanted) -> Option<(String, String)> {
-        self.options.data.as_ref()?.lack(wanted)
+    fn data_refusal(&self, wanted: DataWanted) -> Option<Refusal> {
+        self.options.data.as_ref()?.refusal(wanted)
     }
 
     fn versions(&self) -> Vec<(String, String)> {

@@ -5,8 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use rustix::net::sockopt::socket_peercred;
+use tare_model::Refusal;
 
-use super::Lack;
 use super::options::Runtime;
 
 /// A daemon that listens.
@@ -19,7 +19,7 @@ pub(super) struct Daemon {
 ///
 /// # Errors
 /// What is there instead, and the remedy.
-pub(super) fn look(address: &Path) -> Result<(), Lack> {
+pub(super) fn look(address: &Path) -> Result<(), Refusal> {
     match address.metadata().map(|found| found.file_type().is_socket()) {
         Ok(true) => Ok(()),
         Ok(false) => Err(absent(address, "it is no socket")),
@@ -27,11 +27,11 @@ pub(super) fn look(address: &Path) -> Result<(), Lack> {
     }
 }
 
-fn absent(address: &Path, why: &str) -> Lack {
+fn absent(address: &Path, why: &str) -> Refusal {
     let reason = format!("no containerd listens at {}: {why}", address.display());
     let remedy = "Install it: on Debian and Ubuntu, `apt-get install containerd`; start it: `systemctl start containerd`; or \
                   name its socket by `address = \"PATH\"`";
-    (reason, remedy.into())
+    Refusal::new(reason, remedy)
 }
 
 impl Daemon {
@@ -39,7 +39,7 @@ impl Daemon {
     ///
     /// # Errors
     /// When nobody listens, or in another process namespace.
-    pub(super) fn find(address: &Path) -> Result<Self, Lack> {
+    pub(super) fn find(address: &Path) -> Result<Self, Refusal> {
         let stream = UnixStream::connect(address).map_err(|error| absent(address, &error.to_string()))?;
         let peer = socket_peercred(&stream).map_err(|error| absent(address, &error.to_string()))?;
         Ok(Self { process: peer.pid.as_raw_nonzero().get().unsigned_abs() })
@@ -49,7 +49,7 @@ impl Daemon {
     ///
     /// # Errors
     /// That it is elsewhere.
-    pub(super) fn sees_our_mounts(&self) -> Result<(), Lack> {
+    pub(super) fn sees_our_mounts(&self) -> Result<(), Refusal> {
         let namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/mnt"));
         let why = match (namespace(&self.process.to_string()), namespace("self")) {
             (Ok(theirs), Ok(ours)) if theirs == ours => return Ok(()),
@@ -58,14 +58,14 @@ impl Daemon {
         };
         let remedy = "Run tare and containerd on the same host and in the same mount namespace: neither of them in a \
                       container, nor in a unit with PrivateMounts, PrivateTmp, ProtectSystem or the like";
-        Err((why, remedy.into()))
+        Err(Refusal::new(why, remedy))
     }
 
     /// The shim of a runtime, where containerd looks for it: in its own PATH, then beside its own program.
     ///
     /// # Errors
     /// That it is not there, and how it is had.
-    pub(super) fn shim(&self, runtime: &Runtime) -> Result<PathBuf, Lack> {
+    pub(super) fn shim(&self, runtime: &Runtime) -> Result<PathBuf, Refusal> {
         let environment = std::fs::read(format!("/proc/{}/environ", self.process)).unwrap_or_default();
         let program = std::fs::read_link(format!("/proc/{}/exe", self.process)).ok();
         let places = places(&environment, program.as_deref());
@@ -81,7 +81,7 @@ fn places(environment: &[u8], program: Option<&Path>) -> Vec<PathBuf> {
     path.split(':').filter(|place| place.starts_with('/')).map(PathBuf::from).chain(beside).collect()
 }
 
-fn find(runtime: &Runtime, places: &[PathBuf]) -> Result<PathBuf, Lack> {
+fn find(runtime: &Runtime, places: &[PathBuf]) -> Result<PathBuf, Refusal> {
     let is_program =
         |path: &PathBuf| path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
     let tried = places.iter().map(|place| place.join(&runtime.shim));
@@ -99,7 +99,7 @@ fn find(runtime: &Runtime, places: &[PathBuf]) -> Result<PathBuf, Lack> {
         true => format!("there is no program {shim}"),
         false => format!("containerd finds no `{shim}`: it looks in {}", shown.join(", ")),
     };
-    Err((reason, remedy(runtime)))
+    Err(Refusal::new(reason, remedy(runtime)))
 }
 
 fn remedy(runtime: &Runtime) -> String {
@@ -131,7 +131,7 @@ mod tests {
         let places = places(environment.as_bytes(), Some(Path::new("/nowhere/containerd")));
         assert_eq!(places, [place.path(), Path::new("/nowhere"), Path::new("/nowhere")]);
         let kata = runtime("containerd-shim-kata-v2");
-        let (reason, remedy) = find(&kata, &places).unwrap_err();
+        let Refusal { reason, remedy } = find(&kata, &places).unwrap_err();
         assert!(reason.contains("containerd-shim-kata-v2") && reason.ends_with(", /nowhere"), "{reason}");
         assert!(remedy.contains("docs/install") && remedy.contains("ln -s"), "{remedy}");
         let shim = place.path().join(&kata.shim);
@@ -140,9 +140,9 @@ mod tests {
         std::fs::set_permissions(&shim, std::fs::Permissions::from_mode(0o755)).unwrap();
         assert_eq!(find(&kata, &places).unwrap(), shim);
         assert_eq!(find(&runtime(shim.to_str().unwrap()), &[PathBuf::from("/")]).unwrap(), shim);
-        let (reason, remedy) = find(&runtime("/none/containerd-shim-x-v2"), &places).unwrap_err();
+        let Refusal { reason, remedy } = find(&runtime("/none/containerd-shim-x-v2"), &places).unwrap_err();
         assert!(reason.contains("no program /none") && remedy.contains("PATH"), "{reason} {remedy}");
-        assert!(find(&runtime("containerd-shim-runc-v2"), &[]).unwrap_err().1.contains("apt-get"));
+        assert!(find(&runtime("containerd-shim-runc-v2"), &[]).unwrap_err().remedy.contains("apt-get"));
     }
 
     #[test]
@@ -150,7 +150,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let socket = place.path().join("s");
         for (at, word) in [(socket.as_path(), "No such file"), (place.path(), "no socket")] {
-            let (reason, remedy) = look(at).unwrap_err();
+            let Refusal { reason, remedy } = look(at).unwrap_err();
             assert!(reason.contains(word) && remedy.contains("systemctl start"), "{reason} {remedy}");
         }
         let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
@@ -159,6 +159,6 @@ mod tests {
         assert_eq!(daemon.process, std::process::id());
         daemon.sees_our_mounts().unwrap();
         drop(listener);
-        assert!(Daemon::find(&socket).unwrap_err().0.contains("refused"));
+        assert!(Daemon::find(&socket).unwrap_err().reason.contains("refused"));
     }
 }

@@ -1,18 +1,17 @@
 //! Kata Containers: guests that are small virtual machines. What their limits mean, and what of that can be seen.
 
-use tare_model::ByteSize;
 use tare_model::guest::{GuestSpec, ParityRow};
+use tare_model::{ByteSize, Refusal};
 use tare_wire::AgentFacts;
 
-use super::Lack;
 use crate::parity;
 
 /// Why no machine can be booted here, and the remedy; `None`: nothing is seen against it.
-pub(super) fn lack() -> Option<Lack> {
+pub(super) fn refusal() -> Option<Refusal> {
     let error = std::fs::metadata("/dev/kvm").err()?;
     let remedy = "Load the module (`modprobe kvm_intel` or `modprobe kvm_amd`), turn virtualization on in the firmware, or \
                   give this virtual machine nested virtualization";
-    Some((format!("Kata's guests need KVM, and /dev/kvm is not here: {error}"), remedy.into()))
+    Some(Refusal::new(format!("Kata's guests need KVM, and /dev/kvm is not here: {error}"), remedy))
 }
 
 /// What a reader of a report must know.

@@ -17,10 +17,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tare_lab::{is_of_run, overlay_lack};
-use tare_model::Span;
+use tare_lab::{is_of_run, overlay_refusal};
 use tare_model::field::FieldError;
 use tare_model::guest::{GuestSpec, Seccomp};
+use tare_model::{Refusal, Span};
 
 use self::daemon::Daemon;
 use self::held::Held;
@@ -28,7 +28,6 @@ use self::options::{Options, Runtime};
 use self::stage::Stage;
 use crate::bundle::Bundle;
 use crate::data::{DataDirectory, INSIDE};
-use crate::engine::Lack;
 use crate::error::Result;
 use crate::making::{Making, Particulars, absolute, plain_launch};
 use crate::options as common;
@@ -85,51 +84,51 @@ struct Containerd {
     runtime: Runtime,
 }
 
-fn program() -> std::result::Result<PathBuf, Lack> {
+fn program() -> std::result::Result<PathBuf, Refusal> {
     let found = program::find(PROGRAM).ok_or_else(|| {
         let remedy = "Install it: on Debian and Ubuntu, `apt-get install containerd`";
-        (format!("there is no `{PROGRAM}` here"), remedy.to_owned())
+        Refusal::new(format!("there is no `{PROGRAM}` here"), remedy)
     })?;
     Ok(std::path::absolute(&found).unwrap_or(found))
 }
 
 impl Containerd {
-    fn looked(&self) -> std::result::Result<(), Lack> {
+    fn looked(&self) -> std::result::Result<(), Refusal> {
         program()?;
-        match machine::lack().filter(|_| self.runtime.is_machine()) {
-            Some(lack) => return Err(lack),
+        match machine::refusal().filter(|_| self.runtime.is_machine()) {
+            Some(refusal) => return Err(refusal),
             None => daemon::look(&self.options.address)?,
         }
-        overlay_lack().map_or(Ok(()), Err)
+        overlay_refusal().map_or(Ok(()), Err)
     }
 
     /// The shim that the daemon would start.
-    fn shim(&self) -> std::result::Result<PathBuf, Lack> {
+    fn shim(&self) -> std::result::Result<PathBuf, Refusal> {
         let daemon = Daemon::find(&self.options.address)?;
         daemon.sees_our_mounts()?;
         daemon.shim(&self.runtime)
     }
 
-    fn held(&self, run_id: &str, guest: &str) -> std::result::Result<Held, Lack> {
+    fn held(&self, run_id: &str, guest: &str) -> std::result::Result<Held, Refusal> {
         program().map(|program| Held::new(program, &self.options, run_id, guest))
     }
 }
 
 impl Platform for Containerd {
     fn look(&self, host: &HostView) -> Availability {
-        let unavailable = |(reason, remedy): Lack| Availability::Unavailable { reason, remedy };
         if host.rootless {
-            return unavailable((
-                "it needs root: containerd's socket is root's, and so are the guest's mounts and limits".into(),
-                "Run as root, or use a platform that works in a user namespace; `tare doctor` lists them".into(),
+            return Availability::Unavailable(Refusal::new(
+                "it needs root: containerd's socket is root's, and so are the guest's mounts and limits",
+                "Run as root, or use a platform that works in a user namespace; `tare doctor` lists them",
             ));
         }
         if let Some(why) = &host.limits_unavailable {
             let reason = format!("runtimes need control groups, and {why}");
-            return unavailable((reason, "Use a platform that works without limits; `tare doctor` lists them".into()));
+            let remedy = "Use a platform that works without limits; `tare doctor` lists them";
+            return Availability::Unavailable(Refusal::new(reason, remedy));
         }
-        if let Err(unmet) = self.looked() {
-            return unavailable(unmet);
+        if let Err(refusal) = self.looked() {
+            return Availability::Unavailable(refusal);
         }
         let refused = self.options.data.as_ref().and_then(DataDirectory::unavailable);
         refused.or_else(|| self.options.rootfs.unavailable()).unwrap_or(Availability::Available { notes: Vec::new() })
@@ -137,18 +136,18 @@ impl Platform for Containerd {
 
     fn check(&self, host: &HostView) -> Availability {
         let looked = self.look(host);
-        if matches!(looked, Availability::Unavailable { .. }) {
+        if matches!(looked, Availability::Unavailable(_)) {
             return looked;
         }
         let answers = |_| {
             self.held("check", "none").and_then(|held| {
                 held.run(&["version"]).map_err(|why| {
-                    (why, "Try the same command by hand; another daemon's socket is named by `address`".to_owned())
+                    Refusal::new(why, "Try the same command by hand; another daemon's socket is named by `address`")
                 })
             })
         };
         match self.shim().and_then(answers) {
-            Err((reason, remedy)) => Availability::Unavailable { reason, remedy },
+            Err(refusal) => Availability::Unavailable(refusal),
             Ok(_) => self.options.rootfs.unusable().unwrap_or(looked),
         }
     }
@@ -187,32 +186,31 @@ impl Platform for Containerd {
         Comparable::Yes
     }
 
-    fn merging_lack(&self) -> Option<Lack> {
+    fn merging_refusal(&self) -> Option<Refusal> {
         let why = "its guests are started by a daemon, from which they do not inherit that their memory may be merged";
-        Some((why.into(), "leave `merging` out of this arm, or use a platform without a daemon".into()))
+        Some(Refusal::new(why, "leave `merging` out of this arm, or use a platform without a daemon"))
     }
 
-    fn data_lack(&self, wanted: DataWanted) -> Option<Lack> {
-        self.options.data.as_ref()?.lack(wanted)
+    fn data_refusal(&self, wanted: DataWanted) -> Option<Refusal> {
+        self.options.data.as_ref()?.refusal(wanted)
     }
 
     fn versions(&self) -> Vec<(String, String)> {
-        let daemon = self.held("check", "none").and_then(|held| {
-            held.run(&["version"]).map(|said| server_version(&said)).map_err(|why| (why, String::new()))
-        });
+        let held = self.held("check", "none").map_err(|refusal| refusal.reason);
+        let daemon = held.and_then(|held| held.run(&["version"]).map(|said| server_version(&said)));
         let shim = self.shim().map(|shim| shim_version(&shim, self.runtime.is_machine()));
-        let shown = |said: std::result::Result<String, Lack>| said.unwrap_or_else(|(reason, _)| reason);
+        let shim = shim.map_err(|refusal| refusal.reason);
+        let shown = |said: std::result::Result<String, String>| said.unwrap_or_else(|why| why);
         vec![(NAME.to_owned(), shown(daemon)), (format!("containerd's shim {}", self.runtime.shim), shown(shim))]
     }
 
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
         let mut making = Making::new(site, spec);
-        let failed = |making: &Making<'_>, tried: &str, (why, remedy): Lack| making.failed(tried, why, &remedy);
-        if let Some(lack) = self.merging_lack().filter(|_| spec.merge) {
-            return Err(failed(&making, "have its memory merged", lack));
+        if let Some(refusal) = self.merging_refusal().filter(|_| spec.merge) {
+            return Err(making.refused("have its memory merged", refusal));
         }
-        let held = self.held(site.run_id, &spec.name).map_err(|unmet| failed(&making, "find the program", unmet))?;
-        making.aside(|making| self.shim().map_err(|unmet| failed(making, "find the runtime", unmet)))?;
+        let held = self.held(site.run_id, &spec.name).map_err(|refusal| making.refused("find the program", refusal))?;
+        making.aside(|making| self.shim().map_err(|refusal| making.refused("find the runtime", refusal)))?;
         let lower = self.options.rootfs.lower(&mut making)?;
         let data = making.data_directory(self.options.data.as_ref(), Some(INSIDE))?;
         let netns = making.attach()?;

@@ -9,10 +9,10 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tare_model::Span;
+use tare_model::{Refusal, Span};
 
 use crate::data::DataDirectory;
-use crate::engine::{self, Kind, Lack, Settings};
+use crate::engine::{self, Kind, Settings};
 use crate::options as common;
 use crate::registry::{Entry, PLAIN};
 
@@ -91,12 +91,12 @@ impl From<Options> for Settings {
 }
 
 /// The daemon's socket, which must be there; and no configuration of the user's, whose proxies would be set in containers.
-fn arguments(settings: &Settings) -> Result<Vec<String>, Lack> {
+fn arguments(settings: &Settings) -> Result<Vec<String>, Refusal> {
     let given = settings.host.clone().or_else(|| std::env::var(HOST_VARIABLE).ok().filter(|host| !host.is_empty()));
     let host = given.unwrap_or_else(|| SOCKET.to_owned());
     let Some(path) = host.strip_prefix("unix://") else {
         let reason = format!("{HOST_VARIABLE} is `{host}`, which is no socket of this host");
-        return Err((reason, "Name the socket of a daemon on this host by `host = \"unix:///...\"`".into()));
+        return Err(Refusal::new(reason, "Name the socket of a daemon on this host by `host = \"unix:///...\"`"));
     };
     let found = Path::new(path).metadata().map(|found| found.file_type().is_socket());
     let why = match found {
@@ -104,9 +104,9 @@ fn arguments(settings: &Settings) -> Result<Vec<String>, Lack> {
         Ok(false) => "it is no socket".to_owned(),
         Err(error) => error.to_string(),
     };
-    Err((
+    Err(Refusal::new(
         format!("no daemon listens at {path}: {why}"),
-        "Start it: `systemctl start docker`; or name its socket by `host = \"unix:///...\"`".into(),
+        "Start it: `systemctl start docker`; or name its socket by `host = \"unix:///...\"`",
     ))
 }
 
@@ -122,19 +122,18 @@ fn create(_: &Value, _: &Settings) -> Vec<String> {
     vec!["--userns=host".into(), "--init=false".into()]
 }
 
-fn objection(info: &Value, settings: &Settings) -> Option<Lack> {
+fn objection(info: &Value, settings: &Settings) -> Option<Refusal> {
     let said = |at: &str| info.pointer(at).and_then(Value::as_str).unwrap_or_default();
     let options = info["SecurityOptions"].as_array().into_iter().flatten().filter_map(Value::as_str);
     if options.into_iter().any(|option| option.contains("rootless")) {
-        let reason = "its daemon runs without root, in a network namespace of its own".to_owned();
-        return Some((
-            reason,
-            "Name the socket of a daemon that runs as root by `host`, or use an engine without a daemon".into(),
+        return Some(Refusal::new(
+            "its daemon runs without root, in a network namespace of its own",
+            "Name the socket of a daemon that runs as root by `host`, or use an engine without a daemon",
         ));
     }
     if said("/OperatingSystem").contains("Docker Desktop") || said("/OSType") != "linux" {
         let reason = format!("its daemon is in a virtual machine ({})", said("/OperatingSystem"));
-        return Some((reason, "Install Docker Engine on this host".into()));
+        return Some(Refusal::new(reason, "Install Docker Engine on this host"));
     }
     let runtime = settings.runtime.as_ref()?;
     let known: Vec<&str> = info["Runtimes"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
@@ -142,9 +141,9 @@ fn objection(info: &Value, settings: &Settings) -> Option<Lack> {
     if known.contains(&runtime.as_str()) || runtime.starts_with("io.containerd.") {
         return None;
     }
-    Some((
+    Some(Refusal::new(
         format!("its daemon knows no runtime `{runtime}`, only {}", known.join(", ")),
-        "Add it to `runtimes` in /etc/docker/daemon.json and start the daemon anew".into(),
+        "Add it to `runtimes` in /etc/docker/daemon.json and start the daemon anew",
     ))
 }
 
@@ -171,9 +170,9 @@ mod tests {
     #[test]
     fn a_daemon_that_is_not_there_is_named_with_its_socket() {
         let at = |host: &str| arguments(&Settings { host: Some(host.into()), ..Settings::default() });
-        let (reason, remedy) = at("unix:///nonexistent/docker.sock").unwrap_err();
+        let Refusal { reason, remedy } = at("unix:///nonexistent/docker.sock").unwrap_err();
         assert!(reason.contains("/nonexistent/docker.sock") && remedy.contains("systemctl start"), "{reason} {remedy}");
-        assert!(at("unix:///etc/passwd").unwrap_err().0.contains("no socket"));
+        assert!(at("unix:///etc/passwd").unwrap_err().reason.contains("no socket"));
         let place = tempfile::tempdir().unwrap();
         let socket = place.path().join("s");
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
@@ -199,12 +198,12 @@ mod tests {
         let plain = Settings::default();
         assert_eq!(objection(&info(json!({})), &plain), None);
         let rootless = objection(&info(json!({"SecurityOptions": ["name=seccomp", "name=rootless"]})), &plain).unwrap();
-        assert!(rootless.0.contains("without root"), "{rootless:?}");
+        assert!(rootless.reason.contains("without root"), "{rootless:?}");
         let desktop = objection(&info(json!({"OperatingSystem": "Docker Desktop"})), &plain).unwrap();
-        assert!(desktop.0.contains("virtual machine"), "{desktop:?}");
+        assert!(desktop.reason.contains("virtual machine"), "{desktop:?}");
         let with = |runtime: &str| Settings { runtime: Some(runtime.into()), ..Settings::default() };
         assert_eq!(objection(&info(json!({})), &with("crun")), None);
         let unknown = objection(&info(json!({})), &with("youki")).unwrap();
-        assert!(unknown.0.contains("youki") && unknown.1.contains("daemon.json"), "{unknown:?}");
+        assert!(unknown.reason.contains("youki") && unknown.remedy.contains("daemon.json"), "{unknown:?}");
     }
 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tare_lab::is_rootless;
+use tare_model::Refusal;
 
-use super::{Kind, Lack, Settings};
+use super::{Kind, Settings};
 use crate::program::{self, PATH, Ran};
 
 /// How long the program may take for anything but running a guest. The first command after a boot may have storage to set right.
@@ -31,10 +32,10 @@ impl Client {
     ///
     /// # Errors
     /// Why it cannot be used, and the remedy.
-    pub(super) fn find(kind: &Kind, settings: &Settings) -> Result<Self, Lack> {
+    pub(super) fn find(kind: &Kind, settings: &Settings) -> Result<Self, Refusal> {
         let program = program::find(kind.name).ok_or_else(|| {
             let reason = format!("there is no `{}` here", kind.name);
-            (reason, format!("Install it: on Debian and Ubuntu, `apt-get install {}`", kind.package))
+            Refusal::new(reason, format!("Install it: on Debian and Ubuntu, `apt-get install {}`", kind.package))
         })?;
         let mut arguments = (kind.arguments)(settings)?;
         arguments.extend(settings.flags.iter().cloned());

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 use tar::{Builder, EntryType, Header};
 use tare_lab::is_rootless;
+use tare_model::Refusal;
 
-use super::{Client, Lack, Settings};
+use super::{Client, Settings};
 
 /// Its name, before the hash of its content.
 const OWN: &str = "localhost/tare-host-root";
@@ -49,26 +50,26 @@ impl Image {
     ///
     /// # Errors
     /// Why, and the remedy.
-    pub(super) fn check(settings: &Settings, client: &Client) -> Result<(), Lack> {
+    pub(super) fn check(settings: &Settings, client: &Client) -> Result<(), Refusal> {
         let Some(named) = &settings.image else { return Ok(()) };
         if is_there(client, named) {
             return Ok(());
         }
         let pull = client.argv(&["pull", named]).join(" ");
         let reason = format!("the engine has no image `{named}`, and nothing is fetched in a run");
-        Err((reason, format!("Fetch it before: `{pull}`; or load, or build it with that name")))
+        Err(Refusal::new(reason, format!("Fetch it before: `{pull}`; or load, or build it with that name")))
     }
 
     /// The image, made where it is the host's root and not there yet.
     ///
     /// # Errors
     /// Why there is none, and the remedy.
-    pub(super) fn ready(settings: &Settings, client: &Client, state: &Path) -> Result<Self, Lack> {
+    pub(super) fn ready(settings: &Settings, client: &Client, state: &Path) -> Result<Self, Refusal> {
         if let Some(named) = &settings.image {
             Self::check(settings, client)?;
             return Ok(Self { reference: named.clone(), shown: Vec::new() });
         }
-        let failed = |why: String| (why, "Is there room for it, and may the engine write to its storage?".to_owned());
+        let failed = |why: String| Refusal::new(why, "Is there room for it, and may the engine write to its storage?");
         let mut top =
             Top::of(Path::new("/")).map_err(|error| failed(format!("the host's root cannot be listed: {error}")))?;
         let archive = top.archive().map_err(|error| failed(format!("its archive cannot be made: {error}")))?;
@@ -225,7 +226,8 @@ mod tests {
     #[test]
     fn an_image_that_is_not_there_is_named_with_the_command_that_gets_it() {
         let settings = Settings { image: Some("localhost/app:1".into()), ..Settings::default() };
-        let (reason, remedy) = Image::check(&settings, &Client::of("/bin/false", &["--host", "x"])).unwrap_err();
+        let Refusal { reason, remedy } =
+            Image::check(&settings, &Client::of("/bin/false", &["--host", "x"])).unwrap_err();
         assert!(reason.contains("localhost/app:1"), "{reason}");
         assert!(remedy.contains("/bin/false --host x pull localhost/app:1"), "{remedy}");
         let there = Client::of("/bin/sh", &["-c", "echo '\"sha256:1\"'"]);

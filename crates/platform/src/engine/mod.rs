@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tare_lab::{RUN_VARIABLE, is_of_run};
+use tare_model::Refusal;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
 
@@ -32,9 +33,6 @@ use crate::program::named;
 use crate::taken::parent_named;
 use crate::{Availability, Comparable, DataWanted, Guest, HostView, Platform, ReapSite, Site, merging};
 
-/// A reason and a remedy.
-pub(crate) type Lack = (String, String);
-
 /// What tells one engine from the others.
 pub(crate) struct Kind {
     /// The name of the platform and of the engine's program.
@@ -46,13 +44,13 @@ pub(crate) struct Kind {
     /// The process that stands above each container's first, as the kernel names it.
     pub monitor: &'static str,
     /// Arguments of the program that come before its command, and what is to be said against the settings before anything runs.
-    pub arguments: fn(&Settings) -> std::result::Result<Vec<String>, Lack>,
+    pub arguments: fn(&Settings) -> std::result::Result<Vec<String>, Refusal>,
     /// Further arguments of its command `create`; the value is what the engine says of itself.
     pub create: fn(&Value, &Settings) -> Vec<String>,
     /// How its bind mounts are made without what is mounted below.
     pub alone: fn(&Value) -> &'static str,
     /// Why what the engine says of itself does not allow guests, and the remedy.
-    pub objection: fn(&Value, &Settings) -> Option<Lack>,
+    pub objection: fn(&Value, &Settings) -> Option<Refusal>,
     /// What of that are versions: a name, and where it is.
     pub versions: &'static [(&'static str, &'static str)],
     /// What a reader of a report must know of it.
@@ -154,12 +152,12 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    fn client(&self) -> std::result::Result<Client, Lack> {
+    fn client(&self) -> std::result::Result<Client, Refusal> {
         Client::find(self.kind, &self.settings)
     }
 
     /// What the engine says of itself, asked once.
-    fn info(&self, client: &Client) -> std::result::Result<&Value, Lack> {
+    fn info(&self, client: &Client) -> std::result::Result<&Value, Refusal> {
         if let Some(info) = self.info.get() {
             return Ok(info);
         }
@@ -170,27 +168,26 @@ impl Engine {
                 }
                 false => "Try the same command by hand",
             };
-            (why, remedy.to_owned())
+            Refusal::new(why, remedy)
         })?;
         Ok(self.info.get_or_init(|| info))
     }
 
-    fn checked(&self) -> std::result::Result<(), Lack> {
+    fn checked(&self) -> std::result::Result<(), Refusal> {
         let client = self.client()?;
         let info = self.info(&client)?;
         match (self.kind.objection)(info, &self.settings) {
-            Some(unmet) => Err(unmet),
+            Some(refusal) => Err(refusal),
             None => Image::check(&self.settings, &client),
         }
     }
 
     /// Why an engine whose containers are a daemon's cannot have their memory merged.
-    fn unmerged(&self) -> Option<Lack> {
+    fn unmerged(&self) -> Option<Refusal> {
         self.kind.daemon.then(|| {
-            (
-                "its guests are started by a daemon, from which they do not inherit that their memory may be merged"
-                    .into(),
-                "leave `merging` out of this arm, or use an engine without a daemon".into(),
+            Refusal::new(
+                "its guests are started by a daemon, from which they do not inherit that their memory may be merged",
+                "leave `merging` out of this arm, or use an engine without a daemon",
             )
         })
     }
@@ -198,16 +195,14 @@ impl Engine {
 
 impl Platform for Engine {
     fn look(&self, host: &HostView) -> Availability {
-        let unavailable = |(reason, remedy): Lack| Availability::Unavailable { reason, remedy };
         if self.kind.daemon && host.rootless {
-            return unavailable((
-                "it needs root: containers of a daemon are root's, and a user may give them neither a link nor limits"
-                    .into(),
-                "Run as root, or use an engine without a daemon".into(),
+            return Availability::Unavailable(Refusal::new(
+                "it needs root: containers of a daemon are root's, and a user may give them neither a link nor limits",
+                "Run as root, or use an engine without a daemon",
             ));
         }
-        if let Err(unmet) = self.client() {
-            return unavailable(unmet);
+        if let Err(refusal) = self.client() {
+            return Availability::Unavailable(refusal);
         }
         if let Some(unavailable) = self.settings.data.as_ref().and_then(DataDirectory::unavailable) {
             return unavailable;
@@ -219,10 +214,10 @@ impl Platform for Engine {
 
     fn check(&self, host: &HostView) -> Availability {
         let looked = self.look(host);
-        if matches!(looked, Availability::Unavailable { .. }) {
+        if matches!(looked, Availability::Unavailable(_)) {
             return looked;
         }
-        self.checked().map_or_else(|(reason, remedy)| Availability::Unavailable { reason, remedy }, |()| looked)
+        self.checked().map_or_else(Availability::Unavailable, |()| looked)
     }
 
     fn named_programs(&self) -> Vec<String> {
@@ -254,18 +249,18 @@ impl Platform for Engine {
         Comparable::Yes
     }
 
-    fn merging_lack(&self) -> Option<Lack> {
+    fn merging_refusal(&self) -> Option<Refusal> {
         self.unmerged()
     }
 
-    fn data_lack(&self, wanted: DataWanted) -> Option<Lack> {
-        self.settings.data.as_ref()?.lack(wanted)
+    fn data_refusal(&self, wanted: DataWanted) -> Option<Refusal> {
+        self.settings.data.as_ref()?.refusal(wanted)
     }
 
     fn versions(&self) -> Vec<(String, String)> {
         let info = match self.client().and_then(|client| self.info(&client).cloned()) {
             Ok(info) => info,
-            Err((reason, _)) => return vec![(self.kind.name.to_owned(), reason)],
+            Err(refusal) => return vec![(self.kind.name.to_owned(), refusal.reason)],
         };
         let version = |&(name, at): &(&str, &str)| {
             let said = info.pointer(at)?.as_str()?.lines().next()?;
@@ -276,15 +271,14 @@ impl Platform for Engine {
 
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
         let mut making = Making::new(site, spec);
-        if let Some((why, remedy)) = self.unmerged().filter(|_| spec.merge) {
-            return Err(making.failed("have its memory merged", why, &remedy));
+        if let Some(refusal) = self.unmerged().filter(|_| spec.merge) {
+            return Err(making.refused("have its memory merged", refusal));
         }
-        let failed = |making: &Making<'_>, tried: &str, (why, remedy): Lack| making.failed(tried, why, &remedy);
-        let client = self.client().map_err(|unmet| failed(&making, "find the engine", unmet))?;
+        let client = self.client().map_err(|refusal| making.refused("find the engine", refusal))?;
         let (info, image) = making.aside(|making| {
-            let info = self.info(&client).map_err(|unmet| failed(making, "ask the engine", unmet))?;
+            let info = self.info(&client).map_err(|refusal| making.refused("ask the engine", refusal))?;
             let image = Image::ready(&self.settings, &client, site.state);
-            Ok((info, image.map_err(|unmet| failed(making, "have its image", unmet))?))
+            Ok((info, image.map_err(|refusal| making.refused("have its image", refusal))?))
         })?;
         let data = making.data_directory(self.settings.data.as_ref(), Some(INSIDE))?;
         let netns = if self.kind.daemon { None } else { Some(making.attach()?) };
@@ -306,7 +300,7 @@ impl Platform for Engine {
         };
         let (create, undo) = (creation.arguments(), held.clone());
         making.hold(self.kind.name, held.token(), Box::new(move || undo.take_away()))?;
-        client.run(&create).map_err(|why| failed(&making, "make its container", (why, SEE_ENGINE.into())))?;
+        client.run(&create).map_err(|why| making.failed("make its container", why, SEE_ENGINE))?;
 
         let mut launch = plain_launch();
         launch.merge = spec.merge;

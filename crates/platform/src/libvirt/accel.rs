@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tare_image::{Extras, Kernel};
-use tare_model::ByteSize;
 use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
+use tare_model::{ByteSize, Refusal};
 use tare_wire::Link;
 
 use super::connection::{with, within};
@@ -104,7 +104,7 @@ fn tried(connection: &Arc<Connection>, options: &Options, agent: &Path) -> Resul
 
 /// What the host itself says, before anything is tried.
 pub(super) fn hardware() -> Result<(), String> {
-    kernel::kvm().map_err(|(why, remedy)| format!("{why} ({remedy})"))?;
+    kernel::kvm().map_err(|Refusal { reason, remedy }| format!("{reason} ({remedy})"))?;
     if Path::new("/sys/module/kvm_pvm").exists() {
         return Err("this host's KVM is of a kind (kvm_pvm) that boots no ordinary kernel".into());
     }

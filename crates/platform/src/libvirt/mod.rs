@@ -24,9 +24,9 @@ mod xml;
 use std::sync::Arc;
 
 use serde_json::Value;
-use tare_model::Span;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
+use tare_model::{Refusal, Span};
 
 use self::connection::version_text;
 use self::error::LibvirtError;
@@ -79,39 +79,39 @@ struct Libvirt {
     options: Options,
 }
 
-/// Why it cannot be used, and the remedy.
-type Refusal = (String, String);
-
 impl Libvirt {
     fn refusal(&self, error: &LibvirtError) -> Refusal {
-        (error.to_string(), uri::remedy(error, &self.options.uri))
+        Refusal::new(error.to_string(), uri::remedy(error, &self.options.uri))
     }
 
     /// Looks at what this host has, as far as libvirt is not asked: a connection may start a daemon, or run a program that
     /// its URI names.
     fn look_around(&self, host: &HostView) -> std::result::Result<(), Refusal> {
         let options = &self.options;
-        let uri = Uri::parse(&options.uri).map_err(|why| (why, "Write uri = \"qemu:///system\"".to_owned()))?;
+        let uri = Uri::parse(&options.uri).map_err(|why| Refusal::new(why, "Write uri = \"qemu:///system\""))?;
         connection::loads_libraries().map_err(|error| self.refusal(&error))?;
         if let Some(Support::NoChannel(why)) = uri.support() {
-            return Err((format!("{}: {why}", options.uri), ELSEWHERE.into()));
+            return Err(Refusal::new(format!("{}: {why}", options.uri), ELSEWHERE));
         }
         if options.domain.is_some() {
             return Ok(());
         }
         if host.rootless {
-            return Err(("it needs root: control groups and the lab's network".into(), "Run as root".into()));
+            return Err(Refusal::new("it needs root: control groups and the lab's network", "Run as root"));
         }
         if !uri.local || uri.driver != "qemu" {
             let why = format!("guests are made by the driver `qemu` on this host, and not by {}", options.uri);
-            return Err((why, "Name a domain that is there already: domain = { existing = \"NAME\", ... }".into()));
+            return Err(Refusal::new(
+                why,
+                "Name a domain that is there already: domain = { existing = \"NAME\", ... }",
+            ));
         }
         self.look_at_image()?;
         self.look_at_data()?;
         kernel::tun()?;
         match kernel::vhost() {
-            Err((reason, remedy)) if options.network.vhost == Switch::On => {
-                Err((reason, format!("{remedy}; or leave `vhost` out")))
+            Err(Refusal { reason, remedy }) if options.network.vhost == Switch::On => {
+                Err(Refusal::new(reason, format!("{remedy}; or leave `vhost` out")))
             }
             _ => Ok(()),
         }
@@ -125,10 +125,10 @@ impl Libvirt {
         if options.domain.is_some() {
             return Ok(Vec::new());
         }
-        self.options.image.base().map_err(image_refusal)?;
+        self.options.image.base()?;
         self.look_at_balloon(&connection)?;
         let kvm = accel::decide(&connection, options, &crate::making::absolute(&host.agent))
-            .map_err(|why| (why, "Write accel = \"tcg\" to have guests emulated".to_owned()))?;
+            .map_err(|why| Refusal::new(why, "Write accel = \"tcg\" to have guests emulated"))?;
         let emulated = accel::emulated(options).filter(|_| !kvm);
         Ok(emulated.into_iter().map(|why| format!("guests are emulated: {why}")).collect())
     }
@@ -137,8 +137,8 @@ impl Libvirt {
         if self.options.data_disk.iscsi.is_none() {
             return Ok(());
         }
-        target::lack().map_or(Ok(()), Err)?;
-        target::guest_lack(&self.options.image, self.options.kernel.as_deref())
+        target::refusal().map_or(Ok(()), Err)?;
+        target::guest_refusal(&self.options.image, self.options.kernel.as_deref())
     }
 
     fn look_at_balloon(&self, connection: &Arc<Connection>) -> std::result::Result<(), Refusal> {
@@ -152,36 +152,33 @@ impl Libvirt {
             return Ok(());
         }
         let why = format!("its balloon gives freed pages back from 6.9 on, and this is {}", version_text(daemon));
-        Err((why, "leave `balloon` out of the arm's `memory`, or use a newer libvirt".to_owned()))
+        Err(Refusal::new(why, "leave `balloon` out of the arm's `memory`, or use a newer libvirt"))
     }
 
     fn look_at_image(&self) -> std::result::Result<(), Refusal> {
         if !self.options.image.is_own() {
-            tare_image::Kernel::find(self.options.kernel.as_deref()).map_err(image_refusal)?;
+            tare_image::Kernel::find(self.options.kernel.as_deref())?;
         }
         if self.options.image.is_shared() {
             share::server(None)?;
         }
-        self.options.image.look().map(drop).map_err(image_refusal)
+        self.options.image.look()?;
+        Ok(())
     }
-}
-
-fn image_refusal(error: tare_image::ImageError) -> Refusal {
-    (format!("cannot {}: {}", error.tried, error.why), error.remedy)
 }
 
 impl Platform for Libvirt {
     fn look(&self, host: &HostView) -> Availability {
         match self.look_around(host) {
             Ok(()) => Availability::Available { notes: Vec::new() },
-            Err((reason, remedy)) => Availability::Unavailable { reason, remedy },
+            Err(refusal) => Availability::Unavailable(refusal),
         }
     }
 
     fn check(&self, host: &HostView) -> Availability {
         match self.ask(host) {
             Ok(notes) => Availability::Available { notes },
-            Err((reason, remedy)) => Availability::Unavailable { reason, remedy },
+            Err(refusal) => Availability::Unavailable(refusal),
         }
     }
 
@@ -248,22 +245,22 @@ impl Platform for Libvirt {
         accel::emulated(&self.options)
     }
 
-    fn merging_lack(&self) -> Option<(String, String)> {
+    fn merging_refusal(&self) -> Option<Refusal> {
         if self.options.domain.is_some() {
             let why = "the domain was there before the run, and its memory is as its own description has it";
-            return Some((why.to_owned(), "let tare make the domain: leave `domain` out".to_owned()));
+            return Some(Refusal::new(why, "let tare make the domain: leave `domain` out"));
         }
-        self.options.lies().merging_lack()
+        self.options.lies().merging_refusal()
     }
 
     fn asks_for_merging(&self) -> bool {
         true
     }
 
-    fn data_lack(&self, wanted: DataWanted) -> Option<(String, String)> {
+    fn data_refusal(&self, wanted: DataWanted) -> Option<Refusal> {
         if self.options.domain.is_some() {
             let why = format!("{} guests stand at one time, and there is one such domain", wanted.guests);
-            return (wanted.guests > 1).then(|| (why, "Let tare make the domains: leave `domain` out".to_owned()));
+            return (wanted.guests > 1).then(|| Refusal::new(why, "Let tare make the domains: leave `domain` out"));
         }
         if wanted.size.0 == 0 {
             return None;
@@ -271,7 +268,7 @@ impl Platform for Libvirt {
         let overlay = self.options.data_disk.format == DiskFormat::Qcow2;
         let programs = [("mke2fs", "e2fsprogs")].into_iter().chain(overlay.then_some(("qemu-img", "qemu-utils")));
         let (program, package) = { programs }.find(|(program, _)| crate::program::find(program).is_none())?;
-        Some((
+        Some(Refusal::new(
             format!("disks with data are made by {program}, and it is not here"),
             format!("apt-get install {package}"),
         ))

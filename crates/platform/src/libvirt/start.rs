@@ -57,8 +57,8 @@ struct Prepared {
 /// Makes a guest.
 pub(super) fn start(options: &Options, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
     let mut making = Making::new(site, spec);
-    if let Some((why, remedy)) = options.lies().merging_lack().filter(|_| spec.merge) {
-        return Err(making.failed("have its memory merged", why, &remedy));
+    if let Some(refusal) = options.lies().merging_refusal().filter(|_| spec.merge) {
+        return Err(making.refused("have its memory merged", refusal));
     }
     let connection = open(&options.uri).map_err(|error| {
         let remedy = remedy(&error, &options.uri);
@@ -116,7 +116,7 @@ pub(super) fn start(options: &Options, site: &Site<'_>, spec: &GuestSpec) -> Res
 
 /// Starts what shares the guest's root.
 fn share_root(making: &mut Making<'_>, options: &Options, folder: &Path, groups: &[PathBuf]) -> Result<Serving> {
-    let server = share::server(None).map_err(|(why, remedy)| making.failed("share the guest's root", why, &remedy))?;
+    let server = share::server(None).map_err(|refusal| making.refused("share the guest's root", refusal))?;
     share::serve(making, &server, folder, &options.image, groups.to_vec())
 }
 

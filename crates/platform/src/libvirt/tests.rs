@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use tare_model::ByteSize;
 use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
+use tare_model::{ByteSize, Refusal};
 
 use super::connection::open;
 use super::held::Held;
@@ -159,7 +159,7 @@ fn refusal(options: &Value) -> Refusal {
 #[test]
 fn connections_that_lead_to_no_agent_are_refused_with_the_reason() {
     for uri in ["esx://host/", "xen:///system", "hyperv://host/", "vz:///system", "lxc:///system", URI] {
-        let (reason, remedy) = refusal(&json!({"uri": uri}));
+        let Refusal { reason, remedy } = refusal(&json!({"uri": uri}));
         assert!(reason.starts_with(uri) && remedy.contains("docs/reference/libvirt.md"), "{reason}. {remedy}");
     }
 }
@@ -167,7 +167,7 @@ fn connections_that_lead_to_no_agent_are_refused_with_the_reason() {
 #[test]
 fn a_daemon_that_is_not_there_is_reported_with_the_remedy() {
     let Some(_) = connected() else { return };
-    let (reason, remedy) = refusal(&json!({"uri": "qemu:///system?socket=/nowhere/socket"}));
+    let Refusal { reason, remedy } = refusal(&json!({"uri": "qemu:///system?socket=/nowhere/socket"}));
     assert!(reason.contains("/nowhere/socket"), "{reason}");
     assert!(remedy.contains("systemctl start libvirtd"), "{remedy}");
 }

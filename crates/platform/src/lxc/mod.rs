@@ -7,9 +7,9 @@
 mod config;
 
 use serde_json::Value;
-use tare_model::Span;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
+use tare_model::{Refusal, Span};
 use tare_wire::launch::PrivateMount;
 
 use self::config::{Config, Shown};
@@ -75,12 +75,12 @@ impl Platform for Lxc {
         Comparable::Yes
     }
 
-    fn merging_lack(&self) -> Option<(String, String)> {
+    fn merging_refusal(&self) -> Option<Refusal> {
         None
     }
 
-    fn data_lack(&self, wanted: DataWanted) -> Option<(String, String)> {
-        self.options.data.as_ref()?.lack(wanted)
+    fn data_refusal(&self, wanted: DataWanted) -> Option<Refusal> {
+        self.options.data.as_ref()?.refusal(wanted)
     }
 
     fn versions(&self) -> Vec<(String, String)> {

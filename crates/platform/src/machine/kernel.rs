@@ -4,13 +4,11 @@
 use std::path::Path;
 
 use tare_lab::{device_refusal, open_device};
+use tare_model::Refusal;
 
 const KVM: &str = "/dev/kvm";
 const VHOST: &str = "/dev/vhost-net";
 const TUN: &str = "/dev/net/tun";
-
-/// Why something cannot be had, and the remedy.
-type Refusal = (String, String);
 
 /// Whether KVM's device opens. That says little of whether it runs guests.
 pub(crate) fn kvm() -> Result<(), Refusal> {
@@ -63,7 +61,7 @@ fn without_kvm(error: &std::io::Error, cpuinfo: &str) -> Refusal {
     if missing && module != "kvm" && !has_extensions(cpuinfo) {
         let remedy = "Switch virtualisation (VT-x, AMD-V) on in the host's firmware; where the host is itself a virtual machine, \
                       have its hypervisor pass it on";
-        return (format!("{what}: {error}: the processor shows neither vmx nor svm"), remedy.to_owned());
+        return Refusal::new(format!("{what}: {error}: the processor shows neither vmx nor svm"), remedy);
     }
     device_refusal(Path::new(KVM), error, module)
 }
@@ -89,7 +87,8 @@ mod tests {
     fn the_module_is_that_of_the_processors_maker() {
         let gone = std::io::Error::from_raw_os_error(libc::ENODEV);
         let said = |vendor: &str, flags: &str| {
-            let (reason, remedy) = without_kvm(&gone, &format!("vendor_id\t: {vendor}\nflags\t\t: fpu {flags}\n"));
+            let Refusal { reason, remedy } =
+                without_kvm(&gone, &format!("vendor_id\t: {vendor}\nflags\t\t: fpu {flags}\n"));
             assert!(reason.contains("/dev/kvm") && reason.contains("os error 19"), "{reason}");
             format!("{reason} {remedy}")
         };
@@ -106,7 +105,7 @@ mod tests {
         for (found, device, module) in [(vhost(), VHOST, "vhost_net"), (tun(), TUN, "tun")] {
             let opens = std::fs::OpenOptions::new().read(true).write(true).open(device).is_ok();
             assert_eq!(found.is_ok(), opens, "{found:?}");
-            if let Err((reason, remedy)) = found {
+            if let Err(Refusal { reason, remedy }) = found {
                 assert!(
                     reason.starts_with(device) && format!("{reason} {remedy}").contains(module),
                     "{reason} {remedy}"

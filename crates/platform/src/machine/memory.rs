@@ -1,6 +1,7 @@
 //! What of a machine's memory on the host can be merged, and who says that it is.
 
 use serde_json::Value;
+use tare_model::Refusal;
 use tare_model::field::FieldError;
 
 /// Merging is no option of a platform: it shows the memory of guests to one another, and so it is written on an arm, in a
@@ -31,8 +32,8 @@ pub(crate) struct Lies {
 
 impl Lies {
     /// Why the kernel never merges it, and the remedy.
-    pub(crate) fn merging_lack(self) -> Option<(String, String)> {
-        let refusal = |why: &str, remedy: &str| Some((why.to_owned(), remedy.to_owned()));
+    pub(crate) fn merging_refusal(self) -> Option<Refusal> {
+        let refusal = |why: &str, remedy: &str| Some(Refusal::new(why, remedy));
         if self.shared {
             let remedy = "boot an image with a disk: `image = { debian = {} }`, built by `tare image build debian`";
             return refusal(

@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit};
+use tare_model::Refusal;
 use tare_wire::launch::{Launch, LaunchCapability, Namespace, PrivateMount};
 
 use super::image::Image;
@@ -52,13 +53,13 @@ pub(crate) fn disclosure() -> &'static str {
 }
 
 /// The server's program: the one that was named, or the first that is found. Otherwise what is missing, and the remedy.
-pub(crate) fn server(named: Option<&Path>) -> std::result::Result<PathBuf, (String, String)> {
+pub(crate) fn server(named: Option<&Path>) -> std::result::Result<PathBuf, Refusal> {
     match named {
         Some(path) => program::find(&path.to_string_lossy())
-            .ok_or_else(|| (format!("there is no program {}", path.display()), REMEDY.to_owned())),
+            .ok_or_else(|| Refusal::new(format!("there is no program {}", path.display()), REMEDY)),
         None => PLACES.iter().find_map(|place| program::find(place)).ok_or_else(|| {
-            let reason = "a root that is shared with the guest needs virtiofsd, and it is not here".to_owned();
-            (reason, format!("{REMEDY}, or use an image with a disk: image = {{ debian = {{}} }}"))
+            let reason = "a root that is shared with the guest needs virtiofsd, and it is not here";
+            Refusal::new(reason, format!("{REMEDY}, or use an image with a disk: image = {{ debian = {{}} }}"))
         }),
     }
 }
@@ -224,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_not_there_is_reported() {
-        let (reason, remedy) = server(Some(Path::new("/none/virtiofsd"))).unwrap_err();
+        let Refusal { reason, remedy } = server(Some(Path::new("/none/virtiofsd"))).unwrap_err();
         assert!(reason.contains("/none/virtiofsd") && remedy.contains("apt install"), "{reason}. {remedy}");
     }
 }

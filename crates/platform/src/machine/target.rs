@@ -7,8 +7,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use tare_image::{ImageError, Kernel};
+use tare_image::Kernel;
 use tare_lab::Limits;
+use tare_model::Refusal;
 use tare_wire::launch::{Launch, LaunchUser, Namespace, PrivateMount};
 
 use super::image::Image;
@@ -81,23 +82,22 @@ pub(crate) fn initiator(guest: &str) -> String {
 }
 
 /// What is missing on this host to serve targets, and the remedy.
-pub(crate) fn lack() -> Option<(String, String)> {
+pub(crate) fn refusal() -> Option<Refusal> {
     let missing = [SERVER, ADMIN].into_iter().find(|name| find(name).is_none())?;
-    Some((format!("the lab's iSCSI target needs {missing}, and it is not here"), REMEDY.to_owned()))
+    Some(Refusal::new(format!("the lab's iSCSI target needs {missing}, and it is not here"), REMEDY))
 }
 
 /// What is missing on this host for guests that log in by themselves, and the remedy. An image of the user's own is not
 /// checked.
-pub(crate) fn guest_lack(image: &Image, kernel: Option<&Path>) -> std::result::Result<(), (String, String)> {
+pub(crate) fn guest_refusal(image: &Image, kernel: Option<&Path>) -> std::result::Result<(), Refusal> {
     if *image == Image::Host && find("iscsistart").is_none() {
         let reason = "the guest logs in with iscsistart, and the host's root, which is the guest's, has none";
-        return Err((reason.to_owned(), "apt-get install open-iscsi".to_owned()));
+        return Err(Refusal::new(reason, "apt-get install open-iscsi"));
     }
     if image.is_own() {
         return Ok(());
     }
-    let refusal = |error: ImageError| (format!("cannot {}: {}", error.tried, error.why), error.remedy);
-    Kernel::find(kernel).and_then(|kernel| kernel.check_iscsi()).map_err(refusal)
+    Ok(Kernel::find(kernel)?.check_iscsi()?)
 }
 
 /// The server's name and version.

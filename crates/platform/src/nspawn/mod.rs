@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use rustix::process::Rlimit;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tare_model::Span;
 use tare_model::field::FieldError;
 use tare_model::guest::{GuestSpec, Seccomp};
+use tare_model::{Refusal, Span};
 
 use crate::data::{DataDirectory, INSIDE};
 use crate::error::Result;
@@ -99,12 +99,12 @@ impl Platform for Nspawn {
         Comparable::Yes
     }
 
-    fn merging_lack(&self) -> Option<(String, String)> {
+    fn merging_refusal(&self) -> Option<Refusal> {
         None
     }
 
-    fn data_lack(&self, wanted: DataWanted) -> Option<(String, String)> {
-        self.options.data.as_ref()?.lack(wanted)
+    fn data_refusal(&self, wanted: DataWanted) -> Option<Refusal> {
+        self.options.data.as_ref()?.refusal(wanted)
     }
 
     fn versions(&self) -> Vec<(String, String)> {

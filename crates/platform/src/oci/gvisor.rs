@@ -7,6 +7,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tare_lab::StateDir;
+use tare_model::Refusal;
 use tare_wire::launch::Namespace;
 
 use crate::making::{absolute, environment, plain_launch};
@@ -96,10 +97,10 @@ pub(super) fn is_gvisor(program: &Path) -> bool {
 }
 
 /// Why the memory of its guests is never merged, and the remedy.
-pub(super) fn merging_lack() -> (String, String) {
+pub(super) fn merging_refusal() -> Refusal {
     let why =
         "gVisor keeps its guests' memory in a file of its sandbox (memfd), and the kernel merges no shared memory";
-    (why.to_owned(), "use `runtime = \"runc\"` or `\"crun\"`, or leave `merging` out of this arm".to_owned())
+    Refusal::new(why, "use `runtime = \"runc\"` or `\"crun\"`, or leave `merging` out of this arm")
 }
 
 impl Gvisor {

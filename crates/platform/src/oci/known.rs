@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use tare_model::Refusal;
+
 use super::gvisor::is_gvisor;
 
 /// How a runtime that is not here is had.
@@ -23,7 +25,7 @@ const KATA: &str = "Since version 2 this runtime has no OCI command line: it is 
                     machine, use a platform that is one";
 
 /// Why a program that is there and runs cannot be used, and the remedy; `None` when nothing is known against it.
-pub(super) fn objection(program: &Path, version: &str) -> Option<(String, String)> {
+pub(super) fn objection(program: &Path, version: &str) -> Option<Refusal> {
     if !is_kata(program) {
         return None;
     }
@@ -34,7 +36,7 @@ pub(super) fn objection(program: &Path, version: &str) -> Option<(String, String
         return None;
     }
     let reason = format!("`{}` ({version}) is no OCI runtime", program.display());
-    Some((reason, KATA.into()))
+    Some(Refusal::new(reason, KATA))
 }
 
 fn is_kata(program: &Path) -> bool {
@@ -57,7 +59,7 @@ mod tests {
             ("/usr/bin/kata-runtime", "something else"),
             ("/usr/bin/containerd-shim-kata-v2", "Kata Containers containerd shim: version 1.0.0"),
         ] {
-            let (reason, remedy) = object(program, version).unwrap();
+            let Refusal { reason, remedy } = object(program, version).unwrap();
             assert!(reason.contains(program) && remedy.contains("shim"), "{reason} {remedy}");
         }
         assert_eq!(object("/usr/bin/kata-runtime", "kata-runtime  : 1.13.0"), None);

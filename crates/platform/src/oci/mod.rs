@@ -12,10 +12,10 @@ mod runtime;
 use std::path::Path;
 
 use serde_json::Value;
-use tare_lab::overlay_lack;
-use tare_model::Span;
+use tare_lab::overlay_refusal;
 use tare_model::field::FieldError;
 use tare_model::guest::{GuestSpec, Seccomp};
+use tare_model::{Refusal, Span};
 use tare_wire::launch::Namespace;
 
 use self::options::Options;
@@ -74,23 +74,17 @@ struct Oci {
 impl Platform for Oci {
     fn look(&self, host: &HostView) -> Availability {
         if host.rootless {
-            return Availability::Unavailable {
-                reason: "it needs root: runtimes set up devices and control groups of the guest".into(),
-                remedy: "Run as root, or use the platform `container`, which works in a user namespace".into(),
-            };
+            return Availability::Unavailable(Refusal::new(
+                "it needs root: runtimes set up devices and control groups of the guest",
+                "Run as root, or use the platform `container`, which works in a user namespace",
+            ));
         }
-        let unavailable = |reason: String, remedy: String| Availability::Unavailable { reason, remedy };
         if let Some(why) = &host.limits_unavailable {
-            return unavailable(
-                format!("runtimes need control groups, and {why}"),
-                "Use the platform `container`".into(),
-            );
+            let reason = format!("runtimes need control groups, and {why}");
+            return Availability::Unavailable(Refusal::new(reason, "Use the platform `container`"));
         }
-        if let Err((reason, remedy)) = Runtime::find(&self.options) {
-            return unavailable(reason, remedy);
-        }
-        if let Some((reason, remedy)) = overlay_lack() {
-            return unavailable(reason, remedy);
+        if let Some(refusal) = Runtime::find(&self.options).err().or_else(overlay_refusal) {
+            return Availability::Unavailable(refusal);
         }
         if let Some(unavailable) = self.options.data.as_ref().and_then(DataDirectory::unavailable) {
             return unavailable;
@@ -100,30 +94,28 @@ impl Platform for Oci {
 
     fn check(&self, host: &HostView) -> Availability {
         let looked = self.look(host);
-        let unavailable = |reason: String, remedy: String| Availability::Unavailable { reason, remedy };
-        if matches!(looked, Availability::Unavailable { .. }) {
+        if matches!(looked, Availability::Unavailable(_)) {
             return looked;
         }
         let runtime = match Runtime::find(&self.options) {
             Ok(runtime) => runtime,
-            Err((reason, remedy)) => return unavailable(reason, remedy),
+            Err(refusal) => return Availability::Unavailable(refusal),
         };
         let version = match runtime.version() {
             Ok(version) => version,
             Err(reason) => {
-                return unavailable(reason, format!("Try `{} --version` by hand", runtime.program.display()));
+                let remedy = format!("Try `{} --version` by hand", runtime.program.display());
+                return Availability::Unavailable(Refusal { reason, remedy });
             }
         };
-        if let Some((reason, remedy)) = known::objection(&runtime.program, &version) {
-            return unavailable(reason, remedy);
+        if let Some(refusal) = known::objection(&runtime.program, &version) {
+            return Availability::Unavailable(refusal);
         }
         if runtime.gvisor.is_some()
             && let Err(reason) = gvisor::works(&runtime.program, &runtime.flags, &host.agent)
         {
-            return unavailable(
-                reason,
-                "Choose another `gvisor = { platform = \"...\" }`: systrap works on most hosts".into(),
-            );
+            let remedy = "Choose another `gvisor = { platform = \"...\" }`: systrap works on most hosts";
+            return Availability::Unavailable(Refusal::new(reason, remedy));
         }
         self.options.rootfs.unusable().unwrap_or(looked)
     }
@@ -153,17 +145,17 @@ impl Platform for Oci {
         Comparable::Yes
     }
 
-    fn merging_lack(&self) -> Option<(String, String)> {
-        gvisor::is_gvisor(Path::new(&self.options.runtime)).then(gvisor::merging_lack)
+    fn merging_refusal(&self) -> Option<Refusal> {
+        gvisor::is_gvisor(Path::new(&self.options.runtime)).then(gvisor::merging_refusal)
     }
 
-    fn data_lack(&self, wanted: DataWanted) -> Option<(String, String)> {
-        self.options.data.as_ref()?.lack(wanted)
+    fn data_refusal(&self, wanted: DataWanted) -> Option<Refusal> {
+        self.options.data.as_ref()?.refusal(wanted)
     }
 
     fn versions(&self) -> Vec<(String, String)> {
         let version = Runtime::find(&self.options)
-            .map_err(|(reason, _)| reason)
+            .map_err(|refusal| refusal.reason)
             .and_then(|runtime| runtime.version())
             .unwrap_or_else(|reason| reason);
         vec![(self.options.runtime.clone(), version)]
@@ -171,11 +163,10 @@ impl Platform for Oci {
 
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
         let mut making = Making::new(site, spec);
-        let runtime = Runtime::find(&self.options).map_err(|(why, remedy)| {
-            making.failed(&format!("find the runtime {}", self.options.runtime), why, &remedy)
-        })?;
-        if let Some((why, remedy)) = runtime.gvisor.filter(|_| spec.merge).map(|_| gvisor::merging_lack()) {
-            return Err(making.failed("have its memory merged", why, &remedy));
+        let runtime = Runtime::find(&self.options)
+            .map_err(|refusal| making.refused(&format!("find the runtime {}", self.options.runtime), refusal))?;
+        if runtime.gvisor.is_some() && spec.merge {
+            return Err(making.refused("have its memory merged", gvisor::merging_refusal()));
         }
         let lower = self.options.rootfs.lower(&mut making)?;
         let data = making.data_directory(self.options.data.as_ref(), Some(INSIDE))?;

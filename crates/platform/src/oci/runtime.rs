@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tare_lab::RUN_VARIABLE;
+use tare_model::Refusal;
 use tare_model::guest::GuestSpec;
 use tare_wire::launch::{Namespace, PrivateMount};
 
@@ -34,10 +35,10 @@ impl Runtime {
     ///
     /// # Errors
     /// Why it cannot be used, and the remedy.
-    pub(super) fn find(options: &Options) -> Result<Self, (String, String)> {
+    pub(super) fn find(options: &Options) -> Result<Self, Refusal> {
         let name = &options.runtime;
-        let program =
-            program::find(name).ok_or_else(|| (format!("there is no runtime `{name}` here"), known::remedy(name)))?;
+        let program = program::find(name)
+            .ok_or_else(|| Refusal::new(format!("there is no runtime `{name}` here"), known::remedy(name)))?;
         let program = std::path::absolute(&program).unwrap_or(program);
         let gvisor = is_gvisor(&program).then(|| options.gvisor.unwrap_or_default());
         let flags = options.flags.clone().or_else(|| gvisor.map(Gvisor::flags)).unwrap_or_default();
@@ -251,7 +252,7 @@ mod tests {
     #[test]
     fn a_runtime_that_is_not_here_is_said_to_be() {
         let options = Options { runtime: "no-such-runtime".into(), ..Options::default() };
-        let (reason, remedy) = Runtime::find(&options).unwrap_err();
+        let Refusal { reason, remedy } = Runtime::find(&options).unwrap_err();
         assert!(reason.contains("no-such-runtime") && remedy.contains("Install"), "{reason} {remedy}");
     }
 }

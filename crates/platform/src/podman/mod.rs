@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tare_lab::is_rootless;
-use tare_model::Span;
+use tare_model::{Refusal, Span};
 
 use crate::data::DataDirectory;
-use crate::engine::{self, Kind, Lack, Settings};
+use crate::engine::{self, Kind, Settings};
 use crate::groups::Hierarchy;
 use crate::options as common;
 use crate::registry::{Entry, PLAIN};
@@ -95,19 +95,18 @@ fn create(info: &Value, settings: &Settings) -> Vec<String> {
     further
 }
 
-fn objection(info: &Value, settings: &Settings) -> Option<Lack> {
+fn objection(info: &Value, settings: &Settings) -> Option<Refusal> {
     if info.pointer("/host/serviceIsRemote").and_then(Value::as_bool) == Some(true) {
-        let reason = "it is set to work on another machine".to_owned();
-        return Some((
-            reason,
-            "Run it on this host: without CONTAINER_HOST, CONTAINER_CONNECTION and `--remote`".into(),
+        return Some(Refusal::new(
+            "it is set to work on another machine",
+            "Run it on this host: without CONTAINER_HOST, CONTAINER_CONNECTION and `--remote`",
         ));
     }
     is_usual(info, settings).then(refuses_hybrid).flatten()
 }
 
 /// The usual runtime refuses a host on which some controllers are in version 2 beside version 1.
-fn refuses_hybrid() -> Option<Lack> {
+fn refuses_hybrid() -> Option<Refusal> {
     let mounted = Hierarchy::mounted();
     let has_controllers = |hierarchy: &&Hierarchy| {
         let read = std::fs::read_to_string(hierarchy.at.join("cgroup.controllers"));
@@ -117,7 +116,10 @@ fn refuses_hybrid() -> Option<Lack> {
     let at = mounted.iter().find(has_controllers)?.at.display();
     let reason =
         format!("its runtime crun refuses control groups of both versions, and {at} has controllers beside version 1");
-    Some((reason, "Use the other runtime: `runtime = \"runc\"`; or boot with control groups of version 2 alone".into()))
+    Some(Refusal::new(
+        reason,
+        "Use the other runtime: `runtime = \"runc\"`; or boot with control groups of version 2 alone",
+    ))
 }
 
 #[cfg(test)]
@@ -150,6 +152,6 @@ mod tests {
         assert!(is_usual(&json!({}), &with(Some("/opt/bin/crun"))));
         assert!(!is_usual(&json!({}), &with(None)));
         let remote = json!({"host": {"serviceIsRemote": true}});
-        assert!(objection(&remote, &with(None)).unwrap().0.contains("another machine"));
+        assert!(objection(&remote, &with(None)).unwrap().reason.contains("another machine"));
     }
 }

@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tare_image::{Boot, Extras, Kernel};
-use tare_model::ByteSize;
+use tare_model::{ByteSize, Refusal};
 
-use super::Lack;
 use super::command::{self, Basics};
 use super::options::{Accel, Machine, Memory, Options};
 use super::start::has_ended;
@@ -47,15 +46,16 @@ impl Chosen {
 ///
 /// # Errors
 /// When KVM is asked for and boots nothing.
-pub(super) fn choose(options: &Options, agent: &Path) -> Result<Chosen, Lack> {
+pub(super) fn choose(options: &Options, agent: &Path) -> Result<Chosen, Refusal> {
     match options.accel {
         Accel::Tcg => Ok(Chosen::Tcg(None)),
         Accel::Kvm => {
             let emulated = "write accel = \"tcg\", whose figures are labelled as emulated";
-            let unmet =
-                |(why, remedy)| Lack::new(format!("KVM runs no guest here: {why}"), format!("{remedy}; or {emulated}"));
-            kernel::kvm().map_err(unmet)?;
-            boots(options, agent).map_err(|why| unmet((why, "Use a host with KVM".to_owned())))?;
+            let refused = |Refusal { reason, remedy }| {
+                Refusal::new(format!("KVM runs no guest here: {reason}"), format!("{remedy}; or {emulated}"))
+            };
+            kernel::kvm().map_err(refused)?;
+            boots(options, agent).map_err(|why| refused(Refusal::new(why, "Use a host with KVM")))?;
             Ok(Chosen::Kvm)
         }
         Accel::Auto => Ok(match promising().and_then(|()| boots(options, agent)) {
@@ -67,7 +67,7 @@ pub(super) fn choose(options: &Options, agent: &Path) -> Result<Chosen, Lack> {
 
 /// What can be seen at once, before a guest is tried.
 pub(super) fn promising() -> Result<(), String> {
-    kernel::kvm().map_err(|(why, remedy)| format!("{why} ({remedy})"))?;
+    kernel::kvm().map_err(|Refusal { reason, remedy }| format!("{reason} ({remedy})"))?;
     if Path::new("/sys/module/kvm_pvm").exists() {
         return Err("the host's KVM is of a kind (kvm_pvm) that boots no ordinary kernel".into());
     }

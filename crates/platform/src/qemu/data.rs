@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use tare_image::{DATA_FILESYSTEM, Disk, Format, IscsiDisk};
 use tare_model::guest::{DataPlace, GuestData};
 
-use super::Lack;
 use super::disks::{self, Asked, Attached, Store};
 use super::options::{Cache, DataDisk, DiskFormat, Initiator, Options};
 use crate::error::Result;
@@ -138,7 +137,7 @@ fn own_device(making: &Making<'_>, device: &Path) -> Result<(PathBuf, Claim)> {
             let claim = Claim::new(making, &device.to_string_lossy(), Some(exclusive))?;
             Ok((device, claim))
         }
-        Err(Lack { reason, remedy }) => Err(making.failed("give the guest its data disk", reason, &remedy)),
+        Err(refusal) => Err(making.refused("give the guest its data disk", refusal)),
     }
 }
 

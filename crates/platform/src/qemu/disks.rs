@@ -4,13 +4,13 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use tare_image::ImageError;
+use tare_model::Refusal;
 
 use super::command::escaped;
 use super::network::on;
 use super::options::{Aio, Cache, DataDisk, DiskFormat, Initiator, Options};
 use super::qmp::DiskMade;
-use super::{Lack, tried, wanted};
+use super::{tried, wanted};
 use crate::machine::target::{self, Unit};
 use crate::machine::volume::SERIAL;
 use crate::program::find;
@@ -26,31 +26,25 @@ impl Aio {
     }
 }
 
-impl From<ImageError> for Lack {
-    fn from(error: ImageError) -> Self {
-        Self::new(format!("cannot {}: {}", error.tried, error.why), error.remedy)
-    }
-}
-
 /// What is missing on this host for the disks, checked without running QEMU.
-pub(super) fn look(options: &Options) -> Result<(), Lack> {
+pub(super) fn look(options: &Options) -> Result<(), Refusal> {
     let base = options.image.look()?;
     let data = options.data_disk.as_ref();
     let makes = data.is_some_and(|data| data.size.is_some() || data.overwrite || data.format == DiskFormat::Qcow2);
     if (base || makes) && find("qemu-img").is_none() {
-        return Err(Lack::new("clones of disks need qemu-img, and it is not here", "apt-get install qemu-utils"));
+        return Err(Refusal::new("clones of disks need qemu-img, and it is not here", "apt-get install qemu-utils"));
     }
     let Some(data) = data else { return Ok(()) };
     if find("mke2fs").is_none() {
-        return Err(Lack::new("data disks need mke2fs, and it is not here", "apt-get install e2fsprogs"));
+        return Err(Refusal::new("data disks need mke2fs, and it is not here", "apt-get install e2fsprogs"));
     }
-    iscsi_lack(options, data)?;
+    iscsi_refusal(options, data)?;
     // That of the first guest; those of others are looked at where it is known how many there are.
     data.device.as_deref().map_or(Ok(()), |device| free_device(&wanted::device_of(device, 1)).map(drop))
 }
 
 /// What is missing in this host's QEMU for the disks. QEMU is run to find out.
-pub(super) fn lack(options: &Options) -> Result<(), Lack> {
+pub(super) fn check(options: &Options) -> Result<(), Refusal> {
     if options.image.base()?.is_some() {
         tried::reads_files(options, options.disk.cache, options.disk.aio)?;
     }
@@ -62,21 +56,21 @@ pub(super) fn lack(options: &Options) -> Result<(), Lack> {
 }
 
 /// What is missing on this host for a disk on an iSCSI target, checked without running QEMU.
-fn iscsi_lack(options: &Options, data: &DataDisk) -> Result<(), Lack> {
+fn iscsi_refusal(options: &Options, data: &DataDisk) -> Result<(), Refusal> {
     let Some(initiator) = data.iscsi else { return Ok(()) };
-    if let (None, Some((reason, remedy))) = (&data.san, target::lack()) {
-        return Err(Lack::new(reason, remedy));
+    if let (None, Some(refusal)) = (&data.san, target::refusal()) {
+        return Err(refusal);
     }
     if initiator == Initiator::Hypervisor {
         return Ok(());
     }
-    target::guest_lack(&options.image, options.kernel.as_deref()).map_err(|(reason, remedy)| Lack::new(reason, remedy))
+    target::guest_refusal(&options.image, options.kernel.as_deref())
 }
 
 /// Whether a block device is there and nobody uses it. The kernel itself is asked: it grants exclusive use only of what
 /// is not mounted anywhere, no swap and no part of another device. It stays exclusive as long as what is given is open.
-pub(super) fn free_device(path: &Path) -> Result<File, Lack> {
-    let unmet = |why: &str, remedy: &str| Lack::new(format!("the data disk {} {why}", path.display()), remedy);
+pub(super) fn free_device(path: &Path) -> Result<File, Refusal> {
+    let unmet = |why: &str, remedy: &str| Refusal::new(format!("the data disk {} {why}", path.display()), remedy);
     let seen = path.metadata().map_err(|error| unmet(&format!("is not there: {error}"), "Check its path"))?;
     if !seen.file_type().is_block_device() {
         return Err(unmet("is no block device", "For a disk in a file write a `size` in place of `device`"));

@@ -28,9 +28,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tare_image::Kernel;
-use tare_model::Span;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
+use tare_model::{Refusal, Span};
 
 use self::accel::Chosen;
 use self::confine::Means;
@@ -72,35 +72,16 @@ fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {
         .map(|options| Box::new(Qemu { options, chosen: OnceLock::new(), means: OnceLock::new() }) as Box<dyn Platform>)
 }
 
-/// What is missing on this host, and the remedy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Lack {
-    reason: String,
-    remedy: String,
-}
-
-impl From<(String, String)> for Lack {
-    fn from((reason, remedy): (String, String)) -> Self {
-        Self { reason, remedy }
-    }
-}
-
-impl Lack {
-    fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { reason: reason.into(), remedy: remedy.into() }
-    }
-}
-
 struct Qemu {
     options: Options,
     /// What runs guests here. It is found out once, as everything that is reported about the platform depends on it.
-    chosen: OnceLock<std::result::Result<Chosen, Lack>>,
+    chosen: OnceLock<std::result::Result<Chosen, Refusal>>,
     /// What its program can be confined with.
     means: OnceLock<Means>,
 }
 
 impl Qemu {
-    fn chosen(&self, agent: &Path) -> std::result::Result<Chosen, Lack> {
+    fn chosen(&self, agent: &Path) -> std::result::Result<Chosen, Refusal> {
         self.chosen.get_or_init(|| accel::choose(&self.options, agent)).clone()
     }
 
@@ -110,23 +91,23 @@ impl Qemu {
     }
 
     /// The first thing that is missing on this host, as far as it is found without running a program.
-    fn look_for(&self, host: &HostView) -> std::result::Result<(), Lack> {
+    fn look_for(&self, host: &HostView) -> std::result::Result<(), Refusal> {
         let options = &self.options;
         if host.rootless && (options.network.vfio.is_some() || options.data_disk.is_some()) {
             let reason = "a device that is passed through and a data disk need root here";
-            return Err(Lack::new(reason, "Run as root, or leave `network.vfio` and `data-disk` out"));
+            return Err(Refusal::new(reason, "Run as root, or leave `network.vfio` and `data-disk` out"));
         }
         if let Some(why) = host.limits_unavailable.as_ref().filter(|_| !host.rootless) {
-            return Err(Lack::new(
+            return Err(Refusal::new(
                 format!("machines need control groups, and {why}"),
                 "Use the platform that needs none: `null`",
             ));
         }
         if !cfg!(target_arch = "x86_64") {
-            return Err(Lack::new("its machines are those of x86_64", "Use a host with that processor"));
+            return Err(Refusal::new("its machines are those of x86_64", "Use a host with that processor"));
         }
         if find(&options.program).is_none() {
-            return Err(Lack::new(format!("there is no {}", options.program), "apt-get install qemu-system-x86"));
+            return Err(Refusal::new(format!("there is no {}", options.program), "apt-get install qemu-system-x86"));
         }
         let own = options.image.is_own();
         let kernel = if own { None } else { Some(Kernel::find(options.kernel.as_deref())?) };
@@ -134,14 +115,14 @@ impl Qemu {
             share::server(options)?;
         }
         disks::look(options)?;
-        options.network.lack(kernel.as_ref())?;
+        options.network.usable(kernel.as_ref())?;
         start::huge_pages(options, 1)
     }
 
     /// The first thing that is missing on this host. QEMU is run to find out.
-    fn lack(&self, host: &HostView) -> std::result::Result<(), Lack> {
+    fn ask(&self, host: &HostView) -> std::result::Result<(), Refusal> {
         self.look_for(host)?;
-        disks::lack(&self.options)?;
+        disks::check(&self.options)?;
         self.chosen(&host.agent).map(drop)
     }
 }
@@ -150,7 +131,7 @@ impl Platform for Qemu {
     fn look(&self, host: &HostView) -> Availability {
         match self.look_for(host) {
             Ok(()) => Availability::Available { notes: Vec::new() },
-            Err(Lack { reason, remedy }) => Availability::Unavailable { reason, remedy },
+            Err(refusal) => Availability::Unavailable(refusal),
         }
     }
 
@@ -160,16 +141,16 @@ impl Platform for Qemu {
     }
 
     fn check(&self, host: &HostView) -> Availability {
-        if let Err(Lack { reason, remedy }) = self.lack(host) {
-            return Availability::Unavailable { reason, remedy };
+        if let Err(refusal) = self.ask(host) {
+            return Availability::Unavailable(refusal);
         }
         let mut notes: Vec<String> = host.limits_unavailable.iter().map(|why| format!("no limits: {why}")).collect();
         if let Ok(Chosen::Tcg(why)) = self.chosen(&host.agent) {
             let why = why.map(|why| format!(", as {why}")).unwrap_or_default();
             notes.push(format!("guests are emulated{why}: their figures are labelled so and compared with nothing"));
         }
-        if let Some((why, remedy)) = host.rootless.then(|| self.options.network.moved_by_qemu()).flatten() {
-            notes.push(format!("QEMU itself moves the guests' frames: {why}. {remedy}"));
+        if let Some(refusal) = host.rootless.then(|| self.options.network.moved_by_qemu()).flatten() {
+            notes.push(format!("QEMU itself moves the guests' frames: {refusal}"));
         }
         Availability::Available { notes }
     }
@@ -200,16 +181,16 @@ impl Platform for Qemu {
         }
     }
 
-    fn merging_lack(&self) -> Option<(String, String)> {
-        self.options.lies().merging_lack()
+    fn merging_refusal(&self) -> Option<Refusal> {
+        self.options.lies().merging_refusal()
     }
 
     fn asks_for_merging(&self) -> bool {
         true
     }
 
-    fn data_lack(&self, wanted: DataWanted) -> Option<(String, String)> {
-        wanted::data_lack(&self.options, wanted).err().map(|lack| (lack.reason, lack.remedy))
+    fn data_refusal(&self, wanted: DataWanted) -> Option<Refusal> {
+        wanted::data_refusal(&self.options, wanted).err()
     }
 
     fn reach(&self) -> Reach {
@@ -239,7 +220,7 @@ impl Platform for Qemu {
             let chosen = self.chosen(site.agent);
             chosen
                 .and_then(|chosen| start::prepare(&self.options, chosen, &self.means, making))
-                .map_err(|unmet| start::lacking(making, unmet))
+                .map_err(|refusal| making.refused("make the machine", refusal))
         })?;
         start::start(making, &self.options, &prepared)
     }

@@ -6,9 +6,10 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tare_image::Kernel;
+use tare_model::Refusal;
 use tare_model::field::FieldError;
 
-use super::{Lack, vfio};
+use super::vfio;
 use crate::machine::kernel;
 use crate::machine::volume::{for_guest, for_number};
 use crate::options::Switch;
@@ -99,24 +100,24 @@ impl Vfio {
     }
 
     /// The modules that drive it in a guest with this kernel.
-    pub(super) fn drivers(&self, kernel: &Kernel, sys: &Path) -> Result<Vec<String>, Lack> {
+    pub(super) fn drivers(&self, kernel: &Kernel, sys: &Path) -> Result<Vec<String>, Refusal> {
         let path = sys.join("bus/pci/devices").join(&self.device).join("modalias");
         let modalias = std::fs::read_to_string(&path).map_err(|error| {
-            Lack::new(format!("{}: {error}", path.display()), "Check the address: `lspci -D` lists the devices")
+            Refusal::new(format!("{}: {error}", path.display()), "Check the address: `lspci -D` lists the devices")
         })?;
         kernel.drivers(modalias.trim()).map_err(Into::into)
     }
 
     /// What is missing on this host for it, looked up in a tree like `/sys`.
-    pub(super) fn lack(&self, sys: &Path) -> Result<(), Lack> {
+    pub(super) fn usable(&self, sys: &Path) -> Result<(), Refusal> {
         let device = sys.join("bus/pci/devices").join(&self.device);
         if !device.exists() {
             let remedy = "`lspci -D` lists the devices; functions of SR-IOV are made through sriov_numvfs";
-            return Err(Lack::new(format!("there is no PCI device {}", self.device), remedy));
+            return Err(Refusal::new(format!("there is no PCI device {}", self.device), remedy));
         }
         let group = std::fs::read_link(device.join("iommu_group")).map_err(|_| {
             let remedy = "Switch the IOMMU on, in the firmware and by the kernel's words (intel_iommu=on)";
-            Lack::new(format!("the device {} is in no IOMMU group", self.device), remedy)
+            Refusal::new(format!("the device {} is in no IOMMU group", self.device), remedy)
         })?;
         let driver = std::fs::read_link(device.join("driver")).unwrap_or_default();
         let driver = driver.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -126,7 +127,10 @@ impl Vfio {
                 "Load the driver with `modprobe vfio-pci`; `driverctl set-override {} vfio-pci` binds it",
                 self.device
             );
-            return Err(Lack::new(format!("the device {} is bound to {bound}, not to vfio-pci", self.device), remedy));
+            return Err(Refusal::new(
+                format!("the device {} is bound to {bound}, not to vfio-pci", self.device),
+                remedy,
+            ));
         }
         let group = group.file_name().unwrap_or_default().to_string_lossy();
         vfio::hands_over(&self.device, &group, sys)
@@ -171,28 +175,28 @@ impl Network {
     }
 
     /// Whether vhost moves the frames here, or why it was asked for in vain.
-    pub(super) fn vhost(&self) -> Result<bool, Lack> {
+    pub(super) fn vhost(&self) -> Result<bool, Refusal> {
         if self.vhost == Switch::Off || self.vfio.is_some() {
             return Ok(false);
         }
         match (kernel::vhost(), self.vhost) {
             (Ok(()), _) => Ok(true),
             (Err(_), Switch::Auto | Switch::Off) => Ok(false),
-            (Err((reason, remedy)), Switch::On) => {
-                Err(Lack::new(reason, format!("{remedy}; or write network.vhost = \"auto\"")))
+            (Err(Refusal { reason, remedy }), Switch::On) => {
+                Err(Refusal::new(reason, format!("{remedy}; or write network.vhost = \"auto\"")))
             }
         }
     }
 
     /// Why QEMU moves the frames where the choice is left to the host, and the remedy.
-    pub(super) fn moved_by_qemu(&self) -> Option<(String, String)> {
+    pub(super) fn moved_by_qemu(&self) -> Option<Refusal> {
         if self.vhost == Switch::Auto { kernel::vhost().err() } else { None }
     }
 
     /// What is missing on this host for the card. `kernel` is the guests', where it is not an image's own.
-    pub(super) fn lack(&self, kernel: Option<&Kernel>) -> Result<(), Lack> {
+    pub(super) fn usable(&self, kernel: Option<&Kernel>) -> Result<(), Refusal> {
         if let Some(vfio) = self.vfio.as_ref().map(|vfio| vfio.of(1)) {
-            vfio.lack(Path::new("/sys"))?;
+            vfio.usable(Path::new("/sys"))?;
             return kernel.map_or(Ok(()), |kernel| vfio.drivers(kernel, Path::new("/sys")).map(drop));
         }
         kernel::tun()?;
@@ -276,7 +280,7 @@ mod tests {
     #[test]
     fn a_device_is_passed_through_only_when_it_is_there_and_bound() {
         let sys = tempfile::tempdir().unwrap();
-        let said = |sys: &Path| vfio().lack(sys).unwrap_err().reason;
+        let said = |sys: &Path| vfio().usable(sys).unwrap_err().reason;
         assert!(said(sys.path()).contains("no PCI device"), "{}", said(sys.path()));
         let device = sys.path().join("bus/pci/devices/0000:01:00.1");
         std::fs::create_dir_all(&device).unwrap();

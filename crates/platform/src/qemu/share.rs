@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Lack;
+use tare_model::Refusal;
+
 use super::options::Options;
 use crate::machine::share::{self, SOCKET, TAG};
 
 /// The file server's program.
-pub(super) fn server(options: &Options) -> Result<PathBuf, Lack> {
-    share::server(options.virtiofsd.as_deref()).map_err(|(reason, remedy)| Lack::new(reason, remedy))
+pub(super) fn server(options: &Options) -> Result<PathBuf, Refusal> {
+    share::server(options.virtiofsd.as_deref())
 }
 
 /// QEMU's words. `folder` is the guest's own directory.

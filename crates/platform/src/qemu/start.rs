@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 use tare_image::{Boot, CHANNEL_PORT, Disk, Extras, GuestConfig, Kernel, Root, Seed};
+use tare_model::Refusal;
 use tare_wire::launch::{Launch, Namespace};
 
-use super::Lack;
 use super::accel::Chosen;
 use super::charges::Threads;
 use super::command::{self, Basics};
@@ -55,15 +55,16 @@ pub(super) fn prepare(
     chosen: Chosen,
     means: &OnceLock<Means>,
     making: &Making<'_>,
-) -> std::result::Result<Prepared, Lack> {
-    if let Some((why, remedy)) = options.lies().merging_lack().filter(|_| making.spec.merge) {
-        return Err(Lack::new(why, remedy));
+) -> std::result::Result<Prepared, Refusal> {
+    if let Some(refusal) = options.lies().merging_refusal().filter(|_| making.spec.merge) {
+        return Err(refusal);
     }
     let base = options.image.base()?;
-    let program = find(&options.program)
-        .ok_or_else(|| Lack::new(format!("there is no {}", options.program), "Install QEMU, or correct `program`"))?;
+    let program = find(&options.program).ok_or_else(|| {
+        Refusal::new(format!("there is no {}", options.program), "Install QEMU, or correct `program`")
+    })?;
     let kernel = if options.image.is_own() { None } else { Some(Kernel::find(options.kernel.as_deref())?) };
-    options.network.lack(kernel.as_ref())?;
+    options.network.usable(kernel.as_ref())?;
     let boot = kernel.map(|kernel| boot(options, &kernel, making)).transpose()?;
     let server = if options.shares_root() { Some(share::server(options)?) } else { None };
     huge_pages(options, making.spec.size.memory.0)?;
@@ -72,7 +73,7 @@ pub(super) fn prepare(
 }
 
 /// What a guest boots with a kernel of this host's.
-fn boot(options: &Options, kernel: &Kernel, making: &Making<'_>) -> std::result::Result<Boot, Lack> {
+fn boot(options: &Options, kernel: &Kernel, making: &Making<'_>) -> std::result::Result<Boot, Refusal> {
     let vfio = options.network.vfio.as_ref().map(|vfio| vfio.of_guest(&making.spec.name));
     let extras = Extras {
         iscsi: options.data_disk.as_ref().is_some_and(|data| data.iscsi == Some(Initiator::Guest)),
@@ -82,7 +83,7 @@ fn boot(options: &Options, kernel: &Kernel, making: &Making<'_>) -> std::result:
 }
 
 /// Whether so many bytes of huge pages are free, where they are asked for.
-pub(super) fn huge_pages(options: &Options, bytes: u64) -> std::result::Result<(), Lack> {
+pub(super) fn huge_pages(options: &Options, bytes: u64) -> std::result::Result<(), Refusal> {
     if !options.memory.huge_pages {
         return Ok(());
     }
@@ -92,7 +93,7 @@ pub(super) fn huge_pages(options: &Options, bytes: u64) -> std::result::Result<(
         return Ok(());
     }
     let reason = format!("{free} huge pages of {} kB are free, which is not enough", size >> 10);
-    Err(Lack::new(reason, "Set some apart: `sysctl vm.nr_hugepages=N`, early after the boot"))
+    Err(Refusal::new(reason, "Set some apart: `sysctl vm.nr_hugepages=N`, early after the boot"))
 }
 
 /// Size in bytes and number of free huge pages, from /proc/meminfo.
@@ -102,11 +103,6 @@ fn free_huge_pages(meminfo: &str) -> Option<(u64, u64)> {
         line.split_whitespace().next()?.parse::<u64>().ok()
     };
     Some((value("Hugepagesize")?.checked_mul(1024)?, value("HugePages_Free")?))
-}
-
-/// An unmet requirement as an error of the guest.
-pub(super) fn lacking(making: &Making<'_>, unmet: Lack) -> PlatformError {
-    making.failed("make the machine", unmet.reason, &unmet.remedy)
 }
 
 /// How the guest is on the network.
@@ -184,7 +180,7 @@ fn monitor_word(folder: &Path) -> String {
 
 fn card(making: &mut Making<'_>, options: &Options, prepared: &Prepared) -> Result<Card> {
     if let Some(vfio) = options.network.vfio.as_ref().map(|vfio| vfio.of_guest(&making.spec.name)) {
-        vfio.lack(Path::new("/sys")).map_err(|lack| lacking(making, lack))?;
+        vfio.usable(Path::new("/sys")).map_err(|refusal| making.refused("make the machine", refusal))?;
         let words = ["-device".to_owned(), format!("vfio-pci,host={}", vfio.device)].to_vec();
         let address = vfio.place();
         let outside = address.map(|(address, _)| address);

@@ -6,8 +6,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags, ftruncate, open};
+use tare_model::Refusal;
 
-use super::Lack;
 use super::network::on;
 use super::options::{Aio, Cache, Options};
 use crate::program::{find, run};
@@ -26,26 +26,26 @@ pub(super) const FALLS_BACK: &str = "falling back to thread pool";
 const TRIED: u64 = 1 << 20;
 
 /// Whether QEMU has its own initiator: distributions have it in a package of its own.
-pub(super) fn speaks_iscsi(program: &str, machine: &str) -> Result<(), Lack> {
+pub(super) fn speaks_iscsi(program: &str, machine: &str) -> Result<(), Refusal> {
     let remedy = "Debian and Ubuntu have it in the package qemu-block-extra";
     // This must fail: nobody serves a target on this port. QEMU prints where it failed.
     let node = "driver=iscsi,node-name=x,transport=tcp,portal=127.0.0.1:1,target=iqn.2026-01.invalid:none,lun=0";
     let said = said_of(program, machine, &[node], remedy)?.to_lowercase();
     if ["unknown driver", "does not accept"].iter().any(|word| said.contains(word)) {
-        return Err(Lack::new(format!("{program} has no initiator for iSCSI"), remedy));
+        return Err(Refusal::new(format!("{program} has no initiator for iSCSI"), remedy));
     }
     Ok(())
 }
 
 /// Whether QEMU reads and writes files so, where this host's disks of guests are: not every kernel and file system
 /// lets it, and where asynchronous calls are refused it goes on with threads and only says so.
-pub(super) fn reads_files(options: &Options, cache: Cache, aio: Aio) -> Result<(), Lack> {
+pub(super) fn reads_files(options: &Options, cache: Cache, aio: Aio) -> Result<(), Refusal> {
     let place = tare_lab::disk_path("");
     let place = place.ancestors().find(|ancestor| ancestor.is_dir()).unwrap_or(Path::new("/"));
     reads_files_in(place, (&options.program, options.machine.name()), cache, aio)
 }
 
-fn reads_files_in(place: &Path, (program, machine): (&str, &str), cache: Cache, aio: Aio) -> Result<(), Lack> {
+fn reads_files_in(place: &Path, (program, machine): (&str, &str), cache: Cache, aio: Aio) -> Result<(), Refusal> {
     if cache != Cache::None && aio == Aio::Threads {
         return Ok(());
     }
@@ -67,18 +67,18 @@ fn reads_files_in(place: &Path, (program, machine): (&str, &str), cache: Cache, 
         place.display(),
         why.trim()
     );
-    Err(Lack::new(reason, remedy))
+    Err(Refusal::new(reason, remedy))
 }
 
 /// What QEMU says of disks of which the last cannot be had.
-fn said_of(program: &str, machine: &str, nodes: &[&str], remedy: &str) -> Result<String, Lack> {
-    let Some(path) = find(program) else { return Err(Lack::new(format!("there is no {program}"), remedy)) };
+fn said_of(program: &str, machine: &str, nodes: &[&str], remedy: &str) -> Result<String, Refusal> {
+    let Some(path) = find(program) else { return Err(Refusal::new(format!("there is no {program}"), remedy)) };
     let mut command = Command::new(path);
     command.args(["-M", machine, "-nodefaults", "-display", "none", "-S"]);
     command.args(nodes.iter().flat_map(|node| ["-blockdev", *node]));
     let ran = run(&mut command, ASKED);
     ran.map(|ran| ran.output)
-        .map_err(|error| Lack::new(format!("{program} does not tell what disks it can have: {error}"), remedy))
+        .map_err(|error| Refusal::new(format!("{program} does not tell what disks it can have: {error}"), remedy))
 }
 
 #[cfg(test)]

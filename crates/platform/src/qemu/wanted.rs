@@ -4,8 +4,8 @@ use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use tare_image::DATA_FILESYSTEM;
+use tare_model::Refusal;
 
-use super::Lack;
 use super::disks::free_device;
 use super::options::{DataDisk, DiskFormat, Options};
 use crate::DataWanted;
@@ -19,7 +19,7 @@ pub(super) fn device_of(device: &Path, number: u32) -> PathBuf {
 }
 
 /// Whether guests that stand at one time can be given such data.
-pub(super) fn data_lack(options: &Options, wanted: DataWanted) -> Result<(), Lack> {
+pub(super) fn data_refusal(options: &Options, wanted: DataWanted) -> Result<(), Refusal> {
     let disk = options.data_disk.clone().unwrap_or_default();
     if wanted.size.0 > 0 {
         has_place(&disk, wanted)?;
@@ -27,7 +27,7 @@ pub(super) fn data_lack(options: &Options, wanted: DataWanted) -> Result<(), Lac
     one_each(options, &disk, wanted.guests)?;
     for number in 1..=wanted.guests {
         if let Some(vfio) = &options.network.vfio {
-            vfio.of(number).lack(Path::new("/sys"))?;
+            vfio.of(number).usable(Path::new("/sys"))?;
         }
         if let Some(device) = &disk.device {
             let device = device_of(device, number);
@@ -35,7 +35,7 @@ pub(super) fn data_lack(options: &Options, wanted: DataWanted) -> Result<(), Lac
             let needed = if wanted.size.0 > 0 { volume::bytes(wanted.size, disk.size) } else { 0 };
             if there < needed {
                 let reason = format!("the data disk {}: {}", device.display(), volume::too_small(there, needed));
-                return Err(Lack::new(reason, "Name a larger one, or ask for less data"));
+                return Err(Refusal::new(reason, "Name a larger one, or ask for less data"));
             }
         }
     }
@@ -43,13 +43,13 @@ pub(super) fn data_lack(options: &Options, wanted: DataWanted) -> Result<(), Lac
 }
 
 /// Whether several guests have one each of what only one can have.
-fn one_each(options: &Options, disk: &DataDisk, guests: u32) -> Result<(), Lack> {
+fn one_each(options: &Options, disk: &DataDisk, guests: u32) -> Result<(), Refusal> {
     let device = disk.device.as_deref().map(Path::to_string_lossy);
     let card = options.network.vfio.as_ref().map(|vfio| vfio.device.as_str());
     let unit = disk.san.as_ref().map(|san| san.target.as_str());
     let mut names = [device.as_deref(), card, unit].into_iter().flatten();
     match names.find(|name| guests > 1 && !is_each_guests(name)) {
-        Some(name) => Err(Lack::new(
+        Some(name) => Err(Refusal::new(
             format!("{guests} guests stand at one time, and only one of them can have {name}"),
             "Name one for each: `{guest}` in the name stands for the guest's number, 1, 2, ..",
         )),
@@ -58,25 +58,28 @@ fn one_each(options: &Options, disk: &DataDisk, guests: u32) -> Result<(), Lack>
 }
 
 /// Whether a disk is one on which data of this size can be.
-fn has_place(disk: &DataDisk, wanted: DataWanted) -> Result<(), Lack> {
+fn has_place(disk: &DataDisk, wanted: DataWanted) -> Result<(), Refusal> {
     if find("mke2fs").is_none() {
-        return Err(Lack::new("disks with data are made by mke2fs, and it is not here", "apt-get install e2fsprogs"));
+        return Err(Refusal::new(
+            "disks with data are made by mke2fs, and it is not here",
+            "apt-get install e2fsprogs",
+        ));
     }
     if disk.filesystem != DATA_FILESYSTEM {
         let reason = format!("data of a workload lie on {DATA_FILESYSTEM}, and the data disk has {}", disk.filesystem);
-        return Err(Lack::new(reason, "Leave `filesystem` of the data disk out"));
+        return Err(Refusal::new(reason, "Leave `filesystem` of the data disk out"));
     }
     if let Some(device) = disk.device.as_deref().filter(|_| !disk.overwrite) {
         let reason = format!("the workload's data would overwrite the block device {}", device.display());
-        return Err(Lack::new(reason, "Write overwrite = true beside `device` if what is on it may be destroyed"));
+        return Err(Refusal::new(reason, "Write overwrite = true beside `device` if what is on it may be destroyed"));
     }
     if disk.format == DiskFormat::Qcow2 && find("qemu-img").is_none() {
-        return Err(Lack::new("overlays are made by qemu-img, and it is not here", "apt-get install qemu-utils"));
+        return Err(Refusal::new("overlays are made by qemu-img, and it is not here", "apt-get install qemu-utils"));
     }
     match disk.size.filter(|size| size.0 < wanted.size.0) {
         Some(size) => {
             let reason = format!("the data disk has {size} and the workload's data need {}", human(wanted.size.0));
-            Err(Lack::new(reason, "Write a larger `size` of the data disk, or leave it out"))
+            Err(Refusal::new(reason, "Write a larger `size` of the data disk, or leave it out"))
         }
         None => Ok(()),
     }
@@ -91,8 +94,8 @@ mod tests {
 
     fn said(options: &Value, guests: u32, size: u64) -> String {
         let options: Options = crate::options::read(options).unwrap();
-        let lack = data_lack(&options, DataWanted { guests, size: ByteSize(size) });
-        lack.map_or_else(|lack| format!("{}. {}", lack.reason, lack.remedy), |()| String::new())
+        let found = data_refusal(&options, DataWanted { guests, size: ByteSize(size) });
+        found.map_or_else(|refusal| refusal.to_string(), |()| String::new())
     }
 
     #[test]

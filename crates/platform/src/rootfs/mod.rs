@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tare_image::ImageError;
+use tare_model::Refusal;
 use tare_wire::launch::{PrivateMount, Upper};
 
 use crate::Availability;
@@ -48,7 +49,7 @@ impl RootFs {
             Self::Overlay => return None,
             Self::Directory(path) => (path, "directory"),
             Self::Archive(path) => (path, "file"),
-            Self::Image(image) => return image.look().err().map(refusal),
+            Self::Image(image) => return image.look().err().map(refused),
         };
         let why = match path.metadata() {
             Ok(seen) if seen.is_dir() == (wanted == "directory") => seen.is_dir().then(|| leads_out(path)).flatten()?,
@@ -56,13 +57,13 @@ impl RootFs {
             Err(error) => format!("is not there ({error})"),
         };
         let reason = format!("the root file system {} {why}", path.display());
-        Some(Availability::Unavailable { reason, remedy: REMEDY.into() })
+        Some(Availability::Unavailable(Refusal::new(reason, REMEDY)))
     }
 
     /// The same once all is done that can be done before a run: a container image is unpacked.
     pub(crate) fn unusable(&self) -> Option<Availability> {
         match self {
-            Self::Image(image) => image.unpacked().err().map(refusal),
+            Self::Image(image) => image.unpacked().err().map(refused),
             _ => self.unavailable(),
         }
     }
@@ -128,8 +129,8 @@ impl RootFs {
     }
 }
 
-fn refusal(error: ImageError) -> Availability {
-    Availability::Unavailable { reason: format!("cannot {}: {}", error.tried, error.why), remedy: error.remedy }
+fn refused(error: ImageError) -> Availability {
+    Availability::Unavailable(error.into())
 }
 
 /// What in a root leads out of it and must not; `None` when nothing does.

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
+use tare_model::Refusal;
 use tare_model::guest::{GuestSpec, ParityRow};
 use tare_model::units::ByteSize;
 use tare_model::{Span, field::FieldError};
@@ -74,7 +75,7 @@ impl Platform for Ssh {
     fn look(&self, _: &HostView) -> Availability {
         match destination::program() {
             Ok(_) => Availability::Available { notes: Vec::new() },
-            Err(reason) => Availability::Unavailable { reason, remedy: NO_CLIENT.into() },
+            Err(reason) => Availability::Unavailable(Refusal::new(reason, NO_CLIENT)),
         }
     }
 
@@ -85,15 +86,14 @@ impl Platform for Ssh {
     }
 
     fn check(&self, _: &HostView) -> Availability {
-        let unavailable = |reason: String, remedy: String| Availability::Unavailable { reason, remedy };
         let mut notes = Vec::new();
         match destination::version() {
             Ok(version) => notes.push(version),
-            Err(reason) => return unavailable(reason, NO_CLIENT.into()),
+            Err(reason) => return Availability::Unavailable(Refusal::new(reason, NO_CLIENT)),
         }
         let to = Destination::of(&self.options);
         if let Err(Failed { why, remedy, .. }) = self.address(&to, CHECK_RUN) {
-            return unavailable(why, remedy);
+            return Availability::Unavailable(Refusal::new(why, remedy));
         }
         if self.options.start.is_some() || self.options.restore.is_some() {
             notes.push("it is not asked before a run, as a command of yours starts it".into());
@@ -101,7 +101,7 @@ impl Platform for Ssh {
         }
         match remote::greet(&to, CHECK_RUN, CHECK_LIMIT) {
             Ok(()) => Availability::Available { notes },
-            Err(Failed { why, remedy, .. }) => unavailable(why, remedy),
+            Err(Failed { why, remedy, .. }) => Availability::Unavailable(Refusal::new(why, remedy)),
         }
     }
 
@@ -137,9 +137,9 @@ impl Platform for Ssh {
         Reach::Outside
     }
 
-    fn merging_lack(&self) -> Option<(String, String)> {
-        let why = "its guests' memory is another machine's, and what is merged is this host's".to_owned();
-        Some((why, "leave `merging` out of this arm, or measure guests of this host".to_owned()))
+    fn merging_refusal(&self) -> Option<Refusal> {
+        let why = "its guests' memory is another machine's, and what is merged is this host's";
+        Some(Refusal::new(why, "leave `merging` out of this arm, or measure guests of this host"))
     }
 
     fn versions(&self) -> Vec<(String, String)> {

@@ -1,6 +1,7 @@
 //! What an arm asks of the host's memory: `merging` and `huge-pages`, and the trust domain that merging takes.
 
 use serde_json::Value as Json;
+use tare_model::Refusal;
 use tare_model::field::FieldError;
 use tare_model::merging::{HostMemory, HugePages, MergeRule, Merging};
 use tare_model::study::Arm;
@@ -67,8 +68,8 @@ pub(crate) fn rules() -> impl Iterator<Item = (&'static str, &'static [&'static 
 pub(super) fn of_arm(arm: &Table<'_>, context: &Context<'_>, platform: Option<(&str, &Json)>) -> HostMemory {
     let merging = arm.get("merging").and_then(|field| {
         let merging = merging(&field)?;
-        let lack = platform.and_then(|(name, options)| context.catalog.merging_lack(name, options));
-        if let Some((reason, remedy)) = lack {
+        let refusal = platform.and_then(|(name, options)| context.catalog.merging_refusal(name, options));
+        if let Some(Refusal { reason, remedy }) = refusal {
             field.wrong(&format!("cannot be had with this platform: {reason}"), remedy);
             // It has to go, so nobody need be trusted with it.
             return None;

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use tare_controller::{Examined, Found, May, PlatformReport, Started, WorkloadReport};
+use tare_model::Refusal;
 use tare_model::study::{Arm, Study};
 use tare_platform::Availability;
 
@@ -58,7 +59,7 @@ pub fn command(arguments: &DoctorArguments, confined: Option<String>) -> Result<
     let fit = match &study {
         // The baseline and something to compare it with.
         // No arm can do without what a workload needs, whether arms may be left out or not.
-        Some(_) if workloads.iter().any(|report| matches!(report.found, Found::Lacking { .. })) => false,
+        Some(_) if workloads.iter().any(|report| matches!(report.found, Found::Unusable(_))) => false,
         Some(study) if study.skip_unavailable => usable.contains(&study.baseline.as_str()) && usable.len() > 1,
         Some(_) => usable.len() == doctor.platforms.len(),
         // One is enough to measure something.
@@ -93,7 +94,7 @@ fn works(platform: &PlatformReport) -> bool {
 /// What was found, in a line.
 fn verdict(platform: &PlatformReport) -> String {
     match (&platform.availability, &platform.started) {
-        (Availability::Unavailable { .. }, _) => "not usable".to_owned(),
+        (Availability::Unavailable(_), _) => "not usable".to_owned(),
         (_, Some(Ok(started))) => {
             let apart = if platform.not_comparable.is_some() { "; shown in reports, never compared" } else { "" };
             format!("works: a guest was ready in {}{}{apart}", time(started.seconds), parts(started))
@@ -125,7 +126,7 @@ fn workload_lines(text: &mut String, workloads: &[WorkloadReport]) {
             Found::OnRequest => {
                 "not examined: a case of a study must say what it does; then `tare doctor STUDY`".to_owned()
             }
-            Found::Lacking { reason, remedy } => {
+            Found::Unusable(Refusal { reason, remedy }) => {
                 let (reason, remedy) = (indented(reason), indented(remedy));
                 format!("not usable\n    why:    {reason}\n    remedy: {remedy}")
             }
@@ -142,7 +143,7 @@ fn remedies(text: &mut String, platforms: &[PlatformReport]) {
     text.push_str("\nNot usable, and what would help\n");
     for platform in platforms.iter().filter(|platform| !works(platform)) {
         let _ = writeln!(text, "  {}: {}", platform.name, platform.summary);
-        if let Availability::Unavailable { reason, remedy } = &platform.availability {
+        if let Availability::Unavailable(Refusal { reason, remedy }) = &platform.availability {
             let reason = said::shortened(reason, LOGS, &platform.name);
             let _ = writeln!(text, "    why:    {}", indented(&reason));
             let _ = writeln!(text, "    remedy: {}", indented(remedy));
@@ -165,7 +166,7 @@ fn worth_knowing(text: &mut String, platforms: &[PlatformReport]) {
     for platform in platforms.iter().filter(|platform| works(platform)) {
         let notes = match &platform.availability {
             Availability::Available { notes } => notes.as_slice(),
-            Availability::Unavailable { .. } => &[],
+            Availability::Unavailable(_) => &[],
         };
         let refused = platform.started.iter().flatten().flat_map(not_granted);
         let not_comparable = platform.not_comparable.clone();

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use tare_controller::{Found, May};
+use tare_model::Refusal;
 use tare_model::plan::Plan;
 use tare_model::redact::Redactor;
 use tare_study::{Directories, HostFacts, LoadedStudy};
@@ -26,13 +27,13 @@ pub fn command(arguments: &PlanArguments) -> Result<Exit, Failure> {
         output::print(&tare_study::human(&plan, &host(Path::new("runs"))?))?;
         output::print(NOT_TRIED)?;
     }
-    let cannot = available::lacking(&plan.study, May::Look);
-    let arms = cannot.iter().map(|(arm, reason, remedy)| {
+    let cannot = available::refused(&plan.study, May::Look);
+    let arms = cannot.iter().map(|(arm, Refusal { reason, remedy })| {
         format!("arm `{arm}` cannot run here: {reason}\n  remedy: {remedy}, or `--without {arm}`")
     });
     let workloads = tare_controller::workloads_of(&plan.study.cases, May::Look).into_iter().filter_map(|report| {
         match report.found {
-            Found::Lacking { reason, remedy } => {
+            Found::Unusable(Refusal { reason, remedy }) => {
                 Some(format!("workload `{}` cannot run here: {reason}\n  remedy: {remedy}", report.name))
             }
             Found::Usable | Found::OnRequest => None,

@@ -113,7 +113,7 @@ fn failure(error: &ControllerError, study: &str) -> Failure {
     let exit = match error {
         ControllerError::Unavailable { .. }
         | ControllerError::NoClient { .. }
-        | ControllerError::Lacking { .. }
+        | ControllerError::Unusable { .. }
         | ControllerError::NoRoom { .. }
         | ControllerError::Lab(_)
         | ControllerError::AnotherRun { .. }

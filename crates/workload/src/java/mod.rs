@@ -13,6 +13,7 @@ mod start;
 pub use error::JavaError;
 
 use serde_json::Value;
+use tare_model::Refusal;
 use tare_model::field::FieldError;
 use tare_model::guest::{GuestData, GuestSize};
 use tare_model::metric::MetricSpec;
@@ -51,7 +52,8 @@ struct Java {
 impl Java {
     /// The payload. A missing one is reported before any run.
     fn payload(&self) -> Result<Payload, JavaError> {
-        payload::find().map_err(|(why, remedy)| JavaError::new("start the Java application", why, remedy))
+        payload::find()
+            .map_err(|Refusal { reason, remedy }| JavaError::new("start the Java application", reason, remedy))
     }
 
     /// Refuses guests that are too small.
@@ -111,7 +113,7 @@ impl Workload for Java {
         SET_UP
     }
 
-    fn look(&self) -> Option<(String, String)> {
+    fn look(&self) -> Option<Refusal> {
         match payload::find() {
             Err(missing) => Some(missing),
             Ok(payload) if self.parameters.java.is_none() => payload::unable(&self.parameters, payload.major),

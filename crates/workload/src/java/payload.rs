@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use tare_model::ByteSize;
 use tare_model::guest::GuestData;
+use tare_model::{ByteSize, Refusal};
 use tare_wire::{Reply, Request, WireError};
 
 use super::error::JavaError;
@@ -51,24 +51,24 @@ pub(super) struct Inside {
 ///
 /// # Errors
 /// What is missing, with the remedy.
-pub(super) fn find() -> Result<Payload, (String, String)> {
+pub(super) fn find() -> Result<Payload, Refusal> {
     at(&tare_image::cache_directory().join(PAYLOAD))
 }
 
 /// The payload that a link leads to.
-fn at(link: &Path) -> Result<Payload, (String, String)> {
+fn at(link: &Path) -> Result<Payload, Refusal> {
     let Ok(place) = link.canonicalize() else {
-        return Err((format!("there is no Java application for guests at {}", link.display()), REMEDY.to_owned()));
+        return Err(Refusal::new(format!("there is no Java application for guests at {}", link.display()), REMEDY));
     };
     let missing: Vec<&str> = [PROGRAM, RELEASE, JAR].into_iter().filter(|file| !place.join(file).is_file()).collect();
     if !missing.is_empty() {
         let why = format!("the Java application in {} has no {}", place.display(), missing.join(", no "));
-        return Err((why, format!("remove {}; then {REMEDY}", place.display())));
+        return Err(Refusal::new(why, format!("remove {}; then {REMEDY}", place.display())));
     }
     let release = std::fs::read_to_string(place.join(RELEASE)).unwrap_or_default();
     let Some(major) = major(&release) else {
         let why = format!("{} does not tell the runtime's version", place.join(RELEASE).display());
-        return Err((why, format!("remove {}; then {REMEDY}", place.display())));
+        return Err(Refusal::new(why, format!("remove {}; then {REMEDY}", place.display())));
     };
     Ok(Payload { place, major })
 }
@@ -89,14 +89,14 @@ fn major(text: &str) -> Option<u32> {
 }
 
 /// Why this Java cannot do what the parameters ask, and the remedy.
-pub(super) fn unable(parameters: &Parameters, major: u32) -> Option<(String, String)> {
+pub(super) fn unable(parameters: &Parameters, major: u32) -> Option<Refusal> {
     let cannot = parameters.string_deduplication && parameters.collector != Collector::G1 && major < DEDUPLICATES;
     cannot.then(|| {
         let why = format!(
             "`string-deduplication` is asked with another collector than g1, which Java {major} cannot do: that began with \
              {DEDUPLICATES}"
         );
-        (why, "write collector = \"g1\", leave `string-deduplication` out, or name a newer `java`".to_owned())
+        Refusal::new(why, "write collector = \"g1\", leave `string-deduplication` out, or name a newer `java`")
     })
 }
 
@@ -184,14 +184,14 @@ mod tests {
     fn only_what_is_whole_is_found_and_it_is_shared() {
         let place = tempfile::tempdir().unwrap();
         let link = place.path().join("java");
-        assert!(at(&link).unwrap_err().0.contains("no Java application"));
+        assert!(at(&link).unwrap_err().reason.contains("no Java application"));
         let whole = place.path().join("java-1");
         std::fs::create_dir_all(whole.join("runtime/bin")).unwrap();
         std::os::unix::fs::symlink("java-1", &link).unwrap();
         std::fs::write(whole.join(RELEASE), "JAVA_VERSION=\"17.0.15\"\n").unwrap();
         std::fs::write(whole.join(JAR), "x").unwrap();
-        let (why, remedy) = at(&link).unwrap_err();
-        assert!(why.contains("runtime/bin/java") && remedy.contains("scripts/java.sh"), "{why}: {remedy}");
+        let Refusal { reason, remedy } = at(&link).unwrap_err();
+        assert!(reason.contains("runtime/bin/java") && remedy.contains("scripts/java.sh"), "{reason}: {remedy}");
         std::fs::write(whole.join(PROGRAM), "x").unwrap();
         let found = at(&link).unwrap();
         assert_eq!((found.major, &found.place), (17, &whole.canonicalize().unwrap()));
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn equal_strings_are_shared_by_g1_or_by_newer_machines() {
         let asked = |collector| Parameters { collector, string_deduplication: true, ..Parameters::default() };
-        assert!(unable(&asked(Collector::Serial), 17).unwrap().0.contains("Java 17"));
+        assert!(unable(&asked(Collector::Serial), 17).unwrap().reason.contains("Java 17"));
         assert_eq!(unable(&asked(Collector::Serial), 18), None);
         assert_eq!(unable(&asked(Collector::G1), 11), None);
         assert_eq!(unable(&Parameters::default(), 11), None);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
+use tare_model::Refusal;
 use tare_model::java::HoldSpec;
 use tare_wire::{ExecResult, ExecSpec, Reply, Request};
 
@@ -170,7 +171,8 @@ fn can_deduplicate(
         let why = "it does not tell its version";
         return Err(JavaError::new(tried(), why, "name a `java` program that the guest has").into());
     };
-    unable(parameters, major).map_or(Ok(()), |(why, remedy)| Err(JavaError::new(tried(), why, remedy).into()))
+    let refused = |refusal: Refusal| Err(JavaError::new(tried(), refusal.reason, refusal.remedy).into());
+    unable(parameters, major).map_or(Ok(()), refused)
 }
 
 /// A site whose agents may take that much longer.

@@ -23,6 +23,7 @@ pub use merge::both_done;
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
+use tare_model::Refusal;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
 use tare_model::metric::MetricSpec;
@@ -30,7 +31,7 @@ use tare_model::{ByteSize, Span};
 
 use crate::gold::Held;
 use crate::registry::{Entry, schema};
-use crate::store::installation::{self, Installation, Lack};
+use crate::store::installation::{self, Installation};
 use crate::web::limits::Allowed;
 use crate::{AheadSite, Data, Driven, Footprint, Prepared, StoreError, UnitOfWork, WorkSite, Workload, WorkloadError};
 use parameters::{Parameters, checked, users};
@@ -61,17 +62,18 @@ struct Social {
 }
 
 impl Social {
-    fn installation(&self) -> Result<Installation, Lack> {
+    fn installation(&self) -> Result<Installation, Refusal> {
         installation::find(&self.parameters.postgres)
     }
 
     /// The same, where a missing installation is an error: the check before the run should have reported it.
     fn installed(&self) -> Result<Installation, StoreError> {
-        self.installation().map_err(|(reason, remedy)| StoreError::new("start a PostgreSQL", reason, remedy))
+        self.installation().map_err(|Refusal { reason, remedy }| StoreError::new("start a PostgreSQL", reason, remedy))
     }
 
     fn payload(&self) -> Result<Payload, SocialError> {
-        payload::find().map_err(|(why, remedy)| SocialError::new("start the social application", why, remedy))
+        payload::find()
+            .map_err(|Refusal { reason, remedy }| SocialError::new("start the social application", reason, remedy))
     }
 
     /// Refuses what cannot be of so many instances.
@@ -143,15 +145,15 @@ impl Workload for Social {
         prime::set_up(&self.parameters, guest.cpus, instances)
     }
 
-    fn look(&self) -> Option<(String, String)> {
+    fn look(&self) -> Option<Refusal> {
         if !rustix::process::geteuid().is_root() {
             let reason = "PostgreSQL runs as a user of its own, nobody, which takes root to start";
-            return Some((reason.to_owned(), "run tare as root".to_owned()));
+            return Some(Refusal::new(reason, "run tare as root"));
         }
         payload::find().err().or_else(|| installation::look(&self.parameters.postgres).err())
     }
 
-    fn lack(&self) -> Option<(String, String)> {
+    fn refusal(&self) -> Option<Refusal> {
         self.look().or_else(|| self.installation().err())
     }
 

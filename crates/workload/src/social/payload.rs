@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use tare_model::ByteSize;
 use tare_model::guest::GuestData;
+use tare_model::{ByteSize, Refusal};
 
 use super::error::SocialError;
 use crate::folder::bytes_in;
@@ -35,14 +35,14 @@ pub(super) struct Payload {
 ///
 /// # Errors
 /// What is missing, with the remedy.
-pub(super) fn find() -> Result<Payload, (String, String)> {
+pub(super) fn find() -> Result<Payload, Refusal> {
     at(&tare_image::cache_directory().join(PAYLOAD))
 }
 
 /// The payload that a link leads to.
-fn at(link: &Path) -> Result<Payload, (String, String)> {
+fn at(link: &Path) -> Result<Payload, Refusal> {
     let Ok(place) = link.canonicalize() else {
-        return Err((format!("there is no social application for guests at {}", link.display()), REMEDY.to_owned()));
+        return Err(Refusal::new(format!("there is no social application for guests at {}", link.display()), REMEDY));
     };
     let mut missing: Vec<&str> = [PROGRAM, RELEASE].into_iter().filter(|file| !place.join(file).is_file()).collect();
     let jars = std::fs::read_dir(place.join(JARS)).into_iter().flatten().flatten();
@@ -53,7 +53,7 @@ fn at(link: &Path) -> Result<Payload, (String, String)> {
         return Ok(Payload { place });
     }
     let why = format!("the social application in {} has no {}", place.display(), missing.join(", no "));
-    Err((why, format!("remove {}; then {REMEDY}", place.display())))
+    Err(Refusal::new(why, format!("remove {}; then {REMEDY}", place.display())))
 }
 
 impl Payload {
@@ -81,7 +81,7 @@ mod tests {
     fn only_what_is_whole_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let link = folder.path().join("social");
-        assert!(at(&link).unwrap_err().0.contains("no social application"));
+        assert!(at(&link).unwrap_err().reason.contains("no social application"));
         let whole = folder.path().join("social-0123");
         std::fs::create_dir_all(whole.join("runtime/bin")).unwrap();
         std::fs::create_dir_all(whole.join(JARS)).unwrap();
@@ -94,7 +94,7 @@ mod tests {
         let data = found.data().unwrap();
         assert!(data.shared && data.size.0 > 64 << 20);
         std::fs::remove_file(whole.join("lib/a.jar")).unwrap();
-        let (why, remedy) = at(&link).unwrap_err();
-        assert!(why.contains("lib/*.jar") && remedy.contains("scripts/social.sh"), "{why}: {remedy}");
+        let Refusal { reason, remedy } = at(&link).unwrap_err();
+        assert!(reason.contains("lib/*.jar") && remedy.contains("scripts/social.sh"), "{reason}: {remedy}");
     }
 }

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use tare_model::Refusal;
+
 use super::parameters::EMBEDDED;
 
 /// Oldest version that works: it has all that the store and its settings use.
@@ -25,14 +27,11 @@ pub(crate) struct Installation {
     pub packed: Option<PathBuf>,
 }
 
-/// Why there is none: (reason, remedy).
-pub(crate) type Lack = (String, String);
-
 /// The installation that `postgres` names. Its server is asked for its version.
 ///
 /// # Errors
 /// What is missing, with the remedy.
-pub(crate) fn find(named: &str) -> Result<Installation, Lack> {
+pub(crate) fn find(named: &str) -> Result<Installation, Refusal> {
     at(place(named)?)
 }
 
@@ -40,7 +39,7 @@ pub(crate) fn find(named: &str) -> Result<Installation, Lack> {
 ///
 /// # Errors
 /// What is missing, with the remedy.
-pub(crate) fn look(named: &str) -> Result<(), Lack> {
+pub(crate) fn look(named: &str) -> Result<(), Refusal> {
     place(named).and_then(|place| has_programs(&place.bin))
 }
 
@@ -56,7 +55,7 @@ struct Place {
     packed: Option<PathBuf>,
 }
 
-fn place(named: &str) -> Result<Place, Lack> {
+fn place(named: &str) -> Result<Place, Refusal> {
     if named == EMBEDDED {
         return embedded(&tare_image::cache_directory().join(PAYLOAD));
     }
@@ -64,7 +63,7 @@ fn place(named: &str) -> Result<Place, Lack> {
 }
 
 /// The newest of those that were fetched.
-fn embedded(payload: &Path) -> Result<Place, Lack> {
+fn embedded(payload: &Path) -> Result<Place, Refusal> {
     let mut found: Vec<(Vec<u32>, PathBuf)> = std::fs::read_dir(payload)
         .into_iter()
         .flatten()
@@ -78,10 +77,9 @@ fn embedded(payload: &Path) -> Result<Place, Lack> {
         .collect();
     found.sort();
     let Some((_, place)) = found.pop() else {
-        return Err((
+        return Err(Refusal::new(
             format!("there is no PostgreSQL for guests in {}", payload.display()),
-            "run `make platforms`, which fetches it, or name an installation: postgres = \"/usr/lib/postgresql/15/bin\""
-                .to_owned(),
+            "run `make platforms`, which fetches it, or name an installation: postgres = \"/usr/lib/postgresql/15/bin\"",
         ));
     };
     let packed = PathBuf::from(format!("{}.tar.gz", place.display()));
@@ -92,36 +90,32 @@ fn embedded(payload: &Path) -> Result<Place, Lack> {
 const REMEDY: &str = "name the directory that has postgres, initdb and pg_ctl: postgres = \"/usr/lib/postgresql/15/bin\"; or \
                       leave `postgres` out and run `make platforms`";
 
-fn has_programs(bin: &Path) -> Result<(), Lack> {
+fn has_programs(bin: &Path) -> Result<(), Refusal> {
     let missing: Vec<&str> = PROGRAMS.into_iter().filter(|program| !bin.join(program).is_file()).collect();
     if missing.is_empty() {
         return Ok(());
     }
-    Err((format!("the directory {} has no {}", bin.display(), missing.join(", no ")), REMEDY.to_owned()))
+    Err(Refusal::new(format!("the directory {} has no {}", bin.display(), missing.join(", no ")), REMEDY))
 }
 
 /// The installation at a place.
-fn at(Place { bin, packed }: Place) -> Result<Installation, Lack> {
-    let (shown, remedy) = (bin.display(), REMEDY);
+fn at(Place { bin, packed }: Place) -> Result<Installation, Refusal> {
     has_programs(&bin)?;
     let program = bin.join("postgres");
     let ran = Command::new(&program).arg("--version").stdin(Stdio::null()).output();
+    let does_not_run =
+        |why: &str| Refusal::new(format!("{} does not run on this host: {why}", program.display()), REMEDY);
     let said = match ran {
         Ok(ran) if ran.status.success() => String::from_utf8_lossy(&ran.stdout).into_owned(),
-        Ok(ran) => {
-            let why = String::from_utf8_lossy(&ran.stderr).trim().to_owned();
-            return Err((format!("{} does not run on this host: {why}", program.display()), remedy.to_owned()));
-        }
-        Err(error) => {
-            return Err((format!("{} does not run on this host: {error}", program.display()), remedy.to_owned()));
-        }
+        Ok(ran) => return Err(does_not_run(String::from_utf8_lossy(&ran.stderr).trim())),
+        Err(error) => return Err(does_not_run(&error.to_string())),
     };
     let (version, major) = version(&said).ok_or_else(|| {
-        (format!("{} does not tell its version: {}", program.display(), said.trim()), remedy.to_owned())
+        Refusal::new(format!("{} does not tell its version: {}", program.display(), said.trim()), REMEDY)
     })?;
     if major < OLDEST {
-        let reason = format!("PostgreSQL in {shown} is of version {version}, older than {OLDEST}");
-        return Err((reason, remedy.to_owned()));
+        let reason = format!("PostgreSQL in {} is of version {version}, older than {OLDEST}", bin.display());
+        return Err(Refusal::new(reason, REMEDY));
     }
     Ok(Installation { version, major, packed, bin })
 }
@@ -161,11 +155,11 @@ mod tests {
     #[test]
     fn the_newest_of_those_fetched_is_taken() {
         let place = tempfile::tempdir().unwrap();
-        let Err((reason, remedy)) = embedded(place.path()) else { panic!("there is none") };
+        let Err(Refusal { reason, remedy }) = embedded(place.path()) else { panic!("there is none") };
         assert!(reason.contains("no PostgreSQL") && remedy.contains("make platforms"), "{reason}: {remedy}");
         install(&place.path().join("postgresql-9.6/bin"), "9.6");
         let newest = |payload: &Path| embedded(payload).and_then(at);
-        assert!(newest(place.path()).unwrap_err().0.contains("older than 12"));
+        assert!(newest(place.path()).unwrap_err().reason.contains("older than 12"));
         install(&place.path().join("postgresql-18.6/bin"), "18.6");
         install(&place.path().join("postgresql-18.10/bin"), "18.10");
         std::fs::write(place.path().join("postgresql-18.10.tar.gz"), "").unwrap();
@@ -179,10 +173,10 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         install(place.path(), "15.1");
         std::fs::remove_file(place.path().join("initdb")).unwrap();
-        let (reason, remedy) = find(place.path().to_str().unwrap()).unwrap_err();
+        let Refusal { reason, remedy } = find(place.path().to_str().unwrap()).unwrap_err();
         assert!(reason.contains("no initdb") && !reason.contains("pg_ctl"), "{reason}");
         assert!(remedy.contains("/usr/lib/postgresql"), "{remedy}");
         assert!(look(place.path().to_str().unwrap()).is_err());
-        assert!(find("/no/such/bin").unwrap_err().0.contains("/no/such/bin"));
+        assert!(find("/no/such/bin").unwrap_err().reason.contains("/no/such/bin"));
     }
 }

@@ -21,6 +21,7 @@ pub use error::StoreError;
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
+use tare_model::Refusal;
 use tare_model::field::FieldError;
 use tare_model::guest::{GuestData, GuestSize};
 use tare_model::metric::MetricSpec;
@@ -29,7 +30,7 @@ use tare_model::{ByteSize, Span};
 use crate::gold::Held;
 use crate::registry::{Entry, schema};
 use crate::{AheadSite, Driven, Footprint, Prepared, UnitOfWork, WorkSite, Workload, WorkloadError};
-use installation::{Installation, Lack};
+use installation::Installation;
 use parameters::{Parameters, checked};
 use running::Running;
 
@@ -59,13 +60,13 @@ struct Store {
 }
 
 impl Store {
-    fn installation(&self) -> Result<Installation, Lack> {
+    fn installation(&self) -> Result<Installation, Refusal> {
         installation::find(self.parameters.postgres.as_deref().unwrap_or(parameters::EMBEDDED))
     }
 
     /// The same. A missing installation is reported before any run.
     fn installed(&self) -> Result<Installation, StoreError> {
-        self.installation().map_err(|(reason, remedy)| StoreError::new("start a PostgreSQL", reason, remedy))
+        self.installation().map_err(|Refusal { reason, remedy }| StoreError::new("start a PostgreSQL", reason, remedy))
     }
 }
 
@@ -105,18 +106,18 @@ impl Workload for Store {
         SET_UP
     }
 
-    fn look(&self) -> Option<(String, String)> {
+    fn look(&self) -> Option<Refusal> {
         if self.parameters.url.is_some() {
             return None;
         }
         if !rustix::process::geteuid().is_root() {
             let reason = "PostgreSQL runs as a user of its own, nobody, which takes root to start";
-            return Some((reason.to_owned(), "run tare as root".to_owned()));
+            return Some(Refusal::new(reason, "run tare as root"));
         }
         installation::look(self.parameters.postgres.as_deref().unwrap_or(parameters::EMBEDDED)).err()
     }
 
-    fn lack(&self) -> Option<(String, String)> {
+    fn refusal(&self) -> Option<Refusal> {
         self.look().or_else(|| self.installation().err().filter(|_| self.parameters.url.is_none()))
     }
 

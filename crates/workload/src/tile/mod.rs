@@ -9,11 +9,11 @@ mod parameters;
 
 pub use member::Member;
 
-use tare_model::Span;
 use tare_model::field::FieldError;
 use tare_model::guest::{GuestData, GuestSize};
 use tare_model::metric::MetricSpec;
 use tare_model::units::ByteSize;
+use tare_model::{Refusal, Span};
 
 use crate::registry::{Entry, schema};
 use crate::{AheadSite, Data, Driven, Footprint, Prepared, UnitOfWork, WorkSite, Workload, WorkloadError};
@@ -51,10 +51,10 @@ impl Tile {
     }
 
     /// What is missing for the first of its members that cannot run here.
-    fn lack_of(&self, ask: impl Fn(&dyn Workload) -> Option<(String, String)>) -> Option<(String, String)> {
+    fn refusal_of(&self, ask: impl Fn(&dyn Workload) -> Option<Refusal>) -> Option<Refusal> {
         self.members.iter().find_map(|member| {
-            let (reason, remedy) = ask(&*member.workload)?;
-            Some((format!("member `{}`: {reason}", member.name), remedy))
+            let Refusal { reason, remedy } = ask(&*member.workload)?;
+            Some(Refusal::new(format!("member `{}`: {reason}", member.name), remedy))
         })
     }
 
@@ -133,12 +133,12 @@ impl Workload for Tile {
         all.max().unwrap_or(Span::ZERO)
     }
 
-    fn look(&self) -> Option<(String, String)> {
-        self.lack_of(|workload| workload.look())
+    fn look(&self) -> Option<Refusal> {
+        self.refusal_of(|workload| workload.look())
     }
 
-    fn lack(&self) -> Option<(String, String)> {
-        self.lack_of(|workload| workload.lack())
+    fn refusal(&self) -> Option<Refusal> {
+        self.refusal_of(|workload| workload.refusal())
     }
 
     fn named_programs(&self) -> Vec<String> {

@@ -29,6 +29,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
+use tare_model::Refusal;
 use tare_model::field::FieldError;
 use tare_model::guest::{GuestData, GuestSize};
 use tare_model::load::LoadModel;
@@ -113,7 +114,7 @@ impl Web {
 
     /// The payload, where a missing one is an error: the check before the run should have reported it.
     fn payload(&self) -> Result<Payload, WebError> {
-        payload::find().map_err(|(why, remedy)| WebError::new("start the web server", why, remedy))
+        payload::find().map_err(|Refusal { reason, remedy }| WebError::new("start the web server", reason, remedy))
     }
 
     /// Where this host has what guests are given: as it was made ready, or, where an equal case did that, by its contents.
@@ -185,7 +186,7 @@ impl Workload for Web {
         SET_UP
     }
 
-    fn look(&self) -> Option<(String, String)> {
+    fn look(&self) -> Option<Refusal> {
         if self.parameters.url.is_some() { None } else { payload::find().err() }
     }
 

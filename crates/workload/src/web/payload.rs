@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use tare_model::Refusal;
+
 use crate::folder::bytes_in;
 
 /// Where `scripts/web.sh` puts it, in tare's cache: a link to the newest.
@@ -28,21 +30,21 @@ pub(super) struct Payload {
 ///
 /// # Errors
 /// What is missing, with the remedy.
-pub(super) fn find() -> Result<Payload, (String, String)> {
+pub(super) fn find() -> Result<Payload, Refusal> {
     at(&tare_image::cache_directory().join(PAYLOAD))
 }
 
 /// The payload that a link leads to.
-pub(super) fn at(link: &Path) -> Result<Payload, (String, String)> {
+pub(super) fn at(link: &Path) -> Result<Payload, Refusal> {
     let Ok(place) = link.canonicalize() else {
-        return Err((format!("there is no web server for guests at {}", link.display()), REMEDY.to_owned()));
+        return Err(Refusal::new(format!("there is no web server for guests at {}", link.display()), REMEDY));
     };
     let mut missing: Vec<&str> = [PROGRAM, RELEASE].into_iter().filter(|file| !place.join(file).is_file()).collect();
     let jars = std::fs::read_dir(place.join(JARS)).into_iter().flatten().flatten();
     if !jars.map(|entry| entry.path()).any(|path| path.extension().is_some_and(|kind| kind == "jar")) {
         missing.push("lib/*.jar");
     }
-    let broken = |why: String| (why, format!("remove {}; then {REMEDY}", place.display()));
+    let broken = |why: String| Refusal::new(why, format!("remove {}; then {REMEDY}", place.display()));
     if !missing.is_empty() {
         return Err(broken(format!("the web server in {} has no {}", place.display(), missing.join(", no "))));
     }
@@ -74,7 +76,7 @@ pub(super) mod tests {
     fn only_what_is_whole_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let link = folder.path().join("web");
-        assert!(at(&link).unwrap_err().0.contains("no web server"));
+        assert!(at(&link).unwrap_err().reason.contains("no web server"));
         let whole = made(folder.path());
         std::os::unix::fs::symlink("web-0123", &link).unwrap();
         let found = at(&link).unwrap();
@@ -82,7 +84,7 @@ pub(super) mod tests {
         assert!(found.bytes > 0);
         std::fs::remove_file(whole.join("lib/a.jar")).unwrap();
         std::fs::remove_file(whole.join("lib/b.jar")).unwrap();
-        let (why, remedy) = at(&link).unwrap_err();
-        assert!(why.contains("lib/*.jar") && remedy.contains("scripts/web.sh"), "{why}: {remedy}");
+        let Refusal { reason, remedy } = at(&link).unwrap_err();
+        assert!(reason.contains("lib/*.jar") && remedy.contains("scripts/web.sh"), "{reason}: {remedy}");
     }
 }

@@ -96,7 +96,7 @@ fn what_a_user_is_not_given_comes_with_the_one_command_that_gives_it() {
     // A shell takes it whole.
     let parsed = Command::new("sh").args(["-n", "-c", &command]).status().unwrap();
     assert!(parsed.success(), "{command}");
-    let why = lacking(Path::new("/sys/fs/cgroup/x"), &["cpu", "memory"]);
+    let why = refused(Path::new("/sys/fs/cgroup/x"), &["cpu", "memory"]);
     assert!(why.contains("/sys/fs/cgroup/x does not have cpu and memory"), "{why}");
 }
 

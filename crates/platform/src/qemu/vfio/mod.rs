@@ -10,9 +10,9 @@ use std::io;
 use std::path::Path;
 
 use tare_lab::{open_device, refusal};
+use tare_model::Refusal;
 
 use self::sys::Step;
-use super::Lack;
 
 const CONTAINER: &str = "/dev/vfio/vfio";
 
@@ -20,41 +20,37 @@ const CONTAINER: &str = "/dev/vfio/vfio";
 ///
 /// # Errors
 /// Why the kernel refuses. `group` is its number and `tree` a tree like `/sys`.
-pub(super) fn hands_over(device: &str, group: &str, tree: &Path) -> Result<(), Lack> {
-    let unmet = |(reason, remedy): (String, String)| Lack::new(reason, remedy);
+pub(super) fn hands_over(device: &str, group: &str, tree: &Path) -> Result<(), Refusal> {
     let path = Path::new("/dev/vfio").join(group);
-    let opened = open_device(&path, "vfio_pci").map_err(unmet)?;
-    let container = open_device(Path::new(CONTAINER), "vfio").map_err(unmet)?;
+    let opened = open_device(&path, "vfio_pci")?;
+    let container = open_device(Path::new(CONTAINER), "vfio")?;
     sys::attach(&container, &opened)
         .map_err(|(step, error)| refused(device, step, &error, &tree.join("kernel/iommu_groups").join(group), tree))
 }
 
-fn refused(device: &str, step: Step, error: &io::Error, group: &Path, tree: &Path) -> Lack {
+fn refused(device: &str, step: Step, error: &io::Error, group: &Path, tree: &Path) -> Refusal {
     let what = format!("the device {device} cannot be handed to a guest");
     let denied = error.raw_os_error() == Some(libc::EPERM);
     match step {
-        Step::Viable => Lack::new(
+        Step::Viable => Refusal::new(
             format!("{what}: other devices of its IOMMU group are bound to drivers of the host's"),
             format!(
                 "Bind all that are in {}/devices to vfio-pci, or use a slot with a group of its own",
                 group.display()
             ),
         ),
-        Step::Iommu if denied && is_firmwares(group) => Lack::new(
+        Step::Iommu if denied && is_firmwares(group) => Refusal::new(
             format!("{what}: the firmware keeps a part of its memory for itself (RMRR): {error}"),
             "Look for a setting of the firmware that shares the device with it, and switch that off",
         ),
-        Step::Iommu if denied && !allows_unsafe_interrupts(tree) => Lack::new(
+        Step::Iommu if denied && !allows_unsafe_interrupts(tree) => Refusal::new(
             format!("{what}: the host has no interrupt remapping: {error}"),
             "Switch it on in the firmware (VT-d, or AMD's IOMMU, with x2APIC), and leave `intremap=off` out of the kernel's \
              words. Or do without: `echo 1 > /sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts`; a guest can \
              then send the host any interrupt by its device, and stop or take over the host, so only for guests that you \
              trust",
         ),
-        Step::Group | Step::Iommu => {
-            let (reason, remedy) = refusal(&what, error, "vfio_iommu_type1");
-            Lack::new(reason, remedy)
-        }
+        Step::Group | Step::Iommu => refusal(&what, error, "vfio_iommu_type1"),
     }
 }
 
@@ -85,10 +81,9 @@ mod tests {
         fs::create_dir_all(&group).unwrap();
         fs::create_dir_all(&parameters).unwrap();
         let said = |step, errno| {
-            let Lack { reason, remedy } =
-                refused("0000:01:00.1", step, &io::Error::from_raw_os_error(errno), &group, tree.path());
-            assert!(reason.contains("0000:01:00.1"), "{reason}");
-            format!("{reason} {remedy}")
+            let refusal = refused("0000:01:00.1", step, &io::Error::from_raw_os_error(errno), &group, tree.path());
+            assert!(refusal.reason.contains("0000:01:00.1"), "{refusal}");
+            refusal.to_string()
         };
         fs::write(parameters.join("allow_unsafe_interrupts"), "N\n").unwrap();
         let missing = said(Step::Iommu, libc::EPERM);

@@ -8,6 +8,7 @@ mod tune;
 mod watch;
 
 use tare_memory::{Kernel, MemoryError};
+use tare_model::Refusal;
 
 use crate::args::{KsmArguments, KsmCommand};
 use crate::exit::{Exit, Failure};
@@ -29,14 +30,14 @@ pub fn command(arguments: &KsmArguments) -> Result<Exit, Failure> {
 
 /// Why merging could not be read. Where the host cannot merge memory, that is the reason given.
 fn unseen(kernel: &Kernel, error: &MemoryError) -> Failure {
-    match kernel.lack() {
-        Some(lack) => lacking(&lack),
+    match kernel.refusal() {
+        Some(refusal) => refused(&refusal),
         None => Failure::new(error, Exit::Failure),
     }
 }
 
 /// Why this host cannot do it, and what would help.
-fn lacking((reason, remedy): &(String, String)) -> Failure {
+fn refused(Refusal { reason, remedy }: &Refusal) -> Failure {
     Failure::new(format!("memory cannot be merged here: {reason}\n  remedy: {remedy}"), Exit::HostUnfit)
 }
 

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde_json::json;
 use tare_memory::cost::{self, Merger};
 use tare_memory::{Kernel, Settings};
+use tare_model::Refusal;
 use tare_model::merging::MergeCounters;
 
 use super::holders::{self, Holder};
@@ -22,7 +23,7 @@ struct Status {
     counters: MergeCounters,
     mergers: Vec<Merger>,
     holders: Vec<Holder>,
-    lack: Option<(String, String)>,
+    refusal: Option<Refusal>,
 }
 
 /// Shows it.
@@ -34,7 +35,7 @@ pub fn command(json: bool) -> Result<Exit, Failure> {
         counters: kernel.counters().map_err(unseen)?,
         mergers: cost::mergers().map_err(unseen)?,
         holders: holders::all()?,
-        lack: kernel.lack(),
+        refusal: kernel.refusal(),
     };
     output::print(&if json { status.json() } else { status.text() })?;
     Ok(Exit::Success)
@@ -61,7 +62,7 @@ impl Status {
         if self.holders.is_empty() {
             text.push_str("Governed by no run and no `tare ksm tune` of this user\n");
         }
-        if let Some((reason, remedy)) = &self.lack {
+        if let Some(Refusal { reason, remedy }) = &self.refusal {
             let _ = writeln!(text, "It cannot be governed from here: {reason}\n  remedy: {remedy}");
         }
         let _ = write!(text, "Side channels: {SIDE_CHANNELS}");
@@ -138,7 +139,7 @@ impl Status {
             "profit_bytes": self.counters.profit_bytes,
             "processes": self.mergers,
             "changed_by": self.holders.iter().map(holder).collect::<Vec<_>>(),
-            "lack": self.lack.as_ref().map(|(reason, remedy)| json!({"reason": reason, "remedy": remedy})),
+            "refusal": self.refusal.as_ref().map(|Refusal { reason, remedy }| json!({"reason": reason, "remedy": remedy})),
             "side_channels": SIDE_CHANNELS,
         });
         format!("{status:#}")

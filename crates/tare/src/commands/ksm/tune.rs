@@ -12,7 +12,7 @@ use tare_model::units::Span;
 
 use super::holders;
 use super::look::{HEAD, Look};
-use super::{SIDE_CHANNELS, lacking, mib, unseen};
+use super::{SIDE_CHANNELS, mib, refused, unseen};
 use crate::args::{Rule, TuneArguments};
 use crate::exit::{Exit, Failure};
 use crate::{output, place};
@@ -26,8 +26,8 @@ pub fn command(arguments: &TuneArguments) -> Result<Exit, Failure> {
     }
     let watched = Watched::of(arguments)?;
     let kernel = Kernel::host();
-    if let Some(lack) = kernel.lack() {
-        return Err(lacking(&lack));
+    if let Some(refusal) = kernel.refusal() {
+        return Err(refused(&refusal));
     }
     clean_up(arguments.alongside)?;
     let cancel = Cancel::new();
