@@ -61,11 +61,11 @@ pub(crate) fn not_compared(plan: &Plan, case: &Case) -> String {
     let where_else = if others.is_empty() {
         String::new()
     } else {
-        format!(" At equal load they are compared in: {}.", others.join("; "))
+        format!(" They are compared at equal load in: {}.", others.join("; "))
     };
     format!(
-        "Metrics other than the capacity are those at each arm's own capacity, which is another load from arm to arm, and are \
-         not compared here.{where_else}"
+        "Metrics other than the capacity were measured at each arm's own capacity. This load differs between arms, so \
+         they are not compared here.{where_else}"
     )
 }
 
@@ -193,7 +193,7 @@ fn said(comparison: &mut Comparison, arm: &Side<'_>, base: &Side<'_>, noun: &Nou
         comparison.detectable = None;
     }
     if comparison.ratio.n > 1 && verdict == Verdict::NoDifferenceSeen {
-        // Nothing finer than a step of the search would have been seen.
+        // Nothing finer than a step of the search can be detected.
         let step = arm.step().max(base.step());
         comparison.detectable = Some(comparison.detectable.unwrap_or(0.0).max(step)).filter(|size| *size > 0.0);
     }
@@ -208,11 +208,10 @@ fn judged(comparison: &Comparison, arm: &Side<'_>, base: &Side<'_>) -> (Verdict,
         return (Verdict::CannotSay, String::new());
     }
     if ratio.n == 0 {
-        return (Verdict::CannotSay, ": no ratio, for in some block no load held".to_owned());
+        return (Verdict::CannotSay, ": no ratio, because in some block no load held".to_owned());
     }
     if arm.capped && base.capped {
-        let why =
-            ": the search ended at the largest load that may be tried on both, and which serves more cannot be said";
+        let why = ": cannot say which serves more, because both held the largest load allowed";
         return (Verdict::CannotSay, why.to_owned());
     }
     let bound = match (arm.capped, base.capped) {
@@ -223,7 +222,7 @@ fn judged(comparison: &Comparison, arm: &Side<'_>, base: &Side<'_>) -> (Verdict,
     let times = format!(": {bound}{} times as many", multiple(ratio.value));
     let Some((low, high)) = ratio.low.zip(ratio.high) else {
         let once = if arm.published { "published once" } else { "from a single block" };
-        return (Verdict::CannotSay, format!("{times}, {once} and so without an interval"));
+        return (Verdict::CannotSay, format!("{times}, {once}, so there is no interval"));
     };
     let level = (ratio.level * 100.0).round();
     let times = format!("{times} ({level:.0} % interval {} to {})", multiple(low), multiple(high));
@@ -233,7 +232,7 @@ fn judged(comparison: &Comparison, arm: &Side<'_>, base: &Side<'_>) -> (Verdict,
         _ => arm.capped || base.capped,
     };
     if against_bound {
-        let why = "; one of them held the largest load that may be tried, so which serves more cannot be said";
+        let why = "; cannot say which serves more, because one of them held the largest load allowed";
         return (Verdict::CannotSay, format!("{times}{why}"));
     }
     unbounded(comparison, base, arm.step().max(base.step()), times)
@@ -242,7 +241,7 @@ fn judged(comparison: &Comparison, arm: &Side<'_>, base: &Side<'_>) -> (Verdict,
 /// The same where neither arm's loads bound what can be said. `step`: how far the searches tell loads apart, relative.
 fn unbounded(comparison: &Comparison, base: &Side<'_>, step: f64, times: String) -> (Verdict, String) {
     let ratio = &comparison.ratio;
-    let would_be_seen = words::size(comparison.detectable.unwrap_or(0.0).max(step));
+    let size = words::size(comparison.detectable.unwrap_or(0.0).max(step));
     let one_step = words::percent(step);
     match comparison.verdict {
         Verdict::Better | Verdict::Worse if ratio.value.ln().abs() <= step.ln_1p() => {
@@ -253,13 +252,14 @@ fn unbounded(comparison: &Comparison, base: &Side<'_>, step: f64, times: String)
             (Verdict::WithinFloor, format!("{times}, but {} differs from itself by {floor}", base.label))
         }
         Verdict::NoDifferenceSeen if comparison.blocks.iter().all(|(_, own)| (own - 1.0).abs() < 1e-9) => {
-            (Verdict::NoDifferenceSeen, format!(": as many in every block, measured in steps of {one_step}"))
+            (Verdict::NoDifferenceSeen, format!(": the same in every block, measured in steps of {one_step}"))
         }
         Verdict::NoDifferenceSeen => {
-            (Verdict::NoDifferenceSeen, format!("{times}: no difference seen; {would_be_seen} would have been"))
+            let detected = format!("this study would detect {size} or more (80 % power)");
+            (Verdict::NoDifferenceSeen, format!("{times}: no difference detected; {detected}"))
         }
         Verdict::TooNoisy => {
-            let unseen = format!("a difference under {would_be_seen} could not have been seen");
+            let unseen = format!("this study would detect only {size} or more (80 % power)");
             (Verdict::TooNoisy, format!("{times}: too noisy to tell; {unseen}"))
         }
         other => (other, times),

@@ -1,4 +1,4 @@
-//! An arm against the baseline: ratio, floor, what could have been seen, verdict, sentence.
+//! An arm against the baseline: ratio, floor, smallest detectable difference, verdict, sentence.
 
 use tare_model::findings::{Comparison, Estimate, Verdict};
 use tare_model::metric::{Better, MetricSpec};
@@ -52,7 +52,7 @@ impl Paired<'_> {
         }
         let positive = self.pairs.iter().all(|&(_, a, b)| a > 0.0 && b > 0.0);
         let equal = !self.pairs.is_empty() && self.pairs.iter().all(|&(_, a, b)| a == b);
-        // Without any spread there is nothing that a difference could be judged by, nor one that "would have been seen".
+        // Without any spread there is nothing to judge a difference by, and no smallest detectable difference.
         if equal && (!positive || self.pairs.len() > 1) {
             return self.equal_everywhere();
         }
@@ -80,7 +80,7 @@ impl Paired<'_> {
         let mut comparison = self.compare();
         if comparison.verdict == Verdict::CannotSay && comparison.ratio.n == 1 {
             let said = words::difference(spec, &comparison.ratio, baseline);
-            comparison.sentence = format!("{arm}: {said}; published once, so without an interval and a verdict");
+            comparison.sentence = format!("{arm}: {said}; published once, so there is no interval and no verdict");
         }
         comparison
     }
@@ -112,7 +112,8 @@ impl Paired<'_> {
 
     fn against_itself(&self, said: &str, differs: bool) -> String {
         let baseline = self.baseline.1;
-        let odd = if differs { "; the interval excludes equality, as happens by chance once in twenty" } else { "" };
+        let odd =
+            if differs { "; the interval excludes equality, which happens by chance once in twenty times" } else { "" };
         format!("{baseline} against itself: {said}{odd}")
     }
 
@@ -122,18 +123,23 @@ impl Paired<'_> {
         match detectable {
             Some(size) if size > NOISY_MIN => {
                 let size = words::size(size);
-                let sentence =
-                    format!("{said}, too noisy to tell{interval}; a difference under {size} could not have been seen");
+                let sentence = format!(
+                    "{said}, too noisy to tell{interval}; this study would detect only {size} or more (80 % \
+                             power)"
+                );
                 (Verdict::TooNoisy, sentence)
             }
             Some(size) => {
                 let size = words::size(size);
                 (
                     Verdict::NoDifferenceSeen,
-                    format!("{said}, no difference seen{interval}; {size} would have been seen"),
+                    format!(
+                        "{said}, no difference detected{interval}; this study would detect {size} or more (80 % \
+                             power)"
+                    ),
                 )
             }
-            None => (Verdict::NoDifferenceSeen, format!("{said}, no difference seen{interval}")),
+            None => (Verdict::NoDifferenceSeen, format!("{said}, no difference detected{interval}")),
         }
     }
 
@@ -168,8 +174,9 @@ impl Paired<'_> {
     fn no_ratio(self) -> Comparison {
         let label = &self.spec.label;
         let block = self.pairs.iter().find(|&&(_, a, b)| a <= 0.0 || b <= 0.0).map_or(0, |&(block, ..)| block);
-        let why =
-            format!("cannot say: a ratio of {label} needs values above zero, and block {block} has one that is not");
+        let why = format!(
+            "cannot say: a ratio of {label} needs values above zero, but block {block} has one of zero or below"
+        );
         self.cannot_say(why)
     }
 
@@ -243,20 +250,21 @@ mod tests {
     }
 
     #[test]
-    fn where_no_difference_is_seen_it_is_said_which_would_have_been() {
+    fn where_no_difference_is_detected_the_detectable_one_is_given() {
         let none = compare(&[0.99, 1.01, 1.0, 1.005, 0.995, 1.002], None, Role::Ordinary);
         assert_eq!(none.verdict, Verdict::NoDifferenceSeen);
         let detectable = words::size(none.detectable.unwrap());
         assert_eq!(
             none.sentence,
             format!(
-                "container: response time, median, no difference seen [-1.0, +1.0] %; {detectable} would have been seen"
+                "container: response time, median, no difference detected [-1.0, +1.0] %; this study would detect \
+                 {detectable} or more (80 % power)"
             )
         );
         let floored = compare(&[0.99, 1.01, 1.0, 1.005, 0.995, 1.002], Some(0.08), Role::Ordinary);
         assert!(
-            floored.sentence.contains("8.0 % would have been seen"),
-            "what lies below the floor would not be called: {}",
+            floored.sentence.contains("this study would detect 8.0 % or more"),
+            "what lies below the floor is not detectable: {}",
             floored.sentence
         );
     }
@@ -283,7 +291,8 @@ mod tests {
         assert_eq!(found.verdict, Verdict::CannotSay);
         assert_eq!(
             found.sentence,
-            "virtual: response time, median 3.4 % longer than native; published once, so without an interval and a verdict"
+            "virtual: response time, median 3.4 % longer than native; published once, so there is no interval and no \
+             verdict"
         );
     }
 
@@ -292,7 +301,7 @@ mod tests {
         let noisy = compare(&[0.6, 1.5, 0.9, 1.3, 0.7, 1.2], None, Role::Ordinary);
         assert_eq!(noisy.verdict, Verdict::TooNoisy);
         let size = words::size(noisy.detectable.unwrap());
-        let end = format!("too noisy to tell [-40, +50] %; a difference under {size} could not have been seen");
+        let end = format!("too noisy to tell [-40, +50] %; this study would detect only {size} or more (80 % power)");
         assert!(noisy.sentence.ends_with(&end), "{}", noisy.sentence);
     }
 

@@ -215,7 +215,7 @@ fn times(arm: &ArmDensity, base: &ArmDensity) -> String {
 /// Why two arms cannot be distinguished, where the series ended on both before the host was full; `None` otherwise.
 fn bounded(arm: &ArmDensity, base: &ArmDensity) -> Option<&'static str> {
     (arm.end_of_series && base.end_of_series && arm.held == base.held)
-        .then_some("the series ended before either was full, and which carries more cannot be said")
+        .then_some("cannot say which carries more, because the series ended before either was full")
 }
 
 /// Takes back what was said of an arm that came, like the baseline, to the end of the series: equal numbers show nothing there.
@@ -274,8 +274,9 @@ pub(crate) fn warning(plan: &Plan) -> Option<String> {
         (None, domain) => format!(" Declared here: {}.", domain.unwrap_or("none was declared")),
     };
     Some(format!(
-        "Memory was merged across guests on {}. Whoever shares merged memory can learn by timing what others hold in theirs, \
-         and has been shown to change it (deduplication side channels, Flip Feng Shui, CAIN): merge only within one trust domain.{declared}",
+        "Memory was merged across guests on {}. A guest that shares merged memory can find out by timing what the \
+         memory of others contains; published attacks also changed it (deduplication side channels, Flip Feng Shui, \
+         CAIN). Merge only within one trust domain.{declared}",
         merging.join("; ")
     ))
 }
@@ -298,10 +299,12 @@ pub(crate) fn method(plan: &Plan) -> Vec<String> {
          merged empty pages times the size of a page, before the kernel's own bookkeeping; the profit is after it, as the kernel reckons. \
          The unique memory of a guest is what no other process maps; the shared part is its proportional share of the rest."
             .to_owned(),
-        "Where four numbers of guests or more were measured, two models of total operations a second against guests are fitted by least squares on all blocks' figures: the capped line min(a N, c), whose knee is \
-         c/a guests, and the universal scalability law lambda N / (1 + sigma (N-1) + kappa N (N-1)), whose knee is where it is largest. A knee is reported where it lies within what was measured and, of the line, at least a twentieth of the \
-         operations would be missing without it. The one with \
-         the smaller residual comes first; neither is carried beyond the largest number that was measured."
+        "Where four numbers of guests or more were measured, two models of total operations a second against guests \
+         are fitted by least squares on all blocks' figures: the capped line min(a N, c), whose knee is c/a guests, \
+         and the universal scalability law lambda N / (1 + sigma (N-1) + kappa N (N-1)), whose knee is where it is \
+         largest. A knee is reported where it lies within what was measured and, of the line, at least a twentieth of \
+         the operations would be missing without it. The one with the smaller residual comes first; neither is \
+         extrapolated beyond the largest number that was measured."
             .to_owned(),
     ]
 }

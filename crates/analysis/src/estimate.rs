@@ -8,7 +8,7 @@ use crate::student;
 
 /// Error probability of every interval.
 pub(crate) const ALPHA: f64 = 0.05;
-/// Probability with which a "detectable" difference would have been seen.
+/// Power: the probability with which a "detectable" difference is detected.
 pub(crate) const POWER: f64 = 0.80;
 /// Blocks from which an exact distribution-free interval of 95 % exists: 2/2^6 = 3.1 %.
 pub(crate) const RANK_BLOCKS_MIN: usize = 6;

@@ -118,10 +118,8 @@ impl<'a> CaseTrials<'a> {
         let steps: Vec<ArmSteps> = self.arms().filter_map(|(arm, trials)| steps::of_arm(&arm.id, trials)).collect();
         for (arm, _) in self.arms().filter(|(arm, _)| steps.iter().any(|own| own.arm == arm.id && steps::overrun(own)))
         {
-            not_measured.push(format!(
-                "The steps add up to more than the operation that they are parts of on {}: trust neither.",
-                arm.label
-            ));
+            not_measured
+                .push(format!("On {} the steps add up to more than the whole operation: rely on neither.", arm.label));
         }
         let offset = self.case.phases.steady_offset_ns();
         let density = density::of_case(self.case, self.arms());
@@ -247,7 +245,8 @@ impl<'a> CaseTrials<'a> {
             // They are of the largest number that held: that there is none is one fact and not dozens.
             n if n > NAMED && why == NONE_HELD => {
                 format!(
-                    "Not measured here{arms}: {n} metrics, which are those of the largest number of guests that held; none did."
+                    "Not measured here{arms}: {n} metrics of the largest number of guests that held, because no number \
+                     held."
                 )
             }
             _ => format!("Not measured here{arms}: {}{why}.", labels.join("; ")),
@@ -266,9 +265,9 @@ impl<'a> CaseTrials<'a> {
         if self.case.density.is_some() && without.iter().all(held_none) {
             NONE_HELD
         } else if spec.id == common::SERVICE_DEMAND && self.case.busy_target {
-            " (the busy loops in the measured guest burn CPU in its name)"
+            " (busy loops in the measured guest use CPU, too)"
         } else if spec.id == common::IDLE_MEMORY {
-            " (no control group tells it)"
+            " (no control group counts it)"
         } else if spec.unit == Unit::Seconds {
             " (too few operations)"
         } else {

@@ -55,36 +55,39 @@ fn measured(plan: &Plan, comparisons: usize, cases: &[CaseFindings]) -> Vec<Stri
             RANK_BLOCKS_MIN - 1
         ),
         if replica {
-            "The noise floor is what the baseline shows against itself: it ran twice in each block, and the floor is the estimate of the one \
-             run over the other, made from as many blocks as an arm's. A difference is called one only when its \
-             interval excludes equality and its estimate lies further from equality than the floor."
+            "The noise floor is what the baseline shows against itself: it ran twice in each block, and the floor is \
+             the estimate of one run over the other, from as many blocks as an arm's. A difference counts as detected \
+             only when its interval excludes equality and its estimate lies further from equality than the floor."
                 .to_owned()
         } else {
-            "The study ran the baseline once a block, so no noise floor was measured: a difference is called one when its \
-             interval excludes equality."
+            "The study ran the baseline once a block, so no noise floor was measured: a difference counts as detected \
+             when its interval excludes equality."
                 .to_owned()
         },
         format!(
-            "\"Would have been\" seen is the difference that this rule calls one with probability {:.0} % in a study of this many blocks of \
-             this spread (from a simulation of the rule with normal noise), or the floor where that is larger. Where it is above {:.0} % \
-             and no difference is seen, the verdict is \"too noisy to tell\".",
+            "The smallest detectable difference is the one that this rule detects with a probability (power) of {:.0} \
+             % in a study of this many blocks of this spread, from a simulation of the rule with normal noise; or the \
+             floor where that is larger. Where it is above {:.0} % and no difference is detected, the verdict is \"too \
+             noisy to tell\".",
             percent(POWER),
             percent(NOISY_MIN)
         ),
         format!(
-            "Comparisons of primary metrics: {comparisons}. Each interval holds for itself, without correction for their number: where \
-             nothing differs, {level:.0} of 100 intervals hold equality."
+            "Comparisons of primary metrics: {comparisons}. Intervals are not corrected for the number of comparisons: \
+             where nothing differs, {level:.0} of 100 intervals contain equality."
         ),
         format!(
-            "Percentiles of a distribution come from histograms merged over blocks, each block with equal weight (bins at most 0.1 % wide); their \
-             intervals come from the blocks' own percentiles and need not hold the merged value. Percentiles among the metrics are estimates over \
-             the blocks' own. A percentile is given where at least {BEYOND_MIN:.0} operations lie beyond it."
+            "Percentiles of a distribution come from histograms merged over blocks, each block with equal weight (bins \
+             at most 0.1 % wide); their intervals come from the percentiles of the single blocks and may miss the \
+             merged value. Percentiles among the metrics are estimates over the blocks' own. A percentile is given \
+             where at least {BEYOND_MIN:.0} operations lie beyond it."
         ),
         format!(
-            "Trials are flagged, and stay in: steal above {:.0} % of the SUT's CPU time; a pause between samples above {GAP_INTERVALS_MAX:.0} \
-             sample intervals; a driver's rate that drifts (Mann-Kendall, Theil-Sen) or shifts (Pettitt) by more than {:.0} % in the window with \
-             p < {UNSTEADY_ALPHA} (not checked with fewer than {POINTS_MIN} intervals); lost, failed or unfinished operations; resources not granted as asked. Leaving out what looks odd after the fact \
-             would make the intervals too short.",
+            "Trials are flagged, and stay in: steal above {:.0} % of the SUT's CPU time; a pause between samples above \
+             {GAP_INTERVALS_MAX:.0} sample intervals; a driver's rate that drifts (Mann-Kendall, Theil-Sen) or shifts \
+             (Pettitt) by more than {:.0} % in the window with p < {UNSTEADY_ALPHA} (not checked with fewer than \
+             {POINTS_MIN} intervals); lost, failed or unfinished operations; resources not granted as asked. Leaving \
+             out odd trials after the fact would make the intervals too short.",
             percent(STEAL_MAX),
             percent(CHANGE_MIN)
         ),
@@ -99,23 +102,24 @@ fn measured(plan: &Plan, comparisons: usize, cases: &[CaseFindings]) -> Vec<Stri
 /// What is said of figures that others published: nothing that only those who measured them can know.
 fn published(plan: &Plan, source: &Published) -> Vec<String> {
     let repeated = if plan.study.blocks > 1 {
-        "What was published several times for one arm are its blocks, in the order in which it was printed: they are paired by that order, which nobody drew at random."
+        "Figures that were published several times for one arm are its blocks, in the order in which they were \
+         printed. Blocks are paired by that order, which was not randomised."
     } else {
         "Each figure was published once: there is one block, so there are no intervals and no verdicts."
     };
     let mut said = vec![
         format!(
-            "tare measured nothing here. The figures were published by others (report {}: {}); tare read them from the files whose digests are given, \
-             changed none of them, and computed from them what it computes from its own. How they were measured, on what, in which order and how often is \
-             in the report that they are from, and is not known to tare.",
+            "tare measured nothing here. The figures were published by others (report {}: {}). tare read them from the \
+             files whose digests are given, changed none of them, and analysed them like its own. The original report \
+             describes how, on what, in which order and how often they were measured; tare does not know it.",
             source.report, source.title
         ),
         repeated.to_owned(),
     ];
     if plan.study.cases.iter().any(|case| case.capacity.is_some()) {
         said.push(
-            "Iterations that were published for one load stand as the tries of a search that held it. What else its authors tried is not known, so nothing is \
-             said of how far above it the true capacity lies."
+            "Iterations that were published for one load stand as the tries of a search that held it. What else its \
+             authors tried is unknown, so the true capacity may be higher by an unknown amount."
                 .to_owned(),
         );
     }
@@ -135,8 +139,9 @@ fn of_parts(cases: &[CaseFindings]) -> Vec<String> {
     }
     if cases.iter().any(|case| !case.steps.is_empty()) {
         said.push(
-            "The time of an operation by steps: of each trial, the time that its operations spent in a step over their number; the figure is the estimate over \
-             the trials. What no step accounts for is the mean time of an operation less its steps: the driver's own time between them."
+            "The time of an operation by steps: of each trial, the time that its operations spent in a step over their \
+             number; the figure is the estimate over the trials. Time outside all steps is the mean time of an \
+             operation minus its steps: the driver's own time between them."
                 .to_owned(),
         );
     }

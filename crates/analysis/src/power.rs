@@ -60,7 +60,7 @@ const FACTORS: [(f64, f64); BLOCKS_MAX - 1] = [
     (0.4207, 0.4228),   // 50
 ];
 
-/// The log ratio that a study with blocks of the spread of `logs` would have called a difference four times in five.
+/// The smallest log ratio that a study with blocks of the spread of `logs` detects with 80 % power.
 /// `None` of fewer than two values.
 pub(crate) fn detectable(logs: &[f64], with_floor: bool) -> Option<f64> {
     let spread = student::deviation(logs)?;

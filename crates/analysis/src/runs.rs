@@ -145,7 +145,7 @@ fn metric_rows(
 /// The same arm once with figures that may be compared and once with such that may not (on a host with KVM, and
 /// emulated): both are shown, and no ratio.
 fn of_two_kinds(row: RunComparisonRow) -> RunComparisonRow {
-    let why = "its figures are of two kinds: those of one of the runs must not be compared with others";
+    let why = "its figures are of two kinds: those of one run must not be compared with other figures";
     let ratio = Estimate { value: 1.0, low: None, high: None, n: 0, method: why.to_owned(), ..row.ratio };
     let sentence = format!("{}: not comparable ({why})", row.metric.label);
     RunComparisonRow { ratio, sentence, verdict: Verdict::NotComparable, ..row }
@@ -227,7 +227,7 @@ fn judge(spec: &MetricSpec, ratio: &Estimate, floor: f64) -> (Verdict, String) {
         return (Verdict::CannotSay, words);
     };
     if low <= 1.0 && high >= 1.0 {
-        let said = format!("{}, no difference seen (ratio {:.3} [{low:.3}, {high:.3}])", spec.label, ratio.value);
+        let said = format!("{}, no difference detected (ratio {:.3} [{low:.3}, {high:.3}])", spec.label, ratio.value);
         return (Verdict::NoDifferenceSeen, said);
     }
     let said = words::difference(spec, ratio, FIRST);

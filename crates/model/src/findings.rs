@@ -359,8 +359,8 @@ pub struct Comparison {
     pub ratio: Estimate,
     /// (block, ratio).
     pub blocks: Vec<(u32, f64)>,
-    /// The smallest relative difference (0.015 is 1.5 %) that a study of this many blocks of this spread calls one
-    /// four times in five, by the rule of the verdict; never below the floor. `None` with too few blocks.
+    /// The smallest relative difference (0.015 is 1.5 %) that a study of this many blocks of this spread detects with
+    /// 80 % power, by the rule of the verdict; never below the floor. `None` with too few blocks.
     pub detectable: Option<f64>,
     /// The noise floor: the relative difference of the baseline's second run to its first, estimated over as many
     /// blocks as the arm's own; `None` without an A/A arm.
@@ -381,9 +381,9 @@ pub enum Verdict {
     Worse,
     /// The interval excludes equality, but the difference is within what the baseline shows against itself.
     WithinFloor,
-    /// No difference was seen.
+    /// No difference was detected.
     NoDifferenceSeen,
-    /// No difference was seen, and nothing short of a large one would have been.
+    /// No difference was detected, and only a large one is detectable.
     TooNoisy,
     /// Too few completed blocks to say.
     CannotSay,

@@ -143,7 +143,7 @@ fn answer(out: &mut String, report: &Report) {
 /// What was published and checked.
 fn checked(out: &mut String, report: &Report) {
     if let Some(published) = &report.published {
-        out.push_str("## What was published, and what it comes to\n\n");
+        out.push_str("## Published claims, recomputed\n\n");
         push_tables(out, published.claims.as_slice());
         push_list(out, &published.conditions);
         out.push('\n');

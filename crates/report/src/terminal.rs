@@ -146,6 +146,8 @@ struct Widths {
     interval: usize,
     against: usize,
     against_interval: usize,
+    /// Verdicts in their short form.
+    short: bool,
 }
 
 impl Widths {
@@ -157,10 +159,12 @@ impl Widths {
             interval: widest(|line| &line.interval),
             against: widest(|line| &line.against),
             against_interval: widest(|line| &line.against_interval),
+            short: false,
         };
-        let verdict = "no difference seen".len();
-        let total =
-            |w: &Self| 2 + w.arm + 2 + w.value + 1 + w.interval + 2 + w.against + 1 + w.against_interval + 2 + verdict;
+        let total = |w: &Self| {
+            let verdict = if w.short { "no completed trial".len() } else { "no difference detected".len() };
+            2 + w.arm + 2 + w.value + 1 + w.interval + 2 + w.against + 1 + w.against_interval + 2 + verdict
+        };
         // The interval of the ratio decides, so it is the last to go.
         if total(&widths) > width {
             widths.interval = 0;
@@ -168,6 +172,7 @@ impl Widths {
         if total(&widths) > width {
             widths.against_interval = 0;
         }
+        widths.short = total(&widths) > width;
         let over = total(&widths).saturating_sub(width);
         widths.arm = widths.arm.saturating_sub(over).max(8.min(widths.arm));
         widths
@@ -185,7 +190,8 @@ impl Line {
             out.push_str(&format!(" {}", padded(&self.against_interval, widths.against_interval)));
         }
         out.push_str("  ");
-        out.push_str(&self.verdict.map_or_else(|| self.word.to_owned(), |v| style.verdict(v, self.word)));
+        let word = self.verdict.filter(|_| widths.short).map_or(self.word, words::verdict_short);
+        out.push_str(&self.verdict.map_or_else(|| word.to_owned(), |v| style.verdict(v, word)));
         format!("{}\n", out.trim_end())
     }
 }

@@ -13,7 +13,7 @@ pub const fn verdict(verdict: Verdict) -> &'static str {
         Verdict::Better => "better",
         Verdict::Worse => "worse",
         Verdict::WithinFloor => "within noise floor",
-        Verdict::NoDifferenceSeen => "no difference seen",
+        Verdict::NoDifferenceSeen => "no difference detected",
         Verdict::TooNoisy => "too noisy to tell",
         Verdict::CannotSay => "cannot say",
         Verdict::NoiseFloor => "noise floor",
@@ -25,7 +25,7 @@ pub const fn verdict(verdict: Verdict) -> &'static str {
 pub(crate) const fn verdict_short(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::WithinFloor => "within floor",
-        Verdict::NoDifferenceSeen => "none seen",
+        Verdict::NoDifferenceSeen => "none detected",
         Verdict::TooNoisy => "too noisy",
         other => self::verdict(other),
     }

@@ -104,5 +104,5 @@ fn it_is_said_how_guests_come_what_they_are_offered_and_what_the_host_was_set_to
     let memory = |id: &str| arms.iter().find(|row| row[1] == id).and_then(|row| row.last()).unwrap().clone();
     assert_eq!(memory("off"), "merging stopped");
     assert!(memory("tare").starts_with("merging by tare's own rule"), "{}", memory("tare"));
-    assert!(page.contains("Taken at the largest number of guests that held"));
+    assert!(page.contains("Measured at the largest number of guests that held"));
 }

@@ -145,14 +145,14 @@ fn an_overloaded_point_is_drawn_hollow_and_named() {
     let hollow = |series: &str| figure.matches(&format!("class=\"{series} mark hollow\"")).count();
     assert_eq!((hollow("arm-1"), hollow("arm-2")), (1, 1), "container at 1,000 clients");
     assert!(page.contains("container: an objective was missed at 1,000 clients in 10 instances."));
-    assert!(page.contains("There at least 95 % of the CPUs were taken, so that less was left to be gained."));
+    assert!(page.contains("There at least 95 % of the CPUs were busy, so less CPU was left to use."));
 }
 
 #[test]
 fn tables_under_the_figures_have_the_same_numbers_with_intervals() {
     let page = html(&fixture::instances());
     let document = parsed(&page);
-    let lost = rows(&document, "Per cent of the throughput of the fewest instances");
+    let lost = rows(&document, "Throughput lost, in per cent of the throughput of the fewest instances");
     let row = |arm: &str, share: &str, n: &str| {
         let mut own = lost.iter().filter(|row| row[0].ends_with(arm) && row[1] == share && row[2] == n);
         own.next().unwrap_or_else(|| panic!("{arm} {share} {n}: {lost:?}")).clone()
@@ -171,12 +171,12 @@ fn tables_under_the_figures_have_the_same_numbers_with_intervals() {
 fn sizing_states_advice_rule_models_residuals_and_the_checks_even_those_that_failed() {
     let page = html(&fixture::instances());
     let document = parsed(&page);
-    let checks = rows(&document, "Cases that no model was fitted to");
+    let checks = rows(&document, "Held-out cases, which no model was fitted to");
     let native: Vec<_> = checks.iter().filter(|row| row[0] == "native").collect();
     assert!(native[0][5] == "within" && native[0][8] == "within", "{native:?}");
     assert!(native[1][5] == "within" && native[1][8] == "not within", "{native:?}");
     assert!(native[2][5].starts_with("not predicted") && native[2][3] == "\u{2013}", "{native:?}");
-    let advice = rows(&document, "For one guest: the figures");
+    let advice = rows(&document, "For one guest: predictions of the models");
     assert!(advice[1][1] == "7" && advice[1][5] == "2.53 GiB" && advice[1][6] == "15" && advice[1][8] == "6 / 7");
     let models = rows(&document, "The models, fitted by least squares");
     assert!(models.iter().any(|row| row[1] == "CPU" && row[3] == "35" && row[4] == "0.6 %" && row[5] == "0.7 %"));
@@ -195,7 +195,7 @@ fn where_nothing_could_be_fitted_only_the_reasons_stand() {
     let page = html(&findings);
     assert_eq!(page.matches("no advice: 3 cases are too few.").count(), 3);
     assert!(
-        !page.contains("fig-sizing-1") && !page.contains("What fits into one") && !page.contains("Was it foretold")
+        !page.contains("fig-sizing-1") && !page.contains("What fits into one") && !page.contains("Predictions checked")
     );
     assert!(!page.contains("<details class=\"case\""), "cases that nothing sums up speak for themselves");
 }
@@ -204,7 +204,7 @@ fn where_nothing_could_be_fitted_only_the_reasons_stand() {
 fn how_the_cpu_was_held_is_reported_with_its_spread_and_the_steps() {
     let page = html(&fixture::instances());
     let document = parsed(&page);
-    let held = rows(&document, "The load was changed while the instances stood");
+    let held = rows(&document, "The load was changed while the instances ran");
     assert_eq!(held.len(), 10, "a line a trial");
     assert!(
         held[1][2].starts_with("40 % |\u{b1} 2 points") && held[1][3] == "39.6 %" && held[1][4] == "2.1",
@@ -217,7 +217,7 @@ fn how_the_cpu_was_held_is_reported_with_its_spread_and_the_steps() {
 #[test]
 fn the_share_of_the_guests_cpus_reads_as_per_cent() {
     let page = html(&fixture::instances());
-    let metrics = rows(&parsed(&page), "Metrics, one value a trial");
+    let metrics = rows(&parsed(&page), "Metrics, with one value per trial");
     let cpu = metrics.iter().find(|row| row[0].starts_with("CPU of the guest")).expect("the metric");
     assert!(cpu[1].starts_with("8.8 % |"), "{cpu:?}");
 }
@@ -233,7 +233,7 @@ fn terminal_and_markdown_have_the_same_facts() {
         "an objective was missed at 1,000 clients in 10 instances",
         "no advice: 4 cases are too few for the models",
         "R = 0.02 + 0.055 Q(U)",
-        "7 instances in one guest of 2 CPUs and 4GiB, for 700 clients in all (100 each)",
+        "7 instances in one guest of 2 CPUs and 4GiB, for 700 clients in total (100 each)",
         "950 clients in 2 instances lie beyond",
         "at most 70 to 80 % busy",
     ] {
@@ -316,9 +316,9 @@ fn the_instances_of_a_guest_stand_side_by_side() {
 fn what_was_saturated_is_reported_as_not_fitted_to() {
     let page = html(&fixture::instances());
     let document = parsed(&page);
-    let points = rows(&document, "What was measured: estimates over the blocks");
+    let points = rows(&document, "Measurements: estimates over the blocks");
     let used: BTreeSet<&str> = points[1..].iter().map(|row| row.last().unwrap().as_str()).collect();
-    assert_eq!(used, BTreeSet::from(["no: held out, to be predicted", "no: the CPUs were saturated", "yes"]));
+    assert_eq!(used, BTreeSet::from(["no: held out", "no: the CPUs were saturated", "yes"]));
     let drawn = drawn(&document, "fig-sizing-1-cpu-w");
-    assert!(drawn.iter().any(|text| text == "measured, saturated: not fitted to"), "{drawn:?}");
+    assert!(drawn.iter().any(|text| text == "measured, saturated: not used in the fit"), "{drawn:?}");
 }

@@ -295,8 +295,8 @@ fn a_study_that_saw_nothing_says_what_it_could_have_seen() {
         }
     }
     let text = tare_report::terminal(&findings, 400, false);
-    let says = "too noisy to tell in 5. Differences under 42 % in the quietest of these cases, and under a factor of 5.4 \
-                in the noisiest, could not have been seen";
+    let says = "too noisy to tell in 5. Where it was too noisy to tell, this study would detect only 42 % or more in \
+                the quietest case and a factor of 5.4 or more in the noisiest (80 % power)";
     assert!(text.contains(says), "{text}");
 }
 
@@ -421,15 +421,15 @@ fn a_machines_start_is_shown_with_its_parts_and_those_in_one_place() {
     }
     let text = tare_report::markdown(&findings);
     let section =
-        text.split("\n## ").find(|section| section.contains("to its agent's first answer")).expect("a section");
-    let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| of it: ")).collect();
+        text.split("\n## ").find(|section| section.contains("to the first answer of its agent")).expect("a section");
+    let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| of which ")).collect();
     assert_eq!(rows.len(), 3 * findings.cases.len(), "{section}");
-    assert!(section.contains("split by the clock of its own kernel"), "{section}");
+    assert!(section.contains("the clock of the guest's kernel splits it"), "{section}");
     // Of all arms only the machine has a figure.
     assert!(rows.iter().all(|row| row.matches("n = ").count() == 1), "{rows:#?}");
     let glance = text.split("\n## ").find(|section| section.contains("Memory, idle")).expect("a first table");
     assert!(!glance.contains("guest start, kernel"), "{glance}");
     html(&findings);
     let bare = tare_report::markdown(&fixture::platforms());
-    assert!(!bare.contains("of it: ") && !bare.contains("split by the clock"), "{bare}");
+    assert!(!bare.contains("of which host") && !bare.contains("the clock of the guest's kernel"), "{bare}");
 }

@@ -46,7 +46,7 @@ fn the_answer_the_score_and_what_does_not_hold_come_first() {
         "On sandbox (gVisor) 320 sessions meet every objective, on native 510: 0.63 times as many (95 % interval 0.62 to 0.64)",
         "Score: 100 times the geometric mean of capacity over reference (banking: 120; e-commerce: 114; support: 162)",
         "0.73 times that of native [0.72, 0.74]",
-        "No verdict may rest on the ratio",
+        "Do not rely on the ratio",
         "A request has 30,117 bytes on native and 25,097 on sandbox (gVisor), 17 % less.",
         "Capacities of this case are of different work and are not compared.",
         "audit of 5 checks: 1 does not hold, 1 holds with a reservation, 1 is unknown, 2 hold",
@@ -59,7 +59,7 @@ fn the_answer_the_score_and_what_does_not_hold_come_first() {
 fn every_load_that_was_tried_is_shown_and_a_refuted_one_has_both_marks() {
     let page = page(&fixture::serving());
     let document = parsed(&page);
-    let found = rows(&document, "The largest load at which every objective was met");
+    let found = rows(&document, "The largest load that met every objective");
     assert_eq!(found[1][1], "510| |[494, 526]");
     let other = &found[2];
     assert!(
@@ -82,11 +82,11 @@ fn every_load_that_was_tried_is_shown_and_a_refuted_one_has_both_marks() {
 fn requests_are_disclosed_by_type_and_add_up() {
     let document_page = page(&fixture::serving());
     let document = parsed(&document_page);
-    let summary = rows(&document, "Requests that were good, that were good or tolerable");
+    let summary = rows(&document, "Quality of service of each arm");
     assert_eq!(summary[0][0], "Arm");
     assert!(summary[1][1] == "502 to 518" && summary[1].last().unwrap() == "6\u{a0}of\u{a0}6", "{summary:?}");
     let quality = rows(&document, "native: quality of service");
-    assert_eq!(quality.len(), 7, "an iteration a line");
+    assert_eq!(quality.len(), 7, "one row per iteration");
     assert_eq!(quality[1][0], "block\u{a0}1, iteration\u{a0}1");
     let types = rows(&document, "native, block\u{a0}1, iteration\u{a0}1: 510 sessions, 1 min 00 s.");
     let number = |cell: &str| cell.replace(',', "").parse::<u64>().unwrap();
@@ -103,7 +103,7 @@ fn requests_are_disclosed_by_type_and_add_up() {
 fn resources_and_the_offered_load_are_reported() {
     let page = page(&fixture::serving());
     let document = parsed(&page);
-    let used = rows(&document, "What was used at this load, means");
+    let used = rows(&document, "Resources used at this load: means");
     let row = |name: &str| used.iter().find(|row| row[0].starts_with(name)).unwrap_or_else(|| panic!("{used:?}"));
     let shares =
         ["user", "system", "idle", "waiting for disks"].map(|kind| row(&format!("Host CPU, {kind}"))[1].clone());
@@ -113,7 +113,7 @@ fn resources_and_the_offered_load_are_reported() {
     let offered =
         "408 sessions: 80 % of the median capacity that native had in \u{201c}banking\u{201d}, the same on every arm";
     assert!(page.matches(offered).count() >= 2, "in the case's line and in the disclosure");
-    assert!(page.contains("looked for from 50 sessions up to 1,600, to within 5.0 %"));
+    assert!(page.contains("searched from 50 sessions up to 1,600, to within 5.0 %"));
     assert!(
         page.contains("Tomcat 11.0.5 (embedded)") && page.contains("TLS 1.3, session cache"),
         "the workload's facts"
@@ -126,8 +126,8 @@ fn one_arm_in_one_block_is_a_report_of_its_own() {
     let page = page(&findings);
     let document = parsed(&page);
     assert!(head(&document).contains("One arm: there is nothing to compare it with"));
-    assert!(head(&document).contains("From a single block, and so without an interval."));
-    let found = rows(&document, "The largest load at which every objective was met");
+    assert!(head(&document).contains("From a single block, so there is no interval."));
+    let found = rows(&document, "The largest load that met every objective");
     assert_eq!((found.len(), found[1][1].as_str(), found[1][2].as_str()), (2, "510", "baseline"));
     assert!(!page.contains("Audit: what was checked") && !page.contains("sandbox (gVisor)"));
     let terminal = tare_report::terminal(&findings, 100, false);
@@ -143,7 +143,7 @@ fn what_others_published_is_marked_and_nothing_is_pretended_of_it() {
         head(&document).starts_with("\n|")
             || head(&document).contains("Figures published by others, not measured by tare")
     );
-    let claims = rows(&document, "What the report says of its figures");
+    let claims = rows(&document, "Claims of the report");
     assert!(claims[1][2].starts_with("It recomputes to 35") && claims[1][3] == "does not follow", "{claims:?}");
     assert!(claims[2][2].contains("510 against 510 is 0.00 % more than native"), "{claims:?}");
     assert!(page.contains("One arm had 11 client machines") && page.contains("e18c24f4e18c24f4"));
@@ -155,7 +155,7 @@ fn what_others_published_is_marked_and_nothing_is_pretended_of_it() {
             "trials completed",
             "random order",
             "noise floor",
-            "was granted on every",
+            "was granted what was asked",
             "Order of trials",
             "steady state was",
         ] {

@@ -89,7 +89,7 @@ fn the_steps_of_an_order_are_drawn_and_tabled_with_their_shares() {
     assert!(row("log in")[0].contains("0.80 times an order"));
     assert_eq!(row("One order as a whole")[1].replace('|', ""), "43.4 ms [43.0, 43.7]");
     assert!(row("read prices")[0].contains("outside the time of an order"));
-    let each = rows(&document, "How long each step takes each time");
+    let each = rows(&document, "Time of a single step");
     assert!(
         each.iter().any(|row| row[0] == "purchase" && row[1].replace('|', "") == "23.4 ms p99 120 ms, p99.9 264 ms"),
         "{each:?}"
@@ -110,7 +110,7 @@ fn storage_and_server_are_listed_arm_by_arm_and_settings_only_where_arms_differ(
     let page = html(&findings);
     let table = rows(&parsed(&page), "Data and server on each arm");
     let expected =
-        ["Arm", "Data on", "Put back by", "Put back in", "PostgreSQL", "Server started in", "CHECKPOINT in", "fsync"];
+        ["Arm", "Data on", "Restored by", "Restored in", "PostgreSQL", "Server started in", "CHECKPOINT in", "fsync"];
     assert_eq!(table[0], expected);
     let of = |column: usize| table[1..].iter().map(|row| row[column].replace('|', "")).collect::<Vec<_>>();
     assert_eq!(of(7), ["on", "off", "on"]);
@@ -122,7 +122,7 @@ fn storage_and_server_are_listed_arm_by_arm_and_settings_only_where_arms_differ(
 fn what_became_of_the_orders_is_reported_with_each_sqlstate() {
     let mut findings = fixture::store();
     let page = html(&findings);
-    let table = rows(&parsed(&page), "What became of the orders");
+    let table = rows(&parsed(&page), "Outcomes of the orders");
     let row = |name: &str| {
         let found =
             table.iter().find(|row| row[0].starts_with(name)).unwrap_or_else(|| panic!("no row {name}: {table:?}"));
@@ -138,13 +138,13 @@ fn what_became_of_the_orders_is_reported_with_each_sqlstate() {
     assert!(!table.iter().any(|row| row[0].starts_with("connections that were lost")), "there were none");
     // Workloads without orders have no such table.
     findings.cases[0].accounts.iter_mut().for_each(|own| own.counts.retain(|name, _| name != "rolled_back"));
-    assert!(!html(&findings).contains("What became of the orders"));
+    assert!(!html(&findings).contains("Outcomes of the orders"));
 }
 
 #[test]
 fn the_share_of_orders_rolled_back_is_reported_in_per_cent() {
     let page = html(&fixture::store());
-    let metrics = rows(&parsed(&page), "Metrics, one value a trial");
+    let metrics = rows(&parsed(&page), "Metrics, with one value per trial");
     let row = metrics.iter().find(|row| row[0].starts_with("share of orders rolled back")).unwrap();
     assert!(row[1].starts_with("2.10 %"), "{row:?}");
 }
@@ -255,13 +255,13 @@ fn the_published_table_and_what_an_order_takes_come_before_the_other_figures() {
     let order = [
         "<h4>Orders a minute (OPM)</h4>",
         "<h4>Orders a minute (OPM) by guest and driver</h4>",
-        "<h4>What one order takes</h4>",
+        "<h4>Cost of one order</h4>",
         "<h4>Where the time of an order goes</h4>",
         "<h4>Every metric against the baseline</h4>",
         "<h4>Figures as tables</h4>",
     ];
     assert!(order.map(at).is_sorted(), "{:?}", order.map(at));
-    let costs = rows(&parsed(&page), "What one order takes");
+    let costs = rows(&parsed(&page), "Cost of one order");
     assert_eq!(costs[0].len(), 4, "the arm, time, CPU and WAL: {:?}", costs[0]);
     assert_eq!(costs.len(), 1 + 3, "a line an arm");
 }
@@ -280,7 +280,7 @@ fn ten_arms_are_answered_by_a_table_and_secondary_metrics_are_folded() {
             && node.descendants().any(|n| n.text() == Some("Other metrics against the baseline"))
     });
     assert!(folded.is_some_and(|node| node.descendants().any(|n| n.has_tag_name("svg"))));
-    let processes = rows(&document, "What the server\u{2019}s processes for clients were doing");
+    let processes = rows(&document, "States of the server\u{2019}s client processes");
     let states: Vec<&str> = processes[1..].iter().map(|row| row[0].as_str()).collect();
     assert_eq!(states, ["waiting for the client's next statement", "running, or ready to", "IO WalSync"]);
     let same =

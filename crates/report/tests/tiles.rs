@@ -50,7 +50,7 @@ fn the_terminal_has_tiles_too() {
     let findings = fixture::tiles();
     let terminal = terminal(&findings, 110, false).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(terminal.contains(
-        "5 tiles of shop, social and java held (15 guests); 6 tiles stood; ended by a missed objective (shop)"
+        "5 tiles of shop, social and java held (15 guests); 6 tiles running; ended by a missed objective (shop)"
     ));
 }
 

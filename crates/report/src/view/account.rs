@@ -29,13 +29,14 @@ pub(crate) fn operations(case: &CaseFindings, arms: &Arms) -> Option<Table> {
     let late = if bulk {
         ""
     } else if open {
-        " Late: from the moment at which an operation was due to its start. Waiting: most operations that were due and not started at one moment."
+        " Late by: time from when an operation was due to its start. Waiting at most: largest number of operations \
+         that were due and not started at the same time."
     } else {
-        " Closed loop: a client starts its next operation when the last has ended, so none starts late."
+        " In a closed loop no operation starts late: a client starts its next operation when the last one has ended."
     };
     let caption = format!(
-        "Operations that are in the figures and those that are not, all completed trials together: failed and lost over all phases, \
-         unfinished of those due in the window.{late}{}",
+        "Operations of all completed trials together: those in the figures, and those left out. Failed, Lost: in all \
+         phases. Unfinished: due in the window, but not done when the load stopped.{late}{}",
         super::density::at_held(case)
     );
     let mut table = Table::new(caption, columns);

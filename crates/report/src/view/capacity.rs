@@ -49,7 +49,8 @@ pub(super) fn load(planned: &Case, findings: &Findings) -> Option<String> {
             return Some(format!("the largest load that was published, in {noun}"));
         }
         return Some(format!(
-            "the largest load that meets every objective: looked for from {} {noun} up to {}, to within {}; it must hold in {}, each a fresh instance{}",
+            "the largest load that meets every objective: searched from {} {noun} up to {}, to within {}; it must hold \
+             in {}, each in a fresh instance{}",
             load_text(spec.from),
             load_text(spec.most),
             format::relative(spec.precision),
@@ -112,8 +113,9 @@ pub(super) fn figure(anchor: &str, case: &CaseFindings, findings: &Findings, arm
         .collect();
     FigureView::new(
         "How the searches went".to_owned(),
-        "Each row is one search, one trial; each mark is one try in an instance of its own, further tries of the same load above the first. The number is \
-         the largest load that held every time it was tried. A load with a dot and a cross held once and was refuted when it was tried again, or went wrong once and was repeated.",
+        "Row: one search, which is one trial. Mark: one try, in an instance of its own; repeats of the same load are \
+         above the first try. Number: the largest load that held in every try. Dot and cross at one load: it held once \
+         and missed when it was repeated, or it failed once and was repeated.",
         search::figure(&format!("fig-{anchor}-search"), &rows, noun(case, findings)),
     )
 }
@@ -180,7 +182,7 @@ fn between(search: &SearchFindings, findings: &Findings) -> String {
         _ if findings.plan.study.published.is_some() => held,
         Some(missed) if search.held > 0.0 => format!("{held} held, {} did not", load_text(missed)),
         Some(missed) => format!("not even {} held", load_text(missed)),
-        None => format!("{held} held, and it was the largest that may be tried"),
+        None => format!("{held} held, the largest load allowed"),
     }
 }
 
@@ -212,9 +214,9 @@ impl<'a> View<'a> {
             columns.push(Column::numeric("Tries"));
         }
         let caption = if published {
-            "The largest load of each arm as it was published."
+            "The largest load of each arm, as published."
         } else {
-            "The largest load at which every objective was met in every iteration: estimate over the blocks and [interval]."
+            "The largest load that met every objective in every iteration: estimate over the blocks and [interval]."
         };
         let mut table = Table::new(caption, columns);
         let capacity = self.case.metrics.iter().find(|own| own.spec.id == metric::CAPACITY);
@@ -306,9 +308,9 @@ pub(super) fn overview(findings: &Findings, arms: &Arms) -> Option<FigureView> {
 
 const fn bars_caption(findings: &Findings) -> &'static str {
     if findings.plan.study.published.is_some() {
-        "Bar: the figure as it was published."
+        "Bar: the published figure."
     } else {
-        "Bar: the estimate over the blocks. Line: its interval, where there are blocks enough for one."
+        "Bar: the estimate over the blocks. Line: its interval, if there are enough blocks."
     }
 }
 

@@ -202,9 +202,10 @@ fn main_figure(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Ar
         return None;
     }
     let caption = if published {
-        "Mark: the figure as it was published."
+        "Mark: the published figure."
     } else {
-        "Large mark: the estimate over the blocks. Line: its interval, which goes on beyond the axis where it has no end. Small dots: every completed trial."
+        "Large mark: the estimate over the blocks. Line: its interval; where it has no bound, it runs beyond the axis. \
+         Small dots: every completed trial."
     };
     FigureView::new(
         words::sentence_case(&metric.spec.label),
@@ -223,9 +224,10 @@ fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) 
     add(
         format!("Where the time of an {noun} goes"),
         &format!(
-            "The mean time of one {noun}, shared out over its steps in the order in which they are done; a step that an {noun} does several times \
-             counts with all of them. The steps are timed by the driver, so each holds network, guest and server. \u{201c}Between the \
-             steps\u{201d} is what no step accounts for, such as the driver\u{2019}s own time. The number behind a bar is the whole."
+            "The mean time of one {noun}, split into its steps, in order. A step that an {noun} does several times \
+             counts with the sum of its times. The driver times the steps, so each includes network, guest and server. \
+             \u{201c}Between the steps\u{201d}: time outside all steps, such as the driver\u{2019}s own. The number \
+             behind a bar is the total."
         ),
         steps::figure(&format!("fig-{anchor}-steps"), &comparable(case), noun, arms),
     );
@@ -236,13 +238,17 @@ fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) 
         let of_name: Vec<&Distribution> = case.distributions.iter().filter(|d| &d.name == name).collect();
         add(
             format!("Distribution of the {name} time"),
-            "Share of operations that took longer than the time on the axis, blocks merged with equal weight. Marks: percentiles; lines: intervals of the blocks' own percentiles, which need not hold the merged value where blocks differ much.",
+            "Share of operations that took longer than the time on the axis. Blocks are merged with equal weight. \
+             Marks: percentiles. Lines: intervals from the percentiles of the single blocks; where blocks differ much, \
+             the merged value may lie outside.",
             ccdf::figure(&format!("fig-{anchor}-ccdf-{i}"), name, &of_name, arms),
         );
     }
     add(
         "Where the CPU went".to_owned(),
-        "CPU time of the system under test for one unit of work, the host's own work included: the estimate of the metrics table, shared out as in the mean of the completed trials. Neighbours are left out; the table gives them apart.",
+        "CPU time of the system under test for one unit of work, the host's own work included. Length of a bar: the \
+         estimate in the metrics table. Its parts: their shares in the mean of the completed trials. Neighbours are \
+         left out; the table lists them separately.",
         cpu::figure(&format!("fig-{anchor}-cpu"), &case.cpu, arms),
     );
     if case.density.is_some() {
@@ -297,9 +303,10 @@ fn forests(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) 
         let groups: Vec<ratios::Group> = groups.into_iter().map(|(_, group)| group).collect();
         let figure = ratios::figure(&format!("fig-{anchor}-{id}"), title, &baseline, &groups);
         let caption = if findings.plan.study.published.is_some() {
-            "Ratios of the figures as they were published."
+            "Ratios of the published figures."
         } else {
-            "Ratios within blocks. Line: interval. Small dots: one ratio a block. Band: the noise floor of that metric, where one was measured."
+            "Ratios within blocks. Line: interval. Small dots: one ratio per block. Band: the noise floor of that \
+             metric, if measured."
         };
         FigureView::new(title.to_owned(), caption, figure).map(|view| FigureView { folded, ..view })
     };
@@ -324,7 +331,7 @@ fn distribution_names(case: &CaseFindings) -> Vec<String> {
 fn lead(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<Titled> {
     let parts = Parts::new(case, findings, arms)
         .map(|parts| Titled { title: parts.title(), table: parts.table(findings, arms) });
-    let title = format!("What one {} takes", step_tables::noun(case));
+    let title = format!("Cost of one {}", step_tables::noun(case));
     let costs = costs::table(case, findings, arms).map(|table| Titled { title, table });
     // Bytes of an operation are no question where guests are added, and the levels tell what a guest takes.
     let costs = costs.filter(|_| case.density.is_none());
@@ -392,7 +399,7 @@ fn missing(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<String>
     }
     out.extend(case.not_measured.iter().cloned());
     if case.cpu.is_empty() {
-        out.push("No CPU account: CPU for one unit of work cannot be given.".to_owned());
+        out.push("No CPU account: CPU for one unit of work is unknown.".to_owned());
     }
     out
 }

@@ -1,4 +1,4 @@
-//! What one order takes on each arm, beside the metric that the verdict is about: a line an arm, a column a metric.
+//! Cost of one order on each arm, beside the metric that the verdict is about: a line an arm, a column a metric.
 
 use tare_model::findings::{CaseFindings, Findings};
 use tare_model::metric::{Unit, common};
@@ -34,14 +34,14 @@ pub(crate) fn table(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Op
     let noun = steps::noun(case);
     let baseline = arms.label(&findings.plan.study.baseline);
     let log = if measures.iter().any(|measure| measure.metric.spec.id == LOG) {
-        " WAL: what the server wrote to its log."
+        " WAL: bytes that the server wrote to its log."
     } else {
         ""
     };
     let caption = format!(
-        "What one {noun} takes: the estimate, and below it the difference to {baseline} within blocks, with its verdict and [interval]. \
-         \u{2193} less is better. CPU: of server, guest and host together.{log} Disk: counted on the host, \
-         with what other programs did in the window."
+        "Cost of one {noun}: the estimate, and below it the difference to {baseline} within blocks, with its verdict \
+         and [interval]. \u{2193} less is better. CPU: of server, guest and host together.{log} Disk: counted on the \
+         host, other programs in the window included."
     );
     // The replica has its say as the floor that every verdict was judged by.
     let shown: Vec<&ArmLook> = arms.iter().filter(|arm| !arm.is_replica).collect();

@@ -35,9 +35,9 @@ pub(super) fn lead(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec
 /// added. Of a case that looks for its load: that they are those of the load that was found.
 pub(super) fn at_held(case: &CaseFindings) -> &'static str {
     if case.density.is_some() {
-        " Taken at the largest number of guests that held in each trial, which is another from arm to arm."
+        " Measured at the largest number of guests that held in each trial, which differs between arms."
     } else if !case.capacity.is_empty() {
-        " Taken at the last iteration at each arm\u{2019}s own capacity, which is another load from arm to arm."
+        " Measured in the last iteration at each arm\u{2019}s own capacity, which differs between arms."
     } else {
         ""
     }
@@ -108,9 +108,10 @@ pub(super) fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, ar
         FigureView::new(
             format!("Operations a second as {many} are added"),
             &format!(
-                "All guests together. Marks: estimates over the blocks, with their intervals. Dotted: the fitted model with the smaller residual, \
-                 where four numbers or more were measured (the table has both models); the large hollow mark is its knee, beyond which more {many} add no work. A line ends where \
-                 no more {many} could be added, or with the series."
+                "All guests together. Marks: estimates over the blocks, with their intervals. Dotted: the fitted model \
+                 with the smaller residual, if at least four numbers were measured (the table has both models). Large \
+                 hollow mark: its knee, beyond which more {many} add no work. A line ends where no more {many} could \
+                 be added, or at the end of the series."
             ),
             view.throughput().figure(&id("operations")),
         ),
@@ -126,19 +127,20 @@ pub(super) fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, ar
         ),
         FigureView::new(
             format!("Memory while {many} are added"),
-            "One scale-up of each arm (the block with the middle result). Savings come after the guests that they come from: the way from one to the other is how \
-             fast the rule merges.",
+            "One scale-up of each arm (the block with the middle result). Savings follow the guests that they come \
+             from; the delay shows how fast the rule merges.",
             view.course().figure(&id("course")),
         ),
         FigureView::new(
             "What a guest costs, and what merging costs".to_owned(),
-            "Unique: memory that no other process maps. Shared: a guest's proportional part of the rest. The cost for the host is what it has less available than before \
-             the first guest, for each guest. The scanner is the thread of the kernel that looks for equal pages.",
+            "Unique: memory that no other process maps. Shared: a guest's proportional part of the rest. Cost for the \
+             host: the drop in available memory since before the first guest, divided by the guests. Scanner: the \
+             kernel thread that looks for equal pages.",
             view.costs().figure(&id("costs")),
         ),
         FigureView::new(
             "Where the saving came from".to_owned(),
-            &format!("Memory saved at the largest number of {many} that held, by what the merged pages were."),
+            &format!("Memory saved at the largest number of {many} that held, by the content of the merged pages."),
             view.saved_from(&id("saved")),
         ),
     ];
@@ -203,8 +205,8 @@ impl<'a> View<'a> {
             bytes => format!(" on a host of {}", format::value(bytes as f64, &Unit::Bytes)),
         };
         let caption = format!(
-            "The largest number of guests of {size}{host} that held in every block, and what was measured there: estimate and [interval]. \
-             Overcommit: memory promised over memory there."
+            "The largest number of guests of {size}{host} that held in every block, with the figures measured at that \
+             number: estimate and [interval]. Overcommit: memory promised to guests divided by the host's memory."
         );
         let columns = vec![
             Column::text("Arm"),
@@ -417,7 +419,8 @@ fn models(density: &DensityFindings, arms: &Arms) -> Option<Table> {
         Column::numeric("Residual, RMS"),
         Column::numeric("Knee, guests"),
     ];
-    let caption = "Models of operations a second against guests, fitted by least squares, the better first. They hold for the numbers that were measured.";
+    let caption = "Models of operations a second against the number of guests, fitted by least squares, the better one \
+                   first. They are valid within the measured range.";
     let mut table = Table::new(caption, columns);
     for (arm, model) in density.arms.iter().flat_map(|arm| arm.models.iter().map(move |model| (arm, model))) {
         table.rows.push(vec![
@@ -425,7 +428,7 @@ fn models(density: &DensityFindings, arms: &Arms) -> Option<Table> {
             Cell::text(&model.name),
             Cell::code(&model.formula),
             Cell::text(format::value(model.rmse, &Unit::OperationsPerSecond)),
-            model.knee.map_or_else(|| Cell::text("none seen"), |knee| Cell::text(format::fixed(knee, 1))),
+            model.knee.map_or_else(|| Cell::text("none found"), |knee| Cell::text(format::fixed(knee, 1))),
         ]);
     }
     table.filled()
@@ -436,7 +439,7 @@ fn stops(density: &DensityFindings, arms: &Arms) -> Option<Table> {
         Column::text("Arm"),
         Column::numeric("Block"),
         Column::numeric("Held"),
-        Column::numeric("Guests that stood"),
+        Column::numeric("Guests running"),
         Column::text("Ended by"),
         Column::text("What was seen"),
     ];

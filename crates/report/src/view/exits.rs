@@ -20,8 +20,9 @@ pub(super) fn table(case: &CaseFindings, arms: &Arms) -> Option<Table> {
     let head = |look: &&ArmLook| Column { key: arms.key(&look.id), ..Column::numeric(&look.label) };
     let columns = std::iter::once(Column::text("Reason")).chain(shown.iter().map(head)).collect();
     let caption = format!(
-        "{}, by reason: the estimate over the trials. KVM gives no reason for some of them, and some it counts under two. \
-         Reasons that no guest had are left out. Time polled: a virtual CPU that halts is waited for by a busy loop of the host before it sleeps.",
+        "{}, by reason: the estimate over the trials. KVM gives no reason for some exits, and counts some under two \
+         reasons. Reasons that no guest had are left out. Time polled: after a virtual CPU halts, the host polls in a \
+         busy loop before the virtual CPU sleeps.",
         whole.spec.label
     );
     let mut table = Table::new(caption, columns);

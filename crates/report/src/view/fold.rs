@@ -30,7 +30,10 @@ impl Folded {
         (folded > 0).then(|| {
             let count = format::plural(folded as u64, "case", "cases");
             Self {
-                about: format!("{count} are summed up in the sections above; each is folded away here with its own figures and tables."),
+                about: format!(
+                    "{count} are summarised in the sections above; each is folded here, with its own \
+                                figures and tables."
+                ),
                 count,
                 others: folded < findings.cases.len(),
             }

@@ -56,12 +56,13 @@ impl Glance {
         let (apart, compared): (Vec<&ArmLook>, _) = shown.into_iter().partition(|arm| stands_apart(findings, &arm.id));
         let baseline = arms.label(&findings.plan.study.baseline);
         let caption = format!(
-            "Each cell: the estimate over the blocks; below it the difference to {baseline}, within blocks, with its verdict and \
-             [interval]. \u{2193} less is better, \u{2191} more is better. \u{201c}None seen\u{201d}: no difference was seen; \u{201c}within \
-             floor\u{201d}: {baseline} differs from itself by as much; \u{201c}too noisy\u{201d}: only an enormous difference would have been seen."
+            "Each cell: the estimate over the blocks; below it the difference to {baseline} within blocks, with its \
+             verdict and [interval]. \u{2193} less is better, \u{2191} more is better. \u{201c}None detected\u{201d}: \
+             no difference was detected. \u{201c}Within floor\u{201d}: {baseline} differs from itself by as much. \
+             \u{201c}Too noisy\u{201d}: this study would detect only a large difference."
         );
-        let apart_caption = "Each cell: the estimate and its [interval]. No difference is given, because it would not tell what \
-                             such a layer costs; the reason stands below the table.";
+        let apart_caption = "Each cell: the estimate and its [interval]. Differences are left out, because they would \
+                             not show what such a layer costs. The reason is below the table.";
         let sentences = apart.iter().filter_map(|arm| comparisons(findings, &arm.id).next());
         let left_out = findings.plan.left_out.iter().map(|left| LeftOutView {
             label: left.label.clone(),

@@ -33,7 +33,8 @@ pub(super) fn load(planned: &Case, findings: &Findings) -> Option<String> {
     let target = planned.cpu_target.as_ref()?;
     let noun = findings.cases.iter().find(|own| own.id == planned.id).map_or("clients", |own| noun(own, findings));
     Some(format!(
-        "the load that keeps the guest\u{2019}s CPUs {} busy, to within {} points: looked for from {} {noun} up to {}, in at most {}",
+        "the load that keeps the guest\u{2019}s CPUs {} busy, to within {} points: searched from {} {noun} up to {}, \
+         in at most {}",
         format::share(target.share),
         format::trimmed(target.tolerance * 100.0),
         load_text(target.from),
@@ -54,7 +55,8 @@ pub(super) fn lead(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Opt
         Column::numeric(&crate::words::sentence_case(noun)),
         Column::text(&format!("Tried, in order ({noun}: CPU)")),
     ];
-    let caption = "The load was changed while the instances stood, until the guest\u{2019}s CPUs were busy to the share asked; the last try is the measurement. The host counts the CPU.";
+    let caption = "The load was changed while the instances ran, until the guest\u{2019}s CPUs were busy to the \
+                   requested share. The last try is the measurement. The host counts the CPU.";
     let mut table = Table::new(caption, columns);
     for (look, block, hold) in shown(case, arms) {
         let within = (hold.share - hold.target).abs() <= hold.tolerance;
@@ -102,7 +104,8 @@ pub(super) fn figure(anchor: &str, case: &CaseFindings, arms: &Arms) -> Option<F
     };
     let x_title = "time since the start of the window, s".to_owned();
     let chart = Chart { title: title.clone(), x_title, x_marked: Vec::new(), height: 200.0, panels: vec![panel] };
-    let caption = "Of each arm the trial that was furthest off. Band: what was asked. A line that stays about the band was held; its width is how unquiet the load is.";
+    let caption = "For each arm the trial that was furthest off. Band: the requested share. The CPU was held where the \
+                   line stays near the band; the spread of the line shows how much the load varies.";
     FigureView::new(title, caption, chart.figure(&format!("fig-{anchor}-hold")))
 }
 

@@ -24,10 +24,11 @@ fn estimate_cell(parts: format::Parts, n: u32) -> Cell {
 /// Every metric on every arm.
 pub(super) fn metrics(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Option<Table> {
     let caption = if findings.plan.study.published.is_some() {
-        format!("Metrics, from the figures as they were published.{}", density::at_held(case))
+        format!("Metrics, as published.{}", density::at_held(case))
     } else {
         format!(
-            "Metrics, one value a trial: estimate over the trials, [interval] and number of completed trials.{}",
+            "Metrics, with one value per trial. Each cell: the estimate over the trials, its [interval] and the number \
+             of completed trials.{}",
             density::at_held(case)
         )
     };
@@ -55,10 +56,10 @@ pub(super) fn comparisons(case: &CaseFindings, findings: &Findings, arms: &Arms)
     }
     columns.extend(["Verdict", "In words"].map(Column::text));
     let caption = if published {
-        "The figures of each arm beside those of the baseline, as they were published."
+        "Each arm against the baseline, as published."
     } else {
-        "Comparisons with the baseline, paired within blocks. Detectable: the smallest difference that \
-         such a study calls one four times in five. Noise floor: the difference of the baseline's second run to its first."
+        "Comparisons with the baseline, paired within blocks. Detectable: smallest detectable difference (80 % power). \
+         Noise floor: difference between the two runs of the baseline."
     };
     let mut table = Table::new(caption, columns);
     for metric in case.metrics.iter().filter(|metric| !exits::is_reason(metric)) {
@@ -88,7 +89,9 @@ pub(super) fn percentiles(case: &CaseFindings, name: &str, arms: &Arms) -> Optio
     quantiles.dedup();
     let mut table = Table::new(
         format!(
-            "Percentiles of the {name} time over all operations, blocks merged with equal weight; [interval] of the blocks' own. The table of metrics gives the estimate over the blocks' own, which is another figure.{}",
+            "Percentiles of the {name} time over all operations. Blocks are merged with equal weight; the [interval] \
+             comes from the percentiles of the single blocks. The table of metrics shows a different figure: the \
+             estimate over the percentiles of the blocks.{}",
             density::at_held(case)
         ),
         arm_columns("Percentile", arms),
@@ -124,10 +127,11 @@ pub(super) fn cpu(case: &CaseFindings, arms: &Arms) -> Option<Table> {
     }
     let by_work = accounts.iter().any(|cpu| cpu::parts(cpu).is_some());
     let caption = if by_work {
-        "CPU for one unit of work by where it was spent, and what else the account holds for the measured window."
+        "CPU time for one unit of work, by where it was spent. Rows with \u{201c}in the window\u{201d}: CPU time in \
+         the whole measured window."
     } else {
-        "CPU seconds in the measured window by where they were spent. Not given for one unit of work: the measured guest was \
-         kept busy, and nobody can tell its work from its busy loops, or no work was counted."
+        "CPU seconds in the measured window, by where they were spent. CPU for one unit of work is unknown: the \
+         measured guest also ran busy loops, or no work was counted."
     };
     let mut table = Table::new(format!("{caption}{}", density::at_held(case)), arm_columns("CPU", arms));
     let mut row = |name: &str, of: &dyn Fn(&ArmCpu) -> Option<String>| {
@@ -147,12 +151,12 @@ pub(super) fn cpu(case: &CaseFindings, arms: &Arms) -> Option<Table> {
     for (i, (name, _, _)) in cpu::PARTS.iter().enumerate() {
         row(name, &|cpu| part(cpu, &|parts| parts[i]));
     }
-    row("in all, without neighbours", &|cpu| part(cpu, &|parts| parts.iter().sum()));
+    row("total, without neighbours", &|cpu| part(cpu, &|parts| parts.iter().sum()));
     let seconds = |s: f64| Some(format::value(s, &Unit::Seconds));
     row("neighbours, in the window", &|cpu| seconds(cpu.account.neighbours_s));
     row("steal, in the window", &|cpu| seconds(cpu.account.steal_s));
-    row("probe's own, in the window", &|cpu| seconds(cpu.account.probe_s));
-    row("window and CPUs covered", &|cpu| {
+    row("probe, in the window", &|cpu| seconds(cpu.account.probe_s));
+    row("measured window and CPUs", &|cpu| {
         let cpus = format::plural(u64::from(cpu.account.cpus), "CPU", "CPUs");
         Some(format!("{} on {cpus}", format::value(cpu.account.window_s, &Unit::Seconds)))
     });
@@ -161,17 +165,18 @@ pub(super) fn cpu(case: &CaseFindings, arms: &Arms) -> Option<Table> {
 
 /// Parts of a machine's start, as the rows of a table name them.
 const PARTS_OF_START: [(&str, &str); 3] = [
-    (common::START_FIRMWARE, "of it: host, hypervisor and firmware"),
-    (common::START_KERNEL, "of it: the guest's kernel"),
-    (common::START_AGENT, "of it: init and agent"),
+    (common::START_FIRMWARE, "of which host, hypervisor and firmware"),
+    (common::START_KERNEL, "of which the guest's kernel"),
+    (common::START_AGENT, "of which init and agent"),
 ];
 
 /// Guest start time on every arm and in every case, and of machines the parts that it has.
 pub(crate) fn start_times(findings: &Findings, arms: &Arms) -> Option<Table> {
     let split = findings.across.iter().any(|metric| common::START_PARTS.contains(&metric.spec.id.as_str()));
-    let whole = "From the request to create the guest to its agent's first answer: estimate, [interval] and number of completed trials.";
-    let parts = " Of a machine it is split by the clock of its own kernel: up to where that begins, from there to user space, and from \
-                 there to the answer.";
+    let whole = "Time from the request to create the guest to the first answer of its agent. Each cell: estimate, \
+                 [interval] and number of completed trials.";
+    let parts = " For a virtual machine the clock of the guest's kernel splits it into three parts: until the kernel \
+                 starts, until user space starts, until the answer.";
     let caption = if split { format!("{whole}{parts}") } else { whole.to_owned() };
     let mut table = Table::new(caption, arm_columns("Case", arms));
     for case in &findings.cases {

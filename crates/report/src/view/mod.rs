@@ -170,8 +170,9 @@ impl Report {
 
 fn checking(root_hash: &str) -> String {
     format!(
-        "Root hash: {root_hash}. \u{201c}tare verify DIR --root HASH\u{201d} checks that a copy of the run folder is the run that was reported. \
-         Take the hash from where the run was published: who alters a folder can write a new report into it, too."
+        "Root hash: {root_hash}. \u{201c}tare verify DIR --root HASH\u{201d} checks that a copy of the run folder is \
+         the run of this report. Take the hash from the place where the run was published: a person who alters the \
+         folder can also replace the report in it."
     )
 }
 
@@ -248,8 +249,7 @@ fn summary(findings: &Findings, arms: &Arms) -> Vec<String> {
     compared.map(line).collect()
 }
 
-/// How large the differences are that could not have been seen, where none was: without it, "no difference seen" reads as
-/// "costs nothing".
+/// The smallest detectable differences, where none was detected: without them, "no difference detected" reads as "costs nothing".
 fn resolution(comparisons: &[&Comparison]) -> String {
     let of = |verdict: Verdict| -> Option<(String, String)> {
         let sizes = || comparisons.iter().filter(|c| c.verdict == verdict).filter_map(|c| c.detectable);
@@ -257,17 +257,19 @@ fn resolution(comparisons: &[&Comparison]) -> String {
     };
     let mut out = String::new();
     if let Some((least, most)) = of(Verdict::NoDifferenceSeen) {
-        let range = if least == most { least } else { format!("{least} to {most}, by case,") };
-        out.push_str(&format!(" Where no difference was seen, one of {range} would have been."));
+        let range =
+            if least == most { format!("{least} or more") } else { format!("{least} to {most} or more, by case") };
+        out.push_str(&format!(" Where no difference was detected, this study would detect {range} (80 % power)."));
     }
     if let Some((least, most)) = of(Verdict::TooNoisy) {
         let range = if least == most {
-            least
+            format!("{least} or more")
         } else {
-            format!("{least} in the quietest of these cases, and under {most} in the noisiest,")
+            format!("{least} or more in the quietest case and {most} or more in the noisiest")
         };
         out.push_str(&format!(
-            " Differences under {range} could not have been seen: this host was too noisy for this number of blocks."
+            " Where it was too noisy to tell, this study would detect only {range} (80 % power): the host was too \
+             noisy for this number of blocks."
         ));
     }
     out
@@ -296,17 +298,17 @@ fn overview(findings: &Findings, arms: &Arms) -> Option<Figure> {
 
 fn overview_caption(findings: &Findings) -> String {
     if findings.plan.study.published.is_some() {
-        return "Mark: the ratio of the figures as they were published.".to_owned();
+        return "Mark: the ratio of the published figures.".to_owned();
     }
     let mut comparisons = findings.cases.iter().filter_map(primary).flat_map(|metric| &metric.comparisons);
     let level = comparisons.clone().next().map_or(0.95, |c| c.ratio.level);
     let floor = if comparisons.any(|c| c.floor.is_some()) {
-        "The grey band is the noise floor: what the baseline shows against itself."
+        "Grey band: the noise floor, which is the difference of the baseline to itself."
     } else {
         "No noise floor was measured in this run."
     };
     format!(
-        "Large mark: the estimate. Line: its {} interval. Small dots: one ratio a block. {floor}",
+        "Large mark: the estimate. Line: its {} interval. Small dots: one ratio per block. {floor}",
         format::share((level * 1000.0).round() / 1000.0)
     )
 }

@@ -1,4 +1,4 @@
-//! What became of the orders, and what the server counted meanwhile: a line a count, a column an arm.
+//! Outcomes of the orders, and what the server counted meanwhile: a line a count, a column an arm.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ const BLOCKS: [&str; 2] = ["server: blocks found in shared buffers", "server: bl
 
 /// Counts that are always shown, in order, each with its name for people and over which time it was counted.
 const ALWAYS: [(&str, &str, &str); 3] = [
-    ("deadlocks tried again", "deadlocks (SQLSTATE 40P01), tried again", "all phases"),
+    ("deadlocks tried again", "deadlocks (SQLSTATE 40P01), retried", "all phases"),
     ("clients that gave up", "clients that gave up after too many failures", "all phases"),
     ("errors", "orders that failed", "all phases"),
 ];
@@ -28,7 +28,7 @@ const ALWAYS: [(&str, &str, &str); 3] = [
 const WHERE_ANY: [(&str, &str, &str); 5] = [
     ("orders in doubt", "orders whose commit was never answered", "all phases"),
     ("reconnects", "connections that were lost and made again", "all phases"),
-    ("names tried again", "new customers whose name was taken, tried again", "all phases"),
+    ("names tried again", "new customers whose name was taken, retried", "all phases"),
     ("products reordered in all phases", "products reordered by the trigger", "all phases"),
     ("server: checkpoints", "checkpoints of the servers", "in the window"),
 ];
@@ -41,9 +41,10 @@ pub(crate) fn table(case: &CaseFindings, arms: &Arms) -> Option<Table> {
         return None;
     }
     let heads = shown.iter().map(|(_, arm)| Column { key: arms.key(&arm.id), ..Column::numeric(&arm.label) });
-    let caption = "What became of the orders: all completed trials, guests and drivers of an arm together. Failed orders by SQLSTATE \
-                   and the first line of what the server said; an order that met a deadlock is tried again and is no failure. What \
-                   the database held after each trial was counted and agreed with these.";
+    let caption = "Outcomes of the orders: all completed trials, guests and drivers of an arm together. Failed orders \
+                   are listed by SQLSTATE and the first line of the server's message. An order that met a deadlock is \
+                   retried and does not count as failed. After each trial the rows in the database were counted and \
+                   agreed with these numbers.";
     let mut table = Table::new(caption, std::iter::once(Column::text("Orders")).chain(heads).collect());
     let mut row = |name: Cell, of: &dyn Fn(&ArmAccount) -> Cell| {
         table.rows.push(std::iter::once(name).chain(shown.iter().map(|(own, _)| of(own))).collect());

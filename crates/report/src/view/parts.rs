@@ -160,18 +160,18 @@ impl<'a> Parts<'a> {
         let unit = if self.scale.unit().is_empty() { String::new() } else { format!(", in {}", self.scale.unit()) };
         let drivers = if self.drivers() { " and driver" } else { "" };
         let each = if self.drivers() {
-            " A driver is a process of its own that plays its clients; all guests and drivers work at the same time."
+            " A driver is a separate process that simulates its clients. All guests and drivers run at the same time."
         } else {
-            " All guests work at the same time."
+            " All guests run at the same time."
         };
         if self.published {
             let label = &spec.label;
             return format!("By guest{drivers}: {label}{unit}, {}; as published.", words::better(spec.better));
         }
         format!(
-            "By guest{drivers}: {}{unit}, {}; {}, with [interval] from 6 trials on.{each} The sum is the median of each \
-             trial\u{2019}s own sum, so the figures above it need not add up to it, and the estimate of the same metric elsewhere, which is no \
-             median, may differ. The ratio to {baseline} is made within blocks.",
+            "By guest{drivers}: {}{unit}, {}; {}, with [interval] from 6 trials on.{each} The sum is the median of the \
+             sums of the trials, so the figures above it need not add up to it. Other tables show an estimate of the \
+             same metric instead of a median; it may differ. The ratio to {baseline} is taken within blocks.",
             spec.label,
             words::better(spec.better),
             self.medians()

@@ -31,8 +31,8 @@ impl PublishedView {
         Some(Self {
             mark: MARK,
             source: format!("Report {}: {}", source.report, source.title),
-            note: "They went through the same analysis as figures of our own. What only those who measured can know (fresh instances, the order of runs, \
-                   the host, what was granted) is not known here, and nothing is said of it.",
+            note: "They went through the same analysis as figures measured by tare. What only their authors can know \
+                   (fresh instances, the order of runs, the host, what was granted) is unknown here and is left out.",
             claims: claims(source, findings),
             conditions: source.conditions.clone(),
             files: files(source),
@@ -48,8 +48,8 @@ fn files(source: &Published) -> Option<Table> {
 
 /// What the audit made of each claim: it is judged there alone.
 fn claims(source: &Published, findings: &Findings) -> Option<Table> {
-    let columns = ["Claim", "As published", "What the figures come to", "Verdict"].map(Column::text).to_vec();
-    let mut table = Table::new("What the report says of its figures, beside what they come to.", columns);
+    let columns = ["Claim", "As published", "Recomputed from the figures", "Verdict"].map(Column::text).to_vec();
+    let mut table = Table::new("Claims of the report, and the same recomputed from its figures.", columns);
     for claim in &source.claims {
         let judged = tare_model::audit::of_claim(&findings.audit, claim);
         let (text, outcome) = judged.map_or(("", AuditOutcome::Unknown), |(entry, text)| (text, entry.outcome));

@@ -60,8 +60,9 @@ fn summary(shown: &[(&ArmRequests, String)], arms: &Arms, noun: &str, published:
     columns.extend(shares.map(noted));
     columns.extend(["Mean response", "Bytes a request"].map(Column::numeric));
     columns.push(Column { note: "met in".to_owned(), ..Column::text("Objectives") });
-    let caption = "Requests that were good, that were good or tolerable, and that failed: the worst iteration of each arm. Wrong: answers that were not \
-                   what they had to be, which are among the failed. Response time and bytes: means over all requests.";
+    let caption = "Quality of service of each arm. Good, Tolerable and Failed: shares in the worst iteration. Wrong: \
+                   answers with wrong content; they are part of the failed ones. Mean response and Bytes: means over \
+                   all requests.";
     let mut table = Table::new(caption, columns);
     for (own, label) in shown {
         let each = || own.iterations.iter();
@@ -134,7 +135,7 @@ fn quality(own: &ArmRequests, label: &str, noun: &str, (blocks, published): (boo
         ["Requests", "Good", "At least tolerable", "Failed", "Validation errors", "Mean response"].map(Column::numeric),
     );
     columns.push(Column::text("Objectives"));
-    let mut table = Table::new(format!("{label}: quality of service, an iteration a line."), columns);
+    let mut table = Table::new(format!("{label}: quality of service, one row per iteration."), columns);
     for own in &own.iterations {
         let total = &own.total;
         table.rows.push(vec![

@@ -23,10 +23,10 @@ pub(super) fn table(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Op
     let head = |own: &&ArmResources| Column { key: arms.key(&own.arm), ..Column::numeric(&arms.label(&own.arm)) };
     let columns = std::iter::once(Column::text("Resource")).chain(shown.iter().map(head)).collect();
     let caption = if findings.plan.study.published.is_some() {
-        "What was used at this load, as far as it was published."
+        "Resources used at this load, as far as published."
     } else {
-        "What was used at this load, means over the completed trials. CPU is that of the system under test; as the guest sees it: by its own kernel, which is the \
-         host\u{2019}s in a container."
+        "Resources used at this load: means over the completed trials. CPU: that of the system under test. As the \
+         guest sees it: counted by the guest\u{2019}s kernel, which is the host\u{2019}s in a container."
     };
     let mut table = Table::new(caption, columns);
     let mut row = |name: &str, note: &str, of: Of<'_>| {

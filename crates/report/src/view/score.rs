@@ -75,10 +75,7 @@ fn notes(findings: &Findings, arms: &Arms) -> Vec<String> {
         .map(|look| look.label.clone())
         .collect();
     if !without.is_empty() {
-        notes.push(format!(
-            "Without a capacity in every case of one block, and so without a score: {}.",
-            without.join("; ")
-        ));
+        notes.push(format!("No score, because no block has a capacity in every case: {}.", without.join("; ")));
     }
     let taken: Vec<String> = score
         .references
@@ -88,13 +85,13 @@ fn notes(findings: &Findings, arms: &Arms) -> Vec<String> {
         .collect();
     if !taken.is_empty() {
         notes.push(format!(
-            "No verdict may rest on the ratio: the audit found that a figure in it does not hold or cannot be compared ({}).",
+            "Do not rely on the ratio: the audit found that a figure in it does not hold or cannot be compared ({}).",
             taken.join("; ")
         ));
     }
     if score.arms.iter().any(|(_, estimate)| estimate.n == 1) {
         let once = if findings.plan.study.published.is_some() { "Published once" } else { "From a single block" };
-        notes.push(format!("{once}, and so without an interval."));
+        notes.push(format!("{once}, so there is no interval."));
     }
     notes
 }

@@ -99,9 +99,10 @@ pub(crate) fn shares(case: &CaseFindings, arms: &Arms) -> Option<Table> {
     let shown = Shown::new(case, arms);
     let (noun, one) = (noun(case), one(case));
     let caption = format!(
-        "Where the time of {one} goes: what one {noun} spends in each step on average, all its times together, with [interval] and share. The \
-         driver times a step from sending to the end of the answer, so it holds network, guest and database. \
-         \u{201c}{}\u{201d} is what no step accounts for, such as the driver\u{2019}s own time.",
+        "Where the time of {one} goes: mean time of one {noun} in each step, with [interval] and share. A step that \
+         occurs several times counts with the sum of its times. The driver times a step from sending to the end of the \
+         answer, so it includes network, guest and database. \u{201c}{}\u{201d}: time outside all steps, such as the \
+         driver\u{2019}s own.",
         words::sentence_case(REST)
     );
     let mut table = Table::new(caption, shown.columns("Step", arms));
@@ -134,8 +135,8 @@ pub(crate) fn shares(case: &CaseFindings, arms: &Arms) -> Option<Table> {
 /// How long each step takes each time: its percentiles on each arm.
 pub(crate) fn percentiles(case: &CaseFindings, arms: &Arms) -> Option<Table> {
     let shown = Shown::new(case, arms);
-    let caption = "How long each step takes each time: half of them less than the time given, and one in a hundred longer than the time below \
-                   it (p99), or one in a thousand (p99.9), where there are enough of them; trials merged with equal weight. Intervals and p90 are in findings.json.";
+    let caption = "Time of a single step: the median, and below it p99 and p99.9 where enough steps were timed. Trials \
+                   are merged with equal weight. Intervals and p90 are in findings.json.";
     let mut table = Table::new(caption, shown.columns("Step, each time", arms));
     let ordered = names(&case.steps, true).into_iter().chain(names(&case.steps, false));
     for name in ordered {

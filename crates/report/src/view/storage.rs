@@ -10,8 +10,8 @@ use crate::plot::arms::{ArmLook, Arms};
 /// Facts of the storage and the server in the order in which they are shown, each with the head of its column.
 const FACTS: [(&str, &str); 9] = [
     ("data on", "Data on"),
-    ("data restored by", "Put back by"),
-    ("data restored in", "Put back in"),
+    ("data restored by", "Restored by"),
+    ("data restored in", "Restored in"),
     ("data loaded in", "Loaded in"),
     ("PostgreSQL", "PostgreSQL"),
     ("PostgreSQL version", "PostgreSQL"),
@@ -110,18 +110,19 @@ pub(crate) fn table(case: &CaseFindings, arms: &Arms) -> Option<Table> {
         !known && cells.any(|cell| Some(&cell) != first.as_ref())
     }));
     let put_back = if names.contains("data restored by") {
-        " Before every trial the data of each guest are put back as they were when the run began, and the server starts anew; none of it is \
-         in the measured time."
+        " Before every trial the data of each guest are restored to their state at the start of the run, and the \
+         server is restarted. Neither is part of the measured time."
     } else {
         ""
     };
     let others = if shown.others.is_empty() {
         ""
     } else {
-        " The first guest\u{2019}s figure is above, those of others below where they differ."
+        " Values are those of the first guest; those of other guests follow where they differ."
     };
     let caption = format!(
-        "Data and server on each arm, first completed trial.{put_back}{others} What else the server was set to is in the disclosure."
+        "Data and server on each arm, first completed trial.{put_back}{others} Other settings of the server are in the \
+         disclosure."
     );
     shown.table(caption, &columns, arms)
 }
@@ -140,9 +141,9 @@ pub(crate) fn processes(case: &CaseFindings, arms: &Arms) -> Option<Table> {
             states.push(state);
         }
     }
-    let caption = "What the server\u{2019}s processes for clients were doing under load, in percent of many looks at the first guest in the first \
-                   completed trial; what is under 1 % on every arm is left out. LWLock, Lock and IO are PostgreSQL\u{2019}s own names of \
-                   what a process waits for.";
+    let caption = "States of the server\u{2019}s client processes under load, in percent of samples of the first guest \
+                   in the first completed trial. States under 1 % on every arm are left out. LWLock, Lock and IO are \
+                   PostgreSQL\u{2019}s names for what a process waits for.";
     let heads = shown.iter().map(|(arm, _)| Column { key: arms.key(&arm.id), ..Column::numeric(&arm.label) });
     let mut table = Table::new(caption, std::iter::once(Column::text("State")).chain(heads).collect());
     for state in states {

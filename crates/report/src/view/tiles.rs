@@ -117,7 +117,8 @@ impl<'a> Tiles<'a> {
             bytes => format!(" on a host of {}", format::value(bytes as f64, &Unit::Bytes)),
         };
         let caption = format!(
-            "The largest number of tiles{host} that held in every block. One tile: {}, {}. It holds where every member meets its objective in every tile.",
+            "The largest number of tiles{host} that held in every block. One tile: {}, {}. A number of tiles holds if \
+             every member meets its objective in every tile.",
             format::plural(self.names.len() as u64, "guest", "guests"),
             listed(self.names)
         );
@@ -164,8 +165,9 @@ impl<'a> Tiles<'a> {
         let head = |look: &ArmLook| Column { key: self.arms.key(&look.id), ..Column::numeric(&look.label) };
         let heads = self.shown().map(|(_, look)| head(&look));
         let columns = [Column::text("Member, metric"), Column::numeric("Tiles")].into_iter().chain(heads).collect();
-        let caption = "What each member does as tiles are added: each metric is the worst of the tiles, with [interval]. In parentheses: per cent of what the same member does in \
-                       a single tile. \u{2717}: that number of tiles did not hold in every block.";
+        let caption = "Metrics of each member as tiles are added: the worst of the tiles, with [interval]. In \
+                       parentheses: per cent of the value of the same member in a single tile. \u{2717}: that number \
+                       of tiles did not hold in every block.";
         let mut table = Table::new(caption, columns);
         for member in self.names {
             for (id, spec) in self.metrics(member) {
@@ -210,8 +212,9 @@ impl<'a> Tiles<'a> {
         };
         FigureView::new(
             title,
-            "A panel a member and metric, each the worst of the tiles. Marks: estimates over the blocks, with their intervals; hollow: that number of tiles did not hold \
-             in every block. Dashed: the member\u{2019}s objective.",
+            "One panel per member and metric, each for the worst of the tiles. Marks: estimates over the blocks, with \
+             their intervals; hollow: that number of tiles did not hold in every block. Dashed: the member\u{2019}s \
+             objective.",
             chart.figure(id),
         )
     }
@@ -251,7 +254,7 @@ impl<'a> Tiles<'a> {
             let detail = arm.stopped.iter().map(|(.., detail)| detail).find(|detail| !detail.is_empty());
             let detail = detail.map_or_else(String::new, |detail| format!(": {detail}"));
             format!(
-                "{}: {} of {} held ({} guests); {} stood; ended by {}{detail}",
+                "{}: {} of {} held ({} guests); {} running; ended by {}{detail}",
                 look.label,
                 format::plural(u64::from(self.tiles(arm.held)), "tile", "tiles"),
                 listed(self.names),

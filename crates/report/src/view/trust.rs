@@ -30,7 +30,9 @@ pub(crate) fn grounds(findings: &Findings, arms: &Arms) -> Vec<String> {
         (Some(replica), Some(floor)) => {
             format!("noise floor measured by \u{201c}{}\u{201d}, up to {}", replica.label, format::relative(floor))
         }
-        (Some(replica), None) => format!("noise floor not known: \u{201c}{}\u{201d} gave too little", replica.label),
+        (Some(replica), None) => {
+            format!("noise floor unknown: too few trials of \u{201c}{}\u{201d} completed", replica.label)
+        }
         (None, _) => "noise floor not measured".to_owned(),
     });
     let unequal = findings.parity.iter().flat_map(|p| &p.rows).filter(|row| !row.equal).count();
@@ -93,10 +95,10 @@ pub(crate) fn parity_summary(findings: &Findings) -> String {
         (0, _) => "No parity check was recorded.".to_owned(),
         (all, 0) => {
             let all = format::plural(all as u64, "resource was", "resources were");
-            format!("What was asked was granted on every arm and in every case: {all} read back and equal.")
+            format!("Every arm was granted what was asked in every case: {all} read back and equal.")
         }
         (all, unequal) => format!(
-            "Not as asked: {} of {} read back. They are marked.",
+            "Not as asked: {} of {} read back; they are marked in the table.",
             format::count(unequal as u64),
             format::plural(all as u64, "resource", "resources")
         ),
@@ -174,7 +176,7 @@ fn without_folders(note: &str) -> String {
 /// Trials without figures.
 pub(crate) fn not_completed(findings: &Findings, arms: &Arms) -> Option<Table> {
     let columns = ["Case", "Arm", "Block", "How", "Why"].map(Column::text).to_vec();
-    let mut table = Table::new("Trials without figures. None of them counts as a zero.", columns);
+    let mut table = Table::new("Trials without figures. They are left out, and do not count as zero.", columns);
     for trial in &findings.not_completed {
         table.rows.push(vec![
             Cell::text(case_label(findings, &trial.case)),
@@ -190,7 +192,7 @@ pub(crate) fn not_completed(findings: &Findings, arms: &Arms) -> Option<Table> {
 /// Trials with flags.
 pub(crate) fn flagged(findings: &Findings, arms: &Arms) -> Option<Table> {
     let columns = ["Case", "Arm", "Block", "Flag", "What was seen"].map(Column::text).to_vec();
-    let mut table = Table::new("Trials that completed and count, with something that a reader should know.", columns);
+    let mut table = Table::new("Flagged trials: they completed, and their figures count.", columns);
     for trial in &findings.flagged {
         for flag in &trial.flags {
             table.rows.push(vec![

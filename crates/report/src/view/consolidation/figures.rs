@@ -81,8 +81,10 @@ impl<'a> Group<'a> {
         let logarithmic = if panels.iter().any(|panel| panel.log) { " The axis of time is logarithmic." } else { "" };
         let title = format!("{} against clients", crate::words::sentence_case(label));
         let caption = format!(
-            "A panel an arm, a line a number of clients an instance; the number at a mark is how many instances shared the load. Where two lines part at the same clients, more instances of \
-             fewer clients cost that much time. Bars: intervals over the blocks. Hollow: saturated, that is an objective was missed in some block, or at least {} of the CPUs were taken.{logarithmic}",
+            "One panel per arm, one line per number of clients an instance. Number at a mark: how many instances \
+             shared the load. A gap between two lines at the same number of clients is the time that more instances of \
+             fewer clients cost. Bars: intervals over the blocks. Hollow: saturated (an objective was missed in some \
+             block, or at least {} of the CPUs were busy).{logarithmic}",
             format::share(SATURATED)
         );
         let figure = Self::chart(&title, "clients of all instances together", panels).figure(&format!("{id}-response"));
@@ -100,7 +102,8 @@ impl<'a> Group<'a> {
     pub(super) fn processor(&self, id: &str) -> Option<PartView> {
         let panels = self.panels_by_load(&format::share_unit(), |own| own.cpu.as_ref());
         let title = "CPU of the guest against clients".to_owned();
-        let caption = "As the figure before, of the same trials: the share of the guest\u{2019}s CPUs as the host counts it. More instances of fewer clients take more CPU for the same load.";
+        let caption = "The same trials as in the figure before. Share of the guest\u{2019}s CPUs that was busy, as \
+                       counted by the host. More instances of fewer clients take more CPU for the same load.";
         let figure = Self::chart(&title, "clients of all instances together", panels).figure(&format!("{id}-cpu"));
         let figure = FigureView::new(title.clone(), caption, figure)?;
         let alone = self.response().is_none();
@@ -143,8 +146,11 @@ impl<'a> Group<'a> {
         let mut panels: Vec<Panel> = self.fixed(|arm| &arm.lost).iter().map(panel).collect();
         on_one_scale(&mut panels);
         let title = "Throughput lost for each instance more, at the same CPU".to_owned();
-        let caption = "The load was changed until the guest\u{2019}s CPUs were busy to the share named, then held. A mark at n instances: how much less throughput n carry than the fewest, for each instance \
-                       beyond them, in per cent of what the fewest carry; less is better, and 0 would be instances that cost nothing. Bars: intervals, paired within blocks; where one holds 0, no cost was seen.";
+        let caption = "The load was changed until the guest\u{2019}s CPUs were busy to the share named, then held. A \
+                       mark at n instances: the throughput lost against the fewest instances, for each instance beyond \
+                       them, in per cent of the throughput of the fewest. Less is better; at 0 an instance costs \
+                       nothing. Bars: intervals, paired within blocks; where an interval contains 0, no cost was \
+                       detected.";
         let mut chart = Self::chart(&title, "instances in the guest", panels);
         chart.x_marked = self.numbers(|arm| &arm.lost);
         let figure = FigureView::new(title.clone(), caption, chart.figure(&format!("{id}-lost")))?;
@@ -172,8 +178,10 @@ impl<'a> Group<'a> {
         let mut panels: Vec<Panel> = self.shown().map(panel).collect();
         on_one_scale(&mut panels);
         let title = "CPU gained for each instance more, at the same load".to_owned();
-        let caption = "A panel an arm, a line a fixed load, shared by the instances. A mark at n instances: how many points of the guest\u{2019}s CPUs n take more than the fewest, for each instance beyond them; \
-                       less is better. A line that falls levels off: further instances cost less than the first ones did. Bars: intervals, paired within blocks.";
+        let caption = "One panel per arm, one line per fixed load, which the instances share. A mark at n instances: \
+                       points of the guest\u{2019}s CPUs above those of the fewest instances, for each instance beyond \
+                       them. Less is better. A falling line: further instances cost less than the first ones. Bars: \
+                       intervals, paired within blocks.";
         let mut chart = Self::chart(&title, "instances in the guest", panels);
         chart.x_marked = self.numbers(|arm| &arm.gained);
         let figure = FigureView::new(title.clone(), caption, chart.figure(&format!("{id}-gained")))?;
@@ -216,7 +224,9 @@ impl<'a> Group<'a> {
         let cpu = panel("CPU of the guest", format::share_unit(), |own| own.cpu.as_ref());
         let panels = response.into_iter().flatten().chain(cpu).collect();
         let title = format!("The arms side by side, {} clients an instance", load(each));
-        let caption = "The same series of every arm. Lines that lie on each other: the arms answer alike. A line that lies above in the panel of CPU pays for its isolation there. Bars: intervals over the blocks. Hollow: saturated.";
+        let caption = "The same series on every arm. Where lines coincide, the arms perform alike. A higher line in \
+                       the panel of CPU: that arm uses more CPU for the same load. Bars: intervals over the blocks. \
+                       Hollow: saturated.";
         let chart = Self::chart(&title, "clients of all instances together", panels);
         let figure = FigureView::new(title.clone(), caption, chart.figure(&format!("{id}-arms")))?;
         Some(PartView {

@@ -111,7 +111,8 @@ impl<'a> Group<'a> {
     pub(super) fn side_by_side_instances(&self, id: &str) -> Option<PartView> {
         let table = self.alike_table()?;
         let title = "Were the instances of a guest served alike?".to_owned();
-        let caption = "The cases in which they were furthest apart. A mark: one instance, over the blocks, with its interval; instances that are served alike lie on a level line.";
+        let caption = "The cases with the largest differences between instances. Mark: one instance over the blocks, \
+                       with its interval. Instances that are served alike lie on a level line.";
         let figure = self.alike_figure(&title, &format!("{id}-alike"));
         Some(PartView {
             figure: figure.and_then(|figure| FigureView::new(title.clone(), caption, Some(figure))),
@@ -177,7 +178,9 @@ impl<'a> Group<'a> {
             ]
         }));
         let caption = format!(
-            "Of the instances that share one guest. The ratios are of each block, over the blocks, with [intervals]; those of equal instances lie a little above 1. Up to {} they count as served alike, and as not alike where the whole interval lies above it.",
+            "Instances that share one guest. Ratios are taken within each block; shown is the estimate over the blocks \
+             with [interval]. Ratios of equal instances lie slightly above 1. Ratios up to {} count as served alike. \
+             Instances count as not served alike where the whole interval lies above that.",
             format::fixed(ALIKE, 2)
         );
         let mut table = Table::new(caption, columns);

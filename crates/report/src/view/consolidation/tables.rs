@@ -80,7 +80,9 @@ impl Group<'_> {
             Column::numeric("Since the row above, each"),
             Column::numeric("CPU held"),
         ];
-        let caption = "Per cent of the throughput of the fewest instances, a loss above 0; paired within blocks, with [intervals]. CPU held: the share at which it was measured.";
+        let caption = "Throughput lost, in per cent of the throughput of the fewest instances; values above 0 are a \
+                       loss. Paired within blocks, with [intervals]. CPU held: the share of CPU at which it was \
+                       measured.";
         self.instance_table(
             caption,
             columns,
@@ -107,7 +109,8 @@ impl Group<'_> {
             Column::numeric("Gained for each more"),
             Column::numeric("Since the row above, each"),
         ];
-        let caption = "Points of the guest\u{2019}s CPUs beyond what the fewest instances take; paired within blocks, with [intervals].";
+        let caption = "Points of the guest\u{2019}s CPUs above those of the fewest instances. Paired within blocks, \
+                       with [intervals].";
         self.instance_table(
             caption,
             columns,

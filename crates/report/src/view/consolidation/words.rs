@@ -31,7 +31,8 @@ impl<'a> Group<'a> {
     /// What was found, for the top of the report.
     pub(super) fn headlines(&self) -> Vec<String> {
         if !self.is_sure() {
-            let none = "There are too few blocks for an interval: what an instance costs is shown below, and is no answer yet.";
+            let none = "There are too few blocks for an interval: the cost of an instance is shown below, but is not \
+                        conclusive.";
             return std::iter::once(none.to_owned()).chain(self.seen_unlike()).collect();
         }
         let lost = self.fixed(|arm| &arm.lost).into_iter().filter_map(|share| self.lost_at(share));
@@ -88,10 +89,7 @@ impl<'a> Group<'a> {
         let of = |arm: &'a ArmConsolidation| arm.gained.iter().find(|series| same(series.fixed, clients));
         let cost = self.each(of, "points", "of the guest\u{2019}s CPU")?;
         let taken = if self.taken_at(clients) {
-            format!(
-                " There at least {} of the CPUs were taken, so that less was left to be gained.",
-                format::share(SATURATED)
-            )
+            format!(" There at least {} of the CPUs were busy, so less CPU was left to use.", format::share(SATURATED))
         } else {
             String::new()
         };

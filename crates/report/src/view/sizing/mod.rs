@@ -155,23 +155,23 @@ impl<'a> Group<'a> {
         let asked = &self.shown().find_map(|(arm, _)| arm.advice.as_ref())?.question;
         let objective = self.objective(asked).unwrap_or_else(|| "no objective".to_owned());
         let more = if asked.headroom > 0.0 {
-            format!(", and still so with {} more load", format::share(asked.headroom))
+            format!(", also with {} more load", format::share(asked.headroom))
         } else {
             String::new()
         };
         let each = asked.load_per_instance.map(|each| format!("; {} an instance", self.loads(each)));
-        let total = asked.total_load.map(|total| format!("; {} in all", self.loads(total)));
+        let total = asked.total_load.map(|total| format!("; {} in total", self.loads(total)));
         Some(format!("Asked: {objective}{more}{}{}.", each.unwrap_or_default(), total.unwrap_or_default()))
     }
 
     /// The advice in one sentence, or why there is none.
     fn sentence(&self, arm: &ArmSizing) -> String {
         let Some(advice) = &arm.advice else {
-            let why = arm.refused.as_deref().unwrap_or("what was measured leads to none");
+            let why = arm.refused.as_deref().unwrap_or("the measurements do not lead to one");
             return format!("no advice: {}.", why.trim_end_matches('.'));
         };
         if advice.instances == 0 || advice.load <= 0.0 {
-            return format!("nothing that was asked fits: {}.", bound_by(advice));
+            return format!("no configuration fits: {}.", bound_by(advice));
         }
         let instances = format::plural(u64::from(advice.instances), "instance", "instances");
         let each = if advice.instances > 1 {
@@ -182,10 +182,10 @@ impl<'a> Group<'a> {
         let memory =
             advice.memory_bytes.map(|bytes| format!(", with {} of memory", format::value(bytes, &Unit::Bytes)));
         let guests = advice.guests.map(|guests| {
-            format!("; {} of this size for the load in all", format::plural(u64::from(guests), "guest", "guests"))
+            format!("; {} of this size for the total load", format::plural(u64::from(guests), "guest", "guests"))
         });
         format!(
-            "{instances} in one {}, for {} in all{each}, below {} of its CPUs{}{}. Bound by {}.{}{}",
+            "{instances} in one {}, for {} in total{each}, below {} of its CPUs{}{}. Bound by {}.{}{}",
             of_size(&self.found.guest),
             self.loads(advice.load),
             format::estimate(&advice.cpu, &format::share_unit()),
@@ -247,7 +247,7 @@ impl<'a> Group<'a> {
         let predicted = || checks().filter(|check| check.refused.is_none());
         let all = predicted().count();
         let mut out = format!(
-            "Held out of the fit, predicted, and then compared with what was measured: CPU within 5 points in {} of {all}",
+            "Held-out cases, predicted and then compared with the measurement: CPU within 5 points in {} of {all}",
             predicted().filter(|c| c.cpu_within).count()
         );
         let timed = || predicted().filter_map(|check| check.response_within);
@@ -260,7 +260,7 @@ impl<'a> Group<'a> {
         }
         let refused = checks().count() - all;
         if refused > 0 {
-            out.push_str(&format!("; {refused} not predicted, because outside what was measured"));
+            out.push_str(&format!("; {refused} not predicted, because outside the measured range"));
         }
         format!("{out}.")
     }
@@ -268,7 +268,7 @@ impl<'a> Group<'a> {
     fn check_line(&self, check: &SizeCheck, look: &ArmLook) -> String {
         let head = format!("held out, {}: {} instances, {}", look.label, check.instances, self.loads(check.load));
         if let Some(why) = &check.refused {
-            return format!("{head}: not predicted: {why}");
+            return format!("{head}: not predicted ({why})");
         }
         let within = |within: bool| if within { "within" } else { "NOT within" };
         let share = format::share_unit();

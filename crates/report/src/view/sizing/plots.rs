@@ -29,7 +29,10 @@ impl Group<'_> {
             height: if cpu.len() > 1 { 215.0 } else { 300.0 },
             panels: cpu,
         };
-        let caption = "A panel an arm. Filled: measured, and fitted to. Hollow: not fitted to, because it was held out (the number is how many instances shared the load) or the CPUs were saturated. Lines: the model with the fewest and with the most instances; points of other numbers lie between them. Bars: intervals over the blocks.";
+        let caption = "One panel per arm. Filled: measured, and used in the fit. Hollow: not used in the fit, because \
+                       the case was held out (the number is how many instances shared the load) or the CPUs were \
+                       saturated. Lines: the model with the fewest and with the most instances; points of other \
+                       numbers lie between them. Bars: intervals over the blocks.";
         let first = FigureView::new(title, caption, chart.figure(&format!("{id}-cpu")));
         let mut time: Vec<Panel> = self.shown().map(|(arm, look)| self.time(arm, &look)).collect();
         on_one_scale(&mut time);
@@ -44,8 +47,9 @@ impl Group<'_> {
             panels: time,
         };
         let caption = format!(
-            "A panel an arm. The line is the time in a queue before the guest\u{2019}s CPUs, fitted to the filled marks, over the range that was measured; hollow marks were held out, or saturated. \
-             It rises steeply towards the right: that is why a guest must not be filled.{logarithmic}"
+            "One panel per arm. Line: the time in a queue for the guest\u{2019}s CPUs, fitted to the filled marks, \
+             over the measured range. Hollow marks: held out or saturated. The line rises steeply towards the right, \
+             so do not fill a guest to its CPU limit.{logarithmic}"
         );
         let second = FigureView::new(title, &caption, chart.figure(&format!("{id}-response")));
         [first, second].into_iter().flatten().collect()
@@ -71,9 +75,9 @@ impl Group<'_> {
             let look = ArmLook { id: name.to_owned(), label, class, shape, dash: "", hollow, ..look.clone() };
             Line { joined: false, ..Line::new(look, points.collect()) }
         };
-        let mut lines = vec![line((false, false), "measured, fitted to", Shape::Circle, "arm-base")];
+        let mut lines = vec![line((false, false), "measured, used in the fit", Shape::Circle, "arm-base")];
         if arm.points.iter().any(|point| point.saturated && !point.held_out) {
-            lines.push(line((false, true), "measured, saturated: not fitted to", Shape::Circle, "arm-base"));
+            lines.push(line((false, true), "measured, saturated: not used in the fit", Shape::Circle, "arm-base"));
         }
         lines.push(line((true, false), "measured, held out", Shape::Diamond, "arm-2"));
         lines

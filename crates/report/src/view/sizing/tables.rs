@@ -41,7 +41,7 @@ impl Group<'_> {
             Column { note: "instances at 70 % / at 80 %".to_owned(), ..Column::numeric("Published rule") },
         ];
         let mut table = Table::new(
-            "For one guest: the figures and [intervals] that the models give, within what was measured.",
+            "For one guest: predictions of the models with [intervals], within the measured range.",
             columns,
         );
         for (arm, look) in self.shown() {
@@ -75,8 +75,7 @@ impl Group<'_> {
             measured("Response time"),
             Column::text("Within 15 %"),
         ];
-        let caption =
-            "Cases that no model was fitted to: what the models said before, with [interval], and what was measured.";
+        let caption = "Held-out cases, which no model was fitted to: prediction with [interval], and measurement.";
         let mut table = Table::new(caption, columns);
         for (check, look) in self.shown().flat_map(|(arm, look)| arm.checks.iter().map(move |own| (own, look.clone())))
         {
@@ -95,8 +94,10 @@ impl Group<'_> {
             Column { note: "root mean square".to_owned(), ..Column::numeric("Residual") },
             Column { note: "each point left out in turn".to_owned(), ..Column::numeric("Residual") },
         ];
-        let caption = "The models, fitted by least squares. U: busy share of the guest\u{2019}s CPUs; n: instances; X: operations a second; R: response time; Q: mean time in a queue of as many \
-                       servers as CPUs over its service time. Residuals of CPU in per cent of the guest\u{2019}s CPUs, of response time in per cent of it.";
+        let caption = "The models, fitted by least squares. U: busy share of the guest\u{2019}s CPUs; n: instances; X: \
+                       operations a second; R: response time; Q: mean time in a queue with one server per CPU, divided \
+                       by its service time. Residuals of CPU: in per cent of the guest\u{2019}s CPUs. Residuals of \
+                       response time: in per cent of the time.";
         let mut table = Table::new(caption, columns);
         for (model, look) in self.shown().filter_map(|(arm, look)| Some((arm.model.as_ref()?, look))) {
             let mut add = |name: &str, formula: &str, n: u32, residuals: [String; 2]| {
@@ -122,7 +123,7 @@ impl Group<'_> {
     pub(super) fn parameter_table(&self) -> Option<Table> {
         let columns = [Column::text("Arm"), Column::text("Parameter"), Column::numeric("Estimate")].to_vec();
         let mut table = Table::new(
-            "Parameters of the models with their [intervals], and the range that was measured, beyond which nothing is predicted.",
+            "Parameters of the models with their [intervals], and the measured range. Nothing is predicted outside it.",
             columns,
         );
         for (model, look) in self.shown().filter_map(|(arm, look)| Some((arm.model.as_ref()?, look))) {
@@ -143,9 +144,9 @@ impl Group<'_> {
             Column::numeric("Response time"),
             Column::numeric("Memory of an instance"),
             Column::numeric("Guest, idle"),
-            Column::text("Were the models fitted to it?"),
+            Column::text("Used in the fit?"),
         ];
-        let mut table = Table::new("What was measured: estimates over the blocks and [intervals].", columns);
+        let mut table = Table::new("Measurements: estimates over the blocks and [intervals].", columns);
         for (point, look) in self.shown().flat_map(|(arm, look)| arm.points.iter().map(move |own| (own, look.clone())))
         {
             table.rows.push(vec![
@@ -158,7 +159,7 @@ impl Group<'_> {
                 cell(point.instance_memory.as_ref(), &Unit::Bytes),
                 cell(point.idle_memory.as_ref(), &Unit::Bytes),
                 Cell::text(match (point.held_out, point.saturated) {
-                    (true, _) => "no: held out, to be predicted",
+                    (true, _) => "no: held out",
                     (_, true) => "no: the CPUs were saturated",
                     _ => "yes",
                 }),
