@@ -284,19 +284,21 @@ pub(crate) fn method(plan: &Plan) -> Vec<String> {
         return Vec::new();
     }
     let mut said = vec![
-        "A trial of a capacity case is one search: every load is tried in an instance made and destroyed for it. Loads are doubled until one misses an \
-         objective (or halved, where the first one does), then the distance between the largest that held and the smallest that did not is halved until it is as small as the study asks; the \
-         largest that held is then tried again until it has held as often as the study asks, each time in a fresh instance, and one miss refutes it. The \
-         capacity is the largest load that held every time; the true one lies between it and the smallest load that did not, so a difference between arms \
-         within one such step is not called one. A try whose work was wrong, or that failed, is repeated once; twice counts as a miss. \
-         Capacities are compared within blocks as all metrics are. Other metrics of a trial are those of the last iteration at its capacity: loads \
-         differ between arms, so those are not compared unless the loads are equal."
+        "A trial of a capacity case is one search: every load is tried in a fresh instance. Loads are doubled until \
+         one misses an objective (or halved, if the first one does). Then the distance between the largest load that \
+         held and the smallest that did not is halved until it is as small as the study asks. The largest load that \
+         held is tried again, each time in a fresh instance, until it has held as often as the study asks; one miss \
+         refutes it. The capacity is the largest load that held every time. The true capacity lies between it and the \
+         smallest load that did not hold, so a difference between arms within one such step does not count as \
+         detected. A try that failed, or whose work was wrong, is repeated once; the second time counts as a miss. \
+         Capacities are compared within blocks, as all metrics are. Other metrics of a trial are those of the last \
+         iteration at its capacity. Loads differ between arms, so those are not compared unless the loads are equal."
             .to_owned(),
     ];
     if cases.iter().any(|case| case.load_from.is_some()) {
         said.push(
-            "A case that is offered a share of a capacity has the same load on every arm: that share of the median, over the blocks, of the baseline's \
-             capacity."
+            "A case that is offered a share of a capacity has the same load on every arm: that share of the median of \
+             the baseline's capacity over the blocks."
                 .to_owned(),
         );
     }

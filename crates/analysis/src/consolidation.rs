@@ -213,12 +213,17 @@ pub(crate) fn method(found: &[ConsolidationFindings]) -> Vec<String> {
         return Vec::new();
     }
     vec![
-        "Several instances in one guest: clients are dealt evenly to the instances, and figures are of all of them together. What an instance costs is a difference within a block \
-         between so many instances and the fewest of the series, divided by the instances between; its interval is made of the blocks' differences, on the values themselves. At a fixed share of the guest's \
-         CPUs it is per cent of the throughput of the fewest; throughput is set to the share that was asked by the rule of three before it is compared, because a point of CPU \
-         held too much would look like an instance less, and shown as it was measured beside the share that was held. At a fixed load it is points of CPU. The guest's CPU is its control \
-         group's on the host: of a machine with all that emulates it. Instances side by side: of each block the slowest instance's response time over that of the fastest, and likewise the most operations \
-         over the fewest, over the blocks; of instances that are served alike such a ratio lies somewhat above 1 all the same, the more the fewer operations each has."
+        "Several instances in one guest: clients are divided evenly among the instances, and figures are of all \
+         instances together. The cost of an instance is the difference within a block between a number of instances \
+         and the fewest of the series, divided by the number of instances between them. Its interval comes from the \
+         differences of the blocks, on the values themselves. At a fixed share of the guest's CPUs the cost is in per \
+         cent of the throughput of the fewest. Throughput is first scaled in proportion to the requested share, \
+         because an excess of CPU would look like a saving; it is shown as measured, beside the share that was held. \
+         At a fixed load the cost is in points of CPU. The guest's CPU is that of its control group on the host; for a \
+         virtual machine this includes its emulator. Instances side by side: in each block the response time of the \
+         slowest instance divided by that of the fastest, and the most operations divided by the fewest, estimated \
+         over the blocks. Such a ratio lies somewhat above 1 even where instances are served alike, and the more so \
+         the fewer operations each has."
             .to_owned(),
     ]
 }

@@ -287,17 +287,21 @@ pub(crate) fn method(plan: &Plan) -> Vec<String> {
         return Vec::new();
     }
     vec![
-        "A trial of a density case is one scale-up: guests are added to one instance one at a time, each when the memory that it touches at once \
-         fits above the reserve or, where memory is merged, once merging has made room; at each number of the series all guests are driven through the phases \
-         of the case. A number is held when every guest worked to the end, its work added up, and every objective was met. The scale-up ends \
-         before the reserve is touched, when the host swaps or waits for memory, when a guest is lost, and at the end of the series. The number given \
-         for an arm is the least of its blocks'. A trial's metrics are those of the largest number that held in it, another on each arm: only that number and \
-         the operations of all guests together are compared between arms; the tables by number of guests set like beside like. Figures of a number at which an \
-         objective was missed are shown, and those of one at which a guest was lost or its work was wrong are not. Numbers of one scale-up are iterations of one instance: intervals at each come from the blocks."
+        "A trial of a density case is one scale-up: guests are added one at a time, in one instance. A guest is added \
+         when the memory that it touches at once fits above the reserve or, where memory is merged, when merging has \
+         made room. At each number of the series all guests are driven through the phases of the case. A number held \
+         when every guest worked to the end, its work added up, and every objective was met. The scale-up ends before \
+         the reserve is touched, when the host swaps or waits for memory, when a guest is lost, and at the end of the \
+         series. The number given for an arm is the smallest of its blocks. A trial's metrics are those of the largest \
+         number that held in it. This number differs between arms, so only the number itself and the operations of all \
+         guests together are compared; the tables by number of guests compare equal numbers. Figures of a number at \
+         which an objective was missed are shown. Those of a number at which a guest was lost or its work was wrong \
+         are not. Numbers of one scale-up are iterations of one instance: intervals at each come from the blocks."
             .to_owned(),
-        "Merging has settled when savings grew by less than a hundredth over two whole passes of the kernel's scanner. Saved memory is pages_sharing and \
-         merged empty pages times the size of a page, before the kernel's own bookkeeping; the profit is after it, as the kernel reckons. \
-         The unique memory of a guest is what no other process maps; the shared part is its proportional share of the rest."
+        "Merging has settled when savings grew by less than a hundredth over two whole passes of the kernel's scanner. \
+         Saved memory is pages_sharing and merged empty pages times the size of a page, before the kernel's own \
+         bookkeeping; the profit is after it, as the kernel computes it. The unique memory of a guest is what no other \
+         process maps; the shared part is its proportional share of the rest."
             .to_owned(),
         "Where four numbers of guests or more were measured, two models of total operations a second against guests \
          are fitted by least squares on all blocks' figures: the capped line min(a N, c), whose knee is c/a guests, \

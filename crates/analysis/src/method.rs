@@ -14,10 +14,12 @@ use crate::steady::{CHANGE_MIN, POINTS_MIN, UNSTEADY_ALPHA};
 use crate::{consolidation, sizing};
 
 /// What has no figures, and what CPU time holds.
-const NO_FIGURES: &str = "A trial that is invalid or failed has no figures; it is listed with its reason, and its block does not count for the comparisons of its arm. \
-         CPU time is that of the whole SUT in the measured window, the host's own threads included. On virtual links a \
-         frame is received on the CPU of its sender: service demand of network cases leaves out what the guest's kernel did on the driver's CPUs, \
-         and holds what the client's kernel did on the SUT's, on every arm alike.";
+const NO_FIGURES: &str = "A trial that is invalid or failed has no figures. It is listed with its reason, and its \
+                          block does not count in the comparisons of its arm. CPU time is that of the whole SUT in the \
+                          measured window, the host's own threads included. On virtual links a frame is received on \
+                          the CPU of its sender. The service demand of network cases therefore excludes what the \
+                          guest's kernel did on the driver's CPUs, and includes what the client's kernel did on the \
+                          SUT's CPUs, on every arm alike.";
 
 /// The paragraphs.
 pub(crate) fn paragraphs(

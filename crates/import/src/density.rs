@@ -92,7 +92,7 @@ fn trial(platform: &str, mut levels: Vec<Level>, most: u32) -> ReportedTrial {
     let (kind, detail) = if held < most {
         (StopKind::Start, format!("the report has no figure beyond {held} guests, and has one of {most} elsewhere"))
     } else {
-        (StopKind::End, format!("the report tells of no more than {held} guests"))
+        (StopKind::End, format!("the report has no figures of more than {held} guests"))
     };
     let window_s = levels.len() as f64 * RUN_S as f64;
     let scale_up = ScaleUp {

@@ -138,7 +138,7 @@ fn report(tables: &[&Table], beside: Option<(&Path, &str)>, notes: &mut Vec<Stri
     if !known.known {
         let names: Vec<String> = published.files.iter().map(|(name, _)| name.clone()).collect();
         notes.push(format!(
-            "{}: not the figures of a report that tare knows, so nothing is known of what it says of them; a {} beside them can tell",
+            "{}: tare does not know this report, so its claims are unknown; put a {} beside the files to state them",
             names.join(", "),
             claims::FILE
         ));
@@ -185,7 +185,7 @@ fn files_of(path: &Path, notes: &mut Vec<String>) -> Result<(Vec<PathBuf>, PathB
     files.sort();
     others.sort();
     if !others.is_empty() {
-        notes.push(format!("not read, for they are no CSV files: {}", others.join(", ")));
+        notes.push(format!("not read, because they are not CSV files: {}", others.join(", ")));
     }
     Ok((files, path.to_owned()))
 }
@@ -203,7 +203,7 @@ fn bytes(file: &Path) -> Result<Vec<u8>, ImportError> {
     let flags = (OFlags::NONBLOCK | OFlags::CLOEXEC).bits().cast_signed();
     let opened = fs::OpenOptions::new().read(true).custom_flags(flags).open(file).map_err(unreadable)?;
     if !opened.metadata().map_err(unreadable)?.is_file() {
-        return Err(unreadable(std::io::Error::other("it is no regular file")));
+        return Err(unreadable(std::io::Error::other("it is not a regular file")));
     }
     // No longer than what is refused, whatever the file says of its length.
     opened.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;

@@ -63,7 +63,7 @@ pub(crate) fn case(id: &str, label: String, workload: &str, clients: u32, steady
     }
 }
 
-/// A study of one block, with the first arm as the baseline. The lab is another's: its members are those of a lab of which nothing is known.
+/// A study of one block, with the first arm as the baseline. Imported: lab unknown.
 pub(crate) fn study(published: Published, arms: Vec<Arm>, cases: Vec<Case>) -> Study {
     Study {
         schema: STUDY_SCHEMA,
@@ -115,15 +115,13 @@ pub(crate) fn planned(study: Study, mut reported: Vec<ReportedTrial>) -> (Plan, 
         schema: PLAN_SCHEMA,
         hash: hash(&study, &trials),
         study,
-        cpus: CpuPlacement {
-            client: Vec::new(),
-            guests: Vec::new(),
-            note: "not stated in the report".to_owned(),
-        },
+        cpus: CpuPlacement { client: Vec::new(), guests: Vec::new(), note: "not stated in the report".to_owned() },
         trials,
         cost: Cost { measuring, around: Span::ZERO, memory: ByteSize(0), disk: ByteSize(0) },
         deviations: vec![
-            "Every figure was published by others and read from their tables: tare measured none of them. What the report does not tell, such as CPU accounts, samples and granted resources, is absent.".to_owned(),
+            "Every figure was published by others and read from their tables: tare measured none of them. What the \
+             report does not state, such as CPU accounts, samples and granted resources, is absent."
+                .to_owned(),
         ],
         left_out: Vec::new(),
     };

@@ -47,7 +47,7 @@ fn three_reports_come_out_of_the_folder_and_what_is_no_table_is_noted() {
     let imported = read(&[published()]).unwrap();
     let names: Vec<&str> = imported.reports.iter().map(|report| report.plan.study.name.as_str()).collect();
     assert_eq!(names, ["published-000", "published-002", "published-004"]);
-    assert_eq!(imported.notes, ["not read, for they are no CSV files: README.md"]);
+    assert_eq!(imported.notes, ["not read, because they are not CSV files: README.md"]);
     let files: Vec<usize> = imported.reports.iter().map(|report| report.published().files.len()).collect();
     assert_eq!(files, [1, 3, 1]);
     let claims: Vec<usize> = imported.reports.iter().map(|report| report.published().claims.len()).collect();
@@ -143,7 +143,7 @@ fn columns_may_stand_in_any_order_and_figures_keep_their_places() {
     let folder = folder(&[("x.csv", text)]);
     let imported = read(&[folder.path().join("x.csv")]).unwrap();
     assert_eq!(measured(&imported.reports[0], "orders", "a").metrics["orders_per_minute"], 30.5);
-    assert!(imported.notes[0].contains("not the figures of a report that tare knows"), "{:?}", imported.notes);
+    assert!(imported.notes[0].contains("tare does not know this report"), "{:?}", imported.notes);
 }
 
 #[test]

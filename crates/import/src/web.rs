@@ -136,7 +136,7 @@ fn workload<'a>(table: &'a Table, row: &'a Row) -> Result<&'a str, ImportError> 
     if WORKLOADS.iter().any(|(known, ..)| *known == name) {
         return Ok(name);
     }
-    let what = format!("`{name}` is no workload of the report");
+    let what = format!("`{name}` is not a workload of the report");
     Err(table.wrong(row, "workload", what, "There are banking, ecommerce and support"))
 }
 
@@ -204,7 +204,7 @@ fn searched(arm: &str, case: &str, held: f64, probes: Vec<Probe>) -> ReportedTri
     let mut metrics = last.metrics;
     metrics.insert(capacity::metric::CAPACITY.to_owned(), held);
     let window_s = (probes.len() as u64 * ITERATION_S) as f64;
-    let ended = format!("the report tells of {} iterations at {held} sessions and of no other load", probes.len());
+    let ended = format!("the report has {} iterations at {held} sessions and no other load", probes.len());
     let search = CapacitySearch { held, missed: None, probes, ended };
     let load = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
     let mut specs = vec![capacity::metric_spec(&load)];

@@ -282,7 +282,7 @@ fn the_instances_of_a_guest_stand_side_by_side() {
     let findings = fixture::instances();
     let page = html(&findings);
     let document = parsed(&page);
-    let all = rows(&document, "Of the instances that share one guest.");
+    let all = rows(&document, "Instances that share one guest.");
     assert_eq!(all.len(), 1 + 2 * 31, "each case of several instances on both arms");
     let worst = all.iter().find(|row| row[0].contains("native") && row[6].starts_with("2.10")).unwrap();
     assert_eq!((worst[1].as_str(), worst[7].as_str()), ("8", "8"), "the slowest is named: {worst:?}");

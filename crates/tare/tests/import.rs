@@ -55,7 +55,7 @@ fn all_published_figures_become_runs_and_each_is_audited_reported_and_compared()
     let said = run(&["import", published.to_str().unwrap(), "--out", out.to_str().unwrap()]);
     expect_code(&said, 0);
     let text = stdout(&said);
-    assert!(text.contains("not read, for they are no CSV files: README.md"), "{text}");
+    assert!(text.contains("not read, because they are not CSV files: README.md"), "{text}");
     assert!(text.contains("next: `tare audit") && text.contains("12 trials of native, virtual"), "{text}");
     for (report, code) in [("000", 0), ("002", 5), ("004", 0)] {
         let own = out.join(format!("published-{report}"));
@@ -85,7 +85,7 @@ fn all_published_figures_become_runs_and_each_is_audited_reported_and_compared()
     expect_code(&all, 5);
     let text = stdout(&all);
     assert!(
-        text.contains("broken: no verdict may rest on it (1)") && text.contains("with a reservation (6)"),
+        text.contains("broken: do not base a verdict on it (1)") && text.contains("with a reservation (6)"),
         "{text}"
     );
 }
@@ -186,7 +186,7 @@ fn one_digit_in_a_total_and_one_line_that_is_missing_are_caught() {
     for (other, says) in [
         (
             "virtual,banking,2300,2,Total,611118,593047,18070,2,49739.0,0.612,30462",
-            "iteration 2, requests: 611,118 is printed, and its parts come to 611,119",
+            "iteration 2, requests: 611,118 is printed, but its parts add up to 611,119",
         ),
         ("virtual,banking,2300,2,Total,611119,593147,18070,2,49739.0,0.612,30462", "iteration 2, good: 593,147"),
         ("virtual,banking,2300,2,Total,611119,593047,18070,3,49739.0,0.612,30462", "iteration 2, failed: 3 is printed"),
@@ -206,7 +206,7 @@ fn one_digit_in_a_total_and_one_line_that_is_missing_are_caught() {
         (
             "native,ecommerce,4100,3,cart,",
             "ecommerce",
-            "iteration 3, requests: 693,456 is printed, and its parts come to 656,767",
+            "iteration 3, requests: 693,456 is printed, but its parts add up to 656,767",
         ),
         ("native,support,2600,1,download,", "support", "iteration 1, requests"),
     ] {
@@ -260,7 +260,7 @@ rounding = 0.5
         assert_eq!(audit(&out).1, code, "{name}");
     }
     let (entries, _) = audit(&folder.path().join("run-tampered"));
-    has(&entries, "totals", "broken", "orders", "211,919 is printed, and its parts come to 212,019");
+    has(&entries, "totals", "broken", "orders", "211,919 is printed, but its parts add up to 212,019");
 }
 
 #[test]

@@ -114,7 +114,7 @@ fn judged(case: &Case, (arm, base): (&Arm, &Arm), found: &Compared<'_>) -> Audit
         arm.label
     );
     if found.chance > CHANCE_MAX {
-        let few = format!("{detail}: requests are too few to tell whether they are the same work");
+        let few = format!("{detail}: too few requests to decide whether they are the same work");
         return entry(CHECK, AuditOutcome::Unknown, &case.id, &arms, few);
     }
     let types = types(found);
@@ -129,13 +129,13 @@ fn judged(case: &Case, (arm, base): (&Arm, &Arm), found: &Compared<'_>) -> Audit
         return entry(CHECK, AuditOutcome::Holds, &case.id, &arms, detail);
     }
     let reserved = entry(CHECK, AuditOutcome::Reservation, &case.id, &arms, format!("{detail}{types}"));
-    with(reserved, "The whole is comparable, these types by themselves are not.")
+    with(reserved, "The totals are comparable; these types are not.")
 }
 
 /// `; of 16 types 15 differ by more, most login: 50,023 and 34,825 bytes`, the baseline's first.
 fn types(found: &Compared<'_>) -> String {
     if found.types.is_empty() {
-        return "; no type by itself differs by more than it may".to_owned();
+        return "; no single type differs by more than is allowed".to_owned();
     }
     let named: Vec<String> = found
         .types
@@ -146,7 +146,7 @@ fn types(found: &Compared<'_>) -> String {
     let named: Vec<&str> = named.iter().map(String::as_str).collect();
     let most = if found.types.len() > named.len() { ", most of all " } else { ": " };
     let differ = if found.types.len() == 1 { "differs" } else { "differ" };
-    format!("; of {} types {} {differ} by more than they may{most}{}", found.of, found.types.len(), listed(&named))
+    format!("; of {} types {} {differ} by more than is allowed{most}{}", found.of, found.types.len(), listed(&named))
 }
 
 fn percent(share: f64) -> String {
@@ -164,5 +164,5 @@ fn unreported(run: &Run<'_>, case: &Case, (arm, base): (&Arm, &Arm), known: &[Au
     let detail =
         format!("bytes a request are not reported here, and they differ in {} with the same workload", other.case);
     let entry = entry(AuditCheck::BytesARequest, AuditOutcome::Reservation, &case.id, &arms, detail);
-    Some(with(entry, "Whether the arms did the same work here is not known."))
+    Some(with(entry, "It is unknown whether the arms did the same work here."))
 }

@@ -26,7 +26,7 @@ fn judged(run: &Run<'_>, claim: &Claim) -> AuditEntry {
             let arms = [than.as_str(), arm.as_str()];
             let (outcome, detail, follows) = match value(run, case, arm).zip(value(run, case, than)) {
                 Some(values) => percent_of(values, (run.label(arm), run.label(than)), (*percent, *rounding)),
-                None => (AuditOutcome::Unknown, "the figures that this is of are not there".to_owned(), String::new()),
+                None => (AuditOutcome::Unknown, "the figures for this claim are missing".to_owned(), String::new()),
             };
             let detail = format!("{said}{detail}");
             with(entry(AuditCheck::Base, outcome, case, &arms, detail), follows)
@@ -41,7 +41,7 @@ fn judged(run: &Run<'_>, claim: &Claim) -> AuditEntry {
                     (AuditOutcome::Holds, format!("it recomputes to {}", figure(own, 1)))
                 }
                 Some(own) => (AuditOutcome::Broken, format!("it recomputes to {}", figure(own, 1))),
-                None => (AuditOutcome::Unknown, "a capacity that it is made of is not there".to_owned()),
+                None => (AuditOutcome::Unknown, "a capacity that it is computed from is missing".to_owned()),
             };
             entry(AuditCheck::Score, outcome, "", &[arm], format!("{said}{detail}"))
         }
@@ -70,7 +70,7 @@ fn percent_of(
     (claimed, rounding): (f64, f64),
 ) -> (AuditOutcome, String, String) {
     if !(own > 0.0 && base > 0.0) {
-        return (AuditOutcome::Unknown, "a figure that this is of is zero".to_owned(), String::new());
+        return (AuditOutcome::Unknown, "a figure for this claim is zero".to_owned(), String::new());
     }
     let (of_base, of_own) = (100.0 * (own / base - 1.0), 100.0 * (1.0 - base / own));
     let near = |value: f64| (value - claimed).abs() <= rounding * (1.0 + 1e-9) + 1e-9;
@@ -137,7 +137,7 @@ fn rate(run: &Run<'_>, case: &str, arm: &str, (guests, per_s): (u32, f64)) -> (A
         None if levels.is_empty() => (AuditOutcome::Unknown, "the table has no figure".to_owned(), String::new()),
         None => {
             let detail = format!("{there}, and no other number of guests comes to {} either", figure(per_s, 0));
-            (AuditOutcome::Broken, detail, "Text and table do not go together: one of them is wrong.".to_owned())
+            (AuditOutcome::Broken, detail, "Text and table disagree: one of them is wrong.".to_owned())
         }
     }
 }
@@ -154,7 +154,7 @@ fn score_rests_on(run: &Run<'_>, found: &[AuditEntry]) -> Option<AuditEntry> {
     if broken.is_empty() {
         return None;
     }
-    let detail = format!("the score is made of {} among others, where something does not hold", listed(&broken));
+    let detail = format!("the score includes {}, where a check does not hold", listed(&broken));
     let entry = entry(AuditCheck::Score, AuditOutcome::Reservation, "", &[], detail);
     Some(with(entry, "Scores of arms are no more comparable than the worst of their parts."))
 }

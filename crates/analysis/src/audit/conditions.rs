@@ -27,7 +27,7 @@ const DIFFERENT_LOADS: &str = "The arms were offered different loads: their figu
 pub(super) fn check(run: &Run<'_>) -> Vec<AuditEntry> {
     let mut found = published_conditions(run);
     if run.published().is_some() && !run.tables.is_empty() {
-        let detail = "how busy the clients and what stood behind the server were the files do not tell".to_owned();
+        let detail = "the files do not state how busy the clients and the back end were".to_owned();
         found.push(entry(AuditCheck::Instrument, AuditOutcome::Unknown, "", &[], detail));
     }
     for case in &run.study.cases {
@@ -44,7 +44,7 @@ fn published_conditions(run: &Run<'_>) -> Vec<AuditEntry> {
     let Some(published) = run.published() else { return Vec::new() };
     let reserve = |sentence: &String| {
         let entry = entry(AuditCheck::Conditions, AuditOutcome::Reservation, "", &[], sentence.clone());
-        with(entry, "What this makes of the difference between the arms is not known.")
+        with(entry, "Its effect on the difference between the arms is unknown.")
     };
     published.conditions.iter().map(reserve).collect()
 }
@@ -132,7 +132,7 @@ fn instrument(run: &Run<'_>, case: &Case) -> Vec<AuditEntry> {
         let busy = table.and_then(|table| busy(run, table));
         let of = |outcome, detail| entry(AuditCheck::Instrument, outcome, &case.id, &[&arm.id], detail);
         let reserve = |detail| {
-            let consequence = "What is seen may be the delay or the limit of the instrument, and not of the arm.";
+            let consequence = "The result may show the delay or the limit of the instrument, not of the arm.";
             with(of(AuditOutcome::Reservation, detail), consequence)
         };
         let before = found.len();
@@ -146,9 +146,11 @@ fn instrument(run: &Run<'_>, case: &Case) -> Vec<AuditEntry> {
         found.push(match busy {
             Some(share) => {
                 let used = format!("the driver used {:.0} % of its CPUs on {}", share * 100.0, arm.label);
-                of(AuditOutcome::Holds, format!("{used}, and no trial says that it limited the load"))
+                of(AuditOutcome::Holds, format!("{used}, and no trial reports that it limited the load"))
             }
-            None => of(AuditOutcome::Unknown, format!("how busy the driver's CPUs were on {} is not known", arm.label)),
+            None => {
+                of(AuditOutcome::Unknown, format!("it is unknown how busy the driver's CPUs were on {}", arm.label))
+            }
         });
     }
     found
@@ -206,21 +208,20 @@ fn repeated(run: &Run<'_>) -> Vec<AuditEntry> {
     let of = |outcome, case: &str, arms: &[&str], detail| entry(AuditCheck::Repeated, outcome, case, arms, detail);
     if once.is_empty() {
         let least = pairs().map(|(case, arm)| count(case, arm)).min();
-        let detail = least.map(|least| format!("every arm completed {least} blocks at least in every case"));
+        let detail = least.map(|least| format!("every arm completed at least {least} blocks in every case"));
         return detail.map(|detail| of(AuditOutcome::Holds, "", &[], detail)).into_iter().collect();
     }
     let iterated = run.study.cases.iter().any(|case| case.capacity.is_some() || case.density.is_some());
     let consequence = if iterated {
-        "Iterations of one search or scale-up share whatever was peculiar to it: there is no interval, and no verdict on the difference."
+        "Iterations of one search or scale-up are not independent: there is no interval, and no verdict on the \
+         difference."
     } else {
-        "One trial does not tell its own chance from the arm: there is no interval, and no verdict on the difference."
+        "One trial cannot separate chance from the effect of the arm: there is no interval, and no verdict on the \
+         difference."
     };
     if once.len() == pairs().count() {
-        let what = if run.published().is_some() {
-            "the report tells of one trial"
-        } else {
-            "there is one completed trial at most"
-        };
+        let what =
+            if run.published().is_some() { "the report has one trial" } else { "there is at most one completed trial" };
         let detail = format!("{what} of every arm in every case, which is no sample of instances");
         return vec![with(of(AuditOutcome::Reservation, "", &[], detail), consequence)];
     }

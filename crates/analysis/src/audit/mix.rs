@@ -41,7 +41,7 @@ pub(super) fn check(run: &Run<'_>) -> Vec<AuditEntry> {
     let (base, others) = run.compared();
     let others: Vec<&Arm> = others.collect();
     if run.published().is_some() && !run.tables.is_empty() {
-        let detail = "how many answers were wrong the files do not tell".to_owned();
+        let detail = "the files do not state how many answers were wrong".to_owned();
         found.push(entry(AuditCheck::Validation, AuditOutcome::Unknown, "", &[], detail));
     }
     for case in &run.study.cases {
@@ -133,7 +133,7 @@ fn against_targets(case: &Case, arm: &Arm, table: &Table<'_>) -> Option<AuditEnt
         return Some(of(AuditOutcome::Holds, detail));
     }
     let detail = format!("types on {} miss the target of the tables: {}", arm.label, named(&missed));
-    Some(with(of(AuditOutcome::Reservation, detail), "The work is not the mix that the site describes."))
+    Some(with(of(AuditOutcome::Reservation, detail), "The work does not match the mix that the site describes."))
 }
 
 fn between(case: &Case, (arm, own): (&Arm, &Table<'_>), (base, beside): (&Arm, &Table<'_>)) -> AuditEntry {
@@ -153,7 +153,7 @@ fn between(case: &Case, (arm, own): (&Arm, &Table<'_>), (base, beside): (&Arm, &
         let detail = format!("shares of types on {} and {} are within {}", base.label, arm.label, points(worst));
         return entry(AuditCheck::Mix, AuditOutcome::Holds, &case.id, &arms, detail);
     }
-    let detail = format!("the mix on {} is another than on {}: {}", base.label, arm.label, named(&missed));
+    let detail = format!("the mix on {} differs from that on {}: {}", base.label, arm.label, named(&missed));
     let broken = entry(AuditCheck::Mix, AuditOutcome::Broken, &case.id, &arms, detail);
     with(broken, "The arms did not do the same work: their figures cannot be compared.")
 }
@@ -185,7 +185,7 @@ fn enough(case: &Case, arm: &Arm, table: &Table<'_>) -> AuditEntry {
         arm.label,
         if more.is_empty() { listed(&shown) } else { shown.join(", ") }
     );
-    with(of(AuditOutcome::Reservation, detail), "What is said of these types rests on few requests.")
+    with(of(AuditOutcome::Reservation, detail), "Figures of these types rest on few requests.")
 }
 
 fn validation(case: &Case, arm: &Arm, table: &Table<'_>) -> AuditEntry {
@@ -215,5 +215,5 @@ fn validation(case: &Case, arm: &Arm, table: &Table<'_>) -> AuditEntry {
         100.0 * wrong / all,
         percent(wrong_max)
     );
-    with(of(AuditOutcome::Broken, detail), "What was wrong is not work: the iteration does not count.")
+    with(of(AuditOutcome::Broken, detail), "Wrong answers do not count as work: the iteration does not count.")
 }

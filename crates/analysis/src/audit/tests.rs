@@ -75,7 +75,7 @@ fn a_run_without_request_types_is_only_asked_whether_it_was_repeated() {
     let found = entries(&plan, &trials);
     assert_eq!(
         of(&found, AuditCheck::Repeated),
-        [(AuditOutcome::Holds, "every arm completed 6 blocks at least in every case.")]
+        [(AuditOutcome::Holds, "every arm completed at least 6 blocks in every case.")]
     );
     assert_eq!(found.len(), 1, "{found:?}");
     let before = findings(&plan, &trials);
@@ -220,7 +220,7 @@ fn requests_that_are_neither_good_nor_bad_do_not_add_up() {
         .partition(|entry| entry.outcome == AuditOutcome::Broken);
     assert_eq!((broken.len(), fine.len()), (2, 2), "each block of the container; the other two arms hold");
     assert!(
-        broken[0].detail.contains("view, good, tolerable and failed: 750 is printed, and its parts come to 749"),
+        broken[0].detail.contains("view, good, tolerable and failed: 750 is printed, but its parts add up to 749"),
         "{}",
         broken[0].detail
     );

@@ -34,7 +34,7 @@ impl Checked {
         let printed = figure(self.printed, self.places);
         match self.recomputed {
             Some(value) => {
-                format!("{}: {printed} is printed, and its parts come to {}", self.what, figure(value, self.places))
+                format!("{}: {printed} is printed, but its parts add up to {}", self.what, figure(value, self.places))
             }
             None => format!("{}: {printed} is printed, but what it is computed from is not reported", self.what),
         }
@@ -82,7 +82,7 @@ pub(super) fn check(run: &Run<'_>) -> Vec<AuditEntry> {
 }
 
 fn faults((case, arm): (&str, &str), broken: &[Checked]) -> Vec<AuditEntry> {
-    let consequence = "The table is not whole, or was altered: no comparison can rest on it.";
+    let consequence = "The table is incomplete or was altered: do not base a comparison on it.";
     let fault =
         |detail: String| with(entry(AuditCheck::Totals, AuditOutcome::Broken, case, &[arm], detail), consequence);
     let mut found: Vec<AuditEntry> = broken.iter().take(LISTED_MAX).map(|own| fault(own.sentence())).collect();

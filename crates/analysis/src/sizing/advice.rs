@@ -169,27 +169,27 @@ impl Adviser<'_> {
         let fitted = self.fitted;
         let mut notes = Vec::new();
         if load <= 0.0 {
-            notes.push(
-                "Nothing that was measured holds: fewer instances or less load than the study has might.".to_owned(),
-            );
+            notes.push("No configuration in the measured range fits: measure fewer instances or less load.".to_owned());
         } else if fitted.outside(instances + 1, load, "").is_some()
             && instances == fitted.range.instances.1
             && instances > 1
         {
-            notes.push("The advice is the edge of what was measured: more may hold.".to_owned());
+            notes.push("The advice is at the edge of the measured range: more may be possible.".to_owned());
         }
         if load > 0.0 && self.memory(1).is_none() {
-            notes
-                .push("Memory of instances and of the idle guest was not measured: it bounds nothing here.".to_owned());
+            notes.push(
+                "Memory of instances and of the idle guest was not measured, so it is not a bound here.".to_owned(),
+            );
         }
         match (response, self.objective) {
             (_, None) => notes.push(
-                "No response time that is asked about was measured here: only CPU, memory and what was measured bound the advice."
+                "No response time with an objective was measured here: only CPU, memory and the measured range bound \
+                 the advice."
                     .to_owned(),
             ),
             (None, Some((spec, _))) if fitted.core.response.is_none() => {
                 notes.push(format!(
-                    "{} is not modelled: only CPU, memory and what was measured bound the advice.",
+                    "{} is not modelled: only CPU, memory and the measured range bound the advice.",
                     spec.label
                 ));
             }
@@ -208,7 +208,7 @@ impl Adviser<'_> {
         if load > 0.0 && (stressed > high * (1.0 + 1e-9) || each < low * (1.0 - 1e-9)) {
             let unit = self.unit;
             notes.push(format!(
-                "No instance had {} {unit} when measured, only {} to {}; the load of all together was.",
+                "No instance was measured at {} {unit}, only at {} to {}; the total load was measured.",
                 number(if each < low { each } else { stressed }),
                 number(low),
                 number(high)
@@ -230,6 +230,7 @@ pub(super) fn doubts(model: &tare_model::findings::SizeModel) -> Option<String> 
     let response = model.response.as_ref().filter(|own| own.rmse_left_out > FAR_OFF)?;
     let percent = words::percent(response.rmse_left_out);
     Some(format!(
-        "Response times of points that were left out are predicted with an error of {percent}: trust them as little."
+        "Response times of points that were left out are predicted with an error of {percent}: expect the same error \
+         here."
     ))
 }

@@ -26,7 +26,8 @@ const CPU_WITHIN: f64 = 0.05;
 const RESPONSE_WITHIN: f64 = 0.15;
 
 /// What a study would have to measure instead.
-pub(super) const REMEDY: &str = "a study of at least six cases of one workload that differ in load and instances would, as jvm-consolidation has them";
+pub(super) const REMEDY: &str = "use a study with at least six cases of one workload that differ in load and \
+                                 instances, such as jvm-consolidation";
 
 /// A deviation and how many values beyond its parameters it was made from.
 #[derive(Debug, Clone, Copy)]
@@ -79,8 +80,9 @@ impl Fitted {
         let range = enough(&rows, saturated)?;
         let shape = Shape { servers, terms: core::terms(&rows) };
         let level = core::level(&rows, shape);
-        let core = Core::fit(&rows, shape, Some(level), Bounds::Physical)
-            .ok_or_else(|| format!("no least squares: throughput and CPU do not grow with the load; {REMEDY}"))?;
+        let core = Core::fit(&rows, shape, Some(level), Bounds::Physical).ok_or_else(|| {
+            format!("the models cannot be fitted: throughput and CPU do not grow with the load; {REMEDY}")
+        })?;
         let off: Vec<f64> = rows.iter().map(|row| core.slope * row.load / row.throughput - 1.0).collect();
         in_proportion(&off, &used)?;
         let parameters = shape.terms.iter().filter(|used| **used).count();
@@ -111,17 +113,17 @@ impl Fitted {
         let cpu = self.core.cpu(f64::from(instances), load);
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
         let said = if !(fewest..=most).contains(&instances) {
-            format!("what was measured: {instances} instances were not, {fewest} to {most} were")
+            format!("the measured range: {instances} instances are outside {fewest} to {most}")
         } else if !(least * (1.0 - slack)..=largest * (1.0 + slack)).contains(&load) {
             let (load, unit) = (number(load), self.unit);
             format!(
-                "what was measured: a load of {load} {unit}{when} was not, {} to {} were",
+                "the measured range: a load of {load} {unit}{when} is outside {} to {}",
                 number(least),
                 number(largest)
             )
         } else if !(idle - CPU_SLACK..=busiest + CPU_SLACK).contains(&cpu) {
             format!(
-                "the CPU that was measured: {}{when} would be needed, and {} to {} were seen",
+                "the measured range: a CPU of {}{when} is outside {} to {}",
                 percent(cpu),
                 percent(idle),
                 percent(busiest)
@@ -294,9 +296,9 @@ fn in_proportion(off: &[f64], points: &[&Observed]) -> Result<(), String> {
     let furthest = off.iter().zip(points).max_by(|a, b| a.0.abs().total_cmp(&b.0.abs()));
     let furthest = furthest.map_or_else(String::new, |(_, point)| format!("; furthest off is `{}`", point.case));
     Err(format!(
-        "throughput is not in proportion to the load (residual {:.0} %, at most {:.0} %{furthest}): clients without think time, what \
-         is used up is not the guest's CPU, or other work on the host; a study with think time, and loads below saturation, would tell \
-         more",
+        "throughput is not in proportion to the load (residual {:.0} %, at most {:.0} %{furthest}): possible causes \
+         are clients without think time, a bottleneck other than the guest's CPU, or other work on the host. Use a \
+         study with think time and with loads below saturation",
         residual * 100.0,
         OUT_OF_PROPORTION * 100.0
     ))
@@ -314,8 +316,9 @@ fn bounded(residual: Residual) -> Result<(), String> {
     // Ten times the time is as wrong as a hundred times.
     let of = if percent > 1000.0 { "over 1,000 %".to_owned() } else { format!("{percent:.0} %") };
     Err(format!(
-        "response times do not follow the CPU (residual {of}, with which a time has no upper bound at {:.0} %): other work on the \
-         host, load before all was warm, or waits for something else; more blocks, a longer warm-up and an idle host would tell more",
+        "response times do not follow the CPU (residual {of}, with which a time has no upper bound at {:.0} %): \
+         possible causes are other work on the host, load before the end of the warm-up, or waits for something else. \
+         Use more blocks, a longer warm-up and an idle host",
         (1.0 - ALPHA) * 100.0
     ))
 }
@@ -326,18 +329,18 @@ fn enough(rows: &[Row], saturated: usize) -> Result<SizeRange, String> {
     loads.sort_by(f64::total_cmp);
     loads.dedup_by(|a, b| (*a - *b).abs() <= 1e-6 * b.abs());
     let aside = if saturated > 0 {
-        format!(" ({saturated} more with saturated CPUs tell nothing of a queue)")
+        format!(" ({saturated} more have saturated CPUs and cannot be used)")
     } else {
         String::new()
     };
     if rows.len() < POINTS_MIN {
         let n = rows.len();
         let points = if n == 1 { "1 point is" } else { &format!("{n} points are") };
-        return Err(format!("{points} too few to fit models to, {POINTS_MIN} are needed{aside}: {REMEDY}"));
+        return Err(format!("{points} too few to fit models: {POINTS_MIN} are needed{aside}; {REMEDY}"));
     }
     if loads.len() < 2 {
         return Err(format!(
-            "all points are of one load{aside}: nothing tells how CPU and time grow with it; {REMEDY}"
+            "all points have the same load{aside}, so it is unknown how CPU and time grow with it; {REMEDY}"
         ));
     }
     let span = |of: fn(&Row) -> f64| {
@@ -387,7 +390,7 @@ pub(super) const ARRIVALS: &str = "arrivals/s";
 
 /// A held-out case that has no figures: nothing was checked by it, which must not look as if there were none.
 pub(super) fn not_measured(case: &Case, load: f64) -> SizeCheck {
-    let why = "what was measured: none of its trials has throughput and the guest's CPU";
+    let why = "none of its trials has throughput and the guest's CPU";
     SizeCheck {
         case: case.id.clone(),
         instances: case.instances.max(1),

@@ -56,7 +56,7 @@ impl Sizing {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SizeError {
     /// No case has such a metric.
-    #[error("no case has a metric `{asked}` that is a time; there are: {there}")]
+    #[error("no case has a time metric `{asked}`; there are: {there}")]
     UnknownMetric {
         /// As it was asked.
         asked: String,
@@ -72,7 +72,7 @@ pub enum SizeError {
         which: String,
     },
     /// It is no time.
-    #[error("`{id}` is no time of which less is better, and only such times are modelled; there are: {there}")]
+    #[error("`{id}` is not a lower-is-better time metric; there are: {there}")]
     NoTime {
         /// The metric.
         id: String,
@@ -173,7 +173,7 @@ fn check(question: &SizeQuestion) -> Result<(), SizeError> {
     if let Some(value) = positive(question.load_per_instance) {
         return bad("the load of an instance", "above 0", value);
     }
-    positive(question.total_load).map_or(Ok(()), |value| bad("the load in all", "above 0", value))
+    positive(question.total_load).map_or(Ok(()), |value| bad("the total load", "above 0", value))
 }
 
 /// What findings tell: groups that put several instances into a guest, hold cases out, or have points enough to fit models to.
@@ -282,8 +282,8 @@ impl One<'_> {
         let no_cpu = self.group.iter().all(|case| self.figures.cpu(&case.id, arm).is_empty());
         if points.is_empty() && no_cpu {
             return Err(format!(
-                "`{}` was not measured, and nothing can be sized without the guest's CPU: it comes from control \
-                 groups, which `tare doctor` checks, in runs of this version of tare",
+                "`{}` was not measured. Sizing needs the guest's CPU, which comes from control groups. Check them with \
+                 `tare doctor`, and run the study with this version of tare",
                 common::GUEST_CPU
             ));
         }
@@ -314,14 +314,13 @@ fn of_checks(checks: &[SizeCheck]) -> Vec<String> {
     if wrong > 0 {
         let were = if wrong == 1 { "was" } else { "were" };
         notes.push(format!(
-            "{} {were} not predicted as closely as is asked: do not rely on the models before you see the checks.",
+            "{} {were} not predicted within the limits: read the checks before you rely on the models.",
             cases(wrong)
         ));
     }
     if beyond > 0 {
         let lie = if beyond == 1 { "lies" } else { "lie" };
-        notes
-            .push(format!("{} {lie} beyond what the models were fitted to: nothing was checked there.", cases(beyond)));
+        notes.push(format!("{} {lie} outside the range of the fit: nothing was checked there.", cases(beyond)));
     }
     notes
 }
@@ -332,12 +331,18 @@ pub(crate) fn method(found: &[SizingFindings]) -> Vec<String> {
         return Vec::new();
     }
     vec![format!(
-        "Sizing: cases of one workload that differ in load and instances are points, of which {POINTS_MIN} are needed; of c CPUs, n instances and N clients or arrivals a second: throughput X = g N; CPU \
-         U c = idle n + X (demand + growth min(n - 1, level)), the utilisation law with what each instance adds; response time R = floor + scale Q(U) with Q the mean time in an M/M/c queue over its service \
-         time (Erlang C). Least squares, no coefficient below 0, of relative residuals for X and R; the level by points that are left out one at a time; terms that the points cannot tell apart are left out and the formula says so; points \
-         whose CPUs are busy to {:.0} % or more are left out. Intervals come from 1,000 drawings of whole blocks, widened by Student's t for their number, and those of predictions hold the residual too. Nothing is predicted beyond \
-         the instances, loads and CPU that were measured. Held-out cases are in no fit: CPU is to be predicted to 5 points and response time to 15 %. Advice is for a load that may grow by its headroom and still meet the objective. The published rule \
-         beside it fills a guest to 70 or 80 % with the CPU of each instance's load and 4 points for each.",
+        "Sizing: cases of one workload that differ in load and instances are points, of which {POINTS_MIN} are needed. \
+         With c CPUs, n instances and N clients or arrivals a second, the models are: throughput X = g N; CPU U c = \
+         idle n + X (demand + growth min(n - 1, level)), the utilisation law with what each instance adds; response \
+         time R = floor + scale Q(U), where Q is the mean time in an M/M/c queue divided by its service time (Erlang \
+         C). They are fitted by least squares with no coefficient below 0, on relative residuals for X and R; the \
+         level by leaving out one point at a time. Terms that the points cannot distinguish are left out, and the \
+         formula says so. Points whose CPUs are busy to {:.0} % or more are left out. Intervals come from 1,000 \
+         resamples of whole blocks, widened by Student's t for their number; those of predictions include the \
+         residual. Nothing is predicted outside the measured range of instances, loads and CPU. Held-out cases are in \
+         no fit: CPU is to be predicted to 5 points and response time to 15 %. Advice is for a load that may grow by \
+         its headroom and still meet the objective. The published rule beside it fills a guest to 70 or 80 % with the \
+         CPU of each instance's load and 4 points for each.",
         queue::SATURATED * 100.0
     )]
 }

@@ -77,22 +77,23 @@ fn guest(case: &Case, found: &DensityFindings, arm: &ArmDensity, question: &Size
     let guests = with_headroom / tile * tile;
     let bound_by = match (arm.end_of_series, fits < arm.held) {
         (_, true) => "the host's memory".to_owned(),
-        (true, false) => format!("what was measured: more than {} guests were not tried", arm.held),
+        (true, false) => format!("the measured range: more than {} guests were not tried", arm.held),
         (false, false) => ends(arm),
     };
     let mut notes = Vec::new();
     if guests == 0 && arm.held > 0 && fits > 0 {
         let (held, headroom) = (in_tiles(fits, tile), words::percent(question.headroom));
         notes.push(format!(
-            "{held} held, which leaves none with {headroom} of headroom below it: a smaller headroom would, or a host that carries more."
+            "{held} held. With {headroom} of headroom below that, no guest is left: use a smaller headroom or a larger \
+             host."
         ));
     }
     if let Some(most) = by_memory.as_ref().filter(|most| most.value.floor() > f64::from(arm.held)) {
         let most = number(most.value.floor());
         notes.push(if arm.held == 0 {
-            format!("By memory alone {most} guests would fit; nothing was seen to hold.")
+            format!("By memory alone {most} guests would fit, but no number of guests held.")
         } else {
-            format!("By memory alone {most} guests would fit; beyond {} nothing was seen to hold.", arm.held)
+            format!("By memory alone {most} guests would fit, but no number above {} held.", arm.held)
         });
     }
     if tile > 1 {
@@ -100,13 +101,13 @@ fn guest(case: &Case, found: &DensityFindings, arm: &ArmDensity, question: &Size
     }
     if question.qos.is_some() {
         notes.push(
-            "Guests were added until an objective of the study failed; the one that is asked here is not judged."
+            "Guests were added until an objective of the study failed; the objective given here is not judged."
                 .to_owned(),
         );
     }
     if question.total_load.is_some() && found.offered_per_guest_per_s.is_none() {
         notes.push(
-            "Hosts for the load in all are not counted: guests were given no fixed number of operations a second."
+            "Hosts for the total load are not counted: guests were not offered a fixed number of operations a second."
                 .to_owned(),
         );
     }
@@ -201,12 +202,10 @@ fn load(figures: &Figures<'_>, case: &Case, arm: &str, capacity: Estimate, quest
         notes.push("One block: the capacity has no interval.".to_owned());
     }
     if capped {
-        notes.push("The largest load that was tried held: more may hold, and nothing is said of it.".to_owned());
+        notes.push("The largest load that was tried held: higher loads may hold, too, but were not tried.".to_owned());
     }
     if question.qos.is_some() {
-        notes.push(
-            "The search was for the study's own objectives; the one that is asked here is not judged.".to_owned(),
-        );
+        notes.push("The search was for the study's own objectives; the objective given here is not judged.".to_owned());
     }
     if question.headroom > 0.0 {
         let headroom = words::percent(question.headroom);

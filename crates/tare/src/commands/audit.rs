@@ -14,7 +14,7 @@ use crate::output;
 
 /// The outcomes, the gravest first: name in colour, heading, colour.
 const OUTCOMES: [(AuditOutcome, &str, &str); 4] = [
-    (AuditOutcome::Broken, "broken: no verdict may rest on it", "31"),
+    (AuditOutcome::Broken, "broken: do not base a verdict on it", "31"),
     (AuditOutcome::Reservation, "with a reservation", "33"),
     (AuditOutcome::Unknown, "unknown", "36"),
     (AuditOutcome::Holds, "holds", "32"),
@@ -73,7 +73,7 @@ fn text(run: &Path, findings: &Findings, width: usize, colour: bool) -> String {
         }
     }
     if findings.audit.is_empty() {
-        text.push_str("\nthere is nothing that could be looked at\n");
+        text.push_str("\nthere is nothing to check\n");
     }
     text
 }
@@ -97,7 +97,7 @@ fn lines(findings: &Findings, alike: &[&AuditEntry], outcome: AuditOutcome, widt
     let mut text = String::new();
     for (at, entry) in alike[..shown].iter().enumerate() {
         let more = if at + 1 == shown && shown < alike.len() {
-            format!(" And {} more of the kind (all: --format json).", alike.len() - shown)
+            format!(" And {} more of the same kind (all: --format json).", alike.len() - shown)
         } else {
             String::new()
         };

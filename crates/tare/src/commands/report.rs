@@ -38,7 +38,7 @@ pub fn analysed(run: &Path, altered: bool) -> Result<Findings, Failure> {
         .map(|problem| format!("{}: {problem}", run.display()))
         .collect();
     if !damage.is_empty() && !altered {
-        let message = format!("{}\n`tare report --altered` shows it all the same, and says so", damage.join("\n"));
+        let message = format!("{}\n`tare report --altered` shows it anyway, with a warning", damage.join("\n"));
         return Err(Failure::new(message, Exit::Failure));
     }
     let findings = tare_analysis::analyse(&folder).map_err(|error| Failure::new(error, Exit::Failure))?;
@@ -51,7 +51,7 @@ pub fn analysed(run: &Path, altered: bool) -> Result<Findings, Failure> {
 /// # Errors
 /// When nothing sound is left.
 fn fit_to_be_shown(findings: Findings) -> Result<Findings, Failure> {
-    let failed = |error| Failure::new(format!("the texts of this run are not fit to be shown: {error}"), Exit::Broken);
+    let failed = |error| Failure::new(format!("the texts of this run cannot be shown: {error}"), Exit::Broken);
     let json = serde_json::to_string(&findings).map_err(failed)?;
     let shown = tare_model::text::readable_json(&json);
     shown.map_or(Ok(findings), |json| serde_json::from_str(&json).map_err(failed))

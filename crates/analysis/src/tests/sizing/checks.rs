@@ -57,5 +57,5 @@ fn advice_without_times_or_memory_says_so() {
         case.metrics.retain(|metric| metric.spec.id != P90 && metric.spec.id != common::INSTANCE_MEMORY);
     }
     let said = notes(&findings);
-    assert!(said.contains("No response time that is asked about was measured") && said.contains("Memory of"), "{said}");
+    assert!(said.contains("No response time with an objective was measured") && said.contains("Memory of"), "{said}");
 }

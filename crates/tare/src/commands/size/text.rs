@@ -25,8 +25,8 @@ pub(super) fn text(run: &Path, findings: &Findings, sizing: &Sizing, width: usiz
     }
     if sizing.models.is_empty() && sizing.guests.is_empty() && sizing.loads.is_empty() {
         text.push_str(
-            "\nnothing here can be sized by: no case offers load to one guest and has figures.\nA study of several loads and numbers of \
-             instances would tell, as jvm-consolidation does.\n",
+            "\nthis run cannot be used for sizing: no case offers load to one guest and has figures.\nUse a study with \
+             several loads and numbers of instances, such as jvm-consolidation.\n",
         );
     }
     text
@@ -96,7 +96,7 @@ impl Page<'_> {
     fn advice(&self, group: &SizingFindings, advice: &SizeAdvice, model: Option<&SizeModel>) -> String {
         let unit = &group.load_unit;
         let what = match advice.instances {
-            0 => "no instance: nothing that was measured holds".to_owned(),
+            0 => "no instance: no configuration in the measured range fits".to_owned(),
             1 => format!("1 instance in a guest, {} {unit}", number(advice.load)),
             n => {
                 let each = number(advice.load / f64::from(n));
@@ -178,7 +178,7 @@ impl Page<'_> {
         let mut text = self.line(
             "measured",
             &format!(
-                "{} to {} instances, {} to {} {}, {:.0} to {:.0} % CPU: nothing is said beyond",
+                "{} to {} instances, {} to {} {}, {:.0} to {:.0} % CPU: no predictions outside",
                 range.instances.0,
                 range.instances.1,
                 number(range.load.0),
@@ -229,7 +229,7 @@ impl Page<'_> {
         let one = |check: &SizeCheck| {
             let case = self.case(&check.case);
             if let Some(refused) = &check.refused {
-                return self.line("held out", &format!("{case}: not predicted, beyond {refused}"));
+                return self.line("held out", &format!("{case}: not predicted ({refused})"));
             }
             let mut said =
                 format!("{case}: CPU {} predicted, {} measured", percent(&check.cpu.0), percent(&check.cpu.1));
@@ -257,7 +257,7 @@ impl Page<'_> {
         text.push_str(&self.line("advice", &advised));
         if let Some(hosts) = found.hosts {
             let total = total
-                .map_or_else(|| "the load in all".to_owned(), |total| format!("{} operations a second", number(total)));
+                .map_or_else(|| "the total load".to_owned(), |total| format!("{} operations a second", number(total)));
             text.push_str(&self.line("", &format!("{hosts} such hosts for {total}")));
         }
         if let (Some(most), Some((unique, shared))) = (&found.by_memory, found.unique_and_shared) {
