@@ -51,7 +51,7 @@ package=$(find_package) || {
     [[ $EUID -eq 0 ]] && apt_get update
     package=$(find_package)
 } || {
-    say "no package of a kernel for virtual machines is to be had here; run apt-get update, or name a kernel in the"
+    say "no package of a kernel for virtual machines is available here; run apt-get update, or name a kernel in the"
     say "study: kernel = \"PATH\""
     exit 1
 }

@@ -55,7 +55,7 @@ install_packages() {
         if [[ $need == required ]] || apt_has "$package"; then
             wanted+=("$package")
         else
-            say "$package is not to be had here; the tests that need it will be skipped"
+            say "$package is not available here; the tests that need it will be skipped"
         fi
     done
     [[ ${#wanted[@]} -gt 0 ]] || return 0
@@ -101,7 +101,7 @@ setup_static_target() {
     has rustup || return 0
     rustup target list --installed 2>/dev/null | grep -qx "$target" && return
     say "adding the target $target"
-    rustup target add "$target" >&2 || say "$target is not to be had; the agent will be linked against glibc"
+    rustup target add "$target" >&2 || say "$target is not available; the agent will be linked against glibc"
 }
 
 # musl for C, which the agent does not need; for another machine than this one, a compiler and musl's headers as well.
@@ -200,7 +200,7 @@ setup_platforms() {
     # Nor one that would change the packet filter: it is there for `systemctl start docker`.
     [[ -n $had_daemon || $EUID -ne 0 ]] || systemctl disable docker.service docker.socket >/dev/null 2>&1 || true
     scripts/platforms-kernel.sh || say "without a kernel for guests, virtual machines boot only images of your own"
-    scripts/platforms-gvisor.sh || say "runsc is not to be had here; its arms will be left out"
+    scripts/platforms-gvisor.sh || say "runsc is not installed; its arms will be left out"
     scripts/postgres.sh || say "without a PostgreSQL for guests, order entry needs one that is installed (postgres = \"DIRECTORY\")"
     scripts/java.sh || say "without the Java application and its runtime, studies of Java density do not run"
     scripts/web.sh || say "without the web application and its runtime, studies of web serving do not run"

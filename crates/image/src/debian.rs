@@ -160,7 +160,7 @@ fn find(path: &Path) -> Result<Option<Disk>> {
 /// of other processes too, wait for each other.
 ///
 /// # Errors
-/// When it is not root who calls, a program is missing, or a package is not to be had.
+/// When it is not root who calls, a program is missing, or a package is not available.
 pub fn debian_build(spec: &DebianSpec, progress: &mut dyn FnMut(&str)) -> Result<Disk> {
     spec.check()?;
     let mmdebstrap = program::find("mmdebstrap", "mmdebstrap")?;

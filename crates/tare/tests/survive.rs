@@ -255,7 +255,7 @@ fn without_root_native_container_and_machines_run_in_a_user_namespace() {
     let text = stdout(&doctor);
     if text.is_empty() || stderr(&doctor).contains("user namespace") {
         std::fs::remove_dir_all(folder).unwrap();
-        tare_testkit::skipped(&format!("user namespaces are not to be had here: {}", stderr(&doctor)));
+        tare_testkit::skipped(&format!("user namespaces are not available here: {}", stderr(&doctor)));
         return;
     }
     assert!(text.contains("not root") && text.contains("none:"), "{text}");

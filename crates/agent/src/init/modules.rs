@@ -51,7 +51,7 @@ impl Modules {
         kinds.into_iter().try_for_each(|kind| self.load(&format!("virtio-{kind}")))
     }
 
-    /// Loads what a feature needs. What is not listed is built into the kernel, or not to be had: using it tells.
+    /// Loads what a feature needs. What is not listed is built into the kernel, or not available: using it shows which.
     pub(super) fn load(&mut self, feature: &str) -> Result<()> {
         let line = self.list.lines().find_map(|line| line.strip_prefix(feature)?.strip_prefix(' '));
         let files: Vec<String> =

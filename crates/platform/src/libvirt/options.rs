@@ -149,7 +149,7 @@ impl Default for DataDisk {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Initiator {
-    /// The emulator: not to be had here, as libvirt starts it in the host's network and not in the lab's.
+    /// The emulator: not available here, as libvirt starts it in the host's network and not in the lab's.
     Hypervisor,
     /// The guest, over its own network card.
     Guest,

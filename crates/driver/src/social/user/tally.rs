@@ -124,7 +124,7 @@ impl Tally {
         }
         counts.validation_errors += u64::from(ended.fault.is_some());
         counts.bytes += ended.bytes;
-        // How soon a wrong answer came is no response time; that none came in time is one, which would have been longer.
+        // Wrong answers have no response time. Time-outs do: at least the time-out.
         if ended.fault.is_none_or(|fault| fault == TIMEOUT || fault == UNFINISHED) {
             counts.timed += 1;
             counts.response_ns += ended.response_ns;

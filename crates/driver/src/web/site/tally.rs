@@ -92,7 +92,7 @@ impl Tally {
         }
         counts.validation_errors += u64::from(done.fault.is_some());
         counts.bytes += done.bytes;
-        // How soon a wrong answer came is no response time; that none came in time is one, which would have been longer.
+        // Wrong answers have no response time. Time-outs do: at least the time-out.
         if done.fault.is_none_or(|fault| fault == TIMEOUT || fault == UNFINISHED) {
             counts.timed += 1;
             counts.response_ns += done.response_ns;
