@@ -130,7 +130,10 @@ fn parsed(file: &Path, text: &str) -> Result<Vec<Report>, ImportError> {
     for report in &claims.report {
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if report.name.is_empty() || report.name.len() > 32 || !report.name.chars().all(fits) {
-            return Err(wrong(format!("`{}` names no report: 1 to 32 letters, digits and `-`", report.name)));
+            return Err(wrong(format!(
+                "`{}` is not the name of a report: use 1 to 32 letters, digits and `-`",
+                report.name
+            )));
         }
     }
     Ok(claims.report)

@@ -16,7 +16,7 @@ pub enum ImportError {
         source: std::io::Error,
     },
     /// A file is too long to be a table of a report.
-    #[error("{} has {bytes} bytes, and tables of reports have {most} at most: this is something else", path.display())]
+    #[error("{} has {bytes} bytes, but tables of reports have at most {most}: this is not one", path.display())]
     TooLong {
         /// The file.
         path: PathBuf,

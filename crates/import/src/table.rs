@@ -165,7 +165,7 @@ impl Table {
                 row,
                 column,
                 format!("{} is negative", shortened(text)),
-                "Look the figure up in the report: all that it counts is zero at least",
+                "Look the figure up in the report: it cannot be negative",
             )),
             None => Err(self.wrong(
                 row,
@@ -230,7 +230,7 @@ impl Table {
 fn recognised(file: &Path, names: &[&str]) -> Result<Format, ImportError> {
     let has = |column: &str| names.iter().filter(|name| name.eq_ignore_ascii_case(column)).count();
     if let Some(twice) = names.iter().find(|name| has(name) > 1) {
-        return Err(header(file, format!("the column `{}` is there twice", shortened(twice))));
+        return Err(header(file, format!("the column `{}` occurs twice", shortened(twice))));
     }
     let missing =
         |format: Format| -> Vec<&str> { format.columns().iter().copied().filter(|column| has(column) == 0).collect() };
@@ -242,7 +242,7 @@ fn recognised(file: &Path, names: &[&str]) -> Result<Format, ImportError> {
     let had = |format: &Format| format.columns().len() - missing(*format).len();
     let nearest = Format::ALL.into_iter().filter(|format| 2 * had(format) > format.columns().len());
     let Some(format) = nearest.max_by_key(|format| (had(format), std::cmp::Reverse(format.columns().len()))) else {
-        return Err(header(file, format!("`{}` is the header of no format", shortened(&names.join(",")))));
+        return Err(header(file, format!("`{}` is not the header of a known format", shortened(&names.join(",")))));
     };
     let named =
         |columns: &[&str]| columns.iter().map(|name| format!("`{}`", shortened(name))).collect::<Vec<_>>().join(", ");
@@ -250,9 +250,9 @@ fn recognised(file: &Path, names: &[&str]) -> Result<Format, ImportError> {
     let what = if absent.is_empty() {
         let known = |name: &&&str| format.columns().iter().any(|column| name.eq_ignore_ascii_case(column));
         let more: Vec<&str> = names.iter().filter(|name| !known(name)).copied().collect();
-        format!("there are columns that the format does not have: {}", named(&more))
+        format!("unknown columns: {}", named(&more))
     } else {
-        format!("columns are missing: {}", named(&absent))
+        format!("missing columns: {}", named(&absent))
     };
     let remedy = format!("The header of this format is `{}`", format.columns().join(","));
     Err(ImportError::Header { file: file.to_owned(), what, remedy })

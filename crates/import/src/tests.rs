@@ -168,14 +168,14 @@ fn what_is_wrong_is_reported_with_file_line_and_column() {
     for (text, says) in [
         ("", "the file is empty"),
         ("configuration,client,guest,orders_per_minute\n", "no line below the header"),
-        ("configuration,client,orders_per_minute\na,1,1\n", "columns are missing: `guest`"),
-        ("configuration,client,guest,orders_per_minute,note\na,1,1,1,x\n", "does not have: `note`"),
-        ("configuration,client,client,orders_per_minute\na,1,1,1\n", "`client` is there twice"),
-        ("name,value\na,1\n", "`name,value` is the header of no format"),
+        ("configuration,client,orders_per_minute\na,1,1\n", "missing columns: `guest`"),
+        ("configuration,client,guest,orders_per_minute,note\na,1,1,1,x\n", "unknown columns: `note`"),
+        ("configuration,client,client,orders_per_minute\na,1,1,1\n", "`client` occurs twice"),
+        ("name,value\na,1\n", "`name,value` is not the header of a known format"),
         ("platform,guests,operations_in_run\na,1,1.5\n", "1.5 is not a whole number"),
         (
             "workload,environment,sessions,response_s,cpu_cores,network_mbps,disk_ms\nmail,native,1,1,1,1,1\n",
-            "`mail` is no workload",
+            "`mail` is not a workload",
         ),
         (
             "workload,environment,sessions,cpu_percent,network_mbps,disk_ms\nbanking,native,1,1,1,1\n",
@@ -216,7 +216,7 @@ fn claims_beside_the_tables_are_taken_and_must_fit_them() {
     assert_eq!(imported.reports[0].plan.study.name, "published-ours");
     for (claims, says) in [
         (claims("c"), "it names the arm `c`"),
-        (claims("b").replace("ours", "../ours"), "names no report"),
+        (claims("b").replace("ours", "../ours"), "is not the name of a report"),
         (claims("b").replace("title", "titel"), "titel"), // spelling: on purpose
     ] {
         let bad = folder(&[("t.csv", table), ("claims.toml", &claims)]);

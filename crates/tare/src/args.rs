@@ -70,17 +70,17 @@ pub enum Command {
     /// (docs/reference/published.md has the formats). Each report becomes one run folder; nothing is corrected, and
     /// nothing is written unless all files are right.
     Import(ImportArguments),
-    /// Look whether runs hold together and whether their arms can be compared.
+    /// Check whether runs are consistent and whether their arms can be compared.
     ///
-    /// Totals, bytes a request, mix, numbers of requests, conditions, instrument, repeats, and what a published
-    /// report says of its figures. The same is looked at before any verdict of `tare run` and `tare report`: what is
-    /// broken takes its verdict away. Ends with 5 where something is broken.
+    /// Checks totals, bytes a request, mix, numbers of requests, conditions, instrument, repeats, and the claims of a
+    /// published report. `tare run` and `tare report` make the same checks before any verdict: a broken check removes
+    /// the verdict. Ends with 5 where something is broken.
     Audit(AuditArguments),
     /// Say how many instances or guests of this size to run, at which CPU and with how much memory, from a run folder.
     ///
-    /// Fits few models to what was measured (docs/reference/sizing.md), tells their intervals and residuals, predicts nothing
-    /// beyond what was measured, and checks itself on the cases that the study holds out. Runs that add guests or look for a
-    /// capacity are sized by what they found.
+    /// Fits few models to what was measured (docs/reference/sizing.md), reports their intervals and residuals, predicts nothing
+    /// outside the measured range, and checks itself on the cases that the study holds out. Runs that add guests or search for a
+    /// capacity are sized by their result.
     Size(SizeArguments),
     /// Measure the instrument itself on this host: its floor and what measuring costs.
     Calibrate(CalibrateArguments),
