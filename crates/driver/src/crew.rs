@@ -6,11 +6,19 @@ use std::thread;
 use crate::DriverError;
 use crate::clock::tighten_timers;
 use crate::control::Control;
-use crate::drive::Alive;
 use crate::supervise::{Watch, Watched};
 
 /// Stack of a thread of a crowd: what it works with is on the heap.
 pub(crate) const CROWD_STACK_BYTES: usize = 512 * 1024;
+
+/// Counts a thread out however it ends.
+struct Alive<'a>(&'a Control);
+
+impl Drop for Alive<'_> {
+    fn drop(&mut self) {
+        self.0.alive.fetch_sub(1, Ordering::Release);
+    }
+}
 
 /// Starts a thread for each piece of work, called `NAME-NUMBER` and with so much stack, watches them, and takes what they counted, in order. One that fails has the
 /// others stop.

@@ -2,13 +2,11 @@
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Mutex;
 use std::time::Duration;
 
 use tare_model::drive::{Direction, DriveKind, DriveSpec, Exchange};
 
 use crate::bulk::{SendSettings, Window};
-use crate::pg::Connection;
 use crate::protocol::{Hello, Purpose};
 use crate::{DriverError, sockopt, stream, tcp, udp};
 
@@ -19,13 +17,7 @@ pub(crate) enum Link {
     Tcp(OwnedFd),
     Udp(OwnedFd),
     Crr(SocketAddr),
-    Bulk {
-        fd: OwnedFd,
-        to_guest: bool,
-        window: Option<Window>,
-    },
-    /// Taken by its thread.
-    Store(Mutex<Option<Connection>>),
+    Bulk { fd: OwnedFd, to_guest: bool, window: Option<Window> },
 }
 
 impl Link {
@@ -33,7 +25,7 @@ impl Link {
     pub const fn fd(&self) -> Option<&OwnedFd> {
         match self {
             Self::Tcp(fd) | Self::Udp(fd) | Self::Bulk { fd, .. } => Some(fd),
-            Self::Null | Self::Crr(_) | Self::Store(_) => None,
+            Self::Null | Self::Crr(_) => None,
         }
     }
 }
@@ -48,9 +40,6 @@ pub(crate) fn connect(
 ) -> Result<Link, DriverError> {
     let Some(target) = target else { return Ok(Link::Null) };
     match spec.kind {
-        DriveKind::Null | DriveKind::Store(_) | DriveKind::Java(_) | DriveKind::Web(_) | DriveKind::Social(_) => {
-            Ok(Link::Null)
-        }
         DriveKind::Rr { exchange, request_bytes, response_bytes, .. } => {
             let hello = |purpose| Hello { purpose, request_bytes, response_bytes, connection: index };
             match exchange {
@@ -83,5 +72,6 @@ pub(crate) fn connect(
             let window = window.map_err(DriverError::resource("make the file to send"))?;
             Ok(Link::Bulk { fd, to_guest, window })
         }
+        _ => Ok(Link::Null),
     }
 }

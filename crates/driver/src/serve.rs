@@ -18,7 +18,7 @@ use crate::control::Breaker;
 use crate::error::reason_of;
 use crate::sys::thread_cpu;
 use crate::times::Times;
-use crate::{DriverError, backend, drive, files, net, serve_crr, serve_rr, serve_stream, serve_udp, sockopt};
+use crate::{DriverError, backend, exchange, files, net, serve_crr, serve_rr, serve_stream, serve_udp, sockopt};
 
 /// Stack of a server's thread; its buffers are on the heap.
 const STACK_BYTES: usize = 128 * 1024;
@@ -146,7 +146,7 @@ pub fn start(spec: &ServeSpec, bind: IpAddr) -> Result<Server, DriverError> {
     let at = SocketAddr::new(bind, 0);
     match spec {
         ServeSpec::Rr { exchange, request_bytes, response_bytes, wait, socket } => {
-            drive::check_exchange(*exchange, *request_bytes, *response_bytes)?;
+            exchange::check_exchange(*exchange, *request_bytes, *response_bytes)?;
             let sizes = serve_rr::Sizes { request: *request_bytes, response: *response_bytes, wait: *wait };
             match exchange {
                 Exchange::TcpRr => {
@@ -180,7 +180,7 @@ pub fn start(spec: &ServeSpec, bind: IpAddr) -> Result<Server, DriverError> {
             server.accepting(move |shared, fd| files::serve(shared, fd, &store))
         }
         ServeSpec::Stream { method, receive, chunk_bytes, window_bytes, socket } => {
-            drive::check_bulk(*chunk_bytes, *window_bytes)?;
+            exchange::check_bulk(*chunk_bytes, *window_bytes)?;
             let (fd, addr) = net::listen_tcp(at, socket, false)?;
             let send =
                 crate::bulk::SendSettings { method: *method, chunk_bytes: *chunk_bytes, window_bytes: *window_bytes };

@@ -1,10 +1,9 @@
-//! What one thread of a run has to tell, and what they all add up to.
+//! What one thread of a run counts, and what they all add up to.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tare_model::Histogram;
-use tare_model::store::StoreDone;
 
 use crate::record::Recorder;
 use crate::times::Times;
@@ -33,8 +32,6 @@ pub(crate) struct Tally {
     pub cpu: Usage,
     /// Bulk: the stream ended and both ends counted the same.
     pub verified: bool,
-    /// What a client of a store did.
-    pub store: Option<Box<StoreDone>>,
 }
 
 /// Durations that all threads of a run record together.
@@ -69,7 +66,6 @@ impl Tally {
             errors: BTreeMap::new(),
             cpu: Usage::default(),
             verified: true,
-            store: None,
         }
     }
 
@@ -123,7 +119,6 @@ pub(crate) struct Total {
     pub errors: BTreeMap<String, u64>,
     pub cpu: Usage,
     pub unverified: u64,
-    pub store: Option<StoreDone>,
 }
 
 impl Total {
@@ -144,8 +139,5 @@ impl Total {
         }
         self.cpu.add(tally.cpu);
         self.unverified += u64::from(!tally.verified);
-        if let Some(done) = tally.store {
-            self.store.get_or_insert_default().add(&done);
-        }
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct Application {
 }
 
 /// Refuses what the application cannot do.
-pub(crate) fn check(drive: &JavaDrive, load: &LoadModel) -> Result<(), DriverError> {
+fn check(drive: &JavaDrive, load: &LoadModel) -> Result<(), DriverError> {
     if drive.timeout_ns == 0 || drive.ask_every_ns == 0 {
         let what = "the application may take no time to answer, or is asked without a pause";
         return Err(DriverError::invalid(what, "give timeout_ns and ask_every_ns a length"));
@@ -67,6 +67,7 @@ const fn rate_per_s(load: &LoadModel) -> f64 {
 impl Application {
     /// Connects, and has the application take the load.
     pub fn prepare(spec: &DriveSpec, drive: &JavaDrive, cancel: &AtomicBool) -> Result<Self, DriverError> {
+        check(drive, &spec.load)?;
         let target: SocketAddr = *spec
             .targets
             .first()

@@ -10,6 +10,7 @@ use super::client::{Answer, Client};
 use super::{Application, JavaFault};
 use crate::DriverError;
 use crate::clock::sleep_until;
+use crate::drive::Drive;
 use crate::timeline::Timeline;
 use crate::usage::{Usage, run_delay_ns};
 
@@ -50,10 +51,10 @@ struct Window {
     stopped: u64,
 }
 
-impl Application {
-    /// Goes through the phases and returns what was measured. Whatever fails, and a cancel, ends the application's load.
-    pub fn run(
-        mut self,
+impl Drive for Application {
+    /// Whatever fails, and a cancel, ends the application's load.
+    fn run(
+        mut self: Box<Self>,
         timeline: Timeline,
         progress: &dyn Fn(DriveInterval),
         cancel: &AtomicBool,

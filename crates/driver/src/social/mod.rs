@@ -30,7 +30,7 @@ use tare_model::social::{PEOPLE_A_USER, SocialDrive};
 
 use crate::control::{Control, Meter};
 use crate::crew::{CROWD_STACK_BYTES, run_threads};
-use crate::drive::GRACE_NS;
+use crate::drive::{Drive, GRACE_NS};
 use crate::supervise::Watch;
 use crate::timeline::Timeline;
 use crate::web::{self, FILES_A_THREAD, OTHER_FILES, THREADS_MAX};
@@ -46,7 +46,7 @@ pub use user::{Simulated, simulate};
 const INSTANCES_MAX: usize = 1_000;
 
 /// Refuses what cannot be driven.
-pub(crate) fn check(spec: &DriveSpec, drive: &SocialDrive) -> Result<(), DriverError> {
+fn check(spec: &DriveSpec, drive: &SocialDrive) -> Result<(), DriverError> {
     let invalid = |what: &str, remedy| Err(DriverError::invalid(what, remedy));
     let LoadModel::Closed { clients, .. } = spec.load else {
         let what = "its users come by an arrival rate, and these users have cycle times";
@@ -108,15 +108,16 @@ impl Members {
         web::room_for_files(connections + FILES_A_THREAD * u64::from(drive.threads) + OTHER_FILES)?;
         Ok(Self { spec: spec.clone(), drive: drive.clone(), world, granted, memory_before })
     }
+}
 
-    /// Drives.
-    pub fn run(
-        self,
+impl Drive for Members {
+    fn run(
+        self: Box<Self>,
         timeline: Timeline,
         progress: &dyn Fn(DriveInterval),
         cancel: &AtomicBool,
     ) -> Result<DriveResult, DriverError> {
-        let Self { spec, drive, world, granted, memory_before } = self;
+        let Self { spec, drive, world, granted, memory_before } = *self;
         let (control, memory) = (Control::default(), AtomicU64::new(0));
         let meters: Vec<Meter> = (0..drive.threads).map(|_| Meter::default()).collect();
         let common = Common {

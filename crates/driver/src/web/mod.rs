@@ -38,7 +38,7 @@ use tare_model::web::WebDrive;
 use crate::backlog::Backlog;
 use crate::control::{Control, Meter};
 use crate::crew::{CROWD_STACK_BYTES, run_threads};
-use crate::drive::GRACE_NS;
+use crate::drive::{Drive, GRACE_NS};
 use crate::open::Shared;
 use crate::schedule::{Dealer, Schedule};
 use crate::supervise::Watch;
@@ -62,7 +62,7 @@ const RECEIVE_BUFFER: (u64, u64) = (16 << 10, 256 << 10);
 pub(crate) const THREADS_MAX: u32 = 1024;
 
 /// Refuses what cannot be driven.
-pub(crate) fn check(drive: &WebDrive) -> Result<(), DriverError> {
+fn check(drive: &WebDrive) -> Result<(), DriverError> {
     let invalid = |what: &str, remedy| Err(DriverError::invalid(what, remedy));
     if drive.threads == 0 || drive.threads > THREADS_MAX {
         return invalid("its sessions have no thread, or more than 1024", "give threads a number from 1 to 1024");
@@ -111,6 +111,7 @@ impl Crowd {
     ///
     /// With one target all goes there: over TLS where TLS is spoken of, else plain.
     pub fn prepare(spec: &DriveSpec, drive: &WebDrive, cancel: &AtomicBool) -> Result<Self, DriverError> {
+        check(drive)?;
         let memory_before = memory_bytes();
         let site = Site::compile(drive)?;
         let ports = ports(spec, drive)?;
@@ -140,15 +141,16 @@ impl Crowd {
         room_for_files(connections + FILES_A_THREAD * u64::from(drive.threads) + OTHER_FILES)?;
         Ok(Self { spec: spec.clone(), drive: drive.clone(), site, ports, tls, granted, memory_before })
     }
+}
 
-    /// Drives.
-    pub fn run(
-        self,
+impl Drive for Crowd {
+    fn run(
+        self: Box<Self>,
         timeline: Timeline,
         progress: &dyn Fn(DriveInterval),
         cancel: &AtomicBool,
     ) -> Result<DriveResult, DriverError> {
-        let Self { spec, drive, site, ports, tls, granted, memory_before } = self;
+        let Self { spec, drive, site, ports, tls, granted, memory_before } = *self;
         let shared = arrivals(&spec, &drive, &timeline);
         let (control, census) = (Control::default(), Census::default());
         let meters: Vec<Meter> = (0..drive.threads).map(|_| Meter::default()).collect();

@@ -58,13 +58,13 @@ pub(crate) struct Client<'a> {
 }
 
 impl<'a> Client<'a> {
-    pub fn new(fleet: &'a Fleet, worker: &'a Worker<'a>, breaker: &'a Breaker, connection: Option<Connection>) -> Self {
+    pub fn new(fleet: &'a Fleet, worker: &'a Worker<'a>, breaker: &'a Breaker, connection: Connection) -> Self {
         let seed = fleet.seed;
         Self {
             fleet,
             worker,
             breaker,
-            desk: connection.map(|connection| Desk::new(connection, &fleet.book)),
+            desk: Some(Desk::new(connection, &fleet.book)),
             plan: Plan::default(),
             dice: Dice::of(seed, worker.index),
             pauses: Dice::of(!seed, worker.index),
@@ -78,12 +78,12 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Adds what was done to what the loop has counted.
-    pub fn settle(self, tally: &mut Tally) {
+    /// Adds its errors to what the loop has counted, and returns what was done.
+    pub fn settle(self, tally: &mut Tally) -> StoreDone {
         for (reason, count) in self.errors {
             *tally.errors.entry(reason).or_insert(0) += count;
         }
-        tally.store = Some(Box::new(self.done));
+        self.done
     }
 
     /// One order, from login to commit.

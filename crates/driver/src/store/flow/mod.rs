@@ -16,22 +16,26 @@ mod purchase;
 mod steps;
 
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use tare_model::drive::{DriveResult, DriveSpec, SocketOptions};
+use tare_model::drive::{DriveInterval, DriveResult, DriveSpec, SocketOptions};
 use tare_model::load::LoadModel;
 use tare_model::sql::SqlServer;
 use tare_model::store::{StoreDone, StoreDrive};
 
-use crate::DriverError;
+use crate::connections::{self, Common, DriverThread};
 use crate::control::Breaker;
+use crate::drive::Drive;
 use crate::pg::Connection;
 use crate::tally::Shared;
+use crate::timeline::Timeline;
+use crate::{DriverError, sockopt};
 
 use book::Book;
-pub(crate) use client::Client;
+use client::Client;
 use plan::Dice;
 use steps::StepTimes;
 
@@ -40,6 +44,51 @@ const KEY_MAX: u64 = i32::MAX as u64;
 
 /// How often somebody looks whether connecting was cancelled.
 const CANCEL_LOOK: Duration = Duration::from_millis(20);
+
+/// Clients that are connected, a thread each.
+#[derive(Debug)]
+pub(crate) struct Clients {
+    spec: DriveSpec,
+    fleet: Fleet,
+    connections: Vec<Connection>,
+    granted: Vec<(String, String)>,
+}
+
+impl Clients {
+    /// Connects every client.
+    pub fn prepare(spec: &DriveSpec, drive: &StoreDrive, cancel: &AtomicBool) -> Result<Self, DriverError> {
+        check(drive)?;
+        let fleet = Fleet::new(spec, drive);
+        let connections = fleet.connect(spec.load.connections(), cancel)?;
+        let granted = connections.first().map_or_else(Vec::new, |c| sockopt::granted(c.socket().as_fd(), true));
+        Ok(Self { spec: spec.clone(), fleet, connections, granted })
+    }
+}
+
+impl Drive for Clients {
+    fn run(
+        self: Box<Self>,
+        timeline: Timeline,
+        progress: &dyn Fn(DriveInterval),
+        cancel: &AtomicBool,
+    ) -> Result<DriveResult, DriverError> {
+        let Self { spec, fleet, connections, granted } = *self;
+        // An order that has to be tried again comes to its end.
+        let common = Common { spec: &spec, timeline, operation_bytes: (0, 0), long: true, granted };
+        let work = |connection: Connection, thread: &DriverThread<'_>| {
+            let thread = thread.sharing(&fleet.shared, fleet.delay_ns(thread.worker.index));
+            let mut client = Client::new(&fleet, &thread.worker, thread.breaker, connection);
+            let mut tally = thread.offer(&mut client);
+            let done = Box::new(client.settle(&mut tally));
+            (tally, done)
+        };
+        let (mut result, each) = connections::run(common, connections, (progress, cancel), work)?;
+        let mut done = StoreDone::default();
+        each.iter().for_each(|own| done.add(own));
+        fleet.report(done, &mut result);
+        Ok(result)
+    }
+}
 
 /// What the clients of a driver share.
 #[derive(Debug)]
@@ -58,7 +107,7 @@ pub(crate) struct Fleet {
 }
 
 /// Refuses what no store can be.
-pub(crate) fn check(drive: &StoreDrive) -> Result<(), DriverError> {
+fn check(drive: &StoreDrive) -> Result<(), DriverError> {
     let invalid = |what: String, remedy| Err(DriverError::invalid(what, remedy));
     let size = &drive.size;
     if !(0.0..=1.0).contains(&drive.new_customers) {
@@ -84,7 +133,7 @@ pub(crate) fn check(drive: &StoreDrive) -> Result<(), DriverError> {
 
 impl Fleet {
     /// For a specification that [`check`] let pass.
-    pub fn new(spec: &DriveSpec, drive: &StoreDrive) -> Self {
+    fn new(spec: &DriveSpec, drive: &StoreDrive) -> Self {
         Self {
             drive: drive.clone(),
             seed: spec.seed,
@@ -105,7 +154,7 @@ impl Fleet {
     }
 
     /// Connects all clients, one after another, each within the time that one may take.
-    pub fn connect(&self, clients: u32, cancel: &AtomicBool) -> Result<Vec<Connection>, DriverError> {
+    fn connect(&self, clients: u32, cancel: &AtomicBool) -> Result<Vec<Connection>, DriverError> {
         let breaker = Breaker::default();
         let over = AtomicBool::new(false);
         let watch = || {
@@ -135,21 +184,19 @@ impl Fleet {
     }
 
     /// How long after the start of the warm-up a client begins, nanoseconds.
-    pub fn delay_ns(&self, index: u32) -> u64 {
+    fn delay_ns(&self, index: u32) -> u64 {
         self.start.delay_ns(index)
     }
 
     /// Adds to a result what a store's driver has beyond the tallies of its threads: durations, steps and what was done.
-    pub fn tell(&self, done: Option<StoreDone>, open: bool, result: &mut DriveResult) {
+    fn report(&self, mut done: StoreDone, result: &mut DriveResult) {
         result.response = self.shared.response.histogram();
-        result.service = if open { self.shared.service.histogram() } else { result.response.clone() };
+        result.service = if self.closed { result.response.clone() } else { self.shared.service.histogram() };
         result.lateness = self.shared.lateness.histogram();
         result.steps = self.steps.measured();
-        result.store = done.map(|mut done| {
-            done.in_doubt.sort_unstable();
-            done.ramp = self.start.description.clone();
-            done
-        });
+        done.in_doubt.sort_unstable();
+        done.ramp = self.start.description.clone();
+        result.store = Some(done);
     }
 }
 

@@ -1,0 +1,120 @@
+//! Drivers with one blocking thread a connection: request and response, bulk streams, the clients of a store.
+
+use std::sync::atomic::AtomicBool;
+
+use tare_model::drive::{DriveInterval, DriveResult, DriveSpec};
+use tare_model::load::LoadModel;
+
+use crate::backlog::Backlog;
+use crate::control::{Breaker, Control, Meter};
+use crate::drive::{GRACE_CLOSED_NS, GRACE_NS};
+use crate::operation::{Operation, Worker};
+use crate::schedule::{Dealer, Schedule};
+use crate::supervise::Watch;
+use crate::tally::{Shared, Tally, Total};
+use crate::timeline::Timeline;
+use crate::{DriverError, closed, crew, open, outcome};
+
+/// Stack of a driver's thread; its histograms are on the heap.
+const STACK_BYTES: usize = 256 * 1024;
+
+/// What every connection has in common.
+pub(crate) struct Common<'a> {
+    pub spec: &'a DriveSpec,
+    pub timeline: Timeline,
+    /// Payload bytes of an operation, to and from the guest.
+    pub operation_bytes: (u64, u64),
+    /// Whether what is under way at the end of the load may take [`GRACE_NS`] in a closed loop too.
+    pub long: bool,
+    pub granted: Vec<(String, String)>,
+}
+
+/// What a thread has beside its connection.
+#[derive(Clone, Copy)]
+pub(crate) struct DriverThread<'a> {
+    pub worker: Worker<'a>,
+    pub breaker: &'a Breaker,
+    load: &'a LoadModel,
+    arrivals: Option<&'a open::Shared>,
+}
+
+impl<'a> DriverThread<'a> {
+    /// The same thread with durations recorded in `shared`, which begins so long after the start of a warm-up.
+    pub fn sharing(&self, shared: &'a Shared, delay_ns: u64) -> Self {
+        Self { worker: Worker { shared: Some(shared), delay_ns, ..self.worker }, ..*self }
+    }
+
+    /// Performs the operation as often and at the times that the load says.
+    pub fn offer<O: Operation>(&self, operation: O) -> Tally {
+        match (self.load, self.arrivals) {
+            (LoadModel::Closed { think_time, .. }, _) => closed::run(operation, &self.worker, think_time.ns),
+            (LoadModel::Open { .. }, Some(shared)) => open::run(operation, &self.worker, shared),
+            (LoadModel::Open { .. }, None) => Tally::open(false),
+        }
+    }
+}
+
+/// Starts a thread for each connection, watches them through all phases, and adds up what they counted. What else `work` returns
+/// comes back in the order of the connections.
+///
+/// # Errors
+/// When threads are refused, or the run was cancelled.
+pub(crate) fn run<C: Send, T: Send>(
+    common: Common<'_>,
+    connections: Vec<C>,
+    (progress, cancel): (&dyn Fn(DriveInterval), &AtomicBool),
+    work: impl Fn(C, &DriverThread<'_>) -> (Tally, T) + Sync,
+) -> Result<(DriveResult, Vec<T>), DriverError> {
+    let Common { spec, timeline, operation_bytes: (to_guest, from_guest), long, granted } = common;
+    let shared = shared_arrivals(spec, &timeline);
+    let grace_ns = if long || shared.is_some() { GRACE_NS } else { GRACE_CLOSED_NS };
+    let control = Control::default();
+    let meters: Vec<Meter> = connections.iter().map(|_| Meter::default()).collect();
+    let breakers: Vec<Breaker> = connections.iter().map(|_| Breaker::default()).collect();
+    let watch = Watch {
+        timeline,
+        cut_at: timeline.load_end.saturating_add(grace_ns),
+        interval_ns: spec.interval_ns,
+        operation_bytes: to_guest + from_guest,
+        control: &control,
+        meters: &meters,
+        breakers: &breakers,
+        arrivals: shared.as_ref(),
+        progress,
+        cancel,
+    };
+    let (of, arrivals, control, work) = (spec.load.connections(), shared.as_ref(), &control, &work);
+    let places = connections.into_iter().zip(meters.iter().zip(&breakers)).enumerate();
+    let each = places.map(|(index, (connection, (meter, breaker)))| {
+        let (index, record) = (index as u32, spec.record);
+        let worker = Worker { index, of, timeline, control, meter, record, shared: None, delay_ns: 0 };
+        let thread = DriverThread { worker, breaker, load: &spec.load, arrivals };
+        move || Ok(work(connection, &thread))
+    });
+    let (counted, watched) = crew::run_threads(("drive", STACK_BYTES), control, each, &watch)?;
+    if watched.cancelled {
+        return Err(DriverError::Cancelled);
+    }
+    let mut total = Total::default();
+    let mut others = Vec::with_capacity(counted.len());
+    for (mut tally, other) in counted {
+        tally.to_guest += tally.operations * to_guest;
+        tally.from_guest += tally.operations * from_guest;
+        total.add(tally);
+        others.push(other);
+    }
+    if matches!(spec.load, LoadModel::Closed { .. }) {
+        // Whoever waits for the answer before asking again is never late: both times are one.
+        total.service = total.response.clone();
+    }
+    let backlog_max = shared.as_ref().map_or(0, |s| s.backlog.most(timeline.steady_start, timeline.load_end));
+    let result = outcome::result(&timeline, total, watched, of, granted);
+    Ok((DriveResult { backlog_max, ..result }, others))
+}
+
+fn shared_arrivals(spec: &DriveSpec, timeline: &Timeline) -> Option<open::Shared> {
+    let LoadModel::Open { rate, arrivals, connections } = spec.load else { return None };
+    let schedule = Schedule::new(rate.0, arrivals, &spec.phases, timeline.start, spec.seed);
+    let dealer = Dealer::new(schedule, connections);
+    Some(open::Shared { dealer, backlog: Backlog::new(timeline, timeline.load_end.saturating_add(GRACE_NS)) })
+}

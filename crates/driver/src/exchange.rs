@@ -1,0 +1,165 @@
+//! Raw sockets: request and response, bulk streams, and the loop that does nothing.
+
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tare_model::drive::{Direction, DriveInterval, DriveKind, DriveResult, DriveSpec, Exchange, Wait};
+use tare_model::load::LoadModel;
+
+use crate::bulk::SendSettings;
+use crate::clock::now_ns;
+use crate::connections::{self, Common, DriverThread};
+use crate::control::Armed;
+use crate::crr::TcpCrr;
+use crate::drive::Drive;
+use crate::link::{self, Link};
+use crate::null::Null;
+use crate::payload::Payload;
+use crate::stream::Stream;
+use crate::tally::Tally;
+use crate::tcp::TcpRr;
+use crate::timeline::Timeline;
+use crate::udp::UdpRr;
+use crate::{DriverError, sockopt, stream};
+
+/// Longest wait for one connection to open.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest wait for all of them.
+const CONNECT_ALL_NS: u64 = 30_000_000_000;
+/// Most bytes that fit into a UDP datagram over IPv4.
+const DATAGRAM_MAX: u32 = 65_507;
+
+/// Connections that are open, a thread each.
+#[derive(Debug)]
+pub(crate) struct Links {
+    spec: DriveSpec,
+    links: Vec<Link>,
+    granted: Vec<(String, String)>,
+}
+
+impl Links {
+    /// Opens every connection and sees each server answer that it serves this load.
+    pub fn prepare(spec: &DriveSpec, cancel: &AtomicBool) -> Result<Self, DriverError> {
+        check(spec)?;
+        let connections = spec.load.connections();
+        let deadline = now_ns() + CONNECT_ALL_NS;
+        let mut links = Vec::with_capacity(connections as usize);
+        let mut granted = Vec::new();
+        for index in 0..connections {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(DriverError::Cancelled);
+            }
+            let left = Duration::from_nanos(deadline.saturating_sub(now_ns())).min(CONNECT_TIMEOUT);
+            let target = match spec.kind {
+                DriveKind::Null => None,
+                _ => Some(spec.targets[index as usize % spec.targets.len()]),
+            };
+            let link = link::connect(spec, index, target, left, &mut granted)?;
+            if let Some(fd) = link.fd().filter(|_| granted.is_empty()) {
+                granted = sockopt::granted(fd.as_fd(), !matches!(link, Link::Udp(_)));
+            }
+            links.push(link);
+        }
+        let windows = |huge: bool| {
+            let lies = |link: &&Link| matches!(link, Link::Bulk { window: Some(window), .. } if window.huge || !huge);
+            links.iter().filter(lies).count() as u64
+        };
+        granted.extend(sockopt::windows(windows(false), windows(true)));
+        Ok(Self { spec: spec.clone(), links, granted })
+    }
+}
+
+impl Drive for Links {
+    fn run(
+        self: Box<Self>,
+        timeline: Timeline,
+        progress: &dyn Fn(DriveInterval),
+        cancel: &AtomicBool,
+    ) -> Result<DriveResult, DriverError> {
+        let Self { spec, links, granted } = *self;
+        let operation_bytes = match spec.kind {
+            DriveKind::Rr { request_bytes, response_bytes, .. } => (request_bytes.into(), response_bytes.into()),
+            _ => (0, 0),
+        };
+        let long = matches!(spec.kind, DriveKind::Stream { .. });
+        let common = Common { spec: &spec, timeline, operation_bytes, long, granted };
+        // Every connection stays open until the last one has ended.
+        let each: Vec<&Link> = links.iter().collect();
+        let work = |link: &Link, thread: &DriverThread<'_>| (work(&spec, link, thread), ());
+        connections::run(common, each, (progress, cancel), work).map(|(result, _)| result)
+    }
+}
+
+/// Refuses what cannot be driven, before anything is opened.
+fn check(spec: &DriveSpec) -> Result<(), DriverError> {
+    let invalid = |what: &str, remedy| DriverError::invalid(what, remedy);
+    match spec.kind {
+        DriveKind::Rr { exchange, request_bytes, response_bytes, .. } => {
+            check_exchange(exchange, request_bytes, response_bytes)?;
+            if exchange == Exchange::UdpRr && spec.loss_timeout_ns < 1_000 {
+                return Err(invalid("datagrams count as lost at once", "give loss_timeout_ns at least 1000"));
+            }
+            Ok(())
+        }
+        DriveKind::Stream { direction, chunk_bytes, window_bytes, .. } => {
+            check_bulk(chunk_bytes, window_bytes)?;
+            if !matches!(spec.load, LoadModel::Closed { think_time, .. } if think_time.ns == 0) {
+                let what = "bulk transfer has no arrivals and no think time";
+                return Err(invalid(what, "use a closed loop without think time; its clients are the streams"));
+            }
+            if direction == Direction::Both && spec.load.connections() < 2 {
+                return Err(invalid("one stream cannot flow both ways", "ask for two clients or more"));
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses sizes that no exchange can have.
+pub(crate) fn check_exchange(exchange: Exchange, request: u32, response: u32) -> Result<(), DriverError> {
+    if request == 0 || response == 0 {
+        return Err(DriverError::invalid("a request or response is empty", "give both at least 1 byte"));
+    }
+    if exchange == Exchange::UdpRr && request.max(response) > DATAGRAM_MAX {
+        let what = format!("{} bytes do not fit into a datagram", request.max(response));
+        return Err(DriverError::invalid(what, "stay below 65508 bytes, or use TCP"));
+    }
+    Ok(())
+}
+
+/// Refuses bulk data in pieces of nothing.
+pub(crate) fn check_bulk(chunk_bytes: u32, window_bytes: u32) -> Result<(), DriverError> {
+    if chunk_bytes == 0 || window_bytes == 0 {
+        let what = "bulk data is to be sent in chunks or from a window of 0 bytes";
+        return Err(DriverError::invalid(what, "give both at least 1 byte; 256 KiB is a good value"));
+    }
+    Ok(())
+}
+
+/// The whole life of one driver thread.
+fn work(spec: &DriveSpec, link: &Link, thread: &DriverThread<'_>) -> Tally {
+    let armed: Option<Armed<'_>> = link.fd().and_then(|fd| thread.breaker.guard(fd.as_fd()));
+    let payload = || match spec.kind {
+        DriveKind::Rr { request_bytes, response_bytes, wait, .. } => Payload::new(request_bytes, response_bytes, wait),
+        _ => Payload::new(1, 1, Wait::Block),
+    };
+    match (link, &spec.kind) {
+        (Link::Tcp(fd), _) => thread.offer(TcpRr { fd, payload: payload(), _armed: armed }),
+        (Link::Udp(fd), _) => {
+            let loss_timeout_ns = spec.loss_timeout_ns;
+            thread.offer(UdpRr { fd, payload: payload(), loss_timeout_ns, _armed: armed })
+        }
+        (Link::Crr(target), _) => {
+            let (target, options, breaker) = (*target, &spec.socket, thread.breaker);
+            thread.offer(TcpCrr { target, options, payload: payload(), breaker })
+        }
+        (Link::Bulk { fd, to_guest, window }, DriveKind::Stream { method, receive, chunk_bytes, window_bytes, .. }) => {
+            let send = SendSettings { method: *method, chunk_bytes: *chunk_bytes, window_bytes: *window_bytes };
+            let (to_guest, window, receive) = (*to_guest, window.as_ref(), *receive);
+            stream::run(Stream { fd, to_guest, send, window, receive, _armed: armed }, &thread.worker)
+        }
+        (Link::Null | Link::Bulk { .. }, _) => thread.offer(Null),
+    }
+}
