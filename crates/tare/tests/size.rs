@@ -188,7 +188,7 @@ fn what_is_asked_wrongly_is_reported_with_what_there_is() {
         (&["--qos", "p90"], &["METRIC=VALUE"]),
         (&["--qos", "p90=1"], &["\"300ms\""]),
         (&["--qos", "p90=0s"], &["above 0"]),
-        (&["--qos", "operations_per_s=1s"], &["no time", P90]),
+        (&["--qos", "operations_per_s=1s"], &["not a lower-is-better time metric", P90]),
         (&["--headroom", "lots"], &["25%"]),
         (&["--headroom", "25"], &["25%"]),
         (&["--headroom", "5"], &["per cent", "25%"]),

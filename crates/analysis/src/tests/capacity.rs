@@ -196,7 +196,7 @@ fn where_no_load_holds_or_none_misses_nothing_is_made_up() {
         only(&both)
             .0
             .sentence
-            .contains("at least 5,000 sessions meet every objective, on native at least 5,000: the search")
+            .contains("at least 5,000 sessions meet every objective, on native at least 5,000: cannot say")
     );
     let one = capped(&["native"]);
     assert_eq!(only(&one).0.verdict, Verdict::Worse);

@@ -423,7 +423,7 @@ fn what_cannot_be_sized_is_refused_with_what_would_help() {
     let few = MADE.findings(&grid()[..5], 3, 1);
     assert!(refused(&few).starts_with("5 points are too few") && refused(&few).contains("jvm-consolidation"));
     let same: Vec<Asked> = (1..=7).map(|n| (n, 400, false)).collect();
-    assert!(refused(&MADE.findings(&same, 3, 1)).contains("one load"));
+    assert!(refused(&MADE.findings(&same, 3, 1)).contains("the same load"));
     let flat = findings_of(&grid(), 2, 3, |_, _| Figure { throughput: 50.0, cpu: 0.5, p90: 0.1 });
     assert!(refused(&flat).contains("not in proportion to the load"));
     let one = findings_of(&grid(), 2, 3, |own, _| {
@@ -493,12 +493,12 @@ fn metrics_are_found_by_a_part_of_their_name_and_bad_questions_are_refused() {
     assert_eq!(qos_metric(&findings, P90).unwrap().id, P90);
     let refusal = |asked: &str| qos_metric(&findings, asked).unwrap_err().to_string();
     assert!(refusal("p99").contains("`p99`") && refusal("p99").contains(P90));
-    assert!(refusal("operations_per_s").contains("no time"));
+    assert!(refusal("operations_per_s").contains("not a lower-is-better time metric"));
     assert!(matches!(qos_metric(&findings, ""), Err(SizeError::UnknownMetric { .. })));
     let ask = |question: SizeQuestion, arm| size(&findings, &question, arm).map(|_| ()).unwrap_err().to_string();
     assert!(ask(SizeQuestion { headroom: -0.1, ..SizeQuestion::default() }, None).contains("headroom"));
     assert!(ask(SizeQuestion { headroom: f64::NAN, ..SizeQuestion::default() }, None).contains("headroom"));
-    assert!(ask(SizeQuestion { total_load: Some(0.0), ..SizeQuestion::default() }, None).contains("in all"));
+    assert!(ask(SizeQuestion { total_load: Some(0.0), ..SizeQuestion::default() }, None).contains("total load"));
     assert!(ask(SizeQuestion::default(), Some("qemu")).contains("`native`"));
 }
 
