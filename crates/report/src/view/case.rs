@@ -180,7 +180,7 @@ pub(crate) fn rows(metric: &MetricFindings, arms: &Arms, label: impl Fn(&ArmLook
             ratio: comparison.ratio.clone(),
             blocks: comparison.blocks.clone(),
             floor: comparison.floor,
-            verdict: words::verdict(comparison.verdict),
+            verdict: words::verdict_short(comparison.verdict),
             arm,
         }
     };
