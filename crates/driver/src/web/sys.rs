@@ -30,8 +30,8 @@ pub(crate) fn wait(
     let mut returned = -1;
     if !COARSE.load(Ordering::Relaxed) {
         let limit = timeout_ns.map(|ns| libc::timespec {
-            tv_sec: (ns / 1_000_000_000) as libc::time_t,
-            tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+            tv_sec: (ns / 1_000_000_000) as _,
+            tv_nsec: (ns % 1_000_000_000) as _,
         });
         let timeout = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         let none = std::ptr::null::<libc::sigset_t>();

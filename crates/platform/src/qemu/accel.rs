@@ -115,7 +115,7 @@ fn try_to_boot(timeout: &Path, program: &Path, boot: &Boot, cpu: &str, limits: L
             wait_for_end(pid);
             let mut channel = channel.borrow_mut();
             channel.kill_group();
-            channel.wait(ENDS).ok().flatten().and_then(by_itself).map(Failure::Lasting)
+            channel.wait(ENDS).ok().flatten().and_then(ended)
         },
     );
     // `timeout` and QEMU are one process group.
@@ -137,13 +137,17 @@ fn ends_after_s(limits: Limits) -> String {
     (limits.within + ENDS * 2).as_secs().to_string()
 }
 
-/// How QEMU ended, where it was not ended by somebody: the kernel for want of memory, an administrator, a shutdown.
-fn by_itself(status: ExitStatus) -> Option<String> {
+/// What QEMU's end says of KVM. Nothing where somebody ended it: the kernel for want of memory, an administrator, a shutdown.
+/// It ends with 0 when the guest resets or powers off, and such a guest may boot the next time.
+fn ended(status: ExitStatus) -> Option<Failure> {
     const SOMEBODYS: [Signal; 4] = [Signal::KILL, Signal::TERM, Signal::INT, Signal::HUP];
-    // `timeout` tells a signal as shells do.
+    if status.success() {
+        return Some(Failure::Passing("the guest reset or powered off".into()));
+    }
+    // `timeout` reports a signal as shells do.
     let signal = status.signal().or_else(|| status.code().map(|code| code - 128))?;
-    let ended_by = SOMEBODYS.iter().any(|somebodys| somebodys.as_raw() == signal);
-    (!ended_by).then(|| status.to_string())
+    let by_somebody = SOMEBODYS.iter().any(|somebodys| somebodys.as_raw() == signal);
+    (!by_somebody).then(|| Failure::Lasting(status.to_string()))
 }
 
 #[cfg(test)]
@@ -187,16 +191,17 @@ mod tests {
     }
 
     #[test]
-    fn a_qemu_that_ends_by_itself_is_believed_and_one_that_was_killed_is_not() {
+    fn a_qemu_that_fails_is_believed_and_one_that_was_killed_or_whose_guest_reset_is_not() {
         let limits = Limits { still: LONG, within: LONG };
-        for ends in ["exit 1", "exit 0", "kill -ABRT $$"] {
+        for ends in ["exit 1", "kill -ABRT $$"] {
             let found = tries(&format!("echo kvm_buf_set_msrs >&2; {ends}"), limits);
             assert!(matches!(found, Failure::Lasting(_)), "{ends}: {found:?}");
             assert!(found.reason().contains("kvm_buf_set_msrs"), "{ends}: {found:?}");
         }
-        for killed in ["kill -KILL $$", "kill -TERM $$"] {
-            let found = tries(killed, limits);
-            assert!(matches!(found, Failure::Passing(_)), "{killed}: {found:?}");
+        for ends in ["kill -KILL $$", "kill -TERM $$", "exit 0"] {
+            let found = tries(ends, limits);
+            assert!(matches!(found, Failure::Passing(_)), "{ends}: {found:?}");
+            assert_eq!(found.reason().contains("the guest reset"), ends == "exit 0", "{ends}: {found:?}");
         }
     }
 }
