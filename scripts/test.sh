@@ -24,11 +24,14 @@ done
 
 # Built before the pipe is opened: two cargos at once would wait for one another.
 cargo build --quiet --package xtask
+# All programs of tests, and the one example that a test runs. Lints have built the other examples, and no comment holds a test.
+programs=(--lib --bins --tests --example lab)
+[[ -z ${*/--locked/} ]] || programs=()
 rm -f "$target_dir/test.log" "$target_dir/test.summary"
 {
     code=0
     # The tally judges: a few failed tests may pass at a second try, alone.
-    cargo test --workspace --no-fail-fast "$@" -- --show-output || echo "cargo test failed: $?"
+    cargo test --workspace --no-fail-fast "${programs[@]}" "$@" -- --show-output || echo "cargo test failed: $?"
     if [[ -z ${*/--locked/} ]]; then
         scripts/test-apt.sh || code=$?
         scripts/test-packages.sh || code=$?

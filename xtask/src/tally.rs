@@ -18,6 +18,9 @@ const MARK: &str = "SKIPPED: ";
 /// What the script that runs the tests prints where `cargo test` failed, for failed tests or for a program that could not be built.
 const CARGO_FAILED: &str = "cargo test failed: ";
 
+/// So many of the slowest programs are named.
+const SLOWEST: usize = 20;
+
 /// The count so far, and where in the output the reader is.
 #[derive(Debug, Default)]
 pub struct Tally {
@@ -37,6 +40,8 @@ pub struct Tally {
     second_tries: Vec<Failed>,
     /// What passed at its second try, a line for each program.
     by_chance: String,
+    /// How long each program ran, in seconds.
+    times: Vec<(f64, String)>,
     /// `cargo test` itself failed, and second tries have not made that good.
     broken: bool,
 }
@@ -65,6 +70,7 @@ pub fn run(log: &Path, summary: &Path) -> Result<bool, Error> {
     tally.close();
     tally.try_again(|failed| failed.passes_now(log, &mut kept))?;
     say(&tally.skipped_list())?;
+    say(&tally.slowest_list())?;
     let closing = format!("{}{}\n", tally.by_chance, tally.closing_line());
     say(&closing)?;
     std::fs::write(summary, closing).map_err(cannot_write(summary))?;
@@ -140,6 +146,11 @@ impl Tally {
     fn result(&mut self, counts: &str) {
         self.passed += count(counts, "passed");
         self.failed += count(counts, "failed");
+        if let Some(seconds) =
+            counts.rsplit_once("finished in ").and_then(|(_, time)| time.strip_suffix('s')?.parse().ok())
+        {
+            self.times.push((seconds, self.program.clone()));
+        }
         self.section = Section::Running;
         self.test.clear();
         self.open = false;
@@ -183,6 +194,15 @@ impl Tally {
     /// The skipped tests and why, a line each.
     fn skipped_list(&self) -> String {
         self.skips.iter().map(|(program, test, reason)| format!("skipped: {program}: {test}: {reason}\n")).collect()
+    }
+
+    /// The programs that took longest, a line each, and the time of all.
+    fn slowest_list(&self) -> String {
+        let mut times = self.times.clone();
+        times.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        let all: f64 = times.iter().map(|(seconds, _)| seconds).sum();
+        let lines = times.iter().take(SLOWEST).map(|(seconds, program)| format!("{seconds:6.0} s  {program}\n"));
+        format!("{}{all:6.0} s  all {} programs\n", lines.collect::<String>(), times.len())
     }
 
     /// `N passed, N failed, N skipped`; ignored tests count as skipped.
@@ -271,6 +291,16 @@ test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; 
         });
         let list = "skipped: tare_lab: c: takes an hour\nskipped: tare_lab: a: no cgroup controllers\n";
         assert_eq!(tally.skipped_list(), list);
+    }
+
+    #[test]
+    fn the_slowest_program_comes_first() {
+        let mut tally = Tally::default();
+        let slow = FAILING.replace("finished in 0.00s", "finished in 12.60s");
+        format!("{PASSING}{slow}").lines().for_each(|line| {
+            tally.line(line);
+        });
+        assert_eq!(tally.slowest_list(), "    13 s  e2e\n     0 s  tare_lab\n    13 s  all 2 programs\n");
     }
 
     #[test]

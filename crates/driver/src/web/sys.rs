@@ -29,10 +29,8 @@ pub(crate) fn wait(
     let mut raw = [libc::epoll_event { events: 0, u64: 0 }; BATCH];
     let mut returned = -1;
     if !COARSE.load(Ordering::Relaxed) {
-        let limit = timeout_ns.map(|ns| libc::timespec {
-            tv_sec: (ns / 1_000_000_000) as _,
-            tv_nsec: (ns % 1_000_000_000) as _,
-        });
+        let limit = timeout_ns
+            .map(|ns| libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ });
         let timeout = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         let none = std::ptr::null::<libc::sigset_t>();
         // SAFETY: the array is writable and as long as said, the timeout is none or lives through the call, and no signal mask is given.
