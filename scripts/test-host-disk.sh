@@ -41,8 +41,8 @@ packages=(
 if [[ $arch == amd64 ]]; then
     packages+=(qemu-system-x86 qemu-utils lxc systemd-container libvirt-daemon-system libvirt-clients
         docker.io podman)
-    # Debian 12 ships the file server of machines with QEMU.
-    [[ $suite == bookworm ]] || packages+=(virtiofsd)
+    # Debian 12 ships the file server of machines with QEMU, and Docker's command with its daemon.
+    [[ $suite == bookworm ]] || packages+=(virtiofsd docker-cli)
 fi
 
 # Programs of another architecture are run by QEMU. Where the system does not do so already, the kernel learns how in a mount of

@@ -20,7 +20,7 @@ use tare_image::{Extras, GuestConfig, Kernel, Root};
 use tare_lab::{Lab, LabConfig, Ledger, NoLedger, StateDir};
 use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
 use tare_model::{ByteSize, Refusal};
-use tare_platform::conformance::Expect;
+use tare_platform::conformance::{self, Expect};
 use tare_platform::{Availability, Comparable, Guest, HostView, Site};
 use tare_wire::{ExecSpec, Reply, Request};
 
@@ -55,7 +55,7 @@ fn with_daemon(test: &str) -> Option<String> {
 }
 
 fn options(uri: &str, more: &Value) -> Value {
-    let mut options = json!({"uri": uri, "accel": "auto", "boot-within": "120s"});
+    let mut options = json!({"uri": uri, "accel": "auto", "boot-within": conformance::boot_within(120)});
     for (key, value) in more.as_object().unwrap() {
         options[key] = value.clone();
     }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tare_lab::{Lab, LabConfig, Ledger, LedgerError, Resource, StateDir};
 use tare_model::guest::{GuestData, GuestSize, GuestSpec, Seccomp};
 use tare_model::{ByteSize, Refusal};
-use tare_platform::conformance::Expect;
+use tare_platform::conformance::{self, Expect};
 use tare_platform::{Availability, Comparable, Guest, HostView, Platform, PlatformError, Site};
 use tare_wire::{ExecResult, ExecSpec, Reply, Request};
 
@@ -141,7 +141,7 @@ fn machine(cycles: u32) -> Expect {
 
 #[test]
 fn a_machine_over_the_hosts_root_conforms() {
-    conforms("q35", "qemu", &json!({"boot-within": "2m"}), &machine(5));
+    conforms("q35", "qemu", &json!({"boot-within": conformance::boot_within(120)}), &machine(5));
 }
 
 #[test]

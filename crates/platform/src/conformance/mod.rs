@@ -53,6 +53,11 @@ fn slower() -> u32 {
     number_in(SLOWER_VARIABLE).unwrap_or(1)
 }
 
+/// What a test gives a machine as its `boot-within`: so many seconds, or as many times more as this host is slower.
+pub fn boot_within(seconds: u32) -> String {
+    format!("{}s", seconds * slower())
+}
+
 fn number_in(variable: &str) -> Option<u32> {
     std::env::var(variable).ok()?.parse().ok()
 }
