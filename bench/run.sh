@@ -10,7 +10,7 @@ for bench in rr stream recording web; do
     bench/$bench.sh
 done
 # It needs the server's files and a JDK, which the others do not.
-if command -v javac >/dev/null && [[ -x ${PAYLOAD:-${TARE_CACHE:-/var/cache/tare}/payload/web}/runtime/bin/java ]]; then
+if command -v javac >/dev/null && [[ -x ${BUNDLE:-${TARE_CACHE:-/var/cache/tare}/bundle/web}/runtime/bin/java ]]; then
     bench/web-server.sh
 else
     echo "bench: web-server.sh is left out; it needs javac and what scripts/web.sh builds" >&2

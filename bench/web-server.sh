@@ -4,7 +4,7 @@
 #
 # wrk offers the load, on loopback, on a processor of its own. One round runs each contestant once, in an order that changes from
 # round to round. Judged are requests a second of processor time (user and system, of the server's whole process): that is
-# what a share of a processor can serve. ROUNDS (5), SECONDS_EACH (4), CONNECTIONS (32), JAVA_OPTIONS and PAYLOAD are environment variables.
+# what a share of a processor can serve. ROUNDS (5), SECONDS_EACH (4), CONNECTIONS (32), JAVA_OPTIONS and BUNDLE are environment variables.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 ROUNDS=${ROUNDS:-5}
@@ -18,11 +18,11 @@ elif [[ $EUID -eq 0 ]]; then
 else
     cache=${XDG_CACHE_HOME:-$HOME/.cache}/tare
 fi
-PAYLOAD=${PAYLOAD:-$cache/payload/web}
+BUNDLE=${BUNDLE:-$cache/bundle/web}
 for program in wrk javac openssl taskset; do
     command -v "$program" >/dev/null || { echo "no $program; install wrk, a JDK, openssl and util-linux" >&2 && exit 1; }
 done
-[[ -x $PAYLOAD/runtime/bin/java ]] || { echo "no server in $PAYLOAD; scripts/web.sh builds it" >&2 && exit 1; }
+[[ -x $BUNDLE/runtime/bin/java ]] || { echo "no server in $BUNDLE; scripts/web.sh builds it" >&2 && exit 1; }
 
 work=$(mktemp -d)
 pids=()
@@ -58,7 +58,7 @@ printf 'banking\tlogin\tLog in\t1\t4000\tlogin\tuser,token\t%s\nbanking\taccount
     "$embedded" "$embedded" "$embedded" >"$data/pages.tsv"
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -keyout "$work/key" -out "$work/certificate" \
     -subj /CN=localhost 2>/dev/null
-javac -cp "$PAYLOAD/lib/*" -d "$work/classes" jvm/web/src/test/java/tare/web/{PlainContainer,QuickBackend}.java
+javac -cp "$BUNDLE/lib/*" -d "$work/classes" jvm/web/src/test/java/tare/web/{PlainContainer,QuickBackend}.java
 
 # begin NAME COMMAND...: starts a program, and waits until it is ready; its number is in started.
 begin() {
@@ -74,17 +74,17 @@ begin() {
     fi
 }
 # Who is measured has the first processor; all else has the others.
-measured() { begin "$1" taskset -c 0 "$PAYLOAD/runtime/bin/java" "${@:2}"; }
+measured() { begin "$1" taskset -c 0 "$BUNDLE/runtime/bin/java" "${@:2}"; }
 others=1-$(($(nproc) - 1))
 read -ra options <<<"$JAVA_OPTIONS"
 next_port && backend=$port
-begin backend taskset -c "$others" "$PAYLOAD/runtime/bin/java" -cp "$work/classes" tare.web.QuickBackend "$backend"
+begin backend taskset -c "$others" "$BUNDLE/runtime/bin/java" -cp "$work/classes" tare.web.QuickBackend "$backend"
 next_port && plain=$port && next_port && secure=$port
-measured tare "${options[@]}" -cp "$PAYLOAD/lib/*" tare.web.Main --data "$data" --listen 127.0.0.1 --port "$plain" --tls-port "$secure" \
+measured tare "${options[@]}" -cp "$BUNDLE/lib/*" tare.web.Main --data "$data" --listen 127.0.0.1 --port "$plain" --tls-port "$secure" \
     --certificate "$work/certificate" --key "$work/key" --backend "127.0.0.1:$backend"
 tare=$started
 next_port && peer_plain=$port && next_port && peer_secure=$port
-measured peer "${options[@]}" -cp "$work/classes:$PAYLOAD/lib/*" tare.web.PlainContainer "$data" "$peer_plain" "$peer_secure" \
+measured peer "${options[@]}" -cp "$work/classes:$BUNDLE/lib/*" tare.web.PlainContainer "$data" "$peer_plain" "$peer_secure" \
     "$work/certificate" "$work/key"
 peer=$started
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Puts the Java application of jvm/java and a Java runtime of its own into tare's cache, so that a guest needs no Java:
-# CACHE/payload/java/{tare-java.jar,runtime/bin/java}. Does nothing when neither sources nor JDK have changed.
+# CACHE/bundle/java/{tare-java.jar,runtime/bin/java}. Does nothing when neither sources nor JDK have changed.
 #
 # It needs Maven, which fetches its own plugins, and a JDK 17 or newer with its jmods. As root on Debian or Ubuntu it
 # installs what is missing; anywhere else it prints the command and stops.
@@ -27,4 +27,4 @@ if [[ ! -d $place ]]; then
     share_classes tare/ run -Xmx1550m
 fi
 publish
-say "the Java application and its runtime are in $payload/java"
+say "the Java application and its runtime are in $bundle/java"

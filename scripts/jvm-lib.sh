@@ -3,8 +3,8 @@
 # shellcheck disable=SC2034,SC2154
 # What scripts/java.sh, scripts/web.sh and scripts/social.sh have in common: sourced, not run. Bash. Tested by scripts/test-java.sh.
 #
-# Each puts an application of jvm/ and a Java runtime of its own into tare's cache, as CACHE/payload/NAME-HASH, with
-# CACHE/payload/NAME a link to the newest. They need Maven, which fetches its own plugins, and a JDK 17 or newer with its jmods.
+# Each puts an application of jvm/ and a Java runtime of its own into tare's cache, as CACHE/bundle/NAME-HASH, with
+# CACHE/bundle/NAME a link to the newest. They need Maven, which fetches its own plugins, and a JDK 17 or newer with its jmods.
 
 # shellcheck source=scripts/apt.sh
 . "${BASH_SOURCE[0]%/*}/apt.sh"
@@ -20,7 +20,7 @@ elif [[ $EUID -eq 0 ]]; then
 else
     cache=${XDG_CACHE_HOME:-$HOME/.cache}/tare
 fi
-payload=$cache/payload
+bundle=$cache/bundle
 
 # Where the JDK is: prints nothing where none is, or one that has no jlink or nothing to link.
 find_jdk() {
@@ -87,18 +87,18 @@ find_place() {
         sha256sum <scripts/jvm-lib.sh
         cat "$jdk/release"
     } | sha256sum | cut -c1-16)
-    place=$payload/$name-$version
+    place=$bundle/$name-$version
     ! is_there || exit 0
     # Guests run as other users, who must get there.
     umask 022
-    mkdir -p "$payload"
+    mkdir -p "$bundle"
     # A second one waits, and then finds everything there.
-    exec 9>"$payload/.$name.lock"
+    exec 9>"$bundle/.$name.lock"
     flock 9
     ! is_there || exit 0
     # What was begun by one that was killed.
-    rm -rf "$payload/.new-$name"-*
-    work=$(mktemp -d "$payload/.new-$name-XXXXXX")
+    rm -rf "$bundle/.new-$name"-*
+    work=$(mktemp -d "$bundle/.new-$name-XXXXXX")
     trap clear_up EXIT
 }
 
@@ -112,7 +112,7 @@ clear_up() {
 }
 
 # Whether the newest is complete: it was moved to its place as a whole.
-is_there() { [[ -x $place/runtime/bin/java && $(readlink "$payload/$name") == "${place##*/}" ]]; }
+is_there() { [[ -x $place/runtime/bin/java && $(readlink "$bundle/$name") == "${place##*/}" ]]; }
 
 # or_tell WHAT COMMAND...: shows what a command said only if it failed; these tell it on either output.
 or_tell() {
@@ -233,15 +233,15 @@ publish() {
     fi
     local before disk of
     # A run that began with the one before goes on with it: its time is that of its end as the newest.
-    if before=$(readlink "$payload/$name") && [[ -d $payload/$before ]]; then
-        touch "$payload/$before"
+    if before=$(readlink "$bundle/$name") && [[ -d $bundle/$before ]]; then
+        touch "$bundle/$before"
     fi
     ln -s "${place##*/}" "$work/link"
-    mv --no-target-directory "$work/link" "$payload/$name"
+    mv --no-target-directory "$work/link" "$bundle/$name"
     # Earlier ones, unless a run of these days may still use them.
-    find "$payload" -maxdepth 1 -name "$name-*" -type d -mtime +7 ! -path "$place" -exec rm -rf {} +
+    find "$bundle" -maxdepth 1 -name "$name-*" -type d -mtime +7 ! -path "$place" -exec rm -rf {} +
     # tare keeps a disk for machines beside each, as NAME-VERSION-SIZE-ext4.raw.
-    for disk in "$payload/$name"-*-ext4.raw; do
+    for disk in "$bundle/$name"-*-ext4.raw; do
         of=${disk%-ext4.raw}
         if [[ -f $disk && ! -d ${of%-*} ]]; then
             rm -f "$disk"

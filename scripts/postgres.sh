@@ -34,7 +34,7 @@ else
     cache=${XDG_CACHE_HOME:-$HOME/.cache}/tare
 fi
 # PostgreSQL itself has no third number.
-place=$cache/payload/postgresql-${version%.0}
+place=$cache/bundle/postgresql-${version%.0}
 
 if [[ -x $place/bin/postgres && -f $place.tar.gz ]]; then
     exit 0
@@ -62,8 +62,8 @@ fi
 
 # The server runs as nobody, who must get there.
 umask 022
-mkdir -p "$cache/payload"
-work=$(mktemp -d "$cache/payload/.new-XXXXXX")
+mkdir -p "$cache/bundle"
+work=$(mktemp -d "$cache/bundle/.new-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
 say "fetching PostgreSQL ${version%.0} for guests through Maven"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Puts the social application of jvm/social and a Java runtime of its own into tare's cache, so that a guest needs no Java:
-# CACHE/payload/social/{lib/*.jar,runtime/bin/java}. Does nothing when neither sources nor JDK have changed.
+# CACHE/bundle/social/{lib/*.jar,runtime/bin/java}. Does nothing when neither sources nor JDK have changed.
 #
 # It needs Maven, which fetches its own plugins and the libraries, and a JDK 17 or newer with its jmods. As root on Debian or
 # Ubuntu it installs what is missing; anywhere else it prints the command and stops. Where there is a PostgreSQL, tare's own
@@ -51,7 +51,7 @@ serve() { serving asked launch "$@"; }
 # The programs of a PostgreSQL: prints nothing where there is none.
 find_postgres() {
     local bin
-    for bin in "$payload"/postgresql-*/bin /usr/lib/postgresql/*/bin; do
+    for bin in "$bundle"/postgresql-*/bin /usr/lib/postgresql/*/bin; do
         if [[ -x $bin/initdb && -x $bin/postgres && -x $bin/pg_ctl ]]; then
             printf '%s\n' "$bin"
             return
@@ -120,4 +120,4 @@ if [[ ! -d $place ]]; then
     or_tell "run without a database" refuse -Xshare:on -Xmx200m
 fi
 publish
-say "the social application and its runtime are in $payload/social"
+say "the social application and its runtime are in $bundle/social"

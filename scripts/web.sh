@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Puts the web server of jvm/web and a Java runtime of its own into tare's cache, so that a guest needs no Java:
-# CACHE/payload/web/{lib/*.jar,runtime/bin/java}. Does nothing when neither sources nor JDK have changed.
+# CACHE/bundle/web/{lib/*.jar,runtime/bin/java}. Does nothing when neither sources nor JDK have changed.
 #
 # It needs Maven, which fetches its own plugins and the servlet container, and a JDK 17 or newer with its jmods. As root on
 # Debian or Ubuntu it installs what is missing; anywhere else it prints the command and stops.
@@ -73,4 +73,4 @@ if [[ ! -d $place ]]; then
     share_classes 'tare/|org/apache/|jakarta/' serve -Xmx1550m
 fi
 publish
-say "the web server and its runtime are in $payload/web"
+say "the web server and its runtime are in $bundle/web"

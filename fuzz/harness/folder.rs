@@ -42,7 +42,7 @@ pub fn is_read(input: &[u8]) -> bool {
 
 /// The trials of the sound folder.
 pub fn trials(plan: &Plan) -> [TrialRecord; 3] {
-    [testing::store_trial(plan, 0), testing::capacity_trial(plan, 1), testing::hold_trial(plan, 2)]
+    [testing::store_trial(plan, 0), testing::capacity_trial(plan, 1), testing::cpu_target_trial(plan, 2)]
 }
 
 fn sound() -> &'static Vec<(PathBuf, Vec<u8>)> {

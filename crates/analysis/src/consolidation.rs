@@ -114,8 +114,9 @@ impl Own<'_> {
     fn lost(&self, cases: &[&Case]) -> Vec<InstanceSeries> {
         let share = |case: &Case| case.cpu_target.map(|target| target.share);
         let held = |case: &Case| -> BTreeMap<u32, f64> {
-            let holds = self.figures.holds(case, &self.arm.id).into_iter().map(|(block, hold)| (block, hold.share));
-            holds.filter(|(_, share)| share.is_finite() && *share > 0.0).collect()
+            let searches =
+                self.figures.cpu_searches(case, &self.arm.id).into_iter().map(|(block, search)| (block, search.share));
+            searches.filter(|(_, share)| share.is_finite() && *share > 0.0).collect()
         };
         let one = |fixed: f64, own: Vec<&Case>| {
             let step = |case: &Case| {

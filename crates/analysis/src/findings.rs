@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use tare_model::cpu_target::CpuSearch;
 use tare_model::environment::Environment;
 use tare_model::findings::{
     Answer, ArmCapacity, ArmEstimate, ArmObjective, ArmParity, ArmParts, ArmRequests, ArmResources, ArmSteps,
     CaseFindings, Comparison, FINDINGS_SCHEMA, Findings, FlaggedTrial, MetricFindings, NotCompleted, RunSummary,
     Verdict,
 };
-use tare_model::hold::CpuHold;
 use tare_model::kvm;
 use tare_model::metric::{MetricSpec, Unit, common};
 use tare_model::plan::Plan;
@@ -153,7 +153,7 @@ impl<'a> CaseTrials<'a> {
             resources: self.resources(!requests.is_empty()),
             capacity,
             requests,
-            holds: self.holds(),
+            cpu_searches: self.cpu_searches(),
         }
     }
 
@@ -169,8 +169,8 @@ impl<'a> CaseTrials<'a> {
     }
 
     /// How well the guests' CPUs were held busy to a share, by arm and block, where the case asks for that.
-    fn holds(&self) -> Vec<(String, Vec<(u32, CpuHold)>)> {
-        let of = |record: &&TrialRecord| Some((record.planned.block, completed(record)?.hold.clone()?));
+    fn cpu_searches(&self) -> Vec<(String, Vec<(u32, CpuSearch)>)> {
+        let of = |record: &&TrialRecord| Some((record.planned.block, completed(record)?.cpu_search.clone()?));
         let arms = self.arms().map(|(arm, trials)| (arm.id.clone(), trials.iter().filter_map(of).collect::<Vec<_>>()));
         arms.filter(|(_, blocks)| !blocks.is_empty()).collect()
     }

@@ -56,7 +56,7 @@ fn not_steady(record: &TrialRecord) -> Option<Flag> {
 
 /// CPUs that were held busy to a share on average, and drifted through it.
 fn adrift(record: &TrialRecord) -> Option<Flag> {
-    let what = steady::unsteady(&completed(record)?.hold.as_ref()?.course)?;
+    let what = steady::unsteady(&completed(record)?.cpu_search.as_ref()?.course)?;
     flag("cpu-adrift", format!("the held share of the guest's CPUs {what}"))
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use tare_model::capacity::metric;
+use tare_model::cpu_target::CpuSearch;
 use tare_model::findings::{ArmEstimate, CaseFindings};
-use tare_model::hold::CpuHold;
 use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit, common};
 use tare_model::plan::Plan;
@@ -92,12 +92,12 @@ impl<'a> Figures<'a> {
     pub(crate) fn loads(&self, case: &Case, arm: &str, blocks: &[u32]) -> BTreeMap<u32, f64> {
         let drivers = f64::from(case.drivers);
         if case.cpu_target.is_some() {
-            let held = |(_, hold): &(u32, &CpuHold)| hold.load.is_finite() && hold.load > 0.0;
+            let usable = |(_, search): &(u32, &CpuSearch)| search.load.is_finite() && search.load > 0.0;
             return self
-                .holds(case, arm)
+                .cpu_searches(case, arm)
                 .into_iter()
-                .filter(held)
-                .map(|(block, hold)| (block, hold.load * drivers))
+                .filter(usable)
+                .map(|(block, search)| (block, search.load * drivers))
                 .collect();
         }
         let fixed = match &case.load_from {
@@ -111,10 +111,10 @@ impl<'a> Figures<'a> {
     }
 
     /// What was seen while the guests' CPUs were held busy to a share, by block.
-    pub(crate) fn holds(&self, case: &Case, arm: &str) -> Vec<(u32, &'a CpuHold)> {
-        let holds = self.case(&case.id).map_or(&[][..], |found| &found.holds);
-        let own = holds.iter().filter(|(id, _)| id == arm).flat_map(|(_, blocks)| blocks);
-        own.map(|(block, hold)| (*block, hold)).collect()
+    pub(crate) fn cpu_searches(&self, case: &Case, arm: &str) -> Vec<(u32, &'a CpuSearch)> {
+        let searches = self.case(&case.id).map_or(&[][..], |found| &found.cpu_searches);
+        let own = searches.iter().filter(|(id, _)| id == arm).flat_map(|(_, blocks)| blocks);
+        own.map(|(block, search)| (*block, search)).collect()
     }
 
     /// Shares of the guest's CPUs by block.

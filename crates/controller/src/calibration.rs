@@ -9,8 +9,8 @@ use tare_platform::Platform;
 use tare_record::{JournalEvent, RunFolder};
 use tare_workload::{Calibration, Workload};
 
-use crate::ahead::DataOf;
 use crate::error::ControllerError;
+use crate::setup::DataOf;
 use crate::text::fit;
 use crate::trial::{self, Bench, Task};
 

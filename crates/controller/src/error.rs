@@ -45,7 +45,7 @@ pub enum ControllerError {
     },
     /// What a case's trials need could not be made ready; no trial was started.
     #[error("case `{case}`: before its first trial: {reason}")]
-    Ahead {
+    Setup {
         /// The case.
         case: String,
         /// What was tried, why it failed and the remedy.

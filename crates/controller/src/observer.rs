@@ -38,7 +38,7 @@ pub struct TryNow {
 
 /// A load that is offered while the one is looked for at which the guests' CPUs are busy to a share.
 #[derive(Debug, Clone, PartialEq)]
-pub struct HoldNow {
+pub struct CpuSearchNow {
     /// Which load of the trial it is, from 1.
     pub number: u32,
     /// Loads that are tried at most, the measurement not counted.
@@ -69,7 +69,7 @@ pub trait Observer {
     /// broke off, is then repeated once.
     fn tried(&self, _trial: &PlannedTrial, _now: &TryNow, _failed: Option<&str>) {}
     /// A load is offered in guests that stand (`took` is `None`), or was.
-    fn holding(&self, _trial: &PlannedTrial, _now: &HoldNow) {}
+    fn cpu_search(&self, _trial: &PlannedTrial, _now: &CpuSearchNow) {}
     /// A trial is over and in the run folder.
     fn trial_ended(&self, _record: &TrialRecord) {}
     /// Something the user should know now, such as a dead run that was cleaned up.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tare_memory::Kernel;
 use tare_model::Refusal;
+use tare_model::cpu_target::CpuTarget;
 use tare_model::density::DensitySpec;
-use tare_model::hold::CpuTarget;
 use tare_model::study::{Arm, Case, Study};
 use tare_model::units::ByteSize;
 use tare_platform::{Platform, Reach};

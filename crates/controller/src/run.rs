@@ -18,7 +18,6 @@ use tare_platform::{Availability, HostView, Platform, Reach, Site};
 use tare_record::{JournalEvent, RunFolder, RunWriter};
 use tare_workload::Workload;
 
-use crate::ahead;
 use crate::calibration;
 use crate::cancel::Cancel;
 use crate::cleanliness::left_behind;
@@ -31,6 +30,7 @@ use crate::reaper::Reaper;
 use crate::redaction::redactor;
 use crate::registry::Registry;
 use crate::room;
+use crate::setup;
 use crate::share;
 use crate::trial::{self, Bench, Stop, TIMEOUT, Task};
 
@@ -372,7 +372,7 @@ fn all_trials(options: &RunOptions<'_>, made: &Made, bench: &Bench<'_>) -> Resul
     options.observer.run_began(plan, recorded.len() as u32);
     let left = plan.trials.iter().filter(|trial| !recorded.contains(&trial.index)).map(|trial| trial.case.as_str());
     let left = left.collect();
-    let Some(data) = ahead::all(bench, made.in_lab(), &made.workloads, &left)? else {
+    let Some(data) = setup::all(bench, made.in_lab(), &made.workloads, &left)? else {
         return count(options.out, options.cancel.reason());
     };
     let found = calibration::all(bench, options.out, &made.platforms, &made.workloads, (&left, &data))?;

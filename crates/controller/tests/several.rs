@@ -86,7 +86,7 @@ fn every_guest_and_driver_is_counted_sampled_and_given_its_data() {
     let watching = Watching::default();
     let (registry, ended, records) = troubled(&agent, Trouble::None, &watching);
     assert_eq!(ended.unwrap().completed, 2, "{records:?}");
-    assert_eq!(registry.with_seen(|seen| seen.ahead), 1, "once for both arms");
+    assert_eq!(registry.with_seen(|seen| seen.setups), 1, "once for both arms");
     let notes = watching.notes.lock().unwrap();
     // Tests beside this one end their runs, and a note may tell so.
     let notes: Vec<&String> = notes.iter().filter(|note| note.starts_with("case ")).collect();
@@ -175,13 +175,13 @@ fn a_guest_that_hangs_is_ended_by_the_wish_to_stop() {
 #[test]
 fn what_cannot_be_made_ready_ends_the_run_before_its_first_trial() {
     let Some(agent) = ready() else { return };
-    let (_, ended, records) = troubled(&agent, Trouble::Ahead, &Watching::default());
-    let Err(ControllerError::Ahead { case, reason }) = ended else { panic!("{ended:?}") };
+    let (_, ended, records) = troubled(&agent, Trouble::Setup, &Watching::default());
+    let Err(ControllerError::Setup { case, reason }) = ended else { panic!("{ended:?}") };
     assert!(case == "idle" && reason.contains(REASON) && records.is_empty(), "{case}: {reason}");
     let (registry, ended, records) = troubled(&agent, Trouble::Refusal, &Watching::default());
     let Err(ControllerError::Unusable { reason, remedy, .. }) = ended else { panic!("{ended:?}") };
     assert!(reason == REASON && remedy == "do not use it" && records.is_empty());
-    assert_eq!(registry.with_seen(|seen| seen.ahead), 0);
+    assert_eq!(registry.with_seen(|seen| seen.setups), 0);
 }
 
 #[test]

@@ -376,10 +376,10 @@ impl Drop for Real {
 /// Starts the application with two data groups; says why not where it is not built.
 fn real() -> Option<Real> {
     let cache = std::env::var_os("TARE_CACHE").map_or_else(|| PathBuf::from("/var/cache/tare"), PathBuf::from);
-    let payload = cache.join("payload/java");
-    let (program, jar) = (payload.join("runtime/bin/java"), payload.join("tare-java.jar"));
+    let bundle = cache.join("bundle/java");
+    let (program, jar) = (bundle.join("runtime/bin/java"), bundle.join("tare-java.jar"));
     if !program.is_file() || !jar.is_file() {
-        println!("SKIPPED: there is no application in {} (scripts/java.sh builds it)", payload.display());
+        println!("SKIPPED: there is no application in {} (scripts/java.sh builds it)", bundle.display());
         return None;
     }
     let mut command = Command::new(program);

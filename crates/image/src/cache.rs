@@ -53,7 +53,7 @@ pub struct Cached {
     pub bytes: u64,
 }
 
-/// What is in the cache besides kernels and payload, which only set-up brings, sorted by path: initial file systems,
+/// What is in the cache besides kernels and bundle, which only set-up brings, sorted by path: initial file systems,
 /// images with what is written beside them, gold copies of data, each a directory with the disks made of it, and container
 /// images that were unpacked.
 ///
@@ -217,7 +217,7 @@ mod tests {
             "kernel/boot/vmlinuz-1",
             "other",
             "gold/k/tree/f",
-            "payload/p/x",
+            "bundle/p/x",
             "containers/c/root/f",
             "containers/.c.lock",
         ] {

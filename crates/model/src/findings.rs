@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::audit::AuditEntry;
+use crate::cpu_target::CpuSearch;
 use crate::density::CoursePoint;
 use crate::environment::Environment;
 use crate::guest::ParityRow;
-use crate::hold::CpuHold;
 use crate::merging::SavedFrom;
 use crate::metric::MetricSpec;
 use crate::plan::Plan;
@@ -147,7 +147,7 @@ pub struct CaseFindings {
     /// What was used of host and guest at the load that the figures are of, where the workload has request types.
     pub resources: Vec<ArmResources>,
     /// How well the guests' CPUs were held busy to a share, where the case asks for one: arm, and (block, what was seen).
-    pub holds: Vec<(String, Vec<(u32, CpuHold)>)>,
+    pub cpu_searches: Vec<(String, Vec<(u32, CpuSearch)>)>,
 }
 
 /// How many guests the host carries, by arm.

@@ -5,6 +5,7 @@
 
 pub mod audit;
 pub mod capacity;
+pub mod cpu_target;
 pub mod density;
 pub mod drive;
 pub mod environment;
@@ -12,7 +13,6 @@ pub mod field;
 pub mod findings;
 pub mod guest;
 pub mod histogram;
-pub mod hold;
 pub mod java;
 pub mod kvm;
 pub mod load;

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::capacity::{CapacitySpec, LoadShare, ScoreSpec};
+use crate::cpu_target::CpuTarget;
 use crate::density::DensitySpec;
 use crate::guest::{GuestSize, Seccomp};
-use crate::hold::CpuTarget;
 use crate::load::{LoadModel, Phases};
 use crate::merging::HostMemory;
 use crate::published::Published;

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
 use crate::capacity::CapacitySearch;
+use crate::cpu_target::CpuSearch;
 use crate::density::ScaleUp;
 use crate::guest::ParityRow;
-use crate::hold::CpuHold;
 use crate::metric::MetricSpec;
 use crate::plan::PlannedTrial;
 use crate::sample::{CpuAccount, Sample};
@@ -112,7 +112,7 @@ pub struct Measurement {
     /// the last iteration at the load that held.
     pub search: Option<CapacitySearch>,
     /// How well the guests' CPUs were held busy to a share, where the case asks for one.
-    pub hold: Option<CpuHold>,
+    pub cpu_search: Option<CpuSearch>,
 }
 
 /// Requests of one type in a measured window, and how they were served.

@@ -556,7 +556,7 @@ fn a_balloon_gives_freed_memory_back_and_without_one_the_host_keeps_it_taken() {
 /// The Java runtime as workloads get it, where it was made.
 fn java() -> Option<PathBuf> {
     let cache = std::env::var_os("TARE_CACHE").map_or_else(|| PathBuf::from("/var/cache/tare"), PathBuf::from);
-    cache.join("payload/java").canonicalize().ok().filter(|payload| payload.join("runtime/bin/java").exists())
+    cache.join("bundle/java").canonicalize().ok().filter(|bundle| bundle.join("runtime/bin/java").exists())
 }
 
 /// As many as `TARE_MACHINES` says, one after the other, and all stand at the end.
@@ -565,13 +565,13 @@ fn machines_of_three_gibibytes_run_java_from_one_disk_and_take_what_they_touch()
     let _turn = turn();
     let options = json!({"image": {"debian": {}}, "memory": {"balloon": true}});
     let platform = platform("qemu", &options);
-    let Some(payload) = java() else {
+    let Some(bundle) = java() else {
         return skipped("there is no Java runtime in the cache: scripts/java.sh makes it");
     };
     let Some(ground) = Ground::new("java", &*platform) else { return };
     let place = tempfile::tempdir_in("/var/tmp").unwrap();
     let gold = place.path().join("gold");
-    assert!(Command::new("cp").arg("-a").args([&payload, &gold]).status().unwrap().success());
+    assert!(Command::new("cp").arg("-a").args([&bundle, &gold]).status().unwrap().success());
     let count = std::env::var("TARE_MACHINES").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     let mut guests = Vec::new();
     for number in 0..count {

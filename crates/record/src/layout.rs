@@ -96,10 +96,10 @@ tries           one row a load that was tried in a fresh instance, in the order 
                 its figures count; invalid, failed: they do not), measured window, operations, min_ns, max_ns, sum_ns (text)
 try_metrics     trial, position, load, metric, value; try_counts: name, value; try_bins: response times, as in
                 histogram_bins; try_flags; try_cpu, as cpu_accounts
-holds           where the load is looked for that keeps the guests' CPUs busy to a share, one row a trial: target, tolerance, load
+cpu_targets     where the load is looked for that keeps the guests' CPUs busy to a share, one row a trial: target, tolerance, load
                 that was measured at, share (0 to 1) and its spread over the intervals of the window
-hold_steps      trial, position, load, share, operations_per_s, window_s: the loads that were tried; the last is the measurement
-hold_courses    trial, position, at_s (since the window's start), share: by interval of the window
+cpu_target_steps trial, position, load, share, operations_per_s, window_s: the loads that were tried; the last is the measurement
+cpu_target_courses trial, position, at_s (since the window's start), share: by interval of the window
 requests        where a workload has request types: trial, position and load (of the try; NULL: of the trial itself), number,
                 type, requests = good + tolerable + failed, validation_errors (in failed too), bytes, response_s (their
                 sum), target (share of all requests, 0 to 1)

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tare_model::capacity::{self, CapacitySearch, Probe, ProbeCause, ProbePurpose};
+use tare_model::cpu_target::{CpuSearch, CpuSearchStep};
 use tare_model::density::{self, CoursePoint, Level, ScaleUp, StopKind, Stopped};
 use tare_model::environment::{Environment, Section};
 use tare_model::guest::{GuestSize, ParityRow};
 use tare_model::histogram::Bin;
-use tare_model::hold::{CpuHold, HoldStep};
 use tare_model::load::{LoadModel, Phases};
 use tare_model::merging::{HostMemory, MergeCounters, SavedFrom};
 use tare_model::metric::{Better, MetricSpec, Unit, common};
@@ -225,7 +225,7 @@ pub fn store_trial(plan: &Plan, index: u32) -> TrialRecord {
 
 /// The same trial of a workload with two instances of its application in the guest, for which a load was looked for that takes 40 % of
 /// the guest's CPUs. A trial of an odd number adds guests by tiles of two.
-pub fn hold_trial(plan: &Plan, index: u32) -> TrialRecord {
+pub fn cpu_target_trial(plan: &Plan, index: u32) -> TrialRecord {
     if index % 2 == 1 {
         let mut record = density_trial(plan, index, &[2, 4]);
         if let Outcome::Completed(Measurement { scale_up: Some(scale_up), .. }) = &mut record.outcome {
@@ -245,12 +245,12 @@ pub fn hold_trial(plan: &Plan, index: u32) -> TrialRecord {
             metrics: BTreeMap::from([("operations_per_s".to_owned(), f64::from(index * 3 + instance))]),
         })
         .collect();
-    let step = |load: f64, share| HoldStep { load, share, operations_per_s: load / 5.0, window_s: 30.0 };
+    let step = |load: f64, share| CpuSearchStep { load, share, operations_per_s: load / 5.0, window_s: 30.0 };
     let share = 0.4 + 0.01 * noise(u64::from(index));
-    measurement.hold = Some(CpuHold {
+    measurement.cpu_search = Some(CpuSearch {
         target: 0.4,
         tolerance: 0.02,
-        steps: vec![step(50.0, 0.21), step(96.0, 0.398), HoldStep { window_s: 120.0, ..step(97.0, share) }],
+        steps: vec![step(50.0, 0.21), step(96.0, 0.398), CpuSearchStep { window_s: 120.0, ..step(97.0, share) }],
         load: 97.0,
         share,
         spread: Some(0.03),
@@ -450,7 +450,7 @@ fn measurement(p50: f64) -> Measurement {
         scale_up: None,
         requests: Vec::new(),
         search: None,
-        hold: None,
+        cpu_search: None,
     }
 }
 

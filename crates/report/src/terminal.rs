@@ -7,7 +7,7 @@ use tare_model::text::is_unfit;
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
 use crate::view::parts::Parts;
-use crate::view::{Report, account, capacity, consolidation, density, fold, holds, primary, sizing, steps};
+use crate::view::{Report, account, capacity, consolidation, cpu_targets, density, fold, primary, sizing, steps};
 use crate::words;
 
 /// Narrowest width that is laid out for; a narrower terminal breaks lines itself.
@@ -220,7 +220,7 @@ fn notes(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<String> {
     out.extend(case.not_measured.iter().cloned());
     out.extend(density::lines(case, arms));
     out.extend(capacity::lines(case, findings, arms));
-    out.extend(holds::lines(case, findings, arms));
+    out.extend(cpu_targets::lines(case, findings, arms));
     out.extend(Parts::new(case, findings, arms).iter().flat_map(Parts::lines));
     out.extend(steps::lines(case, arms));
     let mut same: Vec<(Vec<String>, String)> = Vec::new();

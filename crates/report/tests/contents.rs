@@ -146,7 +146,7 @@ fn every_point_of_instances_sizing_and_holds_is_in_the_findings() {
     assert_eq!(refused.map(|arm| arm["arm"].clone()).collect::<Vec<_>>(), ["vm"]);
     let checks = at(&instances, "sizing[].arms[].checks[]");
     assert_eq!(checks.iter().filter(|check| check["response_within"] == false).count(), 4);
-    let holds = at(&instances, "cases[].holds[]").into_iter().filter(|pair| pair[0] == "native");
-    let blocks = holds.flat_map(|pair| pair[1].as_array().unwrap());
+    let searches = at(&instances, "cases[].cpu_searches[]").into_iter().filter(|pair| pair[0] == "native");
+    let blocks = searches.flat_map(|pair| pair[1].as_array().unwrap());
     assert_eq!(blocks.flat_map(|block| block[1]["steps"].as_array().unwrap()).count(), 8 * 3 * 3);
 }

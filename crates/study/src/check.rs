@@ -5,8 +5,8 @@
 
 mod capacity;
 mod case;
+mod cpu_target;
 mod density;
-mod hold;
 mod hosts;
 mod instances;
 mod lab;
@@ -25,8 +25,8 @@ use crate::tree::{Cursor, Table};
 
 pub(crate) use capacity::{FEWEST_ITERATIONS, MAX_SHARE, MOST_ITERATIONS};
 pub(crate) use case::{MAX_DRIVERS, MAX_GUESTS};
+pub(crate) use cpu_target::{FEWEST_STEPS, MOST_STEPS, SHARES, TOLERANCES};
 pub(crate) use density::MAX_LISTED;
-pub(crate) use hold::{FEWEST_STEPS, MOST_STEPS, SHARES, TOLERANCES};
 pub(crate) use instances::MAX_INSTANCES;
 pub(crate) use load::MAX_CONNECTIONS;
 pub(crate) use memory::rules;

@@ -2,9 +2,9 @@
 
 mod capacity;
 mod cost;
+mod cpu_target;
 mod density;
 mod disk;
-mod hold;
 mod hosts;
 mod human;
 mod order;

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod capacity;
+mod cpu_target;
 mod density;
-mod hold;
 mod parsing;
 mod planning;
 mod refusing;

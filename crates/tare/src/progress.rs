@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use tare_controller::{HoldNow, Observer, ScaleUpNow, TryNow};
+use tare_controller::{CpuSearchNow, Observer, ScaleUpNow, TryNow};
 use tare_model::capacity::ProbePurpose;
 use tare_model::plan::{Plan, PlannedTrial};
 use tare_model::study::Study;
@@ -123,16 +123,16 @@ fn tried(now: &TryNow, failed: Option<&str>) -> String {
 }
 
 /// The load that is offered in a search for a share of CPU, and what it is for.
-fn holding(now: &HoldNow) -> String {
-    let HoldNow { number, at_most, load, target, measured, .. } = now;
+fn cpu_search(now: &CpuSearchNow) -> String {
+    let CpuSearchNow { number, at_most, load, target, measured, .. } = now;
     let share = target * 100.0;
     let what = if *measured { "measured at".to_owned() } else { format!("step {number} of at most {at_most},") };
     format!("{what} {load} ({share:.0} % of the guests' CPUs asked)")
 }
 
 /// What a load took.
-fn held(now: &HoldNow, took: f64) -> String {
-    let HoldNow { number, load, target, measured, .. } = now;
+fn held(now: &CpuSearchNow, took: f64) -> String {
+    let CpuSearchNow { number, load, target, measured, .. } = now;
     let (took, share) = (took * 100.0, target * 100.0);
     let what = if *measured { "measured".to_owned() } else { format!("step {number}") };
     format!("{what}, {load}: {took:.1} % of the guests' CPUs ({share:.1} % asked)")
@@ -280,9 +280,9 @@ impl Observer for Progress {
         self.reason(&label(trial), &tried(now, failed));
     }
 
-    fn holding(&self, trial: &PlannedTrial, now: &HoldNow) {
+    fn cpu_search(&self, trial: &PlannedTrial, now: &CpuSearchNow) {
         match now.took {
-            None => self.state.borrow_mut().trying = Some(Trying { began: Instant::now(), words: holding(now) }),
+            None => self.state.borrow_mut().trying = Some(Trying { began: Instant::now(), words: cpu_search(now) }),
             Some(took) => {
                 self.state.borrow_mut().trying = None;
                 self.line(&format!("{}: {}", label(trial), held(now, took)));
@@ -427,14 +427,14 @@ mod tests {
     #[test]
     fn a_search_for_a_share_of_cpu_is_shown_with_what_each_load_took_and_planned_with_its_steps() {
         let now =
-            HoldNow { number: 2, at_most: 8, load: "80 clients".into(), target: 0.4, measured: false, took: None };
-        assert_eq!(holding(&now), "step 2 of at most 8, 80 clients (40 % of the guests' CPUs asked)");
+            CpuSearchNow { number: 2, at_most: 8, load: "80 clients".into(), target: 0.4, measured: false, took: None };
+        assert_eq!(cpu_search(&now), "step 2 of at most 8, 80 clients (40 % of the guests' CPUs asked)");
         assert_eq!(held(&now, 0.3712), "step 2, 80 clients: 37.1 % of the guests' CPUs (40.0 % asked)");
-        let last = HoldNow { number: 4, measured: true, ..now };
-        assert_eq!(holding(&last), "measured at 80 clients (40 % of the guests' CPUs asked)");
+        let last = CpuSearchNow { number: 4, measured: true, ..now };
+        assert_eq!(cpu_search(&last), "measured at 80 clients (40 % of the guests' CPUs asked)");
         assert!(held(&last, 0.398).starts_with("measured, 80 clients: 39.8 %"));
         let (trial, study) = searched("workload = \"rr\", load = { closed = { clients = 3 } }");
-        let target = tare_model::hold::CpuTarget {
+        let target = tare_model::cpu_target::CpuTarget {
             share: 0.4,
             tolerance: 0.02,
             from: 1.0,

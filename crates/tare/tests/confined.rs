@@ -199,9 +199,9 @@ fn no_application_runs_as_root_on_any_arm() {
         return;
     }
     let cache = std::env::var_os("TARE_CACHE").map_or_else(|| "/var/cache/tare".into(), std::path::PathBuf::from);
-    let is_missing = |payload: &str| !cache.join(format!("payload/{payload}/runtime/bin/java")).exists();
-    if let Some(payload) = ["java", "web", "social"].into_iter().find(|payload| is_missing(payload)) {
-        return tare_testkit::skipped(&format!("no `{payload}` for guests: `make build` makes it"));
+    let is_missing = |bundle: &str| !cache.join(format!("bundle/{bundle}/runtime/bin/java")).exists();
+    if let Some(bundle) = ["java", "web", "social"].into_iter().find(|bundle| is_missing(bundle)) {
+        return tare_testkit::skipped(&format!("no `{bundle}` for guests: `make build` makes it"));
     }
     if !Command::new("nginx").arg("-v").stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
         return tare_testkit::skipped("needs nginx");

@@ -27,7 +27,7 @@ impl Host {
             return None;
         }
         let cache = std::env::var_os("TARE_CACHE").map_or_else(|| PathBuf::from("/var/cache/tare"), PathBuf::from);
-        if !cache.join("payload/java/runtime/bin/java").exists() {
+        if !cache.join("bundle/java/runtime/bin/java").exists() {
             tare_testkit::skipped("no Java for guests: `make build` makes it");
             return None;
         }

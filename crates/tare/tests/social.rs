@@ -15,7 +15,7 @@ fn is_possible() -> bool {
         return false;
     }
     let cache = std::env::var_os("TARE_CACHE").map_or_else(|| PathBuf::from("/var/cache/tare"), PathBuf::from);
-    let there = cache.join("payload/social/runtime/bin/java").exists();
+    let there = cache.join("bundle/social/runtime/bin/java").exists();
     if !there {
         tare_testkit::skipped("no social application for guests: `make build` makes it");
     }
@@ -140,9 +140,9 @@ fn the_guests_cpus_are_held_busy_to_a_share() {
         tare_testkit::skipped("this host was too busy for a share to be held");
         return;
     }
-    let hold = &held["cases"][0]["holds"][0][1][0][1];
-    assert!((hold["share"].as_f64().unwrap() - 0.3).abs() <= 0.15, "{hold}");
-    assert!(hold["steps"].as_array().unwrap().len() >= 2, "the measurement is the last: {hold}");
+    let search = &held["cases"][0]["cpu_searches"][0][1][0][1];
+    assert!((search["share"].as_f64().unwrap() - 0.3).abs() <= 0.15, "{search}");
+    assert!(search["steps"].as_array().unwrap().len() >= 2, "the measurement is the last: {search}");
 }
 
 /// What cannot be is refused before anything is started, with the line and the remedy.

@@ -11,7 +11,7 @@ use common::{CONTAINER, expect_code, is_root, left_by_runs_into, outcomes, run, 
 fn postgres() -> Option<String> {
     let cache = std::env::var_os("TARE_CACHE").map_or_else(|| PathBuf::from("/var/cache/tare"), PathBuf::from);
     let fetched = |entry: std::fs::DirEntry| entry.path().join("bin/postgres").exists();
-    if std::fs::read_dir(cache.join("payload")).into_iter().flatten().flatten().any(fetched) {
+    if std::fs::read_dir(cache.join("bundle")).into_iter().flatten().flatten().any(fetched) {
         return Some("embedded".into());
     }
     let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();

@@ -14,7 +14,7 @@ fn is_possible() -> bool {
         return false;
     }
     let cache = std::env::var_os("TARE_CACHE").map_or_else(|| PathBuf::from("/var/cache/tare"), PathBuf::from);
-    let there = cache.join("payload/web/runtime/bin/java").exists();
+    let there = cache.join("bundle/web/runtime/bin/java").exists();
     if !there {
         tare_testkit::skipped("no web server for guests: `make build` makes it");
     }

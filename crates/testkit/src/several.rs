@@ -16,7 +16,7 @@ use tare_model::trial::{Measurement, Part};
 use tare_model::units::ByteSize;
 use tare_platform::{Availability, Comparable, Guest, HostView, Platform, PlatformError, Site};
 use tare_wire::{ExecSpec, Link, Reply, Request};
-use tare_workload::{AheadSite, Driven, DriverSite, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
+use tare_workload::{Driven, DriverSite, Prepared, Schedule, SetupSite, UnitOfWork, WorkSite, Workload, WorkloadError};
 
 use crate::REASON;
 use crate::forward::forward;
@@ -37,7 +37,7 @@ pub enum Trouble {
     /// Its work was wrong.
     Verify,
     /// What is done before the first trial fails.
-    Ahead,
+    Setup,
     /// What is done before the first trial takes long.
     AheadHang,
     /// Something that it needs is missing on the host.
@@ -47,8 +47,8 @@ pub enum Trouble {
 /// What was seen of the workload at work.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// How often [`Workload::ahead`] was called.
-    pub ahead: u32,
+    /// How often [`Workload::set_up_once`] was called.
+    pub setups: u32,
     /// How often something was begun that takes long.
     pub begun: u32,
     /// How what takes long ended.
@@ -145,11 +145,11 @@ impl Workload for Several {
         (self.trouble == Trouble::Refusal).then(|| Refusal::new(REASON, "do not use it"))
     }
 
-    fn ahead(&self, site: &AheadSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
-        self.with_seen(|seen| seen.ahead += 1);
+    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
+        self.with_seen(|seen| seen.setups += 1);
         (site.note)(&format!("for {} guests", site.guests));
         match (self.trouble, &self.gold) {
-            (Trouble::Ahead, _) => Err(failure()),
+            (Trouble::Setup, _) => Err(failure()),
             (Trouble::AheadHang, _) => self.takes_long(site.here).map(|()| None),
             (_, None) => Ok(None),
             (_, Some(gold)) => {

@@ -16,7 +16,7 @@ use tare_model::units::{ByteSize, Span};
 use tare_platform::Platform;
 use tare_wire::{ExecSpec, Reply, Request};
 use tare_workload::{
-    AheadSite, Driven, Prepared, Schedule, Tile, TileMember, UnitOfWork, WorkSite, Workload, WorkloadError,
+    Driven, Prepared, Schedule, SetupSite, Tile, TileMember, UnitOfWork, WorkSite, Workload, WorkloadError,
 };
 
 use crate::crowd::{Crowd, EACH, RESPONSE};
@@ -158,7 +158,7 @@ impl Workload for Worker {
         ByteSize(EACH)
     }
 
-    fn ahead(&self, site: &AheadSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
+    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
         let (member, guests, size) = (self.of.name.clone(), site.guests, site.size);
         let gold = self.tiles.gold.join(&member);
         let made = std::fs::create_dir_all(&gold).and_then(|()| std::fs::write(gold.join(FILE), &member));

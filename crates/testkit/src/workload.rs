@@ -4,7 +4,7 @@ use tare_model::guest::{GuestData, GuestSize};
 use tare_model::metric::MetricSpec;
 use tare_model::trial::Phase;
 use tare_model::{Refusal, Span};
-use tare_workload::{AheadSite, Driven, Footprint, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
+use tare_workload::{Driven, Footprint, Prepared, Schedule, SetupSite, UnitOfWork, WorkSite, Workload, WorkloadError};
 
 use crate::REASON;
 
@@ -51,8 +51,8 @@ impl Workload for FailingWorkload {
         self.inner.refusal()
     }
 
-    fn ahead(&self, site: &AheadSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
-        self.inner.ahead(site)
+    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
+        self.inner.set_up_once(site)
     }
 
     fn combine(&self, guests: Vec<Driven>) -> Option<Driven> {

@@ -28,7 +28,7 @@ mod yields;
 
 pub use gold::GoldError;
 pub use java::JavaError;
-pub use site::{AheadSite, Clock, DriverSite, SameClock, Schedule, ServicesSite, WorkSite, WorkloadError};
+pub use site::{Clock, DriverSite, SameClock, Schedule, ServicesSite, SetupSite, WorkSite, WorkloadError};
 pub use social::SocialError;
 pub use store::StoreError;
 pub use tile::{Member as TileMember, Tile};
@@ -154,7 +154,7 @@ pub trait Workload: Send + Sync {
     ///
     /// # Errors
     /// What would make every trial fail, with the remedy.
-    fn ahead(&self, site: &AheadSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
+    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
         let _ = site;
         Ok(None)
     }
@@ -162,9 +162,9 @@ pub trait Workload: Send + Sync {
     /// The same for all guests of a trial, and for what they use: what the controller asks.
     ///
     /// # Errors
-    /// As [`Self::ahead`].
-    fn data(&self, site: &AheadSite<'_>) -> Result<Data, WorkloadError> {
-        Ok(Data::same(self.ahead(site)?, None))
+    /// As [`Self::set_up_once`].
+    fn data(&self, site: &SetupSite<'_>) -> Result<Data, WorkloadError> {
+        Ok(Data::same(self.set_up_once(site)?, None))
     }
 
     /// Whether several instances of the application can be at work in one guest, each a process of its own.

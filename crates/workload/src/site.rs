@@ -36,7 +36,7 @@ pub struct WorkSite<'a> {
     pub instances: u32,
     /// What was asked for the guest.
     pub size: GuestSize,
-    /// Where the guest finds the data that [`crate::Workload::ahead`] gave it; `None` where there is none or the
+    /// Where the guest finds the data that [`crate::Workload::set_up_once`] gave it; `None` where there is none or the
     /// platform cannot hand data over.
     pub data: Option<&'a DataPlace>,
     /// What holds for commands of a study's in the guest where the study says nothing else.
@@ -74,7 +74,7 @@ pub struct DriverSite<'a> {
 
 /// What a workload is given before the first trial.
 #[derive(Clone, Copy)]
-pub struct AheadSite<'a> {
+pub struct SetupSite<'a> {
     /// An agent on the controller's host under no limit, in a network of its own or the lab's client's: what listens on
     /// 127.0.0.1 there is reached by itself alone.
     pub here: &'a Link,

@@ -15,7 +15,7 @@ use tare_model::load::{Arrivals, LoadModel, Phases};
 use tare_model::units::Rate;
 use tare_model::{ByteSize, Span};
 use tare_workload::{
-    AheadSite, Driven, DriverSite, Prepared, SameClock, Schedule, WorkSite, Workload, WorkloadError, registry,
+    Driven, DriverSite, Prepared, SameClock, Schedule, SetupSite, WorkSite, Workload, WorkloadError, registry,
 };
 
 const GUEST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 97, 0, 2));
@@ -42,7 +42,7 @@ fn made(mut parameters: Value, load: &LoadModel) -> Box<dyn Workload> {
 
 /// The application's data as a platform shows them that shows the gold copy itself.
 fn data(agent: &Agent, workload: &dyn Workload) -> DataPlace {
-    let site = AheadSite {
+    let site = SetupSite {
         here: agent.link(),
         client: agent.link(),
         cache: Path::new("/nowhere"),
@@ -52,7 +52,7 @@ fn data(agent: &Agent, workload: &dyn Workload) -> DataPlace {
         timeout: TIMEOUT,
         note: &|_| (),
     };
-    let data = workload.ahead(&site).unwrap().unwrap();
+    let data = workload.set_up_once(&site).unwrap().unwrap();
     assert!(data.shared && data.size.0 > 64 << 20, "{data:?}");
     DataPlace {
         path: data.gold.display().to_string(),

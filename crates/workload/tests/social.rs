@@ -16,7 +16,7 @@ use tare_model::sql::{SqlServer, SqlSpec};
 use tare_model::{ByteSize, Span};
 use tare_wire::{Reply, Request};
 use tare_workload::{
-    AheadSite, Data, Driven, DriverSite, Prepared, SameClock, Schedule, ServicesSite, WorkSite, Workload,
+    Data, Driven, DriverSite, Prepared, SameClock, Schedule, ServicesSite, SetupSite, WorkSite, Workload,
     WorkloadError, registry,
 };
 
@@ -64,7 +64,7 @@ fn place() -> tempfile::TempDir {
 }
 
 fn data(agent: &Agent, workload: &dyn Workload, cache: &Path, instances: u32) -> Result<Data, WorkloadError> {
-    workload.data(&AheadSite {
+    workload.data(&SetupSite {
         here: agent.link(),
         client: agent.link(),
         cache,

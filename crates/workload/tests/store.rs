@@ -17,7 +17,7 @@ use tare_model::load::{LoadModel, Phases};
 use tare_model::sql::{SqlServer, SqlSpec};
 use tare_model::{ByteSize, Span};
 use tare_wire::{Reply, Request};
-use tare_workload::{AheadSite, Driven, DriverSite, SameClock, Schedule, WorkSite, Workload, registry};
+use tare_workload::{Driven, DriverSite, SameClock, Schedule, SetupSite, WorkSite, Workload, registry};
 
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// An address at which the server knows nobody without a password.
@@ -70,16 +70,16 @@ fn place() -> tempfile::TempDir {
 }
 
 /// The notes from making the gold copy, and the directory it is in.
-fn ahead(agent: &Agent, workload: &dyn Workload, place: &Path) -> (Vec<String>, PathBuf) {
+fn set_up_once(agent: &Agent, workload: &dyn Workload, place: &Path) -> (Vec<String>, PathBuf) {
     let notes = Mutex::new(Vec::new());
     let note = |text: &str| notes.lock().unwrap().push(text.to_owned());
-    let data = workload.ahead(&ahead_site(agent, place, &note)).unwrap().unwrap();
+    let data = workload.set_up_once(&setup_site(agent, place, &note)).unwrap().unwrap();
     assert!(data.size.0 > 256 << 20, "{}", data.size);
     (notes.into_inner().unwrap(), data.gold)
 }
 
-fn ahead_site<'a>(agent: &'a Agent, cache: &'a Path, note: &'a (dyn Fn(&str) + Sync)) -> AheadSite<'a> {
-    AheadSite {
+fn setup_site<'a>(agent: &'a Agent, cache: &'a Path, note: &'a (dyn Fn(&str) + Sync)) -> SetupSite<'a> {
+    SetupSite {
         here: agent.link(),
         client: agent.link(),
         cache,
@@ -163,9 +163,9 @@ fn orders_are_driven_on_a_copy_of_the_gold_copy_and_counted() {
     let Some((program, postgres)) = needed() else { return };
     let (agent, place) = (Agent::start(&program), place());
     let workload = made(&json!({"postgres": postgres, "db-size": "5MB", "start-jitter": "100ms"}));
-    let (notes, gold) = ahead(&agent, &*workload, place.path());
+    let (notes, gold) = set_up_once(&agent, &*workload, place.path());
     assert!(notes.iter().any(|note| note.contains("MB made")), "{notes:?}");
-    let (again_notes, again) = ahead(&agent, &*workload, place.path());
+    let (again_notes, again) = set_up_once(&agent, &*workload, place.path());
     assert!(again_notes.is_empty() && again == gold, "{again_notes:?}");
 
     let data = restored(&gold, place.path(), "guest-1");
@@ -201,12 +201,12 @@ fn a_server_that_is_killed_under_load_loses_nothing_and_is_flagged() {
     let safe = json!({
         "postgres": postgres, "db-size": "1MB", "start-jitter": "0s", "kill-after": "500ms", "statements": "functions"
     });
-    let (_, gold) = ahead(&agent, &*made(&safe), place.path());
+    let (_, gold) = set_up_once(&agent, &*made(&safe), place.path());
     // As a run leaves it that is killed before all is there.
     let key = gold.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
     let partial = place.path().join("gold").join(format!(".partial-{key}"));
     std::fs::rename(gold.parent().unwrap(), &partial).unwrap();
-    let (notes, gold) = ahead(&agent, &*made(&safe), place.path());
+    let (notes, gold) = set_up_once(&agent, &*made(&safe), place.path());
     assert!(notes.iter().any(|note| note.contains("MB made")) && !partial.exists(), "{notes:?}");
 
     let data = restored(&gold, place.path(), "guest");
@@ -250,13 +250,13 @@ fn a_server_that_exists_is_used_and_left_as_it_was_or_refused_before_the_first_t
     let Some((program, postgres)) = needed() else { return };
     let (agent, place) = (Agent::start(&program), place());
     let guest = made(&json!({"postgres": postgres, "db-size": "1MB"}));
-    let (_, gold) = ahead(&agent, &*guest, place.path());
+    let (_, gold) = set_up_once(&agent, &*guest, place.path());
     let data = restored(&gold, place.path(), "server");
     let _server = guest.prepare(&work_site(&agent, &[], Some(&data))).unwrap();
 
     let with = |url: &str| made(&json!({"url": url, "db-size": "1MB", "start-jitter": "0s"}));
     let refused = |url: &str, words: &[&str]| {
-        let error = with(url).ahead(&ahead_site(&agent, place.path(), &|_| ())).unwrap_err().to_string();
+        let error = with(url).set_up_once(&setup_site(&agent, place.path(), &|_| ())).unwrap_err().to_string();
         assert!(words.iter().all(|word| error.contains(word)), "{url}: {error}");
     };
     refused("postgres://tare:secret@127.0.0.1:1/postgres", &["127.0.0.1:1", "check that the server runs"]);
@@ -273,7 +273,7 @@ fn a_server_that_exists_is_used_and_left_as_it_was_or_refused_before_the_first_t
         "COMMENT ON SCHEMA tare_store IS 'made by tare for one trial; may be dropped at any time'",
     );
     let theirs = with("postgres://tare@{guest}:5432/postgres");
-    assert!(theirs.ahead(&ahead_site(&agent, place.path(), &|_| ())).unwrap().is_none());
+    assert!(theirs.set_up_once(&setup_site(&agent, place.path(), &|_| ())).unwrap().is_none());
     let (driven, wrong) = trial(&agent, &*theirs, None, Duration::from_millis(500), |_, _| {});
     assert_eq!((wrong, driven.invalid.clone()), (None, None), "{driven:?}");
     assert!(driven.measurement.metrics["wal_bytes_per_order"] > 0.0, "{:?}", driven.facts);
@@ -316,7 +316,7 @@ fn a_store_is_driven_again_and_again_and_each_time_all_orders_so_far_are_counted
     assert!(workload.repeats());
     let theirs = made(&json!({"url": "postgres://tare@127.0.0.1/postgres"}));
     assert!(!theirs.repeats(), "what others own is left as it was found");
-    let (_, gold) = ahead(&agent, &*workload, place.path());
+    let (_, gold) = set_up_once(&agent, &*workload, place.path());
     let data = restored(&gold, place.path(), "guest");
     let driver = DriverSite { client: agent.link(), clock: &SameClock };
     let drivers = [driver, driver];

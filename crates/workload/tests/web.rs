@@ -15,7 +15,7 @@ use tare_model::load::{LoadModel, Phases};
 use tare_model::{ByteSize, Span};
 use tare_wire::{ExecSpec, Reply, Request};
 use tare_workload::{
-    AheadSite, Driven, DriverSite, Prepared, SameClock, Schedule, WorkSite, Workload, WorkloadError, registry,
+    Driven, DriverSite, Prepared, SameClock, Schedule, SetupSite, WorkSite, Workload, WorkloadError, registry,
 };
 
 const GUEST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 97, 0, 2));
@@ -60,7 +60,7 @@ impl Hasty {
 
     /// The data as a platform shows them that shows the gold copy itself.
     fn data(&self, agent: &Agent, workload: &dyn Workload) -> DataPlace {
-        let site = AheadSite {
+        let site = SetupSite {
             here: agent.link(),
             client: agent.link(),
             cache: self.folder.path(),
@@ -70,7 +70,7 @@ impl Hasty {
             timeout: TIMEOUT,
             note: &|text| println!("{text}"),
         };
-        let data = workload.ahead(&site).unwrap().unwrap();
+        let data = workload.set_up_once(&site).unwrap().unwrap();
         assert!(data.shared && data.size.0 > 64 << 20, "{data:?}");
         DataPlace {
             path: data.gold.display().to_string(),
@@ -335,7 +335,7 @@ fn a_file_set_is_made_once_and_one_that_does_not_fit_is_refused_before_a_byte_is
     let workload = hasty.workload("banking", json!({"file-sessions": 3, "users-per-session": 1}));
     let first = hasty.data(&agent, &*workload);
     let notes = std::sync::Mutex::new(Vec::new());
-    let site = AheadSite {
+    let site = SetupSite {
         here: agent.link(),
         client: agent.link(),
         cache: hasty.folder.path(),
@@ -348,16 +348,16 @@ fn a_file_set_is_made_once_and_one_that_does_not_fit_is_refused_before_a_byte_is
     // One that a killed run has left is taken away by the next that is made.
     let begun = hasty.folder.path().join("gold/.partial-web-banking-0123");
     std::fs::create_dir_all(begun.join("tree")).unwrap();
-    let again = workload.ahead(&site).unwrap().unwrap();
+    let again = workload.set_up_once(&site).unwrap().unwrap();
     assert_eq!((Some(again.gold), notes.lock().unwrap().len()), (first.on_host, 0), "it is there already");
     let other = hasty.workload("banking", json!({"file-sessions": 4, "users-per-session": 1}));
-    let made = other.ahead(&site).unwrap().unwrap();
+    let made = other.set_up_once(&site).unwrap().unwrap();
     assert!(!begun.exists() && notes.lock().unwrap().iter().any(|note| note.starts_with("file set made:")));
     assert!(made.gold.join("files/banking/checks/0000000004/000049-back.gif").is_file());
     assert!(made.gold.join("runtime/bin/java").is_file() && made.gold.join("pages.tsv").is_file());
 
     let huge = hasty.workload("support", json!({"file-sessions": 1_000_000, "directories-per-session": 1}));
-    let error = huge.ahead(&site).err().unwrap().to_string();
+    let error = huge.set_up_once(&site).err().unwrap().to_string();
     assert!(error.contains("file set larger than the disk") && error.contains("file-sessions"), "{error}");
     let plan = huge.footprint(&SIZE).kept.0;
     assert!(plan > 6_000_000_000_000, "99,999 directories of 68 MB: {plan}");

@@ -1,7 +1,7 @@
 //! Several instances in one guest: from made-up runs to what each of them costs.
 
+use tare_model::cpu_target::{CpuSearch, CpuTarget};
 use tare_model::findings::{ConsolidationFindings, Findings};
-use tare_model::hold::{CpuHold, CpuTarget};
 use tare_model::load::LoadModel;
 use tare_model::plan::Plan;
 use tare_model::study::QosObjective;
@@ -82,7 +82,7 @@ fn held(shares: impl Fn(u32, u32) -> f64) -> Findings {
         let mut record = record(&plan, index, Figure { throughput, cpu: share, p90: 0.1 });
         let Outcome::Completed(m) = &mut record.outcome else { panic!("completed") };
         let load = throughput * 5.0;
-        m.hold = Some(CpuHold { target: 0.4, tolerance: 0.02, load, share, ..CpuHold::default() });
+        m.cpu_search = Some(CpuSearch { target: 0.4, tolerance: 0.02, load, share, ..CpuSearch::default() });
         record
     };
     let trials: Vec<TrialRecord> = (0..plan.trials.len() as u32).map(trial).collect();
@@ -106,7 +106,10 @@ fn throughput_lost_is_reported_at_the_share_that_was_asked() {
         let of = series.points[2].held.as_ref().unwrap();
         assert!((of.value - 0.4).abs() < 0.01 && of.n == 4);
         assert!((series.points[0].value.value - 400.0).abs() < 12.0, "as it was measured");
-        assert_eq!(findings.cases[0].holds, [("native".to_owned(), findings.cases[0].holds[0].1.clone())]);
+        assert_eq!(
+            findings.cases[0].cpu_searches,
+            [("native".to_owned(), findings.cases[0].cpu_searches[0].1.clone())]
+        );
         assert!(findings.method.iter().any(|said| said.starts_with("Several instances in one guest")));
     }
 }

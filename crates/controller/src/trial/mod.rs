@@ -4,10 +4,10 @@ mod busy;
 mod calibrate;
 mod capacity;
 mod collect;
+mod cpu_target;
 mod density;
 mod drive;
 mod governed;
-mod hold;
 mod judge;
 mod provision;
 mod starts;
@@ -332,7 +332,7 @@ impl Trial<'_> {
             return self.search(spec, gathered);
         }
         if let Some(spec) = &self.case.cpu_target {
-            return self.hold(spec, gathered);
+            return self.meet_cpu_target(spec, gathered);
         }
         let (mut measurement, wrong) = self.at_once(gathered)?;
         if let Some(offered) = self.task.offered {

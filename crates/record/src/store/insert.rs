@@ -8,7 +8,7 @@ use tare_model::sample::Sample;
 use tare_model::trial::{Measurement, Outcome, TrialRecord};
 
 use super::cpu;
-use super::hold::insert_hold;
+use super::cpu_target::insert_cpu_search;
 use super::names::{better_name, source_name, unit_name};
 use super::parts::{insert_parts, insert_steps};
 use super::requests::insert_requests;
@@ -91,7 +91,7 @@ fn insert_measurement(db: &Connection, trial: u32, measurement: &Measurement) ->
     measurement.scale_up.as_ref().map_or(Ok(()), |scale_up| insert_scale_up(db, trial, scale_up))?;
     insert_requests(db, trial, None, &measurement.requests)?;
     measurement.search.as_ref().map_or(Ok(()), |search| insert_search(db, trial, search))?;
-    measurement.hold.as_ref().map_or(Ok(()), |hold| insert_hold(db, trial, hold))
+    measurement.cpu_search.as_ref().map_or(Ok(()), |search| insert_cpu_search(db, trial, search))
 }
 
 fn insert_histogram(db: &Connection, trial: u32, name: &str, histogram: &Histogram) -> Insert {

@@ -1,7 +1,7 @@
 //! The results: one SQLite file, its schema, and trials in and out of it.
 
 mod cpu;
-mod hold;
+mod cpu_target;
 mod insert;
 mod names;
 mod parts;

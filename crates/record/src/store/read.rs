@@ -13,7 +13,7 @@ use tare_model::sample::{Sample, Source};
 use tare_model::trial::{Flag, Measurement, Outcome, TrialRecord};
 
 use super::names::{better_of, phase_of, source_of, unit_of};
-use super::{cpu, hold, parts, requests, scale_up, search};
+use super::{cpu, cpu_target, parts, requests, scale_up, search};
 
 pub(super) type Read<T> = rusqlite::Result<T>;
 
@@ -115,7 +115,7 @@ fn read_measurement(db: &Connection, trial: u32) -> Read<Measurement> {
         scale_up: scale_up::read(db, trial)?,
         requests: requests::read_requests(db, trial, None)?,
         search: search::read(db, trial)?,
-        hold: hold::read(db, trial)?,
+        cpu_search: cpu_target::read(db, trial)?,
     };
     let heads =
         rows(db, "SELECT histogram_id, name, min_ns, max_ns, sum_ns FROM histograms WHERE trial = ?1", trial, |row| {

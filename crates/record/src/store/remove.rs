@@ -24,9 +24,9 @@ const ROWS: [(&str, &str); 31] = [
     ("courses", "trial = ?1"),
     ("tiles", "trial = ?1"),
     ("scale_ups", "trial = ?1"),
-    ("hold_courses", "trial = ?1"),
-    ("hold_steps", "trial = ?1"),
-    ("holds", "trial = ?1"),
+    ("cpu_target_courses", "trial = ?1"),
+    ("cpu_target_steps", "trial = ?1"),
+    ("cpu_targets", "trial = ?1"),
     ("stored_part_metrics", "part_id IN (SELECT part_id FROM stored_parts WHERE trial = ?1)"),
     ("stored_parts", "trial = ?1"),
     ("stored_step_bins", "step_id IN (SELECT step_id FROM steps WHERE trial = ?1)"),
@@ -63,7 +63,7 @@ mod tests {
     fn nothing_is_left_of_a_trial_and_nothing_of_others_goes() {
         let plan = testing::plan(2);
         let trials = |at: u32| {
-            let all = [testing::store_trial, testing::capacity_trial, testing::hold_trial];
+            let all = [testing::store_trial, testing::capacity_trial, testing::cpu_target_trial];
             let density = |plan: &_, index| testing::density_trial(plan, index, &[1, 4]);
             all.into_iter().map(move |make| make(&testing::plan(2), at)).chain([density(&plan, at)])
         };

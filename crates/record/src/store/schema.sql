@@ -447,7 +447,7 @@ CREATE TABLE tiles (
 ) WITHOUT ROWID;
 
 -- The load that was looked for at which the guests' CPUs are busy to a share, 0 to 1.
-CREATE TABLE holds (
+CREATE TABLE cpu_targets (
     trial     INTEGER PRIMARY KEY REFERENCES trials,
     target    REAL,
     tolerance REAL,
@@ -459,8 +459,8 @@ CREATE TABLE holds (
 );
 
 -- Each load that was tried; the last is the measurement.
-CREATE TABLE hold_steps (
-    trial            INTEGER NOT NULL REFERENCES holds,
+CREATE TABLE cpu_target_steps (
+    trial            INTEGER NOT NULL REFERENCES cpu_targets,
     position         INTEGER NOT NULL,
     load             REAL,
     share            REAL,
@@ -470,8 +470,8 @@ CREATE TABLE hold_steps (
 ) WITHOUT ROWID;
 
 -- The share over the measured window.
-CREATE TABLE hold_courses (
-    trial    INTEGER NOT NULL REFERENCES holds,
+CREATE TABLE cpu_target_courses (
+    trial    INTEGER NOT NULL REFERENCES cpu_targets,
     position INTEGER NOT NULL,
     at_s     REAL,
     share    REAL,

@@ -10,8 +10,8 @@ use super::parts::Parts;
 use super::requests::RequestsView;
 use super::table::Table;
 use super::{
-    account, capacity, costs, density, exits, fold, holds, measures, orders, primary, resources, steps as step_tables,
-    storage,
+    account, capacity, costs, cpu_targets, density, exits, fold, measures, orders, primary, resources,
+    steps as step_tables, storage,
 };
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
@@ -143,7 +143,7 @@ fn setup(case: &CaseFindings, findings: &Findings) -> String {
         format!("{} and {}", format::plural(u64::from(guest.cpus), "CPU", "CPUs"), guest.memory)
     };
     let guest = size(&planned.guest);
-    let found = || holds::load(planned, findings).or_else(|| capacity::load(planned, findings));
+    let found = || cpu_targets::load(planned, findings).or_else(|| capacity::load(planned, findings));
     let own_load = || found().unwrap_or_else(|| words::load_of_each(planned));
     let (load, guests) = match (density::guests(planned, &guest), &case.density) {
         (Some(guests), found) => {
@@ -217,7 +217,7 @@ fn main_figure(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Ar
 fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<FigureView> {
     let mut out = density::figures(anchor, case, findings, arms);
     out.extend(capacity::figure(anchor, case, findings, arms));
-    out.extend(holds::figure(anchor, case, arms));
+    out.extend(cpu_targets::figure(anchor, case, arms));
     let mut add =
         |title: String, caption: &str, figure: Option<Figure>| out.extend(FigureView::new(title, caption, figure));
     let noun = step_tables::noun(case);
@@ -338,7 +338,7 @@ fn lead(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<Titled> {
     density::lead(case, findings, arms)
         .into_iter()
         .chain(capacity::lead(case, findings, arms))
-        .chain(holds::lead(case, findings, arms))
+        .chain(cpu_targets::lead(case, findings, arms))
         .chain(parts)
         .chain(costs)
         .collect()

@@ -10,7 +10,7 @@ use tare_model::units::{BitRate, ByteSize, Rate, Span};
 
 use super::load::{self, NamedLoad, Offered, Searches};
 use super::size::Asked;
-use super::{Context, capacity, check_id, density, few, hold, instances, known, options_of, schema_of, size};
+use super::{Context, capacity, check_id, cpu_target, density, few, instances, known, options_of, schema_of, size};
 use crate::fields;
 use crate::suggest;
 use crate::tree::{Cursor, Table};
@@ -79,7 +79,7 @@ fn case(
         .map(|(key, most)| several(&table, key, most, context, workload, &checked));
     let density = density::of_case(&table, context, workload, (&checked, &guest));
     capacity::beside(&table, context, workload, &checked);
-    hold::can(&table, context, workload, &checked);
+    cpu_target::can(&table, context, workload, &checked);
     instances::can(&table, (context, workload, &checked), &loads, inside);
     let held_out = instances::held_out(&table);
     let qos = table.get("qos").zip(workload).map(|(c, name)| {

@@ -1,11 +1,11 @@
 //! How load is offered: `load`, `loads`, `capacity`, `load-from` and `cpu-target` of a case.
 
 use tare_model::capacity::{CapacitySpec, LoadShare, load_of};
-use tare_model::hold::CpuTarget;
+use tare_model::cpu_target::CpuTarget;
 use tare_model::load::{Arrivals, LoadModel};
 use tare_model::units::{Rate, Span};
 
-use super::{capacity, check_id, hold, size};
+use super::{capacity, check_id, cpu_target, size};
 use crate::fields;
 use crate::suggest;
 use crate::tree::{Cursor, Table};
@@ -84,12 +84,12 @@ pub(super) fn offered(case: &Table<'_>, searches: &Searches, instances: u32) -> 
     let mut offered = Offered { loads: Vec::new(), capacity: None, load_from: None, cpu_target: None };
     let target = case.get("cpu-target");
     if let Some(target) = &target {
-        hold::alone(case, target);
+        cpu_target::alone(case, target);
     }
     match (search, share) {
         (None, None) if target.is_some() => {
             let model = kind(case, "cpu-target").unwrap_or(ONE_CLIENT);
-            offered.cpu_target = target.and_then(|target| hold::target(&target, &model, instances));
+            offered.cpu_target = target.and_then(|target| cpu_target::target(&target, &model, instances));
             let most = offered.cpu_target.map_or(model, |spec| load_of(&model, spec.most));
             offered.loads.push(NamedLoad::only(most, Some(&["cpu-target", "most"])));
         }

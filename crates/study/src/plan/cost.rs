@@ -5,7 +5,7 @@ use tare_model::study::{Case, Study};
 use tare_model::units::{ByteSize, Span};
 
 use super::human::asked;
-use super::{Refusal, capacity, density, hold};
+use super::{Refusal, capacity, cpu_target, density};
 use crate::catalog::Catalog;
 use crate::host::HostFacts;
 
@@ -38,7 +38,7 @@ pub(super) fn cost(study: &Study, catalog: &dyn Catalog) -> Cost {
         let (likely, most) = capacity::tries(case);
         for arm in &study.arms {
             let load = case.phases.total().ns.saturating_mul(density::levels(case));
-            let load = load.saturating_add(hold::searching(case).ns);
+            let load = load.saturating_add(cpu_target::searching(case).ns);
             let starts = catalog.start_estimate(&arm.platform).ns.saturating_mul(guests);
             let waits = starts.saturating_add(density::waits(case, arm).ns);
             measuring = measuring.saturating_add(load.saturating_mul(likely));

@@ -6,7 +6,7 @@ use tare_model::plan::Plan;
 use tare_model::study::Study;
 use tare_model::units::{ByteSize, Span};
 
-use super::{capacity, cpu_words, density, hold};
+use super::{capacity, cpu_target, cpu_words, density};
 use crate::host::HostFacts;
 
 /// Most trials that are listed one by one: above them stands what is to be read.
@@ -53,7 +53,7 @@ fn summary(plan: &Plan, host: &HostFacts) -> String {
         ("baseline", vec![baseline(plan)]),
         ("time", duration(plan)),
         ("searches", capacity::words(study)),
-        ("targets", hold::words(study)),
+        ("targets", cpu_target::words(study)),
         ("waits", capacity::waits(study)),
         ("score", capacity::score(study)),
         ("guests", guests(study, host)),
@@ -84,7 +84,7 @@ fn duration(plan: &Plan) -> Vec<String> {
     let parts = format!("{total}: {} measuring, {} around it", time(measuring), time(around));
     let searching = capacity::measuring_at_most(&plan.study)
         .map(|most| format!("at most {} measuring, if each search takes every try that it may", time(most)));
-    let holding = hold::further_at_most(&plan.study).map(|more| {
+    let target = cpu_target::further_at_most(&plan.study).map(|more| {
         format!("up to {} more, if each search for a share of CPU takes every step that it may", time(more))
     });
     let mut lines = if plan.study.cases.iter().all(|case| case.density.is_none()) {
@@ -95,7 +95,7 @@ fn duration(plan: &Plan) -> Vec<String> {
         vec![format!("at most about {parts}"), format!("if no scale-up stops before its end{settles}")]
     };
     lines.extend(searching);
-    lines.extend(holding);
+    lines.extend(target);
     lines
 }
 

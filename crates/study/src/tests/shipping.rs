@@ -112,7 +112,9 @@ fn the_template_is_a_study_that_plans_as_it_stands_and_with_its_comments_taken()
 fn the_schema_takes_every_study_that_ships() {
     let validator = jsonschema::validator_for(&schema(&Fake)).unwrap();
     let mut texts: Vec<String> = studies().iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
-    texts.extend([template(), GOOD, super::density::GOOD, super::capacity::GOOD, super::hold::GOOD].map(str::to_owned));
+    texts.extend(
+        [template(), GOOD, super::density::GOOD, super::capacity::GOOD, super::cpu_target::GOOD].map(str::to_owned),
+    );
     for text in texts {
         let errors: Vec<String> =
             validator.iter_errors(&json(&text)).map(|e| format!("{}: {e}", e.instance_path())).collect();
@@ -156,12 +158,12 @@ fn the_schema_refuses_what_a_schema_can_refuse() {
 
 #[test]
 fn the_schema_refuses_what_the_parser_refuses_of_merging_density_capacity_and_shares_of_cpu() {
-    use super::{capacity, density, hold};
+    use super::{capacity, cpu_target, density};
     let validator = jsonschema::validator_for(&schema(&Fake)).unwrap();
     let all = [
         (density::GOOD, density::WRONG, density::BEYOND_A_SCHEMA),
         (capacity::GOOD, capacity::WRONG, capacity::BEYOND_A_SCHEMA),
-        (hold::GOOD, hold::WRONG, hold::BEYOND_A_SCHEMA),
+        (cpu_target::GOOD, cpu_target::WRONG, cpu_target::BEYOND_A_SCHEMA),
     ];
     for (study, wrong, beyond) in all {
         for (good, bad, _, _) in wrong {

@@ -204,7 +204,7 @@ impl Prepared for Exec {
             scale_up: None,
             requests: Vec::new(),
             search: None,
-            hold: None,
+            cpu_search: None,
         };
         Ok(Driven {
             measurement,

@@ -17,7 +17,7 @@ use crate::store::asked::{Asked, NOBODY, failure};
 use crate::store::installation::Installation;
 use crate::store::server::{CONF, LOG, SHORT, Server, init_options};
 use crate::store::settings::{self, SettingValue};
-use crate::{AheadSite, StoreError, WorkloadError};
+use crate::{SetupSite, StoreError, WorkloadError};
 
 /// Raised when what is made here changes in a way that the rest of the name does not tell.
 const FORMAT: u32 = 3;
@@ -83,7 +83,7 @@ pub(crate) trait Database {
 /// When there is no room, the server's user cannot get there, anything of the making fails, or the server does not take the
 /// study's settings.
 pub(crate) fn database<D: Database>(
-    site: &AheadSite<'_>,
+    site: &SetupSite<'_>,
     installation: &Installation,
     settings: &BTreeMap<String, SettingValue>,
     database: &D,
@@ -120,7 +120,7 @@ pub(crate) fn random(bytes: usize) -> Result<String, GoldError> {
 
 /// What a gold copy is made of.
 struct Cluster<'a, D> {
-    site: &'a AheadSite<'a>,
+    site: &'a SetupSite<'a>,
     installation: &'a Installation,
     database: &'a D,
 }

@@ -19,7 +19,7 @@ pub(crate) use error::file;
 pub(crate) use place::Held;
 
 use crate::store::asked::Asked;
-use crate::{AheadSite, WorkloadError};
+use crate::{SetupSite, WorkloadError};
 use place::{Place, remove};
 
 /// In tare's cache: all gold copies.
@@ -36,7 +36,7 @@ pub(crate) trait Making {
     /// Whether what has the copy's name is whole and what is asked for. Nothing else ever has this name, unless somebody has changed it.
     fn is_whole(&self, place: &Path) -> bool;
 
-    /// Whether nobody will ask again for the copy of that name, made by an earlier build or payload: then it goes when this one is made.
+    /// Whether nobody will ask again for the copy of that name, made by an earlier build or bundle: then it goes when this one is made.
     fn is_stale(&self, name: &str, place: &Path) -> bool {
         let _ = (name, place);
         false
@@ -54,7 +54,7 @@ pub(crate) trait Making {
 /// # Errors
 /// When the cache cannot be written, or the copy cannot be made.
 pub(crate) fn found_or_made(
-    site: &AheadSite<'_>,
+    site: &SetupSite<'_>,
     name: String,
     making: &dyn Making,
 ) -> Result<(PathBuf, Held), WorkloadError> {
@@ -99,7 +99,7 @@ fn made(folder: &Path, place: &Place, making: &dyn Making) -> Result<(), Workloa
 }
 
 /// The agent that makes what is made on this host.
-pub(crate) const fn at_host<'a>(site: &AheadSite<'a>) -> Asked<'a> {
+pub(crate) const fn at_host<'a>(site: &SetupSite<'a>) -> Asked<'a> {
     Asked { link: site.here, side: "host", timeout: site.timeout }
 }
 

@@ -2,11 +2,11 @@
 //!
 //! `docs/reference/java.md` tells what it does, and has the protocol between it and the driver.
 
+mod bundle;
 mod calibrate;
 mod error;
 mod figures;
 pub(crate) mod parameters;
-mod payload;
 mod running;
 mod start;
 
@@ -20,9 +20,9 @@ use tare_model::metric::MetricSpec;
 use tare_model::{ByteSize, Span};
 
 use crate::registry::{Entry, schema};
-use crate::{AheadSite, Calibration, Driven, Footprint, Prepared, UnitOfWork, WorkSite, Workload, WorkloadError};
+use crate::{Calibration, Driven, Footprint, Prepared, SetupSite, UnitOfWork, WorkSite, Workload, WorkloadError};
+use bundle::Bundle;
 use parameters::{Parameters, checked, with_load};
-use payload::Payload;
 use running::Running;
 
 /// The registry's line.
@@ -50,9 +50,9 @@ struct Java {
 }
 
 impl Java {
-    /// The payload. A missing one is reported before any run.
-    fn payload(&self) -> Result<Payload, JavaError> {
-        payload::find()
+    /// The bundle. A missing one is reported before any run.
+    fn bundle(&self) -> Result<Bundle, JavaError> {
+        bundle::find()
             .map_err(|Refusal { reason, remedy }| JavaError::new("start the Java application", reason, remedy))
     }
 
@@ -106,7 +106,7 @@ impl Workload for Java {
 
     fn footprint(&self, _: &GuestSize) -> Footprint {
         // Nobody has a copy: guests that see the host's files are shown the one there is, the others share a disk.
-        Footprint { kept: ByteSize(payload::DISK_BYTES), guest: ByteSize(payload::OVERLAY_BYTES) }
+        Footprint { kept: ByteSize(bundle::DISK_BYTES), guest: ByteSize(bundle::OVERLAY_BYTES) }
     }
 
     fn set_up(&self, _: &GuestSize, _: u32) -> Span {
@@ -114,16 +114,16 @@ impl Workload for Java {
     }
 
     fn look(&self) -> Option<Refusal> {
-        match payload::find() {
+        match bundle::find() {
             Err(missing) => Some(missing),
-            Ok(payload) if self.parameters.java.is_none() => payload::unable(&self.parameters, payload.major),
+            Ok(bundle) if self.parameters.java.is_none() => bundle::unable(&self.parameters, bundle.major),
             Ok(_) => None,
         }
     }
 
-    fn ahead(&self, site: &AheadSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
+    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
         self.fit(&site.size)?;
-        Ok(Some(self.payload()?.data()?))
+        Ok(Some(self.bundle()?.data()?))
     }
 
     fn combine(&self, guests: Vec<Driven>) -> Option<Driven> {
@@ -138,7 +138,7 @@ impl Workload for Java {
         }
         // A search tries fewer than the most that the workload was made for.
         let groups = site.load.connections();
-        let started = start::start(site, &self.parameters, groups, &self.payload()?)?;
+        let started = start::start(site, &self.parameters, groups, &self.bundle()?)?;
         Ok(Box::new(Running::new(&self.parameters, groups, started)))
     }
 }

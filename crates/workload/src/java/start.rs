@@ -8,9 +8,9 @@ use tare_model::Refusal;
 use tare_model::java::HoldSpec;
 use tare_wire::{ExecResult, ExecSpec, Reply, Request};
 
+use super::bundle::{Bundle, Inside, inside, major_of, unable};
 use super::error::JavaError;
 use super::parameters::{Data, Parameters};
-use super::payload::{Inside, Payload, inside, major_of, unable};
 pub(super) use crate::started::look;
 use crate::started::{Look, how, said};
 use crate::{WorkSite, WorkloadError, unprivileged};
@@ -93,11 +93,11 @@ pub(super) fn start(
     site: &WorkSite<'_>,
     parameters: &Parameters,
     groups: u32,
-    payload: &Payload,
+    bundle: &Bundle,
 ) -> Result<Started, WorkloadError> {
-    let inside = inside(site, parameters, payload)?;
+    let inside = inside(site, parameters, bundle)?;
     if parameters.string_deduplication {
-        can_deduplicate(site, parameters, &inside, payload)?;
+        can_deduplicate(site, parameters, &inside, bundle)?;
     }
     let mut facts = BTreeMap::new();
     if let Some(data) = site.data {
@@ -153,10 +153,10 @@ fn can_deduplicate(
     site: &WorkSite<'_>,
     parameters: &Parameters,
     inside: &Inside,
-    payload: &Payload,
+    bundle: &Bundle,
 ) -> Result<(), WorkloadError> {
     let major = match &parameters.java {
-        None => Some(payload.major),
+        None => Some(bundle.major),
         Some(program) => {
             let user = unprivileged::user(site)?;
             let asked = ExecSpec { user, ..exec(vec![program.clone(), "-version".to_owned()], STARTING) };

@@ -18,7 +18,7 @@ use crate::gold::{self, Held, shown};
 use crate::store::asked::Asked;
 use crate::store::installation::Installation;
 use crate::store::server::SUPERUSER;
-use crate::{AheadSite, StoreError, WorkloadError};
+use crate::{SetupSite, StoreError, WorkloadError};
 
 /// In the gold copy, beside the cluster: what was counted in it when it was made.
 pub(super) const KEPT: &str = "social.json";
@@ -67,7 +67,7 @@ pub(super) fn likely(scale: &Scale, instances: u32, users: u32) -> u64 {
 /// When there is no room, the server's user cannot get there, anything of the making fails, or the server does not take the
 /// study's settings.
 pub(super) fn gold(
-    site: &AheadSite<'_>,
+    site: &SetupSite<'_>,
     installation: &Installation,
     parameters: &Parameters,
     scale: Scale,

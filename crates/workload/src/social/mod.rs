@@ -3,13 +3,13 @@
 //! `docs/reference/social.md` has the protocol between driver, application, file store and database.
 
 mod accept;
+mod bundle;
 mod error;
 mod figures;
 mod gold;
 mod memory;
 mod merge;
 mod parameters;
-mod payload;
 mod prime;
 mod running;
 mod services;
@@ -33,9 +33,9 @@ use crate::gold::Held;
 use crate::registry::{Entry, schema};
 use crate::store::installation::{self, Installation};
 use crate::web::limits::Allowed;
-use crate::{AheadSite, Data, Driven, Footprint, Prepared, StoreError, UnitOfWork, WorkSite, Workload, WorkloadError};
+use crate::{Data, Driven, Footprint, Prepared, SetupSite, StoreError, UnitOfWork, WorkSite, Workload, WorkloadError};
+use bundle::Bundle;
 use parameters::{Parameters, checked, users};
-use payload::Payload;
 use running::{Running, enough_people};
 
 /// The registry's line.
@@ -71,8 +71,8 @@ impl Social {
         self.installation().map_err(|Refusal { reason, remedy }| StoreError::new("start a PostgreSQL", reason, remedy))
     }
 
-    fn payload(&self) -> Result<Payload, SocialError> {
-        payload::find()
+    fn bundle(&self) -> Result<Bundle, SocialError> {
+        bundle::find()
             .map_err(|Refusal { reason, remedy }| SocialError::new("start the social application", reason, remedy))
     }
 
@@ -136,8 +136,8 @@ impl Workload for Social {
 
     fn footprint_of(&self, _: &GuestSize, instances: u32) -> Footprint {
         let scale = self.parameters.scale(self.users, instances);
-        let kept = gold::gold_bytes(&scale) + payload::DISK_BYTES;
-        let guest = gold::likely(&scale, instances, self.users) + payload::OVERLAY_BYTES;
+        let kept = gold::gold_bytes(&scale) + bundle::DISK_BYTES;
+        let guest = gold::likely(&scale, instances, self.users) + bundle::OVERLAY_BYTES;
         Footprint { kept: ByteSize(kept), guest: ByteSize(guest) }
     }
 
@@ -150,7 +150,7 @@ impl Workload for Social {
             let reason = "PostgreSQL runs as a user of its own, nobody, which takes root to start";
             return Some(Refusal::new(reason, "run tare as root"));
         }
-        payload::find().err().or_else(|| installation::look(&self.parameters.postgres).err())
+        bundle::find().err().or_else(|| installation::look(&self.parameters.postgres).err())
     }
 
     fn refusal(&self) -> Option<Refusal> {
@@ -161,14 +161,14 @@ impl Workload for Social {
         installation::named(Some(&self.parameters.postgres))
     }
 
-    fn data(&self, site: &AheadSite<'_>) -> Result<Data, WorkloadError> {
+    fn data(&self, site: &SetupSite<'_>) -> Result<Data, WorkloadError> {
         self.fit(&site.size, site.instances)?;
         Allowed::of(site.client, site.timeout).refuse_driver(self.users, 1)?;
         let scale = self.parameters.scale(self.users, site.instances);
-        let payload = self.payload()?.data()?;
+        let bundle = self.bundle()?.data()?;
         let (services, held) = gold::gold(site, &self.installed()?, &self.parameters, scale)?;
         self.gold.lock().unwrap_or_else(PoisonError::into_inner).push(held);
-        Ok(Data::same(Some(payload), Some(services)))
+        Ok(Data::same(Some(bundle), Some(services)))
     }
 
     fn combine(&self, guests: Vec<Driven>) -> Option<Driven> {
@@ -178,7 +178,7 @@ impl Workload for Social {
     fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
         self.fit(&site.size, site.instances)?;
         let scale = self.parameters.scale(self.users, site.instances);
-        let here = self.payload()?.place.to_string_lossy().into_owned();
+        let here = self.bundle()?.place.to_string_lossy().into_owned();
         let mut beside = services::start(site, &self.installed()?, &self.parameters)?;
         match start::started(site, &self.parameters, &here, &beside) {
             Ok(started) => {

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use tare_model::trial::Flag;
 use tare_wire::Request;
 
+use super::bundle::{JARS, PROGRAM};
 use super::error::SocialError;
 use super::gold::SOCIAL;
 use super::memory::{Pages, of_instance, pages};
 use super::parameters::Parameters;
-use super::payload::{JARS, PROGRAM};
 use super::services::{Beside, database};
 use crate::web::guest::{Look, PAUSE, explained, fetch, gone, has, how, look, said, script, start, wants_memory};
 use crate::{WorkSite, WorkloadError, unprivileged};

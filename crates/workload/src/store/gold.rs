@@ -17,7 +17,7 @@ use super::server::{STORE, SUPERUSER};
 use super::settings::wal_bytes;
 use crate::gold::cluster::{Database, database, local};
 use crate::gold::{self, Held, shown, walk};
-use crate::{AheadSite, WorkloadError};
+use crate::{SetupSite, WorkloadError};
 
 /// In the gold copy, beside the cluster: what was counted in it when it was made.
 pub(super) const KEPT: &str = "store.json";
@@ -62,7 +62,7 @@ pub(super) fn room(data_bytes: u64, wal_bytes: u64) -> u64 {
 /// When there is no room, the server's user cannot get there, anything of the making fails, or the server does not take the
 /// study's settings.
 pub(super) fn gold(
-    site: &AheadSite<'_>,
+    site: &SetupSite<'_>,
     installation: &Installation,
     parameters: &Parameters,
 ) -> Result<(GuestData, Held), WorkloadError> {

@@ -10,7 +10,7 @@ use super::parameters::EMBEDDED;
 /// Oldest version that works: it has all that the store and its settings use.
 pub(crate) const OLDEST: u32 = 12;
 /// Where set-up puts what it fetches, in tare's cache.
-const PAYLOAD: &str = "payload";
+const BUNDLE: &str = "bundle";
 /// Programs that are needed.
 const PROGRAMS: [&str; 3] = ["postgres", "initdb", "pg_ctl"];
 
@@ -57,14 +57,14 @@ struct Place {
 
 fn place(named: &str) -> Result<Place, Refusal> {
     if named == EMBEDDED {
-        return embedded(&tare_image::cache_directory().join(PAYLOAD));
+        return embedded(&tare_image::cache_directory().join(BUNDLE));
     }
     Ok(Place { bin: named.into(), packed: None })
 }
 
 /// The newest of those that were fetched.
-fn embedded(payload: &Path) -> Result<Place, Refusal> {
-    let mut found: Vec<(Vec<u32>, PathBuf)> = std::fs::read_dir(payload)
+fn embedded(bundle: &Path) -> Result<Place, Refusal> {
+    let mut found: Vec<(Vec<u32>, PathBuf)> = std::fs::read_dir(bundle)
         .into_iter()
         .flatten()
         .flatten()
@@ -78,7 +78,7 @@ fn embedded(payload: &Path) -> Result<Place, Refusal> {
     found.sort();
     let Some((_, place)) = found.pop() else {
         return Err(Refusal::new(
-            format!("there is no PostgreSQL for guests in {}", payload.display()),
+            format!("there is no PostgreSQL for guests in {}", bundle.display()),
             "run `make platforms`, which fetches it, or name an installation: postgres = \"/usr/lib/postgresql/15/bin\"",
         ));
     };
@@ -158,7 +158,7 @@ mod tests {
         let Err(Refusal { reason, remedy }) = embedded(place.path()) else { panic!("there is none") };
         assert!(reason.contains("no PostgreSQL") && remedy.contains("make platforms"), "{reason}: {remedy}");
         install(&place.path().join("postgresql-9.6/bin"), "9.6");
-        let newest = |payload: &Path| embedded(payload).and_then(at);
+        let newest = |bundle: &Path| embedded(bundle).and_then(at);
         assert!(newest(place.path()).unwrap_err().reason.contains("older than 12"));
         install(&place.path().join("postgresql-18.6/bin"), "18.6");
         install(&place.path().join("postgresql-18.10/bin"), "18.10");

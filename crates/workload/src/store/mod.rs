@@ -29,7 +29,7 @@ use tare_model::{ByteSize, Span};
 
 use crate::gold::Held;
 use crate::registry::{Entry, schema};
-use crate::{AheadSite, Driven, Footprint, Prepared, UnitOfWork, WorkSite, Workload, WorkloadError};
+use crate::{Driven, Footprint, Prepared, SetupSite, UnitOfWork, WorkSite, Workload, WorkloadError};
 use installation::Installation;
 use parameters::{Parameters, checked};
 use running::Running;
@@ -125,7 +125,7 @@ impl Workload for Store {
         installation::named(self.parameters.postgres.as_deref())
     }
 
-    fn ahead(&self, site: &AheadSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
+    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
         match self.parameters.server()? {
             Some(url) => ready::try_server(site, &url).map(|()| None),
             None => {

@@ -19,7 +19,7 @@ use super::settings::{self, For, HBA, unsafe_flags};
 use super::url::{PORT, Url};
 use crate::gold::cluster::{DATA, local, random};
 use crate::gold::file;
-use crate::{AheadSite, WorkSite, WorkloadError};
+use crate::{SetupSite, WorkSite, WorkloadError};
 
 /// Where a guest that has none is given the programs.
 const PROGRAMS: &str = "/opt/tare";
@@ -249,7 +249,7 @@ fn unpack(asked: Asked<'_>, packed: &std::path::Path, version: &str) -> Result<S
 }
 
 /// Sees before the first trial that a server that exists can be used.
-pub(super) fn try_server(site: &AheadSite<'_>, url: &Url) -> Result<(), WorkloadError> {
+pub(super) fn try_server(site: &SetupSite<'_>, url: &Url) -> Result<(), WorkloadError> {
     if url.is_guest() {
         return Ok(());
     }

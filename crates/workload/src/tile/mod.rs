@@ -16,7 +16,7 @@ use tare_model::units::ByteSize;
 use tare_model::{Refusal, Span};
 
 use crate::registry::{Entry, schema};
-use crate::{AheadSite, Data, Driven, Footprint, Prepared, UnitOfWork, WorkSite, Workload, WorkloadError};
+use crate::{Data, Driven, Footprint, Prepared, SetupSite, UnitOfWork, WorkSite, Workload, WorkloadError};
 use member::AtWork;
 use parameters::{Parameters, members, no_load, normalised};
 
@@ -145,15 +145,15 @@ impl Workload for Tile {
         self.members.iter().flat_map(|member| member.workload.named_programs()).collect()
     }
 
-    fn ahead(&self, site: &AheadSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
+    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
         Ok(self.data(site)?.guest(0).cloned())
     }
 
-    fn data(&self, site: &AheadSite<'_>) -> Result<Data, WorkloadError> {
+    fn data(&self, site: &SetupSite<'_>) -> Result<Data, WorkloadError> {
         let guests = site.guests.div_ceil(u32::try_from(self.members.len()).unwrap_or(1).max(1));
         self.data_of(site.size, |member| {
             let note = |text: &str| (site.note)(&format!("{}: {text}", member.name));
-            let own = AheadSite { size: member.size(site.size), guests, note: &note, ..*site };
+            let own = SetupSite { size: member.size(site.size), guests, note: &note, ..*site };
             member.workload.data(&own).map_err(|error| member.failed(error))
         })
     }

@@ -11,20 +11,20 @@ use tare_model::ByteSize;
 use tare_model::guest::GuestData;
 use tare_model::web::SiteModel;
 
+use super::bundle::Bundle;
 use super::compile::pages;
 use super::error::{WebError, file};
 use super::fileset::{Planning, Totals};
-use super::payload::Payload;
 use super::tables::Tables;
 use crate::gold::{self, Free, Held, TREE, found_or_made, shown};
-use crate::{AheadSite, WorkloadError};
+use crate::{SetupSite, WorkloadError};
 
 /// Raised when what is made here changes in a way that the rest of the key does not tell.
 const FORMAT: u32 = 1;
 /// How the names of all file sets begin.
 const KIND: &str = "web-";
-/// In a gold copy, beside what guests are shown: the payload that is in it.
-const MADE_WITH: &str = "payload";
+/// In a gold copy, beside what guests are shown: the bundle that is in it.
+const MADE_WITH: &str = "bundle";
 /// What the server makes its pages from.
 const PAGES: &str = "pages.tsv";
 /// Bytes for which a file system made with its defaults has an inode.
@@ -35,16 +35,16 @@ const MIB: u64 = 1 << 20;
 
 /// What a guest writes to a disk with its data, although it is for reading, bytes: when it was mounted, and when files were read.
 pub(super) const OVERLAY_BYTES: u64 = 16 * MIB;
-/// About what a payload takes, bytes, where it is not there to be measured.
-pub(super) const PAYLOAD_BYTES: u64 = 96 * MIB;
+/// About what a bundle takes, bytes, where it is not there to be measured.
+pub(super) const BUNDLE_BYTES: u64 = 96 * MIB;
 
 /// What is made.
 pub(super) struct Making<'a> {
-    pub site: &'a AheadSite<'a>,
+    pub site: &'a SetupSite<'a>,
     pub tables: &'a Tables,
     /// The site with the largest file set.
     pub model: &'a SiteModel,
-    pub payload: &'a Payload,
+    pub bundle: &'a Bundle,
 }
 
 /// Disk for one guest where that is a disk of its own, bytes: what is in it, what its file system takes, and enough for an
@@ -55,10 +55,10 @@ fn room(bytes: u64, files: u64) -> u64 {
 }
 
 /// A name for all that decides what is in the copy.
-fn key(tables: &Tables, model: &SiteModel, payload: &Payload) -> String {
+fn key(tables: &Tables, model: &SiteModel, bundle: &Bundle) -> String {
     let made_of = format!(
-        "format {FORMAT}\npayload {}\npages {}\nfiles {:?}\nimages {:?}\n",
-        payload.place.display(),
+        "format {FORMAT}\nbundle {}\npages {}\nfiles {:?}\nimages {:?}\n",
+        bundle.place.display(),
         pages(tables),
         model.files,
         Planning::new(model).batch(0),
@@ -67,8 +67,8 @@ fn key(tables: &Tables, model: &SiteModel, payload: &Payload) -> String {
 }
 
 /// Where the gold copy is, or would be, whoever made it.
-pub(super) fn place(cache: &Path, tables: &Tables, model: &SiteModel, payload: &Payload) -> PathBuf {
-    gold::place_of(cache, &key(tables, model, payload)).join(TREE)
+pub(super) fn place(cache: &Path, tables: &Tables, model: &SiteModel, bundle: &Bundle) -> PathBuf {
+    gold::place_of(cache, &key(tables, model, bundle)).join(TREE)
 }
 
 impl Making<'_> {
@@ -77,19 +77,19 @@ impl Making<'_> {
     /// # Errors
     /// When there is no room, or a file cannot be written.
     pub fn gold(&self) -> Result<(GuestData, Held), WorkloadError> {
-        let (place, held) = found_or_made(self.site, key(self.tables, self.model, self.payload), self)?;
+        let (place, held) = found_or_made(self.site, key(self.tables, self.model, self.bundle), self)?;
         let totals = Planning::new(self.model).totals();
-        let size = room(totals.disk_bytes + self.payload.bytes, totals.files);
+        let size = room(totals.disk_bytes + self.bundle.bytes, totals.files);
         Ok((GuestData { gold: place.join(TREE), size: ByteSize(size), shared: true }, held))
     }
 
-    fn payload_name(&self) -> String {
-        self.payload.place.display().to_string()
+    fn bundle_name(&self) -> String {
+        self.bundle.place.display().to_string()
     }
 
     /// Refuses what cannot fit before a byte is written.
     fn fits(&self, folder: &Path, totals: &Totals) -> Result<(), WorkloadError> {
-        let need = totals.disk_bytes + self.payload.bytes + 16 * MIB;
+        let need = totals.disk_bytes + self.bundle.bytes + 16 * MIB;
         let Free { bytes: free, files: inodes } = Free::of(folder)?;
         let tried = || format!("make the file set of the site `{}`", self.tables.name);
         let remedy = "ask for fewer users or directories a session (`users-per-session`, `directories-per-session`), write \
@@ -117,8 +117,8 @@ impl Making<'_> {
         let tree = partial.join(TREE);
         DirBuilder::new().recursive(true).mode(0o755).create(&tree).map_err(file("make", &tree))?;
         let path = partial.join(MADE_WITH);
-        fs::write(&path, self.payload_name()).map_err(file("write", &path))?;
-        link_all(&self.payload.place, &tree)?;
+        fs::write(&path, self.bundle_name()).map_err(file("write", &path))?;
+        link_all(&self.bundle.place, &tree)?;
         let path = tree.join(PAGES);
         fs::write(&path, pages(self.tables)).map_err(file("write", &path))?;
         let (stop, done) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -159,9 +159,9 @@ impl gold::Making for Making<'_> {
         place.is_dir()
     }
 
-    /// Of file sets with another payload nobody will ask for again.
+    /// Of file sets with another bundle nobody will ask for again.
     fn is_stale(&self, name: &str, place: &Path) -> bool {
-        is_of_another(name, place, &self.payload_name())
+        is_of_another(name, place, &self.bundle_name())
     }
 
     fn make(&self, folder: &Path, partial: &Path) -> Result<(), WorkloadError> {
@@ -181,9 +181,9 @@ impl gold::Making for Making<'_> {
     }
 }
 
-/// Whether a gold copy of that name is a file set with another payload.
-fn is_of_another(name: &str, place: &Path, payload: &str) -> bool {
-    name.starts_with(KIND) && fs::read_to_string(place.join(MADE_WITH)).is_ok_and(|with| with.trim() != payload)
+/// Whether a gold copy of that name is a file set with another bundle.
+fn is_of_another(name: &str, place: &Path, bundle: &str) -> bool {
+    name.starts_with(KIND) && fs::read_to_string(place.join(MADE_WITH)).is_ok_and(|with| with.trim() != bundle)
 }
 
 /// Shows in `to` what is in `from`, by hard links where that is the same file system, else by copies.
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn file_sets_with_another_payload_are_stale_and_other_copies_are_not() {
+    fn file_sets_with_another_bundle_are_stale_and_other_copies_are_not() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(MADE_WITH), "web-1\n").unwrap();
         assert!(is_of_another("web-banking-0", folder.path(), "web-2"));

@@ -3,6 +3,7 @@
 //!
 //! `docs/reference/web.md` has the protocol between driver, server and backend; `sites/` has the tables.
 
+mod bundle;
 mod certificate;
 mod check;
 mod compile;
@@ -15,7 +16,6 @@ pub(crate) mod guest;
 pub(crate) mod limits;
 mod nginx;
 mod parameters;
-mod payload;
 mod running;
 mod start;
 mod tables;
@@ -39,13 +39,13 @@ use tare_model::{ByteSize, Span};
 
 use crate::gold::Held;
 use crate::registry::{Entry, schema};
-use crate::{AheadSite, Driven, Footprint, Prepared, UnitOfWork, WorkSite, Workload, WorkloadError};
+use crate::{Driven, Footprint, Prepared, SetupSite, UnitOfWork, WorkSite, Workload, WorkloadError};
+use bundle::Bundle;
 use compile::{compile, file_set};
 use fileset::Planning;
 use gold::Making;
 use limits::Allowed;
 use parameters::{Parameters, checked, sessions};
-use payload::Payload;
 use running::Running;
 use start::{Needs, started};
 use tables::{Site, Tables};
@@ -112,9 +112,9 @@ impl Web {
         compile(&self.tables, file_set(&self.tables.files, self.parameters.per_session(), sessions))
     }
 
-    /// The payload, where a missing one is an error: the check before the run should have reported it.
-    fn payload(&self) -> Result<Payload, WebError> {
-        payload::find().map_err(|Refusal { reason, remedy }| WebError::new("start the web server", reason, remedy))
+    /// The bundle, where a missing one is an error: the check before the run should have reported it.
+    fn bundle(&self) -> Result<Bundle, WebError> {
+        bundle::find().map_err(|Refusal { reason, remedy }| WebError::new("start the web server", reason, remedy))
     }
 
     /// Where this host has what guests are given: as it was made ready, or, where an equal case did that, by its contents.
@@ -126,8 +126,8 @@ impl Web {
         let made = gold.as_ref().map(|(place, _)| place.clone());
         drop(gold);
         made.or_else(|| {
-            let (cache, payload) = (tare_image::cache_directory(), payload::find().ok()?);
-            Some(gold::place(&cache, &self.tables, &self.model(self.files_for()), &payload))
+            let (cache, bundle) = (tare_image::cache_directory(), bundle::find().ok()?);
+            Some(gold::place(&cache, &self.tables, &self.model(self.files_for()), &bundle))
         })
     }
 
@@ -179,7 +179,7 @@ impl Workload for Web {
         }
         // Guests that see the host's files are all shown the one copy; the others share a disk that is made of it.
         let totals = Planning::new(&self.model(self.files_for())).totals();
-        Footprint { kept: ByteSize(totals.disk_bytes + gold::PAYLOAD_BYTES), guest: ByteSize(gold::OVERLAY_BYTES) }
+        Footprint { kept: ByteSize(totals.disk_bytes + gold::BUNDLE_BYTES), guest: ByteSize(gold::OVERLAY_BYTES) }
     }
 
     fn set_up(&self, _: &GuestSize, _: u32) -> Span {
@@ -187,10 +187,10 @@ impl Workload for Web {
     }
 
     fn look(&self) -> Option<Refusal> {
-        if self.parameters.url.is_some() { None } else { payload::find().err() }
+        if self.parameters.url.is_some() { None } else { bundle::find().err() }
     }
 
-    fn ahead(&self, site: &AheadSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
+    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
         self.fit(&site.size)?;
         self.one_server(site.guests)?;
         Allowed::of(site.client, site.timeout).refuse_driver(self.sessions, self.parameters.connections)?;
@@ -198,7 +198,7 @@ impl Workload for Web {
             return Ok(None);
         }
         let model = self.model(self.files_for());
-        let making = Making { site, tables: &self.tables, model: &model, payload: &self.payload()? };
+        let making = Making { site, tables: &self.tables, model: &model, bundle: &self.bundle()? };
         let (data, held) = making.gold()?;
         *self.gold.lock().unwrap_or_else(PoisonError::into_inner) = Some((data.gold.clone(), held));
         Ok(Some(data))

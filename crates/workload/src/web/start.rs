@@ -9,13 +9,13 @@ use tare_model::trial::Flag;
 use tare_model::web::TlsSpec;
 use tare_wire::{Reply, Request, ServeReport};
 
+use super::bundle::{JARS, PROGRAM};
 use super::certificate;
 use super::error::WebError;
 use super::guest::{PAUSE, explained, fetch, gone, has, how, look, put, said, script, script_as, start, wants_memory};
 use super::limits::Allowed;
 use super::nginx;
 use super::parameters::{Parameters, Server};
-use super::payload::{JARS, PROGRAM};
 use super::url::Url;
 use super::users::{Stay, busy_heap};
 use crate::gold::shown;

@@ -37,8 +37,8 @@ final class Postgres {
 
     private static Path programs() throws IOException {
         String cache = System.getenv("TARE_CACHE");
-        List<Path> places = List.of(Path.of(cache == null || cache.isEmpty() ? "/var/cache/tare" : cache, "payload"),
-                Path.of(System.getProperty("user.home"), ".cache/tare/payload"), Path.of("/usr/lib/postgresql"));
+        List<Path> places = List.of(Path.of(cache == null || cache.isEmpty() ? "/var/cache/tare" : cache, "bundle"),
+                Path.of(System.getProperty("user.home"), ".cache/tare/bundle"), Path.of("/usr/lib/postgresql"));
         for (Path place : places) {
             if (Files.isDirectory(place)) {
                 try (Stream<Path> all = Files.list(place)) {

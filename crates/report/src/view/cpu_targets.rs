@@ -1,7 +1,7 @@
 //! How well the guests' CPUs were held busy to a share: what was asked, what was held, and the loads that were tried on the way.
 
+use tare_model::cpu_target::{CpuSearch, CpuSearchStep};
 use tare_model::findings::{CaseFindings, Findings};
-use tare_model::hold::{CpuHold, HoldStep};
 use tare_model::metric::Unit;
 use tare_model::study::Case;
 
@@ -13,9 +13,9 @@ use crate::plot::arms::{ArmLook, Arms};
 use crate::plot::curves::{Chart, Line, Panel, Point};
 
 /// Trials in the order of the arms.
-fn shown<'a>(case: &'a CaseFindings, arms: &'a Arms) -> impl Iterator<Item = (ArmLook, u32, &'a CpuHold)> {
-    let own = arms.iter().filter_map(|look| Some((look, case.holds.iter().find(|(arm, _)| *arm == look.id)?)));
-    own.flat_map(|(look, (_, blocks))| blocks.iter().map(move |(block, hold)| (look.clone(), *block, hold)))
+fn shown<'a>(case: &'a CaseFindings, arms: &'a Arms) -> impl Iterator<Item = (ArmLook, u32, &'a CpuSearch)> {
+    let own = arms.iter().filter_map(|look| Some((look, case.cpu_searches.iter().find(|(arm, _)| *arm == look.id)?)));
+    own.flat_map(|(look, (_, blocks))| blocks.iter().map(move |(block, search)| (look.clone(), *block, search)))
 }
 
 /// A share to a tenth of a per cent.
@@ -24,7 +24,7 @@ fn share(share: f64) -> String {
 }
 
 /// `200: 22.0 %`.
-fn step(step: &HoldStep) -> String {
+fn step(step: &CpuSearchStep) -> String {
     format!("{}: {}", load_text(step.load), share(step.share))
 }
 
@@ -58,21 +58,21 @@ pub(super) fn lead(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Opt
     let caption = "The load was changed while the instances ran, until the guest\u{2019}s CPUs were busy to the \
                    requested share. The last try is the measurement. The host counts the CPU.";
     let mut table = Table::new(caption, columns);
-    for (look, block, hold) in shown(case, arms) {
-        let within = (hold.share - hold.target).abs() <= hold.tolerance;
-        let tolerance = format!("\u{b1} {} points", format::trimmed(hold.tolerance * 100.0));
-        let steps: Vec<String> = hold.steps.iter().map(step).collect();
+    for (look, block, search) in shown(case, arms) {
+        let within = (search.share - search.target).abs() <= search.tolerance;
+        let tolerance = format!("\u{b1} {} points", format::trimmed(search.tolerance * 100.0));
+        let steps: Vec<String> = search.steps.iter().map(step).collect();
         let held = Cell {
             note: if within { String::new() } else { "beyond the tolerance".to_owned() },
-            ..Cell::text(share(hold.share))
+            ..Cell::text(share(search.share))
         };
         table.rows.push(vec![
             Cell { key: arms.key(&look.id), ..Cell::text(&look.label) },
             Cell::text((block + 1).to_string()),
-            Cell::with_note(format::share(hold.target), tolerance),
+            Cell::with_note(format::share(search.target), tolerance),
             held.strong(),
-            hold.spread.map_or_else(Cell::none, |spread| Cell::text(format::fixed(spread * 100.0, 1))),
-            Cell::text(load_text(hold.load)),
+            search.spread.map_or_else(Cell::none, |spread| Cell::text(format::fixed(spread * 100.0, 1))),
+            Cell::text(load_text(search.load)),
             Cell::text(steps.join(", ")),
         ]);
     }
@@ -82,19 +82,19 @@ pub(super) fn lead(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Opt
 
 /// The share over the measured window of each arm's trial that was furthest off.
 pub(super) fn figure(anchor: &str, case: &CaseFindings, arms: &Arms) -> Option<FigureView> {
-    let off = |hold: &CpuHold| (hold.share - hold.target).abs();
+    let off = |search: &CpuSearch| (search.share - search.target).abs();
     let worst = |look: &ArmLook| {
-        let (_, blocks) = case.holds.iter().find(|(arm, _)| *arm == look.id)?;
-        let (_, hold) = blocks.iter().max_by(|a, b| off(&a.1).total_cmp(&off(&b.1)))?;
-        Some((look.clone(), hold))
+        let (_, blocks) = case.cpu_searches.iter().find(|(arm, _)| *arm == look.id)?;
+        let (_, search) = blocks.iter().max_by(|a, b| off(&a.1).total_cmp(&off(&b.1)))?;
+        Some((look.clone(), search))
     };
-    let trials: Vec<(ArmLook, &CpuHold)> = arms.iter().filter_map(worst).collect();
+    let trials: Vec<(ArmLook, &CpuSearch)> = arms.iter().filter_map(worst).collect();
     let (_, first) = trials.first()?;
     let (low, high) = (first.target - first.tolerance, first.target + first.tolerance);
     let name =
         format!("asked: {} \u{b1} {} points", format::share(first.target), format::trimmed(first.tolerance * 100.0));
-    let lines = trials.iter().map(|(look, hold)| {
-        let points = hold.course.iter().map(|(at, share)| Point::at(*at, *share)).collect();
+    let lines = trials.iter().map(|(look, search)| {
+        let points = search.course.iter().map(|(at, share)| Point::at(*at, *share)).collect();
         Line { marked: false, ..Line::new(look.clone(), points) }
     });
     let title = "The held CPU over the measured window".to_owned();
@@ -112,9 +112,9 @@ pub(super) fn figure(anchor: &str, case: &CaseFindings, arms: &Arms) -> Option<F
 /// Each arm in a line, for a terminal.
 pub(crate) fn lines(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<String> {
     let noun = noun(case, findings);
-    let line = |(look, block, hold): (ArmLook, u32, &CpuHold)| {
-        let spread = hold.spread.map(|spread| format!(", spread {} points", format::fixed(spread * 100.0, 1)));
-        let rate = hold
+    let line = |(look, block, search): (ArmLook, u32, &CpuSearch)| {
+        let spread = search.spread.map(|spread| format!(", spread {} points", format::fixed(spread * 100.0, 1)));
+        let rate = search
             .steps
             .last()
             .map(|last| format!(", {}", format::value(last.operations_per_s, &Unit::OperationsPerSecond)));
@@ -122,12 +122,12 @@ pub(crate) fn lines(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Ve
             "{}, block {}: CPU held at {} (asked {}){} by {} {noun}{} after {}",
             look.label,
             block + 1,
-            share(hold.share),
-            format::share(hold.target),
+            share(search.share),
+            format::share(search.target),
             spread.unwrap_or_default(),
-            load_text(hold.load),
+            load_text(search.load),
             rate.unwrap_or_default(),
-            format::plural(hold.steps.len() as u64, "try", "tries")
+            format::plural(search.steps.len() as u64, "try", "tries")
         )
     };
     shown(case, arms).map(line).collect()

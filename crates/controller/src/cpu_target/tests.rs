@@ -14,14 +14,14 @@ fn target(share: f64, from: f64, most: f64) -> CpuTarget {
 
 /// What a search comes to in guests that take a share of their CPUs at a load: the loads that were tried, and how it ended.
 fn search(spec: &CpuTarget, model: &LoadModel, mut takes: impl FnMut(f64) -> f64) -> (Vec<f64>, Next) {
-    let mut hold = Hold::new(spec, model, 1);
+    let mut search = Search::new(spec, model, 1);
     loop {
-        match hold.next() {
+        match search.next() {
             Next::Try(load) => {
-                assert!(hold.tries() < spec.steps, "it does not end");
-                hold.record(load, takes(load));
+                assert!(search.tries() < spec.steps, "it does not end");
+                search.record(load, takes(load));
             }
-            end => return (hold.tried.iter().map(|(load, _)| *load).collect(), end),
+            end => return (search.tried.iter().map(|(load, _)| *load).collect(), end),
         }
     }
 }
@@ -53,7 +53,7 @@ fn what_is_idle_takes_its_part() {
     assert!((load - 300.0).abs() <= 8.0, "{tried:?} {load}");
     let (_, end) = search(&target(0.05, 10.0, 2000.0), &CLOSED, |load| 0.1 + load / 1000.0);
     assert!(why(&end).contains("1 client, the least that can be offered, took 10.1 % of the guests' CPUs"), "{end:?}");
-    let mut many = Hold::new(&target(0.05, 40.0, 2000.0), &CLOSED, 10);
+    let mut many = Search::new(&target(0.05, 40.0, 2000.0), &CLOSED, 10);
     many.record(40.0, 0.14);
     many.record(10.0, 0.11);
     assert!(why(&many.next()).starts_with("10 clients, the least"), "one for each instance");
@@ -81,25 +81,25 @@ fn what_cannot_be_reached_is_reported_with_the_figures() {
 
 #[test]
 fn older_readings_give_way_where_they_contradict() {
-    let mut hold = Hold::new(&target(0.4, 50.0, 2000.0), &CLOSED, 1);
+    let mut search = Search::new(&target(0.4, 50.0, 2000.0), &CLOSED, 1);
     // The first was cold.
-    hold.record(50.0, 0.45);
-    hold.record(60.0, 0.3);
-    assert_eq!(hold.bracket(), (Some(60.0), None));
-    let Next::Try(next) = hold.next() else { panic!("{:?}", hold.next()) };
+    search.record(50.0, 0.45);
+    search.record(60.0, 0.3);
+    assert_eq!(search.bracket(), (Some(60.0), None));
+    let Next::Try(next) = search.next() else { panic!("{:?}", search.next()) };
     assert!(next > 60.0 && next <= 120.0, "{next}");
 }
 
 #[test]
 fn an_end_that_was_read_long_ago_is_read_again_before_the_search_is_given_up() {
-    let mut hold = Hold::new(&target(0.2, 150.0, 400.0), &CLOSED, 2);
+    let mut search = Search::new(&target(0.2, 150.0, 400.0), &CLOSED, 2);
     // The second was read while a virtual machine compiled.
     for (load, share) in [(150.0, 0.132), (227.0, 0.238), (200.0, 0.123), (222.0, 0.127), (226.0, 0.146)] {
-        hold.record(load, share);
+        search.record(load, share);
     }
-    assert_eq!(hold.next(), Next::Try(227.0));
-    hold.record(227.0, 0.147);
-    assert!(matches!(hold.next(), Next::Try(load) if load > 227.0), "{:?}", hold.next());
+    assert_eq!(search.next(), Next::Try(227.0));
+    search.record(227.0, 0.147);
+    assert!(matches!(search.next(), Next::Try(load) if load > 227.0), "{:?}", search.next());
 }
 
 /// Uniform and normal numbers from a seed: SplitMix64 and the method of Box and Muller.
@@ -153,7 +153,7 @@ fn held(noise: f64, cold: f64, seed: u64) -> (f64, f64) {
 
 #[test]
 fn ten_thousand_searches_hold_as_often_as_their_noise_allows() {
-    // Noise of a reading in points, what the first load takes more: the least part that must hold, the most loads on average.
+    // Noise of a reading in points, what the first load takes more: the least part that must search, the most loads on average.
     for (noise, cold, least, most) in [
         (0.0, 0.0, 0.999, 5.0),
         (0.003, 0.0, 0.999, 5.0),
@@ -163,7 +163,7 @@ fn ten_thousand_searches_hold_as_often_as_their_noise_allows() {
     ] {
         let (held, steps) = held(noise, cold, 7);
         println!(
-            "noise {:.1} points, first {:.0} % more: {:.2} % hold, {steps:.2} loads",
+            "noise {:.1} points, first {:.0} % more: {:.2} % search, {steps:.2} loads",
             noise * 100.0,
             cold * 100.0,
             held * 100.0

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use common::{agent, plan, run_plan};
-use tare_controller::{Cancel, HoldNow, Observer, Quiet, RunEnd};
+use tare_controller::{Cancel, CpuSearchNow, Observer, Quiet, RunEnd};
 use tare_model::Span;
-use tare_model::hold::{CpuHold, CpuTarget};
+use tare_model::cpu_target::{CpuSearch, CpuTarget};
 use tare_model::load::{LoadModel, Phases};
 use tare_model::metric::common::GUEST_CPU;
 use tare_model::plan::{Plan, PlannedTrial};
@@ -23,7 +23,7 @@ const TARGET: CpuTarget =
     CpuTarget { share: 0.3, tolerance: 0.12, from: 3.0, most: 400.0, step: Span::from_secs(2), steps: 12 };
 
 /// One trial that looks for a load.
-fn holding(target: CpuTarget) -> Plan {
+fn with_target(target: CpuTarget) -> Plan {
     let mut plan = plan();
     plan.study.arms.truncate(1);
     plan.trials.truncate(1);
@@ -55,14 +55,14 @@ fn ready() -> Option<PathBuf> {
 /// What the observer receives while loads are tried.
 #[derive(Default)]
 struct Watching {
-    received: Mutex<Vec<HoldNow>>,
+    received: Mutex<Vec<CpuSearchNow>>,
     /// Wishes to stop once so many loads were begun.
     stops: Option<u32>,
     cancel: Cancel,
 }
 
 impl Observer for Watching {
-    fn holding(&self, _: &PlannedTrial, now: &HoldNow) {
+    fn cpu_search(&self, _: &PlannedTrial, now: &CpuSearchNow) {
         self.received.lock().unwrap().push(now.clone());
         if self.stops == Some(now.number) {
             self.cancel.cancel("test");
@@ -91,9 +91,9 @@ fn run(
     (ended.unwrap(), records, tries.collect())
 }
 
-fn completed(record: &TrialRecord) -> (&Measurement, &CpuHold) {
+fn completed(record: &TrialRecord) -> (&Measurement, &CpuSearch) {
     match &record.outcome {
-        Outcome::Completed(measured) => (measured, measured.hold.as_ref().expect("what was held")),
+        Outcome::Completed(measured) => (measured, measured.cpu_search.as_ref().expect("what was held")),
         other => panic!("{other:?}: {:?}", record.facts),
     }
 }
@@ -102,7 +102,7 @@ fn completed(record: &TrialRecord) -> (&Measurement, &CpuHold) {
 fn a_load_is_found_that_takes_the_share_and_is_measured_in_the_same_guest() {
     let Some(agent) = ready() else { return };
     let (registry, watching) = (Burning::default(), Watching::default());
-    let plan = holding(TARGET);
+    let plan = with_target(TARGET);
     let (ended, records, tries) = run("found", &plan, (&agent, &registry), &watching, &watching.cancel);
     assert_eq!(ended.completed, 1, "{:?} {:?}", records[0].outcome, records[0].facts);
     let (measured, held) = completed(&records[0]);
@@ -142,7 +142,7 @@ fn a_share_that_the_largest_load_does_not_take_is_invalid_and_says_what_was_trie
     let Some(agent) = ready() else { return };
     let registry = Burning::default();
     let target = CpuTarget { share: 0.9, tolerance: 0.05, most: 6.0, ..TARGET };
-    let (ended, records, _) = run("capped", &holding(target), (&agent, &registry), &Quiet, &Cancel::default());
+    let (ended, records, _) = run("capped", &with_target(target), (&agent, &registry), &Quiet, &Cancel::default());
     assert_eq!((ended.completed, ended.invalid), (0, 1), "{records:?}");
     let Outcome::Invalid { reason } = &records[0].outcome else { panic!("{:?}", records[0].outcome) };
     assert!(reason.contains("even 6 clients, the most that `cpu-target.most` allows"), "{reason}");
@@ -156,7 +156,7 @@ fn wrong_work_in_a_step_ends_the_trial_with_the_step() {
     let registry = Burning::wrong_at(2);
     // Never near enough after the first.
     let target = CpuTarget { share: 0.9, tolerance: 0.001, ..TARGET };
-    let (ended, records, tries) = run("wrong", &holding(target), (&agent, &registry), &Quiet, &Cancel::default());
+    let (ended, records, tries) = run("wrong", &with_target(target), (&agent, &registry), &Quiet, &Cancel::default());
     assert_eq!((ended.invalid, tries.len()), (1, 2));
     let Outcome::Invalid { reason } = &records[0].outcome else { panic!("{:?}", records[0].outcome) };
     assert!(reason.contains("the work of step 2, at 6 clients, was wrong") && reason.contains(REASON), "{reason}");
@@ -168,14 +168,14 @@ fn a_wish_to_stop_ends_a_search_and_leaves_nothing_behind() {
     let watching = Watching { stops: Some(2), ..Watching::default() };
     let target = CpuTarget { share: 0.9, tolerance: 0.001, ..TARGET };
     let (ended, records, _) =
-        run("stopped", &holding(target), (&agent, &Burning::default()), &watching, &watching.cancel);
+        run("stopped", &with_target(target), (&agent, &Burning::default()), &watching, &watching.cancel);
     assert!(ended.interrupted.is_some_and(|why| why.contains("test")) && records.is_empty(), "{records:?}");
 }
 
 #[test]
 fn every_trial_with_control_groups_tells_how_busy_its_guests_were() {
     let Some(agent) = ready() else { return };
-    let mut plan = holding(TARGET);
+    let mut plan = with_target(TARGET);
     let case = &mut plan.study.cases[0];
     case.cpu_target = None;
     case.load = LoadModel::Closed { clients: 20, think_time: Span::ZERO };
@@ -190,5 +190,5 @@ fn every_trial_with_control_groups_tells_how_busy_its_guests_were() {
         let counted = (account.guest_user_s + account.guest_system_s) / account.window_s;
         assert!((share - counted).abs() <= 0.01 * counted.max(share), "{share} {counted}");
     }
-    assert!(measured.hold.is_none());
+    assert!(measured.cpu_search.is_none());
 }

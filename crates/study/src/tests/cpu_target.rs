@@ -1,6 +1,6 @@
 //! Several instances in a guest, loads that are looked for by the share of CPU they take, and cases that are held out.
 
-use tare_model::hold::CpuTarget;
+use tare_model::cpu_target::CpuTarget;
 use tare_model::load::{Arrivals, LoadModel};
 use tare_model::study::Study;
 use tare_model::units::{Rate, Span};
@@ -10,10 +10,10 @@ use crate::testing::{DATABASE, Fake};
 use crate::{Problem, human, parse, plan, scale};
 
 /// A study that uses every field of them.
-pub(super) const GOOD: &str = include_str!("hold.toml");
+pub(super) const GOOD: &str = include_str!("cpu_target.toml");
 
 fn study_of(text: &str) -> Study {
-    parse("hold.toml", text, &Fake).unwrap_or_else(|error| panic!("{}", error.render(false))).study
+    parse("cpu_target.toml", text, &Fake).unwrap_or_else(|error| panic!("{}", error.render(false))).study
 }
 
 #[test]
@@ -183,10 +183,10 @@ fn each_field_wrong_in_turn_is_named_with_its_line_and_its_remedy() {
 fn what_no_other_case_predicts_cannot_be_held_out() {
     let text =
         GOOD.replace("load = { open = { connections = 8 } }", "held-out = true\nload = { open = { connections = 8 } }");
-    let error = parse("hold.toml", &text, &Fake).unwrap_err().render(false);
+    let error = parse("cpu_target.toml", &text, &Fake).unwrap_err().render(false);
     assert!(error.contains("no other case with `rr`") && error.contains("cases.rate.held-out"), "{error}");
     let density = "[cases.more]\nworkload = \"java\"\nheld-out = true\ndensity = { guests = [1] }\n";
-    let error = parse("hold.toml", &format!("{GOOD}{density}"), &Fake).unwrap_err().render(false);
+    let error = parse("cpu_target.toml", &format!("{GOOD}{density}"), &Fake).unwrap_err().render(false);
     assert!(error.contains("cannot stand beside `density`"), "{error}");
 }
 
@@ -194,7 +194,7 @@ fn what_no_other_case_predicts_cannot_be_held_out() {
 fn machines_that_tare_does_not_make_have_no_cpu_to_be_held_and_reach_no_database_here() {
     let text = GOOD
         .replace("[cases.fixed]", "[arms.away]\nplatform = \"far\"\noptions = { host = \"there\" }\n\n[cases.fixed]");
-    let error = parse("hold.toml", &text, &Fake).unwrap_err().render(false);
+    let error = parse("cpu_target.toml", &text, &Fake).unwrap_err().render(false);
     assert!(error.contains("`cases.rate.cpu-target` asks for a share of the guests' CPUs"), "{error}");
     assert!(error.contains("`cases.fixed.workload` asks for `social`"), "{error}");
 }
@@ -263,9 +263,9 @@ fn parameters_are_held_against_the_load_and_the_instances() {
             "2000 users are more than 2 times 999",
         ),
     ] {
-        let error = parse("hold.toml", &GOOD.replacen(find, replaced, 1), &Fake).unwrap_err().render(false);
+        let error = parse("cpu_target.toml", &GOOD.replacen(find, replaced, 1), &Fake).unwrap_err().render(false);
         assert!(error.contains("parameters.scale-users") && error.contains(words), "{error}");
-        assert!(error.contains(&format!("hold.toml:{line}:")), "{error}");
+        assert!(error.contains(&format!("cpu_target.toml:{line}:")), "{error}");
     }
 }
 

@@ -7,35 +7,35 @@ use tare_model::Refusal;
 use crate::folder::bytes_in;
 
 /// Where `scripts/web.sh` puts it, in tare's cache: a link to the newest.
-const PAYLOAD: &str = "payload/web";
-/// The program, in the payload and in what guests are given.
+const BUNDLE: &str = "bundle/web";
+/// The program, in the bundle and in what guests are given.
 pub(super) const PROGRAM: &str = "runtime/bin/java";
-/// What tells the runtime's version, in the payload.
+/// What tells the runtime's version, in the bundle.
 const RELEASE: &str = "runtime/release";
-/// The server's jars, in the payload and in what guests are given.
+/// The server's jars, in the bundle and in what guests are given.
 pub(super) const JARS: &str = "lib";
 const REMEDY: &str =
     "run `make platforms`, or scripts/web.sh alone, which builds it with the JDK and Maven of this host";
 
 /// A server with its runtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Payload {
+pub(super) struct Bundle {
     /// Its directory on this host, no link. Its name tells its contents.
     pub place: PathBuf,
     /// Bytes that it takes on the disk.
     pub bytes: u64,
 }
 
-/// The payload of this host.
+/// The bundle of this host.
 ///
 /// # Errors
 /// What is missing, with the remedy.
-pub(super) fn find() -> Result<Payload, Refusal> {
-    at(&tare_image::cache_directory().join(PAYLOAD))
+pub(super) fn find() -> Result<Bundle, Refusal> {
+    at(&tare_image::cache_directory().join(BUNDLE))
 }
 
-/// The payload that a link leads to.
-pub(super) fn at(link: &Path) -> Result<Payload, Refusal> {
+/// The bundle that a link leads to.
+pub(super) fn at(link: &Path) -> Result<Bundle, Refusal> {
     let Ok(place) = link.canonicalize() else {
         return Err(Refusal::new(format!("there is no web server for guests at {}", link.display()), REMEDY));
     };
@@ -49,7 +49,7 @@ pub(super) fn at(link: &Path) -> Result<Payload, Refusal> {
         return Err(broken(format!("the web server in {} has no {}", place.display(), missing.join(", no "))));
     }
     match bytes_in(&place) {
-        Ok(bytes) => Ok(Payload { place, bytes }),
+        Ok(bytes) => Ok(Bundle { place, bytes }),
         Err(error) => Err(broken(format!("the web server in {} cannot be read: {error}", place.display()))),
     }
 }
@@ -59,7 +59,7 @@ pub(super) mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// A payload that is whole and runs nothing.
+    /// A bundle that is whole and runs nothing.
     pub fn made(folder: &Path) -> PathBuf {
         let whole = folder.join("web-0123");
         std::fs::create_dir_all(whole.join("runtime/bin")).unwrap();

@@ -9,12 +9,12 @@ use super::error::SocialError;
 use crate::folder::bytes_in;
 
 /// Where `scripts/social.sh` puts it, in tare's cache: a link to the newest.
-const PAYLOAD: &str = "payload/social";
-/// The program, in the payload.
+const BUNDLE: &str = "bundle/social";
+/// The program, in the bundle.
 pub(super) const PROGRAM: &str = "runtime/bin/java";
-/// What tells the runtime's version, in the payload.
+/// What tells the runtime's version, in the bundle.
 const RELEASE: &str = "runtime/release";
-/// The application's jars, in the payload.
+/// The application's jars, in the bundle.
 pub(super) const JARS: &str = "lib";
 /// What is kept for guests that see disks and not the host's files, bytes: one with a runtime of some 70 MB and the jars, and
 /// what its file system takes.
@@ -26,21 +26,21 @@ const REMEDY: &str =
 
 /// An application with its runtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Payload {
+pub(super) struct Bundle {
     /// Its directory on this host, no link. Its name tells its contents.
     pub place: PathBuf,
 }
 
-/// The payload of this host.
+/// The bundle of this host.
 ///
 /// # Errors
 /// What is missing, with the remedy.
-pub(super) fn find() -> Result<Payload, Refusal> {
-    at(&tare_image::cache_directory().join(PAYLOAD))
+pub(super) fn find() -> Result<Bundle, Refusal> {
+    at(&tare_image::cache_directory().join(BUNDLE))
 }
 
-/// The payload that a link leads to.
-fn at(link: &Path) -> Result<Payload, Refusal> {
+/// The bundle that a link leads to.
+fn at(link: &Path) -> Result<Bundle, Refusal> {
     let Ok(place) = link.canonicalize() else {
         return Err(Refusal::new(format!("there is no social application for guests at {}", link.display()), REMEDY));
     };
@@ -50,13 +50,13 @@ fn at(link: &Path) -> Result<Payload, Refusal> {
         missing.push("lib/*.jar");
     }
     if missing.is_empty() {
-        return Ok(Payload { place });
+        return Ok(Bundle { place });
     }
     let why = format!("the social application in {} has no {}", place.display(), missing.join(", no "));
     Err(Refusal::new(why, format!("remove {}; then {REMEDY}", place.display())))
 }
 
-impl Payload {
+impl Bundle {
     /// What every guest is given: nobody writes to it.
     ///
     /// # Errors

@@ -61,13 +61,13 @@ impl CpuTarget {
 
 /// What a search for a load came to.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct CpuHold {
+pub struct CpuSearch {
     /// The share that was asked, 0 to 1.
     pub target: f64,
     /// How far off it may be.
     pub tolerance: f64,
     /// Loads that were tried, in order; the last is the measurement.
-    pub steps: Vec<HoldStep>,
+    pub steps: Vec<CpuSearchStep>,
     /// The load that was measured at, clients or arrivals a second.
     pub load: f64,
     /// The share in the measured window, 0 to 1.
@@ -80,7 +80,7 @@ pub struct CpuHold {
 
 /// One load that was tried.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct HoldStep {
+pub struct CpuSearchStep {
     /// The load, clients or arrivals a second.
     pub load: f64,
     /// Share of the guests' CPUs that it took, 0 to 1.

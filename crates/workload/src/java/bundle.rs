@@ -12,12 +12,12 @@ use crate::folder::bytes_in;
 use crate::{WorkSite, WorkloadError};
 
 /// Where `scripts/java.sh` puts it, in tare's cache: a link to the newest.
-const PAYLOAD: &str = "payload/java";
-/// The program, in the payload.
+const BUNDLE: &str = "bundle/java";
+/// The program, in the bundle.
 const PROGRAM: &str = "runtime/bin/java";
-/// What tells the runtime's version, in the payload.
+/// What tells the runtime's version, in the bundle.
 const RELEASE: &str = "runtime/release";
-/// The application, in the payload.
+/// The application, in the bundle.
 const JAR: &str = "tare-java.jar";
 /// What is kept for guests that see disks and not the host's files, bytes: one with a runtime of 70 MB, and what its file
 /// system takes. 84 MiB were seen.
@@ -31,7 +31,7 @@ const REMEDY: &str =
 
 /// An application with its runtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Payload {
+pub(super) struct Bundle {
     /// Its directory on this host, no link.
     pub place: PathBuf,
     /// The first number of its Java.
@@ -47,16 +47,16 @@ pub(super) struct Inside {
     pub jar: String,
 }
 
-/// The payload of this host.
+/// The bundle of this host.
 ///
 /// # Errors
 /// What is missing, with the remedy.
-pub(super) fn find() -> Result<Payload, Refusal> {
-    at(&tare_image::cache_directory().join(PAYLOAD))
+pub(super) fn find() -> Result<Bundle, Refusal> {
+    at(&tare_image::cache_directory().join(BUNDLE))
 }
 
-/// The payload that a link leads to.
-fn at(link: &Path) -> Result<Payload, Refusal> {
+/// The bundle that a link leads to.
+fn at(link: &Path) -> Result<Bundle, Refusal> {
     let Ok(place) = link.canonicalize() else {
         return Err(Refusal::new(format!("there is no Java application for guests at {}", link.display()), REMEDY));
     };
@@ -70,7 +70,7 @@ fn at(link: &Path) -> Result<Payload, Refusal> {
         let why = format!("{} does not tell the runtime's version", place.join(RELEASE).display());
         return Err(Refusal::new(why, format!("remove {}; then {REMEDY}", place.display())));
     };
-    Ok(Payload { place, major })
+    Ok(Bundle { place, major })
 }
 
 /// The first number of the version in a `release` file or in what `java -version` says: both have `VERSION="17.0.9"`, as it
@@ -100,7 +100,7 @@ pub(super) fn unable(parameters: &Parameters, major: u32) -> Option<Refusal> {
     })
 }
 
-impl Payload {
+impl Bundle {
     /// What every guest is given: nobody writes to it.
     ///
     /// # Errors
@@ -119,9 +119,9 @@ impl Payload {
 ///
 /// # Errors
 /// When the guest has none there, or the agent cannot be asked.
-pub(super) fn inside(site: &WorkSite<'_>, parameters: &Parameters, payload: &Payload) -> Result<Inside, WorkloadError> {
+pub(super) fn inside(site: &WorkSite<'_>, parameters: &Parameters, bundle: &Bundle) -> Result<Inside, WorkloadError> {
     let given = site.data.map(|data| data.path.as_str());
-    let here = payload.place.to_string_lossy().into_owned();
+    let here = bundle.place.to_string_lossy().into_owned();
     let folder = given.unwrap_or(&here);
     let inside = Inside {
         program: parameters.java.clone().unwrap_or_else(|| format!("{folder}/{PROGRAM}")),

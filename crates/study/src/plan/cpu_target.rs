@@ -1,6 +1,6 @@
 //! What it takes to look for the load that keeps the guests' CPUs busy to a share, and how the plan describes it.
 
-use tare_model::hold::CpuTarget;
+use tare_model::cpu_target::CpuTarget;
 use tare_model::load::LoadModel;
 use tare_model::study::{Case, Study};
 use tare_model::units::{Rate, Span};

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use serde_json::Value as Json;
-use tare_model::hold::CpuTarget;
+use tare_model::cpu_target::CpuTarget;
 use tare_model::load::LoadModel;
 use tare_model::units::Span;
 

@@ -2,7 +2,7 @@
 //! the workload, which is then driven once for each load that is tried and once more for the measurement.
 
 use tare_model::capacity::load_of;
-use tare_model::hold::{CpuHold, CpuTarget, HoldStep};
+use tare_model::cpu_target::{CpuSearch, CpuSearchStep, CpuTarget};
 use tare_model::metric::common;
 use tare_model::study::Case;
 use tare_model::trial::{Measurement, Outcome, Phase};
@@ -14,25 +14,25 @@ use super::drive::Ready;
 use super::target::Target;
 use super::{Gathered, Stop, Task, Trial};
 use crate::capacity::words;
-use crate::hold::{Hold, Next, percent};
+use crate::cpu_target::{Next, Search, percent};
 use crate::neighbours;
-use crate::observer::HoldNow;
+use crate::observer::CpuSearchNow;
 use crate::share;
 
 /// A search under way, in guests that stand.
-struct Holding<'t> {
+struct TargetTrial<'t> {
     trial: &'t Trial<'t>,
     spec: &'t CpuTarget,
-    search: Hold,
+    search: Search,
     targets: &'t [Target],
     drivers: &'t [Vec<DriverSite<'t>>],
     prepared: Vec<Ready>,
-    steps: Vec<HoldStep>,
+    steps: Vec<CpuSearchStep>,
 }
 
 /// What a load showed while it was looked for.
 struct Stepped {
-    step: HoldStep,
+    step: CpuSearchStep,
     /// Why the work was wrong.
     wrong: Option<String>,
     /// Why its figures must not be used, such as too few operations for a percentile. Of a step only the share is used, so that
@@ -54,7 +54,7 @@ enum Measured {
 
 impl Trial<'_> {
     /// Looks for the load, and measures at it.
-    pub(super) fn hold(&self, spec: &CpuTarget, gathered: &mut Gathered) -> Result<Outcome, Stop> {
+    pub(super) fn meet_cpu_target(&self, spec: &CpuTarget, gathered: &mut Gathered) -> Result<Outcome, Stop> {
         let targets = self.set_up(gathered)?;
         self.enter(Phase::Prepare)?;
         if gathered.measured().iter().any(|guest| guest.groups().is_empty()) {
@@ -65,12 +65,13 @@ impl Trial<'_> {
         let drivers: Vec<Vec<DriverSite<'_>>> = targets.iter().map(Target::drivers).collect();
         let sites = self.sites(&targets, &drivers);
         let prepared = self.prepare(&sites, gathered)?;
-        let search = Hold::new(spec, &self.case.load, self.case.instances);
+        let search = Search::new(spec, &self.case.load, self.case.instances);
         let steps = Vec::new();
-        let mut holding = Holding { trial: self, spec, search, targets: &targets, drivers: &drivers, prepared, steps };
-        let ended = holding.go(gathered);
-        let steps = std::mem::take(&mut holding.steps);
-        drop(holding);
+        let mut running =
+            TargetTrial { trial: self, spec, search, targets: &targets, drivers: &drivers, prepared, steps };
+        let ended = running.go(gathered);
+        let steps = std::mem::take(&mut running.steps);
+        drop(running);
         let outcome = match ended {
             Ok(Ok(measurement)) => Outcome::Completed(measurement),
             Ok(Err(NotHeld(reason))) => {
@@ -92,7 +93,7 @@ impl Trial<'_> {
     }
 
     /// What was tried, where there are no figures to hold it.
-    fn tell_steps(&self, steps: &[HoldStep], gathered: &mut Gathered) {
+    fn tell_steps(&self, steps: &[CpuSearchStep], gathered: &mut Gathered) {
         for (number, step) in (1..).zip(steps) {
             let (load, took) = (words(&self.case.load, step.load), percent(step.share));
             let row = format!("{load} took {took} of the guests' CPUs at {:.2} operations/s", step.operations_per_s);
@@ -101,7 +102,7 @@ impl Trial<'_> {
     }
 }
 
-impl Holding<'_> {
+impl TargetTrial<'_> {
     /// Tries one load after the other, and measures at the one that is found.
     fn go(&mut self, gathered: &mut Gathered) -> Result<Result<Measurement, NotHeld>, Stop> {
         loop {
@@ -217,7 +218,7 @@ impl Holding<'_> {
         if let Some(wrong) = wrong.or(seen).or(idle) {
             return Ok(Measured::Ended(Err(NotHeld(wrong))));
         }
-        let held = CpuHold {
+        let held = CpuSearch {
             target: self.spec.share,
             tolerance: self.spec.tolerance,
             steps: self.steps.clone(),
@@ -230,7 +231,7 @@ impl Holding<'_> {
             return Ok(Measured::Off(load, held.share, off(&held, &words, &took)));
         }
         measurement.counts.insert(share::OFFERED.to_owned(), load.round() as u64);
-        measurement.hold = Some(held);
+        measurement.cpu_search = Some(held);
         Ok(Measured::Ended(Ok(measurement)))
     }
 
@@ -243,13 +244,13 @@ impl Holding<'_> {
     /// Tells whoever watches the run what is tried, or what it took.
     fn tell(&self, number: u32, load: f64, measured: bool, took: Option<f64>) {
         let load = words(&self.trial.case.load, load);
-        let now = HoldNow { number, at_most: self.spec.steps, load, target: self.spec.share, measured, took };
-        self.trial.bench.observer.holding(self.trial.planned, &now);
+        let now = CpuSearchNow { number, at_most: self.spec.steps, load, target: self.spec.share, measured, took };
+        self.trial.bench.observer.cpu_search(self.trial.planned, &now);
     }
 }
 
 /// Why a measurement must not be used whose share is too far off.
-fn off(held: &CpuHold, load: &str, took: &str) -> String {
+fn off(held: &CpuSearch, load: &str, took: &str) -> String {
     let (asked, points) = (percent(held.target), held.tolerance * 100.0);
     let spread = held.spread.map_or_else(String::new, |spread| format!(", with a spread of {}", percent(spread)));
     let before = held.steps.iter().rev().nth(1).map_or_else(String::new, |last| {
@@ -262,10 +263,10 @@ fn off(held: &CpuHold, load: &str, took: &str) -> String {
 }
 
 /// A load that was offered, with what came of it.
-fn step_of(load: f64, share: f64, driven: &Driven) -> HoldStep {
+fn step_of(load: f64, share: f64, driven: &Driven) -> CpuSearchStep {
     let window_s = driven.window_ns.1.saturating_sub(driven.window_ns.0) as f64 / 1e9;
     let operations = driven.measurement.counts.get("operations").map_or(driven.work, |count| *count as f64);
-    HoldStep { load, share, operations_per_s: if window_s > 0.0 { operations / window_s } else { 0.0 }, window_s }
+    CpuSearchStep { load, share, operations_per_s: if window_s > 0.0 { operations / window_s } else { 0.0 }, window_s }
 }
 
 fn not_counted() -> Stop {

@@ -10,7 +10,7 @@
 use std::ops::RangeInclusive;
 
 use tare_model::capacity::in_digits;
-use tare_model::hold::CpuTarget;
+use tare_model::cpu_target::CpuTarget;
 use tare_model::load::LoadModel;
 
 use crate::capacity::words;
@@ -45,7 +45,7 @@ pub enum Next {
 
 /// A search under way.
 #[derive(Debug, Clone)]
-pub struct Hold {
+pub struct Search {
     spec: CpuTarget,
     model: LoadModel,
     bounds: RangeInclusive<f64>,
@@ -53,7 +53,7 @@ pub struct Hold {
     tried: Vec<(f64, f64)>,
 }
 
-impl Hold {
+impl Search {
     /// A search for a load of this kind, of which each of so many instances has a client at least.
     pub fn new(spec: &CpuTarget, model: &LoadModel, instances: u32) -> Self {
         let least = match model {
@@ -260,5 +260,5 @@ pub fn percent(share: f64) -> String {
 }
 
 #[cfg(test)]
-#[path = "hold/tests.rs"]
+#[path = "cpu_target/tests.rs"]
 mod tests;

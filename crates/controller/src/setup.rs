@@ -10,7 +10,7 @@ use tare_model::guest::GuestSize;
 use tare_model::study::Case;
 use tare_platform::{Reach, Site};
 use tare_wire::{Link, Request};
-use tare_workload::{AheadSite, Data, Workload, WorkloadError};
+use tare_workload::{Data, SetupSite, Workload, WorkloadError};
 
 use crate::client::Client;
 use crate::error::ControllerError;
@@ -62,7 +62,7 @@ pub fn all(
         return Ok(Some(data));
     }
     let cache = tare_platform::cache_directory();
-    let failed = |case: &str, reason: String| ControllerError::Ahead { case: case.to_owned(), reason };
+    let failed = |case: &str, reason: String| ControllerError::Setup { case: case.to_owned(), reason };
     let first = work.first().map_or("", |work| work.first.id.as_str());
     std::fs::create_dir_all(&cache).map_err(|error| {
         let place = cache.display();
@@ -129,11 +129,11 @@ impl Agents {
     fn start(bench: &Bench<'_>, in_lab: bool) -> Result<Self, String> {
         let site = Site { lifetime: LIFETIME, ..bench.site };
         let failed = |reason: String| format!("an agent to make ready what trials need: {}", fit(&reason));
-        let here = Client::start_here(bench, &site, "ahead".into()).map_err(failed)?;
+        let here = Client::start_here(bench, &site, "setup".into()).map_err(failed)?;
         let client = if in_lab {
             None
         } else {
-            Some(Client::start(bench, &site, "ahead-client".into(), Reach::Outside).map_err(failed)?)
+            Some(Client::start(bench, &site, "setup-client".into(), Reach::Outside).map_err(failed)?)
         };
         Ok(Self { here, client })
     }
@@ -152,7 +152,7 @@ impl Agents {
             scope.spawn(move || {
                 // Nobody goes away before the work is done.
                 let note = |text: &str| drop(tell.send(Progress::Note(text.to_owned())));
-                let site = AheadSite { here, client, cache, size, guests, instances, timeout: TIMEOUT, note: &note };
+                let site = SetupSite { here, client, cache, size, guests, instances, timeout: TIMEOUT, note: &note };
                 let done = workload.data(&site);
                 let _ = tell.send(Progress::Done(done));
             });
