@@ -65,15 +65,19 @@ impl Ground {
         }
         let began = Instant::now();
         let holds = |ground: &Self| catch_unwind(AssertUnwindSafe(|| check(ground))).is_ok();
+        if self.host.is_over() {
+            self.host = boot(&self.hardware);
+        }
         let passed = holds(self) || {
             eprintln!("{name}: did not hold ({:.0} s); once more", seconds(began));
-            if self.host.is_over() {
+            // A run that is still under way would be taken for the next one's, and a guest that stood still for KVM's verdict.
+            let cleaned = self.host.run(
+                "root",
+                "pkill -KILL -x tare; for _ in $(seq 60); do pgrep tare >/dev/null || break; sleep 1; done; \
+                 rm -rf /var/cache/tare/probes /home/someone/.cache/tare/probes",
+            );
+            if !cleaned.status.success() {
                 self.host = boot(&self.hardware);
-            } else {
-                // A run that is still under way would be taken for the next one's, and a guest that stood still for KVM's verdict.
-                self.host
-                    .sh("pkill -KILL -x tare; for _ in $(seq 60); do pgrep tare >/dev/null || break; sleep 1; done; \
-                     rm -rf /var/cache/tare/probes /home/someone/.cache/tare/probes");
             }
             holds(self)
         };
