@@ -24,8 +24,9 @@ done
 
 # Built before the pipe is opened: two cargos at once would wait for one another.
 cargo build --quiet --package xtask
-# All programs of tests, and the one example that a test runs. Lints have built the other examples, and no comment holds a test.
-programs=(--lib --bins --tests --example lab)
+# A test of the lab starts this example. Lints have looked at the other examples, and no comment holds a test.
+cargo build --quiet --workspace --example lab --locked
+programs=(--lib --bins --tests)
 [[ -z ${*/--locked/} ]] || programs=()
 rm -f "$target_dir/test.log" "$target_dir/test.summary"
 {
