@@ -16,6 +16,7 @@ mod node;
 mod plan;
 mod redacted;
 mod schema;
+mod select;
 mod suggest;
 mod syntax;
 mod template;
@@ -41,6 +42,7 @@ pub use host::{Directories, FileSystem, HostError, HostFacts};
 pub use plan::{PlanError, Refusal, human, identity, plan};
 pub use redacted::redacted;
 pub use schema::schema;
+pub use select::{SelectError, Selection, select};
 pub use suggest::nearest;
 pub use template::template;
 
@@ -54,6 +56,8 @@ pub struct LoadedStudy {
     pub study: Study,
     /// The file, byte for byte.
     pub source: String,
+    /// Where the study is not the file's, a sentence each: arms and cases that were left out.
+    pub reduced: Vec<String>,
 }
 
 /// Reads and checks a study file.
@@ -104,7 +108,7 @@ pub fn parse(name: &str, text: &str, catalog: &dyn Catalog) -> Result<LoadedStud
     let sink = tree::Sink::default();
     let study = check::study(&tree::Cursor::root(&sink, &tree), catalog);
     match study {
-        Some(study) if sink.is_empty() => Ok(LoadedStudy { study, source: text.to_owned() }),
+        Some(study) if sink.is_empty() => Ok(LoadedStudy { study, source: text.to_owned(), reduced: Vec::new() }),
         _ => Err(invalid(sink.into_problems(&tree, text))),
     }
 }

@@ -120,7 +120,7 @@ pub enum Command {
 }
 
 /// What changes a study before it is planned.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct StudyArguments {
     /// Study file, or the name of a shipped study (`tare list studies`).
     pub study: String,
@@ -134,8 +134,18 @@ pub struct StudyArguments {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// Leave this arm out, such as one whose runtime is missing on this host; may be given again. The report states it.
+    /// `*` stands for any characters, here and in the next three.
     #[arg(long, value_name = "ARM")]
     pub without: Vec<String>,
+    /// Run this arm alone beside the baseline; may be given again. The report states it.
+    #[arg(long, value_name = "ARM")]
+    pub only_arm: Vec<String>,
+    /// Run this case alone, with the one whose capacity its load is a share of; may be given again. The report states it.
+    #[arg(long, value_name = "CASE")]
+    pub only_case: Vec<String>,
+    /// Leave this case out; may be given again. The report states it.
+    #[arg(long, value_name = "CASE")]
+    pub without_case: Vec<String>,
     /// Measure virtual machines also where KVM runs none and they are emulated. A study with `skip-unavailable`
     /// leaves them out otherwise; their figures say nothing about virtual machines, and reports show them apart.
     #[arg(long)]
@@ -145,7 +155,7 @@ pub struct StudyArguments {
 impl StudyArguments {
     /// A study as it is.
     pub fn of(study: &str) -> Self {
-        Self { study: study.to_owned(), scale: None, blocks: None, seed: None, without: Vec::new(), emulated: false }
+        Self { study: study.to_owned(), ..Self::default() }
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use tare_model::study::Study;
-use tare_study::LoadedStudy;
+use tare_study::{LoadedStudy, Selection};
 
 use crate::args::StudyArguments;
 use crate::catalog::Registries;
@@ -76,9 +75,7 @@ pub fn load(arguments: &StudyArguments) -> Result<LoadedStudy, Failure> {
     } else {
         tare_study::load(path, &Registries)
     };
-    let mut loaded = loaded.map_err(|error| Failure::study(&error))?;
-    loaded.study = changed(loaded.study, arguments)?;
-    Ok(loaded)
+    changed(loaded.map_err(|error| Failure::study(&error))?, arguments)
 }
 
 /// The study of this name that ships with tare.
@@ -111,30 +108,27 @@ fn unknown(name: &str) -> Failure {
 ///
 /// # Errors
 /// When a value means nothing.
-pub fn changed(mut study: Study, arguments: &StudyArguments) -> Result<Study, Failure> {
+pub fn changed(mut loaded: LoadedStudy, arguments: &StudyArguments) -> Result<LoadedStudy, Failure> {
+    let mut study = loaded.study;
     if let Some(factor) = arguments.scale {
         study = tare_study::scale(study, factor).map_err(|error| Failure::new(error, Exit::Usage))?;
     }
-    for id in &arguments.without {
-        let found = study.arms.iter().any(|arm| arm.id == *id);
-        if !found || study.baseline == *id {
-            let others = study.arms.iter().filter(|arm| arm.id != study.baseline && arm.replica_of.is_none());
-            let others: Vec<String> = others.map(|arm| format!("`{}`", arm.id)).collect();
-            let why =
-                if found { "is the baseline, which all others are compared with" } else { "is no arm of the study" };
-            let which = format!("arms that can be left out: {}", others.join(", "));
-            return Err(Failure::new(format!("--without {id}: `{id}` {why}; {which}"), Exit::Usage));
-        }
-        study.arms.retain(|arm| arm.id != *id);
-    }
+    let selection = Selection {
+        only_arms: &arguments.only_arm,
+        without_arms: &arguments.without,
+        only_cases: &arguments.only_case,
+        without_cases: &arguments.without_case,
+    };
+    let (study, reduced) = tare_study::select(study, &selection).map_err(|error| Failure::new(error, Exit::Usage))?;
+    (loaded.study, loaded.reduced) = (study, reduced);
     if let Some(blocks) = arguments.blocks {
         if blocks == 0 {
             return Err(Failure::new("--blocks 0 would measure nothing", Exit::Usage));
         }
-        study.blocks = blocks;
+        loaded.study.blocks = blocks;
     }
     if let Some(seed) = arguments.seed {
-        study.seed = seed;
+        loaded.study.seed = seed;
     }
-    Ok(study)
+    Ok(loaded)
 }

@@ -159,7 +159,25 @@ fn an_arm_can_be_left_out_but_not_the_baseline() {
     expect_code(&run(&["plan", "quickstart", "--without", "native"]), 2);
     let unknown = run(&["plan", "quickstart", "--without", "docker"]);
     expect_code(&unknown, 2);
-    assert!(stderr(&unknown).contains("arms that can be left out: `container`"), "{}", stderr(&unknown));
+    assert!(stderr(&unknown).contains("`container`"), "{}", stderr(&unknown));
+}
+
+#[test]
+fn arms_and_cases_are_chosen_by_name_and_the_plan_says_so() {
+    let output = run(&["plan", "quickstart", "--json", "--only-case", "busy-*", "--without-case", "*-guest"]);
+    let plan: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let cases: Vec<&str> =
+        plan["study"]["cases"].as_array().unwrap().iter().map(|case| case["id"].as_str().unwrap()).collect();
+    assert_eq!(cases, ["busy-host"]);
+    let said = plan["deviations"].to_string();
+    assert!(said.contains("1 of the study's 5 cases are run, as the command line asks: `busy-host`"), "{said}");
+    let unknown = run(&["run", "quickstart", "--only-case", "users-*"]);
+    expect_code(&unknown, 2);
+    assert!(
+        stderr(&unknown).contains("--only-case users-*: the study has no such case; cases: "),
+        "{}",
+        stderr(&unknown)
+    );
 }
 
 #[test]

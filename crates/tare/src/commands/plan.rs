@@ -72,9 +72,7 @@ pub fn planned(loaded: &LoadedStudy, out: &Path, asked: &StudyArguments, goal: G
     let mut plan = planned.map_err(|error| Failure::new(error, Exit::HostUnfit))?;
     plan.deviations.extend(left_out.iter().map(available::sentence));
     plan.left_out = left_out;
-    for arm in &asked.without {
-        plan.deviations.push(format!("the study's arm `{arm}` was left out (--without)"));
-    }
+    plan.deviations.extend(loaded.reduced.iter().cloned());
     Ok(plan)
 }
 
