@@ -247,6 +247,12 @@ pub(crate) const CASE: &[Field] = &[
         "4",
         "Instances of the application in each guest, each a process of its own; the clients of the load are dealt to them. 1 to 64, default 1.",
     ),
+    optional("users-per-instance", "100", "Clients of a closed loop, so many for each instance. Instead of `load`."),
+    optional(
+        "sweep",
+        "{ instances = [1, 2, 4] }",
+        "Lists of values by field, such as `instances = [1, 2, 4]` or `parameters.request = [\"128B\", \"4KiB\"]`: a case for each combination, at most 500, whose id ends with the values (`users-1`, `users-2`). In `label` the value stands in the place of `{FIELD}`.",
+    ),
     optional(
         "density",
         "{ guests = [1, 4, 8, 16] }",

@@ -18,6 +18,7 @@ mod redacted;
 mod schema;
 mod select;
 mod suggest;
+mod sweep;
 mod syntax;
 mod template;
 mod tree;
@@ -104,8 +105,9 @@ pub fn parse(name: &str, text: &str, catalog: &dyn Catalog) -> Result<LoadedStud
         return Err(StudyError::Empty { name: name.to_owned() });
     }
     let invalid = |problems| StudyError::Invalid(Box::new(Invalid::new(name, text, problems)));
-    let tree = node::Node::parse(text).map_err(invalid)?;
+    let mut tree = node::Node::parse(text).map_err(invalid)?;
     let sink = tree::Sink::default();
+    sweep::expand(&mut tree, &sink);
     let study = check::study(&tree::Cursor::root(&sink, &tree), catalog);
     match study {
         Some(study) if sink.is_empty() => Ok(LoadedStudy { study, source: text.to_owned(), reduced: Vec::new() }),

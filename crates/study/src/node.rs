@@ -12,14 +12,14 @@ use crate::syntax;
 pub(crate) type EachScalar<'a> = dyn FnMut(&[String], Json, Range<usize>) + 'a;
 
 /// A value and its bytes in the file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Node {
     pub(crate) span: Range<usize>,
     pub(crate) value: Value,
 }
 
 /// What stands in the file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Value {
     String(String),
     /// `None`: does not fit 64 bits.
@@ -32,7 +32,7 @@ pub(crate) enum Value {
 }
 
 /// A key with its bytes, and its value.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) key: String,
     pub(crate) key_span: Range<usize>,
@@ -118,11 +118,56 @@ impl Node {
     pub(crate) fn find(&self, path: &[String]) -> Option<&Self> {
         let Some((key, rest)) = path.split_first() else { return Some(self) };
         let below = match &self.value {
-            Value::Table(entries) => entries.iter().find(|entry| entry.key == *key).map(|entry| &entry.node),
             Value::Array(items) => key.parse().ok().and_then(|position: usize| items.get(position)),
-            _ => None,
+            _ => self.below(key),
         };
         below?.find(rest)
+    }
+
+    /// The value of a key of this table.
+    pub(crate) fn below(&self, key: &str) -> Option<&Self> {
+        let Value::Table(entries) = &self.value else { return None };
+        entries.iter().find(|entry| entry.key == key).map(|entry| &entry.node)
+    }
+
+    /// The value of a key of this table, to be changed.
+    pub(crate) fn below_mut(&mut self, key: &str) -> Option<&mut Self> {
+        let Value::Table(entries) = &mut self.value else { return None };
+        entries.iter_mut().find(|entry| entry.key == key).map(|entry| &mut entry.node)
+    }
+
+    /// Takes a key out of this table.
+    pub(crate) fn remove(&mut self, key: &str) {
+        if let Value::Table(entries) = &mut self.value {
+            entries.retain(|entry| entry.key != key);
+        }
+    }
+
+    /// Puts a value at the end of a path of keys, with the tables that are missing on the way. False where the way leads through
+    /// what is no table.
+    pub(crate) fn put(&mut self, path: &[String], key_span: &Range<usize>, value: Self) -> bool {
+        let Some((key, rest)) = path.split_first() else {
+            *self = value;
+            return true;
+        };
+        let Value::Table(entries) = &mut self.value else { return false };
+        let place = entries.iter().position(|entry| entry.key == *key).unwrap_or_else(|| {
+            let node = Self { span: key_span.clone(), value: Value::Table(Vec::new()) };
+            entries.push(Entry { key: key.clone(), key_span: key_span.clone(), node });
+            entries.len() - 1
+        });
+        entries[place].node.put(rest, key_span, value)
+    }
+
+    /// A text, number or truth value as a word; of anything else nothing.
+    pub(crate) fn word(&self) -> Option<String> {
+        match &self.value {
+            Value::String(text) => Some(text.clone()),
+            Value::Integer(Some(integer)) => Some(integer.to_string()),
+            Value::Float(float) => Some(float.to_string()),
+            Value::Boolean(boolean) => Some(boolean.to_string()),
+            Value::Integer(None) | Value::Datetime | Value::Array(_) | Value::Table(_) => None,
+        }
     }
 
     pub(crate) const fn is_table(&self) -> bool {

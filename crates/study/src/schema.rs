@@ -283,10 +283,19 @@ fn case(workloads: &[CatalogEntry], definitions: &mut Map<String, Json>) -> Json
         "guests" => json!({ "type": "integer", "minimum": 1, "maximum": MAX_GUESTS, "default": 1 }),
         "drivers" => json!({ "type": "integer", "minimum": 1, "maximum": MAX_DRIVERS, "default": 1 }),
         "qos" => json!({ "type": "object", "additionalProperties": { "type": ["string", "number"] } }),
+        "sweep" => {
+            json!({ "type": "object", "minProperties": 1, "additionalProperties": { "type": ["array", "object"] } })
+        }
+        "users-per-instance" => json!({ "type": "integer", "minimum": 1, "maximum": MAX_CONNECTIONS }),
         _ => text(),
     });
     let pairs = [
         ["load", "loads"],
+        ["users-per-instance", "load"],
+        ["users-per-instance", "loads"],
+        ["users-per-instance", "capacity"],
+        ["users-per-instance", "load-from"],
+        ["users-per-instance", "cpu-target"],
         ["capacity", "load-from"],
         ["capacity", "density"],
         ["load-from", "density"],

@@ -8,6 +8,7 @@ mod parsing;
 mod planning;
 mod refusing;
 mod shipping;
+mod sweep;
 mod tiles;
 
 use tare_model::study::Study;

@@ -1,4 +1,4 @@
-//! How load is offered: `load`, `loads`, `capacity`, `load-from` and `cpu-target` of a case.
+//! How load is offered: `load`, `loads`, `users-per-instance`, `capacity`, `load-from` and `cpu-target` of a case.
 
 use tare_model::capacity::{CapacitySpec, LoadShare, load_of};
 use tare_model::cpu_target::CpuTarget;
@@ -12,6 +12,9 @@ use crate::tree::{Cursor, Table};
 
 /// Most connections of one driver: what a client's range of ports allows (16 bits).
 pub(crate) const MAX_CONNECTIONS: u32 = 60_000;
+
+/// The field that says how many clients each instance has.
+const USERS: &str = "users-per-instance";
 
 pub(super) const ONE_CLIENT: LoadModel = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
 
@@ -81,6 +84,9 @@ pub(super) fn offered(case: &Table<'_>, searches: &Searches, instances: u32) -> 
         let help = "leave one of them out; a case of its own can be offered a share of what this one finds";
         share.wrong_key("stands beside `capacity`, and a case has one load", help);
     }
+    if let Some(users) = case.get(USERS) {
+        alone(case, &users);
+    }
     let mut offered = Offered { loads: Vec::new(), capacity: None, load_from: None, cpu_target: None };
     let target = case.get("cpu-target");
     if let Some(target) = &target {
@@ -105,13 +111,31 @@ pub(super) fn offered(case: &Table<'_>, searches: &Searches, instances: u32) -> 
             offered.load_from = from;
             offered.loads.push(NamedLoad::only(model.unwrap_or(ONE_CLIENT), Some(&["load-from", "share"])));
         }
-        (None, None) => offered.loads = loads(case),
+        (None, None) => offered.loads = loads(case, instances),
     }
     offered
 }
 
-/// The loads of a case: `load`, or each of `loads`, or one client in a closed loop.
-fn loads(case: &Table<'_>) -> Vec<NamedLoad> {
+/// Reports what cannot stand beside `users-per-instance`.
+fn alone(case: &Table<'_>, users: &Cursor<'_>) {
+    for other in ["load", "loads", "capacity", "load-from", "cpu-target"] {
+        if case.get(other).is_some() {
+            users.wrong_key(&format!("stands beside `{other}`, and a case has one load"), "leave one of them out");
+        }
+    }
+}
+
+/// A closed loop of so many clients for each instance.
+fn per_instance(users: &Cursor<'_>, instances: u32) -> Option<NamedLoad> {
+    let clients = users.integer32(1..=MAX_CONNECTIONS / instances)? * instances;
+    Some(NamedLoad::only(LoadModel::Closed { clients, think_time: Span::ZERO }, Some(&[USERS])))
+}
+
+/// The loads of a case: `load`, or each of `loads`, or `users-per-instance`, or one client in a closed loop.
+fn loads(case: &Table<'_>, instances: u32) -> Vec<NamedLoad> {
+    if let Some(users) = case.get(USERS) {
+        return per_instance(&users, instances).into_iter().collect();
+    }
     let keys = |cursor: &Cursor<'_>| {
         let depth = case.cursor().path().len();
         cursor.path()[depth..].iter().map(|&key| key.to_owned()).collect()

@@ -113,7 +113,8 @@ fn the_schema_takes_every_study_that_ships() {
     let validator = jsonschema::validator_for(&schema(&Fake)).unwrap();
     let mut texts: Vec<String> = studies().iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
     texts.extend(
-        [template(), GOOD, super::density::GOOD, super::capacity::GOOD, super::cpu_target::GOOD].map(str::to_owned),
+        [template(), GOOD, super::density::GOOD, super::capacity::GOOD, super::cpu_target::GOOD, super::sweep::GOOD]
+            .map(str::to_owned),
     );
     for text in texts {
         let errors: Vec<String> =
