@@ -49,6 +49,9 @@ fn combined(case: &Entry, sweep: &Node, ids: &mut BTreeSet<String>) -> Result<Ve
             ["cases", &case.key, SWEEP].map(str::to_owned).into_iter().chain(path.to_vec()).collect();
         FieldError { message: format!("`{}` {what}", path.join(".")), path, help: Some(help.to_owned()) }
     };
+    if !sweep.is_table() {
+        return Err(wrong(&[], "must be a table of lists", "for example `sweep.instances = [1, 2, 4]`"));
+    }
     let mut axes = Vec::new();
     axes_below(sweep, &mut Vec::new(), &mut axes)
         .map_err(|path| wrong(&path, "must be a list of values", "for example `instances = [1, 2, 4]`"))?;

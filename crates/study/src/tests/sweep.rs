@@ -47,6 +47,7 @@ const WRONG: &[(&str, &str, usize, &str)] = &[
         "stands beside `load`",
     ),
     ("users-per-instance = 10", "users-per-instance = 10\nsweep = {}", 30, "lists no values"),
+    ("users-per-instance = 10", "users-per-instance = 10\nsweep = [1]", 30, "must be a table of lists"),
     ("[cases.one]", "[cases.users-200-4]", 23, "makes the case `users-200-4` that is there already"),
     ("[\"128B\", \"4KiB\"]", "[\"128B\", \"4KiB\", \"Zwei\"]", 35, "request"),
 ];
