@@ -6,7 +6,7 @@ use std::ops::Range;
 use tare_model::field::FieldError;
 
 use crate::node::{Entry, Node, Value};
-use crate::tree::Sink;
+use crate::tree::{Sink, Table};
 
 /// The field of a case.
 const SWEEP: &str = "sweep";
@@ -21,7 +21,7 @@ struct Axis<'n> {
     values: &'n [Node],
 }
 
-/// Puts the cases of each sweep in its place. A sweep that is wrong is reported, and stays.
+/// Puts the cases of each sweep in its place. What is wrong with a sweep is reported, and it stays; no case is then made of it.
 pub(crate) fn expand(root: &mut Node, sink: &Sink) {
     let Some(cases) = root.below_mut("cases") else { return };
     let Value::Table(entries) = &mut cases.value else { return };
@@ -33,8 +33,8 @@ pub(crate) fn expand(root: &mut Node, sink: &Sink) {
         match case.node.below(SWEEP).map(|sweep| combined(&case, sweep, &mut ids)) {
             None => all.push(case),
             Some(Ok(cases)) => all.extend(cases),
-            Some(Err(error)) => {
-                sink.add(error);
+            Some(Err(errors)) => {
+                errors.into_iter().for_each(|error| sink.add(error));
                 all.push(case);
             }
         }
@@ -42,66 +42,78 @@ pub(crate) fn expand(root: &mut Node, sink: &Sink) {
     *entries = all;
 }
 
+/// Whether a case has a sweep, which is then wrong and reported.
+pub(crate) fn is_wrong(case: &Table<'_>) -> bool {
+    case.get(SWEEP).is_some()
+}
+
 /// The cases of a sweep, in the order in which its lists are written: the last list changes from case to case.
-fn combined(case: &Entry, sweep: &Node, ids: &mut BTreeSet<String>) -> Result<Vec<Entry>, FieldError> {
-    let wrong = |path: &[String], what: &str, help: &str| {
-        let path: Vec<String> =
-            ["cases", &case.key, SWEEP].map(str::to_owned).into_iter().chain(path.to_vec()).collect();
-        FieldError { message: format!("`{}` {what}", path.join(".")), path, help: Some(help.to_owned()) }
-    };
-    if !sweep.is_table() {
-        return Err(wrong(&[], "must be a table of lists", "for example `sweep.instances = [1, 2, 4]`"));
-    }
-    let mut axes = Vec::new();
-    axes_below(sweep, &mut Vec::new(), &mut axes)
-        .map_err(|path| wrong(&path, "must be a list of values", "for example `instances = [1, 2, 4]`"))?;
-    if axes.is_empty() {
-        return Err(wrong(&[], "lists no values", "for example `instances = [1, 2, 4]`"));
-    }
-    for axis in &axes {
-        if axis.values.is_empty() {
-            return Err(wrong(&axis.path, "is an empty list", "list the values of the cases"));
-        }
-        if case.node.find(&axis.path).is_some() {
-            return Err(wrong(&axis.path, "stands in the case as well", "write it in one of the two places"));
-        }
-        if axis.path == ["workload"] || axis.path == ["label"] {
-            return Err(wrong(&axis.path, "cannot be swept", "write a case for each"));
-        }
-    }
+fn combined(case: &Entry, sweep: &Node, ids: &mut BTreeSet<String>) -> Result<Vec<Entry>, Vec<FieldError>> {
+    let axes = axes(case, sweep)?;
     let count = axes.iter().try_fold(1, |all: usize, axis| all.checked_mul(axis.values.len()));
     let Some(count) = count.filter(|count| *count <= MAX_CASES) else {
-        return Err(wrong(&[], &format!("makes more than {MAX_CASES} cases"), "list fewer values, or split the sweep"));
+        let what = format!("makes more than {MAX_CASES} cases");
+        return Err(vec![wrong(case, &[], &what, "list fewer values, or split the sweep")]);
     };
     let mut made = Vec::with_capacity(count);
     for number in 0..count {
         let one = one(case, &axes, number).map_err(|path| {
-            wrong(&path, "leads through what is no table in the case", "write the fields above it as tables")
+            let help = "write the fields above it as tables";
+            vec![wrong(case, &path, "leads through what is no table in the case", help)]
         })?;
         if !ids.insert(one.key.clone()) {
             let what = format!("makes the case `{}` that is there already", one.key);
-            return Err(wrong(&[], &what, "give one of them another name"));
+            return Err(vec![wrong(case, &[], &what, "give one of them another name")]);
         }
         made.push(one);
     }
     Ok(made)
 }
 
-/// The lists below a table.
-///
-/// # Errors
-/// The path of a value that is neither a list nor a table.
-fn axes_below<'n>(node: &'n Node, path: &mut Vec<String>, axes: &mut Vec<Axis<'n>>) -> Result<(), Vec<String>> {
-    let Value::Table(entries) = &node.value else { return Err(path.clone()) };
+/// The lists of a sweep, or all that is wrong with them.
+fn axes<'n>(case: &Entry, sweep: &'n Node) -> Result<Vec<Axis<'n>>, Vec<FieldError>> {
+    const EXAMPLE: &str = "for example `sweep.instances = [1, 2, 4]`";
+    if !sweep.is_table() {
+        return Err(vec![wrong(case, &[], "must be a table of lists", EXAMPLE)]);
+    }
+    let (mut axes, mut no_lists) = (Vec::new(), Vec::new());
+    axes_below(sweep, &mut Vec::new(), &mut axes, &mut no_lists);
+    let mut errors: Vec<FieldError> =
+        no_lists.iter().map(|path| wrong(case, path, "must be a list of values", EXAMPLE)).collect();
+    for Axis { path, values, .. } in &axes {
+        if values.is_empty() {
+            errors.push(wrong(case, path, "is an empty list", "list the values of the cases"));
+        }
+        if case.node.find(path).is_some() {
+            errors.push(wrong(case, path, "stands in the case as well", "write it in one of the two places"));
+        } else if *path == ["workload"] || *path == ["label"] {
+            errors.push(wrong(case, path, "cannot be swept", "write a case for each"));
+        }
+    }
+    if axes.is_empty() && errors.is_empty() {
+        errors.push(wrong(case, &[], "lists no values", EXAMPLE));
+    }
+    if errors.is_empty() { Ok(axes) } else { Err(errors) }
+}
+
+/// An error of a case's sweep, or of what is at a path below it.
+fn wrong(case: &Entry, path: &[String], what: &str, help: &str) -> FieldError {
+    let start = ["cases", &case.key, SWEEP].map(str::to_owned);
+    let path: Vec<String> = start.into_iter().chain(path.iter().cloned()).collect();
+    FieldError { message: format!("`{}` {what}", path.join(".")), path, help: Some(help.to_owned()) }
+}
+
+/// The lists below a table, and the paths of what is neither a list nor a table.
+fn axes_below<'n>(table: &'n Node, path: &mut Vec<String>, axes: &mut Vec<Axis<'n>>, no_lists: &mut Vec<Vec<String>>) {
+    let Value::Table(entries) = &table.value else { return no_lists.push(path.clone()) };
     for entry in entries {
         path.push(entry.key.clone());
         match &entry.node.value {
             Value::Array(values) => axes.push(Axis { path: path.clone(), key_span: entry.key_span.clone(), values }),
-            _ => axes_below(&entry.node, path, axes)?,
+            _ => axes_below(&entry.node, path, axes, no_lists),
         }
         path.pop();
     }
-    Ok(())
 }
 
 /// The case of this number.

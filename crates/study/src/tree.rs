@@ -1,6 +1,7 @@
 //! The walk over a study file's tree, which collects problems instead of stopping at the first.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
@@ -43,14 +44,20 @@ impl Sink {
         self.errors.borrow().is_empty()
     }
 
-    /// The problems, each with its place in the text.
+    /// The problems, each with its place in the text. What all cases of a sweep share is wrong in each of them, and one problem.
     pub(crate) fn into_problems(self, root: &Node, text: &str) -> Vec<Problem> {
         let place = |(error, at): (FieldError, At)| {
             let span = root.locate(&error.path, at);
             let (line, column) = line_and_column(text, span.start);
             Problem { path: error.path, message: error.message, help: error.help, span, line, column }
         };
-        self.errors.into_inner().into_iter().map(place).collect()
+        let mut seen = BTreeSet::new();
+        let is_new = |problem: &Problem| {
+            // The id of a case is in its message.
+            let said = problem.message.replace(&problem.path.join("."), "");
+            seen.insert((problem.span.start, problem.path.len(), said))
+        };
+        self.errors.into_inner().into_iter().map(place).filter(is_new).collect()
     }
 }
 

@@ -12,8 +12,8 @@ use super::load::{self, NamedLoad, Offered, Searches};
 use super::size::Asked;
 use super::{Context, capacity, check_id, cpu_target, density, few, instances, known, options_of, schema_of, size};
 use crate::fields;
-use crate::suggest;
 use crate::tree::{Cursor, Table};
+use crate::{suggest, sweep};
 
 /// Most guests beside the measured one.
 const MAX_NEIGHBOURS: u32 = 4096;
@@ -58,7 +58,7 @@ fn case(
     searches: &Searches,
 ) -> Vec<Case> {
     check_id(cursor);
-    let Some(table) = cursor.table(fields::CASE) else { return Vec::new() };
+    let Some(table) = cursor.table(fields::CASE).filter(|table| !sweep::is_wrong(table)) else { return Vec::new() };
     let id = cursor.key();
     let label = table.get("label").and_then(|c| c.text()).unwrap_or(id);
     let workload = table.require("workload").and_then(|c| {

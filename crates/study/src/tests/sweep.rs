@@ -65,3 +65,14 @@ fn each_mistake_in_a_sweep_is_shown_where_it_stands() {
     let error = parse("sweep.toml", &text, &Fake).unwrap_err().render(false);
     assert!(error.contains("makes more than 500 cases"), "{error}");
 }
+
+#[test]
+fn all_mistakes_of_a_sweep_are_shown_and_each_once() {
+    let text = GOOD.replacen("[100, 200]", "[]", 1).replacen("instances = [1, 4]", "instances = 4", 1);
+    let problems = parse("sweep.toml", &text, &Fake).unwrap_err().problems().to_vec();
+    assert_eq!(problems.iter().map(|problem| problem.line).collect::<Vec<_>>(), [24, 25], "{problems:?}");
+    // Four cases share it.
+    let text = GOOD.replacen("workload = \"social\"", "workload = \"social\"\nqos = { response_time = \"1s\" }", 1);
+    let problems = parse("sweep.toml", &text, &Fake).unwrap_err().problems().to_vec();
+    assert_eq!(problems.iter().map(|problem| problem.line).collect::<Vec<_>>(), [22], "{problems:?}");
+}
