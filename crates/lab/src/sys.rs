@@ -166,6 +166,9 @@ fn request_for(link: &str) -> io::Result<libc::ifreq> {
 
 /// Makes a tap of that name in the network namespace that this thread is in; it stays until it is deleted. Frames
 /// bear a virtio header, as virtual network cards want them.
+///
+/// It belongs to this process's user. Some kernels (of the 6.12 and 6.13 series) open a tap without an owner only to those who
+/// may administer its network, which a user's virtual machine may not.
 pub(crate) fn make_tap(link: &str, several_queues: bool) -> io::Result<()> {
     let tun = std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun")?;
     let mut request = request_for(link)?;
@@ -177,9 +180,12 @@ pub(crate) fn make_tap(link: &str, several_queues: bool) -> io::Result<()> {
     if unsafe { libc::ioctl(tun.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) } < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: TUNSETPERSIST takes a plain number.
-    if unsafe { libc::ioctl(tun.as_raw_fd(), libc::TUNSETPERSIST as _, 1) } < 0 {
-        return Err(io::Error::last_os_error());
+    let owner = rustix::process::geteuid().as_raw();
+    for (command, value) in [(libc::TUNSETOWNER, owner), (libc::TUNSETPERSIST, 1)] {
+        // SAFETY: both commands take a plain number.
+        if unsafe { libc::ioctl(tun.as_raw_fd(), command as _, value) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
     }
     Ok(())
 }

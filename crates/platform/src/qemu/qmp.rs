@@ -1,7 +1,7 @@
 //! QEMU's monitor: what the machine is made of, and its start.
 
 use std::collections::BTreeMap;
-use std::io::BufReader;
+use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,15 +22,19 @@ use crate::standing::Counts;
 const ANSWER: Duration = Duration::from_secs(20);
 /// The same while the guest runs: samples are not to wait for it.
 const ANSWER_UNDER_LOAD: Duration = Duration::from_secs(2);
+/// How long a QEMU that closed its monitor may take to end.
+const ENDS: Duration = Duration::from_millis(200);
 /// How often it is looked whether the monitor listens.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// Longest path of a Unix socket, bytes (`sun_path` of unix(7), with its end).
 pub(super) const SOCKET_PATH_BYTES: usize = 107;
 
+type Line = Qmp<Stream<BufReader<UnixStream>, UnixStream>>;
+
 /// The monitor of a machine.
 pub(super) struct Monitor {
     /// `None` once an answer did not come: the next one might be that.
-    qmp: Option<Qmp<Stream<BufReader<UnixStream>, UnixStream>>>,
+    qmp: Option<Line>,
     socket: UnixStream,
 }
 
@@ -76,10 +80,14 @@ impl Monitor {
         let failed = |error: std::io::Error| error.to_string();
         let socket = stream.try_clone().map_err(failed)?;
         limit(&socket, ANSWER).map_err(failed)?;
-        let reader = BufReader::new(stream.try_clone().map_err(failed)?);
-        let mut monitor = Qmp::new(Stream::new(reader, stream));
-        monitor.handshake().map_err(|error| format!("its monitor does not answer: {error}"))?;
-        Ok(Self { qmp: Some(monitor), socket })
+        match greeted(stream) {
+            Ok(monitor) => Ok(Self { qmp: Some(monitor), socket }),
+            Err(error) => {
+                // A QEMU that gives up closes its monitor first, and ends a moment later.
+                let why = wait_for(&ended, ENDS, || Err::<(), _>(std::io::Error::other(error.to_string())));
+                Err(format!("its monitor does not answer: {}", why.err().unwrap_or_default()))
+            }
+        }
     }
 
     fn ask<C: Command>(&mut self, command: &C) -> Result<C::Ok, String> {
@@ -156,6 +164,18 @@ impl Monitor {
     }
 }
 
+/// Exchanges greetings.
+fn greeted(stream: UnixStream) -> std::io::Result<Line> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    // The library panics where the other end closes before it greets.
+    if reader.fill_buf()?.is_empty() {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    let mut monitor = Qmp::new(Stream::new(reader, stream));
+    monitor.handshake()?;
+    Ok(monitor)
+}
+
 fn limit(socket: &UnixStream, answer: Duration) -> std::io::Result<()> {
     socket.set_read_timeout(Some(answer))?;
     socket.set_write_timeout(Some(answer))
@@ -216,7 +236,7 @@ fn pid(thread: u32) -> Option<Pid> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use std::io::{BufRead, Write};
+    use std::io::Write;
     use std::os::unix::net::UnixListener;
 
     use rustix::thread::sched_getaffinity;
@@ -242,8 +262,15 @@ mod tests {
         assert!(Monitor::connect(&path, || true, ANSWER).err().unwrap().contains("ended"));
         assert!(Monitor::connect(&path, || false, short).err().unwrap().contains("not ready"));
         let listener = UnixListener::bind(&path).unwrap();
-        let other = std::thread::spawn(move || listener.accept().unwrap().0.write_all(b"Welcome!\n").unwrap());
+        let other = std::thread::spawn(move || {
+            listener.accept().unwrap().0.write_all(b"Welcome!\n").unwrap();
+            listener
+        });
         assert!(Monitor::connect(&path, || false, ANSWER).err().unwrap().contains("monitor"));
+        let listener = other.join().unwrap();
+        // One that gives up closes its monitor while it ends.
+        let other = std::thread::spawn(move || drop(listener.accept().unwrap()));
+        assert!(Monitor::connect(&path, || true, ANSWER).err().unwrap().contains("ended"));
         other.join().unwrap();
     }
 
