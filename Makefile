@@ -28,7 +28,7 @@ platforms: build ## get every platform that can be had here, build a guest image
 
 test: build ## run all tests; those that this machine cannot run are listed with the reason
 	@scripts/setup.sh test
-	@scripts/test.sh
+	@cargo xtask test
 
 test-host: build ## run tare on emulated ordinary hosts, Debian 12 and 13 (as root; the short form is part of `make check`)
 	@scripts/setup.sh test

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # `work` is the script's.
-# Counts the tests of a script as `cargo test` does: sourced, not run. `$work` is a folder of the script's, which it removes itself.
+# Counts the tests of a script as cargo's test programs do: sourced, not run. `$work` is a folder of the script's, which it removes itself.
 
 passed=0 failed=0 ignored=0
 

@@ -11,7 +11,6 @@ work=$(mktemp -d)
 holder=
 trap '[[ -z $holder ]] || kill "$holder" 2>/dev/null; rm -rf "$work"' EXIT
 
-echo "     Running scripts/apt.sh (test_apt)"
 for program in apt-get python3; do
     command -v "$program" >/dev/null || {
         ignores "there is no $program" another_apt_is_waited_for

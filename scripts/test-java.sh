@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the tests of all modules of jvm/ and of what the scripts that build them share, and tells about them as cargo does, which `cargo xtask tally` counts.
+# Runs the tests of all modules of jvm/, and reports them as cargo's test programs do, for `cargo xtask test` to count.
 #
 # They run in a copy in target/jvm, so that the sources stay clean.
 set -euo pipefail
@@ -8,16 +8,11 @@ cd "$(dirname "$0")/.."
 target_dir=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 work=$target_dir/jvm
 
-# It needs no Java.
-lib=0
-scripts/test-jvm-lib.sh || lib=$?
-
-echo "     Running jvm (tare_java, tare_web, tare_social)"
 # Maven takes the JDK of JAVA_HOME, else the one in PATH.
 if ! command -v mvn >/dev/null 2>&1 || ! command -v "${JAVA_HOME:+$JAVA_HOME/bin/}javac" >/dev/null 2>&1; then
     echo "test jvm ... ignored, Maven or a JDK is not here: scripts/java.sh installs both, or says how"
     echo "test result: ok. 0 passed; 0 failed; 1 ignored"
-    exit "$lib"
+    exit
 fi
 
 rm -rf "$work"
@@ -58,5 +53,4 @@ fi
 verdict=ok
 ((failed == 0)) || verdict=FAILED
 echo "test result: $verdict. $((tests - failed - skipped)) passed; $failed failed; $skipped ignored"
-((code != 0)) || code=$lib
 exit "$code"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests how scripts/jvm-lib.sh starts, asks and ends a server, with programs that stand for one. Part of scripts/test-java.sh.
+# Tests how scripts/jvm-lib.sh starts, asks and ends a server, with programs that stand for one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,8 +11,6 @@ name=test module=none
 . scripts/jvm-lib.sh
 # shellcheck source=scripts/counted.sh
 . scripts/counted.sh
-
-echo "     Running scripts/jvm-lib.sh (test_jvm_lib)"
 
 # launch PORT SCRIPT: what stands for a server; it notes its number, and its port is its first word.
 launch() {

@@ -21,6 +21,18 @@ pub enum Error {
     /// The workspace's members come from cargo, which could not give them.
     #[error("cannot list the members of {0}: {1}")]
     Members(PathBuf, #[source] cargo_metadata::Error),
+    /// The workspace's manifest does not say how tests are run.
+    #[error("{0}: {1}")]
+    Settings(PathBuf, String),
+    /// A test program that was asked for does not exist.
+    #[error("there is no test program {0}")]
+    NoProgram(String),
+    /// A program that end-to-end tests start does not exist.
+    #[error("{0} is not there: run `make build`")]
+    NotBuilt(PathBuf),
+    /// The tests do not compile.
+    #[error("the tests could not be built: see above")]
+    Build,
     /// The list of files comes from git, which could not give it.
     #[error("cannot list the files of {path}: {why}; tidy needs git and a clone")]
     List {

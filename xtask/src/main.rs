@@ -1,4 +1,4 @@
-//! Repository chores written in Rust: `cargo xtask tidy` and `cargo xtask tally`.
+//! Repository chores written in Rust: `cargo xtask tidy` and `cargo xtask test`.
 //!
 //! Arguments are read by hand here, unlike anywhere else in the workspace, so that a fresh clone
 //! builds this program in seconds.
@@ -7,9 +7,8 @@ mod error;
 mod house;
 mod ratchet;
 mod rules;
-mod second_try;
 mod source;
-mod tally;
+mod suite;
 mod tree;
 
 use std::io::{self, Write};
@@ -25,9 +24,9 @@ cargo xtask COMMAND
 
   tidy                         check the house rules (xtask/house.toml); exit code 1 when one is broken
   tidy --rules                 list the rules, one a line
-  tally --log F --summary F    read the output of `cargo test -- --show-output` from stdin, keep all of it in
-                               --log, show what matters, try a few failed tests once more, list the skipped
-                               tests, write the closing line to --summary
+  test [PROGRAM...]            build and run all tests, or those of the programs whose names contain one of the
+                               words (platform/machines, lab/lib, scripts/test-apt); lists what was skipped
+                               and why. All output is kept in target/test.log. Run `make build` before
 ";
 
 fn main() -> ExitCode {
@@ -36,7 +35,7 @@ fn main() -> ExitCode {
     let outcome = match words.as_slice() {
         ["tidy"] => tidy(&workspace_root()),
         ["tidy", "--rules"] => list_rules(),
-        ["tally", "--log", log, "--summary", summary] => tally::run(Path::new(log), Path::new(summary)),
+        ["test", words @ ..] => suite::run(&workspace_root(), words),
         ["help" | "--help" | "-h"] => say(USAGE).map(|()| true),
         _ => Err(Error::Usage(USAGE)),
     };

@@ -79,7 +79,7 @@ fn every_make_target_in_the_readme_exists() {
         let would_run = common::stdout(&output);
         let expected = match target {
             "quickstart" => "tare run studies/quickstart.toml",
-            "test" => "scripts/test.sh",
+            "test" => "cargo xtask test",
             "platforms" => "scripts/setup.sh platforms",
             _ => "scripts/install.sh",
         };

@@ -99,8 +99,8 @@ mod tests {
         let of_file = source(json!({"from-file": file}));
         assert_eq!((look(&of_file).is_ok(), resolve(&of_file).unwrap().reveal()), (true, "hunter2"));
         // Cargo sets it for every test.
-        let of_variable = source(json!({"from-env": "CARGO_PKG_NAME"}));
-        assert_eq!(resolve(&of_variable).unwrap().reveal(), env!("CARGO_PKG_NAME"));
+        let of_variable = source(json!({"from-env": "CARGO_MANIFEST_DIR"}));
+        assert_eq!(resolve(&of_variable).unwrap().reveal(), env!("CARGO_MANIFEST_DIR"));
         let nested = json!({"members": [{"env": {"A": {"from-file": file}, "B": {"from-env": "NO_SUCH"}}}]});
         let found: Vec<String> = found_in(&nested).iter().map(|secret| secret.reveal().to_owned()).collect();
         assert_eq!(found, ["hunter2"]);

@@ -304,7 +304,7 @@ fn hold(condition: bool, otherwise: impl FnOnce() -> String) -> Result<(), Broke
     if condition { Ok(()) } else { Err(otherwise()) }
 }
 
-/// Tells that something is not tried here, in the form that the tally of the tests counts.
+/// Tells that something is not tried here, in the form that `cargo xtask test` counts.
 fn skip(reason: &str) {
     // Standard output that cannot be written must not fail the check that skips.
     let _ = writeln!(std::io::stdout(), "SKIPPED: {reason}");

@@ -19,7 +19,7 @@ pub fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tells that a test is skipped and why, in the form that `cargo xtask tally` counts.
+/// Tells that a test is skipped and why, in the form that `cargo xtask test` counts.
 pub fn skipped(reason: &str) {
     // Standard output that cannot be written must not fail the test that skips.
     let _ = writeln!(std::io::stdout(), "SKIPPED: {reason}");
