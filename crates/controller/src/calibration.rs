@@ -36,7 +36,9 @@ pub fn all(
         if known.contains_key(&case.id) {
             continue;
         }
-        let Some(workload) = workloads.get(&case.id).filter(|workload| workload.is_calibrated()) else { continue };
+        let Some(workload) = workloads.get(&case.id).filter(|workload| workload.traits_in(case).calibrated) else {
+            continue;
+        };
         let same = study.cases.iter().find(|other| known.contains_key(&other.id) && alike(case, other));
         let found = match same.and_then(|other| known.get(&other.id)) {
             Some(found) => found.clone(),

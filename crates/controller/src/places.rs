@@ -28,7 +28,7 @@ pub(crate) fn refusal(registry: &dyn Registry, platform: &dyn Platform, cases: &
 /// What the guests of a case that stand at one time are given.
 fn wanted(registry: &dyn Registry, case: &Case) -> DataWanted {
     let workload = registry.workload(&case.workload, &case.parameters, &case.load).ok();
-    let footprint = |workload: &dyn tare_workload::Workload| workload.footprint_of(&case.guest, case.instances.max(1));
+    let footprint = |workload: &dyn tare_workload::Workload| workload.footprint(&case.guest, case.instances.max(1));
     let Footprint { guest: size, .. } = workload.as_deref().map(footprint).unwrap_or_default();
     let guests = case.density.as_ref().map_or(case.guests, |density| density.most_guests());
     DataWanted { guests, size }

@@ -47,7 +47,7 @@ pub fn merging_refusal(platform: &dyn Platform, kernel: &Kernel) -> Option<Refus
 pub fn one_fits(case: &Case, workload: &dyn Workload, host: &dyn HostAccess) -> Result<(), ControllerError> {
     let Some(spec) = &case.density else { return Ok(()) };
     let now = host.now().map_err(|reason| ControllerError::Host { reason })?;
-    let (needed, reserve) = (workload.touches(&case.guest).0, spec.reserve_on(ByteSize(now.total_bytes)).0);
+    let (needed, reserve) = (workload.traits_in(case).touches().0, spec.reserve_on(ByteSize(now.total_bytes)).0);
     if now.fits(needed, reserve) {
         return Ok(());
     }

@@ -359,7 +359,7 @@ fn in_lab(
 /// one of its tries.
 fn lifetime(plan: &Plan, made: &Made) -> Duration {
     let phases = plan.study.cases.iter().map(|case| case.phases.total());
-    let commands = made.workloads.values().filter_map(|workload| workload.longest());
+    let commands = plan.study.cases.iter().filter_map(|case| made.workloads.get(&case.id)?.traits_in(case).longest);
     let longest = phases.chain(commands).max().unwrap_or_default();
     let scale_up = plan.study.cases.iter().map(room::longest).max().unwrap_or_default();
     longest.duration() * 2 + scale_up + TIMEOUT * 10 + Duration::from_secs(3600)

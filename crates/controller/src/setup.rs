@@ -153,7 +153,7 @@ impl Agents {
                 // Nobody goes away before the work is done.
                 let note = |text: &str| drop(tell.send(Progress::Note(text.to_owned())));
                 let site = SetupSite { here, client, cache, size, guests, instances, timeout: TIMEOUT, note: &note };
-                let done = workload.data(&site);
+                let done = workload.set_up_once(&site);
                 let _ = tell.send(Progress::Done(done));
             });
             let (mut silent_since, mut cancelled) = (Some(Instant::now()), false);

@@ -29,6 +29,7 @@ pub mod sql;
 pub mod store;
 pub mod study;
 pub mod text;
+pub mod traits;
 pub mod trial;
 pub mod units;
 pub mod web;

@@ -2,12 +2,13 @@
 
 use serde_json::Value;
 use tare_model::Refusal;
-use tare_model::density::TileGuest;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
 use tare_model::load::LoadModel;
 use tare_model::metric::MetricSpec;
-use tare_model::units::{ByteSize, Span};
+use tare_model::study::Case;
+use tare_model::traits::{Footprint, Traits};
+use tare_model::units::Span;
 
 /// A platform or a workload as a study names it.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,56 +50,9 @@ pub trait Catalog {
     /// The metrics that a workload yields with these (checked) parameters.
     fn metrics(&self, workload: &str, parameters: &Value) -> Vec<MetricSpec>;
 
-    /// Whether a workload with these (checked) parameters can have several measured guests at one time, each with several
-    /// drivers.
-    fn several(&self, workload: &str, parameters: &Value) -> bool {
-        let _ = (workload, parameters);
-        false
-    }
-
-    /// Whether a workload with these (checked) parameters can have several instances of its application in one guest.
-    fn instances(&self, workload: &str, parameters: &Value) -> bool {
-        let _ = (workload, parameters);
-        false
-    }
-
-    /// Whether a workload with these (checked) parameters can be offered one load after another in the same guest.
-    fn repeats(&self, workload: &str, parameters: &Value) -> bool {
-        let _ = (workload, parameters);
-        false
-    }
-
-    /// Whether a guest of a workload with these (checked) parameters uses something beside it on the host, such as its database.
-    fn services(&self, workload: &str, parameters: &Value) -> bool {
-        let _ = (workload, parameters);
-        false
-    }
-
-    /// Whether a workload with these (checked) parameters can be driven again and again while guests are added.
-    fn density(&self, workload: &str, parameters: &Value) -> bool {
-        let _ = (workload, parameters);
-        false
-    }
-
-    /// The guests that make one tile of a workload with these (checked) parameters, where the case asks for guests of this size; empty
-    /// where its guests are alike.
-    fn tile(&self, workload: &str, parameters: &Value, guest: &GuestSize) -> Vec<TileGuest> {
-        let _ = (workload, parameters, guest);
-        Vec::new()
-    }
-
-    /// Whether a workload with these (checked) parameters finds once a run what load it offers, whatever the case says.
-    fn is_calibrated(&self, workload: &str, parameters: &Value) -> bool {
-        let _ = (workload, parameters);
-        false
-    }
-
-    /// What a guest of this size with this workload (checked parameters) under this load touches of the host's memory at
-    /// once.
-    fn touches(&self, workload: &str, parameters: &Value, load: &LoadModel, guest: &GuestSize) -> ByteSize {
-        let _ = (workload, parameters, load);
-        guest.memory
-    }
+    /// What a workload with these (checked) parameters under this load can do and what it takes in guests of this size, with so many
+    /// instances in each; [`Traits::of`] where no such workload can be made.
+    fn traits(&self, workload: &str, parameters: &Value, load: &LoadModel, guest: (&GuestSize, u32)) -> Traits;
 
     /// Whether guests of this size, with so many instances in each, are large enough for a workload with these (checked) parameters under this
     /// load, and the parameters for the load.
@@ -123,30 +77,10 @@ pub trait Catalog {
         None
     }
 
-    /// Disk that a workload with these (checked) parameters under this load takes: for what is made once and kept from run to
-    /// run, and for each guest of this size, with so many instances in it, while it stands.
-    fn footprint(
-        &self,
-        workload: &str,
-        parameters: &Value,
-        load: &LoadModel,
-        (guest, instances): (&GuestSize, u32),
-    ) -> (ByteSize, ByteSize) {
-        let _ = (workload, parameters, load, guest, instances);
-        (ByteSize(0), ByteSize(0))
-    }
-
-    /// About how long a trial's guests of this size, with so many instances in each, are set up for a workload with these (checked) parameters
-    /// under this load, from their start until load is offered.
-    fn set_up(
-        &self,
-        workload: &str,
-        parameters: &Value,
-        load: &LoadModel,
-        (guest, instances): (&GuestSize, u32),
-    ) -> Span {
-        let _ = (workload, parameters, load, guest, instances);
-        Span::ZERO
+    /// Disk that a workload with these (checked) parameters under this load takes for guests of this size, with so many instances in each.
+    fn footprint(&self, workload: &str, parameters: &Value, load: &LoadModel, guest: (&GuestSize, u32)) -> Footprint {
+        let _ = (workload, parameters, load, guest);
+        Footprint::default()
     }
 
     /// Whether, whatever its options, what this platform provides are machines on a network that was there before the run, which are reached
@@ -165,4 +99,9 @@ pub trait Catalog {
 
     /// Usual time from asking this platform for a guest to its being ready, for the cost of a plan.
     fn start_estimate(&self, platform: &str) -> Span;
+}
+
+/// What the workload of a checked case can do and what it takes.
+pub(crate) fn traits_of(catalog: &dyn Catalog, case: &Case) -> Traits {
+    catalog.traits(&case.workload, &case.parameters, &case.load, (&case.guest, case.instances.max(1)))
 }

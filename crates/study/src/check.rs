@@ -14,9 +14,12 @@ mod load;
 mod memory;
 mod size;
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
+use tare_model::load::LoadModel;
 use tare_model::merging::HostMemory;
 use tare_model::study::{Arm, STUDY_SCHEMA, Study};
+use tare_model::traits::{ANY_SIZE, Traits};
+use tare_model::units::Span;
 
 use crate::catalog::{Catalog, CatalogEntry};
 use crate::fields;
@@ -45,6 +48,16 @@ struct Context<'c> {
     catalog: &'c dyn Catalog,
     platforms: Vec<CatalogEntry>,
     workloads: Vec<CatalogEntry>,
+}
+
+impl Context<'_> {
+    /// The end of a remedy: the workloads that can do it as they are by themselves; empty where none can.
+    fn others(&self, how: &str, can: impl Fn(&Traits) -> bool) -> String {
+        let (parameters, load) = (json!({}), LoadModel::Closed { clients: 1, think_time: Span::ZERO });
+        let able = |entry: &&CatalogEntry| can(&self.catalog.traits(&entry.name, &parameters, &load, (&ANY_SIZE, 1)));
+        let names: Vec<String> = self.workloads.iter().filter(able).map(|entry| format!("`{}`", entry.name)).collect();
+        if names.is_empty() { String::new() } else { format!("; {how} {}", names.join(", ")) }
+    }
 }
 
 /// The study in a file's tree. Meaningless unless the cursor's sink stayed empty.

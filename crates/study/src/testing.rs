@@ -6,13 +6,13 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use tare_model::Refusal;
-use tare_model::density::TileGuest;
 use tare_model::drive::{Direction, Exchange, ReceiveMethod, SendMethod, Wait};
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
 use tare_model::java::GuestMemory;
 use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
+use tare_model::traits::{Footprint, GuestTraits, Traits};
 use tare_model::units::{ByteSize, Span};
 
 use crate::catalog::{Catalog, CatalogEntry};
@@ -317,47 +317,25 @@ impl Catalog for Fake {
         }
     }
 
-    fn several(&self, workload: &str, _: &Json) -> bool {
-        workload == "store"
-    }
-
-    fn instances(&self, workload: &str, parameters: &Json) -> bool {
-        workload == "social" && parameters["one-instance-only"] != Json::Bool(true)
-    }
-
-    fn repeats(&self, workload: &str, parameters: &Json) -> bool {
-        (workload == "social" && parameters["one-load-only"] != Json::Bool(true)) || workload == "rr"
-    }
-
-    fn services(&self, workload: &str, _: &Json) -> bool {
-        workload == "social"
-    }
-
-    fn density(&self, workload: &str, parameters: &Json) -> bool {
-        let adds = workload == "java" && parameters["one-guest-only"] != Json::Bool(true);
-        adds || workload == "tile" && !members(parameters).is_empty()
-    }
-
-    fn tile(&self, workload: &str, parameters: &Json, guest: &GuestSize) -> Vec<TileGuest> {
-        let all = if workload == "tile" { members(parameters) } else { Vec::new() };
-        let guest = |(name, memory): (String, Option<ByteSize>)| TileGuest {
-            name,
-            size: GuestSize { memory: memory.unwrap_or(guest.memory), ..*guest },
+    fn traits(&self, workload: &str, parameters: &Json, _: &LoadModel, (guest, _): (&GuestSize, u32)) -> Traits {
+        let can = |name: &str, unless: &str| workload == name && parameters[unless] != Json::Bool(true);
+        let member = |(name, memory): (String, Option<ByteSize>)| {
+            let size = GuestSize { memory: memory.unwrap_or(guest.memory), ..*guest };
+            GuestTraits { name: Some(name), ..GuestTraits::of(size) }
         };
-        all.into_iter().map(guest).collect()
-    }
-
-    fn is_calibrated(&self, workload: &str, parameters: &Json) -> bool {
-        workload == "java" && parameters["finds-load"] == Json::Bool(true)
-    }
-
-    fn touches(&self, _: &str, parameters: &Json, _: &LoadModel, guest: &GuestSize) -> ByteSize {
-        let tile = members(parameters);
-        if !tile.is_empty() {
-            let each = tile.iter().map(|(_, memory)| memory.unwrap_or(guest.memory).0);
-            return ByteSize(each.sum());
+        let tile: Vec<GuestTraits> =
+            if workload == "tile" { members(parameters) } else { Vec::new() }.into_iter().map(member).collect();
+        let touches = if parameters["memory"] == "lazy" { LAZY } else { guest.memory };
+        let one = GuestTraits { touches, services: workload == "social", ..GuestTraits::of(*guest) };
+        Traits {
+            several_guests: workload == "store",
+            several_instances: can("social", "one-instance-only"),
+            repeats: can("social", "one-load-only") || workload == "rr",
+            density: can("java", "one-guest-only") || !tile.is_empty(),
+            calibrated: workload == "java" && parameters["finds-load"] == Json::Bool(true),
+            guests: if tile.is_empty() { vec![one] } else { tile },
+            ..Traits::of(*guest)
         }
-        if parameters["memory"] == "lazy" { LAZY } else { guest.memory }
     }
 
     fn merging_refusal(&self, platform: &str, _: &Json) -> Option<Refusal> {
@@ -387,18 +365,17 @@ impl Catalog for Fake {
         parameters: &Json,
         load: &LoadModel,
         (_, instances): (&GuestSize, u32),
-    ) -> (ByteSize, ByteSize) {
+    ) -> Footprint {
+        let each = |of: ByteSize, count: u32| Footprint { kept: ByteSize(0), guest: ByteSize(of.0 * u64::from(count)) };
         if workload == "social" {
-            return (ByteSize(0), ByteSize(DATABASE.0 * u64::from(instances)));
+            return each(DATABASE, instances);
         }
         if workload.starts_with("web-") {
-            return (ByteSize(0), ByteSize(FILES_PER_SESSION.0 * u64::from(load.connections())));
+            return each(FILES_PER_SESSION, load.connections());
         }
-        let data = |parameters: &Json| parameters["db-size"].as_str()?.parse::<ByteSize>().ok();
-        match data(parameters).filter(|_| workload == "store") {
-            Some(data) => (data, ByteSize(data.0 * 2)),
-            None => (ByteSize(0), ByteSize(0)),
-        }
+        let data = || parameters["db-size"].as_str()?.parse::<ByteSize>().ok();
+        let kept = if workload == "store" { data() } else { None }.unwrap_or_default();
+        Footprint { kept, guest: ByteSize(kept.0 * 2) }
     }
 
     fn is_outside(&self, platform: &str) -> bool {

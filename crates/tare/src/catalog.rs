@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 use tare_model::Refusal;
-use tare_model::density::TileGuest;
+use tare_model::Span;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
 use tare_model::load::LoadModel;
 use tare_model::metric::MetricSpec;
-use tare_model::{ByteSize, Span};
+use tare_model::traits::{Footprint, Traits};
 use tare_study::{Catalog, CatalogEntry};
 use tare_workload::Workload;
 
@@ -67,42 +67,15 @@ impl Catalog for Registries {
         made(workload, parameters).map(|workload| workload.metrics()).unwrap_or_default()
     }
 
-    fn several(&self, workload: &str, parameters: &Value) -> bool {
-        made(workload, parameters).is_some_and(|workload| workload.several())
-    }
-
-    fn instances(&self, workload: &str, parameters: &Value) -> bool {
-        made(workload, parameters).is_some_and(|workload| workload.instances())
-    }
-
-    fn repeats(&self, workload: &str, parameters: &Value) -> bool {
-        made(workload, parameters).is_some_and(|workload| workload.repeats())
-    }
-
-    fn services(&self, workload: &str, parameters: &Value) -> bool {
-        // Guests that differ are those of a tile.
-        made(workload, parameters).is_some_and(|workload| {
-            let guests = u32::try_from(workload.tile().len().max(1)).unwrap_or(u32::MAX);
-            (0..guests).any(|index| workload.services(index))
-        })
-    }
-
-    fn density(&self, workload: &str, parameters: &Value) -> bool {
-        made(workload, parameters).is_some_and(|workload| workload.density())
-    }
-
-    fn tile(&self, workload: &str, parameters: &Value, guest: &GuestSize) -> Vec<TileGuest> {
-        let Some(made) = made(workload, parameters) else { return Vec::new() };
-        let names = (0..).zip(made.tile());
-        names.map(|(index, name)| TileGuest { name, size: made.size(index, *guest) }).collect()
-    }
-
-    fn is_calibrated(&self, workload: &str, parameters: &Value) -> bool {
-        made(workload, parameters).is_some_and(|workload| workload.is_calibrated())
-    }
-
-    fn touches(&self, workload: &str, parameters: &Value, load: &LoadModel, guest: &GuestSize) -> ByteSize {
-        loaded(workload, parameters, load).map_or(guest.memory, |workload| workload.touches(guest))
+    fn traits(
+        &self,
+        workload: &str,
+        parameters: &Value,
+        load: &LoadModel,
+        (guest, instances): (&GuestSize, u32),
+    ) -> Traits {
+        let workload = loaded(workload, parameters, load);
+        workload.map_or_else(|| Traits::of(*guest), |workload| workload.traits(guest, instances))
     }
 
     fn fits(
@@ -112,7 +85,7 @@ impl Catalog for Registries {
         load: &LoadModel,
         (guest, instances): (&GuestSize, u32),
     ) -> Result<(), FieldError> {
-        loaded(workload, parameters, load).map_or(Ok(()), |workload| workload.fits_of(guest, instances))
+        loaded(workload, parameters, load).map_or(Ok(()), |workload| workload.fits(guest, instances))
     }
 
     fn merging_refusal(&self, platform: &str, options: &Value) -> Option<Refusal> {
@@ -126,20 +99,9 @@ impl Catalog for Registries {
         parameters: &Value,
         load: &LoadModel,
         (guest, instances): (&GuestSize, u32),
-    ) -> (ByteSize, ByteSize) {
+    ) -> Footprint {
         let workload = loaded(workload, parameters, load);
-        let footprint = workload.map(|workload| workload.footprint_of(guest, instances)).unwrap_or_default();
-        (footprint.kept, footprint.guest)
-    }
-
-    fn set_up(
-        &self,
-        workload: &str,
-        parameters: &Value,
-        load: &LoadModel,
-        (guest, instances): (&GuestSize, u32),
-    ) -> Span {
-        loaded(workload, parameters, load).map_or(Span::ZERO, |workload| workload.set_up(guest, instances))
+        workload.map(|workload| workload.footprint(guest, instances)).unwrap_or_default()
     }
 
     fn is_outside(&self, platform: &str) -> bool {
@@ -159,34 +121,35 @@ impl Catalog for Registries {
 mod tests {
     use super::*;
     use serde_json::json;
+    use tare_model::ByteSize;
+
+    const GUEST: GuestSize = GuestSize { cpus: 1, memory: ByteSize(3 << 30) };
+
+    fn traits(name: &str, parameters: &Value, clients: u32) -> Traits {
+        let load = LoadModel::Closed { clients, think_time: Span::ZERO };
+        Registries.traits(name, parameters, &load, (&GUEST, 1))
+    }
 
     #[test]
     fn what_finds_its_own_load_is_known_by_its_parameters() {
-        let finds = |parameters| Registries.is_calibrated("java", &parameters);
+        let finds = |parameters| traits("java", &parameters, 1).calibrated;
         assert!(finds(json!({ "cpu-share": 0.1 })) && !finds(json!({})));
-        assert!(!Registries.is_calibrated("rr", &json!({})));
+        assert!(!traits("rr", &json!({}), 1).calibrated);
     }
 
     #[test]
     fn what_starts_a_server_takes_time_around_its_trials() {
-        let guest = GuestSize { cpus: 1, memory: ByteSize(1 << 30) };
-        let load = LoadModel::Closed { clients: 20, think_time: Span::ZERO };
-        let of = |name| Registries.set_up(name, &json!({}), &load, (&guest, 1));
         for server in ["store", "java", "web-banking", "social"] {
-            assert!(of(server) >= Span::from_secs(1), "{server}");
+            assert!(traits(server, &json!({}), 20).set_up >= Span::from_secs(1), "{server}");
         }
-        assert_eq!(of("rr"), Span::ZERO);
+        assert_eq!(traits("rr", &json!({}), 20).set_up, Span::ZERO);
     }
 
     #[test]
     fn what_a_guest_touches_depends_on_its_load() {
-        let guest = GuestSize { cpus: 1, memory: ByteSize(3 << 30) };
-        let touched = |clients, memory: &str| {
-            let load = LoadModel::Closed { clients, think_time: Span::ZERO };
-            Registries.touches("java", &json!({ "memory": memory }), &load, &guest).0
-        };
+        let touched = |clients, memory: &str| traits("java", &json!({ "memory": memory }), clients).touches().0;
         // A data group has 25 MB of live heap, and as many threads touch memory of their own.
         assert!(touched(6, "lazy") > touched(1, "lazy") + 5 * 25_000_000, "{}", touched(6, "lazy"));
-        assert_eq!(touched(1, "zeroed"), guest.memory.0);
+        assert_eq!(touched(1, "zeroed"), GUEST.memory.0);
     }
 }

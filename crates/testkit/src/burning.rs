@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tare_model::guest::GuestSize;
 
 use serde_json::Value;
 use tare_controller::{Registry, Shipped};
@@ -12,7 +13,7 @@ use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::trial::Measurement;
 use tare_platform::Platform;
 use tare_wire::{ExecSpec, Reply, Request};
-use tare_workload::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
+use tare_workload::{Driven, Prepared, Schedule, Traits, UnitOfWork, WorkSite, Workload, WorkloadError};
 
 use crate::REASON;
 
@@ -75,8 +76,8 @@ impl Workload for Burning {
         UnitOfWork::Operation
     }
 
-    fn repeats(&self) -> bool {
-        true
+    fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
+        Traits { repeats: true, ..Traits::of(*guest) }
     }
 
     fn prepare(&self, _: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {

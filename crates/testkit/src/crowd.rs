@@ -22,7 +22,9 @@ use tare_model::units::ByteSize;
 use tare_model::{Histogram, Refusal};
 use tare_platform::{Availability, Comparable, Guest, HostView, Platform, PlatformError, Site};
 use tare_wire::{Link, Reply, Request, WireError};
-use tare_workload::{Calibration, Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
+use tare_workload::{
+    Calibration, Driven, GuestTraits, Prepared, Schedule, Traits, UnitOfWork, WorkSite, Workload, WorkloadError,
+};
 
 use crate::REASON;
 use crate::forward::forward;
@@ -230,20 +232,9 @@ impl Workload for Crowd {
         UnitOfWork::Operation
     }
 
-    fn several(&self) -> bool {
-        true
-    }
-
-    fn density(&self) -> bool {
-        true
-    }
-
-    fn touches(&self, _: &GuestSize) -> ByteSize {
-        ByteSize(EACH)
-    }
-
-    fn is_calibrated(&self) -> bool {
-        true
+    fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
+        let guests = vec![GuestTraits { touches: ByteSize(EACH), ..GuestTraits::of(*guest) }];
+        Traits { several_guests: true, density: true, calibrated: true, guests, ..Traits::of(*guest) }
     }
 
     fn calibrate(

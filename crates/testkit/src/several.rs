@@ -9,14 +9,16 @@ use tare_controller::{Registry, Shipped};
 use tare_model::Refusal;
 use tare_model::drive::{DriveKind, DriveResult, DriveSpec, SocketOptions};
 use tare_model::field::FieldError;
-use tare_model::guest::{DataPlace, GuestData, GuestSpec};
+use tare_model::guest::{DataPlace, GuestData, GuestSize, GuestSpec};
 use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::trial::{Measurement, Part};
 use tare_model::units::ByteSize;
 use tare_platform::{Availability, Comparable, Guest, HostView, Platform, PlatformError, Site};
 use tare_wire::{ExecSpec, Link, Reply, Request};
-use tare_workload::{Driven, DriverSite, Prepared, Schedule, SetupSite, UnitOfWork, WorkSite, Workload, WorkloadError};
+use tare_workload::{
+    Data, Driven, DriverSite, Prepared, Schedule, SetupSite, Traits, UnitOfWork, WorkSite, Workload, WorkloadError,
+};
 
 use crate::REASON;
 use crate::forward::forward;
@@ -137,27 +139,27 @@ impl Workload for Several {
         UnitOfWork::Operation
     }
 
-    fn several(&self) -> bool {
-        true
+    fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
+        Traits { several_guests: true, ..Traits::of(*guest) }
     }
 
     fn refusal(&self) -> Option<Refusal> {
         (self.trouble == Trouble::Refusal).then(|| Refusal::new(REASON, "do not use it"))
     }
 
-    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
+    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Data, WorkloadError> {
         self.with_seen(|seen| seen.setups += 1);
         (site.note)(&format!("for {} guests", site.guests));
         match (self.trouble, &self.gold) {
             (Trouble::Setup, _) => Err(failure()),
-            (Trouble::AheadHang, _) => self.takes_long(site.here).map(|()| None),
-            (_, None) => Ok(None),
+            (Trouble::AheadHang, _) => self.takes_long(site.here).map(|()| Data::default()),
+            (_, None) => Ok(Data::default()),
             (_, Some(gold)) => {
                 let line = format!("mkdir -p {0} && printf 'gold\\n' > {0}/{FILE}", gold.display());
                 // Both agents are good for it.
                 let agent = if site.cache.is_dir() { site.here } else { site.client };
                 run(agent, &line, site.timeout).map_err(WorkloadError::Command)?;
-                Ok(Some(GuestData { gold: gold.clone(), size: ByteSize(1 << 20), shared: false }))
+                Ok(Data::of_guests(GuestData { gold: gold.clone(), size: ByteSize(1 << 20), shared: false }))
             }
         }
     }

@@ -16,7 +16,8 @@ use tare_model::units::{ByteSize, Span};
 use tare_platform::Platform;
 use tare_wire::{ExecSpec, Reply, Request};
 use tare_workload::{
-    Driven, Prepared, Schedule, SetupSite, Tile, TileMember, UnitOfWork, WorkSite, Workload, WorkloadError,
+    Data, Driven, GuestTraits, Prepared, Schedule, SetupSite, Tile, TileMember, Traits, UnitOfWork, WorkSite, Workload,
+    WorkloadError,
 };
 
 use crate::crowd::{Crowd, EACH, RESPONSE};
@@ -150,21 +151,18 @@ impl Workload for Worker {
         UnitOfWork::Operation
     }
 
-    fn repeats(&self) -> bool {
-        true
+    fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
+        let guests = vec![GuestTraits { touches: ByteSize(EACH), ..GuestTraits::of(*guest) }];
+        Traits { repeats: true, guests, ..Traits::of(*guest) }
     }
 
-    fn touches(&self, _: &GuestSize) -> ByteSize {
-        ByteSize(EACH)
-    }
-
-    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
+    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Data, WorkloadError> {
         let (member, guests, size) = (self.of.name.clone(), site.guests, site.size);
         let gold = self.tiles.gold.join(&member);
         let made = std::fs::create_dir_all(&gold).and_then(|()| std::fs::write(gold.join(FILE), &member));
         made.map_err(|error| WorkloadError::Command(format!("{}: {error}", gold.display())))?;
         self.tiles.note(TileSight::Data { member, guests, size });
-        Ok(Some(GuestData { gold, size: ByteSize(1 << 20), shared: true }))
+        Ok(Data::of_guests(GuestData { gold, size: ByteSize(1 << 20), shared: true }))
     }
 
     /// The sum of rates, and the longest time.

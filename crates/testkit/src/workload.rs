@@ -1,10 +1,12 @@
 //! A workload that fails in one phase.
 
-use tare_model::guest::{GuestData, GuestSize};
+use tare_model::Refusal;
+use tare_model::guest::GuestSize;
 use tare_model::metric::MetricSpec;
 use tare_model::trial::Phase;
-use tare_model::{Refusal, Span};
-use tare_workload::{Driven, Footprint, Prepared, Schedule, SetupSite, UnitOfWork, WorkSite, Workload, WorkloadError};
+use tare_workload::{
+    Data, Driven, Footprint, Prepared, Schedule, SetupSite, Traits, UnitOfWork, WorkSite, Workload, WorkloadError,
+};
 
 use crate::REASON;
 
@@ -27,31 +29,19 @@ impl Workload for FailingWorkload {
         self.inner.unit_of_work()
     }
 
-    fn longest(&self) -> Option<Span> {
-        self.inner.longest()
+    fn traits(&self, guest: &GuestSize, instances: u32) -> Traits {
+        self.inner.traits(guest, instances)
     }
 
-    fn several(&self) -> bool {
-        self.inner.several()
-    }
-
-    fn footprint(&self, guest: &GuestSize) -> Footprint {
-        self.inner.footprint(guest)
-    }
-
-    fn footprint_of(&self, guest: &GuestSize, instances: u32) -> Footprint {
-        self.inner.footprint_of(guest, instances)
-    }
-
-    fn set_up(&self, guest: &GuestSize, instances: u32) -> Span {
-        self.inner.set_up(guest, instances)
+    fn footprint(&self, guest: &GuestSize, instances: u32) -> Footprint {
+        self.inner.footprint(guest, instances)
     }
 
     fn refusal(&self) -> Option<Refusal> {
         self.inner.refusal()
     }
 
-    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
+    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Data, WorkloadError> {
         self.inner.set_up_once(site)
     }
 

@@ -35,11 +35,13 @@ pub use tile::{Member as TileMember, Tile};
 pub use web::WebError;
 pub use yields::{Driven, UnitOfWork};
 
+use tare_model::Refusal;
 use tare_model::field::FieldError;
 use tare_model::guest::{GuestData, GuestSize};
 use tare_model::metric::MetricSpec;
-use tare_model::units::ByteSize;
-use tare_model::{Refusal, Span};
+use tare_model::study::Case;
+
+pub use tare_model::traits::{Footprint, GuestTraits, Traits};
 
 /// What runs in a guest and is measured.
 pub trait Workload: Send + Sync {
@@ -49,58 +51,29 @@ pub trait Workload: Send + Sync {
     /// What service demand is counted by.
     fn unit_of_work(&self) -> UnitOfWork;
 
-    /// The longest that one trial's load may take where its phases do not say; `None`: the phases say.
-    fn longest(&self) -> Option<Span> {
-        None
+    /// What it can do and what it takes in guests of this size, with so many instances of the application in each, which share its load.
+    /// Cheap: it is asked wherever an answer is needed.
+    fn traits(&self, guest: &GuestSize, instances: u32) -> Traits {
+        let _ = instances;
+        Traits::of(*guest)
     }
 
-    /// Whether several guests can be measured at one time, each with several drivers. Then [`Self::combine`] is written.
-    fn several(&self) -> bool {
-        false
+    /// The same of a case's guests.
+    fn traits_in(&self, case: &Case) -> Traits {
+        self.traits(&case.guest, case.instances.max(1))
     }
 
-    /// Whether it can be driven again and again in the same guests while others are added, as [`tare_model::density`] asks:
-    /// connect, drive and verify of one [`Prepared`] are then called once a number of guests.
-    fn density(&self) -> bool {
-        false
-    }
-
-    /// What each guest of this size takes of the host's memory at once when it starts, bytes, if that is known. The scale-up of
-    /// a density search uses it until it has seen the first guest.
-    fn touches(&self, guest: &GuestSize) -> ByteSize {
-        guest.memory
-    }
-
-    /// The same of the `index`-th guest (from 0), where guests differ and the case asks for `guest`.
-    fn touches_of(&self, index: u32, guest: &GuestSize) -> ByteSize {
-        let _ = index;
-        self.touches(guest)
-    }
-
-    /// What is wrong with a parameter for guests of this size, if they are too small for it. Asked when a study is checked.
+    /// What is wrong with a parameter for such guests ([`Self::traits`]), if they are too small for it. Asked when a study is checked.
     ///
     /// # Errors
     /// The parameter, with the figures.
-    fn fits(&self, guest: &GuestSize) -> Result<(), FieldError> {
-        let _ = guest;
+    fn fits(&self, guest: &GuestSize, instances: u32) -> Result<(), FieldError> {
+        let _ = (guest, instances);
         Ok(())
     }
 
-    /// The same, with so many instances of the application in each guest ([`Self::instances`]), which share its load.
-    ///
-    /// # Errors
-    /// As [`Self::fits`].
-    fn fits_of(&self, guest: &GuestSize, instances: u32) -> Result<(), FieldError> {
-        let _ = instances;
-        self.fits(guest)
-    }
-
-    /// Whether [`Self::calibrate`] is to be called before the first trial.
-    fn is_calibrated(&self) -> bool {
-        false
-    }
-
-    /// Finds, once a run and in a guest of the baseline that is alone on the host, what load every guest is to be offered.
+    /// Finds, once a run and in a guest of the baseline that is alone on the host, what load every guest is to be offered. Called before
+    /// the first trial of workloads that say so ([`Traits::calibrated`]).
     /// `prepared` came from [`Self::prepare`]; `cpu_s` tells the CPU seconds that the guest has used, as the host counts them.
     ///
     /// # Errors
@@ -115,22 +88,10 @@ pub trait Workload: Send + Sync {
         Err(WorkloadError::NotConnected)
     }
 
-    /// Disk that it takes for guests of this size, for the plan. Nothing is looked at on the host.
-    fn footprint(&self, guest: &GuestSize) -> Footprint {
-        let _ = guest;
-        Footprint::default()
-    }
-
-    /// The same, with so many instances of the application in each guest ([`Self::instances`]).
-    fn footprint_of(&self, guest: &GuestSize, instances: u32) -> Footprint {
-        let _ = instances;
-        self.footprint(guest)
-    }
-
-    /// About how long a guest of this size, with so many instances in it, is set up from its start until load is offered, for the plan.
-    fn set_up(&self, guest: &GuestSize, instances: u32) -> Span {
+    /// Disk that it takes for such guests ([`Self::traits`]), for the plan. Nothing is looked at on the host.
+    fn footprint(&self, guest: &GuestSize, instances: u32) -> Footprint {
         let _ = (guest, instances);
-        Span::ZERO
+        Footprint::default()
     }
 
     /// Why it cannot run on this host, as far as files show, and the remedy. It runs no program, because somebody else
@@ -150,50 +111,13 @@ pub trait Workload: Send + Sync {
     }
 
     /// What is done once a run, before its first trial and for one case: what only a try can tell is tried, and the data
-    /// that every guest is given is made, or found where an earlier run has left it.
+    /// that every guest and every service is given is made, or found where an earlier run has left it.
     ///
     /// # Errors
     /// What would make every trial fail, with the remedy.
-    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
+    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Data, WorkloadError> {
         let _ = site;
-        Ok(None)
-    }
-
-    /// The same for all guests of a trial, and for what they use: what the controller asks.
-    ///
-    /// # Errors
-    /// As [`Self::set_up_once`].
-    fn data(&self, site: &SetupSite<'_>) -> Result<Data, WorkloadError> {
-        Ok(Data::same(self.set_up_once(site)?, None))
-    }
-
-    /// Whether several instances of the application can be at work in one guest, each a process of its own.
-    fn instances(&self) -> bool {
-        false
-    }
-
-    /// Whether the `index`-th guest (from 0) uses something beside it on the host: then [`WorkSite::services`] is there.
-    fn services(&self, index: u32) -> bool {
-        let _ = index;
-        false
-    }
-
-    /// Whether one [`Prepared`] can be connected, driven and verified again with another load in the same guest, after a call
-    /// of [`Prepared::stay`].
-    fn repeats(&self) -> bool {
-        false
-    }
-
-    /// Names of the guests that make one tile, where the trial's guests differ: guest `index` is the one at `index` modulo their number.
-    /// Empty: all guests are alike.
-    fn tile(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// Size of the `index`-th guest, where the case asks for `asked`.
-    fn size(&self, index: u32, asked: GuestSize) -> GuestSize {
-        let _ = index;
-        asked
+        Ok(Data::default())
     }
 
     /// One trial's figures from those of its guests, in their order. Each has been verified. Called also with one.
@@ -214,11 +138,16 @@ pub trait Workload: Send + Sync {
 pub struct Data {
     /// Of guests.
     pub guests: Vec<Option<GuestData>>,
-    /// Of their services ([`Workload::services`]).
+    /// Of what they use ([`Traits::services`]).
     pub services: Vec<Option<GuestData>>,
 }
 
 impl Data {
+    /// All guests are given the same, and nothing is given to what they use.
+    pub fn of_guests(data: GuestData) -> Self {
+        Self::same(Some(data), None)
+    }
+
     /// All guests are given the same, and so is what they use.
     pub fn same(guest: Option<GuestData>, services: Option<GuestData>) -> Self {
         Self { guests: vec![guest], services: vec![services] }
@@ -249,15 +178,6 @@ pub struct Calibration {
     pub cpu_share: f64,
     /// Each try: (operations a second, share of the guest's CPUs).
     pub tries: Vec<(f64, f64)>,
-}
-
-/// Disk that a workload takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Footprint {
-    /// For what is made once and kept from run to run, bytes.
-    pub kept: ByteSize,
-    /// For each guest while it stands, bytes.
-    pub guest: ByteSize,
 }
 
 /// A workload set up in one guest. Dropping it leaves the guest as it is: the guest is thrown away. Each of a trial's

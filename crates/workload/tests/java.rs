@@ -52,7 +52,7 @@ fn data(agent: &Agent, workload: &dyn Workload) -> DataPlace {
         timeout: TIMEOUT,
         note: &|_| (),
     };
-    let data = workload.set_up_once(&site).unwrap().unwrap();
+    let data = workload.set_up_once(&site).unwrap().guest(0).cloned().unwrap();
     assert!(data.shared && data.size.0 > 64 << 20, "{data:?}");
     DataPlace {
         path: data.gold.display().to_string(),
@@ -183,7 +183,7 @@ fn the_guests_system_holds_its_memory_beside_the_application_and_gives_way() {
     let Some(program) = needed() else { return };
     let agent = Agent::start(&program);
     let workload = made(json!({"memory": "filled-distinct", "room": "64MiB"}), &TWO);
-    assert_eq!(workload.touches(&SIZE), SIZE.memory);
+    assert_eq!(workload.traits(&SIZE, 1).touches(), SIZE.memory);
     let (drivers, data) = (driver(&agent), data(&agent, &*workload));
     let site = work_site(&agent, &drivers, Some(&data), TWO);
     let mut prepared = workload.prepare(&site).unwrap();
@@ -227,7 +227,7 @@ fn the_rate_for_a_share_of_the_guests_cpus_is_found_and_then_offered() {
     let agent = Agent::start(&program);
     let word = "-Dtare.test=share";
     let workload = made(json!({"cpu-share": 0.3, "options": ["-XX:TieredStopAtLevel=1", word]}), &TWO);
-    assert!(workload.is_calibrated());
+    assert!(workload.traits(&SIZE, 1).calibrated);
     let drivers = driver(&agent);
     let mut site = work_site(&agent, &drivers, None, TWO);
     let mut prepared = workload.prepare(&site).unwrap();

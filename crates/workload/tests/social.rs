@@ -64,7 +64,7 @@ fn place() -> tempfile::TempDir {
 }
 
 fn data(agent: &Agent, workload: &dyn Workload, cache: &Path, instances: u32) -> Result<Data, WorkloadError> {
-    workload.data(&SetupSite {
+    workload.set_up_once(&SetupSite {
         here: agent.link(),
         client: agent.link(),
         cache,

@@ -73,7 +73,7 @@ fn place() -> tempfile::TempDir {
 fn set_up_once(agent: &Agent, workload: &dyn Workload, place: &Path) -> (Vec<String>, PathBuf) {
     let notes = Mutex::new(Vec::new());
     let note = |text: &str| notes.lock().unwrap().push(text.to_owned());
-    let data = workload.set_up_once(&setup_site(agent, place, &note)).unwrap().unwrap();
+    let data = workload.set_up_once(&setup_site(agent, place, &note)).unwrap().guest(0).cloned().unwrap();
     assert!(data.size.0 > 256 << 20, "{}", data.size);
     (notes.into_inner().unwrap(), data.gold)
 }
@@ -273,7 +273,7 @@ fn a_server_that_exists_is_used_and_left_as_it_was_or_refused_before_the_first_t
         "COMMENT ON SCHEMA tare_store IS 'made by tare for one trial; may be dropped at any time'",
     );
     let theirs = with("postgres://tare@{guest}:5432/postgres");
-    assert!(theirs.set_up_once(&setup_site(&agent, place.path(), &|_| ())).unwrap().is_none());
+    assert!(theirs.set_up_once(&setup_site(&agent, place.path(), &|_| ())).unwrap().guest(0).is_none());
     let (driven, wrong) = trial(&agent, &*theirs, None, Duration::from_millis(500), |_, _| {});
     assert_eq!((wrong, driven.invalid.clone()), (None, None), "{driven:?}");
     assert!(driven.measurement.metrics["wal_bytes_per_order"] > 0.0, "{:?}", driven.facts);
@@ -313,9 +313,9 @@ fn a_store_is_driven_again_and_again_and_each_time_all_orders_so_far_are_counted
     let Some((program, postgres)) = needed() else { return };
     let (agent, place) = (Agent::start(&program), place());
     let workload = made(&json!({"postgres": postgres, "db-size": "1MB", "start-jitter": "0s", "new-customers": 50.0}));
-    assert!(workload.repeats());
+    assert!(workload.traits(&SIZE, 1).repeats);
     let theirs = made(&json!({"url": "postgres://tare@127.0.0.1/postgres"}));
-    assert!(!theirs.repeats(), "what others own is left as it was found");
+    assert!(!theirs.traits(&SIZE, 1).repeats, "what others own is left as it was found");
     let (_, gold) = set_up_once(&agent, &*workload, place.path());
     let data = restored(&gold, place.path(), "guest");
     let driver = DriverSite { client: agent.link(), clock: &SameClock };

@@ -70,7 +70,7 @@ impl Hasty {
             timeout: TIMEOUT,
             note: &|text| println!("{text}"),
         };
-        let data = workload.set_up_once(&site).unwrap().unwrap();
+        let data = workload.set_up_once(&site).unwrap().guest(0).cloned().unwrap();
         assert!(data.shared && data.size.0 > 64 << 20, "{data:?}");
         DataPlace {
             path: data.gold.display().to_string(),
@@ -348,10 +348,10 @@ fn a_file_set_is_made_once_and_one_that_does_not_fit_is_refused_before_a_byte_is
     // One that a killed run has left is taken away by the next that is made.
     let begun = hasty.folder.path().join("gold/.partial-web-banking-0123");
     std::fs::create_dir_all(begun.join("tree")).unwrap();
-    let again = workload.set_up_once(&site).unwrap().unwrap();
+    let again = workload.set_up_once(&site).unwrap().guest(0).cloned().unwrap();
     assert_eq!((Some(again.gold), notes.lock().unwrap().len()), (first.on_host, 0), "it is there already");
     let other = hasty.workload("banking", json!({"file-sessions": 4, "users-per-session": 1}));
-    let made = other.set_up_once(&site).unwrap().unwrap();
+    let made = other.set_up_once(&site).unwrap().guest(0).cloned().unwrap();
     assert!(!begun.exists() && notes.lock().unwrap().iter().any(|note| note.starts_with("file set made:")));
     assert!(made.gold.join("files/banking/checks/0000000004/000049-back.gif").is_file());
     assert!(made.gold.join("runtime/bin/java").is_file() && made.gold.join("pages.tsv").is_file());
@@ -359,7 +359,7 @@ fn a_file_set_is_made_once_and_one_that_does_not_fit_is_refused_before_a_byte_is
     let huge = hasty.workload("support", json!({"file-sessions": 1_000_000, "directories-per-session": 1}));
     let error = huge.set_up_once(&site).err().unwrap().to_string();
     assert!(error.contains("file set larger than the disk") && error.contains("file-sessions"), "{error}");
-    let plan = huge.footprint(&SIZE).kept.0;
+    let plan = huge.footprint(&SIZE, 1).kept.0;
     assert!(plan > 6_000_000_000_000, "99,999 directories of 68 MB: {plan}");
     let names = std::fs::read_dir(hasty.folder.path().join("gold")).unwrap().flatten();
     let begun: Vec<_> = names.filter(|entry| entry.file_name().to_string_lossy().contains("support")).collect();
@@ -371,7 +371,7 @@ fn a_site_is_driven_again_and_again_on_one_server_and_each_time_checked_by_what_
     let Some(program) = needed() else { return };
     let (agent, hasty) = (Agent::start(&program), Hasty::new());
     let workload = hasty.workload("support", json!({"file-sessions": 1, "receive-rate": "unlimited"}));
-    assert!(workload.repeats());
+    assert!(workload.traits(&SIZE, 1).repeats);
     let data = hasty.data(&agent, &*workload);
     let drivers = [DriverSite { client: agent.link(), clock: &SameClock }];
     let site = work_site(&agent, &drivers, Some(&data));

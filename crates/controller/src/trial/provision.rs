@@ -21,7 +21,9 @@ const NAMES_THE_HOST: [&str; 2] = ["host name", "control groups"];
 impl Trial<'_> {
     /// What is asked for the n-th measured guest.
     pub(super) fn target_spec(&self, n: usize, name: String) -> GuestSpec {
-        let size = self.task.workload.size(u32::try_from(n).unwrap_or(u32::MAX), self.case.guest);
+        let traits = self.task.workload.traits_in(self.case);
+        let own = traits.guest(u32::try_from(n).unwrap_or(u32::MAX));
+        let size = own.map_or(self.case.guest, |guest| guest.size);
         self.guest_spec(name, size, self.task.data.and_then(|data| data.guest(n)))
     }
 
@@ -114,7 +116,8 @@ impl Trial<'_> {
     /// Starts what a guest uses, where its workload asks for that and the guest can reach it.
     fn start_services(&self, index: usize, serial: usize) -> Result<Option<Client>, Stop> {
         let number = u32::try_from(index).unwrap_or(u32::MAX);
-        if !self.task.workload.services(number) || self.task.platform.reach() != Reach::Lab {
+        let traits = self.task.workload.traits_in(self.case);
+        if !traits.guest(number).is_some_and(|guest| guest.services) || self.task.platform.reach() != Reach::Lab {
             return Ok(None);
         }
         let stem = self.stem();

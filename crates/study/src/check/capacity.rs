@@ -2,14 +2,13 @@
 //! `score` of the study.
 
 use std::str::FromStr;
+use tare_model::traits::Traits;
 
-use serde_json::Value as Json;
 use tare_model::capacity::{CapacitySpec, LoadShare, ScoreSpec, load_of};
 use tare_model::load::LoadModel;
 use tare_model::study::Case;
 use tare_model::units::Rate;
 
-use super::Context;
 use super::load::{MAX_CONNECTIONS, Searches};
 use crate::fields;
 use crate::suggest;
@@ -113,11 +112,11 @@ fn alone(case: &Table<'_>) {
     }
 }
 
-/// Reports what a search, or a share of what one found, cannot stand beside. `parameters` are the checked ones.
-pub(super) fn beside(case: &Table<'_>, context: &Context<'_>, workload: Option<&str>, parameters: &[Json]) {
+/// Reports what a search, or a share of what one found, cannot stand beside.
+pub(super) fn beside(case: &Table<'_>, workload: Option<&str>, traits: &[Traits]) {
     objectives(case);
     let Some(name) = workload else { return };
-    let finds = parameters.iter().any(|json| !json.is_null() && context.catalog.is_calibrated(name, json));
+    let finds = traits.iter().any(|traits| traits.calibrated);
     for field in ["capacity", "load-from"].into_iter().filter_map(|key| case.get(key)).filter(|_| finds) {
         let what = format!("says what load is offered, and `{name}` as it is set here finds that itself");
         field.wrong_key(&what, "leave it out, or the parameter by which a load is found");

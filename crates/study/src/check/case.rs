@@ -6,6 +6,7 @@ use tare_model::guest::GuestSize;
 use tare_model::load::Phases;
 use tare_model::metric::{MetricSpec, Unit};
 use tare_model::study::{Case, Neighbours, QosObjective};
+use tare_model::traits::Traits;
 use tare_model::units::{BitRate, ByteSize, Rate, Span};
 
 use super::load::{self, NamedLoad, Offered, Searches};
@@ -75,12 +76,18 @@ fn case(
     let own = workload.zip(parameters.as_ref());
     let check = |load| check_workload(cursor, context, own, load, (&guest, inside)).unwrap_or_default();
     let checked: Vec<Json> = loads.iter().map(check).collect();
+    let traits = loads.iter().zip(&checked).filter(|(_, json)| !json.is_null()).filter_map(|(load, json)| {
+        let guest = (&guest, inside);
+        Some(context.catalog.traits(workload?, json, &load.model, guest))
+    });
+    // Refused parameters are reported already.
+    let traits: Vec<Traits> = traits.collect();
     let [guests, drivers] = [("guests", MAX_GUESTS), ("drivers", MAX_DRIVERS)]
-        .map(|(key, most)| several(&table, key, most, context, workload, &checked));
-    let density = density::of_case(&table, context, workload, (&checked, &guest));
-    capacity::beside(&table, context, workload, &checked);
-    cpu_target::can(&table, context, workload, &checked);
-    instances::can(&table, (context, workload, &checked), &loads, inside);
+        .map(|(key, most)| several(&table, (key, most), context, (workload, &traits)));
+    let density = density::of_case(&table, context, workload, &traits);
+    capacity::beside(&table, workload, &traits);
+    cpu_target::can(&table, context, workload, &traits);
+    instances::can(&table, (context, workload, &traits), &loads, inside);
     let held_out = instances::held_out(&table);
     let qos = table.get("qos").zip(workload).map(|(c, name)| {
         let metrics = checked.first().filter(|json| !json.is_null()).map(|json| context.catalog.metrics(name, json));
@@ -157,33 +164,22 @@ fn check_workload(
     Some(checked)
 }
 
-/// How many guests or drivers; more than one only where the workload can have them with each of its loads' `parameters`.
+/// How many guests or drivers; more than one only where the workload can have them with each of its loads.
 fn several(
     case: &Table<'_>,
-    key: &str,
-    most: u32,
+    (key, most): (&str, u32),
     context: &Context<'_>,
-    workload: Option<&str>,
-    parameters: &[Json],
+    (workload, traits): (Option<&str>, &[Traits]),
 ) -> u32 {
     let Some(field) = case.get(key) else { return 1 };
     let Some(count) = field.integer32(1..=most) else { return 1 };
     // With `density` or `capacity` neither may be there. That is reported already.
     let alone = case.get("density").is_some() || case.get("capacity").is_some();
     let Some(name) = workload.filter(|_| count > 1 && !alone) else { return count };
-    // Refused parameters are reported already.
-    let can = |json: &Json| json.is_null() || context.catalog.several(name, json);
-    if !parameters.iter().all(can) {
+    if !traits.iter().all(|traits| traits.several_guests) {
         let what = format!("is {count}, but `{name}` as it is set here measures one guest with one driver");
-        let others: Vec<String> = context
-            .workloads
-            .iter()
-            .filter(|entry| context.catalog.several(&entry.name, &Json::Object(serde_json::Map::new())))
-            .map(|entry| format!("`{}`", entry.name))
-            .collect();
-        let help =
-            if others.is_empty() { String::new() } else { format!("; several can be had with {}", others.join(", ")) };
-        field.wrong(&what, format!("leave `{key}` out{help}"));
+        let others = context.others("several can be had with", |traits| traits.several_guests);
+        field.wrong(&what, format!("leave `{key}` out{others}"));
     }
     count
 }

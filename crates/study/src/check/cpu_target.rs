@@ -1,6 +1,7 @@
 //! `cpu-target` of a case: the load at which the guests' CPUs are busy to a share.
 
 use std::ops::RangeInclusive;
+use tare_model::traits::Traits;
 
 use serde_json::Value as Json;
 use tare_model::cpu_target::CpuTarget;
@@ -106,25 +107,18 @@ pub(super) fn alone(case: &Table<'_>, cursor: &Cursor<'_>) {
     }
 }
 
-/// Reports a workload that cannot be offered one load after another in the same guest, or that finds its load itself. `parameters` are
-/// the checked ones.
-pub(super) fn can(case: &Table<'_>, context: &Context<'_>, workload: Option<&str>, parameters: &[Json]) {
+/// Reports a workload that cannot be offered one load after another in the same guest, or that finds its load itself.
+pub(super) fn can(case: &Table<'_>, context: &Context<'_>, workload: Option<&str>, traits: &[Traits]) {
     let (Some(cursor), Some(name)) = (case.get("cpu-target"), workload) else { return };
-    // Refused parameters are reported already.
-    let mut checked = parameters.iter().filter(|json| !json.is_null());
-    if checked.clone().any(|json| context.catalog.is_calibrated(name, json)) {
+    if traits.iter().any(|traits| traits.calibrated) {
         let what = format!("says what load is offered, and `{name}` as it is set here finds that itself");
         cursor.wrong_key(&what, "leave it out, or the parameter by which a load is found");
         return;
     }
-    if checked.all(|json| context.catalog.repeats(name, json)) {
+    if traits.iter().all(|traits| traits.repeats) {
         return;
     }
-    let empty = Json::Object(serde_json::Map::new());
-    let can = |name: &str| context.catalog.repeats(name, &empty);
-    let others: Vec<String> =
-        context.workloads.iter().filter(|entry| can(&entry.name)).map(|entry| format!("`{}`", entry.name)).collect();
-    let help = if others.is_empty() { String::new() } else { format!("; it can be had with {}", others.join(", ")) };
+    let others = context.others("it can be had with", |traits| traits.repeats);
     let what = format!("changes load in guests that stand, which `{name}` as it is set here cannot do");
-    cursor.wrong_key(&what, format!("leave `cpu-target` out{help}"));
+    cursor.wrong_key(&what, format!("leave `cpu-target` out{others}"));
 }

@@ -2,8 +2,8 @@
 
 use serde_json::Value as Json;
 use tare_model::density::{self, DensitySpec, GuestSeries};
-use tare_model::guest::GuestSize;
 use tare_model::metric::MetricSpec;
+use tare_model::traits::Traits;
 use tare_model::units::{ByteSize, Span};
 
 use super::{Context, size};
@@ -27,22 +27,21 @@ pub(super) fn of_case(
     case: &Table<'_>,
     context: &Context<'_>,
     workload: Option<&str>,
-    (parameters, guest): (&[Json], &GuestSize),
+    traits: &[Traits],
 ) -> Option<DensitySpec> {
-    let known = workload.zip(parameters.first().filter(|json| !json.is_null()));
-    let tile = known.map(|(name, json)| context.catalog.tile(name, json, guest)).unwrap_or_default();
+    let tile = traits.first().map(Traits::tile).unwrap_or_default();
     let Some(cursor) = case.get("density") else {
         if let (false, Some(field)) = (tile.is_empty(), case.get("workload")) {
             let help = "write `density = { guests = [1, 2, 4] }`: it counts tiles";
             field.wrong(
-                &format!("is `{}`, of which tiles are added, and the case does not say how many", known?.0),
+                &format!("is `{}`, of which tiles are added, and the case does not say how many", workload?),
                 help,
             );
         }
         return None;
     };
     if let Some(name) = workload {
-        can(&cursor, context, name, parameters);
+        can(&cursor, context, name, traits);
     }
     alone(case);
     let table = cursor.table(fields::DENSITY)?;
@@ -71,18 +70,13 @@ pub(super) fn objectives(workload: Vec<MetricSpec>) -> Vec<MetricSpec> {
 }
 
 /// Reports a workload that cannot be driven while guests are added.
-fn can(cursor: &Cursor<'_>, context: &Context<'_>, name: &str, parameters: &[Json]) {
-    // Refused parameters are reported already.
-    if parameters.iter().all(|json| json.is_null() || context.catalog.density(name, json)) {
+fn can(cursor: &Cursor<'_>, context: &Context<'_>, name: &str, traits: &[Traits]) {
+    if traits.iter().all(|traits| traits.density) {
         return;
     }
-    let empty = Json::Object(serde_json::Map::new());
-    let can = |name: &str| context.catalog.density(name, &empty);
-    let others: Vec<String> =
-        context.workloads.iter().filter(|entry| can(&entry.name)).map(|entry| format!("`{}`", entry.name)).collect();
-    let help = if others.is_empty() { String::new() } else { format!("; it can be had with {}", others.join(", ")) };
+    let others = context.others("it can be had with", |traits| traits.density);
     let what = format!("adds guests under load, which `{name}` as it is set here cannot do");
-    cursor.wrong_key(&what, format!("leave `density` out{help}"));
+    cursor.wrong_key(&what, format!("leave `density` out{others}"));
 }
 
 /// Reports fields that say how many guests or drivers there are in another way, or keep the host busy with others.

@@ -1,9 +1,9 @@
 //! `instances` and `held-out` of a case.
 
-use serde_json::Value as Json;
 use tare_model::field::FieldError;
 use tare_model::load::LoadModel;
 use tare_model::study::Case;
+use tare_model::traits::Traits;
 
 use super::Context;
 use super::load::NamedLoad;
@@ -17,11 +17,11 @@ pub(super) fn of_case(case: &Table<'_>) -> u32 {
     case.get("instances").and_then(|field| field.integer32(1..=MAX_INSTANCES)).unwrap_or(1)
 }
 
-/// Reports several instances where the workload cannot have them with each of its loads' (checked) `parameters`, and a load that has
+/// Reports several instances where the workload cannot have them with each of its loads, and a load that has
 /// fewer clients than there are `instances`.
 pub(super) fn can(
     case: &Table<'_>,
-    (context, workload, parameters): (&Context<'_>, Option<&str>, &[Json]),
+    (context, workload, traits): (&Context<'_>, Option<&str>, &[Traits]),
     loads: &[NamedLoad],
     instances: u32,
 ) {
@@ -34,18 +34,12 @@ pub(super) fn can(
     }
     clients(case, &field, loads, instances);
     let Some(name) = workload else { return };
-    // Refused parameters are reported already.
-    if parameters.iter().all(|json| json.is_null() || context.catalog.instances(name, json)) {
+    if traits.iter().all(|traits| traits.several_instances) {
         return;
     }
-    let empty = Json::Object(serde_json::Map::new());
-    let can = |name: &str| context.catalog.instances(name, &empty);
-    let others: Vec<String> =
-        context.workloads.iter().filter(|entry| can(&entry.name)).map(|entry| format!("`{}`", entry.name)).collect();
-    let help =
-        if others.is_empty() { String::new() } else { format!("; several can be had with {}", others.join(", ")) };
+    let others = context.others("several can be had with", |traits| traits.several_instances);
     let what = format!("is {instances}, but `{name}` as it is set here has one instance in a guest");
-    field.wrong(&what, format!("leave `instances` out{help}"));
+    field.wrong(&what, format!("leave `instances` out{others}"));
 }
 
 /// Reports loads that do not have a client for each instance.

@@ -6,7 +6,7 @@ use tare_model::units::{ByteSize, Span};
 
 use super::human::asked;
 use super::{Refusal, capacity, cpu_target, density};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, traits_of};
 use crate::host::HostFacts;
 
 /// Around each trial besides starting guests: the check of parity and of the neighbours, fetching the samples,
@@ -73,7 +73,7 @@ pub(super) fn cost(study: &Study, catalog: &dyn Catalog) -> Cost {
 
 /// Nanoseconds for which a trial's guests are set up for their workload, or those of one load that a search tries, all at one time.
 fn set_up(case: &Case, catalog: &dyn Catalog) -> u64 {
-    catalog.set_up(&case.workload, &case.parameters, &case.load, (&case.guest, case.instances.max(1))).ns
+    traits_of(catalog, case).set_up.ns
 }
 
 /// Bytes of the record of a scale-up of so many nanoseconds.

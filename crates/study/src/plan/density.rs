@@ -5,7 +5,7 @@ use tare_model::study::{Arm, Case, Study};
 use tare_model::units::Span;
 
 use super::{Refusal, human};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, traits_of};
 use crate::host::HostFacts;
 
 /// Most guests of a case that are measured at one time.
@@ -30,7 +30,7 @@ pub(super) fn waits(case: &Case, arm: &Arm) -> Span {
 pub(super) fn refusals(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Vec<Refusal> {
     let one = |case: &Case| {
         let density = case.density.as_ref()?;
-        let touches = catalog.touches(&case.workload, &case.parameters, &case.load, &case.guest);
+        let touches = traits_of(catalog, case).touches();
         let (reserve, available) = (density.reserve_on(host.memory_total), host.memory_available);
         let fits = touches.0.saturating_add(reserve.0) <= available.0;
         let unit = if density.tile.is_empty() { "guest" } else { "tile" };

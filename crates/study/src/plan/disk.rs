@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use tare_model::study::{Case, Study};
+use tare_model::traits::Footprint;
 use tare_model::units::ByteSize;
 
 use super::{Refusal, cost, density, hosts, human};
@@ -34,7 +35,7 @@ impl Data<'_> {
 pub(super) fn data<'a>(study: &'a Study, catalog: &dyn Catalog) -> Data<'a> {
     let mut data = Data::default();
     for case in &study.cases {
-        let (kept, guest) =
+        let Footprint { kept, guest } =
             catalog.footprint(&case.workload, &case.parameters, &case.load, (&case.guest, case.instances.max(1)));
         let known = data.kept.iter().any(|(other, bytes)| other.workload == case.workload && *bytes == kept.0);
         if kept.0 > 0 && !known {

@@ -6,6 +6,7 @@
 mod metric;
 
 use std::collections::BTreeMap;
+use tare_model::guest::GuestSize;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,7 @@ use tare_wire::{ExecResult, ExecSpec, Reply, Request, WireError};
 use crate::clock::monotonic_ns;
 use crate::registry::{Entry, normalise, read, schema};
 use crate::secret;
-use crate::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
+use crate::{Driven, Prepared, Schedule, Traits, UnitOfWork, WorkSite, Workload, WorkloadError};
 use metric::{Extractor, MetricParameters};
 
 /// The registry's line.
@@ -147,8 +148,8 @@ impl Workload for Exec {
         UnitOfWork::Operation
     }
 
-    fn longest(&self) -> Option<Span> {
-        Some(self.parameters.timeout)
+    fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
+        Traits { longest: Some(self.parameters.timeout), ..Traits::of(*guest) }
     }
 
     fn prepare(&self, _: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {

@@ -15,12 +15,15 @@ pub use error::JavaError;
 use serde_json::Value;
 use tare_model::Refusal;
 use tare_model::field::FieldError;
-use tare_model::guest::{GuestData, GuestSize};
+use tare_model::guest::GuestSize;
 use tare_model::metric::MetricSpec;
 use tare_model::{ByteSize, Span};
 
 use crate::registry::{Entry, schema};
-use crate::{Calibration, Driven, Footprint, Prepared, SetupSite, UnitOfWork, WorkSite, Workload, WorkloadError};
+use crate::{
+    Calibration, Data, Driven, Footprint, GuestTraits, Prepared, SetupSite, Traits, UnitOfWork, WorkSite, Workload,
+    WorkloadError,
+};
 use bundle::Bundle;
 use parameters::{Parameters, checked, with_load};
 use running::Running;
@@ -74,24 +77,20 @@ impl Workload for Java {
         UnitOfWork::Operation
     }
 
-    fn several(&self) -> bool {
-        true
+    fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
+        let touches = ByteSize(self.parameters.touched(self.groups, guest));
+        Traits {
+            several_guests: true,
+            density: true,
+            calibrated: self.parameters.cpu_share.is_some(),
+            set_up: SET_UP,
+            guests: vec![GuestTraits { touches, ..GuestTraits::of(*guest) }],
+            ..Traits::of(*guest)
+        }
     }
 
-    fn density(&self) -> bool {
-        true
-    }
-
-    fn touches(&self, guest: &GuestSize) -> ByteSize {
-        ByteSize(self.parameters.touched(self.groups, guest))
-    }
-
-    fn fits(&self, guest: &GuestSize) -> Result<(), FieldError> {
+    fn fits(&self, guest: &GuestSize, _: u32) -> Result<(), FieldError> {
         self.parameters.fit(guest)
-    }
-
-    fn is_calibrated(&self) -> bool {
-        self.parameters.cpu_share.is_some()
     }
 
     fn calibrate(
@@ -104,13 +103,9 @@ impl Workload for Java {
         calibrate::calibrate(site, prepared, cpu_s, share)
     }
 
-    fn footprint(&self, _: &GuestSize) -> Footprint {
+    fn footprint(&self, _: &GuestSize, _: u32) -> Footprint {
         // Nobody has a copy: guests that see the host's files are shown the one there is, the others share a disk.
         Footprint { kept: ByteSize(bundle::DISK_BYTES), guest: ByteSize(bundle::OVERLAY_BYTES) }
-    }
-
-    fn set_up(&self, _: &GuestSize, _: u32) -> Span {
-        SET_UP
     }
 
     fn look(&self) -> Option<Refusal> {
@@ -121,9 +116,9 @@ impl Workload for Java {
         }
     }
 
-    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
+    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Data, WorkloadError> {
         self.fit(&site.size)?;
-        Ok(Some(self.bundle()?.data()?))
+        Ok(Data::of_guests(self.bundle()?.data()?))
     }
 
     fn combine(&self, guests: Vec<Driven>) -> Option<Driven> {

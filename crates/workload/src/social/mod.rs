@@ -23,17 +23,20 @@ pub use merge::both_done;
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
+use tare_model::ByteSize;
 use tare_model::Refusal;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
 use tare_model::metric::MetricSpec;
-use tare_model::{ByteSize, Span};
 
 use crate::gold::Held;
 use crate::registry::{Entry, schema};
 use crate::store::installation::{self, Installation};
 use crate::web::limits::Allowed;
-use crate::{Data, Driven, Footprint, Prepared, SetupSite, StoreError, UnitOfWork, WorkSite, Workload, WorkloadError};
+use crate::{
+    Data, Driven, Footprint, GuestTraits, Prepared, SetupSite, StoreError, Traits, UnitOfWork, WorkSite, Workload,
+    WorkloadError,
+};
 use bundle::Bundle;
 use parameters::{Parameters, checked, users};
 use running::{Running, enough_people};
@@ -97,31 +100,19 @@ impl Workload for Social {
         UnitOfWork::Operation
     }
 
-    fn several(&self) -> bool {
-        true
+    fn traits(&self, guest: &GuestSize, instances: u32) -> Traits {
+        Traits {
+            several_guests: true,
+            several_instances: true,
+            repeats: true,
+            density: true,
+            set_up: prime::set_up(&self.parameters, guest.cpus, instances),
+            guests: vec![GuestTraits { services: true, ..GuestTraits::of(*guest) }],
+            ..Traits::of(*guest)
+        }
     }
 
-    fn density(&self) -> bool {
-        true
-    }
-
-    fn instances(&self) -> bool {
-        true
-    }
-
-    fn services(&self, _: u32) -> bool {
-        true
-    }
-
-    fn repeats(&self) -> bool {
-        true
-    }
-
-    fn fits(&self, guest: &GuestSize) -> Result<(), FieldError> {
-        self.fits_of(guest, 1)
-    }
-
-    fn fits_of(&self, guest: &GuestSize, instances: u32) -> Result<(), FieldError> {
+    fn fits(&self, guest: &GuestSize, instances: u32) -> Result<(), FieldError> {
         let at = |path: &[&str], error: SocialError| {
             FieldError::new(path, format!("{}: {}", error.tried, error.why)).help(error.remedy)
         };
@@ -130,19 +121,11 @@ impl Workload for Social {
         enough_people(&scale, self.users, instances).map_err(|error| at(&["scale-users"], error))
     }
 
-    fn footprint(&self, guest: &GuestSize) -> Footprint {
-        self.footprint_of(guest, 1)
-    }
-
-    fn footprint_of(&self, _: &GuestSize, instances: u32) -> Footprint {
+    fn footprint(&self, _: &GuestSize, instances: u32) -> Footprint {
         let scale = self.parameters.scale(self.users, instances);
         let kept = gold::gold_bytes(&scale) + bundle::DISK_BYTES;
         let guest = gold::likely(&scale, instances, self.users) + bundle::OVERLAY_BYTES;
         Footprint { kept: ByteSize(kept), guest: ByteSize(guest) }
-    }
-
-    fn set_up(&self, guest: &GuestSize, instances: u32) -> Span {
-        prime::set_up(&self.parameters, guest.cpus, instances)
     }
 
     fn look(&self) -> Option<Refusal> {
@@ -161,7 +144,7 @@ impl Workload for Social {
         installation::named(Some(&self.parameters.postgres))
     }
 
-    fn data(&self, site: &SetupSite<'_>) -> Result<Data, WorkloadError> {
+    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Data, WorkloadError> {
         self.fit(&site.size, site.instances)?;
         Allowed::of(site.client, site.timeout).refuse_driver(self.users, 1)?;
         let scale = self.parameters.scale(self.users, site.instances);

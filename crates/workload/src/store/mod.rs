@@ -23,13 +23,13 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::Value;
 use tare_model::Refusal;
 use tare_model::field::FieldError;
-use tare_model::guest::{GuestData, GuestSize};
+use tare_model::guest::GuestSize;
 use tare_model::metric::MetricSpec;
 use tare_model::{ByteSize, Span};
 
 use crate::gold::Held;
 use crate::registry::{Entry, schema};
-use crate::{Driven, Footprint, Prepared, SetupSite, UnitOfWork, WorkSite, Workload, WorkloadError};
+use crate::{Data, Driven, Footprint, Prepared, SetupSite, Traits, UnitOfWork, WorkSite, Workload, WorkloadError};
 use installation::Installation;
 use parameters::{Parameters, checked};
 use running::Running;
@@ -79,31 +79,24 @@ impl Workload for Store {
         UnitOfWork::Operation
     }
 
-    fn several(&self) -> bool {
-        true
-    }
-
-    fn repeats(&self) -> bool {
+    fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
         // A server of the user's own is left as it was found, which guests that come and go would not do.
-        self.parameters.url.is_none()
+        let repeats = self.parameters.url.is_none();
+        Traits { several_guests: true, repeats, set_up: SET_UP, ..Traits::of(*guest) }
     }
 
-    fn fits(&self, guest: &GuestSize) -> Result<(), FieldError> {
+    fn fits(&self, guest: &GuestSize, _: u32) -> Result<(), FieldError> {
         let fit = settings::fit(&self.parameters.settings, guest, self.clients);
         fit.map_err(|error| error.within(&["settings"]))
     }
 
-    fn footprint(&self, _: &GuestSize) -> Footprint {
+    fn footprint(&self, _: &GuestSize, _: u32) -> Footprint {
         if self.parameters.url.is_some() {
             return Footprint::default();
         }
         let data = gold::gold_bytes(&self.parameters.size());
         let wal = settings::wal_bytes(&self.parameters.settings, self.parameters.db_size);
         Footprint { kept: ByteSize(data), guest: ByteSize(gold::room(data, wal)) }
-    }
-
-    fn set_up(&self, _: &GuestSize, _: u32) -> Span {
-        SET_UP
     }
 
     fn look(&self) -> Option<Refusal> {
@@ -125,13 +118,13 @@ impl Workload for Store {
         installation::named(self.parameters.postgres.as_deref())
     }
 
-    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
+    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Data, WorkloadError> {
         match self.parameters.server()? {
-            Some(url) => ready::try_server(site, &url).map(|()| None),
+            Some(url) => ready::try_server(site, &url).map(|()| Data::default()),
             None => {
                 let (data, held) = gold::gold(site, &self.installed()?, &self.parameters)?;
                 *self.gold.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
-                Ok(Some(data))
+                Ok(Data::of_guests(data))
             }
         }
     }

@@ -10,13 +10,15 @@ mod parameters;
 pub use member::Member;
 
 use tare_model::field::FieldError;
-use tare_model::guest::{GuestData, GuestSize};
+use tare_model::guest::GuestSize;
 use tare_model::metric::MetricSpec;
 use tare_model::units::ByteSize;
 use tare_model::{Refusal, Span};
 
 use crate::registry::{Entry, schema};
-use crate::{Data, Driven, Footprint, Prepared, SetupSite, UnitOfWork, WorkSite, Workload, WorkloadError};
+use crate::{
+    Data, Driven, Footprint, GuestTraits, Prepared, SetupSite, Traits, UnitOfWork, WorkSite, Workload, WorkloadError,
+};
 use member::AtWork;
 use parameters::{Parameters, members, no_load, normalised};
 
@@ -90,34 +92,39 @@ impl Workload for Tile {
         UnitOfWork::Operation
     }
 
-    fn longest(&self) -> Option<Span> {
-        self.members.iter().filter_map(|member| member.workload.longest()).max()
+    /// All guests of a tile are added before load is offered: fewer are not measured.
+    fn traits(&self, guest: &GuestSize, instances: u32) -> Traits {
+        let members = self.members.iter().map(|member| {
+            let size = member.size(*guest);
+            (member, size, member.workload.traits(&size, instances))
+        });
+        let members: Vec<(&Member, GuestSize, Traits)> = members.collect();
+        let one = |(member, size, of): &(&Member, GuestSize, Traits)| {
+            let name = Some(member.name.clone());
+            GuestTraits { name, size: *size, touches: of.touches(), services: of.services() }
+        };
+        Traits {
+            density: true,
+            longest: members.iter().filter_map(|(.., of)| of.longest).max(),
+            set_up: members.iter().map(|(.., of)| of.set_up).max().unwrap_or(Span::ZERO),
+            guests: members.iter().map(one).collect(),
+            ..Traits::of(*guest)
+        }
     }
 
-    fn density(&self) -> bool {
-        true
-    }
-
-    /// All guests of a tile together: fewer are not measured.
-    fn touches(&self, guest: &GuestSize) -> ByteSize {
-        let each = self.members.iter().map(|member| member.workload.touches(&member.size(*guest)).0);
-        ByteSize(each.fold(0, u64::saturating_add))
-    }
-
-    fn touches_of(&self, index: u32, guest: &GuestSize) -> ByteSize {
-        self.member(index).map_or(guest.memory, |member| member.workload.touches(&member.size(*guest)))
-    }
-
-    fn fits(&self, guest: &GuestSize) -> Result<(), FieldError> {
+    fn fits(&self, guest: &GuestSize, _: u32) -> Result<(), FieldError> {
         self.members.iter().enumerate().try_for_each(|(number, member)| {
             let within = |error: FieldError| error.within(&["members", &number.to_string(), "parameters"]);
-            member.workload.fits(&member.size(*guest)).map_err(within)
+            member.workload.fits(&member.size(*guest), member.instances).map_err(within)
         })
     }
 
     /// What is kept counts once for members that keep equally much of one workload, as for cases. What a guest takes is the mean of a tile.
-    fn footprint(&self, guest: &GuestSize) -> Footprint {
-        let all = self.members.iter().map(|member| (member, member.workload.footprint(&member.size(*guest))));
+    fn footprint(&self, guest: &GuestSize, _: u32) -> Footprint {
+        let all = self
+            .members
+            .iter()
+            .map(|member| (member, member.workload.footprint(&member.size(*guest), member.instances)));
         let all: Vec<(&Member, Footprint)> = all.collect();
         let guests = all.iter().map(|(_, of)| of.guest.0).fold(0, u64::saturating_add);
         let first = |number: usize, member: &Member, kept: ByteSize| {
@@ -126,11 +133,6 @@ impl Workload for Tile {
         let kept = all.iter().enumerate().filter(|(number, (member, of))| first(*number, member, of.kept));
         let kept = kept.map(|(_, (_, of))| of.kept.0).fold(0, u64::saturating_add);
         Footprint { kept: ByteSize(kept), guest: ByteSize(guests.div_ceil(all.len().max(1) as u64)) }
-    }
-
-    fn set_up(&self, guest: &GuestSize, instances: u32) -> Span {
-        let all = self.members.iter().map(|member| member.workload.set_up(&member.size(*guest), instances));
-        all.max().unwrap_or(Span::ZERO)
     }
 
     fn look(&self) -> Option<Refusal> {
@@ -145,29 +147,13 @@ impl Workload for Tile {
         self.members.iter().flat_map(|member| member.workload.named_programs()).collect()
     }
 
-    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
-        Ok(self.data(site)?.guest(0).cloned())
-    }
-
-    fn data(&self, site: &SetupSite<'_>) -> Result<Data, WorkloadError> {
+    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Data, WorkloadError> {
         let guests = site.guests.div_ceil(u32::try_from(self.members.len()).unwrap_or(1).max(1));
         self.data_of(site.size, |member| {
             let note = |text: &str| (site.note)(&format!("{}: {text}", member.name));
             let own = SetupSite { size: member.size(site.size), guests, note: &note, ..*site };
-            member.workload.data(&own).map_err(|error| member.failed(error))
+            member.workload.set_up_once(&own).map_err(|error| member.failed(error))
         })
-    }
-
-    fn services(&self, index: u32) -> bool {
-        self.member(index).is_some_and(|member| member.workload.services(index))
-    }
-
-    fn tile(&self) -> Vec<String> {
-        self.members.iter().map(|member| member.name.clone()).collect()
-    }
-
-    fn size(&self, index: u32, asked: GuestSize) -> GuestSize {
-        self.member(index).map_or(asked, |member| member.size(asked))
     }
 
     fn combine(&self, guests: Vec<Driven>) -> Option<Driven> {

@@ -1,6 +1,7 @@
 //! What a study says of the members of a tile.
 
 use std::collections::BTreeSet;
+use tare_model::traits::{ANY_SIZE, Traits};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,6 @@ use tare_model::load::{Arrivals, LoadModel};
 use tare_model::units::{ByteSize, Rate, Span};
 
 use super::Member;
-use crate::Workload;
 use crate::registry::{self, Entry, read};
 
 /// This workload, which is no member of itself.
@@ -213,15 +213,15 @@ fn can_be_members() -> String {
     let one_client = LoadModel::from(MemberLoad::default());
     let can = |entry: &&Entry| {
         let made = if entry.name == NAME { None } else { (entry.make)(&nothing(), &one_client).ok() };
-        made.is_some_and(|workload| repeats(&*workload))
+        made.is_some_and(|workload| repeats(&workload.traits(&ANY_SIZE, 1)))
     };
     let names: Vec<String> = registry::ALL.iter().filter(can).map(|entry| format!("`{}`", entry.name)).collect();
     names.join(", ")
 }
 
 /// Whether a workload can be driven again and again while others are added.
-pub(super) fn repeats(workload: &dyn Workload) -> bool {
-    workload.density() || workload.repeats()
+const fn repeats(traits: &Traits) -> bool {
+    traits.density || traits.repeats
 }
 
 /// The members, each with its workload.
@@ -241,7 +241,8 @@ fn made(of: MemberParameters) -> Result<Member, FieldError> {
         let about_load = !has_load && error.path.first().is_some_and(|key| key == "load");
         if about_load { error } else { error.within(&["parameters"]) }
     })?;
-    if !repeats(&*workload) {
+    let traits = workload.traits(&ANY_SIZE, of.instances);
+    if !repeats(&traits) {
         let what = format!(
             "`{}` as it is set here cannot be driven again and again in one guest, as a tile asks",
             of.workload
@@ -249,7 +250,7 @@ fn made(of: MemberParameters) -> Result<Member, FieldError> {
         let help = format!("workloads that can: {}", can_be_members());
         return Err(FieldError::new(&["workload"], what).help(help));
     }
-    if workload.is_calibrated() {
+    if traits.calibrated {
         let what = format!(
             "`{}` as it is set here finds its load before the first trial, in one guest that is alone on the host: a rate for all \
              guests of a case, and those of a tile differ",
@@ -257,7 +258,7 @@ fn made(of: MemberParameters) -> Result<Member, FieldError> {
         );
         return Err(FieldError::new(&["parameters"], what).help("give the member a load that is fixed"));
     }
-    if of.instances > 1 && !workload.instances() {
+    if of.instances > 1 && !traits.several_instances {
         let what = format!("`{}` is one instance of its application, and {} are asked for", of.workload, of.instances);
         return Err(FieldError::new(&["instances"], what).help("leave it out"));
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use serde_json::json;
+use tare_model::guest::GuestData;
 use tare_model::load::LoadModel;
 use tare_model::metric::{Better, Unit};
 use tare_model::trial::{Flag, Measurement, RequestType, Step};
@@ -26,15 +27,15 @@ impl Workload for Fixed {
         self.unit
     }
 
-    fn repeats(&self) -> bool {
-        true
+    fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
+        Traits { repeats: true, ..Traits::of(*guest) }
     }
 
-    fn footprint(&self, guest: &GuestSize) -> Footprint {
+    fn footprint(&self, guest: &GuestSize, _: u32) -> Footprint {
         Footprint { kept: ByteSize(self.disk), guest: ByteSize(guest.memory.0 / 2) }
     }
 
-    fn fits(&self, guest: &GuestSize) -> Result<(), FieldError> {
+    fn fits(&self, guest: &GuestSize, _: u32) -> Result<(), FieldError> {
         let fits = guest.memory.0 >= 100;
         if fits { Ok(()) } else { Err(FieldError::new(&["heap"], "does not fit")) }
     }
@@ -142,14 +143,16 @@ fn every_metric_has_its_members_name_and_tiles_come_first() {
 fn guests_are_members_in_turn_with_their_sizes_and_disks() {
     let tile = two();
     let asked = GuestSize { cpus: 2, memory: ByteSize(1000) };
-    let sizes: Vec<u64> = (0..4).map(|index| tile.size(index, asked).memory.0).collect();
-    assert_eq!((sizes, tile.tile()), (vec![1000, 400, 1000, 400], vec!["shop".to_owned(), "db".to_owned()]));
-    assert_eq!((tile.touches(&asked).0, tile.touches_of(3, &asked).0), (1400, 400));
-    assert_eq!(tile.footprint(&asked), Footprint { kept: ByteSize(2000), guest: ByteSize(350) });
+    let traits = tile.traits(&asked, 1);
+    let sizes: Vec<u64> = (0..4).map(|index| traits.guest(index).unwrap().size.memory.0).collect();
+    let names: Vec<String> = traits.tile().into_iter().map(|guest| guest.name).collect();
+    assert_eq!((sizes, names), (vec![1000, 400, 1000, 400], vec!["shop".to_owned(), "db".to_owned()]));
+    assert_eq!((traits.touches().0, traits.guest(3).unwrap().touches.0), (1400, 400));
+    assert_eq!(tile.footprint(&asked, 1), Footprint { kept: ByteSize(2000), guest: ByteSize(350) });
     let alike = Tile::of(vec![member("a", "web {}", None), member("b", "web {}", None)]);
-    assert_eq!(alike.footprint(&asked).kept, ByteSize(1000), "kept once");
+    assert_eq!(alike.footprint(&asked, 1).kept, ByteSize(1000), "kept once");
     let small = GuestSize { cpus: 1, memory: ByteSize(99) };
-    let error = tile.fits(&small).unwrap_err();
+    let error = tile.fits(&small, 1).unwrap_err();
     assert_eq!(error.path, ["members", "0", "parameters", "heap"]);
 }
 
@@ -187,9 +190,10 @@ fn it_is_made_of_what_a_study_says() {
     let parameters = json!({ "members": [{ "name": "app", "workload": "java", "guest": { "memory": "2GiB" } }] });
     let load = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
     let tile = (ENTRY.make)(&parameters, &load).unwrap();
-    assert!(tile.density() && !tile.is_calibrated() && !tile.several());
+    let traits = tile.traits(&GuestSize { cpus: 1, memory: ByteSize(4 << 30) }, 1);
+    assert!(traits.density && !traits.calibrated && !traits.several_guests);
     assert_eq!(
-        (tile.tile(), tile.metrics()[1].id.clone()),
+        (traits.tile().into_iter().map(|guest| guest.name).collect(), tile.metrics()[1].id.clone()),
         (vec!["app".to_owned()], "app:operations_per_s".to_owned())
     );
 }

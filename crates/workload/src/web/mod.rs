@@ -31,7 +31,7 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::Value;
 use tare_model::Refusal;
 use tare_model::field::FieldError;
-use tare_model::guest::{GuestData, GuestSize};
+use tare_model::guest::GuestSize;
 use tare_model::load::LoadModel;
 use tare_model::metric::MetricSpec;
 use tare_model::web::SiteModel;
@@ -39,7 +39,7 @@ use tare_model::{ByteSize, Span};
 
 use crate::gold::Held;
 use crate::registry::{Entry, schema};
-use crate::{Driven, Footprint, Prepared, SetupSite, UnitOfWork, WorkSite, Workload, WorkloadError};
+use crate::{Data, Driven, Footprint, Prepared, SetupSite, Traits, UnitOfWork, WorkSite, Workload, WorkloadError};
 use bundle::Bundle;
 use compile::{compile, file_set};
 use fileset::Planning;
@@ -160,20 +160,17 @@ impl Workload for Web {
         UnitOfWork::Operation
     }
 
-    fn several(&self) -> bool {
-        true
-    }
-
-    fn repeats(&self) -> bool {
+    fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
         // A server of the user's own asks the backend of one trial.
-        self.parameters.url.is_none()
+        let repeats = self.parameters.url.is_none();
+        Traits { several_guests: true, repeats, set_up: SET_UP, ..Traits::of(*guest) }
     }
 
-    fn fits(&self, guest: &GuestSize) -> Result<(), FieldError> {
+    fn fits(&self, guest: &GuestSize, _: u32) -> Result<(), FieldError> {
         self.parameters.fit(guest)
     }
 
-    fn footprint(&self, _: &GuestSize) -> Footprint {
+    fn footprint(&self, _: &GuestSize, _: u32) -> Footprint {
         if self.parameters.url.is_some() {
             return Footprint::default();
         }
@@ -182,26 +179,22 @@ impl Workload for Web {
         Footprint { kept: ByteSize(totals.disk_bytes + gold::BUNDLE_BYTES), guest: ByteSize(gold::OVERLAY_BYTES) }
     }
 
-    fn set_up(&self, _: &GuestSize, _: u32) -> Span {
-        SET_UP
-    }
-
     fn look(&self) -> Option<Refusal> {
         if self.parameters.url.is_some() { None } else { bundle::find().err() }
     }
 
-    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Option<GuestData>, WorkloadError> {
+    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Data, WorkloadError> {
         self.fit(&site.size)?;
         self.one_server(site.guests)?;
         Allowed::of(site.client, site.timeout).refuse_driver(self.sessions, self.parameters.connections)?;
         if self.parameters.url.is_some() {
-            return Ok(None);
+            return Ok(Data::default());
         }
         let model = self.model(self.files_for());
         let making = Making { site, tables: &self.tables, model: &model, bundle: &self.bundle()? };
         let (data, held) = making.gold()?;
         *self.gold.lock().unwrap_or_else(PoisonError::into_inner) = Some((data.gold.clone(), held));
-        Ok(Some(data))
+        Ok(Data::of_guests(data))
     }
 
     fn combine(&self, guests: Vec<Driven>) -> Option<Driven> {

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
+use tare_workload::GuestTraits;
 
 use tare_model::density::StopKind;
 use tare_model::trial::Phase;
@@ -83,15 +84,17 @@ impl Ascending<'_> {
     /// others were seen to take if that is more, yet not much more than what it is promised. `settled`: what they have now, they
     /// keep; as long as merging may win something back, only what one took while it was added counts.
     fn need(&self, available_bytes: u64, settled: bool) -> u64 {
-        let (workload, asked, next) = (self.trial.task.workload, self.trial.case.guest, self.standing());
-        let promised = workload.size(next, asked).memory.0;
+        let (traits, next) = (self.trial.task.workload.traits_in(self.trial.case), self.standing());
+        let promises = |guest: &GuestTraits| (guest.size.memory.0, guest.touches.0);
+        let asked = self.trial.case.guest.memory.0;
+        let (promised, touches) = traits.guest(next).map_or((asked, asked), promises);
         let taken = self.start.available_bytes.saturating_sub(available_bytes);
         // Guests that differ are taken to have shared what is gone by what they were promised.
         let share = taken as f64 * promised as f64 / self.promised_bytes().max(1) as f64;
         let mean = if settled && next > 0 { share as u64 } else { 0 };
         let growth = self.growth_bytes.get(self.targets.len() % self.growth_bytes.len()).copied().unwrap_or(0);
         let seen = growth.max(mean).min(promised + promised / 4);
-        workload.touches_of(next, &asked).0.max(seen)
+        touches.max(seen)
     }
 
     /// Memory that all guests that stand were promised, bytes.

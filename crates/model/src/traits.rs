@@ -1,0 +1,96 @@
+//! What a workload can do and what it takes. It says so once for a case; a study, its plan and the run know nothing else of it.
+
+use crate::density::TileGuest;
+use crate::guest::GuestSize;
+use crate::units::{ByteSize, Span};
+
+/// A size for asking what does not depend on it.
+pub const ANY_SIZE: GuestSize = GuestSize { cpus: 1, memory: ByteSize(1 << 30) };
+
+/// A workload with its parameters, under its load, in guests of one size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Traits {
+    /// Several guests can be measured at one time, each with several drivers.
+    pub several_guests: bool,
+    /// Several instances of the application can be at work in one guest, each a process of its own.
+    pub several_instances: bool,
+    /// One load after another can be offered in the same guest.
+    pub repeats: bool,
+    /// It can be driven again and again in the same guests while others are added.
+    pub density: bool,
+    /// It finds once a run, before the first trial, what load it is offered, whatever the case says.
+    pub calibrated: bool,
+    /// The longest that one trial's load may take where its phases do not say; `None`: the phases say.
+    pub longest: Option<Span>,
+    /// About how long a trial's guests are set up, from their start until load is offered.
+    pub set_up: Span,
+    /// The guest, or those of a tile where guests differ: the `index`-th guest of a trial is the one at `index` modulo their number.
+    pub guests: Vec<GuestTraits>,
+}
+
+/// What one guest takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuestTraits {
+    /// Which of a tile it is; `None` where guests are alike.
+    pub name: Option<String>,
+    /// Its size.
+    pub size: GuestSize,
+    /// What it takes of the host's memory at once when it starts. The scale-up of a density search uses it until it has seen
+    /// the first guest.
+    pub touches: ByteSize,
+    /// It uses something beside it on the host, such as its database.
+    pub services: bool,
+}
+
+impl Traits {
+    /// Of a workload that measures one load in one guest, which touches all of its memory.
+    pub fn of(guest: GuestSize) -> Self {
+        Self {
+            several_guests: false,
+            several_instances: false,
+            repeats: false,
+            density: false,
+            calibrated: false,
+            longest: None,
+            set_up: Span::ZERO,
+            guests: vec![GuestTraits::of(guest)],
+        }
+    }
+
+    /// The `index`-th guest of a trial (from 0).
+    pub fn guest(&self, index: u32) -> Option<&GuestTraits> {
+        self.guests.get((index as usize).checked_rem(self.guests.len())?)
+    }
+
+    /// What a guest, or a whole tile, takes of the host's memory at once.
+    pub fn touches(&self) -> ByteSize {
+        ByteSize(self.guests.iter().fold(0, |sum, guest| sum.saturating_add(guest.touches.0)))
+    }
+
+    /// Whether any guest uses something beside it on the host.
+    pub fn services(&self) -> bool {
+        self.guests.iter().any(|guest| guest.services)
+    }
+
+    /// The guests of one tile; empty where guests are alike.
+    pub fn tile(&self) -> Vec<TileGuest> {
+        let named = |guest: &GuestTraits| Some(TileGuest { name: guest.name.clone()?, size: guest.size });
+        self.guests.iter().filter_map(named).collect()
+    }
+}
+
+impl GuestTraits {
+    /// One of that size, which touches all of its memory.
+    pub const fn of(size: GuestSize) -> Self {
+        Self { name: None, size, touches: size.memory, services: false }
+    }
+}
+
+/// Disk that a workload takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Footprint {
+    /// For what is made once and kept from run to run, bytes.
+    pub kept: ByteSize,
+    /// For each guest while it stands, bytes.
+    pub guest: ByteSize,
+}
