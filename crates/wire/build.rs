@@ -2,32 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-/// What the messages are made of: this crate's sources and those of the model that they carry. A copy of
-/// this crate without the model beside it hashes its own alone, at both ends alike.
-const SOURCES: [&str; 16] = [
-    "src/message.rs",
-    "src/bytes.rs",
-    "src/frame.rs",
-    "src/launch.rs",
-    "../model/src/drive.rs",
-    "../model/src/density.rs",
-    "../model/src/java.rs",
-    "../model/src/load.rs",
-    "../model/src/merging.rs",
-    "../model/src/sample.rs",
-    "../model/src/sql.rs",
-    "../model/src/store.rs",
-    "../model/src/trial.rs",
-    "../model/src/histogram.rs",
-    "../model/src/units.rs",
-    "../driver/src/protocol.rs",
-];
+/// What the messages are made of beside the model, which they carry. A copy of this crate without the model beside it hashes
+/// its own sources alone, at both ends alike.
+const SOURCES: [&str; 4] = ["src/message.rs", "src/frame.rs", "src/launch.rs", "../driver/src/protocol.rs"];
+const MODEL: &str = "../model/src";
 
 fn main() {
     let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    println!("cargo::rerun-if-changed={}", here.join(MODEL).display());
     let mut hash = Fnv::new();
-    for source in SOURCES {
-        let path = here.join(source);
+    for source in SOURCES.map(str::to_owned).into_iter().chain(in_model(&here)) {
+        let path = here.join(&source);
         if let Some(text) = read(&path) {
             println!("cargo::rerun-if-changed={}", path.display());
             hash.add(source.as_bytes());
@@ -35,6 +20,16 @@ fn main() {
         }
     }
     println!("cargo::rustc-env=TARE_WIRE_BUILD={:016x}", hash.0);
+}
+
+/// The model's sources, by name.
+fn in_model(here: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(here.join(MODEL)).into_iter().flatten().filter_map(Result::ok);
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut sources: Vec<String> =
+        names.filter(|name| name.ends_with(".rs")).map(|name| format!("{MODEL}/{name}")).collect();
+    sources.sort_unstable();
+    sources
 }
 
 fn read(path: &Path) -> Option<String> {

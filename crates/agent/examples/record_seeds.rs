@@ -19,10 +19,12 @@ use std::time::Duration;
 
 use tare_model::Span;
 use tare_model::drive::{
-    BusyWork, Direction, DriveKind, DriveSpec, Exchange, ReceiveMethod, SendMethod, ServeSpec, SocketOptions, Wait,
+    BusyWork, Direction, DriveSpec, Exchange, ReceiveMethod, SendMethod, SocketDrive, SocketOptions, SocketServer, Wait,
 };
-use tare_model::java::{GuestMemory, HoldSpec, JavaDrive};
+use tare_model::hold::{GuestMemory, HoldSpec};
+use tare_model::java::JavaDrive;
 use tare_model::load::{LoadModel, Phases};
+use tare_model::packed::{Packed, Task};
 use tare_model::sql::SqlServer;
 use tare_wire::{ExecSpec, Link, Reply, Request, WireError};
 
@@ -109,6 +111,12 @@ fn ask(link: &Link, request: Request) -> std::result::Result<Reply, WireError> {
     link.call(request, TIMEOUT)
 }
 
+/// Has the agent's part of a workload do something; it may refuse.
+fn perform<T: Task>(link: &Link, task: &T) -> Result<()> {
+    link.perform(task, TIMEOUT)?;
+    Ok(())
+}
+
 fn facts(link: &Link) -> Result<()> {
     ask(link, Request::Facts)?;
     ask(link, Request::Clock)?;
@@ -174,8 +182,8 @@ fn java(link: &Link) -> Result<()> {
         }
         Ok(())
     });
-    let kind = DriveKind::Java(JavaDrive { timeout_ns: 10_000_000_000, ask_every_ns: 5_000_000 });
-    let Reply::Prepared { drive } = ask(link, Request::PrepareDrive(Box::new(drive_spec(kind, target))))? else {
+    let kind = JavaDrive { timeout_ns: 10_000_000_000, ask_every_ns: 5_000_000 };
+    let Reply::Prepared { drive } = ask(link, Request::PrepareDrive(Box::new(drive_spec(&kind, target)?)))? else {
         return Err("no driver".into());
     };
     ask(link, Request::StartDrive { drive, start_at_ns: 0 })?;
@@ -212,20 +220,21 @@ fn load(link: &Link) -> Result<()> {
     let (exchange, wait) = (Exchange::TcpRr, Wait::Block);
     let (request_bytes, response_bytes) = (64, 64);
     let socket = SocketOptions::default();
-    let serve = ServeSpec::Rr { exchange, request_bytes, response_bytes, wait, socket: socket.clone() };
-    drive(link, serve, DriveKind::Rr { exchange, request_bytes, response_bytes, wait })?;
+    let serve = SocketServer::Rr { exchange, request_bytes, response_bytes, wait, socket: socket.clone() };
+    drive(link, &serve, &SocketDrive::Rr { exchange, request_bytes, response_bytes, wait })?;
     let (method, receive) = (SendMethod::Write, ReceiveMethod::Read);
     let (chunk_bytes, window_bytes, direction) = (4096, 65_536, Direction::Both);
-    let serve = ServeSpec::Stream { method, receive, chunk_bytes, window_bytes, socket };
-    drive(link, serve, DriveKind::Stream { direction, method, receive, chunk_bytes, window_bytes })
+    let serve = SocketServer::Stream { method, receive, chunk_bytes, window_bytes, socket };
+    drive(link, &serve, &SocketDrive::Stream { direction, method, receive, chunk_bytes, window_bytes })
 }
 
-fn drive(link: &Link, spec: ServeSpec, kind: DriveKind) -> Result<()> {
-    let Reply::Serving { server, address } = ask(link, Request::Serve { spec, bind: IpAddr::V4(Ipv4Addr::LOCALHOST) })?
+fn drive(link: &Link, server: &SocketServer, kind: &SocketDrive) -> Result<()> {
+    let task = Packed::of(server)?;
+    let Reply::Serving { server, address } = ask(link, Request::Serve { task, bind: IpAddr::V4(Ipv4Addr::LOCALHOST) })?
     else {
         return Err("no server".into());
     };
-    let Reply::Prepared { drive } = ask(link, Request::PrepareDrive(Box::new(drive_spec(kind, address))))? else {
+    let Reply::Prepared { drive } = ask(link, Request::PrepareDrive(Box::new(drive_spec(kind, address)?)))? else {
         return Err("no driver".into());
     };
     ask(link, Request::StartDrive { drive, start_at_ns: 0 })?;
@@ -233,9 +242,9 @@ fn drive(link: &Link, spec: ServeSpec, kind: DriveKind) -> Result<()> {
     Ok(())
 }
 
-fn drive_spec(kind: DriveKind, target: SocketAddr) -> DriveSpec {
-    DriveSpec {
-        kind,
+fn drive_spec<T: Task>(task: &T, target: SocketAddr) -> Result<DriveSpec> {
+    Ok(DriveSpec {
+        task: Packed::of(task)?,
         targets: vec![target],
         load: LoadModel::Closed { clients: 2, think_time: Span::ZERO },
         phases: Phases {
@@ -250,5 +259,5 @@ fn drive_spec(kind: DriveKind, target: SocketAddr) -> DriveSpec {
         record: true,
         loss_timeout_ns: 1_000_000_000,
         interval_ns: 10_000_000,
-    }
+    })
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tare_model::java::{GuestMemory, HoldSpec};
+use tare_model::hold::{GuestMemory, HoldSpec};
 
 use crate::started::Started;
 use sys::{Region, page_bytes};

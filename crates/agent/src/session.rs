@@ -176,7 +176,7 @@ fn take(session: &Arc<Session>, message: ToAgent) {
 fn perform(work: &Work, request: Request) -> Result<Reply, String> {
     match request {
         Request::Facts => Ok(Reply::Facts(facts::read())),
-        Request::Serve { spec, bind } => work.serve(&spec, bind),
+        Request::Serve { task, bind } => work.serve(&task, bind),
         Request::StopServe { server } => work.stop_serve(server),
         Request::PrepareDrive(spec) => work.prepare_drive(&spec),
         Request::StartDrive { drive, start_at_ns } => work.start_drive(drive, start_at_ns),
@@ -188,10 +188,7 @@ fn perform(work: &Work, request: Request) -> Result<Reply, String> {
         Request::End { command } => work.end(command),
         Request::Hold(spec) => work.hold(&spec),
         Request::Held => Ok(work.held()),
-        Request::Sql(spec) => Ok(Reply::Rows(tare_driver::pg::ask(&spec))),
-        Request::StoreLoad(load) => Ok(Reply::StoreLoaded(tare_driver::store::load(&load, work.cancelled()))),
-        Request::StoreCount(count) => Ok(Reply::StoreCounted(tare_driver::store::count(&count).map(Box::new))),
-        Request::SocialLoad(load) => Ok(Reply::SocialLoaded(tare_driver::social::load(&load, work.cancelled()))),
+        Request::Call(task) => work.call(&task),
         Request::PutFile { path, mode, offset, bytes, last } => files::put(&path, mode, offset, &bytes, last),
         Request::GetFile { path, offset, limit_bytes } => files::get(&path, offset, limit_bytes),
         Request::Fetch { address, path, timeout_ns, limit_bytes } => {

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tare_driver::{busy, drive, serve};
 use tare_model::Span;
-use tare_model::drive::{BusyWork, DriveSpec, ServeSpec};
-use tare_model::java::HoldSpec;
+use tare_model::drive::{BusyWork, DriveSpec};
+use tare_model::hold::HoldSpec;
+use tare_model::packed::Packed;
 use tare_probe::GuestProbe;
 use tare_wire::{ExecSpec, Reply, ServeReport};
 
@@ -48,8 +49,8 @@ impl Work {
     }
 
     /// Starts a server.
-    pub fn serve(&self, spec: &ServeSpec, bind: IpAddr) -> Answer {
-        let server = serve::start(spec, bind).map_err(|error| error.to_string())?;
+    pub fn serve(&self, task: &Packed, bind: IpAddr) -> Answer {
+        let server = serve::start(task, bind).map_err(|error| error.to_string())?;
         let (number, address) = (self.number(), server.addr);
         lock(&self.servers).insert(number, server);
         Ok(Reply::Serving { server: number, address })
@@ -86,9 +87,10 @@ impl Work {
         result.map(|result| Reply::Driven(Box::new(result))).map_err(|error| error.to_string())
     }
 
-    /// Whether all work is to end early.
-    pub const fn cancelled(&self) -> &AtomicBool {
-        &self.cancelled
+    /// Does what a workload asks of its part in the agent.
+    pub fn call(&self, task: &Packed) -> Answer {
+        let outcome = tare_driver::call(task, &self.cancelled).map_err(|error| error.to_string())?;
+        Ok(Reply::Called { outcome })
     }
 
     /// The commands that run.

@@ -7,8 +7,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tare_model::Span;
-use tare_model::drive::{DriveKind, DriveSpec, Exchange, ServeSpec, SocketOptions, Wait};
+use tare_model::drive::{DriveSpec, Exchange, SocketDrive, SocketOptions, SocketServer, Wait};
 use tare_model::load::{LoadModel, Phases};
+use tare_model::packed::Packed;
 use tare_wire::{
     ExecResult, ExecSpec, FromAgent, Greeting, Link, Reply, Request, ToAgent, WireError, read_frame, write_frame,
 };
@@ -442,13 +443,15 @@ fn a_cancel_kills_commands_with_their_children_and_those_that_come_later() {
 /// A closed loop of one client against a server in the same agent, for so long after a warm-up.
 fn drive_spec(link: &Link, warm_up_ms: u64, steady_ms: u64) -> DriveSpec {
     let (exchange, wait, socket) = (Exchange::TcpRr, Wait::Block, SocketOptions::default());
-    let spec = ServeSpec::Rr { exchange, request_bytes: 16, response_bytes: 16, wait, socket: socket.clone() };
+    let spec = SocketServer::Rr { exchange, request_bytes: 16, response_bytes: 16, wait, socket: socket.clone() };
     let bind = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
-    let Reply::Serving { address, .. } = link.call(Request::Serve { spec, bind }, TIMEOUT).unwrap() else {
+    let Reply::Serving { address, .. } =
+        link.call(Request::Serve { task: Packed::of(&spec).unwrap(), bind }, TIMEOUT).unwrap()
+    else {
         panic!("it does not serve");
     };
     DriveSpec {
-        kind: DriveKind::Rr { exchange, request_bytes: 16, response_bytes: 16, wait },
+        task: Packed::of(&SocketDrive::Rr { exchange, request_bytes: 16, response_bytes: 16, wait }).unwrap(),
         targets: vec![address],
         load: LoadModel::Closed { clients: 1, think_time: Span::ZERO },
         phases: Phases {

@@ -5,7 +5,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tare_model::java::{GuestMemory, HoldSpec};
+use tare_model::hold::{GuestMemory, HoldSpec};
 use tare_wire::{ExecResult, ExecSpec, Link, Reply, Request, WireError};
 
 const TIMEOUT: Duration = Duration::from_secs(30);

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use tare_driver::serve;
-use tare_model::drive::ServeSpec;
+use tare_model::packed::Packed;
+use tare_model::web::BackendSpec;
 
 /// What to measure.
 #[derive(Debug, Parser)]
@@ -47,7 +48,7 @@ fn ask(at: SocketAddr, query: &str, thread: u32, until: Instant) -> io::Result<u
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments = Arguments::parse();
-    let server = serve::start(&ServeSpec::Backend { salt: 1, delay_ns: 0 }, IpAddr::V4(Ipv4Addr::LOCALHOST))?;
+    let server = serve::start(&Packed::of(&BackendSpec { salt: 1, delay_ns: 0 })?, IpAddr::V4(Ipv4Addr::LOCALHOST))?;
     let (at, began) = (server.addr, Instant::now());
     let until = began + Duration::from_secs(arguments.seconds);
     let threads: Vec<_> = (0..arguments.connections)

@@ -12,9 +12,10 @@ use std::sync::atomic::AtomicBool;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tare_driver::{drive, serve};
 use tare_model::drive::{
-    Direction, DriveKind, DriveSpec, Exchange, ReceiveMethod, SendMethod, ServeSpec, SocketOptions, Wait,
+    Direction, DriveSpec, Exchange, ReceiveMethod, SendMethod, SocketDrive, SocketOptions, SocketServer, Wait,
 };
 use tare_model::load::{Arrivals, LoadModel, Phases};
+use tare_model::packed::Packed;
 use tare_model::units::{Rate, Span};
 
 #[derive(Parser)]
@@ -130,9 +131,9 @@ impl Settings {
         SocketOptions { buffer_bytes: None, congestion_control: self.congestion.clone() }
     }
 
-    fn serve_spec(&self) -> ServeSpec {
+    fn serve_spec(&self) -> SocketServer {
         if self.kind == Kind::Stream {
-            return ServeSpec::Stream {
+            return SocketServer::Stream {
                 method: self.method(),
                 receive: self.receive(),
                 chunk_bytes: self.chunk,
@@ -140,7 +141,7 @@ impl Settings {
                 socket: self.socket(),
             };
         }
-        ServeSpec::Rr {
+        SocketServer::Rr {
             exchange: self.exchange(),
             request_bytes: self.request,
             response_bytes: self.response,
@@ -149,10 +150,10 @@ impl Settings {
         }
     }
 
-    fn drive_kind(&self, direction: Way) -> DriveKind {
+    fn drive_kind(&self, direction: Way) -> SocketDrive {
         match self.kind {
-            Kind::Null => DriveKind::Null,
-            Kind::Stream => DriveKind::Stream {
+            Kind::Null => SocketDrive::Null,
+            Kind::Stream => SocketDrive::Stream {
                 direction: match direction {
                     Way::Receive => Direction::Receive,
                     Way::Send => Direction::Send,
@@ -163,7 +164,7 @@ impl Settings {
                 chunk_bytes: self.chunk,
                 window_bytes: self.window,
             },
-            Kind::Rr | Kind::Udp | Kind::Crr => DriveKind::Rr {
+            Kind::Rr | Kind::Udp | Kind::Crr => SocketDrive::Rr {
                 exchange: self.exchange(),
                 request_bytes: self.request,
                 response_bytes: self.response,
@@ -176,7 +177,7 @@ impl Settings {
 fn main() -> Result<(), Box<dyn Error>> {
     match Cli::parse().command {
         Command::Serve(settings) => {
-            let server = serve::start(&settings.serve_spec(), settings.bind)?;
+            let server = serve::start(&Packed::of(&settings.serve_spec())?, settings.bind)?;
             println!("{}", server.addr);
             stdin().read_to_end(&mut Vec::new())?;
             println!("{}", serde_json::to_string(&server.stop())?);
@@ -188,7 +189,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 Some(rate) => LoadModel::Open { rate: Rate(rate), arrivals: Arrivals::Poisson, connections: clients },
             };
             let spec = DriveSpec {
-                kind: settings.drive_kind(direction),
+                task: Packed::of(&settings.drive_kind(direction))?,
                 targets: target.into_iter().collect(),
                 load,
                 phases: Phases {

@@ -7,8 +7,9 @@ use std::sync::atomic::AtomicBool;
 
 use clap::{Args, Parser, Subcommand};
 use tare_driver::{drive, store};
-use tare_model::drive::{DriveKind, DriveResult, DriveSpec, SocketOptions};
+use tare_model::drive::{DriveResult, DriveSpec, SocketOptions};
 use tare_model::load::{Arrivals, LoadModel, Phases};
+use tare_model::packed::Packed;
 use tare_model::sql::{SqlFailure, SqlServer};
 use tare_model::store::{StoreCount, StoreDrive, StoreLoad, StoreSize, StoreStatements};
 use tare_model::units::{Rate, Span};
@@ -153,7 +154,7 @@ fn spec(server: &Server, settings: &Drive) -> Result<DriveSpec, Box<dyn Error>> 
         Some(rate) => LoadModel::Open { rate: Rate(rate), arrivals: Arrivals::Poisson, connections: clients },
     };
     Ok(DriveSpec {
-        kind: DriveKind::Store(Box::new(drive)),
+        task: Packed::of(&drive)?,
         targets: vec![server.address],
         load,
         phases: Phases {
@@ -178,11 +179,11 @@ fn resident_kb() -> u64 {
     line.split_ascii_whitespace().next().and_then(|kb| kb.parse().ok()).unwrap_or(0)
 }
 
-fn print(result: &DriveResult, resident_kb: u64) -> Result<(), serde_json::Error> {
+fn print(result: &DriveResult, resident_kb: u64) -> Result<(), Box<dyn std::error::Error>> {
     let seconds = (result.steady_end_ns - result.steady_start_ns) as f64 / 1e9;
     let cpu_us = (result.cpu_user_ns + result.cpu_system_ns) as f64 / 1e3;
     let ms = |q| result.response.quantile(q).map(|ns| ns / 1e6);
-    let done = result.store.clone().unwrap_or_default();
+    let done = result.outcome::<StoreDrive>()?;
     let steps: serde_json::Map<_, _> = result
         .steps
         .iter()

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use tare_driver::serve;
-use tare_model::drive::ServeSpec;
+use tare_model::packed::Packed;
 use tare_model::social::{Scale, StoreSpec};
 
 #[derive(Parser)]
@@ -30,7 +30,8 @@ fn main() -> ExitCode {
     let a = Arguments::parse();
     let delay_ns = Duration::from_millis(a.delay_ms).as_nanos() as u64;
     let spec = StoreSpec { scale: Scale::of(a.users), instances: a.instances, folder: a.folder, delay_ns };
-    let server = match serve::start(&ServeSpec::Files(spec), IpAddr::V4(Ipv4Addr::LOCALHOST)) {
+    let start = |task| serve::start(&task, IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let server = match Packed::of(&spec).map_err(Into::into).and_then(start) {
         Ok(server) => server,
         Err(error) => {
             eprintln!("{error}");

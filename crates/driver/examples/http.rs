@@ -10,8 +10,9 @@ use std::sync::atomic::AtomicBool;
 use clap::Parser;
 use tare_driver::drive;
 use tare_model::Histogram;
-use tare_model::drive::{DriveKind, DriveResult, DriveSpec, SocketOptions};
+use tare_model::drive::{DriveResult, DriveSpec, SocketOptions};
 use tare_model::load::{Arrivals, LoadModel, Phases};
+use tare_model::packed::Packed;
 use tare_model::units::{Rate, Span};
 use tare_model::web::{
     Body, Embedded, FileRef, FileSet, MARKER_BYTES, MARKER_EVERY, Quality, SiteModel, SiteState, Think, TlsSpec,
@@ -76,7 +77,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let spec = spec(&cli)?;
     let result = drive::run(&spec, &|_| (), &AtomicBool::new(false))?;
-    print(&result);
+    print(&result)?;
     Ok(())
 }
 
@@ -128,7 +129,7 @@ fn spec(cli: &Cli) -> Result<DriveSpec, Box<dyn Error>> {
         None => LoadModel::Closed { clients, think_time: Span::ZERO },
     };
     Ok(DriveSpec {
-        kind: DriveKind::Web(Box::new(drive)),
+        task: Packed::of(&drive)?,
         targets: vec![target],
         load,
         phases: Phases {
@@ -179,9 +180,9 @@ fn digest(text: &str) -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(bytes.ok_or("the certificate's digest is not hexadecimal")?)
 }
 
-fn print(result: &DriveResult) {
+fn print(result: &DriveResult) -> Result<(), Box<dyn std::error::Error>> {
     let seconds = (result.steady_end_ns - result.steady_start_ns) as f64 / 1e9;
-    let done = result.web.clone().unwrap_or_default();
+    let done = result.outcome::<WebDrive>()?;
     let each = |ns: u64| ns as f64 / 1e3 / done.exchanges.max(1) as f64;
     let at = |times: &Histogram, q: f64| times.quantile(q).map_or(0.0, |ns| ns / 1e3);
     println!(
@@ -209,4 +210,5 @@ fn print(result: &DriveResult) {
         done.faults,
         result.errors,
     );
+    Ok(())
 }

@@ -13,8 +13,9 @@ use std::sync::atomic::AtomicBool;
 
 use clap::{Parser, Subcommand};
 use tare_driver::{drive, social};
-use tare_model::drive::{DriveKind, DriveResult, DriveSpec, SocketOptions};
+use tare_model::drive::{DriveResult, DriveSpec, SocketOptions};
 use tare_model::load::{LoadModel, Phases};
+use tare_model::packed::Packed;
 use tare_model::social::{Cycle, InstanceDone, Operation, Scale, SocialDrive, stationary};
 use tare_model::{Histogram, Span};
 
@@ -86,8 +87,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     match Cli::parse().what {
         What::Serve { port, users } => server::serve(port, users),
         What::Drive(cli) => {
-            let result = drive::run(&spec(&cli), &|_| (), &AtomicBool::new(false))?;
-            print(&result);
+            let result = drive::run(&spec(&cli)?, &|_| (), &AtomicBool::new(false))?;
+            print(&result)?;
             Ok(())
         }
         What::Simulate { users, operations } => {
@@ -111,7 +112,7 @@ fn drive_of(scale: Scale) -> SocialDrive {
     }
 }
 
-fn spec(cli: &Drive) -> DriveSpec {
+fn spec(cli: &Drive) -> Result<DriveSpec, tare_model::packed::PackError> {
     let seconds = |s: f64| Span { ns: (s * 1e9) as u64 };
     let mean_ns = seconds(cli.cycle).ns;
     let least = |s: u64| (s * mean_ns) / 5;
@@ -124,8 +125,8 @@ fn spec(cli: &Drive) -> DriveSpec {
         threads: cli.threads,
         ..drive_of(Scale::of(cli.scale))
     };
-    DriveSpec {
-        kind: DriveKind::Social(Box::new(drive)),
+    Ok(DriveSpec {
+        task: Packed::of(&drive)?,
         targets: cli.target.clone(),
         load: LoadModel::Closed { clients: cli.users, think_time: Span::ZERO },
         phases: Phases {
@@ -140,16 +141,16 @@ fn spec(cli: &Drive) -> DriveSpec {
         record: true,
         loss_timeout_ns: 1_000_000,
         interval_ns: 1_000_000_000,
-    }
+    })
 }
 
 fn at(times: &Histogram, q: f64, unit_ns: f64) -> f64 {
     times.quantile(q).map_or(0.0, |ns| ns / unit_ns)
 }
 
-fn print(result: &DriveResult) {
+fn print(result: &DriveResult) -> Result<(), Box<dyn std::error::Error>> {
     let seconds = (result.steady_end_ns - result.steady_start_ns) as f64 / 1e9;
-    let done = result.social.clone().unwrap_or_default();
+    let done = result.outcome::<SocialDrive>()?;
     let requests: u64 = done.instances.iter().map(|one| one.requests).sum();
     let us = |ns: u64| ns as f64 / 1e3 / requests.max(1) as f64;
     let (late, response) = (&result.lateness, &result.response);
@@ -180,6 +181,7 @@ fn print(result: &DriveResult) {
     for (number, one) in (1..).zip(&done.instances) {
         instance(number, one, seconds);
     }
+    Ok(())
 }
 
 fn instance(number: u32, one: &InstanceDone, seconds: f64) {

@@ -1,19 +1,15 @@
 //! A run of a driver: prepares it, goes through the phases, returns what was measured.
 
 use std::fmt::Debug;
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
-use tare_model::drive::{DriveInterval, DriveKind, DriveResult, DriveSpec};
+use tare_model::drive::{DriveInterval, DriveResult, DriveSpec};
 use tare_model::load::{LoadModel, Phases};
 
-use crate::DriverError;
 use crate::clock::{now_ns, tighten_timers};
-use crate::exchange::Links;
-use crate::java::Application;
-use crate::social::Members;
-use crate::store::flow::Clients;
 use crate::timeline::Timeline;
-use crate::web::Crowd;
+use crate::{DriverError, registry};
 
 /// How long after the end of the load a closed loop waits for answers still due.
 pub const GRACE_CLOSED_NS: u64 = 1_000_000_000;
@@ -57,13 +53,7 @@ pub struct Prepared {
 /// something else, the kernel refuses a socket setting, or `cancel` is set meanwhile.
 pub fn prepare(spec: &DriveSpec, cancel: &AtomicBool) -> Result<Prepared, DriverError> {
     check(spec)?;
-    let drive: Box<dyn Drive> = match &spec.kind {
-        DriveKind::Store(own) => Box::new(Clients::prepare(spec, own, cancel)?),
-        DriveKind::Java(own) => Box::new(Application::prepare(spec, own, cancel)?),
-        DriveKind::Web(own) => Box::new(Crowd::prepare(spec, own, cancel)?),
-        DriveKind::Social(own) => Box::new(Members::prepare(spec, own, cancel)?),
-        DriveKind::Null | DriveKind::Rr { .. } | DriveKind::Stream { .. } => Box::new(Links::prepare(spec, cancel)?),
-    };
+    let drive = registry::prepare(spec, cancel)?;
     Ok(Prepared { phases: spec.phases, drive })
 }
 
@@ -72,9 +62,6 @@ fn check(spec: &DriveSpec) -> Result<(), DriverError> {
     let invalid = |what: &str, remedy| DriverError::invalid(what, remedy);
     if spec.load.connections() == 0 {
         return Err(invalid("it has no clients", "ask for at least one"));
-    }
-    if spec.targets.is_empty() && spec.kind != DriveKind::Null {
-        return Err(invalid("it has no server to drive", "name at least one target"));
     }
     if spec.phases.steady_state.ns == 0 {
         return Err(invalid("its steady state is empty", "give steady_state a length"));
@@ -88,6 +75,12 @@ fn check(spec: &DriveSpec) -> Result<(), DriverError> {
         return Err(DriverError::invalid(format!("its arrival rate is {rate}"), "give a rate above zero"));
     }
     Ok(())
+}
+
+/// The first server, which all kinds of load but one need.
+pub(crate) fn first_target(spec: &DriveSpec) -> Result<SocketAddr, DriverError> {
+    let first = spec.targets.first().copied();
+    first.ok_or_else(|| DriverError::invalid("it has no server to drive", "name at least one target"))
 }
 
 impl Prepared {

@@ -116,6 +116,17 @@ pub enum DriverError {
         /// How long ago, nanoseconds.
         late_ns: u64,
     },
+    /// Nobody here does a task of this kind.
+    #[error("this agent has no {role} `{kind}`; use the agent that came with this tare")]
+    Unknown {
+        /// `driver`, `server` or `call`.
+        role: &'static str,
+        /// What was asked for.
+        kind: String,
+    },
+    /// What was sent for a kind of task is none.
+    #[error(transparent)]
+    Packed(#[from] tare_model::packed::PackError),
     /// The run was cancelled from outside.
     #[error("the run was cancelled")]
     Cancelled,

@@ -1,10 +1,11 @@
 //! Raw sockets: request and response, bulk streams, and the loop that does nothing.
 
+use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tare_model::drive::{Direction, DriveInterval, DriveKind, DriveResult, DriveSpec, Exchange, Wait};
+use tare_model::drive::{Direction, DriveInterval, DriveResult, DriveSpec, Exchange, SocketDrive, SocketServer, Wait};
 use tare_model::load::LoadModel;
 
 use crate::bulk::SendSettings;
@@ -12,16 +13,18 @@ use crate::clock::now_ns;
 use crate::connections::{self, Common, DriverThread};
 use crate::control::Armed;
 use crate::crr::TcpCrr;
-use crate::drive::Drive;
+use crate::drive::{Drive, first_target};
 use crate::link::{self, Link};
 use crate::null::Null;
 use crate::payload::Payload;
+use crate::registry::{Drives, Kind, Serves, any_port};
+use crate::serve::Server;
 use crate::stream::Stream;
 use crate::tally::Tally;
 use crate::tcp::TcpRr;
 use crate::timeline::Timeline;
 use crate::udp::UdpRr;
-use crate::{DriverError, sockopt, stream};
+use crate::{DriverError, net, serve_crr, serve_rr, serve_stream, serve_udp, sockopt, stream};
 
 /// Longest wait for one connection to open.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -30,18 +33,20 @@ const CONNECT_ALL_NS: u64 = 30_000_000_000;
 /// Most bytes that fit into a UDP datagram over IPv4.
 const DATAGRAM_MAX: u32 = 65_507;
 
+pub(crate) const KINDS: &[Kind] = &[Kind::drives::<SocketDrive>(), Kind::serves::<SocketServer>()];
+
 /// Connections that are open, a thread each.
 #[derive(Debug)]
-pub(crate) struct Links {
+struct Links {
     spec: DriveSpec,
+    kind: SocketDrive,
     links: Vec<Link>,
     granted: Vec<(String, String)>,
 }
 
-impl Links {
-    /// Opens every connection and sees each server answer that it serves this load.
-    pub fn prepare(spec: &DriveSpec, cancel: &AtomicBool) -> Result<Self, DriverError> {
-        check(spec)?;
+impl Drives for SocketDrive {
+    fn prepare(self, spec: &DriveSpec, cancel: &AtomicBool) -> Result<Box<dyn Drive>, DriverError> {
+        check(spec, self)?;
         let connections = spec.load.connections();
         let deadline = now_ns() + CONNECT_ALL_NS;
         let mut links = Vec::with_capacity(connections as usize);
@@ -51,11 +56,11 @@ impl Links {
                 return Err(DriverError::Cancelled);
             }
             let left = Duration::from_nanos(deadline.saturating_sub(now_ns())).min(CONNECT_TIMEOUT);
-            let target = match spec.kind {
-                DriveKind::Null => None,
+            let target = match self {
+                Self::Null => None,
                 _ => Some(spec.targets[index as usize % spec.targets.len()]),
             };
-            let link = link::connect(spec, index, target, left, &mut granted)?;
+            let link = link::connect((spec, self), index, target, left, &mut granted)?;
             if let Some(fd) = link.fd().filter(|_| granted.is_empty()) {
                 granted = sockopt::granted(fd.as_fd(), !matches!(link, Link::Udp(_)));
             }
@@ -66,7 +71,7 @@ impl Links {
             links.iter().filter(lies).count() as u64
         };
         granted.extend(sockopt::windows(windows(false), windows(true)));
-        Ok(Self { spec: spec.clone(), links, granted })
+        Ok(Box::new(Links { spec: spec.clone(), kind: self, links, granted }))
     }
 }
 
@@ -77,32 +82,35 @@ impl Drive for Links {
         progress: &dyn Fn(DriveInterval),
         cancel: &AtomicBool,
     ) -> Result<DriveResult, DriverError> {
-        let Self { spec, links, granted } = *self;
-        let operation_bytes = match spec.kind {
-            DriveKind::Rr { request_bytes, response_bytes, .. } => (request_bytes.into(), response_bytes.into()),
+        let Self { spec, kind, links, granted } = *self;
+        let operation_bytes = match kind {
+            SocketDrive::Rr { request_bytes, response_bytes, .. } => (request_bytes.into(), response_bytes.into()),
             _ => (0, 0),
         };
-        let long = matches!(spec.kind, DriveKind::Stream { .. });
+        let long = matches!(kind, SocketDrive::Stream { .. });
         let common = Common { spec: &spec, timeline, operation_bytes, long, granted };
         // Every connection stays open until the last one has ended.
         let each: Vec<&Link> = links.iter().collect();
-        let work = |link: &Link, thread: &DriverThread<'_>| (work(&spec, link, thread), ());
+        let work = |link: &Link, thread: &DriverThread<'_>| (work((&spec, kind), link, thread), ());
         connections::run(common, each, (progress, cancel), work).map(|(result, _)| result)
     }
 }
 
 /// Refuses what cannot be driven, before anything is opened.
-fn check(spec: &DriveSpec) -> Result<(), DriverError> {
+fn check(spec: &DriveSpec, kind: SocketDrive) -> Result<(), DriverError> {
     let invalid = |what: &str, remedy| DriverError::invalid(what, remedy);
-    match spec.kind {
-        DriveKind::Rr { exchange, request_bytes, response_bytes, .. } => {
+    if kind != SocketDrive::Null {
+        first_target(spec)?;
+    }
+    match kind {
+        SocketDrive::Rr { exchange, request_bytes, response_bytes, .. } => {
             check_exchange(exchange, request_bytes, response_bytes)?;
             if exchange == Exchange::UdpRr && spec.loss_timeout_ns < 1_000 {
                 return Err(invalid("datagrams count as lost at once", "give loss_timeout_ns at least 1000"));
             }
             Ok(())
         }
-        DriveKind::Stream { direction, chunk_bytes, window_bytes, .. } => {
+        SocketDrive::Stream { direction, chunk_bytes, window_bytes, .. } => {
             check_bulk(chunk_bytes, window_bytes)?;
             if !matches!(spec.load, LoadModel::Closed { think_time, .. } if think_time.ns == 0) {
                 let what = "bulk transfer has no arrivals and no think time";
@@ -113,12 +121,12 @@ fn check(spec: &DriveSpec) -> Result<(), DriverError> {
             }
             Ok(())
         }
-        _ => Ok(()),
+        SocketDrive::Null => Ok(()),
     }
 }
 
 /// Refuses sizes that no exchange can have.
-pub(crate) fn check_exchange(exchange: Exchange, request: u32, response: u32) -> Result<(), DriverError> {
+fn check_exchange(exchange: Exchange, request: u32, response: u32) -> Result<(), DriverError> {
     if request == 0 || response == 0 {
         return Err(DriverError::invalid("a request or response is empty", "give both at least 1 byte"));
     }
@@ -130,7 +138,7 @@ pub(crate) fn check_exchange(exchange: Exchange, request: u32, response: u32) ->
 }
 
 /// Refuses bulk data in pieces of nothing.
-pub(crate) fn check_bulk(chunk_bytes: u32, window_bytes: u32) -> Result<(), DriverError> {
+fn check_bulk(chunk_bytes: u32, window_bytes: u32) -> Result<(), DriverError> {
     if chunk_bytes == 0 || window_bytes == 0 {
         let what = "bulk data is to be sent in chunks or from a window of 0 bytes";
         return Err(DriverError::invalid(what, "give both at least 1 byte; 256 KiB is a good value"));
@@ -139,13 +147,15 @@ pub(crate) fn check_bulk(chunk_bytes: u32, window_bytes: u32) -> Result<(), Driv
 }
 
 /// The whole life of one driver thread.
-fn work(spec: &DriveSpec, link: &Link, thread: &DriverThread<'_>) -> Tally {
+fn work((spec, kind): (&DriveSpec, SocketDrive), link: &Link, thread: &DriverThread<'_>) -> Tally {
     let armed: Option<Armed<'_>> = link.fd().and_then(|fd| thread.breaker.guard(fd.as_fd()));
-    let payload = || match spec.kind {
-        DriveKind::Rr { request_bytes, response_bytes, wait, .. } => Payload::new(request_bytes, response_bytes, wait),
+    let payload = || match kind {
+        SocketDrive::Rr { request_bytes, response_bytes, wait, .. } => {
+            Payload::new(request_bytes, response_bytes, wait)
+        }
         _ => Payload::new(1, 1, Wait::Block),
     };
-    match (link, &spec.kind) {
+    match (link, kind) {
         (Link::Tcp(fd), _) => thread.offer(TcpRr { fd, payload: payload(), _armed: armed }),
         (Link::Udp(fd), _) => {
             let loss_timeout_ns = spec.loss_timeout_ns;
@@ -155,11 +165,49 @@ fn work(spec: &DriveSpec, link: &Link, thread: &DriverThread<'_>) -> Tally {
             let (target, options, breaker) = (*target, &spec.socket, thread.breaker);
             thread.offer(TcpCrr { target, options, payload: payload(), breaker })
         }
-        (Link::Bulk { fd, to_guest, window }, DriveKind::Stream { method, receive, chunk_bytes, window_bytes, .. }) => {
-            let send = SendSettings { method: *method, chunk_bytes: *chunk_bytes, window_bytes: *window_bytes };
-            let (to_guest, window, receive) = (*to_guest, window.as_ref(), *receive);
+        (
+            Link::Bulk { fd, to_guest, window },
+            SocketDrive::Stream { method, receive, chunk_bytes, window_bytes, .. },
+        ) => {
+            let send = SendSettings { method, chunk_bytes, window_bytes };
+            let (to_guest, window) = (*to_guest, window.as_ref());
             stream::run(Stream { fd, to_guest, send, window, receive, _armed: armed }, &thread.worker)
         }
         (Link::Null | Link::Bulk { .. }, _) => thread.offer(Null),
+    }
+}
+
+impl Serves for SocketServer {
+    fn serve(self, bind: IpAddr) -> Result<Server, DriverError> {
+        let at = any_port(bind);
+        match self {
+            Self::Rr { exchange, request_bytes, response_bytes, wait, socket } => {
+                check_exchange(exchange, request_bytes, response_bytes)?;
+                let sizes = serve_rr::Sizes { request: request_bytes, response: response_bytes, wait };
+                match exchange {
+                    Exchange::TcpRr => {
+                        Server::listen(at, &socket, 0)?.accepting(move |shared, fd| serve_rr::serve(shared, fd, sizes))
+                    }
+                    Exchange::TcpCrr => {
+                        let acceptors = serve_crr::acceptors();
+                        Server::listen(at, &socket, acceptors)?.with_threads(acceptors, move |shared, fd, i| {
+                            serve_crr::accept_and_serve(shared, fd, sizes, i)
+                        })
+                    }
+                    Exchange::UdpRr => {
+                        let (fd, addr) = net::bind_udp(at, &socket)?;
+                        Server::new(fd, addr, false, 0)?
+                            .with_threads(1, move |shared, fd, _| serve_udp::welcome(shared, fd, bind, sizes, &socket))
+                    }
+                }
+            }
+            Self::Stream { method, receive, chunk_bytes, window_bytes, socket } => {
+                check_bulk(chunk_bytes, window_bytes)?;
+                let (fd, addr) = net::listen_tcp(at, &socket, false)?;
+                let send = SendSettings { method, chunk_bytes, window_bytes };
+                Server::new(fd, addr, true, 0)?
+                    .accepting(move |shared, fd| serve_stream::serve(shared, fd, &send, receive))
+            }
+        }
     }
 }

@@ -42,6 +42,7 @@ mod link;
 mod net;
 pub mod pg;
 pub mod protocol;
+mod registry;
 pub mod schedule;
 pub mod serve;
 pub mod social;
@@ -82,3 +83,4 @@ mod usage;
 
 pub use error::DriverError;
 pub use java::JavaFault;
+pub use registry::call;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use tare_model::drive::{Direction, DriveKind, DriveSpec, Exchange};
+use tare_model::drive::{Direction, DriveSpec, Exchange, SocketDrive};
 
 use crate::bulk::{SendSettings, Window};
 use crate::protocol::{Hello, Purpose};
@@ -32,15 +32,15 @@ impl Link {
 
 /// Connects the `index`-th one. What the kernel granted is noted where no link stays that could be asked.
 pub(crate) fn connect(
-    spec: &DriveSpec,
+    (spec, kind): (&DriveSpec, SocketDrive),
     index: u32,
     target: Option<SocketAddr>,
     timeout: Duration,
     granted: &mut Vec<(String, String)>,
 ) -> Result<Link, DriverError> {
     let Some(target) = target else { return Ok(Link::Null) };
-    match spec.kind {
-        DriveKind::Rr { exchange, request_bytes, response_bytes, .. } => {
+    match kind {
+        SocketDrive::Rr { exchange, request_bytes, response_bytes, .. } => {
             let hello = |purpose| Hello { purpose, request_bytes, response_bytes, connection: index };
             match exchange {
                 Exchange::TcpRr => tcp::connect(target, &spec.socket, &hello(Purpose::TcpRr), timeout).map(Link::Tcp),
@@ -58,7 +58,7 @@ pub(crate) fn connect(
                 }
             }
         }
-        DriveKind::Stream { direction, method, chunk_bytes, window_bytes, .. } => {
+        SocketDrive::Stream { direction, method, chunk_bytes, window_bytes, .. } => {
             let to_guest = match direction {
                 Direction::Receive => true,
                 Direction::Send => false,
@@ -72,6 +72,6 @@ pub(crate) fn connect(
             let window = window.map_err(DriverError::resource("make the file to send"))?;
             Ok(Link::Bulk { fd, to_guest, window })
         }
-        _ => Ok(Link::Null),
+        SocketDrive::Null => Ok(Link::Null),
     }
 }

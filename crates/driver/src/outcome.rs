@@ -32,7 +32,6 @@ pub(crate) fn result(
         response: total.response,
         service: total.service,
         lateness: total.lateness,
-        backlog_max: 0,
         intervals: watched.intervals,
         cpu_user_ns: used.cpu.user_ns,
         cpu_system_ns: used.cpu.system_ns,
@@ -40,10 +39,6 @@ pub(crate) fn result(
         threads: threads + 1,
         granted,
         verified: total.unverified == 0,
-        steps: Vec::new(),
-        store: None,
-        java: None,
-        web: None,
-        social: None,
+        ..DriveResult::default()
     }
 }

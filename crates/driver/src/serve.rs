@@ -12,13 +12,14 @@ use rustix::io::Errno;
 use rustix::net::{Shutdown, SocketFlags, accept_with, shutdown};
 use serde::{Deserialize, Serialize};
 use tare_model::Histogram;
-use tare_model::drive::{Exchange, ServeSpec, SocketOptions};
+use tare_model::drive::SocketOptions;
+use tare_model::packed::Packed;
 
 use crate::control::Breaker;
 use crate::error::reason_of;
 use crate::sys::thread_cpu;
 use crate::times::Times;
-use crate::{DriverError, backend, exchange, files, net, serve_crr, serve_rr, serve_stream, serve_udp, sockopt};
+use crate::{DriverError, net, registry, sockopt};
 
 /// Stack of a server's thread; its buffers are on the heap.
 const STACK_BYTES: usize = 128 * 1024;
@@ -140,58 +141,26 @@ impl ServeTally {
 /// Starts serving on `bind`, on a port that the kernel chooses.
 ///
 /// # Errors
-/// When the specification is impossible, the address cannot be bound, the kernel refuses a socket setting
+/// When nobody here serves such a task, it is impossible, the address cannot be bound, the kernel refuses a socket setting
 /// or a thread.
-pub fn start(spec: &ServeSpec, bind: IpAddr) -> Result<Server, DriverError> {
-    let at = SocketAddr::new(bind, 0);
-    match spec {
-        ServeSpec::Rr { exchange, request_bytes, response_bytes, wait, socket } => {
-            exchange::check_exchange(*exchange, *request_bytes, *response_bytes)?;
-            let sizes = serve_rr::Sizes { request: *request_bytes, response: *response_bytes, wait: *wait };
-            match exchange {
-                Exchange::TcpRr => {
-                    let (fd, addr) = net::listen_tcp(at, socket, true)?;
-                    Server::new(fd, addr, true, 0)?.accepting(move |shared, fd| serve_rr::serve(shared, fd, sizes))
-                }
-                Exchange::TcpCrr => {
-                    let (fd, addr) = net::listen_tcp(at, socket, true)?;
-                    let acceptors = serve_crr::acceptors();
-                    Server::new(fd, addr, true, acceptors)?
-                        .with_threads(acceptors, move |shared, fd, i| serve_crr::accept_and_serve(shared, fd, sizes, i))
-                }
-                Exchange::UdpRr => {
-                    let (fd, addr) = net::bind_udp(at, socket)?;
-                    let socket = socket.clone();
-                    Server::new(fd, addr, false, 0)?
-                        .with_threads(1, move |shared, fd, _| serve_udp::welcome(shared, fd, bind, sizes, &socket))
-                }
-            }
-        }
-        ServeSpec::Backend { salt, delay_ns } => {
-            let (fd, addr) = net::listen_tcp(at, &SocketOptions::default(), true)?;
-            let settings = backend::Settings { salt: *salt, delay_ns: *delay_ns };
-            Server::new(fd, addr, true, 0)?.accepting(move |shared, fd| backend::serve(shared, fd, settings))
-        }
-        ServeSpec::Files(spec) => {
-            let (fd, addr) = net::listen_tcp(at, &SocketOptions::default(), true)?;
-            let store = Arc::new(files::Store::open(spec)?);
-            let server = Server::new(fd, addr, true, 0)?;
-            server.shared.tally.kept();
-            server.accepting(move |shared, fd| files::serve(shared, fd, &store))
-        }
-        ServeSpec::Stream { method, receive, chunk_bytes, window_bytes, socket } => {
-            exchange::check_bulk(*chunk_bytes, *window_bytes)?;
-            let (fd, addr) = net::listen_tcp(at, socket, false)?;
-            let send =
-                crate::bulk::SendSettings { method: *method, chunk_bytes: *chunk_bytes, window_bytes: *window_bytes };
-            let receive = *receive;
-            Server::new(fd, addr, true, 0)?.accepting(move |shared, fd| serve_stream::serve(shared, fd, &send, receive))
-        }
-    }
+pub fn start(task: &Packed, bind: IpAddr) -> Result<Server, DriverError> {
+    registry::serve(task, bind)
 }
 
 impl Server {
-    fn new(fd: OwnedFd, addr: SocketAddr, tcp: bool, breakers: usize) -> Result<Self, DriverError> {
+    /// A server that listens for connections of TCP which send small pieces at once (TCP_NODELAY).
+    pub(crate) fn listen(at: SocketAddr, socket: &SocketOptions, breakers: usize) -> Result<Self, DriverError> {
+        let (fd, addr) = net::listen_tcp(at, socket, true)?;
+        Self::new(fd, addr, true, breakers)
+    }
+
+    /// Its counts.
+    pub(crate) fn tally(&self) -> &ServeTally {
+        &self.shared.tally
+    }
+
+    /// A server on a socket that is bound, with so many breakers for threads that open and close connections by themselves.
+    pub(crate) fn new(fd: OwnedFd, addr: SocketAddr, tcp: bool, breakers: usize) -> Result<Self, DriverError> {
         let granted = sockopt::granted(fd.as_fd(), tcp);
         let breakers = (0..breakers).map(|_| Breaker::default()).collect();
         let shared = Arc::new(Shared { breakers, ..Shared::default() });
@@ -199,7 +168,7 @@ impl Server {
     }
 
     /// Gives `count` threads the server's socket.
-    fn with_threads(
+    pub(crate) fn with_threads(
         mut self,
         count: usize,
         work: impl Fn(&Arc<Shared>, &OwnedFd, usize) + Clone + Send + 'static,
@@ -217,7 +186,7 @@ impl Server {
     }
 
     /// Accepts connections and gives each a thread of its own.
-    fn accepting(
+    pub(crate) fn accepting(
         self,
         serve: impl Fn(&Shared, &OwnedFd) -> Result<(), String> + Clone + Send + 'static,
     ) -> Result<Self, DriverError> {

@@ -6,14 +6,15 @@ use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use tare_driver::serve::{self, ServeReport, Server};
-use tare_model::drive::ServeSpec;
+use tare_model::packed::Packed;
+use tare_model::web::BackendSpec;
 use tare_model::web::proof;
 
 const SALT: u64 = 0x5a17;
 
 fn backend(delay: Duration) -> Server {
-    let spec = ServeSpec::Backend { salt: SALT, delay_ns: delay.as_nanos() as u64 };
-    serve::start(&spec, IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap()
+    let spec = BackendSpec { salt: SALT, delay_ns: delay.as_nanos() as u64 };
+    serve::start(&Packed::of(&spec).unwrap(), IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap()
 }
 
 fn connect(at: SocketAddr) -> TcpStream {

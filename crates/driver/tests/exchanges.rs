@@ -8,8 +8,9 @@ use std::sync::atomic::AtomicBool;
 
 use common::*;
 use tare_driver::{clock, drive};
-use tare_model::drive::{DriveKind, Exchange, ServeSpec, SocketOptions, Wait};
+use tare_model::drive::{Exchange, SocketDrive, SocketOptions, SocketServer, Wait};
 use tare_model::load::{Arrivals, LoadModel};
+use tare_model::packed::Packed;
 use tare_model::{Span, drive::DriveSpec};
 
 const EXCHANGES: [Exchange; 3] = [Exchange::TcpRr, Exchange::UdpRr, Exchange::TcpCrr];
@@ -55,9 +56,9 @@ fn polling_works_at_both_ends() {
     for exchange in EXCHANGES {
         let socket = SocketOptions::default();
         let (request_bytes, response_bytes, wait) = (16, 16, Wait::Spin);
-        let serve = ServeSpec::Rr { exchange, request_bytes, response_bytes, wait, socket };
-        let server = tare_driver::serve::start(&serve, LOOPBACK).unwrap();
-        let kind = DriveKind::Rr { exchange, request_bytes, response_bytes, wait };
+        let serve = SocketServer::Rr { exchange, request_bytes, response_bytes, wait, socket };
+        let server = tare_driver::serve::start(&Packed::of(&serve).unwrap(), LOOPBACK).unwrap();
+        let kind = SocketDrive::Rr { exchange, request_bytes, response_bytes, wait };
         let result = run(&spec(kind, server.addr, closed(1), steady(100))).unwrap();
         assert_eq!(result.errors, []);
         assert!(result.operations > 0);
@@ -130,7 +131,8 @@ fn clients_join_one_after_another() {
 #[test]
 fn doing_nothing_costs_next_to_nothing() {
     let nowhere = "127.0.0.1:9".parse().unwrap();
-    let result = run(&DriveSpec { targets: vec![], ..spec(DriveKind::Null, nowhere, closed(1), steady(100)) }).unwrap();
+    let result =
+        run(&DriveSpec { targets: vec![], ..spec(SocketDrive::Null, nowhere, closed(1), steady(100)) }).unwrap();
     assert_eq!(result.response.count(), result.operations);
     let server = serve_rr(Exchange::TcpRr, 1, 1);
     let real = run(&spec(rr(Exchange::TcpRr, 1, 1), server.addr, closed(1), steady(100))).unwrap();

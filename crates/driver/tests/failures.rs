@@ -12,10 +12,11 @@ use std::time::Duration;
 use common::*;
 use tare_driver::protocol::{HELLO_LEN, Hello, Purpose, Reply};
 use tare_driver::{DriverError, clock, drive};
-use tare_model::drive::{Direction, DriveKind, Exchange, ReceiveMethod, SendMethod};
+use tare_model::drive::{Direction, Exchange, ReceiveMethod, SendMethod, SocketDrive};
 use tare_model::load::Arrivals;
+use tare_model::packed::Packed;
 
-const BULK: DriveKind = DriveKind::Stream {
+const BULK: SocketDrive = SocketDrive::Stream {
     direction: Direction::Both,
     method: SendMethod::Write,
     receive: ReceiveMethod::Read,
@@ -47,7 +48,7 @@ fn a_server_that_dies_in_the_run_gives_errors_and_an_early_end() {
     let kinds = [rr(Exchange::TcpRr, 16, 16), rr(Exchange::TcpCrr, 16, 16), rr(Exchange::UdpRr, 16, 16), BULK];
     for kind in kinds {
         let server = match kind {
-            DriveKind::Rr { exchange, .. } => serve_rr(exchange, 16, 16),
+            SocketDrive::Rr { exchange, .. } => serve_rr(exchange, 16, 16),
             _ => serve_stream(SendMethod::Write, ReceiveMethod::Read),
         };
         let spec = spec(kind, server.addr, closed(2), steady(600));
@@ -60,9 +61,9 @@ fn a_server_that_dies_in_the_run_gives_errors_and_an_early_end() {
         let result = prepared.run(0, &|_| (), &AtomicBool::new(false)).unwrap();
         let took = clock::now_ns() - started;
         let limit = spec.phases.total().ns + drive::GRACE_NS + 2_000_000_000;
-        assert!(took < limit, "{:?} took {took} ns", spec.kind);
-        assert!(errors(&result) + result.lost > 0, "{:?}: {:?}", spec.kind, result.errors);
-        assert_eq!(result.verified, !matches!(spec.kind, DriveKind::Stream { .. }));
+        assert!(took < limit, "{kind:?} took {took} ns");
+        assert!(errors(&result) + result.lost > 0, "{kind:?}: {:?}", result.errors);
+        assert_eq!(result.verified, !matches!(kind, SocketDrive::Stream { .. }));
         killer.join().unwrap();
     }
 }
@@ -131,7 +132,7 @@ fn a_bulk_receiver_that_stops_reading_is_cut_off() {
         let _held = connection;
         thread::sleep(Duration::from_secs(60));
     });
-    let kind = DriveKind::Stream {
+    let kind = SocketDrive::Stream {
         direction: Direction::Receive,
         method: SendMethod::Sendfile,
         receive: ReceiveMethod::Read,
@@ -282,9 +283,9 @@ fn an_impossible_load_is_refused_before_anything_is_opened() {
     bad[0].targets.clear();
     bad[1].load = closed(0);
     bad[2].phases = steady(0);
-    bad[3].kind = rr(Exchange::UdpRr, 70_000, 1);
-    bad[4].kind = rr(Exchange::TcpRr, 0, 1);
-    bad[5].kind = BULK;
+    bad[3].task = Packed::of(&rr(Exchange::UdpRr, 70_000, 1)).unwrap();
+    bad[4].task = Packed::of(&rr(Exchange::TcpRr, 0, 1)).unwrap();
+    bad[5].task = Packed::of(&BULK).unwrap();
     bad[6].load = open(0.0, Arrivals::Poisson, 1);
     for spec in bad {
         let error = run(&spec).unwrap_err();

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tare_driver::serve::{self, ServeReport, Server};
-use tare_model::drive::ServeSpec;
+use tare_model::packed::Packed;
 use tare_model::social::{Scale, StoreSpec, StoredFile, stored_file_id};
 use tare_model::web::{MARKER_EVERY, marker};
 
@@ -53,13 +53,13 @@ impl Drop for Folder {
     }
 }
 
-fn spec(folder: &Folder, delay: Duration) -> ServeSpec {
+fn spec(folder: &Folder, delay: Duration) -> StoreSpec {
     let folder = folder.0.to_str().unwrap().to_owned();
-    ServeSpec::Files(StoreSpec { scale: SCALE, instances: 3, folder, delay_ns: delay.as_nanos() as u64 })
+    StoreSpec { scale: SCALE, instances: 3, folder, delay_ns: delay.as_nanos() as u64 }
 }
 
 fn store(folder: &Folder) -> Server {
-    serve::start(&spec(folder, Duration::ZERO), IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap()
+    serve::start(&Packed::of(&spec(folder, Duration::ZERO)).unwrap(), IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap()
 }
 
 fn connect(at: SocketAddr) -> TcpStream {
@@ -341,7 +341,7 @@ fn requests_in_pieces_and_several_at_once_are_distinguished() {
 fn a_delay_is_part_of_every_answer_and_stopping_does_not_wait_for_it() {
     let folder = Folder::new("delay");
     let delay = Duration::from_millis(60);
-    let server = serve::start(&spec(&folder, delay), IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
+    let server = serve::start(&Packed::of(&spec(&folder, delay)).unwrap(), IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
     let mut stream = connect(server.addr);
     for request in [get("/1/person/1t.jpg"), put(FREE, b"abc"), get(FREE), get("/geocode?street=&city=&state=&zip=")] {
         let began = Instant::now();
@@ -351,7 +351,9 @@ fn a_delay_is_part_of_every_answer_and_stopping_does_not_wait_for_it() {
     let report = server.stop();
     assert!(report.service.count() == 4 && report.service.min >= delay.as_nanos() as u64);
     drop(fs::remove_dir_all(folder.0.join("1")));
-    let server = serve::start(&spec(&folder, Duration::from_secs(3_600)), IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
+    let server =
+        serve::start(&Packed::of(&spec(&folder, Duration::from_secs(3_600))).unwrap(), IpAddr::V4(Ipv4Addr::LOCALHOST))
+            .unwrap();
     let mut waiting = connect(server.addr);
     waiting.write_all(&get("/1/person/1.jpg")).unwrap();
     // Nobody reads what this one is sent.
@@ -378,7 +380,8 @@ fn a_client_that_does_not_read_holds_up_nobody_and_stops_with_the_store() {
 fn a_folder_that_cannot_be_used_is_refused() {
     let folder = Folder::new("bad");
     fs::write(folder.0.join("something"), "x").unwrap();
-    let start = |spec: &ServeSpec| serve::start(spec, IpAddr::V4(Ipv4Addr::LOCALHOST)).map(Server::stop);
+    let start =
+        |spec: &StoreSpec| serve::start(&Packed::of(spec).unwrap(), IpAddr::V4(Ipv4Addr::LOCALHOST)).map(Server::stop);
     let why = start(&spec(&folder, Duration::ZERO)).unwrap_err().to_string();
     assert!(why.contains("holds something already") && why.contains("tare-test-files"), "{why}");
     let nowhere = Folder(folder.0.join("nowhere"));
@@ -386,8 +389,8 @@ fn a_folder_that_cannot_be_used_is_refused() {
     assert!(why.contains("nowhere") && why.contains("No such file"), "{why}");
     let file = Folder(folder.0.join("something"));
     assert!(start(&spec(&file, Duration::ZERO)).unwrap_err().to_string().contains("Not a directory"));
-    let ServeSpec::Files(good) = spec(&folder, Duration::ZERO) else { unreachable!() };
-    let why = start(&ServeSpec::Files(StoreSpec { instances: 0, ..good })).unwrap_err().to_string();
+    let good = spec(&folder, Duration::ZERO);
+    let why = start(&StoreSpec { instances: 0, ..good }).unwrap_err().to_string();
     assert!(why.contains("0 instances"), "{why}");
 }
 

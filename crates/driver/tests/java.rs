@@ -15,9 +15,10 @@ use std::time::{Duration, Instant};
 use common::{LOOPBACK, closed, open, phases, run, spec, steady};
 use tare_driver::{DriverError, JavaFault, drive};
 use tare_model::Span;
-use tare_model::drive::{DriveKind, DriveResult, DriveSpec};
+use tare_model::drive::{DriveResult, DriveSpec};
 use tare_model::java::JavaDrive;
 use tare_model::load::{Arrivals, LoadModel};
+use tare_model::packed::Packed;
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// Operations that the played application had done before the first load.
@@ -126,7 +127,7 @@ fn result_lines(count: u64) -> String {
 
 fn java(address: SocketAddr, load: LoadModel, timeout: Duration) -> DriveSpec {
     let drive = JavaDrive { timeout_ns: timeout.as_nanos() as u64, ask_every_ns: 20_000_000 };
-    DriveSpec { phases: phases(60, 0, 200, 60), ..spec(DriveKind::Java(drive), address, load, steady(1)) }
+    DriveSpec { phases: phases(60, 0, 200, 60), ..spec(drive, address, load, steady(1)) }
 }
 
 fn fault(result: Result<DriveResult, DriverError>) -> (String, JavaFault) {
@@ -156,7 +157,7 @@ fn a_run_goes_through_its_phases_and_reports_what_the_application_reported() {
     assert_eq!((response.count(), response.min, response.max, response.sum), (10, 1000, 1003, 10_010));
     assert_eq!((service.count(), result.lateness.count(), result.threads), (10, 0, 1));
     assert!(result.granted.contains(&("application_java".to_owned(), "17.0.9".to_owned())), "{:?}", result.granted);
-    let done = result.java.unwrap();
+    let done = result.outcome::<JavaDrive>().unwrap();
     assert_eq!((done.groups, done.live_heap_bytes, done.heap_used_bytes, done.cpu_ns), (2, 50, 60, 6));
     assert_eq!(done.transactions.values().sum::<u64>(), BEFORE + result.answered_total);
     assert_eq!(done.wrong, None);
@@ -203,7 +204,7 @@ fn wrong_work_is_reported_with_its_reason() {
     for (behave, reason) in verdicts {
         let application = Application::start(behave);
         let result = run(&java(application.address, closed(2), TIMEOUT)).unwrap();
-        let wrong = result.java.unwrap().wrong.unwrap();
+        let wrong = result.outcome::<JavaDrive>().unwrap().wrong.unwrap();
         assert!(wrong.contains(reason) && !result.verified, "{wrong}");
     }
 }
@@ -356,7 +357,7 @@ fn a_load_that_the_application_does_not_know_is_refused_before_it_is_connected_t
         assert!(matches!(error, DriverError::Invalid { .. }), "{error}");
     }
     let mut hurried = java(nowhere, closed(2), TIMEOUT);
-    hurried.kind = DriveKind::Java(JavaDrive { timeout_ns: 1, ask_every_ns: 0 });
+    hurried.task = Packed::of(&JavaDrive { timeout_ns: 1, ask_every_ns: 0 }).unwrap();
     assert!(matches!(run(&hurried).unwrap_err(), DriverError::Invalid { .. }));
 }
 
@@ -402,8 +403,8 @@ fn the_real_application_is_driven_again_and_again() {
         let mut spec = java(real.address, load, TIMEOUT);
         spec.phases = phases(200, 0, 1500, 100);
         let result = run(&spec).unwrap();
-        println!("{load:?}: {} operations, {:?}", result.operations, result.java);
-        let done = result.java.as_ref().unwrap();
+        println!("{load:?}: {} operations, {:?}", result.operations, result.outcome::<JavaDrive>());
+        let done = result.outcome::<JavaDrive>().unwrap();
         assert_eq!(done.wrong, None);
         let offered = result.operations + result.errors.iter().map(|(_, count)| count).sum::<u64>();
         let expected = rate * (result.steady_end_ns - result.steady_start_ns) as f64 / 1e9;
@@ -425,7 +426,7 @@ fn the_real_application_is_driven_again_and_again() {
     spec.phases = steady(600_000);
     assert!(matches!(drive::run(&spec, &seen, &cancel), Err(DriverError::Cancelled)));
     spec.phases = steady(100);
-    assert_eq!(run(&spec).unwrap().java.unwrap().wrong, None, "after a cancel");
+    assert_eq!(run(&spec).unwrap().outcome::<JavaDrive>().unwrap().wrong, None, "after a cancel");
     let mut stranger = TcpStream::connect(real.address).unwrap();
     stranger.write_all(b"GET / HTTP/1.1\n").unwrap();
     let mut said = [0; 6];

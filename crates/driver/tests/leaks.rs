@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use common::*;
 use tare_driver::drive;
-use tare_model::drive::{Direction, DriveKind, Exchange, ReceiveMethod, SendMethod};
+use tare_model::drive::{Direction, Exchange, ReceiveMethod, SendMethod, SocketDrive};
 
 fn count(what: &str) -> usize {
     fs::read_dir(format!("/proc/self/{what}")).unwrap().count()
@@ -43,7 +43,7 @@ fn stopping_ends_every_thread_and_closes_every_socket_however_many_connections_a
     }
     let server = serve_stream(SendMethod::Sendfile, ReceiveMethod::Read);
     let (direction, method, receive) = (Direction::Both, SendMethod::Sendfile, ReceiveMethod::Read);
-    let kind = DriveKind::Stream { direction, method, receive, chunk_bytes: 4096, window_bytes: 4096 };
+    let kind = SocketDrive::Stream { direction, method, receive, chunk_bytes: 4096, window_bytes: 4096 };
     run(&spec(kind, server.addr, closed(8), steady(20))).unwrap();
     drop(server);
     assert_eq!((settled("task", before.0), count("fd")), before, "dropping stops as well");

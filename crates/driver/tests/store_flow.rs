@@ -16,7 +16,7 @@ use common::{closed, open, phases, run, spec, steady};
 use cutter::Cutter;
 use tare_driver::pg::Connection;
 use tare_driver::{DriverError, drive, store};
-use tare_model::drive::{DriveInterval, DriveKind, DriveResult, DriveSpec};
+use tare_model::drive::{DriveInterval, DriveResult, DriveSpec};
 use tare_model::load::{Arrivals, LoadModel, Phases};
 use tare_model::sql::SqlServer;
 use tare_model::store::{StoreCount, StoreCounts, StoreDone, StoreDrive, StoreLoad, StoreSize, StoreStatements};
@@ -68,7 +68,7 @@ fn orders(address: SocketAddr, load: LoadModel, phases: Phases, change: impl Fn(
         new_user_from: 1,
     };
     change(&mut drive);
-    spec(DriveKind::Store(Box::new(drive)), address, load, phases)
+    spec(drive, address, load, phases)
 }
 
 /// Holds what the driver saw acknowledged against what the database holds.
@@ -114,8 +114,8 @@ fn settled(address: SocketAddr) {
     }
 }
 
-fn done(result: &DriveResult) -> &StoreDone {
-    result.store.as_ref().unwrap()
+fn done(result: &DriveResult) -> StoreDone {
+    result.outcome::<StoreDrive>().unwrap()
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn orders_agree(address: SocketAddr, statements: StoreStatements, from: u64, ste
         drive.ramp_rate_per_s = 1_000.0;
     });
     let result = run(&spec).unwrap();
-    let mut all = done(&result).clone();
+    let mut all = done(&result);
     // Both levels' orders are in the database together.
     all.orders += before.new_orders;
     all.order_ids += before.new_order_ids;
@@ -209,7 +209,7 @@ fn deadlocks_are_tried_again_and_are_no_failures() {
         assert!(done.in_doubt.is_empty() && done.unnumbered.is_empty() || !result.errors.is_empty(), "{done:?}");
         assert!(result.steps.iter().any(|s| s.name.contains("deadlock")), "{:?}", result.steps);
         settled(address);
-        agree_in_doubt(address, &before, done);
+        agree_in_doubt(address, &before, &done);
     }
 }
 
@@ -247,7 +247,7 @@ fn commits_cut_off(address: SocketAddr, statements: StoreStatements, commit: &[u
     assert!(done.reconnects >= 6 && done.gave_up == 0, "{done:?}");
     assert!(result.errors.iter().all(|(why, _)| why.starts_with("08006") || why.contains("end of the run")));
     settled(address);
-    let counts = agree_in_doubt(address, &before, done);
+    let counts = agree_in_doubt(address, &before, &done);
     counts.doubtful.len() as u64 + (counts.new_orders - done.orders)
 }
 
@@ -283,7 +283,7 @@ fn a_server_that_is_killed_and_comes_back_has_all_that_it_acknowledged() {
         assert!(done.in_doubt.len() + done.unnumbered.len() <= 8);
         assert!(done.unnumbered.is_empty() || statements == StoreStatements::Functions, "{done:?}");
         settled(address);
-        agree_in_doubt(address, &before, done);
+        agree_in_doubt(address, &before, &done);
         // It went on after it came back, if this machine let it come back in time.
         if back < Duration::from_secs(2) {
             assert!(done.reconnects >= 8, "{done:?}");
@@ -327,7 +327,7 @@ fn an_open_loop_makes_an_order_of_each_arrival() {
     assert_eq!(result.answered_total, 40);
     assert!(result.lateness.count() == 40 && result.service.count() == 40);
     assert!(done(&result).ramp.contains("arrivals set the pace"));
-    agree(address, &before, done(&result));
+    agree(address, &before, &done(&result));
 }
 
 /// Their time is in the response times as far as they had got, and so it is in the steps, not between them.

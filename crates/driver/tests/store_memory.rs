@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use common::{phases, spec};
 use tare_driver::{drive, store};
 use tare_model::Span;
-use tare_model::drive::DriveKind;
 use tare_model::load::LoadModel;
 use tare_model::sql::SqlServer;
 use tare_model::store::{StoreDrive, StoreLoad, StoreSize, StoreStatements};
@@ -54,7 +53,7 @@ fn four_hundred_clients_that_think_cost_less_than_60_mb() {
         new_user_from: 1,
     };
     let load = LoadModel::Closed { clients: CLIENTS, think_time: Span::from_millis(1_500) };
-    let spec = spec(DriveKind::Store(Box::new(drive)), postgres.address(), load, phases(1_500, 0, 2_500, 0));
+    let spec = spec(drive, postgres.address(), load, phases(1_500, 0, 2_500, 0));
     let most = AtomicU64::new(0);
     let look = |_| {
         most.fetch_max(resident_kb(), Ordering::Relaxed);

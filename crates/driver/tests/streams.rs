@@ -9,11 +9,11 @@ use std::thread;
 
 use common::*;
 use tare_driver::protocol::{HELLO_LEN, Purpose, Reply};
-use tare_model::drive::{Direction, DriveKind, ReceiveMethod, SendMethod};
+use tare_model::drive::{Direction, ReceiveMethod, SendMethod, SocketDrive};
 
-fn stream(direction: Direction, method: SendMethod, receive: ReceiveMethod) -> DriveKind {
+fn stream(direction: Direction, method: SendMethod, receive: ReceiveMethod) -> SocketDrive {
     // A window that is no multiple of the chunk: sends are cut at its end.
-    DriveKind::Stream { direction, method, receive, chunk_bytes: 65_536, window_bytes: 100_000 }
+    SocketDrive::Stream { direction, method, receive, chunk_bytes: 65_536, window_bytes: 100_000 }
 }
 
 #[test]

@@ -14,18 +14,18 @@ use sites::*;
 use tare_driver::{DriverError, drive as driver};
 use tare_model::drive::DriveResult;
 use tare_model::load::Arrivals;
-use tare_model::web::{Body, Embedded, WebDone};
+use tare_model::web::{Body, Embedded, WebDone, WebDrive};
 
-fn done(result: &DriveResult) -> &WebDone {
-    result.web.as_ref().unwrap()
+fn done(result: &DriveResult) -> WebDone {
+    result.outcome::<WebDrive>().unwrap()
 }
 
 /// Whether a page was the first of its connection, and its cookie.
 type Seen = (bool, Option<String>);
 
 /// Kinds of faults.
-fn kinds(result: &DriveResult) -> Vec<&str> {
-    done(result).faults.iter().map(|(kind, _)| kind.as_str()).collect()
+fn kinds(result: &DriveResult) -> Vec<String> {
+    done(result).faults.into_iter().map(|(kind, _)| kind).collect()
 }
 
 const LOGO: (&str, u64) = ("/files/shop/images/home/00.gif", 9_000);
@@ -107,7 +107,7 @@ fn a_kept_connection_that_the_server_closed_is_opened_again_and_no_fault() {
     // A new connection that ends without an answer is a fault all the same.
     let server = serve(|_| (Vec::new(), false));
     let result = run(&spec(drive(site(home(100), Vec::new())), &[server], closed(2), steady(200))).unwrap();
-    assert_eq!((kinds(&result), result.operations), (vec!["closed"], 0));
+    assert_eq!((kinds(&result), result.operations), (vec!["closed".to_owned()], 0));
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn a_page_whose_file_is_wrong_has_failed_and_asks_for_no_more() {
     let mut drive = drive(site(home(100), vec![embedded(KNOWN, 0.0), embedded(LOGO, 0.0), embedded(LOGO, 0.0)]));
     drive.connections = 1;
     let result = run(&spec(drive, &[server], closed(1), steady(150))).unwrap();
-    assert_eq!((kinds(&result), result.operations), (vec!["status 500"], 0));
+    assert_eq!((kinds(&result), result.operations), (vec!["status 500".to_owned()], 0));
     assert_eq!(asked.load(Ordering::Relaxed), 0);
 }
 
@@ -334,7 +334,7 @@ fn what_cannot_be_driven_is_refused_before_the_load() {
 fn users_of_a_server_that_refuses_them_come_again_ever_more_seldom() {
     let server = serve(|_| (sized("302 Found", b""), false));
     let result = run(&spec(drive(site(home(100), Vec::new())), &[server], closed(10), steady(1_000))).unwrap();
-    assert_eq!((kinds(&result), result.operations), (vec!["status 302"], 0));
+    assert_eq!((kinds(&result), result.operations), (vec!["status 302".to_owned()], 0));
     // 1, 2, 4 ms ... between them: 10 in the first second, not a thousand.
     let opened = done(&result).connections;
     assert!((20..=130).contains(&opened), "{opened} connections of 10 users");

@@ -13,7 +13,7 @@ use common::{open, phases, run};
 use sites::*;
 use tare_driver::clock::{now_ns, sleep_until};
 use tare_model::load::Arrivals;
-use tare_model::web::Body;
+use tare_model::web::{Body, WebDrive};
 
 const ATTEMPTS: u32 = 4;
 const FILE: (&str, u64) = ("/files/shop/one.gif", 500);
@@ -35,7 +35,7 @@ fn attempt() -> (f64, f64) {
     let mut drive = drive(one);
     drive.fresh_connections = false;
     let result = run(&spec(drive, &[server], open(1_000.0, Arrivals::Uniform, 8), phases(0, 0, 10_000, 0))).unwrap();
-    let web = result.web.unwrap();
+    let web = result.outcome::<WebDrive>().unwrap();
     assert_eq!((result.response.count(), result.unfinished, web.faults.len()), (10_000, 0, 0), "none is dropped");
     assert!(result.backlog_max > 900, "{} waited", result.backlog_max);
     (result.response.quantile(0.99).unwrap() / 1e6, result.service.quantile(0.99).unwrap() / 1e6)

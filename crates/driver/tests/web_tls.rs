@@ -71,7 +71,7 @@ fn users_make_one_handshake_in_full_and_resume_it_on_their_other_connection() {
     for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
         let (address, digest) = serve_tls(&[version]);
         let result = drive_at(address, drive_tls(Some(digest)));
-        let web = result.web.unwrap();
+        let web = result.outcome::<WebDrive>().unwrap();
         assert_eq!(web.faults, [], "{version:?}");
         assert!(result.operations > 5 && web.types[0].good == result.operations, "{} pages", result.operations);
         let (full, resumed) = (web.handshakes_full, web.handshakes_resumed);
@@ -87,7 +87,7 @@ fn slow_reading_and_records_in_pieces_change_nothing() {
     let mut drive = drive_tls(Some(digest));
     drive.receive_bytes_per_s = Some(1_000_000);
     let result = drive_at(address, drive);
-    assert_eq!(result.web.unwrap().faults, []);
+    assert_eq!(result.outcome::<WebDrive>().unwrap().faults, []);
     // 220 kB a page on two connections.
     assert!(
         result.operations >= 1 && result.response.quantile(0.0).unwrap() > 60e6,
@@ -150,7 +150,7 @@ fn each_request_goes_to_the_port_that_is_right_for_it() {
     second.next = vec![(0, 0.8)];
     drive.site.states.push(second);
     let result = run(&spec(drive, &[plain, secure], closed(3), steady(400))).unwrap();
-    let web = result.web.unwrap();
+    let web = result.outcome::<WebDrive>().unwrap();
     assert_eq!(web.faults, []);
     let shaken = web.handshakes_full + web.handshakes_resumed;
     assert!(result.operations > 5 && shaken > 3 && shaken < web.connections, "{web:?}");

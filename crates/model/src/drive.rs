@@ -8,12 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
-use crate::java::{JavaDone, JavaDrive};
 use crate::load::{LoadModel, Phases};
-use crate::social::{SocialDone, SocialDrive, StoreSpec};
-use crate::store::{StoreDone, StoreDrive};
+use crate::packed::{PackError, Packed, Task, pack_outcome, unpack_outcome};
 use crate::trial::Step;
-use crate::web::{WebDone, WebDrive};
 
 /// The exchange that an `rr` operation is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -83,9 +80,9 @@ pub struct SocketOptions {
     pub congestion_control: Option<String>,
 }
 
-/// What the guest's end serves.
+/// What the guest's end of raw sockets serves.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum ServeSpec {
+pub enum SocketServer {
     /// Answers each request of `request_bytes` with `response_bytes`.
     Rr {
         /// The exchange.
@@ -112,20 +109,16 @@ pub enum ServeSpec {
         /// Socket settings.
         socket: SocketOptions,
     },
-    /// Stands for the database of a web application; `docs/reference/web.md` has its commands.
-    Backend {
-        /// What its proofs are made with; see [`crate::web::proof`].
-        salt: u64,
-        /// How long it waits before each answer, nanoseconds.
-        delay_ns: u64,
-    },
-    /// The file store of the social application, and its geocoder; `docs/reference/social.md`.
-    Files(StoreSpec),
 }
 
-/// What the driver does.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum DriveKind {
+impl Task for SocketServer {
+    const KIND: &'static str = "sockets";
+    type Outcome = ();
+}
+
+/// What a driver of raw sockets does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SocketDrive {
     /// Nothing but recording an operation: the floor of the instrument.
     Null,
     /// Request and response.
@@ -139,14 +132,6 @@ pub enum DriveKind {
         /// How the driver's threads wait.
         wait: Wait,
     },
-    /// Orders in a store on PostgreSQL.
-    Store(Box<StoreDrive>),
-    /// The Java application in the guest, which offers the load to itself.
-    Java(JavaDrive),
-    /// Users of a web site.
-    Web(Box<WebDrive>),
-    /// Users of a social web application.
-    Social(Box<SocialDrive>),
     /// Bulk data.
     Stream {
         /// Which way, seen from the guest.
@@ -162,11 +147,16 @@ pub enum DriveKind {
     },
 }
 
+impl Task for SocketDrive {
+    const KIND: &'static str = "sockets";
+    type Outcome = ();
+}
+
 /// One run of a driver, complete.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DriveSpec {
     /// What is done.
-    pub kind: DriveKind,
+    pub task: Packed,
     /// Where the servers listen; connections are dealt to them in turn.
     pub targets: Vec<SocketAddr>,
     /// How operations are started.
@@ -216,7 +206,7 @@ pub enum BusyWork {
 pub const CUT_OFF: &str = "no answer by the end of the run";
 
 /// What a driver measured in steady state.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct DriveResult {
     /// Start of the measured window.
     pub steady_start_ns: u64,
@@ -272,12 +262,25 @@ pub struct DriveResult {
     /// The parts of an operation in the measured window, in the order in which they are done; empty where an operation
     /// has no parts.
     pub steps: Vec<Step>,
-    /// What a store's driver did.
-    pub store: Option<StoreDone>,
-    /// What a Java application reported.
-    pub java: Option<JavaDone>,
-    /// What a driver of web sessions did.
-    pub web: Option<WebDone>,
-    /// What a driver of a social web application did.
-    pub social: Option<SocialDone>,
+    /// What this kind of driver reports beside that, packed; see [`Self::outcome`].
+    #[serde(with = "crate::bytes")]
+    pub own: Vec<u8>,
+}
+
+impl DriveResult {
+    /// The result with what this kind of driver reports beside it.
+    ///
+    /// # Errors
+    /// When it cannot be packed.
+    pub fn with_outcome<T: Task>(self, outcome: &T::Outcome) -> Result<Self, PackError> {
+        Ok(Self { own: pack_outcome::<T>(outcome)?, ..self })
+    }
+
+    /// What this kind of driver reports beside the figures that all have.
+    ///
+    /// # Errors
+    /// When there is nothing of this kind.
+    pub fn outcome<T: Task>(&self) -> Result<T::Outcome, PackError> {
+        unpack_outcome::<T>(&self.own)
+    }
 }

@@ -4,7 +4,9 @@
 //! speaks in these types, and those that are written to files carry a schema number.
 
 pub mod audit;
+pub mod bytes;
 pub mod capacity;
+pub mod clean;
 pub mod cpu_target;
 pub mod density;
 pub mod drive;
@@ -13,11 +15,14 @@ pub mod field;
 pub mod findings;
 pub mod guest;
 pub mod histogram;
+pub mod hold;
 pub mod java;
 pub mod kvm;
 pub mod load;
 pub mod merging;
+pub mod meter;
 pub mod metric;
+pub mod packed;
 pub mod plan;
 pub mod published;
 pub mod redact;

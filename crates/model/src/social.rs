@@ -5,7 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::sql::SqlServer;
+use crate::clean::Untrusted;
+use crate::packed::Task;
+use crate::sql::{SqlFailure, SqlServer};
 use crate::trial::RequestType;
 use crate::web::{FNV_BASIS, fnv1a};
 
@@ -416,6 +418,40 @@ pub struct Added {
     pub events: u64,
     /// Attendances.
     pub attendances: u64,
+}
+
+impl Task for SocialDrive {
+    const KIND: &'static str = "social";
+    type Outcome = SocialDone;
+}
+
+impl Task for SocialLoad {
+    const KIND: &'static str = "fill the social application's database";
+    type Outcome = Result<SocialLoaded, SqlFailure>;
+}
+
+impl Task for StoreSpec {
+    const KIND: &'static str = "social files";
+    type Outcome = ();
+}
+
+impl Untrusted for SocialLoaded {
+    fn clean(&mut self) {
+        self.tables.clean();
+    }
+}
+
+impl Untrusted for SocialDone {
+    fn clean(&mut self) {
+        self.faults.clean();
+        self.instances.clean();
+    }
+}
+
+impl Untrusted for InstanceDone {
+    fn clean(&mut self) {
+        self.operations.clean();
+    }
 }
 
 #[cfg(test)]

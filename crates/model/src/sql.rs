@@ -4,6 +4,9 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::clean::Untrusted;
+use crate::packed::Task;
+
 /// Where a PostgreSQL server is, and who asks it. The password is never printed.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SqlServer {
@@ -60,4 +63,24 @@ pub struct SqlFailure {
     pub sqlstate: Option<String>,
     /// What was tried and what was said, for people.
     pub message: String,
+}
+
+impl Task for SqlSpec {
+    const KIND: &'static str = "ask the database";
+    type Outcome = Result<Vec<SqlRows>, SqlFailure>;
+}
+
+impl Untrusted for SqlRows {
+    fn clean(&mut self) {
+        self.tag.clean();
+        self.columns.clean();
+        self.rows.clean();
+    }
+}
+
+impl Untrusted for SqlFailure {
+    fn clean(&mut self) {
+        self.message.clean();
+        self.sqlstate.clean();
+    }
 }

@@ -4,7 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::sql::SqlServer;
+use crate::clean::Untrusted;
+use crate::packed::Task;
+use crate::sql::{SqlFailure, SqlServer};
 use crate::units::ByteSize;
 
 /// Changes whenever the same seed and size give other rows, tables, indexes or functions than before: a copy of an older store is
@@ -252,6 +254,44 @@ pub struct StoreCount {
     pub in_doubt: Vec<u64>,
     /// Longest that it may take, nanoseconds.
     pub timeout_ns: u64,
+}
+
+impl Task for StoreDrive {
+    const KIND: &'static str = "store";
+    type Outcome = StoreDone;
+}
+
+impl Task for StoreLoad {
+    const KIND: &'static str = "fill the store";
+    type Outcome = Result<StoreLoaded, SqlFailure>;
+}
+
+impl Task for StoreCount {
+    const KIND: &'static str = "count what is in the store";
+    type Outcome = Result<StoreCounts, SqlFailure>;
+}
+
+/// Orders in doubt that are taken: each client of a store may lose some connections.
+const MOST_DOUBTS: usize = 100_000;
+
+impl Untrusted for StoreDone {
+    fn clean(&mut self) {
+        self.in_doubt.truncate(MOST_DOUBTS);
+        self.unnumbered.truncate(MOST_DOUBTS);
+        self.ramp.clean();
+    }
+}
+
+impl Untrusted for StoreLoaded {
+    fn clean(&mut self) {
+        self.tables.clean();
+    }
+}
+
+impl Untrusted for StoreCounts {
+    fn clean(&mut self) {
+        self.doubtful.truncate(MOST_DOUBTS);
+    }
 }
 
 #[cfg(test)]

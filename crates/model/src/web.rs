@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::clean::Untrusted;
+use crate::packed::Task;
 use crate::trial::RequestType;
 
 /// Bytes from one marker of a file to the next.
@@ -326,6 +328,32 @@ pub struct WebDone {
     pub overruns: u64,
     /// User memory of the driver's process when the load ended, over the sessions that there were, bytes.
     pub memory_per_session_bytes: u64,
+}
+
+impl Task for WebDrive {
+    const KIND: &'static str = "web";
+    type Outcome = WebDone;
+}
+
+impl Untrusted for WebDone {
+    fn clean(&mut self) {
+        self.faults.clean();
+        self.types.clean();
+    }
+}
+
+/// A server that stands for the database of a web application; `docs/reference/web.md` has its commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackendSpec {
+    /// What its proofs are made with; see [`proof`].
+    pub salt: u64,
+    /// How long it waits before each answer, nanoseconds.
+    pub delay_ns: u64,
+}
+
+impl Task for BackendSpec {
+    const KIND: &'static str = "web backend";
+    type Outcome = ();
 }
 
 #[cfg(test)]

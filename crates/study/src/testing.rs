@@ -9,7 +9,7 @@ use tare_model::Refusal;
 use tare_model::drive::{Direction, Exchange, ReceiveMethod, SendMethod, Wait};
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
-use tare_model::java::GuestMemory;
+use tare_model::hold::GuestMemory;
 use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::traits::{Footprint, GuestTraits, Traits};

@@ -7,15 +7,16 @@ use std::time::Duration;
 use serde_json::Value;
 use tare_controller::{Registry, Shipped};
 use tare_model::Refusal;
-use tare_model::drive::{DriveKind, DriveResult, DriveSpec, SocketOptions};
+use tare_model::drive::{DriveResult, DriveSpec, SocketDrive, SocketOptions};
 use tare_model::field::FieldError;
 use tare_model::guest::{DataPlace, GuestData, GuestSize, GuestSpec};
 use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
+use tare_model::packed::Packed;
 use tare_model::trial::{Measurement, Part};
 use tare_model::units::ByteSize;
 use tare_platform::{Availability, Comparable, Guest, HostView, Platform, PlatformError, Site};
-use tare_wire::{ExecSpec, Link, Reply, Request};
+use tare_wire::{ExecSpec, Link, Reply, Request, WireError};
 use tare_workload::{
     Data, Driven, DriverSite, Prepared, Schedule, SetupSite, Traits, UnitOfWork, WorkSite, Workload, WorkloadError,
 };
@@ -207,14 +208,18 @@ impl Running {
 
 /// Has one driver's agent do its part.
 fn ask(driver: &DriverSite<'_>, request: Request, timeout: Duration) -> Result<Reply, WorkloadError> {
-    driver.client.call(request, timeout).map_err(|source| WorkloadError::Agent { side: "client", source })
+    driver.client.call(request, timeout).map_err(client)
+}
+
+const fn client(source: WireError) -> WorkloadError {
+    WorkloadError::Agent { side: "client", source }
 }
 
 impl Prepared for Running {
     fn connect(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<(), WorkloadError> {
         for driver in site.drivers {
             let spec = DriveSpec {
-                kind: DriveKind::Null,
+                task: Packed::of(&SocketDrive::Null)?,
                 targets: Vec::new(),
                 load: site.load,
                 phases: schedule.phases,

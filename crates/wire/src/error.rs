@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tare_model::meter::DecodeError;
+
 /// An error on the channel between controller and agent.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
@@ -63,6 +65,9 @@ pub enum WireError {
         /// Limit.
         limit: usize,
     },
+    /// A workload's task, or what came of it, is none.
+    #[error(transparent)]
+    Packed(#[from] tare_model::packed::PackError),
     /// A frame that does not decode.
     #[error("a message could not be decoded ({reason}): the other end is broken or of another version")]
     Malformed {
@@ -115,4 +120,13 @@ pub enum WireError {
         /// The request.
         request: &'static str,
     },
+}
+
+impl From<DecodeError> for WireError {
+    fn from(error: DecodeError) -> Self {
+        match error {
+            DecodeError::Swollen { bytes, limit } => Self::Swollen { bytes, limit },
+            DecodeError::Malformed { reason } => Self::Malformed { reason },
+        }
+    }
 }

@@ -5,7 +5,9 @@ use std::io::{Read, Write};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{WireError, meter};
+use tare_model::meter::{MAX_DECODED_BYTES, decode};
+
+use crate::WireError;
 
 /// Version of the messages. Both ends must have the same: the agent comes with its tare.
 pub const PROTOCOL: u32 = 1;
@@ -124,7 +126,7 @@ pub fn read_frame<T: DeserializeOwned>(reader: &mut dyn Read) -> Result<Option<T
     if got < length {
         return Err(io(std::io::ErrorKind::UnexpectedEof.into()));
     }
-    meter::decode(&bytes, meter::MAX_DECODED_BYTES).map(Some)
+    Ok(Some(decode(&bytes, MAX_DECODED_BYTES)?))
 }
 
 #[cfg(test)]

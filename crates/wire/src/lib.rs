@@ -6,7 +6,6 @@
 //! Nothing that arrives is trusted: lengths are bounded, and so is the memory that a message
 //! may come to; every message is decoded in full; text is made fit to be shown.
 
-mod bytes;
 pub mod confine;
 mod copy;
 pub mod descriptors;
@@ -15,7 +14,6 @@ mod frame;
 pub mod launch;
 mod link;
 mod message;
-mod meter;
 mod sys;
 mod text;
 
@@ -27,4 +25,4 @@ pub use message::{
     AgentFacts, BALLOON_REPORTS, ExecResult, ExecSpec, FromAgent, Reply, Request, ServeReport, ToAgent,
     USER_SPACE_BEGAN,
 };
-pub use meter::MAX_DECODED_BYTES;
+pub use tare_model::meter::MAX_DECODED_BYTES;

@@ -10,6 +10,7 @@ use crate::WireError;
 use crate::frame::{Greeting, encode, read_frame};
 use crate::message::{FromAgent, Reply, Request, ToAgent};
 use crate::text;
+use tare_model::packed::{Packed, Task, unpack_outcome};
 
 type Answer = Result<Reply, String>;
 
@@ -124,6 +125,21 @@ impl Link {
     /// When the agent is gone, stays silent, or says that it could not.
     pub fn call(&self, request: Request, timeout: Duration) -> Result<Reply, WireError> {
         let name = request.name();
+        self.ask(request, name, timeout)
+    }
+
+    /// Has the workload's part in the agent do a task at once, and waits at most `timeout` for what comes of it.
+    ///
+    /// # Errors
+    /// Those of [`Self::call`], and when what comes is of another kind.
+    pub fn perform<T: Task>(&self, task: &T, timeout: Duration) -> Result<T::Outcome, WireError> {
+        match self.ask(Request::Call(Packed::of(task)?), T::KIND, timeout)? {
+            Reply::Called { outcome } => Ok(unpack_outcome::<T>(&outcome)?),
+            _ => Err(WireError::Unexpected { request: T::KIND }),
+        }
+    }
+
+    fn ask(&self, request: Request, name: &'static str, timeout: Duration) -> Result<Reply, WireError> {
         let (sender, answer) = mpsc::channel();
         let id = {
             let mut waiting = lock(&self.waiting);
@@ -174,7 +190,7 @@ fn read_answers(reader: &mut dyn Read, waiting: &Mutex<Waiting>) -> String {
                 let Some(sender) = lock(waiting).answers.remove(&id) else {
                     return format!("it answered a request that was not made, number {id}");
                 };
-                let result = result.map(text::clean).map_err(|reason| text::brief(&reason));
+                let result = result.map(text::clean).map_err(|reason| tare_model::clean::clipped(&reason));
                 // The caller may have given up waiting.
                 let _ = sender.send(result);
             }

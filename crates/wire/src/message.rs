@@ -4,12 +4,10 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 use tare_model::Histogram;
-use tare_model::drive::{BusyWork, DriveResult, DriveSpec, ServeSpec};
-use tare_model::java::HoldSpec;
+use tare_model::drive::{BusyWork, DriveResult, DriveSpec};
+use tare_model::hold::HoldSpec;
+use tare_model::packed::Packed;
 use tare_model::sample::Sample;
-use tare_model::social::{SocialLoad, SocialLoaded};
-use tare_model::sql::{SqlFailure, SqlRows, SqlSpec};
-use tare_model::store::{StoreCount, StoreCounts, StoreLoad, StoreLoaded};
 
 /// A request with the number that its answer will carry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,7 +42,7 @@ pub enum Request {
     /// Start a server.
     Serve {
         /// Which.
-        spec: ServeSpec,
+        task: Packed,
         /// Address to listen on; the kernel chooses the port.
         bind: IpAddr,
     },
@@ -101,14 +99,8 @@ pub enum Request {
     Hold(HoldSpec),
     /// How much memory is held? None before a `Hold` was answered.
     Held,
-    /// Ask a SQL server.
-    Sql(Box<SqlSpec>),
-    /// Fill a store.
-    StoreLoad(Box<StoreLoad>),
-    /// Count what a store holds.
-    StoreCount(Box<StoreCount>),
-    /// Fill a database of the social application.
-    SocialLoad(Box<SocialLoad>),
+    /// Do what a workload asks of its part in the agent.
+    Call(Packed),
     /// Write a part of a file, in order. The file is put in its place, whole, by the last part; until then it is
     /// beside it under another name.
     PutFile {
@@ -119,7 +111,7 @@ pub enum Request {
         /// Where in the file the part begins, bytes; the first part begins anew.
         offset: u64,
         /// The part, at most [`crate::CHUNK_BYTES`].
-        #[serde(with = "crate::bytes")]
+        #[serde(with = "tare_model::bytes")]
         bytes: Vec<u8>,
         /// Whether it is the last.
         last: bool,
@@ -178,10 +170,7 @@ impl Request {
             Self::End { .. } => "end a command",
             Self::Hold(_) => "hold memory",
             Self::Held => "tell the memory that it holds",
-            Self::Sql(_) => "ask the database",
-            Self::StoreLoad(_) => "fill the store",
-            Self::StoreCount(_) => "count what is in the store",
-            Self::SocialLoad(_) => "fill the social application's database",
+            Self::Call(_) => "answer a workload's call",
             Self::PutFile { .. } => "write a file",
             Self::GetFile { .. } => "read a file",
             Self::Fetch { .. } => "fetch a page",
@@ -249,10 +238,10 @@ pub enum Reply {
     /// To `Look` and `End`: its output so far, and how it ended if it has.
     Looked {
         /// End of its standard output.
-        #[serde(with = "crate::bytes")]
+        #[serde(with = "tare_model::bytes")]
         stdout: Vec<u8>,
         /// End of its standard error.
-        #[serde(with = "crate::bytes")]
+        #[serde(with = "tare_model::bytes")]
         stderr: Vec<u8>,
         /// How it ended, with the same output; `None` while it runs.
         ended: Option<ExecResult>,
@@ -267,18 +256,16 @@ pub enum Reply {
         /// Bytes that were held at first.
         first_bytes: u64,
     },
-    /// To `Sql`: one result a statement, or why one failed.
-    Rows(Result<Vec<SqlRows>, SqlFailure>),
-    /// To `StoreLoad`.
-    StoreLoaded(Result<StoreLoaded, SqlFailure>),
-    /// To `StoreCount`.
-    StoreCounted(Result<Box<StoreCounts>, SqlFailure>),
-    /// To `SocialLoad`.
-    SocialLoaded(Result<SocialLoaded, SqlFailure>),
+    /// To `Call`: what came of it, packed.
+    Called {
+        /// See [`tare_model::packed::unpack_outcome`].
+        #[serde(with = "tare_model::bytes")]
+        outcome: Vec<u8>,
+    },
     /// To `GetFile`.
     File {
         /// The part; empty at the end of the file.
-        #[serde(with = "crate::bytes")]
+        #[serde(with = "tare_model::bytes")]
         bytes: Vec<u8>,
         /// Length of the file, as its file system tells it: 0 for the files of `/proc`.
         total_bytes: u64,
@@ -288,7 +275,7 @@ pub enum Reply {
         /// Status.
         status: u16,
         /// The body.
-        #[serde(with = "crate::bytes")]
+        #[serde(with = "tare_model::bytes")]
         body: Vec<u8>,
     },
     /// To `StopSampling`.
@@ -345,10 +332,10 @@ pub struct ExecResult {
     /// Wall time, nanoseconds.
     pub wall_ns: u64,
     /// End of its standard output.
-    #[serde(with = "crate::bytes")]
+    #[serde(with = "tare_model::bytes")]
     pub stdout: Vec<u8>,
     /// End of its standard error.
-    #[serde(with = "crate::bytes")]
+    #[serde(with = "tare_model::bytes")]
     pub stderr: Vec<u8>,
     /// Bytes of output that were not kept.
     pub dropped_bytes: u64,

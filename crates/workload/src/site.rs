@@ -5,9 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use tare_model::Span;
-use tare_model::drive::{DriveKind, DriveResult, DriveSpec, ServeSpec, SocketOptions};
+use tare_model::drive::{DriveResult, DriveSpec, SocketOptions};
 use tare_model::guest::{CommandDefaults, DataPlace, GuestSize};
 use tare_model::load::{LoadModel, Phases};
+use tare_model::packed::{PackError, Packed, Task};
 use tare_wire::{Link, Reply, Request, WireError};
 
 /// One guest and one client, ready.
@@ -135,7 +136,7 @@ pub struct Schedule {
 #[derive(Clone, Debug)]
 pub(crate) struct Drive {
     /// What is done.
-    pub kind: DriveKind,
+    pub task: Packed,
     /// Where the guest's servers listen.
     pub targets: Vec<SocketAddr>,
     /// Socket settings.
@@ -163,6 +164,9 @@ pub enum WorkloadError {
     /// Load was to be offered by a driver that nobody connected.
     #[error("load was to be offered before the driver was connected: a defect of tare, please report it")]
     NotConnected,
+    /// What a workload's part in the agent is sent, or sends, is not what it must be.
+    #[error(transparent)]
+    Packed(#[from] PackError),
     /// The command of the user's did not do what the study says.
     #[error("{0}")]
     Command(String),
@@ -202,7 +206,7 @@ impl WorkloadError {
                 *side == "guest" && matches!(source, WireError::Gone { .. } | WireError::Io { .. })
             }
             Self::Member { source, .. } => source.guest_lost(),
-            Self::NotConnected | Self::Command(_) | Self::Store(_) | Self::Gold(_) => false,
+            Self::NotConnected | Self::Packed(_) | Self::Command(_) | Self::Store(_) | Self::Gold(_) => false,
         }
     }
 }
@@ -262,8 +266,8 @@ impl WorkSite<'_> {
     }
 
     /// Has the guest's agent start a server; its number, and where the client finds it.
-    pub(crate) fn serve(&self, spec: ServeSpec) -> Result<(u64, SocketAddr), WorkloadError> {
-        match self.ask_guest(Request::Serve { spec, bind: self.guest_listen })? {
+    pub(crate) fn serve<T: Task>(&self, task: &T) -> Result<(u64, SocketAddr), WorkloadError> {
+        match self.ask_guest(Request::Serve { task: Packed::of(task)?, bind: self.guest_listen })? {
             Reply::Serving { server, address } => Ok((server, SocketAddr::new(self.guest_address, address.port()))),
             _ => Err(Self::unexpected("guest", "start a server")),
         }
@@ -285,10 +289,10 @@ impl DriverSite<'_> {
         timeout: Duration,
     ) -> Result<u64, WorkloadError> {
         let Schedule { phases, start_at_ns, seed, interval_ns } = *schedule;
-        let Drive { kind, targets, socket, record, loss_timeout } = drive;
+        let Drive { task, targets, socket, record, loss_timeout } = drive;
         let loss_timeout_ns = loss_timeout.ns;
         let spec =
-            DriveSpec { kind, targets, load, phases, start_at_ns, seed, socket, record, loss_timeout_ns, interval_ns };
+            DriveSpec { task, targets, load, phases, start_at_ns, seed, socket, record, loss_timeout_ns, interval_ns };
         match self.client.call(Request::PrepareDrive(Box::new(spec)), timeout) {
             Ok(Reply::Prepared { drive }) => Ok(drive),
             Ok(_) => Err(WorkSite::unexpected("client", "connect the driver")),
@@ -336,6 +340,11 @@ fn side_by_side<W: Send, R: Send>(
         let ended: Vec<_> = threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
         ended.into_iter().map(|ended| ended.unwrap_or(Err(WorkloadError::NotConnected))).collect()
     })
+}
+
+/// Each driver's result with what its kind of driver reports beside it.
+pub(crate) fn outcomes<T: Task>(results: Vec<DriveResult>) -> Result<Vec<(DriveResult, T::Outcome)>, WorkloadError> {
+    results.into_iter().map(|result| result.outcome::<T>().map(|own| (result, own)).map_err(Into::into)).collect()
 }
 
 /// A seed of its own for each driver of each guest: SplitMix64's step, as often as it takes to tell them apart.

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use tare_model::Histogram;
 use tare_model::drive::DriveResult;
-use tare_model::java::JavaDone;
 use tare_model::sample::{Sample, Source};
-use tare_model::store::StoreDone;
 use tare_model::trial::{Flag, Measurement, Step};
 use tare_wire::ServeReport;
 
@@ -123,7 +121,8 @@ pub fn from_result(result: DriveResult, unit: UnitOfWork) -> Driven {
     Driven { measurement, window_ns, work, samples, facts, flags, invalid: None }
 }
 
-/// The results of drivers that worked side by side, as of one. Their windows are the same but for the clocks'
+/// The results of drivers that worked side by side, as of one, without what only a workload can add up
+/// ([`outcomes`](crate::site::outcomes)). Their windows are the same but for the clocks'
 /// uncertainty, and the merged one spans all.
 pub fn merge(results: Vec<DriveResult>) -> Option<DriveResult> {
     results.into_iter().reduce(|mut all, one| {
@@ -164,18 +163,7 @@ pub fn merge(results: Vec<DriveResult>) -> Option<DriveResult> {
             sum.bytes += interval.bytes;
         }
         merge_steps(&mut all.steps, one.steps);
-        all.store = match (all.store, one.store) {
-            (Some(a), Some(b)) => Some(both_done(a, b)),
-            (a, b) => a.or(b),
-        };
-        all.java = match (all.java, one.java) {
-            (Some(a), Some(b)) => Some(both_java(a, b)),
-            (a, b) => a.or(b),
-        };
-        all.social = match (all.social, one.social) {
-            (Some(a), Some(b)) => Some(crate::social::both_done(a, b)),
-            (a, b) => a.or(b),
-        };
+        all.own = Vec::new();
         all
     })
 }
@@ -188,32 +176,6 @@ pub fn merge_steps(all: &mut Vec<Step>, more: Vec<Step>) {
             None => all.push(step),
         }
     }
-}
-
-/// What two drivers did in one store.
-fn both_done(mut a: StoreDone, b: StoreDone) -> StoreDone {
-    if a.ramp != b.ramp {
-        a.ramp = format!("{}; {}", a.ramp, b.ramp);
-    }
-    a.add(&b);
-    a
-}
-
-/// What two Java applications counted.
-fn both_java(mut a: JavaDone, b: JavaDone) -> JavaDone {
-    for (name, count) in b.transactions {
-        *a.transactions.entry(name).or_default() += count;
-    }
-    a.groups += b.groups;
-    a.live_heap_bytes += b.live_heap_bytes;
-    a.heap_used_bytes += b.heap_used_bytes;
-    a.heap_committed_bytes += b.heap_committed_bytes;
-    a.allocated_bytes += b.allocated_bytes;
-    a.collections += b.collections;
-    a.collection_ms += b.collection_ms;
-    a.cpu_ns += b.cpu_ns;
-    a.wrong = a.wrong.or(b.wrong);
-    a
 }
 
 /// Adds what the server tells to what a trial tells: what it was granted as facts, its errors as counts and one
@@ -262,33 +224,15 @@ pub mod tests {
     /// The result of a driver of one thread and its watcher over a second, in which all went well.
     pub fn result(operations: u64) -> DriveResult {
         DriveResult {
-            steps: Vec::new(),
-            store: None,
-            steady_start_ns: 0,
             steady_end_ns: 1_000_000_000,
             operations,
             answered_total: operations,
-            bytes_to_guest: 0,
-            bytes_from_guest: 0,
-            bytes_to_guest_total: 0,
-            bytes_from_guest_total: 0,
-            errors: Vec::new(),
-            lost: 0,
-            unfinished: 0,
-            response: Histogram::default(),
-            service: Histogram::default(),
-            lateness: Histogram::default(),
-            backlog_max: 0,
-            intervals: Vec::new(),
             cpu_user_ns: 1,
             cpu_system_ns: 2,
             run_delay_ns: Some(0),
             threads: 2,
-            granted: Vec::new(),
             verified: true,
-            java: None,
-            web: None,
-            social: None,
+            ..DriveResult::default()
         }
     }
 
@@ -318,22 +262,12 @@ pub mod tests {
     fn drivers_side_by_side_add_up() {
         let step = |name: &str, count| Step { name: name.into(), within: true, times: histogram(5, count) };
         let interval = |end_ns, operations| tare_model::drive::DriveInterval { end_ns, operations, bytes: 1 };
-        let done =
-            |orders, id| StoreDone { orders, in_doubt: vec![id], ramp: "at once".into(), ..StoreDone::default() };
-        let java = |payments, wrong: Option<&str>| JavaDone {
-            transactions: BTreeMap::from([("payment".to_owned(), payments)]),
-            groups: 6,
-            wrong: wrong.map(Into::into),
-            ..JavaDone::default()
-        };
         let one = DriveResult {
             errors: vec![("40P01".into(), 1)],
             steps: vec![step("login", 1), step("purchase", 1)],
             intervals: vec![interval(0, 0), interval(5, 4), interval(10, 5)],
             response: histogram(10, 3),
             backlog_max: 7,
-            store: Some(done(3, 11)),
-            java: Some(java(7, None)),
             ..result(3)
         };
         let other = DriveResult {
@@ -344,8 +278,6 @@ pub mod tests {
             backlog_max: 3,
             steady_end_ns: 1_000_000_001,
             run_delay_ns: None,
-            store: Some(done(4, 12)),
-            java: Some(java(5, Some("stock"))),
             ..result(4)
         };
         let all = merge(vec![one, other]).unwrap();
@@ -354,10 +286,6 @@ pub mod tests {
         assert_eq!(all.errors, [("40P01".to_owned(), 2), ("53300".to_owned(), 2)]);
         let steps: Vec<u64> = all.steps.iter().map(|step| step.times.count()).collect();
         assert_eq!((steps, all.intervals.len(), all.intervals[1].operations), (vec![3, 1], 2, 10));
-        let done = all.store.unwrap();
-        assert_eq!((done.orders, done.in_doubt, done.ramp.as_str()), (7, vec![11, 12], "at once"));
-        let java = all.java.unwrap();
-        assert_eq!((java.transactions["payment"], java.groups, java.wrong.as_deref()), (12, 12, Some("stock")));
         assert_eq!(merge(Vec::new()), None);
     }
 }

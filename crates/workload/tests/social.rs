@@ -14,7 +14,6 @@ use tare_model::guest::{DataPlace, GuestData, GuestSize};
 use tare_model::load::{LoadModel, Phases};
 use tare_model::sql::{SqlServer, SqlSpec};
 use tare_model::{ByteSize, Span};
-use tare_wire::{Reply, Request};
 use tare_workload::{
     Data, Driven, DriverSite, Prepared, SameClock, Schedule, ServicesSite, SetupSite, WorkSite, Workload,
     WorkloadError, registry,
@@ -172,10 +171,11 @@ fn sql(agent: &Agent, database: &str, statement: &str) -> String {
         schema: None,
     };
     let spec = SqlSpec { server, statements: vec![statement.into()], timeout_ns: 20_000_000_000 };
-    match agent.link().call(Request::Sql(Box::new(spec)), TIMEOUT).unwrap() {
-        Reply::Rows(rows) => rows.unwrap()[0].rows.first().and_then(|row| row[0].clone()).unwrap_or_default(),
-        other => panic!("{other:?}"),
-    }
+    agent.link().perform(&spec, TIMEOUT).unwrap().unwrap()[0]
+        .rows
+        .first()
+        .and_then(|row| row[0].clone())
+        .unwrap_or_default()
 }
 
 #[test]

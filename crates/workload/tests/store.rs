@@ -16,7 +16,6 @@ use tare_model::guest::{DataPlace, GuestSize};
 use tare_model::load::{LoadModel, Phases};
 use tare_model::sql::{SqlServer, SqlSpec};
 use tare_model::{ByteSize, Span};
-use tare_wire::{Reply, Request};
 use tare_workload::{Driven, DriverSite, SameClock, Schedule, SetupSite, WorkSite, Workload, registry};
 
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -35,10 +34,7 @@ impl Agent {
             schema: None,
         };
         let spec = SqlSpec { server, statements: vec![statement.into()], timeout_ns: 20_000_000_000 };
-        match self.link().call(Request::Sql(Box::new(spec)), TIMEOUT).unwrap() {
-            Reply::Rows(rows) => rows.unwrap().remove(0).rows,
-            other => panic!("{other:?}"),
-        }
+        self.link().perform(&spec, TIMEOUT).unwrap().unwrap().remove(0).rows
     }
 }
 

@@ -4,12 +4,12 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 
-use tare_model::drive::{DriveKind, ServeSpec};
+use tare_model::packed::Packed;
 use tare_model::social::{Cycle, Scale, SocialDrive, SocialLoad, StoreSpec};
 use tare_model::sql::SqlServer;
 use tare_wire::{Link, Reply, Request};
 
-use super::{Result, ask, drive_spec};
+use super::{Result, ask, drive_spec, perform};
 
 const PAGE: &str = "<!DOCTYPE html><html><head><title>Upcoming events</title></head><body><p id=\"user\">-</p>\
 <h1>Upcoming events</h1><a href=\"/event?id=1\">Event 1</a><a href=\"/tag?name=tag1\">tag1</a></body></html>\n";
@@ -19,8 +19,8 @@ pub fn social(link: &Link) -> Result<()> {
     fs::create_dir(&folder)?;
     let bind = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let (scale, path) = (Scale::of(25), folder.to_string_lossy().into_owned());
-    let spec = ServeSpec::Files(StoreSpec { scale, instances: 2, folder: path, delay_ns: 0 });
-    let Reply::Serving { server, address } = ask(link, Request::Serve { spec, bind })? else {
+    let task = Packed::of(&StoreSpec { scale, instances: 2, folder: path, delay_ns: 0 })?;
+    let Reply::Serving { server, address } = ask(link, Request::Serve { task, bind })? else {
         return Err("no file store".into());
     };
     for request in ["PUT /1/person/2501t.jpg", "GET /3/person/1.jpg"] {
@@ -33,7 +33,7 @@ pub fn social(link: &Link) -> Result<()> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
     let (user, database) = ("nobody".to_owned(), "social1".to_owned());
     let server = SqlServer { address, user, password: Some("secret".into()), database, schema: Some("one".into()) };
-    ask(link, Request::SocialLoad(Box::new(SocialLoad { server, scale, seed: 1, connections: 2 })))?;
+    perform(link, &SocialLoad { server, scale, seed: 1, connections: 2 })?;
     users(link, scale)
 }
 
@@ -56,7 +56,7 @@ fn users(link: &Link, scale: Scale) -> Result<()> {
         }
     });
     let cycle = Cycle { mean_ns: 5_000_000, most_ns: 25_000_000, add_person_ns: 2_000_000, add_event_ns: 3_000_000 };
-    let kind = DriveKind::Social(Box::new(SocialDrive {
+    let kind = SocialDrive {
         scale,
         data_seed: 1,
         cycle,
@@ -66,8 +66,8 @@ fn users(link: &Link, scale: Scale) -> Result<()> {
         timeout_ns: 1_000_000_000,
         names: 1,
         threads: 1,
-    }));
-    let Reply::Prepared { drive } = ask(link, Request::PrepareDrive(Box::new(drive_spec(kind, target))))? else {
+    };
+    let Reply::Prepared { drive } = ask(link, Request::PrepareDrive(Box::new(drive_spec(&kind, target)?)))? else {
         return Err("no driver".into());
     };
     ask(link, Request::StartDrive { drive, start_at_ns: 0 })?;

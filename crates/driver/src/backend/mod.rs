@@ -9,32 +9,34 @@ mod fields;
 mod reply;
 mod request;
 
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::net::SendFlags;
-use tare_model::drive::Wait;
+use tare_model::drive::{SocketOptions, Wait};
+use tare_model::web::BackendSpec;
 
 pub use commands::command_of;
 
-use crate::clock;
 use crate::error::reason_of;
-use crate::net;
-use crate::serve::Shared;
+use crate::registry::{Kind, Serves, any_port};
+use crate::serve::{Server, Shared};
 use crate::times::Times;
+use crate::{DriverError, clock, net};
 use reply::Reply;
 use request::Parsed;
 
 /// Longest head of a request; a query has some hundred bytes.
 const MOST_HEAD: usize = 16 * 1024;
 
-/// How a backend answers.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Settings {
-    /// What its proofs are made with.
-    pub salt: u64,
-    /// How long it waits before each answer, nanoseconds.
-    pub delay_ns: u64,
+pub(crate) const KIND: Kind = Kind::serves::<BackendSpec>();
+
+impl Serves for BackendSpec {
+    fn serve(self, bind: IpAddr) -> Result<Server, DriverError> {
+        Server::listen(any_port(bind), &SocketOptions::default(), 0)?
+            .accepting(move |shared, fd| serve(shared, fd, self))
+    }
 }
 
 /// What one connection has done.
@@ -47,7 +49,7 @@ struct Served {
 
 /// Serves one connection until the application closes it. What is no request of HTTP/1.1 is answered with 400 and ends the
 /// connection.
-pub(crate) fn serve(shared: &Shared, fd: &OwnedFd, settings: Settings) -> Result<(), String> {
+fn serve(shared: &Shared, fd: &OwnedFd, settings: BackendSpec) -> Result<(), String> {
     let mut served = Served::default();
     let ended = exchange(shared, fd.as_fd(), settings, &mut served);
     shared.tally.served(1, served.bytes_in, served.bytes_out);
@@ -61,7 +63,7 @@ pub(crate) fn serve(shared: &Shared, fd: &OwnedFd, settings: Settings) -> Result
     Ok(())
 }
 
-fn exchange(shared: &Shared, fd: BorrowedFd<'_>, settings: Settings, served: &mut Served) -> Result<(), String> {
+fn exchange(shared: &Shared, fd: BorrowedFd<'_>, settings: BackendSpec, served: &mut Served) -> Result<(), String> {
     let times: &Times = shared.tally.service();
     let mut buffer = vec![0; MOST_HEAD];
     let mut filled = 0;

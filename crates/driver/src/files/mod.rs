@@ -10,10 +10,12 @@ mod kept;
 mod upload;
 mod way;
 
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use rustix::io::Errno;
-use tare_model::drive::Wait;
+use tare_model::drive::{SocketOptions, Wait};
 use tare_model::social::{StoreSpec, StoredFile};
 
 use self::answer::Answer;
@@ -22,7 +24,8 @@ use self::kept::Folder;
 use self::way::Way;
 use crate::error::reason_of;
 use crate::head::{self, Body, Head, Parsed};
-use crate::serve::Shared;
+use crate::registry::{Kind, Serves, any_port};
+use crate::serve::{Server, Shared};
 use crate::{DriverError, clock, net};
 
 /// Longest head of a request.
@@ -36,9 +39,20 @@ const MOST_INSTANCES: u32 = 10_000;
 const PLACE: &[u8] = b"<?xml version=\"1.0\"?><ResultSet><Result><Latitude>33.0000</Latitude>\
     <Longitude>-177.0000</Longitude></Result></ResultSet>";
 
+pub(crate) const KIND: Kind = Kind::serves::<StoreSpec>();
+
+impl Serves for StoreSpec {
+    fn serve(self, bind: IpAddr) -> Result<Server, DriverError> {
+        let server = Server::listen(any_port(bind), &SocketOptions::default(), 0)?;
+        let store = Arc::new(Store::open(self)?);
+        server.tally().kept();
+        server.accepting(move |shared, fd| serve(shared, fd, &store))
+    }
+}
+
 /// The store.
 #[derive(Debug)]
-pub(crate) struct Store {
+struct Store {
     spec: StoreSpec,
     folder: Folder,
 }
@@ -48,12 +62,13 @@ impl Store {
     ///
     /// # Errors
     /// When the folder is not there, not empty or no folder, and when there are no instances or too many.
-    pub fn open(spec: &StoreSpec) -> Result<Self, DriverError> {
+    fn open(spec: StoreSpec) -> Result<Self, DriverError> {
         if !(1..=MOST_INSTANCES).contains(&spec.instances) {
             let what = format!("the file store is for {} instances", spec.instances);
             return Err(DriverError::invalid(what, "name 1 to 10,000"));
         }
-        Ok(Self { spec: spec.clone(), folder: Folder::open(&spec.folder)? })
+        let folder = Folder::open(&spec.folder)?;
+        Ok(Self { spec, folder })
     }
 }
 
@@ -81,7 +96,7 @@ impl From<Errno> for End {
 }
 
 /// Serves one connection until its client closes it. What is no request of HTTP/1.1 is answered with 400 and ends the connection.
-pub(crate) fn serve(shared: &Shared, fd: &OwnedFd, store: &Store) -> Result<(), String> {
+fn serve(shared: &Shared, fd: &OwnedFd, store: &Store) -> Result<(), String> {
     let mut connection = Connection {
         shared,
         store,

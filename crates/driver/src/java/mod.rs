@@ -11,7 +11,6 @@ mod client;
 mod fault;
 mod run;
 
-use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -20,6 +19,8 @@ use tare_model::drive::DriveSpec;
 use tare_model::java::JavaDrive;
 use tare_model::load::{Arrivals, LoadModel};
 
+use crate::drive::{Drive, first_target};
+use crate::registry::{Drives, Kind};
 use crate::{DriverError, sockopt};
 
 use answer::{Ready, number};
@@ -28,7 +29,7 @@ pub use fault::JavaFault;
 
 /// An application that has taken its load and waits for the start.
 #[derive(Debug)]
-pub(crate) struct Application {
+struct Application {
     client: Client,
     ready: Ready,
     ask_every_ns: u64,
@@ -64,15 +65,14 @@ const fn rate_per_s(load: &LoadModel) -> f64 {
     }
 }
 
-impl Application {
+pub(crate) const KINDS: &[Kind] = &[Kind::drives::<JavaDrive>()];
+
+impl Drives for JavaDrive {
     /// Connects, and has the application take the load.
-    pub fn prepare(spec: &DriveSpec, drive: &JavaDrive, cancel: &AtomicBool) -> Result<Self, DriverError> {
-        check(drive, &spec.load)?;
-        let target: SocketAddr = *spec
-            .targets
-            .first()
-            .ok_or_else(|| DriverError::invalid("it has no application to drive", "name its address"))?;
-        let timeout = Duration::from_nanos(drive.timeout_ns);
+    fn prepare(self, spec: &DriveSpec, cancel: &AtomicBool) -> Result<Box<dyn Drive>, DriverError> {
+        check(&self, &spec.load)?;
+        let target = first_target(spec)?;
+        let timeout = Duration::from_nanos(self.timeout_ns);
         let mut client = Client::connect(target, &spec.socket, timeout, cancel)?;
         let mut granted = sockopt::granted(client.stream().as_fd(), true);
         let hello = client.ask("hello 1", cancel)?;
@@ -90,6 +90,6 @@ impl Application {
         let Some(before) = number(&count.line, "count") else {
             return Err(client.unfit(&count.line, "`count` and a number"));
         };
-        Ok(Self { client, ready, ask_every_ns: drive.ask_every_ns, before, granted })
+        Ok(Box::new(Application { client, ready, ask_every_ns: self.ask_every_ns, before, granted }))
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use tare_model::drive::{DriveInterval, DriveResult};
-use tare_model::java::JavaDone;
+use tare_model::java::{JavaDone, JavaDrive};
 
 use super::answer::{RESULT_LINES, Summary, number};
 use super::client::{Answer, Client};
@@ -82,7 +82,8 @@ impl Drive for Application {
                 let fault = |fault| self.client.fault(fault);
                 let mut done = summary.done(&self.ready).map_err(fault)?;
                 done.wrong = wrong.or_else(|| sums_up(&summary, window.stopped));
-                result(window, summary, done, before, intervals, self.granted).map_err(fault)
+                let result = result(window, summary, &done, before, intervals, self.granted).map_err(fault)?;
+                Ok(result.with_outcome::<JavaDrive>(&done)?)
             }
             Err(error) => {
                 self.client.leave();
@@ -191,7 +192,7 @@ fn vague(name: &str, edge: &Stamp, window_ns: u64) -> Option<(String, String)> {
 fn result(
     window: Window,
     summary: Summary,
-    done: JavaDone,
+    done: &JavaDone,
     before: u64,
     intervals: Vec<DriveInterval>,
     mut granted: Vec<(String, String)>,
@@ -207,17 +208,10 @@ fn result(
         steady_end_ns: end.at_ns,
         operations: end.count - begin.count,
         answered_total: stopped - before,
-        bytes_to_guest: 0,
-        bytes_from_guest: 0,
-        bytes_to_guest_total: 0,
-        bytes_from_guest_total: 0,
         errors: late.into_iter().collect(),
-        lost: 0,
-        unfinished: 0,
         response: summary.response.finish()?,
         service: summary.service.finish()?,
         lateness: summary.lateness.finish()?,
-        backlog_max: 0,
         intervals,
         cpu_user_ns: used.cpu.user_ns,
         cpu_system_ns: used.cpu.system_ns,
@@ -225,10 +219,6 @@ fn result(
         threads: 1,
         granted,
         verified: done.wrong.is_none(),
-        steps: Vec::new(),
-        store: None,
-        java: Some(done),
-        web: None,
-        social: None,
+        ..DriveResult::default()
     })
 }

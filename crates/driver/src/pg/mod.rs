@@ -11,15 +11,27 @@ mod login;
 mod statement;
 mod wire;
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use tare_model::packed::Task;
 use tare_model::sql::{SqlFailure, SqlRows, SqlSpec};
+
+use crate::registry;
 
 pub use connection::Connection;
 pub use copy::CopyIn;
 pub use error::PgError;
 pub(crate) use frame::Columns;
 pub(crate) use statement::{Kind, Statement, Value, cents_of};
+
+pub(crate) const KINDS: &[registry::Kind] = &[registry::Kind::calls::<SqlSpec>()];
+
+impl registry::Calls for SqlSpec {
+    fn call(self, _: &AtomicBool) -> <Self as Task>::Outcome {
+        ask(&self)
+    }
+}
 
 /// Connects, runs the statements and closes.
 ///

@@ -26,11 +26,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tare_model::drive::{DriveInterval, DriveResult, DriveSpec};
 use tare_model::load::LoadModel;
-use tare_model::social::{PEOPLE_A_USER, SocialDrive};
+use tare_model::packed::Task;
+use tare_model::social::{PEOPLE_A_USER, SocialDrive, SocialLoad};
 
 use crate::control::{Control, Meter};
 use crate::crew::{CROWD_STACK_BYTES, run_threads};
-use crate::drive::{Drive, GRACE_NS};
+use crate::drive::{Drive, GRACE_NS, first_target};
+use crate::registry::{Calls, Drives, Kind};
 use crate::supervise::Watch;
 use crate::timeline::Timeline;
 use crate::web::{self, FILES_A_THREAD, OTHER_FILES, THREADS_MAX};
@@ -79,7 +81,7 @@ fn check(spec: &DriveSpec, drive: &SocialDrive) -> Result<(), DriverError> {
 
 /// All users, ready.
 #[derive(Debug)]
-pub(crate) struct Members {
+struct Members {
     spec: DriveSpec,
     drive: SocialDrive,
     world: World,
@@ -88,9 +90,19 @@ pub(crate) struct Members {
     memory_before: Option<u64>,
 }
 
-impl Members {
+pub(crate) const KINDS: &[Kind] = &[Kind::drives::<SocialDrive>(), Kind::calls::<SocialLoad>(), crate::files::KIND];
+
+impl Calls for SocialLoad {
+    fn call(self, cancel: &AtomicBool) -> <Self as Task>::Outcome {
+        load(&self, cancel)
+    }
+}
+
+impl Drives for SocialDrive {
     /// Sees every instance answer, and that there may be as many connections as are needed.
-    pub fn prepare(spec: &DriveSpec, drive: &SocialDrive, cancel: &AtomicBool) -> Result<Self, DriverError> {
+    fn prepare(self, spec: &DriveSpec, cancel: &AtomicBool) -> Result<Box<dyn Drive>, DriverError> {
+        let drive = &self;
+        first_target(spec)?;
         check(spec, drive)?;
         let memory_before = web::memory_bytes();
         let world = World::new(spec, drive);
@@ -106,7 +118,8 @@ impl Members {
         }
         let connections = u64::from(spec.load.connections());
         web::room_for_files(connections + FILES_A_THREAD * u64::from(drive.threads) + OTHER_FILES)?;
-        Ok(Self { spec: spec.clone(), drive: drive.clone(), world, granted, memory_before })
+        let spec = spec.clone();
+        Ok(Box::new(Members { spec, drive: self, world, granted, memory_before }))
     }
 }
 
@@ -153,6 +166,6 @@ impl Drive for Members {
         }
         let most = memory.load(Ordering::Relaxed);
         let added = memory_before.map_or(0, |before| most.saturating_sub(before));
-        Ok(outcome::result(&common, counts, watched, added, granted))
+        outcome::result(&common, counts, watched, added, granted)
     }
 }

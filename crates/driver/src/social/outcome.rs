@@ -2,14 +2,14 @@
 
 use tare_model::Histogram;
 use tare_model::drive::DriveResult;
-use tare_model::social::SocialDone;
+use tare_model::social::{SocialDone, SocialDrive};
 use tare_model::trial::Step;
 
 use super::engine::{Common, Counts, PARTS};
 use super::user::Tally as Operations;
-use crate::outcome;
 use crate::supervise::Watched;
 use crate::tally::Total;
+use crate::{DriverError, outcome};
 
 /// The result of a run that used so much more memory than before, bytes.
 pub(super) fn result(
@@ -18,7 +18,7 @@ pub(super) fn result(
     watched: Watched,
     memory: u64,
     granted: Vec<(String, String)>,
-) -> DriveResult {
+) -> Result<DriveResult, DriverError> {
     let threads = counts.len() as u32;
     let (mut total, mut operations) = (Total::default(), Vec::with_capacity(counts.len()));
     let mut parts: [Histogram; PARTS.len()] = Default::default();
@@ -36,5 +36,6 @@ pub(super) fn result(
     let step = |(name, times): (&str, Histogram)| Step { name: name.to_owned(), within: true, times };
     let steps = PARTS.into_iter().zip(parts).map(step).collect();
     let measured = outcome::result(&common.timeline, total, watched, threads, granted);
-    DriveResult { verified: true, steps, social: Some(done), ..measured }
+    let measured = DriveResult { verified: true, steps, ..measured };
+    Ok(measured.with_outcome::<SocialDrive>(&done)?)
 }

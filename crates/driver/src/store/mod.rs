@@ -7,5 +7,27 @@ mod load;
 pub mod schema;
 pub mod words;
 
+use std::sync::atomic::AtomicBool;
+
+use tare_model::packed::Task;
+use tare_model::store::{StoreCount, StoreDrive, StoreLoad};
+
+use crate::registry::{Calls, Kind};
+
 pub use count::count;
 pub use load::load;
+
+pub(crate) const KINDS: &[Kind] =
+    &[Kind::drives::<StoreDrive>(), Kind::calls::<StoreLoad>(), Kind::calls::<StoreCount>()];
+
+impl Calls for StoreLoad {
+    fn call(self, cancel: &AtomicBool) -> <Self as Task>::Outcome {
+        load(&self, cancel)
+    }
+}
+
+impl Calls for StoreCount {
+    fn call(self, _: &AtomicBool) -> <Self as Task>::Outcome {
+        count(&self)
+    }
+}

@@ -38,8 +38,9 @@ use tare_model::web::WebDrive;
 use crate::backlog::Backlog;
 use crate::control::{Control, Meter};
 use crate::crew::{CROWD_STACK_BYTES, run_threads};
-use crate::drive::{Drive, GRACE_NS};
+use crate::drive::{Drive, GRACE_NS, first_target};
 use crate::open::Shared;
+use crate::registry::{Drives, Kind};
 use crate::schedule::{Dealer, Schedule};
 use crate::supervise::Watch;
 use crate::timeline::Timeline;
@@ -94,7 +95,7 @@ fn check(drive: &WebDrive) -> Result<(), DriverError> {
 
 /// All users, ready.
 #[derive(Debug)]
-pub(crate) struct Crowd {
+struct Crowd {
     spec: DriveSpec,
     drive: WebDrive,
     site: Site,
@@ -106,11 +107,14 @@ pub(crate) struct Crowd {
     memory_before: Option<u64>,
 }
 
-impl Crowd {
+pub(crate) const KINDS: &[Kind] = &[Kind::drives::<WebDrive>(), crate::backend::KIND];
+
+impl Drives for WebDrive {
     /// Sees the server answer on each of its ports, and that there may be as many connections as are needed.
     ///
     /// With one target all goes there: over TLS where TLS is spoken of, else plain.
-    pub fn prepare(spec: &DriveSpec, drive: &WebDrive, cancel: &AtomicBool) -> Result<Self, DriverError> {
+    fn prepare(self, spec: &DriveSpec, cancel: &AtomicBool) -> Result<Box<dyn Drive>, DriverError> {
+        let drive = &self;
         check(drive)?;
         let memory_before = memory_bytes();
         let site = Site::compile(drive)?;
@@ -139,7 +143,8 @@ impl Crowd {
         }
         let connections = u64::from(spec.load.connections()) * u64::from(drive.connections);
         room_for_files(connections + FILES_A_THREAD * u64::from(drive.threads) + OTHER_FILES)?;
-        Ok(Self { spec: spec.clone(), drive: drive.clone(), site, ports, tls, granted, memory_before })
+        let spec = spec.clone();
+        Ok(Box::new(Crowd { spec, drive: self, site, ports, tls, granted, memory_before }))
     }
 }
 
@@ -190,15 +195,13 @@ impl Drive for Crowd {
             return Err(DriverError::Cancelled);
         }
         let memory = memory_before.map_or(0, |before| census.memory().saturating_sub(before));
-        Ok(outcome::result(&common, counts, watched, memory, granted))
+        outcome::result(&common, counts, watched, memory, granted)
     }
 }
 
 /// Where requests go.
 fn ports(spec: &DriveSpec, drive: &WebDrive) -> Result<Ports, DriverError> {
-    let Some(&plain) = spec.targets.first() else {
-        return Err(DriverError::invalid("it has no server to drive", "name at least one target"));
-    };
+    let plain = first_target(spec)?;
     let second: Option<SocketAddr> = spec.targets.get(1).copied();
     let all_secure = drive.tls.is_some() && second.is_none();
     Ok(Ports { plain, secure: second.unwrap_or(plain), all_secure })

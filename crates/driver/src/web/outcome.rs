@@ -1,13 +1,13 @@
 //! What all threads counted, put together.
 
 use tare_model::drive::DriveResult;
-use tare_model::web::WebDone;
+use tare_model::web::{WebDone, WebDrive};
 
 use super::engine::{Common, Counts};
 use super::site::Tally as Types;
-use crate::outcome;
 use crate::supervise::Watched;
 use crate::tally::Total;
+use crate::{DriverError, outcome};
 
 /// The result of a run that used so much more memory than before, bytes.
 pub(super) fn result(
@@ -16,7 +16,7 @@ pub(super) fn result(
     watched: Watched,
     memory: u64,
     granted: Vec<(String, String)>,
-) -> DriveResult {
+) -> Result<DriveResult, DriverError> {
     let threads = counts.len() as u32;
     let (mut total, mut types) = (Total::default(), Vec::with_capacity(counts.len()));
     let mut done = WebDone { sessions_most: common.crowd.most(), ..WebDone::default() };
@@ -37,5 +37,6 @@ pub(super) fn result(
     let timeline = &common.timeline;
     let backlog_max = common.arrivals.map_or(0, |s| s.backlog.most(timeline.steady_start, timeline.load_end));
     let measured = outcome::result(timeline, total, watched, threads, granted);
-    DriveResult { backlog_max, verified: true, web: Some(done), ..measured }
+    let measured = DriveResult { backlog_max, verified: true, ..measured };
+    Ok(measured.with_outcome::<WebDrive>(&done)?)
 }

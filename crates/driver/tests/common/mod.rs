@@ -7,9 +7,10 @@ use std::sync::atomic::AtomicBool;
 use tare_driver::serve::{self, Server};
 use tare_driver::{DriverError, drive};
 use tare_model::drive::{
-    DriveKind, DriveResult, DriveSpec, Exchange, ReceiveMethod, SendMethod, ServeSpec, SocketOptions, Wait,
+    DriveResult, DriveSpec, Exchange, ReceiveMethod, SendMethod, SocketDrive, SocketOptions, SocketServer, Wait,
 };
 use tare_model::load::{Arrivals, LoadModel, Phases};
+use tare_model::packed::{Packed, Task};
 use tare_model::{Rate, Span};
 
 pub const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -36,13 +37,13 @@ pub fn phases(warm_ms: u64, ramp_ms: u64, steady_ms: u64, down_ms: u64) -> Phase
     }
 }
 
-pub fn rr(exchange: Exchange, request_bytes: u32, response_bytes: u32) -> DriveKind {
-    DriveKind::Rr { exchange, request_bytes, response_bytes, wait: Wait::Block }
+pub fn rr(exchange: Exchange, request_bytes: u32, response_bytes: u32) -> SocketDrive {
+    SocketDrive::Rr { exchange, request_bytes, response_bytes, wait: Wait::Block }
 }
 
-pub fn spec(kind: DriveKind, target: SocketAddr, load: LoadModel, phases: Phases) -> DriveSpec {
+pub fn spec<T: Task>(task: T, target: SocketAddr, load: LoadModel, phases: Phases) -> DriveSpec {
     DriveSpec {
-        kind,
+        task: Packed::of(&task).unwrap(),
         targets: vec![target],
         load,
         phases,
@@ -57,14 +58,14 @@ pub fn spec(kind: DriveKind, target: SocketAddr, load: LoadModel, phases: Phases
 
 pub fn serve_rr(exchange: Exchange, request_bytes: u32, response_bytes: u32) -> Server {
     let socket = SocketOptions::default();
-    let spec = ServeSpec::Rr { exchange, request_bytes, response_bytes, wait: Wait::Block, socket };
-    serve::start(&spec, LOOPBACK).unwrap()
+    let spec = SocketServer::Rr { exchange, request_bytes, response_bytes, wait: Wait::Block, socket };
+    serve::start(&Packed::of(&spec).unwrap(), LOOPBACK).unwrap()
 }
 
 pub fn serve_stream(method: SendMethod, receive: ReceiveMethod) -> Server {
     let socket = SocketOptions::default();
-    let spec = ServeSpec::Stream { method, receive, chunk_bytes: 65_536, window_bytes: 100_000, socket };
-    serve::start(&spec, LOOPBACK).unwrap()
+    let spec = SocketServer::Stream { method, receive, chunk_bytes: 65_536, window_bytes: 100_000, socket };
+    serve::start(&Packed::of(&spec).unwrap(), LOOPBACK).unwrap()
 }
 
 pub fn run(spec: &DriveSpec) -> Result<DriveResult, DriverError> {

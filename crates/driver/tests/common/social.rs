@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use tare_model::drive::{DriveKind, DriveSpec, SocketOptions};
+use tare_model::drive::{DriveSpec, SocketOptions};
 use tare_model::load::{LoadModel, Phases};
+use tare_model::packed::Packed;
 use tare_model::social::{
     Cycle, Operation, SITE_FILES, Scale, SocialDrive, StoredFile, event_title, mix, person_name, static_file,
     stored_file_id, tag_name,
@@ -378,7 +379,7 @@ pub fn drive(mean_ms: u64) -> SocialDrive {
 
 pub fn spec(drive: SocialDrive, targets: &[SocketAddr], load: LoadModel, phases: Phases) -> DriveSpec {
     DriveSpec {
-        kind: DriveKind::Social(Box::new(drive)),
+        task: Packed::of(&drive).unwrap(),
         targets: targets.to_vec(),
         load,
         phases,

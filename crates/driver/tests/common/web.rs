@@ -6,8 +6,9 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread;
 
-use tare_model::drive::{DriveKind, DriveSpec, SocketOptions};
+use tare_model::drive::{DriveSpec, SocketOptions};
 use tare_model::load::{LoadModel, Phases};
+use tare_model::packed::Packed;
 use tare_model::web::{
     Body, Embedded, FileRef, FileSet, MARKER_BYTES, MARKER_EVERY, Parameter, Quality, SiteModel, SiteState, Think,
     WebDrive, file_id, marker, proof,
@@ -169,7 +170,7 @@ pub fn drive(site: SiteModel) -> WebDrive {
 
 pub fn spec(drive: WebDrive, targets: &[SocketAddr], load: LoadModel, phases: Phases) -> DriveSpec {
     DriveSpec {
-        kind: DriveKind::Web(Box::new(drive)),
+        task: Packed::of(&drive).unwrap(),
         targets: targets.to_vec(),
         load,
         phases,

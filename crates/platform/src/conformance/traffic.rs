@@ -4,10 +4,12 @@ use std::net::SocketAddr;
 
 use tare_model::Span;
 use tare_model::drive::{
-    Direction, DriveKind, DriveResult, DriveSpec, Exchange, ReceiveMethod, SendMethod, ServeSpec, SocketOptions, Wait,
+    Direction, DriveResult, DriveSpec, Exchange, ReceiveMethod, SendMethod, SocketDrive, SocketOptions, SocketServer,
+    Wait,
 };
 use tare_model::guest::{GuestSpec, Seccomp};
 use tare_model::load::{LoadModel, Phases};
+use tare_model::packed::{PackError, Packed};
 use tare_wire::{Link, Reply, Request, WireError};
 
 use super::{Broken, Ground, hold, slower};
@@ -27,31 +29,34 @@ impl Ground<'_> {
             let (exchange, wait) = (Exchange::TcpRr, Wait::Block);
             let (request_bytes, response_bytes) = (bytes, bytes);
             let socket = SocketOptions::default();
-            let serve = ServeSpec::Rr { exchange, request_bytes, response_bytes, wait, socket };
-            let kind = DriveKind::Rr { exchange, request_bytes, response_bytes, wait };
-            let result = self.drive(guest, serve, kind)?;
+            let serve = SocketServer::Rr { exchange, request_bytes, response_bytes, wait, socket };
+            let kind = SocketDrive::Rr { exchange, request_bytes, response_bytes, wait };
+            let result = self.drive(guest, &serve, &kind)?;
             hold(result.operations > 0 && result.errors.is_empty(), || {
                 format!("request and response of {bytes} bytes: {result:?}")
             })?;
         }
         let (method, receive) = (SendMethod::Write, ReceiveMethod::Read);
         let (chunk_bytes, window_bytes) = (64 << 10, 1 << 20);
-        let serve = ServeSpec::Stream { method, receive, chunk_bytes, window_bytes, socket: SocketOptions::default() };
-        let kind = DriveKind::Stream { direction: Direction::Both, method, receive, chunk_bytes, window_bytes };
-        let result = self.drive(guest, serve, kind)?;
+        let serve =
+            SocketServer::Stream { method, receive, chunk_bytes, window_bytes, socket: SocketOptions::default() };
+        let kind = SocketDrive::Stream { direction: Direction::Both, method, receive, chunk_bytes, window_bytes };
+        let result = self.drive(guest, &serve, &kind)?;
         let moved = result.bytes_to_guest_total > 0 && result.bytes_from_guest_total > 0;
         hold(moved && result.verified && result.errors.is_empty(), || format!("bulk data: {result:?}"))
     }
 
-    fn drive(&self, guest: &dyn Guest, spec: ServeSpec, kind: DriveKind) -> Result<DriveResult, Broken> {
-        let (server, target) = match self.ask(guest, Request::Serve { spec, bind: guest.listen() })? {
+    fn drive(&self, guest: &dyn Guest, server: &SocketServer, drive: &SocketDrive) -> Result<DriveResult, Broken> {
+        let packed = |error: PackError| error.to_string();
+        let task = Packed::of(server).map_err(packed)?;
+        let (server, target) = match self.ask(guest, Request::Serve { task, bind: guest.listen() })? {
             Reply::Serving { server, address } => (server, SocketAddr::new(guest.address(), address.port())),
             other => return Err(format!("asked to serve, it answered {other:?}")),
         };
         let steady_state = Span::from_millis(STEADY_MS * u64::from(slower()));
         let phases = Phases { warm_up: Span::ZERO, ramp_up: Span::ZERO, steady_state, ramp_down: Span::ZERO };
         let spec = DriveSpec {
-            kind,
+            task: Packed::of(drive).map_err(packed)?,
             targets: vec![target],
             load: LoadModel::Closed { clients: STREAMS, think_time: Span::ZERO },
             phases,

@@ -97,10 +97,9 @@ const fn window_s(driven: &Driven) -> f64 {
     driven.window_ns.1.saturating_sub(driven.window_ns.0) as f64 / 1e9
 }
 
-/// What one guest came to. `before` is what its application had reported when it was last driven: what it counts since its
+/// What one guest came to: what its driver saw and what its application reports. `before` is what its application had reported when it was last driven: what it counts since its
 /// start is reported since then.
-pub(super) fn of_guest(result: DriveResult, before: &JavaDone) -> Driven {
-    let done = result.java.clone().unwrap_or_default();
+pub(super) fn of_guest(result: DriveResult, done: &JavaDone, before: &JavaDone) -> Driven {
     let mut driven = from_result(result, UnitOfWork::Operation);
     let counts = [
         (GUESTS, 1),
@@ -212,8 +211,8 @@ mod tests {
             if dropped > 0 { vec![("starts dropped: more than 1 s late".to_owned(), dropped)] } else { vec![] };
         let granted = vec![("application_heap_max_bytes".to_owned(), "900".to_owned())];
         let response = histogram(ms * 1_000_000, operations);
-        let driven = DriveResult { java: Some(done(100)), errors, granted, response, ..result(operations) };
-        of_guest(driven, &done(60))
+        let driven = DriveResult { errors, granted, response, ..result(operations) };
+        of_guest(driven, &done(100), &done(60))
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
-use tare_model::java::GuestMemory;
+use tare_model::hold::GuestMemory;
 use tare_model::load::{Arrivals, LoadModel};
 use tare_model::{ByteSize, Span};
 

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use tare_model::Span;
-use tare_model::drive::{DriveKind, SocketOptions};
+use tare_model::drive::SocketOptions;
 use tare_model::java::{JavaDone, JavaDrive};
 use tare_model::load::{Arrivals, LoadModel};
+use tare_model::packed::Packed;
 use tare_model::units::Rate;
 
 use super::error::JavaError;
@@ -81,22 +82,22 @@ impl Running {
         }
     }
 
-    fn drive_of(&self, interval_ns: u64) -> Drive {
+    fn drive_of(&self, interval_ns: u64) -> Result<Drive, WorkloadError> {
         let ask_every_ns = interval_ns.max(ASK_EVERY_MIN_NS);
         let timeout_ns = u64::try_from(ANSWERING.as_nanos()).unwrap_or(u64::MAX);
-        Drive {
-            kind: DriveKind::Java(JavaDrive { timeout_ns, ask_every_ns }),
+        Ok(Drive {
+            task: Packed::of(&JavaDrive { timeout_ns, ask_every_ns })?,
             targets: vec![self.started.address],
             socket: SocketOptions::default(),
             record: true,
             loss_timeout: Span { ns: timeout_ns },
-        }
+        })
     }
 }
 
 impl Prepared for Running {
     fn connect(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<(), WorkloadError> {
-        let drive = self.drive_of(schedule.interval_ns);
+        let drive = self.drive_of(schedule.interval_ns)?;
         let connected = site.connect_with(self.load(site)?, drive, schedule, 2 * ANSWERING + site.timeout);
         self.driver = Some(connected.map_err(|error| explained(site, self.started.command, error))?);
         Ok(())
@@ -108,8 +109,8 @@ impl Prepared for Running {
         let result = driven.map_err(|error| explained(site, self.started.command, error))?;
         self.answered += result.answered_total;
         self.drives += 1;
-        let Some(counted) = result.java.clone() else { return Err(WorkSite::unexpected("client", "drive load")) };
-        let mut driven = of_guest(result, &self.counted);
+        let counted = result.outcome::<JavaDrive>()?;
+        let mut driven = of_guest(result, &counted, &self.counted);
         driven.facts.extend(self.started.facts.clone());
         self.counted = counted;
         self.checked = false;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use tare_model::Refusal;
-use tare_model::java::HoldSpec;
+use tare_model::hold::HoldSpec;
 use tare_wire::{ExecResult, ExecSpec, Reply, Request};
 
 use super::bundle::{Bundle, Inside, inside, major_of, unable};

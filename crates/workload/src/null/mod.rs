@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tare_model::Span;
-use tare_model::drive::{DriveKind, SocketOptions};
+use tare_model::drive::{SocketDrive, SocketOptions};
 use tare_model::field::FieldError;
 use tare_model::metric::{Better, MetricSpec, Unit};
+use tare_model::packed::Packed;
 
 use crate::registry::{Entry, normalise, read, schema};
 use crate::site::Drive;
@@ -65,7 +66,7 @@ struct Running {
 impl Prepared for Running {
     fn connect(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<(), WorkloadError> {
         let drive = Drive {
-            kind: DriveKind::Null,
+            task: Packed::of(&SocketDrive::Null)?,
             targets: Vec::new(),
             socket: SocketOptions::default(),
             record: self.record,

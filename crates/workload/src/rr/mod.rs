@@ -3,9 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tare_model::drive::{DriveKind, DriveResult, Exchange, ServeSpec, SocketOptions, Wait};
+use tare_model::drive::{DriveResult, Exchange, SocketDrive, SocketOptions, SocketServer, Wait};
 use tare_model::field::FieldError;
 use tare_model::metric::{Better, MetricSpec, Unit};
+use tare_model::packed::Packed;
 use tare_model::{ByteSize, Span};
 use tare_wire::{Reply, Request, ServeReport};
 
@@ -162,22 +163,22 @@ impl Workload for Rr {
     }
 
     fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
-        let spec = ServeSpec::Rr {
+        let spec = SocketServer::Rr {
             exchange: self.0.exchange,
             request_bytes: Self::bytes(self.0.request),
             response_bytes: Self::bytes(self.0.response),
             wait: self.0.wait,
             socket: self.socket(),
         };
-        let (server, address) = site.serve(spec)?;
-        let kind = DriveKind::Rr {
+        let (server, address) = site.serve(&spec)?;
+        let kind = SocketDrive::Rr {
             exchange: self.0.exchange,
             request_bytes: Self::bytes(self.0.request),
             response_bytes: Self::bytes(self.0.response),
             wait: self.0.wait,
         };
         let drive = Drive {
-            kind,
+            task: Packed::of(&kind)?,
             targets: vec![address],
             socket: self.socket(),
             record: self.0.record,
@@ -185,6 +186,7 @@ impl Workload for Rr {
         };
         Ok(Box::new(Running {
             server,
+            sizes: Sizes { exchange: self.0.exchange, request: self.0.request.0, response: self.0.response.0 },
             drive,
             verdict: self.0.verdict,
             connections: site.load.connections(),
@@ -197,6 +199,7 @@ impl Workload for Rr {
 /// A server that listens in the guest, and what the driver is asked to do, without the schedule.
 struct Running {
     server: u64,
+    sizes: Sizes,
     drive: Drive,
     verdict: VerdictOn,
     connections: u32,
@@ -225,13 +228,9 @@ impl Prepared for Running {
         if driven.work == 0.0 {
             return Ok(Some("no exchange was completed in steady state".into()));
         }
-        let DriveKind::Rr { exchange, request_bytes, response_bytes, .. } = self.drive.kind else {
-            return Err(WorkSite::unexpected("client", "drive load"));
-        };
         let failed: u64 =
             driven.measurement.counts.iter().filter(|(n, _)| n.starts_with("errors: ")).map(|(_, c)| c).sum();
-        let sizes = Sizes { exchange, request: request_bytes.into(), response: response_bytes.into() };
-        let wrong = disagreement(&sizes, &report, self.answered, u64::from(self.connections) + failed);
+        let wrong = disagreement(&self.sizes, &report, self.answered, u64::from(self.connections) + failed);
         Ok(wrong.or(server_errors(&report, self.answered, driven)))
     }
 }

@@ -7,6 +7,7 @@ use tare_model::metric::{Better, MetricSpec, Unit, common};
 use tare_model::social::{Operation, SocialDone, stationary};
 use tare_model::trial::{Measurement, Part, RequestType};
 
+use super::merge::both_done;
 use crate::requests::{add_types, total};
 use crate::together::together;
 use crate::yields::{from_result, merge, supported_quantile};
@@ -177,13 +178,10 @@ pub(super) fn finish(driven: &mut Driven) {
     driven.facts.insert(LEFT_OUT.to_owned(), why);
 }
 
-/// What one guest came to, by what its drivers saw; `None` without a driver, or where one tells nothing of instances.
-pub(super) fn of_guest(results: Vec<DriveResult>) -> Option<(Driven, SocialDone)> {
-    if results.iter().any(|result| result.social.is_none()) {
-        return None;
-    }
-    let mut result = merge(results)?;
-    let done = result.social.take()?;
+/// What one guest came to, by what its drivers saw; `None` without a driver.
+pub(super) fn of_guest(results: Vec<(DriveResult, SocialDone)>) -> Option<(Driven, SocialDone)> {
+    let (results, done): (Vec<_>, Vec<_>) = results.into_iter().unzip();
+    let (result, done) = (merge(results)?, done.into_iter().reduce(both_done)?);
     let mut driven = from_result(result, UnitOfWork::Operation);
     let window = window_s(&driven);
     for (instance, number) in done.instances.iter().zip(1..) {

@@ -116,7 +116,7 @@ impl Database for Rows<'_> {
             seed: self.parameters.data_seed,
             connections: self.parameters.connections,
         };
-        let loaded = asked.load_social(load, longest)?;
+        let loaded = asked.load_social(&load, longest)?;
         let sent: u64 = loaded.tables.iter().map(|(_, _, bytes)| bytes).sum();
         let (rows_s, indexes_s) = (loaded.rows_s, loaded.indexes_s);
         note(&format!("{} of rows in {rows_s:.1} s, indexes {indexes_s:.1} s later", shown(sent)));

@@ -5,7 +5,7 @@ use tare_model::social::{Added, InstanceDone, PageLook, SocialDone};
 use crate::requests::add_types;
 
 /// What two drivers did with the same instances at the same time.
-pub fn both_done(mut all: SocialDone, one: SocialDone) -> SocialDone {
+pub(super) fn both_done(mut all: SocialDone, one: SocialDone) -> SocialDone {
     for (number, instance) in one.instances.into_iter().enumerate() {
         match all.instances.get_mut(number) {
             Some(known) => add_instance(known, instance),

@@ -18,7 +18,6 @@ mod stats;
 mod verify;
 
 pub use error::SocialError;
-pub use merge::both_done;
 
 use std::sync::{Mutex, PoisonError};
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use tare_model::Span;
-use tare_model::drive::{DriveKind, SocketOptions};
+use tare_model::drive::SocketOptions;
+use tare_model::packed::Packed;
 use tare_model::social::{Cycle, Scale, SocialDone, SocialDrive};
 use tare_model::trial::Flag;
 
@@ -17,7 +18,7 @@ use super::start::Started;
 use super::stats::{self, Stats};
 use super::verify::{Uploaded, faults, too_few_pages, too_many_errors, wrong};
 use crate::requests::total;
-use crate::site::Drive;
+use crate::site::{Drive, outcomes};
 use crate::started::look;
 use crate::web::guest::gone;
 use crate::{Driven, Prepared, Schedule, WorkSite, WorkloadError};
@@ -62,7 +63,7 @@ impl Running {
     }
 
     /// What driver `number`, counted from 0, has to do. Its users have these cycle times.
-    fn drive_of(&self, number: u64, cycle: Cycle) -> Drive {
+    fn drive_of(&self, number: u64, cycle: Cycle) -> Result<Drive, WorkloadError> {
         let asked = &self.parameters;
         let social = SocialDrive {
             scale: self.scale,
@@ -75,13 +76,13 @@ impl Running {
             names: self.drives * DRIVERS_MOST + number,
             threads: asked.driver_threads,
         };
-        Drive {
-            kind: DriveKind::Social(Box::new(social)),
+        Ok(Drive {
+            task: Packed::of(&social)?,
             targets: self.started.instances.iter().map(|instance| instance.address).collect(),
             socket: SocketOptions::default(),
             record: true,
             loss_timeout: Span { ns: asked.timeout.ns },
-        }
+        })
     }
 
     fn stats(&self, site: &WorkSite<'_>) -> Result<Vec<Stats>, WorkloadError> {
@@ -136,7 +137,8 @@ impl Running {
     ) -> Result<(), WorkloadError> {
         self.has_people_for(site).map_err(|error| self.abandoned(site, error.into()))?;
         self.drives += 1;
-        let drives = (0..).zip(site.drivers).map(|(number, _)| self.drive_of(number, cycle)).collect();
+        let drives =
+            (0..).zip(site.drivers).map(|(number, _)| self.drive_of(number, cycle)).collect::<Result<_, _>>()?;
         self.before = self.stats(site).map_err(|error| self.failed(site, error))?;
         let connected = site.connect_all(drives, schedule, CONNECTING + site.timeout);
         self.drivers = connected.map_err(|error| self.failed(site, error))?;
@@ -153,7 +155,8 @@ impl Running {
         let timeout = site.timeout + self.parameters.timeout.duration();
         let longer = WorkSite { timeout, ..*site };
         let results = longer.drive_all(&drivers, schedule).map_err(|error| self.failed(site, error))?;
-        let (driven, done) = of_guest(results).ok_or_else(|| WorkSite::unexpected("client", "drive load"))?;
+        let (driven, done) =
+            of_guest(outcomes::<SocialDrive>(results)?).ok_or_else(|| WorkSite::unexpected("client", "drive load"))?;
         if done.instances.len() != self.started.instances.len() {
             return Err(WorkSite::unexpected("client", "drive load"));
         }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use tare_model::drive::ServeSpec;
 use tare_model::guest::DataPlace;
+use tare_model::packed::Packed;
 use tare_model::social::{Added, StoreSpec};
 use tare_model::sql::SqlServer;
 use tare_model::trial::Flag;
@@ -203,7 +203,7 @@ impl Beside {
             folder: self.folder.clone(),
             delay_ns: parameters.file_delay.ns,
         };
-        let request = Request::Serve { spec: ServeSpec::Files(spec), bind: services.address };
+        let request = Request::Serve { task: Packed::of(&spec)?, bind: services.address };
         match services.link.call(request, site.timeout) {
             Ok(Reply::Serving { server, address }) => {
                 self.store = Some(server);

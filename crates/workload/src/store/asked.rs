@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tare_model::packed::Task;
 use tare_model::social::{SocialLoad, SocialLoaded};
 use tare_model::sql::{SqlFailure, SqlRows, SqlServer, SqlSpec};
 use tare_model::store::{StoreCount, StoreCounts, StoreLoad, StoreLoaded};
@@ -38,6 +39,11 @@ impl Asked<'_> {
         self.link.call(request, longest + self.timeout).map_err(agent)
     }
 
+    fn perform<T: Task>(&self, task: &T, longest: Duration) -> Result<T::Outcome, WorkloadError> {
+        let agent = |source| WorkloadError::Agent { side: self.side, source };
+        self.link.perform(task, longest + self.timeout).map_err(agent)
+    }
+
     /// Has statements run one after another on one connection; what the server refuses is an answer.
     pub fn try_sql(
         &self,
@@ -48,10 +54,9 @@ impl Asked<'_> {
         let statements: Vec<String> = statements.iter().map(|&statement| statement.to_owned()).collect();
         let asked = statements.len();
         let spec = SqlSpec { server: server.clone(), statements, timeout_ns: ns(longest) };
-        match self.ask(Request::Sql(Box::new(spec)), longest)? {
-            Reply::Rows(Ok(rows)) if rows.len() == asked => Ok(Ok(rows)),
-            Reply::Rows(Err(failure)) => Ok(Err(failure)),
-            _ => Err(WorkSite::unexpected(self.side, "ask the database")),
+        match self.perform(&spec, longest)? {
+            Ok(rows) if rows.len() != asked => Err(WorkSite::unexpected(self.side, SqlSpec::KIND)),
+            answer => Ok(answer),
         }
     }
 
@@ -68,36 +73,21 @@ impl Asked<'_> {
     }
 
     /// Fills a store.
-    pub fn load(&self, load: StoreLoad, longest: Duration) -> Result<StoreLoaded, WorkloadError> {
-        let server = load.server.clone();
-        match self.ask(Request::StoreLoad(Box::new(load)), longest)? {
-            Reply::StoreLoaded(loaded) => {
-                loaded.map_err(|failure| StoreError::sql("fill the store", &server, &failure).into())
-            }
-            _ => Err(WorkSite::unexpected(self.side, "fill the store")),
-        }
+    pub fn load(&self, load: &StoreLoad, longest: Duration) -> Result<StoreLoaded, WorkloadError> {
+        let loaded = self.perform(load, longest)?;
+        loaded.map_err(|failure| StoreError::sql(StoreLoad::KIND, &load.server, &failure).into())
     }
 
     /// Fills a database of the social application.
-    pub fn load_social(&self, load: SocialLoad, longest: Duration) -> Result<SocialLoaded, WorkloadError> {
-        let server = load.server.clone();
-        match self.ask(Request::SocialLoad(Box::new(load)), longest)? {
-            Reply::SocialLoaded(loaded) => {
-                loaded.map_err(|failure| StoreError::sql("fill the social database", &server, &failure).into())
-            }
-            _ => Err(WorkSite::unexpected(self.side, "fill the social application's database")),
-        }
+    pub fn load_social(&self, load: &SocialLoad, longest: Duration) -> Result<SocialLoaded, WorkloadError> {
+        let loaded = self.perform(load, longest)?;
+        loaded.map_err(|failure| StoreError::sql("fill the social database", &load.server, &failure).into())
     }
 
     /// Counts a store.
-    pub fn count(&self, count: StoreCount) -> Result<StoreCounts, WorkloadError> {
-        let (server, longest) = (count.server.clone(), Duration::from_nanos(count.timeout_ns));
-        match self.ask(Request::StoreCount(Box::new(count)), longest)? {
-            Reply::StoreCounted(counted) => counted
-                .map(|counts| *counts)
-                .map_err(|failure| StoreError::sql("count what is in the store", &server, &failure).into()),
-            _ => Err(WorkSite::unexpected(self.side, "count what is in the store")),
-        }
+    pub fn count(&self, count: &StoreCount) -> Result<StoreCounts, WorkloadError> {
+        let counted = self.perform(count, Duration::from_nanos(count.timeout_ns))?;
+        counted.map_err(|failure| StoreError::sql(StoreCount::KIND, &count.server, &failure).into())
     }
 
     /// Runs a command to its end, as nobody or as the agent itself.

@@ -92,8 +92,8 @@ const fn window_s(driven: &Driven) -> f64 {
 }
 
 /// What one driver, or several as one, came to.
-fn yields(result: DriveResult) -> Driven {
-    let (store, steps) = (result.store.clone().unwrap_or_default(), result.steps.clone());
+fn yields(result: DriveResult, store: &StoreDone) -> Driven {
+    let steps = result.steps.clone();
     let mut driven = from_result(result, UnitOfWork::Operation);
     let counts = [
         (ROLLED_BACK, store.rolled_back),
@@ -111,7 +111,7 @@ fn yields(result: DriveResult) -> Driven {
     driven.measurement.steps = steps;
     driven.measurement.metrics = metrics(&driven.measurement, window_s(&driven));
     if !store.ramp.is_empty() {
-        driven.facts.insert("clients started".to_owned(), store.ramp);
+        driven.facts.insert("clients started".to_owned(), store.ramp.clone());
     }
     driven
 }
@@ -187,18 +187,32 @@ fn under_way(measured: &Measurement) -> Option<Flag> {
 
 /// What the drivers of one guest came to, with the guest and each of them as parts, and what they did in its store. `guest`
 /// is from 1.
-pub(super) fn of_guest(results: Vec<DriveResult>, guest: u32, killed: bool) -> (Driven, Option<StoreDone>) {
+pub(super) fn of_guest(
+    results: Vec<(DriveResult, StoreDone)>,
+    guest: u32,
+    killed: bool,
+) -> (Driven, Option<StoreDone>) {
     let part =
         |driver, driven: &Driven| Part { guest, driver, metrics: driven.measurement.metrics.clone(), instance: None };
     let drivers: Vec<Part> =
-        (1..).zip(&results).map(|(number, result)| part(Some(number), &yields(result.clone()))).collect();
-    let merged = merge(results);
-    let done = merged.as_ref().and_then(|merged| merged.store.clone());
-    let mut driven = merged.map_or_else(nothing, yields);
+        (1..).zip(&results).map(|(number, (result, done))| part(Some(number), &yields(result.clone(), done))).collect();
+    let (results, done): (Vec<_>, Vec<_>) = results.into_iter().unzip();
+    let done = done.into_iter().reduce(both_done);
+    let merged = merge(results).zip(done.as_ref());
+    let mut driven = merged.map_or_else(nothing, |(result, done)| yields(result, done));
     driven.measurement.parts = std::iter::once(part(None, &driven)).chain(drivers).collect();
     driven.invalid = unanswered(&driven.measurement, killed);
     driven.flags.extend(under_way(&driven.measurement));
     (driven, done)
+}
+
+/// What two drivers did in one store.
+fn both_done(mut a: StoreDone, b: StoreDone) -> StoreDone {
+    if a.ramp != b.ramp {
+        a.ramp = format!("{}; {}", a.ramp, b.ramp);
+    }
+    a.add(&b);
+    a
 }
 
 /// The figures where no driver reported anything.

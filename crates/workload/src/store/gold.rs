@@ -112,7 +112,7 @@ impl Database for Rows<'_> {
         asked.sql("make the database", &super_user, &CREATE, longest)?;
         let connections = std::thread::available_parallelism().map_or(1, |cpus| u32::try_from(cpus.get()).unwrap_or(1));
         let load = StoreLoad { server: store.clone(), size: self.size, seed: self.parameters.seed, connections };
-        let loaded = asked.load(load, longest)?;
+        let loaded = asked.load(&load, longest)?;
         let sent: u64 = loaded.tables.iter().map(|(_, _, bytes)| bytes).sum();
         let (rows_s, indexes_s) = (loaded.rows_s, loaded.indexes_s);
         note(&format!("{} of rows in {rows_s:.1} s, the last indexes and keys {indexes_s:.1} s later", shown(sent)));
@@ -120,7 +120,7 @@ impl Database for Rows<'_> {
         asked.sql("freeze the rows", &inside, &[LOADED, "VACUUM (FREEZE, ANALYZE)"], longest)?;
         let timeout_ns = u64::try_from(counting(self.parameters.db_size).as_nanos()).unwrap_or(u64::MAX);
         let count = StoreCount { server: store, after_order: NO_ORDER, in_doubt: Vec::new(), timeout_ns };
-        let counts = asked.count(count)?;
+        let counts = asked.count(&count)?;
         agrees(&self.size, &counts)?;
         asked.sql("write the rows out", &inside, &["CHECKPOINT"], longest)?;
         Ok(Kept { counts, loaded })

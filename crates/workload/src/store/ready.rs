@@ -109,7 +109,7 @@ impl Ready {
         let began = Instant::now();
         let (size, seed) = (parameters.size(), parameters.seed);
         let load = StoreLoad { server: server.clone(), size, seed, connections: LOADERS };
-        asked.load(load, loading(parameters.db_size))?;
+        asked.load(&load, loading(parameters.db_size))?;
         self.facts.insert("data loaded in".to_owned(), format!("{:.2} s", began.elapsed().as_secs_f64()));
         self.before = count(asked, parameters, server, NO_ORDER, Vec::new())?;
         Ok(agrees(&size, &self.before)?)
@@ -125,7 +125,7 @@ pub(super) fn count(
     in_doubt: Vec<u64>,
 ) -> Result<StoreCounts, WorkloadError> {
     let timeout_ns = u64::try_from(counting(parameters.db_size).as_nanos()).unwrap_or(u64::MAX);
-    asked.count(StoreCount { server: server.clone(), after_order, in_doubt, timeout_ns })
+    asked.count(&StoreCount { server: server.clone(), after_order, in_doubt, timeout_ns })
 }
 
 /// Starts a server in the guest on the data that it was given, or on data that are loaded there.

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tare_model::Span;
-use tare_model::drive::{DriveKind, SocketOptions};
+use tare_model::drive::SocketOptions;
+use tare_model::packed::Packed;
 use tare_model::sql::SqlServer;
 use tare_model::store::{StoreCounts, StoreDone, StoreDrive};
 use tare_model::trial::Flag;
@@ -17,7 +18,7 @@ use super::ready::{Ready, at_client, count, in_guest, leave_server};
 use super::server::SHORT;
 use super::watch::{Watched, watch};
 use crate::clock::{monotonic_ns, wait_until};
-use crate::site::Drive;
+use crate::site::{Drive, outcomes};
 use crate::{Driven, Prepared, Schedule, StoreError, WorkSite, WorkloadError};
 
 /// Longest wait for a connection, as published.
@@ -61,7 +62,7 @@ impl Running {
     }
 
     /// What one driver is asked to do.
-    fn drive_of(&self, number: u64) -> Drive {
+    fn drive_of(&self, number: u64) -> Result<Drive, WorkloadError> {
         let asked = &self.parameters;
         let store = StoreDrive {
             server: self.ready.clients.clone(),
@@ -77,13 +78,13 @@ impl Running {
             failures_max: FAILURES_MAX,
             new_user_from: 1 + number * NAMES,
         };
-        Drive {
-            kind: DriveKind::Store(Box::new(store)),
+        Ok(Drive {
+            task: Packed::of(&store)?,
             targets: vec![self.ready.clients.address],
             socket: SocketOptions::default(),
             record: true,
             loss_timeout: CONNECT_TIMEOUT,
-        }
+        })
     }
 
     /// Watches the server over the window, or kills it in its midst.
@@ -219,7 +220,10 @@ impl Prepared for Running {
             return Err(StoreError::new("kill the server in steady state", why, "write a shorter `kill-after`").into());
         }
         // Customers of an earlier drive are there still.
-        let drives = (self.connected..).take(site.drivers.len()).map(|number| self.drive_of(number)).collect();
+        let drives = (self.connected..)
+            .take(site.drivers.len())
+            .map(|number| self.drive_of(number))
+            .collect::<Result<_, _>>()?;
         self.connected += site.drivers.len() as u64;
         let longest = CONNECT_TIMEOUT.duration() + Duration::from_secs(5) + site.timeout;
         self.drivers = self.or_leave(site, site.connect_all(drives, schedule, longest))?;
@@ -242,7 +246,8 @@ impl Prepared for Running {
             (results, beside.join())
         });
         let killed = self.parameters.kill_after.is_some();
-        let (mut driven, done) = of_guest(self.or_leave(site, results)?, site.index + 1, killed);
+        let (mut driven, done) =
+            of_guest(self.or_leave(site, results.and_then(outcomes::<StoreDrive>))?, site.index + 1, killed);
         self.done = done;
         driven.facts.extend(self.ready.facts.clone());
         driven.flags.extend(self.ready.flags.clone());

@@ -3,10 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tare_model::drive::{Direction, DriveKind, DriveResult, ReceiveMethod, SendMethod, ServeSpec, SocketOptions};
+use tare_model::drive::{Direction, DriveResult, ReceiveMethod, SendMethod, SocketDrive, SocketOptions, SocketServer};
 use tare_model::field::FieldError;
 use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
+use tare_model::packed::Packed;
 use tare_model::{ByteSize, Span};
 use tare_wire::{Reply, Request, ServeReport};
 
@@ -127,11 +128,12 @@ impl Workload for Stream {
     fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
         let Parameters { direction, method, receive, chunk, window, .. } = self.0;
         let (chunk_bytes, window_bytes) = (Self::bytes(chunk), Self::bytes(window));
-        let spec = ServeSpec::Stream { method, receive, chunk_bytes, window_bytes, socket: self.socket() };
-        let (server, address) = site.serve(spec)?;
-        let kind = DriveKind::Stream { direction, method, receive, chunk_bytes, window_bytes };
+        let spec = SocketServer::Stream { method, receive, chunk_bytes, window_bytes, socket: self.socket() };
+        let (server, address) = site.serve(&spec)?;
+        let kind = SocketDrive::Stream { direction, method, receive, chunk_bytes, window_bytes };
+        let task = Packed::of(&kind)?;
         let drive =
-            Drive { kind, targets: vec![address], socket: self.socket(), record: true, loss_timeout: Span::ZERO };
+            Drive { task, targets: vec![address], socket: self.socket(), record: true, loss_timeout: Span::ZERO };
         let both = direction == Direction::Both;
         Ok(Box::new(Running { server, drive, both, driver: None, moved: (0, 0) }))
     }

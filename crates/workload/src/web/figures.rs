@@ -124,12 +124,11 @@ fn both(mut all: WebDone, one: WebDone) -> WebDone {
     all
 }
 
-/// What one guest came to, by what its drivers saw; `None` without a driver, or where one tells nothing of the site.
+/// What one guest came to, by what its drivers saw; `None` without a driver.
 /// `sessions` is how many were offered.
-pub(super) fn of_guest(mut results: Vec<DriveResult>, sessions: u64) -> Option<(Driven, WebDone)> {
-    let done: Option<Vec<WebDone>> = results.iter_mut().map(|result| result.web.take()).collect();
-    let done = done?.into_iter().reduce(both)?;
-    let result = merge(results)?;
+pub(super) fn of_guest(results: Vec<(DriveResult, WebDone)>, sessions: u64) -> Option<(Driven, WebDone)> {
+    let (results, done): (Vec<_>, Vec<_>) = results.into_iter().unzip();
+    let (result, done) = (merge(results)?, done.into_iter().reduce(both)?);
     let from_guest = result.bytes_from_guest;
     let mut driven = from_result(result, UnitOfWork::Operation);
     driven.measurement.requests.clone_from(&done.types);

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use tare_model::Span;
-use tare_model::drive::{DriveKind, SocketOptions};
+use tare_model::drive::SocketOptions;
+use tare_model::packed::Packed;
 use tare_model::trial::Flag;
 use tare_model::web::{SiteModel, WebDone, WebDrive};
 
@@ -15,7 +16,7 @@ use super::parameters::Parameters;
 use super::start::Started;
 use super::tables::Tables;
 use super::verify::{Stats, flags, wrong};
-use crate::site::Drive;
+use crate::site::{Drive, outcomes};
 use crate::{Driven, Prepared, Schedule, WorkSite, WorkloadError};
 
 /// Longest that a driver takes to see the server answer on each port, or to say why not.
@@ -45,7 +46,7 @@ pub(super) struct Running {
 
 impl Running {
     /// What each driver has to do.
-    fn drive_of(&self, site: &WorkSite<'_>) -> Drive {
+    fn drive_of(&self, site: &WorkSite<'_>) -> Result<Drive, WorkloadError> {
         let asked = &self.parameters;
         let web = WebDrive {
             site: self.model.clone(),
@@ -60,13 +61,13 @@ impl Running {
             overrun_ns: asked.overrun.ns,
             threads: asked.driver_threads,
         };
-        Drive {
-            kind: DriveKind::Web(Box::new(web)),
+        Ok(Drive {
+            task: Packed::of(&web)?,
             targets: self.started.targets.clone(),
             socket: SocketOptions::default(),
             record: true,
             loss_timeout: Span { ns: asked.timeout.ns },
-        }
+        })
     }
 
     /// What the server counted; a server of the user's own may not tell it.
@@ -113,7 +114,7 @@ fn tell_stats(driven: &mut Driven, stats: &Stats) {
 
 impl Prepared for Running {
     fn connect(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<(), WorkloadError> {
-        let drives = (0..site.drivers.len()).map(|_| self.drive_of(site)).collect();
+        let drives = (0..site.drivers.len()).map(|_| self.drive_of(site)).collect::<Result<_, _>>()?;
         let connected = site.connect_all(drives, schedule, CONNECTING + site.timeout);
         self.drivers = connected.map_err(|error| self.failed(site, error))?;
         self.wall_s = schedule.phases.total().as_secs_f64();
@@ -129,8 +130,8 @@ impl Prepared for Running {
         let timeout = site.timeout + self.parameters.timeout.duration();
         let longer = WorkSite { timeout, ..*site };
         let results = longer.drive_all(&drivers, schedule).map_err(|error| self.failed(site, error))?;
-        let (mut driven, done) =
-            of_guest(results, self.sessions.into()).ok_or_else(|| WorkSite::unexpected("client", "drive load"))?;
+        let (mut driven, done) = of_guest(outcomes::<WebDrive>(results)?, self.sessions.into())
+            .ok_or_else(|| WorkSite::unexpected("client", "drive load"))?;
         self.done = Some(done);
         self.tell(&mut driven);
         Ok(driven)

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use tare_model::drive::ServeSpec;
+use tare_model::packed::Packed;
 use tare_model::trial::Flag;
-use tare_model::web::TlsSpec;
+use tare_model::web::{BackendSpec, TlsSpec};
 use tare_wire::{Reply, Request, ServeReport};
 
 use super::bundle::{JARS, PROGRAM};
@@ -129,8 +129,8 @@ fn backend(site: &WorkSite<'_>, parameters: &Parameters, salt: u64) -> Result<(u
         let remedy = "have load come from this host's lab, or give the client host an `address` that guests reach";
         return Err(WebError::new("start the backend on the client's side", why, remedy).into());
     };
-    let spec = ServeSpec::Backend { salt, delay_ns: parameters.backend_delay.ns };
-    match site.client.call(Request::Serve { spec, bind }, site.timeout) {
+    let task = Packed::of(&BackendSpec { salt, delay_ns: parameters.backend_delay.ns })?;
+    match site.client.call(Request::Serve { task, bind }, site.timeout) {
         Ok(Reply::Serving { server, address }) => Ok((server, SocketAddr::new(bind, address.port()))),
         Ok(_) => Err(WorkSite::unexpected("client", "start a server")),
         Err(source) => Err(WorkloadError::Agent { side: "client", source }),

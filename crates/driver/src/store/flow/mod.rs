@@ -28,8 +28,9 @@ use tare_model::store::{StoreDone, StoreDrive};
 
 use crate::connections::{self, Common, DriverThread};
 use crate::control::Breaker;
-use crate::drive::Drive;
+use crate::drive::{Drive, first_target};
 use crate::pg::Connection;
+use crate::registry::Drives;
 use crate::tally::Shared;
 use crate::timeline::Timeline;
 use crate::{DriverError, sockopt};
@@ -47,21 +48,22 @@ const CANCEL_LOOK: Duration = Duration::from_millis(20);
 
 /// Clients that are connected, a thread each.
 #[derive(Debug)]
-pub(crate) struct Clients {
+struct Clients {
     spec: DriveSpec,
     fleet: Fleet,
     connections: Vec<Connection>,
     granted: Vec<(String, String)>,
 }
 
-impl Clients {
+impl Drives for StoreDrive {
     /// Connects every client.
-    pub fn prepare(spec: &DriveSpec, drive: &StoreDrive, cancel: &AtomicBool) -> Result<Self, DriverError> {
-        check(drive)?;
-        let fleet = Fleet::new(spec, drive);
+    fn prepare(self, spec: &DriveSpec, cancel: &AtomicBool) -> Result<Box<dyn Drive>, DriverError> {
+        first_target(spec)?;
+        check(&self)?;
+        let fleet = Fleet::new(spec, &self);
         let connections = fleet.connect(spec.load.connections(), cancel)?;
         let granted = connections.first().map_or_else(Vec::new, |c| sockopt::granted(c.socket().as_fd(), true));
-        Ok(Self { spec: spec.clone(), fleet, connections, granted })
+        Ok(Box::new(Clients { spec: spec.clone(), fleet, connections, granted }))
     }
 }
 
@@ -82,11 +84,10 @@ impl Drive for Clients {
             let done = Box::new(client.settle(&mut tally));
             (tally, done)
         };
-        let (mut result, each) = connections::run(common, connections, (progress, cancel), work)?;
+        let (result, each) = connections::run(common, connections, (progress, cancel), work)?;
         let mut done = StoreDone::default();
         each.iter().for_each(|own| done.add(own));
-        fleet.report(done, &mut result);
-        Ok(result)
+        fleet.report(done, result)
     }
 }
 
@@ -189,14 +190,14 @@ impl Fleet {
     }
 
     /// Adds to a result what a store's driver has beyond the tallies of its threads: durations, steps and what was done.
-    fn report(&self, mut done: StoreDone, result: &mut DriveResult) {
+    fn report(&self, mut done: StoreDone, mut result: DriveResult) -> Result<DriveResult, DriverError> {
         result.response = self.shared.response.histogram();
         result.service = if self.closed { result.response.clone() } else { self.shared.service.histogram() };
         result.lateness = self.shared.lateness.histogram();
         result.steps = self.steps.measured();
         done.in_doubt.sort_unstable();
         done.ramp = self.start.description.clone();
-        result.store = Some(done);
+        Ok(result.with_outcome::<StoreDrive>(&done)?)
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::*;
 use tare_model::load::Phases;
+use tare_model::packed::Packed;
 use tare_model::store::{StoreSize, StoreStatements};
 use tare_model::units::Span;
 
@@ -31,7 +32,7 @@ pub(super) fn drive() -> StoreDrive {
 
 fn spec(drive: &StoreDrive, warm_s: u64) -> DriveSpec {
     DriveSpec {
-        kind: tare_model::drive::DriveKind::Store(Box::new(drive.clone())),
+        task: Packed::of(drive).unwrap(),
         targets: vec!["127.0.0.1:1".parse().unwrap()],
         load: LoadModel::Closed { clients: 21, think_time: Span::ZERO },
         phases: Phases {

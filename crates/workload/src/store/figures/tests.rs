@@ -6,15 +6,24 @@ use tare_model::store::StoreDone;
 use tare_model::trial::Step;
 
 /// So many orders of 10 ms in one second, of which so many were rolled back.
-fn driver(orders: u64, rolled_back: u64) -> DriveResult {
+fn driver(orders: u64, rolled_back: u64) -> (DriveResult, StoreDone) {
     let done = StoreDone { rolled_back, statements: orders * 20, ramp: "at once".into(), ..StoreDone::default() };
     let times = histogram(4_000_000, orders);
-    DriveResult {
-        store: Some(done),
+    let result = DriveResult {
         steps: vec![Step { name: "purchase".into(), within: true, times }],
         response: histogram(10_000_000, orders),
         ..result(orders)
-    }
+    };
+    (result, done)
+}
+
+/// The same of which the driver saw something else.
+fn changed(
+    (mut result, done): (DriveResult, StoreDone),
+    change: impl FnOnce(&mut DriveResult),
+) -> (DriveResult, StoreDone) {
+    change(&mut result);
+    (result, done)
 }
 
 fn guest(orders: u64, wal: Option<u64>) -> Driven {
@@ -93,7 +102,8 @@ fn a_single_guest_with_a_single_driver_has_no_parts_and_the_same_figures() {
 
 #[test]
 fn counts_that_end_in_max_are_not_added() {
-    let with = |backlog_max| of_guest(vec![DriveResult { backlog_max, ..driver(10, 0) }], 1, false).0;
+    let with =
+        |backlog_max| of_guest(vec![changed(driver(10, 0), |result| result.backlog_max = backlog_max)], 1, false).0;
     let all = combine(vec![with(5), with(3)], VerdictOn::Goodput).unwrap();
     assert_eq!((all.measurement.counts["backlog_max"], all.measurement.counts["operations"]), (5, 20));
 }
@@ -117,28 +127,28 @@ fn flags_and_reasons_name_the_guest_and_what_is_common_is_listed_once() {
 #[test]
 fn failures_beyond_a_hundredth_and_clients_that_gave_up_make_a_trial_invalid() {
     let with = |failed, gave_up, killed| {
-        let mut result = DriveResult { errors: vec![("08006".into(), failed)], ..driver(1000, 0) };
-        result.store.as_mut().unwrap().gave_up = gave_up;
-        of_guest(vec![result], 1, killed).0.invalid
+        let mut driver = changed(driver(1000, 0), |result| result.errors = vec![("08006".into(), failed)]);
+        driver.1.gave_up = gave_up;
+        of_guest(vec![driver], 1, killed).0.invalid
     };
     assert_eq!(with(10, 0, false), None);
     assert!(with(11, 0, false).unwrap().contains("of 1011 orders 11 failed"));
     assert_eq!(with(11, 0, true), None, "a server that is killed fails what it was doing");
     assert!(with(1, 2, true).unwrap().contains("2 clients gave up"));
-    let none = DriveResult { errors: vec![(CUT_OFF.to_owned(), 20)], ..driver(0, 0) };
+    let none = changed(driver(0, 0), |result| result.errors = vec![(CUT_OFF.to_owned(), 20)]);
     let none = of_guest(vec![none], 1, false).0.invalid.unwrap();
     assert!(
         none.contains("no order") && none.contains("20 were under way") && none.contains("longer phases"),
         "{none}"
     );
     let errors = [("08006 gone", 2), ("53100 disk full", 9), (CUT_OFF, 30)].map(|(why, n)| (why.to_owned(), n));
-    let mut result = DriveResult { errors: errors.into(), ..driver(1000, 0) };
+    let mut hanging = changed(driver(1000, 0), |result| result.errors = errors.into());
     assert!(
-        of_guest(vec![result.clone()], 1, false).0.invalid.unwrap().ends_with(CUT_OFF),
+        of_guest(vec![hanging.clone()], 1, false).0.invalid.unwrap().ends_with(CUT_OFF),
         "these were cut off for hanging"
     );
-    result.store.as_mut().unwrap().gave_up = 1;
-    assert!(of_guest(vec![result], 1, false).0.invalid.unwrap().ends_with("most often: 53100 disk full"));
+    hanging.1.gave_up = 1;
+    assert!(of_guest(vec![hanging], 1, false).0.invalid.unwrap().ends_with("most often: 53100 disk full"));
 }
 
 #[test]
@@ -158,7 +168,11 @@ fn orders_under_way_at_the_end_are_no_failures_and_are_flagged() {
     let taking = |ns, cut, failed| {
         let mut errors = vec![(CUT_OFF.to_owned(), cut), ("40001 no".to_owned(), failed)];
         errors.retain(|(_, count)| *count > 0);
-        of_guest(vec![DriveResult { errors, response: histogram(ns, 100), ..driver(100, 0) }], 1, false).0
+        let change = |result: &mut DriveResult| {
+            result.errors = errors;
+            result.response = histogram(ns, 100);
+        };
+        of_guest(vec![changed(driver(100, 0), change)], 1, false).0
     };
     let with = |cut, failed| taking(8_000_000_000, cut, failed);
     let few = with(1, 0);

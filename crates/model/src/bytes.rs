@@ -5,10 +5,18 @@ use std::fmt;
 use serde::de::{Error, Visitor};
 use serde::{Deserializer, Serializer};
 
+/// For `#[serde(with = "tare_model::bytes")]`.
+///
+/// # Errors
+/// The serializer's.
 pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_bytes(bytes)
 }
 
+/// For `#[serde(with = "tare_model::bytes")]`.
+///
+/// # Errors
+/// The deserializer's.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
     deserializer.deserialize_byte_buf(Bytes)
 }

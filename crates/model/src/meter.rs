@@ -8,7 +8,24 @@ use postcard::de_flavors::Flavor;
 use postcard::{Deserializer, Error};
 use serde::de::DeserializeOwned;
 
-use crate::WireError;
+/// Why bytes were not decoded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// They would take far more memory than their length.
+    #[error("its {bytes} bytes would take more than {limit} bytes in memory")]
+    Swollen {
+        /// How many they are.
+        bytes: usize,
+        /// Limit.
+        limit: usize,
+    },
+    /// They are no value of this type.
+    #[error("{reason}")]
+    Malformed {
+        /// The decoder's reason.
+        reason: String,
+    },
+}
 
 /// Most that a message may come to in memory, by the estimate of this module. What lists reserve ahead as they grow
 /// comes on top: at most twice as much again.
@@ -18,8 +35,11 @@ pub const MAX_DECODED_BYTES: usize = 256 << 20;
 /// as two values, its length and its bytes; an allocation of its own costs 32 at least.
 const VALUE_BYTES: usize = 24;
 
-/// Decodes one message from the whole of `bytes`.
-pub fn decode<T: DeserializeOwned>(bytes: &[u8], budget: usize) -> Result<T, WireError> {
+/// Decodes one value from the whole of `bytes`, which may come to `budget` bytes in memory.
+///
+/// # Errors
+/// When they are no such value, or one that is too large.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8], budget: usize) -> Result<T, DecodeError> {
     let mut decoder = Deserializer::from_flavor(Metered { rest: bytes, left: budget });
     let decoded = T::deserialize(&mut decoder);
     match decoded {
@@ -28,17 +48,17 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8], budget: usize) -> Result<T, Wir
             if rest.is_empty() {
                 Ok(message)
             } else {
-                Err(WireError::Malformed { reason: format!("{} bytes left over", rest.len()) })
+                Err(DecodeError::Malformed { reason: format!("{} bytes left over", rest.len()) })
             }
         }
         // The decoder's errors carry no words. This one means that the budget is used up.
-        Err(Error::SerializeBufferFull) => Err(WireError::Swollen { bytes: bytes.len(), limit: budget }),
+        Err(Error::SerializeBufferFull) => Err(DecodeError::Swollen { bytes: bytes.len(), limit: budget }),
         Err(error) => Err(malformed(error)),
     }
 }
 
-fn malformed(error: Error) -> WireError {
-    WireError::Malformed { reason: error.to_string() }
+fn malformed(error: Error) -> DecodeError {
+    DecodeError::Malformed { reason: error.to_string() }
 }
 
 /// The bytes of a frame, and what may still be spent on decoding them.
@@ -95,8 +115,8 @@ mod tests {
     fn a_message_is_decoded_and_nothing_may_follow() {
         let bytes = postcard::to_stdvec(&("text".to_owned(), 300u64)).unwrap();
         assert_eq!(decode::<(String, u64)>(&bytes, 1000).unwrap(), ("text".to_owned(), 300));
-        assert!(matches!(decode::<String>(&bytes, 1000), Err(WireError::Malformed { .. })));
-        assert!(matches!(decode::<(String, u64)>(&bytes[..5], 1000), Err(WireError::Malformed { .. })));
+        assert!(matches!(decode::<String>(&bytes, 1000), Err(DecodeError::Malformed { .. })));
+        assert!(matches!(decode::<(String, u64)>(&bytes[..5], 1000), Err(DecodeError::Malformed { .. })));
     }
 
     #[test]
@@ -104,7 +124,7 @@ mod tests {
         let tiny = postcard::to_stdvec(&vec![String::new(); 10_000]).unwrap();
         assert!(tiny.len() < 10_010);
         let in_memory = 10_000 * size_of::<String>();
-        assert!(matches!(decode::<Vec<String>>(&tiny, in_memory), Err(WireError::Swollen { .. })));
+        assert!(matches!(decode::<Vec<String>>(&tiny, in_memory), Err(DecodeError::Swollen { .. })));
         assert_eq!(decode::<Vec<String>>(&tiny, 3 * in_memory).unwrap().len(), 10_000);
         let long = postcard::to_stdvec(&"x".repeat(100_000)).unwrap();
         assert_eq!(decode::<String>(&long, 100_100).unwrap().len(), 100_000);

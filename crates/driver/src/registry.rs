@@ -1,0 +1,147 @@
+//! Who does what the tool asks of an agent: drivers, servers and calls by their kind.
+//!
+//! The tool's part and the agent's part of a workload agree on a [`Task`]; nothing between them knows what it is.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::AtomicBool;
+
+use tare_model::drive::DriveSpec;
+use tare_model::packed::{Packed, Task, pack_outcome};
+
+use crate::DriverError;
+use crate::drive::Drive;
+use crate::serve::Server;
+
+/// A task that is to drive load.
+pub(crate) trait Drives: Task {
+    /// Opens every connection and sees each server answer that it serves this load.
+    fn prepare(self, spec: &DriveSpec, cancel: &AtomicBool) -> Result<Box<dyn Drive>, DriverError>;
+}
+
+/// A task that is to serve.
+pub(crate) trait Serves: Task {
+    /// Listens on an address whose port the kernel chooses.
+    fn serve(self, bind: IpAddr) -> Result<Server, DriverError>;
+}
+
+/// A task that is done at once.
+pub(crate) trait Calls: Task {
+    /// Does it. Setting `cancel` ends it early.
+    fn call(self, cancel: &AtomicBool) -> Self::Outcome;
+}
+
+/// One kind of task.
+pub(crate) struct Kind {
+    name: &'static str,
+    part: Part,
+}
+
+/// What prepares a driver.
+type Prepare = fn(&DriveSpec, &AtomicBool) -> Result<Box<dyn Drive>, DriverError>;
+
+/// What a kind of task is, and who does it.
+enum Part {
+    Drive(Prepare),
+    Serve(fn(&Packed, IpAddr) -> Result<Server, DriverError>),
+    Call(fn(&Packed, &AtomicBool) -> Result<Vec<u8>, DriverError>),
+}
+
+impl Kind {
+    pub const fn drives<T: Drives>() -> Self {
+        let prepare = |spec: &DriveSpec, cancel: &AtomicBool| spec.task.unpack::<T>()?.prepare(spec, cancel);
+        Self { name: T::KIND, part: Part::Drive(prepare) }
+    }
+
+    pub const fn serves<T: Serves>() -> Self {
+        Self { name: T::KIND, part: Part::Serve(|task, bind| task.unpack::<T>()?.serve(bind)) }
+    }
+
+    pub const fn calls<T: Calls>() -> Self {
+        let call = |task: &Packed, cancel: &AtomicBool| Ok(pack_outcome::<T>(&task.unpack::<T>()?.call(cancel))?);
+        Self { name: T::KIND, part: Part::Call(call) }
+    }
+}
+
+/// All kinds, one line a workload.
+const ALL: &[&[Kind]] = &[
+    crate::exchange::KINDS,
+    crate::pg::KINDS,
+    crate::store::KINDS,
+    crate::java::KINDS,
+    crate::web::KINDS,
+    crate::social::KINDS,
+];
+
+/// The part of a kind that `wanted` finds.
+fn find<T>(role: &'static str, kind: &str, wanted: impl Fn(&Part) -> Option<T>) -> Result<T, DriverError> {
+    let mut named = ALL.iter().copied().flatten().filter(|known| known.name == kind);
+    let unknown = || DriverError::Unknown { role, kind: tare_model::clean::clipped(kind) };
+    named.find_map(|known| wanted(&known.part)).ok_or_else(unknown)
+}
+
+/// See [`Drives::prepare`].
+pub(crate) fn prepare(spec: &DriveSpec, cancel: &AtomicBool) -> Result<Box<dyn Drive>, DriverError> {
+    let prepare = find("driver", &spec.task.kind, |part| match part {
+        Part::Drive(prepare) => Some(*prepare),
+        _ => None,
+    })?;
+    prepare(spec, cancel)
+}
+
+/// See [`Serves::serve`].
+pub(crate) fn serve(task: &Packed, bind: IpAddr) -> Result<Server, DriverError> {
+    let serve = find("server", &task.kind, |part| match part {
+        Part::Serve(serve) => Some(*serve),
+        _ => None,
+    })?;
+    serve(task, bind)
+}
+
+/// Does what a workload asks of its part in the agent, and returns what came of it, packed. Setting `cancel` ends it early.
+///
+/// # Errors
+/// When nobody here does such a task, or its bytes are none.
+pub fn call(task: &Packed, cancel: &AtomicBool) -> Result<Vec<u8>, DriverError> {
+    let call = find("call", &task.kind, |part| match part {
+        Part::Call(call) => Some(*call),
+        _ => None,
+    })?;
+    call(task, cancel)
+}
+
+/// Where a server listens: the kernel chooses the port.
+pub(crate) const fn any_port(bind: IpAddr) -> SocketAddr {
+    SocketAddr::new(bind, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_has_one_name_in_its_role() {
+        let role = |part: &Part| match part {
+            Part::Drive(_) => 0,
+            Part::Serve(_) => 1,
+            Part::Call(_) => 2,
+        };
+        let all: Vec<(u8, &str)> = ALL.iter().copied().flatten().map(|kind| (role(&kind.part), kind.name)).collect();
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{all:?}");
+    }
+
+    #[test]
+    fn an_unknown_kind_and_bytes_of_no_task_are_refused_by_name() {
+        let cancel = AtomicBool::new(false);
+        let refused = |kind: &str| {
+            let task = Packed { kind: kind.to_owned(), body: vec![0xff; 3] };
+            call(&task, &cancel).unwrap_err().to_string()
+        };
+        let unknown = refused("make\u{1b} coffee");
+        assert!(unknown.contains("no call `make\u{fffd} coffee`"), "{unknown}");
+        assert!(refused("store").contains("no call `store`"), "a driver is no call");
+        assert!(refused("fill the store").contains("`fill the store` cannot be unpacked"));
+    }
+}
