@@ -83,9 +83,9 @@ start_postgres() {
     as_other "$postgres/initdb" -D "$data/cluster" -U tare -A trust -N --locale=C -E UTF8
     # A statement ends with a semicolon and an empty line: the tables are made before anybody can connect.
     {
-        sed 's/;$/;\n/' crates/driver/src/social/schema.sql
+        sed 's/;$/;\n/' workloads/social/agent/schema.sql
         printf "INSERT INTO id_gen VALUES ('person', 1);\n\n"
-        sed 's/;$/;\n/' crates/driver/src/social/indexes.sql
+        sed 's/;$/;\n/' workloads/social/agent/indexes.sql
     } >"$work/tables.sql"
     as_other "$postgres/postgres" --single -j -D "$data/cluster" postgres <"$work/tables.sql"
     for _ in 1 2 3 4 5; do

@@ -2,16 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-/// What the messages are made of beside the model, which they carry. A copy of this crate without the model beside it hashes
-/// its own sources alone, at both ends alike.
+/// What the messages are made of beside the model and the workloads' specifications, which they carry. A copy of this crate without
+/// those beside it hashes its own sources alone, at both ends alike.
 const SOURCES: [&str; 4] = ["src/message.rs", "src/frame.rs", "src/launch.rs", "../driver/src/protocol.rs"];
 const MODEL: &str = "../model/src";
+const WORKLOADS: &str = "../../workloads";
 
 fn main() {
     let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    let model = names(&here.join(MODEL)).into_iter().filter(|name| name.ends_with(".rs"));
+    let specs = names(&here.join(WORKLOADS)).into_iter().map(|name| format!("{WORKLOADS}/{name}/spec.rs"));
+    // Cargo looks through a whole folder: the workloads' would have everything built anew for any change in one of them.
     println!("cargo::rerun-if-changed={}", here.join(MODEL).display());
     let mut hash = Fnv::new();
-    for source in SOURCES.map(str::to_owned).into_iter().chain(in_model(&here)) {
+    for source in SOURCES.map(str::to_owned).into_iter().chain(model.map(|name| format!("{MODEL}/{name}"))).chain(specs)
+    {
         let path = here.join(&source);
         if let Some(text) = read(&path) {
             println!("cargo::rerun-if-changed={}", path.display());
@@ -22,14 +27,12 @@ fn main() {
     println!("cargo::rustc-env=TARE_WIRE_BUILD={:016x}", hash.0);
 }
 
-/// The model's sources, by name.
-fn in_model(here: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(here.join(MODEL)).into_iter().flatten().filter_map(Result::ok);
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let mut sources: Vec<String> =
-        names.filter(|name| name.ends_with(".rs")).map(|name| format!("{MODEL}/{name}")).collect();
-    sources.sort_unstable();
-    sources
+/// Names in a folder, in order.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    names
 }
 
 fn read(path: &Path) -> Option<String> {

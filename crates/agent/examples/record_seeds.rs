@@ -17,12 +17,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use tare_driver::java::spec::JavaDrive;
 use tare_model::Span;
 use tare_model::drive::{
     BusyWork, Direction, DriveSpec, Exchange, ReceiveMethod, SendMethod, SocketDrive, SocketOptions, SocketServer, Wait,
 };
 use tare_model::hold::{GuestMemory, HoldSpec};
-use tare_model::java::JavaDrive;
 use tare_model::load::{LoadModel, Phases};
 use tare_model::packed::{Packed, Task};
 use tare_model::sql::SqlServer;

@@ -12,7 +12,9 @@ const fn more_and_less(unit: &Unit) -> (&'static str, &'static str) {
     match unit {
         Unit::Seconds => ("longer than", "shorter than"),
         Unit::CpuSecondsPerOperation | Unit::CpuSecondsPerByte | Unit::Bytes => ("more than", "less than"),
-        Unit::OperationsPerSecond | Unit::BitsPerSecond | Unit::Count | Unit::Other(_) => ("higher than", "lower than"),
+        Unit::OperationsPerSecond | Unit::BitsPerSecond | Unit::Share | Unit::Count | Unit::Other(_) => {
+            ("higher than", "lower than")
+        }
     }
 }
 

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use tare_driver::serve;
+use tare_driver::web::spec::BackendSpec;
 use tare_model::packed::Packed;
-use tare_model::web::BackendSpec;
 
 /// What to measure.
 #[derive(Debug, Parser)]

@@ -6,12 +6,12 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
 use clap::{Args, Parser, Subcommand};
+use tare_driver::store::spec::{StoreCount, StoreDrive, StoreLoad, StoreSize, StoreStatements};
 use tare_driver::{drive, store};
 use tare_model::drive::{DriveResult, DriveSpec, SocketOptions};
 use tare_model::load::{Arrivals, LoadModel, Phases};
 use tare_model::packed::Packed;
 use tare_model::sql::{SqlFailure, SqlServer};
-use tare_model::store::{StoreCount, StoreDrive, StoreLoad, StoreSize, StoreStatements};
 use tare_model::units::{Rate, Span};
 
 #[derive(Parser)]

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use clap::Parser;
 use tare_driver::serve;
+use tare_driver::social::spec::{Scale, StoreSpec};
 use tare_model::packed::Packed;
-use tare_model::social::{Scale, StoreSpec};
 
 #[derive(Parser)]
 struct Arguments {

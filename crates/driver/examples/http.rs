@@ -9,15 +9,15 @@ use std::sync::atomic::AtomicBool;
 
 use clap::Parser;
 use tare_driver::drive;
+use tare_driver::web::spec::{
+    Body, Embedded, FileRef, FileSet, Quality, SiteModel, SiteState, Think, TlsSpec, WebDrive,
+};
 use tare_model::Histogram;
 use tare_model::drive::{DriveResult, DriveSpec, SocketOptions};
 use tare_model::load::{Arrivals, LoadModel, Phases};
+use tare_model::marker::{MARKER_BYTES, MARKER_EVERY, file_id, marker};
 use tare_model::packed::Packed;
 use tare_model::units::{Rate, Span};
-use tare_model::web::{
-    Body, Embedded, FileRef, FileSet, MARKER_BYTES, MARKER_EVERY, Quality, SiteModel, SiteState, Think, TlsSpec,
-    WebDrive, file_id, marker,
-};
 
 /// Longest thought, in means.
 const LONGEST_THOUGHT: u64 = 15;

@@ -12,11 +12,11 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
 use clap::{Parser, Subcommand};
+use tare_driver::social::spec::{Cycle, InstanceDone, Operation, Scale, SocialDrive, stationary};
 use tare_driver::{drive, social};
 use tare_model::drive::{DriveResult, DriveSpec, SocketOptions};
 use tare_model::load::{LoadModel, Phases};
 use tare_model::packed::Packed;
-use tare_model::social::{Cycle, InstanceDone, Operation, Scale, SocialDrive, stationary};
 use tare_model::{Histogram, Span};
 
 #[derive(Parser)]

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use clap::Parser;
 use tare_driver::social;
-use tare_model::social::{Scale, SocialLoad};
+use tare_driver::social::spec::{Scale, SocialLoad};
 use tare_model::sql::SqlServer;
 
 #[derive(Parser)]

@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use clap::Parser;
 use tare_driver::store;
+use tare_driver::store::spec::{StoreLoad, StoreSize};
 use tare_model::ByteSize;
 use tare_model::sql::SqlServer;
-use tare_model::store::{StoreLoad, StoreSize};
 
 #[derive(Parser)]
 struct Arguments {

@@ -31,13 +31,11 @@
 //! A run ends at the latest [`drive::GRACE_CLOSED_NS`] or [`drive::GRACE_NS`] after the end of its last
 //! phase: whatever still waits for a server then is cut off and shown as an error or as unfinished.
 
-pub mod backend;
 pub mod busy;
 pub mod clock;
 pub mod drive;
 mod error;
 mod exchange;
-mod java;
 mod link;
 mod net;
 pub mod pg;
@@ -45,9 +43,6 @@ pub mod protocol;
 mod registry;
 pub mod schedule;
 pub mod serve;
-pub mod social;
-pub mod store;
-pub mod web;
 
 mod backlog;
 mod bulk;
@@ -57,7 +52,6 @@ mod connections;
 mod control;
 mod crew;
 mod crr;
-mod files;
 mod fill;
 mod head;
 mod null;
@@ -80,7 +74,9 @@ mod timeline;
 mod times;
 mod udp;
 mod usage;
+mod workloads;
 
 pub use error::DriverError;
-pub use java::JavaFault;
 pub use registry::call;
+pub use workloads::java::JavaFault;
+pub use workloads::{java, social, store, web};

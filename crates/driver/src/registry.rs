@@ -8,9 +8,9 @@ use std::sync::atomic::AtomicBool;
 use tare_model::drive::DriveSpec;
 use tare_model::packed::{Packed, Task, pack_outcome};
 
-use crate::DriverError;
 use crate::drive::Drive;
 use crate::serve::Server;
+use crate::{DriverError, workloads};
 
 /// A task that is to drive load.
 pub(crate) trait Drives: Task {
@@ -62,19 +62,9 @@ impl Kind {
     }
 }
 
-/// All kinds, one line a workload.
-const ALL: &[&[Kind]] = &[
-    crate::exchange::KINDS,
-    crate::pg::KINDS,
-    crate::store::KINDS,
-    crate::java::KINDS,
-    crate::web::KINDS,
-    crate::social::KINDS,
-];
-
 /// The part of a kind that `wanted` finds.
 fn find<T>(role: &'static str, kind: &str, wanted: impl Fn(&Part) -> Option<T>) -> Result<T, DriverError> {
-    let mut named = ALL.iter().copied().flatten().filter(|known| known.name == kind);
+    let mut named = workloads::ALL.iter().copied().flatten().filter(|known| known.name == kind);
     let unknown = || DriverError::Unknown { role, kind: tare_model::clean::clipped(kind) };
     named.find_map(|known| wanted(&known.part)).ok_or_else(unknown)
 }
@@ -128,7 +118,8 @@ mod tests {
             Part::Serve(_) => 1,
             Part::Call(_) => 2,
         };
-        let all: Vec<(u8, &str)> = ALL.iter().copied().flatten().map(|kind| (role(&kind.part), kind.name)).collect();
+        let all: Vec<(u8, &str)> =
+            workloads::ALL.iter().copied().flatten().map(|kind| (role(&kind.part), kind.name)).collect();
         assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{all:?}");
     }
 

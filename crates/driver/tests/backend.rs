@@ -6,9 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use tare_driver::serve::{self, ServeReport, Server};
+use tare_driver::web::proof::proof;
+use tare_driver::web::spec::BackendSpec;
 use tare_model::packed::Packed;
-use tare_model::web::BackendSpec;
-use tare_model::web::proof;
 
 const SALT: u64 = 0x5a17;
 

@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tare_driver::serve::{self, ServeReport, Server};
+use tare_driver::social::contents::stored_file_id;
+use tare_driver::social::spec::{Scale, StoreSpec, StoredFile};
+use tare_model::marker::{MARKER_EVERY, marker};
 use tare_model::packed::Packed;
-use tare_model::social::{Scale, StoreSpec, StoredFile, stored_file_id};
-use tare_model::web::{MARKER_EVERY, marker};
 
 const SCALE: Scale = Scale { people: 2_500, tags: 10, events: 30 };
 const FREE: &str = "/1/person/2501.jpg";

@@ -13,10 +13,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{LOOPBACK, closed, open, phases, run, spec, steady};
+use tare_driver::java::spec::JavaDrive;
 use tare_driver::{DriverError, JavaFault, drive};
 use tare_model::Span;
 use tare_model::drive::{DriveResult, DriveSpec};
-use tare_model::java::JavaDrive;
 use tare_model::load::{Arrivals, LoadModel};
 use tare_model::packed::Packed;
 

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use common::{closed, open, phases, run, steady};
 use fake::*;
+use tare_driver::social::spec::{InstanceDone, Operation, SocialDone, SocialDrive};
 use tare_driver::{DriverError, drive as driver};
 use tare_model::drive::{CUT_OFF, DriveResult};
 use tare_model::load::Arrivals;
-use tare_model::social::{InstanceDone, Operation, SocialDone, SocialDrive};
 
 fn done(result: &DriveResult) -> SocialDone {
     result.outcome::<SocialDrive>().unwrap()

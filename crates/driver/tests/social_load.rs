@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use common::postgres::{self, Postgres};
 use tare_driver::pg::Connection;
 use tare_driver::social;
-use tare_model::social::{Scale, SocialLoad, SocialLoaded, event_title, person_name};
+use tare_driver::social::contents::{event_title, person_name};
+use tare_driver::social::spec::{Scale, SocialLoad, SocialLoaded};
 use tare_model::sql::{SqlFailure, SqlServer};
 
 const SEED: u64 = 4;

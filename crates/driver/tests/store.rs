@@ -15,9 +15,9 @@ use tare_driver::pg::Connection;
 use tare_driver::store;
 use tare_driver::store::data::Source;
 use tare_driver::store::schema::{FOREIGN_KEYS, INDEXES, TABLES, functions, statements};
+use tare_driver::store::spec::{StoreCount, StoreCounts, StoreLoad, StoreLoaded, StoreSize};
 use tare_model::ByteSize;
 use tare_model::sql::{SqlFailure, SqlRows, SqlServer};
-use tare_model::store::{StoreCount, StoreCounts, StoreLoad, StoreLoaded, StoreSize};
 
 const SEED: u64 = 4;
 

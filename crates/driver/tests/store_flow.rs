@@ -15,11 +15,11 @@ use std::time::Duration;
 use common::{closed, open, phases, run, spec, steady};
 use cutter::Cutter;
 use tare_driver::pg::Connection;
+use tare_driver::store::spec::{StoreCount, StoreCounts, StoreDone, StoreDrive, StoreLoad, StoreSize, StoreStatements};
 use tare_driver::{DriverError, drive, store};
 use tare_model::drive::{DriveInterval, DriveResult, DriveSpec};
 use tare_model::load::{Arrivals, LoadModel, Phases};
 use tare_model::sql::SqlServer;
-use tare_model::store::{StoreCount, StoreCounts, StoreDone, StoreDrive, StoreLoad, StoreSize, StoreStatements};
 
 const SIZE: StoreSize = StoreSize { customers: 300, orders_per_month: 10, products: 400 };
 const LOADED: u64 = 12 * SIZE.orders_per_month;

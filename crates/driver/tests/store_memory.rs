@@ -9,11 +9,11 @@ mod common;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use common::{phases, spec};
+use tare_driver::store::spec::{StoreDrive, StoreLoad, StoreSize, StoreStatements};
 use tare_driver::{drive, store};
 use tare_model::Span;
 use tare_model::load::LoadModel;
 use tare_model::sql::SqlServer;
-use tare_model::store::{StoreDrive, StoreLoad, StoreSize, StoreStatements};
 
 const CLIENTS: u32 = 400;
 /// What the clients may cost together, kB.

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use common::{closed, open, phases, run, steady};
 use sites::*;
+use tare_driver::web::spec::{Body, Embedded, WebDone, WebDrive};
 use tare_driver::{DriverError, drive as driver};
 use tare_model::drive::DriveResult;
 use tare_model::load::Arrivals;
-use tare_model::web::{Body, Embedded, WebDone, WebDrive};
 
 fn done(result: &DriveResult) -> WebDone {
     result.outcome::<WebDrive>().unwrap()
@@ -142,7 +142,7 @@ fn an_answer_that_never_comes_is_a_timeout_and_never_good() {
 
 /// The faults of a run against a server that answers like this.
 fn faults_of(
-    site: tare_model::web::SiteModel,
+    site: tare_driver::web::spec::SiteModel,
     answer: impl Fn(&Request) -> Vec<u8> + Send + Sync + 'static,
 ) -> DriveResult {
     let server = serve(move |request| (answer(request), true));
@@ -223,7 +223,7 @@ fn users_who_think_are_late_by_their_timers_alone_and_end_when_cancelled() {
     let server = serve(right);
     let mut site = site(home(100), Vec::new());
     site.states[0].thinks = true;
-    site.think = tare_model::web::Think { mean_ns: 20_000_000, most_ns: 100_000_000, step_ns: 0 };
+    site.think = tare_driver::web::spec::Think { mean_ns: 20_000_000, most_ns: 100_000_000, step_ns: 0 };
     let result = run(&spec(drive(site.clone()), &[server], closed(20), phases(0, 50, 400, 0))).unwrap();
     assert!(kinds(&result).is_empty());
     let rate = result.operations as f64 / 0.4;
@@ -307,17 +307,17 @@ fn sessions_are_dealt_to_threads_and_no_two_requests_are_the_same() {
 #[test]
 fn what_cannot_be_driven_is_refused_before_the_load() {
     let server = serve(right);
-    let refused = |change: &dyn Fn(&mut tare_model::web::WebDrive), targets: &[std::net::SocketAddr]| {
+    let refused = |change: &dyn Fn(&mut tare_driver::web::spec::WebDrive), targets: &[std::net::SocketAddr]| {
         let mut drive = drive(site(home(100), Vec::new()));
         change(&mut drive);
         run(&spec(drive, targets, closed(1), steady(50))).unwrap_err().to_string()
     };
     for change in [
-        (&|d: &mut tare_model::web::WebDrive| d.threads = 0) as &dyn Fn(&mut _),
-        &|d: &mut tare_model::web::WebDrive| d.connections = 0,
-        &|d: &mut tare_model::web::WebDrive| d.timeout_ns = 0,
-        &|d: &mut tare_model::web::WebDrive| d.receive_bytes_per_s = Some(0),
-        &|d: &mut tare_model::web::WebDrive| d.host = "a b".to_owned(),
+        (&|d: &mut tare_driver::web::spec::WebDrive| d.threads = 0) as &dyn Fn(&mut _),
+        &|d: &mut tare_driver::web::spec::WebDrive| d.connections = 0,
+        &|d: &mut tare_driver::web::spec::WebDrive| d.timeout_ns = 0,
+        &|d: &mut tare_driver::web::spec::WebDrive| d.receive_bytes_per_s = Some(0),
+        &|d: &mut tare_driver::web::spec::WebDrive| d.host = "a b".to_owned(),
     ] {
         assert!(refused(change, &[server]).contains("cannot be driven"));
     }
@@ -350,7 +350,7 @@ fn pages_that_hang_at_the_end_of_the_window_have_failed() {
         right(request)
     });
     let mut hasty = site(home(100), Vec::new());
-    hasty.pages = tare_model::web::Quality { good_ns: SECOND, tolerable_ns: 2 * SECOND };
+    hasty.pages = tare_driver::web::spec::Quality { good_ns: SECOND, tolerable_ns: 2 * SECOND };
     let result = run(&spec(drive(hasty), &[server], closed(1), steady(300))).unwrap();
     let home = &done(&result).types[0];
     assert_eq!((home.requests, home.good, home.failed, home.validation_errors), (2, 1, 1, 0));

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex};
 use common::{open, phases, run};
 use sites::*;
 use tare_driver::clock::{now_ns, sleep_until};
+use tare_driver::web::spec::{Body, WebDrive};
 use tare_model::load::Arrivals;
-use tare_model::web::{Body, WebDrive};
 
 const ATTEMPTS: u32 = 4;
 const FILE: (&str, u64) = ("/files/shop/one.gif", 500);

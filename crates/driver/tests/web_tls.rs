@@ -15,8 +15,8 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use sha2::{Digest, Sha256};
 use sites::*;
+use tare_driver::web::spec::{Embedded, TlsSpec, WebDrive};
 use tare_model::drive::DriveResult;
-use tare_model::web::{Embedded, TlsSpec, WebDrive};
 
 const LOGO: (&str, u64) = ("/files/shop/images/home/00.gif", 50_000);
 

@@ -19,6 +19,8 @@ pub enum Unit {
     CpuSecondsPerByte,
     /// Bytes.
     Bytes,
+    /// A part of a whole, from 0 to 1, which is read as per cent.
+    Share,
     /// A bare number.
     Count,
     /// A unit of the user's own (`exec`).

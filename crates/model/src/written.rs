@@ -11,6 +11,7 @@ pub fn value(value: f64, unit: &Unit) -> String {
         Unit::OperationsPerSecond => (&[(1e6, "M"), (1e3, "k"), (1.0, "")], "op/s"),
         Unit::BitsPerSecond => (&[(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")], "bit/s"),
         Unit::Bytes => (&[(1_073_741_824.0, "Gi"), (1_048_576.0, "Mi"), (1024.0, "Ki"), (1.0, "")], "B"),
+        Unit::Share => (&[(0.01, "")], "%"),
         Unit::Count => (&[(1.0, "")], ""),
         Unit::Other(name) => (&[(1.0, "")], name),
     };

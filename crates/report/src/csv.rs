@@ -40,7 +40,7 @@ fn unit(unit: &Unit) -> String {
         Unit::CpuSecondsPerOperation => "CPU s/operation".to_owned(),
         Unit::CpuSecondsPerByte => "CPU s/byte".to_owned(),
         Unit::Bytes => "bytes".to_owned(),
-        Unit::Count => "1".to_owned(),
+        Unit::Share | Unit::Count => "1".to_owned(),
         Unit::Other(name) => name.clone(),
     }
 }

@@ -4,10 +4,8 @@
 //! reads the same in a table, on an axis and on the terminal. Digits follow from the interval: three
 //! significant digits of the value, and one or two more where the interval is narrow enough for them.
 
-use tare_model::density;
 use tare_model::findings::Estimate;
-use tare_model::metric::{MetricSpec, Unit, common};
-use tare_model::store;
+use tare_model::metric::Unit;
 
 /// Text for a value that is not a finite number.
 pub const NOT_A_NUMBER: &str = "n/a";
@@ -17,26 +15,6 @@ pub const NOTHING: &str = "\u{2013}";
 
 /// Bytes that one unit of service demand in bulk transfer covers, as netperf's "KB".
 const BYTES_PER_KIB: f64 = 1024.0;
-
-/// Name of the unit of a share of a whole, stored from 0 to 1.
-const SHARE: &str = "share";
-
-/// The unit of shares of a whole, which are stored from 0 to 1 and read as per cent.
-pub(crate) fn share_unit() -> Unit {
-    Unit::Other(SHARE.to_owned())
-}
-
-/// The unit in which a metric reads best: its own, but per cent for a share of a guest's CPUs, of a tile's work, and of orders that
-/// were rolled back, which are stored from 0 to 1.
-pub(crate) fn unit_of(spec: &MetricSpec) -> Unit {
-    // Metrics of a tile's member have its name before them.
-    let id = spec.id.rsplit(':').next().unwrap_or_default();
-    if [common::GUEST_CPU, density::metric::MEMBER_SHARE, store::ROLLBACK_SHARE].contains(&id) {
-        share_unit()
-    } else {
-        spec.unit.clone()
-    }
-}
 
 /// A prefix and unit chosen for one magnitude, so that a value, its interval and an axis share it.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,7 +47,7 @@ impl Scale {
             Unit::Bytes => of(&BYTES, 1.0, magnitude),
             Unit::Count => Self { factor: 1.0, unit: String::new() },
             // Shares of a whole are kept from 0 to 1 and read as per cent.
-            Unit::Other(name) if name == SHARE => Self { factor: 100.0, unit: "%".to_owned() },
+            Unit::Share => Self { factor: 100.0, unit: "%".to_owned() },
             Unit::Other(name) => Self { factor: 1.0, unit: name.clone() },
         }
     }
@@ -157,7 +135,7 @@ pub fn estimate_parts(estimate: &Estimate, unit: &Unit) -> Parts {
         // There are none, and parts of a byte are nothing that one could have.
         Unit::Bytes if number == 0.0 && half.unwrap_or(0.0) == 0.0 => 0,
         // No share of CPUs is known to more than a tenth of a point, unless all is tiny.
-        Unit::Other(name) if name == SHARE => percent_decimals(number, half).max(1),
+        Unit::Share => percent_decimals(number, half).max(1),
         _ => decimals(number, half),
     };
     // Two trials that differ make an interval over powers of ten, of which nobody wants the digits.

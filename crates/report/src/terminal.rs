@@ -256,7 +256,7 @@ fn notes(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<String> {
 
 fn arm_line(arm: &ArmLook, metric: &MetricFindings, findings: &Findings) -> Line {
     let found = metric.arms.iter().find(|estimate| estimate.arm == arm.id);
-    let parts = found.map(|found| format::estimate_parts(&found.estimate, &format::unit_of(&metric.spec)));
+    let parts = found.map(|found| format::estimate_parts(&found.estimate, &metric.spec.unit));
     let comparison = metric.comparisons.iter().find(|c| c.arm == arm.id);
     let word = match comparison {
         Some(comparison) => words::verdict(comparison.verdict),

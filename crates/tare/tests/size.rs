@@ -83,7 +83,7 @@ fn trial(plan: &Plan, index: u32, off: f64) -> TrialRecord {
         MetricSpec::new(P90, "response time, 90th percentile", Unit::Seconds, Better::Lower).primary(),
         MetricSpec::new(P99, "response time, 99th percentile", Unit::Seconds, Better::Lower),
         MetricSpec::new("operations_per_s", "operations", Unit::OperationsPerSecond, Better::Higher),
-        MetricSpec::new(ids::GUEST_CPU, "share of the guest's CPUs", Unit::Count, Better::Lower),
+        MetricSpec::new(ids::GUEST_CPU, "share of the guest's CPUs", Unit::Share, Better::Lower),
         MetricSpec::new(ids::INSTANCE_MEMORY, "memory of an instance", Unit::Bytes, Better::Lower),
         MetricSpec::new(ids::IDLE_MEMORY, "memory when idle", Unit::Bytes, Better::Lower),
     ];

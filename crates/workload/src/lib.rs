@@ -4,36 +4,29 @@
 //! on the client's side, through a [`WorkSite`], and yields one [`Driven`] a trial.
 
 mod clock;
-mod cpu;
-mod exec;
 mod folder;
 mod gold;
-mod java;
-mod null;
 pub mod registry;
 mod regular;
 mod requests;
-mod rr;
 pub mod secret;
 mod site;
-mod social;
 mod started;
-mod store;
-mod stream;
-mod tile;
 mod together;
 mod unprivileged;
-mod web;
+mod workloads;
 mod yields;
 
 pub use gold::GoldError;
-pub use java::JavaError;
 pub use site::{Clock, DriverSite, SameClock, Schedule, ServicesSite, SetupSite, WorkSite, WorkloadError};
-pub use social::SocialError;
-pub use store::StoreError;
-pub use tile::{Member as TileMember, Tile};
-pub use web::WebError;
+pub use workloads::java::JavaError;
+pub use workloads::social::SocialError;
+pub use workloads::store::StoreError;
+pub use workloads::tile::{Member as TileMember, Tile};
+pub use workloads::web::WebError;
 pub use yields::{Driven, UnitOfWork};
+
+use workloads::{java, social, store, web};
 
 use tare_model::Refusal;
 use tare_model::field::FieldError;

@@ -31,21 +31,7 @@ impl std::fmt::Debug for Entry {
     }
 }
 
-/// All workloads, in the order in which they are listed.
-pub const ALL: &[Entry] = &[
-    crate::rr::ENTRY,
-    crate::stream::ENTRY,
-    crate::store::ENTRY,
-    crate::java::ENTRY,
-    crate::web::BANKING,
-    crate::web::ECOMMERCE,
-    crate::web::SUPPORT,
-    crate::social::ENTRY,
-    crate::cpu::ENTRY,
-    crate::tile::ENTRY,
-    crate::exec::ENTRY,
-    crate::null::ENTRY,
-];
+pub use crate::workloads::ALL;
 
 /// The workload of that name.
 pub fn find(name: &str) -> Option<&'static Entry> {

@@ -1,8 +1,8 @@
 //! Databases that are filled, counted and emptied again.
 
-use tare_model::social::{Scale, SocialLoad};
+use tare_driver::social::spec::{Scale, SocialLoad};
+use tare_driver::store::spec::{StoreCount, StoreLoad, StoreSize};
 use tare_model::sql::{SqlServer, SqlSpec};
-use tare_model::store::{StoreCount, StoreLoad, StoreSize};
 use tare_wire::Link;
 
 use super::{Result, TIMEOUT, perform};

@@ -4,8 +4,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 
+use tare_driver::social::spec::{Cycle, Scale, SocialDrive, SocialLoad, StoreSpec};
 use tare_model::packed::Packed;
-use tare_model::social::{Cycle, Scale, SocialDrive, SocialLoad, StoreSpec};
 use tare_model::sql::SqlServer;
 use tare_wire::{Link, Reply, Request};
 

@@ -71,7 +71,7 @@ pub(super) fn record(plan: &Plan, index: u32, figure: Figure) -> TrialRecord {
     record.metrics = vec![
         MetricSpec::new(P90, "response time, 90th percentile", Unit::Seconds, Better::Lower).primary(),
         MetricSpec::new("operations_per_s", "operations", Unit::OperationsPerSecond, Better::Higher),
-        MetricSpec::new(common::GUEST_CPU, "share of the guest's CPUs", Unit::Count, Better::Lower),
+        MetricSpec::new(common::GUEST_CPU, "share of the guest's CPUs", Unit::Share, Better::Lower),
         MetricSpec::new(common::INSTANCE_MEMORY, "memory of an instance", Unit::Bytes, Better::Lower),
         MetricSpec::new(common::IDLE_MEMORY, "memory when idle", Unit::Bytes, Better::Lower),
     ];

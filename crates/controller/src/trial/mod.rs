@@ -239,7 +239,7 @@ fn metrics(task: &Task<'_>) -> Vec<MetricSpec> {
         add(id, &format!("guest start, {part}{mean}"), Unit::Seconds);
     }
     add(common::IDLE_MEMORY, &format!("memory, idle{mean}"), Unit::Bytes);
-    add(common::GUEST_CPU, "share of the guests' CPUs that were busy", Unit::Count);
+    add(common::GUEST_CPU, "share of the guests' CPUs that were busy", Unit::Share);
     if task.data.is_some_and(Data::to_guests) {
         let disk = |what| format!("disk {what} {per}, whole host");
         add(common::DISK_WRITE, &disk("writes"), Unit::Bytes);

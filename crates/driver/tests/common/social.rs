@@ -9,14 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use tare_driver::social::contents::{SITE_FILES, event_title, mix, person_name, static_file, stored_file_id, tag_name};
+use tare_driver::social::spec::{Cycle, Operation, Scale, SocialDrive, StoredFile};
 use tare_model::drive::{DriveSpec, SocketOptions};
 use tare_model::load::{LoadModel, Phases};
+use tare_model::marker::{MARKER_BYTES, MARKER_EVERY, file_id, marker};
 use tare_model::packed::Packed;
-use tare_model::social::{
-    Cycle, Operation, SITE_FILES, Scale, SocialDrive, StoredFile, event_title, mix, person_name, static_file,
-    stored_file_id, tag_name,
-};
-use tare_model::web::{MARKER_BYTES, MARKER_EVERY, file_id, marker};
 
 pub const SECOND: u64 = 1_000_000_000;
 const SEED: u64 = 5;

@@ -6,13 +6,14 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread;
 
+use tare_driver::web::proof::proof;
+use tare_driver::web::spec::{
+    Body, Embedded, FileRef, FileSet, Parameter, Quality, SiteModel, SiteState, Think, WebDrive,
+};
 use tare_model::drive::{DriveSpec, SocketOptions};
 use tare_model::load::{LoadModel, Phases};
+use tare_model::marker::{MARKER_BYTES, MARKER_EVERY, file_id, marker};
 use tare_model::packed::Packed;
-use tare_model::web::{
-    Body, Embedded, FileRef, FileSet, MARKER_BYTES, MARKER_EVERY, Parameter, Quality, SiteModel, SiteState, Think,
-    WebDrive, file_id, marker, proof,
-};
 
 pub const SALT: u64 = 99;
 pub const SECOND: u64 = 1_000_000_000;

@@ -17,6 +17,7 @@ pub(crate) fn unit_name(unit: &Unit) -> String {
         Unit::CpuSecondsPerOperation => "cpu-seconds-per-operation",
         Unit::CpuSecondsPerByte => "cpu-seconds-per-byte",
         Unit::Bytes => "bytes",
+        Unit::Share => "share",
         Unit::Count => "count",
         Unit::Other(name) => return format!("{OTHER}{name}"),
     }
@@ -31,6 +32,7 @@ pub(crate) fn unit_of(name: &str) -> Option<Unit> {
         "cpu-seconds-per-operation" => Unit::CpuSecondsPerOperation,
         "cpu-seconds-per-byte" => Unit::CpuSecondsPerByte,
         "bytes" => Unit::Bytes,
+        "share" => Unit::Share,
         "count" => Unit::Count,
         _ => Unit::Other(name.strip_prefix(OTHER)?.to_owned()),
     })

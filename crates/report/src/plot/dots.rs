@@ -34,7 +34,7 @@ fn values(arm: &ArmEstimate) -> Vec<f64> {
 
 fn draw(page: &Page, metric: &MetricFindings, arms: &Arms, range: (f64, f64)) -> String {
     let mut svg = Svg::new(&page.id, page.width);
-    let unit = &format::unit_of(&metric.spec);
+    let unit = &metric.spec.unit;
     let left = if page.narrow { 10.0 } else { label_width(arms) };
     let right = if page.narrow { page.width - 12.0 } else { page.width - 190.0 };
     let range = from_zero_if_near(padded(range, 0.06));
@@ -90,7 +90,7 @@ fn draw_axis(
     (top, bottom): (f64, f64),
     page: &Page,
 ) {
-    let scale = Scale::new(&format::unit_of(&metric.spec), range.1);
+    let scale = Scale::new(&metric.spec.unit, range.1);
     let wanted = ((axis.end() - axis.start()) / 80.0) as usize;
     let ticks = linear_ticks((scale.number(range.0), scale.number(range.1)), wanted);
     for (tick, text) in ticks.iter().zip(tick_texts(&ticks)) {

@@ -83,7 +83,7 @@ fn objectives(planned: &Case, found: Option<&CaseFindings>) -> String {
             found.and_then(|found| found.metrics.iter().find(|own| own.spec.id == qos.metric)).map(|own| &own.spec);
         let bound = if spec.is_some_and(|spec| spec.better == Better::Lower) { "at most" } else { "at least" };
         let label = spec.map_or(qos.metric.as_str(), |spec| spec.label.as_str());
-        let unit = spec.map_or(Unit::Count, format::unit_of);
+        let unit = spec.map_or(Unit::Count, |spec| spec.unit.clone());
         let value = if unit == Unit::Count { format::trimmed(qos.bound) } else { format::value(qos.bound, &unit) };
         // Without the metric nobody knows which way is better.
         if spec.is_some() { format!("{label} {bound} {value}") } else { format!("{label} {value}") }

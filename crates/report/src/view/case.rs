@@ -75,7 +75,7 @@ impl ObjectiveView {
         };
         let value = |(block, value, met): &(u32, f64, bool)| {
             let missed = if *met { "" } else { " (missed)" };
-            format!("{}: {}{missed}", block + 1, format::value(*value, &format::unit_of(&objective.spec)))
+            format!("{}: {}{missed}", block + 1, format::value(*value, &objective.spec.unit))
         };
         let blocks: Vec<String> = objective.blocks.iter().map(value).collect();
         Self { verdict, class, sentence: objective.sentence.clone(), blocks: blocks.join(", ") }

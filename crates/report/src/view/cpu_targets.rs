@@ -98,10 +98,7 @@ pub(super) fn figure(anchor: &str, case: &CaseFindings, arms: &Arms) -> Option<F
         Line { marked: false, ..Line::new(look.clone(), points) }
     });
     let title = "The held CPU over the measured window".to_owned();
-    let panel = Panel {
-        band: Some((low, high, name)),
-        ..Panel::new("CPU of the guest", format::share_unit(), lines.collect())
-    };
+    let panel = Panel { band: Some((low, high, name)), ..Panel::new("CPU of the guest", Unit::Share, lines.collect()) };
     let x_title = "time since the start of the window, s".to_owned();
     let chart = Chart { title: title.clone(), x_title, x_marked: Vec::new(), height: 200.0, panels: vec![panel] };
     let caption = "For each arm the trial that was furthest off. Band: the requested share. The CPU was held where the \

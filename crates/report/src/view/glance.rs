@@ -144,7 +144,7 @@ pub(crate) fn table(caption: String, measures: &[Measure<'_>], shown: &[&ArmLook
 /// be said where it may not.
 fn cell(metric: &MetricFindings, arm: &str, mixed: bool) -> Cell {
     let Some(found) = metric.arms.iter().find(|estimate| estimate.arm == arm) else { return Cell::none() };
-    let value = format::estimate_parts(&found.estimate, &format::unit_of(&metric.spec));
+    let value = format::estimate_parts(&found.estimate, &metric.spec.unit);
     let shown = |c: &&Comparison| c.arm == arm && (mixed || c.verdict != Verdict::NotComparable);
     let comparison = metric.comparisons.iter().find(shown);
     let Some(comparison) = comparison else {

@@ -39,7 +39,7 @@ pub(super) fn metrics(case: &CaseFindings, findings: &Findings, arms: &Arms) -> 
         for arm in arms.iter() {
             let found = metric.arms.iter().find(|estimate| estimate.arm == arm.id);
             row.push(found.map_or_else(Cell::none, |found| {
-                estimate_cell(format::estimate_parts(&found.estimate, &format::unit_of(&metric.spec)), found.estimate.n)
+                estimate_cell(format::estimate_parts(&found.estimate, &metric.spec.unit), found.estimate.n)
             }));
         }
         table.rows.push(row);
@@ -192,7 +192,7 @@ fn start_row(case: &CaseFindings, id: &str, name: &str, arms: &Arms) -> Option<V
     for arm in arms.iter() {
         let found = metric.arms.iter().find(|estimate| estimate.arm == arm.id);
         row.push(found.map_or_else(Cell::none, |found| {
-            estimate_cell(format::estimate_parts(&found.estimate, &format::unit_of(&metric.spec)), found.estimate.n)
+            estimate_cell(format::estimate_parts(&found.estimate, &metric.spec.unit), found.estimate.n)
         }));
     }
     Some(row)

@@ -39,7 +39,7 @@ impl<'a> Parts<'a> {
         let several = |guest: u32| keys.iter().filter(|(own, _, driver)| *own == guest && driver.is_some()).count() > 1;
         let kept = keys.iter().filter(|(guest, whole, _)| if *whole { true } else { several(*guest) });
         let keys = kept.map(|(guest, _, driver)| (*guest, *driver)).collect();
-        Some(Self { arms: shown, metric, scale: Scale::new(&format::unit_of(&metric.spec), largest), keys, published })
+        Some(Self { arms: shown, metric, scale: Scale::new(&metric.spec.unit, largest), keys, published })
     }
 
     /// What the table is called.

@@ -147,7 +147,7 @@ impl<'a> Tiles<'a> {
                 Cell::with_note(format!("{bound}{}", self.tiles(arm.held)), spread).strong(),
                 Cell::text(arm.held.to_string()),
                 of(metric::OVERCOMMIT).map_or_else(Cell::none, overcommit),
-                of(metric::HOST_CPU).map_or_else(Cell::none, |found| estimate(found, &format::share_unit())),
+                of(metric::HOST_CPU).map_or_else(Cell::none, |found| estimate(found, &Unit::Share)),
                 Cell::with_note(self.reasons(arm), detail.cloned().unwrap_or_default()),
             ]);
         }
@@ -188,7 +188,7 @@ impl<'a> Tiles<'a> {
         let at = |wanted: u32| arm.levels.iter().find(|level| self.tiles(level.guests) == wanted);
         let Some(level) = at(tiles) else { return Cell::none() };
         let Some(found) = level.metrics.get(id) else { return Cell::none() };
-        let unit = spec.map_or_else(|| guessed(id), format::unit_of);
+        let unit = spec.map_or_else(|| guessed(id), |spec| spec.unit.clone());
         let parts = format::estimate_parts(found, &unit);
         let held = if level.held < level.tried { "\u{a0}\u{2717}" } else { "" };
         let is_share = id.ends_with(metric::MEMBER_SHARE);
@@ -224,7 +224,7 @@ impl<'a> Tiles<'a> {
         let metrics = self.metrics(member);
         let bound = |id: &str| self.case.objectives.iter().find(|own| own.spec.id == id).map(|own| own.bound);
         let objectives = metrics.iter().any(|(id, _)| bound(id).is_some());
-        let unit = |id: &str, spec: Option<&MetricSpec>| spec.map_or_else(|| guessed(id), format::unit_of);
+        let unit = |id: &str, spec: Option<&MetricSpec>| spec.map_or_else(|| guessed(id), |spec| spec.unit.clone());
         let shown = metrics.iter().filter(|(id, spec)| {
             let wanted = if objectives { bound(id).is_some() } else { unit(id, *spec) == Unit::Seconds };
             wanted || id.ends_with(metric::MEMBER_SHARE)
@@ -276,7 +276,7 @@ fn estimate(estimate: &Estimate, unit: &Unit) -> Cell {
 /// The unit that the end of an id tells, where the metric itself is not known.
 fn guessed(id: &str) -> Unit {
     match id {
-        id if id.ends_with(metric::MEMBER_SHARE) => format::share_unit(),
+        id if id.ends_with(metric::MEMBER_SHARE) => Unit::Share,
         id if id.ends_with("_per_s") => Unit::OperationsPerSecond,
         id if id.ends_with("_s") => Unit::Seconds,
         id if id.ends_with("_bytes") => Unit::Bytes,

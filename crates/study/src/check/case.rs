@@ -216,6 +216,6 @@ fn bound(field: &Cursor<'_>, unit: &Unit) -> Option<f64> {
         Unit::BitsPerSecond => field.quantity::<BitRate>().map(|rate| rate.0 as f64),
         Unit::Bytes => field.quantity::<ByteSize>().map(|size| size.0 as f64),
         // Less than a nanosecond a byte is usual, and no span is as short; the rest has no unit to write.
-        Unit::CpuSecondsPerByte | Unit::Count | Unit::Other(_) => field.number(),
+        Unit::CpuSecondsPerByte | Unit::Share | Unit::Count | Unit::Other(_) => field.number(),
     }
 }

@@ -100,7 +100,7 @@ impl<'a> Group<'a> {
 
     /// CPU beside the response time; the table of that has its figures.
     pub(super) fn processor(&self, id: &str) -> Option<PartView> {
-        let panels = self.panels_by_load(&format::share_unit(), |own| own.cpu.as_ref());
+        let panels = self.panels_by_load(&Unit::Share, |own| own.cpu.as_ref());
         let title = "CPU of the guest against clients".to_owned();
         let caption = "The same trials as in the figure before. Share of the guest\u{2019}s CPUs that was busy, as \
                        counted by the host. More instances of fewer clients take more CPU for the same load.";
@@ -221,7 +221,7 @@ impl<'a> Group<'a> {
             panel
         };
         let response = self.response().map(|label| panel(label, Unit::Seconds, |own| own.response.as_ref()));
-        let cpu = panel("CPU of the guest", format::share_unit(), |own| own.cpu.as_ref());
+        let cpu = panel("CPU of the guest", Unit::Share, |own| own.cpu.as_ref());
         let panels = response.into_iter().flatten().chain(cpu).collect();
         let title = format!("The arms side by side, {} clients an instance", load(each));
         let caption = "The same series on every arm. Where lines coincide, the arms perform alike. A higher line in \

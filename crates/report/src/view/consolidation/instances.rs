@@ -147,7 +147,7 @@ impl<'a> Group<'a> {
                     cell(each.throughput.as_ref(), &Unit::OperationsPerSecond),
                 ];
                 row.extend(self.response().map(|_| cell(each.response.as_ref(), &Unit::Seconds)));
-                row.push(cell(each.failed.as_ref(), &format::share_unit()));
+                row.push(cell(each.failed.as_ref(), &Unit::Share));
                 table.rows.push(row);
             }
         }

@@ -61,7 +61,7 @@ impl Group<'_> {
                     Cell::text(load(point.clients)),
                 ];
                 row.extend(response.map(|_| cell(point.response.as_ref(), &Unit::Seconds)));
-                row.push(cell(point.cpu.as_ref(), &format::share_unit()));
+                row.push(cell(point.cpu.as_ref(), &Unit::Share));
                 row.push(cell(point.throughput.as_ref(), &Unit::OperationsPerSecond));
                 row.push(met(point));
                 table.rows.push(row);
@@ -94,7 +94,7 @@ impl Group<'_> {
                     cell(Some(&point.value), &Unit::OperationsPerSecond),
                     changed(point.per_instance.as_ref(), "%"),
                     changed(point.step.as_ref(), "%"),
-                    cell(point.held.as_ref(), &format::share_unit()),
+                    cell(point.held.as_ref(), &Unit::Share),
                 ]
             },
         )
@@ -119,7 +119,7 @@ impl Group<'_> {
                 vec![
                     Cell::text(load(series.fixed)),
                     Cell::text(point.instances.to_string()),
-                    cell(Some(&point.value), &format::share_unit()),
+                    cell(Some(&point.value), &Unit::Share),
                     changed(point.per_instance.as_ref(), "points"),
                     changed(point.step.as_ref(), "points"),
                 ]
@@ -165,7 +165,7 @@ impl Group<'_> {
             for (own, _) in &series {
                 let own = own.points.iter().find(|other| other.instances == point.instances);
                 row.extend(response.map(|_| cell(own.and_then(|own| own.response.as_ref()), &Unit::Seconds)));
-                row.push(cell(own.and_then(|own| own.cpu.as_ref()), &format::share_unit()));
+                row.push(cell(own.and_then(|own| own.cpu.as_ref()), &Unit::Share));
             }
             table.rows.push(row);
         }

@@ -166,8 +166,7 @@ impl<'a> Group<'a> {
         let rows = series.iter().filter_map(|(own, look)| {
             let own = has(&own.points, clients)?;
             let time = own.response.as_ref().map(|time| format::estimate(time, &Unit::Seconds));
-            let cpu =
-                own.cpu.as_ref().map(|cpu| format!("{} of the CPUs", format::estimate(cpu, &format::share_unit())));
+            let cpu = own.cpu.as_ref().map(|cpu| format!("{} of the CPUs", format::estimate(cpu, &Unit::Share)));
             let figures: Vec<String> = time.into_iter().chain(cpu).collect();
             (!figures.is_empty()).then(|| format!("{} {}", look.label, figures.join(" and ")))
         });

@@ -146,7 +146,7 @@ impl<'a> Group<'a> {
         let (metric, bound) = question.qos.as_ref()?;
         let spec = self.response().filter(|spec| spec.id == *metric);
         let label = spec.map_or(metric.as_str(), |spec| spec.label.as_str());
-        let unit = spec.map_or(Unit::Count, format::unit_of);
+        let unit = spec.map_or(Unit::Count, |spec| spec.unit.clone());
         Some(format!("{label} at most {}", format::value(*bound, &unit)))
     }
 
@@ -188,7 +188,7 @@ impl<'a> Group<'a> {
             "{instances} in one {}, for {} in total{each}, below {} of its CPUs{}{}. Bound by {}.{}{}",
             of_size(&self.found.guest),
             self.loads(advice.load),
-            format::estimate(&advice.cpu, &format::share_unit()),
+            format::estimate(&advice.cpu, &Unit::Share),
             memory.unwrap_or_default(),
             guests.unwrap_or_default(),
             bound_by(advice),
@@ -211,7 +211,7 @@ impl<'a> Group<'a> {
                     .published
                     .map_or_else(String::new, |range| format!(" (by the published rule {})", by_rule(range))),
                 self.loads(advice.load),
-                format::estimate(&advice.cpu, &format::share_unit())
+                format::estimate(&advice.cpu, &Unit::Share)
             ),
             None => format!("{} no advice", look.label),
         };
@@ -271,7 +271,7 @@ impl<'a> Group<'a> {
             return format!("{head}: not predicted ({why})");
         }
         let within = |within: bool| if within { "within" } else { "NOT within" };
-        let share = format::share_unit();
+        let share = Unit::Share;
         let (predicted, measured) = &check.cpu;
         let cpu = format!(
             "CPU {} predicted, {} measured ({} 5 points)",

@@ -5,7 +5,6 @@ use tare_model::metric::Unit;
 
 use super::super::case::FigureView;
 use super::Group;
-use crate::format;
 use crate::plot::arms::ArmLook;
 use crate::plot::curves::{Chart, Line, Panel, Point, on_one_scale};
 use crate::plot::svg::Shape;
@@ -93,7 +92,7 @@ impl Group<'_> {
             }
         }
         lines.extend(self.measured(arm, look, |own| Some((own.load, &own.cpu))));
-        Panel::new(&look.label, format::share_unit(), lines)
+        Panel::new(&look.label, Unit::Share, lines)
     }
 
     fn time(&self, arm: &ArmSizing, look: &ArmLook) -> Panel {

@@ -50,7 +50,7 @@ impl Group<'_> {
                 self.arm(&look),
                 Cell::text(advice.instances.to_string()).strong(),
                 Cell::text(load(advice.load)),
-                cell(Some(&advice.cpu), &format::share_unit()),
+                cell(Some(&advice.cpu), &Unit::Share),
                 cell(advice.response.as_ref(), &Unit::Seconds),
                 advice.memory_bytes.map_or_else(Cell::none, |bytes| Cell::text(format::value(bytes, &Unit::Bytes))),
                 advice.guests.map_or_else(Cell::none, |guests| Cell::text(guests.to_string())),
@@ -154,7 +154,7 @@ impl Group<'_> {
                 Cell::text(point.instances.to_string()),
                 Cell::text(load(point.load)),
                 cell(Some(&point.throughput), &Unit::OperationsPerSecond),
-                cell(Some(&point.cpu), &format::share_unit()),
+                cell(Some(&point.cpu), &Unit::Share),
                 cell(point.response.as_ref(), &Unit::Seconds),
                 cell(point.instance_memory.as_ref(), &Unit::Bytes),
                 cell(point.idle_memory.as_ref(), &Unit::Bytes),
@@ -175,7 +175,7 @@ fn bound(by: &str) -> Cell {
 }
 
 fn check_cells(check: &SizeCheck) -> Vec<Cell> {
-    let share = format::share_unit();
+    let share = Unit::Share;
     if let Some(why) = &check.refused {
         let refused = Cell { note: why.clone(), ..Cell::chip("not predicted", "unknown") };
         let measured = check.response.as_ref().map(|(_, measured)| measured);
@@ -215,7 +215,7 @@ fn parameters(model: &SizeModel, load_unit: &str) -> Vec<(String, Cell)> {
         out.push(("CPUs that serve the queue".to_owned(), Cell::text(response.servers.to_string())));
     }
     let range = &model.range;
-    let share = |share: f64| format::value(share, &format::share_unit());
+    let share = |share: f64| format::value(share, &Unit::Share);
     out.push(("measured: instances".to_owned(), Cell::text(format!("{} to {}", range.instances.0, range.instances.1))));
     out.push((
         format!("measured: {load_unit}"),

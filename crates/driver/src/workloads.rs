@@ -1,0 +1,16 @@
+//! The workloads' parts in the agent: a module and an entry each. Their folders have all else.
+
+use crate::registry::Kind;
+
+#[path = "../../../workloads/java/agent/mod.rs"]
+pub mod java;
+#[path = "../../../workloads/social/agent/mod.rs"]
+pub mod social;
+#[path = "../../../workloads/store/agent/mod.rs"]
+pub mod store;
+#[path = "../../../workloads/web/agent/mod.rs"]
+pub mod web;
+
+/// All kinds of task that the agent does. Raw sockets and PostgreSQL are common to several workloads.
+pub(crate) const ALL: &[&[Kind]] =
+    &[crate::exchange::KINDS, crate::pg::KINDS, java::KINDS, social::KINDS, store::KINDS, web::KINDS];

@@ -1,0 +1,40 @@
+//! The workloads: a module and an entry each. Their folders have all else.
+
+use crate::registry::Entry;
+
+#[path = "../../../workloads/cpu/host/mod.rs"]
+pub mod cpu;
+#[path = "../../../workloads/exec/host/mod.rs"]
+pub mod exec;
+#[path = "../../../workloads/java/host/mod.rs"]
+pub mod java;
+#[path = "../../../workloads/null/host/mod.rs"]
+pub mod null;
+#[path = "../../../workloads/rr/host/mod.rs"]
+pub mod rr;
+#[path = "../../../workloads/social/host/mod.rs"]
+pub mod social;
+#[path = "../../../workloads/store/host/mod.rs"]
+pub mod store;
+#[path = "../../../workloads/stream/host/mod.rs"]
+pub mod stream;
+#[path = "../../../workloads/tile/host/mod.rs"]
+pub mod tile;
+#[path = "../../../workloads/web/host/mod.rs"]
+pub mod web;
+
+/// All workloads, in the order in which they are listed.
+pub const ALL: &[Entry] = &[
+    rr::ENTRY,
+    stream::ENTRY,
+    store::ENTRY,
+    java::ENTRY,
+    web::BANKING,
+    web::ECOMMERCE,
+    web::SUPPORT,
+    social::ENTRY,
+    cpu::ENTRY,
+    tile::ENTRY,
+    exec::ENTRY,
+    null::ENTRY,
+];

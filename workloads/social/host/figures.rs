@@ -1,0 +1,275 @@
+//! The figures of a trial: of one instance, of one guest and of all together, made the same way.
+
+use std::collections::BTreeMap;
+
+use crate::social::spec::{Operation, SocialDone, stationary};
+use tare_model::drive::DriveResult;
+use tare_model::metric::{Better, MetricSpec, Unit, common};
+use tare_model::trial::{Measurement, Part, RequestType};
+
+use super::merge::both_done;
+use crate::requests::{add_types, total};
+use crate::together::together;
+use crate::yields::{from_result, merge, supported_quantile};
+use crate::{Driven, UnitOfWork};
+
+/// The primary metric.
+pub(super) const RESPONSE_P90: &str = "response_time_p90_s";
+/// Requests that were sent, static files and pictures counted.
+const EXCHANGES: &str = "exchanges";
+const NOT_MODIFIED: &str = "not_modified";
+/// Users at one time.
+const USERS: &str = "users";
+/// Cycles that ended in the window, and the sum of their lengths as drawn and as they were, milliseconds.
+const CYCLES: &str = "cycles";
+const CYCLES_DRAWN: &str = "cycles_drawn_ms";
+const CYCLES_WERE: &str = "cycles_were_ms";
+/// Instances that were looked at, and the sum of their largest resident sizes.
+pub(super) const LOOKED_AT: &str = "instances looked at";
+pub(super) const RESIDENT: &str = "instances_resident_bytes";
+/// Operations of kinds that are not in the primary metric because there were too few of them.
+pub(super) const LEFT_OUT: &str = "operations left out of the 90th percentile";
+/// How the names of counts of faults begin.
+const FAULT: &str = "fault: ";
+
+/// Fewest operations of a kind whose 90th percentile is in the weighted mean: at least one lies beyond it. Fewer are left out and the
+/// weights of the others raised alike: of rare kinds (registration: 0.84 %) the weight is so small that their percentile's own
+/// uncertainty hardly counts, which is why the ten operations beyond it that a percentile by itself takes are not asked for here.
+const LEAST: u64 = 10;
+/// Weight that may be left out altogether, which is flagged; with more, there is no such figure: home, the search and the event, four
+/// fifths of all operations, are always in it.
+const LEFT_OUT_MOST: f64 = 0.2;
+
+/// Quantiles that are reported of the response times of all operations together.
+const QUANTILES: [(&str, &str, f64); 2] = [
+    ("response_time_p50_s", "response time of all operations, median", 0.5),
+    ("response_time_p99_s", "response time of all operations, 99th percentile", 0.99),
+];
+
+/// Id of the 90th percentile of one operation.
+fn own_p90(operation: Operation) -> String {
+    format!("p90_{}_s", operation.name())
+}
+
+/// All metrics, the primary first.
+pub(super) fn specs() -> Vec<MetricSpec> {
+    let lower = |id: &str, label: &str, unit| MetricSpec::new(id, label, unit, Better::Lower);
+    let higher = |id: &str, label: &str, unit| MetricSpec::new(id, label, unit, Better::Higher);
+    let primary = "response time, 90th percentile of each operation, mean by frequency";
+    let mut specs = vec![
+        lower(RESPONSE_P90, primary, Unit::Seconds).primary(),
+        higher("operations_per_s", "operations", Unit::OperationsPerSecond),
+        lower("response_time_mean_s", "response time of all operations, mean", Unit::Seconds),
+    ];
+    specs.extend(QUANTILES.map(|(id, label, _)| lower(id, label, Unit::Seconds)));
+    specs.extend(Operation::ALL.map(|operation| {
+        let label = format!("response time of {}, 90th percentile", operation.name().replace('_', " "));
+        lower(&own_p90(operation), &label, Unit::Seconds)
+    }));
+    specs.extend([
+        lower("failed_share", "share of operations with a wrong answer or none", Unit::Count),
+        lower(common::INSTANCE_MEMORY, "resident memory of an instance, largest, mean", Unit::Bytes),
+        lower("cycle_ratio", "cycle time over what was drawn", Unit::Count),
+        lower("users_over_rate_s", "users over operations a second", Unit::Seconds),
+        higher("not_modified_share", "share of requests answered with \"not modified\"", Unit::Count),
+        lower("bytes_per_operation", "bytes an operation, its files counted", Unit::Bytes),
+    ]);
+    specs
+}
+
+/// The published measure, and what is not in it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct WeightedP90 {
+    /// Seconds; `None`: too few operations.
+    pub seconds: Option<f64>,
+    /// Kinds of operations of which there were too few.
+    pub left_out: Vec<&'static str>,
+    /// Operations of those.
+    pub operations: u64,
+    /// Their share in the long run.
+    pub weight: f64,
+}
+
+/// The 90th percentile of each operation's response time, averaged with the share of each in the long run.
+pub(super) fn weighted_p90(types: &[RequestType]) -> WeightedP90 {
+    let (mut p90, mut sum, mut weights) = (WeightedP90::default(), 0.0, 0.0);
+    for (operation, share) in Operation::ALL.into_iter().zip(stationary()) {
+        let times = types.iter().find(|one| one.name == operation.name()).map(|one| &one.times);
+        let count = times.map_or(0, tare_model::Histogram::count);
+        match times.and_then(|times| times.quantile(0.9)).filter(|_| count >= LEAST) {
+            Some(ns) => {
+                sum += share * ns / 1e9;
+                weights += share;
+            }
+            None => {
+                p90.left_out.push(operation.name());
+                p90.operations += count;
+                p90.weight += share;
+            }
+        }
+    }
+    p90.seconds = (weights > 0.0 && p90.weight <= LEFT_OUT_MOST).then(|| sum / weights);
+    p90
+}
+
+/// Operations that were answered rightly.
+fn right(all: &RequestType) -> u64 {
+    all.requests.saturating_sub(all.validation_errors)
+}
+
+/// The metrics from operations and counts over a window of so many seconds.
+fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String, f64> {
+    let count = |name: &str| measured.counts.get(name).map(|count| *count as f64);
+    let over = |name: &str, of: &str| count(name).zip(count(of)).map(|(part, whole)| part / whole);
+    let mut values = of_types(&measured.requests, window_s);
+    let rate = values.get("operations_per_s").copied();
+    let mut more = vec![
+        (common::INSTANCE_MEMORY, over(RESIDENT, LOOKED_AT)),
+        ("cycle_ratio", over(CYCLES_WERE, CYCLES_DRAWN)),
+        ("users_over_rate_s", count(USERS).zip(rate).map(|(users, rate)| users / rate)),
+        ("not_modified_share", over(NOT_MODIFIED, EXCHANGES)),
+    ];
+    let response = measured.histograms.get("response");
+    more.extend(QUANTILES.map(|(id, _, q)| {
+        let ns = response.and_then(|histogram| supported_quantile(histogram, q));
+        (id, ns.map(|ns| ns / 1e9))
+    }));
+    values.extend(more.into_iter().filter_map(|(id, value)| Some((id.to_owned(), value.filter(|v| v.is_finite())?))));
+    values
+}
+
+/// What follows from operations alone.
+fn of_types(types: &[RequestType], window_s: f64) -> BTreeMap<String, f64> {
+    let all = total(types);
+    let requests = all.requests as f64;
+    let mut values = vec![
+        (RESPONSE_P90.to_owned(), weighted_p90(types).seconds),
+        ("operations_per_s".to_owned(), Some(right(&all) as f64 / window_s)),
+        ("response_time_mean_s".to_owned(), Some(all.response_s / requests)),
+        ("failed_share".to_owned(), Some(all.validation_errors as f64 / requests)),
+        ("bytes_per_operation".to_owned(), Some(all.bytes as f64 / requests)),
+    ];
+    values.extend(Operation::ALL.map(|operation| {
+        let times = types.iter().find(|one| one.name == operation.name()).map(|one| &one.times);
+        (own_p90(operation), times.and_then(|times| supported_quantile(times, 0.9)).map(|ns| ns / 1e9))
+    }));
+    values.into_iter().filter_map(|(id, value)| Some((id, value.filter(|v| v.is_finite())?))).collect()
+}
+
+const fn window_s(driven: &Driven) -> f64 {
+    driven.window_ns.1.saturating_sub(driven.window_ns.0) as f64 / 1e9
+}
+
+/// Makes metrics anew from what they are made of.
+pub(super) fn finish(driven: &mut Driven) {
+    driven.measurement.metrics = metrics(&driven.measurement, window_s(driven));
+    let weighted = weighted_p90(&driven.measurement.requests);
+    driven.measurement.counts.remove(LEFT_OUT);
+    driven.facts.remove(LEFT_OUT);
+    if weighted.left_out.is_empty() {
+        return;
+    }
+    driven.measurement.counts.insert(LEFT_OUT.to_owned(), weighted.operations);
+    let why = format!(
+        "{}: fewer than {LEAST} each; {:.1} % of operations in the long run",
+        weighted.left_out.join(", "),
+        weighted.weight * 100.0
+    );
+    driven.facts.insert(LEFT_OUT.to_owned(), why);
+}
+
+/// What one guest came to, by what its drivers saw; `None` without a driver.
+pub(super) fn of_guest(results: Vec<(DriveResult, SocialDone)>) -> Option<(Driven, SocialDone)> {
+    let (results, done): (Vec<_>, Vec<_>) = results.into_iter().unzip();
+    let (result, done) = (merge(results)?, done.into_iter().reduce(both_done)?);
+    let mut driven = from_result(result, UnitOfWork::Operation);
+    let window = window_s(&driven);
+    for (instance, number) in done.instances.iter().zip(1..) {
+        add_types(&mut driven.measurement.requests, instance.operations.clone());
+        let metrics = of_types(&instance.operations, window);
+        driven.measurement.parts.push(Part { guest: 1, driver: None, instance: Some(number), metrics });
+    }
+    let all = total(&driven.measurement.requests);
+    driven.work = right(&all) as f64;
+    count(&mut driven, &done, &all);
+    finish(&mut driven);
+    if right(&all) == 0 {
+        driven.invalid = Some("no operation was completed rightly in steady state".to_owned());
+    } else if !driven.measurement.metrics.contains_key(RESPONSE_P90) {
+        let why = driven.facts.get(LEFT_OUT).cloned().unwrap_or_default();
+        driven.invalid = Some(format!("too few operations in steady state for their 90th percentiles: {why}"));
+    }
+    Some((driven, done))
+}
+
+fn count(driven: &mut Driven, done: &SocialDone, all: &RequestType) {
+    let sum = |of: fn(&crate::social::spec::InstanceDone) -> u64| done.instances.iter().map(of).sum::<u64>();
+    let ms = |seconds: f64| (seconds * 1e3).round() as u64;
+    let drawn: f64 = done.instances.iter().map(|one| one.cycles.1).sum();
+    let were: f64 = done.instances.iter().map(|one| one.cycles.2).sum();
+    let counts = [
+        (EXCHANGES, sum(|one| one.requests)),
+        (NOT_MODIFIED, sum(|one| one.not_modified)),
+        (USERS, sum(|one| one.users.into())),
+        (CYCLES, sum(|one| one.cycles.0)),
+        (CYCLES_DRAWN, ms(drawn)),
+        (CYCLES_WERE, ms(were)),
+        ("validation_errors", all.validation_errors),
+        ("people added, all phases", sum(|one| one.added.people)),
+        ("events added, all phases", sum(|one| one.added.events)),
+        ("attendances added, all phases", sum(|one| one.added.attendances)),
+    ];
+    driven.measurement.counts.extend(counts.map(|(name, count)| (name.to_owned(), count)));
+    let faults = done.faults.iter().map(|(kind, count)| (format!("{FAULT}{kind}"), *count));
+    driven.measurement.counts.extend(faults);
+    for (name, count) in [
+        ("connections opened, all phases", done.connections),
+        ("driver's memory a user, bytes", done.memory_per_user_bytes),
+    ] {
+        driven.facts.insert(name.to_owned(), count.to_string());
+    }
+}
+
+/// Adds the largest resident size of each instance, bytes, in order; `None` where it is unknown.
+pub(super) fn add_resident(driven: &mut Driven, resident: &[Option<u64>]) {
+    for (part, bytes) in driven.measurement.parts.iter_mut().filter(|part| part.instance.is_some()).zip(resident) {
+        part.metrics.extend(bytes.map(|bytes| (common::INSTANCE_MEMORY.to_owned(), bytes as f64)));
+    }
+    let known: Vec<u64> = resident.iter().copied().flatten().collect();
+    if !known.is_empty() {
+        let counts = &mut driven.measurement.counts;
+        counts.insert(LOOKED_AT.to_owned(), known.len() as u64);
+        counts.insert(RESIDENT.to_owned(), known.iter().sum());
+    }
+    finish(driven);
+}
+
+/// The figures of all guests together.
+pub(super) fn combine(guests: Vec<Driven>) -> Option<Driven> {
+    let number = guests.len();
+    let mut requests = Vec::new();
+    for guest in &guests {
+        add_types(&mut requests, guest.measurement.requests.clone());
+    }
+    let parted = guests.into_iter().map(|mut guest| {
+        let metrics = guest.measurement.metrics.clone();
+        let whole = Part { guest: 1, driver: None, metrics, instance: None };
+        guest.measurement.parts.insert(0, whole);
+        guest
+    });
+    let mut all = together(parted.collect())?;
+    all.measurement.requests = requests;
+    finish(&mut all);
+    let parts = &mut all.measurement.parts;
+    // One guest has no parts but its instances, and one instance is the whole.
+    if number == 1 {
+        parts.retain(|part| part.instance.is_some());
+        if parts.len() == 1 {
+            parts.clear();
+        }
+    }
+    Some(all)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! `social`: a social web application in one or several Java virtual machines in one guest, each with a database and users of its own.
+//!
+//! `docs/reference/social.md` has the protocol between driver, application, file store and database.
+
+#[path = "../spec.rs"]
+pub(crate) mod spec;
+
+mod accept;
+mod bundle;
+mod error;
+mod figures;
+mod gold;
+mod memory;
+mod merge;
+mod parameters;
+mod prime;
+mod running;
+mod services;
+mod start;
+mod stats;
+mod verify;
+
+pub use error::SocialError;
+
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+use tare_model::ByteSize;
+use tare_model::Refusal;
+use tare_model::field::FieldError;
+use tare_model::guest::GuestSize;
+use tare_model::metric::MetricSpec;
+
+use crate::gold::Held;
+use crate::registry::{Entry, schema};
+use crate::store::installation::{self, Installation};
+use crate::web::limits::Allowed;
+use crate::{
+    Data, Driven, Footprint, GuestTraits, Prepared, SetupSite, StoreError, Traits, UnitOfWork, WorkSite, Workload,
+    WorkloadError,
+};
+use bundle::Bundle;
+use parameters::{Parameters, checked, users};
+use running::{Running, enough_people};
+
+/// The registry's line.
+pub const ENTRY: Entry = Entry {
+    name: "social",
+    summary: "a social web application on Tomcat, in one or several JVMs of a guest, database beside it: response time by users",
+    schema: schema::<Parameters>,
+    make: |parameters, load| {
+        let parameters = checked(parameters)?;
+        let users = users(load)?;
+        Ok(Box::new(Social { parameters, users, gold: Mutex::default() }))
+    },
+    normalise: |parameters: &Value| -> Result<Value, FieldError> {
+        serde_json::to_value(checked(parameters)?).map_err(|error| FieldError::new(&[], error.to_string()))
+    },
+};
+
+struct Social {
+    parameters: Parameters,
+    /// Most users of one driver, in all instances.
+    users: u32,
+    /// What keeps the gold copies in their places for as long as the run lasts.
+    gold: Mutex<Vec<Held>>,
+}
+
+impl Social {
+    fn installation(&self) -> Result<Installation, Refusal> {
+        installation::find(&self.parameters.postgres)
+    }
+
+    /// The same, where a missing installation is an error: the check before the run should have reported it.
+    fn installed(&self) -> Result<Installation, StoreError> {
+        self.installation().map_err(|Refusal { reason, remedy }| StoreError::new("start a PostgreSQL", reason, remedy))
+    }
+
+    fn bundle(&self) -> Result<Bundle, SocialError> {
+        bundle::find()
+            .map_err(|Refusal { reason, remedy }| SocialError::new("start the social application", reason, remedy))
+    }
+
+    /// Refuses what cannot be of so many instances.
+    fn fit(&self, size: &GuestSize, instances: u32) -> Result<(), SocialError> {
+        memory::fit(&self.parameters, size, instances)?;
+        if self.users < instances {
+            let why = "each instance has users of its own";
+            let tried = format!("offer {} users to {instances} instances", self.users);
+            return Err(SocialError::new(tried, why, "ask for more `clients`, or for fewer `instances`"));
+        }
+        enough_people(&self.parameters.scale(self.users, instances), self.users, instances)
+    }
+}
+
+impl Workload for Social {
+    fn metrics(&self) -> Vec<MetricSpec> {
+        figures::specs()
+    }
+
+    fn unit_of_work(&self) -> UnitOfWork {
+        UnitOfWork::Operation
+    }
+
+    fn traits(&self, guest: &GuestSize, instances: u32) -> Traits {
+        Traits {
+            several_guests: true,
+            several_instances: true,
+            repeats: true,
+            density: true,
+            set_up: prime::set_up(&self.parameters, guest.cpus, instances),
+            guests: vec![GuestTraits { services: true, ..GuestTraits::of(*guest) }],
+            ..Traits::of(*guest)
+        }
+    }
+
+    fn fits(&self, guest: &GuestSize, instances: u32) -> Result<(), FieldError> {
+        let at = |path: &[&str], error: SocialError| {
+            FieldError::new(path, format!("{}: {}", error.tried, error.why)).help(error.remedy)
+        };
+        memory::fit(&self.parameters, guest, instances).map_err(|error| at(&["java", "heap"], error))?;
+        let scale = self.parameters.scale(self.users, instances);
+        enough_people(&scale, self.users, instances).map_err(|error| at(&["scale-users"], error))
+    }
+
+    fn footprint(&self, _: &GuestSize, instances: u32) -> Footprint {
+        let scale = self.parameters.scale(self.users, instances);
+        let kept = gold::gold_bytes(&scale) + bundle::DISK_BYTES;
+        let guest = gold::likely(&scale, instances, self.users) + bundle::OVERLAY_BYTES;
+        Footprint { kept: ByteSize(kept), guest: ByteSize(guest) }
+    }
+
+    fn look(&self) -> Option<Refusal> {
+        if !rustix::process::geteuid().is_root() {
+            let reason = "PostgreSQL runs as a user of its own, nobody, which takes root to start";
+            return Some(Refusal::new(reason, "run tare as root"));
+        }
+        bundle::find().err().or_else(|| installation::look(&self.parameters.postgres).err())
+    }
+
+    fn refusal(&self) -> Option<Refusal> {
+        self.look().or_else(|| self.installation().err())
+    }
+
+    fn named_programs(&self) -> Vec<String> {
+        installation::named(Some(&self.parameters.postgres))
+    }
+
+    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Data, WorkloadError> {
+        self.fit(&site.size, site.instances)?;
+        Allowed::of(site.client, site.timeout).refuse_driver(self.users, 1)?;
+        let scale = self.parameters.scale(self.users, site.instances);
+        let bundle = self.bundle()?.data()?;
+        let (services, held) = gold::gold(site, &self.installed()?, &self.parameters, scale)?;
+        self.gold.lock().unwrap_or_else(PoisonError::into_inner).push(held);
+        Ok(Data::same(Some(bundle), Some(services)))
+    }
+
+    fn combine(&self, guests: Vec<Driven>) -> Option<Driven> {
+        figures::combine(guests)
+    }
+
+    fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
+        self.fit(&site.size, site.instances)?;
+        let scale = self.parameters.scale(self.users, site.instances);
+        let here = self.bundle()?.place.to_string_lossy().into_owned();
+        let mut beside = services::start(site, &self.installed()?, &self.parameters)?;
+        match start::started(site, &self.parameters, &here, &beside) {
+            Ok(started) => {
+                let mut running = Running::new(self.parameters.clone(), scale, beside, started);
+                prime::prime(&mut running, site)?;
+                Ok(Box::new(running))
+            }
+            Err(error) => {
+                beside.end(site);
+                Err(error)
+            }
+        }
+    }
+}

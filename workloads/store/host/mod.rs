@@ -1,0 +1,146 @@
+//! `store`: order entry in an online store on PostgreSQL, modelled on DVD Store 2.
+//!
+//! `docs/reference/postgresql.md` tells what is run, where it deviates from the published study, and why.
+
+#[path = "../spec.rs"]
+pub(crate) mod spec;
+
+pub(crate) mod asked;
+mod check;
+pub(crate) mod error;
+mod figures;
+mod gold;
+pub(crate) mod installation;
+pub(crate) mod parameters;
+pub(crate) mod ready;
+mod running;
+pub(crate) mod server;
+pub(crate) mod settings;
+mod url;
+mod watch;
+
+pub use error::StoreError;
+
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+use tare_model::Refusal;
+use tare_model::field::FieldError;
+use tare_model::guest::GuestSize;
+use tare_model::metric::MetricSpec;
+use tare_model::{ByteSize, Span};
+
+use crate::gold::Held;
+use crate::registry::{Entry, schema};
+use crate::{Data, Driven, Footprint, Prepared, SetupSite, Traits, UnitOfWork, WorkSite, Workload, WorkloadError};
+use installation::Installation;
+use parameters::{Parameters, checked};
+use running::Running;
+
+/// The registry's line.
+pub const ENTRY: Entry = Entry {
+    name: "store",
+    summary: "order entry in an online store on PostgreSQL: orders a minute, verified by counting the database",
+    schema: schema::<Parameters>,
+    make: |parameters, load| {
+        let (parameters, clients) = (checked(parameters)?, load.connections());
+        Ok(Box::new(Store { parameters, clients, gold: Mutex::default() }))
+    },
+    normalise: |parameters: &Value| -> Result<Value, FieldError> {
+        serde_json::to_value(checked(parameters)?).map_err(|error| FieldError::new(&[], error.to_string()))
+    },
+};
+
+/// Usual time of a trial, beside its guests' start, in which a small database is given back and served, its work is counted, and all is taken down; seen on a small host that was quiet.
+const SET_UP: Span = Span::from_secs(4);
+
+struct Store {
+    parameters: Parameters,
+    /// Connections of each driver.
+    clients: u32,
+    /// What keeps the gold copy in its place for as long as the run lasts.
+    gold: Mutex<Option<Held>>,
+}
+
+impl Store {
+    fn installation(&self) -> Result<Installation, Refusal> {
+        installation::find(self.parameters.postgres.as_deref().unwrap_or(parameters::EMBEDDED))
+    }
+
+    /// The same. A missing installation is reported before any run.
+    fn installed(&self) -> Result<Installation, StoreError> {
+        self.installation().map_err(|Refusal { reason, remedy }| StoreError::new("start a PostgreSQL", reason, remedy))
+    }
+}
+
+impl Workload for Store {
+    fn metrics(&self) -> Vec<MetricSpec> {
+        figures::specs(self.parameters.verdict)
+    }
+
+    fn unit_of_work(&self) -> UnitOfWork {
+        UnitOfWork::Operation
+    }
+
+    fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
+        // A server of the user's own is left as it was found, which guests that come and go would not do.
+        let repeats = self.parameters.url.is_none();
+        Traits { several_guests: true, repeats, set_up: SET_UP, ..Traits::of(*guest) }
+    }
+
+    fn fits(&self, guest: &GuestSize, _: u32) -> Result<(), FieldError> {
+        let fit = settings::fit(&self.parameters.settings, guest, self.clients);
+        fit.map_err(|error| error.within(&["settings"]))
+    }
+
+    fn footprint(&self, _: &GuestSize, _: u32) -> Footprint {
+        if self.parameters.url.is_some() {
+            return Footprint::default();
+        }
+        let data = gold::gold_bytes(&self.parameters.size());
+        let wal = settings::wal_bytes(&self.parameters.settings, self.parameters.db_size);
+        Footprint { kept: ByteSize(data), guest: ByteSize(gold::room(data, wal)) }
+    }
+
+    fn look(&self) -> Option<Refusal> {
+        if self.parameters.url.is_some() {
+            return None;
+        }
+        if !rustix::process::geteuid().is_root() {
+            let reason = "PostgreSQL runs as a user of its own, nobody, which takes root to start";
+            return Some(Refusal::new(reason, "run tare as root"));
+        }
+        installation::look(self.parameters.postgres.as_deref().unwrap_or(parameters::EMBEDDED)).err()
+    }
+
+    fn refusal(&self) -> Option<Refusal> {
+        self.look().or_else(|| self.installation().err().filter(|_| self.parameters.url.is_none()))
+    }
+
+    fn named_programs(&self) -> Vec<String> {
+        installation::named(self.parameters.postgres.as_deref())
+    }
+
+    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Data, WorkloadError> {
+        match self.parameters.server()? {
+            Some(url) => ready::try_server(site, &url).map(|()| Data::default()),
+            None => {
+                let (data, held) = gold::gold(site, &self.installed()?, &self.parameters)?;
+                *self.gold.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
+                Ok(Data::of_guests(data))
+            }
+        }
+    }
+
+    fn combine(&self, guests: Vec<Driven>) -> Option<Driven> {
+        figures::combine(guests, self.parameters.verdict)
+    }
+
+    fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
+        let ready = match self.parameters.server()? {
+            Some(url) => ready::use_server(site, &url, &self.parameters)?,
+            None => ready::start(site, &self.installed()?, &self.parameters)?,
+        };
+        Ok(Box::new(Running::new(self.parameters.clone(), ready)))
+    }
+}

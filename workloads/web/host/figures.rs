@@ -1,0 +1,208 @@
+//! The figures of a trial: of one guest and of all together, made the same way.
+
+use std::collections::BTreeMap;
+
+use crate::web::spec::WebDone;
+use tare_model::Histogram;
+use tare_model::drive::DriveResult;
+use tare_model::metric::{Better, MetricSpec, Unit};
+use tare_model::trial::{Measurement, Part};
+use tare_wire::ServeReport;
+
+use crate::requests::add_types;
+pub(super) use crate::requests::total;
+use crate::together::together;
+use crate::yields::{from_result, merge, supported_quantile};
+use crate::{Driven, UnitOfWork};
+
+/// Requests that were sent to the server, embedded files counted.
+const EXCHANGES: &str = "exchanges";
+const NOT_MODIFIED: &str = "not_modified";
+/// Payload bytes that left the guest in the window.
+const FROM_GUEST: &str = "bytes_from_guest";
+/// Users at one time that were offered.
+pub(super) const SESSIONS: &str = "sessions";
+/// CPU of the backend, all phases, nanoseconds.
+pub(super) const BACKEND_CPU: &str = "backend_cpu_ns";
+/// Length of all phases of load, milliseconds, for each guest's backend.
+pub(super) const BACKEND_WALL: &str = "backend_wall_ms_max";
+pub(super) const BACKEND_REQUESTS: &str = "backend_requests";
+const OVERRUNS: &str = "overruns";
+/// Histogram of the backend's service times, nanoseconds.
+pub(super) const BACKEND_TIMES: &str = "backend";
+/// How the names of counts of faults begin.
+const FAULT: &str = "fault: ";
+
+/// Quantiles of the response time that are reported.
+const QUANTILES: [(&str, &str, f64); 3] = [
+    ("response_time_p50_s", "response time of a page, median", 0.5),
+    ("response_time_p90_s", "response time of a page, 90th percentile", 0.9),
+    ("response_time_p99_s", "response time of a page, 99th percentile", 0.99),
+];
+
+/// All metrics, the primary first.
+pub(super) fn specs() -> Vec<MetricSpec> {
+    let lower = |id: &str, label: &str, unit| MetricSpec::new(id, label, unit, Better::Lower);
+    let higher = |id: &str, label: &str, unit| MetricSpec::new(id, label, unit, Better::Higher);
+    let mut specs =
+        vec![lower("response_time_mean_s", "response time of a page with its files, mean", Unit::Seconds).primary()];
+    specs.extend(QUANTILES.map(|(id, label, _)| lower(id, label, Unit::Seconds)));
+    specs.extend([
+        higher("good_share", "share of requests that were good", Unit::Count),
+        higher("tolerable_share", "share of requests that were good or tolerable", Unit::Count),
+        higher("pages_per_s", "requests", Unit::OperationsPerSecond),
+        higher("goodput_pages_per_s", "goodput: good and tolerable requests", Unit::OperationsPerSecond),
+        higher("bits_per_s", "sent by the guest", Unit::BitsPerSecond),
+        lower("bytes_per_request", "bytes a request, its files counted", Unit::Bytes),
+        lower("validation_error_share", "share of requests with a wrong answer or none", Unit::Count),
+        lower("backend_response_p99_s", "backend's response time, 99th percentile", Unit::Seconds),
+        lower("backend_cpu_share", "CPU of the backend, in cores", Unit::Count),
+        higher("not_modified_share", "share of exchanges answered with \"not modified\"", Unit::Count),
+        higher("sessions", "simultaneous sessions", Unit::Count),
+    ]);
+    specs
+}
+
+/// The metrics from request types, counts and times over a window of so many seconds.
+fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String, f64> {
+    let count = |name: &str| measured.counts.get(name).map(|count| *count as f64);
+    let all = total(&measured.requests);
+    let requests = all.requests as f64;
+    let share = |of: u64| Some(of as f64 / requests);
+    let cores = count(BACKEND_CPU).zip(count(BACKEND_WALL)).map(|(cpu_ns, wall_ms)| cpu_ns / 1e6 / wall_ms);
+    let mut values = vec![
+        ("response_time_mean_s", Some(all.response_s / requests)),
+        ("good_share", share(all.good)),
+        ("tolerable_share", share(all.good + all.tolerable)),
+        ("pages_per_s", Some(requests / window_s)),
+        ("goodput_pages_per_s", Some((all.good + all.tolerable) as f64 / window_s)),
+        ("bits_per_s", count(FROM_GUEST).map(|bytes| bytes * 8.0 / window_s)),
+        ("bytes_per_request", share(all.bytes)),
+        ("validation_error_share", share(all.validation_errors)),
+        ("backend_cpu_share", cores),
+        ("not_modified_share", count(NOT_MODIFIED).zip(count(EXCHANGES)).map(|(kept, all)| kept / all)),
+        ("sessions", count(SESSIONS)),
+    ];
+    let quantile = |name: &str, q| {
+        let histogram = measured.histograms.get(name)?;
+        supported_quantile(histogram, q).map(|ns| ns / 1e9)
+    };
+    values.extend(QUANTILES.map(|(id, _, q)| (id, quantile("response", q))));
+    values.push(("backend_response_p99_s", quantile(BACKEND_TIMES, 0.99)));
+    let finite = values.into_iter().filter_map(|(id, value)| Some((id.to_owned(), value.filter(|v| v.is_finite())?)));
+    finite.collect()
+}
+
+const fn window_s(driven: &Driven) -> f64 {
+    driven.window_ns.1.saturating_sub(driven.window_ns.0) as f64 / 1e9
+}
+
+/// Makes metrics anew from what they are made of.
+pub(super) fn finish(driven: &mut Driven) {
+    driven.measurement.metrics = metrics(&driven.measurement, window_s(driven));
+}
+
+/// What drivers of one guest did, as of one.
+fn both(mut all: WebDone, one: WebDone) -> WebDone {
+    add_types(&mut all.types, one.types);
+    for (kind, count) in one.faults {
+        match all.faults.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, known)) => *known += count,
+            None => all.faults.push((kind, count)),
+        }
+    }
+    all.sessions_began += one.sessions_began;
+    all.sessions_most += one.sessions_most;
+    all.exchanges += one.exchanges;
+    all.not_modified += one.not_modified;
+    all.connections += one.connections;
+    all.reconnected += one.reconnected;
+    all.handshakes_full += one.handshakes_full;
+    all.handshakes_resumed += one.handshakes_resumed;
+    all.overruns += one.overruns;
+    all.memory_per_session_bytes = all.memory_per_session_bytes.max(one.memory_per_session_bytes);
+    all
+}
+
+/// What one guest came to, by what its drivers saw; `None` without a driver.
+/// `sessions` is how many were offered.
+pub(super) fn of_guest(results: Vec<(DriveResult, WebDone)>, sessions: u64) -> Option<(Driven, WebDone)> {
+    let (results, done): (Vec<_>, Vec<_>) = results.into_iter().unzip();
+    let (result, done) = (merge(results)?, done.into_iter().reduce(both)?);
+    let from_guest = result.bytes_from_guest;
+    let mut driven = from_result(result, UnitOfWork::Operation);
+    driven.measurement.requests.clone_from(&done.types);
+    // The work is the requests of all types, those that failed included.
+    let requests = total(&done.types);
+    driven.work = requests.requests as f64;
+    let counts = [
+        (EXCHANGES, done.exchanges),
+        (NOT_MODIFIED, done.not_modified),
+        (FROM_GUEST, from_guest),
+        (SESSIONS, sessions),
+        (OVERRUNS, done.overruns),
+        ("validation_errors", requests.validation_errors),
+        ("sessions_began", done.sessions_began),
+        ("sessions_most", done.sessions_most),
+        ("requests sent again after a kept connection was closed", done.reconnected),
+    ];
+    driven.measurement.counts.extend(counts.map(|(name, count)| (name.to_owned(), count)));
+    let faults = done.faults.iter().map(|(kind, count)| (format!("{FAULT}{kind}"), *count));
+    driven.measurement.counts.extend(faults);
+    for (name, count) in [
+        ("connections opened, all phases", done.connections),
+        ("TLS handshakes in full, all phases", done.handshakes_full),
+        ("TLS handshakes resumed, all phases", done.handshakes_resumed),
+        ("driver's memory a session, bytes", done.memory_per_session_bytes),
+    ] {
+        driven.facts.insert(name.to_owned(), count.to_string());
+    }
+    finish(&mut driven);
+    if requests.requests == 0 {
+        driven.invalid = Some("no page was completed in steady state".to_owned());
+    }
+    Some((driven, done))
+}
+
+/// Adds what the backend saw over phases of so many seconds.
+pub(super) fn add_backend(driven: &mut Driven, seen: &ServeReport, wall_s: f64) {
+    let counts = &mut driven.measurement.counts;
+    counts.insert(BACKEND_REQUESTS.to_owned(), seen.requests);
+    counts.insert(BACKEND_CPU.to_owned(), seen.cpu_ns);
+    counts.insert(BACKEND_WALL.to_owned(), (wall_s * 1e3).round() as u64);
+    for (reason, count) in &seen.errors {
+        counts.insert(format!("backend errors: {reason}"), *count);
+    }
+    driven.measurement.histograms.insert(BACKEND_TIMES.to_owned(), seen.service.clone());
+    finish(driven);
+}
+
+/// The figures of all guests together.
+pub(super) fn combine(guests: Vec<Driven>) -> Option<Driven> {
+    let number = guests.len();
+    let mut requests = Vec::new();
+    for guest in &guests {
+        add_types(&mut requests, guest.measurement.requests.clone());
+    }
+    let parted = guests.into_iter().map(|mut guest| {
+        let metrics = guest.measurement.metrics.clone();
+        guest.measurement.parts = vec![Part { guest: 1, driver: None, metrics, instance: None }];
+        guest
+    });
+    let mut all = together(parted.collect())?;
+    all.measurement.requests = requests;
+    finish(&mut all);
+    // One guest has no parts but the whole.
+    if number == 1 {
+        all.measurement.parts.clear();
+    }
+    Some(all)
+}
+
+/// The 99th percentile of times, seconds, where there are enough.
+pub(super) fn p99_s(times: &Histogram) -> Option<f64> {
+    supported_quantile(times, 0.99).map(|ns| ns / 1e9)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,235 @@
+//! `web-banking`, `web-ecommerce`, `web-support`: web serving under quality of service, modelled on the three workloads of a published
+//! comparison.
+//!
+//! `docs/reference/web.md` has the protocol between driver, server and backend; `sites/` has the tables.
+
+#[path = "../spec.rs"]
+pub(crate) mod spec;
+
+mod bundle;
+mod certificate;
+mod check;
+mod compile;
+mod deviations;
+mod error;
+mod figures;
+mod fileset;
+mod gold;
+pub(crate) mod guest;
+pub(crate) mod limits;
+mod nginx;
+mod parameters;
+mod running;
+mod start;
+mod tables;
+mod url;
+mod users;
+mod verify;
+
+pub use error::WebError;
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use crate::web::spec::SiteModel;
+use serde_json::Value;
+use tare_model::Refusal;
+use tare_model::field::FieldError;
+use tare_model::guest::GuestSize;
+use tare_model::load::LoadModel;
+use tare_model::metric::MetricSpec;
+use tare_model::{ByteSize, Span};
+
+use crate::gold::Held;
+use crate::registry::{Entry, schema};
+use crate::{Data, Driven, Footprint, Prepared, SetupSite, Traits, UnitOfWork, WorkSite, Workload, WorkloadError};
+use bundle::Bundle;
+use compile::{compile, file_set};
+use fileset::Planning;
+use gold::Making;
+use limits::Allowed;
+use parameters::{Parameters, checked, sessions};
+use running::Running;
+use start::{Needs, started};
+use tables::{Site, Tables};
+use url::Url;
+use users::Stay;
+use verify::Stats;
+
+/// The registry's lines.
+pub const BANKING: Entry = Entry {
+    name: "web-banking",
+    summary: "a bank's web site, all TLS, under quality of service: response time of pages whose contents are checked",
+    schema: schema::<Parameters>,
+    make: |parameters, load| made(Site::Banking, parameters, load),
+    normalise: |parameters| normalised(Site::Banking, parameters),
+};
+/// A shop.
+pub const ECOMMERCE: Entry = Entry {
+    name: "web-ecommerce",
+    summary: "a shop's web site, TLS from the login on, under quality of service: response time of checked pages",
+    schema: schema::<Parameters>,
+    make: |parameters, load| made(Site::Ecommerce, parameters, load),
+    normalise: |parameters| normalised(Site::Ecommerce, parameters),
+};
+/// A vendor's support.
+pub const SUPPORT: Entry = Entry {
+    name: "web-support",
+    summary: "a support site with large downloads under quality of service: response time and byte rate, checked",
+    schema: schema::<Parameters>,
+    make: |parameters, load| made(Site::Support, parameters, load),
+    normalise: |parameters| normalised(Site::Support, parameters),
+};
+
+fn made(site: Site, parameters: &Value, load: &LoadModel) -> Result<Box<dyn Workload>, FieldError> {
+    let (parameters, tables) = checked(site, parameters)?;
+    let sessions = sessions(load)?;
+    Ok(Box::new(Web { parameters, tables, sessions, gold: Mutex::default() }))
+}
+
+fn normalised(site: Site, parameters: &Value) -> Result<Value, FieldError> {
+    let (parameters, _) = checked(site, parameters)?;
+    serde_json::to_value(parameters).map_err(|error| FieldError::new(&[], error.to_string()))
+}
+
+/// Usual time of a trial, beside its guests' start, in which the server starts, its pages are checked, and all is taken down; seen on a small host that was quiet.
+const SET_UP: Span = Span::from_secs(3);
+
+struct Web {
+    parameters: Parameters,
+    tables: Tables,
+    /// Largest number of sessions that a driver may be asked to offer.
+    sessions: u32,
+    /// Where this host has what guests are given, and what keeps it there for as long as the run lasts.
+    gold: Mutex<Option<(PathBuf, Held)>>,
+}
+
+impl Web {
+    /// Sessions that the file set is made for.
+    fn files_for(&self) -> u32 {
+        self.parameters.file_sessions.unwrap_or(self.sessions)
+    }
+
+    /// The site with the files of so many sessions.
+    fn model(&self, sessions: u32) -> SiteModel {
+        compile(&self.tables, file_set(&self.tables.files, self.parameters.per_session(), sessions))
+    }
+
+    /// The bundle, where a missing one is an error: the check before the run should have reported it.
+    fn bundle(&self) -> Result<Bundle, WebError> {
+        bundle::find().map_err(|Refusal { reason, remedy }| WebError::new("start the web server", reason, remedy))
+    }
+
+    /// Where this host has what guests are given: as it was made ready, or, where an equal case did that, by its contents.
+    fn here(&self) -> Option<PathBuf> {
+        if self.parameters.url.is_some() {
+            return None;
+        }
+        let gold = self.gold.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = gold.as_ref().map(|(place, _)| place.clone());
+        drop(gold);
+        made.or_else(|| {
+            let (cache, bundle) = (tare_image::cache_directory(), bundle::find().ok()?);
+            Some(gold::place(&cache, &self.tables, &self.model(self.files_for()), &bundle))
+        })
+    }
+
+    /// Refuses guests that are too small.
+    fn fit(&self, size: &GuestSize) -> Result<(), WebError> {
+        self.parameters.fit(size).map_err(|error| {
+            let remedy = error.help.unwrap_or_else(|| "ask for larger guests".to_owned());
+            WebError::new("start the web server", error.message, remedy)
+        })
+    }
+
+    /// Refuses several guests on one server that exists.
+    fn one_server(&self, guests: u32) -> Result<(), WebError> {
+        let Some(url) = self.parameters.url.as_deref() else { return Ok(()) };
+        if guests < 2 || Url::read(url, "http").is_ok_and(|read| read.is_guest()) {
+            return Ok(());
+        }
+        let why = "it is one server, and each guest is to have its own";
+        let remedy = "write {guest} as the host in `url`, or ask for one guest";
+        Err(WebError::new(format!("have {guests} guests use {url}"), why, remedy))
+    }
+}
+
+impl Workload for Web {
+    fn metrics(&self) -> Vec<MetricSpec> {
+        figures::specs()
+    }
+
+    fn unit_of_work(&self) -> UnitOfWork {
+        UnitOfWork::Operation
+    }
+
+    fn traits(&self, guest: &GuestSize, _: u32) -> Traits {
+        // A server of the user's own asks the backend of one trial.
+        let repeats = self.parameters.url.is_none();
+        Traits { several_guests: true, repeats, set_up: SET_UP, ..Traits::of(*guest) }
+    }
+
+    fn fits(&self, guest: &GuestSize, _: u32) -> Result<(), FieldError> {
+        self.parameters.fit(guest)
+    }
+
+    fn footprint(&self, _: &GuestSize, _: u32) -> Footprint {
+        if self.parameters.url.is_some() {
+            return Footprint::default();
+        }
+        // Guests that see the host's files are all shown the one copy; the others share a disk that is made of it.
+        let totals = Planning::new(&self.model(self.files_for())).totals();
+        Footprint { kept: ByteSize(totals.disk_bytes + gold::BUNDLE_BYTES), guest: ByteSize(gold::OVERLAY_BYTES) }
+    }
+
+    fn look(&self) -> Option<Refusal> {
+        if self.parameters.url.is_some() { None } else { bundle::find().err() }
+    }
+
+    fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Data, WorkloadError> {
+        self.fit(&site.size)?;
+        self.one_server(site.guests)?;
+        Allowed::of(site.client, site.timeout).refuse_driver(self.sessions, self.parameters.connections)?;
+        if self.parameters.url.is_some() {
+            return Ok(Data::default());
+        }
+        let model = self.model(self.files_for());
+        let making = Making { site, tables: &self.tables, model: &model, bundle: &self.bundle()? };
+        let (data, held) = making.gold()?;
+        *self.gold.lock().unwrap_or_else(PoisonError::into_inner) = Some((data.gold.clone(), held));
+        Ok(Data::of_guests(data))
+    }
+
+    fn combine(&self, guests: Vec<Driven>) -> Option<Driven> {
+        figures::combine(guests)
+    }
+
+    fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
+        self.fit(&site.size)?;
+        let drivers = u32::try_from(site.drivers.len()).unwrap_or(u32::MAX).max(1);
+        let offered = site.load.connections().saturating_mul(drivers);
+        // Users ask only for files that there are.
+        let model = self.model(offered.min(self.files_for()));
+        let tls = self.parameters.tls && model.states.iter().any(|state| state.secure);
+        let stay = Stay::of(&model);
+        let needs = Needs { tls, sessions: self.sessions.saturating_mul(drivers).max(offered), offered, stay };
+        let ports =
+            Allowed::of(site.client, site.timeout).few_ports(offered, self.parameters.connections, stay.thinking_s);
+        let here = self.here().map(|place| place.to_string_lossy().into_owned());
+        let mut started = started(site, &self.parameters, needs, here.as_deref())?;
+        started.flags.extend(ports);
+        Ok(Box::new(Running {
+            started,
+            parameters: self.parameters.clone(),
+            tables: self.tables.clone(),
+            model,
+            sessions: offered,
+            files_for: self.files_for(),
+            drivers: Vec::new(),
+            done: None,
+            wall_s: 0.0,
+            stays: false,
+            counted: Stats::default(),
+        }))
+    }
+}
