@@ -88,6 +88,8 @@ fn nothing_that_was_open_where_tare_was_started_reaches_a_guest_or_a_helper() {
     let (mut seen, mut wrong) = (BTreeMap::new(), BTreeSet::new());
     let program = std::fs::canonicalize(tare().get_program()).unwrap();
     let is_tare = |pid: u32| std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == program);
+    // One that is ending has no program any more, and may still have its files.
+    let is_other = |pid: &u32| std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe != program);
     while child.try_wait().unwrap().is_none() {
         if !is_tare(child.id()) {
             // The shell is still busy.
@@ -95,10 +97,10 @@ fn nothing_that_was_open_where_tare_was_started_reaches_a_guest_or_a_helper() {
         }
         let marked = run_ids(&out).iter().flat_map(|id| processes_of(id)).collect::<BTreeSet<u32>>();
         // tare itself, and a copy of it that is about to become another program, have what they were given.
-        for pid in marked.union(&below(child.id())).filter(|pid| !is_tare(**pid)) {
+        for pid in marked.union(&below(child.id())).filter(|pid| is_other(pid)) {
             let found = inherited(*pid, &lock);
             // Looked at again: between two looks it may have become that program.
-            wrong.extend(if is_tare(*pid) { Vec::new() } else { found });
+            wrong.extend(if is_other(pid) { found } else { Vec::new() });
             seen.insert(*pid, name(*pid));
         }
         std::thread::sleep(std::time::Duration::from_millis(2));

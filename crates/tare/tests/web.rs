@@ -23,7 +23,7 @@ fn is_possible() -> bool {
 
 /// The tables of a shipped site whose users think and throttle less, so that seconds show what minutes would.
 fn hasty_tables(folder: &Path, site: &str) -> PathBuf {
-    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../workload/src/web/sites/{site}.toml"));
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../workloads/web/host/sites/{site}.toml"));
     let text = std::fs::read_to_string(shipped).unwrap();
     let think = text.lines().find(|line| line.starts_with("think = ")).unwrap();
     let hasty = r#"think = { mean = "100ms", most = "1500ms", granularity = "20ms" }"#;

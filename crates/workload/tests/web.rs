@@ -44,7 +44,7 @@ impl Hasty {
     }
 
     fn workload(&self, site: &str, mut parameters: Value) -> Box<dyn Workload> {
-        let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/web/sites/{site}.toml"));
+        let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../workloads/web/host/sites/{site}.toml"));
         let text = std::fs::read_to_string(shipped).unwrap();
         let think = text.lines().find(|line| line.starts_with("think = ")).unwrap();
         let hasty = r#"think = { mean = "100ms", most = "1500ms", granularity = "20ms" }"#;

@@ -60,7 +60,7 @@ impl Site {
         let Some(path) = path else { return Ok(own) };
         let text = regular::read(Path::new(path), FILE_BYTES).map_err(|error| {
             FieldError::new(&["tables"], format!("cannot read {path}: {error}"))
-                .help("write the path of a file as those in crates/workload/src/web/sites")
+                .help("write the path of a file as those in workloads/web/host/sites")
         })?;
         let tables = read(&text, path)?;
         if tables.name != own.name {

@@ -70,7 +70,7 @@ final class Postgres {
             statement.execute("CREATE DATABASE small");
         }
         try (Connection connection = connect("small"); Statement statement = connection.createStatement()) {
-            Path sources = Path.of(System.getenv().getOrDefault("TARE_SOURCES", "../.."), "crates/driver/src/social");
+            Path sources = Path.of(System.getenv().getOrDefault("TARE_SOURCES", "../.."), "workloads/social/agent");
             statement.execute(Files.readString(sources.resolve("schema.sql")));
             statement.execute(Rows.SQL);
             statement.execute(Files.readString(sources.resolve("indexes.sql")));
