@@ -80,7 +80,7 @@ fn table_hash(source: &Source, table: Table) -> u64 {
     hash
 }
 
-/// Another result is another generation: `GENERATION` in the model changes with it.
+/// Another result is another generation: `GENERATION` in `spec.rs` changes with it.
 const GOLDEN: [(Table, u64); 10] = [
     (Table::Address, 0x1f8c_0842_8455_92bf),
     (Table::Person, 0x3369_375d_7969_c7c7),

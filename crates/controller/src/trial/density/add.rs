@@ -3,12 +3,12 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
-use tare_workload::GuestTraits;
 
 use tare_model::density::StopKind;
 use tare_model::trial::Phase;
 use tare_platform::Site;
 use tare_wire::Request;
+use tare_workload::GuestTraits;
 
 use super::{Ascending, WAIT_EVERY, Why, end_clients, gib};
 use crate::beside;
