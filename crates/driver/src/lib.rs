@@ -43,6 +43,7 @@ pub mod protocol;
 mod registry;
 pub mod schedule;
 pub mod serve;
+mod session;
 
 mod backlog;
 mod bulk;

@@ -38,9 +38,10 @@ use crate::control::{Control, Meter};
 use crate::crew::{CROWD_STACK_BYTES, run_threads};
 use crate::drive::{Drive, GRACE_NS, first_target};
 use crate::registry::{Calls, Drives, Kind};
+use crate::session::limits::{self, FILES_A_THREAD, OTHER_FILES, THREADS_MAX, room_for_files};
+use crate::session::probe;
 use crate::supervise::Watch;
 use crate::timeline::Timeline;
-use crate::web::{self, FILES_A_THREAD, OTHER_FILES, THREADS_MAX};
 use crate::{DriverError, sockopt};
 
 use engine::{Common, Engine, Place};
@@ -110,20 +111,20 @@ impl Drives for SocialDrive {
         let drive = &self;
         first_target(spec)?;
         check(spec, drive)?;
-        let memory_before = web::memory_bytes();
+        let memory_before = limits::memory_bytes();
         let world = World::new(spec, drive);
         let mut granted = vec![("body_checks".to_owned(), drive.check.to_string())];
         for (&target, instance) in spec.targets.iter().zip(&world.instances) {
             if cancel.load(Ordering::Relaxed) {
                 return Err(DriverError::Cancelled);
             }
-            let stream = web::probe::ask_plain(target, &spec.socket, &instance.host)?;
+            let stream = probe::ask_plain(target, &spec.socket, &instance.host)?;
             if granted.len() < 2 {
                 granted.extend(sockopt::granted(stream.as_fd(), true));
             }
         }
         let connections = u64::from(spec.load.connections());
-        web::room_for_files(connections + FILES_A_THREAD * u64::from(drive.threads) + OTHER_FILES)?;
+        room_for_files(connections + FILES_A_THREAD * u64::from(drive.threads) + OTHER_FILES)?;
         let spec = spec.clone();
         Ok(Box::new(Members { spec, drive: self, world, granted, memory_before }))
     }

@@ -13,7 +13,7 @@ pub use crate::fill::{copy, draw};
 use self::copy::Decimal;
 use self::draw::{Draw, Key};
 use super::schema::{CATEGORIES, HOT_EVERY, HOT_FACTOR};
-use super::words::{FIRST_NAMES, LAST_NAMES, TITLE_WORDS, Words, words};
+use crate::fill::words::{FIRST_NAMES, LAST_NAMES, TITLE_WORDS, Words, words};
 
 /// Months of orders that are loaded: those of [`YEAR`].
 pub const MONTHS: u64 = 12;

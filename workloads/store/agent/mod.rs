@@ -8,7 +8,6 @@ pub mod data;
 pub(crate) mod flow;
 mod load;
 pub mod schema;
-pub mod words;
 
 use std::sync::atomic::AtomicBool;
 

@@ -20,23 +20,17 @@ pub mod spec;
 
 pub mod backend;
 pub(crate) mod engine;
-pub(crate) mod http;
 mod outcome;
-pub(crate) mod probe;
 pub mod proof;
-mod secure;
 pub(crate) mod site;
-pub(crate) mod slab;
-pub(crate) mod sys;
-pub(crate) mod timers;
-mod tls;
 
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::web::spec::WebDrive;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use crate::session::limits::{FILES_A_THREAD, OTHER_FILES, THREADS_MAX, memory_bytes, room_for_files};
+use crate::session::probe;
+use crate::web::spec::{TlsSpec, WebDrive};
 use tare_model::drive::{DriveInterval, DriveResult, DriveSpec};
 use tare_model::load::LoadModel;
 
@@ -51,21 +45,14 @@ use crate::supervise::Watch;
 use crate::timeline::Timeline;
 use crate::{DriverError, sockopt};
 
+use crate::session::tls::{DIGEST_BYTES, Tls};
 use engine::{Census, Common, Engine, Place, Ports};
 use site::Site;
-use tls::{DIGEST_BYTES, Tls};
 
-pub(crate) use site::Dice;
 pub use site::{Simulated, simulate};
 
-/// Files that the process has open beside connections.
-pub(crate) const OTHER_FILES: u64 = 64;
-/// Files of a thread beside connections: what it waits with.
-pub(crate) const FILES_A_THREAD: u64 = 2;
 /// Bounds of the receive buffer of a connection that is read slowly, bytes.
 const RECEIVE_BUFFER: (u64, u64) = (16 << 10, 256 << 10);
-/// Most threads: more than machines have CPUs.
-pub(crate) const THREADS_MAX: u32 = 1024;
 
 /// Refuses what cannot be driven.
 fn check(drive: &WebDrive) -> Result<(), DriverError> {
@@ -125,7 +112,7 @@ impl Drives for WebDrive {
         let site = Site::compile(drive)?;
         let ports = ports(spec, drive)?;
         let resumes = drive.connections > 1;
-        let new = |spec| Tls::new(spec, &drive.host, ports.secure.ip(), resumes);
+        let new = |spec: &TlsSpec| Tls::new(spec.certificate_sha256.clone(), &drive.host, ports.secure.ip(), resumes);
         let tls = (0..drive.threads).map(|_| drive.tls.as_ref().map(new).transpose());
         let tls: Vec<Option<Tls>> = tls.collect::<Result<_, _>>().map_err(|error| {
             DriverError::invalid(format!("TLS cannot be set up: {error}"), "this is a defect of tare: please report it")
@@ -238,28 +225,4 @@ fn receive_buffer(spec: &DriveSpec, drive: &WebDrive) -> Option<usize> {
     let rate = drive.receive_bytes_per_s.filter(|_| spec.socket.buffer_bytes.is_none())?;
     // The kernel doubles it, for its own bookkeeping (socket(7)).
     Some((rate / 2).clamp(RECEIVE_BUFFER.0, RECEIVE_BUFFER.1) as usize)
-}
-
-/// Raises the limit of open files as far as is needed and allowed.
-pub(crate) fn room_for_files(needed: u64) -> Result<(), DriverError> {
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= needed) {
-        return Ok(());
-    }
-    if limit.maximum.is_some_and(|most| most < needed) {
-        let most = limit.maximum.unwrap_or_default();
-        let what = format!("its sessions need {needed} open files, and the limit is {most}");
-        let remedy =
-            "raise the hard limit (ulimit -Hn), or use fewer sessions, connections a session, or several client hosts";
-        return Err(DriverError::invalid(what, remedy));
-    }
-    let raised = Rlimit { current: Some(needed), maximum: limit.maximum };
-    setrlimit(Resource::Nofile, raised).map_err(DriverError::resource("raise the limit of open files"))
-}
-
-/// What the process has in memory that belongs to no file, bytes (proc(5)); `None` where the kernel does not tell.
-pub(crate) fn memory_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
 }

@@ -8,4 +8,5 @@ pub(crate) mod crew;
 pub mod draw;
 pub(crate) mod rows;
 pub(crate) mod server;
+pub(crate) mod words;
 pub(crate) mod work;

@@ -2,7 +2,7 @@
 
 use crate::fill::copy;
 use crate::fill::draw::{Draw, Key};
-use crate::store::words::{TITLE_WORDS, words};
+use crate::fill::words::{TITLE_WORDS, words};
 
 /// Bytes of running text that all texts are cut from. Texts differ by where they begin; what they are made of is enough that few begin
 /// alike.

@@ -6,9 +6,9 @@ use super::super::user::{Ended, Looks};
 use super::{Engine, Stage, Trip};
 use crate::clock::now_ns;
 use crate::drive::GRACE_NS;
-use crate::web::engine::io::CLOSED;
-use crate::web::site::{Fault, TIMEOUT, UNFINISHED};
-use crate::web::slab::NONE;
+use crate::session::fault::CLOSED;
+use crate::session::fault::{Fault, TIMEOUT, UNFINISHED};
+use crate::session::slab::NONE;
 
 /// How long a user waits at least after a connection that has failed: doubled with each that fails after it, up to the most. Thousands of users at
 /// a server that refuses them must not become a storm of connections.

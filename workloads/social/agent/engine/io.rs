@@ -9,11 +9,11 @@ use rustix::net::{
 };
 
 use super::{Engine, Stage, Trip};
-use crate::web::engine::conn::fault_of;
-use crate::web::engine::io::{BROKEN, CLOSED};
-use crate::web::http::Step;
-use crate::web::site::Fault;
-use crate::web::slab::NONE;
+use crate::session::fault::Fault;
+use crate::session::fault::fault_of;
+use crate::session::fault::{BROKEN, CLOSED};
+use crate::session::http::Step;
+use crate::session::slab::NONE;
 
 const IN: u32 = libc::EPOLLIN as u32;
 const OUT: u32 = libc::EPOLLOUT as u32;

@@ -25,14 +25,14 @@ use super::user::{Member, Outgoing, Tally as Operations, Template, Visit, World}
 use crate::DriverError;
 use crate::control::{Control, Meter};
 use crate::record::Recorder;
+use crate::session::fault::Fault;
+use crate::session::http;
+use crate::session::joins_at;
+use crate::session::slab::{NONE, Slab};
+use crate::session::tick::Ticks;
+use crate::session::timers::Timers;
 use crate::tally::Tally;
 use crate::timeline::{Timeline, Tracker};
-use crate::web::engine::joins_at;
-use crate::web::engine::tick::Ticks;
-use crate::web::http;
-use crate::web::site::Fault;
-use crate::web::slab::{NONE, Slab};
-use crate::web::timers::Timers;
 
 /// Bytes of the buffer that a thread reads into.
 const READ_BYTES: usize = 256 << 10;
@@ -216,7 +216,7 @@ impl<'a> Engine<'a> {
         self.trips = Slab::with_capacity(0);
         self.spare = Vec::new();
         self.read = Vec::new();
-        self.common.memory.fetch_max(crate::web::memory_bytes().unwrap_or(0), Ordering::Relaxed);
+        self.common.memory.fetch_max(crate::session::limits::memory_bytes().unwrap_or(0), Ordering::Relaxed);
     }
 
     /// What was counted, when all is over.

@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use super::{Counts, Engine};
 use crate::clock::now_ns;
 use crate::drive::{GRACE_CLOSED_NS, GRACE_NS};
-use crate::web::engine::tick;
-use crate::web::site::TIMEOUT;
-use crate::web::sys::{self, BATCH, Event};
+use crate::session::fault::TIMEOUT;
+use crate::session::sys::{self, BATCH, Event};
+use crate::session::tick;
 
 /// Answers that are waited for too long are looked for this often in that time, and within these bounds.
 const LOOKS: u64 = 16;

@@ -2,7 +2,8 @@
 
 use tare_model::marker::{MARKER_BYTES, MARKER_EVERY, marker};
 
-use crate::web::site::{Fault, marked};
+use crate::session::body::marked;
+use crate::session::fault::Fault;
 
 /// A file that is coming.
 #[derive(Debug, Clone, Copy)]

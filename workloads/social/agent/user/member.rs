@@ -3,7 +3,7 @@
 use crate::social::spec::{Operation, PEOPLE_A_USER, StoredFile};
 
 use super::world::World;
-use crate::web::site::Dice;
+use crate::session::draw::Dice;
 
 /// Events that are remembered of a page that lists some: ten, and five that the user attends.
 pub(super) const EVENTS: usize = 15;

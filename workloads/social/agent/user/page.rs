@@ -3,7 +3,9 @@
 use crate::social::spec::StoredFile;
 
 use super::member::EVENTS;
-use crate::web::site::{Dice, Fault, agrees, keep_last};
+use crate::session::body::{agrees, keep_last};
+use crate::session::draw::Dice;
+use crate::session::fault::Fault;
 
 /// How every page begins.
 const BEGINNING: &[u8] = b"<!DOCTYPE html><html><head><title>";

@@ -8,7 +8,7 @@ use tare_model::trial::RequestType;
 use super::visit::{Posted, Visit};
 use super::world::World;
 use crate::record::Recorder;
-use crate::web::site::{Fault, TIMEOUT, UNFINISHED};
+use crate::session::fault::{Fault, TIMEOUT, UNFINISHED};
 
 /// An operation that is over.
 #[derive(Debug, Clone, Copy)]

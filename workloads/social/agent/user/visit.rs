@@ -9,8 +9,8 @@ use super::member::Member;
 use super::outgoing::Outgoing;
 use super::page::{Page, decimal};
 use super::world::World;
-use crate::web::http::Head;
-use crate::web::site::Fault;
+use crate::session::fault::Fault;
+use crate::session::http::Head;
 
 /// Pictures that a home page has, and that a page of a tag has at most.
 const LISTED: u32 = 10;

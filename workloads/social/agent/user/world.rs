@@ -7,7 +7,7 @@ use crate::social::spec::{Cycle, OPERATIONS, Operation, Scale, SocialDrive, TRAN
 use tare_model::drive::DriveSpec;
 use tare_model::marker::file_id;
 
-use crate::web::site::{Aliases, Dice, threshold};
+use crate::session::draw::{Aliases, Dice, threshold};
 
 /// A file that belongs to the site or to the page of an operation.
 #[derive(Debug)]

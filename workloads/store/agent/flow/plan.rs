@@ -5,8 +5,8 @@ use rand::SeedableRng;
 use rand::rand_core::Rng;
 use rand::rngs::Xoshiro256PlusPlus;
 
+use crate::fill::words::words;
 use crate::store::schema::{CATEGORIES, HOT_EVERY, HOT_FACTOR};
-use crate::store::words::words;
 
 /// Most lines of an order.
 pub(crate) const LINES_MAX: usize = 10;

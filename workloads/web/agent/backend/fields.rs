@@ -1,6 +1,6 @@
 //! Fields of replies: what they look like, and how they are made up.
 
-use crate::web::Dice;
+use crate::session::draw::Dice;
 
 /// What a field is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

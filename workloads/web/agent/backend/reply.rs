@@ -4,7 +4,7 @@ use crate::web::proof::proof;
 
 use super::commands::{self, Command};
 use super::fields::{Check, digits};
-use crate::web::Dice;
+use crate::session::draw::Dice;
 
 /// Place for the head before the body, whose length is known only once the body is there.
 const ROOM: usize = 96;

@@ -7,11 +7,13 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
 
-use super::super::http;
-use super::super::secure::Secure;
-use super::super::site::{Asked, Fault};
-use super::super::slab::NONE;
+use super::super::site::Asked;
 use super::Engine;
+use crate::session::fault::Fault;
+use crate::session::fault::fault_of;
+use crate::session::http;
+use crate::session::secure::Secure;
+use crate::session::slab::NONE;
 
 /// How far a connection is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,16 +180,4 @@ impl Engine<'_> {
         }
         if count < u32::from(self.common.connections) { self.open(slot).map(Some) } else { Ok(None) }
     }
-}
-
-/// The kind of fault that an errno is.
-pub(crate) fn fault_of(errno: Errno) -> Fault {
-    Fault::Kind(match errno {
-        Errno::CONNREFUSED => "refused",
-        Errno::CONNRESET | Errno::PIPE => "closed",
-        Errno::TIMEDOUT | Errno::HOSTUNREACH | Errno::NETUNREACH => "unreachable",
-        Errno::ADDRNOTAVAIL => "no free local port",
-        Errno::MFILE | Errno::NFILE => "too many open files",
-        _ => "network",
-    })
 }

@@ -3,22 +3,19 @@
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
 
-use super::super::http::Step;
-use super::super::secure::{Passed, Secure};
-use super::super::site::{Answer, Fault};
-use super::super::slab::NONE;
+use super::super::site::Answer;
 use super::Engine;
-use super::conn::{Conn, Stage, fault_of};
+use super::conn::{Conn, Stage};
 use crate::clock::now_ns;
+use crate::session::fault::{BROKEN, CLOSED, Fault, fault_of};
+use crate::session::http::Step;
+use crate::session::secure::{Passed, Secure};
+use crate::session::slab::NONE;
 
 const IN: u32 = libc::EPOLLIN as u32;
 const OUT: u32 = libc::EPOLLOUT as u32;
 const FAILED: u32 = libc::EPOLLERR as u32;
 const ENDS: u32 = (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32;
-/// The other end closed the connection before it had answered.
-pub(crate) const CLOSED: Fault = Fault::Kind("closed");
-/// What came is no answer of HTTP/1.1, or more than one.
-pub(crate) const BROKEN: Fault = Fault::Kind("http");
 const TLS: Fault = Fault::Kind("tls");
 /// Where reading is slowed down, it is done so often a second, and at least so many bytes at a time.
 const READS_PER_S: u64 = 25;

@@ -8,10 +8,9 @@
 //! opened when there is something to ask on it. So a page comes no later than one whose files are asked for while it is read, but for
 //! the time its own body takes. What has failed ends its page: connections on which something is still under way are closed.
 
-pub(crate) mod conn;
-pub(crate) mod io;
+mod conn;
+mod io;
 mod page;
-pub(crate) mod tick;
 mod turn;
 
 use std::collections::VecDeque;
@@ -19,23 +18,25 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::session::joins_at;
+use crate::session::limits::memory_bytes;
 use crate::web::spec::WebDrive;
 use rustix::event::epoll;
 use tare_model::drive::DriveSpec;
 
-use super::http;
 use super::site::{Site, Tally as Types, Tokens, User};
-use super::slab::{NONE, Slab};
-use super::timers::{Due, Timers};
-use super::tls::Tls;
 use crate::DriverError;
 use crate::control::{Control, Meter};
 use crate::open::Shared;
+use crate::session::http;
+use crate::session::slab::{NONE, Slab};
+use crate::session::timers::{Due, Timers};
+use crate::session::tls::Tls;
 use crate::tally::Tally;
 use crate::timeline::{Timeline, Tracker};
 
+use crate::session::tick::Ticks;
 use conn::{Conn, Flight};
-use tick::Ticks;
 
 /// Bytes of the buffer that a thread reads into.
 const READ_BYTES: usize = 256 << 10;
@@ -90,7 +91,7 @@ impl Census {
 
     /// Notes what the process has in memory.
     fn weigh(&self) {
-        self.memory.fetch_max(super::memory_bytes().unwrap_or(0), Ordering::Relaxed);
+        self.memory.fetch_max(memory_bytes().unwrap_or(0), Ordering::Relaxed);
     }
 
     /// What the process had in memory when the load ended, bytes; 0 where the kernel does not tell.
@@ -270,16 +271,6 @@ impl<'a> Engine<'a> {
         counts.tally.cpu = tracker.finish();
         counts
     }
-}
-
-/// When session `index` of `all` joins: they join evenly over the warm-up, or over the ramp-up where there is none, and none leaves before
-/// the end of the load. Users of a site that all come at once are no load that a site has.
-pub(crate) fn joins_at(timeline: &Timeline, index: u32, all: u32) -> u64 {
-    let warm = timeline.warm_end - timeline.start;
-    if warm == 0 {
-        return timeline.joins_at(index, all);
-    }
-    timeline.start + (u128::from(warm) * u128::from(index) / u128::from(all.max(1))) as u64
 }
 
 impl Session {

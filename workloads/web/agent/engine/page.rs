@@ -2,13 +2,14 @@
 
 use tare_model::drive::CUT_OFF;
 
-use super::super::site::{Done, Fault, Next, TIMEOUT, UNFINISHED, User};
-use super::super::slab::NONE;
-use super::super::timers::Due;
+use super::super::site::{Done, Next, User};
 use super::conn::{Conn, Flight};
 use super::{Engine, Phase, Session};
 use crate::clock::now_ns;
 use crate::drive::GRACE_NS;
+use crate::session::fault::{CLOSED, Fault, TIMEOUT, UNFINISHED};
+use crate::session::slab::NONE;
+use crate::session::timers::Due;
 
 /// How long a user waits after a page that has failed, unless they think for longer: doubled with each that fails after it, up to the most.
 /// Thousands of users at a server that refuses them must not become a storm of connections.
@@ -293,9 +294,8 @@ impl Engine<'_> {
         if flight == NONE {
             return self.close(number);
         }
-        let again = served
-            && fault == super::io::CLOSED
-            && self.flights.get(flight).is_some_and(|f| !f.resent && f.answer.untouched());
+        let again =
+            served && fault == CLOSED && self.flights.get(flight).is_some_and(|f| !f.resent && f.answer.untouched());
         if !again {
             return self.fail(slot, fault);
         }

@@ -3,13 +3,14 @@
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
-use super::super::site::TIMEOUT;
-use super::super::slab::NONE;
-use super::super::sys::{self, BATCH, Event};
-use super::super::timers::Due;
-use super::{Counts, Engine, tick};
+use super::{Counts, Engine};
 use crate::clock::now_ns;
 use crate::drive::{GRACE_CLOSED_NS, GRACE_NS};
+use crate::session::fault::TIMEOUT;
+use crate::session::slab::NONE;
+use crate::session::sys::{self, BATCH, Event};
+use crate::session::tick;
+use crate::session::timers::Due;
 
 /// Answers that are waited for too long are looked for this often in that time, and within these bounds.
 const LOOKS: u64 = 16;

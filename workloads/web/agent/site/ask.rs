@@ -6,8 +6,8 @@ use tare_model::marker::file_id;
 
 use super::asked::Asked;
 use super::compile::{File, Page, Site, What};
-use super::draw::mix;
 use super::user::User;
+use crate::session::draw::mix;
 
 /// The day after the one that all files are of, so that none has changed since.
 const UNCHANGED: &[u8] = b"If-Modified-Since: Sun, 02 Jan 2005 00:00:00 GMT\r\n";

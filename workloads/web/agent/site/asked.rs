@@ -1,40 +1,13 @@
 //! What was asked for, and whether what comes is that.
 
-use std::fmt;
-
-use tare_model::marker::{MARKER_BYTES, MARKER_EVERY, marker};
-
 use super::compile::{Page, Site, What};
+use crate::session::body::{CLOSING, agrees, keep_last, marked};
+use crate::session::fault::Fault;
 
-/// How every page ends.
-const CLOSING: [u8; 8] = *b"</html>\n";
 /// What follows the proof.
 const AFTER_PROOF: &[u8] = b"\">";
 /// Digits of a proof.
 const PROOF: usize = 16;
-
-/// What was wrong with an answer, in the words that it is counted under.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Fault {
-    /// Such as `marker`, `timeout`.
-    Kind(&'static str),
-    /// A status that was not asked for.
-    Status(u16),
-}
-
-/// No answer came in time.
-pub(crate) const TIMEOUT: Fault = Fault::Kind("timeout");
-/// A download of which nothing came any more when the run was over.
-pub(crate) const UNFINISHED: Fault = Fault::Kind("unfinished");
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Kind(kind) => f.write_str(kind),
-            Self::Status(status) => write!(f, "status {status}"),
-        }
-    }
-}
 
 /// How the head of an answer has it go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,15 +125,6 @@ fn page_of(site: &Site, state: u16) -> Option<&Page> {
     }
 }
 
-pub(crate) fn keep_last(last: &mut [u8; CLOSING.len()], piece: &[u8]) {
-    if let Some(end) = piece.last_chunk() {
-        *last = *end;
-    } else {
-        last.rotate_left(piece.len());
-        last[CLOSING.len() - piece.len()..].copy_from_slice(piece);
-    }
-}
-
 /// Compares what a piece that begins at `at` has of the known beginning of a page.
 fn begins(page: &Page, proof: [u8; PROOF], at: u64, piece: &[u8]) -> Result<(), Fault> {
     if at >= page.begins_until() {
@@ -172,31 +136,6 @@ fn begins(page: &Page, proof: [u8; PROOF], at: u64, piece: &[u8]) -> Result<(), 
             return Err(Fault::Kind(kind));
         }
         from += text.len() as u64;
-    }
-    Ok(())
-}
-
-/// Whether a piece of a body that begins at `at` has `text` at `from`, as far as it has that part of the body at all.
-pub(crate) fn agrees(text: &[u8], from: u64, at: u64, piece: &[u8]) -> bool {
-    let begin = from.max(at);
-    let end = (from + text.len() as u64).min(at + piece.len() as u64);
-    begin >= end
-        || text[(begin - from) as usize..(end - from) as usize] == piece[(begin - at) as usize..(end - at) as usize]
-}
-
-/// Compares all markers that lie in a piece of a file that begins at `at`, wholly or in part.
-pub(crate) fn marked(id: u64, at: u64, piece: &[u8]) -> Result<(), Fault> {
-    let end = at + piece.len() as u64;
-    // In the block that it begins in, the marker may have come before.
-    let mut block = at / MARKER_EVERY;
-    if at % MARKER_EVERY >= MARKER_BYTES as u64 {
-        block += 1;
-    }
-    while block * MARKER_EVERY < end {
-        if !agrees(&marker(id, block), block * MARKER_EVERY, at, piece) {
-            return Err(Fault::Kind("marker"));
-        }
-        block += 1;
     }
     Ok(())
 }

@@ -8,8 +8,8 @@ use crate::web::spec::{
 };
 use tare_model::marker::file_id;
 
-use super::draw::{Aliases, threshold};
 use crate::DriverError;
+use crate::session::draw::{Aliases, threshold};
 
 /// How far probabilities may be off 1 in all: tables are written with few digits.
 const SLACK: f64 = 1e-6;

@@ -26,15 +26,13 @@
 mod ask;
 mod asked;
 mod compile;
-mod draw;
 mod simulate;
 mod tally;
 mod user;
 
 pub(crate) use ask::Tokens;
-pub(crate) use asked::{Answer, Asked, Fault, TIMEOUT, UNFINISHED, agrees, keep_last, marked};
+pub(crate) use asked::{Answer, Asked};
 pub(crate) use compile::Site;
-pub(crate) use draw::{Aliases, Dice, threshold};
 pub use simulate::{Simulated, simulate};
 pub(crate) use tally::{Done, Tally};
 pub(crate) use user::{Next, User};

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use tare_model::trial::RequestType;
 
-use super::asked::{Fault, TIMEOUT, UNFINISHED};
 use super::compile::Site;
 use crate::record::Recorder;
+use crate::session::fault::{Fault, TIMEOUT, UNFINISHED};
 
 /// A request that is over, with all files that belong to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use crate::web::spec::Think;
 
 use super::compile::{END, Site};
-use super::draw::Dice;
+use crate::session::draw::Dice;
 
 /// What a user does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! Right answers pass in all pieces, wrong ones in none.
 
+use crate::session::fault::Fault;
 use crate::web::proof::proof;
 use tare_model::marker::{MARKER_EVERY, file_id, marker};
 

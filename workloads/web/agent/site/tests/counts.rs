@@ -1,6 +1,7 @@
 //! What is counted, and how it is judged.
 
 use super::*;
+use crate::session::fault::{Fault, UNFINISHED};
 
 fn done(response_ns: u64, bytes: u64) -> Done {
     Done { response_ns, bytes, fault: None }

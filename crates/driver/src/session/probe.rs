@@ -31,7 +31,7 @@ pub(crate) fn ask_plain(target: SocketAddr, options: &SocketOptions, host: &str)
 ///
 /// # Errors
 /// When nothing listens there, what listens speaks another protocol, or has another certificate.
-pub(super) fn ask(
+pub(crate) fn ask(
     target: SocketAddr,
     options: &SocketOptions,
     host: &str,

@@ -56,7 +56,7 @@ impl Ticks {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::web::sys::{self, BATCH, Event};
+    use crate::session::sys::{self, BATCH, Event};
     use std::os::fd::AsFd;
 
     #[test]

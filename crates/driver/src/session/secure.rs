@@ -14,7 +14,7 @@ const RECORD_EXTRA: usize = 256;
 const RECORD_CARRIES: usize = 16 << 10;
 
 /// The TLS of one connection.
-pub(super) struct Secure {
+pub(crate) struct Secure {
     inner: UnbufferedClientConnection,
     /// The beginning of a record, as it came.
     pub held: Vec<u8>,
@@ -24,7 +24,7 @@ pub(super) struct Secure {
 
 /// How far records were taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Passed {
+pub(crate) enum Passed {
     /// The handshake is under way.
     Shaking,
     /// Requests may be sent.

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::web::spec::TlsSpec;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ClientSessionStore, Resumption, Tls12ClientSessionValue, Tls13ClientSessionValue};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
@@ -12,11 +11,11 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, Named
 use sha2::{Digest, Sha256};
 
 /// Bytes of a SHA-256.
-pub(super) const DIGEST_BYTES: usize = 32;
+pub(crate) const DIGEST_BYTES: usize = 32;
 
 /// What connections of one thread share.
 #[derive(Debug, Clone)]
-pub(super) struct Tls {
+pub(crate) struct Tls {
     pub config: Arc<ClientConfig>,
     pub tickets: Arc<Tickets>,
     pub name: ServerName<'static>,
@@ -25,14 +24,14 @@ pub(super) struct Tls {
 }
 
 impl Tls {
-    /// Speaks 1.3, or 1.2 with forward secrecy (rustls has no other), to the server that `spec` describes.
+    /// Speaks 1.3, or 1.2 with forward secrecy (rustls has no other), to the server that shows the certificate of this SHA-256, or any.
     ///
     /// # Errors
     /// When the provider of cryptography does not have a protocol version, which is a defect of this program.
-    pub fn new(spec: &TlsSpec, host: &str, address: std::net::IpAddr, resumes: bool) -> Result<Self, Error> {
+    pub fn new(pinned: Option<Vec<u8>>, host: &str, address: std::net::IpAddr, resumes: bool) -> Result<Self, Error> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let tickets = Arc::new(Tickets::new(resumes));
-        let pin = Arc::new(Pin { sha256: spec.certificate_sha256.clone(), provider: Arc::clone(&provider) });
+        let pin = Arc::new(Pin { sha256: pinned.clone(), provider: Arc::clone(&provider) });
         let mut config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .dangerous()
@@ -40,7 +39,7 @@ impl Tls {
             .with_no_client_auth();
         config.resumption = Resumption::store(Arc::clone(&tickets) as Arc<dyn ClientSessionStore>);
         let name = ServerName::try_from(host.to_owned()).unwrap_or_else(|_| ServerName::IpAddress(address.into()));
-        Ok(Self { config: Arc::new(config), tickets, name, pinned: spec.certificate_sha256.clone() })
+        Ok(Self { config: Arc::new(config), tickets, name, pinned })
     }
 }
 
@@ -54,7 +53,7 @@ struct Pin {
 
 /// The certificate is not the one that is known.
 #[derive(Debug)]
-pub(super) struct OtherCertificate {
+pub(crate) struct OtherCertificate {
     /// SHA-256 of the one that was shown.
     pub shown: [u8; DIGEST_BYTES],
 }
@@ -66,7 +65,7 @@ impl fmt::Display for OtherCertificate {
 }
 
 /// Bytes as they are written for people.
-pub(super) fn hexadecimal(bytes: &[u8]) -> String {
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -123,7 +122,7 @@ enum Ticket {
 /// Tickets by user, one each: a user's first connection has none, and no user resumes another's session. rustls asks without
 /// saying which connection it asks for, so that the thread says on whose behalf it is at work before it calls.
 #[derive(Debug)]
-pub(super) struct Tickets {
+pub(crate) struct Tickets {
     /// Users with one connection have no use for any.
     keeps: bool,
     inner: Mutex<Kept>,
