@@ -3,9 +3,15 @@
 //! A workload never asks which platform it is on. It talks to two agents, one in the guest and one
 //! on the client's side, through a [`WorkSite`], and yields one [`Driven`] a trial.
 
+mod application;
+mod asked;
 mod clock;
+mod failure;
 mod folder;
 mod gold;
+mod jvm;
+mod limits;
+mod postgres;
 pub mod registry;
 mod regular;
 mod requests;
@@ -17,13 +23,9 @@ mod unprivileged;
 mod workloads;
 mod yields;
 
-pub use gold::GoldError;
+pub use failure::Failure;
 pub use site::{Clock, DriverSite, SameClock, Schedule, ServicesSite, SetupSite, WorkSite, WorkloadError};
-pub use workloads::java::JavaError;
-pub use workloads::social::SocialError;
-pub use workloads::store::StoreError;
 pub use workloads::tile::{Member as TileMember, Tile};
-pub use workloads::web::WebError;
 pub use yields::{Driven, UnitOfWork};
 
 use workloads::{java, social, store, web};

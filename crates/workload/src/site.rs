@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
+use crate::Failure;
 use tare_model::Span;
 use tare_model::drive::{DriveResult, DriveSpec, SocketOptions};
 use tare_model::guest::{CommandDefaults, DataPlace, GuestSize};
@@ -170,21 +171,9 @@ pub enum WorkloadError {
     /// The command of the user's did not do what the study says.
     #[error("{0}")]
     Command(String),
-    /// The store's server, or its data.
+    /// Something that the workload tried failed.
     #[error(transparent)]
-    Store(#[from] crate::store::StoreError),
-    /// What is made once and kept for guests.
-    #[error(transparent)]
-    Gold(#[from] crate::gold::GoldError),
-    /// The Java application.
-    #[error(transparent)]
-    Java(#[from] crate::java::JavaError),
-    /// A web site's files or server.
-    #[error(transparent)]
-    Web(#[from] crate::web::WebError),
-    /// The social application, or what it uses.
-    #[error(transparent)]
-    Social(#[from] crate::social::SocialError),
+    Failed(#[from] Failure),
     /// A member of a tile.
     #[error("{name}: {source}")]
     Member {
@@ -199,14 +188,12 @@ impl WorkloadError {
     /// Whether the guest, or what was to work in it, is gone: as a rule it was killed for want of memory.
     pub fn guest_lost(&self) -> bool {
         match self {
-            Self::Java(error) => error.lost,
-            Self::Web(error) => error.lost,
-            Self::Social(error) => error.lost,
+            Self::Failed(failure) => failure.lost,
             Self::Agent { side, source } => {
                 *side == "guest" && matches!(source, WireError::Gone { .. } | WireError::Io { .. })
             }
             Self::Member { source, .. } => source.guest_lost(),
-            Self::NotConnected | Self::Packed(_) | Self::Command(_) | Self::Store(_) | Self::Gold(_) => false,
+            Self::NotConnected | Self::Packed(_) | Self::Command(_) => false,
         }
     }
 }

@@ -6,10 +6,10 @@ use tare_model::guest::GuestData;
 use tare_model::{ByteSize, Refusal};
 use tare_wire::{Reply, Request, WireError};
 
-use super::error::JavaError;
-use super::parameters::{Collector, Parameters};
+use super::parameters::Parameters;
 use crate::folder::bytes_in;
-use crate::{WorkSite, WorkloadError};
+use crate::jvm::Collector;
+use crate::{Failure, WorkSite, WorkloadError};
 
 /// Where `scripts/java.sh` puts it, in tare's cache: a link to the newest.
 const BUNDLE: &str = "bundle/java";
@@ -105,9 +105,9 @@ impl Bundle {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn data(&self) -> Result<GuestData, JavaError> {
+    pub fn data(&self) -> Result<GuestData, Failure> {
         let bytes = bytes_in(&self.place).map_err(|error| {
-            JavaError::new(format!("read the Java application in {}", self.place.display()), error.to_string(), REMEDY)
+            Failure::new(format!("read the Java application in {}", self.place.display()), error.to_string(), REMEDY)
         })?;
         // A file system of its own takes some for itself.
         let room = bytes + bytes / 4 + (64 << 20);
@@ -146,7 +146,7 @@ pub(super) fn inside(site: &WorkSite<'_>, parameters: &Parameters, bundle: &Bund
     Ok(inside)
 }
 
-fn absent(given: Option<&str>, path: &str, why: &str) -> JavaError {
+fn absent(given: Option<&str>, path: &str, why: &str) -> Failure {
     let (whose, remedy) = match given {
         Some(_) => ("from the data that the guest was given", REMEDY.to_owned()),
         None => (
@@ -154,7 +154,7 @@ fn absent(given: Option<&str>, path: &str, why: &str) -> JavaError {
             format!("put a copy of this host's directory there in the guest: {path} and what is beside it"),
         ),
     };
-    JavaError::new(format!("start the Java application {whose}"), format!("cannot read {path} there: {why}"), remedy)
+    Failure::new(format!("start the Java application {whose}"), format!("cannot read {path} there: {why}"), remedy)
 }
 
 /// The first number of the version of a Java in the guest, from what it says of itself.

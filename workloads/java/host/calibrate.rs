@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 use tare_model::Span;
 use tare_model::load::Phases;
 
-use super::error::JavaError;
 use crate::clock::{monotonic_ns, wait_until};
-use crate::{Calibration, Driven, Prepared, Schedule, WorkSite, WorkloadError};
+use crate::{Calibration, Driven, Failure, Prepared, Schedule, WorkSite, WorkloadError};
 
 /// How far the share that is found may be off the one that was asked.
 const TOLERANCE: f64 = 0.03;
@@ -66,7 +65,7 @@ pub(super) fn calibrate(
     if cpu_s().is_none() {
         let why = "the host cannot count the CPU of a guest of the baseline";
         let remedy = "leave `cpu-share` out and give a rate: load = { open = { rate = \"...\", connections = 6 } }";
-        return Err(JavaError::new(tried(goal), why, remedy).into());
+        return Err(Failure::new(tried(goal), why, remedy).into());
     }
     let mut guest = Guest { site, prepared, cpu_s, goal };
     let full = guest.warm_up()?;
@@ -82,7 +81,7 @@ fn tried(goal: f64) -> String {
 ///
 /// # Errors
 /// Those of `measure`, and when no such rate was found.
-pub(super) fn search<E: From<JavaError>>(
+pub(super) fn search<E: From<Failure>>(
     goal: f64,
     full: Seen,
     mut measure: impl FnMut(f64) -> Result<Seen, E>,
@@ -96,7 +95,7 @@ pub(super) fn search<E: From<JavaError>>(
         );
         let remedy = "ask for a smaller `cpu-share`, for more data groups (`clients`), or for guests with fewer CPUs; and see \
                       that nothing else uses this host's CPUs";
-        return Err(JavaError::new(tried(goal), why, remedy).into());
+        return Err(Failure::new(tried(goal), why, remedy).into());
     }
     let mut last = full;
     let mut rate = in_proportion(full, goal);
@@ -114,7 +113,7 @@ pub(super) fn search<E: From<JavaError>>(
         tries.iter().map(|(rate, share)| format!("{rate:.1}/s took {:.1} %", share * 100.0)).collect();
     let remedy =
         "see that nothing else uses this host's CPUs, or leave `cpu-share` out and give a rate with an open load";
-    Err(JavaError::new(tried(goal), format!("of {TRIES} rates none did: {}", attempts.join(", ")), remedy).into())
+    Err(Failure::new(tried(goal), format!("of {TRIES} rates none did: {}", attempts.join(", ")), remedy).into())
 }
 
 /// The rate if the share were in proportion to what is done.
@@ -186,11 +185,11 @@ impl Guest<'_, '_> {
         let wrong = self.prepared.verify(&site, &mut driven)?.or_else(|| driven.invalid.take());
         if let Some(wrong) = wrong {
             let remedy = "report this with the run's folder, if the guest had memory and CPU enough";
-            return Err(JavaError::new(tried(self.goal), wrong, remedy).into());
+            return Err(Failure::new(tried(self.goal), wrong, remedy).into());
         }
         let Some(used) = used else {
             let why = "the host could not count the guest's CPU to the end";
-            return Err(JavaError::new(tried(self.goal), why, "try again").into());
+            return Err(Failure::new(tried(self.goal), why, "try again").into());
         };
         Ok(Seen { done_per_s: done_per_s(&driven), share: used / f64::from(site.size.cpus.max(1)) })
     }
@@ -220,13 +219,13 @@ mod tests {
     use super::*;
 
     /// A guest that does at most so much and whose idle share is `idle`; `noise` is what is added in turn.
-    fn find(goal: f64, capacity: f64, idle: f64, noise: &[f64], warming: f64) -> Result<(Calibration, f64), JavaError> {
+    fn find(goal: f64, capacity: f64, idle: f64, noise: &[f64], warming: f64) -> Result<(Calibration, f64), Failure> {
         let mut asked = 0;
         // What is not compiled yet costs more.
         let mut cost = 1.0 + warming;
         let share = |rate: f64, cost: f64| (idle + (1.0 - idle) * cost * rate / capacity).min(1.0);
         let full = Seen { done_per_s: capacity / cost, share: 1.0 };
-        let found = search::<JavaError>(goal, full, |rate| {
+        let found = search::<Failure>(goal, full, |rate| {
             let noise = noise.get(asked % noise.len().max(1)).copied().unwrap_or(0.0);
             asked += 1;
             cost = 1.0 + (cost - 1.0) / 2.0;
@@ -261,17 +260,17 @@ mod tests {
     #[test]
     fn what_cannot_be_reached_is_an_error_with_what_was_seen() {
         let full = Seen { done_per_s: 5000.0, share: 0.25 };
-        let never = |_| -> Result<Seen, JavaError> { unreachable!("no rate makes it use more") };
+        let never = |_| -> Result<Seen, Failure> { unreachable!("no rate makes it use more") };
         let error = search(0.55, full, never).unwrap_err().to_string();
         assert!(error.contains("5000 operations/s") && error.contains("25 %") && error.contains("55 %"), "{error}");
 
         // Another program takes what is left of the CPUs: whatever is offered, the same share is seen.
         let full = Seen { done_per_s: 5000.0, share: 1.0 };
-        let stuck = |rate: f64| -> Result<Seen, JavaError> { Ok(Seen { done_per_s: rate, share: 0.8 }) };
+        let stuck = |rate: f64| -> Result<Seen, Failure> { Ok(Seen { done_per_s: rate, share: 0.8 }) };
         let error = search(0.55, full, stuck).unwrap_err().to_string();
         assert!(error.matches("took 80.0 %").count() == TRIES && error.contains("2750.0/s"), "{error}");
 
-        let failing = |_| -> Result<Seen, JavaError> { Err(JavaError::new("drive", "gone", "none")) };
+        let failing = |_| -> Result<Seen, Failure> { Err(Failure::new("drive", "gone", "none")) };
         assert!(search(0.55, full, failing).unwrap_err().to_string().contains("gone"));
     }
 
@@ -279,7 +278,7 @@ mod tests {
     fn a_rate_that_the_guest_does_not_keep_up_with_does_not_count() {
         let full = Seen { done_per_s: 1000.0, share: 1.0 };
         let mut asked = Vec::new();
-        let found = search::<JavaError>(0.5, full, |rate| {
+        let found = search::<Failure>(0.5, full, |rate| {
             asked.push(rate);
             // It is half as fast when it is measured as when it was warmed up, and then sleeps for want of memory.
             let done = rate.min(250.0);

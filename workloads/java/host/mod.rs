@@ -7,13 +7,10 @@ pub(crate) mod spec;
 
 mod bundle;
 mod calibrate;
-mod error;
 mod figures;
 pub(crate) mod parameters;
 mod running;
 mod start;
-
-pub use error::JavaError;
 
 use serde_json::Value;
 use tare_model::Refusal;
@@ -24,8 +21,8 @@ use tare_model::{ByteSize, Span};
 
 use crate::registry::{Entry, schema};
 use crate::{
-    Calibration, Data, Driven, Footprint, GuestTraits, Prepared, SetupSite, Traits, UnitOfWork, WorkSite, Workload,
-    WorkloadError,
+    Calibration, Data, Driven, Failure, Footprint, GuestTraits, Prepared, SetupSite, Traits, UnitOfWork, WorkSite,
+    Workload, WorkloadError,
 };
 use bundle::Bundle;
 use parameters::{Parameters, checked, with_load};
@@ -57,16 +54,15 @@ struct Java {
 
 impl Java {
     /// The bundle. A missing one is reported before any run.
-    fn bundle(&self) -> Result<Bundle, JavaError> {
-        bundle::find()
-            .map_err(|Refusal { reason, remedy }| JavaError::new("start the Java application", reason, remedy))
+    fn bundle(&self) -> Result<Bundle, Failure> {
+        bundle::find().map_err(|Refusal { reason, remedy }| Failure::new("start the Java application", reason, remedy))
     }
 
     /// Refuses guests that are too small.
-    fn fit(&self, size: &GuestSize) -> Result<(), JavaError> {
+    fn fit(&self, size: &GuestSize) -> Result<(), Failure> {
         self.parameters.fit(size).map_err(|error| {
             let remedy = error.help.unwrap_or_else(|| "ask for larger guests".to_owned());
-            JavaError::new("start the Java application", error.message, remedy)
+            Failure::new("start the Java application", error.message, remedy)
         })
     }
 }
@@ -132,7 +128,7 @@ impl Workload for Java {
         self.fit(&site.size)?;
         if site.drivers.len() > 1 {
             let why = format!("{} drivers are asked for, and it offers its load to itself", site.drivers.len());
-            return Err(JavaError::new("drive the Java application", why, "leave `drivers` of the case out").into());
+            return Err(Failure::new("drive the Java application", why, "leave `drivers` of the case out").into());
         }
         // A search tries fewer than the most that the workload was made for.
         let groups = site.load.connections();

@@ -9,6 +9,7 @@ use tare_model::hold::GuestMemory;
 use tare_model::load::{Arrivals, LoadModel};
 use tare_model::{ByteSize, Span};
 
+use crate::jvm::Collector;
 use crate::registry::read;
 
 /// Parameters of `java`.
@@ -48,33 +49,6 @@ pub struct Parameters {
     pub java: Option<String>,
     /// Further options of the virtual machine, such as `-Xss512k`.
     pub options: Vec<String>,
-}
-
-/// A collector of garbage.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Collector {
-    /// As the virtual machine chooses.
-    #[default]
-    Default,
-    /// One thread, and the application waits.
-    Serial,
-    /// Several threads, and the application waits.
-    Parallel,
-    /// Garbage first: by regions, mostly beside the application.
-    G1,
-}
-
-impl Collector {
-    /// The option that asks for it.
-    pub(crate) const fn option(self) -> Option<&'static str> {
-        match self {
-            Self::Default => None,
-            Self::Serial => Some("-XX:+UseSerialGC"),
-            Self::Parallel => Some("-XX:+UseParallelGC"),
-            Self::G1 => Some("-XX:+UseG1GC"),
-        }
-    }
 }
 
 /// Whether the application's data are the same in every guest.

@@ -9,12 +9,11 @@ use tare_model::load::{Arrivals, LoadModel};
 use tare_model::packed::Packed;
 use tare_model::units::Rate;
 
-use super::error::JavaError;
 use super::figures::{HELD, RESIDENT, of_guest};
 use super::parameters::Parameters;
 use super::start::{Started, explained, gone, held, longer, look};
 use crate::site::Drive;
-use crate::{Driven, Prepared, Schedule, WorkSite, WorkloadError};
+use crate::{Driven, Failure, Prepared, Schedule, WorkSite, WorkloadError};
 
 /// Longest wait for an answer of the application's: in a guest that is starved of CPU or memory it takes long, and what is
 /// measured there is that it does.
@@ -67,12 +66,12 @@ impl Running {
     }
 
     /// The load: the study's, or the rate that was found before. A rate of 0 is as fast as it goes.
-    fn load(&self, site: &WorkSite<'_>) -> Result<LoadModel, JavaError> {
+    fn load(&self, site: &WorkSite<'_>) -> Result<LoadModel, Failure> {
         let closed = LoadModel::Closed { clients: self.groups, think_time: Span::ZERO };
         match site.rate_per_s {
             None if self.calibrated => {
                 let why = "the rate for `cpu-share` was not found before";
-                Err(JavaError::new("drive the Java application", why, "report this: it is a defect of tare"))
+                Err(Failure::new("drive the Java application", why, "report this: it is a defect of tare"))
             }
             Some(rate) if self.calibrated && rate > 0.0 => {
                 Ok(LoadModel::Open { rate: Rate(rate), arrivals: Arrivals::Poisson, connections: self.groups })

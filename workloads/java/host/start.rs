@@ -9,11 +9,10 @@ use tare_model::hold::HoldSpec;
 use tare_wire::{ExecResult, ExecSpec, Reply, Request};
 
 use super::bundle::{Bundle, Inside, inside, major_of, unable};
-use super::error::JavaError;
 use super::parameters::{Data, Parameters};
 pub(super) use crate::started::look;
 use crate::started::{Look, how, said};
-use crate::{WorkSite, WorkloadError, unprivileged};
+use crate::{Failure, WorkSite, WorkloadError, unprivileged};
 
 /// Where the application listens in the guest.
 const PORT: u16 = 7117;
@@ -169,9 +168,9 @@ fn can_deduplicate(
     let tried = || format!("start the Java application with {}", inside.program);
     let Some(major) = major else {
         let why = "it does not tell its version";
-        return Err(JavaError::new(tried(), why, "name a `java` program that the guest has").into());
+        return Err(Failure::new(tried(), why, "name a `java` program that the guest has").into());
     };
-    let refused = |refusal: Refusal| Err(JavaError::new(tried(), refusal.reason, refusal.remedy).into());
+    let refused = |refusal: Refusal| Err(Failure::new(tried(), refusal.reason, refusal.remedy).into());
     unable(parameters, major).map_or(Ok(()), refused)
 }
 
@@ -220,7 +219,7 @@ fn listening(site: &WorkSite<'_>, command: u64, line: &str) -> Result<Option<u64
             let _ = site.ask_guest(Request::End { command });
             let why = format!("it did not listen within {} s{}", longest.as_secs(), said(&seen));
             let remedy = "the guest may be short of CPU or memory: offer fewer guests, or give them more";
-            return Err(JavaError::new(format!("start the Java application (`{line}`)"), why, remedy).into());
+            return Err(Failure::new(format!("start the Java application (`{line}`)"), why, remedy).into());
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(PAUSE.1);
@@ -237,7 +236,7 @@ fn readiness(stdout: &[u8]) -> Option<Option<u64>> {
 }
 
 /// An application that ended before it listened.
-fn not_started(seen: &Look, ended: &ExecResult, line: &str) -> JavaError {
+fn not_started(seen: &Look, ended: &ExecResult, line: &str) -> Failure {
     let for_memory = wants_memory(seen, ended);
     let remedy = if for_memory {
         "the guest's memory did not suffice: give it more, or the application a smaller `heap`"
@@ -245,7 +244,7 @@ fn not_started(seen: &Look, ended: &ExecResult, line: &str) -> JavaError {
         "see what it says: it may need another option in the study, or more memory in the guest"
     };
     let why = format!("{}{}", how(ended), said(seen));
-    JavaError::new(format!("start the Java application (`{line}`)"), why, remedy).lost(for_memory)
+    Failure::new(format!("start the Java application (`{line}`)"), why, remedy).lost(for_memory)
 }
 
 /// Whether it ended for want of memory: killed, or refused by its kernel.
@@ -255,7 +254,7 @@ fn wants_memory(seen: &Look, ended: &ExecResult) -> bool {
 }
 
 /// Why load could not go on, if the application is no more; `None`: it is there.
-pub(super) fn gone(seen: &Look) -> Option<JavaError> {
+pub(super) fn gone(seen: &Look) -> Option<Failure> {
     let ended = seen.ended.as_ref()?;
     let why = format!("{}{}", how(ended), said(seen));
     let remedy = if wants_memory(seen, ended) {
@@ -263,7 +262,7 @@ pub(super) fn gone(seen: &Look) -> Option<JavaError> {
     } else {
         "see what it says; a heap that is too small ends it with OutOfMemoryError"
     };
-    Some(JavaError::new("go on with the Java application in the guest", why, remedy).lost(true))
+    Some(Failure::new("go on with the Java application in the guest", why, remedy).lost(true))
 }
 
 /// The error of a driver that lost its application, with what became of that where it is no more.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tare_model::guest::GuestData;
 use tare_model::{ByteSize, Refusal};
 
-use super::error::SocialError;
+use crate::Failure;
 use crate::folder::bytes_in;
 
 /// Where `scripts/social.sh` puts it, in tare's cache: a link to the newest.
@@ -61,10 +61,10 @@ impl Bundle {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn data(&self) -> Result<GuestData, SocialError> {
+    pub fn data(&self) -> Result<GuestData, Failure> {
         let bytes = bytes_in(&self.place).map_err(|error| {
             let tried = format!("read the social application in {}", self.place.display());
-            SocialError::new(tried, error.to_string(), REMEDY)
+            Failure::new(tried, error.to_string(), REMEDY)
         })?;
         // A file system of its own takes some for itself.
         let room = bytes + bytes / 4 + (64 << 20);

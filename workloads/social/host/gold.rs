@@ -10,15 +10,14 @@ use tare_model::ByteSize;
 use tare_model::guest::GuestData;
 use tare_model::sql::SqlServer;
 
-use super::error::SocialError;
 use super::parameters::Parameters;
 use super::verify::{COUNT, counted};
-use crate::gold::cluster::{Database, database, local};
+use crate::asked::Asked;
 use crate::gold::{self, Held, shown};
-use crate::store::asked::Asked;
-use crate::store::installation::Installation;
-use crate::store::server::SUPERUSER;
-use crate::{SetupSite, StoreError, WorkloadError};
+use crate::postgres::cluster::{Database, database, local};
+use crate::postgres::installation::Installation;
+use crate::postgres::server::SUPERUSER;
+use crate::{Failure, SetupSite, WorkloadError};
 
 /// In the gold copy, beside the cluster: what was counted in it when it was made.
 pub(super) const KEPT: &str = "social.json";
@@ -116,7 +115,7 @@ impl Database for Rows<'_> {
             seed: self.parameters.data_seed,
             connections: self.parameters.connections,
         };
-        let loaded = asked.load_social(&load, longest)?;
+        let loaded = asked.database(&load, &load.server, longest)?;
         let sent: u64 = loaded.tables.iter().map(|(_, _, bytes)| bytes).sum();
         let (rows_s, indexes_s) = (loaded.rows_s, loaded.indexes_s);
         note(&format!("{} of rows in {rows_s:.1} s, indexes {indexes_s:.1} s later", shown(sent)));
@@ -127,7 +126,7 @@ impl Database for Rows<'_> {
         asked.sql("write the rows out", &inside, &["CHECKPOINT"], longest)?;
         let counts = rows.first().and_then(counted).ok_or_else(|| {
             let remedy = "report this: it is a defect of tare";
-            StoreError::new("count the rows", "the server answered something else", remedy)
+            Failure::new("count the rows", "the server answered something else", remedy)
         })?;
         self.agrees(counts)?;
         Ok(Kept { loaded: counts, scale: self.scale })
@@ -136,7 +135,7 @@ impl Database for Rows<'_> {
 
 impl Rows<'_> {
     /// Refuses a database that does not hold what was to be loaded.
-    fn agrees(&self, counts: Added) -> Result<(), SocialError> {
+    fn agrees(&self, counts: Added) -> Result<(), Failure> {
         let asked = (u64::from(self.scale.people), u64::from(self.scale.events));
         if (counts.people, counts.events) == asked {
             return Ok(());
@@ -145,7 +144,7 @@ impl Rows<'_> {
             "it holds {} people and {} events, {} and {} were to be loaded",
             counts.people, counts.events, asked.0, asked.1
         );
-        Err(SocialError::new("load the social database", why, "report this: it is a defect of tare"))
+        Err(Failure::new("load the social database", why, "report this: it is a defect of tare"))
     }
 }
 

@@ -3,9 +3,8 @@
 use tare_model::guest::GuestSize;
 use tare_wire::{Reply, Request};
 
-use super::error::SocialError;
 use super::parameters::{LargePages, METASPACE_BYTES, Parameters, SYSTEM_BYTES};
-use crate::{WorkSite, WorkloadError};
+use crate::{Failure, WorkSite, WorkloadError};
 
 const MIB: u64 = 1 << 20;
 /// Where a system tells how many large pages it has set aside.
@@ -24,7 +23,7 @@ pub(super) fn of_instance(parameters: &Parameters, cpus: u32) -> u64 {
 ///
 /// # Errors
 /// The figures, with what would fit.
-pub(super) fn fit(parameters: &Parameters, guest: &GuestSize, instances: u32) -> Result<(), SocialError> {
+pub(super) fn fit(parameters: &Parameters, guest: &GuestSize, instances: u32) -> Result<(), Failure> {
     let each = of_instance(parameters, guest.cpus);
     let all = each.saturating_mul(instances.into()).saturating_add(SYSTEM_BYTES);
     if all <= guest.memory.0 {
@@ -54,7 +53,7 @@ pub(super) fn fit(parameters: &Parameters, guest: &GuestSize, instances: u32) ->
         (false, true) => format!("ask for {fewer} `instances` at most, or for larger guests"),
         (false, false) => "ask for larger guests".to_owned(),
     };
-    Err(SocialError::new(format!("start {instances} instances of the social application in one guest"), why, remedy))
+    Err(Failure::new(format!("start {instances} instances of the social application in one guest"), why, remedy))
 }
 
 /// What was decided of large pages.
@@ -96,7 +95,7 @@ fn free(meminfo: &str) -> Option<(u64, u64)> {
     Some((pages.checked_mul(page)?, page))
 }
 
-fn decided(asked: LargePages, free: Option<(u64, u64)>, needed: u64) -> Result<Pages, SocialError> {
+fn decided(asked: LargePages, free: Option<(u64, u64)>, needed: u64) -> Result<Pages, Failure> {
     let there = match free {
         Some((bytes, page)) => format!("{} MiB free in large pages of {} KiB", bytes / MIB, page >> 10),
         None => "no large pages".to_owned(),
@@ -109,7 +108,7 @@ fn decided(asked: LargePages, free: Option<(u64, u64)>, needed: u64) -> Result<P
         LargePages::On => {
             let remedy =
                 "set some aside where the guest's system finds them (vm.nr_hugepages), or write large-pages = \"auto\"";
-            Err(SocialError::new("put heaps into large pages", why, remedy))
+            Err(Failure::new("put heaps into large pages", why, remedy))
         }
         LargePages::Auto | LargePages::Off => {
             Ok(Pages { large: false, why: format!("none: {why}; published: large pages") })

@@ -7,7 +7,6 @@ pub(crate) mod spec;
 
 mod accept;
 mod bundle;
-mod error;
 mod figures;
 mod gold;
 mod memory;
@@ -20,8 +19,6 @@ mod start;
 mod stats;
 mod verify;
 
-pub use error::SocialError;
-
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
@@ -32,11 +29,11 @@ use tare_model::guest::GuestSize;
 use tare_model::metric::MetricSpec;
 
 use crate::gold::Held;
+use crate::limits::Allowed;
+use crate::postgres::installation::{self, Installation};
 use crate::registry::{Entry, schema};
-use crate::store::installation::{self, Installation};
-use crate::web::limits::Allowed;
 use crate::{
-    Data, Driven, Footprint, GuestTraits, Prepared, SetupSite, StoreError, Traits, UnitOfWork, WorkSite, Workload,
+    Data, Driven, Failure, Footprint, GuestTraits, Prepared, SetupSite, Traits, UnitOfWork, WorkSite, Workload,
     WorkloadError,
 };
 use bundle::Bundle;
@@ -72,22 +69,22 @@ impl Social {
     }
 
     /// The same, where a missing installation is an error: the check before the run should have reported it.
-    fn installed(&self) -> Result<Installation, StoreError> {
-        self.installation().map_err(|Refusal { reason, remedy }| StoreError::new("start a PostgreSQL", reason, remedy))
+    fn installed(&self) -> Result<Installation, Failure> {
+        self.installation().map_err(|Refusal { reason, remedy }| Failure::new("start a PostgreSQL", reason, remedy))
     }
 
-    fn bundle(&self) -> Result<Bundle, SocialError> {
+    fn bundle(&self) -> Result<Bundle, Failure> {
         bundle::find()
-            .map_err(|Refusal { reason, remedy }| SocialError::new("start the social application", reason, remedy))
+            .map_err(|Refusal { reason, remedy }| Failure::new("start the social application", reason, remedy))
     }
 
     /// Refuses what cannot be of so many instances.
-    fn fit(&self, size: &GuestSize, instances: u32) -> Result<(), SocialError> {
+    fn fit(&self, size: &GuestSize, instances: u32) -> Result<(), Failure> {
         memory::fit(&self.parameters, size, instances)?;
         if self.users < instances {
             let why = "each instance has users of its own";
             let tried = format!("offer {} users to {instances} instances", self.users);
-            return Err(SocialError::new(tried, why, "ask for more `clients`, or for fewer `instances`"));
+            return Err(Failure::new(tried, why, "ask for more `clients`, or for fewer `instances`"));
         }
         enough_people(&self.parameters.scale(self.users, instances), self.users, instances)
     }
@@ -115,7 +112,7 @@ impl Workload for Social {
     }
 
     fn fits(&self, guest: &GuestSize, instances: u32) -> Result<(), FieldError> {
-        let at = |path: &[&str], error: SocialError| {
+        let at = |path: &[&str], error: Failure| {
             FieldError::new(path, format!("{}: {}", error.tried, error.why)).help(error.remedy)
         };
         memory::fit(&self.parameters, guest, instances).map_err(|error| at(&["java", "heap"], error))?;

@@ -10,10 +10,10 @@ use tare_model::field::FieldError;
 use tare_model::load::LoadModel;
 use tare_model::{ByteSize, Span};
 
-use crate::java::parameters::Collector;
+use crate::jvm::Collector;
+use crate::postgres::installation::EMBEDDED;
+use crate::postgres::settings::{self, SettingValue};
 use crate::registry::read;
-use crate::store::parameters::EMBEDDED;
-use crate::store::settings::{self, SettingValue};
 
 /// Parameters of `social`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

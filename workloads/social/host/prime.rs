@@ -11,13 +11,12 @@ use tare_model::Span;
 use tare_model::load::{LoadModel, Phases};
 use tare_model::trial::Flag;
 
-use super::error::SocialError;
 use super::parameters::Parameters;
 use super::running::Running;
 use super::verify::too_many_errors;
 use crate::clock::monotonic_ns;
 use crate::requests::total;
-use crate::{Schedule, WorkSite, WorkloadError};
+use crate::{Failure, Schedule, WorkSite, WorkloadError};
 
 /// Users of each instance while it is primed, who wait for nothing but answers. No fewer have data ([`crate::social::spec::Scale::of`]).
 const USERS: u32 = 10;
@@ -157,7 +156,7 @@ fn window(running: &mut Running, site: &WorkSite<'_>, seconds: f64, number: u64)
         Some(wrong) => {
             let remedy = "the guest may be short of CPU or memory; `prime = { operations = 0 }` leaves this out";
             let tried = "have the social application do work before its users come".to_owned();
-            Err(running.abandoned(site, SocialError::new(tried, wrong, remedy).into()))
+            Err(running.abandoned(site, Failure::new(tried, wrong, remedy).into()))
         }
     }
 }

@@ -9,7 +9,6 @@ use tare_model::packed::Packed;
 use tare_model::trial::Flag;
 
 use super::accept::missed;
-use super::error::SocialError;
 use super::figures::{LEFT_OUT, add_resident, of_guest};
 use super::merge::add;
 use super::parameters::Parameters;
@@ -17,11 +16,11 @@ use super::services::Beside;
 use super::start::Started;
 use super::stats::{self, Stats};
 use super::verify::{Uploaded, faults, too_few_pages, too_many_errors, wrong};
+use crate::application::gone;
 use crate::requests::total;
 use crate::site::{Drive, outcomes};
 use crate::started::look;
-use crate::web::guest::gone;
-use crate::{Driven, Prepared, Schedule, WorkSite, WorkloadError};
+use crate::{Driven, Failure, Prepared, Schedule, WorkSite, WorkloadError};
 
 /// Longest that a driver takes to open its users' connections, or to say why not.
 const CONNECTING: Duration = Duration::from_secs(65);
@@ -90,7 +89,7 @@ impl Running {
     }
 
     /// Refuses more users than the data were made for.
-    fn has_people_for(&self, site: &WorkSite<'_>) -> Result<(), SocialError> {
+    fn has_people_for(&self, site: &WorkSite<'_>) -> Result<(), Failure> {
         let all = site.load.connections().saturating_mul(u32::try_from(site.drivers.len()).unwrap_or(u32::MAX));
         enough_people(&self.scale, all, site.instances)
     }
@@ -169,14 +168,14 @@ impl Running {
 }
 
 /// Refuses more users of an instance than its data were made for.
-pub(super) fn enough_people(scale: &Scale, users: u32, instances: u32) -> Result<(), SocialError> {
+pub(super) fn enough_people(scale: &Scale, users: u32, instances: u32) -> Result<(), Failure> {
     let each = users.div_ceil(instances.max(1));
     if each <= scale.people / crate::social::spec::PEOPLE_A_USER {
         return Ok(());
     }
     let why = format!("each instance has {} people, 100 for each of {} users", scale.people, scale.people / 100);
     let remedy = format!("write scale-users = {each} in the parameters, or leave it out");
-    Err(SocialError::new(format!("offer {users} users to {instances} instances"), why, remedy))
+    Err(Failure::new(format!("offer {users} users to {instances} instances"), why, remedy))
 }
 
 impl Prepared for Running {

@@ -11,16 +11,15 @@ use tare_model::sql::SqlServer;
 use tare_model::trial::Flag;
 use tare_wire::{Reply, Request, ServeReport};
 
-use super::error::SocialError;
 use super::gold::{KEPT, Kept, SOCIAL};
 use super::parameters::Parameters;
-use crate::gold::cluster::{DATA, local};
-use crate::store::asked::Asked;
-use crate::store::installation::Installation;
-use crate::store::ready::{CHECKPOINT, SETTINGS};
-use crate::store::server::{SHORT, SUPERUSER, Server};
-use crate::store::settings::{self, unsafe_flags};
-use crate::{ServicesSite, StoreError, WorkSite, WorkloadError};
+use crate::asked::Asked;
+use crate::postgres::cluster::{DATA, local};
+use crate::postgres::installation::Installation;
+use crate::postgres::server::{CHECKPOINT, SETTINGS};
+use crate::postgres::server::{SHORT, SUPERUSER, Server};
+use crate::postgres::settings::{self, unsafe_flags};
+use crate::{Failure, ServicesSite, WorkSite, WorkloadError};
 
 /// Where PostgreSQL listens, in a network of its own.
 const PORT: u16 = 5432;
@@ -63,11 +62,11 @@ pub(super) struct Beside {
 ///
 /// # Errors
 /// Where there are none.
-pub(super) fn of<'a>(site: &WorkSite<'a>) -> Result<ServicesSite<'a>, SocialError> {
+pub(super) fn of<'a>(site: &WorkSite<'a>) -> Result<ServicesSite<'a>, Failure> {
     site.services.ok_or_else(|| {
         let why = "the guest is not on the lab's network, where its database and file store would be";
         let remedy = "choose platforms whose guests are on this host's lab network";
-        SocialError::new("start what the social application uses", why, remedy)
+        Failure::new("start what the social application uses", why, remedy)
     })
 }
 
@@ -99,7 +98,7 @@ pub(super) fn start(
     let Some(data) = services.data else {
         let why = "what is beside the guest was given no data";
         let remedy = "report this: it is a defect of tare";
-        return Err(SocialError::new("start what the social application uses", why, remedy).into());
+        return Err(Failure::new("start what the social application uses", why, remedy).into());
     };
     let mut beside = Beside {
         server: None,
@@ -242,7 +241,7 @@ fn kept(asked: Asked<'_>, data: &DataPlace) -> Result<Kept, WorkloadError> {
     let kept = asked.get(&format!("{}/{KEPT}", data.path))?;
     serde_json::from_slice(&kept).map_err(|error| {
         let remedy = "remove the gold copy (`tare image clear`), so that it is made anew";
-        StoreError::new(format!("read {KEPT} of the social database"), error.to_string(), remedy).into()
+        Failure::new(format!("read {KEPT} of the social database"), error.to_string(), remedy).into()
     })
 }
 
@@ -301,7 +300,7 @@ pub(super) fn files_kept(site: &WorkSite<'_>, folder: &str, instance: u32) -> Re
     }
     printed.trim().parse().map_err(|_| {
         let why = format!("the shell says `{printed}`");
-        SocialError::new("count what users have uploaded", why, "report this: it is a defect of tare").into()
+        Failure::new("count what users have uploaded", why, "report this: it is a defect of tare").into()
     })
 }
 
@@ -309,8 +308,8 @@ pub(super) fn files_kept(site: &WorkSite<'_>, folder: &str, instance: u32) -> Re
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::postgres::settings::SettingValue;
     use crate::social::spec::Scale;
-    use crate::store::settings::SettingValue;
 
     #[test]
     fn settings_are_for_all_instances_and_the_studys_go_over_them() {

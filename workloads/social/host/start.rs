@@ -8,13 +8,12 @@ use tare_model::trial::Flag;
 use tare_wire::Request;
 
 use super::bundle::{JARS, PROGRAM};
-use super::error::SocialError;
 use super::gold::SOCIAL;
 use super::memory::{Pages, of_instance, pages};
 use super::parameters::Parameters;
 use super::services::{Beside, database};
-use crate::web::guest::{Look, PAUSE, explained, fetch, gone, has, how, look, said, script, start, wants_memory};
-use crate::{WorkSite, WorkloadError, unprivileged};
+use crate::application::{Look, PAUSE, explained, fetch, gone, has, how, look, said, script, start, wants_memory};
+use crate::{Failure, WorkSite, WorkloadError, unprivileged};
 
 /// The first instance listens on the port after it.
 const PORT: u16 = 8080;
@@ -184,7 +183,7 @@ fn ready(site: &WorkSite<'_>, waiting: &[(String, Instant)], instances: &mut [In
         if Instant::now() > deadline {
             let why = format!("it was not ready within {} s{}", longest.as_secs(), said(&seen));
             let remedy = "the guest may be short of CPU or memory: give it more";
-            return Err(SocialError::new(format!("start {name} of the social application"), why, remedy).into());
+            return Err(Failure::new(format!("start {name} of the social application"), why, remedy).into());
         }
         std::thread::sleep(pause);
         // Each is timed by these looks.
@@ -193,7 +192,7 @@ fn ready(site: &WorkSite<'_>, waiting: &[(String, Instant)], instances: &mut [In
 }
 
 /// Why an instance did not come to serve, if it has ended.
-fn ended(seen: &Look, instance: &Instance, line: &str) -> Option<SocialError> {
+fn ended(seen: &Look, instance: &Instance, line: &str) -> Option<Failure> {
     let ended = seen.ended.as_ref()?;
     let for_memory = wants_memory(seen);
     let remedy = if for_memory {
@@ -202,7 +201,7 @@ fn ended(seen: &Look, instance: &Instance, line: &str) -> Option<SocialError> {
         "see what it says: it may need another option in the study, or more memory in the guest"
     };
     let tried = format!("start {} of the social application (`{line}`)", instance.name);
-    Some(SocialError::new(tried, format!("{}{}", how(ended), said(seen)), remedy).lost(for_memory))
+    Some(Failure::new(tried, format!("{}{}", how(ended), said(seen)), remedy).lost(for_memory))
 }
 
 /// Waits until an instance answers where load comes from.
@@ -220,7 +219,7 @@ fn serves(site: &WorkSite<'_>, instance: &Instance) -> Result<(), WorkloadError>
         if Instant::now() > deadline {
             let remedy = "the guest may be short of CPU or memory, or its address may not be reached";
             let tried = format!("reach {} of the social application at {}", instance.name, instance.address);
-            return Err(SocialError::new(tried, why, remedy).into());
+            return Err(Failure::new(tried, why, remedy).into());
         }
         std::thread::sleep(PAUSE.0);
     }
@@ -249,7 +248,7 @@ fn tell(site: &WorkSite<'_>, of: &Command<'_>, started: &mut Started) {
     started.facts.extend(facts.into_iter().map(|(name, value)| (name.to_owned(), value)));
 }
 
-fn absent(given: bool, path: &str, why: &str) -> SocialError {
+fn absent(given: bool, path: &str, why: &str) -> Failure {
     let (whose, remedy) = if given {
         (
             "from the data that the guest was given",
@@ -261,11 +260,7 @@ fn absent(given: bool, path: &str, why: &str) -> SocialError {
             format!("put a copy of this host's directory there in the guest: {path} and what is beside it"),
         )
     };
-    SocialError::new(
-        format!("start the social application {whose}"),
-        format!("cannot read {path} there: {why}"),
-        remedy,
-    )
+    Failure::new(format!("start the social application {whose}"), format!("cannot read {path} there: {why}"), remedy)
 }
 
 impl Started {

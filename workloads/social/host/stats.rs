@@ -2,10 +2,9 @@
 
 use serde::Deserialize;
 
-use super::error::SocialError;
 use super::start::Instance;
-use crate::web::guest::fetch;
-use crate::{Driven, WorkSite, WorkloadError};
+use crate::application::fetch;
+use crate::{Driven, Failure, WorkSite, WorkloadError};
 
 /// What an instance tells at `/tare/stats`, since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
@@ -47,7 +46,7 @@ impl Stats {
         };
         answer.map_err(|why| {
             let tried = format!("ask {} of the social application what it counted", instance.name);
-            SocialError::new(tried, why, "the guest may be short of CPU or memory").into()
+            Failure::new(tried, why, "the guest may be short of CPU or memory").into()
         })
     }
 

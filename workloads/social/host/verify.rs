@@ -10,7 +10,7 @@ use tare_wire::{Reply, Request, WireError};
 
 use super::services::{asked, files_kept, of, own};
 use super::start::Instance;
-use crate::{StoreError, WorkSite, WorkloadError};
+use crate::{Failure, WorkSite, WorkloadError};
 
 /// Counts what users add to.
 pub(super) const COUNT: &str = "SELECT (SELECT count(*) FROM person), (SELECT count(*) FROM socialevent), \
@@ -83,9 +83,9 @@ pub(super) fn wrong(
     Ok((!reasons.is_empty()).then(|| format!("{}: {}", instance.name, reasons.join("; "))))
 }
 
-fn other_answer() -> StoreError {
+fn other_answer() -> Failure {
     let remedy = "report this: it is a defect of tare";
-    StoreError::new("count what is in the social database", "the server answered something else", remedy)
+    Failure::new("count what is in the social database", "the server answered something else", remedy)
 }
 
 /// The counts of a database that are not what was loaded and acknowledged.

@@ -9,15 +9,15 @@ use tare_model::ByteSize;
 use tare_model::guest::GuestData;
 use tare_model::sql::SqlServer;
 
-use super::asked::Asked;
-use super::error::StoreError;
-use super::installation::Installation;
 use super::parameters::Parameters;
-use super::server::{STORE, SUPERUSER};
-use super::settings::wal_bytes;
-use crate::gold::cluster::{Database, database, local};
+use super::ready::STORE;
+use crate::asked::Asked;
 use crate::gold::{self, Held, shown, walk};
-use crate::{SetupSite, WorkloadError};
+use crate::postgres::cluster::{Database, database, local};
+use crate::postgres::installation::Installation;
+use crate::postgres::server::SUPERUSER;
+use crate::postgres::settings::wal_bytes;
+use crate::{Failure, SetupSite, WorkloadError};
 
 /// In the gold copy, beside the cluster: what was counted in it when it was made.
 pub(super) const KEPT: &str = "store.json";
@@ -112,7 +112,7 @@ impl Database for Rows<'_> {
         asked.sql("make the database", &super_user, &CREATE, longest)?;
         let connections = std::thread::available_parallelism().map_or(1, |cpus| u32::try_from(cpus.get()).unwrap_or(1));
         let load = StoreLoad { server: store.clone(), size: self.size, seed: self.parameters.seed, connections };
-        let loaded = asked.load(&load, longest)?;
+        let loaded = asked.database(&load, &load.server, longest)?;
         let sent: u64 = loaded.tables.iter().map(|(_, _, bytes)| bytes).sum();
         let (rows_s, indexes_s) = (loaded.rows_s, loaded.indexes_s);
         note(&format!("{} of rows in {rows_s:.1} s, the last indexes and keys {indexes_s:.1} s later", shown(sent)));
@@ -120,7 +120,7 @@ impl Database for Rows<'_> {
         asked.sql("freeze the rows", &inside, &[LOADED, "VACUUM (FREEZE, ANALYZE)"], longest)?;
         let timeout_ns = u64::try_from(counting(self.parameters.db_size).as_nanos()).unwrap_or(u64::MAX);
         let count = StoreCount { server: store, after_order: NO_ORDER, in_doubt: Vec::new(), timeout_ns };
-        let counts = asked.count(&count)?;
+        let counts = asked.database(&count, &count.server, Duration::from_nanos(count.timeout_ns))?;
         agrees(&self.size, &counts)?;
         asked.sql("write the rows out", &inside, &["CHECKPOINT"], longest)?;
         Ok(Kept { counts, loaded })
@@ -128,7 +128,7 @@ impl Database for Rows<'_> {
 }
 
 /// Refuses a store that does not hold what was to be loaded, before every trial is held against it.
-pub(super) fn agrees(size: &StoreSize, counts: &StoreCounts) -> Result<(), StoreError> {
+pub(super) fn agrees(size: &StoreSize, counts: &StoreCounts) -> Result<(), Failure> {
     let orders = MONTHS.saturating_mul(size.orders_per_month);
     let there = (counts.customers, counts.orders, counts.last_order, counts.sales);
     if there == (size.customers, orders, orders, 0) {
@@ -139,7 +139,7 @@ pub(super) fn agrees(size: &StoreSize, counts: &StoreCounts) -> Result<(), Store
          were to be loaded",
         counts.customers, counts.orders, counts.last_order, counts.sales, size.customers
     );
-    Err(StoreError::new("load the store", why, "report this: it is a defect of tare"))
+    Err(Failure::new("load the store", why, "report this: it is a defect of tare"))
 }
 
 /// The store's user and database. As a superuser it may load rows that are held against the foreign keys as a whole, ...

@@ -5,21 +5,14 @@
 #[path = "../spec.rs"]
 pub(crate) mod spec;
 
-pub(crate) mod asked;
 mod check;
-pub(crate) mod error;
 mod figures;
 mod gold;
-pub(crate) mod installation;
 pub(crate) mod parameters;
 pub(crate) mod ready;
 mod running;
-pub(crate) mod server;
-pub(crate) mod settings;
 mod url;
 mod watch;
-
-pub use error::StoreError;
 
 use std::sync::{Mutex, PoisonError};
 
@@ -31,9 +24,12 @@ use tare_model::metric::MetricSpec;
 use tare_model::{ByteSize, Span};
 
 use crate::gold::Held;
+use crate::postgres::installation::{self, Installation};
+use crate::postgres::settings;
 use crate::registry::{Entry, schema};
-use crate::{Data, Driven, Footprint, Prepared, SetupSite, Traits, UnitOfWork, WorkSite, Workload, WorkloadError};
-use installation::Installation;
+use crate::{
+    Data, Driven, Failure, Footprint, Prepared, SetupSite, Traits, UnitOfWork, WorkSite, Workload, WorkloadError,
+};
 use parameters::{Parameters, checked};
 use running::Running;
 
@@ -64,12 +60,12 @@ struct Store {
 
 impl Store {
     fn installation(&self) -> Result<Installation, Refusal> {
-        installation::find(self.parameters.postgres.as_deref().unwrap_or(parameters::EMBEDDED))
+        installation::find(self.parameters.postgres.as_deref().unwrap_or(crate::postgres::installation::EMBEDDED))
     }
 
     /// The same. A missing installation is reported before any run.
-    fn installed(&self) -> Result<Installation, StoreError> {
-        self.installation().map_err(|Refusal { reason, remedy }| StoreError::new("start a PostgreSQL", reason, remedy))
+    fn installed(&self) -> Result<Installation, Failure> {
+        self.installation().map_err(|Refusal { reason, remedy }| Failure::new("start a PostgreSQL", reason, remedy))
     }
 }
 
@@ -110,7 +106,7 @@ impl Workload for Store {
             let reason = "PostgreSQL runs as a user of its own, nobody, which takes root to start";
             return Some(Refusal::new(reason, "run tare as root"));
         }
-        installation::look(self.parameters.postgres.as_deref().unwrap_or(parameters::EMBEDDED)).err()
+        installation::look(self.parameters.postgres.as_deref().unwrap_or(crate::postgres::installation::EMBEDDED)).err()
     }
 
     fn refusal(&self) -> Option<Refusal> {

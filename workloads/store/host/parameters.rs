@@ -11,14 +11,12 @@ use tare_model::secret::SecretSource;
 use tare_model::units::Rate;
 use tare_model::{ByteSize, Span};
 
-use super::error::StoreError;
-use super::settings::{self, SettingValue};
 use super::url::Url;
+use crate::Failure;
+use crate::postgres::installation::EMBEDDED;
+use crate::postgres::settings::{self, SettingValue};
 use crate::registry::read;
 use crate::secret;
-
-/// What `postgres` says for the binaries that set-up fetched.
-pub(crate) const EMBEDDED: &str = "embedded";
 
 /// Parameters of `store`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -136,11 +134,11 @@ impl Parameters {
     ///
     /// # Errors
     /// When its address is not found, or is none.
-    pub(super) fn server(&self) -> Result<Option<Url>, StoreError> {
+    pub(super) fn server(&self) -> Result<Option<Url>, Failure> {
         let read = |source: &SecretSource| secret::resolve(source).and_then(|url| Url::read(url.reveal()));
         self.url.as_ref().map(read).transpose().map_err(|error| {
             let remedy = error.help.unwrap_or_else(|| "mend `url`".to_owned());
-            StoreError::new("find the address of the server (`url`)", error.message, remedy)
+            Failure::new("find the address of the server (`url`)", error.message, remedy)
         })
     }
 }

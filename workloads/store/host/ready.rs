@@ -9,17 +9,27 @@ use tare_model::guest::DataPlace;
 use tare_model::sql::{SqlRows, SqlServer};
 use tare_model::trial::Flag;
 
-use super::asked::{Asked, NOBODY, cell, failure};
-use super::error::StoreError;
 use super::gold::{CREATE, KEPT, Kept, LOADED, NO_ORDER, agrees, counting, loading};
-use super::installation::{self, Installation, OLDEST};
 use super::parameters::Parameters;
-use super::server::{SHORT, STORE, SUPERUSER, Server};
-use super::settings::{self, For, HBA, unsafe_flags};
-use super::url::{PORT, Url};
-use crate::gold::cluster::{DATA, local, random};
+use super::url::Url;
+use crate::asked::{Asked, NOBODY, cell, failure};
 use crate::gold::file;
-use crate::{SetupSite, WorkSite, WorkloadError};
+use crate::postgres::PORT;
+use crate::postgres::cluster::{DATA, local, random};
+use crate::postgres::installation::{self, Installation, OLDEST};
+use crate::postgres::refused;
+use crate::postgres::server::{CHECKPOINT, SETTINGS, SHORT, SUPERUSER, Server};
+use crate::postgres::settings::{self, For, unsafe_flags};
+use crate::{Failure, SetupSite, WorkSite, WorkloadError};
+
+/// The user and the database of the store.
+pub(super) const STORE: &str = "store";
+/// Who may come in: whoever is in the guest, and the store's user with its password.
+const HBA: &str = "# Written by tare for one trial.
+host all all 127.0.0.1/32 trust
+host store store 0.0.0.0/0 scram-sha-256
+host store store ::/0 scram-sha-256
+";
 
 /// Where a guest that has none is given the programs.
 const PROGRAMS: &str = "/opt/tare";
@@ -31,17 +41,6 @@ const SCHEMA: &str = "tare_store";
 const MARK: &str = "made by tare for one trial; may be dropped at any time";
 /// Connections of a guest that loads its own store.
 const LOADERS: u32 = 2;
-/// Longest that a CHECKPOINT may take.
-pub(crate) const CHECKPOINT: Duration = Duration::from_secs(600);
-
-/// The settings that a running server was given, and those that matter in any case. Places and addresses are left out.
-pub(crate) const SETTINGS: &str = "SELECT name, current_setting(name) FROM pg_settings \
-     WHERE (source NOT IN ('default', 'override', 'client', 'session') \
-            AND name NOT IN ('listen_addresses', 'config_file', 'data_directory', 'hba_file', 'ident_file', \
-                             'external_pid_file', 'application_name', 'unix_socket_directories')) \
-        OR name IN ('fsync', 'full_page_writes', 'synchronous_commit', 'data_checksums', 'wal_level', 'wal_sync_method', \
-                    'io_method') \
-     ORDER BY name";
 
 /// A server with a loaded store that nobody has touched.
 #[derive(Debug)]
@@ -98,7 +97,7 @@ impl Ready {
         let outcome = match self.asked(site).try_sql(&self.own, &["CHECKPOINT"], CHECKPOINT)? {
             Ok(_) => format!("{:.2} s", began.elapsed().as_secs_f64()),
             Err(failure) if failure.sqlstate.as_deref() == Some("42501") => "not made: the user may not".to_owned(),
-            Err(failure) => return Err(StoreError::sql("make a checkpoint", &self.own, &failure).into()),
+            Err(failure) => return Err(refused("make a checkpoint", &self.own, &failure).into()),
         };
         self.facts.insert("checkpoint".to_owned(), outcome);
         Ok(())
@@ -109,7 +108,7 @@ impl Ready {
         let began = Instant::now();
         let (size, seed) = (parameters.size(), parameters.seed);
         let load = StoreLoad { server: server.clone(), size, seed, connections: LOADERS };
-        asked.load(&load, loading(parameters.db_size))?;
+        asked.database(&load, &load.server, loading(parameters.db_size))?;
         self.facts.insert("data loaded in".to_owned(), format!("{:.2} s", began.elapsed().as_secs_f64()));
         self.before = count(asked, parameters, server, NO_ORDER, Vec::new())?;
         Ok(agrees(&size, &self.before)?)
@@ -125,7 +124,8 @@ pub(super) fn count(
     in_doubt: Vec<u64>,
 ) -> Result<StoreCounts, WorkloadError> {
     let timeout_ns = u64::try_from(counting(parameters.db_size).as_nanos()).unwrap_or(u64::MAX);
-    asked.count(&StoreCount { server: server.clone(), after_order, in_doubt, timeout_ns })
+    let count = StoreCount { server: server.clone(), after_order, in_doubt, timeout_ns };
+    asked.database(&count, server, Duration::from_nanos(timeout_ns))
 }
 
 /// Starts a server in the guest on the data that it was given, or on data that are loaded there.
@@ -188,7 +188,7 @@ impl Ready {
         let kept = asked.get(&format!("{}/{KEPT}", data.path))?;
         let kept: Kept = serde_json::from_slice(&kept).map_err(|error| {
             let remedy = "remove the gold copy (`tare image clear`), so that it is made anew";
-            StoreError::new(format!("read {KEPT} of the guest's data"), error.to_string(), remedy)
+            Failure::new(format!("read {KEPT} of the guest's data"), error.to_string(), remedy)
         })?;
         self.before = kept.counts;
         Ok(())
@@ -228,7 +228,7 @@ fn programs(asked: Asked<'_>, installation: &Installation) -> Result<(String, bo
     let tried = format!("run PostgreSQL {} in the guest from {bin}", installation.version);
     let remedy = "name a directory that the guest has, with the same version as this host's (postgres = \"...\"), or leave \
                   `postgres` out: then the guest is given the programs that `make platforms` fetched";
-    Err(StoreError::new(tried, failure(&ran), remedy).into())
+    Err(Failure::new(tried, failure(&ran), remedy).into())
 }
 
 /// Whether programs are of the version that the data were made with.
@@ -259,7 +259,7 @@ pub(super) fn try_server(site: &SetupSite<'_>, url: &Url) -> Result<(), Workload
     if site.guests > 1 {
         let tried = format!("have {} guests use {server}", site.guests);
         let why = "it is one server, and each guest is to have its own";
-        return Err(StoreError::new(tried, why, "write {guest} as the host in `url`, or ask for one guest").into());
+        return Err(Failure::new(tried, why, "write {guest} as the host in `url`, or ask for one guest").into());
     }
     Ok(())
 }
@@ -278,8 +278,8 @@ fn usable(asked: Asked<'_>, server: &SqlServer) -> Result<u32, WorkloadError> {
 }
 
 /// What is said of a server by its answers: version, whether a schema may be made, and whose the schema is that is there.
-fn accepted(server: &SqlServer, rows: &[SqlRows]) -> Result<u32, StoreError> {
-    let refuse = |why: String, remedy: &str| Err(StoreError::new(format!("use the database {server}"), why, remedy));
+fn accepted(server: &SqlServer, rows: &[SqlRows]) -> Result<u32, Failure> {
+    let refuse = |why: String, remedy: &str| Err(Failure::new(format!("use the database {server}"), why, remedy));
     let [version, may, schema] = rows else {
         return refuse("it answered something else than it was asked".to_owned(), "name a server of PostgreSQL");
     };

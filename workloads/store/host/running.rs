@@ -10,16 +10,16 @@ use tare_model::packed::Packed;
 use tare_model::sql::SqlServer;
 use tare_model::trial::Flag;
 
-use super::asked::Asked;
 use super::check::disagreement;
 use super::figures::{finish, of_guest};
 use super::parameters::Parameters;
 use super::ready::{Ready, at_client, count, in_guest, leave_server};
-use super::server::SHORT;
 use super::watch::{Watched, watch};
+use crate::asked::Asked;
 use crate::clock::{monotonic_ns, wait_until};
+use crate::postgres::server::SHORT;
 use crate::site::{Drive, outcomes};
-use crate::{Driven, Prepared, Schedule, StoreError, WorkSite, WorkloadError};
+use crate::{Driven, Failure, Prepared, Schedule, WorkSite, WorkloadError};
 
 /// Longest wait for a connection, as published.
 const CONNECT_TIMEOUT: Span = Span::from_secs(60);
@@ -105,7 +105,7 @@ impl Running {
         if stop.load(Ordering::Relaxed) {
             let why = "the load had ended by then";
             let remedy = "write a `kill-after` shorter than steady state";
-            return Err(StoreError::new("kill the server in steady state", why, remedy).into());
+            return Err(Failure::new("kill the server in steady state", why, remedy).into());
         }
         let began = Instant::now();
         server.kill(in_guest(site))?;
@@ -217,7 +217,7 @@ impl Prepared for Running {
         let steady = schedule.phases.steady_state;
         if let Some(after) = self.parameters.kill_after.filter(|after| after.ns >= steady.ns) {
             let why = format!("steady state ends after {steady}, and `kill-after` is {after}");
-            return Err(StoreError::new("kill the server in steady state", why, "write a shorter `kill-after`").into());
+            return Err(Failure::new("kill the server in steady state", why, "write a shorter `kill-after`").into());
         }
         // Customers of an earlier drive are there still.
         let drives = (self.connected..)

@@ -5,12 +5,11 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use tare_model::field::FieldError;
 use tare_model::sql::SqlServer;
 
-use super::error::StoreError;
+use crate::Failure;
+use crate::postgres::PORT;
 
 /// What stands for the guest's address.
 const GUEST: &str = "{guest}";
-/// PostgreSQL's port.
-pub(super) const PORT: u16 = 5432;
 /// Where a password is looked for that the address does not have, as PostgreSQL's own clients do.
 const PASSWORD: &str = "PGPASSWORD";
 
@@ -62,13 +61,13 @@ impl Url {
     ///
     /// # Errors
     /// When the host's name means no address.
-    pub fn server(&self, guest: Option<IpAddr>, schema: Option<&str>) -> Result<SqlServer, StoreError> {
+    pub fn server(&self, guest: Option<IpAddr>, schema: Option<&str>) -> Result<SqlServer, Failure> {
         let address = match (&self.host, guest) {
             (None, Some(guest)) => Some(SocketAddr::new(guest, self.port)),
             (None, None) => None,
             (Some(host), _) => {
                 let failed = |error: std::io::Error| {
-                    StoreError::new(
+                    Failure::new(
                         format!("find the address of the server {host}:{}", self.port),
                         error.to_string(),
                         "check the host in `url`",
@@ -77,9 +76,8 @@ impl Url {
                 (host.as_str(), self.port).to_socket_addrs().map_err(failed)?.next()
             }
         };
-        let address = address.ok_or_else(|| {
-            StoreError::new("find the server's address", "its name has none", "check the host in `url`")
-        })?;
+        let address = address
+            .ok_or_else(|| Failure::new("find the server's address", "its name has none", "check the host in `url`"))?;
         let password = self.password.clone().or_else(|| std::env::var(PASSWORD).ok());
         Ok(SqlServer {
             address,

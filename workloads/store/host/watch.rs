@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use tare_model::sql::{SqlRows, SqlServer};
 
-use super::asked::{Asked, cell};
 use super::figures::{WAL_BYTES, WRITTEN_BYTES};
 use crate::Driven;
+use crate::asked::{Asked, cell};
 use crate::clock::{monotonic_ns, wait_until};
 
 /// Longest part, after which it is seen whether there is still something to watch.

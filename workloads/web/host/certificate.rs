@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use rcgen::{CertificateParams, DnType, KeyPair, PKCS_ECDSA_P256_SHA256};
 use sha2::{Digest, Sha256};
 
-use super::error::WebError;
+use crate::Failure;
 
 /// What a server shows, and what the driver knows it by.
 pub(super) struct Certificate {
@@ -21,9 +21,9 @@ pub(super) struct Certificate {
 ///
 /// # Errors
 /// When no key can be made.
-pub(super) fn made(address: IpAddr) -> Result<Certificate, WebError> {
+pub(super) fn made(address: IpAddr) -> Result<Certificate, Failure> {
     let failed = |error: rcgen::Error| {
-        WebError::new("make a certificate", error.to_string(), "report this: it is a defect of tare")
+        Failure::new("make a certificate", error.to_string(), "report this: it is a defect of tare")
     };
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
     let mut parameters = CertificateParams::new(vec![address.to_string()]).map_err(failed)?;

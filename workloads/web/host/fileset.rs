@@ -12,7 +12,8 @@ use crate::web::spec::{FileRef, FileSet, SiteModel};
 use tare_model::marker::{MARKER_BYTES, MARKER_EVERY, file_id, marker};
 
 use super::check::letter;
-use super::error::{WebError, file};
+use crate::Failure;
+use crate::failure::file;
 
 /// 2005-01-01T00:00:00Z, seconds since 1970: when every file was last modified, as far as anybody can see.
 const MODIFIED_S: u64 = 1_104_537_600;
@@ -138,7 +139,7 @@ impl<'a> Planning<'a> {
     ///
     /// # Errors
     /// When a file cannot be written.
-    pub fn make(&self, root: &Path, stop: &AtomicBool, done: &AtomicU64) -> Result<(), WebError> {
+    pub fn make(&self, root: &Path, stop: &AtomicBool, done: &AtomicU64) -> Result<(), Failure> {
         let (next, failed) = (AtomicU64::new(0), Mutex::new(None));
         let work = || {
             let mut blocks = Blocks::new();
@@ -171,7 +172,7 @@ fn make_batch(
     blocks: &mut Blocks,
     stop: &AtomicBool,
     done: &AtomicU64,
-) -> Result<(), WebError> {
+) -> Result<(), Failure> {
     let mut made = None;
     for (address, bytes) in batch {
         let path = root.join(address.trim_start_matches('/'));

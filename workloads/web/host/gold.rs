@@ -13,11 +13,11 @@ use tare_model::guest::GuestData;
 
 use super::bundle::Bundle;
 use super::compile::pages;
-use super::error::{WebError, file};
 use super::fileset::{Planning, Totals};
 use super::tables::Tables;
+use crate::failure::file;
 use crate::gold::{self, Free, Held, TREE, found_or_made, shown};
-use crate::{SetupSite, WorkloadError};
+use crate::{Failure, SetupSite, WorkloadError};
 
 /// Raised when what is made here changes in a way that the rest of the key does not tell.
 const FORMAT: u32 = 1;
@@ -102,12 +102,12 @@ impl Making<'_> {
                 folder.display(),
                 shown(free)
             );
-            return Err(WebError::new(tried(), why, remedy).into());
+            return Err(Failure::new(tried(), why, remedy).into());
         }
         if let Some(inodes) = inodes.filter(|inodes| *inodes < totals.files) {
             let why =
                 format!("{} files are more than the {inodes} that {} has room for", totals.files, folder.display());
-            return Err(WebError::new(tried(), why, remedy).into());
+            return Err(Failure::new(tried(), why, remedy).into());
         }
         Ok(())
     }
@@ -138,7 +138,7 @@ impl Making<'_> {
                 stop.store(true, Ordering::Relaxed);
             }
             let made = work.join().unwrap_or_else(|_| {
-                Err(WebError::new("make the file set", "a thread panicked", "report this: it is a defect of tare"))
+                Err(Failure::new("make the file set", "a thread panicked", "report this: it is a defect of tare"))
             });
             given_up.and(made.map_err(Into::into))
         })?;
@@ -187,7 +187,7 @@ fn is_of_another(name: &str, place: &Path, bundle: &str) -> bool {
 }
 
 /// Shows in `to` what is in `from`, by hard links where that is the same file system, else by copies.
-fn link_all(from: &Path, to: &Path) -> Result<(), WebError> {
+fn link_all(from: &Path, to: &Path) -> Result<(), Failure> {
     for entry in fs::read_dir(from).map_err(file("read", from))? {
         let path = entry.map_err(file("read", from))?.path();
         let target = to.join(path.file_name().unwrap_or_default());

@@ -11,12 +11,9 @@ mod certificate;
 mod check;
 mod compile;
 mod deviations;
-mod error;
 mod figures;
 mod fileset;
 mod gold;
-pub(crate) mod guest;
-pub(crate) mod limits;
 mod nginx;
 mod parameters;
 mod running;
@@ -25,8 +22,6 @@ mod tables;
 mod url;
 mod users;
 mod verify;
-
-pub use error::WebError;
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -41,13 +36,15 @@ use tare_model::metric::MetricSpec;
 use tare_model::{ByteSize, Span};
 
 use crate::gold::Held;
+use crate::limits::Allowed;
 use crate::registry::{Entry, schema};
-use crate::{Data, Driven, Footprint, Prepared, SetupSite, Traits, UnitOfWork, WorkSite, Workload, WorkloadError};
+use crate::{
+    Data, Driven, Failure, Footprint, Prepared, SetupSite, Traits, UnitOfWork, WorkSite, Workload, WorkloadError,
+};
 use bundle::Bundle;
 use compile::{compile, file_set};
 use fileset::Planning;
 use gold::Making;
-use limits::Allowed;
 use parameters::{Parameters, checked, sessions};
 use running::Running;
 use start::{Needs, started};
@@ -116,8 +113,8 @@ impl Web {
     }
 
     /// The bundle, where a missing one is an error: the check before the run should have reported it.
-    fn bundle(&self) -> Result<Bundle, WebError> {
-        bundle::find().map_err(|Refusal { reason, remedy }| WebError::new("start the web server", reason, remedy))
+    fn bundle(&self) -> Result<Bundle, Failure> {
+        bundle::find().map_err(|Refusal { reason, remedy }| Failure::new("start the web server", reason, remedy))
     }
 
     /// Where this host has what guests are given: as it was made ready, or, where an equal case did that, by its contents.
@@ -135,22 +132,22 @@ impl Web {
     }
 
     /// Refuses guests that are too small.
-    fn fit(&self, size: &GuestSize) -> Result<(), WebError> {
+    fn fit(&self, size: &GuestSize) -> Result<(), Failure> {
         self.parameters.fit(size).map_err(|error| {
             let remedy = error.help.unwrap_or_else(|| "ask for larger guests".to_owned());
-            WebError::new("start the web server", error.message, remedy)
+            Failure::new("start the web server", error.message, remedy)
         })
     }
 
     /// Refuses several guests on one server that exists.
-    fn one_server(&self, guests: u32) -> Result<(), WebError> {
+    fn one_server(&self, guests: u32) -> Result<(), Failure> {
         let Some(url) = self.parameters.url.as_deref() else { return Ok(()) };
         if guests < 2 || Url::read(url, "http").is_ok_and(|read| read.is_guest()) {
             return Ok(());
         }
         let why = "it is one server, and each guest is to have its own";
         let remedy = "write {guest} as the host in `url`, or ask for one guest";
-        Err(WebError::new(format!("have {guests} guests use {url}"), why, remedy))
+        Err(Failure::new(format!("have {guests} guests use {url}"), why, remedy))
     }
 }
 

@@ -9,15 +9,14 @@ use tare_model::packed::Packed;
 use tare_model::trial::Flag;
 
 use super::deviations::{deviations, file_set};
-use super::error::WebError;
 use super::figures::{add_backend, finish, of_guest};
-use super::guest::{fetch, gone, look};
 use super::parameters::Parameters;
 use super::start::Started;
 use super::tables::Tables;
 use super::verify::{Stats, flags, wrong};
+use crate::application::{fetch, gone, look};
 use crate::site::{Drive, outcomes};
-use crate::{Driven, Prepared, Schedule, WorkSite, WorkloadError};
+use crate::{Driven, Failure, Prepared, Schedule, WorkSite, WorkloadError};
 
 /// Longest that a driver takes to see the server answer on each port, or to say why not.
 const CONNECTING: Duration = Duration::from_secs(65);
@@ -179,7 +178,7 @@ impl Running {
             }
             Err(why) => {
                 let remedy = "the guest may be short of CPU or memory";
-                return Err(WebError::new("ask the web server what it counted", why.clone(), remedy).into());
+                return Err(Failure::new("ask the web server what it counted", why.clone(), remedy).into());
             }
         }
         match &backend {

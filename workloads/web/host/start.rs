@@ -11,15 +11,16 @@ use tare_wire::{Reply, Request, ServeReport};
 
 use super::bundle::{JARS, PROGRAM};
 use super::certificate;
-use super::error::WebError;
-use super::guest::{PAUSE, explained, fetch, gone, has, how, look, put, said, script, script_as, start, wants_memory};
-use super::limits::Allowed;
 use super::nginx;
 use super::parameters::{Parameters, Server};
 use super::url::Url;
 use super::users::{Stay, busy_heap};
+use crate::application::{
+    PAUSE, explained, fetch, gone, has, how, look, put, said, script, script_as, start, wants_memory,
+};
 use crate::gold::shown;
-use crate::{WorkSite, WorkloadError, unprivileged};
+use crate::limits::Allowed;
+use crate::{Failure, WorkSite, WorkloadError, unprivileged};
 
 /// Where servers listen, plain and with TLS.
 const PORTS: (u16, u16) = (8080, 8443);
@@ -113,12 +114,12 @@ impl Started {
 }
 
 /// Random bits from the kernel.
-fn random() -> Result<u64, WebError> {
+fn random() -> Result<u64, Failure> {
     use std::io::Read;
     let path = std::path::Path::new("/dev/urandom");
     let mut bytes = [0; 8];
     let read = std::fs::File::open(path).and_then(|mut from| from.read_exact(&mut bytes));
-    read.map_err(super::error::file("read", path))?;
+    read.map_err(crate::failure::file("read", path))?;
     Ok(u64::from_le_bytes(bytes))
 }
 
@@ -127,7 +128,7 @@ fn backend(site: &WorkSite<'_>, parameters: &Parameters, salt: u64) -> Result<(u
     let Some(bind) = site.client_address else {
         let why = "the client's address is not known: it is a host of its own, named without one";
         let remedy = "have load come from this host's lab, or give the client host an `address` that guests reach";
-        return Err(WebError::new("start the backend on the client's side", why, remedy).into());
+        return Err(Failure::new("start the backend on the client's side", why, remedy).into());
     };
     let task = Packed::of(&BackendSpec { salt, delay_ns: parameters.backend_delay.ns })?;
     match site.client.call(Request::Serve { task, bind }, site.timeout) {
@@ -181,7 +182,7 @@ fn use_server(
 ) -> Result<(), WorkloadError> {
     let read = |url: &str, scheme| {
         let read = Url::read(url, scheme)
-            .map_err(|error| WebError::new("use the web server", error.to_string(), error.help.unwrap_or_default()));
+            .map_err(|error| Failure::new("use the web server", error.to_string(), error.help.unwrap_or_default()));
         read?.address(site.guest_address)
     };
     let plain = read(url, "http")?;
@@ -200,7 +201,7 @@ fn use_server(
             let remedy =
                 "it must take the backend's address by GET /tare/backend?address=ADDRESS:PORT (docs/reference/web.md)";
             let tried = format!("tell the server at {url} where the backend is");
-            return Err(WebError::new(tried, why, remedy).into());
+            return Err(Failure::new(tried, why, remedy).into());
         }
     }
     ready(site, started, "it answers on this address and serves /tare/ready (docs/reference/web.md)")
@@ -218,7 +219,7 @@ fn own_server(
     let given = site.data.map(|data| data.path.as_str());
     let Some(data) = given.or(here) else {
         let why = "its platform can hand no data to the guest";
-        return Err(WebError::new("start the web server", why, "choose a platform that can, or use `url`").into());
+        return Err(Failure::new("start the web server", why, "choose a platform that can, or use `url`").into());
     };
     let program = parameters.java.clone().unwrap_or_else(|| format!("{data}/{PROGRAM}"));
     for path in [&program, &format!("{data}/pages.tsv")] {
@@ -414,14 +415,14 @@ fn says_ready(site: &WorkSite<'_>, command: u64, line: &str) -> Result<(), Workl
                 "see what it says: it may need another option in the study, or more memory in the guest"
             };
             let why = format!("{}{}", how(ended), said(&seen));
-            return Err(WebError::new(tried(), why, remedy).lost(for_memory).into());
+            return Err(Failure::new(tried(), why, remedy).lost(for_memory).into());
         }
         if String::from_utf8_lossy(&seen.stdout).lines().any(|line| line == "ready") {
             return Ok(());
         }
         if Instant::now() > deadline {
             let why = format!("it was not ready within {} s{}", longest.as_secs(), said(&seen));
-            return Err(WebError::new(tried(), why, "the guest may be short of CPU or memory: give it more").into());
+            return Err(Failure::new(tried(), why, "the guest may be short of CPU or memory: give it more").into());
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(PAUSE.1);
@@ -463,14 +464,14 @@ fn ready(site: &WorkSite<'_>, started: &Started, remedy: &str) -> Result<(), Wor
             }
         }
         if Instant::now() > deadline {
-            return Err(WebError::new(format!("reach the web server at {plain}"), why, remedy).into());
+            return Err(Failure::new(format!("reach the web server at {plain}"), why, remedy).into());
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(PAUSE.1);
     }
 }
 
-fn absent(given: bool, path: &str, why: &str) -> WebError {
+fn absent(given: bool, path: &str, why: &str) -> Failure {
     let (whose, remedy) = if given {
         (
             "from the data that the guest was given",
@@ -482,7 +483,7 @@ fn absent(given: bool, path: &str, why: &str) -> WebError {
             format!("put a copy of this host's directory there in the guest: {path} and what is beside it"),
         )
     };
-    WebError::new(format!("start the web server {whose}"), format!("cannot read {path} there: {why}"), remedy)
+    Failure::new(format!("start the web server {whose}"), format!("cannot read {path} there: {why}"), remedy)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use tare_model::field::FieldError;
 
-use super::error::WebError;
+use crate::Failure;
 
 /// What stands for the guest's address.
 const GUEST: &str = "{guest}";
@@ -48,13 +48,13 @@ impl Url {
     ///
     /// # Errors
     /// When the host's name means no address.
-    pub fn address(&self, guest: IpAddr) -> Result<SocketAddr, WebError> {
+    pub fn address(&self, guest: IpAddr) -> Result<SocketAddr, Failure> {
         let Some(host) = &self.host else { return Ok(SocketAddr::new(guest, self.port)) };
         let tried = || format!("find the address of the server {host}:{}", self.port);
         let remedy = "check the host in `url`";
         let found = (host.as_str(), self.port).to_socket_addrs();
-        let mut found = found.map_err(|error| WebError::new(tried(), error.to_string(), remedy))?;
-        found.next().ok_or_else(|| WebError::new(tried(), "its name has none", remedy))
+        let mut found = found.map_err(|error| Failure::new(tried(), error.to_string(), remedy))?;
+        found.next().ok_or_else(|| Failure::new(tried(), "its name has none", remedy))
     }
 }
 

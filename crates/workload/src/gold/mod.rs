@@ -3,8 +3,6 @@
 //! Each lies in one directory of tare's cache under a name that tells what it was made of. [`found_or_made`] is the way to all of
 //! them; [`cluster`] makes those that are databases.
 
-pub(crate) mod cluster;
-mod error;
 mod place;
 
 use std::fs::{self, DirBuilder, File};
@@ -14,12 +12,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::statvfs;
 use sha2::{Digest, Sha256};
 
-pub use error::GoldError;
-pub(crate) use error::file;
+pub(crate) use crate::failure::file;
 pub(crate) use place::Held;
 
-use crate::store::asked::Asked;
-use crate::{SetupSite, WorkloadError};
+use crate::asked::Asked;
+use crate::{Failure, SetupSite, WorkloadError};
 use place::{Place, remove};
 
 /// In tare's cache: all gold copies.
@@ -128,7 +125,7 @@ impl Free {
     ///
     /// # Errors
     /// When it tells nothing.
-    pub fn of(folder: &Path) -> Result<Self, GoldError> {
+    pub fn of(folder: &Path) -> Result<Self, Failure> {
         let seen = statvfs(folder).map_err(|error| file("look at", folder)(error.into()))?;
         let files = (seen.f_files > 0).then_some(seen.f_favail);
         Ok(Self { bytes: seen.f_bavail.saturating_mul(seen.f_frsize), files })
@@ -139,20 +136,20 @@ impl Free {
 ///
 /// # Errors
 /// That it does not fit, with both figures.
-pub(crate) fn fits(folder: &Path, need: u64, tried: &str, remedy: &str) -> Result<(), GoldError> {
+pub(crate) fn fits(folder: &Path, need: u64, tried: &str, remedy: &str) -> Result<(), Failure> {
     let free = Free::of(folder)?.bytes;
     if free >= need {
         return Ok(());
     }
     let why = format!("that takes {} of disk in {}, which has {}", shown(need), folder.display(), shown(free));
-    Err(GoldError::new(tried, why, format!("{remedy}, or set TARE_CACHE to a directory on a larger disk")))
+    Err(Failure::new(tried, why, format!("{remedy}, or set TARE_CACHE to a directory on a larger disk")))
 }
 
 /// Bytes on the disk of all that is in a directory; each file is written out on request.
 ///
 /// # Errors
 /// What cannot be read or written out.
-pub(crate) fn walk(folder: &Path, sync: bool) -> Result<u64, GoldError> {
+pub(crate) fn walk(folder: &Path, sync: bool) -> Result<u64, Failure> {
     let (mut bytes, mut folders) = (0, vec![folder.to_owned()]);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).map_err(file("read", &folder))? {

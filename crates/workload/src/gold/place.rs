@@ -10,8 +10,9 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::error::{GoldError, file};
+use crate::Failure;
 use crate::WorkloadError;
+use crate::failure::file;
 
 /// How the name begins of what is not whole.
 const PARTIAL: &str = ".partial-";
@@ -82,7 +83,7 @@ impl Place {
     ///
     /// # Errors
     /// When something cannot be removed.
-    pub fn sweep(&self, stale: &dyn Fn(&str, &Path) -> bool) -> Result<(), GoldError> {
+    pub fn sweep(&self, stale: &dyn Fn(&str, &Path) -> bool) -> Result<(), Failure> {
         for entry in fs::read_dir(&self.folder).map_err(file("read", &self.folder))?.flatten() {
             let (name, path) = (entry.file_name(), entry.path());
             let Some(name) = name.to_str() else { continue };
@@ -110,7 +111,7 @@ fn unused(folder: &Path, name: &str) -> bool {
 }
 
 /// The lock of a copy that nobody makes or uses; `None`: somebody does.
-fn taken(folder: &Path, name: &str) -> Result<Option<File>, GoldError> {
+fn taken(folder: &Path, name: &str) -> Result<Option<File>, Failure> {
     let path = lock_of(folder, name);
     let lock = File::create(&path).map_err(file("write", &path))?;
     Ok(flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok().then_some(lock))
@@ -125,7 +126,7 @@ fn lock_of(folder: &Path, name: &str) -> PathBuf {
 ///
 /// # Errors
 /// When it cannot be removed.
-pub(crate) fn remove(place: &Path) -> Result<(), GoldError> {
+pub(crate) fn remove(place: &Path) -> Result<(), Failure> {
     match fs::remove_dir_all(place) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(file("remove", place)(error)),
         _ => Ok(()),

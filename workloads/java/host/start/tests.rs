@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
-use super::super::parameters::Collector;
 use super::*;
+use crate::jvm::Collector;
 use tare_model::ByteSize;
 
 const LISTEN: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(198, 18, 0, 7));

@@ -1,28 +1,37 @@
-//! What can go wrong with a gold copy.
+//! What a workload could not do.
 
 use std::path::Path;
 
 /// What was tried, why it failed, and the remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {tried}: {why}; {remedy}")]
-pub struct GoldError {
+pub struct Failure {
     /// What was tried, as in "cannot TRIED".
     pub tried: String,
     /// Why it failed.
     pub why: String,
     /// What to do about it.
     pub remedy: String,
+    /// Whether what was at work in the guest is gone, as a rule for want of memory.
+    pub lost: bool,
 }
 
-impl GoldError {
-    /// An error.
+impl Failure {
+    /// A failure of something that is still there.
     pub fn new(tried: impl Into<String>, why: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { tried: tried.into(), why: why.into(), remedy: remedy.into() }
+        Self { tried: tried.into(), why: why.into(), remedy: remedy.into(), lost: false }
+    }
+
+    /// The same, of something that is gone.
+    #[must_use]
+    pub const fn lost(mut self, lost: bool) -> Self {
+        self.lost = lost;
+        self
     }
 }
 
 /// `map_err` for a file of this host's.
-pub(crate) fn file<'a>(doing: &'a str, path: &'a Path) -> impl FnOnce(std::io::Error) -> GoldError + use<'a> {
+pub(crate) fn file<'a>(doing: &'a str, path: &'a Path) -> impl FnOnce(std::io::Error) -> Failure + use<'a> {
     move |error| {
         let full = error.kind() == std::io::ErrorKind::StorageFull;
         let remedy = if full {
@@ -30,6 +39,6 @@ pub(crate) fn file<'a>(doing: &'a str, path: &'a Path) -> impl FnOnce(std::io::E
         } else {
             "check that the directory can be written, or set TARE_CACHE to another"
         };
-        GoldError::new(format!("{doing} {}", path.display()), error.to_string(), remedy)
+        Failure::new(format!("{doing} {}", path.display()), error.to_string(), remedy)
     }
 }

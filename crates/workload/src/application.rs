@@ -1,13 +1,12 @@
-//! What is asked of agents for a web server: commands, files, pages.
+//! What is asked of agents for an application in a guest: commands, files, pages.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use tare_wire::{ExecSpec, Link, Reply, Request, WireError, copy_in};
 
-use super::error::WebError;
 pub(crate) use crate::started::{Look, how, look, said};
-use crate::{WorkSite, WorkloadError};
+use crate::{Failure, WorkSite, WorkloadError};
 
 /// A server may work for as long as its agent lives: a week is longer.
 const LIFETIME: Duration = Duration::from_secs(7 * 86_400);
@@ -72,7 +71,7 @@ pub(crate) fn script_as(
         Reply::Executed(ran) => {
             let seen = Look { stdout: Vec::new(), stderr: Vec::new(), ended: Some(ran), resident_peak_bytes: None };
             let why = seen.ended.as_ref().map(how).unwrap_or_default() + &said(&seen);
-            Err(WebError::new(tried, why, "see what it says; something may be missing in the guest's image").into())
+            Err(Failure::new(tried, why, "see what it says; something may be missing in the guest's image").into())
         }
         _ => Err(WorkSite::unexpected("guest", "run a command")),
     }
@@ -121,7 +120,7 @@ pub(crate) fn wants_memory(seen: &Look) -> bool {
 }
 
 /// Why load could not go on, if a server is no more; `None`: it is there.
-pub(crate) fn gone(name: &str, seen: &Look) -> Option<WebError> {
+pub(crate) fn gone(name: &str, seen: &Look) -> Option<Failure> {
     let ended = seen.ended.as_ref()?;
     let why = format!("{}{}", how(ended), said(seen));
     let remedy = if wants_memory(seen) {
@@ -129,7 +128,7 @@ pub(crate) fn gone(name: &str, seen: &Look) -> Option<WebError> {
     } else {
         "see what it says"
     };
-    Some(WebError::new(format!("go on with {name} in the guest"), why, remedy).lost(true))
+    Some(Failure::new(format!("go on with {name} in the guest"), why, remedy).lost(true))
 }
 
 /// The error of a driver that lost its servers, with what became of them where one is no more.

@@ -1,15 +1,13 @@
-//! An agent that is asked on behalf of the store.
+//! An agent that is asked on behalf of a workload.
 
 use std::time::Duration;
 
-use crate::social::spec::{SocialLoad, SocialLoaded};
-use crate::store::spec::{StoreCount, StoreCounts, StoreLoad, StoreLoaded};
 use tare_model::packed::Task;
 use tare_model::sql::{SqlFailure, SqlRows, SqlServer, SqlSpec};
 use tare_wire::{ExecResult, ExecSpec, Link, Reply, Request, copy_in};
 
-use super::error::StoreError;
-use crate::{WorkSite, WorkloadError};
+use crate::postgres::refused;
+use crate::{Failure, WorkSite, WorkloadError};
 
 pub(crate) use crate::unprivileged::NOBODY;
 /// Of a command's output so much is kept, from its end.
@@ -69,25 +67,16 @@ impl Asked<'_> {
         longest: Duration,
     ) -> Result<Vec<SqlRows>, WorkloadError> {
         let answered = self.try_sql(server, statements, longest)?;
-        answered.map_err(|failure| StoreError::sql(tried, server, &failure).into())
+        answered.map_err(|failure| refused(tried, server, &failure).into())
     }
 
-    /// Fills a store.
-    pub fn load(&self, load: &StoreLoad, longest: Duration) -> Result<StoreLoaded, WorkloadError> {
-        let loaded = self.perform(load, longest)?;
-        loaded.map_err(|failure| StoreError::sql(StoreLoad::KIND, &load.server, &failure).into())
-    }
-
-    /// Fills a database of the social application.
-    pub fn load_social(&self, load: &SocialLoad, longest: Duration) -> Result<SocialLoaded, WorkloadError> {
-        let loaded = self.perform(load, longest)?;
-        loaded.map_err(|failure| StoreError::sql("fill the social database", &load.server, &failure).into())
-    }
-
-    /// Counts a store.
-    pub fn count(&self, count: &StoreCount) -> Result<StoreCounts, WorkloadError> {
-        let counted = self.perform(count, Duration::from_nanos(count.timeout_ns))?;
-        counted.map_err(|failure| StoreError::sql(StoreCount::KIND, &count.server, &failure).into())
+    /// Has a database do a task to its end; what the server refuses is an error.
+    pub fn database<T, D>(&self, task: &T, server: &SqlServer, longest: Duration) -> Result<D, WorkloadError>
+    where
+        T: Task<Outcome = Result<D, SqlFailure>>,
+    {
+        let done = self.perform(task, longest)?;
+        done.map_err(|failure| refused(T::KIND, server, &failure).into())
     }
 
     /// Runs a command to its end, as nobody or as the agent itself.
@@ -128,7 +117,7 @@ impl Asked<'_> {
             return Ok(tail(&ran.stdout));
         }
         let why = failure(&ran);
-        Err(StoreError::new(tried, why, "see what it says; something may be missing in the guest's image").into())
+        Err(Failure::new(tried, why, "see what it says; something may be missing in the guest's image").into())
     }
 
     /// Writes a file where the agent is.

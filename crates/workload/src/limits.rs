@@ -6,7 +6,7 @@ use std::time::Duration;
 use tare_model::trial::Flag;
 use tare_wire::{ExecSpec, Link, Reply, Request};
 
-use super::error::WebError;
+use crate::Failure;
 
 /// Files that a driver or a server has open beside the connections of its users: jars, pipes, the backend's connections come on top.
 const OTHER_FILES: u64 = 256;
@@ -53,7 +53,7 @@ impl Allowed {
     }
 
     /// Refuses more connections than a driver can have: each is an open file, and has a port of its own.
-    pub fn refuse_driver(&self, users: u32, connections: u8) -> Result<(), WebError> {
+    pub fn refuse_driver(&self, users: u32, connections: u8) -> Result<(), Failure> {
         let all = u64::from(users) * u64::from(connections);
         let tried = || format!("offer {users} sessions of {connections} connections");
         if let Some(most) = self.files.filter(|most| all + OTHER_FILES > *most) {
@@ -62,24 +62,24 @@ impl Allowed {
                 all + OTHER_FILES
             );
             let remedy = "raise the limit (ulimit -Hn, or LimitNOFILE= of a unit), offer fewer sessions, or share them among `drivers`";
-            return Err(WebError::new(tried(), why, remedy));
+            return Err(Failure::new(tried(), why, remedy));
         }
         if let Some(most) = self.ports.filter(|most| all > *most) {
             let why = format!("each of the {all} needs a port to connect from, and there are {most}");
             let remedy = "widen net.ipv4.ip_local_port_range where load comes from, or offer fewer sessions";
-            return Err(WebError::new(tried(), why, remedy));
+            return Err(Failure::new(tried(), why, remedy));
         }
         Ok(())
     }
 
     /// Refuses more connections than a server can accept.
-    pub fn refuse_server(&self, files: u64, users: u32) -> Result<(), WebError> {
+    pub fn refuse_server(&self, files: u64, users: u32) -> Result<(), Failure> {
         let needed = files + OTHER_FILES;
         let Some(most) = self.files.filter(|most| needed > *most) else { return Ok(()) };
         let why = format!("it needs {needed} open files, and the hard limit in the guest is {most}");
         let remedy =
             "raise the limit (for guests on this host it is that of tare itself, ulimit -Hn), or offer fewer sessions";
-        Err(WebError::new(format!("serve {users} sessions"), why, remedy))
+        Err(Failure::new(format!("serve {users} sessions"), why, remedy))
     }
 
     /// The limit of open files, where it is below what is wished.

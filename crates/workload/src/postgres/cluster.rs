@@ -12,12 +12,13 @@ use serde::de::DeserializeOwned;
 use tare_model::sql::SqlServer;
 use tare_wire::ExecResult;
 
-use super::{GoldError, Held, Making, TREE, at_host, file, found_or_made, name, walk};
-use crate::store::asked::{Asked, NOBODY, failure};
-use crate::store::installation::Installation;
-use crate::store::server::{CONF, LOG, SHORT, Server, init_options};
-use crate::store::settings::{self, SettingValue};
-use crate::{SetupSite, StoreError, WorkloadError};
+use super::installation::Installation;
+use super::server::{CONF, LOG, SHORT, Server, init_options};
+use super::settings::{self, SettingValue};
+use crate::asked::{Asked, NOBODY, failure};
+use crate::failure::file;
+use crate::gold::{self, Held, Making, TREE, at_host, found_or_made, name, walk};
+use crate::{Failure, SetupSite, WorkloadError};
 
 /// Raised when what is made here changes in a way that the rest of the name does not tell.
 const FORMAT: u32 = 3;
@@ -110,7 +111,7 @@ pub(crate) fn local(port: u16, user: &str, database: &str) -> SqlServer {
 ///
 /// # Errors
 /// When the kernel gives none.
-pub(crate) fn random(bytes: usize) -> Result<String, GoldError> {
+pub(crate) fn random(bytes: usize) -> Result<String, Failure> {
     use std::io::Read;
     let path = Path::new("/dev/urandom");
     let mut read = vec![0; bytes];
@@ -159,7 +160,7 @@ impl<D: Database> Cluster<'_, D> {
         server.stop(asked)?;
         tidy(&tree.join(DATA))?;
         let text = serde_json::to_string(&kept).map_err(|error| {
-            GoldError::new("tell what is in the database", error.to_string(), "report this: it is a defect of tare")
+            Failure::new("tell what is in the database", error.to_string(), "report this: it is a defect of tare")
         })?;
         let path = tree.join(D::KEPT);
         fs::write(&path, text).map_err(file("write", &path))?;
@@ -183,7 +184,7 @@ impl<D: Database> Making for Cluster<'_, D> {
         let (database, note) = (self.database.description(), self.site.note);
         note(&format!("making the {database}, PostgreSQL {}; it is kept for later runs", self.installation.version));
         self.fill(partial)?;
-        let bytes = super::shown(walk(partial, true)?);
+        let bytes = gold::shown(walk(partial, true)?);
         note(&format!("{database} made: {bytes} on disk, {:.1} s altogether", began.elapsed().as_secs_f64()));
         Ok(())
     }
@@ -218,7 +219,7 @@ fn check_settings(
     }
     let tried = format!("start PostgreSQL {} with the study's settings", installation.version);
     let remedy = "correct `settings` of the case; they are PostgreSQL's own, in its own words";
-    Err(StoreError::new(tried, refusal(&ran), remedy).into())
+    Err(Failure::new(tried, refusal(&ran), remedy).into())
 }
 
 /// What the server refused, without the lines that it writes beside it.
@@ -229,14 +230,14 @@ fn refusal(ran: &ExecResult) -> String {
 }
 
 /// Whether nobody can get to a directory: each on the way must let everybody pass.
-fn passable(folder: &Path) -> Result<(), GoldError> {
+fn passable(folder: &Path) -> Result<(), Failure> {
     let folder = folder.canonicalize().map_err(file("look at", folder))?;
     for way in folder.ancestors() {
         let mode = way.metadata().map_err(file("look at", way))?.permissions().mode();
         if mode & 0o001 == 0 {
             let why = format!("its user, nobody, may not pass {}", way.display());
             let remedy = format!("`chmod o+x {}`, or set TARE_CACHE to another directory", way.display());
-            return Err(GoldError::new(format!("run PostgreSQL in {}", folder.display()), why, remedy));
+            return Err(Failure::new(format!("run PostgreSQL in {}", folder.display()), why, remedy));
         }
     }
     Ok(())
@@ -264,10 +265,10 @@ fn start(server: &Server, asked: Asked<'_>) -> Result<u16, WorkloadError> {
 ///
 /// # Errors
 /// When it is still running, or a file cannot be removed.
-fn tidy(data: &Path) -> Result<(), GoldError> {
+fn tidy(data: &Path) -> Result<(), Failure> {
     if data.join("postmaster.pid").exists() {
         let why = "postmaster.pid is still there";
-        return Err(GoldError::new("stop PostgreSQL", why, "look for a server that runs there"));
+        return Err(Failure::new("stop PostgreSQL", why, "look for a server that runs there"));
     }
     for name in [CONF, LOG, "postmaster.opts"] {
         let path = data.join(name);

@@ -2,10 +2,20 @@
 
 use std::time::{Duration, Instant};
 
-use super::asked::{Asked, NOBODY, failure, tail};
-use super::error::StoreError;
+use crate::Failure;
 use crate::WorkloadError;
+use crate::asked::{Asked, NOBODY, failure, tail};
 
+/// Longest that a CHECKPOINT may take.
+pub(crate) const CHECKPOINT: Duration = Duration::from_secs(600);
+/// The settings that a running server was given, and those that matter in any case. Places and addresses are left out.
+pub(crate) const SETTINGS: &str = "SELECT name, current_setting(name) FROM pg_settings \
+     WHERE (source NOT IN ('default', 'override', 'client', 'session') \
+            AND name NOT IN ('listen_addresses', 'config_file', 'data_directory', 'hba_file', 'ident_file', \
+                             'external_pid_file', 'application_name', 'unix_socket_directories')) \
+        OR name IN ('fsync', 'full_page_writes', 'synchronous_commit', 'data_checksums', 'wal_level', 'wal_sync_method', \
+                    'io_method') \
+     ORDER BY name";
 /// Longest that a server may take to start, recovery included, or to stop.
 const STARTING: Duration = Duration::from_secs(600);
 /// Longest for what is short.
@@ -16,8 +26,6 @@ pub(crate) const CONF: &str = "tare.conf";
 pub(crate) const LOG: &str = "tare.log";
 /// The superuser, who is trusted where the server runs.
 pub(crate) const SUPERUSER: &str = "tare";
-/// The user and the database of the store.
-pub(crate) const STORE: &str = "store";
 
 /// Ends a server and all its processes at once. Its parent is stopped first, so that it does not see its children die and
 /// begins nothing; then all are waited for until they are gone. One that is dead and that nobody has buried yet counts as gone,
@@ -90,7 +98,7 @@ impl Server {
         let ran = asked.run(&argv, Some(NOBODY), STARTING)?;
         if ran.code != Some(0) {
             let remedy = "see what it says; the directory must be one that nobody (65534) may enter and write to";
-            return Err(StoreError::new(format!("make a database in {}", self.data), failure(&ran), remedy).into());
+            return Err(Failure::new(format!("make a database in {}", self.data), failure(&ran), remedy).into());
         }
         let script = "echo \"include_if_exists 'tare.conf'\" >>\"$1/postgresql.conf\"";
         asked.script("write the server's settings", script, &[&self.data], Some(NOBODY), SHORT).map(drop)
@@ -121,7 +129,7 @@ impl Server {
         let why = format!("{}; its log ends: {}", failure(&ran), self.log_end(asked));
         let remedy = "see its log, and check memory (`shared_buffers` is 40 % of the guest's), the settings in the \
                       study and the port";
-        Err(StoreError::new("start PostgreSQL", why, remedy).into())
+        Err(Failure::new("start PostgreSQL", why, remedy).into())
     }
 
     /// Starts a server that died: what it began may still be at work for a moment, and a new one refuses to start beside that.
@@ -168,7 +176,7 @@ impl Server {
         if ran.code == Some(0) {
             return Ok(());
         }
-        Err(StoreError::new("stop PostgreSQL", failure(&ran), "see its log for what it was doing").into())
+        Err(Failure::new("stop PostgreSQL", failure(&ran), "see its log for what it was doing").into())
     }
 
     /// Kills the server with all its processes.

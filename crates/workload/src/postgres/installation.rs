@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 
 use tare_model::Refusal;
 
-use super::parameters::EMBEDDED;
-
+/// Names what set-up fetched, where a study may name a directory.
+pub(crate) const EMBEDDED: &str = "embedded";
 /// Oldest version that works: it has all that the store and its settings use.
 pub(crate) const OLDEST: u32 = 12;
 /// Where set-up puts what it fetches, in tare's cache.

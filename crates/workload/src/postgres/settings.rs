@@ -88,7 +88,7 @@ pub(crate) fn check(name: &str, value: &str) -> Result<(), FieldError> {
 }
 
 /// Most WAL that is kept before a checkpoint is forced, bytes: what a database of that size is given, or what the study says.
-pub(super) fn wal_bytes(given: &BTreeMap<String, SettingValue>, db: ByteSize) -> u64 {
+pub(crate) fn wal_bytes(given: &BTreeMap<String, SettingValue>, db: ByteSize) -> u64 {
     let said = given.get("max_wal_size").and_then(|value| bytes(&value.0));
     said.unwrap_or_else(|| db.0.saturating_mul(WAL_PER_DATA).clamp(WAL_LEAST, WAL_MOST))
 }
@@ -97,7 +97,7 @@ pub(super) fn wal_bytes(given: &BTreeMap<String, SettingValue>, db: ByteSize) ->
 ///
 /// # Errors
 /// The setting, with the figures.
-pub(super) fn fit(given: &BTreeMap<String, SettingValue>, guest: &GuestSize, clients: u32) -> Result<(), FieldError> {
+pub(crate) fn fit(given: &BTreeMap<String, SettingValue>, guest: &GuestSize, clients: u32) -> Result<(), FieldError> {
     // A number alone counts pages.
     let buffers = given.get("shared_buffers").and_then(|value| sized(&value.0, PAGE));
     if let Some(buffers) = buffers.filter(|buffers| *buffers >= guest.memory.0) {
@@ -140,7 +140,7 @@ fn sized(text: &str, alone: u64) -> Option<u64> {
 
 /// What decides the settings.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct For {
+pub(crate) struct For {
     /// Size of the guest.
     pub guest: GuestSize,
     /// Size of the database as the study says it.
@@ -154,7 +154,7 @@ pub(super) struct For {
 }
 
 /// All settings that the server is started with, the study's over the defaults.
-pub(super) fn all(given: &BTreeMap<String, SettingValue>, of: &For) -> BTreeMap<String, String> {
+pub(crate) fn all(given: &BTreeMap<String, SettingValue>, of: &For) -> BTreeMap<String, String> {
     let megabytes = |percent: u64| format!("{}MB", (of.guest.memory.0.saturating_mul(percent) / 100 / MIB).max(1));
     let mut settings: BTreeMap<String, String> = [
         ("shared_buffers", megabytes(SHARED_BUFFERS_PERCENT)),
@@ -183,7 +183,7 @@ pub(super) fn all(given: &BTreeMap<String, SettingValue>, of: &For) -> BTreeMap<
     };
     let ours = [
         ("listen_addresses", listen),
-        ("port", super::url::PORT.to_string()),
+        ("port", super::PORT.to_string()),
         // Paths of sockets are short, and those of data may be long.
         ("unix_socket_directories", String::new()),
         ("password_encryption", "scram-sha-256".to_owned()),
@@ -201,13 +201,6 @@ pub(crate) fn file(settings: &BTreeMap<String, String>) -> String {
     }
     text
 }
-
-/// Who may come in: whoever is in the guest, and the store's user with its password.
-pub(super) const HBA: &str = "# Written by tare for one trial.
-host all all 127.0.0.1/32 trust
-host store store 0.0.0.0/0 scram-sha-256
-host store store ::/0 scram-sha-256
-";
 
 /// A flag for each setting of a running server without which what was acknowledged may be lost.
 pub(crate) fn unsafe_flags(running: &[(String, String)]) -> Vec<Flag> {

@@ -1,0 +1,12 @@
+//! PostgreSQL for the workloads that use it: programs, settings, servers in guests, and clusters that are made once.
+
+pub(crate) mod cluster;
+pub(crate) mod installation;
+mod refused;
+pub(crate) mod server;
+pub(crate) mod settings;
+
+pub(crate) use refused::refused;
+
+/// PostgreSQL's port.
+pub(crate) const PORT: u16 = 5432;
