@@ -19,6 +19,8 @@ pub struct House {
     pub dependencies: Dependencies,
     /// Which words belong to which platform.
     pub platforms: Platforms,
+    /// Where the workloads are.
+    pub workloads: Workloads,
     /// How long a file may be.
     pub sizes: Sizes,
     /// Where `unsafe` may be.
@@ -52,6 +54,18 @@ pub struct Dependencies {
     pub strict: Vec<String>,
     /// For each other crate, the crates that it may use. Names without the prefix `tare-`.
     pub allowed: BTreeMap<String, Vec<String>>,
+}
+
+/// Where the workloads are, and who may reach into their folders.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workloads {
+    /// The folder whose sub-folders are the workloads.
+    pub folder: String,
+    /// For a sub-folder of a workload, the folder of the crate that compiles it (ending in `/`).
+    pub parts: BTreeMap<String, String>,
+    /// Files that may.
+    pub exempt: Vec<String>,
 }
 
 /// Words that may appear in one platform's folder and nowhere else.

@@ -15,6 +15,7 @@ mod platform_names;
 mod sizes;
 mod text_form;
 mod unsafe_code;
+mod workload_paths;
 
 use std::fmt;
 
@@ -43,6 +44,11 @@ pub const ALL: &[Rule] = &[
         check: manifests::check,
     },
     Rule { name: "platform-names", what: "no platform is named outside its own folder", check: platform_names::check },
+    Rule {
+        name: "workload-paths",
+        what: "no code reaches into a workload's folder from outside of it",
+        check: workload_paths::check,
+    },
     Rule { name: "sizes", what: "files stay short; exceptions only shrink", check: sizes::check },
     Rule { name: "unsafe-code", what: "unsafe stands in files of its own", check: unsafe_code::check },
     Rule {
