@@ -1,6 +1,6 @@
 //! The store of the order-entry workload: its size, what drives it, and what was done in it.
 //!
-//! Modelled on the order flow of an online store as published in 2011 (`docs/method.md`).
+//! Modelled on the order flow of an online store as published in 2011 (`docs/reference/postgresql.md`).
 
 use serde::{Deserialize, Serialize};
 use tare_model::clean::Untrusted;
