@@ -13,5 +13,5 @@ done
 if command -v javac >/dev/null && [[ -x ${BUNDLE:-${TARE_CACHE:-/var/cache/tare}/bundle/web}/runtime/bin/java ]]; then
     bench/web-server.sh
 else
-    echo "bench: web-server.sh is left out; it needs javac and what scripts/web.sh builds" >&2
+    echo "bench: web-server.sh is left out; it needs javac and what scripts/bundle.sh web builds" >&2
 fi

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The web server of jvm/web against the container that it is made of: the same virtual machine and options, the same connectors,
+# The web server of workloads/web/app against the container that it is made of: the same virtual machine and options, the same connectors,
 # the same files; the peer has the container's servlet for files alone, all as it comes. And pages, which the peer has none of.
 #
 # wrk offers the load, on loopback, on a processor of its own. One round runs each contestant once, in an order that changes from
@@ -22,7 +22,7 @@ BUNDLE=${BUNDLE:-$cache/bundle/web}
 for program in wrk javac openssl taskset; do
     command -v "$program" >/dev/null || { echo "no $program; install wrk, a JDK, openssl and util-linux" >&2 && exit 1; }
 done
-[[ -x $BUNDLE/runtime/bin/java ]] || { echo "no server in $BUNDLE; scripts/web.sh builds it" >&2 && exit 1; }
+[[ -x $BUNDLE/runtime/bin/java ]] || { echo "no server in $BUNDLE; scripts/bundle.sh web builds it" >&2 && exit 1; }
 
 work=$(mktemp -d)
 pids=()
@@ -58,7 +58,7 @@ printf 'banking\tlogin\tLog in\t1\t4000\tlogin\tuser,token\t%s\nbanking\taccount
     "$embedded" "$embedded" "$embedded" >"$data/pages.tsv"
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -keyout "$work/key" -out "$work/certificate" \
     -subj /CN=localhost 2>/dev/null
-javac -cp "$BUNDLE/lib/*" -d "$work/classes" jvm/web/src/test/java/tare/web/{PlainContainer,QuickBackend}.java
+javac -cp "$BUNDLE/lib/*" -d "$work/classes" workloads/web/app/src/test/java/tare/web/{PlainContainer,QuickBackend}.java
 
 # begin NAME COMMAND...: starts a program, and waits until it is ready; its number is in started.
 begin() {

@@ -1,10 +1,9 @@
 # shellcheck shell=bash
-# What is set here is used by those that source it, who set script, name and module.
-# shellcheck disable=SC2034,SC2154
-# What scripts/java.sh, scripts/web.sh and scripts/social.sh have in common: sourced, not run. Bash. Tested by scripts/test-java.sh.
+# Functions of scripts/bundle.sh, which sets `name`, the workload: sourced, not run. Bash. Tested by scripts/test-jvm-lib.sh.
+# shellcheck disable=SC2154 # A workload's bundle.sh sets title, modules, application_classes and trial_options.
 #
-# Each puts an application of jvm/ and a Java runtime of its own into tare's cache, as CACHE/bundle/NAME-HASH, with
-# CACHE/bundle/NAME a link to the newest. They need Maven, which fetches its own plugins, and a JDK 17 or newer with its jmods.
+# A bundle is the workload's application and a Java runtime of its own in tare's cache, as CACHE/bundle/NAME-HASH, with
+# CACHE/bundle/NAME a link to the newest.
 
 # shellcheck source=scripts/apt.sh
 . "${BASH_SOURCE[0]%/*}/apt.sh"
@@ -71,20 +70,17 @@ need_tools() {
     fi
 }
 
-# Sources that go into the application of the module, and what builds them; names end with 0.
+# Files that the application is built of, in order; names end with 0.
 sources() {
-    find "jvm/$module" -type f \( -name pom.xml -o -path 'jvm/*/src/main/*' \) -print0 | LC_ALL=C sort -z
-    # All modules are named in it, so that Maven looks for each.
-    find jvm -maxdepth 2 -name pom.xml ! -path "jvm/$module/*" -print0 | LC_ALL=C sort -z
+    find jvm "workloads/$name/app" -type f \( -name pom.xml -o -name bundle.sh -o -path '*/src/main/*' \) -print0 | LC_ALL=C sort -z
 }
 
-# Sets place, and ends here where it is there already. Of other modules only the parent counts.
+# Sets place, and ends here where it is there already.
 find_place() {
     local version
     version=$({
-        sources | grep --null-data -e "^jvm/$module/" -e '^jvm/pom.xml$' | xargs -0 sha256sum
-        sha256sum <"$script"
-        sha256sum <scripts/jvm-lib.sh
+        sources | xargs -0 sha256sum
+        sha256sum scripts/bundle.sh scripts/jvm-lib.sh
         cat "$jdk/release"
     } | sha256sum | cut -c1-16)
     place=$bundle/$name-$version
@@ -114,8 +110,8 @@ clear_up() {
 # Whether the newest is complete: it was moved to its place as a whole.
 is_there() { [[ -x $place/runtime/bin/java && $(readlink "$bundle/$name") == "${place##*/}" ]]; }
 
-# or_tell WHAT COMMAND...: shows what a command said only if it failed; these tell it on either output.
-or_tell() {
+# or_show WHAT COMMAND...: runs a command, and ends the script where it fails; its output, of both kinds, is shown only then.
+or_show() {
     local what=$1
     shift
     if ! "$@" >"$work/said" 2>&1 </dev/null; then
@@ -183,45 +179,52 @@ serving() {
     return 1
 }
 
-# share_classes OWN TRIAL [OPTION...]: makes the archive of the classes that the trial of the application loads, without those of
-# the application that OWN matches: an archive with classes of jars would be refused wherever those lie elsewhere. The
-# trial, a command that takes options of Java, then runs with the archive and with these options as well.
+# Writes the archive of the classes that the application's trial loads. Those of its own jars (application_classes) are left out:
+# an archive with classes of jars would be refused wherever those lie elsewhere. The trial then runs with the archive and with
+# the options trial_options.
 share_classes() {
-    local own=$1 trial=$2 collector
-    shift 2
-    or_tell "run the application" "$trial" -Xshare:off -Xmx200m -XX:+UseSerialGC -XX:DumpLoadedClassList="$work/classes"
-    grep --invert-match --extended-regexp "$own" "$work/classes" >"$work/shared"
+    local collector
+    or_show "run the application" trial -Xshare:off -Xmx200m -XX:+UseSerialGC -XX:DumpLoadedClassList="$work/classes"
+    grep --invert-match --extended-regexp "$application_classes" "$work/classes" >"$work/shared"
     write_archive "$work/shared"
     for collector in Serial G1; do
-        or_tell "use the archive of classes" "$trial" -Xshare:on "-XX:+Use${collector}GC" "$@"
+        or_show "use the archive of classes" trial -Xshare:on "-XX:+Use${collector}GC" "${trial_options[@]}"
     done
 }
 
-# Builds the module in a copy: the sources stay clean, and nobody else builds there.
-build_module() {
-    mkdir -p "$work/sources"
-    sources | xargs -0 cp --parents --target-directory "$work/sources"
-    or_tell "build the application" env JAVA_HOME="$jdk" mvn --batch-mode --no-transfer-progress \
-        --file "$work/sources/jvm/pom.xml" --projects "$module" -Dmaven.test.skip=true package
+# Puts the application's jars into $work/tree: its libraries beside it, in lib, where it has any. It is built in a copy: the
+# sources stay clean, and no other build is disturbed. Maven reads the files of all modules.
+build_application() {
+    local copy=$work/sources built=$work/sources/workloads/$name/app/target
+    mkdir -p "$work/tree" "$copy"
+    sources | xargs -0 cp --parents --target-directory "$copy"
+    cp --parents --target-directory "$copy" workloads/*/app/pom.xml
+    or_show "build the application" env JAVA_HOME="$jdk" mvn --batch-mode --no-transfer-progress \
+        --file "$copy/jvm/pom.xml" --projects ":tare-$name" --also-make -Dmaven.test.skip=true package
+    if [[ -d $built/lib ]]; then
+        mv "$built/lib" "$work/tree/"
+        cp "$built/tare-$name.jar" "$work/tree/lib/"
+    else
+        cp "$built/tare-$name.jar" "$work/tree/"
+    fi
 }
 
-# link_runtime MODULES [OPTION...]: makes $work/tree/runtime.
+# Makes $work/tree/runtime of the JDK's modules.
 link_runtime() {
-    local modules=$1
-    shift
     # Not compressed: pages of the file are then those of memory, and shared by all that map it. Likewise the archive of
     # classes is mapped where it was written for; elsewhere, as newer JDKs do it by themselves, most of its pages
     # would be written to at start, and be each process's own. An option on the command line comes after these.
-    or_tell "link the runtime" "$jdk/bin/jlink" --add-modules "$modules" \
+    # Nothing is drawn: java.desktop is there for its listeners.
+    or_show "link the runtime" "$jdk/bin/jlink" --add-modules "$modules" \
         --strip-debug --no-header-files --no-man-pages --compress=0 --output "$work/tree/runtime" \
-        --add-options="-XX:+UnlockDiagnosticVMOptions -XX:ArchiveRelocationMode=0" "$@"
+        --add-options="-XX:+UnlockDiagnosticVMOptions -XX:ArchiveRelocationMode=0" --exclude-files='/java.desktop/lib/**'
 }
 
 # write_archive CLASSES: the archive of classes of the runtime's own list, and of those in the file.
 write_archive() {
     { cat "$work/tree/runtime/lib/classlist" "$1"; } | LC_ALL=C sort -u >"$work/all"
     # G1 alone writes objects into the archive; Serial and others use its classes.
-    or_tell "write the archive of classes" "$work/tree/runtime/bin/java" -Xshare:dump -XX:+UseG1GC \
+    or_show "write the archive of classes" "$work/tree/runtime/bin/java" -Xshare:dump -XX:+UseG1GC \
         -XX:SharedClassListFile="$work/all"
 }
 

@@ -202,9 +202,10 @@ setup_platforms() {
     scripts/platforms-kernel.sh || say "without a kernel for guests, virtual machines boot only images of your own"
     scripts/platforms-gvisor.sh || say "runsc is not installed; its arms will be left out"
     scripts/postgres.sh || say "without a PostgreSQL for guests, order entry needs one that is installed (postgres = \"DIRECTORY\")"
-    scripts/java.sh || say "without the Java application and its runtime, studies of Java density do not run"
-    scripts/web.sh || say "without the web application and its runtime, studies of web serving do not run"
-    scripts/social.sh || say "without the social application and its runtime, studies of several Java machines in one guest do not run"
+    local workload
+    for workload in java web social; do
+        scripts/bundle.sh "$workload" || say "without its application and runtime, studies of the workload $workload do not run"
+    done
 }
 
 # As apt_has, without fetching the lists for it.

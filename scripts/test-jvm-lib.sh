@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 trap 'end_server; rm -rf "$work"' EXIT
 # shellcheck disable=SC2034 # Used by what follows.
-name=test module=none
+name='test'
 # shellcheck source=scripts/jvm-lib.sh
 . scripts/jvm-lib.sh
 # shellcheck source=scripts/counted.sh

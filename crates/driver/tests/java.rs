@@ -380,7 +380,7 @@ fn real() -> Option<Real> {
     let bundle = cache.join("bundle/java");
     let (program, jar) = (bundle.join("runtime/bin/java"), bundle.join("tare-java.jar"));
     if !program.is_file() || !jar.is_file() {
-        println!("SKIPPED: there is no application in {} (scripts/java.sh builds it)", bundle.display());
+        println!("SKIPPED: there is no application in {} (scripts/bundle.sh java builds it)", bundle.display());
         return None;
     }
     let mut command = Command::new(program);

@@ -566,7 +566,7 @@ fn machines_of_three_gibibytes_run_java_from_one_disk_and_take_what_they_touch()
     let options = json!({"image": {"debian": {}}, "memory": {"balloon": true}});
     let platform = platform("qemu", &options);
     let Some(bundle) = java() else {
-        return skipped("there is no Java runtime in the cache: scripts/java.sh makes it");
+        return skipped("there is no Java runtime in the cache: scripts/bundle.sh java makes it");
     };
     let Some(ground) = Ground::new("java", &*platform) else { return };
     let place = tempfile::tempdir_in("/var/tmp").unwrap();

@@ -65,7 +65,7 @@ impl JavaFault {
                 "it may have ended or have been killed for memory: look at what it printed and at the guest's memory"
             }
             Self::Unfit { .. } | Self::TooLong { .. } => {
-                "check which program listens there, and build the application of this tare again (scripts/java.sh)"
+                "check which program listens there, and build the application of this tare again (scripts/bundle.sh java)"
             }
             Self::Refused(_) => "see the reason, and what the application printed",
             Self::Groups { .. } => "give the load as many clients (or connections) as the application has data groups",

@@ -11,7 +11,7 @@ use crate::folder::bytes_in;
 use crate::jvm::Collector;
 use crate::{Failure, WorkSite, WorkloadError};
 
-/// Where `scripts/java.sh` puts it, in tare's cache: a link to the newest.
+/// Where `scripts/bundle.sh java` puts it, in tare's cache: a link to the newest.
 const BUNDLE: &str = "bundle/java";
 /// The program, in the bundle.
 const PROGRAM: &str = "runtime/bin/java";
@@ -27,7 +27,7 @@ pub(super) const OVERLAY_BYTES: u64 = 4 << 20;
 /// Oldest Java whose collectors beside G1 can have equal strings share their characters.
 const DEDUPLICATES: u32 = 18;
 const REMEDY: &str =
-    "run `make platforms`, or scripts/java.sh alone, which builds it with the JDK and Maven of this host";
+    "run `make platforms`, or scripts/bundle.sh java alone, which builds it with the JDK and Maven of this host";
 
 /// An application with its runtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -191,7 +191,7 @@ mod tests {
         std::fs::write(whole.join(RELEASE), "JAVA_VERSION=\"17.0.15\"\n").unwrap();
         std::fs::write(whole.join(JAR), "x").unwrap();
         let Refusal { reason, remedy } = at(&link).unwrap_err();
-        assert!(reason.contains("runtime/bin/java") && remedy.contains("scripts/java.sh"), "{reason}: {remedy}");
+        assert!(reason.contains("runtime/bin/java") && remedy.contains("scripts/bundle.sh java"), "{reason}: {remedy}");
         std::fs::write(whole.join(PROGRAM), "x").unwrap();
         let found = at(&link).unwrap();
         assert_eq!((found.major, &found.place), (17, &whole.canonicalize().unwrap()));

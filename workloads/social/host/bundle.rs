@@ -8,7 +8,7 @@ use tare_model::{ByteSize, Refusal};
 use crate::Failure;
 use crate::folder::bytes_in;
 
-/// Where `scripts/social.sh` puts it, in tare's cache: a link to the newest.
+/// Where `scripts/bundle.sh social` puts it, in tare's cache: a link to the newest.
 const BUNDLE: &str = "bundle/social";
 /// The program, in the bundle.
 pub(super) const PROGRAM: &str = "runtime/bin/java";
@@ -22,7 +22,7 @@ pub(super) const DISK_BYTES: u64 = 112 << 20;
 /// What a guest writes to it, although it is for reading, bytes: when it was mounted, and when files were read.
 pub(super) const OVERLAY_BYTES: u64 = 8 << 20;
 const REMEDY: &str =
-    "run `make platforms`, or scripts/social.sh alone, which builds it with the JDK and Maven of this host";
+    "run `make platforms`, or scripts/bundle.sh social alone, which builds it with the JDK and Maven of this host";
 
 /// An application with its runtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,6 +95,6 @@ mod tests {
         assert!(data.shared && data.size.0 > 64 << 20);
         std::fs::remove_file(whole.join("lib/a.jar")).unwrap();
         let Refusal { reason, remedy } = at(&link).unwrap_err();
-        assert!(reason.contains("lib/*.jar") && remedy.contains("scripts/social.sh"), "{reason}: {remedy}");
+        assert!(reason.contains("lib/*.jar") && remedy.contains("scripts/bundle.sh social"), "{reason}: {remedy}");
     }
 }

@@ -252,7 +252,7 @@ fn absent(given: bool, path: &str, why: &str) -> Failure {
     let (whose, remedy) = if given {
         (
             "from the data that the guest was given",
-            "run scripts/social.sh again, which makes what guests are given".to_owned(),
+            "run scripts/bundle.sh social again, which makes what guests are given".to_owned(),
         )
     } else {
         (

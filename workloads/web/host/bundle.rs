@@ -6,7 +6,7 @@ use tare_model::Refusal;
 
 use crate::folder::bytes_in;
 
-/// Where `scripts/web.sh` puts it, in tare's cache: a link to the newest.
+/// Where `scripts/bundle.sh web` puts it, in tare's cache: a link to the newest.
 const BUNDLE: &str = "bundle/web";
 /// The program, in the bundle and in what guests are given.
 pub(super) const PROGRAM: &str = "runtime/bin/java";
@@ -15,7 +15,7 @@ const RELEASE: &str = "runtime/release";
 /// The server's jars, in the bundle and in what guests are given.
 pub(super) const JARS: &str = "lib";
 const REMEDY: &str =
-    "run `make platforms`, or scripts/web.sh alone, which builds it with the JDK and Maven of this host";
+    "run `make platforms`, or scripts/bundle.sh web alone, which builds it with the JDK and Maven of this host";
 
 /// A server with its runtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +85,6 @@ pub(super) mod tests {
         std::fs::remove_file(whole.join("lib/a.jar")).unwrap();
         std::fs::remove_file(whole.join("lib/b.jar")).unwrap();
         let Refusal { reason, remedy } = at(&link).unwrap_err();
-        assert!(reason.contains("lib/*.jar") && remedy.contains("scripts/web.sh"), "{reason}: {remedy}");
+        assert!(reason.contains("lib/*.jar") && remedy.contains("scripts/bundle.sh web"), "{reason}: {remedy}");
     }
 }

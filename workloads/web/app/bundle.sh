@@ -1,20 +1,13 @@
-#!/usr/bin/env bash
-# Puts the web server of jvm/web and a Java runtime of its own into tare's cache, so that a guest needs no Java:
-# CACHE/bundle/web/{lib/*.jar,runtime/bin/java}. Does nothing when neither sources nor JDK have changed.
-#
-# It needs Maven, which fetches its own plugins and the servlet container, and a JDK 17 or newer with its jmods. As root on
-# Debian or Ubuntu it installs what is missing; anywhere else it prints the command and stops.
-set -euo pipefail
-script=$(readlink -f "${BASH_SOURCE[0]}")
-cd "$(dirname "$script")/.."
-# shellcheck disable=SC2034 # Used by what follows.
-name=web module=web
-# shellcheck source=scripts/jvm-lib.sh
-. scripts/jvm-lib.sh
+# shellcheck shell=bash
+# shellcheck disable=SC2034,SC2154 # Read and set by scripts/bundle.sh, which sources this.
+# The bundle of the web server: CACHE/bundle/web/{lib/*.jar,runtime/bin/java}.
 
+title="web server"
 # The container's classes have listeners of java.beans, which is in java.desktop, and name types of java.instrument and java.security.jgss;
 # jdk.crypto.ec is for certificates and the agreement on keys.
 modules=java.base,java.desktop,java.instrument,java.logging,java.management,java.naming,java.security.jgss,jdk.crypto.ec,jdk.management
+application_classes='tare/|org/apache/|jakarta/'
+trial_options=(-Xmx1550m)
 
 # Made-up data, and a certificate where there is openssl: without it some classes of TLS are not in the archive, and start a
 # little later.
@@ -29,6 +22,8 @@ make_data() {
     fi
 }
 
+prepare() { or_show "make data" make_data; }
+
 # launch PORT JAVA_OPTION...: how the server is started.
 launch() {
     local port=$1
@@ -40,8 +35,8 @@ launch() {
     fi
 }
 
-# asked PORT: whether all that is asked there, and with TLS, is answered as it should be.
-asked() {
+# check PORT: whether every request there, and with TLS, is answered as it should be.
+check() {
     local version
     answers "$1" '/site/page?user=0000000001&token=0000000000000000' ' 502 ' &&
         answers "$1" /files/site/images/0.gif GIF89a &&
@@ -57,20 +52,5 @@ asked() {
     fi
 }
 
-# serve JAVA_OPTION...: starts it, and asks it for a page, a file and its state.
-serve() { serving asked launch "$@"; }
-
-need_tools
-find_place
-
-if [[ ! -d $place ]]; then
-    say "building the web server and its runtime with Java $jdk_version"
-    mkdir -p "$work/tree/lib"
-    build_module
-    cp "$work/sources/jvm/web/target/tare-web.jar" "$work/sources/jvm/web/target/lib"/*.jar "$work/tree/lib/"
-    link_runtime "$modules" --exclude-files='/java.desktop/lib/**'
-    or_tell "make data" make_data
-    share_classes 'tare/|org/apache/|jakarta/' serve -Xmx1550m
-fi
-publish
-say "the web server and its runtime are in $bundle/web"
+# trial JAVA_OPTION...: starts it, and asks it for a page, a file and its state.
+trial() { serving check launch "$@"; }

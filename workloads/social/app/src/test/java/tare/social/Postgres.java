@@ -70,10 +70,11 @@ final class Postgres {
             statement.execute("CREATE DATABASE small");
         }
         try (Connection connection = connect("small"); Statement statement = connection.createStatement()) {
-            Path sources = Path.of(System.getenv().getOrDefault("TARE_SOURCES", "../.."), "workloads/social/agent");
-            statement.execute(Files.readString(sources.resolve("schema.sql")));
+            // They are beside the agent's part, which makes the tables of a trial.
+            Path tables = Path.of("../agent");
+            statement.execute(Files.readString(tables.resolve("schema.sql")));
             statement.execute(Rows.SQL);
-            statement.execute(Files.readString(sources.resolve("indexes.sql")));
+            statement.execute(Files.readString(tables.resolve("indexes.sql")));
         }
     }
 

@@ -1,23 +1,16 @@
-#!/usr/bin/env bash
-# Puts the social application of jvm/social and a Java runtime of its own into tare's cache, so that a guest needs no Java:
-# CACHE/bundle/social/{lib/*.jar,runtime/bin/java}. Does nothing when neither sources nor JDK have changed.
-#
-# It needs Maven, which fetches its own plugins and the libraries, and a JDK 17 or newer with its jmods. As root on Debian or
-# Ubuntu it installs what is missing; anywhere else it prints the command and stops. Where there is a PostgreSQL, tare's own
+# shellcheck shell=bash
+# shellcheck disable=SC2034,SC2154 # Read and set by scripts/bundle.sh, which sources this.
+# The bundle of the social application: CACHE/bundle/social/{lib/*.jar,runtime/bin/java}. Where there is a PostgreSQL, tare's own
 # (scripts/postgres.sh) or the distribution's, the application is tried with it.
-set -euo pipefail
-script=$(readlink -f "${BASH_SOURCE[0]}")
-cd "$(dirname "$script")/.."
-# shellcheck disable=SC2034 # Used by what follows.
-name=social module=social
-# shellcheck source=scripts/jvm-lib.sh
-. scripts/jvm-lib.sh
 
+title="social application"
 # The container's classes have listeners of java.beans, which is in java.desktop, and name types of java.instrument and
-# java.security.jgss; java.sql brings what databases need.
+# java.security.jgss; databases need java.sql.
 modules=java.base,java.desktop,java.instrument,java.logging,java.management,java.naming,java.security.jgss,java.sql,jdk.management
+application_classes='tare/|org/|com/zaxxer/|com/ongres/|jakarta/'
+trial_options=(-Xmx1536m -Xms1536m -Xss192k)
 
-# refuse JAVA_OPTION...: without a database the application says so, and ends with 1.
+# refuse JAVA_OPTION...: without a database the application reports that, and ends with 1.
 refuse() {
     local code=0
     "$work/tree/runtime/bin/java" "$@" -cp "$work/tree/lib/*" tare.social.Main --listen 127.0.0.1 --port 0 \
@@ -26,8 +19,8 @@ refuse() {
     ((code == 1)) && grep --quiet 'cannot reach the database 127.0.0.1:9/nothing' "$work/printed"
 }
 
-# asked PORT: whether all that is asked there is answered as it should be.
-asked() {
+# check PORT: whether every request there is answered as it should be.
+check() {
     answers "$1" / '<h1>Upcoming events</h1>' &&
         answers "$1" '/tag?name=tag1' '<p id="hits">0</p>' &&
         answers "$1" '/event?id=1' ' 404 ' &&
@@ -45,8 +38,14 @@ launch() {
         --database "127.0.0.1:$database/postgres" --user tare --files 127.0.0.1:9)
 }
 
-# serve JAVA_OPTION...: runs it with the database, and asks it for pages, files and its state.
-serve() { serving asked launch "$@"; }
+# trial JAVA_OPTION...: runs it with the database, and asks it for pages, files and its state; without one it is started alone.
+trial() {
+    if [[ -n $postgres ]]; then
+        serving check launch "$@"
+    else
+        refuse "$@"
+    fi
+}
 
 # The programs of a PostgreSQL: prints nothing where there is none.
 find_postgres() {
@@ -68,7 +67,7 @@ as_other() {
     fi
 }
 
-# Of clear_up.
+# Part of clear_up.
 clear_up_more() {
     if [[ -n ${data:-} ]]; then
         as_other "$postgres/pg_ctl" -D "$data/cluster" -m immediate stop >/dev/null 2>&1 || true
@@ -76,7 +75,7 @@ clear_up_more() {
     fi
 }
 
-# start_postgres BIN: sets database to the port of a server with the application's tables, which ends with the script.
+# Sets database to the port of a server with the application's tables, which ends with the script.
 start_postgres() {
     data=$(mktemp -d)
     [[ $EUID -ne 0 ]] || chown 65534:65534 "$data"
@@ -100,24 +99,12 @@ start_postgres() {
     return 1
 }
 
-need_tools
-find_place
-
-if [[ ! -d $place ]]; then
-    say "building the social application and its runtime with Java $jdk_version"
-    mkdir -p "$work/tree/lib"
-    build_module
-    cp "$work/sources/jvm/social/target/tare-social.jar" "$work/sources/jvm/social/target/lib"/*.jar "$work/tree/lib/"
-    link_runtime "$modules" --exclude-files='/java.desktop/lib/**'
-    postgres=$(find_postgres) trial=serve
+prepare() {
+    or_show "run without a database" refuse
+    postgres=$(find_postgres)
     if [[ -n $postgres ]]; then
-        or_tell "start PostgreSQL from $postgres" start_postgres
+        or_show "start PostgreSQL from $postgres" start_postgres
     else
-        say "there is no PostgreSQL to try it with (scripts/postgres.sh brings one): some classes will not be in the archive, and it starts a little later"
-        trial=refuse
+        say "there is no PostgreSQL to try it with (scripts/postgres.sh builds one): some classes will not be in the archive, and it starts a little later"
     fi
-    share_classes 'tare/|org/|com/zaxxer/|com/ongres/|jakarta/' "$trial" -Xmx1536m -Xms1536m -Xss192k
-    or_tell "run without a database" refuse -Xshare:on -Xmx200m
-fi
-publish
-say "the social application and its runtime are in $bundle/social"
+}
