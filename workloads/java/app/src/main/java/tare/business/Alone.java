@@ -9,7 +9,8 @@ import tare.business.logic.Kind;
 import tare.business.logic.Session;
 import tare.business.measure.Durations;
 import tare.business.measure.Histogram;
-import tare.business.measure.Machine;
+import tare.common.Json;
+import tare.common.Jvm;
 
 /** A run without a driver: load, a measured window, what each kind of transaction costs, verification. */
 final class Alone {
@@ -55,7 +56,7 @@ final class Alone {
         alone.measure();
         alone.costs = alone.profile();
         alone.wrong = alone.crew.wrong();
-        alone.liveHeapAfter = Machine.liveHeap();
+        alone.liveHeapAfter = Jvm.liveHeap();
         System.out.println(json ? alone.json() : alone.table());
         return alone.wrong == null ? 0 : 1;
     }
@@ -64,17 +65,17 @@ final class Alone {
         crew.load(wish.rate(), wish.seed());
         crew.start();
         TimeUnit.NANOSECONDS.sleep(wish.warmUp());
-        long cpuBefore = Machine.cpuNanos();
-        long collectionsBefore = Machine.collections();
-        long millisBefore = Machine.collectionMillis();
+        long cpuBefore = Jvm.cpuNanos();
+        long collectionsBefore = Jvm.collections();
+        long millisBefore = Jvm.collectionMillis();
         long before = crew.begin();
         long began = System.nanoTime();
         TimeUnit.NANOSECONDS.sleep(wish.measure());
         operations = crew.end() - before;
         elapsed = System.nanoTime() - began;
-        cpu = Machine.cpuNanos() - cpuBefore;
-        collections = Machine.collections() - collectionsBefore;
-        collectionMillis = Machine.collectionMillis() - millisBefore;
+        cpu = Jvm.cpuNanos() - cpuBefore;
+        collections = Jvm.collections() - collectionsBefore;
+        collectionMillis = Jvm.collectionMillis() - millisBefore;
         crew.stop();
     }
 
@@ -89,14 +90,14 @@ final class Alone {
         long clock = clockCost();
         for (int i = 0; i < PROFILED; i++) {
             Kind kind = session.deal();
-            long bytes = Machine.allocatedBytes(self);
-            long start = Machine.threadCpuNanos();
+            long bytes = Jvm.allocatedBytes(self);
+            long start = Jvm.threadCpuNanos();
             session.perform(kind);
-            long end = Machine.threadCpuNanos();
+            long end = Jvm.threadCpuNanos();
             Cost cost = all.get(kind);
             cost.operations++;
             cost.cpuNanos += Math.max(end - start - clock, 0);
-            cost.allocatedBytes += Machine.allocatedBytes(self) - bytes;
+            cost.allocatedBytes += Jvm.allocatedBytes(self) - bytes;
         }
         return all;
     }
@@ -105,8 +106,8 @@ final class Alone {
     private static long clockCost() {
         long least = Long.MAX_VALUE;
         for (int i = 0; i < 20_000; i++) {
-            long start = Machine.threadCpuNanos();
-            least = Math.min(least, Machine.threadCpuNanos() - start);
+            long start = Jvm.threadCpuNanos();
+            least = Math.min(least, Jvm.threadCpuNanos() - start);
         }
         return least;
     }
@@ -120,8 +121,8 @@ final class Alone {
         StringBuilder out = new StringBuilder();
         line(out, "%d groups, %.1f MB of live heap a group, %.1f MB in all, %.1f MB after the run", wish.groups(),
                 crew.liveHeapPerGroup() / 1e6, crew.liveHeap() / 1e6, liveHeapAfter / 1e6);
-        line(out, "Java %s, %s collector, %.1f MB of heap held", Machine.release(), Machine.collector(),
-                Machine.heap().getCommitted() / 1e6);
+        line(out, "Java %s, %s collector, %.1f MB of heap held", Jvm.release(), Jvm.collector(),
+                Jvm.heap().getCommitted() / 1e6);
         line(out, "%d operations in %.3f s: %.1f a second; %d starts dropped", operations, elapsed / 1e9, perSecond(),
                 crew.dropped());
         line(out, "CPU %.3f s, %.1f us an operation; %d collections, %d ms", cpu / 1e9,
@@ -157,12 +158,12 @@ final class Alone {
 
     private String json() throws Crew.Refused {
         Durations durations = crew.durations();
-        Json json = new Json();
+        Json json = new Json(3);
         json.put("groups", wish.groups()).put("seed", wish.seed()).put("offered_per_s", wish.rate());
-        json.put("java", Machine.release()).put("collector", Machine.collector());
+        json.put("java", Jvm.release()).put("collector", Jvm.collector());
         json.put("live_heap_bytes", crew.liveHeap()).put("live_heap_bytes_per_group", crew.liveHeapPerGroup());
         json.put("live_heap_bytes_after", liveHeapAfter);
-        json.put("heap_max_bytes", Machine.heapMax()).put("heap_committed_bytes", Machine.heap().getCommitted());
+        json.put("heap_max_bytes", Jvm.heapMax()).put("heap_committed_bytes", Jvm.heap().getCommitted());
         json.put("elapsed_s", elapsed / 1e9).put("operations", operations).put("operations_per_s", perSecond());
         json.put("dropped", crew.dropped()).put("cpu_s", cpu / 1e9);
         json.put("collections", collections).put("collection_ms", collectionMillis);

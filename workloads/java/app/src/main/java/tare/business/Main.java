@@ -2,15 +2,15 @@ package tare.business;
 
 import java.io.IOException;
 import java.net.BindException;
-import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
-import java.net.UnknownHostException;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import tare.business.client.Crew;
 import tare.business.control.Listener;
+import tare.common.Arguments;
+import tare.common.InvalidInput;
 
 /** The command line. Exit codes: 0 well, 1 failed or wrong, 2 bad arguments. */
 public final class Main {
@@ -44,8 +44,8 @@ public final class Main {
         int code;
         try {
             code = perform(Arrays.asList(words));
-        } catch (Arguments.Bad e) {
-            System.err.println("tare-java: " + e.getMessage() + "; try --help");
+        } catch (InvalidInput e) {
+            System.err.println("tare-java: " + e.getMessage());
             code = 2;
         } catch (BindException e) {
             System.err.println("tare-java: cannot listen: " + e.getMessage());
@@ -64,9 +64,9 @@ public final class Main {
     }
 
     static int perform(List<String> words)
-            throws Arguments.Bad, Crew.Refused, IOException, InterruptedException {
+            throws InvalidInput, Crew.Refused, IOException, InterruptedException {
         if (words.isEmpty()) {
-            throw new Arguments.Bad("say serve or run");
+            throw new InvalidInput("say serve or run; try --help");
         }
         List<String> rest = words.subList(1, words.size());
         switch (words.get(0)) {
@@ -83,28 +83,25 @@ public final class Main {
                 Alone.Wish wish = new Alone.Wish(groups(given), seed(given), given.decimal("--rate", 0, 1e9),
                         given.span("--warm-up", 10 * SECOND), given.span("--measure", 60 * SECOND));
                 if (wish.measure() == 0) {
-                    throw new Arguments.Bad("--measure must be longer than nothing");
+                    throw new InvalidInput("--measure must be longer than nothing");
                 }
                 return Alone.run(wish, given.has("--json"));
             }
-            default -> throw new Arguments.Bad("unknown command '" + words.get(0) + "'");
+            default -> throw new InvalidInput("unknown command '" + words.get(0) + "'; try --help");
         }
     }
 
-    private static int groups(Arguments given) throws Arguments.Bad {
+    private static int groups(Arguments given) throws InvalidInput {
         return (int) given.whole("--groups", 6, 1, MOST_GROUPS);
     }
 
-    private static long seed(Arguments given) throws Arguments.Bad {
+    private static long seed(Arguments given) throws InvalidInput {
         return given.whole("--seed", 1, 0, Long.MAX_VALUE);
     }
 
-    private static int serve(List<String> words) throws Arguments.Bad, IOException, InterruptedException {
+    private static int serve(List<String> words) throws InvalidInput, IOException, InterruptedException {
         Arguments given = new Arguments(words, Set.of("--listen", "--groups", "--seed"), Set.of());
-        if (!given.has("--listen")) {
-            throw new Arguments.Bad("serve needs --listen ADDRESS:PORT");
-        }
-        InetSocketAddress address = address(given.text("--listen", ""));
+        InetSocketAddress address = given.socketAddress("--listen", 0);
         int groups = groups(given);
         long seed = seed(given);
         try (ServerSocket socket = new ServerSocket()) {
@@ -121,22 +118,5 @@ public final class Main {
             new Listener(socket, crew).serve();
         }
         return 0;
-    }
-
-    private static InetSocketAddress address(String text) throws Arguments.Bad {
-        int colon = text.lastIndexOf(':');
-        String host = colon > 0 ? text.substring(0, colon) : "";
-        String bare = host.startsWith("[") && host.endsWith("]") ? host.substring(1, host.length() - 1) : host;
-        String port = text.substring(colon + 1);
-        // Numbers alone: a name would be looked up, and may mean another machine.
-        if (bare.matches("[0-9.]+|[0-9a-fA-F:.]*:[0-9a-fA-F:.]*") && port.matches("[0-9]{1,5}")
-                && Integer.parseInt(port) <= 65_535) {
-            try {
-                return new InetSocketAddress(InetAddress.getByName(bare), Integer.parseInt(port));
-            } catch (UnknownHostException e) {
-                // Reported below.
-            }
-        }
-        throw new Arguments.Bad("--listen takes ADDRESS:PORT such as 127.0.0.1:7117 or [::1]:7117, not '" + text + "'");
     }
 }

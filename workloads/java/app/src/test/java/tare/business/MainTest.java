@@ -6,25 +6,24 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import tare.common.InvalidInput;
+import tare.testing.Programs;
 
 class MainTest {
     /** Exit code, and all that was said. */
     private record Said(int code, String text) {}
 
     private static Said said(String... words) throws IOException, InterruptedException {
-        List<String> command = new ArrayList<>(List.of(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-Xmx128m", "-XX:+UseSerialGC", "-cp", System.getProperty("java.class.path"), "tare.business.Main"));
-        command.addAll(Arrays.asList(words));
-        Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+        Process process = Programs.start("tare.business.Main", List.of("-Xmx128m", "-XX:+UseSerialGC"), List.of(words));
         process.getOutputStream().close();
-        String text = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        // Little is said on either, so that none waits for the other.
+        String text = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8)
+                + new String(process.getErrorStream().readAllBytes(), StandardCharsets.UTF_8);
         return new Said(process.waitFor(), text);
     }
 
@@ -37,7 +36,7 @@ class MainTest {
     })
     void aBadCommandLineIsRefusedBeforeAnythingIsDone(String line) {
         List<String> words = line.isEmpty() ? List.of() : Arrays.asList(line.split(" "));
-        Arguments.Bad bad = assertThrows(Arguments.Bad.class, () -> Main.perform(words));
+        InvalidInput bad = assertThrows(InvalidInput.class, () -> Main.perform(words));
         assertTrue(bad.getMessage().length() > 10, bad.getMessage());
     }
 

@@ -10,6 +10,8 @@ import java.time.format.DateTimeParseException;
 import java.util.List;
 import java.util.TreeSet;
 import org.apache.tomcat.util.http.InvalidParameterException;
+import tare.common.Causes;
+import tare.common.Refused;
 import tare.social.data.Address;
 import tare.social.data.NewEvent;
 import tare.social.data.NewPerson;
@@ -32,7 +34,7 @@ final class Form {
     static Form inParts(HttpServletRequest request) throws Refused {
         String type = request.getContentType();
         if (type == null || !type.regionMatches(true, 0, "multipart/form-data", 0, 19)) {
-            throw bad("the form is to be sent as multipart/form-data");
+            throw Refused.badRequest("the form is to be sent as multipart/form-data");
         }
         try {
             request.getParts();
@@ -46,20 +48,11 @@ final class Form {
         return new Form(request);
     }
 
-    private static Refused bad(String why) {
-        return new Refused(HttpServletResponse.SC_BAD_REQUEST, why);
-    }
-
     private static Refused unreadable(int status, Throwable failure) {
         if (status == HttpServletResponse.SC_REQUEST_ENTITY_TOO_LARGE) {
             return new Refused(status, Server.TOO_LONG);
         }
-        Throwable root = failure;
-        while (root.getCause() != null) {
-            root = root.getCause();
-        }
-        return new Refused(status, "the form cannot be read: "
-                + (root.getMessage() == null ? root.getClass().getSimpleName() : root.getMessage()));
+        return new Refused(status, "the form cannot be read: " + Causes.message(Causes.root(failure)));
     }
 
     private String given(String name) throws Refused {
@@ -74,10 +67,10 @@ final class Form {
     String text(String name, int letters) throws Refused {
         String value = given(name);
         if (value == null) {
-            throw bad("'" + name + "' is missing");
+            throw Refused.badRequest("'" + name + "' is missing");
         }
         if (value.length() > letters || value.indexOf('\0') >= 0) {
-            throw bad("'" + name + "' has more than " + letters + " letters, or one that nobody can read");
+            throw Refused.badRequest("'" + name + "' has more than " + letters + " letters, or one that nobody can read");
         }
         return value;
     }
@@ -86,7 +79,7 @@ final class Form {
     String needed(String name, int letters) throws Refused {
         String value = text(name, letters);
         if (value.isBlank()) {
-            throw bad("'" + name + "' is empty");
+            throw Refused.badRequest("'" + name + "' is empty");
         }
         return value;
     }
@@ -104,7 +97,7 @@ final class Form {
                 // Reported below, like a number that is out of range.
             }
         }
-        throw bad("'id' is a whole number from 1");
+        throw Refused.badRequest("'id' is a whole number from 1");
     }
 
     /** A file that was uploaded. */
@@ -117,7 +110,7 @@ final class Form {
         } catch (IOException | ServletException | IllegalStateException e) {
             // It was read before.
         }
-        throw bad("the file '" + name + "' is missing");
+        throw Refused.badRequest("the file '" + name + "' is missing");
     }
 
     /** Where somebody lives or something takes place; the coordinates come later. */
@@ -145,7 +138,7 @@ final class Form {
         } catch (DateTimeParseException e) {
             // Reported below, like a time that is out of range.
         }
-        throw bad("'time' is one such as 2026-03-01T18:00");
+        throw Refused.badRequest("'time' is one such as 2026-03-01T18:00");
     }
 
     private List<String> tags() throws Refused {
@@ -153,11 +146,11 @@ final class Form {
         tags.remove("");
         for (String tag : tags) {
             if (tag.length() > TAG_LETTERS) {
-                throw bad("a tag has more than " + TAG_LETTERS + " letters");
+                throw Refused.badRequest("a tag has more than " + TAG_LETTERS + " letters");
             }
         }
         if (tags.size() > TAGS) {
-            throw bad("there are more than " + TAGS + " tags");
+            throw Refused.badRequest("there are more than " + TAGS + " tags");
         }
         return List.copyOf(tags);
     }

@@ -5,6 +5,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import tare.common.Text;
 import tare.social.data.Address;
 import tare.social.data.Comment;
 import tare.social.data.Event;

@@ -1,18 +1,15 @@
 package tare.social;
 
 import java.io.IOException;
-import java.net.BindException;
 import java.nio.file.FileSystemException;
-import java.util.Arrays;
 import java.util.List;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.logging.Level;
-import java.util.logging.Logger;
 import org.apache.catalina.LifecycleException;
+import tare.common.Causes;
+import tare.common.InvalidInput;
+import tare.common.server.ServerProgram;
 import tare.social.data.Unavailable;
 
-/** The command line. Exit codes: 1 cannot serve, 2 bad arguments, reported in a line before anything listens. */
+/** The command line. */
 public final class Main {
     private static final String HELP = """
             tare-social: a social web application on an embedded servlet container.
@@ -33,74 +30,34 @@ public final class Main {
               --object-ttl S                  seconds for which objects are kept (1800)
             """;
 
-    /** Loggers that nobody holds are forgotten, with their level. */
-    private static final Set<Logger> QUIET = ConcurrentHashMap.newKeySet();
-
     private Main() {}
 
     /** Serves until it is killed. */
     public static void main(String[] words) {
-        List<String> given = Arrays.asList(words);
-        if (given.contains("--help") || given.contains("-h")) {
-            System.out.print(HELP);
-            return;
-        }
-        try {
+        ServerProgram.run("tare-social", HELP, words, given -> {
             Server server = start(given);
             // Its temporary folder goes with it.
             Runtime.getRuntime().addShutdownHook(new Thread(server::close, "end"));
-            System.out.print("ready\n");
-            System.out.flush();
-        } catch (Bad e) {
-            end(e.getMessage(), 2);
-        } catch (LifecycleException | Unavailable e) {
-            end(e.getMessage(), 1);
-        } catch (IOException e) {
-            end("cannot write static files to the temporary folder " + System.getProperty("java.io.tmpdir") + ": "
-                    + why(e) + "; choose another with -Djava.io.tmpdir", 1);
-        }
-    }
-
-    private static void end(String why, int code) {
-        System.err.println("tare-social: " + why.replace('\n', ' '));
-        System.exit(code);
+        });
     }
 
     /** Checks everything, then listens. */
-    static Server start(List<String> words) throws Bad, LifecycleException, Unavailable, IOException {
+    static Server start(List<String> words) throws InvalidInput, LifecycleException, Unavailable, IOException {
         Options options = Options.parse(words);
         quiet();
         try {
             return new Server(options, Timeouts.USUAL);
-        } catch (LifecycleException e) {
-            Throwable root = root(e);
-            throw new LifecycleException(root instanceof BindException
-                    ? "cannot listen on " + options.listen().getHostAddress() + ":" + options.port() + ": " + why(root)
-                            + "; choose another with --listen and --port"
-                    : "cannot start: " + why(root), e);
+        } catch (IOException e) {
+            // Of a file its kind says more than its message, which is the file's name.
+            throw new IOException("cannot write static files to the temporary folder "
+                    + System.getProperty("java.io.tmpdir") + ": "
+                    + (e instanceof FileSystemException ? e.toString() : Causes.message(e))
+                    + "; choose another with -Djava.io.tmpdir", e);
         }
     }
 
-    /** Turns off the logs of the container and of the database's driver: this program reports their failures itself. */
+    /** Turns off the logs of the container and of the database's driver. */
     static void quiet() {
-        for (String name : List.of("org.apache", "org.postgresql")) {
-            Logger logger = Logger.getLogger(name);
-            logger.setLevel(Level.OFF);
-            QUIET.add(logger);
-        }
-    }
-
-    private static Throwable root(Throwable failure) {
-        Throwable root = failure;
-        while (root.getCause() != null && !(root instanceof BindException)) {
-            root = root.getCause();
-        }
-        return root;
-    }
-
-    /** What the system says; of a file its kind says more than its message, which is the file's name. */
-    private static String why(Throwable failure) {
-        return failure.getMessage() == null || failure instanceof FileSystemException ? failure.toString()
-                : failure.getMessage();
+        ServerProgram.silence("org.apache", "org.postgresql");
     }
 }

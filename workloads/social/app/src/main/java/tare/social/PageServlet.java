@@ -7,6 +7,12 @@ import jakarta.servlet.http.HttpSession;
 import jakarta.servlet.http.Part;
 import java.io.IOException;
 import java.util.List;
+import java.util.concurrent.atomic.LongAdder;
+import tare.common.Refused;
+import tare.common.Text;
+import tare.common.client.BackendFailure;
+import tare.common.server.Responses;
+import tare.common.server.Sessions;
 import tare.social.data.Address;
 import tare.social.data.Conflict;
 import tare.social.data.Event;
@@ -18,12 +24,9 @@ import tare.social.data.Unavailable;
 import tare.social.data.Visitor;
 import tare.social.data.Writes;
 import tare.social.files.Store;
-import tare.social.files.Unserved;
 
 /** Makes pages, and takes what users send. */
 final class PageServlet extends HttpServlet {
-    private static final long serialVersionUID = 1;
-
     /** Of the session. */
     static final String COOKIE = "SESSION";
 
@@ -35,12 +38,12 @@ final class PageServlet extends HttpServlet {
     /** Who has asked for nothing for so long is not logged in any more, seconds. */
     private static final int SESSION_TIMEOUT_S = 1_800;
 
-    private final transient Social social;
-    private final transient Writes writes;
-    private final transient Store store;
-    private final transient Counts counts;
-    private final transient Home home;
-    private final transient ThreadLocal<Text> texts = ThreadLocal.withInitial(Text::new);
+    private final Social social;
+    private final Writes writes;
+    private final Store store;
+    private final Counts counts;
+    private final Home home;
+    private final ThreadLocal<Text> texts = ThreadLocal.withInitial(Text::new);
 
     PageServlet(Social social, Store store, Counts counts, int homeTtlS) {
         this.social = social;
@@ -53,7 +56,7 @@ final class PageServlet extends HttpServlet {
     /** Does what is asked. */
     @FunctionalInterface
     private interface Deed {
-        void run() throws IOException, Refused, Unavailable, Unserved, Conflict;
+        void run() throws IOException, Refused, Unavailable, BackendFailure, Conflict;
     }
 
     @Override
@@ -77,7 +80,7 @@ final class PageServlet extends HttpServlet {
                     send(page.clear().put(taken ? "taken" : "free"), PLAIN, response);
                 }
                 case "/logout" -> {
-                    end(request);
+                    Sessions.end(request.getSession(false));
                     redirect("/", response);
                 }
                 default -> throw new Refused(HttpServletResponse.SC_NOT_FOUND, "there is no such page");
@@ -103,17 +106,13 @@ final class PageServlet extends HttpServlet {
         try {
             deed.run();
         } catch (Refused e) {
-            counts.refused.increment();
-            tell(visitor, response, e.status(), e.getMessage());
+            fail(visitor, response, counts.refused, e.status(), e);
         } catch (Conflict e) {
-            counts.refused.increment();
-            tell(visitor, response, HttpServletResponse.SC_CONFLICT, e.getMessage());
-        } catch (Unserved e) {
-            counts.errors.increment();
-            tell(visitor, response, HttpServletResponse.SC_BAD_GATEWAY, e.getMessage());
+            fail(visitor, response, counts.refused, HttpServletResponse.SC_CONFLICT, e);
+        } catch (BackendFailure e) {
+            fail(visitor, response, counts.errors, HttpServletResponse.SC_BAD_GATEWAY, e);
         } catch (Unavailable e) {
-            counts.errors.increment();
-            tell(visitor, response, HttpServletResponse.SC_SERVICE_UNAVAILABLE, e.getMessage());
+            fail(visitor, response, counts.errors, HttpServletResponse.SC_SERVICE_UNAVAILABLE, e);
         } catch (RuntimeException e) {
             counts.errors.increment();
             throw e;
@@ -124,7 +123,7 @@ final class PageServlet extends HttpServlet {
         if (visitor == null) {
             byte[] bytes = home.get(() -> Html.home(page, null, social.upcoming(), List.of()).copy());
             counts.pages.increment();
-            send(bytes, bytes.length, HTML, response);
+            Responses.send(response, HTML, bytes, bytes.length);
         } else {
             send(Html.home(page, visitor, social.upcoming(), social.attendedBy(visitor)), response);
         }
@@ -152,7 +151,7 @@ final class PageServlet extends HttpServlet {
             return;
         }
         // Under a new number: whoever knew the one before is not let in with it.
-        end(request);
+        Sessions.end(request.getSession(false));
         HttpSession session;
         try {
             session = request.getSession();
@@ -174,7 +173,7 @@ final class PageServlet extends HttpServlet {
     }
 
     private void register(Form form, HttpServletResponse response)
-            throws IOException, Refused, Unavailable, Unserved, Conflict {
+            throws IOException, Refused, Unavailable, BackendFailure, Conflict {
         NewPerson person = form.person();
         Part image = form.file("image");
         Part thumbnail = form.file("thumbnail");
@@ -191,7 +190,7 @@ final class PageServlet extends HttpServlet {
     }
 
     private void announce(Visitor visitor, Form form, HttpServletResponse response)
-            throws IOException, Refused, Unavailable, Unserved, Conflict {
+            throws IOException, Refused, Unavailable, BackendFailure, Conflict {
         NewEvent event = form.event(visitor);
         Part image = form.file("image");
         Part thumbnail = form.file("thumbnail");
@@ -205,31 +204,14 @@ final class PageServlet extends HttpServlet {
         redirect("/event?id=" + id, response);
     }
 
-    private Address located(Address address) throws Unserved {
+    private Address located(Address address) throws BackendFailure {
         Store.Coordinates place =
                 store.locate(address.street1(), address.city(), address.state(), address.zip());
         return address.at(place.latitude(), place.longitude());
     }
 
     private static Visitor visitor(HttpServletRequest request) {
-        HttpSession session = request.getSession(false);
-        try {
-            return session == null ? null : (Visitor) session.getAttribute(VISITOR);
-        } catch (IllegalStateException e) {
-            // It ended in this moment.
-            return null;
-        }
-    }
-
-    private static void end(HttpServletRequest request) {
-        HttpSession session = request.getSession(false);
-        if (session != null) {
-            try {
-                session.invalidate();
-            } catch (IllegalStateException e) {
-                // Its age was faster.
-            }
-        }
+        return (Visitor) Sessions.get(request.getSession(false), VISITOR);
     }
 
     private void send(Text page, HttpServletResponse response) throws IOException {
@@ -239,13 +221,7 @@ final class PageServlet extends HttpServlet {
     private void send(Text page, String type, HttpServletResponse response) throws IOException {
         // Before it is sent: who has read it may ask for the counts at once.
         counts.pages.increment();
-        send(page.bytes(), page.length(), type, response);
-    }
-
-    private static void send(byte[] bytes, int length, String type, HttpServletResponse response) throws IOException {
-        response.setContentType(type);
-        response.setContentLength(length);
-        response.getOutputStream().write(bytes, 0, length);
+        Responses.send(response, type, page.bytes(), page.length());
     }
 
     private void redirect(String to, HttpServletResponse response) {
@@ -255,9 +231,11 @@ final class PageServlet extends HttpServlet {
         response.setContentLength(0);
     }
 
-    private void tell(Visitor visitor, HttpServletResponse response, int status, String why) throws IOException {
+    private void fail(Visitor visitor, HttpServletResponse response, LongAdder count, int status, Exception why)
+            throws IOException {
+        count.increment();
         response.setStatus(status);
-        Text page = Html.says(texts.get(), visitor, Integer.toString(status), why);
-        send(page.bytes(), page.length(), HTML, response);
+        Text page = Html.says(texts.get(), visitor, Integer.toString(status), why.getMessage());
+        Responses.send(response, HTML, page.bytes(), page.length());
     }
 }

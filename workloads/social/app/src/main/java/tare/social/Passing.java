@@ -11,8 +11,8 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicBoolean;
+import tare.common.client.BackendFailure;
 import tare.social.files.Incoming;
-import tare.social.files.Unserved;
 
 /**
  * A long file on its way to its reader. While the reader takes nothing it holds no thread: the container calls again when there
@@ -84,7 +84,7 @@ final class Passing implements WriteListener, AsyncListener {
                 counts.passed(file.length());
             }
             return some;
-        } catch (Unserved e) {
+        } catch (BackendFailure e) {
             counts.errors.increment();
             // It has promised more than there is: the container ends the connection.
             throw new IOException(e);

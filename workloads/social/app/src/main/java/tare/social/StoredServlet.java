@@ -8,25 +8,25 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.concurrent.Semaphore;
 import java.util.regex.Pattern;
+import tare.common.Text;
+import tare.common.client.BackendFailure;
+import tare.common.server.Responses;
 import tare.social.files.Incoming;
 import tare.social.files.Store;
-import tare.social.files.Unserved;
 
 /**
  * Pictures and documents: passed on from the store, a part at a time. Not all threads wait for readers: where many long files
  * are on their way at once, further ones hold no thread while nobody takes them.
  */
 final class StoredServlet extends HttpServlet {
-    private static final long serialVersionUID = 1;
-
     private static final Pattern IMAGE = Pattern.compile("/(person|event)/[1-9][0-9]{0,9}t?\\.jpg");
     private static final Pattern DOCUMENT = Pattern.compile("/event/[1-9][0-9]{0,9}\\.pdf");
 
     /** What is not longer fits into what the kernel keeps: it waits for its reader at worst behind others of theirs, bytes. */
     private static final long SHORT = 64 * 1024;
 
-    private final transient Store store;
-    private final transient Counts counts;
+    private final Store store;
+    private final Counts counts;
     private final int most;
     /** For long files that hold a thread until their readers have taken them. */
     private final Semaphore threads;
@@ -81,18 +81,18 @@ final class StoredServlet extends HttpServlet {
             } else {
                 pass(file, response.getOutputStream());
             }
-        } catch (Unserved e) {
+        } catch (BackendFailure e) {
             counts.errors.increment();
             if (response.isCommitted()) {
                 // It has promised more than there is: the container ends the connection.
                 throw new IOException(e);
             }
             response.reset();
-            tell(response, HttpServletResponse.SC_BAD_GATEWAY, e.getMessage());
+            send(response, HttpServletResponse.SC_BAD_GATEWAY, e.getMessage());
         }
     }
 
-    private void pass(Incoming file, ServletOutputStream to) throws IOException, Unserved {
+    private void pass(Incoming file, ServletOutputStream to) throws IOException, BackendFailure {
         try (file) {
             while (!file.isOver()) {
                 ByteBuffer some = file.some();
@@ -107,14 +107,10 @@ final class StoredServlet extends HttpServlet {
 
     private void refuse(HttpServletResponse response) throws IOException {
         counts.refused.increment();
-        tell(response, HttpServletResponse.SC_NOT_FOUND, "there is no such file");
+        send(response, HttpServletResponse.SC_NOT_FOUND, "there is no such file");
     }
 
-    private static void tell(HttpServletResponse response, int status, String why) throws IOException {
-        byte[] body = Text.of(why + "\n");
-        response.setStatus(status);
-        response.setContentType("text/plain;charset=utf-8");
-        response.setContentLength(body.length);
-        response.getOutputStream().write(body);
+    private static void send(HttpServletResponse response, int status, String why) throws IOException {
+        Responses.send(response, status, "text/plain;charset=utf-8", Text.of(why + "\n"));
     }
 }

@@ -15,6 +15,8 @@ import java.util.Arrays;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import tare.common.InvalidInput;
+import tare.testing.Programs;
 
 class MainTest {
     @TempDir
@@ -23,13 +25,13 @@ class MainTest {
     private static String refusal(String... more) {
         List<String> words = new ArrayList<>(List.of("--listen", "127.0.0.1", "--files", "127.0.0.1:9"));
         words.addAll(Arrays.asList(more));
-        return assertThrows(Bad.class, () -> Options.parse(words)).getMessage();
+        return assertThrows(InvalidInput.class, () -> Options.parse(words)).getMessage();
     }
 
     @Test
     void badOptionsAreReported() throws Exception {
         String[] database = {"--database", "127.0.0.1:5432/social1", "--user", "tare"};
-        assertTrue(assertThrows(Bad.class, () -> Options.parse(List.of())).getMessage().contains("--listen is missing"));
+        assertTrue(assertThrows(InvalidInput.class, () -> Options.parse(List.of())).getMessage().contains("--listen is missing"));
         assertTrue(refusal("--listen", "127.0.0.1").contains("twice"));
         assertTrue(refusal("--port").contains("needs a value"));
         assertTrue(refusal("--colour", "red").contains("unknown argument '--colour'"));
@@ -52,32 +54,21 @@ class MainTest {
     }
 
     private Process run(List<String> words) throws Exception {
-        List<String> command = new ArrayList<>(List.of(Path.of(System.getProperty("java.home"), "bin", "java")
-                .toString(), "-XX:TieredStopAtLevel=1", "-Xss192k", "-Djava.io.tmpdir=" + folder,
-                "-cp", System.getProperty("java.class.path"), "tare.social.Main"));
-        command.addAll(words);
-        return new ProcessBuilder(command).start();
-    }
-
-    private static String line(Process process) throws Exception {
-        try (BufferedReader said = process.errorReader()) {
-            String line = said.readLine();
-            assertEquals(null, said.readLine(), "one line is enough");
-            return line;
-        }
+        return Programs.start("tare.social.Main",
+                List.of("-XX:TieredStopAtLevel=1", "-Xss192k", "-Djava.io.tmpdir=" + folder), words);
     }
 
     @Test
     void theProgramSaysHowItIs() throws Exception {
         Process bad = run(List.of("--listen", "127.0.0.1"));
-        assertEquals("tare-social: --database is missing; try --help", line(bad));
+        assertEquals("tare-social: --database is missing; try --help", Programs.error(bad));
         assertEquals(2, bad.waitFor());
         int closed;
         try (ServerSocket taken = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
             closed = taken.getLocalPort();
         }
         Process without = run(Site.options(closed, "x", 9));
-        assertTrue(line(without).startsWith("tare-social: cannot reach the database 127.0.0.1:" + closed + "/x"));
+        assertTrue(Programs.error(without).startsWith("tare-social: cannot reach the database 127.0.0.1:" + closed + "/x"));
         assertEquals(1, without.waitFor());
     }
 
@@ -89,7 +80,7 @@ class MainTest {
             List<String> words = Site.options(postgres.port(), database, 9);
             words.set(words.indexOf("--port") + 1, Integer.toString(taken.getLocalPort()));
             Process late = run(words);
-            String why = line(late);
+            String why = Programs.error(late);
             assertTrue(why.startsWith("tare-social: cannot listen on 127.0.0.1:" + taken.getLocalPort() + ": "), why);
             assertTrue(why.contains("--port"), why);
             assertEquals(1, late.waitFor());

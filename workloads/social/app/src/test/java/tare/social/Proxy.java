@@ -4,17 +4,14 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
 import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
+import tare.testing.TestServer;
 
 /** Between the application and its database: can lose connections, refuse new ones, and let nothing or no answer through. */
 final class Proxy implements AutoCloseable {
-    private final ServerSocket server = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
-    private final Set<Socket> sockets = ConcurrentHashMap.newKeySet();
+    private final TestServer server = new TestServer(this::pass);
     private final int to;
     private volatile boolean cut;
     private volatile boolean silent;
@@ -26,23 +23,16 @@ final class Proxy implements AutoCloseable {
 
     Proxy(int to) throws IOException {
         this.to = to;
-        start(this::accept);
-    }
-
-    private static void start(Runnable what) {
-        Thread thread = new Thread(what, "proxy");
-        thread.setDaemon(true);
-        thread.start();
     }
 
     int port() {
-        return server.getLocalPort();
+        return server.port();
     }
 
     /** Ends all connections, and each new one, until it is mended. */
     void cut() {
         cut = true;
-        sockets.forEach(Proxy::end);
+        server.hangUp();
     }
 
     /** Nothing comes through any more. */
@@ -63,22 +53,11 @@ final class Proxy implements AutoCloseable {
         cut = false;
     }
 
-    private void accept() {
-        try {
-            while (true) {
-                Socket here = server.accept();
-                sockets.add(here);
-                if (cut) {
-                    end(here);
-                } else {
-                    Socket there = new Socket(InetAddress.getLoopbackAddress(), to);
-                    sockets.add(there);
-                    start(() -> pump(here, there, true));
-                    start(() -> pump(there, here, false));
-                }
-            }
-        } catch (IOException e) {
-            // Closed.
+    private void pass(Socket here) throws IOException {
+        if (!cut) {
+            Socket there = new Socket(InetAddress.getLoopbackAddress(), to);
+            TestServer.daemon(() -> pump(there, here, false));
+            pump(here, there, true);
         }
     }
 
@@ -102,17 +81,8 @@ final class Proxy implements AutoCloseable {
         }
     }
 
-    private static void end(Socket socket) {
-        try {
-            socket.close();
-        } catch (IOException e) {
-            // It has ended.
-        }
-    }
-
     @Override
     public void close() throws IOException {
         server.close();
-        sockets.forEach(Proxy::end);
     }
 }

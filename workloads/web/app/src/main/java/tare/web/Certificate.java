@@ -10,6 +10,7 @@ import java.security.Signature;
 import java.security.cert.X509Certificate;
 import java.util.List;
 import org.apache.tomcat.util.net.jsse.PEMFile;
+import tare.common.InvalidInput;
 
 /** A certificate and its key, of two files. */
 final class Certificate {
@@ -20,36 +21,36 @@ final class Certificate {
     private Certificate() {}
 
     /** Reads both, and sees that they belong together. */
-    static KeyStore read(Path chain, Path key) throws Bad {
+    static KeyStore read(Path chain, Path key) throws InvalidInput {
         List<X509Certificate> certificates = pem("certificate", chain).getCertificates();
         if (certificates.isEmpty()) {
-            throw new Bad("there is no certificate in " + chain);
+            throw new InvalidInput("there is no certificate in " + chain);
         }
         PrivateKey secret = pem("key", key).getPrivateKey();
         if (secret == null) {
-            throw new Bad("there is no private key in " + key);
+            throw new InvalidInput("there is no private key in " + key);
         }
         try {
             if (!belongs(certificates.get(0), secret)) {
-                throw new Bad("the key in " + key + " is not that of the certificate in " + chain);
+                throw new InvalidInput("the key in " + key + " is not that of the certificate in " + chain);
             }
             KeyStore store = KeyStore.getInstance("PKCS12");
             store.load(null, null);
             store.setKeyEntry(ALIAS, secret, PASSWORD.toCharArray(), certificates.toArray(new X509Certificate[0]));
             return store;
         } catch (GeneralSecurityException | IOException e) {
-            throw new Bad("cannot use the certificate in " + chain + " with the key in " + key + ": " + e.getMessage());
+            throw new InvalidInput("cannot use the certificate in " + chain + " with the key in " + key + ": " + e.getMessage());
         }
     }
 
-    private static PEMFile pem(String what, Path file) throws Bad {
+    private static PEMFile pem(String what, Path file) throws InvalidInput {
         if (!Files.isRegularFile(file)) {
-            throw new Bad("there is no file " + file + " with the " + what);
+            throw new InvalidInput("there is no file " + file + " with the " + what);
         }
         try {
             return new PEMFile(file.toString());
         } catch (IOException | GeneralSecurityException | RuntimeException e) {
-            throw new Bad("cannot read the " + what + " in " + file + ": " + e.getMessage());
+            throw new InvalidInput("cannot read the " + what + " in " + file + ": " + e.getMessage());
         }
     }
 

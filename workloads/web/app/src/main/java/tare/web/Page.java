@@ -2,20 +2,14 @@ package tare.web;
 
 import java.util.ArrayList;
 import java.util.List;
+import tare.common.InvalidInput;
+import tare.common.Refused;
+import tare.common.Text;
 
 /** A page of a site: what it is asked with, and its fixed parts as bytes. */
 final class Page {
     /** What a page does with the session of its user. */
     enum Role { LOGIN, LOGOUT, MEMBER, OPEN }
-
-    /** A request that does not say what the page needs; the message says what. */
-    static final class Unfit extends Exception {
-        private static final long serialVersionUID = 1;
-
-        Unfit(String why) {
-            super(why, null, false, false);
-        }
-    }
 
     /** What stands for a value in an embedded address: number of the parameter, and the part of its value. */
     private record Slot(int at, int from, int to) {}
@@ -40,7 +34,7 @@ final class Page {
      * @param embedded addresses, with values in braces
      */
     Page(String site, String name, String title, String ask, int least, Role role, List<Parameter> parameters,
-            List<String> embedded) throws Bad {
+            List<String> embedded) throws InvalidInput {
         this.site = site;
         this.name = name;
         this.role = role;
@@ -57,12 +51,12 @@ final class Page {
         fixed.add(Text.of(images.toString()));
     }
 
-    private void embed(StringBuilder images, String address) throws Bad {
+    private void embed(StringBuilder images, String address) throws InvalidInput {
         int at = 0;
         for (int open = address.indexOf('{'); open >= 0; open = address.indexOf('{', at)) {
             int close = address.indexOf('}', open);
             if (close < 0) {
-                throw new Bad("'" + address + "' has an opening brace and no closing one");
+                throw new InvalidInput("'" + address + "' has an opening brace and no closing one");
             }
             images.append(address, at, open);
             fixed.add(Text.of(images.toString()));
@@ -73,7 +67,7 @@ final class Page {
         images.append(address, at, address.length());
     }
 
-    private Slot slot(String what) throws Bad {
+    private Slot slot(String what) throws InvalidInput {
         String of = what.startsWith("product-") ? "product" : what;
         for (int i = 0; i < parameters.size(); i++) {
             if (parameters.get(i).name().equals(of)) {
@@ -84,7 +78,7 @@ final class Page {
                 };
             }
         }
-        throw new Bad("'{" + what + "}' is the value of no parameter of the page");
+        throw new InvalidInput("'{" + what + "}' is the value of no parameter of the page");
     }
 
     String site() {
@@ -108,7 +102,7 @@ final class Page {
     }
 
     /** The values of an address's query, in the order of the parameters, each as it stands there. */
-    String[] values(String query) throws Unfit {
+    String[] values(String query) throws Refused {
         String[] values = new String[parameters.size()];
         String text = query == null ? "" : query;
         int expected = 0;
@@ -117,15 +111,15 @@ final class Page {
             int end = and < 0 ? text.length() : and;
             int equals = text.indexOf('=', at);
             if (equals < 0 || equals >= end) {
-                throw new Unfit("the address has a part that is not NAME=VALUE");
+                throw Refused.badRequest("the address has a part that is not NAME=VALUE");
             }
             int which = which(text, at, equals, expected);
             Parameter parameter = parameters.get(which);
             if (values[which] != null) {
-                throw new Unfit("parameter '" + parameter.name() + "' is given twice");
+                throw Refused.badRequest("parameter '" + parameter.name() + "' is given twice");
             }
             if (!parameter.fits(text, equals + 1, end)) {
-                throw new Unfit("parameter '" + parameter.name() + "' takes " + parameter.looks());
+                throw Refused.badRequest("parameter '" + parameter.name() + "' takes " + parameter.looks());
             }
             values[which] = text.substring(equals + 1, end);
             expected = which + 1;
@@ -133,13 +127,13 @@ final class Page {
         }
         for (int i = 0; i < values.length; i++) {
             if (values[i] == null) {
-                throw new Unfit("parameter '" + parameters.get(i).name() + "' is missing");
+                throw Refused.badRequest("parameter '" + parameters.get(i).name() + "' is missing");
             }
         }
         return values;
     }
 
-    private int which(String text, int from, int to, int expected) throws Unfit {
+    private int which(String text, int from, int to, int expected) throws Refused {
         // They come in the order of the table, so that the first look finds them.
         for (int i = 0; i < parameters.size(); i++) {
             int which = (expected + i) % parameters.size();
@@ -148,7 +142,7 @@ final class Page {
                 return which;
             }
         }
-        throw new Unfit("the page has a parameter too many");
+        throw Refused.badRequest("the page has a parameter too many");
     }
 
     /** What the backend is asked. */

@@ -6,16 +6,17 @@ import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
 import jakarta.servlet.http.HttpSession;
 import java.io.IOException;
-import java.util.Arrays;
 import java.util.concurrent.ThreadLocalRandom;
+import tare.common.Refused;
+import tare.common.Text;
+import tare.common.client.BackendFailure;
+import tare.common.server.Responses;
+import tare.common.server.Sessions;
 import tare.web.backend.Backend;
-import tare.web.backend.Failed;
 import tare.web.backend.Reply;
 
 /** Makes pages. */
 final class PageServlet extends HttpServlet {
-    private static final long serialVersionUID = 1;
-
     /** Of the session, on the server or not. */
     static final String COOKIE = "SESSION";
 
@@ -28,13 +29,13 @@ final class PageServlet extends HttpServlet {
     private static final byte[] LINE =
             Text.of("The quick brown fox jumps over the lazy dog, and packs his box with five dozen liquor jugs.\n");
 
-    private final transient Pages pages;
-    private final transient Backend backend;
-    private final transient Counts counts;
+    private final Pages pages;
+    private final Backend backend;
+    private final Counts counts;
     private final int sessionTimeoutS;
     /** Filler of the longest page, then the end of all. */
-    private final transient byte[] filler;
-    private final transient ThreadLocal<Text> texts = ThreadLocal.withInitial(Text::new);
+    private final byte[] filler;
+    private final ThreadLocal<Text> texts = ThreadLocal.withInitial(Text::new);
 
     PageServlet(Pages pages, Backend backend, Counts counts, int sessionTimeoutS) {
         this.pages = pages;
@@ -50,28 +51,26 @@ final class PageServlet extends HttpServlet {
 
     @Override
     protected void doGet(HttpServletRequest request, HttpServletResponse response) throws IOException {
-        Page page = pages.at(request.getServletPath());
-        if (page == null) {
-            refuse(response, HttpServletResponse.SC_NOT_FOUND, "there is no such page");
-            return;
-        }
         try {
+            Page page = pages.at(request.getServletPath());
+            if (page == null) {
+                throw new Refused(HttpServletResponse.SC_NOT_FOUND, "there is no such page");
+            }
             make(page, page.values(request.getQueryString()), request, response);
-        } catch (Page.Unfit e) {
-            refuse(response, HttpServletResponse.SC_BAD_REQUEST, e.getMessage());
-        } catch (Failed e) {
-            refuse(response, HttpServletResponse.SC_BAD_GATEWAY, e.getMessage());
+        } catch (Refused e) {
+            fail(response, e.status(), e.getMessage());
+        } catch (BackendFailure e) {
+            fail(response, HttpServletResponse.SC_BAD_GATEWAY, e.getMessage());
         }
     }
 
     private void make(Page page, String[] values, HttpServletRequest request, HttpServletResponse response)
-            throws IOException, Failed {
+            throws IOException, Refused, BackendFailure {
         HttpSession session = pages.keepsSessions(page) ? request.getSession(false) : null;
-        Visitor visitor = visitor(session);
+        Visitor visitor = (Visitor) Sessions.get(session, Visitor.NAME);
         String user = page.value(values, Parameter.Shape.USER);
         if (page.role() == Page.Role.MEMBER && (visitor == null || !visitor.isMember(user))) {
-            refuse(response, HttpServletResponse.SC_FORBIDDEN, "the page is for users who have logged in");
-            return;
+            throw new Refused(HttpServletResponse.SC_FORBIDDEN, "the page is for users who have logged in");
         }
         Reply reply = backend.ask(page.query(values));
         if (!pages.keepsSessions(page)) {
@@ -86,30 +85,13 @@ final class PageServlet extends HttpServlet {
         if (visitor != null) {
             use(visitor, page, values, user, text);
         }
-        if (page.role() == Page.Role.LOGOUT && session != null) {
-            end(session);
+        if (page.role() == Page.Role.LOGOUT) {
+            Sessions.end(session);
         }
         page.images(text, values);
         // Before it is sent: who has read it may ask for the counts at once.
         counts.pages.increment();
         send(page, text, response);
-    }
-
-    private static Visitor visitor(HttpSession session) {
-        try {
-            return session == null ? null : (Visitor) session.getAttribute(Visitor.NAME);
-        } catch (IllegalStateException e) {
-            // It ended in this moment.
-            return null;
-        }
-    }
-
-    private static void end(HttpSession session) {
-        try {
-            session.invalidate();
-        } catch (IllegalStateException e) {
-            // Its other connection, or its age, was faster.
-        }
     }
 
     /** Where the server keeps nothing of users, they have a name all the same. */
@@ -157,19 +139,10 @@ final class PageServlet extends HttpServlet {
         out.write(filler, filler.length - rest, rest);
     }
 
-    private void refuse(HttpServletResponse response, int status, String why) throws IOException {
+    private void fail(HttpServletResponse response, int status, String why) throws IOException {
         counts.errors.increment();
-        byte[] body = Text.of("<!DOCTYPE html><html><head><title>" + status + "</title></head><body>"
-                + new String(escaped(why), java.nio.charset.StandardCharsets.UTF_8) + "</body></html>\n");
-        response.setStatus(status);
-        response.setContentType("text/html;charset=utf-8");
-        response.setContentLength(body.length);
-        response.getOutputStream().write(body);
-    }
-
-    private static byte[] escaped(String text) {
-        byte[] raw = Text.of(text);
-        Text safe = new Text().escaped(raw, 0, raw.length);
-        return Arrays.copyOf(safe.bytes(), safe.length());
+        Text body = texts.get().clear().put("<!DOCTYPE html><html><head><title>").put(status)
+                .put("</title></head><body>").escaped(why).put("</body></html>\n");
+        Responses.send(response, status, "text/html;charset=utf-8", body.copy());
     }
 }

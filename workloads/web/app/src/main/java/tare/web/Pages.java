@@ -11,6 +11,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import tare.common.InvalidInput;
 
 /** All pages, by address, and what they have in common. */
 final class Pages {
@@ -25,36 +26,36 @@ final class Pages {
     private Pages() {}
 
     /** Reads the table of pages, one a line: site, page, title, command, bytes, role, parameters, embedded files. */
-    static Pages read(Path file) throws Bad {
+    static Pages read(Path file) throws InvalidInput {
         List<String> lines;
         try {
             lines = Files.readAllLines(file);
         } catch (NoSuchFileException e) {
-            throw new Bad("there is no table of pages " + file);
+            throw new InvalidInput("there is no table of pages " + file);
         } catch (CharacterCodingException e) {
-            throw new Bad("the table of pages " + file + " is not UTF-8");
+            throw new InvalidInput("the table of pages " + file + " is not UTF-8");
         } catch (IOException e) {
-            throw new Bad("cannot read the table of pages " + file + ": " + e);
+            throw new InvalidInput("cannot read the table of pages " + file + ": " + e);
         }
         Pages pages = new Pages();
         for (int i = 0; i < lines.size(); i++) {
             if (!lines.get(i).isEmpty()) {
                 try {
                     pages.add(page(lines.get(i)));
-                } catch (Bad e) {
-                    throw new Bad(file + ", line " + (i + 1) + ": " + e.getMessage());
+                } catch (InvalidInput e) {
+                    throw new InvalidInput(file + ", line " + (i + 1) + ": " + e.getMessage());
                 }
             }
         }
         if (pages.byAddress.isEmpty()) {
-            throw new Bad("the table of pages " + file + " has no page");
+            throw new InvalidInput("the table of pages " + file + " has no page");
         }
         return pages;
     }
 
-    private void add(Page page) throws Bad {
+    private void add(Page page) throws InvalidInput {
         if (byAddress.put(page.address(), page) != null) {
-            throw new Bad("the page " + page.address() + " is there already");
+            throw new InvalidInput("the page " + page.address() + " is there already");
         }
         if (page.role() != Page.Role.OPEN) {
             withSessions.add(page.site());
@@ -62,28 +63,28 @@ final class Pages {
         longest = Math.max(longest, page.least());
     }
 
-    private static Page page(String line) throws Bad {
+    private static Page page(String line) throws InvalidInput {
         String[] column = line.split("\t", -1);
         if (column.length != COLUMNS) {
-            throw new Bad("has " + column.length + " fields between tabs, not " + COLUMNS);
+            throw new InvalidInput("has " + column.length + " fields between tabs, not " + COLUMNS);
         }
         name("site", column[0]);
         name("page", column[1]);
         if (column[0].equals("files") || column[0].equals("tare")) {
-            throw new Bad("the name '" + column[0] + "' is that of something else than a site");
+            throw new InvalidInput("the name '" + column[0] + "' is that of something else than a site");
         }
         if (!column[3].matches("[0-9]{1,5}")) {
-            throw new Bad("the command is a number, not '" + column[3] + "'");
+            throw new InvalidInput("the command is a number, not '" + column[3] + "'");
         }
         if (!column[4].matches("[0-9]{1,9}") || Integer.parseInt(column[4]) > MOST_BYTES) {
-            throw new Bad("the bytes are a number of at most " + MOST_BYTES + ", not '" + column[4] + "'");
+            throw new InvalidInput("the bytes are a number of at most " + MOST_BYTES + ", not '" + column[4] + "'");
         }
         List<Parameter> parameters = new ArrayList<>();
         Set<String> names = new HashSet<>();
         for (String name : list(column[6])) {
             name("parameter", name);
             if (!names.add(name)) {
-                throw new Bad("the parameter '" + name + "' is there twice");
+                throw new InvalidInput("the parameter '" + name + "' is there twice");
             }
             parameters.add(Parameter.named(name));
         }
@@ -95,19 +96,19 @@ final class Pages {
         return text.isEmpty() ? List.of() : List.of(text.split(","));
     }
 
-    private static void name(String what, String text) throws Bad {
+    private static void name(String what, String text) throws InvalidInput {
         if (!text.matches("[A-Za-z0-9_.-]{1,100}")) {
-            throw new Bad("the name of a " + what + " is of letters, digits and -, _, ., not '" + text + "'");
+            throw new InvalidInput("the name of a " + what + " is of letters, digits and -, _, ., not '" + text + "'");
         }
     }
 
-    private static Page.Role role(String text) throws Bad {
+    private static Page.Role role(String text) throws InvalidInput {
         return switch (text) {
             case "login" -> Page.Role.LOGIN;
             case "logout" -> Page.Role.LOGOUT;
             case "member" -> Page.Role.MEMBER;
             case "open" -> Page.Role.OPEN;
-            default -> throw new Bad("the role is login, logout, member or open, not '" + text + "'");
+            default -> throw new InvalidInput("the role is login, logout, member or open, not '" + text + "'");
         };
     }
 

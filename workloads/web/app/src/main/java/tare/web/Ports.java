@@ -9,16 +9,10 @@ import org.apache.coyote.http11.Http11NioProtocol;
 import org.apache.tomcat.util.net.NioEndpoint;
 import org.apache.tomcat.util.net.SSLHostConfig;
 import org.apache.tomcat.util.net.SSLHostConfigCertificate;
+import tare.common.server.EmbeddedTomcat;
 
-/** What the server listens on: made for thousands of users who think more than they ask, on one processor or two. */
+/** What the server listens on. */
 final class Ports {
-    /** A connection waits for its first request, and a reply for its reader, this long at most. */
-    private static final int TIMEOUT_MS = 60_000;
-    /** New users come in bursts; the kernel cuts it down to net.core.somaxconn. */
-    private static final int WAITING = 4_096;
-    /** A whole page fits into what the kernel keeps (up to net.core.wmem_max), so that slow readers hold no thread. */
-    private static final int KERNEL_BYTES = 256 * 1024;
-
     private static final String CIPHERS = String.join(":", "TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384",
             "TLS_CHACHA20_POLY1305_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
             "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
@@ -44,15 +38,15 @@ final class Ports {
 
     /** A plain port. */
     static Connector plain(InetAddress listen, int port, int connections, int keepAliveS) {
-        return connector(new Http11NioProtocol(), listen, port, connections, keepAliveS);
+        return EmbeddedTomcat.connector(new Http11NioProtocol(), listen, port, connections, keepAliveS);
     }
 
     /** A port with TLS. */
     static Connector tls(Options options, KeyStore certificate, LongAdder count) {
         Options.Tls tls = options.tls();
         Http11NioProtocol protocol = new Http11NioProtocol(new Counting(count));
-        Connector connector = connector(protocol, options.listen(), tls.port(), options.connections(),
-                options.keepAliveS());
+        Connector connector = EmbeddedTomcat.connector(protocol, options.listen(), tls.port(),
+                options.connections(), options.keepAliveS());
         connector.setScheme("https");
         connector.setSecure(true);
         protocol.setSSLEnabled(true);
@@ -67,23 +61,6 @@ final class Ports {
         entry.setCertificateKeystorePassword(Certificate.PASSWORD);
         host.addCertificate(entry);
         connector.addSslHostConfig(host);
-        return connector;
-    }
-
-    private static Connector connector(Http11NioProtocol protocol, InetAddress listen, int port, int connections,
-            int keepAliveS) {
-        Connector connector = new Connector(protocol);
-        // A port that is taken ends the start, which would go on without it.
-        connector.setThrowOnFailure(true);
-        connector.setPort(port);
-        protocol.setAddress(listen);
-        protocol.setMaxConnections(connections);
-        protocol.setAcceptCount(WAITING);
-        protocol.setMaxKeepAliveRequests(-1);
-        protocol.setKeepAliveTimeout((int) Math.min(keepAliveS * 1_000L, Integer.MAX_VALUE));
-        protocol.setConnectionTimeout(TIMEOUT_MS);
-        protocol.setUseKeepAliveResponseHeader(false);
-        connector.setProperty("socket.txBufSize", Integer.toString(KERNEL_BYTES));
         return connector;
     }
 }

@@ -1,22 +1,19 @@
 package tare.web;
 
-import jakarta.servlet.Servlet;
 import java.io.File;
 import java.security.KeyStore;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
-import org.apache.catalina.Executor;
 import org.apache.catalina.LifecycleException;
+import org.apache.catalina.Manager;
 import org.apache.catalina.Wrapper;
 import org.apache.catalina.connector.Connector;
 import org.apache.catalina.core.StandardContext;
-import org.apache.catalina.core.StandardHost;
-import org.apache.catalina.core.StandardThreadExecutor;
-import org.apache.catalina.session.StandardManager;
-import org.apache.catalina.startup.Tomcat;
-import org.apache.catalina.valves.ErrorReportValve;
 import org.apache.catalina.webresources.StandardRoot;
-import org.apache.coyote.AbstractProtocol;
-import org.apache.tomcat.util.modeler.Registry;
+import tare.common.Json;
+import tare.common.server.EmbeddedTomcat;
+import tare.common.server.FileServlet;
+import tare.common.server.StatusServlet;
 import tare.web.backend.Backend;
 
 /** The container with the sites in it. */
@@ -29,19 +26,11 @@ final class Server implements AutoCloseable {
     private static final int READ_BYTES = 16 * 1024;
     private static final int BACKEND_TIMEOUT_MS = 10_000;
 
-    private final Tomcat tomcat = new Tomcat();
+    private final EmbeddedTomcat tomcat;
     private final Counts counts = new Counts();
     private final Backend backend;
     private final Connector plain;
     private final Connector secure;
-
-    /** A context that needs no folder of its own: nothing is compiled or uploaded. */
-    private static final class Sites extends StandardContext {
-        @Override
-        protected void postWorkDirectory() {
-            // None.
-        }
-    }
 
     /**
      * Begins to serve.
@@ -49,21 +38,11 @@ final class Server implements AutoCloseable {
      * @param certificate null where no port has TLS
      */
     Server(Options options, Pages pages, KeyStore certificate) throws LifecycleException {
-        // Nobody manages it from outside; registering costs memory a connection.
-        Registry.disableRegistry();
         backend = new Backend(options.backend(), options.backendConnections(), BACKEND_TIMEOUT_MS);
-        tomcat.setBaseDir(options.data().toString());
-        tomcat.setSilent(true);
-        StandardThreadExecutor workers = new StandardThreadExecutor();
-        workers.setName("workers");
-        workers.setNamePrefix("web-");
-        workers.setMaxThreads(options.threads());
-        workers.setMinSpareThreads(Math.min(options.threads(), 8));
-        tomcat.getService().addExecutor(workers);
-        plain = add(Ports.plain(options.listen(), options.port(), options.connections(), options.keepAliveS()),
-                workers);
-        secure = options.tls() == null ? null : add(Ports.tls(options, certificate, counts.tlsConnections), workers);
-        host().addChild(sites(options, pages));
+        tomcat = new EmbeddedTomcat(options.data(), options.threads());
+        plain = tomcat.add(Ports.plain(options.listen(), options.port(), options.connections(), options.keepAliveS()));
+        secure = options.tls() == null ? null : tomcat.add(Ports.tls(options, certificate, counts.tlsConnections));
+        add(options, pages);
         try {
             tomcat.start();
         } catch (LifecycleException e) {
@@ -72,53 +51,17 @@ final class Server implements AutoCloseable {
         }
     }
 
-    private Connector add(Connector connector, Executor workers) {
-        tomcat.getService().addConnector(connector);
-        ((AbstractProtocol<?>) connector.getProtocolHandler()).setExecutor(workers);
-        return connector;
-    }
-
-    private StandardHost host() {
-        StandardHost host = (StandardHost) tomcat.getHost();
-        host.setCreateDirs(false);
-        host.setAutoDeploy(false);
-        ErrorReportValve errors = new ErrorReportValve();
-        errors.setShowReport(false);
-        errors.setShowServerInfo(false);
-        host.getPipeline().addValve(errors);
-        return host;
-    }
-
-    private StandardContext sites(Options options, Pages pages) {
-        StandardContext sites = new Sites();
-        sites.setName("");
-        sites.setPath("");
-        sites.setParentClassLoader(Server.class.getClassLoader());
-        sites.addLifecycleListener(new Tomcat.FixContextListener());
-        sites.setSessionCookieName(PageServlet.COOKIE);
-        StandardManager sessions = new StandardManager();
-        // They do not outlive the server.
-        sessions.setPathname(null);
-        sites.setManager(sessions);
+    private void add(Options options, Pages pages) {
+        StandardContext sites = tomcat.application(PageServlet.COOKIE,
+                Map.of("gif", "image/gif", "jpg", "image/jpeg", "bin", "application/octet-stream"));
         sites.setResources(files(options, sites));
-        sites.addMimeMapping("gif", "image/gif");
-        sites.addMimeMapping("jpg", "image/jpeg");
-        sites.addMimeMapping("bin", "application/octet-stream");
-        servlet(sites, "pages", new PageServlet(pages, backend, counts, options.sessionTimeoutS()), "/");
-        Wrapper tell = servlet(sites, "tell", new TellServlet(counts, backend, sessions), "/tare/ready");
-        tell.addMapping("/tare/stats");
-        Wrapper files = servlet(sites, "files", new FileServlet(counts), "/files/*");
+        EmbeddedTomcat.servlet(sites, "pages", new PageServlet(pages, backend, counts, options.sessionTimeoutS()), "/");
+        StatusServlet.add(sites, out -> figures(sites.getManager(), out));
+        Wrapper files = EmbeddedTomcat.servlet(sites, "files",
+                new FileServlet(counts.files, counts.notModified, counts.errors), "/files/*");
         files.addInitParameter("listings", "false");
         files.addInitParameter("sendfileSize", Integer.toString(SEND_KIB));
         files.addInitParameter("input", Integer.toString(READ_BYTES));
-        return sites;
-    }
-
-    private static Wrapper servlet(StandardContext sites, String name, Servlet servlet, String address) {
-        Wrapper wrapper = Tomcat.addServlet(sites, name, servlet);
-        wrapper.setLoadOnStartup(1);
-        wrapper.addMapping(address);
-        return wrapper;
     }
 
     private static StandardRoot files(Options options, StandardContext sites) {
@@ -136,6 +79,15 @@ final class Server implements AutoCloseable {
         return root;
     }
 
+    private void figures(Manager sessions, Json out) {
+        out.put("requests", counts.requests()).put("pages", counts.pages.sum()).put("files", counts.files.sum())
+                .put("not_modified", counts.notModified.sum()).put("errors", counts.errors.sum())
+                .put("sessions", sessions.getActiveSessions()).put("sessions_most", sessions.getMaxActive())
+                .put("tls_connections", counts.tlsConnections.sum()).put("backend_calls", backend.calls())
+                .put("backend_errors", backend.errors()).put("backend_seconds", backend.seconds())
+                .put("backend_p99_seconds", backend.p99Seconds());
+    }
+
     /** The plain port. */
     int port() {
         return plain.getLocalPort();
@@ -148,12 +100,7 @@ final class Server implements AutoCloseable {
 
     @Override
     public void close() {
-        try {
-            tomcat.stop();
-            tomcat.destroy();
-        } catch (LifecycleException e) {
-            // It ends all the same.
-        }
+        tomcat.close();
         backend.close();
     }
 }

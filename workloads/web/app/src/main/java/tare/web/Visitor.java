@@ -2,6 +2,7 @@ package tare.web;
 
 import java.util.LinkedHashMap;
 import java.util.Map;
+import tare.common.Text;
 
 /**
  * What the server knows of the user of a session: who it is, how many pages it has had, what is in its cart. A browser

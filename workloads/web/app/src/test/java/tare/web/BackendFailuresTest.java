@@ -14,7 +14,7 @@ import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import tare.web.backend.Backend;
-import tare.web.backend.Failed;
+import tare.common.client.BackendFailure;
 
 class BackendFailuresTest {
     private static final String PAGE = "/support/home?token=" + Site.TOKEN;
@@ -53,14 +53,14 @@ class BackendFailuresTest {
             for (int i = 0; i < 5; i++) {
                 site.user().page(PAGE);
             }
-            assertEquals(1, site.backend.connections.get());
-            site.backend.hangUp();
+            assertEquals(1, site.backend.server.connections());
+            site.backend.server.hangUp();
             site.user().page(PAGE);
-            assertEquals(2, site.backend.connections.get());
+            assertEquals(2, site.backend.server.connections());
             site.backend.manner = FakeBackend.Manner.SAYS_CLOSE;
             site.user().page(PAGE);
             site.user().page(PAGE);
-            assertEquals(3, site.backend.connections.get(), "it is not used after it was said to be closed");
+            assertEquals(3, site.backend.server.connections(), "it is not used after it was said to be closed");
             assertEquals(0, site.stat("backend_errors"));
         }
     }
@@ -95,7 +95,7 @@ class BackendFailuresTest {
             }
             silent.manner = FakeBackend.Manner.WELL;
             CompletableFuture<String> second = CompletableFuture.supplyAsync(() -> failure(backend));
-            silent.hangUp();
+            silent.server.hangUp();
             assertTrue(first.get().contains("ended the connection") || first.get().contains("reset"), first.get());
             assertEquals("none", second.get());
         }
@@ -112,7 +112,7 @@ class BackendFailuresTest {
         try {
             backend.ask("support&1&1");
             return "none";
-        } catch (Failed e) {
+        } catch (BackendFailure e) {
             return e.getMessage();
         }
     }

@@ -4,43 +4,29 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.OutputStream;
-import java.net.InetAddress;
 import java.net.InetSocketAddress;
-import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
-import java.util.concurrent.atomic.AtomicInteger;
+import tare.testing.TestServer;
 
 /** A backend that does what a test wants. */
 final class FakeBackend implements AutoCloseable {
     /** How it answers. */
     enum Manner { WELL, OTHER_PROOF, STATUS_ONE, NO_PROOF, GARBAGE, ERROR, NO_LENGTH, SAYS_CLOSE, SILENT, IN_PIECES,
-            MARKUP, CUT }
+            MARKUP, CUT, ECHO }
 
     private static final String OTHER = "ffffffffffffffff";
 
     volatile Manner manner = Manner.WELL;
     final List<String> queries = new CopyOnWriteArrayList<>();
-    final AtomicInteger connections = new AtomicInteger();
-    private final ServerSocket listening = new ServerSocket(0, 1_000, InetAddress.getLoopbackAddress());
-    private final Set<Socket> open = ConcurrentHashMap.newKeySet();
+    final TestServer server = new TestServer(this::serve);
 
-    FakeBackend() throws IOException {
-        daemon(this::accept);
-    }
-
-    private static void daemon(Runnable what) {
-        Thread thread = new Thread(what, "fake-backend");
-        thread.setDaemon(true);
-        thread.start();
-    }
+    FakeBackend() throws IOException {}
 
     InetSocketAddress address() {
-        return (InetSocketAddress) listening.getLocalSocketAddress();
+        return server.address();
     }
 
     /** What a page must show that asked this. */
@@ -48,47 +34,20 @@ final class FakeBackend implements AutoCloseable {
         return String.format("%016x", query.hashCode() * 0x9E3779B97F4A7C15L);
     }
 
-    private void accept() {
-        try {
-            while (true) {
-                Socket socket = listening.accept();
-                connections.incrementAndGet();
-                open.add(socket);
-                daemon(() -> serve(socket));
+    private void serve(Socket socket) throws IOException {
+        BufferedReader in = new BufferedReader(new InputStreamReader(socket.getInputStream(),
+                StandardCharsets.ISO_8859_1));
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            String query = line.replaceFirst("GET /\\?", "").replaceFirst(" HTTP/1.1$", "");
+            while (!in.readLine().isEmpty()) {
+                // Nothing of the head is of interest.
             }
-        } catch (IOException e) {
-            // Closed.
-        }
-    }
-
-    /** Ends all connections, as a backend does that has waited long enough. */
-    void hangUp() throws IOException {
-        for (Socket socket : open) {
-            socket.close();
-        }
-        open.clear();
-    }
-
-    private void serve(Socket socket) {
-        try (socket) {
-            BufferedReader in = new BufferedReader(new InputStreamReader(socket.getInputStream(),
-                    StandardCharsets.ISO_8859_1));
-            for (String line = in.readLine(); line != null; line = in.readLine()) {
-                String query = line.replaceFirst("GET /\\?", "").replaceFirst(" HTTP/1.1$", "");
-                while (!in.readLine().isEmpty()) {
-                    // Nothing of the head is of interest.
-                }
-                // Before the query is known to have come: a test may then change it for the next.
-                Manner how = manner;
-                queries.add(query);
-                if (!answer(how, socket.getOutputStream(), query)) {
-                    return;
-                }
+            // Before the query is known to have come: a test may then change it for the next.
+            Manner how = manner;
+            queries.add(query);
+            if (!answer(how, socket.getOutputStream(), query)) {
+                return;
             }
-        } catch (IOException e) {
-            // The server ended the connection.
-        } finally {
-            open.remove(socket);
         }
     }
 
@@ -96,6 +55,7 @@ final class FakeBackend implements AutoCloseable {
         String fields = proof(query) + "&12.50&some text&" + query.length();
         switch (how) {
             case WELL -> send(out, reply("0\n" + fields));
+            case ECHO -> send(out, reply("0\n" + query));
             case OTHER_PROOF -> send(out, reply("0\n" + OTHER + "&1"));
             case STATUS_ONE -> send(out, reply("1\n" + fields));
             case NO_PROOF -> send(out, reply("0\n&1&2"));
@@ -136,7 +96,6 @@ final class FakeBackend implements AutoCloseable {
 
     @Override
     public void close() throws IOException {
-        listening.close();
-        hangUp();
+        server.close();
     }
 }

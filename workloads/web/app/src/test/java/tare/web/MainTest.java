@@ -16,6 +16,8 @@ import java.util.Arrays;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import tare.common.InvalidInput;
+import tare.testing.Programs;
 
 class MainTest {
     @TempDir
@@ -25,13 +27,13 @@ class MainTest {
         List<String> words = new ArrayList<>(List.of("--data", folder.toString(), "--listen", "127.0.0.1", "--backend",
                 "127.0.0.1:9"));
         words.addAll(Arrays.asList(more));
-        return assertThrows(Bad.class, () -> Main.start(words)).getMessage();
+        return assertThrows(InvalidInput.class, () -> Main.start(words)).getMessage();
     }
 
     @Test
     void badOptionsAreReported() throws Exception {
         Site.data(folder);
-        assertTrue(assertThrows(Bad.class, () -> Main.start(List.of())).getMessage().contains("is missing"));
+        assertTrue(assertThrows(InvalidInput.class, () -> Main.start(List.of())).getMessage().contains("is missing"));
         assertTrue(refusal("--listen", "127.0.0.1").contains("twice"));
         assertTrue(refusal("--port").contains("needs a value"));
         assertTrue(refusal("--port", "65536").contains("from 0 to 65535, not '65536'"));
@@ -40,7 +42,7 @@ class MainTest {
         assertTrue(refusal("--certificate", "x").contains("not --tls-port"));
         assertTrue(refusal("--tls-port", "0").contains("--certificate is missing"));
         for (String bad : new String[] {"localhost:80", "127.0.0.1", "127.0.0.1:0", "127.0.0.1:99999", ":80"}) {
-            String why = assertThrows(Bad.class, () -> Options.parse(List.of("--data", "/", "--listen", "::1",
+            String why = assertThrows(InvalidInput.class, () -> Options.parse(List.of("--data", "/", "--listen", "::1",
                     "--backend", bad)))
                     .getMessage();
             assertTrue(why.contains("--backend takes"), why);
@@ -98,32 +100,20 @@ class MainTest {
     }
 
     private static Process run(String... words) throws Exception {
-        List<String> command = new ArrayList<>(List.of(Path.of(System.getProperty("java.home"), "bin", "java")
-                .toString(), "-XX:TieredStopAtLevel=1",
-                "-cp", System.getProperty("java.class.path"), "tare.web.Main"));
-        command.addAll(Arrays.asList(words));
-        return new ProcessBuilder(command).start();
-    }
-
-    private static String line(Process process) throws Exception {
-        try (BufferedReader said = process.errorReader()) {
-            String line = said.readLine();
-            assertEquals(null, said.readLine(), "one line is enough");
-            return line;
-        }
+        return Programs.start("tare.web.Main", List.of("-XX:TieredStopAtLevel=1"), List.of(words));
     }
 
     @Test
     void theProgramSaysHowItIs() throws Exception {
         Site.data(folder);
         Process bad = run("--data", folder.toString());
-        assertEquals("tare-web: --listen is missing; try --help", line(bad));
+        assertEquals("tare-web: --listen is missing; try --help", Programs.error(bad));
         assertEquals(2, bad.waitFor());
         try (ServerSocket taken = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
             Process late = run("--data", folder.toString(), "--listen", "127.0.0.1", "--port",
                     Integer.toString(taken.getLocalPort()),
                     "--backend", "127.0.0.1:9");
-            assertTrue(line(late).startsWith("tare-web: cannot listen: "));
+            assertTrue(Programs.error(late).startsWith("tare-web: cannot listen on 127.0.0.1:" + taken.getLocalPort() + ": "));
             assertEquals(1, late.waitFor());
         }
         Process well = run("--data", folder.toString(), "--listen", "127.0.0.1", "--port", "0", "--backend",

@@ -40,7 +40,7 @@ class OverloadTest {
             assertEquals(3 * users, site.stat("pages"));
             assertEquals(3 * users, site.stat("backend_calls"));
             assertEquals(0, site.stat("errors"));
-            assertTrue(site.backend.connections.get() <= 2, "as many as there may be");
+            assertTrue(site.backend.server.connections() <= 2, "as many as there may be");
         }
     }
 

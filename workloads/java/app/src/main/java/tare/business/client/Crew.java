@@ -2,13 +2,14 @@ package tare.business.client;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.ToLongFunction;
 import tare.business.logic.Kind;
 import tare.business.logic.Session;
 import tare.business.measure.Durations;
-import tare.business.measure.Machine;
 import tare.business.store.Company;
 import tare.business.store.Group;
 import tare.business.store.Loader;
+import tare.common.Jvm;
 
 /** All data groups with their threads. Used by one controlling thread at a time. */
 public final class Crew {
@@ -29,8 +30,6 @@ public final class Crew {
 
     /** An order that cannot be followed now. */
     public static final class Refused extends Exception {
-        private static final long serialVersionUID = 1;
-
         Refused(String why) {
             super(why);
         }
@@ -40,14 +39,14 @@ public final class Crew {
     public Crew(int groups, long seed) {
         this.seed = seed;
         Company company = new Company(seed);
-        sharedHeap = Machine.liveHeap();
+        sharedHeap = Jvm.liveHeap();
         for (int number = 1; number <= groups; number++) {
             Group group = Loader.addGroup(company, seed);
             Worker worker = new Worker(number, new Session(company, group, seed));
             worker.start();
             workers.add(worker);
         }
-        liveHeap = Machine.liveHeap();
+        liveHeap = Jvm.liveHeap();
     }
 
     /** How many groups there are. */
@@ -92,6 +91,7 @@ public final class Crew {
     public long begin() throws Refused {
         requireRunning("begin");
         window = Window.OPEN;
+        // No lambda, which would be linked at the edge of the window.
         long all = 0;
         for (Worker worker : workers) {
             all += worker.meter().begin();
@@ -120,11 +120,7 @@ public final class Crew {
     }
 
     private long operations() {
-        long all = 0;
-        for (Worker worker : workers) {
-            all += worker.meter().operations();
-        }
-        return all;
+        return sum(worker -> worker.meter().operations());
     }
 
     /** Ends the work of all threads, and waits for it. Returns the operations done. */
@@ -154,29 +150,17 @@ public final class Crew {
     /** Starts that were missed in the last window. */
     public long dropped() throws Refused {
         requireEnded();
-        long all = 0;
-        for (Worker worker : workers) {
-            all += worker.meter().dropped();
-        }
-        return all;
+        return sum(worker -> worker.meter().dropped());
     }
 
     /** Operations done of a kind. */
     public long operations(Kind kind) {
-        long all = 0;
-        for (Worker worker : workers) {
-            all += worker.meter().operations(kind.ordinal());
-        }
-        return all;
+        return sum(worker -> worker.meter().operations(kind.ordinal()));
     }
 
     /** Allocated by all threads of groups so far, bytes. */
     public long allocatedBytes() {
-        long all = 0;
-        for (Worker worker : workers) {
-            all += Machine.allocatedBytes(worker);
-        }
-        return all;
+        return sum(Jvm::allocatedBytes);
     }
 
     /** What does not add up; `null` where everything does. */
@@ -198,6 +182,10 @@ public final class Crew {
     public Session session(int group) throws Refused {
         requireIdle("looking at a group");
         return workers.get(group).session();
+    }
+
+    private long sum(ToLongFunction<Worker> figure) {
+        return workers.stream().mapToLong(figure).sum();
     }
 
     private void requireIdle(String what) throws Refused {

@@ -5,7 +5,7 @@ import tare.business.client.Crew;
 import tare.business.logic.Kind;
 import tare.business.measure.Durations;
 import tare.business.measure.Histogram;
-import tare.business.measure.Machine;
+import tare.common.Jvm;
 
 /** The lines of the protocol: what is asked, what is done, what is answered. All are in `docs/reference/java.md`. */
 public final class Protocol {
@@ -25,63 +25,52 @@ public final class Protocol {
     public String answer(String line) throws InterruptedException {
         String[] words = line.strip().split(" +");
         try {
-            return switch (words[0]) {
-                case "hello" -> hello(words);
-                case "load" -> load(words);
-                case "start" -> {
-                    only(words);
-                    crew.start();
-                    yield "ok";
-                }
-                case "begin" -> {
-                    only(words);
-                    yield "count " + crew.begin();
-                }
-                case "count" -> {
-                    only(words);
-                    yield "count " + crew.count();
-                }
-                case "end" -> {
-                    only(words);
-                    yield "count " + crew.end();
-                }
-                case "stop" -> {
-                    only(words);
-                    yield "stopped " + crew.stop();
-                }
-                case "result" -> {
-                    only(words);
-                    yield result();
-                }
-                case "verify" -> {
-                    only(words);
-                    yield verify();
-                }
-                case "quit" -> {
-                    only(words);
-                    crew.stop();
-                    yield BYE;
-                }
-                default -> throw new Unknown("'" + words[0] + "' is no request; there are: hello load start begin count"
-                        + " end stop result verify quit");
-            };
+            switch (words[0]) {
+                case "hello":
+                    return hello(words);
+                case "load":
+                    return load(words);
+                default:
+                    if (words.length > 1) {
+                        throw new Unknown("'" + words[0] + "' stands alone, but '" + words[1] + "' follows it");
+                    }
+                    return answerWord(words[0]);
+            }
         } catch (Crew.Refused | Unknown e) {
             return "error " + e.getMessage();
         }
     }
 
-    /** A line that says nothing known. */
-    private static final class Unknown extends Exception {
-        private static final long serialVersionUID = 1;
-
-        Unknown(String why) {
-            super(why);
+    private String answerWord(String word) throws InterruptedException, Crew.Refused, Unknown {
+        switch (word) {
+            case "start":
+                crew.start();
+                return "ok";
+            case "begin":
+                return "count " + crew.begin();
+            case "count":
+                return "count " + crew.count();
+            case "end":
+                return "count " + crew.end();
+            case "stop":
+                return "stopped " + crew.stop();
+            case "result":
+                return result();
+            case "verify":
+                return verify();
+            case "quit":
+                crew.stop();
+                return BYE;
+            default:
+                throw new Unknown("'" + word + "' is no request; there are: hello load start begin count end stop result"
+                        + " verify quit");
         }
     }
 
-    private static void only(String[] words) throws Unknown {
-        if (words.length > 1) {
-            throw new Unknown("'" + words[0] + "' stands alone, but '" + words[1] + "' follows it");
+    /** A line that is no request. */
+    private static final class Unknown extends Exception {
+        Unknown(String why) {
+            super(why);
         }
     }
 
@@ -90,7 +79,7 @@ public final class Protocol {
             throw new Unknown("this application speaks release " + RELEASE + " of the protocol: hello " + RELEASE);
         }
         return "ready " + RELEASE + " groups=" + crew.groups() + " live_heap_bytes=" + crew.liveHeap()
-                + " heap_max_bytes=" + Machine.heapMax() + " java=" + Machine.release() + " collector=" + Machine.collector() + " pid="
+                + " heap_max_bytes=" + Jvm.heapMax() + " java=" + Jvm.release() + " collector=" + Jvm.collector() + " pid="
                 + ProcessHandle.current().pid();
     }
 
@@ -141,12 +130,12 @@ public final class Protocol {
             out.append("transaction ").append(kind.id()).append(' ').append(crew.operations(kind)).append('\n');
         }
         value(out, "dropped", crew.dropped());
-        value(out, "heap_used_bytes", Machine.heap().getUsed());
-        value(out, "heap_committed_bytes", Machine.heap().getCommitted());
+        value(out, "heap_used_bytes", Jvm.heap().getUsed());
+        value(out, "heap_committed_bytes", Jvm.heap().getCommitted());
         value(out, "allocated_bytes", crew.allocatedBytes());
-        value(out, "collections", Machine.collections());
-        value(out, "collection_ms", Machine.collectionMillis());
-        value(out, "cpu_ns", Machine.cpuNanos());
+        value(out, "collections", Jvm.collections());
+        value(out, "collection_ms", Jvm.collectionMillis());
+        value(out, "cpu_ns", Jvm.cpuNanos());
         return out.append('.').toString();
     }
 

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
+import tare.common.Jvm;
 
 class MeterTest {
     @Test
@@ -44,11 +45,11 @@ class MeterTest {
         Meter meter = new Meter(2);
         meter.begin();
         Thread self = Thread.currentThread();
-        long before = Machine.allocatedBytes(self);
+        long before = Jvm.allocatedBytes(self);
         for (int i = 0; i < 100_000; i++) {
             meter.operation(i & 1, i, i + 10, i * 1_000L);
         }
-        long allocated = Machine.allocatedBytes(self) - before;
+        long allocated = Jvm.allocatedBytes(self) - before;
         // What the measurement itself may take; an object an operation would be over a million bytes.
         assertTrue(allocated < 10_000, allocated + " bytes for 100,000 operations");
         assertEquals(100_000, meter.end());
@@ -56,8 +57,8 @@ class MeterTest {
 
     @Test
     void theMachineTellsWhatItIs() {
-        assertTrue(Machine.collector().matches("Serial|Parallel|G1|Z|Shenandoah|Epsilon"), Machine.collector());
-        assertTrue(Machine.liveHeap() > 0 && Machine.liveHeap() < Machine.heapMax());
-        assertTrue(Machine.cpuNanos() > 0 && Machine.collections() > 0);
+        assertTrue(Jvm.collector().matches("Serial|Parallel|G1|Z|Shenandoah|Epsilon"), Jvm.collector());
+        assertTrue(Jvm.liveHeap() > 0 && Jvm.liveHeap() < Jvm.heapMax());
+        assertTrue(Jvm.cpuNanos() > 0 && Jvm.collections() > 0);
     }
 }

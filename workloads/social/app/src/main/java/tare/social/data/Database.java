@@ -9,6 +9,7 @@ import java.sql.SQLTransientConnectionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
 import org.postgresql.ds.PGSimpleDataSource;
+import tare.common.Causes;
 
 /** The application's database: pooled connections, transactions, and what they took. */
 public final class Database implements AutoCloseable {
@@ -176,11 +177,7 @@ public final class Database implements AutoCloseable {
     }
 
     private static String root(Throwable failure) {
-        Throwable root = failure;
-        while (root.getCause() != null) {
-            root = root.getCause();
-        }
-        String why = root.getMessage() == null ? root.toString() : root.getMessage();
+        String why = Causes.message(Causes.root(failure));
         return why.lines().findFirst().orElse(why);
     }
 

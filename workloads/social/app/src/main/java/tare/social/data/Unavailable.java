@@ -2,8 +2,6 @@ package tare.social.data;
 
 /** The database did not do its part; the message says what happened. */
 public final class Unavailable extends Exception {
-    private static final long serialVersionUID = 1;
-
     /** What happened. */
     public Unavailable(String why) {
         // Its origin is no riddle: no stack is taken, which would be most of the cost when all requests fail.

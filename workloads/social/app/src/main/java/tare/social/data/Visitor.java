@@ -8,6 +8,4 @@ import java.io.Serializable;
  * @param user name that they log in with
  * @param name first and last
  */
-public record Visitor(int id, String user, String name) implements Serializable {
-    private static final long serialVersionUID = 1;
-}
+public record Visitor(int id, String user, String name) implements Serializable {}

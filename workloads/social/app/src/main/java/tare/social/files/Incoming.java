@@ -2,6 +2,7 @@ package tare.social.files;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import tare.common.client.BackendFailure;
 
 /**
  * A file of the store on its way: how long it is is known, and its bytes come a part at a time. Whoever has it closes it: the
@@ -40,9 +41,9 @@ public final class Incoming implements AutoCloseable {
      * Takes the next part, at least a byte; waits for it where it has not come.
      *
      * @return to be taken as a whole, and valid until the next call
-     * @throws Unserved when the store does not send it
+     * @throws BackendFailure when the store does not send it
      */
-    public ByteBuffer some() throws Unserved {
+    public ByteBuffer some() throws BackendFailure {
         ByteBuffer some = come;
         if (some != null) {
             come = null;

@@ -4,61 +4,35 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.net.InetSocketAddress;
-import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
-import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.util.concurrent.TimeUnit;
+import tare.common.client.Connection;
 
-/**
- * One kept connection to the file store: HTTP/1.1, one request at a time. Reads and writes wait; the pool closes it when
- * nothing comes or goes for too long, which ends the wait.
- */
-final class Link {
-    /** The connection had ended before the request was seen: it may be asked again on another one. */
-    static final class Stale extends IOException {
-        private static final long serialVersionUID = 1;
-
-        Stale(Throwable why) {
-            super("closed while it was idle", why);
-        }
-    }
-
+/** A connection to the file store. A wait is too long when nothing comes or goes in it. */
+final class Link extends Connection {
     private static final String VERSION = "HTTP/1.1 ";
     private static final String LENGTH = "content-length:";
     private static final String CONNECTION = "connection:";
     private static final int HEAD_BYTES = 8 * 1024;
     private static final int BUFFER_BYTES = 64 * 1024;
 
-    private final SocketChannel channel;
     private final String host;
     private final long timeoutNs;
     // Outside the heap: the channel would copy from it.
     private final ByteBuffer buffer = ByteBuffer.allocateDirect(BUFFER_BYTES);
     private final byte[] copy = new byte[16 * 1024];
-    private boolean fresh = true;
     private boolean answered;
     private boolean kept = true;
     private int status;
     /** Bytes of the body that have not been taken. */
     private long left;
-    private volatile boolean late;
-    /** When what it does now is too late, by System.nanoTime; 0 while it waits for nothing. */
-    private volatile long deadline;
 
     /** Connects. */
     Link(InetSocketAddress to, int timeoutMs) throws IOException {
-        String name = to.getAddress().getHostAddress();
-        host = " HTTP/1.1\r\nHost: " + (name.contains(":") ? "[" + name + "]" : name) + ":" + to.getPort() + "\r\n";
+        super(to, timeoutMs);
+        host = versionAndHost(to);
         timeoutNs = TimeUnit.MILLISECONDS.toNanos(timeoutMs);
-        channel = SocketChannel.open();
-        try {
-            channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
-            channel.socket().connect(to, timeoutMs);
-        } catch (IOException | RuntimeException e) {
-            channel.close();
-            throw e;
-        }
     }
 
     /** Asks for something, and reads how the answer begins. */
@@ -66,7 +40,7 @@ final class Link {
         ask("GET " + path + host + "\r\n", null, 0);
     }
 
-    /** Brings something, and reads how the answer begins. */
+    /** Puts something there, and reads how the answer begins. */
     void put(String path, InputStream body, long length) throws IOException {
         ask("PUT " + path + host + "Content-Length: " + length + "\r\n\r\n", body, length);
     }
@@ -86,10 +60,10 @@ final class Link {
             flush();
             receive();
         } catch (IOException e) {
-            if (!fresh && !answered && !late) {
+            if (!fresh && !answered && !isLate()) {
                 throw new Stale(e);
             }
-            throw late ? new IOException("no answer in time") : e;
+            throw isLate() ? new IOException("no answer in time") : e;
         }
         fresh = false;
     }
@@ -112,22 +86,17 @@ final class Link {
     private void flush() throws IOException {
         buffer.flip();
         while (buffer.hasRemaining()) {
-            hurryFrom(System.nanoTime());
+            waitUntil(System.nanoTime() + timeoutNs);
             channel.write(buffer);
-            deadline = 0;
+            endWait();
         }
         buffer.clear();
     }
 
-    private void hurryFrom(long now) {
-        // 0 says that there is none.
-        deadline = (now + timeoutNs) | 1;
-    }
-
     private void fill() throws IOException {
-        hurryFrom(System.nanoTime());
+        waitUntil(System.nanoTime() + timeoutNs);
         int count = channel.read(buffer);
-        deadline = 0;
+        endWait();
         if (count < 0) {
             throw new EOFException("the store ended the connection");
         }
@@ -219,7 +188,7 @@ final class Link {
             try {
                 fill();
             } catch (IOException e) {
-                throw late ? new IOException("the answer stopped") : e;
+                throw isLate() ? new IOException("the answer stopped") : e;
             }
             buffer.flip();
         }
@@ -227,25 +196,8 @@ final class Link {
         return buffer;
     }
 
-    /** Whether another request may be sent: the answer was taken as a whole, and the other side goes on. */
-    boolean isKept() {
+    @Override
+    protected boolean isKept() {
         return kept && left == 0;
-    }
-
-    /** Ends a wait that is too long. */
-    void hurry(long now) {
-        long until = deadline;
-        if (until != 0 && now - until > 0) {
-            late = true;
-            close();
-        }
-    }
-
-    void close() {
-        try {
-            channel.close();
-        } catch (IOException e) {
-            // It was to be given up.
-        }
     }
 }

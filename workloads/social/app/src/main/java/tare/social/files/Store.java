@@ -6,19 +6,15 @@ import java.net.InetSocketAddress;
 import java.net.URLEncoder;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayDeque;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import tare.common.client.BackendFailure;
+import tare.common.client.ConnectionPool;
 
-/**
- * The file store and the geocoder in it. Connections are kept; the one that was used last is used next, so that there are
- * no more than are needed at once. Files pass through a buffer, a part at a time.
- */
+/** The file store and the geocoder in it. Files pass through a buffer, a part at a time. */
 public final class Store implements AutoCloseable {
-    private static final long LOOK_MS = 500;
+    private static final long CHECK_MS = 500;
     private static final int LONGEST_PLACE = 4 * 1024;
     private static final int OK = 200;
     private static final int CREATED = 201;
@@ -26,15 +22,9 @@ public final class Store implements AutoCloseable {
     private static final Pattern PLACE = Pattern.compile(
             "<Latitude>(-?[0-9]{1,3}\\.[0-9]{1,9})</Latitude>\\s*<Longitude>(-?[0-9]{1,3}\\.[0-9]{1,9})</Longitude>");
 
-    private final InetSocketAddress address;
+    private final ConnectionPool<Link> pool;
     private final String tree;
-    private final int timeoutMs;
-    private final ArrayDeque<Link> idle = new ArrayDeque<>();
-    private final Set<Link> all = ConcurrentHashMap.newKeySet();
-    private final LongAdder calls = new LongAdder();
     private final LongAdder callNs = new LongAdder();
-    private final LongAdder errors = new LongAdder();
-    private final Thread watch;
 
     /** An upload: read again from its beginning where a connection had ended. */
     @FunctionalInterface
@@ -68,24 +58,8 @@ public final class Store implements AutoCloseable {
      * @param timeoutMs after which a store from which nothing comes has failed, milliseconds
      */
     public Store(InetSocketAddress address, int instance, int timeoutMs) {
-        this.address = address;
-        this.timeoutMs = timeoutMs;
         tree = "/" + instance;
-        watch = new Thread(this::watch, "store-watch");
-        watch.setDaemon(true);
-        watch.start();
-    }
-
-    private void watch() {
-        try {
-            while (true) {
-                Thread.sleep(LOOK_MS);
-                long now = System.nanoTime();
-                all.forEach(link -> link.hurry(now));
-            }
-        } catch (InterruptedException e) {
-            // Closed.
-        }
+        pool = new ConnectionPool<>("store", address, CHECK_MS, () -> new Link(address, timeoutMs));
     }
 
     /**
@@ -94,7 +68,7 @@ public final class Store implements AutoCloseable {
      * @param path such as `/person/7.jpg`
      * @return to be closed; null where there is no such file
      */
-    public Incoming get(String path) throws Unserved {
+    public Incoming get(String path) throws BackendFailure {
         String what = "get " + tree + path + " from";
         return exchange(what, link -> link.get(tree + path), link -> {
             if (link.status() == NOT_FOUND) {
@@ -107,8 +81,8 @@ public final class Store implements AutoCloseable {
     }
 
     /** Keeps a file. */
-    public void put(String path, Source source, long length) throws Unserved {
-        exchange("bring " + tree + path + " to", link -> {
+    public void put(String path, Source source, long length) throws BackendFailure {
+        exchange("put " + tree + path + " to", link -> {
             try (InputStream body = source.open()) {
                 link.put(tree + path, body, length);
             }
@@ -120,7 +94,7 @@ public final class Store implements AutoCloseable {
     }
 
     /** Where an address is. */
-    public Coordinates locate(String street, String city, String state, String zip) throws Unserved {
+    public Coordinates locate(String street, String city, String state, String zip) throws BackendFailure {
         String path = "/geocode?street=" + encoded(street) + "&city=" + encoded(city) + "&state=" + encoded(state)
                 + "&zip=" + encoded(zip);
         return exchange("find a place with the geocoder of", link -> link.get(path), link -> {
@@ -162,18 +136,16 @@ public final class Store implements AutoCloseable {
         return new String(text, StandardCharsets.UTF_8);
     }
 
-    private <T> T exchange(String what, Request request, Answer<T> answer) throws Unserved {
-        calls.increment();
+    private <T> T exchange(String what, Request request, Answer<T> answer) throws BackendFailure {
+        pool.countCall();
         long began = System.nanoTime();
         Link link = null;
         try {
-            link = take();
+            link = pool.take();
             try {
                 request.send(link);
             } catch (Link.Stale e) {
-                drop(link);
-                // Once more, on one that cannot have been idle too long.
-                link = open();
+                link = pool.replace(link);
                 request.send(link);
             }
             T result = answer.read(link);
@@ -193,11 +165,9 @@ public final class Store implements AutoCloseable {
     }
 
     /** Counts a failure. */
-    Unserved failed(String what, IOException why) {
-        errors.increment();
-        return new Unserved("cannot " + what + " the file store " + address.getAddress().getHostAddress() + ":"
-                + address.getPort() + ": "
-                + (why.getMessage() == null ? why.getClass().getSimpleName() : why.getMessage())
+    BackendFailure failed(String what, IOException why) {
+        pool.countError();
+        return new BackendFailure("cannot " + what + " the file store " + pool.serverAnd(why)
                 + "; see whether it runs there (--files)");
     }
 
@@ -206,49 +176,24 @@ public final class Store implements AutoCloseable {
         callNs.add(System.nanoTime() - began);
     }
 
-    private Link take() throws IOException {
-        synchronized (idle) {
-            Link link = idle.pollLast();
-            if (link != null) {
-                return link;
-            }
-        }
-        return open();
-    }
-
-    private Link open() throws IOException {
-        Link link = new Link(address, timeoutMs);
-        all.add(link);
-        return link;
-    }
-
     /** It may be used by others, where its answer was taken as a whole. */
     void give(Link link) {
-        if (link.isKept()) {
-            synchronized (idle) {
-                idle.addLast(link);
-            }
-        } else {
-            drop(link);
-        }
+        pool.give(link);
     }
 
     /** It is of no use any more; null is none. */
     void drop(Link link) {
-        if (link != null) {
-            all.remove(link);
-            link.close();
-        }
+        pool.drop(link);
     }
 
     /** Requests to the store and the geocoder, failed ones too. */
     public long calls() {
-        return calls.sum();
+        return pool.calls();
     }
 
     /** Requests that failed. */
     public long errors() {
-        return errors.sum();
+        return pool.errors();
     }
 
     /** Time that the store was waited for, seconds; not that of those whom its files are for. */
@@ -258,7 +203,6 @@ public final class Store implements AutoCloseable {
 
     @Override
     public void close() {
-        watch.interrupt();
-        all.forEach(Link::close);
+        pool.close();
     }
 }

@@ -2,30 +2,20 @@ package tare.web.backend;
 
 import java.io.IOException;
 import java.net.InetSocketAddress;
-import java.util.ArrayDeque;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.LongAdder;
+import tare.common.client.BackendFailure;
+import tare.common.client.ConnectionPool;
 
-/**
- * The application's database, as far as pages are concerned: kept connections, each with one query at a time. The one
- * that was used last is used next, so that there are no more than are needed at once.
- */
+/** The application's database, as far as pages are concerned. */
 public final class Backend implements AutoCloseable {
-    private static final long LOOK_MS = 100;
+    private static final long CHECK_MS = 100;
 
-    private final InetSocketAddress address;
+    private final ConnectionPool<Link> pool;
     private final int timeoutMs;
     private final Semaphore free;
-    private final ArrayDeque<Link> idle = new ArrayDeque<>();
-    private final Set<Link> all = ConcurrentHashMap.newKeySet();
     private final ThreadLocal<Reply> replies = ThreadLocal.withInitial(Reply::new);
     private final Latencies latencies = new Latencies();
-    private final LongAdder calls = new LongAdder();
-    private final LongAdder errors = new LongAdder();
-    private final Thread watch;
 
     /**
      * Connects to nobody yet.
@@ -35,33 +25,18 @@ public final class Backend implements AutoCloseable {
      * the reply
      */
     public Backend(InetSocketAddress address, int connections, int timeoutMs) {
-        this.address = address;
         this.timeoutMs = timeoutMs;
         free = new Semaphore(connections);
-        watch = new Thread(this::watch, "backend-watch");
-        watch.setDaemon(true);
-        watch.start();
-    }
-
-    private void watch() {
-        try {
-            while (true) {
-                Thread.sleep(LOOK_MS);
-                long now = System.nanoTime();
-                all.forEach(link -> link.hurry(now));
-            }
-        } catch (InterruptedException e) {
-            // Closed.
-        }
+        pool = new ConnectionPool<>("backend", address, CHECK_MS, () -> new Link(address, timeoutMs));
     }
 
     /** Asks. The reply is valid until the calling thread asks again. */
-    public Reply ask(String query) throws Failed {
-        calls.increment();
+    public Reply ask(String query) throws BackendFailure {
+        pool.countCall();
         Reply reply = replies.get();
         try {
             if (!free.tryAcquire() && !free.tryAcquire(timeoutMs, TimeUnit.MILLISECONDS)) {
-                throw new Failed("no connection to the backend became free in time");
+                throw new BackendFailure("no connection to the backend became free in time");
             }
             try {
                 exchange(query, reply);
@@ -69,88 +44,50 @@ public final class Backend implements AutoCloseable {
                 free.release();
             }
             return reply;
-        } catch (Failed e) {
-            errors.increment();
+        } catch (BackendFailure e) {
+            pool.countError();
             throw e;
         } catch (InterruptedException e) {
-            errors.increment();
+            pool.countError();
             Thread.currentThread().interrupt();
-            throw new Failed("the server ends");
+            throw new BackendFailure("the server ends");
         }
     }
 
-    private void exchange(String query, Reply reply) throws Failed {
+    private void exchange(String query, Reply reply) throws BackendFailure {
         long began = System.nanoTime();
         Link link = null;
         try {
-            link = take();
+            link = pool.take();
             try {
                 link.ask(query, until(began), reply);
             } catch (Link.Stale e) {
-                drop(link);
-                // Once more, on one that cannot have been idle too long.
-                link = open();
+                link = pool.replace(link);
                 link.ask(query, until(began), reply);
             }
             latencies.record(System.nanoTime() - began);
         } catch (IOException e) {
-            drop(link);
-            throw new Failed("no reply from the backend " + address.getAddress().getHostAddress() + ":"
-                    + address.getPort() + ": "
-                    + (e.getMessage() == null ? e.getClass().getSimpleName() : e.getMessage()));
-        } catch (Failed | RuntimeException e) {
-            drop(link);
+            pool.drop(link);
+            throw new BackendFailure("no reply from the backend " + pool.serverAnd(e));
+        } catch (BackendFailure | RuntimeException e) {
+            pool.drop(link);
             throw e;
         }
-        give(link);
+        pool.give(link);
     }
 
     private long until(long began) {
-        // 0 says that there is none.
-        return (began + TimeUnit.MILLISECONDS.toNanos(timeoutMs)) | 1;
-    }
-
-    private Link take() throws IOException {
-        synchronized (idle) {
-            Link link = idle.pollLast();
-            if (link != null) {
-                return link;
-            }
-        }
-        return open();
-    }
-
-    private Link open() throws IOException {
-        Link link = new Link(address, timeoutMs);
-        all.add(link);
-        return link;
-    }
-
-    private void give(Link link) {
-        if (link.kept()) {
-            synchronized (idle) {
-                idle.addLast(link);
-            }
-        } else {
-            drop(link);
-        }
-    }
-
-    private void drop(Link link) {
-        if (link != null) {
-            all.remove(link);
-            link.close();
-        }
+        return began + TimeUnit.MILLISECONDS.toNanos(timeoutMs);
     }
 
     /** Queries, failed ones too. */
     public long calls() {
-        return calls.sum();
+        return pool.calls();
     }
 
     /** Queries that failed. */
     public long errors() {
-        return errors.sum();
+        return pool.errors();
     }
 
     /** Time spent waiting for replies that came, seconds. */
@@ -165,7 +102,6 @@ public final class Backend implements AutoCloseable {
 
     @Override
     public void close() {
-        watch.interrupt();
-        all.forEach(Link::close);
+        pool.close();
     }
 }

@@ -2,43 +2,26 @@ package tare.web.backend;
 
 import java.io.IOException;
 import java.net.InetSocketAddress;
-import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
-import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
+import tare.common.client.BackendFailure;
+import tare.common.client.Connection;
 
-/**
- * One kept connection to the backend: HTTP/1.1, one query at a time. Reads and writes wait; the pool closes it when a
- * reply takes too long, which ends the wait.
- */
-final class Link {
-    /** The connection had ended before the query was seen: it may be asked again on another one. */
-    static final class Stale extends IOException {
-        private static final long serialVersionUID = 1;
-
-        Stale(Throwable why) {
-            super("closed while it was idle", why);
-        }
-    }
-
+/** A connection to the backend, on which pages' queries are asked. */
+final class Link extends Connection {
     /** A reply is a small page. */
     private static final int MOST = 64 * 1024;
     private static final byte[] WELL = bytes("HTTP/1.1 200");
     private static final byte[] LENGTH = bytes("content-length:");
     private static final byte[] CLOSE = bytes("connection: close");
 
-    private final SocketChannel channel;
     private final byte[] host;
     // Outside the heap: the channel would copy from it.
     private final ByteBuffer out = ByteBuffer.allocateDirect(4 * 1024);
     private final ByteBuffer in = ByteBuffer.allocateDirect(MOST);
     private final byte[] answer = new byte[MOST];
     private int answered;
-    private boolean fresh = true;
     private boolean kept = true;
-    private volatile boolean late;
-    /** When what it does now is too late, by System.nanoTime; 0 while it is idle. */
-    private volatile long deadline;
 
     private static byte[] bytes(String text) {
         return text.getBytes(StandardCharsets.ISO_8859_1);
@@ -46,44 +29,39 @@ final class Link {
 
     /** Connects. */
     Link(InetSocketAddress to, int timeoutMs) throws IOException {
-        String name = to.getAddress().getHostAddress();
-        host = bytes(" HTTP/1.1\r\nHost: " + (name.contains(":") ? "[" + name + "]" : name) + ":" + to.getPort()
-                + "\r\n\r\n");
-        channel = SocketChannel.open();
-        try {
-            channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
-            channel.socket().connect(to, timeoutMs);
-        } catch (IOException | RuntimeException e) {
-            channel.close();
-            throw e;
-        }
+        super(to, timeoutMs);
+        host = bytes(versionAndHost(to) + "\r\n");
     }
 
-    /** Asks, and reads the reply's fields. Whatever is thrown, the connection is not to be used again. */
-    void ask(String query, long until, Reply reply) throws IOException, Failed {
-        deadline = until;
+    /**
+     * Asks, and reads the reply's fields. Whatever is thrown, the connection is not to be used again.
+     *
+     * @param until when it has taken too long, by System.nanoTime
+     */
+    void ask(String query, long until, Reply reply) throws IOException, BackendFailure {
+        waitUntil(until);
         try {
             send(query);
             receive(reply);
         } catch (IOException e) {
-            if (late) {
-                throw new Failed("the backend did not reply in time");
+            if (isLate()) {
+                throw new BackendFailure("the backend did not reply in time");
             }
             if (!fresh && answered == 0) {
                 throw new Stale(e);
             }
             throw e;
         } finally {
-            deadline = 0;
+            endWait();
         }
         fresh = false;
     }
 
-    private void send(String query) throws IOException, Failed {
+    private void send(String query) throws IOException, BackendFailure {
         answered = 0;
         out.clear();
         if (query.length() > out.capacity() - host.length - 16) {
-            throw new Failed("the query is too long");
+            throw new BackendFailure("the query is too long");
         }
         out.put((byte) 'G').put((byte) 'E').put((byte) 'T').put((byte) ' ').put((byte) '/').put((byte) '?');
         for (int i = 0; i < query.length(); i++) {
@@ -95,9 +73,9 @@ final class Link {
         }
     }
 
-    private void more() throws IOException, Failed {
+    private void more() throws IOException, BackendFailure {
         if (answered == MOST) {
-            throw new Failed("the backend's reply is longer than " + MOST + " bytes");
+            throw new BackendFailure("the backend's reply is longer than " + MOST + " bytes");
         }
         in.clear().limit(MOST - answered);
         int count = channel.read(in);
@@ -108,7 +86,7 @@ final class Link {
         answered += count;
     }
 
-    private void receive(Reply reply) throws IOException, Failed {
+    private void receive(Reply reply) throws IOException, BackendFailure {
         int body = -1;
         for (int from = 0; body < 0; from = Math.max(0, answered - 3)) {
             more();
@@ -116,7 +94,7 @@ final class Link {
         }
         if (!starts(0, WELL, body)) {
             String said = new String(answer, 0, Math.min(line(0), 60), StandardCharsets.ISO_8859_1);
-            throw new Failed("the backend answered '" + said.stripTrailing() + "'");
+            throw new BackendFailure("the backend answered '" + said.stripTrailing() + "'");
         }
         int end = body + length(body);
         while (answered < end) {
@@ -145,7 +123,7 @@ final class Link {
         return at;
     }
 
-    private int length(int body) throws Failed {
+    private int length(int body) throws BackendFailure {
         int length = -1;
         for (int at = line(0) + 1; at < body - 2; at = line(at) + 1) {
             if (starts(at, LENGTH, body)) {
@@ -155,7 +133,7 @@ final class Link {
             }
         }
         if (length < 0 || length > MOST - body) {
-            throw new Failed("the backend's reply has no length, or one over " + MOST + " bytes");
+            throw new BackendFailure("the backend's reply has no length, or one over " + MOST + " bytes");
         }
         return length;
     }
@@ -187,25 +165,8 @@ final class Link {
         return true;
     }
 
-    /** Whether another query may be asked. */
-    boolean kept() {
+    @Override
+    protected boolean isKept() {
         return kept;
-    }
-
-    /** Ends a wait that is too long. */
-    void hurry(long now) {
-        long until = deadline;
-        if (until != 0 && now - until > 0) {
-            late = true;
-            close();
-        }
-    }
-
-    void close() {
-        try {
-            channel.close();
-        } catch (IOException e) {
-            // It was to be given up.
-        }
     }
 }

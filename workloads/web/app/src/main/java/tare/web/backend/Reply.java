@@ -2,6 +2,7 @@ package tare.web.backend;
 
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import tare.common.client.BackendFailure;
 
 /** An answer's fields, as they came: the first is the proof. Valid until the thread asks again. */
 public final class Reply {
@@ -40,21 +41,21 @@ public final class Reply {
     }
 
     /** Reads a body: exactly what the contract says, or nothing. */
-    void read(byte[] from, int begin, int end) throws Failed {
+    void read(byte[] from, int begin, int end) throws BackendFailure {
         int first = begin + BEGIN.length;
         // The line feed after the last is optional, as it is in texts.
         int last = from[end - 1] == '\n' || end == begin ? end : end + 1;
         last -= END.length;
         if (end - begin < BEGIN.length + END.length || !Arrays.equals(from, begin, first, BEGIN, 0, BEGIN.length)
                 || !Arrays.equals(from, last, end, END, 0, end - last)) {
-            throw new Failed("the backend's reply is not such a page as it should be");
+            throw new BackendFailure("the backend's reply is not such a page as it should be");
         }
         int line = first;
         while (line < last && from[line] != '\n') {
             line++;
         }
         if (!Arrays.equals(from, first, Math.min(line + 1, last), WELL, 0, WELL.length)) {
-            throw new Failed("the backend's reply has the status '"
+            throw new BackendFailure("the backend's reply has the status '"
                     + new String(from, first, Math.min(line - first, 20), StandardCharsets.ISO_8859_1) + "'");
         }
         if (body.length < end - begin) {
@@ -64,7 +65,7 @@ public final class Reply {
         split(line + 1 - begin, last - begin);
     }
 
-    private void split(int begin, int end) throws Failed {
+    private void split(int begin, int end) throws BackendFailure {
         fields = 0;
         starts[0] = begin;
         for (int i = begin; i <= end; i++) {
@@ -77,7 +78,7 @@ public final class Reply {
             }
         }
         if (end(0) <= begin) {
-            throw new Failed("the backend's reply has no proof");
+            throw new BackendFailure("the backend's reply has no proof");
         }
     }
 }

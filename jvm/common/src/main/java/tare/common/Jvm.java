@@ -1,18 +1,19 @@
-package tare.business.measure;
+package tare.common;
 
 import com.sun.management.OperatingSystemMXBean;
 import com.sun.management.ThreadMXBean;
 import java.lang.management.GarbageCollectorMXBean;
 import java.lang.management.ManagementFactory;
 import java.lang.management.MemoryUsage;
+import java.util.function.ToLongFunction;
 
-/** What the virtual machine tells of itself. */
-public final class Machine {
+/** Figures of the virtual machine. */
+public final class Jvm {
     private static final OperatingSystemMXBean SYSTEM =
             ManagementFactory.getPlatformMXBean(OperatingSystemMXBean.class);
     private static final ThreadMXBean THREADS = ManagementFactory.getPlatformMXBean(ThreadMXBean.class);
 
-    private Machine() {}
+    private Jvm() {}
 
     /** Live heap, bytes: what is in use when all garbage was collected. */
     public static long liveHeap() {
@@ -59,20 +60,17 @@ public final class Machine {
 
     /** Collections of garbage so far. */
     public static long collections() {
-        long all = 0;
-        for (GarbageCollectorMXBean bean : ManagementFactory.getGarbageCollectorMXBeans()) {
-            all += Math.max(bean.getCollectionCount(), 0);
-        }
-        return all;
+        return sum(GarbageCollectorMXBean::getCollectionCount);
     }
 
     /** How long they took, milliseconds. */
     public static long collectionMillis() {
-        long all = 0;
-        for (GarbageCollectorMXBean bean : ManagementFactory.getGarbageCollectorMXBeans()) {
-            all += Math.max(bean.getCollectionTime(), 0);
-        }
-        return all;
+        return sum(GarbageCollectorMXBean::getCollectionTime);
+    }
+
+    private static long sum(ToLongFunction<GarbageCollectorMXBean> figure) {
+        // A collector that does not count has -1.
+        return ManagementFactory.getGarbageCollectorMXBeans().stream().mapToLong(figure).map(one -> Math.max(one, 0)).sum();
     }
 
     /** CPU of the whole process so far, nanoseconds. */

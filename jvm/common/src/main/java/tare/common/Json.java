@@ -1,11 +1,17 @@
-package tare.business;
+package tare.common;
 
 import java.util.Locale;
 
 /** Writes one JSON object. */
-final class Json {
+public final class Json {
     private final StringBuilder out = new StringBuilder("{");
+    private final String decimals;
     private boolean first = true;
+
+    /** An empty object; its fractions have so many digits after the point. */
+    public Json(int digits) {
+        decimals = "%." + digits + "f";
+    }
 
     private Json name(String name) {
         if (!first) {
@@ -32,39 +38,46 @@ final class Json {
         out.append('"');
     }
 
-    Json put(String name, long value) {
+    /** A whole number. */
+    public Json put(String name, long value) {
         name(name).out.append(value);
         return this;
     }
 
-    Json put(String name, double value) {
-        name(name).out.append(String.format(Locale.ROOT, "%.3f", value));
+    /** A fraction. */
+    public Json put(String name, double value) {
+        name(name).out.append(String.format(Locale.ROOT, decimals, value));
         return this;
     }
 
-    Json put(String name, boolean value) {
+    /** A truth. */
+    public Json put(String name, boolean value) {
         name(name).out.append(value);
         return this;
     }
 
-    Json put(String name, String value) {
+    /** A text. */
+    public Json put(String name, String value) {
         name(name).text(value);
         return this;
     }
 
-    Json open(String name) {
+    /** Begins an object within this one. */
+    public Json open(String name) {
         name(name).out.append('{');
         first = true;
         return this;
     }
 
-    Json close() {
+    /** Ends it. */
+    public Json close() {
         out.append('}');
         first = false;
         return this;
     }
 
-    String end() {
+    /** Ends the object; its text. */
+    public String end() {
         return out.append('}').toString();
     }
 }

@@ -1,10 +1,10 @@
-package tare.social;
+package tare.common;
 
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
 /** Bytes of a page in the making, UTF-8. Kept by a thread from page to page, so that nothing is allocated for it. */
-final class Text {
+public final class Text {
     private static final int FIRST = 16 * 1024;
     /** More is not kept for the next page. */
     private static final int KEPT = 128 * 1024;
@@ -14,7 +14,8 @@ final class Text {
     private byte[] bytes = new byte[FIRST];
     private int length;
 
-    Text clear() {
+    /** Begins anew. */
+    public Text clear() {
         length = 0;
         if (bytes.length > KEPT) {
             bytes = new byte[FIRST];
@@ -22,16 +23,18 @@ final class Text {
         return this;
     }
 
-    byte[] bytes() {
+    /** The bytes, of which the first {@link #length} count. */
+    public byte[] bytes() {
         return bytes;
     }
 
-    int length() {
+    /** How many bytes there are. */
+    public int length() {
         return length;
     }
 
     /** A copy of what there is. */
-    byte[] copy() {
+    public byte[] copy() {
         return Arrays.copyOf(bytes, length);
     }
 
@@ -41,7 +44,8 @@ final class Text {
         }
     }
 
-    Text put(byte[] more) {
+    /** Bytes as they are. */
+    public Text put(byte[] more) {
         return put(more, 0, more.length);
     }
 
@@ -53,22 +57,26 @@ final class Text {
     }
 
     /** Letters that are known to be ASCII. */
+    public Text put(String ascii) {
+        return put(ascii, 0, ascii.length());
+    }
+
+    /** Part of letters that are known to be ASCII. */
     @SuppressWarnings("deprecation") // The method that copies bytes of ASCII without looking at a character set.
-    Text put(String ascii) {
-        int count = ascii.length();
-        room(count);
-        ascii.getBytes(0, count, bytes, length);
-        length += count;
+    public Text put(String ascii, int from, int to) {
+        room(to - from);
+        ascii.getBytes(from, to, bytes, length);
+        length += to - from;
         return this;
     }
 
     /** A whole number, decimal. */
-    Text put(long number) {
+    public Text put(long number) {
         return put(Long.toString(number));
     }
 
     /** Text of somebody else: what would be markup is written as what it looks like. */
-    Text escaped(String text) {
+    public Text escaped(String text) {
         int count = text.length();
         room(count * LONGEST);
         byte[] to = bytes;
@@ -82,6 +90,25 @@ final class Text {
             byte[] mark = MARKS[one];
             if (mark == null) {
                 to[at++] = (byte) one;
+            } else {
+                System.arraycopy(mark, 0, to, at, mark.length);
+                at += mark.length;
+            }
+        }
+        length = at;
+        return this;
+    }
+
+    /** The same for part of bytes that are UTF-8. */
+    public Text escaped(byte[] from, int begin, int end) {
+        room((end - begin) * LONGEST);
+        byte[] to = bytes;
+        int at = length;
+        for (int i = begin; i < end; i++) {
+            byte one = from[i];
+            byte[] mark = one < 0 ? null : MARKS[one];
+            if (mark == null) {
+                to[at++] = one;
             } else {
                 System.arraycopy(mark, 0, to, at, mark.length);
                 at += mark.length;
@@ -109,7 +136,7 @@ final class Text {
     }
 
     /** The bytes of a text. */
-    static byte[] of(String text) {
+    public static byte[] of(String text) {
         return text.getBytes(StandardCharsets.UTF_8);
     }
 }

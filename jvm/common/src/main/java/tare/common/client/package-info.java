@@ -1,0 +1,2 @@
+/** Kept HTTP connections to another server. */
+package tare.common.client;

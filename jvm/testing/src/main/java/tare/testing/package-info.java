@@ -1,0 +1,2 @@
+/** What the tests of the Java applications share. */
+package tare.testing;
