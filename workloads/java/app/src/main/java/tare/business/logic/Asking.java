@@ -15,21 +15,21 @@ final class Asking {
         Customer customer = session.anyCustomer(district);
         TransactionLog log = session.log();
         Paying.who(log, customer);
-        Order order = district.orders().get(customer.lastOrder());
+        Order order = district.orders.get(customer.lastOrder());
         Element element = log.element("order");
         log.put(element, "number", customer.lastOrder());
         if (order == null) {
             log.put(element, "state", "retired");
             return;
         }
-        log.put(element, "date", TransactionLog.date(order.date()));
+        log.put(element, "date", TransactionLog.date(order.date));
         log.put(element, "carrier", order.carrier());
-        for (OrderLine line : order.lines()) {
+        for (OrderLine line : order.lines) {
             Element inner = log.element(element, "line");
-            log.put(inner, "item", line.item());
-            log.put(inner, "pieces", line.quantity());
-            log.put(inner, "amount", line.amount());
-            log.put(inner, "notes", line.notes());
+            log.put(inner, "item", line.item);
+            log.put(inner, "pieces", line.quantity);
+            log.put(inner, "amount", line.amount);
+            log.put(inner, "notes", line.notes);
             log.put(inner, "delivered", TransactionLog.date(line.delivered()));
         }
     }

@@ -18,9 +18,9 @@ final class Counting {
         int threshold = session.dice().between(15, 40);
         Set<Integer> items = new HashSet<>();
         int left = ORDERS;
-        for (Order order : district.orders().descendingMap().values()) {
-            for (OrderLine line : order.lines()) {
-                items.add(line.item());
+        for (Order order : district.orders.descendingMap().values()) {
+            for (OrderLine line : order.lines) {
+                items.add(line.item);
             }
             if (--left == 0) {
                 break;
@@ -29,7 +29,7 @@ final class Counting {
         int few = 0;
         TransactionLog log = session.log();
         for (int item : items) {
-            int quantity = session.group().stock().get(item).quantity();
+            int quantity = session.group().stock.get(item).quantity();
             if (quantity < threshold) {
                 few++;
                 log.put(log.root(), "short", item);

@@ -19,7 +19,7 @@ final class Delivering {
             District district = session.group().district(number);
             // More than one where more came in, so that what waits stays bounded.
             int most = Sizes.DELIVERED_AT_ONCE;
-            for (int taken = 0; taken < most && district.newOrders().size() > Sizes.WAITING; taken++) {
+            for (int taken = 0; taken < most && district.newOrders.size() > Sizes.WAITING; taken++) {
                 deliver(session, district, district.takeWaiting(), carrier);
             }
         }
@@ -27,21 +27,21 @@ final class Delivering {
 
     private static void deliver(Session session, District district, Order order, int carrier) {
         order.deliver(carrier, session.date());
-        Customer customer = session.company().customer(session.group().id(), district.id(), order.customer());
+        Customer customer = session.company().customer(session.group().id, district.id, order.customer);
         customer.receive(order);
         session.ledger().delivered(order);
         TransactionLog log = session.log();
         Element element = log.element("delivered");
-        log.put(element, "district", district.name());
-        log.put(element, "order", order.id());
-        log.put(element, "customer", customer.last());
+        log.put(element, "district", district.name);
+        log.put(element, "order", order.id);
+        log.put(element, "customer", customer.last);
         log.put(element, "total", order.total());
         log.put(element, "balance", customer.balance());
-        for (OrderLine line : order.lines()) {
+        for (OrderLine line : order.lines) {
             Element inner = log.element(element, "line");
-            log.put(inner, "item", line.item());
-            log.put(inner, "pieces", line.quantity());
-            log.put(inner, "amount", line.amount());
+            log.put(inner, "item", line.item);
+            log.put(inner, "pieces", line.quantity);
+            log.put(inner, "amount", line.amount);
         }
     }
 }

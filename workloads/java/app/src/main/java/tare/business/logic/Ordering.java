@@ -20,7 +20,7 @@ final class Ordering {
         Dice dice = session.dice();
         District district = session.anyDistrict();
         int number = dice.uneven(Sizes.CUSTOMERS);
-        Customer customer = session.company().customer(session.group().id(), district.id(), number);
+        Customer customer = session.company().customer(session.group().id, district.id, number);
         int[] items = new int[dice.between(Sizes.FEWEST_LINES, Sizes.MOST_LINES)];
         for (int i = 0; i < items.length; i++) {
             items[i] = dice.uneven(Sizes.ITEMS);
@@ -30,7 +30,7 @@ final class Ordering {
         }
         TransactionLog log = session.log();
         Element head = log.element("order");
-        log.put(head, "district", district.name());
+        log.put(head, "district", district.name);
         Paying.who(log, customer);
         // Looked up before anything is changed, so that nothing need be undone.
         for (int item : items) {
@@ -40,21 +40,21 @@ final class Ordering {
             }
         }
         BigDecimal rate = Loader.rate(session.group(), district, customer);
-        Order order = new Order(district.takeNumber(), district.id(), number, session.date(), rate, items.length);
+        Order order = new Order(district.takeNumber(), district.id, number, session.date(), rate, items.length);
         for (int item : items) {
             order.add(line(session, district, item));
         }
         order.close();
         district.place(order);
-        customer.ordered(order.id());
-        log.put(head, "number", order.id());
+        customer.ordered(order.id);
+        log.put(head, "number", order.id);
         log.put(head, "total", order.total());
         session.ledger().ordered(order);
     }
 
     private static OrderLine line(Session session, District district, int number) {
         Item item = session.company().item(number);
-        Stock stock = session.group().stock().get(number);
+        Stock stock = session.group().stock.get(number);
         int pieces = session.dice().between(1, 10);
         stock.sell(pieces);
         BigDecimal amount = item.price().multiply(BigDecimal.valueOf(pieces));
@@ -64,9 +64,9 @@ final class Ordering {
         log.put(line, "pieces", pieces);
         log.put(line, "left", stock.quantity());
         log.put(line, "brand", stock.isOriginal() ? "original" : "generic");
-        log.put(line, "notes", stock.districtNotes(district.id()));
+        log.put(line, "notes", stock.districtNotes(district.id));
         log.put(line, "price", item.price());
         log.put(line, "amount", amount);
-        return new OrderLine(number, pieces, amount, stock.districtNotes(district.id()));
+        return new OrderLine(number, pieces, amount, stock.districtNotes(district.id));
     }
 }

@@ -37,14 +37,14 @@ final class Reporting {
         BigDecimal ordered = Money.ZERO;
         for (Order order : orders(district, customer)) {
             Element element = log.element("order");
-            log.put(element, "number", order.id());
+            log.put(element, "number", order.id);
             log.put(element, "state", order.isDelivered() ? "delivered" : "waits");
-            log.put(element, "date", TransactionLog.date(order.date()));
-            for (OrderLine line : order.lines()) {
+            log.put(element, "date", TransactionLog.date(order.date));
+            for (OrderLine line : order.lines) {
                 Element inner = log.element(element, "line");
-                log.put(inner, "item", session.company().item(line.item()).name());
-                log.put(inner, "pieces", line.quantity());
-                log.put(inner, "amount", line.amount());
+                log.put(inner, "item", session.company().item(line.item).name());
+                log.put(inner, "pieces", line.quantity);
+                log.put(inner, "amount", line.amount);
             }
             log.put(element, "total", order.total());
             ordered = ordered.add(order.total());
@@ -55,8 +55,8 @@ final class Reporting {
     private static List<History> payments(Session session, Customer customer) {
         List<History> found = new ArrayList<>(LISTED);
         int left = LOOKED_THROUGH;
-        for (History entry : session.group().history().descendingMap().values()) {
-            if (entry.customer() == customer.id() && entry.district() == customer.district()) {
+        for (History entry : session.group().history.descendingMap().values()) {
+            if (entry.customer() == customer.id && entry.district() == customer.district) {
                 found.add(entry);
             }
             left--;
@@ -69,8 +69,8 @@ final class Reporting {
 
     private static List<Order> orders(District district, Customer customer) {
         List<Order> found = new ArrayList<>(LISTED);
-        for (Order order : district.orders().descendingMap().values()) {
-            if (order.customer() == customer.id()) {
+        for (Order order : district.orders.descendingMap().values()) {
+            if (order.customer == customer.id) {
                 found.add(order);
                 if (found.size() == LISTED) {
                     break;

@@ -27,7 +27,7 @@ public final class Session {
         this.company = company;
         this.group = group;
         // Streams of the groups' own data are small numbers.
-        dice = new Dice(seed, 1_000_000L + group.id());
+        dice = new Dice(seed, 1_000_000L + group.id);
         deck = new Deck(dice);
         ledger = new Ledger(Books.of(company, group));
     }
@@ -40,7 +40,7 @@ public final class Session {
     /** Does a transaction. */
     public void perform(Kind kind) {
         date++;
-        log.begin(kind, group.id(), date);
+        log.begin(kind, group.id, date);
         switch (kind) {
             case NEW_ORDER -> Ordering.perform(this);
             case PAYMENT -> Paying.perform(this);
@@ -90,8 +90,8 @@ public final class Session {
     Customer anyCustomer(District district) {
         if (dice.percent(60)) {
             String last = Dice.lastName(dice.uneven(Sizes.LAST_NAMES) - 1);
-            return company.customer(group.id(), district.id(), last);
+            return company.customer(group.id, district.id, last);
         }
-        return company.customer(group.id(), district.id(), dice.uneven(Sizes.CUSTOMERS));
+        return company.customer(group.id, district.id, dice.uneven(Sizes.CUSTOMERS));
     }
 }

@@ -20,7 +20,7 @@ public record Books(
     /** Sums up what the customers, the history, the stock and the orders of a group say. */
     public static Books of(Company company, Group group) {
         BigDecimal history = group.retiredHistory();
-        for (History entry : group.history().values()) {
+        for (History entry : group.history.values()) {
             history = history.add(entry.amount());
         }
         BigDecimal ordered = Money.ZERO;
@@ -31,20 +31,20 @@ public record Books(
             District district = group.district(number);
             orders += district.placed();
             ordered = ordered.add(district.retiredTotal());
-            for (Order order : district.orders().values()) {
+            for (Order order : district.orders.values()) {
                 ordered = ordered.add(order.total());
             }
             for (int id = 1; id <= Sizes.CUSTOMERS; id++) {
-                Customer customer = company.customer(group.id(), number, id);
+                Customer customer = company.customer(group.id, number, id);
                 deliveries += customer.deliveries();
                 received = received.add(customer.received());
             }
         }
         long sold = 0;
-        for (Stock stock : group.stock().values()) {
+        for (Stock stock : group.stock.values()) {
             sold += stock.sold();
         }
-        return new Books(group.history().size() + group.retiredPayments(), Money.toCents(history), orders,
+        return new Books(group.history.size() + group.retiredPayments(), Money.toCents(history), orders,
                 Money.toCents(ordered), sold, deliveries, Money.toCents(received));
     }
 }

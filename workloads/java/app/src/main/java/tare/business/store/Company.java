@@ -29,10 +29,10 @@ public final class Company {
 
     /** Adds a customer of a group. */
     void add(int group, Customer customer) {
-        customers.put(new CustomerKey(group, customer.district(), customer.id()), customer);
+        customers.put(new CustomerKey(group, customer.district, customer.id), customer);
         customersByLastName
-                .computeIfAbsent(new NameKey(group, customer.district(), customer.last()), key -> new TreeMap<>())
-                .put(customer.first() + customer.id(), customer);
+                .computeIfAbsent(new NameKey(group, customer.district, customer.last), key -> new TreeMap<>())
+                .put(customer.first + customer.id, customer);
     }
 
     /** Adds a group. */

@@ -4,15 +4,23 @@ import java.math.BigDecimal;
 
 /** Somebody who orders and pays. */
 public final class Customer {
-    private final int id;
-    private final int district;
-    private final String first;
-    private final String last;
-    private final String[] address;
-    private final String phone;
+    /** The customer's number in the district. */
+    public final int id;
+    /** The district's number. */
+    public final int district;
+    /** First name. */
+    public final String first;
+    /** Last name. */
+    public final String last;
+    /** Streets, city, state and code. */
+    public final String[] address;
+    /** Telephone. */
+    public final String phone;
     private final boolean goodCredit;
-    private final BigDecimal creditLimit;
-    private final BigDecimal discount;
+    /** How much may be owed. */
+    public final BigDecimal creditLimit;
+    /** Share taken off an order. */
+    public final BigDecimal discount;
     private BigDecimal balance = Money.ZERO;
     private BigDecimal paid = Money.ZERO;
     private BigDecimal received = Money.ZERO;
@@ -62,49 +70,9 @@ public final class Customer {
         notes = all.length() <= Sizes.NOTES ? all : all.substring(0, Sizes.NOTES);
     }
 
-    /** The customer's number in the district. */
-    public int id() {
-        return id;
-    }
-
-    /** The district's number. */
-    public int district() {
-        return district;
-    }
-
-    /** First name. */
-    public String first() {
-        return first;
-    }
-
-    /** Last name. */
-    public String last() {
-        return last;
-    }
-
-    /** Streets, city, state and code. */
-    public String[] address() {
-        return address;
-    }
-
-    /** Telephone. */
-    public String phone() {
-        return phone;
-    }
-
     /** Whether payments need no note. */
     public boolean hasGoodCredit() {
         return goodCredit;
-    }
-
-    /** How much may be owed. */
-    public BigDecimal creditLimit() {
-        return creditLimit;
-    }
-
-    /** Share taken off an order. */
-    public BigDecimal discount() {
-        return discount;
     }
 
     /** What is owed. */

@@ -5,11 +5,16 @@ import java.util.TreeMap;
 
 /** A district of a group, with its orders. */
 public final class District {
-    private final int id;
-    private final String name;
-    private final BigDecimal tax;
-    private final TreeMap<Integer, Order> orders = new TreeMap<>();
-    private final TreeMap<Integer, NewOrder> newOrders = new TreeMap<>();
+    /** Its number in the group. */
+    public final int id;
+    /** Its name. */
+    public final String name;
+    /** Its tax, a share. */
+    public final BigDecimal tax;
+    /** Orders that it keeps, by number. */
+    public final TreeMap<Integer, Order> orders = new TreeMap<>();
+    /** Orders that wait, by number. */
+    public final TreeMap<Integer, NewOrder> newOrders = new TreeMap<>();
     private BigDecimal yearToDate = Money.ZERO;
     private int nextOrder = 1;
     private long delivered;
@@ -30,8 +35,8 @@ public final class District {
 
     /** Places an order, which then waits for its delivery, and retires the oldest where there are too many. */
     public void place(Order order) {
-        orders.put(order.id(), order);
-        newOrders.put(order.id(), new NewOrder(order.id(), id));
+        orders.put(order.id, order);
+        newOrders.put(order.id, new NewOrder(order.id, id));
         // Deliveries go by age, so an oldest order that waits is one of few that all wait.
         while (orders.size() > Sizes.ORDERS && orders.firstEntry().getValue().isDelivered()) {
             Order oldest = orders.pollFirstEntry().getValue();
@@ -54,31 +59,6 @@ public final class District {
     /** Books a payment. */
     public void pay(BigDecimal amount) {
         yearToDate = yearToDate.add(amount);
-    }
-
-    /** Its number in the group. */
-    public int id() {
-        return id;
-    }
-
-    /** Its name. */
-    public String name() {
-        return name;
-    }
-
-    /** Its tax, a share. */
-    public BigDecimal tax() {
-        return tax;
-    }
-
-    /** Orders that it keeps, by number. */
-    public TreeMap<Integer, Order> orders() {
-        return orders;
-    }
-
-    /** Orders that wait, by number. */
-    public TreeMap<Integer, NewOrder> newOrders() {
-        return newOrders;
     }
 
     /** All payments. */

@@ -7,12 +7,17 @@ import java.util.TreeMap;
 
 /** A data group: what one thread works on. */
 public final class Group {
-    private final int id;
-    private final String name;
-    private final BigDecimal tax;
-    private final Map<Integer, Stock> stock = new HashMap<>(Sizes.ITEMS * 2);
+    /** Its number, from 1. */
+    public final int id;
+    /** Its name. */
+    public final String name;
+    /** Its tax, a share. */
+    public final BigDecimal tax;
+    /** Stock by the item's number. */
+    public final Map<Integer, Stock> stock = new HashMap<>(Sizes.ITEMS * 2);
     private final District[] districts = new District[Sizes.DISTRICTS];
-    private final TreeMap<Long, History> history = new TreeMap<>();
+    /** Payments by number. */
+    public final TreeMap<Long, History> history = new TreeMap<>();
     private BigDecimal yearToDate = Money.ZERO;
     private long payments;
     private long retiredPayments;
@@ -33,7 +38,7 @@ public final class Group {
         district.pay(amount);
         customer.pay(amount);
         payments++;
-        history.put(payments, new History(payments, district.id(), customer.id(), date, amount, text));
+        history.put(payments, new History(payments, district.id, customer.id, date, amount, text));
         if (history.size() > Sizes.HISTORY) {
             History oldest = history.pollFirstEntry().getValue();
             retiredPayments++;
@@ -41,34 +46,9 @@ public final class Group {
         }
     }
 
-    /** Its number, from 1. */
-    public int id() {
-        return id;
-    }
-
-    /** Its name. */
-    public String name() {
-        return name;
-    }
-
-    /** Its tax, a share. */
-    public BigDecimal tax() {
-        return tax;
-    }
-
-    /** Stock by the item's number. */
-    public Map<Integer, Stock> stock() {
-        return stock;
-    }
-
     /** The district with that number, from 1. */
     public District district(int number) {
         return districts[number - 1];
-    }
-
-    /** Payments by number. */
-    public TreeMap<Long, History> history() {
-        return history;
     }
 
     /** All payments. */

@@ -17,7 +17,7 @@ public final class Loader {
         Dice dice = new Dice(seed, id);
         Group group = new Group(id, dice);
         for (int item = 1; item <= Sizes.ITEMS; item++) {
-            group.stock().put(item, new Stock(company.item(item), dice));
+            group.stock.put(item, new Stock(company.item(item), dice));
         }
         List<Customer> customers = new ArrayList<>();
         for (int district = 1; district <= Sizes.DISTRICTS; district++) {
@@ -30,7 +30,7 @@ public final class Loader {
         company.add(group);
         for (int i = 0; i < Sizes.HISTORY; i++) {
             Customer customer = customers.get(dice.below(customers.size()));
-            group.pay(group.district(customer.district()), customer, LOADED, Money.cents(dice.between(100, 5000)),
+            group.pay(group.district(customer.district), customer, LOADED, Money.cents(dice.between(100, 5000)),
                     dice.text(12, 24));
         }
         for (int district = 1; district <= Sizes.DISTRICTS; district++) {
@@ -43,31 +43,31 @@ public final class Loader {
         for (int i = 1; i <= Sizes.ORDERS; i++) {
             // Every customer has an order.
             int number = i <= Sizes.CUSTOMERS ? i : dice.between(1, Sizes.CUSTOMERS);
-            Customer customer = company.customer(group.id(), district.id(), number);
+            Customer customer = company.customer(group.id, district.id, number);
             int lines = dice.between(Sizes.FEWEST_LINES, Sizes.MOST_LINES);
             BigDecimal rate = rate(group, district, customer);
-            Order order = new Order(district.takeNumber(), district.id(), number, LOADED, rate, lines);
+            Order order = new Order(district.takeNumber(), district.id, number, LOADED, rate, lines);
             for (int line = 0; line < lines; line++) {
-                Stock stock = group.stock().get(dice.between(1, Sizes.ITEMS));
+                Stock stock = group.stock.get(dice.between(1, Sizes.ITEMS));
                 int pieces = dice.between(1, 10);
                 stock.sell(pieces);
-                BigDecimal amount = stock.item().price().multiply(BigDecimal.valueOf(pieces));
-                order.add(new OrderLine(stock.item().id(), pieces, amount, stock.districtNotes(district.id())));
+                BigDecimal amount = stock.item.price().multiply(BigDecimal.valueOf(pieces));
+                order.add(new OrderLine(stock.item.id(), pieces, amount, stock.districtNotes(district.id)));
             }
             order.close();
-            customer.ordered(order.id());
+            customer.ordered(order.id);
             district.place(order);
-            while (district.newOrders().size() > Sizes.WAITING) {
+            while (district.newOrders.size() > Sizes.WAITING) {
                 Order waiting = district.takeWaiting();
                 waiting.deliver(dice.between(1, 10), LOADED);
-                company.customer(group.id(), district.id(), waiting.customer()).receive(waiting);
+                company.customer(group.id, district.id, waiting.customer).receive(waiting);
             }
         }
     }
 
     /** What the sum of an order's lines is multiplied with: less the customer's discount, with both taxes. */
     public static BigDecimal rate(Group group, District district, Customer customer) {
-        BigDecimal taxed = BigDecimal.ONE.add(group.tax()).add(district.tax());
-        return BigDecimal.ONE.subtract(customer.discount()).multiply(taxed);
+        BigDecimal taxed = BigDecimal.ONE.add(group.tax).add(district.tax);
+        return BigDecimal.ONE.subtract(customer.discount).multiply(taxed);
     }
 }

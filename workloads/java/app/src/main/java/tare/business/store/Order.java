@@ -6,12 +6,17 @@ import java.util.List;
 
 /** An order of a customer. */
 public final class Order {
-    private final int id;
-    private final int district;
-    private final int customer;
-    private final long date;
+    /** Its number in the district. */
+    public final int id;
+    /** The district's number. */
+    public final int district;
+    /** The customer's number in the district. */
+    public final int customer;
+    /** When it was placed. */
+    public final long date;
     private final BigDecimal rate;
-    private final List<OrderLine> lines;
+    /** Its lines. */
+    public final List<OrderLine> lines;
     private BigDecimal total;
     private int carrier;
 
@@ -43,7 +48,7 @@ public final class Order {
     private BigDecimal reckoned() {
         BigDecimal sum = Money.ZERO;
         for (OrderLine line : lines) {
-            sum = sum.add(line.amount());
+            sum = sum.add(line.amount);
         }
         return Money.rounded(sum.multiply(rate));
     }
@@ -56,34 +61,9 @@ public final class Order {
         }
     }
 
-    /** Its number in the district. */
-    public int id() {
-        return id;
-    }
-
-    /** The district's number. */
-    public int district() {
-        return district;
-    }
-
-    /** The customer's number in the district. */
-    public int customer() {
-        return customer;
-    }
-
-    /** When it was placed. */
-    public long date() {
-        return date;
-    }
-
     /** What is to be paid. */
     public BigDecimal total() {
         return total;
-    }
-
-    /** Its lines. */
-    public List<OrderLine> lines() {
-        return lines;
     }
 
     /** Who delivered it; 0: nobody yet. */
@@ -100,7 +80,7 @@ public final class Order {
     public int pieces() {
         int pieces = 0;
         for (OrderLine line : lines) {
-            pieces += line.quantity();
+            pieces += line.quantity;
         }
         return pieces;
     }

@@ -4,10 +4,14 @@ import java.math.BigDecimal;
 
 /** A line of an order. */
 public final class OrderLine {
-    private final int item;
-    private final int quantity;
-    private final BigDecimal amount;
-    private final String notes;
+    /** The item's number. */
+    public final int item;
+    /** Pieces. */
+    public final int quantity;
+    /** Price of all pieces. */
+    public final BigDecimal amount;
+    /** What goes with the item to the district. */
+    public final String notes;
     private long delivered;
 
     /** A line of so many pieces for that much. */
@@ -16,26 +20,6 @@ public final class OrderLine {
         this.quantity = quantity;
         this.amount = amount;
         this.notes = notes;
-    }
-
-    /** The item's number. */
-    public int item() {
-        return item;
-    }
-
-    /** Pieces. */
-    public int quantity() {
-        return quantity;
-    }
-
-    /** Price of all pieces. */
-    public BigDecimal amount() {
-        return amount;
-    }
-
-    /** What goes with the item to the district. */
-    public String notes() {
-        return notes;
     }
 
     /** When it was delivered; 0: not yet. */

@@ -7,7 +7,8 @@ public final class Stock {
     /** Pieces that a replenishment brings. */
     private static final int LOT = 91;
 
-    private final Item item;
+    /** What is stocked. */
+    public final Item item;
     private final int initial;
     private final String[] districtNotes;
     private final String notes;
@@ -36,11 +37,6 @@ public final class Stock {
             quantity += LOT;
             replenished += LOT;
         }
-    }
-
-    /** What is stocked. */
-    public Item item() {
-        return item;
     }
 
     /** Pieces there. */

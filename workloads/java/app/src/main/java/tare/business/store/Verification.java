@@ -29,7 +29,7 @@ public final class Verification {
         if (wrong == null) {
             wrong = verification.stock();
         }
-        return wrong == null ? null : "group " + group.id() + ": " + wrong;
+        return wrong == null ? null : "group " + group.id + ": " + wrong;
     }
 
     private String compared(Books expected) {
@@ -58,25 +58,25 @@ public final class Verification {
 
     /** Orders of a district by themselves, and those of its customers. */
     private String district(District district) {
-        String where = "district " + district.id() + ": ";
+        String where = "district " + district.id + ": ";
         if (district.placed() != district.nextOrder() - 1) {
             return where + district.placed() + " orders, and the next has the number " + district.nextOrder();
         }
-        if (district.placed() != district.delivered() + district.newOrders().size()) {
+        if (district.placed() != district.delivered() + district.newOrders.size()) {
             return where + district.placed() + " orders, but " + district.delivered() + " were delivered and "
-                    + district.newOrders().size() + " wait";
+                    + district.newOrders.size() + " wait";
         }
-        for (Order order : district.orders().values()) {
+        for (Order order : district.orders.values()) {
             if (!order.isRight()) {
-                return where + "order " + order.id() + " is not the sum of its lines, or delivered in part";
+                return where + "order " + order.id + " is not the sum of its lines, or delivered in part";
             }
-            if (order.isDelivered() == district.newOrders().containsKey(order.id())) {
-                return where + "order " + order.id() + " was delivered and waits, or neither";
+            if (order.isDelivered() == district.newOrders.containsKey(order.id)) {
+                return where + "order " + order.id + " was delivered and waits, or neither";
             }
         }
         long deliveries = 0;
         for (int id = 1; id <= Sizes.CUSTOMERS; id++) {
-            Customer customer = company.customer(group.id(), district.id(), id);
+            Customer customer = company.customer(group.id, district.id, id);
             if (!customer.isRight()) {
                 return where + "customer " + id + " owes " + customer.balance().toPlainString()
                         + ", which is not what was received and not paid";
@@ -94,7 +94,7 @@ public final class Verification {
             District district = group.district(number);
             BigDecimal paid = Money.ZERO;
             for (int id = 1; id <= Sizes.CUSTOMERS; id++) {
-                paid = paid.add(company.customer(group.id(), number, id).paid());
+                paid = paid.add(company.customer(group.id, number, id).paid());
             }
             if (!paid.equals(district.yearToDate())) {
                 return "district " + number + " took " + district.yearToDate().toPlainString() + ", its customers paid "
@@ -113,9 +113,9 @@ public final class Verification {
     /** Stock of each item, and against the lines of all orders. */
     private String stock() {
         long sold = 0;
-        for (Stock stock : group.stock().values()) {
+        for (Stock stock : group.stock.values()) {
             if (!stock.isRight()) {
-                return "item " + stock.item().id() + ": " + stock.quantity()
+                return "item " + stock.item.id() + ": " + stock.quantity()
                         + " are there, which is not what came and was not sold";
             }
             sold += stock.sold();
@@ -123,7 +123,7 @@ public final class Verification {
         long ordered = 0;
         for (int number = 1; number <= Sizes.DISTRICTS; number++) {
             ordered += group.district(number).retiredPieces();
-            for (Order order : group.district(number).orders().values()) {
+            for (Order order : group.district(number).orders.values()) {
                 ordered += order.pieces();
             }
         }

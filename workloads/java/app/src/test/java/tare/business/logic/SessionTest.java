@@ -62,7 +62,7 @@ class SessionTest {
     private static int waiting(Session session) {
         int all = 0;
         for (int number = 1; number <= Sizes.DISTRICTS; number++) {
-            all += session.group().district(number).newOrders().size();
+            all += session.group().district(number).newOrders.size();
         }
         return all;
     }
@@ -74,10 +74,10 @@ class SessionTest {
         assertTrue(ordered > 10L * Sizes.ORDERS + 19_000, "most orders were retired: " + ordered);
         for (int number = 1; number <= Sizes.DISTRICTS; number++) {
             District district = session.group().district(number);
-            assertEquals(Sizes.ORDERS, district.orders().size());
-            assertTrue(district.newOrders().size() < Sizes.ORDERS / 2, district.newOrders().size() + " wait");
+            assertEquals(Sizes.ORDERS, district.orders.size());
+            assertTrue(district.newOrders.size() < Sizes.ORDERS / 2, district.newOrders.size() + " wait");
         }
-        assertEquals(Sizes.HISTORY, session.group().history().size());
+        assertEquals(Sizes.HISTORY, session.group().history.size());
         assertNull(session.wrong());
     }
 

@@ -17,7 +17,7 @@ class LoaderTest {
         Group same = Loader.addGroup(again, 1);
         assertEquals(Books.of(company, first), Books.of(again, same));
         assertNotEquals(Books.of(company, first), Books.of(company, second));
-        assertEquals(first.name(), same.name());
+        assertEquals(first.name, same.name);
         assertEquals(company.item(5), again.item(5));
         assertNotEquals(company.item(5), new Company(2).item(5));
     }
@@ -29,11 +29,11 @@ class LoaderTest {
         for (int district = 1; district <= Sizes.DISTRICTS; district++) {
             for (int name = 0; name < Sizes.LAST_NAMES; name++) {
                 String last = Dice.lastName(name);
-                assertEquals(last, company.customer(group.id(), district, last).last());
+                assertEquals(last, company.customer(group.id, district, last).last);
             }
             for (int id = 1; id <= Sizes.CUSTOMERS; id++) {
-                Customer customer = company.customer(group.id(), district, id);
-                assertNotNull(group.district(district).orders().get(customer.lastOrder()));
+                Customer customer = company.customer(group.id, district, id);
+                assertNotNull(group.district(district).orders.get(customer.lastOrder()));
             }
         }
     }
