@@ -144,7 +144,7 @@ public final class EmbeddedTomcat implements AutoCloseable {
                 failure = failure.getCause();
             }
             throw new LifecycleException(failure instanceof BindException
-                    ? "cannot listen on " + ports() + ": " + Causes.message(failure) + "; choose another address or port"
+                    ? "cannot listen on " + ports() + ": " + Causes.message(failure) + "; choose another with --listen and --port"
                     : "cannot start: " + Causes.message(failure), e);
         }
     }

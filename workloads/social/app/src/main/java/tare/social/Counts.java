@@ -1,6 +1,7 @@
 package tare.social;
 
 import java.util.concurrent.atomic.LongAdder;
+import tare.common.Json;
 
 /** What was served since the start. */
 final class Counts {
@@ -27,8 +28,11 @@ final class Counts {
         storedBytes.add(bytes);
     }
 
-    /** Requests for pages and files, however they were answered. */
-    long requests() {
-        return pages.sum() + files.sum() + stored.sum() + refused.sum() + errors.sum();
+    /** Writes all, and requests for pages and files, however they were answered. */
+    void report(Json out) {
+        out.put("requests", pages.sum() + files.sum() + stored.sum() + refused.sum() + errors.sum())
+                .put("pages", pages.sum()).put("files", files.sum()).put("not_modified", notModified.sum())
+                .put("stored_files", stored.sum()).put("stored_bytes", storedBytes.sum()).put("refused", refused.sum())
+                .put("errors", errors.sum()).put("home_hits", homeHits.sum());
     }
 }

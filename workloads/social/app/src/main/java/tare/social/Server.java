@@ -124,24 +124,18 @@ final class Server implements AutoCloseable {
         Wrapper stored = EmbeddedTomcat.servlet(context, "stored", files, "/image/*");
         stored.setAsyncSupported(true);
         stored.addMapping("/document/*");
-        StatusServlet.add(context, out -> figures(files, context.getManager(), objects, out));
+        StatusServlet.add(context, out -> report(files, context.getManager(), objects, out));
         EmbeddedTomcat.servlet(context, "static", new FileServlet(counts.files, counts.notModified, counts.refused),
                 StaticFiles.MOUNT + "/*").addInitParameter("listings", "false");
     }
 
-    private void figures(StoredServlet files, Manager sessions, Objects objects, Json out) {
-        out.put("requests", counts.requests()).put("pages", counts.pages.sum()).put("files", counts.files.sum())
-                .put("not_modified", counts.notModified.sum()).put("stored_files", counts.stored.sum())
-                .put("stored_bytes", counts.storedBytes.sum()).put("stored_under_way", files.underWay())
-                .put("refused", counts.refused.sum()).put("errors", counts.errors.sum())
-                .put("sessions", sessions.getActiveSessions()).put("sessions_most", sessions.getMaxActive())
-                .put("database_calls", database.calls()).put("database_errors", database.errors())
-                .put("database_seconds", database.seconds()).put("pool_connections", database.connections())
-                .put("pool_waits", database.waits()).put("pool_wait_seconds", database.waitSeconds())
-                .put("store_calls", store.calls()).put("store_errors", store.errors())
-                .put("store_seconds", store.seconds()).put("cache_hits", objects.hits())
-                .put("cache_misses", objects.misses()).put("cache_bytes", objects.bytes())
-                .put("home_hits", counts.homeHits.sum());
+    private void report(StoredServlet files, Manager sessions, Objects objects, Json out) {
+        counts.report(out);
+        database.report(out);
+        store.report(out);
+        out.put("stored_under_way", files.underWay()).put("sessions", sessions.getActiveSessions())
+                .put("sessions_most", sessions.getMaxActive()).put("cache_hits", objects.hits())
+                .put("cache_misses", objects.misses()).put("cache_bytes", objects.bytes());
     }
 
     /** The port. */

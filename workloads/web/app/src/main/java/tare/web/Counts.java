@@ -1,6 +1,7 @@
 package tare.web;
 
 import java.util.concurrent.atomic.LongAdder;
+import tare.common.Json;
 
 /** What was served since the start. */
 final class Counts {
@@ -15,8 +16,10 @@ final class Counts {
     /** Connections to the port with TLS. */
     final LongAdder tlsConnections = new LongAdder();
 
-    /** Requests for pages and files, however they were answered. */
-    long requests() {
-        return pages.sum() + files.sum() + errors.sum();
+    /** Writes all, and requests for pages and files, however they were answered. */
+    void report(Json out) {
+        out.put("requests", pages.sum() + files.sum() + errors.sum()).put("pages", pages.sum()).put("files", files.sum())
+                .put("not_modified", notModified.sum()).put("errors", errors.sum())
+                .put("tls_connections", tlsConnections.sum());
     }
 }

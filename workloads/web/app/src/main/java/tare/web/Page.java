@@ -14,14 +14,17 @@ final class Page {
     /** What stands for a value in an embedded address: number of the parameter, and the part of its value. */
     private record Slot(int at, int from, int to) {}
 
-    private final String site;
-    private final String name;
-    private final Role role;
-    private final int least;
+    final String site;
+    final String name;
+    final Role role;
+    /** Bytes of the page, at least. */
+    final int least;
     private final List<Parameter> parameters;
     private final String ask;
-    private final byte[] head;
-    private final byte[] title;
+    /** Up to where the proof begins. */
+    final byte[] head;
+    /** From the end of the proof to the heading. */
+    final byte[] title;
     /** Fixed parts of the embedded files' elements, one more than slots. */
     private final List<byte[]> fixed = new ArrayList<>();
     private final List<Slot> slots = new ArrayList<>();
@@ -79,22 +82,6 @@ final class Page {
             }
         }
         throw new InvalidInput("'{" + what + "}' is the value of no parameter of the page");
-    }
-
-    String site() {
-        return site;
-    }
-
-    String name() {
-        return name;
-    }
-
-    Role role() {
-        return role;
-    }
-
-    int least() {
-        return least;
     }
 
     String address() {
@@ -172,16 +159,6 @@ final class Page {
             }
         }
         return null;
-    }
-
-    /** Up to where the proof begins. */
-    byte[] head() {
-        return head;
-    }
-
-    /** From the end of the proof to the heading. */
-    byte[] title() {
-        return title;
     }
 
     /** The embedded files. */

@@ -69,13 +69,13 @@ final class PageServlet extends HttpServlet {
         HttpSession session = pages.keepsSessions(page) ? request.getSession(false) : null;
         Visitor visitor = (Visitor) Sessions.get(session, Visitor.NAME);
         String user = page.value(values, Parameter.Shape.USER);
-        if (page.role() == Page.Role.MEMBER && (visitor == null || !visitor.isMember(user))) {
+        if (page.role == Page.Role.MEMBER && (visitor == null || !visitor.isMember(user))) {
             throw new Refused(HttpServletResponse.SC_FORBIDDEN, "the page is for users who have logged in");
         }
         Reply reply = backend.ask(page.query(values));
         if (!pages.keepsSessions(page)) {
             name(request, response);
-        } else if (visitor == null && page.role() != Page.Role.LOGOUT) {
+        } else if (visitor == null && page.role != Page.Role.LOGOUT) {
             visitor = new Visitor();
             HttpSession begun = request.getSession();
             begun.setMaxInactiveInterval(sessionTimeoutS);
@@ -85,7 +85,7 @@ final class PageServlet extends HttpServlet {
         if (visitor != null) {
             use(visitor, page, values, user, text);
         }
-        if (page.role() == Page.Role.LOGOUT) {
+        if (page.role == Page.Role.LOGOUT) {
             Sessions.end(session);
         }
         page.images(text, values);
@@ -112,8 +112,8 @@ final class PageServlet extends HttpServlet {
 
     private Text begin(Page page, Reply reply) {
         byte[] from = reply.bytes();
-        Text text = texts.get().clear().put(page.head());
-        text.escaped(from, reply.begin(0), reply.end(0)).put(page.title()).put(FIELDS);
+        Text text = texts.get().clear().put(page.head);
+        text.escaped(from, reply.begin(0), reply.end(0)).put(page.title).put(FIELDS);
         for (int i = 1; i < reply.fields(); i++) {
             text.put(ROW).escaped(from, reply.begin(i), reply.end(i)).put(ROW_END);
         }
@@ -121,7 +121,7 @@ final class PageServlet extends HttpServlet {
     }
 
     private static void use(Visitor visitor, Page page, String[] values, String user, Text text) {
-        if (page.role() == Page.Role.LOGIN) {
+        if (page.role == Page.Role.LOGIN) {
             visitor.login(user);
         }
         visitor.saw(page, values);
@@ -131,7 +131,7 @@ final class PageServlet extends HttpServlet {
 
     private void send(Page page, Text text, HttpServletResponse response) throws IOException {
         text.put(FILL);
-        int rest = Math.max(page.least() - text.length(), END.length);
+        int rest = Math.max(page.least - text.length(), END.length);
         response.setContentType("text/html");
         response.setContentLength(text.length() + rest);
         var out = response.getOutputStream();

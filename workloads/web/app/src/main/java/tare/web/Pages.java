@@ -57,10 +57,10 @@ final class Pages {
         if (byAddress.put(page.address(), page) != null) {
             throw new InvalidInput("the page " + page.address() + " is there already");
         }
-        if (page.role() != Page.Role.OPEN) {
-            withSessions.add(page.site());
+        if (page.role != Page.Role.OPEN) {
+            withSessions.add(page.site);
         }
-        longest = Math.max(longest, page.least());
+        longest = Math.max(longest, page.least);
     }
 
     private static Page page(String line) throws InvalidInput {
@@ -119,7 +119,7 @@ final class Pages {
 
     /** Whether users of a site have sessions on the server: some page of it needs them. */
     boolean keepsSessions(Page page) {
-        return withSessions.contains(page.site());
+        return withSessions.contains(page.site);
     }
 
     /** Bytes that the longest page has at least. */

@@ -56,7 +56,7 @@ final class Server implements AutoCloseable {
                 Map.of("gif", "image/gif", "jpg", "image/jpeg", "bin", "application/octet-stream"));
         sites.setResources(files(options, sites));
         EmbeddedTomcat.servlet(sites, "pages", new PageServlet(pages, backend, counts, options.sessionTimeoutS()), "/");
-        StatusServlet.add(sites, out -> figures(sites.getManager(), out));
+        StatusServlet.add(sites, out -> report(sites.getManager(), out));
         Wrapper files = EmbeddedTomcat.servlet(sites, "files",
                 new FileServlet(counts.files, counts.notModified, counts.errors), "/files/*");
         files.addInitParameter("listings", "false");
@@ -79,13 +79,10 @@ final class Server implements AutoCloseable {
         return root;
     }
 
-    private void figures(Manager sessions, Json out) {
-        out.put("requests", counts.requests()).put("pages", counts.pages.sum()).put("files", counts.files.sum())
-                .put("not_modified", counts.notModified.sum()).put("errors", counts.errors.sum())
-                .put("sessions", sessions.getActiveSessions()).put("sessions_most", sessions.getMaxActive())
-                .put("tls_connections", counts.tlsConnections.sum()).put("backend_calls", backend.calls())
-                .put("backend_errors", backend.errors()).put("backend_seconds", backend.seconds())
-                .put("backend_p99_seconds", backend.p99Seconds());
+    private void report(Manager sessions, Json out) {
+        counts.report(out);
+        backend.report(out);
+        out.put("sessions", sessions.getActiveSessions()).put("sessions_most", sessions.getMaxActive());
     }
 
     /** The plain port. */

@@ -44,14 +44,14 @@ final class Visitor {
         if (here != null) {
             product = here;
         }
-        if (page.name().equals("cart") && product != null) {
+        if (page.name.equals("cart") && product != null) {
             put(product, page.value(values, "quantity"));
         }
     }
 
     /** A page of which an order is the subject has been shown: nothing is left to be ordered. */
     synchronized void after(Page page) {
-        if (page.name().equals("confirm")) {
+        if (page.name.equals("confirm")) {
             cart.clear();
         }
     }

@@ -13,7 +13,7 @@ final class Asking {
     static void perform(Session session) {
         District district = session.anyDistrict();
         Customer customer = session.anyCustomer(district);
-        TransactionLog log = session.log();
+        TransactionLog log = session.log;
         Paying.who(log, customer);
         Order order = district.orders.get(customer.lastOrder());
         Element element = log.element("order");

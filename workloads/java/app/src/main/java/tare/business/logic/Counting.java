@@ -15,7 +15,7 @@ final class Counting {
 
     static void perform(Session session) {
         District district = session.anyDistrict();
-        int threshold = session.dice().between(15, 40);
+        int threshold = session.dice.between(15, 40);
         Set<Integer> items = new HashSet<>();
         int left = ORDERS;
         for (Order order : district.orders.descendingMap().values()) {
@@ -27,9 +27,9 @@ final class Counting {
             }
         }
         int few = 0;
-        TransactionLog log = session.log();
+        TransactionLog log = session.log;
         for (int item : items) {
-            int quantity = session.group().stock.get(item).quantity();
+            int quantity = session.group.stock.get(item).quantity();
             if (quantity < threshold) {
                 few++;
                 log.put(log.root(), "short", item);

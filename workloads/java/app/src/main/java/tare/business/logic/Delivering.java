@@ -12,11 +12,11 @@ final class Delivering {
     private Delivering() {}
 
     static void perform(Session session) {
-        int carrier = session.dice().between(1, 10);
-        TransactionLog log = session.log();
+        int carrier = session.dice.between(1, 10);
+        TransactionLog log = session.log;
         log.put(log.root(), "carrier", carrier);
         for (int number = 1; number <= Sizes.DISTRICTS; number++) {
-            District district = session.group().district(number);
+            District district = session.group.district(number);
             // More than one where more came in, so that what waits stays bounded.
             int most = Sizes.DELIVERED_AT_ONCE;
             for (int taken = 0; taken < most && district.newOrders.size() > Sizes.WAITING; taken++) {
@@ -27,10 +27,10 @@ final class Delivering {
 
     private static void deliver(Session session, District district, Order order, int carrier) {
         order.deliver(carrier, session.date());
-        Customer customer = session.company().customer(session.group().id, district.id, order.customer);
+        Customer customer = session.company.customer(session.group.id, district.id, order.customer);
         customer.receive(order);
-        session.ledger().delivered(order);
-        TransactionLog log = session.log();
+        session.ledger.delivered(order);
+        TransactionLog log = session.log;
         Element element = log.element("delivered");
         log.put(element, "district", district.name);
         log.put(element, "order", order.id);

@@ -17,10 +17,10 @@ final class Ordering {
     private Ordering() {}
 
     static void perform(Session session) {
-        Dice dice = session.dice();
+        Dice dice = session.dice;
         District district = session.anyDistrict();
         int number = dice.uneven(Sizes.CUSTOMERS);
-        Customer customer = session.company().customer(session.group().id, district.id, number);
+        Customer customer = session.company.customer(session.group.id, district.id, number);
         int[] items = new int[dice.between(Sizes.FEWEST_LINES, Sizes.MOST_LINES)];
         for (int i = 0; i < items.length; i++) {
             items[i] = dice.uneven(Sizes.ITEMS);
@@ -28,18 +28,18 @@ final class Ordering {
         if (dice.percent(1)) {
             items[items.length - 1] = Sizes.ITEMS + 1;
         }
-        TransactionLog log = session.log();
+        TransactionLog log = session.log;
         Element head = log.element("order");
         log.put(head, "district", district.name);
         Paying.who(log, customer);
         // Looked up before anything is changed, so that nothing need be undone.
         for (int item : items) {
-            if (session.company().item(item) == null) {
+            if (session.company.item(item) == null) {
                 log.put(head, "refused", item);
                 return;
             }
         }
-        BigDecimal rate = Loader.rate(session.group(), district, customer);
+        BigDecimal rate = Loader.rate(session.group, district, customer);
         Order order = new Order(district.takeNumber(), district.id, number, session.date(), rate, items.length);
         for (int item : items) {
             order.add(line(session, district, item));
@@ -49,16 +49,16 @@ final class Ordering {
         customer.ordered(order.id);
         log.put(head, "number", order.id);
         log.put(head, "total", order.total());
-        session.ledger().ordered(order);
+        session.ledger.ordered(order);
     }
 
     private static OrderLine line(Session session, District district, int number) {
-        Item item = session.company().item(number);
-        Stock stock = session.group().stock.get(number);
-        int pieces = session.dice().between(1, 10);
+        Item item = session.company.item(number);
+        Stock stock = session.group.stock.get(number);
+        int pieces = session.dice.between(1, 10);
         stock.sell(pieces);
         BigDecimal amount = item.price().multiply(BigDecimal.valueOf(pieces));
-        TransactionLog log = session.log();
+        TransactionLog log = session.log;
         Element line = log.element("line");
         log.put(line, "item", item.name());
         log.put(line, "pieces", pieces);

@@ -13,15 +13,15 @@ final class Paying {
     static void perform(Session session) {
         District district = session.anyDistrict();
         Customer customer = session.anyCustomer(district);
-        BigDecimal amount = Money.cents(session.dice().between(100, 500_000));
-        String text = session.group().name + "    " + district.name;
-        session.group().pay(district, customer, session.date(), amount, text);
+        BigDecimal amount = Money.cents(session.dice.between(100, 500_000));
+        String text = session.group.name + "    " + district.name;
+        session.group.pay(district, customer, session.date(), amount, text);
         if (!customer.hasGoodCredit()) {
             String sum = amount.toPlainString();
             customer.note(customer.id + " " + district.id + " " + sum + " " + session.date() + " ");
         }
-        session.ledger().paid(amount);
-        TransactionLog log = session.log();
+        session.ledger.paid(amount);
+        TransactionLog log = session.log;
         Element payment = log.element("payment");
         log.put(payment, "amount", amount);
         log.put(payment, "district", district.name);

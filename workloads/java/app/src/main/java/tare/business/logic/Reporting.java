@@ -23,7 +23,7 @@ final class Reporting {
     static void perform(Session session) {
         District district = session.anyDistrict();
         Customer customer = session.anyCustomer(district);
-        TransactionLog log = session.log();
+        TransactionLog log = session.log;
         Paying.who(log, customer);
         BigDecimal paid = Money.ZERO;
         for (History entry : payments(session, customer)) {
@@ -42,7 +42,7 @@ final class Reporting {
             log.put(element, "date", TransactionLog.date(order.date));
             for (OrderLine line : order.lines) {
                 Element inner = log.element(element, "line");
-                log.put(inner, "item", session.company().item(line.item).name());
+                log.put(inner, "item", session.company.item(line.item).name());
                 log.put(inner, "pieces", line.quantity);
                 log.put(inner, "amount", line.amount);
             }
@@ -55,7 +55,7 @@ final class Reporting {
     private static List<History> payments(Session session, Customer customer) {
         List<History> found = new ArrayList<>(LISTED);
         int left = LOOKED_THROUGH;
-        for (History entry : session.group().history.descendingMap().values()) {
+        for (History entry : session.group.history.descendingMap().values()) {
             if (entry.customer() == customer.id && entry.district() == customer.district) {
                 found.add(entry);
             }

@@ -14,12 +14,13 @@ public final class Session {
     /** Dates go on from here, a second a transaction, so that the same seed does the same. */
     private static final long OPENED = 1_100_000_000L;
 
-    private final Company company;
-    private final Group group;
-    private final Dice dice;
+    final Company company;
+    final Group group;
+    final Dice dice;
     private final Deck deck;
-    private final TransactionLog log = new TransactionLog();
-    private final Ledger ledger;
+    /** The log of all transactions. */
+    public final TransactionLog log = new TransactionLog();
+    final Ledger ledger;
     private long date = OPENED;
 
     /** A client of a group; the same seed deals the same cards. */
@@ -55,27 +56,6 @@ public final class Session {
     /** What does not add up; `null` where everything does. */
     public String wrong() {
         return Verification.of(company, group, ledger.expected());
-    }
-
-    Company company() {
-        return company;
-    }
-
-    Group group() {
-        return group;
-    }
-
-    Dice dice() {
-        return dice;
-    }
-
-    /** The log of all transactions. */
-    public TransactionLog log() {
-        return log;
-    }
-
-    Ledger ledger() {
-        return ledger;
     }
 
     long date() {

@@ -43,18 +43,18 @@ class SessionTest {
                 session.perform(kind);
             }
             assertNull(session.wrong(), kind.id());
-            boolean books = session.group().payments() > Sizes.HISTORY || placed(session) > 10L * Sizes.ORDERS
+            boolean books = session.group.payments() > Sizes.HISTORY || placed(session) > 10L * Sizes.ORDERS
                     || waiting(session) != 10 * Sizes.WAITING;
             // A delivery finds nothing to do where nothing came in.
             assertEquals(kind == Kind.NEW_ORDER || kind == Kind.PAYMENT, books, kind.id());
-            assertTrue(session.log().nodes() > 300 * 2, kind.id());
+            assertTrue(session.log.nodes() > 300 * 2, kind.id());
         }
     }
 
     private static long placed(Session session) {
         long all = 0;
         for (int number = 1; number <= Sizes.DISTRICTS; number++) {
-            all += session.group().district(number).placed();
+            all += session.group.district(number).placed();
         }
         return all;
     }
@@ -62,7 +62,7 @@ class SessionTest {
     private static int waiting(Session session) {
         int all = 0;
         for (int number = 1; number <= Sizes.DISTRICTS; number++) {
-            all += session.group().district(number).newOrders.size();
+            all += session.group.district(number).newOrders.size();
         }
         return all;
     }
@@ -73,11 +73,11 @@ class SessionTest {
         long ordered = placed(session);
         assertTrue(ordered > 10L * Sizes.ORDERS + 19_000, "most orders were retired: " + ordered);
         for (int number = 1; number <= Sizes.DISTRICTS; number++) {
-            District district = session.group().district(number);
+            District district = session.group.district(number);
             assertEquals(Sizes.ORDERS, district.orders.size());
             assertTrue(district.newOrders.size() < Sizes.ORDERS / 2, district.newOrders.size() + " wait");
         }
-        assertEquals(Sizes.HISTORY, session.group().history.size());
+        assertEquals(Sizes.HISTORY, session.group.history.size());
         assertNull(session.wrong());
     }
 
@@ -95,15 +95,15 @@ class SessionTest {
         Session one = after(opened(9), 30);
         Session same = after(opened(9), 30);
         Session other = after(opened(10), 30);
-        assertEquals(one.log().sum(), same.log().sum());
-        assertEquals(one.log().nodes(), same.log().nodes());
-        assertNotEquals(one.log().sum(), other.log().sum());
+        assertEquals(one.log.sum(), same.log.sum());
+        assertEquals(one.log.nodes(), same.log.nodes());
+        assertNotEquals(one.log.sum(), other.log.sum());
     }
 
     @Test
     void anOrderThatTheStoreNeverSawIsFound() {
         Session session = opened(11);
-        session.ledger().tamper();
+        session.ledger.tamper();
         String wrong = session.wrong();
         assertNotNull(wrong);
         assertTrue(wrong.contains("orders are"), wrong);

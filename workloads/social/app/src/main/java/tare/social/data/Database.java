@@ -10,6 +10,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
 import org.postgresql.ds.PGSimpleDataSource;
 import tare.common.Causes;
+import tare.common.Json;
 
 /** The application's database: pooled connections, transactions, and what they took. */
 public final class Database implements AutoCloseable {
@@ -181,34 +182,12 @@ public final class Database implements AutoCloseable {
         return why.lines().findFirst().orElse(why);
     }
 
-    /** Statements that were executed. */
-    public long calls() {
-        return calls.sum();
-    }
-
-    /** Time that they took, seconds. */
-    public double seconds() {
-        return callNs.sum() / 1e9;
-    }
-
-    /** Requests whose statements failed, or who got no connection. */
-    public long errors() {
-        return errors.sum();
-    }
-
-    /** Requests that waited for a connection for a millisecond or more. */
-    public long waits() {
-        return waits.sum();
-    }
-
-    /** Time that they waited, seconds. */
-    public double waitSeconds() {
-        return waitNs.sum() / 1e9;
-    }
-
-    /** Connections that there are. */
-    public int connections() {
-        return pool.getHikariPoolMXBean().getTotalConnections();
+    /** Writes statements and their seconds, requests that failed, connections, and who waited a millisecond or more for one. */
+    public void report(Json out) {
+        out.put("database_calls", calls.sum()).put("database_errors", errors.sum())
+                .put("database_seconds", callNs.sum() / 1e9)
+                .put("pool_connections", pool.getHikariPoolMXBean().getTotalConnections())
+                .put("pool_waits", waits.sum()).put("pool_wait_seconds", waitNs.sum() / 1e9);
     }
 
     @Override

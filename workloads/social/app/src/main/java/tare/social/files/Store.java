@@ -9,6 +9,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import tare.common.Json;
 import tare.common.client.BackendFailure;
 import tare.common.client.ConnectionPool;
 
@@ -186,19 +187,14 @@ public final class Store implements AutoCloseable {
         pool.drop(link);
     }
 
-    /** Requests to the store and the geocoder, failed ones too. */
-    public long calls() {
-        return pool.calls();
-    }
-
     /** Requests that failed. */
-    public long errors() {
+    long errors() {
         return pool.errors();
     }
 
-    /** Time that the store was waited for, seconds; not that of those whom its files are for. */
-    public double seconds() {
-        return callNs.sum() / 1e9;
+    /** Writes requests, and the seconds that the store was waited for; not those of the readers of its files. */
+    public void report(Json out) {
+        out.put("store_calls", pool.calls()).put("store_errors", pool.errors()).put("store_seconds", callNs.sum() / 1e9);
     }
 
     @Override

@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
+import tare.common.Json;
 import tare.common.client.BackendFailure;
 import tare.common.client.ConnectionPool;
 
@@ -90,14 +91,10 @@ public final class Backend implements AutoCloseable {
         return pool.errors();
     }
 
-    /** Time spent waiting for replies that came, seconds. */
-    public double seconds() {
-        return latencies.sum() / 1e9;
-    }
-
-    /** 99th percentile of the time that a reply took, seconds. */
-    public double p99Seconds() {
-        return latencies.quantile(0.99) / 1e9;
+    /** Writes queries, and the seconds that replies took: all together, and the 99th percentile. */
+    public void report(Json out) {
+        out.put("backend_calls", calls()).put("backend_errors", errors()).put("backend_seconds", latencies.sum() / 1e9)
+                .put("backend_p99_seconds", latencies.quantile(0.99) / 1e9);
     }
 
     @Override
