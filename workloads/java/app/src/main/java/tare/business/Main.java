@@ -25,7 +25,7 @@ public final class Main {
             java -jar tare-java.jar serve --listen ADDRESS:PORT [--groups N] [--seed S]
                 waits for a driver, which directs it; prints one line when it is ready
             java -jar tare-java.jar run [--groups N] [--seed S] [--rate R] [--warm-up T] [--measure T] [--json]
-                offers load to itself, verifies, and tells what it saw
+                offers load to itself, verifies, and prints what it measured
             java -jar tare-java.jar --help
 
               --listen ADDRESS:PORT  where drivers connect, such as 127.0.0.1:7117 (no more than one at a time)
@@ -80,12 +80,12 @@ public final class Main {
             case "run" -> {
                 Set<String> options = Set.of("--groups", "--seed", "--rate", "--warm-up", "--measure");
                 Arguments given = new Arguments(rest, options, Set.of("--json"));
-                Alone.Wish wish = new Alone.Wish(groups(given), seed(given), given.decimal("--rate", 0, 1e9),
+                StandaloneRun.Settings wish = new StandaloneRun.Settings(groups(given), seed(given), given.decimal("--rate", 0, 1e9),
                         given.span("--warm-up", 10 * SECOND), given.span("--measure", 60 * SECOND));
                 if (wish.measure() == 0) {
                     throw new InvalidInput("--measure must be longer than nothing");
                 }
-                return Alone.run(wish, given.has("--json"));
+                return StandaloneRun.run(wish, given.has("--json"));
             }
             default -> throw new InvalidInput("unknown command '" + words.get(0) + "'; try --help");
         }

@@ -42,7 +42,7 @@ final class PageServlet extends HttpServlet {
     private final Writes writes;
     private final Store store;
     private final Counts counts;
-    private final Home home;
+    private final HomePageCache home;
     private final ThreadLocal<Text> texts = ThreadLocal.withInitial(Text::new);
 
     PageServlet(Social social, Store store, Counts counts, int homeTtlS) {
@@ -50,12 +50,12 @@ final class PageServlet extends HttpServlet {
         this.store = store;
         this.counts = counts;
         writes = social.writes();
-        home = new Home(homeTtlS, counts);
+        home = new HomePageCache(homeTtlS, counts);
     }
 
     /** Does what is asked. */
     @FunctionalInterface
-    private interface Deed {
+    private interface Action {
         void run() throws IOException, Refused, Unavailable, BackendFailure, Conflict;
     }
 
@@ -102,7 +102,7 @@ final class PageServlet extends HttpServlet {
         });
     }
 
-    private void attempt(Visitor visitor, HttpServletResponse response, Deed deed) throws IOException {
+    private void attempt(Visitor visitor, HttpServletResponse response, Action deed) throws IOException {
         try {
             deed.run();
         } catch (Refused e) {

@@ -23,9 +23,9 @@ import tare.social.data.Database;
 import tare.social.data.Objects;
 import tare.social.data.Social;
 import tare.social.data.Unavailable;
-import tare.social.files.Folder;
 import tare.social.files.StaticFiles;
 import tare.social.files.Store;
+import tare.social.files.TemporaryFolder;
 
 /** The container with the application in it. */
 final class Server implements AutoCloseable {
@@ -59,7 +59,7 @@ final class Server implements AutoCloseable {
 
     private final EmbeddedTomcat tomcat;
     private final Counts counts = new Counts();
-    private final Folder folder;
+    private final TemporaryFolder folder;
     private final Store store;
     private final Database database;
     private final Connector connector;
@@ -69,7 +69,7 @@ final class Server implements AutoCloseable {
     Server(Options options, Timeouts timeouts) throws LifecycleException, Unavailable, IOException {
         database = new Database(options.database(), options.pool(), timeouts.poolMs(), timeouts.statementS());
         store = new Store(options.files(), options.instance(), timeouts.storeMs());
-        folder = new Folder(Path.of(System.getProperty("java.io.tmpdir")));
+        folder = new TemporaryFolder(Path.of(System.getProperty("java.io.tmpdir")));
         tomcat = new EmbeddedTomcat(folder.path(), options.threads());
         connector = tomcat.add(connector(options.listen(), options.port()));
         try {

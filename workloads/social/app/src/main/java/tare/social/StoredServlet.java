@@ -11,7 +11,7 @@ import java.util.regex.Pattern;
 import tare.common.Text;
 import tare.common.client.BackendFailure;
 import tare.common.server.Responses;
-import tare.social.files.Incoming;
+import tare.social.files.IncomingFile;
 import tare.social.files.Store;
 
 /**
@@ -61,7 +61,7 @@ final class StoredServlet extends HttpServlet {
             return;
         }
         try {
-            Incoming file = store.get(path);
+            IncomingFile file = store.get(path);
             if (file == null) {
                 refuse(response);
                 return;
@@ -77,7 +77,7 @@ final class StoredServlet extends HttpServlet {
                     threads.release();
                 }
             } else if (room.tryAcquire()) {
-                Passing.begin(file, request, response, counts, room);
+                AsyncTransfer.begin(file, request, response, counts, room);
             } else {
                 pass(file, response.getOutputStream());
             }
@@ -92,7 +92,7 @@ final class StoredServlet extends HttpServlet {
         }
     }
 
-    private void pass(Incoming file, ServletOutputStream to) throws IOException, BackendFailure {
+    private void pass(IncomingFile file, ServletOutputStream to) throws IOException, BackendFailure {
         try (file) {
             while (!file.isOver()) {
                 ByteBuffer some = file.some();

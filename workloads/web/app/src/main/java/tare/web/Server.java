@@ -40,8 +40,8 @@ final class Server implements AutoCloseable {
     Server(Options options, Pages pages, KeyStore certificate) throws LifecycleException {
         backend = new Backend(options.backend(), options.backendConnections(), BACKEND_TIMEOUT_MS);
         tomcat = new EmbeddedTomcat(options.data(), options.threads());
-        plain = tomcat.add(Ports.plain(options.listen(), options.port(), options.connections(), options.keepAliveS()));
-        secure = options.tls() == null ? null : tomcat.add(Ports.tls(options, certificate, counts.tlsConnections));
+        plain = tomcat.add(Connectors.plain(options.listen(), options.port(), options.connections(), options.keepAliveS()));
+        secure = options.tls() == null ? null : tomcat.add(Connectors.tls(options, certificate, counts.tlsConnections));
         add(options, pages);
         try {
             tomcat.start();
@@ -75,7 +75,7 @@ final class Server implements AutoCloseable {
         long cacheKib = Math.max(Runtime.getRuntime().maxMemory() / 8 / 1024, 4 * 1024);
         root.setCacheMaxSize(cacheKib);
         root.setCacheObjectMaxSize(SEND_KIB);
-        root.setCacheStrategy(new Kept(folder, SEND_KIB * 1024, cacheKib / 2 * 1024));
+        root.setCacheStrategy(new FileCachePolicy(folder, SEND_KIB * 1024, cacheKib / 2 * 1024));
         return root;
     }
 

@@ -13,8 +13,8 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
-import tare.web.backend.Backend;
 import tare.common.client.BackendFailure;
+import tare.web.backend.Backend;
 
 class BackendFailuresTest {
     private static final String PAGE = "/support/home?token=" + Site.TOKEN;

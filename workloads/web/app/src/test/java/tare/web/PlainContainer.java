@@ -25,14 +25,14 @@ final class PlainContainer {
         Tomcat tomcat = new Tomcat();
         tomcat.setBaseDir(words[0]);
         InetAddress listen = InetAddress.getLoopbackAddress();
-        Connector plain = Ports.plain(listen, Integer.parseInt(words[1]), 20_000, 300);
+        Connector plain = Connectors.plain(listen, Integer.parseInt(words[1]), 20_000, 300);
         tomcat.setConnector(plain);
         if (words.length > 2) {
             KeyStore certificate = Certificate.read(Path.of(words[3]), Path.of(words[4]));
             Options.Tls tls = new Options.Tls(Integer.parseInt(words[2]), Path.of(words[3]), Path.of(words[4]), 37_917,
                     900);
             Options options = new Options(Path.of(words[0]), listen, 0, tls, null, 1, 1, 200, 20_000, 300);
-            tomcat.getService().addConnector(Ports.tls(options, certificate, new LongAdder()));
+            tomcat.getService().addConnector(Connectors.tls(options, certificate, new LongAdder()));
         }
         Context files = tomcat.addContext("", words[0]);
         Tomcat.addServlet(files, "files", new DefaultServlet()).addMapping("/");

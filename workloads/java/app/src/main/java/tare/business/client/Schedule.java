@@ -32,7 +32,7 @@ final class Schedule {
         at += -Math.log(dice.share()) * meanGapNanos;
     }
 
-    /** Goes on to the first at or after a moment, and tells how many were passed: of very many, how many to expect. */
+    /** Goes on to the first at or after a moment, and returns how many were passed: of very many, how many to expect. */
     long skipTo(long moment) {
         long passed = 0;
         double expected = (moment - at) / meanGapNanos;

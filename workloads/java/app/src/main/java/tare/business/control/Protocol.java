@@ -140,7 +140,7 @@ public final class Protocol {
     }
 
     private static void bins(StringBuilder out, String name, Histogram histogram) {
-        histogram.tell((low, high, count) -> out.append("bin ").append(name).append(' ').append(low).append(' ')
+        histogram.forEachBin((low, high, count) -> out.append("bin ").append(name).append(' ').append(low).append(' ')
                 .append(high).append(' ').append(count).append('\n'));
         out.append("stat ").append(name).append(' ').append(histogram.min()).append(' ').append(histogram.max())
                 .append(' ').append(histogram.sum()).append('\n');

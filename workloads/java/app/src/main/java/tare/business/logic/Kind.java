@@ -8,7 +8,7 @@ public enum Kind {
     PAYMENT("payment", 10),
     /** Reports what a customer ordered and paid. */
     CUSTOMER_REPORT("customer-report", 10),
-    /** Tells how a customer's last order stands. */
+    /** Reports how a customer's last order stands. */
     ORDER_STATUS("order-status", 1),
     /** Delivers orders that wait, in all districts. */
     DELIVERY("delivery", 1),

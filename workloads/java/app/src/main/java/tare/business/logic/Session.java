@@ -43,12 +43,12 @@ public final class Session {
         date++;
         log.begin(kind, group.id, date);
         switch (kind) {
-            case NEW_ORDER -> Ordering.perform(this);
-            case PAYMENT -> Paying.perform(this);
-            case CUSTOMER_REPORT -> Reporting.perform(this);
-            case ORDER_STATUS -> Asking.perform(this);
-            case DELIVERY -> Delivering.perform(this);
-            case STOCK_LEVEL -> Counting.perform(this);
+            case NEW_ORDER -> NewOrderTransaction.perform(this);
+            case PAYMENT -> PaymentTransaction.perform(this);
+            case CUSTOMER_REPORT -> CustomerReportTransaction.perform(this);
+            case ORDER_STATUS -> OrderStatusTransaction.perform(this);
+            case DELIVERY -> DeliveryTransaction.perform(this);
+            case STOCK_LEVEL -> StockLevelTransaction.perform(this);
         }
         log.end();
     }

@@ -68,8 +68,8 @@ public final class Histogram {
         max = 0;
     }
 
-    /** Tells all bins that are not empty, ascending. */
-    public void tell(Bins bins) {
+    /** Passes on all bins that are not empty, ascending. */
+    public void forEachBin(Bins bins) {
         for (int i = 0; i < counts.length; i++) {
             if (counts[i] > 0) {
                 bins.bin(low(i), low(i + 1) - 1, counts[i]);

@@ -4,7 +4,7 @@ package tare.business.store;
 public final class Stock {
     /** Below that many after a sale, the stock is replenished. */
     private static final int LEAST = 10;
-    /** Pieces that a replenishment brings. */
+    /** Pieces that a replenishment adds. */
     private static final int LOT = 91;
 
     /** What is stocked. */

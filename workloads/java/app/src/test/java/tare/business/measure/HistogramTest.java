@@ -10,7 +10,7 @@ import org.junit.jupiter.api.Test;
 class HistogramTest {
     private static List<long[]> bins(Histogram histogram) {
         List<long[]> all = new ArrayList<>();
-        histogram.tell((low, high, count) -> all.add(new long[] {low, high, count}));
+        histogram.forEachBin((low, high, count) -> all.add(new long[] {low, high, count}));
         return all;
     }
 

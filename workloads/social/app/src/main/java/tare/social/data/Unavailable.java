@@ -4,7 +4,7 @@ package tare.social.data;
 public final class Unavailable extends Exception {
     /** What happened. */
     public Unavailable(String why) {
-        // Its origin is no riddle: no stack is taken, which would be most of the cost when all requests fail.
+        // Its origin is clear, and a stack would be most of its cost where all requests fail.
         super(why, null, false, false);
     }
 }

@@ -33,29 +33,29 @@ public final class Writes {
     private final Objects objects;
     private final Clock clock;
     private final Social social;
-    private final Ids ids;
+    private final IdAllocator ids;
 
     Writes(Database database, Objects objects, Clock clock, Social social) {
         this.database = database;
         this.objects = objects;
         this.clock = clock;
         this.social = social;
-        ids = new Ids(database);
+        ids = new IdAllocator(database);
     }
 
     /** A number for a person. */
     public int newPersonId() throws Unavailable {
-        return ids.next(Ids.Of.PERSON);
+        return ids.next(IdAllocator.Of.PERSON);
     }
 
     /** A number for an event. */
     public int newEventId() throws Unavailable {
-        return ids.next(Ids.Of.SOCIALEVENT);
+        return ids.next(IdAllocator.Of.SOCIALEVENT);
     }
 
     /** Registers a person under a number of their own. */
     public void register(int id, NewPerson who) throws Unavailable, Conflict {
-        int address = ids.next(Ids.Of.ADDRESS);
+        int address = ids.next(IdAllocator.Of.ADDRESS);
         database.write(on -> {
             insert(on, address, who.address());
             return on.change(PERSON, id, who.user(), who.password(), who.first(), who.last(), who.email(),
@@ -67,12 +67,12 @@ public final class Writes {
 
     /** Announces an event under a number of its own. */
     public void announce(int id, NewEvent event) throws Unavailable, Conflict {
-        int address = ids.next(Ids.Of.ADDRESS);
+        int address = ids.next(IdAllocator.Of.ADDRESS);
         // Numbers for tags that nobody has used yet, of which there are few: taken where they are needed, outside.
         List<String> unknown = unknown(event.tags());
         List<Integer> numbers = new ArrayList<>();
         for (int i = 0; i < unknown.size(); i++) {
-            numbers.add(ids.next(Ids.Of.SOCIALEVENTTAG));
+            numbers.add(ids.next(IdAllocator.Of.SOCIALEVENTTAG));
         }
         LocalDateTime now = clock.now();
         try {

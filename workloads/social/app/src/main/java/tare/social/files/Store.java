@@ -23,7 +23,7 @@ public final class Store implements AutoCloseable {
     private static final Pattern PLACE = Pattern.compile(
             "<Latitude>(-?[0-9]{1,3}\\.[0-9]{1,9})</Latitude>\\s*<Longitude>(-?[0-9]{1,3}\\.[0-9]{1,9})</Longitude>");
 
-    private final ConnectionPool<Link> pool;
+    private final ConnectionPool<StoreConnection> pool;
     private final String tree;
     private final LongAdder callNs = new LongAdder();
 
@@ -44,12 +44,12 @@ public final class Store implements AutoCloseable {
 
     @FunctionalInterface
     private interface Request {
-        void send(Link link) throws IOException;
+        void send(StoreConnection link) throws IOException;
     }
 
     @FunctionalInterface
     private interface Answer<T> {
-        T read(Link link) throws IOException;
+        T read(StoreConnection link) throws IOException;
     }
 
     /**
@@ -60,7 +60,7 @@ public final class Store implements AutoCloseable {
      */
     public Store(InetSocketAddress address, int instance, int timeoutMs) {
         tree = "/" + instance;
-        pool = new ConnectionPool<>("store", address, CHECK_MS, () -> new Link(address, timeoutMs));
+        pool = new ConnectionPool<>("store", address, CHECK_MS, () -> new StoreConnection(address, timeoutMs));
     }
 
     /**
@@ -69,7 +69,7 @@ public final class Store implements AutoCloseable {
      * @param path such as `/person/7.jpg`
      * @return to be closed; null where there is no such file
      */
-    public Incoming get(String path) throws BackendFailure {
+    public IncomingFile get(String path) throws BackendFailure {
         String what = "get " + tree + path + " from";
         return exchange(what, link -> link.get(tree + path), link -> {
             if (link.status() == NOT_FOUND) {
@@ -77,7 +77,7 @@ public final class Store implements AutoCloseable {
                 return null;
             }
             check(link, OK);
-            return new Incoming(this, link, what);
+            return new IncomingFile(this, link, what);
         });
     }
 
@@ -112,17 +112,17 @@ public final class Store implements AutoCloseable {
         return URLEncoder.encode(text, StandardCharsets.UTF_8);
     }
 
-    private static void check(Link link, int status) throws IOException {
+    private static void check(StoreConnection link, int status) throws IOException {
         if (link.status() != status) {
             throw new IOException("it answered with status " + link.status());
         }
     }
 
-    private static void drain(Link link) throws IOException {
+    private static void drain(StoreConnection link) throws IOException {
         text(link);
     }
 
-    private static String text(Link link) throws IOException {
+    private static String text(StoreConnection link) throws IOException {
         if (link.left() > LONGEST_PLACE) {
             throw new IOException("its answer is too long");
         }
@@ -140,18 +140,18 @@ public final class Store implements AutoCloseable {
     private <T> T exchange(String what, Request request, Answer<T> answer) throws BackendFailure {
         pool.countCall();
         long began = System.nanoTime();
-        Link link = null;
+        StoreConnection link = null;
         try {
             link = pool.take();
             try {
                 request.send(link);
-            } catch (Link.Stale e) {
+            } catch (StoreConnection.Stale e) {
                 link = pool.replace(link);
                 request.send(link);
             }
             T result = answer.read(link);
             // A file goes on coming.
-            if (!(result instanceof Incoming)) {
+            if (!(result instanceof IncomingFile)) {
                 give(link);
             }
             link = null;
@@ -178,12 +178,12 @@ public final class Store implements AutoCloseable {
     }
 
     /** It may be used by others, where its answer was taken as a whole. */
-    void give(Link link) {
+    void give(StoreConnection link) {
         pool.give(link);
     }
 
     /** It is of no use any more; null is none. */
-    void drop(Link link) {
+    void drop(StoreConnection link) {
         pool.drop(link);
     }
 

@@ -29,7 +29,7 @@ class StoreTest {
 
     private static String read(Store store) throws BackendFailure {
         StringBuilder all = new StringBuilder();
-        try (Incoming file = store.get("/person/1.jpg")) {
+        try (IncomingFile file = store.get("/person/1.jpg")) {
             while (!file.isOver()) {
                 all.append(StandardCharsets.ISO_8859_1.decode(file.some()));
             }
@@ -87,12 +87,12 @@ class StoreTest {
     @Test
     void aFileThatIsNotTakenAsAWholeEndsItsConnection() throws Exception {
         try (TestServer server = saying("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"); Store store = store(server)) {
-            try (Incoming file = store.get("/person/1.jpg")) {
+            try (IncomingFile file = store.get("/person/1.jpg")) {
                 assertEquals(5, file.length());
             }
             assertEquals("hello", read(store));
             assertEquals(2, server.connections());
-            Incoming file = store.get("/person/1.jpg");
+            IncomingFile file = store.get("/person/1.jpg");
             file.some();
             file.close();
             file.close();

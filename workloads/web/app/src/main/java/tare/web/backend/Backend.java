@@ -12,7 +12,7 @@ import tare.common.client.ConnectionPool;
 public final class Backend implements AutoCloseable {
     private static final long CHECK_MS = 100;
 
-    private final ConnectionPool<Link> pool;
+    private final ConnectionPool<BackendConnection> pool;
     private final int timeoutMs;
     private final Semaphore free;
     private final ThreadLocal<Reply> replies = ThreadLocal.withInitial(Reply::new);
@@ -28,7 +28,7 @@ public final class Backend implements AutoCloseable {
     public Backend(InetSocketAddress address, int connections, int timeoutMs) {
         this.timeoutMs = timeoutMs;
         free = new Semaphore(connections);
-        pool = new ConnectionPool<>("backend", address, CHECK_MS, () -> new Link(address, timeoutMs));
+        pool = new ConnectionPool<>("backend", address, CHECK_MS, () -> new BackendConnection(address, timeoutMs));
     }
 
     /** Asks. The reply is valid until the calling thread asks again. */
@@ -57,12 +57,12 @@ public final class Backend implements AutoCloseable {
 
     private void exchange(String query, Reply reply) throws BackendFailure {
         long began = System.nanoTime();
-        Link link = null;
+        BackendConnection link = null;
         try {
             link = pool.take();
             try {
                 link.ask(query, until(began), reply);
-            } catch (Link.Stale e) {
+            } catch (BackendConnection.Stale e) {
                 link = pool.replace(link);
                 link.ask(query, until(began), reply);
             }

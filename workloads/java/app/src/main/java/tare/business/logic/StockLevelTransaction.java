@@ -7,11 +7,11 @@ import tare.business.store.Order;
 import tare.business.store.OrderLine;
 
 /** Stock Level: how many items of the last orders of a district run short. */
-final class Counting {
+final class StockLevelTransaction {
     /** Orders that are looked at, from the newest. */
     private static final int ORDERS = 20;
 
-    private Counting() {}
+    private StockLevelTransaction() {}
 
     static void perform(Session session) {
         District district = session.anyDistrict();

@@ -7,8 +7,8 @@ import tare.business.store.District;
 import tare.business.store.Money;
 
 /** Payment: a customer pays, which the group, the district, the customer and the history book. */
-final class Paying {
-    private Paying() {}
+final class PaymentTransaction {
+    private PaymentTransaction() {}
 
     static void perform(Session session) {
         District district = session.anyDistrict();

@@ -19,7 +19,7 @@ import java.util.stream.Stream;
  * A folder of the application's own in the temporary one, locked while it is used. Those of the same user that nobody
  * holds were left by a process that was killed, and go when the next one begins.
  */
-public final class Folder implements AutoCloseable {
+public final class TemporaryFolder implements AutoCloseable {
     private static final String PREFIX = "tare-social-";
     private static final String LOCK = "lock";
     private static final int TRIES = 5;
@@ -35,7 +35,7 @@ public final class Folder implements AutoCloseable {
      * @param parent the temporary folder
      * @throws IOException when nothing can be made there
      */
-    public Folder(Path parent) throws IOException {
+    public TemporaryFolder(Path parent) throws IOException {
         Path made = null;
         FileChannel channel = null;
         for (int tries = 0; channel == null; tries++) {

@@ -12,11 +12,11 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.junit.jupiter.api.Test;
 import tare.social.data.Unavailable;
 
-class HomeTest {
+class HomePageCacheTest {
     private static final int USERS = 5;
 
     /** What each of several users gets who come while the page is being made. */
-    private static AtomicReferenceArray<Object> outcomes(Home home, AtomicInteger made, boolean well) throws Exception {
+    private static AtomicReferenceArray<Object> outcomes(HomePageCache home, AtomicInteger made, boolean well) throws Exception {
         CountDownLatch go = new CountDownLatch(1);
         AtomicReferenceArray<Object> outcomes = new AtomicReferenceArray<>(USERS);
         List<Thread> users = new ArrayList<>();
@@ -63,7 +63,7 @@ class HomeTest {
     void oneMakesItForAll() throws Exception {
         Counts counts = new Counts();
         AtomicInteger made = new AtomicInteger();
-        AtomicReferenceArray<Object> outcomes = outcomes(new Home(3_600, counts), made, true);
+        AtomicReferenceArray<Object> outcomes = outcomes(new HomePageCache(3_600, counts), made, true);
         assertEquals(1, made.get());
         assertEquals(USERS - 1, counts.homeHits.sum());
         for (int i = 1; i < USERS; i++) {
@@ -73,7 +73,7 @@ class HomeTest {
 
     @Test
     void allFailWithTheOneWhoTried() throws Exception {
-        Home home = new Home(3_600, new Counts());
+        HomePageCache home = new HomePageCache(3_600, new Counts());
         AtomicInteger made = new AtomicInteger();
         AtomicReferenceArray<Object> outcomes = outcomes(home, made, false);
         assertEquals(1, made.get());
@@ -87,7 +87,7 @@ class HomeTest {
     void itIsMadeAgainWhenItsTimeIsOver() throws Exception {
         long second = 1_000_000_000;
         AtomicLong now = new AtomicLong(Long.MAX_VALUE - second);
-        Home home = new Home(10, new Counts(), now::get);
+        HomePageCache home = new HomePageCache(10, new Counts(), now::get);
         assertEquals(1, home.get(() -> new byte[] {1})[0]);
         now.addAndGet(10 * second - 1);
         assertEquals(1, home.get(() -> new byte[] {2})[0]);

@@ -8,7 +8,7 @@ import tare.common.client.BackendFailure;
 import tare.common.client.Connection;
 
 /** A connection to the backend, on which pages' queries are asked. */
-final class Link extends Connection {
+final class BackendConnection extends Connection {
     /** A reply is a small page. */
     private static final int MOST = 64 * 1024;
     private static final byte[] WELL = bytes("HTTP/1.1 200");
@@ -28,7 +28,7 @@ final class Link extends Connection {
     }
 
     /** Connects. */
-    Link(InetSocketAddress to, int timeoutMs) throws IOException {
+    BackendConnection(InetSocketAddress to, int timeoutMs) throws IOException {
         super(to, timeoutMs);
         host = bytes(versionAndHost(to) + "\r\n");
     }

@@ -10,7 +10,7 @@ import java.util.concurrent.TimeUnit;
 import tare.common.client.Connection;
 
 /** A connection to the file store. A wait is too long when nothing comes or goes in it. */
-final class Link extends Connection {
+final class StoreConnection extends Connection {
     private static final String VERSION = "HTTP/1.1 ";
     private static final String LENGTH = "content-length:";
     private static final String CONNECTION = "connection:";
@@ -29,7 +29,7 @@ final class Link extends Connection {
     private long left;
 
     /** Connects. */
-    Link(InetSocketAddress to, int timeoutMs) throws IOException {
+    StoreConnection(InetSocketAddress to, int timeoutMs) throws IOException {
         super(to, timeoutMs);
         host = versionAndHost(to);
         timeoutNs = TimeUnit.MILLISECONDS.toNanos(timeoutMs);

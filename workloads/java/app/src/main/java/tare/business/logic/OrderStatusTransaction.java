@@ -7,14 +7,14 @@ import tare.business.store.Order;
 import tare.business.store.OrderLine;
 
 /** Order Status: how the order stands that a customer placed last. */
-final class Asking {
-    private Asking() {}
+final class OrderStatusTransaction {
+    private OrderStatusTransaction() {}
 
     static void perform(Session session) {
         District district = session.anyDistrict();
         Customer customer = session.anyCustomer(district);
         TransactionLog log = session.log;
-        Paying.who(log, customer);
+        PaymentTransaction.who(log, customer);
         Order order = district.orders.get(customer.lastOrder());
         Element element = log.element("order");
         log.put(element, "number", customer.lastOrder());

@@ -13,8 +13,8 @@ import tare.business.store.Sizes;
 import tare.business.store.Stock;
 
 /** New Order: a customer orders 5 to 15 items. One in a hundred names an item that is not sold, and is refused. */
-final class Ordering {
-    private Ordering() {}
+final class NewOrderTransaction {
+    private NewOrderTransaction() {}
 
     static void perform(Session session) {
         Dice dice = session.dice;
@@ -31,7 +31,7 @@ final class Ordering {
         TransactionLog log = session.log;
         Element head = log.element("order");
         log.put(head, "district", district.name);
-        Paying.who(log, customer);
+        PaymentTransaction.who(log, customer);
         // Looked up before anything is changed, so that nothing need be undone.
         for (int item : items) {
             if (session.company.item(item) == null) {

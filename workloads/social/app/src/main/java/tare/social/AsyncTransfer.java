@@ -12,14 +12,14 @@ import java.nio.ByteBuffer;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicBoolean;
 import tare.common.client.BackendFailure;
-import tare.social.files.Incoming;
+import tare.social.files.IncomingFile;
 
 /**
  * A long file on its way to its reader. While the reader takes nothing it holds no thread: the container calls again when there
  * is room for more, and ends what makes no way for as long as a reply waits for its reader.
  */
-final class Passing implements WriteListener, AsyncListener {
-    private final Incoming file;
+final class AsyncTransfer implements WriteListener, AsyncListener {
+    private final IncomingFile file;
     private final AsyncContext request;
     private final ServletOutputStream to;
     private final Counts counts;
@@ -27,7 +27,7 @@ final class Passing implements WriteListener, AsyncListener {
     private final AtomicBoolean ended = new AtomicBoolean();
     private boolean flushed;
 
-    private Passing(Incoming file, AsyncContext request, ServletOutputStream to, Counts counts, Semaphore room) {
+    private AsyncTransfer(IncomingFile file, AsyncContext request, ServletOutputStream to, Counts counts, Semaphore room) {
         this.file = file;
         this.request = request;
         this.to = to;
@@ -40,15 +40,15 @@ final class Passing implements WriteListener, AsyncListener {
      *
      * @param room of which it has taken one
      */
-    static void begin(Incoming file, HttpServletRequest request, HttpServletResponse response, Counts counts,
+    static void begin(IncomingFile file, HttpServletRequest request, HttpServletResponse response, Counts counts,
             Semaphore room) throws IOException {
-        Passing passing = null;
+        AsyncTransfer passing = null;
         try {
             ServletOutputStream to = response.getOutputStream();
             AsyncContext here = request.startAsync();
             // Whoever goes on taking may take as long as they want.
             here.setTimeout(0);
-            passing = new Passing(file, here, to, counts, room);
+            passing = new AsyncTransfer(file, here, to, counts, room);
             here.addListener(passing);
             to.setWriteListener(passing);
         } finally {

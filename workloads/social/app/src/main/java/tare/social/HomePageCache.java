@@ -6,7 +6,7 @@ import java.util.function.LongSupplier;
 import tare.social.data.Unavailable;
 
 /** The home page of those who are not logged in: kept for a while. */
-final class Home {
+final class HomePageCache {
     private record Made(byte[] bytes, long at) {}
 
     private record Failed(Unavailable why, long at) {}
@@ -30,7 +30,7 @@ final class Home {
      *
      * @param ttlS seconds for which it is kept; 0 makes it for everybody
      */
-    Home(int ttlS, Counts counts) {
+    HomePageCache(int ttlS, Counts counts) {
         this(ttlS, counts, System::nanoTime);
     }
 
@@ -39,7 +39,7 @@ final class Home {
      *
      * @param clock nanoseconds since whenever
      */
-    Home(int ttlS, Counts counts, LongSupplier clock) {
+    HomePageCache(int ttlS, Counts counts, LongSupplier clock) {
         this.clock = clock;
         ttlNs = TimeUnit.SECONDS.toNanos(ttlS);
         this.counts = counts;

@@ -11,7 +11,7 @@ import org.apache.catalina.WebResourceRoot;
  * asked for first, until their share is full. A cache that is full throws out what it must read again in the next
  * moment, for most files are far more than fit; the kernel keeps those better.
  */
-final class Kept implements WebResourceRoot.CacheStrategy {
+final class FileCachePolicy implements WebResourceRoot.CacheStrategy {
     private static final String MOUNT = "/files/";
     /** What the container keeps of a file beside its content, about, bytes. */
     private static final long BESIDE = 1_024;
@@ -28,7 +28,7 @@ final class Kept implements WebResourceRoot.CacheStrategy {
      * @param longest length of a file that the container keeps, bytes
      * @param room for files that are no images of pages, bytes
      */
-    Kept(File folder, long longest, long room) {
+    FileCachePolicy(File folder, long longest, long room) {
         this.folder = folder;
         this.longest = longest;
         this.room = new AtomicLong(room);

@@ -12,19 +12,19 @@ import tare.business.store.Order;
 import tare.business.store.OrderLine;
 
 /** Customer Report: what a customer paid and ordered of late, found by looking through history and orders. */
-final class Reporting {
+final class CustomerReportTransaction {
     /** Entries of the history that are looked through, from the newest. */
     private static final int LOOKED_THROUGH = 1_500;
     /** Entries that are listed, of payments and of orders. */
     private static final int LISTED = 5;
 
-    private Reporting() {}
+    private CustomerReportTransaction() {}
 
     static void perform(Session session) {
         District district = session.anyDistrict();
         Customer customer = session.anyCustomer(district);
         TransactionLog log = session.log;
-        Paying.who(log, customer);
+        PaymentTransaction.who(log, customer);
         BigDecimal paid = Money.ZERO;
         for (History entry : payments(session, customer)) {
             Element element = log.element("payment");

@@ -8,9 +8,9 @@ import tare.common.client.BackendFailure;
  * A file of the store on its way: how long it is is known, and its bytes come a part at a time. Whoever has it closes it: the
  * connection that it comes on is then used for others, where all of it was taken.
  */
-public final class Incoming implements AutoCloseable {
+public final class IncomingFile implements AutoCloseable {
     private final Store store;
-    private final Link link;
+    private final StoreConnection link;
     private final String what;
     private final long length;
     /** A part that has come and was not taken; null where there is none. */
@@ -18,7 +18,7 @@ public final class Incoming implements AutoCloseable {
     private boolean closed;
 
     /** Waits for the first bytes: a store that fails by then has sent nothing that anybody has seen. */
-    Incoming(Store store, Link link, String what) throws IOException {
+    IncomingFile(Store store, StoreConnection link, String what) throws IOException {
         this.store = store;
         this.link = link;
         this.what = what;

@@ -10,7 +10,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import org.junit.jupiter.api.Test;
 
-class KeptTest {
+class CachesTest {
     private static final String SOON = "UPDATE socialevent SET eventtimestamp = '2026-01-01T20:00' WHERE socialeventid = 30";
 
     @Test

@@ -8,8 +8,8 @@ import tare.business.store.OrderLine;
 import tare.business.store.Sizes;
 
 /** Delivery: a carrier takes the orders that wait longest, in every district, and their customers owe them. */
-final class Delivering {
-    private Delivering() {}
+final class DeliveryTransaction {
+    private DeliveryTransaction() {}
 
     static void perform(Session session) {
         int carrier = session.dice.between(1, 10);

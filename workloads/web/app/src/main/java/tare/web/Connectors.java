@@ -12,14 +12,14 @@ import org.apache.tomcat.util.net.SSLHostConfigCertificate;
 import tare.common.server.EmbeddedTomcat;
 
 /** What the server listens on. */
-final class Ports {
+final class Connectors {
     private static final String CIPHERS = String.join(":", "TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384",
             "TLS_CHACHA20_POLY1305_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
             "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
             "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
             "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256");
 
-    private Ports() {}
+    private Connectors() {}
 
     /** Counts the connections that it takes. */
     private static final class Counting extends NioEndpoint {

@@ -8,7 +8,7 @@ import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-class KeptTest {
+class FileCachePolicyTest {
     @TempDir
     Path folder;
 
@@ -19,7 +19,7 @@ class KeptTest {
             Files.write(folder.resolve("bank/checks/1/" + i + ".gif"), new byte[4_000]);
         }
         Files.write(folder.resolve("bank/checks/1/long.gif"), new byte[9_000]);
-        Kept kept = new Kept(folder.toFile(), 8_000, 3 * 5_024);
+        FileCachePolicy kept = new FileCachePolicy(folder.toFile(), 8_000, 3 * 5_024);
         assertTrue(kept.noCache("/files/bank/checks/1/long.gif"), "the container would not keep it");
         assertTrue(kept.noCache("/files/bank/checks/1/none.gif"));
         for (int i = 0; i < 3; i++) {

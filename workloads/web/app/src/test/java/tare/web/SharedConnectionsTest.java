@@ -15,7 +15,7 @@ import tare.web.backend.Backend;
 import tare.web.backend.Reply;
 
 /** A connection serves the next query as soon as a reply has been read; what was read must stay with who asked. */
-class SharedLinksTest {
+class SharedConnectionsTest {
     private static FakeBackend echo() throws IOException {
         FakeBackend echo = new FakeBackend();
         echo.manner = FakeBackend.Manner.ECHO;

@@ -13,7 +13,7 @@ import tare.common.Json;
 import tare.common.Jvm;
 
 /** A run without a driver: load, a measured window, what each kind of transaction costs, verification. */
-final class Alone {
+final class StandaloneRun {
     /** Transactions that are measured one by one, by the deck: 33 of each deck. */
     private static final int PROFILED = 33 * 400;
     private static final double[] QUANTILES = {0.5, 0.9, 0.95, 0.99, 0.999};
@@ -25,7 +25,7 @@ final class Alone {
      * @param warmUp nanoseconds
      * @param measure nanoseconds
      */
-    record Wish(int groups, long seed, double rate, long warmUp, long measure) {}
+    record Settings(int groups, long seed, double rate, long warmUp, long measure) {}
 
     /** What a kind of transaction costs, in all. */
     private static final class Cost {
@@ -34,7 +34,7 @@ final class Alone {
         private long allocatedBytes;
     }
 
-    private final Wish wish;
+    private final Settings wish;
     private final Crew crew;
     private long operations;
     private long elapsed;
@@ -45,14 +45,14 @@ final class Alone {
     private String wrong;
     private long liveHeapAfter;
 
-    private Alone(Wish wish) {
+    private StandaloneRun(Settings wish) {
         this.wish = wish;
         crew = new Crew(wish.groups(), wish.seed());
     }
 
     /** Runs, and returns the exit code: 0 where everything adds up. */
-    static int run(Wish wish, boolean json) throws Crew.Refused, InterruptedException {
-        Alone alone = new Alone(wish);
+    static int run(Settings wish, boolean json) throws Crew.Refused, InterruptedException {
+        StandaloneRun alone = new StandaloneRun(wish);
         alone.measure();
         alone.costs = alone.profile();
         alone.wrong = alone.crew.wrong();

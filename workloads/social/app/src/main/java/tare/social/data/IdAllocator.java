@@ -4,7 +4,7 @@ import java.util.EnumMap;
 import java.util.Map;
 
 /** Numbers of new rows. They are taken from the table of numbers in blocks, so that few rows wait for each other there. */
-final class Ids {
+final class IdAllocator {
     private static final int BLOCK = 50;
     private static final String TAKE =
             "UPDATE id_gen SET gen_value = gen_value + ? WHERE gen_key = ? RETURNING gen_value";
@@ -31,7 +31,7 @@ final class Ids {
     private final Database database;
     private final Map<Of, Block> blocks = new EnumMap<>(Of.class);
 
-    Ids(Database database) {
+    IdAllocator(Database database) {
         this.database = database;
         for (Of of : Of.values()) {
             blocks.put(of, new Block());
