@@ -11,13 +11,8 @@ ROUNDS=${ROUNDS:-5}
 SECONDS_EACH=${SECONDS_EACH:-4}
 CONNECTIONS=${CONNECTIONS:-32}
 JAVA_OPTIONS=${JAVA_OPTIONS:--Xms256m -Xmx256m}
-if [[ -n ${TARE_CACHE:-} ]]; then
-    cache=$TARE_CACHE
-elif [[ $EUID -eq 0 ]]; then
-    cache=/var/cache/tare
-else
-    cache=${XDG_CACHE_HOME:-$HOME/.cache}/tare
-fi
+# shellcheck source=scripts/cache.sh
+. scripts/cache.sh
 BUNDLE=${BUNDLE:-$cache/bundle/web}
 for program in wrk javac openssl taskset; do
     command -v "$program" >/dev/null || { echo "no $program; install wrk, a JDK, openssl and util-linux" >&2 && exit 1; }

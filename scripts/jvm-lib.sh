@@ -11,14 +11,8 @@
 say() { printf '%s: %s\n' "$name" "$*" >&2; }
 has() { command -v "$1" >/dev/null 2>&1; }
 
-# As tare itself chooses it.
-if [[ -n ${TARE_CACHE:-} ]]; then
-    cache=$TARE_CACHE
-elif [[ $EUID -eq 0 ]]; then
-    cache=/var/cache/tare
-else
-    cache=${XDG_CACHE_HOME:-$HOME/.cache}/tare
-fi
+# shellcheck source=scripts/cache.sh
+. "${BASH_SOURCE[0]%/*}/cache.sh"
 bundle=$cache/bundle
 
 # Where the JDK is: prints nothing where none is, or one that has no jlink or nothing to link.

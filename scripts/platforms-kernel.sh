@@ -9,14 +9,8 @@ set -euo pipefail
 
 say() { printf 'platforms: %s\n' "$*" >&2; }
 
-# As tare itself chooses it.
-if [[ -n ${TARE_CACHE:-} ]]; then
-    cache=$TARE_CACHE
-elif [[ $EUID -eq 0 ]]; then
-    cache=/var/cache/tare
-else
-    cache=${XDG_CACHE_HOME:-$HOME/.cache}/tare
-fi
+# shellcheck source=scripts/cache.sh
+. "$(dirname "$0")/cache.sh"
 kernel=$cache/kernel
 
 have() {

@@ -25,14 +25,8 @@ esac
 say() { printf 'postgres: %s\n' "$*" >&2; }
 has() { command -v "$1" >/dev/null 2>&1; }
 
-# As tare itself chooses it.
-if [[ -n ${TARE_CACHE:-} ]]; then
-    cache=$TARE_CACHE
-elif [[ $EUID -eq 0 ]]; then
-    cache=/var/cache/tare
-else
-    cache=${XDG_CACHE_HOME:-$HOME/.cache}/tare
-fi
+# shellcheck source=scripts/cache.sh
+. "$(dirname "$0")/cache.sh"
 # PostgreSQL itself has no third number.
 place=$cache/bundle/postgresql-${version%.0}
 
