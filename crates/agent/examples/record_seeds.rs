@@ -247,12 +247,7 @@ fn drive_spec<T: Task>(task: &T, target: SocketAddr) -> Result<DriveSpec> {
         task: Packed::of(task)?,
         targets: vec![target],
         load: LoadModel::Closed { clients: 2, think_time: Span::ZERO },
-        phases: Phases {
-            warm_up: Span::ZERO,
-            ramp_up: Span::ZERO,
-            steady_state: Span::from_millis(20),
-            ramp_down: Span::ZERO,
-        },
+        phases: Phases::measuring(Span::from_millis(20)),
         start_at_ns: 0,
         seed: 1,
         socket: SocketOptions::default(),

@@ -454,12 +454,7 @@ fn drive_spec(link: &Link, warm_up_ms: u64, steady_ms: u64) -> DriveSpec {
         task: Packed::of(&SocketDrive::Rr { exchange, request_bytes: 16, response_bytes: 16, wait }).unwrap(),
         targets: vec![address],
         load: LoadModel::Closed { clients: 1, think_time: Span::ZERO },
-        phases: Phases {
-            warm_up: Span::from_millis(warm_up_ms),
-            ramp_up: Span::ZERO,
-            steady_state: Span::from_millis(steady_ms),
-            ramp_down: Span::ZERO,
-        },
+        phases: Phases { warm_up: Span::from_millis(warm_up_ms), ..Phases::measuring(Span::from_millis(steady_ms)) },
         start_at_ns: 0,
         seed: 1,
         socket,

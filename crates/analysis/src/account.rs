@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use tare_model::Histogram;
 use tare_model::findings::ArmAccount;
-use tare_model::load::LoadModel;
-use tare_model::study::Case;
+use tare_model::study::{Case, Guests};
 use tare_model::trial::{Measurement, TrialRecord};
 
 use crate::distribution::{self, completed};
@@ -53,16 +52,19 @@ pub(crate) fn of_arm(
 /// Operations a second that were to be started by all drivers of all guests together. Where guests are added: at the largest
 /// number that held, which is where the other figures are from, mean over the trials in which one did. Where a load is looked for: the same of that.
 fn offered<'a>(case: &Case, fixed: Option<f64>, measurements: impl Iterator<Item = &'a Measurement>) -> Option<f64> {
-    if case.density.is_some() {
+    if case.load.is_density() {
         let held = measurements.filter_map(|m| {
             let scale_up = m.scale_up.as_ref().filter(|scale_up| scale_up.held() > 0)?;
             Some(scale_up.offered_per_guest_per_s? * f64::from(scale_up.held()))
         });
         return student::mean(&held.collect::<Vec<f64>>());
     }
-    let LoadModel::Open { .. } = case.load else { return None };
+    if case.load.kind().is_closed() {
+        return None;
+    }
+    let Guests { count, drivers } = case.load.guests();
     let found: Vec<f64> = measurements.filter_map(|m| offered::of_trial(m, fixed)).collect();
-    Some(student::mean(&found)? * f64::from(case.guests.max(1)) * f64::from(case.drivers.max(1)))
+    Some(student::mean(&found)? * f64::from(count.max(1)) * f64::from(drivers.max(1)))
 }
 
 /// Operations a second of the measured window; `None` where no operations are counted. In an open loop whose arrivals are sessions
@@ -91,7 +93,8 @@ fn counts<'a>(measurements: impl Iterator<Item = &'a Measurement>) -> BTreeMap<S
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
-    use tare_model::load::Arrivals;
+    use tare_model::load::{Arrivals, LoadModel};
+    use tare_model::study::CaseLoad;
     use tare_model::trial::Outcome;
     use tare_model::{Rate, Span};
     use tare_record::testing;
@@ -114,7 +117,7 @@ mod tests {
         trials[2].outcome = Outcome::Invalid { reason: "x".to_owned() };
         let trials: Vec<_> = trials.iter().collect();
         let mut case = plan.study.cases[0].clone();
-        case.load = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
+        case.load = LoadModel::Closed { clients: 1, think_time: Span::ZERO }.into();
         let account = of_arm("native", &trials, &case, None, true).unwrap();
         let count = |name: &str| account.counts[name];
         assert_eq!((count("operations"), count("errors: reset"), count("errors")), (1600, 4, 4));
@@ -123,7 +126,8 @@ mod tests {
         assert!((account.achieved_per_s.unwrap().value - 100.0).abs() < 1e-9, "800 in 8 s");
         assert_eq!(account.facts["congestion control"], "cubic");
         assert!(!account.facts.contains_key("guest host name"), "redacted");
-        case.load = LoadModel::Open { rate: Rate(100.0), arrivals: Arrivals::Poisson, connections: 1 };
+        let load = LoadModel::Open { rate: Rate(100.0), arrivals: Arrivals::Poisson, connections: 1 };
+        case.load = load.into();
         let mut sessions = trials[0].clone();
         if let Outcome::Completed(m) = &mut sessions.outcome {
             m.counts.insert("sessions_began".to_owned(), 80);
@@ -134,7 +138,7 @@ mod tests {
         assert_eq!((account.offered_per_s, account.facts.len()), (Some(100.0), 2));
         assert!(account.lateness.iter().any(|(q, _)| *q == 0.5));
         assert_eq!(of_arm("native", &trials[2..], &case, None, false), None);
-        (case.guests, case.drivers) = (3, 2);
+        case.load = CaseLoad::Fixed { load, guests: Guests { count: 3, drivers: 2 } };
         let several = of_arm("native", &trials, &case, Some(100.0), false).unwrap();
         assert_eq!(several.offered_per_s, Some(600.0), "each driver of each guest has the rate");
     }

@@ -2,9 +2,9 @@
 
 use tare_model::capacity::{CapacitySearch, metric};
 use tare_model::findings::{ArmCapacity, Comparison, MetricFindings, SearchFindings, Verdict};
-use tare_model::load::LoadModel;
+use tare_model::load::LoadKind;
 use tare_model::plan::Plan;
-use tare_model::study::{Arm, Case};
+use tare_model::study::{Arm, Case, CaseLoad};
 use tare_model::trial::TrialRecord;
 
 use crate::distribution::completed;
@@ -19,7 +19,7 @@ pub(crate) fn of_case<'a>(
     case: &Case,
     arms: impl Iterator<Item = (&'a Arm, &'a [&'a TrialRecord])>,
 ) -> Vec<ArmCapacity> {
-    if case.capacity.is_none() {
+    if !case.load.is_capacity() {
         return Vec::new();
     }
     let of_arm = |(arm, trials): (&Arm, &[&TrialRecord])| {
@@ -56,7 +56,7 @@ pub(crate) fn same_load(one: &[&TrialRecord], other: &[&TrialRecord]) -> bool {
 
 /// Says that metrics other than the capacity are not compared, and names the cases that compare them at equal load.
 pub(crate) fn not_compared(plan: &Plan, case: &Case) -> String {
-    let at_equal_load = |other: &&Case| other.load_from.as_ref().is_some_and(|share| share.case == case.id);
+    let at_equal_load = |other: &&Case| matches!(&other.load, CaseLoad::ShareOf { share, .. } if share.case == case.id);
     let others: Vec<&str> = plan.study.cases.iter().filter(at_equal_load).map(|other| other.label.as_str()).collect();
     let where_else = if others.is_empty() {
         String::new()
@@ -132,10 +132,10 @@ enum Noun {
 
 impl Noun {
     fn of(case: &Case, sessions: bool) -> Self {
-        match case.load {
-            LoadModel::Open { .. } => Self::Arrivals,
-            LoadModel::Closed { .. } if sessions => Self::Sessions,
-            LoadModel::Closed { .. } => Self::Clients,
+        match case.load.kind() {
+            LoadKind::Open { .. } => Self::Arrivals,
+            LoadKind::Closed { .. } if sessions => Self::Sessions,
+            LoadKind::Closed { .. } => Self::Clients,
         }
     }
 
@@ -280,7 +280,7 @@ fn multiple(ratio: f64) -> String {
 /// What is said of the method where capacity was searched, or a share of it offered.
 pub(crate) fn method(plan: &Plan) -> Vec<String> {
     let cases = &plan.study.cases;
-    if plan.study.published.is_some() || cases.iter().all(|case| case.capacity.is_none()) {
+    if plan.study.published.is_some() || !cases.iter().any(|case| case.load.is_capacity()) {
         return Vec::new();
     }
     let mut said = vec![
@@ -295,7 +295,7 @@ pub(crate) fn method(plan: &Plan) -> Vec<String> {
          iteration at its capacity. Loads differ between arms, so those are not compared unless the loads are equal."
             .to_owned(),
     ];
-    if cases.iter().any(|case| case.load_from.is_some()) {
+    if cases.iter().any(|case| matches!(case.load, CaseLoad::ShareOf { .. })) {
         said.push(
             "A case that is offered a share of a capacity has the same load on every arm: that share of the median of \
              the baseline's capacity over the blocks."

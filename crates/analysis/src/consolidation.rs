@@ -7,8 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tare_model::findings::{
     ArmConsolidation, ArmObjective, ConsolidationFindings, InstancePoint, InstanceSeries, LoadPoint, LoadSeries,
 };
-use tare_model::load::LoadModel;
-use tare_model::study::{Arm, Case};
+use tare_model::study::{Arm, Case, CaseLoad};
 use tare_model::trial::TrialRecord;
 
 use crate::estimate;
@@ -16,7 +15,7 @@ use crate::grouped::{Figures, groups};
 
 /// Groups of cases that put several instances into one guest, in the order of the study.
 pub(crate) fn of_run(figures: &Figures<'_>, trials: &[TrialRecord]) -> Vec<ConsolidationFindings> {
-    let closed = |group: &Vec<&Case>| matches!(group[0].load, LoadModel::Closed { .. });
+    let closed = |group: &Vec<&Case>| group[0].load.kind().is_closed();
     let several = |group: &Vec<&Case>| group.iter().any(|case| case.instances > 1);
     let groups = groups(&figures.plan.study.cases).into_iter().filter(closed).filter(several);
     groups.map(|group| of_group(figures, &group, trials)).filter(|found| !found.arms.is_empty()).collect()
@@ -25,7 +24,8 @@ pub(crate) fn of_run(figures: &Figures<'_>, trials: &[TrialRecord]) -> Vec<Conso
 fn of_group(figures: &Figures<'_>, group: &[&Case], trials: &[TrialRecord]) -> ConsolidationFindings {
     let response = figures.primary_time(group).map(|spec| (spec.id.clone(), spec.label.clone()));
     let throughput = figures.throughput(group).map_or("", |spec| &spec.id);
-    let (targets, fixed): (Vec<&Case>, Vec<&Case>) = group.iter().partition(|case| case.cpu_target.is_some());
+    let (targets, fixed): (Vec<&Case>, Vec<&Case>) =
+        group.iter().partition(|case| matches!(case.load, CaseLoad::CpuTarget { .. }));
     let arms = figures.plan.study.arms.iter().map(|arm| {
         let own = Own { figures, arm, response: response.as_ref().map(|(id, _)| id.as_str()), throughput };
         let side_by_side = instances::of_arm(&own, group, trials);
@@ -112,7 +112,10 @@ impl Own<'_> {
 
     /// Throughput at a share of the guest's CPUs, one series a share.
     fn lost(&self, cases: &[&Case]) -> Vec<InstanceSeries> {
-        let share = |case: &Case| case.cpu_target.map(|target| target.share);
+        let share = |case: &Case| match &case.load {
+            CaseLoad::CpuTarget { target, .. } => Some(target.share),
+            _ => None,
+        };
         let held = |case: &Case| -> BTreeMap<u32, f64> {
             let searches =
                 self.figures.cpu_searches(case, &self.arm.id).into_iter().map(|(block, search)| (block, search.share));

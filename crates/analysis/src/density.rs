@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tare_model::density::{CoursePoint, Level, ScaleUp, StopKind, metric};
+use tare_model::density::{CoursePoint, DensitySpec, Level, ScaleUp, StopKind, metric};
 use tare_model::findings::{ArmDensity, Comparison, DensityFindings, LevelFindings, Verdict};
 use tare_model::merging::SavedFrom;
 use tare_model::metric::Unit;
 use tare_model::plan::Plan;
-use tare_model::study::{Arm, Case};
+use tare_model::study::{Arm, Case, CaseLoad};
 use tare_model::trial::TrialRecord;
 
 use crate::distribution::completed;
@@ -25,7 +25,7 @@ pub(crate) fn of_case<'a>(
     case: &Case,
     arms: impl Iterator<Item = (&'a Arm, &'a [&'a TrialRecord])>,
 ) -> Option<DensityFindings> {
-    case.density.as_ref()?;
+    let CaseLoad::Density { spec, .. } = &case.load else { return None };
     let (mut found, mut offered) = (Vec::new(), None);
     for (arm, trials) in arms {
         offered = offered.or_else(|| scale_ups(trials).find_map(|(_, scale_up)| scale_up.offered_per_guest_per_s));
@@ -39,7 +39,7 @@ pub(crate) fn of_case<'a>(
     let host =
         arms.iter().flat_map(|arm| &arm.levels).find_map(ratio).map_or(0.0, |(promised, ratio)| promised / ratio);
     let found = DensityFindings {
-        guest_memory_bytes: guest_memory(case),
+        guest_memory_bytes: guest_memory(case, spec),
         host_memory_bytes: host.round() as u64,
         offered_per_guest_per_s: offered,
         arms,
@@ -48,8 +48,7 @@ pub(crate) fn of_case<'a>(
 }
 
 /// Memory promised to a guest, bytes; the mean of a tile's guests, which are of sizes of their own.
-fn guest_memory(case: &Case) -> u64 {
-    let tile = case.density.as_ref().map_or(&[][..], |density| &density.tile);
+fn guest_memory(case: &Case, DensitySpec { tile, .. }: &DensitySpec) -> u64 {
     let together = tile.iter().map(|guest| guest.size.memory.0).fold(0, u64::saturating_add);
     if tile.is_empty() { case.guest.memory.0 } else { together / tile.len() as u64 }
 }
@@ -283,7 +282,7 @@ pub(crate) fn warning(plan: &Plan) -> Option<String> {
 
 /// What is said of the method where guests were added.
 pub(crate) fn method(plan: &Plan) -> Vec<String> {
-    if plan.study.cases.iter().all(|case| case.density.is_none()) {
+    if !plan.study.cases.iter().any(|case| case.load.is_density()) {
         return Vec::new();
     }
     vec![

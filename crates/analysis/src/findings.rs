@@ -12,7 +12,7 @@ use tare_model::findings::{
 use tare_model::kvm;
 use tare_model::metric::{MetricSpec, Unit, common};
 use tare_model::plan::Plan;
-use tare_model::study::{Arm, Case};
+use tare_model::study::{Arm, Case, CaseLoad};
 use tare_model::trial::{Outcome, TrialRecord};
 use tare_record::RunFacts;
 
@@ -111,7 +111,7 @@ impl<'a> CaseTrials<'a> {
     fn findings(&self) -> CaseFindings {
         let (specs, mut not_measured) = self.measured();
         let parts = self.parts(&specs);
-        if self.case.density.is_none() && parts.is_empty() && self.arms().any(|(_, trials)| parts::any_in(trials)) {
+        if !self.case.load.is_density() && parts.is_empty() && self.arms().any(|(_, trials)| parts::any_in(trials)) {
             not_measured.push("Not given by guest and driver: no metric is the sum over them.".to_owned());
         }
         let primary = specs.first().map_or("", |spec| spec.id.as_str());
@@ -178,7 +178,7 @@ impl<'a> CaseTrials<'a> {
     /// What was used at the load that was found, given or derived, where such a load is what the case is about.
     fn resources(&self, has_requests: bool) -> Vec<ArmResources> {
         let published = self.plan.study.published.is_some();
-        if !has_requests && !published && self.case.capacity.is_none() && self.case.load_from.is_none() {
+        if !has_requests && !published && !matches!(self.case.load, CaseLoad::Capacity(_) | CaseLoad::ShareOf { .. }) {
             return Vec::new();
         }
         self.arms().filter_map(|(arm, trials)| resources::of_arm(&arm.id, trials, self.load)).collect()
@@ -187,7 +187,7 @@ impl<'a> CaseTrials<'a> {
     /// The primary metric by guest and driver or, where that is no sum over them (a response time), the first that is.
     /// Not where guests are added: the number of them is another in each trial, and the levels tell what is theirs.
     fn parts(&self, specs: &[&MetricSpec]) -> Vec<ArmParts> {
-        if self.case.density.is_some() {
+        if self.case.load.is_density() {
             return Vec::new();
         }
         let adds_up = |spec: &&&MetricSpec| self.arms().all(|(_, trials)| parts::add_up(trials, spec));
@@ -262,7 +262,7 @@ impl<'a> CaseTrials<'a> {
     fn why_withheld(&self, spec: &MetricSpec, without: &[&Arm]) -> &'static str {
         let held_none =
             |arm: &&Arm| self.values(&arm.id, tare_model::density::metric::HELD).iter().all(|(_, held)| *held == 0.0);
-        if self.case.density.is_some() && without.iter().all(held_none) {
+        if self.case.load.is_density() && without.iter().all(held_none) {
             NONE_HELD
         } else if spec.id == common::SERVICE_DEMAND && self.case.busy_target {
             " (busy loops in the measured guest use CPU, too)"
@@ -276,7 +276,7 @@ impl<'a> CaseTrials<'a> {
     }
 
     fn objectives(&self) -> Vec<ArmObjective> {
-        if self.case.capacity.is_some() {
+        if self.case.load.is_capacity() {
             // The load that is found meets them all: that is what it was looked for by.
             return Vec::new();
         }
@@ -313,7 +313,7 @@ impl<'a> CaseTrials<'a> {
     }
 
     fn comparisons(&self, spec: &MetricSpec) -> Vec<Comparison> {
-        if self.case.density.is_some() && !density::COMPARED.contains(&spec.id.as_str()) {
+        if self.case.load.is_density() && !density::COMPARED.contains(&spec.id.as_str()) {
             return Vec::new();
         }
         let study = &self.plan.study;
@@ -323,7 +323,7 @@ impl<'a> CaseTrials<'a> {
         let said = |arm: &&Arm| !self.withheld(&arm.id, &spec.id) && !self.withheld(&study.baseline, &spec.id);
         // What a search yields beside the capacity is of the load that was found.
         let alike = |arm: &&Arm| {
-            self.case.capacity.is_none()
+            !self.case.load.is_capacity()
                 || spec.id == capacity::COMPARED
                 || capacity::same_load(self.arm(&arm.id), self.arm(&study.baseline))
         };

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use tare_model::capacity::metric;
 use tare_model::cpu_target::CpuSearch;
 use tare_model::findings::{ArmEstimate, CaseFindings};
-use tare_model::load::LoadModel;
+use tare_model::load::LoadKind;
 use tare_model::metric::{Better, MetricSpec, Unit, common};
 use tare_model::plan::Plan;
-use tare_model::study::Case;
+use tare_model::study::{Case, CaseLoad};
 
 use crate::offered;
 
@@ -19,7 +19,8 @@ pub(crate) const OPERATIONS: &str = "operations_per_s";
 /// order of the study. Searches for a capacity and scale-ups are of no group: their load is another in each trial.
 pub(crate) fn groups(cases: &[Case]) -> Vec<Vec<&Case>> {
     let mut groups: Vec<Vec<&Case>> = Vec::new();
-    for case in cases.iter().filter(|case| case.density.is_none() && case.capacity.is_none() && case.guests == 1) {
+    let one_guest = |case: &&Case| case.load.guests().count == 1 && !case.load.is_density() && !case.load.is_capacity();
+    for case in cases.iter().filter(one_guest) {
         match groups.iter_mut().find(|group| alike(group[0], case)) {
             Some(group) => group.push(case),
             None => groups.push(vec![case]),
@@ -29,15 +30,16 @@ pub(crate) fn groups(cases: &[Case]) -> Vec<Vec<&Case>> {
 }
 
 fn alike(a: &Case, b: &Case) -> bool {
-    let kind = match (a.load, b.load) {
-        (LoadModel::Closed { think_time: a, .. }, LoadModel::Closed { think_time: b, .. }) => a == b,
-        (LoadModel::Open { arrivals: a, .. }, LoadModel::Open { arrivals: b, .. }) => a == b,
+    let kind = match (a.load.kind(), b.load.kind()) {
+        (LoadKind::Closed { think_time: a }, LoadKind::Closed { think_time: b }) => a == b,
+        (LoadKind::Open { arrivals: a, .. }, LoadKind::Open { arrivals: b, .. }) => a == b,
         _ => false,
     };
     kind && a.workload == b.workload
         && a.guest == b.guest
         && a.parameters == b.parameters
-        && (a.drivers, a.neighbours, a.busy_target) == (b.drivers, b.neighbours, b.busy_target)
+        && a.load.guests() == b.load.guests()
+        && (a.neighbours, a.busy_target) == (b.neighbours, b.busy_target)
 }
 
 /// The figures of a run, by case, arm and block.
@@ -90,22 +92,19 @@ impl<'a> Figures<'a> {
 
     /// The load that a case offered to the guest on an arm, by block: that which was found where it was looked for.
     pub(crate) fn loads(&self, case: &Case, arm: &str, blocks: &[u32]) -> BTreeMap<u32, f64> {
-        let drivers = f64::from(case.drivers);
-        if case.cpu_target.is_some() {
-            let usable = |(_, search): &(u32, &CpuSearch)| search.load.is_finite() && search.load > 0.0;
-            return self
-                .cpu_searches(case, arm)
-                .into_iter()
-                .filter(usable)
-                .map(|(block, search)| (block, search.load * drivers))
-                .collect();
-        }
-        let fixed = match &case.load_from {
-            None => Some(offered::of(&case.load)),
-            Some(share) => {
-                let capacities = self.blocks(&share.case, &self.plan.study.baseline, metric::CAPACITY);
-                offered::shared(case, share.share, capacities.into_values().collect())
+        let drivers = f64::from(case.load.guests().drivers);
+        let fixed = match &case.load {
+            CaseLoad::CpuTarget { .. } => {
+                let usable = |(_, search): &(u32, &CpuSearch)| search.load.is_finite() && search.load > 0.0;
+                let searches = self.cpu_searches(case, arm).into_iter().filter(usable);
+                return searches.map(|(block, search)| (block, search.load * drivers)).collect();
             }
+            CaseLoad::ShareOf { share, .. } => {
+                let capacities = self.blocks(&share.case, &self.plan.study.baseline, metric::CAPACITY);
+                offered::shared(share, capacities.into_values().collect())
+            }
+            CaseLoad::Fixed { load, .. } | CaseLoad::Density { load, .. } => Some(load.number()),
+            CaseLoad::Capacity(_) => None,
         };
         fixed.map_or_else(BTreeMap::new, |load| blocks.iter().map(|block| (*block, load * drivers)).collect())
     }

@@ -118,7 +118,7 @@ fn published(plan: &Plan, source: &Published) -> Vec<String> {
         ),
         repeated.to_owned(),
     ];
-    if plan.study.cases.iter().any(|case| case.capacity.is_some()) {
+    if plan.study.cases.iter().any(|case| case.load.is_capacity()) {
         said.push(
             "Iterations that were published for one load stand as the tries of a search that held it. What else its \
              authors tried is unknown, so the true capacity may be higher by an unknown amount."

@@ -1,8 +1,8 @@
 //! The load that a trial was offered.
 
-use tare_model::capacity::{load_of, metric};
-use tare_model::load::LoadModel;
-use tare_model::study::Case;
+use tare_model::capacity::{LoadShare, metric};
+use tare_model::load::OFFERED;
+use tare_model::study::{Case, CaseLoad};
 use tare_model::trial::{Measurement, TrialRecord};
 
 use crate::distribution::completed;
@@ -11,40 +11,29 @@ use crate::findings::Run;
 /// The load of a case whose trials all have the same: clients, or arrivals a second. A share of another case's capacity is that of
 /// the median over the baseline's completed trials, as the controller takes it. `None` where trials look for their load themselves.
 pub(crate) fn fixed(run: &Run<'_>, case: &Case) -> Option<f64> {
-    if case.capacity.is_some() || case.density.is_some() {
-        return None;
-    }
-    let Some(share) = &case.load_from else { return Some(of(&case.load)) };
+    let share = match &case.load {
+        CaseLoad::Fixed { load, .. } => return Some(load.number()),
+        CaseLoad::ShareOf { share, .. } => share,
+        CaseLoad::Density { .. } | CaseLoad::Capacity(_) | CaseLoad::CpuTarget { .. } => return None,
+    };
     let capacity = |record: &TrialRecord| completed(record)?.metrics.get(metric::CAPACITY).copied();
     let own =
         |record: &&TrialRecord| record.planned.case == share.case && record.planned.arm == run.plan.study.baseline;
-    shared(case, share.share, run.trials.iter().filter(own).filter_map(capacity).collect())
+    shared(share, run.trials.iter().filter(own).filter_map(capacity).collect())
 }
 
-/// The load of a case that takes so large a share of the median of these capacities; `None` where none of them held anything.
-pub(crate) fn shared(case: &Case, share: f64, mut capacities: Vec<f64>) -> Option<f64> {
+/// The load that is a share of the median of these capacities; `None` where none of them held anything.
+pub(crate) fn shared(share: &LoadShare, mut capacities: Vec<f64>) -> Option<f64> {
     capacities.retain(|held| held.is_finite() && *held > 0.0);
     capacities.sort_by(f64::total_cmp);
     let n = capacities.len();
     let median = f64::midpoint(*capacities.get(n.checked_sub(1)? / 2)?, *capacities.get(n / 2)?);
-    Some(of(&load_of(&case.load, median * share)))
+    Some(share.kind.at(median * share.share).number())
 }
-
-/// The count by which a trial tells the load that it was offered, where that was a share of another case's capacity: clients, or whole
-/// arrivals a second.
-const OFFERED: &str = "offered_load_max";
 
 /// The load that the figures of a trial are of: that which held, where it searched; else what it was offered.
 pub(crate) fn of_trial(measurement: &Measurement, fixed: Option<f64>) -> Option<f64> {
     let found = measurement.search.as_ref().map(|search| search.held);
     let counted = || measurement.counts.get(OFFERED).map(|load| *load as f64);
     found.or_else(counted).or(fixed)
-}
-
-/// Clients, or arrivals a second.
-pub(crate) fn of(load: &LoadModel) -> f64 {
-    match load {
-        LoadModel::Closed { clients, .. } => f64::from(*clients),
-        LoadModel::Open { rate, .. } => rate.0,
-    }
 }

@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 
 use tare_model::capacity::{CapacitySpec, ProbePurpose, following, lower};
-use tare_model::load::LoadModel;
+use tare_model::load::LoadKind;
 
 /// What is to be tried next.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -58,11 +58,11 @@ pub struct Found {
 const LONGER: &str = "Longer phases have more operations, and another objective may need fewer";
 
 /// A load in words.
-pub fn words(model: &LoadModel, load: f64) -> String {
-    match model {
-        LoadModel::Closed { .. } if (load - 1.0).abs() < 1e-9 => "1 client".to_owned(),
-        LoadModel::Closed { .. } => format!("{load:.0} clients"),
-        LoadModel::Open { .. } => {
+pub fn words(kind: LoadKind, load: f64) -> String {
+    match kind {
+        LoadKind::Closed { .. } if (load - 1.0).abs() < 1e-9 => "1 client".to_owned(),
+        LoadKind::Closed { .. } => format!("{load:.0} clients"),
+        LoadKind::Open { .. } => {
             // Five digits tell neighbours on the finest grid apart.
             let decimals = [10_000.0, 1000.0, 100.0, 10.0, 1.0].iter().filter(|&&from| load < from).count();
             let digits = format!("{load:.decimals$}");
@@ -75,7 +75,7 @@ pub fn words(model: &LoadModel, load: f64) -> String {
 /// A search under way.
 #[derive(Debug, Clone)]
 pub struct Search {
-    model: LoadModel,
+    kind: LoadKind,
     grid: Vec<f64>,
     /// Place of the first load in the grid.
     first: usize,
@@ -106,16 +106,16 @@ struct Now {
 
 impl Search {
     /// A search of which nothing is known yet.
-    pub fn new(spec: &CapacitySpec, model: &LoadModel) -> Self {
-        let mut grid = spec.below(model);
+    pub fn new(spec: &CapacitySpec) -> Self {
+        let mut grid = spec.below();
         let first = grid.len();
-        grid.extend(spec.grid(model));
+        grid.extend(spec.grid());
         Self {
-            model: *model,
+            kind: spec.kind,
             grid,
             first,
             iterations: spec.iterations.max(1),
-            at_most: spec.tries_at_most(model),
+            at_most: spec.tries_at_most(),
             tries: 0,
             held: BTreeMap::new(),
             missed: None,
@@ -198,10 +198,10 @@ impl Search {
         let summary = match held {
             Some(load) => {
                 let instances = if self.iterations == 1 { "instance" } else { "instances" };
-                let held = format!("{} held in {} {instances}", words(&self.model, load), self.iterations);
+                let held = format!("{} held in {} {instances}", words(self.kind, load), self.iterations);
                 match &self.missed {
                     None => format!("{held}, and more were not to be tried"),
-                    Some((at, why)) => format!("{held}; {} did not: {why}", words(&self.model, self.grid[*at])),
+                    Some((at, why)) => format!("{held}; {} did not: {why}", words(self.kind, self.grid[*at])),
                 }
             }
             None => self.nothing(),
@@ -229,7 +229,7 @@ impl Search {
     }
 
     fn words_at(&self, at: usize) -> String {
-        words(&self.model, self.grid[at])
+        words(self.kind, self.grid[at])
     }
 
     /// Place of the largest load that has held and was not refuted.

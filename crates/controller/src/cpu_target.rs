@@ -11,7 +11,6 @@ use std::ops::RangeInclusive;
 
 use tare_model::capacity::in_digits;
 use tare_model::cpu_target::CpuTarget;
-use tare_model::load::LoadModel;
 
 use crate::capacity::words;
 
@@ -47,20 +46,16 @@ pub enum Next {
 #[derive(Debug, Clone)]
 pub struct Search {
     spec: CpuTarget,
-    model: LoadModel,
     bounds: RangeInclusive<f64>,
     /// Load and share of each try, in order.
     tried: Vec<(f64, f64)>,
 }
 
 impl Search {
-    /// A search for a load of this kind, of which each of so many instances has a client at least.
-    pub fn new(spec: &CpuTarget, model: &LoadModel, instances: u32) -> Self {
-        let least = match model {
-            LoadModel::Closed { .. } => f64::from(instances.max(1)),
-            LoadModel::Open { .. } => spec.from * LEAST,
-        };
-        Self { spec: *spec, model: *model, bounds: least..=spec.most.max(least), tried: Vec::new() }
+    /// A search for a load of which each of so many instances has a client at least.
+    pub fn new(spec: &CpuTarget, instances: u32) -> Self {
+        let least = if spec.kind.is_closed() { f64::from(instances.max(1)) } else { spec.from * LEAST };
+        Self { spec: *spec, bounds: least..=spec.most.max(least), tried: Vec::new() }
     }
 
     /// Loads that were tried.
@@ -140,7 +135,7 @@ impl Search {
             self.tried.iter().map(|&(load, share)| format!("{} took {}", self.words(load), percent(share))).collect();
         let (asked, points) = (percent(self.spec.share), self.spec.tolerance * 100.0);
         let what = match self.bracket() {
-            (Some(low), Some(high)) if self.is_whole() && high - low <= 1.0 + 1e-9 => {
+            (Some(low), Some(high)) if self.spec.kind.is_closed() && high - low <= 1.0 + 1e-9 => {
                 "between two that are one client apart there is no other; a wider `tolerance`, or clients that each do less"
             }
             _ => "more `steps`, a longer `step` or a wider `tolerance`",
@@ -175,7 +170,7 @@ impl Search {
             return Some(next);
         }
         // Of whole clients the neighbour on the other side of the share; a rate that was tried is tried again.
-        if !self.is_whole() {
+        if !self.spec.kind.is_closed() {
             return Some(next);
         }
         let step = if self.taken(next)? < self.spec.share { 1.0 } else { -1.0 };
@@ -223,14 +218,10 @@ impl Search {
         self.whole(met.clamp(*self.bounds.start(), *self.bounds.end()))
     }
 
-    const fn is_whole(&self) -> bool {
-        matches!(self.model, LoadModel::Closed { .. })
-    }
-
     /// A load as it can be offered: whole clients, or a rate in five digits.
     fn whole(&self, load: f64) -> f64 {
         let (least, most) = (*self.bounds.start(), *self.bounds.end());
-        let load = if self.is_whole() { load.round() } else { in_digits(load) };
+        let load = if self.spec.kind.is_closed() { load.round() } else { in_digits(load) };
         load.clamp(least, most)
     }
 
@@ -245,7 +236,7 @@ impl Search {
     }
 
     fn words(&self, load: f64) -> String {
-        words(&self.model, load)
+        words(self.spec.kind, load)
     }
 }
 

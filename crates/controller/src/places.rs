@@ -27,9 +27,8 @@ pub(crate) fn refusal(registry: &dyn Registry, platform: &dyn Platform, cases: &
 
 /// What the guests of a case that stand at one time are given.
 fn wanted(registry: &dyn Registry, case: &Case) -> DataWanted {
-    let workload = registry.workload(&case.workload, &case.parameters, &case.load).ok();
+    let workload = registry.workload(&case.workload, &case.parameters, &case.load.largest()).ok();
     let footprint = |workload: &dyn tare_workload::Workload| workload.footprint(&case.guest, case.instances.max(1));
     let Footprint { guest: size, .. } = workload.as_deref().map(footprint).unwrap_or_default();
-    let guests = case.density.as_ref().map_or(case.guests, |density| density.most_guests());
-    DataWanted { guests, size }
+    DataWanted { guests: case.load.most_guests(), size }
 }

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use tare_memory::Kernel;
 use tare_model::Refusal;
-use tare_model::cpu_target::CpuTarget;
 use tare_model::density::DensitySpec;
-use tare_model::study::{Arm, Case, Study};
+use tare_model::study::{Arm, Case, CaseLoad, Study};
 use tare_model::units::ByteSize;
 use tare_platform::{Platform, Reach};
 use tare_workload::Workload;
@@ -18,7 +17,7 @@ use crate::trial::timeout;
 
 /// Why an arm cannot be run as the study asks for memory, and what would help; `None`: it can.
 pub fn refusal(arm: &Arm, platform: &dyn Platform, study: &Study, host: &dyn HostAccess) -> Option<Refusal> {
-    if let Some(case) = study.cases.iter().find(|case| case.density.is_some())
+    if let Some(case) = study.cases.iter().find(|case| case.load.is_density())
         && platform.reach() == Reach::Outside
     {
         let reason = format!("case `{}` fills the memory of this host, and this arm's guests are elsewhere", case.id);
@@ -45,7 +44,7 @@ pub fn merging_refusal(platform: &dyn Platform, kernel: &Kernel) -> Option<Refus
 /// # Errors
 /// When none does, with the figures, or when the host's memory cannot be read.
 pub fn one_fits(case: &Case, workload: &dyn Workload, host: &dyn HostAccess) -> Result<(), ControllerError> {
-    let Some(spec) = &case.density else { return Ok(()) };
+    let CaseLoad::Density { spec, .. } = &case.load else { return Ok(()) };
     let now = host.now().map_err(|reason| ControllerError::Host { reason })?;
     let (needed, reserve) = (workload.traits_in(case).touches().0, spec.reserve_on(ByteSize(now.total_bytes)).0);
     if now.fits(needed, reserve) {
@@ -57,12 +56,15 @@ pub fn one_fits(case: &Case, workload: &dyn Workload, host: &dyn HostAccess) -> 
 /// The longest that the scale-up of a case, or the search for its load in guests that stand, may take, if everything takes as long as it
 /// may; zero for a case without one.
 pub fn longest(case: &Case) -> Duration {
-    let scale_up = |spec: &DensitySpec| longest_scale_up(spec, case.phases.total().duration());
-    // Each load is connected, driven and verified by itself.
-    let search = |target: CpuTarget| {
-        target.searching(&case.phases, target.steps).duration() + timeout(case.guests as usize) * 4 * target.steps
-    };
-    case.density.as_ref().map(scale_up).or(case.cpu_target.map(search)).unwrap_or_default()
+    match &case.load {
+        CaseLoad::Density { spec, .. } => longest_scale_up(spec, case.phases.total().duration()),
+        // Each load is connected, driven and verified by itself.
+        CaseLoad::CpuTarget { target, guests } => {
+            let around = timeout(guests.count as usize) * 4 * target.steps;
+            target.searching(&case.phases, target.steps).duration() + around
+        }
+        CaseLoad::Fixed { .. } | CaseLoad::Capacity(_) | CaseLoad::ShareOf { .. } => Duration::ZERO,
+    }
 }
 
 fn longest_scale_up(spec: &DensitySpec, phases: Duration) -> Duration {

@@ -10,9 +10,8 @@ use tare_lab::{FoundRun, Lab, LabConfig, Ledger, ReapReport, StateDir};
 use tare_model::Refusal;
 use tare_model::environment::{Environment, Section};
 use tare_model::field::FieldError;
-use tare_model::load::LoadModel;
 use tare_model::plan::Plan;
-use tare_model::study::{Case, ClientHost};
+use tare_model::study::ClientHost;
 use tare_model::trial::{Flag, Outcome, Phase, TrialRecord};
 use tare_platform::{Availability, HostView, Platform, Reach, Site};
 use tare_record::{JournalEvent, RunFolder, RunWriter};
@@ -188,10 +187,9 @@ impl Made {
         }
         let mut workloads = BTreeMap::new();
         for case in &study.cases {
-            let load: &LoadModel = &case.load;
             let workload = options
                 .registry
-                .workload(&case.workload, &case.parameters, load)
+                .workload(&case.workload, &case.parameters, &case.load.largest())
                 .map_err(|source| ControllerError::Registry { what: format!("case `{}`", case.id), source })?;
             if let Some(Refusal { reason, remedy }) = workload.refusal() {
                 let (case, workload) = (case.id.clone(), case.workload.clone());
@@ -422,10 +420,7 @@ fn all_trials(options: &RunOptions<'_>, made: &Made, bench: &Bench<'_>) -> Resul
 fn offered(bench: &Bench<'_>, task: Task<'_>, folder: &Path) -> Result<TrialRecord, ControllerError> {
     Ok(match share::of(task.case, &bench.plan.study, folder)? {
         None => trial::run(bench, task),
-        Some(Ok(offered)) => {
-            let case = Case { load: offered.load, ..task.case.clone() };
-            trial::run(bench, Task { case: &case, offered: Some(&offered), ..task })
-        }
+        Some(Ok(offered)) => trial::run(bench, Task { offered: Some(&offered), ..task }),
         Some(Err(reason)) => trial::not_begun(&task, Stop { phase: Phase::Prepare, reason }),
     })
 }

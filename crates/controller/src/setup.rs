@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use tare_model::density::DensitySpec;
 use tare_model::guest::GuestSize;
 use tare_model::study::Case;
 use tare_platform::{Reach, Site};
@@ -93,21 +92,22 @@ fn distinct<'a>(
             let other = work.first;
             let alike = other.workload == case.workload && other.parameters == case.parameters;
             // A workload may make as much data as its load needs.
-            alike && other.load == case.load && other.guest == case.guest && other.instances == case.instances
+            let load = other.load.largest() == case.load.largest();
+            alike && load && other.guest == case.guest && other.instances == case.instances
         };
         if let Some(work) = all.iter_mut().find(same) {
             work.cases.push(&case.id);
-            work.guests = work.guests.max(at_one_time(case));
+            work.guests = work.guests.max(case.load.most_guests());
         } else if let Some(workload) = workloads.get(&case.id) {
-            all.push(Work { first: case, cases: vec![&case.id], guests: at_one_time(case), workload: &**workload });
+            all.push(Work {
+                first: case,
+                cases: vec![&case.id],
+                guests: case.load.most_guests(),
+                workload: &**workload,
+            });
         }
     }
     all
-}
-
-/// Most guests of a case at one time.
-fn at_one_time(case: &Case) -> u32 {
-    case.density.as_ref().map_or(case.guests, DensitySpec::most_guests)
 }
 
 /// What the working thread reports.
@@ -195,33 +195,17 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use tare_model::Span;
     use tare_model::load::{LoadModel, Phases};
+    use tare_model::study::{CaseLoad, Guests};
     use tare_model::units::ByteSize;
 
     use super::*;
 
-    fn case(id: &str, parameters: &str, cpus: u32, guests: u32) -> Case {
-        let zero = Span::ZERO;
-        Case {
-            id: id.into(),
-            label: id.into(),
-            workload: "null".into(),
-            parameters: serde_json::json!({ "record": parameters }),
-            load: LoadModel::Closed { clients: 1, think_time: zero },
-            phases: Phases { warm_up: zero, ramp_up: zero, steady_state: Span::from_secs(1), ramp_down: zero },
-            guest: GuestSize { cpus, memory: ByteSize(1 << 20) },
-            seccomp: tare_model::guest::Seccomp::Default,
-            guests,
-            drivers: 1,
-            neighbours: None,
-            busy_target: false,
-            qos: Vec::new(),
-            density: None,
-            capacity: None,
-            load_from: None,
-            cpu_target: None,
-            held_out: false,
-            instances: 1,
-        }
+    fn case(id: &str, record: &str, cpus: u32, count: u32) -> Case {
+        let load = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
+        let load = CaseLoad::Fixed { load, guests: Guests { count, drivers: 1 } };
+        let size = GuestSize { cpus, memory: ByteSize(1 << 20) };
+        let parameters = serde_json::json!({ "record": record });
+        Case { parameters, ..Case::new(id, "null", load, Phases::measuring(Span::from_secs(1)), size) }
     }
 
     #[test]
@@ -232,14 +216,14 @@ mod tests {
             case("c", "y", 1, 1),
             case("d", "x", 2, 1),
             case("e", "z", 1, 1),
-            Case { load: LoadModel::Closed { clients: 9, think_time: Span::ZERO }, ..case("f", "x", 1, 1) },
+            Case { load: LoadModel::Closed { clients: 9, think_time: Span::ZERO }.into(), ..case("f", "x", 1, 1) },
             Case { instances: 4, ..case("g", "x", 1, 1) },
         ];
         let workloads: BTreeMap<String, Box<dyn Workload>> = cases
             .iter()
             .map(|case| {
                 let entry = tare_workload::registry::find("null").unwrap();
-                (case.id.clone(), (entry.make)(&serde_json::json!({}), &case.load).unwrap())
+                (case.id.clone(), (entry.make)(&serde_json::json!({}), &case.load.largest()).unwrap())
             })
             .collect();
         let left = BTreeSet::from(["a", "b", "c", "d", "f", "g"]);

@@ -57,7 +57,7 @@ pub fn workloads_of(cases: &[Case], may: May) -> Vec<WorkloadReport> {
     };
     let mut all: Vec<WorkloadReport> = Vec::new();
     for case in cases {
-        let found = match Shipped.workload(&case.workload, &case.parameters, &case.load) {
+        let found = match Shipped.workload(&case.workload, &case.parameters, &case.load.largest()) {
             Ok(workload) => Found::by(refusal(&*workload)),
             Err(error) => Found::Unusable(Refusal::new(error.to_string(), "mend the case's parameters")),
         };
@@ -77,10 +77,9 @@ pub fn named_programs(study: &Study) -> Vec<String> {
     };
     let arms = study.arms.iter().map(|arm| (&arm.platform, &arm.options)).chain(machine);
     let platforms = arms.filter_map(|(name, options)| Some(Shipped.platform(name, options).ok()?.named_programs()));
-    let workloads = study
-        .cases
-        .iter()
-        .filter_map(|case| Some(Shipped.workload(&case.workload, &case.parameters, &case.load).ok()?.named_programs()));
+    let workloads = study.cases.iter().filter_map(|case| {
+        Some(Shipped.workload(&case.workload, &case.parameters, &case.load.largest()).ok()?.named_programs())
+    });
     platforms.chain(workloads).flatten().collect::<BTreeSet<_>>().into_iter().collect()
 }
 

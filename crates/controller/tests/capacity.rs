@@ -12,18 +12,19 @@ use common::{agent, plan, run_plan};
 use tare_controller::{Cancel, ControllerError, HostAccess, Observer, Quiet, RunEnd, RunOptions, TryNow, run};
 use tare_model::Span;
 use tare_model::capacity::{CapacitySearch, CapacitySpec, LoadShare, ProbeCause, ProbePurpose, metric};
-use tare_model::load::LoadModel;
+use tare_model::load::{LoadKind, LoadModel};
 use tare_model::merging::{HostMemory, MergeRule, Merging};
 use tare_model::metric::common::START_TIME;
 use tare_model::plan::{Plan, PlannedTrial};
-use tare_model::study::QosObjective;
+use tare_model::study::{CaseLoad, Guests, QosObjective};
 use tare_model::trial::{Measurement, Outcome, Phase, TrialRecord};
 use tare_record::{JournalEvent, RunFolder};
 use tare_testkit::{Crowd, Hitch, Limited, Mishap, QUICK_S, REASON, RESPONSE, skipped};
 
 /// Served by the made-up server; the grid from 10 with steps of a fifth has 35 below it and 42 above.
 const SERVES: f64 = 37.0;
-const SPEC: CapacitySpec = CapacitySpec { from: 10.0, most: 100.0, precision: 0.2, iterations: 3 };
+const KIND: LoadKind = LoadKind::Closed { think_time: Span::ZERO };
+const SPEC: CapacitySpec = CapacitySpec { kind: KIND, from: 10.0, most: 100.0, precision: 0.2, iterations: 3 };
 
 /// One trial of one search.
 fn search_plan(spec: CapacitySpec) -> Plan {
@@ -33,7 +34,7 @@ fn search_plan(spec: CapacitySpec) -> Plan {
     case.neighbours = None;
     case.phases.steady_state = Span::from_millis(50);
     case.qos = vec![QosObjective { metric: RESPONSE.into(), bound: QUICK_S * 2.0 }];
-    case.capacity = Some(spec);
+    case.load = CaseLoad::Capacity(spec);
     plan
 }
 
@@ -202,7 +203,7 @@ fn what_shows_nothing_is_repeated_once_in_a_fresh_guest() {
 #[test]
 fn twice_is_a_miss_and_the_cause_is_reported() {
     let Some(agent) = ready() else { return };
-    let plan = search_plan(CapacitySpec { from: 10.0, most: 20.0, precision: 1.0, iterations: 2 });
+    let plan = search_plan(CapacitySpec { kind: KIND, from: 10.0, most: 20.0, precision: 1.0, iterations: 2 });
     for (name, hitch, says) in [
         ("start", Hitch::Start, "it did not run to its end, twice: in provision"),
         ("drive", Hitch::Drive, "it did not run to its end, twice: in drive"),
@@ -237,7 +238,12 @@ fn a_first_load_that_is_too_small_to_be_judged_sends_the_search_up() {
 fn a_first_load_that_is_too_much_is_gone_below_and_where_nothing_holds_there_are_no_figures() {
     let Some(agent) = ready() else { return };
     let ran = |name: &str, from, hitches: &[(usize, Hitch)]| {
-        ran(&agent, name, &search_plan(CapacitySpec { from, most: 400.0, precision: 1.0, iterations: 2 }), hitches)
+        ran(
+            &agent,
+            name,
+            &search_plan(CapacitySpec { kind: KIND, from, most: 400.0, precision: 1.0, iterations: 2 }),
+            hitches,
+        )
     };
     let below = ran("below", 200.0, &[]);
     let (_, search) = below.found();
@@ -269,7 +275,7 @@ fn a_guest_that_stays_ends_the_search_before_the_next_is_made() {
     let Some(agent) = ready() else { return };
     let mut plan = search_plan(SPEC);
     plan.trials.push(PlannedTrial { index: 1, block: 0, case: "idle".into(), arm: "b".into() });
-    plan.study.cases[0].capacity = Some(CapacitySpec { from: 30.0, most: 30.0, ..SPEC });
+    plan.study.cases[0].load = CaseLoad::Capacity(CapacitySpec { from: 30.0, most: 30.0, ..SPEC });
     let ran = ran(&agent, "stays", &plan, &[(2, Hitch::Stays)]);
     let Outcome::Failed { phase: Phase::Teardown, reason } = ran.outcome() else { panic!("{:?}", ran.outcome()) };
     assert!(reason.contains("after try 2 the host was not clean") && reason.contains(REASON), "{reason}");
@@ -315,7 +321,8 @@ impl Observer for Watches {
 fn an_observer_sees_each_try_and_a_search_that_is_stopped_begins_anew_when_it_is_resumed() {
     let Some(agent) = ready() else { return };
     let (folder, limited) = (tempfile::tempdir().unwrap(), Limited::new(SERVES, &[]));
-    let plan = search_plan(CapacitySpec { from: 20.0, most: 80.0, precision: 1.0, iterations: 2 });
+    let spec = CapacitySpec { kind: KIND, from: 20.0, most: 80.0, precision: 1.0, iterations: 2 };
+    let plan = search_plan(spec);
     // Of the form that runs have: what is resumed is verified.
     let run_id = format!("20260102-030405-{:04x}", std::process::id() as u16);
     let out = folder.path().join("run");
@@ -344,7 +351,7 @@ fn an_observer_sees_each_try_and_a_search_that_is_stopped_begins_anew_when_it_is
         cancel: &cancel,
     };
     assert_eq!(run(&options).unwrap().completed, 1);
-    let at_most = plan.study.cases[0].capacity.unwrap().tries_at_most(&plan.study.cases[0].load);
+    let at_most = spec.tries_at_most();
     let expected = [
         ("1", "20 clients held 20 clients -"),
         ("2", "40 clients missed 20 clients 40 clients"),
@@ -405,7 +412,7 @@ fn killed_between_and_within_tries_it_leaves_what_reaping_takes_away() {
     let Some(agent) = ready() else { return };
     if let Some(out) = std::env::var_os(KILLED_IN).map(PathBuf::from) {
         let run_id = out.file_name().unwrap().to_str().unwrap().to_owned();
-        let plan = search_plan(CapacitySpec { from: 30.0, most: 30.0, precision: 1.0, iterations: 2 });
+        let plan = search_plan(CapacitySpec { kind: KIND, from: 30.0, most: 30.0, precision: 1.0, iterations: 2 });
         let limited = Limited::new(SERVES, &[]);
         let (ended, _) = run_plan(&plan, &limited, (&out, &agent, &run_id), &Quiet, &Cancel::new());
         panic!("it was not killed: {ended:?}");
@@ -433,10 +440,11 @@ fn killed_between_and_within_tries_it_leaves_what_reaping_takes_away() {
 
 /// A search on the baseline and on another arm, and after them a case of a share of what was found.
 fn share_plan(from: f64) -> Plan {
-    let mut plan = search_plan(CapacitySpec { from, most: 30.0, precision: 1.0, iterations: 1 });
+    let mut plan = search_plan(CapacitySpec { kind: KIND, from, most: 30.0, precision: 1.0, iterations: 1 });
     let mut share = plan.study.cases[0].clone();
-    (share.id, share.capacity, share.qos) = ("share".into(), None, Vec::new());
-    share.load_from = Some(LoadShare { case: "idle".into(), share: 0.5 });
+    (share.id, share.qos) = ("share".into(), Vec::new());
+    let load = LoadShare { kind: KIND, case: "idle".into(), share: 0.5, most: 30.0 };
+    share.load = CaseLoad::ShareOf { share: load, guests: Guests::ONE };
     plan.study.cases.push(share);
     let trials = [("idle", "b", 0), ("idle", "a", 0), ("share", "a", 0), ("share", "b", 0)];
     let trial = |(index, (case, arm, block)): (u32, (&str, &str, u32))| PlannedTrial {

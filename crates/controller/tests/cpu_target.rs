@@ -11,16 +11,18 @@ use common::{agent, plan, run_plan};
 use tare_controller::{Cancel, CpuSearchNow, Observer, Quiet, RunEnd};
 use tare_model::Span;
 use tare_model::cpu_target::{CpuSearch, CpuTarget};
-use tare_model::load::{LoadModel, Phases};
+use tare_model::load::{LoadKind, Phases};
 use tare_model::metric::common::GUEST_CPU;
 use tare_model::plan::{Plan, PlannedTrial};
+use tare_model::study::{CaseLoad, Guests};
 use tare_model::trial::{Measurement, Outcome, TrialRecord};
 use tare_record::{Folder, Journal, JournalEvent};
 use tare_testkit::{BURNT, Burning, REASON, skipped};
 
 /// Wide, for whatever else runs on the machine that the tests run on takes CPU from the guest.
 const TARGET: CpuTarget =
-    CpuTarget { share: 0.3, tolerance: 0.12, from: 3.0, most: 400.0, step: Span::from_secs(2), steps: 12 };
+    CpuTarget { kind: KIND, share: 0.3, tolerance: 0.12, from: 3.0, most: 400.0, step: Span::from_secs(2), steps: 12 };
+const KIND: LoadKind = LoadKind::Closed { think_time: Span::ZERO };
 
 /// One trial that looks for a load.
 fn with_target(target: CpuTarget) -> Plan {
@@ -29,8 +31,7 @@ fn with_target(target: CpuTarget) -> Plan {
     plan.trials.truncate(1);
     let case = &mut plan.study.cases[0];
     case.neighbours = None;
-    case.load = LoadModel::Closed { clients: target.most as u32, think_time: Span::ZERO };
-    case.cpu_target = Some(target);
+    case.load = CaseLoad::CpuTarget { target, guests: Guests::ONE };
     case.phases = Phases { warm_up: Span::from_millis(900), steady_state: Span::from_secs(4), ..case.phases };
     plan
 }
@@ -177,9 +178,7 @@ fn every_trial_with_control_groups_tells_how_busy_its_guests_were() {
     let Some(agent) = ready() else { return };
     let mut plan = with_target(TARGET);
     let case = &mut plan.study.cases[0];
-    case.cpu_target = None;
-    case.load = LoadModel::Closed { clients: 20, think_time: Span::ZERO };
-    case.guests = 1;
+    case.load = KIND.at(20.0).into();
     let (ended, records, _) = run("plain", &plan, (&agent, &Burning::default()), &Quiet, &Cancel::default());
     assert_eq!(ended.completed, 1, "{records:?}");
     let Outcome::Completed(measured) = &records[0].outcome else { panic!("{:?}", records[0].outcome) };

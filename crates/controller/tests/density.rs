@@ -18,7 +18,7 @@ use tare_model::load::LoadModel;
 use tare_model::merging::{HostMemory, MergeRule, Merging};
 use tare_model::metric::common::START_TIME;
 use tare_model::plan::{Plan, PlannedTrial};
-use tare_model::study::QosObjective;
+use tare_model::study::{CaseLoad, QosObjective};
 use tare_model::trial::{Measurement, Outcome, Phase, TrialRecord};
 use tare_model::units::ByteSize;
 use tare_platform::Platform;
@@ -37,8 +37,14 @@ fn scale_up_plan(guests: GuestSeries) -> Plan {
     case.neighbours = None;
     case.phases.steady_state = Span::from_millis(150);
     let (reserve, settle) = (Some(ByteSize(RESERVE)), Span::from_secs(20));
-    case.density = Some(DensitySpec { guests, tile: Vec::new(), reserve, settle, rest: Span::ZERO, pressure: 0.4 });
+    let spec = DensitySpec { guests, tile: Vec::new(), reserve, settle, rest: Span::ZERO, pressure: 0.4 };
+    case.load = CaseLoad::Density { load: case.load.largest(), spec };
     plan
+}
+
+fn spec(plan: &mut Plan) -> &mut DensitySpec {
+    let CaseLoad::Density { spec, .. } = &mut plan.study.cases[0].load else { panic!("guests are added") };
+    spec
 }
 
 fn listed(guests: &[u32]) -> Plan {
@@ -289,7 +295,7 @@ fn where_not_one_guest_works_there_are_no_figures() {
 fn a_host_without_room_for_one_guest_is_refused_with_the_figures() {
     let Some(agent) = ready() else { return };
     let mut plan = listed(&[1]);
-    plan.study.cases[0].density.as_mut().unwrap().reserve = Some(ByteSize(AVAILABLE));
+    spec(&mut plan).reserve = Some(ByteSize(AVAILABLE));
     let ran = ran(&agent, "noroom", &plan, Mishap::None);
     let Err(error @ ControllerError::NoRoom { needed: EACH, available: AVAILABLE, reserve: AVAILABLE, .. }) =
         &ran.ended
@@ -414,8 +420,8 @@ fn killed_under_load_it_leaves_settings_that_reaping_puts_back() {
         let crowd = Crowd::new(Mishap::None, &out.with_extension("kernel")).unwrap();
         let run_id = out.file_name().unwrap().to_str().unwrap().to_owned();
         let mut plan = merging_plan(&[1, 2]);
-        plan.study.cases[0].density.as_mut().unwrap().settle = Span::ZERO;
-        plan.study.cases[0].density.as_mut().unwrap().reserve = Some(ByteSize(1 << 20));
+        spec(&mut plan).settle = Span::ZERO;
+        spec(&mut plan).reserve = Some(ByteSize(1 << 20));
         plan.trials = vec![PlannedTrial { index: 0, ..plan.trials[1].clone() }];
         let (ended, _) = run_plan(&plan, &RealKernel(crowd), (&out, &agent, &run_id), &Quiet, &Cancel::new());
         panic!("it was not killed: {ended:?}");

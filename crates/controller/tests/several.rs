@@ -13,14 +13,15 @@ use tare_controller::{Cancel, ControllerError, Observer, Quiet, RunEnd};
 use tare_model::metric::common::{DISK_WRITE, START_TIME};
 use tare_model::plan::Plan;
 use tare_model::sample::Source;
+use tare_model::study::{CaseLoad, Guests};
 use tare_model::trial::{Outcome, Phase, TrialRecord};
 use tare_testkit::{RATE, REASON, Several, Trouble, skipped};
 
 /// The plan of two guests with two drivers each, beside a neighbour.
 fn two_by_two() -> Plan {
     let mut plan = plan();
-    plan.study.cases[0].guests = 2;
-    plan.study.cases[0].drivers = 2;
+    let case = &mut plan.study.cases[0];
+    case.load = CaseLoad::Fixed { load: case.load.largest(), guests: Guests { count: 2, drivers: 2 } };
     plan
 }
 

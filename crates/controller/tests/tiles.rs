@@ -13,7 +13,7 @@ use tare_model::density::{DensitySpec, GuestSeries, ScaleUp, StopKind, TileGuest
 use tare_model::guest::GuestSize;
 use tare_model::load::LoadModel;
 use tare_model::plan::{Plan, PlannedTrial};
-use tare_model::study::QosObjective;
+use tare_model::study::{CaseLoad, QosObjective};
 use tare_model::trial::{Measurement, Outcome, TrialRecord};
 use tare_model::units::ByteSize;
 use tare_record::RunFolder;
@@ -56,7 +56,8 @@ fn tiles_plan(guests: GuestSeries, workers: &[TileWorker]) -> Plan {
     let guest = |worker: &TileWorker| TileGuest { name: worker.name.clone(), size: worker.size };
     let tile = workers.iter().map(guest).collect();
     let (reserve, settle) = (Some(ByteSize(RESERVE)), Span::from_secs(20));
-    case.density = Some(DensitySpec { guests, tile, reserve, settle, rest: Span::ZERO, pressure: 0.4 });
+    let spec = DensitySpec { guests, tile, reserve, settle, rest: Span::ZERO, pressure: 0.4 };
+    case.load = CaseLoad::Density { load: case.load.largest(), spec };
     plan
 }
 

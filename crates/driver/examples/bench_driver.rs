@@ -192,12 +192,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 task: Packed::of(&settings.drive_kind(direction))?,
                 targets: target.into_iter().collect(),
                 load,
-                phases: Phases {
-                    warm_up: span(warm_up),
-                    ramp_up: Span::ZERO,
-                    steady_state: span(seconds),
-                    ramp_down: Span::ZERO,
-                },
+                phases: Phases { warm_up: span(warm_up), ..Phases::measuring(span(seconds)) },
                 start_at_ns: 0,
                 seed: 1,
                 socket: settings.socket(),

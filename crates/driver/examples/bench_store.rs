@@ -157,12 +157,7 @@ fn spec(server: &Server, settings: &Drive) -> Result<DriveSpec, Box<dyn Error>> 
         task: Packed::of(&drive)?,
         targets: vec![server.address],
         load,
-        phases: Phases {
-            warm_up: span(settings.warm_up),
-            ramp_up: Span::ZERO,
-            steady_state: span(settings.seconds),
-            ramp_down: Span::ZERO,
-        },
+        phases: Phases { warm_up: span(settings.warm_up), ..Phases::measuring(span(settings.seconds)) },
         start_at_ns: 0,
         seed: settings.seed,
         socket: SocketOptions::default(),

@@ -129,12 +129,7 @@ fn spec(cli: &Drive) -> Result<DriveSpec, tare_model::packed::PackError> {
         task: Packed::of(&drive)?,
         targets: cli.target.clone(),
         load: LoadModel::Closed { clients: cli.users, think_time: Span::ZERO },
-        phases: Phases {
-            warm_up: seconds(cli.warm),
-            ramp_up: Span::ZERO,
-            steady_state: seconds(cli.duration),
-            ramp_down: Span::ZERO,
-        },
+        phases: Phases { warm_up: seconds(cli.warm), ..Phases::measuring(seconds(cli.duration)) },
         start_at_ns: 0,
         seed: cli.names,
         socket: SocketOptions::default(),

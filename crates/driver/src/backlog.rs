@@ -70,12 +70,7 @@ mod tests {
 
     #[test]
     fn the_most_that_waited_at_one_moment_not_the_sum() {
-        let phases = Phases {
-            warm_up: Span::ZERO,
-            ramp_up: Span::ZERO,
-            steady_state: Span::from_millis(100),
-            ramp_down: Span::ZERO,
-        };
+        let phases = Phases::measuring(Span::from_millis(100));
         let timeline = Timeline::new(1_000, &phases);
         let backlog = Backlog::new(&timeline, timeline.load_end);
         let at = |ms: u64| timeline.start + ms * 1_000_000;

@@ -7,7 +7,7 @@ use tare_model::guest::GuestSize;
 use tare_model::merging::{MergeRule, Merging};
 use tare_model::metric::MetricSpec;
 use tare_model::published::Published;
-use tare_model::study::Study;
+use tare_model::study::{CaseLoad, Study};
 use tare_model::trial::Measurement;
 use tare_model::{ByteSize, Span};
 
@@ -53,15 +53,16 @@ pub(crate) fn imported(table: &Table, published: Published) -> Result<(Study, Ve
         arm.host_memory.merging = Some(Merging { rule: MergeRule::PublishedScript, zero_pages: false });
     }
     let guest = GuestSize { cpus: 1, memory: ByteSize(GUEST_MEMORY) };
-    let mut case = study::case(CASE, "Java, guests added".to_owned(), "java", 6, RUN_S, guest);
-    case.density = Some(DensitySpec {
+    let spec = DensitySpec {
         tile: Vec::new(),
         guests: GuestSeries::Listed(series),
         reserve: None,
         settle: Span::ZERO,
         rest: Span::from_secs(REST_S),
         pressure: 1.0,
-    });
+    };
+    let load = CaseLoad::Density { load: study::clients(6), spec };
+    let case = study::case(CASE, "Java, guests added".to_owned(), "java", load, RUN_S, guest);
     Ok((study::study(published, arms, vec![case]), trials))
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tare_model::guest::GuestSize;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::published::Published;
-use tare_model::study::Study;
+use tare_model::study::{CaseLoad, Guests, Study};
 use tare_model::trial::{Measurement, Part};
 use tare_model::{ByteSize, Span};
 
@@ -35,11 +35,12 @@ pub(crate) fn imported(table: &Table, published: Published) -> Result<(Study, Ve
     });
     let trials = trials.collect::<Result<Vec<ReportedTrial>, ImportError>>()?;
     let guest = GuestSize { cpus: 4, memory: ByteSize(10 << 30) };
-    let mut case = study::case(CASE, "order entry".to_owned(), "store", THREADS, RUN_S, guest);
-    case.phases.warm_up = Span::from_secs(WARM_UP_S);
     let parts = || trials.iter().map(|trial| &trial.measurement.parts);
-    case.guests = parts().map(|parts| guests(parts).len() as u32).max().unwrap_or(1);
-    case.drivers = parts().flatten().filter_map(|part| part.driver).max().unwrap_or(1);
+    let count = parts().map(|parts| guests(parts).len() as u32).max().unwrap_or(1);
+    let drivers = parts().flatten().filter_map(|part| part.driver).max().unwrap_or(1);
+    let load = CaseLoad::Fixed { load: study::clients(THREADS), guests: Guests { count, drivers } };
+    let mut case = study::case(CASE, "order entry".to_owned(), "store", load, RUN_S, guest);
+    case.phases.warm_up = Span::from_secs(WARM_UP_S);
     let arms = names.iter().map(|name| study::arm(name)).collect();
     Ok((study::study(published, arms, vec![case]), trials))
 }

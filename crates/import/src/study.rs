@@ -11,7 +11,7 @@ use tare_model::merging::HostMemory;
 use tare_model::metric::MetricSpec;
 use tare_model::plan::{Cost, CpuPlacement, PLAN_SCHEMA, Plan, PlannedTrial};
 use tare_model::published::Published;
-use tare_model::study::{Arm, Case, ClientHost, LabSpec, Placement, STUDY_SCHEMA, Study};
+use tare_model::study::{Arm, Case, CaseLoad, ClientHost, LabSpec, Placement, STUDY_SCHEMA, Study};
 use tare_model::trial::{Measurement, Outcome, TrialRecord};
 use tare_model::{ByteSize, Span};
 
@@ -33,34 +33,15 @@ pub(crate) fn arm(id: &str) -> Arm {
     }
 }
 
-/// A case of one guest, closed loop, of which nothing but the steady state is known.
-pub(crate) fn case(id: &str, label: String, workload: &str, clients: u32, steady_s: u64, guest: GuestSize) -> Case {
-    Case {
-        id: id.to_owned(),
-        label,
-        workload: workload.to_owned(),
-        parameters: Value::Null,
-        load: LoadModel::Closed { clients, think_time: Span::ZERO },
-        phases: Phases {
-            warm_up: Span::ZERO,
-            ramp_up: Span::ZERO,
-            steady_state: Span::from_secs(steady_s),
-            ramp_down: Span::ZERO,
-        },
-        guest,
-        seccomp: tare_model::guest::Seccomp::Default,
-        guests: 1,
-        drivers: 1,
-        neighbours: None,
-        busy_target: false,
-        qos: Vec::new(),
-        density: None,
-        capacity: None,
-        load_from: None,
-        cpu_target: None,
-        held_out: false,
-        instances: 1,
-    }
+/// A case of which nothing but the load and the steady state is known.
+pub(crate) fn case(id: &str, label: String, workload: &str, load: CaseLoad, steady_s: u64, guest: GuestSize) -> Case {
+    let phases = Phases::measuring(Span::from_secs(steady_s));
+    Case { label, parameters: Value::Null, ..Case::new(id, workload, load, phases, guest) }
+}
+
+/// A closed loop of clients that do not think.
+pub(crate) const fn clients(clients: u32) -> LoadModel {
+    LoadModel::Closed { clients, think_time: Span::ZERO }
 }
 
 /// A study of one block, with the first arm as the baseline. Imported: lab unknown.

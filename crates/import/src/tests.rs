@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use tare_model::density::{StopKind, metric};
+use tare_model::study::Guests;
 use tare_model::trial::{Measurement, Outcome};
 use tare_record::RunFolder;
 use tempfile::TempDir;
@@ -107,7 +108,7 @@ fn orders_are_parts_that_add_up_to_the_printed_totals() {
     let parts = &measured(store, "orders", "rhev_sriov").parts;
     let last = parts.last().unwrap();
     assert_eq!((parts.len(), last.guest, last.driver), (8, 4, Some(2)));
-    assert_eq!((store.plan.study.cases[0].guests, store.plan.study.cases[0].drivers), (4, 2));
+    assert_eq!(store.plan.study.cases[0].load.guests(), Guests { count: 4, drivers: 2 });
 }
 
 #[test]

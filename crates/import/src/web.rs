@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use tare_model::capacity::{self, CapacitySearch, CapacitySpec, Probe, ProbePurpose, ScoreSpec};
 use tare_model::guest::GuestSize;
-use tare_model::load::LoadModel;
+use tare_model::load::{LoadKind, LoadModel};
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::published::{PrintedTotal, Published};
-use tare_model::study::{Case, QosObjective, Study};
+use tare_model::study::{Case, CaseLoad, QosObjective, Study};
 use tare_model::trial::{Measurement, RequestType};
 use tare_model::{ByteSize, Span};
 
@@ -92,12 +92,6 @@ fn guest() -> GuestSize {
     GuestSize { cpus: 1, memory: ByteSize(6 << 30) }
 }
 
-fn think(case: &mut Case, think_s: u64) {
-    if let LoadModel::Closed { think_time, .. } = &mut case.load {
-        *think_time = Span::from_secs(think_s);
-    }
-}
-
 fn peak_case(workload: &str, think_s: u64, trials: &[ReportedTrial]) -> Option<Case> {
     let own: Vec<&ReportedTrial> = trials.iter().filter(|trial| trial.case == workload).collect();
     let held = || own.iter().map(|trial| sessions_of(trial));
@@ -105,13 +99,13 @@ fn peak_case(workload: &str, think_s: u64, trials: &[ReportedTrial]) -> Option<C
     let iterations = own.iter().filter_map(|trial| trial.measurement.search.as_ref());
     let iterations = iterations.map(|search| search.probes.len() as u32).min().unwrap_or(1);
     let label = format!("{workload}, largest load");
-    let mut case = study::case(workload, label, &format!("web-{workload}"), most as u32, ITERATION_S, guest());
-    think(&mut case, think_s);
+    // Which loads were tried the report does not tell.
+    let kind = LoadKind::Closed { think_time: Span::from_secs(think_s) };
+    let load = CaseLoad::Capacity(CapacitySpec { kind, from: least, most, precision: 0.0, iterations });
+    let mut case = study::case(workload, label, &format!("web-{workload}"), load, ITERATION_S, guest());
     case.qos = [(GOOD, 0.95), (TOLERABLE, 0.99)]
         .map(|(metric, bound)| QosObjective { metric: metric.to_owned(), bound })
         .into();
-    // Which loads were tried the report does not tell.
-    case.capacity = Some(CapacitySpec { from: least, most, precision: 0.0, iterations });
     Some(case)
 }
 
@@ -121,9 +115,8 @@ fn latency_case(workload: &str, think_s: u64, trials: &[ReportedTrial]) -> Optio
     let first = trials.iter().find(|trial| trial.case == id)?;
     let label = format!("{workload}, response time at one load");
     let clients = sessions_of(first) as u32;
-    let mut case = study::case(&id, label, &format!("web-{workload}"), clients, 0, guest());
-    think(&mut case, think_s);
-    Some(case)
+    let load = LoadModel::Closed { clients, think_time: Span::from_secs(think_s) };
+    Some(study::case(&id, label, &format!("web-{workload}"), load.into(), 0, guest()))
 }
 
 fn latency_id(workload: &str) -> String {
@@ -206,8 +199,7 @@ fn searched(arm: &str, case: &str, held: f64, probes: Vec<Probe>) -> ReportedTri
     let window_s = (probes.len() as u64 * ITERATION_S) as f64;
     let ended = format!("the report has {} iterations at {held} sessions and no other load", probes.len());
     let search = CapacitySearch { held, missed: None, probes, ended };
-    let load = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
-    let mut specs = vec![capacity::metric_spec(&load)];
+    let mut specs = vec![capacity::metric_spec(LoadKind::Closed { think_time: Span::ZERO })];
     specs.extend(serving_specs());
     ReportedTrial {
         case: case.to_owned(),

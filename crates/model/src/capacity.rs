@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
-use crate::load::LoadModel;
+use crate::load::LoadKind;
 use crate::metric::{Better, MetricSpec, Unit};
 use crate::sample::CpuAccount;
 use crate::trial::{Flag, RequestType};
@@ -14,6 +14,8 @@ use crate::trial::{Flag, RequestType};
 /// tried in a fresh instance.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CapacitySpec {
+    /// The kind of its loads.
+    pub kind: LoadKind,
     /// The first load, in clients of a closed loop, or arrivals a second of an open one.
     pub from: f64,
     /// The largest load that is tried.
@@ -29,8 +31,8 @@ impl CapacitySpec {
     /// The loads that may be tried, ascending: from the first to the largest, each larger than the one before by the precision.
     /// Of a closed loop they are whole clients, so that where the precision is less than one client they are one apart; of an
     /// open one they are in five digits ([`in_digits`]).
-    pub fn grid(&self, model: &LoadModel) -> Vec<f64> {
-        let whole = matches!(model, LoadModel::Closed { .. });
+    pub fn grid(&self) -> Vec<f64> {
+        let whole = self.kind.is_closed();
         let ratio = 1.0 + self.precision;
         let mut loads = vec![if whole { self.from.round().max(1.0) } else { self.from }];
         let next = |steps: usize, last: f64| {
@@ -58,8 +60,8 @@ impl CapacitySpec {
 
     /// The loads below the first, ascending, on the same grid: down to one client, or to a thousandth of the first arrivals. They
     /// are tried where the first load itself does not hold.
-    pub fn below(&self, model: &LoadModel) -> Vec<f64> {
-        let whole = matches!(model, LoadModel::Closed { .. });
+    pub fn below(&self) -> Vec<f64> {
+        let whole = self.kind.is_closed();
         let ratio = 1.0 + self.precision;
         let first = if whole { self.from.round().max(1.0) } else { self.from };
         let least = if whole { 1.0 } else { first / LEAST_SHARE };
@@ -77,23 +79,23 @@ impl CapacitySpec {
 
     /// Tries that a search takes without a load that is refuted and without a try that is repeated: the mean over all loads
     /// at which it may end, rounded up.
-    pub fn tries_likely(&self, model: &LoadModel) -> u32 {
-        let all = self.straight(&self.grid(model));
+    pub fn tries_likely(&self) -> u32 {
+        let all = self.straight(&self.grid());
         let sum: u64 = all.iter().map(|&tries| u64::from(tries)).sum();
         u32::try_from(sum.div_ceil(all.len().max(1) as u64)).unwrap_or(u32::MAX)
     }
 
     /// Tries after which a search ends with what it knows, repeats counted: twice the most that one takes whose loads are not refuted,
     /// and the confirmations of two loads more. So each try may be repeated, or several loads be refuted that had held at first.
-    pub fn tries_at_most(&self, model: &LoadModel) -> u32 {
-        let up = self.straight(&self.grid(model)).into_iter().max().unwrap_or(0);
-        let straight = up.max(self.downward(model));
+    pub fn tries_at_most(&self) -> u32 {
+        let up = self.straight(&self.grid()).into_iter().max().unwrap_or(0);
+        let straight = up.max(self.downward());
         straight.saturating_mul(2).saturating_add(self.iterations.saturating_mul(2))
     }
 
     /// Most tries of a search without luck whose first load does not hold.
-    fn downward(&self, model: &LoadModel) -> u32 {
-        let mut grid = self.below(model);
+    fn downward(&self) -> u32 {
+        let mut grid = self.below();
         grid.push(self.from);
         let tries = |misses: usize| {
             let (mut held, mut missed, mut tries) = (None, grid.len() - 1, 1);
@@ -174,10 +176,14 @@ pub fn lower(grid: &[f64], missed: usize) -> Option<usize> {
 /// A case that is offered a share of the capacity that another case found on the baseline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadShare {
+    /// The kind of its load.
+    pub kind: LoadKind,
     /// The other case, which has a [`CapacitySpec`].
     pub case: String,
     /// The share, above 0.
     pub share: f64,
+    /// The largest load that it may come to. Where it can be, it is that of the other case, so that both are given the same data.
+    pub most: f64,
 }
 
 /// What a score is made of: 100 times the geometric mean, over cases, of capacity over reference.
@@ -197,19 +203,6 @@ impl ScoreSpec {
         let logs =
             capacities.iter().zip(&self.references).map(|(capacity, (_, reference))| (capacity / reference).ln());
         Some(100.0 * (logs.sum::<f64>() / capacities.len() as f64).exp())
-    }
-}
-
-/// Load at so many clients, or so many arrivals a second.
-pub fn load_of(model: &LoadModel, load: f64) -> LoadModel {
-    match *model {
-        LoadModel::Closed { think_time, .. } => {
-            // Searches keep to whole clients, and to fewer than 32 bits of them.
-            LoadModel::Closed { clients: load.round().clamp(1.0, f64::from(u32::MAX)) as u32, think_time }
-        }
-        LoadModel::Open { arrivals, connections, .. } => {
-            LoadModel::Open { rate: crate::Rate(load), arrivals, connections }
-        }
     }
 }
 
@@ -292,10 +285,10 @@ pub mod metric {
 }
 
 /// The primary metric of a search over this kind of load.
-pub fn metric_spec(load: &LoadModel) -> MetricSpec {
-    let (label, unit) = match load {
-        LoadModel::Closed { .. } => ("capacity: most simultaneous clients that meet every objective", Unit::Count),
-        LoadModel::Open { .. } => ("capacity: most arrivals that meet every objective", Unit::OperationsPerSecond),
+pub fn metric_spec(kind: LoadKind) -> MetricSpec {
+    let (label, unit) = match kind {
+        LoadKind::Closed { .. } => ("capacity: most simultaneous clients that meet every objective", Unit::Count),
+        LoadKind::Open { .. } => ("capacity: most arrivals that meet every objective", Unit::OperationsPerSecond),
     };
     MetricSpec::new(metric::CAPACITY, label, unit, Better::Higher).primary()
 }
@@ -313,48 +306,47 @@ mod tests {
         assert_eq!((spec.of(&[1.0, 2.0]), score([0.0, 1.0, 1.0])), (None, None));
     }
 
-    const CLOSED: LoadModel = LoadModel::Closed { clients: 1, think_time: crate::Span::ZERO };
-    const OPEN: LoadModel =
-        LoadModel::Open { rate: crate::Rate(1.0), arrivals: crate::load::Arrivals::Poisson, connections: 4 };
+    const CLOSED: LoadKind = LoadKind::Closed { think_time: crate::Span::ZERO };
+    const OPEN: LoadKind = LoadKind::Open { arrivals: crate::load::Arrivals::Poisson, connections: 4 };
 
     /// What rounding two loads to five digits may add to the distance between them.
     const ROUNDED: f64 = 1.0 + 1.1e-4;
 
-    fn spec(from: f64, most: f64, precision: f64) -> CapacitySpec {
-        CapacitySpec { from, most, precision, iterations: 3 }
+    fn spec(kind: LoadKind, from: f64, most: f64, precision: f64) -> CapacitySpec {
+        CapacitySpec { kind, from, most, precision, iterations: 3 }
     }
 
     #[test]
     fn a_grid_is_as_fine_as_the_precision_or_one_client() {
-        assert_eq!(spec(1.0, 8.0, 0.5).grid(&CLOSED), [1.0, 2.0, 3.0, 4.0, 6.0, 8.0]);
-        assert_eq!(spec(20.0, 25.0, 0.05).grid(&CLOSED), [20.0, 21.0, 22.0, 23.0, 24.0, 25.0]);
-        assert_eq!(spec(100.0, 130.0, 0.1).grid(&OPEN), [100.0, 110.0, 121.0, 130.0]);
-        assert_eq!(spec(7.0, 7.0, 0.05).grid(&CLOSED), [7.0]);
-        for (model, from, most, precision) in [
+        assert_eq!(spec(CLOSED, 1.0, 8.0, 0.5).grid(), [1.0, 2.0, 3.0, 4.0, 6.0, 8.0]);
+        assert_eq!(spec(CLOSED, 20.0, 25.0, 0.05).grid(), [20.0, 21.0, 22.0, 23.0, 24.0, 25.0]);
+        assert_eq!(spec(OPEN, 100.0, 130.0, 0.1).grid(), [100.0, 110.0, 121.0, 130.0]);
+        assert_eq!(spec(CLOSED, 7.0, 7.0, 0.05).grid(), [7.0]);
+        for (kind, from, most, precision) in [
             (CLOSED, 1.0, 60_000.0, 0.001),
             (CLOSED, 50.0, 4000.0, 0.05),
             (OPEN, 0.5, 1e9, 0.001),
             (OPEN, 3.0, 9.0, 1.0),
         ] {
-            let grid = spec(from, most, precision).grid(&model);
+            let grid = spec(kind, from, most, precision).grid();
             assert_eq!((grid.first(), grid.last()), (Some(&from), Some(&most)));
             for pair in grid.windows(2) {
-                let one_client = model == CLOSED && (pair[1] - pair[0] - 1.0).abs() < 1e-9;
+                let one_client = kind == CLOSED && (pair[1] - pair[0] - 1.0).abs() < 1e-9;
                 assert!(pair[1] > pair[0] && (one_client || pair[1] <= pair[0] * (1.0 + precision) * ROUNDED));
-                assert!(model == OPEN || pair[1].fract() == 0.0, "whole clients: {pair:?}");
+                assert!(kind == OPEN || pair[1].fract() == 0.0, "whole clients: {pair:?}");
             }
         }
     }
 
     #[test]
     fn a_search_doubles_until_something_fails_and_then_halves() {
-        let grid = spec(1.0, 100.0, 1.0).grid(&CLOSED);
+        let grid = spec(CLOSED, 1.0, 100.0, 1.0).grid();
         assert_eq!(grid, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 100.0]);
         assert_eq!((following(&grid, None, None), following(&grid, Some(0), None)), (Some(0), Some(1)));
         assert_eq!((following(&grid, Some(6), None), following(&grid, Some(7), None)), (Some(7), None));
         assert_eq!((following(&grid, Some(2), Some(7)), following(&grid, Some(4), Some(5))), (Some(4), None));
         assert_eq!((following(&grid, None, Some(0)), following(&grid, None, Some(3))), (None, Some(0)));
-        let fine = spec(50.0, 4000.0, 0.05).grid(&CLOSED);
+        let fine = spec(CLOSED, 50.0, 4000.0, 0.05).grid();
         let first = following(&fine, Some(0), None).map(|at| fine[at]);
         assert!(first.is_some_and(|load| (95.0..=100.0).contains(&load)), "{first:?}");
         assert_eq!((following(&[], None, None), following(&[], Some(3), None)), (None, None));
@@ -362,36 +354,36 @@ mod tests {
 
     #[test]
     fn below_the_first_load_the_grid_goes_on_to_one_client_and_a_search_finds_what_holds_there() {
-        assert_eq!(spec(8.0, 9.0, 0.5).below(&CLOSED), [1.0, 2.0, 3.0, 4.0, 6.0]);
-        assert_eq!(spec(1.0, 9.0, 0.5).below(&CLOSED), [0.0; 0]);
-        for (model, from, precision) in [(CLOSED, 5000.0, 0.05), (CLOSED, 60_000.0, 0.01), (OPEN, 0.5, 0.05)] {
-            let spec = spec(from, from, precision);
-            let mut grid = spec.below(&model);
+        assert_eq!(spec(CLOSED, 8.0, 9.0, 0.5).below(), [1.0, 2.0, 3.0, 4.0, 6.0]);
+        assert_eq!(spec(CLOSED, 1.0, 9.0, 0.5).below(), [0.0; 0]);
+        for (kind, from, precision) in [(CLOSED, 5000.0, 0.05), (CLOSED, 60_000.0, 0.01), (OPEN, 0.5, 0.05)] {
+            let spec = spec(kind, from, from, precision);
+            let mut grid = spec.below();
             grid.push(from);
-            assert!(grid[0] == 1.0 || (model == OPEN && (grid[0] - from / LEAST_SHARE).abs() < 1e-9), "{}", grid[0]);
+            assert!(grid[0] == 1.0 || (kind == OPEN && (grid[0] - from / LEAST_SHARE).abs() < 1e-9), "{}", grid[0]);
             for pair in grid.windows(2) {
-                let one_client = model == CLOSED && (pair[1] - pair[0] - 1.0).abs() < 1e-9;
+                let one_client = kind == CLOSED && (pair[1] - pair[0] - 1.0).abs() < 1e-9;
                 assert!(pair[1] > pair[0] && (one_client || pair[1] <= pair[0] * (1.0 + precision) * ROUNDED));
             }
             assert_eq!((lower(&grid, 0), lower(&grid, 1)), (None, Some(0)));
             assert!(lower(&grid, grid.len() - 1).is_some_and(|at| grid[at] <= from / 2.0 * (1.0 + 1e-9)));
         }
         // Down to one client and up again, each try repeated, with its confirmations.
-        assert!(spec(5000.0, 5000.0, 0.05).tries_at_most(&CLOSED) >= 2 * (13 + 2));
+        assert!(spec(CLOSED, 5000.0, 5000.0, 0.05).tries_at_most() >= 2 * (13 + 2));
     }
 
     /// The longest search of all with a repeat of each try, and whether the bound holds it.
     #[test]
     fn the_most_tries_hold_a_search_of_which_each_try_is_repeated() {
-        for (model, from, most, precision) in [
+        for (kind, from, most, precision) in [
             (CLOSED, 50.0, 4000.0, 0.05),
             (CLOSED, 1.0, 1.0, 0.05),
             (OPEN, 10.0, 1e5, 0.01),
             (CLOSED, 1.0, 60_000.0, 0.001),
         ] {
-            let spec = spec(from, most, precision);
-            let grid = spec.grid(&model);
-            let (likely, bound) = (spec.tries_likely(&model), spec.tries_at_most(&model));
+            let spec = spec(kind, from, most, precision);
+            let grid = spec.grid();
+            let (likely, bound) = (spec.tries_likely(), spec.tries_at_most());
             let mut longest = 0;
             for capacity in &grid {
                 let (mut tries, mut held, mut missed) = (0, None, None);
@@ -404,8 +396,8 @@ mod tests {
             }
             assert!(longest <= bound && likely <= bound / 2, "{longest} of {bound}, {likely} likely");
         }
-        let published = spec(50.0, 4000.0, 0.05);
-        assert_eq!((published.tries_likely(&CLOSED), published.tries_at_most(&CLOSED)), (11, 32));
+        let published = spec(CLOSED, 50.0, 4000.0, 0.05);
+        assert_eq!((published.tries_likely(), published.tries_at_most()), (11, 32));
     }
 
     #[test]

@@ -2,13 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::load::Phases;
+use crate::load::{LoadKind, Phases};
 use crate::units::Span;
 
 /// A case that looks for the load at which the guests' CPUs are busy to a given share, and measures there. One trial is one search and
 /// one measurement, in the same instances: load is changed while they stand.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CpuTarget {
+    /// The kind of its loads.
+    pub kind: LoadKind,
     /// Share of the guests' CPUs, 0 to 1, as the host counts them ([`crate::metric::common::GUEST_CPU`]).
     pub share: f64,
     /// How far the measured share may be from it, 0.02: two points. A measurement that is further off is one more reading; when the steps
@@ -42,14 +44,11 @@ impl CpuTarget {
     /// Phases of the `number`-th load of a search, from 1, where the case's own are `own`: what is to be warm before anything counts
     /// is warmed up once.
     pub fn phases(&self, own: &Phases, number: u32) -> Phases {
-        let (steady_state, ramp_down) = (self.step, Span::ZERO);
-        if number > 1 {
-            return Phases { warm_up: self.settle(), ramp_up: Span::ZERO, steady_state, ramp_down };
+        let step = Phases::measuring(self.step);
+        if number == 1 && own.steady_offset_ns() >= self.settle().ns {
+            return Phases { warm_up: own.warm_up, ramp_up: own.ramp_up, ..step };
         }
-        if own.steady_offset_ns() >= self.settle().ns {
-            return Phases { warm_up: own.warm_up, ramp_up: own.ramp_up, steady_state, ramp_down };
-        }
-        Phases { warm_up: self.settle(), ramp_up: Span::ZERO, steady_state, ramp_down }
+        Phases { warm_up: self.settle(), ..step }
     }
 
     /// Time under load of a search of so many steps, the measurement left out.
@@ -98,8 +97,9 @@ mod tests {
     #[test]
     fn what_is_warmed_up_is_warmed_up_once() {
         let secs = Span::from_secs;
-        let target = CpuTarget { share: 0.4, tolerance: 0.02, from: 1.0, most: 9.0, step: secs(30), steps: 8 };
-        let phases = |warm_up, ramp_up, steady_state| Phases { warm_up, ramp_up, steady_state, ramp_down: Span::ZERO };
+        let kind = LoadKind::Closed { think_time: Span::ZERO };
+        let target = CpuTarget { kind, share: 0.4, tolerance: 0.02, from: 1.0, most: 9.0, step: secs(30), steps: 8 };
+        let phases = |warm_up, ramp_up, steady_state| Phases { warm_up, ramp_up, ..Phases::measuring(steady_state) };
         let own = Phases { ramp_down: secs(1), ..phases(secs(60), secs(5), secs(120)) };
         assert_eq!(target.phases(&own, 1), phases(secs(60), secs(5), secs(30)));
         assert_eq!(target.phases(&own, 2), phases(secs(10), Span::ZERO, secs(30)));

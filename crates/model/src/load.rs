@@ -37,7 +37,63 @@ impl LoadModel {
             Self::Open { connections, .. } => *connections,
         }
     }
+
+    /// Of which kind it is.
+    pub const fn kind(&self) -> LoadKind {
+        match *self {
+            Self::Closed { think_time, .. } => LoadKind::Closed { think_time },
+            Self::Open { arrivals, connections, .. } => LoadKind::Open { arrivals, connections },
+        }
+    }
+
+    /// Clients of a closed loop, arrivals a second of an open one.
+    pub fn number(&self) -> f64 {
+        match self {
+            Self::Closed { clients, .. } => f64::from(*clients),
+            Self::Open { rate, .. } => rate.0,
+        }
+    }
 }
+
+/// A load without its number: of a load that is searched for, and of one that follows from what was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoadKind {
+    /// As [`LoadModel::Closed`], of which the clients are counted.
+    Closed {
+        /// Pause between the end of an operation and the start of the next.
+        think_time: Span,
+    },
+    /// As [`LoadModel::Open`], of which the arrivals a second are counted.
+    Open {
+        /// How arrivals are spread.
+        arrivals: Arrivals,
+        /// Connections the arrivals are dealt to in turn.
+        connections: u32,
+    },
+}
+
+impl LoadKind {
+    /// The load of so many clients, rounded and at least one, or of so many arrivals a second.
+    pub fn at(self, number: f64) -> LoadModel {
+        match self {
+            // Searches keep to fewer than 32 bits of clients.
+            Self::Closed { think_time } => {
+                LoadModel::Closed { clients: number.round().clamp(1.0, f64::from(u32::MAX)) as u32, think_time }
+            }
+            Self::Open { arrivals, connections } => LoadModel::Open { rate: Rate(number), arrivals, connections },
+        }
+    }
+
+    /// Whether it is a closed loop, which has whole clients.
+    pub const fn is_closed(self) -> bool {
+        matches!(self, Self::Closed { .. })
+    }
+}
+
+/// The count of a trial that holds the load which each driver offered, where that was searched for or is a share of what was found:
+/// clients, or whole arrivals a second. As a maximum it is not added up over trials.
+pub const OFFERED: &str = "offered_load_max";
 
 /// How the arrivals of an open loop are spread over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -68,6 +124,11 @@ pub struct Phases {
 }
 
 impl Phases {
+    /// A measured time with nothing around it.
+    pub const fn measuring(steady_state: Span) -> Self {
+        Self { warm_up: Span::ZERO, ramp_up: Span::ZERO, steady_state, ramp_down: Span::ZERO }
+    }
+
     /// All phases together.
     pub const fn total(&self) -> Span {
         Span { ns: self.warm_up.ns + self.ramp_up.ns + self.steady_state.ns + self.ramp_down.ns }

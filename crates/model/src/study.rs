@@ -7,7 +7,7 @@ use crate::capacity::{CapacitySpec, LoadShare, ScoreSpec};
 use crate::cpu_target::CpuTarget;
 use crate::density::DensitySpec;
 use crate::guest::{GuestSize, Seccomp};
-use crate::load::{LoadModel, Phases};
+use crate::load::{LoadKind, LoadModel, Phases};
 use crate::merging::HostMemory;
 use crate::published::Published;
 use crate::units::Span;
@@ -109,18 +109,14 @@ pub struct Case {
     pub workload: String,
     /// The workload's own parameters, checked by the workload.
     pub parameters: Value,
-    /// How load is offered.
-    pub load: LoadModel,
+    /// What load is offered, and to how many guests.
+    pub load: CaseLoad,
     /// How long.
     pub phases: Phases,
     /// Size of each measured guest.
     pub guest: GuestSize,
     /// The filter of system calls of its guests, on every arm whose guests share the host's kernel.
     pub seccomp: Seccomp,
-    /// Measured guests at one time, each with a server and drivers of its own.
-    pub guests: u32,
-    /// Drivers a measured guest, each a process of its own that offers the whole of `load`.
-    pub drivers: u32,
     /// Instances of the application in each measured guest, each a process of its own with clients of its own: the clients of `load`
     /// are those of all together.
     pub instances: u32,
@@ -130,17 +126,130 @@ pub struct Case {
     pub busy_target: bool,
     /// Objectives that a trial must meet to count as goodput.
     pub qos: Vec<QosObjective>,
-    /// Guests are added until the host carries no more; `guests` is then 1.
-    pub density: Option<DensitySpec>,
-    /// The largest load that meets the objectives is looked for; `load` then only says of which kind it is.
-    pub capacity: Option<CapacitySpec>,
-    /// The load is a share of the capacity that another case found; `load` then only says of which kind it is.
-    pub load_from: Option<LoadShare>,
-    /// The load is looked for at which the guests' CPUs are busy to a share; `load` then only says of which kind it is.
-    pub cpu_target: Option<CpuTarget>,
     /// Whether no model is fitted to its figures: they are predicted from those of other cases, and the prediction is checked by
     /// them.
     pub held_out: bool,
+}
+
+impl Case {
+    /// A case of one instance in each guest, with its id as its label, without neighbours, objectives or parameters.
+    pub fn new(id: &str, workload: &str, load: CaseLoad, phases: Phases, guest: GuestSize) -> Self {
+        Self {
+            id: id.to_owned(),
+            label: id.to_owned(),
+            workload: workload.to_owned(),
+            parameters: Value::Object(serde_json::Map::new()),
+            load,
+            phases,
+            guest,
+            seccomp: Seccomp::Default,
+            instances: 1,
+            neighbours: None,
+            busy_target: false,
+            qos: Vec::new(),
+            held_out: false,
+        }
+    }
+}
+
+/// What load the measured guests of a case are offered, and how many guests there are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CaseLoad {
+    /// One load, to a given number of guests.
+    Fixed {
+        /// What each driver offers.
+        load: LoadModel,
+        /// The guests.
+        guests: Guests,
+    },
+    /// One load to each guest, of which more are added until the host carries no more. Each guest has one driver.
+    Density {
+        /// What each driver offers.
+        load: LoadModel,
+        /// How guests are added.
+        spec: DensitySpec,
+    },
+    /// The largest load that meets the objectives is searched for, in one guest with one driver.
+    Capacity(CapacitySpec),
+    /// A share of the capacity that another case finds.
+    ShareOf {
+        /// Which share.
+        share: LoadShare,
+        /// The guests.
+        guests: Guests,
+    },
+    /// The load at which the guests' CPUs are busy to a share is searched for, in guests that stand.
+    CpuTarget {
+        /// Which share, and how it is searched for.
+        target: CpuTarget,
+        /// The guests.
+        guests: Guests,
+    },
+}
+
+/// Measured guests that stand at one time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Guests {
+    /// How many, each with a server and drivers of its own.
+    pub count: u32,
+    /// Drivers of each guest, each a process of its own that offers the whole load.
+    pub drivers: u32,
+}
+
+impl Guests {
+    /// One guest with one driver.
+    pub const ONE: Self = Self { count: 1, drivers: 1 };
+}
+
+impl From<LoadModel> for CaseLoad {
+    /// The load in one guest with one driver.
+    fn from(load: LoadModel) -> Self {
+        Self::Fixed { load, guests: Guests::ONE }
+    }
+}
+
+impl CaseLoad {
+    /// The largest load that a driver may offer. What a workload takes and is given is computed for it.
+    pub fn largest(&self) -> LoadModel {
+        match self {
+            Self::Fixed { load, .. } | Self::Density { load, .. } => *load,
+            Self::Capacity(spec) => spec.kind.at(spec.most),
+            Self::ShareOf { share, .. } => share.kind.at(share.most),
+            Self::CpuTarget { target, .. } => target.kind.at(target.most),
+        }
+    }
+
+    /// The kind of the loads that it may come to.
+    pub fn kind(&self) -> LoadKind {
+        self.largest().kind()
+    }
+
+    /// The guests with which a trial begins: one where more are added.
+    pub const fn guests(&self) -> Guests {
+        match self {
+            Self::Fixed { guests, .. } | Self::ShareOf { guests, .. } | Self::CpuTarget { guests, .. } => *guests,
+            Self::Density { .. } | Self::Capacity(_) => Guests::ONE,
+        }
+    }
+
+    /// Most measured guests at one time.
+    pub fn most_guests(&self) -> u32 {
+        match self {
+            Self::Density { spec, .. } => spec.most_guests(),
+            _ => self.guests().count,
+        }
+    }
+
+    /// Whether guests are added.
+    pub const fn is_density(&self) -> bool {
+        matches!(self, Self::Density { .. })
+    }
+
+    /// Whether the largest load is searched for.
+    pub const fn is_capacity(&self) -> bool {
+        matches!(self, Self::Capacity(_))
+    }
 }
 
 /// Guests that keep the host busy, on the arm's own platform.

@@ -36,6 +36,14 @@ pub fn study(blocks: u32) -> Study {
         host_memory: HostMemory::default(),
     };
     let second = Span::from_secs(1);
+    let phases = Phases { warm_up: second, ramp_down: second, ..Phases::measuring(Span::from_secs(8)) };
+    let load = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
+    let size = GuestSize { cpus: 1, memory: ByteSize(1 << 30) };
+    let case = Case {
+        label: "idle host".to_owned(),
+        parameters: json!({"request": "128B"}),
+        ..Case::new("idle", "rr", load.into(), phases, size)
+    };
     Study {
         schema: STUDY_SCHEMA,
         name: "made-up".to_owned(),
@@ -44,32 +52,7 @@ pub fn study(blocks: u32) -> Study {
         seed: 7,
         baseline: ARMS[0].to_owned(),
         arms: ARMS.iter().map(|id| arm(id)).collect(),
-        cases: vec![Case {
-            drivers: 1,
-            guests: 1,
-            seccomp: tare_model::guest::Seccomp::Default,
-            id: "idle".to_owned(),
-            label: "idle host".to_owned(),
-            workload: "rr".to_owned(),
-            parameters: json!({"request": "128B"}),
-            load: LoadModel::Closed { clients: 1, think_time: Span::ZERO },
-            phases: Phases {
-                warm_up: second,
-                ramp_up: Span::ZERO,
-                steady_state: Span::from_secs(8),
-                ramp_down: second,
-            },
-            guest: GuestSize { cpus: 1, memory: ByteSize(1 << 30) },
-            neighbours: None,
-            busy_target: false,
-            qos: Vec::new(),
-            density: None,
-            capacity: None,
-            load_from: None,
-            cpu_target: None,
-            held_out: false,
-            instances: 1,
-        }],
+        cases: vec![case],
         lab: LabSpec {
             mtu: 1500,
             offloads: true,

@@ -3,7 +3,7 @@
 use tare_model::findings::Verdict;
 use tare_model::load::{Arrivals, LoadModel, Phases};
 use tare_model::metric::Better;
-use tare_model::study::Case;
+use tare_model::study::{Case, Guests};
 
 use crate::format;
 
@@ -84,16 +84,16 @@ pub(crate) fn load(load: &LoadModel) -> String {
 }
 
 /// How load is offered, and by how many drivers where that is not one.
-pub(crate) fn load_of_each(case: &Case) -> String {
-    match case.drivers {
-        0 | 1 => load(&case.load),
-        n => format!("{n} drivers for each guest, each {}", load(&case.load)),
+pub(crate) fn load_of_each(each: &LoadModel, guests: Guests) -> String {
+    match guests.drivers {
+        0 | 1 => load(each),
+        n => format!("{n} drivers for each guest, each {}", load(each)),
     }
 }
 
 /// `guest`, or how many at one time.
 pub(crate) fn guests(case: &Case) -> String {
-    match case.guests {
+    match case.load.guests().count {
         0 | 1 => "guest".to_owned(),
         n => format!("{n} guests at the same time, each"),
     }

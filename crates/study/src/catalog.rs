@@ -103,5 +103,5 @@ pub trait Catalog {
 
 /// What the workload of a checked case can do and what it takes.
 pub(crate) fn traits_of(catalog: &dyn Catalog, case: &Case) -> Traits {
-    catalog.traits(&case.workload, &case.parameters, &case.load, (&case.guest, case.instances.max(1)))
+    catalog.traits(&case.workload, &case.parameters, &case.load.largest(), (&case.guest, case.instances.max(1)))
 }

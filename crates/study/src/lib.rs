@@ -35,7 +35,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rustix::fs::OFlags;
-use tare_model::study::Study;
+use tare_model::study::{CaseLoad, Study};
 
 pub use catalog::{Catalog, CatalogEntry};
 pub use error::{Invalid, Problem, StudyError};
@@ -126,12 +126,11 @@ pub fn scale(mut study: Study, factor: f64) -> Result<Study, ScaleError> {
     }
     for case in &mut study.cases {
         case.phases = case.phases.scaled(factor);
-        // How long merging may take to settle is a limit, and no shorter on a shorter run.
-        if let Some(density) = &mut case.density {
-            density.rest = density.rest.scaled(factor);
-        }
-        if let Some(target) = &mut case.cpu_target {
-            target.step = target.step.scaled(factor);
+        match &mut case.load {
+            // How long merging may take to settle is a limit, and no shorter on a shorter run.
+            CaseLoad::Density { spec, .. } => spec.rest = spec.rest.scaled(factor),
+            CaseLoad::CpuTarget { target, .. } => target.step = target.step.scaled(factor),
+            CaseLoad::Fixed { .. } | CaseLoad::Capacity(_) | CaseLoad::ShareOf { .. } => {}
         }
     }
     study.scale *= factor;

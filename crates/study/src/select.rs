@@ -1,6 +1,7 @@
 //! Which arms and cases of a study are run, where the command line asks for fewer than all.
 
-use tare_model::study::{Case, Study};
+use tare_model::capacity::LoadShare;
+use tare_model::study::{Case, CaseLoad, Study};
 
 use crate::suggest;
 
@@ -106,7 +107,7 @@ fn cases(study: &Study, selection: &Selection<'_>) -> Result<Vec<String>, Select
     let wanted = |case: &&Case| chosen(selection.only_cases, &case.id) && !is_left_out(&case.id);
     let mut kept: Vec<String> = study.cases.iter().filter(wanted).map(|case| case.id.clone()).collect();
     for case in study.cases.iter().filter(wanted) {
-        let Some(from) = case.load_from.as_ref().map(|share| &share.case) else { continue };
+        let CaseLoad::ShareOf { share: LoadShare { case: from, .. }, .. } = &case.load else { continue };
         if is_left_out(from) {
             return Err(SelectError::LoadFrom { case: case.id.clone(), from: from.clone() });
         }

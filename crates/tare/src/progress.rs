@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use tare_controller::{CpuSearchNow, Observer, ScaleUpNow, TryNow};
 use tare_model::capacity::ProbePurpose;
 use tare_model::plan::{Plan, PlannedTrial};
-use tare_model::study::Study;
+use tare_model::study::{CaseLoad, Study};
 use tare_model::text::brief;
 use tare_model::trial::{Outcome, Phase, TrialRecord};
 
@@ -171,17 +171,18 @@ fn planned(trial: &PlannedTrial, study: &Study) -> Planned {
     let once = |each_s| Planned { each_s, tries: 1, at_most: 1 };
     let Some(case) = study.cases.iter().find(|case| case.id == trial.case) else { return once(0.0) };
     let load = case.phases.total().as_secs_f64();
-    if let Some(spec) = &case.capacity {
-        let (tries, at_most) = (spec.tries_likely(&case.load), spec.tries_at_most(&case.load));
-        return Planned { each_s: load, tries, at_most };
+    match &case.load {
+        CaseLoad::Fixed { .. } | CaseLoad::ShareOf { .. } => once(load),
+        CaseLoad::Capacity(spec) => Planned { each_s: load, tries: spec.tries_likely(), at_most: spec.tries_at_most() },
+        CaseLoad::CpuTarget { target, .. } => {
+            once(load + target.searching(&case.phases, target.steps_likely()).as_secs_f64())
+        }
+        CaseLoad::Density { spec, .. } => {
+            let merges = study.arms.iter().any(|arm| arm.id == trial.arm && arm.host_memory.merging.is_some());
+            let settle = if merges { spec.settle.as_secs_f64() } else { 0.0 };
+            once(f64::from(spec.guests.levels_at_most()) * (load + spec.rest.as_secs_f64() + settle))
+        }
     }
-    if let Some(target) = &case.cpu_target {
-        return once(load + target.searching(&case.phases, target.steps_likely()).as_secs_f64());
-    }
-    let Some(spec) = &case.density else { return once(load) };
-    let merges = study.arms.iter().any(|arm| arm.id == trial.arm && arm.host_memory.merging.is_some());
-    let settle = if merges { spec.settle.as_secs_f64() } else { 0.0 };
-    once(f64::from(spec.guests.levels_at_most()) * (load + spec.rest.as_secs_f64() + settle))
 }
 
 /// Tries that are likely to follow in a search that is at so many, this one counted: what was likely is no longer where it took more.
@@ -226,7 +227,7 @@ impl State {
 impl Observer for Progress {
     fn run_began(&self, plan: &Plan, done: u32) {
         let planned: Vec<Planned> = plan.trials.iter().map(|trial| planned(trial, &plan.study)).collect();
-        let adds_guests = plan.study.cases.iter().any(|case| case.density.is_some());
+        let adds_guests = plan.study.cases.iter().any(|case| case.load.is_density());
         // As `tare plan` reckons; what a scale-up waits for is in its trial's own time.
         let tries: f64 = planned.iter().map(|planned| f64::from(planned.tries)).sum();
         let reckoned_s = plan.cost.around.ns as f64 / 1e9 / tries.max(1.0);
@@ -343,7 +344,9 @@ impl Observer for Progress {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use tare_model::study::Guests;
+
     use super::*;
 
     #[test]
@@ -435,6 +438,7 @@ mod tests {
         assert!(held(&last, 0.398).starts_with("measured, 80 clients: 39.8 %"));
         let (trial, study) = searched("workload = \"rr\", load = { closed = { clients = 3 } }");
         let target = tare_model::cpu_target::CpuTarget {
+            kind: study.cases[0].load.kind(),
             share: 0.4,
             tolerance: 0.02,
             from: 1.0,
@@ -444,7 +448,7 @@ mod tests {
         };
         let without = planned(&trial, &study);
         let mut study = study;
-        study.cases[0].cpu_target = Some(target);
+        study.cases[0].load = CaseLoad::CpuTarget { target, guests: Guests::ONE };
         // A step of 30 s, and a third of it before each.
         assert_eq!(planned(&trial, &study), Planned { each_s: without.each_s + 160.0, ..without });
     }
@@ -474,8 +478,8 @@ mod tests {
         let (trial, study) =
             searched(r#"workload = "rr", capacity = { from = 50, most = 400 }, qos = { response_time_p99_s = "5ms" }"#);
         let case = &study.cases[0];
-        let spec = case.capacity.unwrap();
-        let tries = (spec.tries_likely(&case.load), spec.tries_at_most(&case.load));
+        let CaseLoad::Capacity(spec) = case.load else { panic!("{:?}", case.load) };
+        let tries = (spec.tries_likely(), spec.tries_at_most());
         let each_s = case.phases.total().as_secs_f64();
         assert_eq!(planned(&trial, &study), Planned { each_s, tries: tries.0, at_most: tries.1 });
         assert!(tries.1 > tries.0);

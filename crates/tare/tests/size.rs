@@ -9,9 +9,10 @@ use common::{expect_code, run, stderr, stdout};
 use tare_model::capacity::CapacitySpec;
 use tare_model::density::{DensitySpec, GuestSeries, metric};
 use tare_model::guest::GuestSize;
-use tare_model::load::LoadModel;
+use tare_model::load::{LoadKind, LoadModel};
 use tare_model::metric::{Better, MetricSpec, Unit, common as ids};
 use tare_model::plan::{Plan, PlannedTrial};
+use tare_model::study::CaseLoad;
 use tare_model::trial::{Outcome, TrialRecord};
 use tare_model::{ByteSize, Span};
 use tare_record::testing;
@@ -48,7 +49,7 @@ fn plan(blocks: u32) -> Plan {
             let mut case = one.clone();
             case.id = format!("i{instances}-u{clients}");
             case.label = format!("{clients} users in {instances}");
-            case.load = LoadModel::Closed { clients, think_time: Span::from_secs(5) };
+            case.load = LoadModel::Closed { clients, think_time: Span::from_secs(5) }.into();
             case.guest = GuestSize { cpus: 1, memory: ByteSize(12 << 30) };
             (case.instances, case.held_out) = (instances, held_out);
             case
@@ -71,11 +72,11 @@ fn trial(plan: &Plan, index: u32, off: f64) -> TrialRecord {
     let mut record = testing::trial(plan, index);
     record.samples.clear();
     let case = plan.study.cases.iter().find(|case| case.id == record.planned.case).unwrap();
-    let LoadModel::Closed { clients, .. } = case.load else { panic!("closed") };
+    let clients = case.load.largest().number();
     let noise = |of: u32| 1.0 + 0.004 * testing::noise(u64::from(index * 8 + of));
     let demand = if record.planned.arm == "container" { 0.009 } else { 0.008 };
     let more = 0.0002 * f64::from((case.instances - 1).min(4));
-    let throughput = f64::from(clients) / 5.0 * noise(1);
+    let throughput = clients / 5.0 * noise(1);
     let cpu = (throughput * (demand + more) + 0.003 * f64::from(case.instances)) * noise(2);
     let cpu = if case.held_out { cpu + off } else { cpu };
     let p90 = (0.02 + 0.03 / (1.0 - cpu)) * noise(3);
@@ -262,8 +263,8 @@ fn scale_ups_and_capacity_searches_are_sized_by_what_they_found() {
     case.guest.memory = ByteSize(1 << 30);
     let guests = GuestSeries::Listed(vec![1, 2, 4, 8]);
     let (settle, rest) = (Span::from_secs(1), Span::ZERO);
-    case.density =
-        Some(DensitySpec { guests, reserve: Some(ByteSize(1 << 30)), settle, rest, pressure: 0.4, tile: Vec::new() });
+    let spec = DensitySpec { guests, reserve: Some(ByteSize(1 << 30)), settle, rest, pressure: 0.4, tile: Vec::new() };
+    case.load = CaseLoad::Density { load: case.load.largest(), spec };
     let mut trials: Vec<TrialRecord> =
         (0..plan.trials.len() as u32).map(|index| testing::density_trial(&plan, index, &[1, 2, 4, 8])).collect();
     // 4 guests have 400 MB each to themselves and share 400 MB; 3.4 GB are left: 8 more but for the reserve of 1.07 GB.
@@ -313,7 +314,9 @@ fn scale_ups_and_capacity_searches_are_sized_by_what_they_found() {
     assert!(said.contains("2 tiles held. With 150 % of headroom below that, no guest is left"), "{said}");
 
     let mut plan = testing::plan(2);
-    plan.study.cases[0].capacity = Some(CapacitySpec { from: 8.0, most: 64.0, precision: 0.05, iterations: 2 });
+    let kind = LoadKind::Closed { think_time: Span::ZERO };
+    plan.study.cases[0].load =
+        CaseLoad::Capacity(CapacitySpec { kind, from: 8.0, most: 64.0, precision: 0.05, iterations: 2 });
     let trials: Vec<TrialRecord> =
         (0..plan.trials.len() as u32).map(|index| testing::capacity_trial(&plan, index)).collect();
     let dir = folder.path().join("capacity");

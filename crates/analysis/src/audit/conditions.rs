@@ -51,7 +51,7 @@ fn published_conditions(run: &Run<'_>) -> Vec<AuditEntry> {
 
 /// Guests and drivers as they worked, where trials tell them apart. Where guests are added their number is what is measured.
 fn guests_and_drivers(run: &Run<'_>, case: &Case) -> Vec<AuditEntry> {
-    if case.density.is_some() {
+    if case.load.is_density() {
         return Vec::new();
     }
     let of = |arm: &Arm| -> BTreeSet<(usize, usize)> {
@@ -80,7 +80,7 @@ fn guests_and_drivers(run: &Run<'_>, case: &Case) -> Vec<AuditEntry> {
 /// Sessions that were offered at one time, where the case has one load for all arms.
 fn sessions(run: &Run<'_>, case: &Case) -> Vec<AuditEntry> {
     let (Some(base), others) = run.compared() else { return Vec::new() };
-    if case.capacity.is_some() || case.density.is_some() {
+    if case.load.is_capacity() || case.load.is_density() {
         return Vec::new();
     }
     let of = |arm: &Arm| -> Option<(u64, u64)> {
@@ -211,7 +211,7 @@ fn repeated(run: &Run<'_>) -> Vec<AuditEntry> {
         let detail = least.map(|least| format!("every arm completed at least {least} blocks in every case"));
         return detail.map(|detail| of(AuditOutcome::Holds, "", &[], detail)).into_iter().collect();
     }
-    let iterated = run.study.cases.iter().any(|case| case.capacity.is_some() || case.density.is_some());
+    let iterated = run.study.cases.iter().any(|case| case.load.is_capacity() || case.load.is_density());
     let consequence = if iterated {
         "Iterations of one search or scale-up are not independent: there is no interval, and no verdict on the \
          difference."

@@ -35,7 +35,7 @@ fn of_case(own: &Own<'_>, case: &Case, trials: &[TrialRecord]) -> Option<CaseIns
     let clients = if loads.is_empty() { 0.0 } else { loads.values().sum::<f64>() / loads.len() as f64 };
     let each = numbers.into_iter().map(|instance| InstanceFindings {
         instance,
-        clients: dealt(clients, case.drivers, case.instances, instance),
+        clients: dealt(clients, case.load.guests().drivers, case.instances, instance),
         throughput: of_instance(&rates, instance),
         response: of_instance(&times, instance),
         failed: of_instance(&failed, instance),

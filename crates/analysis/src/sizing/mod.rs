@@ -15,7 +15,6 @@ mod resample;
 use serde::{Deserialize, Serialize};
 use tare_model::findings::{ArmSizing, Findings, SizeCheck, SizePoint, SizeQuestion, SizingFindings};
 use tare_model::guest::GuestSize;
-use tare_model::load::LoadModel;
 use tare_model::metric::{MetricSpec, common};
 use tare_model::study::{Arm, Case};
 
@@ -192,7 +191,7 @@ pub(crate) fn of_run(figures: &Figures<'_>) -> Vec<SizingFindings> {
 /// One group and one question.
 fn of_group(figures: &Figures<'_>, group: &[&Case], question: &SizeQuestion) -> SizingFindings {
     let response = response(figures, group, question);
-    let unit = if matches!(group[0].load, LoadModel::Closed { .. }) { CLIENTS } else { ARRIVALS };
+    let unit = if group[0].load.kind().is_closed() { CLIENTS } else { ARRIVALS };
     let one = One { figures, group, question, response, unit };
     SizingFindings {
         workload: group[0].workload.clone(),

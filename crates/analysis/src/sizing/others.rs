@@ -4,9 +4,8 @@ use serde::{Deserialize, Serialize};
 use tare_model::capacity::metric as capacity;
 use tare_model::density::metric;
 use tare_model::findings::{ArmDensity, DensityFindings, Estimate, LevelFindings, SizeQuestion};
-use tare_model::load::LoadModel;
 use tare_model::metric::common;
-use tare_model::study::Case;
+use tare_model::study::{Case, CaseLoad};
 use tare_model::units::ByteSize;
 
 use super::fitted::{ARRIVALS, CLIENTS, number};
@@ -148,7 +147,7 @@ fn in_tiles(guests: u32, tile: u32) -> String {
 
 /// Guests that fit by memory, a guest's unique memory, and what all share: from the largest number of guests at which all was measured.
 fn memory(case: &Case, found: &DensityFindings, arm: &ArmDensity) -> Option<(Estimate, f64, f64)> {
-    let spec = case.density.as_ref()?;
+    let CaseLoad::Density { spec, .. } = &case.load else { return None };
     let of = |level: &LevelFindings| {
         let value = |id: &str| level.metrics.get(id).cloned();
         Some((
@@ -180,7 +179,7 @@ fn memory(case: &Case, found: &DensityFindings, arm: &ArmDensity) -> Option<(Est
 /// Load for a guest, by case that looks for its capacity and arm.
 pub(super) fn loads(figures: &Figures<'_>, question: &SizeQuestion) -> Vec<LoadSizing> {
     let mut all = Vec::new();
-    for case in figures.plan.study.cases.iter().filter(|case| case.capacity.is_some()) {
+    for case in figures.plan.study.cases.iter().filter(|case| case.load.is_capacity()) {
         for arm in &figures.plan.study.arms {
             let capacity = figures.metric(&case.id, &arm.id, capacity::CAPACITY).map(|own| own.estimate.clone());
             if let Some(capacity) = capacity.filter(|own| own.value > 0.0) {
@@ -192,7 +191,7 @@ pub(super) fn loads(figures: &Figures<'_>, question: &SizeQuestion) -> Vec<LoadS
 }
 
 fn load(figures: &Figures<'_>, case: &Case, arm: &str, capacity: Estimate, question: &SizeQuestion) -> LoadSizing {
-    let closed = matches!(case.load, LoadModel::Closed { .. });
+    let closed = case.load.kind().is_closed();
     let sure = capacity.low.unwrap_or(capacity.value).max(0.0) / (1.0 + question.headroom);
     let load = if closed { (sure + 1e-9).floor() } else { sure };
     let searches = figures.case(&case.id).into_iter().flat_map(|found| &found.capacity);

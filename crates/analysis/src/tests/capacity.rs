@@ -6,29 +6,26 @@ use tare_model::Span;
 use tare_model::capacity::{CapacitySearch, CapacitySpec, LoadShare, Probe, ProbeCause, ScoreSpec, metric_spec};
 use tare_model::findings::{Answer, Comparison, Findings, Verdict};
 use tare_model::histogram::{Bin, Histogram};
-use tare_model::load::LoadModel;
+use tare_model::load::LoadKind;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::plan::{Plan, PlannedTrial};
 use tare_model::sample::{Sample, Source};
-use tare_model::study::QosObjective;
+use tare_model::study::{Case, CaseLoad, Guests, QosObjective};
 use tare_model::trial::{Outcome, RequestType, TrialRecord};
 use tare_record::testing;
 
 use super::of;
 
-const CLOSED: LoadModel = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
+const CLOSED: LoadKind = LoadKind::Closed { think_time: Span::ZERO };
 
 /// One case a name that looks for its capacity, two arms.
 fn plan(blocks: u32, cases: &[&str]) -> Plan {
     let mut plan = testing::plan(blocks);
     plan.study.arms.truncate(2);
-    let mut first = plan.study.cases[0].clone();
-    first.load = CLOSED;
-    first.capacity = Some(CapacitySpec { from: 50.0, most: 5000.0, precision: 0.05, iterations: 2 });
-    plan.study.cases = cases
-        .iter()
-        .map(|id| tare_model::study::Case { id: (*id).to_owned(), label: (*id).to_owned(), ..first.clone() })
-        .collect();
+    let spec = CapacitySpec { kind: CLOSED, from: 50.0, most: 5000.0, precision: 0.05, iterations: 2 };
+    let first = Case { load: CaseLoad::Capacity(spec), ..plan.study.cases[0].clone() };
+    plan.study.cases =
+        cases.iter().map(|id| Case { id: (*id).to_owned(), label: (*id).to_owned(), ..first.clone() }).collect();
     number(&mut plan);
     plan
 }
@@ -97,7 +94,7 @@ fn searched(plan: &Plan, index: u32, held: f64, missed: bool) -> TrialRecord {
     }
     let requests = probes.iter().rev().find(|probe| probe.failed.is_none()).map(|probe| probe.requests.clone());
     let rate = MetricSpec::new("operations_per_s", "requests", Unit::OperationsPerSecond, Better::Higher);
-    record.metrics = vec![metric_spec(&CLOSED), rate];
+    record.metrics = vec![metric_spec(CLOSED), rate];
     let Outcome::Completed(m) = &mut record.outcome else { panic!("completed") };
     m.metrics = BTreeMap::from([("capacity".to_owned(), held), ("operations_per_s".to_owned(), held / 10.0)]);
     m.requests = requests.unwrap_or_default();
@@ -251,8 +248,8 @@ fn request_tables_follow_the_published_rules_an_iteration_each() {
 fn a_share_of_a_capacity_is_of_the_baselines_median_and_its_trials_have_one_iteration_each() {
     let mut plan = plan(3, &["banking", "latency"]);
     let case = &mut plan.study.cases[1];
-    case.capacity = None;
-    case.load_from = Some(LoadShare { case: "banking".into(), share: 0.8 });
+    let share = LoadShare { kind: CLOSED, case: "banking".into(), share: 0.8, most: 5000.0 };
+    case.load = CaseLoad::ShareOf { share, guests: Guests::ONE };
     case.qos = vec![QosObjective { metric: "good_share".into(), bound: 0.95 }];
     let held = [500.0, 520.0, 510.0];
     let found = of_all(&plan, |index| {

@@ -2,9 +2,9 @@
 
 use tare_model::cpu_target::{CpuSearch, CpuTarget};
 use tare_model::findings::{ConsolidationFindings, Findings};
-use tare_model::load::LoadModel;
+use tare_model::load::{LoadKind, LoadModel};
 use tare_model::plan::Plan;
-use tare_model::study::QosObjective;
+use tare_model::study::{CaseLoad, Guests, QosObjective};
 use tare_model::trial::{Outcome, Part, TrialRecord};
 use tare_model::{Span, units::Rate};
 
@@ -65,11 +65,12 @@ fn what_an_instance_costs_is_paired_within_blocks() {
 
 /// Cases at 40 % of the CPUs, each trial at a share of its own.
 fn held(shares: impl Fn(u32, u32) -> f64) -> Findings {
-    let target = CpuTarget { share: 0.4, tolerance: 0.02, from: 10.0, most: 1e3, step: Span::from_secs(1), steps: 9 };
+    let (kind, step) = (LoadKind::Closed { think_time: Span::ZERO }, Span::from_secs(1));
+    let target = CpuTarget { kind, share: 0.4, tolerance: 0.02, from: 10.0, most: 1e3, step, steps: 9 };
     let mut cases = Vec::new();
     for instances in [1, 2, 4] {
         let mut one = case(&format!("h{instances}"), (instances, 1, false), 2);
-        one.cpu_target = Some(target);
+        one.load = CaseLoad::CpuTarget { target, guests: Guests::ONE };
         cases.push(one);
     }
     let plan = plan(cases, 4);
@@ -194,7 +195,7 @@ fn what_has_one_instance_or_an_open_loop_or_other_parameters_is_no_consolidation
     assert_eq!(of_cases(|plan| plan.study.cases[1].guest.cpus = 1), 0);
     let open = |plan: &mut Plan| {
         for case in &mut plan.study.cases {
-            case.load = LoadModel::Open { rate: Rate(10.0), arrivals: Default::default(), connections: 1 };
+            case.load = LoadModel::Open { rate: Rate(10.0), arrivals: Default::default(), connections: 1 }.into();
         }
     };
     assert_eq!(of_cases(open), 0);

@@ -10,6 +10,7 @@ use tare_model::guest::GuestSize;
 use tare_model::merging::{HostMemory, MergeRule, Merging, SavedFrom};
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::plan::Plan;
+use tare_model::study::CaseLoad;
 use tare_model::trial::{Outcome, TrialRecord};
 use tare_model::{ByteSize, Span};
 use tare_record::testing;
@@ -28,14 +29,15 @@ fn plan(blocks: u32) -> Plan {
     study.trust_domain = Some("one team's guests".into());
     let case = &mut study.cases[0];
     case.guest.memory = ByteSize(3 * GIB);
-    case.density = Some(DensitySpec {
+    let spec = DensitySpec {
         tile: Vec::new(),
         guests: GuestSeries::Listed(vec![1, 4, 8, 16, 32]),
         reserve: None,
         settle: Span::from_secs(60),
         rest: Span::ZERO,
         pressure: 0.4,
-    });
+    };
+    case.load = CaseLoad::Density { load: case.load.largest(), spec };
     plan
 }
 
@@ -245,7 +247,8 @@ fn guests_of_tiles_are_of_their_own_sizes_and_not_of_the_cases() {
         let case = &mut plan.study.cases[0];
         case.guest = gib(64);
         let tile: Vec<TileGuest> = (1..).zip(sizes).map(|(n, size)| guest(&format!("g{n}"), gib(*size))).collect();
-        case.density.as_mut().unwrap().tile.clone_from(&tile);
+        let CaseLoad::Density { spec, .. } = &mut case.load else { panic!("{:?}", case.load) };
+        spec.tile.clone_from(&tile);
         let mut trials = trials(&plan, None);
         for record in &mut trials {
             let Outcome::Completed(m) = &mut record.outcome else { panic!("completed") };

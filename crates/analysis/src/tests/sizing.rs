@@ -41,7 +41,7 @@ pub(super) fn case(id: &str, (instances, clients, held_out): Asked, cpus: u32) -
     case.id = id.to_owned();
     case.label = id.to_owned();
     case.parameters = json!({"think": "5s"});
-    case.load = LoadModel::Closed { clients, think_time: Span::ZERO };
+    case.load = LoadModel::Closed { clients, think_time: Span::ZERO }.into();
     case.guest = GuestSize { cpus, memory: ByteSize(16 << 30) };
     (case.instances, case.held_out) = (instances, held_out);
     case

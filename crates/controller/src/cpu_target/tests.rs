@@ -1,20 +1,19 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 use tare_model::Span;
-use tare_model::load::Arrivals;
-use tare_model::units::Rate;
+use tare_model::load::{Arrivals, LoadKind};
 
 use super::*;
 
-const CLOSED: LoadModel = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
-const OPEN: LoadModel = LoadModel::Open { rate: Rate(1.0), arrivals: Arrivals::Poisson, connections: 4 };
+const CLOSED: LoadKind = LoadKind::Closed { think_time: Span::ZERO };
+const OPEN: LoadKind = LoadKind::Open { arrivals: Arrivals::Poisson, connections: 4 };
 
-fn target(share: f64, from: f64, most: f64) -> CpuTarget {
-    CpuTarget { share, tolerance: 0.02, from, most, step: Span::from_secs(30), steps: 8 }
+fn target(kind: LoadKind, share: f64, from: f64, most: f64) -> CpuTarget {
+    CpuTarget { kind, share, tolerance: 0.02, from, most, step: Span::from_secs(30), steps: 8 }
 }
 
 /// What a search comes to in guests that take a share of their CPUs at a load: the loads that were tried, and how it ended.
-fn search(spec: &CpuTarget, model: &LoadModel, mut takes: impl FnMut(f64) -> f64) -> (Vec<f64>, Next) {
-    let mut search = Search::new(spec, model, 1);
+fn search(spec: &CpuTarget, mut takes: impl FnMut(f64) -> f64) -> (Vec<f64>, Next) {
+    let mut search = Search::new(spec, 1);
     loop {
         match search.next() {
             Next::Try(load) => {
@@ -35,25 +34,25 @@ fn why(end: &Next) -> &str {
 
 #[test]
 fn in_proportion_two_loads_are_enough() {
-    let (tried, end) = search(&target(0.4, 50.0, 2000.0), &CLOSED, |load| load / 200.0);
+    let (tried, end) = search(&target(CLOSED, 0.4, 50.0, 2000.0), |load| load / 200.0);
     assert_eq!((tried, end), (vec![50.0, 80.0], Next::Measure(80.0)));
-    let (tried, end) = search(&target(0.1, 50.0, 2000.0), &CLOSED, |load| load / 200.0);
+    let (tried, end) = search(&target(CLOSED, 0.1, 50.0, 2000.0), |load| load / 200.0);
     assert_eq!((tried, end), (vec![50.0, 20.0], Next::Measure(20.0)), "downward as well");
-    let (tried, end) = search(&target(0.7, 100.0, 2e4), &OPEN, |load| load / 1e3 * 2.0);
+    let (tried, end) = search(&target(OPEN, 0.7, 100.0, 2e4), |load| load / 1e3 * 2.0);
     assert_eq!((tried, end), (vec![100.0, 200.0, 350.0], Next::Measure(350.0)), "a load is at most doubled");
-    let (tried, end) = search(&target(0.4, 80.0, 2000.0), &CLOSED, |load| load / 200.0);
+    let (tried, end) = search(&target(CLOSED, 0.4, 80.0, 2000.0), |load| load / 200.0);
     assert_eq!((tried, end), (vec![80.0], Next::Measure(80.0)));
 }
 
 #[test]
 fn what_is_idle_takes_its_part() {
     // Ten instances take a tenth of the CPUs with nothing to do.
-    let (tried, end) = search(&target(0.4, 10.0, 2000.0), &CLOSED, |load| 0.1 + load / 1000.0);
+    let (tried, end) = search(&target(CLOSED, 0.4, 10.0, 2000.0), |load| 0.1 + load / 1000.0);
     let Next::Measure(load) = end else { panic!("{end:?}") };
     assert!((load - 300.0).abs() <= 8.0, "{tried:?} {load}");
-    let (_, end) = search(&target(0.05, 10.0, 2000.0), &CLOSED, |load| 0.1 + load / 1000.0);
+    let (_, end) = search(&target(CLOSED, 0.05, 10.0, 2000.0), |load| 0.1 + load / 1000.0);
     assert!(why(&end).contains("1 client, the least that can be offered, took 10.1 % of the guests' CPUs"), "{end:?}");
-    let mut many = Search::new(&target(0.05, 40.0, 2000.0), &CLOSED, 10);
+    let mut many = Search::new(&target(CLOSED, 0.05, 40.0, 2000.0), 10);
     many.record(40.0, 0.14);
     many.record(10.0, 0.11);
     assert!(why(&many.next()).starts_with("10 clients, the least"), "one for each instance");
@@ -61,27 +60,27 @@ fn what_is_idle_takes_its_part() {
 
 #[test]
 fn what_cannot_be_reached_is_reported_with_the_figures() {
-    let (tried, end) = search(&target(0.7, 10.0, 100.0), &CLOSED, |load| load / 200.0);
+    let (tried, end) = search(&target(CLOSED, 0.7, 10.0, 100.0), |load| load / 200.0);
     assert_eq!(tried, [10.0, 20.0, 40.0, 80.0, 100.0]);
     assert!(why(&end).contains("even 100 clients, the most that `cpu-target.most` allows, took 50.0 %"), "{end:?}");
     // Near enough at the very end is near enough.
-    let (_, end) = search(&target(0.515, 60.0, 100.0), &CLOSED, |load| load / 200.0);
+    let (_, end) = search(&target(CLOSED, 0.515, 60.0, 100.0), |load| load / 200.0);
     assert_eq!(end, Next::Measure(100.0));
     // A client takes six points.
-    let (tried, end) = search(&target(0.45, 1.0, 100.0), &CLOSED, |load| load * 0.06);
+    let (tried, end) = search(&target(CLOSED, 0.45, 1.0, 100.0), |load| load * 0.06);
     assert_eq!(tried, [1.0, 2.0, 4.0, 8.0, 7.0]);
     assert!(why(&end).contains("between two that are one client apart there is no other"), "{end:?}");
     // Nothing that is offered changes anything.
-    let (tried, end) = search(&target(0.5, 10.0, 60_000.0), &CLOSED, |_| 0.2);
+    let (tried, end) = search(&target(CLOSED, 0.5, 10.0, 60_000.0), |_| 0.2);
     assert_eq!(tried.len(), 8);
     assert!(why(&end).contains("no load was found at which 50.0 %") && why(&end).contains("10 clients took 20.0 %"));
-    let (tried, _) = search(&target(0.5, 10.0, 60_000.0), &CLOSED, |_| 0.0);
+    let (tried, _) = search(&target(CLOSED, 0.5, 10.0, 60_000.0), |_| 0.0);
     assert_eq!(tried[..3], [10.0, 20.0, 40.0]);
 }
 
 #[test]
 fn older_readings_give_way_where_they_contradict() {
-    let mut search = Search::new(&target(0.4, 50.0, 2000.0), &CLOSED, 1);
+    let mut search = Search::new(&target(CLOSED, 0.4, 50.0, 2000.0), 1);
     // The first was cold.
     search.record(50.0, 0.45);
     search.record(60.0, 0.3);
@@ -92,7 +91,7 @@ fn older_readings_give_way_where_they_contradict() {
 
 #[test]
 fn an_end_that_was_read_long_ago_is_read_again_before_the_search_is_given_up() {
-    let mut search = Search::new(&target(0.2, 150.0, 400.0), &CLOSED, 2);
+    let mut search = Search::new(&target(CLOSED, 0.2, 150.0, 400.0), 2);
     // The second was read while a virtual machine compiled.
     for (load, share) in [(150.0, 0.132), (227.0, 0.238), (200.0, 0.123), (222.0, 0.127), (226.0, 0.146)] {
         search.record(load, share);
@@ -136,9 +135,9 @@ fn held(noise: f64, cold: f64, seed: u64) -> (f64, f64) {
             (idle + (share - idle) * part * (1.0 + bend) / (1.0 + bend * part)).min(1.0)
         };
         let most = at * chance.uniform(1.2, 8.0);
-        let spec = target(share, (most / 16.0).ceil(), most.ceil());
+        let spec = target(CLOSED, share, (most / 16.0).ceil(), most.ceil());
         let mut first = true;
-        let (tried, end) = search(&spec, &CLOSED, |load| {
+        let (tried, end) = search(&spec, |load| {
             let warm = if std::mem::take(&mut first) { 1.0 + cold } else { 1.0 };
             (takes(load) * warm + noise * chance.normal()).clamp(0.0, 1.0)
         });

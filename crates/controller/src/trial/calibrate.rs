@@ -16,7 +16,7 @@ use crate::text::fit;
 /// # Errors
 /// What was tried and why it failed, or what could not be taken away or put back.
 pub fn calibrate(bench: &Bench<'_>, task: Task<'_>) -> Result<Calibration, String> {
-    let trial = Trial { bench, task, planned: task.planned, case: task.case, number: 0 };
+    let trial = Trial::new(bench, task);
     let mut gathered = Gathered { halt: bench.cancel.clone(), ..Gathered::default() };
     let governed = trial.govern(&gathered.standing).map_err(|stop| stop.reason)?;
     let found = trial.find_load(&mut gathered);

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use tare_lab::Resource;
-use tare_model::capacity::{CapacitySearch, CapacitySpec, Probe, ProbeCause, load_of, metric};
-use tare_model::study::Case;
+use tare_model::capacity::{CapacitySearch, CapacitySpec, Probe, ProbeCause, metric};
+use tare_model::load::LoadKind;
 use tare_model::trial::{Measurement, Outcome, Phase};
 use tare_record::JournalEvent;
 
 use super::judge::missed;
-use super::{Gathered, Stop, Task, Trial};
+use super::{Gathered, Stop, Trial};
 use crate::capacity::{self, Found, Search, Try, words};
 use crate::cleanliness::left_of_try;
 use crate::observer::TryNow;
@@ -29,6 +29,7 @@ struct Tried {
 /// A search under way.
 struct Searching<'t> {
     trial: &'t Trial<'t>,
+    kind: LoadKind,
     search: Search,
     probes: Vec<Probe>,
     /// The last try of each load that holds so far, by place in `probes`.
@@ -42,10 +43,10 @@ struct Searching<'t> {
 impl Trial<'_> {
     /// Searches the load of a case.
     pub(super) fn search(&self, spec: &CapacitySpec, gathered: &mut Gathered) -> Result<Outcome, Stop> {
-        let search = Search::new(spec, &self.case.load);
+        let search = Search::new(spec);
         let around = self.bench.book.held();
         let (probes, held) = (Vec::new(), BTreeMap::new());
-        let mut searching = Searching { trial: self, search, probes, held, stopped: None, around };
+        let mut searching = Searching { trial: self, kind: spec.kind, search, probes, held, stopped: None, around };
         let ended = searching.go(gathered);
         // What was seen is reported, however the search ended.
         if ended.is_err() {
@@ -76,9 +77,7 @@ impl Searching<'_> {
         let event = JournalEvent::TryStarted { index: planned.index, number, load: next.load };
         bench.book.write(&event).map_err(|error| Stop { phase: Phase::Provision, reason: error.to_string() })?;
         self.tell(next, number, None);
-        let case = Case { load: load_of(&self.trial.case.load, next.load), ..self.trial.case.clone() };
-        let task = Task { case: &case, ..self.trial.task };
-        let trial = Trial { bench, task, planned, case: &case, number };
+        let trial = Trial { load: self.kind.at(next.load), number, ..*self.trial };
         let (halt, standing) = (bench.cancel.clone(), gathered.standing.clone());
         let mut own = Gathered { halt, standing, ..Gathered::default() };
         let attempted = trial.at_once(&mut own);
@@ -107,7 +106,7 @@ impl Searching<'_> {
             }
             Ok((measurement, Some(wrong))) => (capacity::Outcome::Invalid(fit(&wrong)), None, measurement),
             Ok((measurement, None)) => {
-                let outcome = match missed(&task, &measurement.metrics) {
+                let outcome = match missed(&trial.task, &measurement.metrics) {
                     None => capacity::Outcome::Held,
                     Some(missed) if missed.measured => capacity::Outcome::Missed(missed.why),
                     Some(missed) if served(&measurement.counts) => {
@@ -153,10 +152,10 @@ impl Searching<'_> {
 
     /// Tells whoever watches the run what is tried, and what came of it.
     fn tell(&self, next: Try, number: u32, outcome: Option<Option<&str>>) {
-        let Trial { bench, planned, case, .. } = *self.trial;
+        let Trial { bench, planned, .. } = *self.trial;
         let (held, missed) = (self.search.floor(), self.search.bounds().1);
-        let load = words(&case.load, next.load);
-        let in_words = |load| words(&case.load, load);
+        let load = words(self.kind, next.load);
+        let in_words = |load| words(self.kind, load);
         let (held, missed) = (held.map(in_words), missed.map(in_words));
         let at_most = self.search.at_most();
         let now = TryNow { number, at_most, load, purpose: next.purpose, held, missed };
@@ -168,10 +167,9 @@ impl Searching<'_> {
 
     /// What became of each try, where there are no figures to hold them.
     fn tell_tries(&self, gathered: &mut Gathered) {
-        let load = &self.trial.case.load;
         for (number, probe) in (1..).zip(&self.probes) {
             let became = in_words(probe).map_or_else(|| "held".to_owned(), |why| format!("did not hold: {why}"));
-            let row = format!("{} {became}", words(load, probe.load));
+            let row = format!("{} {became}", words(self.kind, probe.load));
             gathered.facts.insert(format!("try {number:03}"), row);
         }
     }
@@ -208,7 +206,7 @@ impl Searching<'_> {
     /// What a reader must know of the smallest load that did not hold: whether something else was in the way than an objective.
     fn broken(&self, missed: f64) -> Option<String> {
         let probe = self.probes.iter().rfind(|probe| same(probe.load, missed) && probe.failed.is_some())?;
-        let load = words(&self.trial.case.load, missed);
+        let load = words(self.kind, missed);
         let why = probe.failed.as_deref().unwrap_or_default();
         match probe.cause? {
             ProbeCause::Qos => None,

@@ -1,10 +1,9 @@
 //! A trial that looks for the load at which the guests' CPUs are busy to a share, and measures there: one provisioning and one set-up of
 //! the workload, which is then driven once for each load that is tried and once more for the measurement.
 
-use tare_model::capacity::load_of;
 use tare_model::cpu_target::{CpuSearch, CpuSearchStep, CpuTarget};
+use tare_model::load::OFFERED;
 use tare_model::metric::common;
-use tare_model::study::Case;
 use tare_model::trial::{Measurement, Outcome, Phase};
 use tare_record::JournalEvent;
 use tare_workload::{Driven, DriverSite};
@@ -12,12 +11,11 @@ use tare_workload::{Driven, DriverSite};
 use super::busy::spread;
 use super::drive::Ready;
 use super::target::Target;
-use super::{Gathered, Stop, Task, Trial};
+use super::{Gathered, Stop, Trial};
 use crate::capacity::words;
 use crate::cpu_target::{Next, Search, percent};
 use crate::neighbours;
 use crate::observer::CpuSearchNow;
-use crate::share;
 
 /// A search under way, in guests that stand.
 struct TargetTrial<'t> {
@@ -65,7 +63,7 @@ impl Trial<'_> {
         let drivers: Vec<Vec<DriverSite<'_>>> = targets.iter().map(Target::drivers).collect();
         let sites = self.sites(&targets, &drivers);
         let prepared = self.prepare(&sites, gathered)?;
-        let search = Search::new(spec, &self.case.load, self.case.instances);
+        let search = Search::new(spec, self.case.instances);
         let steps = Vec::new();
         let mut running =
             TargetTrial { trial: self, spec, search, targets: &targets, drivers: &drivers, prepared, steps };
@@ -75,30 +73,25 @@ impl Trial<'_> {
         let outcome = match ended {
             Ok(Ok(measurement)) => Outcome::Completed(measurement),
             Ok(Err(NotHeld(reason))) => {
-                self.tell_steps(&steps, gathered);
+                tell_steps(spec, &steps, gathered);
                 Outcome::Invalid { reason }
             }
             Err(stop) => {
-                self.tell_steps(&steps, gathered);
+                tell_steps(spec, &steps, gathered);
                 return Err(stop);
             }
         };
         self.end_drivers(targets, gathered);
         Ok(outcome)
     }
+}
 
-    /// The same trial with another load and other phases, in the same guests.
-    fn at<'c>(&'c self, case: &'c Case, number: u32) -> Trial<'c> {
-        Trial { bench: self.bench, task: Task { case, ..self.task }, planned: self.planned, case, number }
-    }
-
-    /// What was tried, where there are no figures to hold it.
-    fn tell_steps(&self, steps: &[CpuSearchStep], gathered: &mut Gathered) {
-        for (number, step) in (1..).zip(steps) {
-            let (load, took) = (words(&self.case.load, step.load), percent(step.share));
-            let row = format!("{load} took {took} of the guests' CPUs at {:.2} operations/s", step.operations_per_s);
-            gathered.facts.insert(format!("step {number:02}"), row);
-        }
+/// What was tried, where there are no figures to hold it.
+fn tell_steps(spec: &CpuTarget, steps: &[CpuSearchStep], gathered: &mut Gathered) {
+    for (number, step) in (1..).zip(steps) {
+        let (load, took) = (words(spec.kind, step.load), percent(step.share));
+        let row = format!("{load} took {took} of the guests' CPUs at {:.2} operations/s", step.operations_per_s);
+        gathered.facts.insert(format!("step {number:02}"), row);
     }
 }
 
@@ -131,15 +124,14 @@ impl TargetTrial<'_> {
     /// Offers a load for a step, and notes what it took.
     fn step(&mut self, load: f64, gathered: &mut Gathered) -> Result<Result<(), NotHeld>, Stop> {
         let number = self.search.tries() + 1;
-        let own = self.trial.case;
-        let phases = self.spec.phases(&own.phases, number);
-        let case = Case { load: load_of(&own.load, load), phases, ..own.clone() };
+        let phases = self.spec.phases(&self.trial.phases, number);
+        let trial = Trial { load: self.spec.kind.at(load), phases, number, ..*self.trial };
         self.begin(number, load)?;
         self.tell(number, load, false, None);
         // What a step shows is in its figures; all else is that of the measurement.
         let (samples, flags, load_s) = (gathered.samples.len(), gathered.flags.len(), gathered.load_s);
         let facts = gathered.facts.clone();
-        let stepped = self.offer(&self.trial.at(&case, number), load, gathered);
+        let stepped = self.offer(&trial, load, gathered);
         gathered.samples.truncate(samples);
         gathered.flags.truncate(flags);
         gathered.facts = facts;
@@ -150,11 +142,11 @@ impl TargetTrial<'_> {
         self.search.record(load, step.share);
         self.tell(number, load, false, Some(step.share));
         self.steps.push(step);
-        let load = words(&own.load, load);
+        let load = words(self.spec.kind, load);
         Ok(wrong.map_or(Ok(()), |why| Err(NotHeld(format!("the work of step {number}, at {load}, was wrong: {why}")))))
     }
 
-    /// Drives the guests once, with the load and the phases of this trial's case.
+    /// Drives the guests once, with the load and the phases of this trial.
     fn offer(&mut self, trial: &Trial<'_>, load: f64, gathered: &mut Gathered) -> Result<Stepped, Stop> {
         let sites = trial.sites(self.targets, self.drivers);
         trial.enter(Phase::Drive)?;
@@ -187,12 +179,10 @@ impl TargetTrial<'_> {
 
     /// Measures at a load for as long as the case asks.
     fn measure(&mut self, load: f64, gathered: &mut Gathered) -> Result<Measured, Stop> {
-        let own = self.trial.case;
-        let case = Case { load: load_of(&own.load, load), ..own.clone() };
         let number = self.search.tries() + 1;
         self.begin(number, load)?;
         self.tell(number, load, true, None);
-        let trial = self.trial.at(&case, 0);
+        let trial = Trial { load: self.spec.kind.at(load), ..*self.trial };
         let sites = trial.sites(self.targets, self.drivers);
         trial.enter(Phase::Drive)?;
         let before_s = gathered.load_s;
@@ -211,7 +201,7 @@ impl TargetTrial<'_> {
         self.tell(number, load, true, Some(step.share));
         self.steps.push(step);
         let course = trial.busy(&gathered.samples, gathered).course(window_ns);
-        let (words, took) = (words(&own.load, load), percent(step.share));
+        let (words, took) = (words(self.spec.kind, load), percent(step.share));
         gathered
             .facts
             .insert("load".to_owned(), format!("{words}, found for {} of the guests' CPUs", percent(self.spec.share)));
@@ -230,7 +220,7 @@ impl TargetTrial<'_> {
         if (held.share - held.target).abs() > held.tolerance {
             return Ok(Measured::Off(load, held.share, off(&held, &words, &took)));
         }
-        measurement.counts.insert(share::OFFERED.to_owned(), load.round() as u64);
+        measurement.counts.insert(OFFERED.to_owned(), load.round() as u64);
         measurement.cpu_search = Some(held);
         Ok(Measured::Ended(Ok(measurement)))
     }
@@ -243,7 +233,7 @@ impl TargetTrial<'_> {
 
     /// Tells whoever watches the run what is tried, or what it took.
     fn tell(&self, number: u32, load: f64, measured: bool, took: Option<f64>) {
-        let load = words(&self.trial.case.load, load);
+        let load = words(self.spec.kind, load);
         let now = CpuSearchNow { number, at_most: self.spec.steps, load, target: self.spec.share, measured, took };
         self.trial.bench.observer.cpu_search(self.trial.planned, &now);
     }

@@ -76,7 +76,7 @@ impl Trial<'_> {
     ) -> Result<(Vec<Driven>, ProbeData), Stop> {
         let failed = |reason: String| Stop { phase: Phase::Drive, reason };
         let interval_ns = self.bench.plan.study.lab.sample_interval.ns;
-        let mut schedule = Schedule { phases: self.case.phases, start_at_ns: 0, seed: self.seed(), interval_ns };
+        let mut schedule = Schedule { phases: self.phases, start_at_ns: 0, seed: self.seed(), interval_ns };
         self.in_each(Phase::Drive, sites, prepared.iter_mut(), gathered, |site, ready| ready.connect(site, &schedule))?;
         let inside: Vec<Inside<'_>> =
             sites.iter().enumerate().map(|(n, site)| Inside::start(site.guest, &target_name(n), interval_ns)).collect();
@@ -84,8 +84,8 @@ impl Trial<'_> {
         let charged = crate::charges::read(gathered.measured());
         let began = Instant::now();
         schedule.start_at_ns = tare_probe::now_ns() + self.lead(sites.len()).as_nanos() as u64;
-        let steady_ns = schedule.start_at_ns + self.case.phases.steady_offset_ns();
-        probe.add_instants(&[steady_ns, steady_ns + self.case.phases.steady_state.ns]);
+        let steady_ns = schedule.start_at_ns + self.phases.steady_offset_ns();
+        probe.add_instants(&[steady_ns, steady_ns + self.phases.steady_state.ns]);
         let driven = self
             .in_each(Phase::Drive, sites, prepared.iter_mut(), gathered, |site, ready| ready.drive(site, &schedule));
         gathered.load_s = began.elapsed().as_secs_f64();
@@ -106,10 +106,10 @@ impl Trial<'_> {
 
     /// How long before its start load is announced.
     fn lead(&self, guests: usize) -> Duration {
-        let warm_up = Duration::from_nanos(self.case.phases.steady_offset_ns());
+        let warm_up = Duration::from_nanos(self.phases.steady_offset_ns());
         let lead = LEAD.max(LEAD_TO_WINDOW.saturating_sub(warm_up));
         let guests = u32::try_from(guests).unwrap_or(u32::MAX);
-        let drivers = guests.saturating_mul(self.case.drivers);
+        let drivers = guests.saturating_mul(self.case.load.guests().drivers);
         lead + LEAD_EACH_FURTHER * drivers.saturating_sub(1) + crate::client::further_lead(self.bench)
     }
 

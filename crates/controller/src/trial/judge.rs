@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tare_model::metric::{Better, MetricSpec, Unit};
-use tare_model::study::{Case, QosObjective};
+use tare_model::study::{Case, CaseLoad, QosObjective};
 use tare_model::written::value as written;
 use tare_model::{capacity, density};
 
@@ -16,10 +16,10 @@ pub(super) fn metrics(task: &Task<'_>) -> Vec<MetricSpec> {
 }
 
 fn in_front(case: &Case, own: Vec<MetricSpec>) -> Vec<MetricSpec> {
-    let mut all = match (&case.density, &case.capacity) {
-        (Some(_), _) => density::metric_specs(),
-        (None, Some(_)) => vec![capacity::metric_spec(&case.load)],
-        (None, None) => return own,
+    let mut all = match &case.load {
+        CaseLoad::Density { .. } => density::metric_specs(),
+        CaseLoad::Capacity(spec) => vec![capacity::metric_spec(spec.kind)],
+        CaseLoad::Fixed { .. } | CaseLoad::ShareOf { .. } | CaseLoad::CpuTarget { .. } => return own,
     };
     for mut spec in own {
         spec.primary = false;

@@ -19,10 +19,11 @@ use std::time::{Duration, Instant};
 
 use tare_model::guest::ParityRow;
 use tare_model::kvm;
+use tare_model::load::{LoadModel, OFFERED, Phases};
 use tare_model::metric::{Better, MetricSpec, Unit, common};
 use tare_model::plan::{Plan, PlannedTrial};
 use tare_model::sample::{CpuAccount, Sample};
-use tare_model::study::{Arm, Case};
+use tare_model::study::{Arm, Case, CaseLoad};
 use tare_model::trial::{Flag, Measurement, Outcome, Phase, TrialRecord};
 use tare_platform::{Comparable, Guest, Platform, Site};
 use tare_record::JournalEvent;
@@ -34,7 +35,7 @@ use crate::host::HostAccess;
 use crate::ledger::Book;
 use crate::neighbours::{self, BusyLoops};
 use crate::observer::Observer;
-use crate::share::{self, Offered};
+use crate::share::Offered;
 use crate::text::{fit, last};
 
 use governed::{Governed, Standing};
@@ -93,7 +94,7 @@ pub struct Task<'a> {
     pub data: Option<&'a Data>,
     /// The load that was found for each guest before the first trial.
     pub load: Option<&'a Calibration>,
-    /// Where its load is a share of a capacity: which, which is also that of `case`.
+    /// Where its load is a share of a capacity: which.
     pub offered: Option<&'a Offered>,
 }
 
@@ -139,12 +140,17 @@ impl Gathered {
     }
 }
 
-/// One trial under way.
+/// One trial under way, or one try of a search.
+#[derive(Clone, Copy)]
 struct Trial<'a> {
     bench: &'a Bench<'a>,
     task: Task<'a>,
     planned: &'a PlannedTrial,
     case: &'a Case,
+    /// What each driver offers, until a search says what else.
+    load: LoadModel,
+    /// For how long.
+    phases: Phases,
     /// Which try of a search it is, from 1; 0: the trial itself.
     number: u32,
 }
@@ -152,7 +158,7 @@ struct Trial<'a> {
 /// Runs a trial to its end, whatever happens, and takes away all that it made. A failure is in the
 /// record, with the phase and the reason; what a teardown left behind is a flag there.
 pub fn run(bench: &Bench<'_>, task: Task<'_>) -> TrialRecord {
-    let trial = Trial { bench, task, planned: task.planned, case: task.case, number: 0 };
+    let trial = Trial::new(bench, task);
     let planned = task.planned;
     let started_at = jiff::Timestamp::now().to_string();
     let began = Instant::now();
@@ -231,7 +237,7 @@ fn metrics(task: &Task<'_>) -> Vec<MetricSpec> {
         UnitOfWork::Operation => (Unit::CpuSecondsPerOperation, "an operation"),
         UnitOfWork::Byte => (Unit::CpuSecondsPerByte, "a byte"),
     };
-    let mean = if task.case.guests > 1 || task.case.density.is_some() { ", mean of guests" } else { "" };
+    let mean = if task.case.load.most_guests() > 1 || task.case.load.is_density() { ", mean of guests" } else { "" };
     let mut add = |id, label: &str, unit| metrics.push(MetricSpec::new(id, label, unit, Better::Lower));
     add(common::SERVICE_DEMAND, &format!("service demand, CPU of the SUT {per}"), demand);
     add(common::START_TIME, &format!("guest start{mean}"), Unit::Seconds);
@@ -248,7 +254,14 @@ fn metrics(task: &Task<'_>) -> Vec<MetricSpec> {
     metrics
 }
 
-impl Trial<'_> {
+impl<'a> Trial<'a> {
+    /// With the load that was found for it, or the largest that its case may come to.
+    fn new(bench: &'a Bench<'a>, task: Task<'a>) -> Self {
+        let Task { planned, case, offered, .. } = task;
+        let load = offered.map_or_else(|| case.load.largest(), |offered| offered.load);
+        Self { bench, task, planned, case, load, phases: case.phases, number: 0 }
+    }
+
     /// Tells everyone that a phase begins; stops the trial if the user wishes to stop.
     fn enter(&self, phase: Phase) -> Result<(), Stop> {
         tracing::debug!(trial = self.planned.index, arm = self.planned.arm, case = self.planned.case, %phase);
@@ -300,7 +313,7 @@ impl Trial<'_> {
         if let Err(reason) = governed.end() {
             gathered.flag("host-memory", reason);
         }
-        if self.case.density.is_some()
+        if self.case.load.is_density()
             && let Err(error) = tare_lab::limit_run(self.bench.run_id, None)
             && tare_lab::Cgroup::unavailable().is_none()
         {
@@ -309,9 +322,10 @@ impl Trial<'_> {
     }
 
     /// What all its guests are given alike; `guests` of them stand.
-    fn given(&self, guests: usize) -> Given<'_> {
+    fn given(&self, guests: usize) -> Given {
         Given {
-            case: self.case,
+            load: self.load,
+            instances: self.case.instances.max(1),
             rate_per_s: self.task.load.map(|load| load.rate_per_s),
             merge: self.merges(),
             timeout: timeout(guests),
@@ -325,19 +339,20 @@ impl Trial<'_> {
             let alone = format!("{:.1} % of the guest's CPUs", load.cpu_share * 100.0);
             gathered.facts.insert("CPU of one guest alone".to_owned(), alone);
         }
-        if let Some(spec) = &self.case.density {
-            return self.ascend(spec, governed, gathered);
+        match &self.case.load {
+            CaseLoad::Density { spec, .. } => self.ascend(spec, governed, gathered),
+            CaseLoad::Capacity(spec) => self.search(spec, gathered),
+            CaseLoad::CpuTarget { target, .. } => self.meet_cpu_target(target, gathered),
+            CaseLoad::Fixed { .. } | CaseLoad::ShareOf { .. } => self.measure(gathered),
         }
-        if let Some(spec) = &self.case.capacity {
-            return self.search(spec, gathered);
-        }
-        if let Some(spec) = &self.case.cpu_target {
-            return self.meet_cpu_target(spec, gathered);
-        }
+    }
+
+    /// One load, in a given number of guests.
+    fn measure(&self, gathered: &mut Gathered) -> Result<Outcome, Stop> {
         let (mut measurement, wrong) = self.at_once(gathered)?;
         if let Some(offered) = self.task.offered {
             gathered.facts.insert("load".to_owned(), offered.words.clone());
-            measurement.counts.insert(share::OFFERED.to_owned(), offered.rounded());
+            measurement.counts.insert(OFFERED.to_owned(), offered.load.number().round() as u64);
         }
         Ok(match wrong {
             Some(reason) => Outcome::Invalid { reason },

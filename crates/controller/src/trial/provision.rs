@@ -34,7 +34,7 @@ impl Trial<'_> {
 
     /// Makes the measured guests, side by side, and notes what is known of them.
     pub(super) fn provision(&self, gathered: &mut Gathered) -> Result<(), Stop> {
-        let (stem, count) = (self.stem(), self.case.guests as usize);
+        let (stem, count) = (self.stem(), self.case.load.guests().count as usize);
         let name = |n: usize| if count == 1 { format!("t{stem}") } else { format!("t{stem}x{n}") };
         let specs: Vec<GuestSpec> = (0..count).map(|n| self.target_spec(n, name(n))).collect();
         let what = |n: usize| match count {
@@ -98,7 +98,7 @@ impl Trial<'_> {
 
     /// Starts the agents of a guest's drivers. `serial`: which it is of all that the trial has had.
     pub(super) fn target(&self, index: usize, serial: usize, guest: &dyn Guest) -> Result<Target, Stop> {
-        let drivers = self.case.drivers as usize;
+        let drivers = self.case.load.guests().drivers as usize;
         let clients = (0..drivers).map(|driver| self.start_client(serial * drivers + driver));
         Ok(Target {
             index,

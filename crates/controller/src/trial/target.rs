@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tare_model::guest::{CommandDefaults, DataPlace, GuestSize};
+use tare_model::load::LoadModel;
 use tare_model::sample::Source;
-use tare_model::study::Case;
 use tare_wire::Link;
 use tare_workload::{DriverSite, ServicesSite, WorkSite};
 
@@ -35,8 +35,11 @@ pub(super) struct Target {
 }
 
 /// What is the same for all guests of a trial.
-pub(super) struct Given<'a> {
-    pub(super) case: &'a Case,
+pub(super) struct Given {
+    /// What each driver offers.
+    pub(super) load: LoadModel,
+    /// Instances of the application in each guest.
+    pub(super) instances: u32,
     /// Operations a second that a calibration found.
     pub(super) rate_per_s: Option<f64>,
     /// Whether their memory may be merged.
@@ -57,7 +60,7 @@ impl Target {
     }
 
     /// What its workload is given; `drivers` are its own, and `None` comes only of having none.
-    pub(super) fn site<'s>(&'s self, drivers: &'s [DriverSite<'s>], given: &Given<'_>) -> Option<WorkSite<'s>> {
+    pub(super) fn site<'s>(&'s self, drivers: &'s [DriverSite<'s>], given: &Given) -> Option<WorkSite<'s>> {
         let first = drivers.first()?;
         Some(WorkSite {
             guest: &self.link,
@@ -68,10 +71,10 @@ impl Target {
             drivers,
             index: u32::try_from(self.index).unwrap_or(u32::MAX),
             size: self.size,
-            instances: given.case.instances.max(1),
+            instances: given.instances,
             data: self.data.as_ref(),
             commands: self.commands.as_ref(),
-            load: given.case.load,
+            load: given.load,
             rate_per_s: given.rate_per_s,
             merge: given.merge,
             timeout: given.timeout,

@@ -7,11 +7,11 @@ use tare_controller::{Cancel, ControllerError, Observer, Registry, RunEnd, RunOp
 use tare_model::Span;
 use tare_model::guest::GuestSize;
 use tare_model::load::{LoadModel, Phases};
-use tare_model::plan::{Cost, CpuPlacement, PLAN_SCHEMA, Plan, PlannedTrial};
-use tare_model::study::{Arm, Case, LabSpec, Neighbours, Placement, STUDY_SCHEMA, Study};
+use tare_model::plan::{CpuPlacement, Plan, PlannedTrial};
+use tare_model::study::{Case, Neighbours, Placement};
 use tare_model::trial::TrialRecord;
 use tare_model::units::ByteSize;
-use tare_record::RunFolder;
+use tare_record::{RunFolder, testing};
 
 /// The agent's program: TARE_AGENT, else where cargo puts it.
 pub fn agent() -> Option<PathBuf> {
@@ -21,76 +21,27 @@ pub fn agent() -> Option<PathBuf> {
 }
 
 /// Two trials of one case, with a neighbour, on the plainest platform that has a link.
-#[expect(clippy::too_many_lines, reason = "one value with all its fields")]
 pub fn plan() -> Plan {
+    let mut plan = testing::plan(1);
+    let study = &mut plan.study;
+    study.arms.truncate(2);
+    for (arm, id) in study.arms.iter_mut().zip(["a", "b"]) {
+        (arm.id, arm.label, arm.platform) = (id.into(), id.into(), "native".into());
+        arm.options = serde_json::json!({});
+    }
+    study.baseline = "a".into();
+    study.lab.congestion_control = None;
+    (study.lab.placement, study.lab.sample_interval) = (Placement::Unpinned, Span::from_millis(50));
     let size = GuestSize { cpus: 1, memory: ByteSize(64 << 20) };
     // Long enough that on a busy host both the driver and the neighbour's busy loops get to work in it.
-    let steady_state = Span::from_millis(300);
-    let phases = Phases { warm_up: Span::ZERO, ramp_up: Span::ZERO, steady_state, ramp_down: Span::ZERO };
-    let arm = |id: &str| Arm {
-        id: id.into(),
-        label: id.into(),
-        platform: "native".into(),
-        options: serde_json::json!({}),
-        replica_of: None,
-        host_memory: tare_model::merging::HostMemory::default(),
-    };
-    let case = Case {
-        drivers: 1,
-        guests: 1,
-        id: "idle".into(),
-        label: "idle".into(),
-        workload: "rr".into(),
-        parameters: serde_json::json!({}),
-        load: LoadModel::Closed { clients: 1, think_time: Span::ZERO },
-        phases,
-        guest: size,
-        neighbours: Some(Neighbours { count: 1, guest: size }),
-        busy_target: false,
-        qos: Vec::new(),
-        density: None,
-        capacity: None,
-        load_from: None,
-        cpu_target: None,
-        held_out: false,
-        seccomp: tare_model::guest::Seccomp::Default,
-        instances: 1,
-    };
-    let lab = LabSpec {
-        mtu: 1500,
-        offloads: true,
-        congestion_control: None,
-        placement: Placement::Unpinned,
-        sample_interval: Span::from_millis(50),
-    };
-    let study = Study {
-        schema: STUDY_SCHEMA,
-        name: "failing".into(),
-        question: "What if?".into(),
-        blocks: 1,
-        seed: 1,
-        baseline: "a".into(),
-        arms: vec![arm("a"), arm("b")],
-        cases: vec![case],
-        lab,
-        scale: 1.0,
-        skip_unavailable: false,
-        client: tare_model::study::ClientHost::Local,
-        trust_domain: None,
-        published: None,
-        score: None,
-    };
+    let phases = Phases::measuring(Span::from_millis(300));
+    let load = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
+    let neighbours = Some(Neighbours { count: 1, guest: size });
+    study.cases = vec![Case { neighbours, ..Case::new("idle", "rr", load.into(), phases, size) }];
     let trial = |index, arm: &str| PlannedTrial { index, block: 0, case: "idle".into(), arm: arm.into() };
-    Plan {
-        schema: PLAN_SCHEMA,
-        study,
-        hash: "0".repeat(64),
-        cpus: CpuPlacement { client: Vec::new(), guests: Vec::new(), note: "anywhere".into() },
-        trials: vec![trial(0, "a"), trial(1, "b")],
-        cost: Cost { measuring: Span::from_millis(100), around: Span::ZERO, memory: size.memory, disk: size.memory },
-        deviations: Vec::new(),
-        left_out: Vec::new(),
-    }
+    plan.trials = vec![trial(0, "a"), trial(1, "b")];
+    plan.cpus = CpuPlacement { client: Vec::new(), guests: Vec::new(), note: "anywhere".into() };
+    plan
 }
 
 /// Runs a plan with what this registry has in place of the shipped platforms, and reads what was recorded.

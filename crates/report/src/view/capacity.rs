@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use tare_model::capacity::metric;
+use tare_model::capacity::{CapacitySpec, LoadShare, metric};
 use tare_model::findings::{
     ArmCapacity, ArmEstimate, CaseFindings, Estimate, Findings, MetricFindings, SearchFindings,
 };
-use tare_model::load::LoadModel;
+use tare_model::load::LoadKind;
 use tare_model::metric::{Better, Unit};
-use tare_model::study::{Case, QosObjective};
+use tare_model::study::{Case, CaseLoad, QosObjective};
 
 use super::case::{FigureView, Titled};
 use super::table::{Cell, Column, Table};
@@ -27,8 +27,8 @@ pub(super) fn noun(case: &CaseFindings, findings: &Findings) -> &'static str {
     let has_types = |other: &CaseFindings| {
         !other.requests.is_empty() && planned(&other.id).map(|other| other.workload.as_str()) == workload
     };
-    match own.map(|planned| &planned.load) {
-        Some(LoadModel::Open { .. }) => "arrivals a second",
+    match own.map(|planned| planned.load.kind()) {
+        Some(LoadKind::Open { .. }) => "arrivals a second",
         _ if findings.cases.iter().any(has_types) => "sessions",
         _ => "clients",
     }
@@ -39,36 +39,38 @@ pub(super) fn load_text(load: f64) -> String {
     if load >= 100.0 || load.fract() == 0.0 { format::count(load.round() as u64) } else { format::fixed(load, 1) }
 }
 
-/// How load is offered where it is looked for, or a share of what another case found; `None` elsewhere.
-pub(super) fn load(planned: &Case, findings: &Findings) -> Option<String> {
+/// How load is offered where the largest is looked for.
+pub(super) fn searched(planned: &Case, spec: &CapacitySpec, findings: &Findings) -> String {
     let found = findings.cases.iter().find(|found| found.id == planned.id);
     let noun = found.map_or("clients", |found| noun(found, findings));
-    let published = findings.plan.study.published.is_some();
-    if let Some(spec) = &planned.capacity {
-        if published {
-            return Some(format!("the largest load that was published, in {noun}"));
-        }
-        return Some(format!(
-            "the largest load that meets every objective: searched from {} {noun} up to {}, to within {}; it must hold \
-             in {}, each in a fresh instance{}",
-            load_text(spec.from),
-            load_text(spec.most),
-            format::relative(spec.precision),
-            format::plural(u64::from(spec.iterations), "iteration", "iterations"),
-            objectives(planned, found)
-        ));
+    if findings.plan.study.published.is_some() {
+        return format!("the largest load that was published, in {noun}");
     }
-    let share = planned.load_from.as_ref()?;
+    format!(
+        "the largest load that meets every objective: searched from {} {noun} up to {}, to within {}; it must hold \
+         in {}, each in a fresh instance{}",
+        load_text(spec.from),
+        load_text(spec.most),
+        format::relative(spec.precision),
+        format::plural(u64::from(spec.iterations), "iteration", "iterations"),
+        objectives(planned, found)
+    )
+}
+
+/// How load is offered where it is a share of what another case found.
+pub(super) fn shared(planned: &Case, share: &LoadShare, findings: &Findings) -> String {
+    let found = findings.cases.iter().find(|found| found.id == planned.id);
+    let noun = found.map_or("clients", |found| noun(found, findings));
     let study = &findings.plan.study;
     let label =
         |id: &str| study.arms.iter().find(|arm| arm.id == id).map_or_else(|| id.to_owned(), |arm| arm.label.clone());
     let offered = found.and_then(|found| Some(format!("{} {noun}: ", load_text(offered(found)?)))).unwrap_or_default();
-    Some(format!(
+    format!(
         "{offered}{} of the median capacity that {} had in \u{201c}{}\u{201d}, the same on every arm",
         format::share(share.share),
         label(&study.baseline),
         super::case_label(findings, &share.case)
-    ))
+    )
 }
 
 /// The load that all trials of a case had.
@@ -169,8 +171,8 @@ pub(crate) fn lines(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Ve
     };
     let mut out: Vec<String> = case.capacity.iter().map(line).collect();
     let planned = findings.plan.study.cases.iter().find(|planned| planned.id == case.id);
-    if let Some(planned) = planned.filter(|planned| planned.load_from.is_some()) {
-        out.extend(load(planned, findings).map(|load| format!("offered: {load}")));
+    if let Some((planned, CaseLoad::ShareOf { share, .. })) = planned.map(|planned| (planned, &planned.load)) {
+        out.push(format!("offered: {}", shared(planned, share, findings)));
     }
     out
 }
@@ -345,8 +347,9 @@ pub(super) fn latencies(findings: &Findings, arms: &Arms) -> Option<FigureView> 
 /// The load that all arms of a case had alike, where a load is what it is about; `None` where they did not, or it was looked for.
 fn equal(case: &CaseFindings, findings: &Findings) -> Option<f64> {
     let planned = findings.plan.study.cases.iter().find(|planned| planned.id == case.id)?;
-    let about_a_load = planned.load_from.is_some() || !case.requests.is_empty() || has_mean(case);
-    if !about_a_load || planned.capacity.is_some() {
+    let is_share = matches!(planned.load, CaseLoad::ShareOf { .. });
+    let about_a_load = is_share || !case.requests.is_empty() || has_mean(case);
+    if !about_a_load || planned.load.is_capacity() {
         return None;
     }
     let first = offered(case)?;

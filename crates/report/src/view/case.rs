@@ -5,6 +5,7 @@ use tare_model::findings::{
     ArmObjective, ArmSteps, CaseFindings, Comparison, Distribution, Findings, MetricFindings, Verdict,
 };
 use tare_model::metric::{Better, common};
+use tare_model::study::{Case, CaseLoad};
 
 use super::parts::Parts;
 use super::requests::RequestsView;
@@ -135,6 +136,21 @@ impl CaseView {
     }
 }
 
+/// How load is offered.
+pub(super) fn load(planned: &Case, findings: &Findings) -> String {
+    match &planned.load {
+        CaseLoad::Fixed { load, guests } => words::load_of_each(load, *guests),
+        CaseLoad::Density { load, .. } => {
+            let found = findings.cases.iter().find(|found| found.id == planned.id);
+            let found = found.and_then(|found| found.density.as_ref()?.offered_per_guest_per_s);
+            density::load(planned, load, found)
+        }
+        CaseLoad::Capacity(spec) => capacity::searched(planned, spec, findings),
+        CaseLoad::ShareOf { share, .. } => capacity::shared(planned, share, findings),
+        CaseLoad::CpuTarget { target, .. } => cpu_targets::load(planned, target, findings),
+    }
+}
+
 fn setup(case: &CaseFindings, findings: &Findings) -> String {
     let Some(planned) = findings.plan.study.cases.iter().find(|planned| planned.id == case.id) else {
         return String::new();
@@ -143,14 +159,8 @@ fn setup(case: &CaseFindings, findings: &Findings) -> String {
         format!("{} and {}", format::plural(u64::from(guest.cpus), "CPU", "CPUs"), guest.memory)
     };
     let guest = size(&planned.guest);
-    let found = || cpu_targets::load(planned, findings).or_else(|| capacity::load(planned, findings));
-    let own_load = || found().unwrap_or_else(|| words::load_of_each(planned));
-    let (load, guests) = match (density::guests(planned, &guest), &case.density) {
-        (Some(guests), found) => {
-            (density::load(planned, found.as_ref().and_then(|d| d.offered_per_guest_per_s)), guests)
-        }
-        (None, _) => (own_load(), format!("{} of {guest}", words::guests(planned))),
-    };
+    let guests = density::guests(planned, &guest).unwrap_or_else(|| format!("{} of {guest}", words::guests(planned)));
+    let load = load(planned, findings);
     let mut said = vec![format!("Workload {}", planned.workload), load, words::phases(&planned.phases), guests];
     if planned.instances > 1 {
         said.push(format!(

@@ -1,6 +1,6 @@
 //! How well the guests' CPUs were held busy to a share: what was asked, what was held, and the loads that were tried on the way.
 
-use tare_model::cpu_target::{CpuSearch, CpuSearchStep};
+use tare_model::cpu_target::{CpuSearch, CpuSearchStep, CpuTarget};
 use tare_model::findings::{CaseFindings, Findings};
 use tare_model::metric::Unit;
 use tare_model::study::Case;
@@ -28,11 +28,10 @@ fn step(step: &CpuSearchStep) -> String {
     format!("{}: {}", load_text(step.load), share(step.share))
 }
 
-/// How load is offered where it is looked for by the CPU that it takes; `None` elsewhere.
-pub(super) fn load(planned: &Case, findings: &Findings) -> Option<String> {
-    let target = planned.cpu_target.as_ref()?;
+/// How load is offered where it is looked for by the CPU that it takes.
+pub(super) fn load(planned: &Case, target: &CpuTarget, findings: &Findings) -> String {
     let noun = findings.cases.iter().find(|own| own.id == planned.id).map_or("clients", |own| noun(own, findings));
-    Some(format!(
+    format!(
         "the load that keeps the guest\u{2019}s CPUs {} busy, to within {} points: searched from {} {noun} up to {}, \
          in at most {}",
         format::share(target.share),
@@ -40,7 +39,7 @@ pub(super) fn load(planned: &Case, findings: &Findings) -> Option<String> {
         load_text(target.from),
         load_text(target.most),
         format::plural(u64::from(target.steps), "step", "steps")
-    ))
+    )
 }
 
 /// The table that belongs to the answer.

@@ -6,7 +6,7 @@ use tare_model::density::{CoursePoint, metric};
 use tare_model::findings::{ArmDensity, CaseFindings, DensityFindings, Estimate, Findings, LevelFindings};
 use tare_model::load::LoadModel;
 use tare_model::metric::Unit;
-use tare_model::study::Case;
+use tare_model::study::{Case, CaseLoad};
 
 use super::case::{FigureView, Titled};
 use super::table::{Cell, Column, Table};
@@ -44,11 +44,11 @@ pub(super) fn at_held(case: &CaseFindings) -> &'static str {
 }
 
 /// How load is offered where guests are added. `offered`: operations a second of each guest, where load is throttled.
-pub(super) fn load(case: &Case, offered: Option<f64>) -> String {
+pub(super) fn load(case: &Case, load: &LoadModel, offered: Option<f64>) -> String {
     if tiles::members(case).is_some() {
         return "each member under a load of its own".to_owned();
     }
-    match (&case.load, offered) {
+    match (load, offered) {
         (LoadModel::Closed { clients, .. }, Some(rate)) => {
             let rate = format::value(rate, &Unit::OperationsPerSecond);
             let clients = format::plural(u64::from(*clients), "client", "clients");
@@ -56,13 +56,13 @@ pub(super) fn load(case: &Case, offered: Option<f64>) -> String {
                 "each guest is offered {rate} by {clients}, a rate that was found before the first trial and is the same on every arm"
             )
         }
-        _ => format!("in each guest {}", words::load_of_each(case)),
+        _ => format!("in each guest {}", words::load(load)),
     }
 }
 
 /// Which guests there are, and what they do with their memory, where they are added.
 pub(super) fn guests(case: &Case, size: &str) -> Option<String> {
-    let spec = case.density.as_ref()?;
+    let CaseLoad::Density { spec, .. } = &case.load else { return None };
     let memory = case.parameters.get("memory").and_then(|memory| memory.as_str());
     let memory = memory.map_or_else(String::new, |memory| format!(", memory \u{201c}{memory}\u{201d}"));
     if let Some(members) = tiles::members(case) {

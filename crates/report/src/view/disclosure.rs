@@ -5,8 +5,9 @@ use tare_model::findings::Findings;
 use tare_model::study::{Case, LabSpec, Placement};
 
 use super::account;
+use super::case::load;
 use super::table::{Cell, Column, Table};
-use super::{capacity, case_label, density};
+use super::{case_label, density};
 use crate::format;
 use crate::plot::arms::Arms;
 use crate::words;
@@ -165,7 +166,7 @@ fn cases_table(findings: &Findings) -> Table {
         table.rows.push(vec![
             Cell::with_note(&case.label, &case.id),
             Cell { code: true, note: case.parameters.to_string(), ..Cell::text(&case.workload) },
-            Cell::with_note(load(findings, case), words::phases(&case.phases)),
+            Cell::with_note(load(case, findings), words::phases(&case.phases)),
             Cell::text(guest(case)),
             Cell::text(around(case)),
         ]);
@@ -173,20 +174,12 @@ fn cases_table(findings: &Findings) -> Table {
     table
 }
 
-fn load(findings: &Findings, case: &Case) -> String {
-    if case.density.is_none() {
-        return capacity::load(case, findings).unwrap_or_else(|| words::load_of_each(case));
-    }
-    let found = findings.cases.iter().find(|found| found.id == case.id).and_then(|found| found.density.as_ref());
-    density::load(case, found.and_then(|density| density.offered_per_guest_per_s))
-}
-
 fn guest(case: &Case) -> String {
     let size = format!("{}, {}", format::plural(u64::from(case.guest.cpus), "CPU", "CPUs"), case.guest.memory);
     if let Some(guests) = density::guests(case, &size) {
         return guests;
     }
-    if case.guests > 1 { format!("{} of {size}", words::guests(case)) } else { size }
+    if case.load.guests().count > 1 { format!("{} of {size}", words::guests(case)) } else { size }
 }
 
 fn around(case: &Case) -> String {

@@ -4,8 +4,8 @@
 use std::str::FromStr;
 use tare_model::traits::Traits;
 
-use tare_model::capacity::{CapacitySpec, LoadShare, ScoreSpec, load_of};
-use tare_model::load::LoadModel;
+use tare_model::capacity::{CapacitySpec, LoadShare, ScoreSpec};
+use tare_model::load::{LoadKind, LoadModel};
 use tare_model::study::Case;
 use tare_model::units::Rate;
 
@@ -45,7 +45,7 @@ pub(super) fn search(case: &Table<'_>, cursor: &Cursor<'_>, model: &LoadModel) -
         field.wrong(&what, "write a smaller number, or a larger `most`");
         return None;
     }
-    Some(CapacitySpec { from, most, precision: precision?, iterations: iterations? })
+    Some(CapacitySpec { kind: model.kind(), from, most, precision: precision?, iterations: iterations? })
 }
 
 /// The first load where the study says nothing.
@@ -136,13 +136,13 @@ fn objectives(case: &Table<'_>) {
     }
 }
 
-/// The share that a case is offered, and the largest load that it may come to. `own` is the kind of load, if the case says it.
+/// The share that a case is offered. `own` is the kind of load, if the case says it.
 pub(super) fn share(
     case: &Table<'_>,
     cursor: &Cursor<'_>,
     own: Option<LoadModel>,
     searches: &Searches,
-) -> Option<(LoadShare, LoadModel)> {
+) -> Option<LoadShare> {
     if let Some(field) = case.get("density") {
         let help = "leave one of them out: what one guest can be offered says nothing of many";
         field.wrong_key("cannot stand beside `load-from`", help);
@@ -156,14 +156,12 @@ pub(super) fn share(
         return None;
     }
     // A refused search is reported already.
-    let (_, spec, model) = searches.found.iter().find(|(other, ..)| other == id)?;
+    let (_, spec) = searches.found.iter().find(|(other, _)| other == id)?;
+    let own = own.map(|own| own.kind());
     if let (Some(own), Some(load)) = (own, case.get("load"))
-        && std::mem::discriminant(&own) != std::mem::discriminant(model)
+        && own.is_closed() != spec.kind.is_closed()
     {
-        let (this, that) = match own {
-            LoadModel::Closed { .. } => ("closed", "open"),
-            LoadModel::Open { .. } => ("open", "closed"),
-        };
+        let (this, that) = if own.is_closed() { ("closed", "open") } else { ("open", "closed") };
         let what = format!("is {this}, and the load of `cases.{id}` is {that}");
         load.wrong_key(&what, "leave it out: it is then as that of the other case");
         return None;
@@ -171,7 +169,7 @@ pub(super) fn share(
     let share = share?;
     // A bound, and where it can be the other's: cases of one bound are given the same data, such as one file set.
     let most = spec.most * share.max(1.0);
-    if let (LoadModel::Closed { .. }, Some(field)) = (model, table.get("share"))
+    if let (LoadKind::Closed { .. }, Some(field)) = (spec.kind, table.get("share"))
         && most > f64::from(MAX_CONNECTIONS)
     {
         let what =
@@ -179,7 +177,7 @@ pub(super) fn share(
         field.wrong(&what, "write a smaller share, or a smaller `most` there");
         return None;
     }
-    Some((LoadShare { case: id.to_owned(), share }, load_of(&own.unwrap_or(*model), most)))
+    Some(LoadShare { kind: own.unwrap_or(spec.kind), case: id.to_owned(), share, most })
 }
 
 fn not_there(field: &Cursor<'_>, id: &str, searches: &Searches) {
@@ -220,7 +218,7 @@ pub(super) fn score(study: &Table<'_>, cases: &[Case]) -> Option<ScoreSpec> {
     if entries.is_empty() {
         field.wrong_key("names no case", "add the capacity that counts as 1, such as `banking = 120`, or leave it out");
     }
-    let with: Vec<&str> = cases.iter().filter(|case| case.capacity.is_some()).map(|case| case.id.as_str()).collect();
+    let with: Vec<&str> = cases.iter().filter(|case| case.load.is_capacity()).map(|case| case.id.as_str()).collect();
     // A case that was refused may have been meant to have one.
     let declared = |id: &str| {
         let cases = study.get("cases").filter(Cursor::is_table).and_then(|cases| cases.named()).unwrap_or_default();

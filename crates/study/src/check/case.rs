@@ -5,11 +5,11 @@ use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
 use tare_model::load::Phases;
 use tare_model::metric::{MetricSpec, Unit};
-use tare_model::study::{Case, Neighbours, QosObjective};
+use tare_model::study::{Case, CaseLoad, Guests, Neighbours, QosObjective};
 use tare_model::traits::Traits;
 use tare_model::units::{BitRate, ByteSize, Rate, Span};
 
-use super::load::{self, NamedLoad, Offered, Searches};
+use super::load::{self, NamedLoad, Searches};
 use super::size::Asked;
 use super::{Context, capacity, check_id, cpu_target, density, few, instances, known, options_of, schema_of, size};
 use crate::fields;
@@ -45,7 +45,10 @@ pub(super) fn cases(
     let mut all: Vec<Vec<Case>> = vec![Vec::new(); cursors.len()];
     for (place, cursor) in first.into_iter().chain(waiting) {
         all[place] = case(cursor, context, (guest, phases), &searches);
-        searches.found.extend(all[place].iter().filter_map(|case| Some((case.id.clone(), case.capacity?, case.load))));
+        searches.found.extend(all[place].iter().filter_map(|case| match case.load {
+            CaseLoad::Capacity(spec) => Some((case.id.clone(), spec)),
+            _ => None,
+        }));
     }
     let all: Vec<Case> = all.into_iter().flatten().collect();
     instances::predicted(study, &all);
@@ -68,7 +71,8 @@ fn case(
     });
     let parameters = parameters(&table);
     let inside = instances::of_case(&table);
-    let Offered { loads, capacity, load_from, cpu_target } = load::offered(&table, searches, inside);
+    let offered = load::offered(&table, searches, inside);
+    let loads = &offered.loads;
     let neighbours = table.get("neighbours").and_then(|c| neighbours(&c));
     let busy_target = table.get("busy-target").and_then(|c| c.boolean()).unwrap_or(false);
     let Asked { size: guest, seccomp } = size::case_guest(&table, guest);
@@ -82,12 +86,12 @@ fn case(
     });
     // Refused parameters are reported already.
     let traits: Vec<Traits> = traits.collect();
-    let [guests, drivers] = [("guests", MAX_GUESTS), ("drivers", MAX_DRIVERS)]
+    let [count, drivers] = [("guests", MAX_GUESTS), ("drivers", MAX_DRIVERS)]
         .map(|(key, most)| several(&table, (key, most), context, (workload, &traits)));
     let density = density::of_case(&table, context, workload, &traits);
     capacity::beside(&table, workload, &traits);
     cpu_target::can(&table, context, workload, &traits);
-    instances::can(&table, (context, workload, &traits), &loads, inside);
+    instances::can(&table, (context, workload, &traits), loads, inside);
     let held_out = instances::held_out(&table);
     let qos = table.get("qos").zip(workload).map(|(c, name)| {
         let metrics = checked.first().filter(|json| !json.is_null()).map(|json| context.catalog.metrics(name, json));
@@ -95,23 +99,17 @@ fn case(
         metrics.map_or_else(Vec::new, |metrics| qos(&c, name, &metrics))
     });
     let one = |(load, parameters): (&NamedLoad, Json)| Case {
-        guests,
-        drivers,
         id: load.name.as_ref().map_or_else(|| id.to_owned(), |name| format!("{id}{LOAD_SEPARATOR}{name}")),
         label: load.name.as_ref().map_or_else(|| label.to_owned(), |name| format!("{label}, {name}")),
         workload: workload.unwrap_or_default().to_owned(),
         parameters,
-        load: load.model,
+        load: offered.load(load.model, Guests { count, drivers }, density.as_ref()),
         phases,
         guest,
         seccomp,
         neighbours,
         busy_target,
         qos: qos.clone().unwrap_or_default(),
-        density: density.clone(),
-        capacity,
-        load_from: load_from.clone(),
-        cpu_target,
         held_out,
         instances: inside,
     };

@@ -63,7 +63,8 @@ pub(super) fn target(cursor: &Cursor<'_>, model: &LoadModel, instances: u32) -> 
         field.wrong(&what, "write a smaller number, or a larger `most`");
         return None;
     }
-    Some(CpuTarget { share: share?, tolerance: tolerance?, from, most, step: step?, steps: steps? })
+    let kind = model.kind();
+    Some(CpuTarget { kind, share: share?, tolerance: tolerance?, from, most, step: step?, steps: steps? })
 }
 
 /// A share within bounds. A value that looks like a percentage is reported as one.

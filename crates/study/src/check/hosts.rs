@@ -2,7 +2,7 @@
 
 use crate::catalog::traits_of;
 use tare_model::field::FieldError;
-use tare_model::study::{Arm, Case, ClientHost};
+use tare_model::study::{Arm, Case, CaseLoad, ClientHost};
 
 use super::{Context, known, options_of, schema_of};
 use crate::fields;
@@ -116,11 +116,11 @@ pub(super) fn in_numbers(study: &Table<'_>, context: &Context<'_>, arms: &[Arm],
             let help = "leave the neighbours out, or the arm; such arms go into a study of their own";
             refuse("neighbours", "guests beside the measured one", help);
         }
-        if case.density.is_some() {
+        if case.load.is_density() {
             let help = "measure one guest, or leave the arm out; such arms go into a study of their own";
             refuse("density", "guests that are added one by one", help);
         }
-        if case.cpu_target.is_some() {
+        if matches!(case.load, CaseLoad::CpuTarget { .. }) {
             let help = "offer a fixed `load`, or leave the arm out; such arms go into a study of their own";
             refuse("cpu-target", "a share of the guests' CPUs as this host counts it", help);
         }
@@ -130,9 +130,10 @@ pub(super) fn in_numbers(study: &Table<'_>, context: &Context<'_>, arms: &[Arm],
             let help = "leave the arm out: its machine cannot reach the lab's network, in which that would be";
             refuse("workload", &what, help);
         }
-        if case.guests > 1 {
+        let guests = case.load.guests().count;
+        if guests > 1 {
             let help = "measure one guest, or leave the arm out; such arms go into a study of their own";
-            refuse("guests", &format!("{} guests at one time", case.guests), help);
+            refuse("guests", &format!("{guests} guests at one time"), help);
         }
     }
 }

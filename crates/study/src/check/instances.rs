@@ -85,7 +85,7 @@ pub(super) fn held_out(case: &Table<'_>) -> bool {
 pub(super) fn predicted(study: &Table<'_>, cases: &[Case]) {
     let fitted = |workload: &str| {
         cases.iter().any(|case| {
-            !case.held_out && case.workload == workload && case.density.is_none() && case.capacity.is_none()
+            !case.held_out && case.workload == workload && !case.load.is_density() && !case.load.is_capacity()
         })
     };
     let mut reported: Vec<&str> = Vec::new();

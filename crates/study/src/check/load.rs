@@ -1,8 +1,10 @@
 //! How load is offered: `load`, `loads`, `users-per-instance`, `capacity`, `load-from` and `cpu-target` of a case.
 
-use tare_model::capacity::{CapacitySpec, LoadShare, load_of};
+use tare_model::capacity::{CapacitySpec, LoadShare};
 use tare_model::cpu_target::CpuTarget;
+use tare_model::density::DensitySpec;
 use tare_model::load::{Arrivals, LoadModel};
+use tare_model::study::{CaseLoad, Guests};
 use tare_model::units::{Rate, Span};
 
 use super::{capacity, check_id, cpu_target, size};
@@ -43,6 +45,19 @@ pub(super) struct Offered {
     pub(super) cpu_target: Option<CpuTarget>,
 }
 
+impl Offered {
+    /// One of the case's loads, offered to these guests. What excludes one another is reported where it is read.
+    pub(super) fn load(&self, load: LoadModel, guests: Guests, density: Option<&DensitySpec>) -> CaseLoad {
+        match (self.capacity, self.cpu_target, &self.load_from, density) {
+            (Some(spec), ..) => CaseLoad::Capacity(spec),
+            (_, Some(target), ..) => CaseLoad::CpuTarget { target, guests },
+            (_, _, Some(share), _) => CaseLoad::ShareOf { share: share.clone(), guests },
+            (.., Some(spec)) => CaseLoad::Density { load, spec: spec.clone() },
+            _ => CaseLoad::Fixed { load, guests },
+        }
+    }
+}
+
 /// The cases that look for a capacity.
 pub(super) struct Searches {
     /// Ids of those that say so, right or wrong.
@@ -50,7 +65,7 @@ pub(super) struct Searches {
     /// Ids of all cases.
     pub(super) cases: Vec<String>,
     /// Those that were right, each with the largest load that is tried.
-    pub(super) found: Vec<(String, CapacitySpec, LoadModel)>,
+    pub(super) found: Vec<(String, CapacitySpec)>,
 }
 
 impl Searches {
@@ -96,20 +111,20 @@ pub(super) fn offered(case: &Table<'_>, searches: &Searches, instances: u32) -> 
         (None, None) if target.is_some() => {
             let model = kind(case, "cpu-target").unwrap_or(ONE_CLIENT);
             offered.cpu_target = target.and_then(|target| cpu_target::target(&target, &model, instances));
-            let most = offered.cpu_target.map_or(model, |spec| load_of(&model, spec.most));
+            let most = offered.cpu_target.map_or(model, |spec| spec.kind.at(spec.most));
             offered.loads.push(NamedLoad::only(most, Some(&["cpu-target", "most"])));
         }
         (Some(search), _) => {
             let model = kind(case, "capacity").unwrap_or(ONE_CLIENT);
             offered.capacity = capacity::search(case, &search, &model);
-            let most = offered.capacity.map_or(model, |spec| load_of(&model, spec.most));
+            let most = offered.capacity.map_or(model, |spec| spec.kind.at(spec.most));
             offered.loads.push(NamedLoad::only(most, Some(&["capacity", "most"])));
         }
         (None, Some(share)) => {
             let own = kind(case, "load-from");
-            let (from, model) = capacity::share(case, &share, own, searches).unzip();
-            offered.load_from = from;
-            offered.loads.push(NamedLoad::only(model.unwrap_or(ONE_CLIENT), Some(&["load-from", "share"])));
+            offered.load_from = capacity::share(case, &share, own, searches);
+            let most = offered.load_from.as_ref().map_or(ONE_CLIENT, |share| share.kind.at(share.most));
+            offered.loads.push(NamedLoad::only(most, Some(&["load-from", "share"])));
         }
         (None, None) => offered.loads = loads(case, instances),
     }

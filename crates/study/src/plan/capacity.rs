@@ -1,21 +1,22 @@
 //! What it takes to look for the largest load, and how the plan describes that and what depends on it.
 
-use tare_model::capacity::CapacitySpec;
-use tare_model::load::LoadModel;
-use tare_model::study::{Case, Study};
+use tare_model::load::LoadKind;
+use tare_model::study::{Case, CaseLoad, Study};
 use tare_model::units::{Rate, Span};
 
 use super::density;
 
 /// Instances in which a trial of this case offers load: likely, and at most. Without a search it is one.
 pub(super) fn tries(case: &Case) -> (u64, u64) {
-    let of = |spec: CapacitySpec| (u64::from(spec.tries_likely(&case.load)), u64::from(spec.tries_at_most(&case.load)));
-    case.capacity.map_or((1, 1), of)
+    match &case.load {
+        CaseLoad::Capacity(spec) => (spec.tries_likely().into(), spec.tries_at_most().into()),
+        _ => (1, 1),
+    }
 }
 
 /// Time of measuring if each search takes all the tries that it may; `None` where nothing is searched.
 pub(super) fn measuring_at_most(study: &Study) -> Option<Span> {
-    if study.cases.iter().all(|case| case.capacity.is_none()) {
+    if !study.cases.iter().any(|case| case.load.is_capacity()) {
         return None;
     }
     let each = study.cases.iter().map(|case| {
@@ -29,10 +30,10 @@ pub(super) fn measuring_at_most(study: &Study) -> Option<Span> {
 /// What is searched, how finely, and in how many tries.
 pub(super) fn words(study: &Study) -> Vec<String> {
     let groups = density::by_case(study, |case| {
-        let spec = case.capacity?;
-        let (from, most) = match case.load {
-            LoadModel::Closed { .. } => (spec.from.to_string(), format!("{} clients", spec.most)),
-            LoadModel::Open { .. } => (Rate(spec.from).to_string(), Rate(spec.most).to_string()),
+        let CaseLoad::Capacity(spec) = case.load else { return None };
+        let (from, most) = match spec.kind {
+            LoadKind::Closed { .. } => (spec.from.to_string(), format!("{} clients", spec.most)),
+            LoadKind::Open { .. } => (Rate(spec.from).to_string(), Rate(spec.most).to_string()),
         };
         let percent = (spec.precision * 1e5).round() / 1e3;
         let (likely, most_tries) = tries(case);
@@ -47,7 +48,7 @@ pub(super) fn words(study: &Study) -> Vec<String> {
 /// Cases that are offered a share of what others find, and what they wait for.
 pub(super) fn waits(study: &Study) -> Vec<String> {
     let one = |case: &Case| {
-        let from = case.load_from.as_ref()?;
+        let CaseLoad::ShareOf { share: from, .. } = &case.load else { return None };
         let (share, baseline) = (from.share, &study.baseline);
         let what = format!("`{}` is offered {share} times the capacity of `{baseline}` in `{}`", case.id, from.case);
         Some(format!("{what}, the median over its blocks"))

@@ -1,7 +1,7 @@
 //! What a run will take: time, memory, disk.
 
 use tare_model::plan::Cost;
-use tare_model::study::{Case, Study};
+use tare_model::study::{Case, CaseLoad, Study};
 use tare_model::units::{ByteSize, Span};
 
 use super::human::asked;
@@ -46,11 +46,11 @@ pub(super) fn cost(study: &Study, catalog: &dyn Catalog) -> Cost {
             around = around.saturating_add(set_up(case, catalog).saturating_mul(likely));
             let taken = 1 + case.phases.total().ns / study.lab.sample_interval.ns.max(1);
             // Measured guests are sampled twice: from the host and from inside.
-            let sources = guests + density::most_guests(case) + OTHER_SOURCES;
+            let sources = guests + u64::from(case.load.most_guests()) + OTHER_SOURCES;
             // Of a search those of one try are kept.
             samples = samples.saturating_add(taken.saturating_mul(sources));
             others = others.saturating_add(scale_up(case, load.saturating_add(waits)));
-            others = others.saturating_add(if case.capacity.is_some() { most * TRY_BYTES } else { 0 });
+            others = others.saturating_add(if case.load.is_capacity() { most * TRY_BYTES } else { 0 });
         }
     }
     let blocks = u64::from(study.blocks);
@@ -78,16 +78,16 @@ fn set_up(case: &Case, catalog: &dyn Catalog) -> u64 {
 
 /// Bytes of the record of a scale-up of so many nanoseconds.
 fn scale_up(case: &Case, ns: u64) -> u64 {
-    if case.density.is_none() {
+    if !case.load.is_density() {
         return 0;
     }
-    let levels = density::levels(case).saturating_mul(RECORD_BYTES + density::most_guests(case) * PART_BYTES);
+    let levels = density::levels(case).saturating_mul(RECORD_BYTES + u64::from(case.load.most_guests()) * PART_BYTES);
     levels.saturating_add(ns / Span::from_secs(1).ns * COURSE_BYTES)
 }
 
 /// Guests of a trial, measured and others.
 fn guests(case: &Case) -> u64 {
-    density::most_guests(case) + case.neighbours.map_or(0, |neighbours| u64::from(neighbours.count))
+    u64::from(case.load.most_guests()) + case.neighbours.map_or(0, |neighbours| u64::from(neighbours.count))
 }
 
 /// Rounded up: an estimate to the byte would be a lie.
@@ -98,20 +98,22 @@ pub(super) const fn whole_mebibytes(bytes: u64) -> u64 {
 /// Bytes promised to the guests of a case at one time.
 fn promised(case: &Case) -> u64 {
     let neighbours = case.neighbours.map_or(0, |n| n.guest.memory.0.saturating_mul(u64::from(n.count)));
-    let added = case.density.as_ref().map(|density| density.promised(case.guest.memory).0);
-    let measured = added.unwrap_or_else(|| case.guest.memory.0.saturating_mul(case.guests.into()));
+    let measured = match &case.load {
+        CaseLoad::Density { spec, .. } => spec.promised(case.guest.memory).0,
+        load => case.guest.memory.0.saturating_mul(load.guests().count.into()),
+    };
     measured.saturating_add(neighbours)
 }
 
 /// The case that promises most, if it promises more than the host has. A case that adds guests may: it ends before the
 /// host's memory does.
 pub(super) fn memory_refusal(study: &Study, host: &HostFacts) -> Option<Refusal> {
-    let case = study.cases.iter().filter(|case| case.density.is_none()).max_by_key(|case| promised(case))?;
+    let case = study.cases.iter().filter(|case| !case.load.is_density()).max_by_key(|case| promised(case))?;
     let need = ByteSize(promised(case));
     if need <= host.memory_available {
         return None;
     }
-    let target = match case.guests {
+    let target = match case.load.guests().count {
         1 => format!("{} for the measured guest", asked(case.guest.memory)),
         several => format!("{} for each of {several} measured guests", asked(case.guest.memory)),
     };

@@ -1,19 +1,22 @@
 //! What it takes to look for the load that keeps the guests' CPUs busy to a share, and how the plan describes it.
 
 use tare_model::cpu_target::CpuTarget;
-use tare_model::load::LoadModel;
-use tare_model::study::{Case, Study};
+use tare_model::load::LoadKind;
+use tare_model::study::{Case, CaseLoad, Study};
 use tare_model::units::{Rate, Span};
 
 /// Time under load, beside the measurement, of a trial of this case that searches as long as is likely.
 pub(super) fn searching(case: &Case) -> Span {
-    case.cpu_target.map_or(Span::ZERO, |target| target.searching(&case.phases, target.steps_likely()))
+    match &case.load {
+        CaseLoad::CpuTarget { target, .. } => target.searching(&case.phases, target.steps_likely()),
+        _ => Span::ZERO,
+    }
 }
 
 /// What measuring takes more if each search takes all its steps; `None` where none is asked.
 pub(super) fn further_at_most(study: &Study) -> Option<Span> {
     let more = |case: &Case| {
-        let target = case.cpu_target?;
+        let CaseLoad::CpuTarget { target, .. } = &case.load else { return None };
         Some(target.searching(&case.phases, target.steps).ns.saturating_sub(searching(case).ns))
     };
     let each: Vec<u64> = study.cases.iter().filter_map(more).collect();
@@ -27,7 +30,7 @@ pub(super) fn further_at_most(study: &Study) -> Option<Span> {
 pub(super) fn words(study: &Study) -> Vec<String> {
     let mut groups: Vec<(String, String, Vec<String>)> = Vec::new();
     for case in &study.cases {
-        let Some(target) = case.cpu_target else { continue };
+        let CaseLoad::CpuTarget { target, .. } = &case.load else { continue };
         let percent = |share: f64| (share * 1e5).round() / 1e3;
         let (share, points) = (percent(target.share), percent(target.tolerance));
         let what = format!("the load at which {share} % of the guests' CPUs are busy, within {points} points");
@@ -35,7 +38,7 @@ pub(super) fn words(study: &Study) -> Vec<String> {
         let how = format!(
             "likely {likely} steps of {step} a trial, at most {steps}, all in the guests that are then measured"
         );
-        let loads = format!("`{}` ({})", case.id, loads(case, &target));
+        let loads = format!("`{}` ({})", case.id, loads(target));
         match groups.iter_mut().find(|(other, others, _)| (other, others) == (&what, &how)) {
             Some((_, _, cases)) => cases.push(loads),
             None => groups.push((what, how, vec![loads])),
@@ -53,10 +56,10 @@ pub(super) fn words(study: &Study) -> Vec<String> {
 }
 
 /// The first load that is tried, and the most.
-fn loads(case: &Case, target: &CpuTarget) -> String {
-    let CpuTarget { from, most, .. } = *target;
-    match case.load {
-        LoadModel::Closed { .. } => format!("from {from}, at most {most} clients"),
-        LoadModel::Open { .. } => format!("from {}, at most {}", Rate(from), Rate(most)),
+fn loads(target: &CpuTarget) -> String {
+    let CpuTarget { kind, from, most, .. } = *target;
+    match kind {
+        LoadKind::Closed { .. } => format!("from {from}, at most {most} clients"),
+        LoadKind::Open { .. } => format!("from {}, at most {}", Rate(from), Rate(most)),
     }
 }

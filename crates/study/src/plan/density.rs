@@ -1,27 +1,25 @@
 //! What it takes to add guests until a host carries no more, and how the plan describes it.
 
 use tare_model::density::{DensitySpec, TileGuest};
-use tare_model::study::{Arm, Case, Study};
+use tare_model::study::{Arm, Case, CaseLoad, Study};
 use tare_model::units::Span;
 
 use super::{Refusal, human};
 use crate::catalog::{Catalog, traits_of};
 use crate::host::HostFacts;
 
-/// Most guests of a case that are measured at one time.
-pub(super) fn most_guests(case: &Case) -> u64 {
-    u64::from(case.density.as_ref().map_or(case.guests, |density| density.most_guests()))
-}
-
 /// Most numbers of guests to which a trial of this case offers load.
 pub(super) fn levels(case: &Case) -> u64 {
-    case.density.as_ref().map_or(1, |density| u64::from(density.guests.levels_at_most()))
+    match &case.load {
+        CaseLoad::Density { spec, .. } => spec.guests.levels_at_most().into(),
+        _ => 1,
+    }
 }
 
 /// Waits of one trial beside the starts of its guests, if each takes as long as it may: at each number of guests the rest,
 /// and, where the arm merges, until merging has settled.
 pub(super) fn waits(case: &Case, arm: &Arm) -> Span {
-    let Some(density) = &case.density else { return Span::ZERO };
+    let CaseLoad::Density { spec: density, .. } = &case.load else { return Span::ZERO };
     let settle = if arm.host_memory.merging.is_some() { density.settle.ns } else { 0 };
     Span { ns: density.rest.ns.saturating_add(settle).saturating_mul(levels(case)) }
 }
@@ -29,7 +27,7 @@ pub(super) fn waits(case: &Case, arm: &Arm) -> Span {
 /// Density cases of which not even one guest fits beside the reserve.
 pub(super) fn refusals(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Vec<Refusal> {
     let one = |case: &Case| {
-        let density = case.density.as_ref()?;
+        let CaseLoad::Density { spec: density, .. } = &case.load else { return None };
         let touches = traits_of(catalog, case).touches();
         let (reserve, available) = (density.reserve_on(host.memory_total), host.memory_available);
         let fits = touches.0.saturating_add(reserve.0) <= available.0;
@@ -42,7 +40,7 @@ pub(super) fn refusals(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -
 /// How guests are added, and which bounds of the host end that, for all cases that do so.
 pub(super) fn words(study: &Study, host: &HostFacts) -> Vec<String> {
     let groups = by_case(study, |case| {
-        let density = case.density.as_ref()?;
+        let CaseLoad::Density { spec: density, .. } = &case.load else { return None };
         let reserve = human::size(density.reserve_on(host.memory_total));
         let pressure = (density.pressure * 1000.0).round() / 10.0;
         let bounds = format!("{reserve} of memory kept back, at most {pressure} % of the time waited for memory");
@@ -89,7 +87,8 @@ const STOPS: [&str; 2] = [
 /// What density cases promise on this host.
 pub(super) fn promises(study: &Study, host: &HostFacts) -> Vec<String> {
     let groups = by_case(study, |case| {
-        let promised = case.density.as_ref()?.promised(case.guest.memory);
+        let CaseLoad::Density { spec, .. } = &case.load else { return None };
+        let promised = spec.promised(case.guest.memory);
         let ratio = promised.0 as f64 / host.memory_total.0.max(1) as f64;
         Some(format!("{} on {} ({ratio:.1}x)", human::size(promised), human::size(host.memory_total)))
     });

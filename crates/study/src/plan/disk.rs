@@ -6,7 +6,7 @@ use tare_model::study::{Case, Study};
 use tare_model::traits::Footprint;
 use tare_model::units::ByteSize;
 
-use super::{Refusal, cost, density, hosts, human};
+use super::{Refusal, cost, hosts, human};
 use crate::catalog::Catalog;
 use crate::host::{FileSystem, HostFacts};
 
@@ -27,7 +27,7 @@ impl Data<'_> {
 
     /// Most bytes of guests' data at one time.
     pub(super) fn restored(&self) -> u64 {
-        self.guests.map_or(0, |(case, each)| each.saturating_mul(density::most_guests(case)))
+        self.guests.map_or(0, |(case, each)| each.saturating_mul(u64::from(case.load.most_guests())))
     }
 }
 
@@ -35,14 +35,18 @@ impl Data<'_> {
 pub(super) fn data<'a>(study: &'a Study, catalog: &dyn Catalog) -> Data<'a> {
     let mut data = Data::default();
     for case in &study.cases {
-        let Footprint { kept, guest } =
-            catalog.footprint(&case.workload, &case.parameters, &case.load, (&case.guest, case.instances.max(1)));
+        let Footprint { kept, guest } = catalog.footprint(
+            &case.workload,
+            &case.parameters,
+            &case.load.largest(),
+            (&case.guest, case.instances.max(1)),
+        );
         let known = data.kept.iter().any(|(other, bytes)| other.workload == case.workload && *bytes == kept.0);
         if kept.0 > 0 && !known {
             data.kept.push((case, kept.0));
         }
         let most = data.restored();
-        if guest.0.saturating_mul(density::most_guests(case)) > most {
+        if guest.0.saturating_mul(u64::from(case.load.most_guests())) > most {
             data.guests = Some((case, guest.0));
         }
     }
@@ -94,7 +98,7 @@ pub(super) fn refusals(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -
     }
     if let Some((case, each)) = data.guests {
         let what =
-            format!("the data of the guests of case `{}` ({} x {})", case.id, density::most_guests(case), size(each));
+            format!("the data of the guests of case `{}` ({} x {})", case.id, case.load.most_guests(), size(each));
         asked.entry(number(&host.guests)).or_default().add(data.restored(), what);
     }
     asked.into_iter().filter_map(|(device, asked)| refusal(device, asked, host)).collect()

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use tare_model::plan::Plan;
-use tare_model::study::Study;
+use tare_model::study::{Guests, Study};
 use tare_model::units::{ByteSize, Span};
 
 use super::{capacity, cpu_target, cpu_words, density};
@@ -87,7 +87,7 @@ fn duration(plan: &Plan) -> Vec<String> {
     let target = cpu_target::further_at_most(&plan.study).map(|more| {
         format!("up to {} more, if each search for a share of CPU takes every step that it may", time(more))
     });
-    let mut lines = if plan.study.cases.iter().all(|case| case.density.is_none()) {
+    let mut lines = if !plan.study.cases.iter().any(|case| case.load.is_density()) {
         vec![format!("about {parts}")]
     } else {
         let merges = plan.study.merges();
@@ -105,11 +105,11 @@ fn cpus(plan: &Plan) -> String {
 
 /// Cases that measure several guests at one time, or with several drivers, or add them; none is the rule.
 fn guests(study: &Study, host: &HostFacts) -> Vec<String> {
-    let several = study.cases.iter().filter(|case| case.guests > 1 || case.drivers > 1);
+    let several = study.cases.iter().map(|case| (case, case.load.guests()));
     let mut all: Vec<String> = several
-        .map(|case| {
-            let (guests, drivers) = (case.guests as usize, case.drivers as usize);
-            let (guests, drivers) = (counted(guests, "guest"), counted(drivers, "driver"));
+        .filter(|(_, Guests { count, drivers })| *count > 1 || *drivers > 1)
+        .map(|(case, Guests { count, drivers })| {
+            let (guests, drivers) = (counted(count as usize, "guest"), counted(drivers as usize, "driver"));
             format!("`{}` measures {guests} at one time, {drivers} each", case.id)
         })
         .collect();

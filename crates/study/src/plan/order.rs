@@ -8,7 +8,7 @@
 //! median over the others' blocks.
 
 use tare_model::plan::PlannedTrial;
-use tare_model::study::Study;
+use tare_model::study::{CaseLoad, Study};
 
 /// Every trial, in order. Depends on the study alone.
 pub(super) fn order(study: &Study) -> Vec<PlannedTrial> {
@@ -16,7 +16,8 @@ pub(super) fn order(study: &Study) -> Vec<PlannedTrial> {
     let mut trials = Vec::new();
     let passes = [false, true].into_iter().flat_map(|waits| (0..study.blocks).map(move |block| (waits, block)));
     for (waits, block) in passes {
-        let mut cases: Vec<_> = study.cases.iter().filter(|case| case.load_from.is_some() == waits).collect();
+        let mut cases: Vec<_> =
+            study.cases.iter().filter(|case| matches!(case.load, CaseLoad::ShareOf { .. }) == waits).collect();
         random.shuffle(&mut cases);
         for case in cases {
             let mut arms: Vec<_> = study.arms.iter().collect();

@@ -94,7 +94,7 @@ pub(super) fn crowded(study: &Study, placed: &CpuPlacement, host: &HostFacts) ->
     let mut asked: BTreeMap<(bool, u32, u32), Vec<String>> = BTreeMap::new();
     for case in &study.cases {
         let neighbours = case.neighbours.map(|neighbours| (true, 1, neighbours.guest.cpus));
-        for key in [Some((false, case.guests, case.guest.cpus)), neighbours].into_iter().flatten() {
+        for key in [Some((false, case.load.guests().count, case.guest.cpus)), neighbours].into_iter().flatten() {
             if key.1 as usize * key.2 as usize > there {
                 asked.entry(key).or_default().push(format!("`{}`", case.id));
             }

@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 use tare_model::capacity::{CapacitySpec, LoadShare};
-use tare_model::load::{Arrivals, LoadModel};
+use tare_model::load::{Arrivals, LoadKind, LoadModel};
 use tare_model::plan::{Plan, PlannedTrial};
-use tare_model::study::Study;
-use tare_model::units::{ByteSize, Rate, Span};
+use tare_model::study::{Case, CaseLoad, Guests, Study};
+use tare_model::units::{ByteSize, Span};
 
 use super::parsing::survives;
 use super::roomy;
@@ -19,8 +19,17 @@ fn study_of(text: &str) -> Study {
     parse("capacity.toml", text, &Fake).unwrap_or_else(|error| panic!("{}", error.render(false))).study
 }
 
-fn closed(clients: u32) -> LoadModel {
-    LoadModel::Closed { clients, think_time: Span::ZERO }
+const CLOSED: LoadKind = LoadKind::Closed { think_time: Span::ZERO };
+const UNIFORM: LoadKind = LoadKind::Open { arrivals: Arrivals::Uniform, connections: 8 };
+
+fn spec(case: &Case) -> CapacitySpec {
+    let CaseLoad::Capacity(spec) = case.load else { panic!("{:?}", case.load) };
+    spec
+}
+
+fn share(case: &Case) -> &LoadShare {
+    let CaseLoad::ShareOf { share, guests: Guests::ONE } = &case.load else { panic!("{:?}", case.load) };
+    share
 }
 
 #[test]
@@ -28,35 +37,33 @@ fn searches_are_read_and_have_defaults() {
     let study = study_of(GOOD);
     let ids: Vec<&str> = study.cases.iter().map(|case| case.id.as_str()).collect();
     assert_eq!(ids, ["banking-latency", "banking", "rates", "half", "plain"], "the order of the file");
-    let banking = CapacitySpec { from: 50.0, most: 4000.0, precision: 0.05, iterations: 2 };
-    assert_eq!(study.cases[1].capacity, Some(banking));
-    let rates = CapacitySpec { from: 400.0, most: 6400.0, precision: 0.1, iterations: 3 };
-    assert_eq!(study.cases[2].capacity, Some(rates));
-    let open = |rate, arrivals, connections| LoadModel::Open { rate: Rate(rate), arrivals, connections };
+    let banking = CapacitySpec { kind: CLOSED, from: 50.0, most: 4000.0, precision: 0.05, iterations: 2 };
+    assert_eq!(spec(&study.cases[1]), banking);
+    let rates = CapacitySpec { kind: UNIFORM, from: 400.0, most: 6400.0, precision: 0.1, iterations: 3 };
+    assert_eq!(spec(&study.cases[2]), rates);
     // What a guest is given must do for the largest load.
-    assert_eq!((study.cases[1].load, study.cases[2].load), (closed(4000), open(6400.0, Arrivals::Uniform, 8)));
+    assert_eq!(study.cases[1].load.largest(), LoadModel::Closed { clients: 4000, think_time: Span::ZERO });
     let bare = study_of(&GOOD.replace("from = 50, most = 4000, precision = 0.05, iterations = 2", "most = 90"));
-    let defaults = CapacitySpec { from: 6.0, most: 90.0, precision: 0.05, iterations: 3 };
-    assert_eq!(bare.cases[1].capacity, Some(defaults));
+    let defaults = CapacitySpec { kind: CLOSED, from: 6.0, most: 90.0, precision: 0.05, iterations: 3 };
+    assert_eq!(spec(&bare.cases[1]), defaults);
     let thinking = GOOD.replace("capacity = {", "load = { closed = { think-time = \"2s\" } }\ncapacity = {");
-    let load = LoadModel::Closed { clients: 4000, think_time: Span::from_secs(2) };
-    assert_eq!(study_of(&thinking).cases[1].load, load);
+    let kind = LoadKind::Closed { think_time: Span::from_secs(2) };
+    assert_eq!(spec(&study_of(&thinking).cases[1]), CapacitySpec { kind, ..banking });
 }
 
 #[test]
 fn shares_are_of_the_other_cases_largest_load_and_of_its_kind() {
     let study = study_of(GOOD);
-    let share = |case: &str, share| Some(LoadShare { case: case.to_owned(), share });
-    assert_eq!((&study.cases[0].load_from, study.cases[0].load), (&share("banking", 0.8), closed(4000)), "of one size");
+    let of = |case: &str, share, kind, most| LoadShare { kind, case: case.to_owned(), share, most };
+    assert_eq!(share(&study.cases[0]), &of("banking", 0.8, CLOSED, 4000.0), "of one size");
     // Connections and arrivals are its own where it says them.
-    let load = LoadModel::Open { rate: Rate(6400.0), arrivals: Arrivals::Poisson, connections: 4 };
-    assert_eq!((&study.cases[3].load_from, study.cases[3].load), (&share("rates", 0.5), load));
+    let kind = LoadKind::Open { arrivals: Arrivals::Poisson, connections: 4 };
+    assert_eq!(share(&study.cases[3]), &of("rates", 0.5, kind, 6400.0));
     let as_other = study_of(&GOOD.replace("load = { open = { connections = 4 } }\n", ""));
-    let load = LoadModel::Open { rate: Rate(6400.0), arrivals: Arrivals::Uniform, connections: 8 };
-    assert_eq!(as_other.cases[3].load, load);
+    assert_eq!(share(&as_other.cases[3]).kind, UNIFORM);
     let more = study_of(&GOOD.replace("share = 0.8", "share = 1.5"));
-    assert_eq!(more.cases[0].load, closed(6000), "more than the other may be offered");
-    assert!(study.cases[4].load_from.is_none() && study.cases[4].capacity.is_none());
+    assert_eq!(share(&more.cases[0]).most, 6000.0, "more than the other may be offered");
+    assert!(matches!(study.cases[4].load, CaseLoad::Fixed { .. }));
     let references = [("banking".to_owned(), 120.0), ("rates".to_owned(), 114.5)];
     assert_eq!(study.score.unwrap().references, references);
     assert_eq!((study.published, study_of(&GOOD.replace("score", "#score")).score), (None, None));
@@ -262,8 +269,8 @@ fn what_a_search_takes_is_counted_by_its_tries() {
     let mut study = study_of(GOOD);
     study.cases.retain(|case| case.id == "banking");
     let cost = plan(&study, &roomy(), &Fake).unwrap().cost;
-    let spec = study.cases[0].capacity.unwrap();
-    let (likely, most) = (spec.tries_likely(&closed(1)), spec.tries_at_most(&closed(1)));
+    let spec = spec(&study.cases[0]);
+    let (likely, most) = (spec.tries_likely(), spec.tries_at_most());
     assert!(likely > 8 && most > 2 * likely, "{likely} {most}");
     // A minute each, in two blocks on two arms; starts take 10 and 40 ms.
     assert_eq!(cost.measuring, Span::from_secs(u64::from(likely) * 60 * 4));
@@ -271,7 +278,7 @@ fn what_a_search_takes_is_counted_by_its_tries() {
     assert_eq!(cost.memory, ByteSize(1 << 30), "one guest at a time");
     // The files of one guest at the largest load, and the record of all tries.
     let mut fixed = study.clone();
-    fixed.cases[0].capacity = None;
+    fixed.cases[0].load = spec.kind.at(spec.most).into();
     let without = plan(&fixed, &roomy(), &Fake).unwrap().cost.disk.0;
     assert!(without > 4000 * FILES_PER_SESSION.0 && cost.disk.0 > without, "{without} {}", cost.disk);
     assert!(cost.disk.0 - without < 500 << 20, "{}", cost.disk.0 - without);
@@ -292,7 +299,7 @@ fn shares_come_after_all_blocks_of_the_others_and_nothing_else_moves() {
     assert!(order.iter().enumerate().all(|(place, trial)| trial.index as usize == place));
     // The others are in the order in which they would be alone.
     let mut alone = study.clone();
-    alone.cases.retain(|case| case.load_from.is_none());
+    alone.cases.retain(|case| !matches!(case.load, CaseLoad::ShareOf { .. }));
     assert_eq!(plan(&alone, &roomy(), &Fake).unwrap().trials, first);
 }
 
@@ -331,10 +338,9 @@ proptest! {
         let text = GOOD.replace("from = 50, most = 4000, precision = 0.05, iterations = 2", &fields);
         prop_assert_eq!(parse("any.toml", &text, &Fake).is_ok(), from <= most && most <= MOST_SESSIONS);
         if let Ok(loaded) = parse("any.toml", &text, &Fake) {
-            let case = &loaded.study.cases[1];
-            let spec = case.capacity.unwrap();
-            let (likely, most) = (spec.tries_likely(&case.load), spec.tries_at_most(&case.load));
-            prop_assert!(likely >= 1 && likely <= most && !spec.grid(&case.load).is_empty());
+            let spec = spec(&loaded.study.cases[1]);
+            let (likely, most) = (spec.tries_likely(), spec.tries_at_most());
+            prop_assert!(likely >= 1 && likely <= most && !spec.grid().is_empty());
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Several instances in a guest, loads that are looked for by the share of CPU they take, and cases that are held out.
 
 use tare_model::cpu_target::CpuTarget;
-use tare_model::load::{Arrivals, LoadModel};
-use tare_model::study::Study;
-use tare_model::units::{Rate, Span};
+use tare_model::load::{Arrivals, LoadKind, LoadModel};
+use tare_model::study::{Case, CaseLoad, Study};
+use tare_model::units::Span;
 
 use super::roomy;
 use crate::testing::{DATABASE, Fake};
@@ -16,24 +16,30 @@ fn study_of(text: &str) -> Study {
     parse("cpu_target.toml", text, &Fake).unwrap_or_else(|error| panic!("{}", error.render(false))).study
 }
 
+fn target(case: &Case) -> CpuTarget {
+    let CaseLoad::CpuTarget { target, .. } = case.load else { panic!("{:?}", case.load) };
+    target
+}
+
 #[test]
 fn instances_targets_and_held_out_cases_are_read_and_have_defaults() {
     let study = study_of(GOOD);
     let listed: Vec<_> = study.cases.iter().map(|case| (case.id.as_str(), case.instances, case.held_out)).collect();
     assert_eq!(listed, [("fixed", 4, false), ("fixed-check", 4, true), ("held", 2, false), ("rate", 1, false)]);
-    let all = CpuTarget { share: 0.4, tolerance: 0.03, from: 50.0, most: 2000.0, step: Span::from_secs(20), steps: 6 };
-    assert_eq!(study.cases[2].cpu_target, Some(all));
+    let (kind, step) = (LoadKind::Closed { think_time: Span::ZERO }, Span::from_secs(20));
+    let all = CpuTarget { kind, share: 0.4, tolerance: 0.03, from: 50.0, most: 2000.0, step, steps: 6 };
+    assert_eq!(target(&study.cases[2]), all);
+    let kind = LoadKind::Open { arrivals: Arrivals::Poisson, connections: 8 };
     let (step, steps) = (Span::from_secs(30), 8);
-    let defaults = CpuTarget { share: 0.7, tolerance: 0.02, from: 100.0, most: 1600.0, step, steps };
-    assert_eq!(study.cases[3].cpu_target, Some(defaults));
+    let defaults = CpuTarget { kind, share: 0.7, tolerance: 0.02, from: 100.0, most: 1600.0, step, steps };
+    assert_eq!(target(&study.cases[3]), defaults);
     // What a guest is given must do for the largest load.
     let largest = LoadModel::Closed { clients: 2000, think_time: Span::ZERO };
-    let rate = LoadModel::Open { rate: Rate(1600.0), arrivals: Arrivals::Poisson, connections: 8 };
-    assert_eq!((study.cases[2].load, study.cases[3].load), (largest, rate));
-    let from = |text: &str| study_of(text).cases[2].cpu_target.map(|target| target.from);
+    assert_eq!(study.cases[2].load.largest(), largest);
+    let from = |text: &str| target(&study_of(text).cases[2]).from;
     let bare = GOOD.replace("from = 50, most = 2000", "most = 20");
-    assert_eq!(from(&bare), Some(2.0), "a client for each instance");
-    assert_eq!(from(&bare.replace("most = 20", "most = 90")), Some(6.0));
+    assert_eq!(from(&bare), 2.0, "a client for each instance");
+    assert_eq!(from(&bare.replace("most = 20", "most = 90")), 6.0);
     assert_eq!(study_of(&GOOD.replace("held-out = true\n", "")).cases[1], {
         let mut case = study.cases[1].clone();
         case.held_out = false;
@@ -223,7 +229,7 @@ fn a_plan_tells_and_counts_the_steps_the_instances_and_what_is_held_out() {
         assert!(text.contains(line), "{line}\n{text}");
     }
     let short = scale(study, 0.1).unwrap();
-    assert_eq!(short.cases[2].cpu_target.map(|target| target.step), Some(Span::from_secs(2)));
+    assert_eq!(target(&short.cases[2]).step, Span::from_secs(2));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use tare_model::density::{DensitySpec, GuestSeries};
 use tare_model::merging::{HostMemory, HugePages, MergeRule, Merging};
 use tare_model::plan::Plan;
-use tare_model::study::Study;
+use tare_model::study::{Case, CaseLoad, Study};
 use tare_model::units::{ByteSize, Span};
 
 use super::parsing::survives;
@@ -51,6 +51,12 @@ fn rules_are_read_with_their_fields_and_have_defaults() {
     assert_eq!(merging(&study_of(&GOOD.replace("\"ksmtuned\"", "{ rule = \"off\" }")), "ksmtuned"), None);
 }
 
+/// How a case adds guests.
+pub(super) fn spec(case: &Case) -> &DensitySpec {
+    let CaseLoad::Density { spec, .. } = &case.load else { panic!("{:?}", case.load) };
+    spec
+}
+
 #[test]
 fn series_and_limits_are_read_and_have_defaults() {
     let study = study_of(GOOD);
@@ -62,7 +68,7 @@ fn series_and_limits_are_read_and_have_defaults() {
         rest: Span::from_secs(300),
         pressure: 0.25,
     };
-    assert_eq!(study.cases[0].density.as_ref(), Some(&listed));
+    assert_eq!(spec(&study.cases[0]), &listed);
     let search = DensitySpec {
         tile: Vec::new(),
         guests: GuestSeries::Search { from: 2, most: 64 },
@@ -71,10 +77,9 @@ fn series_and_limits_are_read_and_have_defaults() {
         rest: Span::ZERO,
         pressure: 0.4,
     };
-    assert_eq!(study.cases[1].density.as_ref(), Some(&search));
-    assert_eq!((study.cases[0].guests, study.cases[0].drivers), (1, 1));
+    assert_eq!(spec(&study.cases[1]), &search);
     let from_one = study_of(&GOOD.replace("from = 2, ", ""));
-    assert_eq!(from_one.cases[1].density.as_ref().unwrap().guests, GuestSeries::Search { from: 1, most: 64 });
+    assert_eq!(spec(&from_one.cases[1]).guests, GuestSeries::Search { from: 1, most: 64 });
     let bounds: Vec<_> =
         study.cases[0].qos.iter().map(|objective| (objective.metric.as_str(), objective.bound)).collect();
     assert_eq!(bounds, [("operations_per_guest_per_s", 5000.0), ("response_time_p50_s", 0.001)]);
@@ -93,7 +98,7 @@ fn the_arm_of_the_noise_floor_treats_the_hosts_memory_as_the_baseline_does() {
 #[test]
 fn scaling_shortens_the_rest_and_no_limit() {
     let half = scale(study_of(GOOD), 0.5).unwrap();
-    let density = half.cases[0].density.clone().unwrap();
+    let density = spec(&half.cases[0]);
     assert_eq!((density.rest, density.settle), (Span::from_secs(150), Span::from_secs(100)));
 }
 
@@ -363,7 +368,7 @@ fn a_plan_tells_how_guests_are_added_what_is_promised_and_what_is_done_to_the_ho
     let shown = |study: &Study| human(&plan(study, &published(), &Fake).unwrap(), &published());
     insta::assert_snapshot!("human_density", shown(&study));
     // Cases that add guests alike are listed once.
-    study.cases[1].density = study.cases[0].density.clone();
+    study.cases[1].load = study.cases[0].load.clone();
     let alike = shown(&study);
     assert_eq!(alike.matches("`listed`, `search`: ").count(), 2, "{alike}");
     // Where nothing merges, there is no host to set and nobody to trust.

@@ -29,9 +29,9 @@ fn cases_keep_the_order_of_the_file_and_expand_over_their_loads() {
     assert_eq!(ids, ["idle", "busy@low", "busy@high", "bulk", "floor"]);
     let low = LoadModel::Open { rate: Rate(1.5), arrivals: Arrivals::Uniform, connections: 4 };
     let high = LoadModel::Open { rate: Rate(1000.0), arrivals: Arrivals::Poisson, connections: 8 };
-    assert_eq!((study.cases[1].load, study.cases[2].load), (low, high));
-    assert_eq!(study.cases[0].load, LoadModel::Closed { clients: 2, think_time: Span::from_millis(1) });
-    assert_eq!(study.cases[3].load, LoadModel::Closed { clients: 1, think_time: Span::ZERO });
+    assert_eq!((&study.cases[1].load, &study.cases[2].load), (&low.into(), &high.into()));
+    assert_eq!(study.cases[0].load, LoadModel::Closed { clients: 2, think_time: Span::from_millis(1) }.into());
+    assert_eq!(study.cases[3].load, LoadModel::Closed { clients: 1, think_time: Span::ZERO }.into());
     assert_eq!(study.cases[1].label, "busy, low");
 }
 

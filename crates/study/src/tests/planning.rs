@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tare_model::study::Guests;
 use tare_model::units::{ByteSize, Span};
 
 use super::{good, roomy};
@@ -219,7 +220,7 @@ const FOUR: &str = "[cases.orders]\nworkload = \"store\"\nguests = 4\ndrivers = 
 #[test]
 fn several_measured_guests_are_promised_counted_and_reported() {
     let (one, four) = (stores(&FOUR.replace("guests = 4", "guests = 1")), stores(FOUR));
-    assert_eq!((four.cases[0].guests, four.cases[0].drivers), (4, 2));
+    assert_eq!(four.cases[0].load.guests(), Guests { count: 4, drivers: 2 });
     let (one, four) = (plan(&one, &roomy(), &Fake).unwrap(), plan(&four, &roomy(), &Fake).unwrap());
     assert_eq!(four.cost.memory, ByteSize(4 * (1 << 30) + (64 << 20)));
     // 10 ms for each of three more guests, on two arms in two blocks.

@@ -1,5 +1,7 @@
 //! Each field wrong in turn: the error names the right line and the right field, and says what was meant.
 
+use tare_model::study::Guests;
+
 use super::GOOD;
 use crate::testing::Fake;
 use crate::{Problem, parse};
@@ -278,7 +280,7 @@ fn several_guests_or_drivers_only_where_the_workload_can_have_them() {
         }
     };
     let store = of("workload = \"store\"\nguests = 256\ndrivers = 64").unwrap();
-    assert_eq!((store.guests, store.drivers), (256, 64));
+    assert_eq!(store.load.guests(), Guests { count: 256, drivers: 64 });
     for (case, field, says) in [
         ("workload = \"stream\"\nguests = 2", "guests", "is 2, but `stream` as it is set here measures one guest"),
         ("workload = \"stream\"\ndrivers = 2", "drivers", "is 2, but `stream`"),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
-use tare_model::study::Study;
+use tare_model::study::{CaseLoad, Study};
 use tare_model::units::{ByteSize, Span};
 
 use super::{GOOD, roomy};
@@ -34,10 +34,8 @@ fn every_study_is_named_as_its_file_and_plans() {
         assert_eq!(Some(study.name.as_str()), path.file_stem().and_then(|stem| stem.to_str()));
         // As many as were published, where a study repeats what was published. Where guests are added or a load is searched, a
         // second baseline would be a whole scale-up or search, and has an interval of its own or a precision.
-        let adds = study
-            .cases
-            .iter()
-            .any(|case| case.density.is_some() || case.capacity.is_some() || case.cpu_target.is_some());
+        let adds =
+            study.cases.iter().any(|case| !matches!(case.load, CaseLoad::Fixed { .. } | CaseLoad::ShareOf { .. }));
         let fewest = match study.name.as_str() {
             "web-serving-as-published" => 1,
             "order-entry-as-published" => 3,
@@ -80,7 +78,7 @@ fn published_studies_have_the_published_figures() {
     let throughput = shipped("throughput");
     assert_eq!((throughput.lab.mtu, throughput.lab.offloads), (9000, true));
     for case in &throughput.cases {
-        assert_eq!((case.phases.steady_state, case.load.connections()), (Span::from_secs(300), 5));
+        assert_eq!((case.phases.steady_state, case.load.largest().connections()), (Span::from_secs(300), 5));
         assert_eq!((case.guest.cpus, case.guest.memory), (4, ByteSize(4_000_000_000)));
     }
 }
@@ -101,11 +99,11 @@ fn the_template_is_a_study_that_plans_as_it_stands_and_with_its_comments_taken()
     let study = parse("taken.toml", &taken, &Fake).unwrap_or_else(|error| panic!("{}", error.render(false))).study;
     assert_eq!(study.cases.len(), 11);
     assert_eq!(study.cases[1].guest.cpus, 2);
-    assert!(study.merges() && study.cases[5].density.is_some());
-    assert_eq!((study.cases[4].workload.as_str(), study.cases[4].guests), ("store", 2));
-    assert!(study.cases[6].capacity.is_some() && study.cases[7].load_from.is_some());
+    assert!(study.merges() && study.cases[5].load.is_density());
+    assert_eq!((study.cases[4].workload.as_str(), study.cases[4].load.guests().count), ("store", 2));
+    assert!(study.cases[6].load.is_capacity() && matches!(study.cases[7].load, CaseLoad::ShareOf { .. }));
     assert_eq!(study.cases[8].instances, 4);
-    assert!(study.cases[9].cpu_target.is_some() && study.cases[10].held_out);
+    assert!(matches!(study.cases[9].load, CaseLoad::CpuTarget { .. }) && study.cases[10].held_out);
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn a_sweep_makes_a_case_of_each_combination_in_the_order_of_its_lists() {
     let labels: Vec<&str> = study.cases.iter().map(|case| case.label.as_str()).collect();
     assert_eq!(labels[1], "4 of 100 users");
     assert_eq!(labels[5], "sizes, parameters.request 128B, guest.memory 2GiB", "no field is named in the label");
-    let clients = |index: usize| match study.cases[index].load {
+    let clients = |index: usize| match study.cases[index].load.largest() {
         LoadModel::Closed { clients, .. } => clients,
         LoadModel::Open { .. } => 0,
     };

@@ -5,6 +5,7 @@ use tare_model::guest::GuestSize;
 use tare_model::study::Study;
 use tare_model::units::ByteSize;
 
+use super::density::spec;
 use super::roomy;
 use crate::testing::Fake;
 use crate::{HostFacts, Problem, human, parse, plan};
@@ -44,7 +45,7 @@ fn problems(from: &str, to: &str) -> Vec<Problem> {
 #[test]
 fn the_case_knows_the_guests_of_its_tile_with_their_sizes() {
     let study = study_of(GOOD);
-    let density = study.cases[0].density.as_ref().unwrap();
+    let density = spec(&study.cases[0]);
     assert_eq!(density.guests, GuestSeries::Listed(vec![1, 2, 4]), "of tiles, as they are written");
     let guest = |name: &str, mebibytes: u64| {
         let size = GuestSize { cpus: 1, memory: ByteSize(mebibytes << 20) };

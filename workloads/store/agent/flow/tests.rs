@@ -35,12 +35,7 @@ fn spec(drive: &StoreDrive, warm_s: u64) -> DriveSpec {
         task: Packed::of(drive).unwrap(),
         targets: vec!["127.0.0.1:1".parse().unwrap()],
         load: LoadModel::Closed { clients: 21, think_time: Span::ZERO },
-        phases: Phases {
-            warm_up: Span::from_secs(warm_s),
-            ramp_up: Span::ZERO,
-            steady_state: Span::from_secs(1),
-            ramp_down: Span::ZERO,
-        },
+        phases: Phases { warm_up: Span::from_secs(warm_s), ..Phases::measuring(Span::from_secs(1)) },
         start_at_ns: 0,
         seed: 3,
         socket: SocketOptions::default(),

@@ -30,7 +30,7 @@ impl Ascending<'_> {
         let Some(best) = self.best.take() else {
             return Err(Stop { phase: Phase::Drive, reason: stopped.detail });
         };
-        let offered_per_guest_per_s = self.trial.task.load.map(|load| load.rate_per_s).or(match self.trial.case.load {
+        let offered_per_guest_per_s = self.trial.task.load.map(|load| load.rate_per_s).or(match self.trial.load {
             LoadModel::Open { rate, .. } => Some(rate.0),
             LoadModel::Closed { .. } => None,
         });

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use tare_model::plan::Plan;
+use tare_model::study::{CaseLoad, Guests};
 use tare_model::trial::{Flag, Outcome, TrialRecord};
 use tare_record::testing;
 
@@ -66,7 +67,9 @@ const RUNS: [Run; 14] = [
     }),
     ("with 4294967295 guests, drivers and instances", Must::Sound, |plan, _| {
         let case = &mut plan.study.cases[0];
-        (case.guests, case.drivers, case.instances) = (u32::MAX, u32::MAX, u32::MAX);
+        let guests = Guests { count: u32::MAX, drivers: u32::MAX };
+        case.load = CaseLoad::Fixed { load: case.load.largest(), guests };
+        case.instances = u32::MAX;
     }),
     ("with phases of centuries and samples of no length", Must::Sound, |plan, _| {
         plan.study.cases[0].phases.steady_state = tare_model::Span::from_secs(u32::MAX.into());
