@@ -21,6 +21,28 @@ pub struct CatalogEntry {
     pub schema: Value,
 }
 
+/// A workload as a case asks for it.
+#[derive(Debug, Clone, Copy)]
+pub struct WorkloadAsked<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its parameters, checked.
+    pub parameters: &'a Value,
+    /// The largest load that each driver offers.
+    pub load: LoadModel,
+    /// Size of each guest.
+    pub guest: GuestSize,
+    /// Instances of the application in each guest.
+    pub instances: u32,
+}
+
+impl<'a> From<&'a Case> for WorkloadAsked<'a> {
+    fn from(case: &'a Case) -> Self {
+        let (load, instances) = (case.load.largest(), case.instances.max(1));
+        Self { name: &case.workload, parameters: &case.parameters, load, guest: case.guest, instances }
+    }
+}
+
 /// The platforms and workloads that a study can use, and how each checks what is its own.
 ///
 /// Whoever holds the registries implements it. Implementations do no I/O: a study is checked the same
@@ -50,25 +72,14 @@ pub trait Catalog {
     /// The metrics that a workload yields with these (checked) parameters.
     fn metrics(&self, workload: &str, parameters: &Value) -> Vec<MetricSpec>;
 
-    /// What a workload with these (checked) parameters under this load can do and what it takes in guests of this size, with so many
-    /// instances in each; [`Traits::of`] where no such workload can be made.
-    fn traits(&self, workload: &str, parameters: &Value, load: &LoadModel, guest: (&GuestSize, u32)) -> Traits;
+    /// What a workload can do and what it takes; [`Traits::of`] where no such workload can be made.
+    fn traits(&self, asked: &WorkloadAsked<'_>) -> Traits;
 
-    /// Whether guests of this size, with so many instances in each, are large enough for a workload with these (checked) parameters under this
-    /// load, and the parameters for the load.
+    /// Whether the guests are large enough for a workload, and its parameters for the load.
     ///
     /// # Errors
     /// The parameter that is wrong for them, its path relative to the parameters.
-    fn fits(
-        &self,
-        workload: &str,
-        parameters: &Value,
-        load: &LoadModel,
-        (guest, instances): (&GuestSize, u32),
-    ) -> Result<(), FieldError> {
-        let _ = (workload, parameters, load, guest, instances);
-        Ok(())
-    }
+    fn fits(&self, asked: &WorkloadAsked<'_>) -> Result<(), FieldError>;
 
     /// Why guests of a platform with these (checked) options can never have their memory merged, and the remedy; `None`:
     /// they can, where the host can.
@@ -77,11 +88,8 @@ pub trait Catalog {
         None
     }
 
-    /// Disk that a workload with these (checked) parameters under this load takes for guests of this size, with so many instances in each.
-    fn footprint(&self, workload: &str, parameters: &Value, load: &LoadModel, guest: (&GuestSize, u32)) -> Footprint {
-        let _ = (workload, parameters, load, guest);
-        Footprint::default()
-    }
+    /// Disk that a workload takes.
+    fn footprint(&self, asked: &WorkloadAsked<'_>) -> Footprint;
 
     /// Whether, whatever its options, what this platform provides are machines on a network that was there before the run, which are reached
     /// from other hosts too.
@@ -99,9 +107,4 @@ pub trait Catalog {
 
     /// Usual time from asking this platform for a guest to its being ready, for the cost of a plan.
     fn start_estimate(&self, platform: &str) -> Span;
-}
-
-/// What the workload of a checked case can do and what it takes.
-pub(crate) fn traits_of(catalog: &dyn Catalog, case: &Case) -> Traits {
-    catalog.traits(&case.workload, &case.parameters, &case.load.largest(), (&case.guest, case.instances.max(1)))
 }

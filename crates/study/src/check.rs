@@ -21,7 +21,7 @@ use tare_model::study::{Arm, STUDY_SCHEMA, Study};
 use tare_model::traits::{ANY_SIZE, Traits};
 use tare_model::units::Span;
 
-use crate::catalog::{Catalog, CatalogEntry};
+use crate::catalog::{Catalog, CatalogEntry, WorkloadAsked};
 use crate::fields;
 use crate::suggest;
 use crate::tree::{Cursor, Table};
@@ -54,7 +54,10 @@ impl Context<'_> {
     /// The end of a remedy: the workloads that can do it as they are by themselves; empty where none can.
     fn others(&self, how: &str, can: impl Fn(&Traits) -> bool) -> String {
         let (parameters, load) = (json!({}), LoadModel::Closed { clients: 1, think_time: Span::ZERO });
-        let able = |entry: &&CatalogEntry| can(&self.catalog.traits(&entry.name, &parameters, &load, (&ANY_SIZE, 1)));
+        let able = |entry: &&CatalogEntry| {
+            let (name, parameters) = (entry.name.as_str(), &parameters);
+            can(&self.catalog.traits(&WorkloadAsked { name, parameters, load, guest: ANY_SIZE, instances: 1 }))
+        };
         let names: Vec<String> = self.workloads.iter().filter(able).map(|entry| format!("`{}`", entry.name)).collect();
         if names.is_empty() { String::new() } else { format!("; {how} {}", names.join(", ")) }
     }

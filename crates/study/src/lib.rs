@@ -37,7 +37,7 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use tare_model::study::{CaseLoad, Study};
 
-pub use catalog::{Catalog, CatalogEntry};
+pub use catalog::{Catalog, CatalogEntry, WorkloadAsked};
 pub use error::{Invalid, Problem, StudyError};
 pub use host::{Directories, FileSystem, HostError, HostFacts};
 pub use plan::{PlanError, Refusal, human, identity, plan};

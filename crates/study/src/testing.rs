@@ -15,7 +15,7 @@ use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::traits::{Footprint, GuestTraits, Traits};
 use tare_model::units::{ByteSize, Span};
 
-use crate::catalog::{Catalog, CatalogEntry};
+use crate::catalog::{Catalog, CatalogEntry, WorkloadAsked};
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -317,16 +317,17 @@ impl Catalog for Fake {
         }
     }
 
-    fn traits(&self, workload: &str, parameters: &Json, _: &LoadModel, (guest, _): (&GuestSize, u32)) -> Traits {
+    fn traits(&self, asked: &WorkloadAsked<'_>) -> Traits {
+        let WorkloadAsked { name: workload, parameters, guest, .. } = *asked;
         let can = |name: &str, unless: &str| workload == name && parameters[unless] != Json::Bool(true);
         let member = |(name, memory): (String, Option<ByteSize>)| {
-            let size = GuestSize { memory: memory.unwrap_or(guest.memory), ..*guest };
+            let size = GuestSize { memory: memory.unwrap_or(guest.memory), ..guest };
             GuestTraits { name: Some(name), ..GuestTraits::of(size) }
         };
         let tile: Vec<GuestTraits> =
             if workload == "tile" { members(parameters) } else { Vec::new() }.into_iter().map(member).collect();
         let touches = if parameters["memory"] == "lazy" { LAZY } else { guest.memory };
-        let one = GuestTraits { touches, services: workload == "social", ..GuestTraits::of(*guest) };
+        let one = GuestTraits { touches, services: workload == "social", ..GuestTraits::of(guest) };
         Traits {
             several_guests: workload == "store",
             several_instances: can("social", "one-instance-only"),
@@ -334,7 +335,7 @@ impl Catalog for Fake {
             density: can("java", "one-guest-only") || !tile.is_empty(),
             calibrated: workload == "java" && parameters["finds-load"] == Json::Bool(true),
             guests: if tile.is_empty() { vec![one] } else { tile },
-            ..Traits::of(*guest)
+            ..Traits::of(guest)
         }
     }
 
@@ -343,14 +344,9 @@ impl Catalog for Fake {
         ["null", "lxc", "far"].contains(&platform).then(refusal)
     }
 
-    fn fits(
-        &self,
-        workload: &str,
-        parameters: &Json,
-        load: &LoadModel,
-        (_, instances): (&GuestSize, u32),
-    ) -> std::result::Result<(), FieldError> {
-        match parameters["scale-users"].as_u64().filter(|_| workload == "social") {
+    fn fits(&self, asked: &WorkloadAsked<'_>) -> Result<(), FieldError> {
+        let WorkloadAsked { name, parameters, load, instances, .. } = *asked;
+        match parameters["scale-users"].as_u64().filter(|_| name == "social") {
             Some(most) if u64::from(load.connections()) > most * u64::from(instances) => {
                 let message = format!("{} users are more than {instances} times {most}", load.connections());
                 Err(FieldError::new(&["scale-users"], message).help("write more"))
@@ -359,13 +355,8 @@ impl Catalog for Fake {
         }
     }
 
-    fn footprint(
-        &self,
-        workload: &str,
-        parameters: &Json,
-        load: &LoadModel,
-        (_, instances): (&GuestSize, u32),
-    ) -> Footprint {
+    fn footprint(&self, asked: &WorkloadAsked<'_>) -> Footprint {
+        let WorkloadAsked { name: workload, parameters, load, instances, .. } = *asked;
         let each = |of: ByteSize, count: u32| Footprint { kept: ByteSize(0), guest: ByteSize(of.0 * u64::from(count)) };
         if workload == "social" {
             return each(DATABASE, instances);

@@ -4,11 +4,10 @@ use serde_json::Value;
 use tare_model::Refusal;
 use tare_model::Span;
 use tare_model::field::FieldError;
-use tare_model::guest::GuestSize;
 use tare_model::load::LoadModel;
 use tare_model::metric::MetricSpec;
 use tare_model::traits::{Footprint, Traits};
-use tare_study::{Catalog, CatalogEntry};
+use tare_study::{Catalog, CatalogEntry, WorkloadAsked};
 use tare_workload::Workload;
 
 /// All platforms and workloads of this tare.
@@ -17,12 +16,13 @@ pub struct Registries;
 
 /// A workload with these parameters, to be asked what does not depend on its load.
 fn made(name: &str, parameters: &Value) -> Option<Box<dyn Workload>> {
-    loaded(name, parameters, &LoadModel::Closed { clients: 1, think_time: Span::ZERO })
+    let load = LoadModel::Closed { clients: 1, think_time: Span::ZERO };
+    (tare_workload::registry::find(name)?.make)(parameters, &load).ok()
 }
 
-/// A workload with these parameters under this load, to be asked about itself.
-fn loaded(name: &str, parameters: &Value, load: &LoadModel) -> Option<Box<dyn Workload>> {
-    (tare_workload::registry::find(name)?.make)(parameters, load).ok()
+/// A workload as a case asks for it, to be asked about itself.
+fn asked(of: &WorkloadAsked<'_>) -> Option<Box<dyn Workload>> {
+    (tare_workload::registry::find(of.name)?.make)(of.parameters, &of.load).ok()
 }
 
 impl Catalog for Registries {
@@ -67,25 +67,12 @@ impl Catalog for Registries {
         made(workload, parameters).map(|workload| workload.metrics()).unwrap_or_default()
     }
 
-    fn traits(
-        &self,
-        workload: &str,
-        parameters: &Value,
-        load: &LoadModel,
-        (guest, instances): (&GuestSize, u32),
-    ) -> Traits {
-        let workload = loaded(workload, parameters, load);
-        workload.map_or_else(|| Traits::of(*guest), |workload| workload.traits(guest, instances))
+    fn traits(&self, of: &WorkloadAsked<'_>) -> Traits {
+        asked(of).map_or_else(|| Traits::of(of.guest), |workload| workload.traits(&of.guest, of.instances))
     }
 
-    fn fits(
-        &self,
-        workload: &str,
-        parameters: &Value,
-        load: &LoadModel,
-        (guest, instances): (&GuestSize, u32),
-    ) -> Result<(), FieldError> {
-        loaded(workload, parameters, load).map_or(Ok(()), |workload| workload.fits(guest, instances))
+    fn fits(&self, of: &WorkloadAsked<'_>) -> Result<(), FieldError> {
+        asked(of).map_or(Ok(()), |workload| workload.fits(&of.guest, of.instances))
     }
 
     fn merging_refusal(&self, platform: &str, options: &Value) -> Option<Refusal> {
@@ -93,15 +80,8 @@ impl Catalog for Registries {
         (entry.make)(options).ok()?.merging_refusal()
     }
 
-    fn footprint(
-        &self,
-        workload: &str,
-        parameters: &Value,
-        load: &LoadModel,
-        (guest, instances): (&GuestSize, u32),
-    ) -> Footprint {
-        let workload = loaded(workload, parameters, load);
-        workload.map(|workload| workload.footprint(guest, instances)).unwrap_or_default()
+    fn footprint(&self, of: &WorkloadAsked<'_>) -> Footprint {
+        asked(of).map(|workload| workload.footprint(&of.guest, of.instances)).unwrap_or_default()
     }
 
     fn is_outside(&self, platform: &str) -> bool {
@@ -122,12 +102,13 @@ mod tests {
     use super::*;
     use serde_json::json;
     use tare_model::ByteSize;
+    use tare_model::guest::GuestSize;
 
     const GUEST: GuestSize = GuestSize { cpus: 1, memory: ByteSize(3 << 30) };
 
     fn traits(name: &str, parameters: &Value, clients: u32) -> Traits {
         let load = LoadModel::Closed { clients, think_time: Span::ZERO };
-        Registries.traits(name, parameters, &load, (&GUEST, 1))
+        Registries.traits(&WorkloadAsked { name, parameters, load, guest: GUEST, instances: 1 })
     }
 
     #[test]

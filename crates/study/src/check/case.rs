@@ -12,6 +12,7 @@ use tare_model::units::{BitRate, ByteSize, Rate, Span};
 use super::load::{self, NamedLoad, Searches};
 use super::size::Asked;
 use super::{Context, capacity, check_id, cpu_target, density, few, instances, known, options_of, schema_of, size};
+use crate::catalog::WorkloadAsked;
 use crate::fields;
 use crate::tree::{Cursor, Table};
 use crate::{suggest, sweep};
@@ -78,11 +79,11 @@ fn case(
     let Asked { size: guest, seccomp } = size::case_guest(&table, guest);
     let phases = size::case_phases(&table, phases);
     let own = workload.zip(parameters.as_ref());
-    let check = |load| check_workload(cursor, context, own, load, (&guest, inside)).unwrap_or_default();
+    let check = |load| check_workload(cursor, context, own, load, (guest, inside)).unwrap_or_default();
     let checked: Vec<Json> = loads.iter().map(check).collect();
     let traits = loads.iter().zip(&checked).filter(|(_, json)| !json.is_null()).filter_map(|(load, json)| {
-        let guest = (&guest, inside);
-        Some(context.catalog.traits(workload?, json, &load.model, guest))
+        let (name, load) = (workload?, load.model);
+        Some(context.catalog.traits(&WorkloadAsked { name, parameters: json, load, guest, instances: inside }))
     });
     // Refused parameters are reported already.
     let traits: Vec<Traits> = traits.collect();
@@ -127,7 +128,7 @@ fn check_workload(
     context: &Context<'_>,
     workload: Option<(&str, &Json)>,
     load: &NamedLoad,
-    guest: (&GuestSize, u32),
+    (guest, instances): (GuestSize, u32),
 ) -> Option<Json> {
     let (name, parameters) = workload?;
     let place = |mut error: FieldError| {
@@ -156,7 +157,8 @@ fn check_workload(
         }
     };
     let checked = context.catalog.check_workload(name, parameters, &load.model).map_err(place).ok()?;
-    if let Err(error) = context.catalog.fits(name, &checked, &load.model, guest) {
+    let asked = WorkloadAsked { name, parameters: &checked, load: load.model, guest, instances };
+    if let Err(error) = context.catalog.fits(&asked) {
         case.foreign(&["parameters"], error, schema_of(name, &context.workloads));
     }
     Some(checked)

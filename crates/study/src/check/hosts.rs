@@ -1,6 +1,5 @@
 //! `[hosts]`: where the guests are and where load comes from.
 
-use crate::catalog::traits_of;
 use tare_model::field::FieldError;
 use tare_model::study::{Arm, Case, CaseLoad, ClientHost};
 
@@ -124,7 +123,7 @@ pub(super) fn in_numbers(study: &Table<'_>, context: &Context<'_>, arms: &[Arm],
             let help = "offer a fixed `load`, or leave the arm out; such arms go into a study of their own";
             refuse("cpu-target", "a share of the guests' CPUs as this host counts it", help);
         }
-        if traits_of(context.catalog, case).services() {
+        if context.catalog.traits(&case.into()).services() {
             let what =
                 format!("`{}`, which takes a database or the like beside the guest, on this host", case.workload);
             let help = "leave the arm out: its machine cannot reach the lab's network, in which that would be";

@@ -6,7 +6,7 @@ use tare_model::units::{ByteSize, Span};
 
 use super::human::asked;
 use super::{Refusal, capacity, cpu_target, density};
-use crate::catalog::{Catalog, traits_of};
+use crate::catalog::Catalog;
 use crate::host::HostFacts;
 
 /// Around each trial besides starting guests: the check of parity and of the neighbours, fetching the samples,
@@ -36,6 +36,8 @@ pub(super) fn cost(study: &Study, catalog: &dyn Catalog) -> Cost {
     for case in &study.cases {
         let guests = guests(case);
         let (likely, most) = capacity::tries(case);
+        // All guests of a trial are set up at one time.
+        let set_up = catalog.traits(&case.into()).set_up;
         for arm in &study.arms {
             let load = case.phases.total().ns.saturating_mul(density::levels(case));
             let load = load.saturating_add(cpu_target::searching(case).ns);
@@ -43,7 +45,7 @@ pub(super) fn cost(study: &Study, catalog: &dyn Catalog) -> Cost {
             let waits = starts.saturating_add(density::waits(case, arm).ns);
             measuring = measuring.saturating_add(load.saturating_mul(likely));
             around = around.saturating_add(AROUND_TRIAL.ns.saturating_add(waits).saturating_mul(likely));
-            around = around.saturating_add(set_up(case, catalog).saturating_mul(likely));
+            around = around.saturating_add(set_up.ns.saturating_mul(likely));
             let taken = 1 + case.phases.total().ns / study.lab.sample_interval.ns.max(1);
             // Measured guests are sampled twice: from the host and from inside.
             let sources = guests + u64::from(case.load.most_guests()) + OTHER_SOURCES;
@@ -69,11 +71,6 @@ pub(super) fn cost(study: &Study, catalog: &dyn Catalog) -> Cost {
         memory: ByteSize(study.cases.iter().map(promised).max().unwrap_or(0)),
         disk: ByteSize(files.saturating_add(data)),
     }
-}
-
-/// Nanoseconds for which a trial's guests are set up for their workload, or those of one load that a search tries, all at one time.
-fn set_up(case: &Case, catalog: &dyn Catalog) -> u64 {
-    traits_of(catalog, case).set_up.ns
 }
 
 /// Bytes of the record of a scale-up of so many nanoseconds.

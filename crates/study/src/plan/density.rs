@@ -5,7 +5,7 @@ use tare_model::study::{Arm, Case, CaseLoad, Study};
 use tare_model::units::Span;
 
 use super::{Refusal, human};
-use crate::catalog::{Catalog, traits_of};
+use crate::catalog::Catalog;
 use crate::host::HostFacts;
 
 /// Most numbers of guests to which a trial of this case offers load.
@@ -28,7 +28,7 @@ pub(super) fn waits(case: &Case, arm: &Arm) -> Span {
 pub(super) fn refusals(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Vec<Refusal> {
     let one = |case: &Case| {
         let CaseLoad::Density { spec: density, .. } = &case.load else { return None };
-        let touches = traits_of(catalog, case).touches();
+        let touches = catalog.traits(&case.into()).touches();
         let (reserve, available) = (density.reserve_on(host.memory_total), host.memory_available);
         let fits = touches.0.saturating_add(reserve.0) <= available.0;
         let unit = if density.tile.is_empty() { "guest" } else { "tile" };
