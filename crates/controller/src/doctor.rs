@@ -14,7 +14,7 @@ use tare_model::guest::{GuestSize, GuestSpec, ParityRow, Seccomp};
 use tare_model::merging::Merging;
 use tare_model::study::Arm;
 use tare_model::units::ByteSize;
-use tare_platform::{Availability, Comparable, HostView, Platform, Site, StartParts};
+use tare_platform::{Comparable, HostView, Notes, Platform, Site, StartParts};
 
 use crate::error::ControllerError;
 use crate::reap::reap_own;
@@ -39,7 +39,7 @@ pub struct PlatformReport {
     /// What it is, in one line.
     pub summary: String,
     /// Whether it can be used, with what should be known, or why not and the remedy.
-    pub availability: Availability,
+    pub usable: Result<Notes, Refusal>,
     /// A guest was really started: seconds to agent ready, and what was granted; or why none came up.
     pub started: Option<Result<Started, String>>,
     /// What a report will say about it.
@@ -126,8 +126,7 @@ pub fn unavailable(arms: &[Arm], agent: &Path, may: May) -> Vec<(String, Refusal
     };
     arms.iter()
         .filter_map(|arm| match Shipped.platform(&arm.platform, &arm.options).map(found) {
-            Ok(Availability::Unavailable(refusal)) => Some((arm.id.clone(), refusal)),
-            Ok(Availability::Available { .. }) => None,
+            Ok(looked) => looked.err().map(|refusal| (arm.id.clone(), refusal)),
             Err(error) => Some((arm.id.clone(), Refusal::new(error.to_string(), "mend the arm's options"))),
         })
         .collect()
@@ -193,41 +192,44 @@ struct Place<'a> {
 /// What is found of one platform.
 fn report(examined: &Examined, view: &HostView, place: &Place<'_>) -> PlatformReport {
     let mut not_comparable = None;
-    let (availability, disclosures, started) = match Shipped.platform(&examined.platform, &examined.options) {
+    let (usable, disclosures, started) = match Shipped.platform(&examined.platform, &examined.options) {
         Ok(platform) => {
-            let availability = merged(platform.check(view), &*platform, examined.merging.as_ref());
-            let started = match (&availability, place.lab, place.state) {
-                (Availability::Available { .. }, Some(Ok(lab)), Some(state)) => {
+            let usable = merged(platform.check(view), &*platform, examined.merging.as_ref());
+            let started = match (&usable, place.lab, place.state) {
+                (Ok(_), Some(Ok(lab)), Some(state)) => {
                     Some(try_start(&*platform, lab, place, state, timeout(&examined.platform)))
                 }
-                (Availability::Available { .. }, Some(Err(why)), _) => {
+                (Ok(_), Some(Err(why)), _) => {
                     Some(Err(format!("no lab can be made on this host, and every guest needs one: {why}")))
                 }
                 _ => None,
             };
             // Asked after a guest was tried: only then some platforms know how they run.
-            if let (Availability::Available { .. }, Comparable::No(why)) = (&availability, platform.comparable()) {
+            if let (Ok(_), Comparable::No(why)) = (&usable, platform.comparable()) {
                 not_comparable = Some(why);
             }
-            (availability, platform.disclosures(), started)
+            (usable, platform.disclosures(), started)
         }
         Err(error) => {
             let refusal = Refusal::new(error.to_string(), "mend the arm's options");
-            (Availability::Unavailable(refusal), Vec::new(), None)
+            (Err(refusal), Vec::new(), None)
         }
     };
     let (name, summary) = (examined.name.clone(), examined.summary.clone());
-    PlatformReport { name, summary, availability, started, disclosures, not_comparable }
+    PlatformReport { name, summary, usable, started, disclosures, not_comparable }
 }
 
 /// A platform that could be used, but for memory that it or this host cannot merge as it is asked.
-fn merged(availability: Availability, platform: &dyn Platform, merging: Option<&Merging>) -> Availability {
-    let Some(merging) = merging.filter(|_| matches!(availability, Availability::Available { .. })) else {
-        return availability;
-    };
+fn merged(
+    usable: Result<Notes, Refusal>,
+    platform: &dyn Platform,
+    merging: Option<&Merging>,
+) -> Result<Notes, Refusal> {
+    let notes = usable?;
+    let Some(merging) = merging else { return Ok(notes) };
     let kernel = Kernel::host();
     let refusal = merging_refusal(platform, &kernel).or_else(|| memory::refusal(merging, &kernel));
-    refusal.map_or(availability, Availability::Unavailable)
+    refusal.map_or(Ok(notes), Err)
 }
 
 /// MTU of the lab in which guests are tried.
@@ -298,10 +300,9 @@ mod tests {
     #[test]
     fn an_arm_that_merges_on_a_platform_that_cannot_is_not_usable() {
         let platform = Shipped.platform("null", &json!({})).unwrap();
-        let available = || Availability::Available { notes: Vec::new() };
         let merging = Merging { rule: MergeRule::Ksmtuned, zero_pages: false };
-        let found = merged(available(), &*platform, Some(&merging));
-        assert!(matches!(&found, Availability::Unavailable(refusal) if !refusal.remedy.is_empty()), "{found:?}");
-        assert!(matches!(merged(available(), &*platform, None), Availability::Available { .. }));
+        let refusal = merged(Ok(Vec::new()), &*platform, Some(&merging)).unwrap_err();
+        assert!(!refusal.remedy.is_empty(), "{refusal:?}");
+        assert_eq!(merged(Ok(Vec::new()), &*platform, None), Ok(Vec::new()));
     }
 }

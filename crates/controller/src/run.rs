@@ -13,7 +13,7 @@ use tare_model::field::FieldError;
 use tare_model::plan::Plan;
 use tare_model::study::ClientHost;
 use tare_model::trial::{Flag, Outcome, Phase, TrialRecord};
-use tare_platform::{Availability, HostView, Platform, Reach, Site};
+use tare_platform::{HostView, Platform, Reach, Site};
 use tare_record::{JournalEvent, RunFolder, RunWriter};
 use tare_workload::Workload;
 
@@ -176,8 +176,8 @@ impl Made {
                 .platform(&arm.platform, &arm.options)
                 .map_err(|source| ControllerError::Registry { what: format!("arm `{}`", arm.id), source })?;
             let refusal = match platform.check(&host) {
-                Availability::Unavailable(refusal) => Some(refusal),
-                Availability::Available { .. } => room::refusal(arm, &*platform, study, &*options.registry.host())
+                Err(refusal) => Some(refusal),
+                Ok(_) => room::refusal(arm, &*platform, study, &*options.registry.host())
                     .or_else(|| places::refusal(options.registry, &*platform, &study.cases)),
             };
             if let Some(Refusal { reason, remedy }) = refusal {
@@ -209,8 +209,8 @@ impl Made {
             .platform(platform, own)
             .map_err(|source| ControllerError::Registry { what: "the client".into(), source })?;
         match machine.check(host) {
-            Availability::Unavailable(Refusal { reason, remedy }) => Err(ControllerError::NoClient { reason, remedy }),
-            Availability::Available { .. } => Ok(Some(machine)),
+            Err(Refusal { reason, remedy }) => Err(ControllerError::NoClient { reason, remedy }),
+            Ok(_) => Ok(Some(machine)),
         }
     }
 

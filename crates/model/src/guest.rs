@@ -34,6 +34,13 @@ pub struct GuestSpec {
     pub seccomp: Seccomp,
 }
 
+impl GuestSpec {
+    /// A guest without data, on any CPU, whose memory is not merged and whose filter is the usual one.
+    pub fn new(name: impl Into<String>, size: GuestSize) -> Self {
+        Self { name: name.into(), size, cpu_set: Vec::new(), data: None, merge: false, seccomp: Seccomp::Default }
+    }
+}
+
 /// The filter of system calls of a guest that shares the host's kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -14,7 +14,7 @@ use tare_image::{Extras, Kernel, boot};
 use tare_lab::{Lab, LabConfig, Ledger, NoLedger, StateDir};
 use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
 use tare_model::{ByteSize, Refusal};
-use tare_platform::{Availability, Guest, HostView, Platform, PlatformError, Site, registry};
+use tare_platform::{Guest, HostView, Platform, PlatformError, Site, registry};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -40,7 +40,7 @@ fn main() -> Outcome<()> {
 fn start(name: &str, count: usize, options: &str, agent: &Path) -> Outcome<()> {
     let entry = registry::find(name).ok_or("no such platform")?;
     let platform = (entry.make)(&serde_json::from_str(options)?)?;
-    if let Availability::Unavailable(Refusal { reason, .. }) = platform.check(&HostView::here(agent)) {
+    if let Err(Refusal { reason, .. }) = platform.check(&HostView::here(agent)) {
         return Err(reason.into());
     }
     let run_id = format!("many-{}", std::process::id());

@@ -10,36 +10,23 @@ use oci_spec::runtime::{
     ProcessBuilder, RootBuilder, Spec, SpecBuilder, get_default_mounts,
 };
 use rustix::process::Rlimit;
-use tare_model::guest::{GuestSpec, Seccomp};
 use tare_wire::confine::{CAPABILITIES, MASKED, READ_ONLY};
 
-use crate::data::INSIDE;
-use crate::making::{confined, environment, limits};
+use crate::builder::{confined, environment, limits};
+use crate::guest_setup::{AGENT, DATA, GuestSetup};
 use crate::parity::ranges;
-
-/// Where the agent is inside.
-const AGENT: &str = "/.tare/agent";
 
 /// One period of CPU quota, microseconds, as the lab sets it for every arm.
 const PERIOD_US: u64 = 100_000;
 
 /// What a bundle is written from.
 pub(crate) struct Bundle<'a> {
-    pub spec: &'a GuestSpec,
-    pub run_id: &'a str,
-    /// The agent's program on the host.
-    pub agent: &'a Path,
-    /// The guest's data on the host.
-    pub data: Option<&'a Path>,
-    /// Whether nobody inside may write to its data.
-    pub read_only: bool,
+    pub setup: GuestSetup<'a>,
     pub netns: &'a Path,
     /// Where the guest's root will be mounted.
     pub rootfs: &'a Path,
     /// The control group, from the root of each hierarchy.
     pub group: &'a str,
-    /// The filter of system calls that the agent installs inside.
-    pub seccomp: Seccomp,
     /// Whether the agent begins only when it is let, once its process was taken in.
     pub waits: bool,
 }
@@ -65,17 +52,18 @@ impl Bundle<'_> {
             mount.set_options(Some(kept));
         }
         let options: Vec<String> = ["bind", "ro", "nosuid", "nodev"].map(str::to_owned).into();
-        mounts
-            .push(MountBuilder::default().destination(AGENT).typ("bind").source(self.agent).options(options).build()?);
-        if let Some(data) = self.data {
-            let mode = if self.read_only { "ro" } else { "rw" };
+        mounts.push(
+            MountBuilder::default().destination(AGENT).typ("bind").source(self.setup.agent).options(options).build()?,
+        );
+        if let Some(data) = self.setup.data {
+            let mode = if self.setup.read_only { "ro" } else { "rw" };
             let options: Vec<String> = ["bind", mode, "nosuid", "nodev"].map(str::to_owned).into();
-            mounts.push(MountBuilder::default().destination(INSIDE).typ("bind").source(data).options(options).build()?);
+            mounts.push(MountBuilder::default().destination(DATA).typ("bind").source(data).options(options).build()?);
         }
         let root = RootBuilder::default().path(self.rootfs).readonly(false).build()?;
         SpecBuilder::default()
             .version("1.0.2")
-            .hostname(self.spec.name.as_str())
+            .hostname(self.setup.spec.name.as_str())
             .root(root)
             .mounts(mounts)
             .process(self.process()?)
@@ -105,7 +93,7 @@ impl Bundle<'_> {
         ProcessBuilder::default()
             .terminal(false)
             .args(self.arguments())
-            .env(environment(self.run_id).map(|(name, value)| format!("{name}={value}")).to_vec())
+            .env(environment(self.setup.run_id).map(|(name, value)| format!("{name}={value}")).to_vec())
             .cwd("/")
             .capabilities(capabilities)
             .rlimits(limits)
@@ -115,7 +103,7 @@ impl Bundle<'_> {
 
     fn arguments(&self) -> Vec<String> {
         let wait = self.waits.then(|| "wait".to_owned());
-        [AGENT.to_owned()].into_iter().chain(wait).chain(confined(self.seccomp)).collect()
+        [AGENT.to_owned()].into_iter().chain(wait).chain(confined(self.setup.seccomp)).collect()
     }
 
     fn linux(&self) -> Result<oci_spec::runtime::Linux, OciSpecError> {
@@ -133,11 +121,11 @@ impl Bundle<'_> {
         namespaces.push(LinuxNamespaceBuilder::default().typ(LinuxNamespaceType::Network).path(self.netns).build()?);
         let mut cpu = LinuxCpuBuilder::default()
             .period(PERIOD_US)
-            .quota(i64::from(self.spec.size.cpus) * PERIOD_US.cast_signed());
-        if !self.spec.cpu_set.is_empty() {
-            cpu = cpu.cpus(ranges(&self.spec.cpu_set));
+            .quota(i64::from(self.setup.spec.size.cpus) * PERIOD_US.cast_signed());
+        if !self.setup.spec.cpu_set.is_empty() {
+            cpu = cpu.cpus(ranges(&self.setup.spec.cpu_set));
         }
-        let memory = self.spec.size.memory.0;
+        let memory = self.setup.spec.size.memory.0;
         let memory = LinuxMemoryBuilder::default().limit(i64::try_from(memory).unwrap_or(i64::MAX)).build()?;
         let resources = LinuxResourcesBuilder::default().cpu(cpu.build()?).memory(memory).build()?;
         let paths = |paths: &[&str]| paths.iter().map(|&path| path.to_owned()).collect::<Vec<_>>();
@@ -158,37 +146,18 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use tare_model::ByteSize;
-    use tare_model::guest::GuestSize;
+    use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
 
     #[test]
     fn a_bundle_says_what_was_asked() {
         let size = GuestSize { cpus: 2, memory: ByteSize(1 << 30) };
-        let spec = GuestSpec {
-            name: "target".into(),
-            size,
-            cpu_set: vec![1, 2],
-            data: None,
-            merge: false,
-            seccomp: Seccomp::Default,
-        };
+        let spec = GuestSpec { cpu_set: vec![1, 2], ..GuestSpec::new("target", size) };
         let folder = tempfile::tempdir().unwrap();
         let rootfs = folder.path().join("rootfs");
         let netns = Path::new("/proc/1/fd/9");
-        let agent = Path::new("/opt/agent");
-        let data = Some(Path::new("/mnt/san/tare-r/target"));
-        let group = "/tare-r/target";
-        let bundle = Bundle {
-            spec: &spec,
-            run_id: "r",
-            agent,
-            data,
-            read_only: false,
-            netns,
-            rootfs: &rootfs,
-            group,
-            seccomp: Seccomp::Off,
-            waits: false,
-        };
+        let setup =
+            GuestSetup { seccomp: Seccomp::Off, ..GuestSetup::of(&spec, "/opt/agent", "/mnt/san/tare-r/target") };
+        let bundle = Bundle { setup, netns, rootfs: &rootfs, group: "/tare-r/target", waits: false };
         bundle.write(folder.path()).unwrap();
         let text = std::fs::read_to_string(folder.path().join("config.json")).unwrap();
         let config: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -198,9 +167,9 @@ mod tests {
         assert_eq!(config["linux"]["resources"]["memory"]["limit"], 1 << 30);
         let mounts = config["mounts"].as_array().unwrap();
         let bound = mounts.iter().find(|mount| mount["source"] == "/mnt/san/tare-r/target").unwrap();
-        assert_eq!(bound["destination"], INSIDE);
+        assert_eq!(bound["destination"], DATA);
         assert!(bound["options"].as_array().unwrap().contains(&"rw".into()), "{bound}");
-        let closed = Bundle { read_only: true, waits: true, ..bundle }.config().unwrap();
+        let closed = Bundle { setup: GuestSetup { read_only: true, ..setup }, waits: true, ..bundle }.config().unwrap();
         let args = closed.process().as_ref().unwrap().args().clone().unwrap();
         assert_eq!(args, ["/.tare/agent", "wait", "--confine", "off"]);
         let closed = serde_json::to_string(&closed).unwrap();

@@ -3,8 +3,8 @@
 use tare_lab::Limits;
 use tare_model::guest::GuestSpec;
 
+use crate::builder::{GuestBuilder, plain_launch};
 use crate::error::Result;
-use crate::making::{Making, plain_launch};
 use crate::{Guest, Platform, Site};
 
 /// Where the driver runs.
@@ -29,11 +29,11 @@ pub fn client(site: &Site<'_>, spec: &GuestSpec, place: ClientPlace<'_>) -> Resu
         ClientPlace::Host => None,
         ClientPlace::Machine(platform) => return platform.start(site, spec),
     };
-    let making = Making::new(site, spec);
+    let builder = GuestBuilder::new(site, spec);
     let mut launch = plain_launch();
     launch.netns = netns;
     launch.cpu_set = spec.cpu_set.clone();
-    making.start(&launch)
+    builder.start(&launch)
 }
 
 /// An agent for what the measured guests use and what is not measured itself, such as their database: a plain process with a network
@@ -43,13 +43,13 @@ pub fn client(site: &Site<'_>, spec: &GuestSpec, place: ClientPlace<'_>) -> Resu
 /// # Errors
 /// When it cannot be started or does not answer, or the data cannot be restored.
 pub fn services(site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
-    let mut making = Making::new(site, spec);
-    making.data_directory(None, None)?;
+    let mut builder = GuestBuilder::new(site, spec);
+    builder.data_directory(None, None)?;
     let mut launch = plain_launch();
-    launch.netns = Some(making.attach()?);
+    launch.netns = Some(builder.attach()?);
     // A group without limits: what runs in it is found and ended with it.
     let limits = Limits { cpu_set: spec.cpu_set.clone(), ..Limits::default() };
-    launch.cgroup_procs = making.limit_beside(&spec.name, &limits)?;
+    launch.cgroup_procs = builder.limit_beside(&spec.name, &limits)?;
     launch.cpu_set = spec.cpu_set.clone();
-    making.start(&launch)
+    builder.start(&launch)
 }

@@ -4,7 +4,7 @@ use tare_model::guest::{ParityRow, Seccomp};
 use tare_wire::AgentFacts;
 use tare_wire::confine::capability_bits;
 
-use crate::parity::fact;
+use crate::parity::{fact, owned, row};
 
 /// The rows of a guest whose agent has confined itself, read inside.
 pub(crate) fn rows(level: Seccomp, facts: &AgentFacts) -> Vec<ParityRow> {
@@ -25,13 +25,13 @@ fn rows_beside(level: Seccomp, facts: &AgentFacts, own: u32) -> Vec<ParityRow> {
     let privileges = fact(facts, "no new privileges").map(|on| if on == "1" { "none" } else { "some" }.to_owned());
     vec![
         row("capabilities", bits, capabilities, format!("{status}: those that container engines leave to root")),
-        row("new privileges", "none".into(), privileges, format!("{status}: by set-user-id programs and the like")),
-        row("system call filter", level.name().into(), filter(level, facts, own), status.into()),
+        row("new privileges", "none", privileges, format!("{status}: by set-user-id programs and the like")),
+        row("system call filter", level.name(), filter(level, facts, own), status),
         row(
             "open paths of the kernel",
-            "none".into(),
-            fact(facts, "open paths of the kernel").map(str::to_owned),
-            "those that container engines hide or make read-only, looked at inside".into(),
+            "none",
+            owned(facts, "open paths of the kernel"),
+            "those that container engines hide or make read-only, looked at inside",
         ),
     ]
 }
@@ -48,11 +48,6 @@ fn filter(level: Seccomp, facts: &AgentFacts, own: u32) -> Option<String> {
         // Before Linux 5.10 they are not counted.
         (_, None) => Seccomp::Default.name().to_owned(),
     })
-}
-
-fn row(resource: &str, asked: String, granted: Option<String>, note: String) -> ParityRow {
-    let equal = granted.as_ref() == Some(&asked);
-    ParityRow { resource: resource.to_owned(), asked, granted, equal, note }
 }
 
 #[cfg(test)]

@@ -13,11 +13,8 @@ use tare_lab::is_in_memory;
 use tare_model::guest::{DataPlace, GuestData};
 use tare_model::{ByteSize, Refusal};
 
+use crate::DataWanted;
 use crate::restore::{By, Deadline, RestoreError, clones, file, file_system, human, like, room, times, tried};
-use crate::{Availability, DataWanted};
-
-/// Where guests that have a root file system of their own find their data.
-pub(crate) const INSIDE: &str = "/.tare/data";
 
 /// How data come to a guest that is shown the gold copy itself.
 pub(crate) const SHOWN: &str = "shown as it is";
@@ -48,29 +45,31 @@ pub(crate) struct DataDirectory {
 }
 
 impl DataDirectory {
-    /// Why data cannot lie there; `None` when they can, as far as can be seen before a run.
-    pub(crate) fn unavailable(&self) -> Option<Availability> {
-        self.place().err().map(Availability::Unavailable)
+    /// Looks whether data can lie there, as far as can be seen before a run.
+    ///
+    /// # Errors
+    /// Why they cannot, and the remedy.
+    pub(crate) fn look(&self) -> Result<(), Refusal> {
+        self.place().map(drop)
     }
 
     /// The same for guests that see the host's files as they are, so that their servers must get there by themselves.
-    pub(crate) fn unavailable_to_nobody(&self) -> Option<Availability> {
-        let closed = |place: PathBuf| closed_to_nobody(&place).map(Path::to_owned);
-        let closed = || {
-            let closed = self.place().ok().and_then(closed)?;
-            let reason = format!(
-                "the directory for the data {} cannot be reached by the guest's servers, which run as nobody: {} is \
-                 closed to others",
-                self.directory.display(),
-                closed.display()
-            );
-            Some(Availability::Unavailable(Refusal::new(reason, "Open it with `chmod o+x`, or name another one")))
-        };
-        self.unavailable().or_else(closed)
+    ///
+    /// # Errors
+    /// Why they cannot, and the remedy.
+    pub(crate) fn look_as_nobody(&self) -> Result<(), Refusal> {
+        let place = self.place()?;
+        let Some(closed) = closed_to_nobody(&place) else { return Ok(()) };
+        let reason = format!(
+            "the directory for the data {} cannot be reached by the guest's servers, which run as nobody: {} is closed to others",
+            self.directory.display(),
+            closed.display()
+        );
+        Err(Refusal::new(reason, "Open it with `chmod o+x`, or name another one"))
     }
 
     /// Why the data of so many guests have no room there; `None` when they have, or where copies may share blocks, so that
-    /// nobody can say beforehand. [`Self::unavailable`] reports a directory that cannot be used at all.
+    /// nobody can say beforehand. [`Self::look`] reports a directory that cannot be used at all.
     pub(crate) fn refusal(&self, wanted: DataWanted) -> Option<Refusal> {
         let place = self.place().ok()?;
         let found = statvfs(&place).ok()?;
@@ -327,6 +326,7 @@ fn restore_link(gold: &Path, copy: &Path, found: &Metadata) -> Result<(), Restor
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
     use super::*;
+    use crate::guest_setup::DATA;
     use std::os::unix::fs::chown;
 
     fn gold_in(place: &Path) -> PathBuf {
@@ -353,9 +353,9 @@ mod tests {
         let copy = make_own(|| Ok(place.path().into()), "guest").unwrap();
         assert!(make_own(|| Ok(place.path().into()), "guest").is_err(), "it is there");
         let data = GuestData { gold: gold.clone(), size: ByteSize(1 << 20), shared: false };
-        let restored = restore(&data, &copy, None, Some(INSIDE)).unwrap();
+        let restored = restore(&data, &copy, None, Some(DATA)).unwrap();
         assert!(
-            restored.restore_s > 0.0 && restored.path == INSIDE && restored.storage.ends_with(" of the host"),
+            restored.restore_s > 0.0 && restored.path == DATA && restored.storage.ends_with(" of the host"),
             "{restored:?}"
         );
         let (was, is) = (Contents::of(&gold).unwrap(), Contents::of(&copy).unwrap());
@@ -404,7 +404,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let said = |directory: &Path, in_memory| {
             let named = DataDirectory { directory: directory.into(), in_memory };
-            named.unavailable().map(|why| format!("{why:?}"))
+            named.look().err().map(|why| format!("{why:?}"))
         };
         assert!(said(&place.path().join("none"), false).unwrap().contains("not there"));
         let file = place.path().join("file");
@@ -428,8 +428,8 @@ mod tests {
         fs::set_permissions(place.path().join("a"), fs::Permissions::from_mode(0o710)).unwrap();
         assert_eq!(closed_to_nobody(&inner), Some(place.path().join("a").as_path()));
         let named = DataDirectory { directory: inner.clone(), in_memory: true };
-        assert_eq!(named.unavailable(), None);
-        let said = format!("{:?}", named.unavailable_to_nobody().unwrap());
+        assert_eq!(named.look(), Ok(()));
+        let said = format!("{:?}", named.look_as_nobody().unwrap_err());
         assert!(said.contains("/a is closed") && said.contains("chmod o+x"), "{said}");
         assert!(closed_to_nobody(&place.path().join("none")).is_some());
     }

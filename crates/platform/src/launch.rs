@@ -6,8 +6,6 @@ use tare_lab::RUN_VARIABLE;
 use tare_model::guest::Seccomp;
 use tare_wire::launch::Launch;
 
-use crate::error::Result;
-use crate::making::Making;
 use crate::program::PATH;
 
 /// The environment of everything that is started for a guest.
@@ -57,25 +55,6 @@ pub(crate) fn plain_launch() -> Launch {
         keeps_groups: false,
         confine: None,
         argv: Vec::new(),
-    }
-}
-
-impl Making<'_> {
-    /// A launch under the guest's limits and on its CPUs.
-    pub(crate) fn held(&mut self) -> Result<Launch> {
-        let mut launch = plain_launch();
-        launch.cgroup_procs = self.limit()?;
-        launch.cpu_set = self.spec.cpu_set.clone();
-        launch.merge = self.spec.merge;
-        Ok(launch)
-    }
-
-    /// The same behind the guest's link to the lab's network.
-    /// Its agent, which serves there itself, confines itself.
-    pub(crate) fn linked(&mut self) -> Result<Launch> {
-        let netns = self.attach()?;
-        let confine = Some(self.confine());
-        Ok(Launch { netns: Some(netns), confine, ..self.held()? })
     }
 }
 

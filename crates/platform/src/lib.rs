@@ -2,9 +2,9 @@
 //!
 //! A platform is added by a folder of its own and one line in [`registry`]. Nothing else in tare knows
 //! it by name. What they share (a guest that is a process with a channel on its standard input and
-//! output, its control group, its link, its teardown) is in `making`, `standing` and `channel`.
+//! output, its control group, its link, its teardown) is in `builder`, `guest` and `channel`.
 
-mod beside;
+mod builder;
 mod bundle;
 mod channel;
 mod client;
@@ -13,25 +13,26 @@ mod confinement;
 pub mod conformance;
 mod data;
 mod engine;
+mod entry;
 mod error;
 mod groups;
+mod guest;
+mod guest_mount;
+mod guest_setup;
+mod held;
 mod launch;
 mod machine;
-mod making;
 mod merging;
 mod options;
 mod parity;
 mod platform;
+mod probe_cache;
 mod program;
 pub mod registry;
-mod remembered;
 mod restore;
 mod rootfs;
-mod seen;
-mod standing;
 mod sys;
 mod system;
-mod taken;
 mod watch;
 
 mod container;
@@ -50,10 +51,10 @@ mod ssh;
 pub use client::{ClientPlace, client, services};
 pub use error::PlatformError;
 pub use platform::{
-    Availability, Charge, Comparable, CountReader, DataWanted, Guest, GuestLink, HostView, LinkEnd, Platform, Reach,
-    ReapSite, Site, StartParts,
+    Charge, Comparable, CountReader, DataWanted, Guest, GuestLink, HostView, LinkEnd, Notes, Platform, Reach, ReapSite,
+    Site, StartParts,
 };
+pub use probe_cache::look_again;
 pub use program::agent;
-pub use remembered::look_again;
 /// Where what is kept from run to run is: kernels, images, gold copies.
 pub use tare_image::cache_directory;

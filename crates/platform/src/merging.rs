@@ -6,6 +6,8 @@ use std::path::Path;
 
 use tare_model::guest::ParityRow;
 
+use crate::parity;
+
 /// What the row of it is called, whoever read it back.
 pub(crate) const RESOURCE: &str = "memory merging";
 /// What is asked for, and what is granted.
@@ -21,9 +23,7 @@ pub(crate) fn is_read_back(rows: &[ParityRow]) -> bool {
 
 /// A row of a guest that was to be merged; `granted`: what was read back, by `note`.
 pub(crate) fn read_back(granted: Option<bool>, note: String) -> ParityRow {
-    let granted = granted.map(|on| if on { ON } else { OFF }.to_owned());
-    let equal = granted.as_deref() == Some(ON);
-    ParityRow { resource: RESOURCE.to_owned(), asked: ON.to_owned(), granted, equal, note }
+    parity::row(RESOURCE, ON, granted.map(|on| if on { ON } else { OFF }.to_owned()), note)
 }
 
 /// The row of a guest whose processes are the host's. `started`: the process that was started for it, which is the guest's

@@ -23,12 +23,6 @@ pub(crate) fn read<T: DeserializeOwned>(value: &Value) -> Result<T, FieldError> 
     })
 }
 
-/// The options checked, with everything filled in that was left out.
-pub(crate) fn fill<T: DeserializeOwned + Serialize>(value: &Value) -> Result<Value, FieldError> {
-    let options: T = read(value)?;
-    serde_json::to_value(options).map_err(|error| FieldError::new(&[], error.to_string()))
-}
-
 /// The schema of the options.
 pub(crate) fn schema<T: JsonSchema>() -> Value {
     schemars::schema_for!(T).to_value()

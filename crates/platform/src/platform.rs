@@ -12,18 +12,6 @@ use tare_wire::{AgentFacts, Link};
 
 use crate::error::Result;
 
-/// Whether a platform can be used on this host.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Availability {
-    /// It can.
-    Available {
-        /// What a user should know all the same.
-        notes: Vec<String>,
-    },
-    /// It cannot.
-    Unavailable(Refusal),
-}
-
 /// Whether figures of a platform may be compared with those of others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Comparable {
@@ -53,7 +41,26 @@ impl HostView {
             agent: agent.to_owned(),
         }
     }
+
+    /// Refuses a host without root or without limits, for a platform that needs both; `needs`: what it needs root for.
+    pub(crate) fn root_and_limits(&self, needs: &str) -> std::result::Result<(), Refusal> {
+        if self.rootless {
+            let remedy = "Run as root, or use a platform that works in a user namespace; `tare doctor` lists them";
+            return Err(Refusal::new(format!("it needs root: {needs}"), remedy));
+        }
+        let Some(why) = &self.limits_unavailable else { return Ok(()) };
+        let remedy = "Use a platform that works without limits; `tare doctor` lists them";
+        Err(Refusal::new(format!("its guests are held by control groups, and {why}"), remedy))
+    }
+
+    /// What a user should know of a platform that works without limits.
+    pub(crate) fn notes(&self) -> Notes {
+        self.limits_unavailable.iter().map(|why| format!("no limits: {why}")).collect()
+    }
 }
+
+/// What a user should know of a platform that can be used, each in a sentence.
+pub type Notes = Vec<String>;
 
 /// The data of guests that stand at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,11 +96,17 @@ pub trait Platform: Send + Sync {
     /// Whether it looks usable here. Runs no program, connects to nothing and makes no guest: files, devices and the
     /// kernel are looked at, and nothing else. A study that somebody else wrote may be planned, so nothing that it
     /// names is run by this.
-    fn look(&self, host: &HostView) -> Availability;
+    ///
+    /// # Errors
+    /// Why it is not usable, and the remedy.
+    fn look(&self, host: &HostView) -> std::result::Result<Notes, Refusal>;
 
     /// Whether it is usable here: quick, and without making a guest. Asked before any run. May run programs, those
     /// that the study names among them ([`Self::named_programs`]).
-    fn check(&self, host: &HostView) -> Availability {
+    ///
+    /// # Errors
+    /// Why it is not usable, and the remedy.
+    fn check(&self, host: &HostView) -> std::result::Result<Notes, Refusal> {
         self.look(host)
     }
 
@@ -106,7 +119,9 @@ pub trait Platform: Send + Sync {
     fn disclosures(&self) -> Vec<String>;
 
     /// Whether its figures may be compared with those of other platforms.
-    fn comparable(&self) -> Comparable;
+    fn comparable(&self) -> Comparable {
+        Comparable::Yes
+    }
 
     /// Why its guests would be emulated on this host although the options leave that open; `None` where they would not be,
     /// and where the options ask for emulation. With `boot` a guest may be booted to find out; otherwise only what can be
@@ -121,10 +136,10 @@ pub trait Platform: Send + Sync {
     }
 
     /// Why the memory of its guests cannot be merged with equal memory of others, and the remedy; `None`: it can
-    /// ([`GuestSpec::merge`]). Quick, and asked before any run in which this platform's arm merges.
+    /// ([`GuestSpec::merge`]), as guests can that are processes started from here. Quick, and asked before any run in which this
+    /// platform's arm merges.
     fn merging_refusal(&self) -> Option<Refusal> {
-        let remedy = "leave `merging` out of this arm, or use a platform that can";
-        Some(Refusal::new("this platform has no way to have its guests' memory merged", remedy))
+        None
     }
 
     /// Whether the program that holds its guests' memory asks the kernel to merge it (`madvise`), as hypervisors do. Where it does
@@ -142,7 +157,9 @@ pub trait Platform: Send + Sync {
     }
 
     /// Programs that it runs guests with, and their versions.
-    fn versions(&self) -> Vec<(String, String)>;
+    fn versions(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
 
     /// Makes a guest and waits until its agent answers.
     ///

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use tare_model::Refusal;
+
 pub(crate) use tare_image::{PATH, Ran, find_program as find};
 
 /// The agent's program: TARE_AGENT, else `tare-agent` beside this program, else where packages put it: `../lib/tare` from there.
@@ -19,6 +21,35 @@ fn agent_of(program: &Path) -> PathBuf {
         Some(packaged) if !beside.exists() && packaged.exists() => packaged,
         _ => beside,
     }
+}
+
+/// How long a program may take to print its version.
+const VERSION_WITHIN: Duration = Duration::from_secs(10);
+
+/// The absolute path of a program that a package of Debian's has.
+///
+/// # Errors
+/// That it is not here, and the remedy.
+pub(crate) fn installed(name: &str, package: &str) -> Result<PathBuf, Refusal> {
+    let found = find(name).ok_or_else(|| {
+        let remedy = format!("Install it: on Debian and Ubuntu, `apt-get install {package}`");
+        Refusal::new(format!("there is no `{name}` here"), remedy)
+    })?;
+    Ok(std::path::absolute(&found).unwrap_or(found))
+}
+
+/// The first line of what a program prints for `--version`.
+///
+/// # Errors
+/// When it does not run, and how to see why.
+pub(crate) fn version(program: &Path) -> Result<String, Refusal> {
+    let command = format!("`{} --version`", program.display());
+    let failed = |why: &str| Refusal::new(format!("{command} failed: {why}"), format!("Try {command} by hand"));
+    let ran =
+        run(Command::new(program).arg("--version"), VERSION_WITHIN).map_err(|error| failed(&error.to_string()))?;
+    let mut lines = ran.output.lines().map(str::trim);
+    let first = lines.find(|line| !line.is_empty()).unwrap_or("it printed nothing");
+    if ran.success { Ok(first.to_owned()) } else { Err(failed(first)) }
 }
 
 /// Those of the programs that are named by a path, and not found by their name in the usual places.

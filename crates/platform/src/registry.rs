@@ -1,58 +1,10 @@
 //! All platforms.
 
 use serde_json::Value;
-use tare_model::field::FieldError;
-use tare_model::{Refusal, Span};
+use tare_model::Refusal;
 
-use crate::error::Result;
-use crate::{
-    Platform, Reach, ReapSite, container, containerd, docker, libvirt, lxc, native, nspawn, null, oci, podman, qemu,
-    ssh,
-};
-
-/// One platform, as study files, plans and lists need to know it.
-pub struct Entry {
-    /// Its name in a study file.
-    pub name: &'static str,
-    /// What it is, in a line.
-    pub summary: &'static str,
-    /// JSON schema of its options.
-    pub schema: fn() -> Value,
-    /// Checks options and fills in what was left out.
-    pub check_options: fn(&Value) -> std::result::Result<Value, FieldError>,
-    /// Makes the platform with these options.
-    pub make: fn(&Value) -> std::result::Result<Box<dyn Platform>, FieldError>,
-    /// What a start takes here or there, for estimates.
-    pub start_estimate: Span,
-    /// Takes away what a run that is over left with this platform; the value is the token of
-    /// [`tare_lab::Resource::Held`].
-    pub reap: fn(&ReapSite<'_>, &Value) -> Result<()>,
-    /// What of it is examined on a host; empty where only a study can say what there is to examine.
-    pub variants: &'static [Variant],
-}
-
-/// One kind of a platform. A host may have one kind without the others.
-#[derive(Debug, Clone, Copy)]
-pub struct Variant {
-    /// What tells it from the others; empty where there is one.
-    pub name: &'static str,
-    /// Its options, as JSON.
-    pub options: &'static str,
-}
-
-/// The only variant of a platform, as it is without options.
-pub(crate) const PLAIN: &[Variant] = &[Variant { name: "", options: "{}" }];
-
-impl Variant {
-    /// Its options, filled in as in a study.
-    ///
-    /// # Errors
-    /// When the platform refuses them, which a test rules out.
-    pub fn options(&self, entry: &Entry) -> std::result::Result<Value, FieldError> {
-        let options = serde_json::from_str(self.options).map_err(|error| FieldError::new(&[], error.to_string()))?;
-        (entry.check_options)(&options)
-    }
-}
+pub use crate::entry::{Entry, Variant};
+use crate::{Reach, container, containerd, docker, libvirt, lxc, native, nspawn, null, oci, podman, qemu, ssh};
 
 /// Every platform, the plainest first.
 pub fn all() -> &'static [Entry] {
@@ -95,11 +47,6 @@ pub fn reaches_outside(name: &str, options: &Value) -> bool {
 /// where the host's kernel does. `None` too for a name or options that are wrong, which others tell.
 pub fn merging_refusal(name: &str, options: &Value) -> Option<Refusal> {
     find(name).and_then(|entry| (entry.make)(options).ok()).and_then(|platform| platform.merging_refusal())
-}
-
-/// For platforms that keep nothing elsewhere: there is nothing to take away.
-pub(crate) fn nothing_held(_: &ReapSite<'_>, _: &Value) -> Result<()> {
-    Ok(())
 }
 
 #[cfg(test)]

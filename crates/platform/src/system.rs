@@ -1,29 +1,23 @@
 //! What system containers have in common that a program of the host's starts: their options, what they need, and
 //! the place for the program's own state.
 
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tare_lab::overlay_refusal;
 use tare_model::Refusal;
 use tare_model::guest::GuestSpec;
 use tare_wire::launch::{Launch, Namespace, PrivateMount};
 
-use crate::data::{DataDirectory, INSIDE};
+use crate::builder::GuestBuilder;
+use crate::data::DataDirectory;
+use crate::entry::FromOptions;
 use crate::error::Result;
-use crate::making::Making;
+use crate::guest_setup::DATA;
 use crate::options::Writes;
 use crate::rootfs::RootFs;
-use crate::{Availability, HostView, Site, program};
-
-/// Where the agent is inside.
-pub(crate) const AGENT: &str = "/.tare/agent";
-
-/// How long a program may take to tell its version.
-const TIMEOUT: Duration = Duration::from_secs(10);
+use crate::{DataWanted, Guest, HostView, Notes, Platform, Site, program};
 
 /// Options of a system container.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -43,7 +37,7 @@ pub(crate) struct Options {
 
 /// A guest that is begun.
 pub(crate) struct Begun<'a> {
-    pub making: Making<'a>,
+    pub builder: GuestBuilder<'a>,
     /// The program that will start it.
     pub program: PathBuf,
     /// The tree below its overlay.
@@ -59,98 +53,87 @@ pub(crate) struct Begun<'a> {
 }
 
 /// The program that starts containers.
-pub(crate) struct Starter {
+pub(crate) trait Starter: Send + Sync + 'static {
     /// Its name.
-    pub program: &'static str,
+    const PROGRAM: &'static str;
     /// The package of Debian's that it is in.
-    pub package: &'static str,
+    const PACKAGE: &'static str;
+
+    /// What a reader of a report must know of it.
+    fn disclosures() -> Vec<String>;
+
+    /// Starts a guest that is begun.
+    ///
+    /// # Errors
+    /// When it cannot be made or does not answer.
+    fn start(begun: Begun<'_>, options: &Options) -> Result<Box<dyn Guest>>;
 }
 
-impl Starter {
-    /// Finds the program.
-    ///
-    /// # Errors
-    /// That it is not here, and the remedy.
-    pub(crate) fn find(&self) -> std::result::Result<PathBuf, Refusal> {
-        program::find(self.program).ok_or_else(|| {
-            let (program, package) = (self.program, self.package);
-            Refusal::new(
-                format!("there is no `{program}` here"),
-                format!("Install it: on Debian and Ubuntu, `apt-get install {package}`"),
-            )
-        })
+/// A platform of system containers that `S` starts.
+pub(crate) struct SystemContainers<S> {
+    options: Options,
+    starter: PhantomData<S>,
+}
+
+impl<S: Starter> FromOptions for SystemContainers<S> {
+    type Options = Options;
+
+    fn new(options: Options) -> Self {
+        Self { options, starter: PhantomData }
+    }
+}
+
+impl<S: Starter> Platform for SystemContainers<S> {
+    fn look(&self, host: &HostView) -> std::result::Result<Notes, Refusal> {
+        host.root_and_limits("it mounts the guest's root and sets up its devices")?;
+        self.program()?;
+        self.options.data.iter().try_for_each(DataDirectory::look)?;
+        self.options.rootfs.look()?;
+        Ok(Vec::new())
     }
 
-    /// The first line of what the program says about its version.
-    ///
-    /// # Errors
-    /// When it does not run.
-    fn version(&self) -> std::result::Result<String, Refusal> {
-        let path = self.find()?;
-        let by_hand = || format!("Try `{} --version` by hand", path.display());
-        let ran = program::run(Command::new(&path).arg("--version"), TIMEOUT)
-            .map_err(|error| Refusal::new(format!("`{} --version` failed: {error}", path.display()), by_hand()))?;
-        let first = ran.output.lines().next().unwrap_or_default().trim().to_owned();
-        if ran.success {
-            return Ok(first);
-        }
-        Err(Refusal::new(format!("`{} --version` failed: {first}", path.display()), by_hand()))
+    fn check(&self, host: &HostView) -> std::result::Result<Notes, Refusal> {
+        let notes = self.look(host)?;
+        self.version()?;
+        self.options.rootfs.check()?;
+        Ok(notes)
     }
 
-    /// The program and its version, or why there is none.
-    pub(crate) fn versions(&self) -> Vec<(String, String)> {
-        vec![(self.program.to_owned(), self.version().unwrap_or_else(|refusal| refusal.reason))]
+    fn disclosures(&self) -> Vec<String> {
+        let mut disclosures = vec![self.options.rootfs.disclosure(self.options.upper)];
+        disclosures.extend(S::disclosures());
+        disclosures.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));
+        disclosures
     }
 
-    /// Begins a guest, up to what differs from one such program to the next: data, link, limits and a directory.
-    ///
-    /// # Errors
-    /// What could not be had.
-    pub(crate) fn begin<'a>(&self, options: &Options, site: &'a Site<'a>, spec: &'a GuestSpec) -> Result<Begun<'a>> {
-        let mut making = Making::new(site, spec);
-        let program = self.find().map_err(|refusal| making.refused("find its program", refusal))?;
-        let lower = options.rootfs.lower(&mut making)?;
-        let data = making.data_directory(options.data.as_ref(), Some(INSIDE))?;
-        let netns = making.attach()?;
-        let mut launch = making.held()?;
+    fn data_refusal(&self, wanted: DataWanted) -> Option<Refusal> {
+        self.options.data.as_ref()?.refusal(wanted)
+    }
+
+    fn versions(&self) -> Vec<(String, String)> {
+        vec![(S::PROGRAM.to_owned(), self.version().unwrap_or_else(|refusal| refusal.reason))]
+    }
+
+    fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
+        let mut builder = GuestBuilder::new(site, spec);
+        let program = self.program().map_err(|refusal| builder.refused("find its program", refusal))?;
+        let lower = self.options.rootfs.lower(&mut builder)?;
+        let data = builder.data_directory(self.options.data.as_ref(), Some(DATA))?;
+        let netns = builder.attach()?;
+        let mut launch = builder.held()?;
         launch.unshare = vec![Namespace::Mount];
-        let folder = making.directory()?;
-        Ok(Begun { making, program, lower, data, launch, netns, folder })
+        let folder = builder.directory()?;
+        S::start(Begun { builder, program, lower, data, launch, netns, folder }, &self.options)
+    }
+}
+
+impl<S: Starter> SystemContainers<S> {
+    fn program(&self) -> std::result::Result<PathBuf, Refusal> {
+        program::installed(S::PROGRAM, S::PACKAGE)
     }
 
-    /// Whether it looks as if it could start guests with these options here; nothing is run.
-    pub(crate) fn look(&self, host: &HostView, options: &Options) -> Availability {
-        if host.rootless {
-            return Availability::Unavailable(Refusal::new(
-                "it needs root: it mounts the guest's root and sets up its devices",
-                "Run as root, or use the platform that is made of plain namespaces, which works in a user namespace",
-            ));
-        }
-        if let Some(why) = &host.limits_unavailable {
-            return Availability::Unavailable(Refusal::new(
-                format!("its guests are held by control groups, and {why}"),
-                "Use a platform that works without limits; `tare doctor` lists them",
-            ));
-        }
-        if let Some(refusal) = self.find().err().or_else(overlay_refusal) {
-            return Availability::Unavailable(refusal);
-        }
-        if let Some(unavailable) = options.data.as_ref().and_then(DataDirectory::unavailable) {
-            return unavailable;
-        }
-        options.rootfs.unavailable().unwrap_or(Availability::Available { notes: Vec::new() })
-    }
-
-    /// What [`Self::look`] finds, if the program runs here too and the root can be had.
-    pub(crate) fn check(&self, host: &HostView, options: &Options) -> Availability {
-        let looked = self.look(host, options);
-        if matches!(looked, Availability::Unavailable(_)) {
-            return looked;
-        }
-        match self.version() {
-            Err(refusal) => Availability::Unavailable(refusal),
-            Ok(_) => options.rootfs.unusable().unwrap_or(looked),
-        }
+    fn version(&self) -> std::result::Result<String, Refusal> {
+        self.program().and_then(|program| program::version(&program))
     }
 }
 
@@ -172,31 +155,53 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
+    /// Starters that are known by the name of their program alone.
+    macro_rules! starter {
+        ($name:ident, $program:literal) => {
+            struct $name;
+
+            impl Starter for $name {
+                const PROGRAM: &'static str = $program;
+                const PACKAGE: &'static str = "the-package";
+
+                fn disclosures() -> Vec<String> {
+                    Vec::new()
+                }
+
+                fn start(begun: Begun<'_>, _: &Options) -> Result<Box<dyn Guest>> {
+                    Err(begun.builder.failed("start", "nothing is started here".into(), ""))
+                }
+            }
+        };
+    }
+
+    starter!(Missing, "no-such-starter");
+    starter!(There, "true");
+    starter!(Fails, "false");
+
     #[test]
     fn what_is_missing_is_reported_with_its_package() {
         let host = HostView { rootless: false, limits_unavailable: None, agent: "/agent".into() };
-        let none = Starter { program: "no-such-starter", package: "the-package" };
-        let said = format!("{:?}", none.look(&host, &Options::default()));
+        let none = SystemContainers::<Missing>::new(Options::default());
+        let said = none.look(&host).unwrap_err().to_string();
         assert!(said.contains("no-such-starter") && said.contains("apt-get install the-package"), "{said}");
         assert!(none.versions()[0].1.contains("there is no"), "{:?}", none.versions());
+        let there = SystemContainers::<There>::new;
         for host in [
             HostView { rootless: true, ..host.clone() },
             HostView { limits_unavailable: Some("there are none".into()), ..host.clone() },
         ] {
-            let there = Starter { program: "true", package: "coreutils" };
-            assert!(matches!(there.look(&host, &Options::default()), Availability::Unavailable(_)));
+            assert!(there(Options::default()).look(&host).is_err());
         }
         let wrong = Options { rootfs: RootFs::Directory("/none".into()), ..Options::default() };
-        let there = Starter { program: "true", package: "coreutils" };
-        assert!(format!("{:?}", there.look(&host, &wrong)).contains("/none"));
+        assert!(there(wrong).look(&host).unwrap_err().reason.contains("/none"));
         let data = DataDirectory { directory: "/no/disk".into(), in_memory: false };
         let wrong = Options { data: Some(data), ..Options::default() };
-        assert!(format!("{:?}", there.look(&host, &wrong)).contains("/no/disk"));
-        assert!(matches!(there.look(&host, &Options::default()), Availability::Available { .. }));
+        assert!(there(wrong).look(&host).unwrap_err().reason.contains("/no/disk"));
+        assert_eq!(there(Options::default()).look(&host), Ok(Vec::new()));
         // `false` is there and does not run well: only running it shows that.
-        let fails = Starter { program: "false", package: "coreutils" };
-        assert!(matches!(fails.look(&host, &Options::default()), Availability::Available { .. }));
-        assert!(matches!(fails.check(&host, &Options::default()), Availability::Unavailable(_)));
+        let fails = SystemContainers::<Fails>::new(Options::default());
+        assert!(fails.look(&host).is_ok() && fails.check(&host).is_err());
     }
 
     #[test]

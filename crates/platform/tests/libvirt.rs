@@ -21,7 +21,7 @@ use tare_lab::{Lab, LabConfig, Ledger, NoLedger, StateDir};
 use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
 use tare_model::{ByteSize, Refusal};
 use tare_platform::conformance::{self, Expect};
-use tare_platform::{Availability, Comparable, Guest, HostView, Site};
+use tare_platform::{Comparable, Guest, HostView, Site};
 use tare_wire::{ExecSpec, Reply, Request};
 
 /// Says to a test that was started again where its daemon is.
@@ -75,7 +75,7 @@ fn stands(label: &str, options: &Value, check: impl FnOnce(&dyn Guest)) {
     let _turn = common::turn();
     let Some(agent) = common::agent() else { return };
     let platform = common::platform("libvirt", options);
-    if let Availability::Unavailable(refusal) = platform.check(&HostView::here(&agent)) {
+    if let Err(refusal) = platform.check(&HostView::here(&agent)) {
         return skipped(&refusal.to_string());
     }
     let run_id = format!("test-{}-{label}", std::process::id());
@@ -240,8 +240,8 @@ fn kvm_is_believed_when_a_guest_has_answered_and_not_before() {
     let Some(agent) = common::agent() else { return };
     let platform = common::platform("libvirt", &options(&uri, &json!({"accel": "kvm"})));
     match platform.check(&HostView::here(&agent)) {
-        Availability::Available { .. } => assert_eq!(platform.comparable(), Comparable::Yes),
-        Availability::Unavailable(Refusal { reason, remedy }) => {
+        Ok(_) => assert_eq!(platform.comparable(), Comparable::Yes),
+        Err(Refusal { reason, remedy }) => {
             assert!(!reason.is_empty() && remedy.contains("tcg"), "{reason}. {remedy}");
             skipped(&format!("here KVM runs nothing: {reason}"));
         }

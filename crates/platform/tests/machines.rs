@@ -15,7 +15,7 @@ use tare_lab::{Lab, LabConfig, Ledger, LedgerError, Resource, StateDir};
 use tare_model::guest::{GuestData, GuestSize, GuestSpec, Seccomp};
 use tare_model::{ByteSize, Refusal};
 use tare_platform::conformance::{self, Expect};
-use tare_platform::{Availability, Comparable, Guest, HostView, Platform, PlatformError, Site};
+use tare_platform::{Comparable, Guest, HostView, Platform, PlatformError, Site};
 use tare_wire::{ExecResult, ExecSpec, Reply, Request};
 
 /// So much of a console is kept at most, for each process and console of a guest.
@@ -53,7 +53,7 @@ impl Ground {
     /// `None`, and the test is skipped, where there can be no guests.
     fn new(test: &str, platform: &dyn Platform) -> Option<Self> {
         let agent = agent()?;
-        if let Availability::Unavailable(refusal) = platform.check(&HostView::here(&agent)) {
+        if let Err(refusal) = platform.check(&HostView::here(&agent)) {
             skipped(&refusal.to_string());
             return None;
         }
@@ -421,7 +421,7 @@ fn an_image_that_refers_to_another_file_is_refused_before_anything_is_made() {
     assert!(made.success());
     for format in ["qcow2", "raw"] {
         let hostile = platform("qemu", &json!({"image": {"file": {"path": image, "format": format}}}));
-        let Availability::Unavailable(Refusal { reason, .. }) = hostile.check(&HostView::here(&ground.agent)) else {
+        let Err(Refusal { reason, .. }) = hostile.check(&HostView::here(&ground.agent)) else {
             panic!("as {format} it was taken");
         };
         assert!(reason.contains("hostile.qcow2"), "{reason}");
@@ -439,21 +439,21 @@ fn kvm_that_boots_nothing_is_refused_and_the_refusal_is_remembered() {
     let Some(agent) = agent() else { return };
     let host = HostView::here(&agent);
     let check = || platform("qemu", &json!({"accel": "kvm"})).check(&host);
-    let Availability::Unavailable(Refusal { reason, .. }) = check() else {
+    let Err(Refusal { reason, .. }) = check() else {
         return skipped("KVM runs guests here");
     };
     if !reason.contains("KVM runs no guest here") {
         return skipped(&reason);
     }
     let began = Instant::now();
-    let Availability::Unavailable(Refusal { reason, .. }) = check() else { panic!("it was taken the second time") };
+    let Err(Refusal { reason, .. }) = check() else { panic!("it was taken the second time") };
     assert!(reason.contains("/dev/kvm"), "{reason}");
     assert!(reason.contains("tare doctor --again") || !reason.contains("a guest was tried"), "{reason}");
     // A guest that stands still would be watched for thirty seconds.
     assert!(began.elapsed() < Duration::from_secs(5), "it was tried again: {reason}");
     // Where the study leaves the choice to tare, it makes an emulated machine, and a note says so.
     let auto = platform("qemu", &json!({}));
-    let Availability::Available { notes } = auto.check(&host) else { return skipped("no machines here") };
+    let Ok(notes) = auto.check(&host) else { return skipped("no machines here") };
     assert!(notes.iter().any(|note| note.contains("emulated")), "{notes:?}");
     assert!(matches!(auto.comparable(), Comparable::No(reason) if reason.starts_with("emulated")));
 }

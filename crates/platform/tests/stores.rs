@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tare_lab::{Lab, LabConfig, Ledger, NoLedger, StateDir};
 use tare_model::ByteSize;
 use tare_model::guest::{GuestData, GuestSize, GuestSpec, Seccomp};
-use tare_platform::{Availability, Guest, HostView, Site};
+use tare_platform::{Guest, HostView, Site};
 use tare_wire::{ExecSpec, Reply, Request};
 
 use common::{agent, platform, skipped, turn};
@@ -122,7 +122,7 @@ fn a_store_runs_on_its_data_on_every_platform_of_the_hosts() {
     ];
     let try_out = |(label, name, options): (&str, &str, Value)| {
         let platform = platform(name, &options);
-        if let Availability::Unavailable(refusal) = platform.check(&HostView::here(&agent)) {
+        if let Err(refusal) = platform.check(&HostView::here(&agent)) {
             return skipped(&format!("{label}: {refusal}"));
         }
         let size = GuestSize { cpus: 2, memory: ByteSize(512 << 20) };

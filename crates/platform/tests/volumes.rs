@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tare_lab::{Lab, LabConfig, Ledger, NoLedger, StateDir};
 use tare_model::ByteSize;
 use tare_model::guest::{GuestData, GuestSize, GuestSpec, Seccomp};
-use tare_platform::{Availability, DataWanted, Guest, HostView, Platform, PlatformError, Site};
+use tare_platform::{DataWanted, Guest, HostView, Platform, PlatformError, Site};
 use tare_wire::{ExecSpec, Reply, Request};
 
 use common::{agent, platform, skipped, turn};
@@ -196,7 +196,7 @@ fn a_store_runs_on_every_storage_path_of_a_machine() {
     ];
     let try_out = |(name, disk): (&str, Value)| {
         let platform = platform("qemu", &json!({"data-disk": disk}));
-        if let Availability::Unavailable(refusal) = platform.check(&HostView::here(&ground.agent)) {
+        if let Err(refusal) = platform.check(&HostView::here(&ground.agent)) {
             return skipped(&format!("{name}: {refusal}"));
         }
         let began = Instant::now();
@@ -232,7 +232,7 @@ fn nothing_is_overwritten_that_was_not_given_for_it() {
     let _turn = turn();
     let Some(ground) = Ground::new("overwrite", None) else { return };
     let platform = platform("qemu", &json!({}));
-    if let Availability::Unavailable(refusal) = platform.check(&HostView::here(&ground.agent)) {
+    if let Err(refusal) = platform.check(&HostView::here(&ground.agent)) {
         return skipped(&refusal.to_string());
     }
     let said = ground.refusal(&json!({"data-disk": {"size": "64MiB"}}));
@@ -282,7 +282,7 @@ fn every_guest_of_every_trial_has_the_device_with_its_number() {
     };
     let each = ground.place.path().join("disk-{guest}").display().to_string();
     let platform = platform("qemu", &json!({"data-disk": {"device": each, "overwrite": true, "cache": "none"}}));
-    if let Availability::Unavailable(refusal) = platform.check(&HostView::here(&ground.agent)) {
+    if let Err(refusal) = platform.check(&HostView::here(&ground.agent)) {
         return skipped(&refusal.to_string());
     }
     for wanted in [2, 3] {

@@ -12,6 +12,7 @@ use tare_controller::{HostAccess, Registry, Shipped};
 use tare_memory::Kernel;
 use tare_memory::cost::Cost;
 use tare_memory::host::HostNow;
+use tare_model::Histogram;
 use tare_model::field::FieldError;
 use tare_model::guest::{GuestSize, GuestSpec};
 use tare_model::histogram::Bin;
@@ -19,8 +20,7 @@ use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::trial::{Flag, Measurement, Part};
 use tare_model::units::ByteSize;
-use tare_model::{Histogram, Refusal};
-use tare_platform::{Availability, Comparable, Guest, HostView, Platform, PlatformError, Site};
+use tare_platform::{Guest, Platform, PlatformError, Site};
 use tare_wire::{Link, Reply, Request, WireError};
 use tare_workload::{
     Calibration, Driven, GuestTraits, Prepared, Schedule, Traits, UnitOfWork, WorkSite, Workload, WorkloadError,
@@ -28,6 +28,7 @@ use tare_workload::{
 
 use crate::REASON;
 use crate::forward::forward;
+use crate::platform::not_started;
 
 /// Memory of the host.
 pub const TOTAL: u64 = 16 << 30;
@@ -359,36 +360,12 @@ struct Crowded {
 }
 
 impl Platform for Crowded {
-    fn look(&self, host: &HostView) -> Availability {
-        self.inner.look(host)
-    }
-
-    fn disclosures(&self) -> Vec<String> {
-        self.inner.disclosures()
-    }
-
-    fn comparable(&self) -> Comparable {
-        self.inner.comparable()
-    }
-
-    fn merging_refusal(&self) -> Option<Refusal> {
-        None
-    }
-
-    fn versions(&self) -> Vec<(String, String)> {
-        self.inner.versions()
-    }
+    forward!(look, disclosures, comparable, versions);
 
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>, PlatformError> {
         let number = self.crowd.now.guests.load(Ordering::Relaxed) + 1;
         if self.crowd.mishap == Mishap::Start(number) {
-            return Err(PlatformError::Start {
-                guest: spec.name.clone(),
-                tried: "start it".into(),
-                why: REASON.into(),
-                remedy: "Do not ask for so many".into(),
-                diagnostics: String::new(),
-            });
+            return Err(not_started(spec));
         }
         // The host's real kernel has no part in this.
         let inner = self.inner.start(site, &GuestSpec { merge: false, ..spec.clone() })?;

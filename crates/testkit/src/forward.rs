@@ -1,8 +1,28 @@
-//! What guests of the mocks have in common: a real guest behind them does what they do not do otherwise.
+//! What platforms and guests of the mocks have in common: a real one behind them does what they do not do otherwise.
 
-/// Methods of [`tare_platform::Guest`] that are those of `self.inner`, by name.
+/// Methods of [`tare_platform::Platform`] and [`tare_platform::Guest`] that are those of `self.inner`, by name.
 macro_rules! forward {
     ($($name:ident),+) => { $($crate::forward::forward! { @ $name })+ };
+    (@ look) => {
+        fn look(&self, host: &::tare_platform::HostView) -> Result<::tare_platform::Notes, ::tare_model::Refusal> {
+            self.inner.look(host)
+        }
+    };
+    (@ disclosures) => {
+        fn disclosures(&self) -> Vec<String> {
+            self.inner.disclosures()
+        }
+    };
+    (@ comparable) => {
+        fn comparable(&self) -> ::tare_platform::Comparable {
+            self.inner.comparable()
+        }
+    };
+    (@ versions) => {
+        fn versions(&self) -> Vec<(String, String)> {
+            self.inner.versions()
+        }
+    };
     (@ spec) => {
         fn spec(&self) -> &::tare_model::guest::GuestSpec {
             self.inner.spec()

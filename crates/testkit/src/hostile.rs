@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tare_model::guest::GuestSpec;
-use tare_platform::{Availability, Comparable, Guest, HostView, Platform, PlatformError, Site};
+use tare_platform::{Guest, Platform, PlatformError, Site};
 use tare_wire::{FromAgent, Greeting, Link, MAX_FRAME_BYTES, Reply, Request, ToAgent, read_frame, write_frame};
 
 use crate::forward::forward;
@@ -38,21 +38,7 @@ pub struct HostilePlatform {
 }
 
 impl Platform for HostilePlatform {
-    fn look(&self, host: &HostView) -> Availability {
-        self.inner.look(host)
-    }
-
-    fn disclosures(&self) -> Vec<String> {
-        self.inner.disclosures()
-    }
-
-    fn comparable(&self) -> Comparable {
-        self.inner.comparable()
-    }
-
-    fn versions(&self) -> Vec<(String, String)> {
-        self.inner.versions()
-    }
+    forward!(look, disclosures, comparable, versions);
 
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>, PlatformError> {
         let inner = self.inner.start(site, spec)?;

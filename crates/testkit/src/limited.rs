@@ -13,12 +13,13 @@ use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::trial::{Flag, Measurement, RequestType};
 use tare_model::{Histogram, Refusal};
-use tare_platform::{Availability, Comparable, Guest, HostView, Platform, PlatformError, Site};
+use tare_platform::{Guest, Platform, PlatformError, Site};
 use tare_workload::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
 
 use crate::REASON;
 use crate::crowd::{Crowd, RESPONSE};
 use crate::forward::forward;
+use crate::platform::not_started;
 
 /// Response time up to the load that is served, seconds. Beyond it, it is ten times as long, and grows with the load.
 pub const QUICK_S: f64 = 0.01;
@@ -194,36 +195,16 @@ struct Counting {
 }
 
 impl Platform for Counting {
-    fn look(&self, host: &HostView) -> Availability {
-        self.inner.look(host)
-    }
-
-    fn disclosures(&self) -> Vec<String> {
-        self.inner.disclosures()
-    }
-
-    fn comparable(&self) -> Comparable {
-        self.inner.comparable()
-    }
+    forward!(look, disclosures, comparable, versions);
 
     fn merging_refusal(&self) -> Option<Refusal> {
         self.limited.host.as_ref().map_or_else(|| self.inner.merging_refusal(), |_| None)
     }
 
-    fn versions(&self) -> Vec<(String, String)> {
-        self.inner.versions()
-    }
-
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>, PlatformError> {
         self.limited.with(|seen| seen.names.push(spec.name.clone()));
         if self.limited.has(Hitch::Start) {
-            return Err(PlatformError::Start {
-                guest: spec.name.clone(),
-                tried: "start it".into(),
-                why: REASON.into(),
-                remedy: "Do not ask for this one".into(),
-                diagnostics: String::new(),
-            });
+            return Err(not_started(spec));
         }
         let stays = self.limited.has(Hitch::Stays);
         // A host that is made up has no part in what this one merges.

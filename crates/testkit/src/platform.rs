@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use tare_model::guest::{GuestSpec, ParityRow};
 use tare_model::trial::Phase;
-use tare_platform::{Availability, Comparable, Guest, HostView, Platform, PlatformError, Site};
+use tare_platform::{Guest, Platform, PlatformError, Site};
 
 use crate::REASON;
 use crate::forward::forward;
@@ -21,38 +21,29 @@ pub struct FailingPlatform {
 pub const NEIGHBOUR: char = 'n';
 
 impl Platform for FailingPlatform {
-    fn look(&self, host: &HostView) -> Availability {
-        self.inner.look(host)
-    }
-
-    fn disclosures(&self) -> Vec<String> {
-        self.inner.disclosures()
-    }
-
-    fn comparable(&self) -> Comparable {
-        self.inner.comparable()
-    }
-
-    fn versions(&self) -> Vec<(String, String)> {
-        self.inner.versions()
-    }
+    forward!(look, disclosures, comparable, versions);
 
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>, PlatformError> {
         let neighbour = spec.name.starts_with(NEIGHBOUR);
         if self.phase == Phase::Provision || (self.phase == Phase::Neighbours && neighbour) {
-            return Err(PlatformError::Start {
-                guest: spec.name.clone(),
-                tried: "start it".into(),
-                why: REASON.into(),
-                remedy: "Do not use the failing platform".into(),
-                diagnostics: String::new(),
-            });
+            return Err(not_started(spec));
         }
         let mut inner = self.inner.start(site, spec)?;
         if self.phase == Phase::Connect {
             inner.kill()?;
         }
         Ok(Box::new(FailingGuest { inner: ManuallyDrop::new(inner), phase: self.phase }))
+    }
+}
+
+/// The failure of a start on purpose.
+pub fn not_started(spec: &GuestSpec) -> PlatformError {
+    PlatformError::Start {
+        guest: spec.name.clone(),
+        tried: "start it".into(),
+        why: REASON.into(),
+        remedy: "Do not use a failing platform".into(),
+        diagnostics: String::new(),
     }
 }
 

@@ -15,7 +15,7 @@ use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::packed::Packed;
 use tare_model::trial::{Measurement, Part};
 use tare_model::units::ByteSize;
-use tare_platform::{Availability, Comparable, Guest, HostView, Platform, PlatformError, Site};
+use tare_platform::{Guest, Platform, PlatformError, Site};
 use tare_wire::{ExecSpec, Link, Reply, Request, WireError};
 use tare_workload::{
     Data, Driven, DriverSite, Prepared, Schedule, SetupSite, Traits, UnitOfWork, WorkSite, Workload, WorkloadError,
@@ -119,7 +119,7 @@ fn run(agent: &Link, line: &str, timeout: Duration) -> Result<String, String> {
 
 impl Registry for Several {
     fn platform(&self, name: &str, options: &Value) -> Result<Box<dyn Platform>, FieldError> {
-        Ok(Box::new(Handing(Shipped.platform(name, options)?)))
+        Ok(Box::new(Handing { inner: Shipped.platform(name, options)? }))
     }
 
     fn workload(&self, _: &str, _: &Value, _: &LoadModel) -> Result<Box<dyn Workload>, FieldError> {
@@ -291,27 +291,15 @@ impl Prepared for Running {
 }
 
 /// A real platform whose guests see the gold copy itself: good for platforms that share the host's files.
-struct Handing(Box<dyn Platform>);
+struct Handing {
+    inner: Box<dyn Platform>,
+}
 
 impl Platform for Handing {
-    fn look(&self, host: &HostView) -> Availability {
-        self.0.look(host)
-    }
-
-    fn disclosures(&self) -> Vec<String> {
-        self.0.disclosures()
-    }
-
-    fn comparable(&self) -> Comparable {
-        self.0.comparable()
-    }
-
-    fn versions(&self) -> Vec<(String, String)> {
-        self.0.versions()
-    }
+    forward!(look, disclosures, comparable, versions);
 
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>, PlatformError> {
-        let inner = self.0.start(site, &GuestSpec { data: None, ..spec.clone() })?;
+        let inner = self.inner.start(site, &GuestSpec { data: None, ..spec.clone() })?;
         let place = spec.data.as_ref().map(|data| DataPlace {
             path: data.gold.display().to_string(),
             storage: "the gold copy itself".into(),

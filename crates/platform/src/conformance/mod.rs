@@ -31,10 +31,10 @@ use std::time::Duration;
 
 use tare_lab::{Lab, LabConfig, Ledger, Resource, disk_path};
 use tare_model::ByteSize;
-use tare_model::guest::{GuestData, GuestSize, GuestSpec, Seccomp};
+use tare_model::guest::{GuestData, GuestSize, GuestSpec};
 use tare_wire::{ExecResult, ExecSpec, Reply, Request};
 
-use crate::{Availability, Guest, HostView, Platform, Reach, ReapSite, Site, registry};
+use crate::{Guest, HostView, Platform, Reach, ReapSite, Site, registry};
 
 pub use orphan::run_id;
 
@@ -152,9 +152,7 @@ pub fn check(
 ) -> Result<Result<(), Broken>, Skipped> {
     let expect = &Expect { timeout: expect.timeout * slower(), ..expect.clone() };
     let host = HostView::here(agent);
-    if let Availability::Unavailable(refusal) = platform.check(&host) {
-        return Err(Skipped(refusal.to_string()));
-    }
+    platform.check(&host).map_err(|refusal| Skipped(refusal.to_string()))?;
     let config = LabConfig { mtu: MTU, ..LabConfig::new(run_id) };
     let lab = Lab::create(config).map_err(|error| Skipped(error.to_string()))?;
     let notebook = Arc::new(Notebook::for_run(run_id).map_err(|error| Skipped(error.to_string()))?);
@@ -205,14 +203,7 @@ impl Ground<'_> {
     }
 
     fn spec(&self, name: &str) -> GuestSpec {
-        GuestSpec {
-            name: name.to_owned(),
-            size: self.expect.guest,
-            cpu_set: vec![0],
-            data: None,
-            merge: false,
-            seccomp: Seccomp::Default,
-        }
+        GuestSpec { cpu_set: vec![0], ..GuestSpec::new(name, self.expect.guest) }
     }
 
     fn start_as(&self, spec: &GuestSpec) -> Result<Box<dyn Guest>, Broken> {

@@ -7,7 +7,7 @@ use tare_model::drive::{
     Direction, DriveResult, DriveSpec, Exchange, ReceiveMethod, SendMethod, SocketDrive, SocketOptions, SocketServer,
     Wait,
 };
-use tare_model::guest::{GuestSpec, Seccomp};
+use tare_model::guest::GuestSpec;
 use tare_model::load::{LoadModel, Phases};
 use tare_model::packed::{PackError, Packed};
 use tare_wire::{Link, Reply, Request, WireError};
@@ -88,14 +88,7 @@ impl Ground<'_> {
     /// An agent where its guests can be reached.
     fn driver(&self) -> Result<Box<dyn Guest>, Broken> {
         let place = if self.is_in_lab() { ClientPlace::Lab } else { ClientPlace::Host };
-        let spec = GuestSpec {
-            name: "driver".into(),
-            size: self.expect.guest,
-            cpu_set: Vec::new(),
-            data: None,
-            merge: false,
-            seccomp: Seccomp::Default,
-        };
+        let spec = GuestSpec::new("driver", self.expect.guest);
         crate::client(&self.site(), &spec, place).map_err(|error| format!("no driver started: {error}"))
     }
 }

@@ -6,13 +6,12 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::options::Options;
 use crate::ReapSite;
-use crate::engine::check_name;
 use crate::groups::{Hierarchy, Strays};
+use crate::held::{self, check_name};
 use crate::program::{self, PATH};
 
 /// How long the program may take for anything but running a guest.
@@ -48,28 +47,6 @@ impl Held {
         }
     }
 
-    /// The container as a token of the ledger.
-    pub(super) fn token(&self) -> Value {
-        serde_json::to_value(self).unwrap_or_default()
-    }
-
-    /// The container that a token names.
-    ///
-    /// # Errors
-    /// When it is no such token.
-    pub(super) fn from_token(token: &Value) -> Result<Self, String> {
-        serde_json::from_value(token.clone()).map_err(|error| format!("the note of it cannot be read: {error}"))
-    }
-
-    /// Refuses a note that is not of this run: what it names will be removed.
-    ///
-    /// # Errors
-    /// What in it is not the run's.
-    pub(super) fn check(&self, site: &ReapSite<'_>) -> Result<(), String> {
-        check_name(site, &self.run_id, &self.id)?;
-        self.strays.check(site.run_id)
-    }
-
     /// The program with these arguments.
     pub(super) fn argv(&self, arguments: &[&str]) -> Vec<String> {
         let (program, address) = (self.program.to_string_lossy(), self.address.to_string_lossy());
@@ -94,11 +71,32 @@ impl Held {
         Err(format!("{} failed: {last}", tried()))
     }
 
-    /// Kills the container and makes containerd forget it; does nothing when it is gone. The groups that its runtime made go too.
-    ///
-    /// # Errors
-    /// What is still there, and what containerd said.
-    pub(super) fn take_away(&self) -> Result<(), String> {
+    /// The socket of its shim, which every shim of version 2 names so.
+    fn socket(&self) -> PathBuf {
+        let whose = self.address.join(&self.namespace).join(&self.id);
+        let digest = Sha256::digest(whose.as_os_str().as_encoded_bytes());
+        let name = digest.iter().fold(String::new(), |name, byte| format!("{name}{byte:02x}"));
+        Path::new("/run/containerd/s").join(name)
+    }
+
+    fn is_there(&self) -> Result<bool, String> {
+        let listed =
+            |list: &str| Ok::<_, String>(self.run(&[list, "ls", "-q"])?.lines().any(|line| line.trim() == self.id));
+        Ok(listed("containers")? || listed("tasks")?)
+    }
+}
+
+impl held::Held for Held {
+    const WHAT: &'static str = "the container";
+    const REMEDY: &'static str =
+        "Start containerd, then remove the container with `ctr tasks rm --force` and `ctr containers rm`";
+
+    fn check(&self, site: &ReapSite<'_>) -> Result<(), String> {
+        check_name(site, &self.run_id, &self.id)?;
+        self.strays.check(site.run_id)
+    }
+
+    fn take_away(&self, _: &Path) -> Result<(), String> {
         let deadline = Instant::now() + GONE;
         let mut pause = Duration::from_millis(5);
         // Whether it is there is for the lists to say: what is just going is refused in many words.
@@ -124,20 +122,6 @@ impl Held {
         }
         self.strays.remove()
     }
-
-    /// The socket of its shim, which every shim of version 2 names so.
-    fn socket(&self) -> PathBuf {
-        let whose = self.address.join(&self.namespace).join(&self.id);
-        let digest = Sha256::digest(whose.as_os_str().as_encoded_bytes());
-        let name = digest.iter().fold(String::new(), |name, byte| format!("{name}{byte:02x}"));
-        Path::new("/run/containerd/s").join(name)
-    }
-
-    fn is_there(&self) -> Result<bool, String> {
-        let listed =
-            |list: &str| Ok::<_, String>(self.run(&[list, "ls", "-q"])?.lines().any(|line| line.trim() == self.id));
-        Ok(listed("containers")? || listed("tasks")?)
-    }
 }
 
 /// The group that the runtime is given, from the root of each hierarchy: beside the guest's own, with a name that no guest has.
@@ -154,6 +138,7 @@ pub(super) fn number_in(file: &Path) -> Option<u32> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::held::Held as _;
     use std::os::unix::fs::PermissionsExt;
 
     fn held(program: &str) -> Held {
@@ -193,7 +178,7 @@ mod tests {
         let take_away = |script: &str| {
             std::fs::write(&program, format!("#!/bin/sh\nshift 4\n{script}\n")).unwrap();
             std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-            held(&program.to_string_lossy()).take_away()
+            held(&program.to_string_lossy()).take_away(Path::new("/agent"))
         };
         assert_eq!(take_away("case $2 in ls) echo tare-r-g2;; esac"), Ok(()), "another's");
         let file = place.path().join("there");

@@ -6,12 +6,15 @@ use tare_wire::AgentFacts;
 
 use crate::parity;
 
-/// Why no machine can be booted here, and the remedy; `None`: nothing is seen against it.
-pub(super) fn refusal() -> Option<Refusal> {
-    let error = std::fs::metadata("/dev/kvm").err()?;
+/// Looks whether machines can be booted here.
+///
+/// # Errors
+/// Why they cannot, and the remedy.
+pub(super) fn look() -> Result<(), Refusal> {
     let remedy = "Load the module (`modprobe kvm_intel` or `modprobe kvm_amd`), turn virtualization on in the firmware, or \
                   give this virtual machine nested virtualization";
-    Some(Refusal::new(format!("Kata's guests need KVM, and /dev/kvm is not here: {error}"), remedy))
+    let refused = |error| Refusal::new(format!("Kata's guests need KVM, and /dev/kvm is not here: {error}"), remedy);
+    std::fs::metadata("/dev/kvm").map(drop).map_err(refused)
 }
 
 /// What a reader of a report must know.
@@ -43,13 +46,8 @@ pub(super) fn inside(spec: &GuestSpec, facts: &AgentFacts, mtu: u32, congestion:
     for row in rows.iter_mut().filter(|row| row.resource.ends_with("seen inside")) {
         row.note.push_str("; Kata adds the defaults of its configuration to what is asked");
     }
-    let unread = |resource: &str, asked: String| ParityRow {
-        resource: resource.into(),
-        asked,
-        granted: None,
-        equal: false,
-        note: "Kata's agent is asked to set it in the machine; it is not read back".into(),
-    };
+    let note = "Kata's agent is asked to set it in the machine; it is not read back";
+    let unread = |resource: &str, asked: String| parity::row(resource, asked, None, note);
     rows.push(unread("cpu quota in the machine", format!("{} CPUs", spec.size.cpus)));
     rows.push(unread("memory limit in the machine", spec.size.memory.to_string()));
     rows
@@ -58,19 +56,12 @@ pub(super) fn inside(spec: &GuestSpec, facts: &AgentFacts, mtu: u32, congestion:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tare_model::guest::{GuestSize, Seccomp};
+    use tare_model::guest::GuestSize;
 
     #[test]
     fn what_is_not_read_back_is_not_called_equal() {
         let size = GuestSize { cpus: 2, memory: ByteSize(1 << 30) };
-        let spec = GuestSpec {
-            name: "g".into(),
-            size,
-            cpu_set: Vec::new(),
-            data: None,
-            merge: false,
-            seccomp: Seccomp::Default,
-        };
+        let spec = GuestSpec::new("g", size);
         let fact = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let facts = [fact("cpus allowed", "0-2"), fact("mtu eth0", "1500"), fact("memory total", "3110000 kB")];
         let rows = inside(&spec, &AgentFacts { facts: facts.into() }, 1500, None);

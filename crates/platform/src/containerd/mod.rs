@@ -17,7 +17,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tare_lab::{is_of_run, overlay_refusal};
+use tare_lab::is_of_run;
 use tare_model::field::FieldError;
 use tare_model::guest::{GuestSpec, Seccomp};
 use tare_model::{Refusal, Span};
@@ -26,14 +26,15 @@ use self::daemon::Daemon;
 use self::held::Held;
 use self::options::{Options, Runtime};
 use self::stage::Stage;
+use crate::builder::{GuestBuilder, Particulars, absolute, plain_launch};
 use crate::bundle::Bundle;
-use crate::data::{DataDirectory, INSIDE};
+use crate::data::DataDirectory;
+use crate::entry::{Entry, FromOptions, Variant};
 use crate::error::Result;
-use crate::making::{Making, Particulars, absolute, plain_launch};
-use crate::options as common;
+use crate::guest_setup::DATA;
+use crate::held::{Held as _, reap};
 use crate::program::{self, named};
-use crate::registry::{Entry, Variant};
-use crate::{Availability, Comparable, DataWanted, Guest, HostView, Platform, ReapSite, Site};
+use crate::{DataWanted, Guest, HostView, Notes, Platform, Site};
 
 const NAME: &str = "containerd";
 
@@ -49,59 +50,41 @@ const VERSION_WITHIN: Duration = Duration::from_secs(10);
 const SEE_CONTAINERD: &str = "See below what was said; containerd's own log (`journalctl -u containerd`) may say more";
 
 pub(crate) const ENTRY: Entry = Entry {
-    name: NAME,
-    summary: "containers of containerd by its shims (runc, Kata Containers ...), over the host's root, a directory, an archive or a container image",
-    schema: common::schema::<Options>,
-    check_options: options::check,
-    make,
-    start_estimate: Span::from_millis(300),
-    reap,
+    reap: reap::<Held>,
     variants: &[
         Variant { name: "runc", options: "{}" },
         Variant { name: "Kata Containers", options: r#"{"runtime": "kata"}"# },
     ],
+    ..Entry::of::<Containerd>(
+        NAME,
+        "containers of containerd by its shims (runc, Kata Containers ...), over the host's root, a directory, an archive or a container image",
+        Span::from_millis(300),
+    )
 };
-
-fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {
-    options::check(value)?;
-    let options: Options = common::read(value)?;
-    Ok(Box::new(Containerd { runtime: options.runtime(), options }))
-}
-
-fn reap(site: &ReapSite<'_>, token: &Value) -> Result<()> {
-    Held::from_token(token).and_then(|held| held.check(site).and_then(|()| held.take_away())).map_err(|why| {
-        crate::PlatformError::Reap {
-            tried: format!("take away the container {token}"),
-            why,
-            remedy: "Start containerd, then remove the container with `ctr tasks rm --force` and `ctr containers rm`"
-                .into(),
-        }
-    })
-}
 
 struct Containerd {
     options: Options,
     runtime: Runtime,
 }
 
+impl FromOptions for Containerd {
+    type Options = Options;
+
+    fn read(value: &Value) -> std::result::Result<Options, FieldError> {
+        let options: Options = crate::options::read(value)?;
+        options.check().map(|()| options)
+    }
+
+    fn new(options: Options) -> Self {
+        Self { runtime: options.runtime(), options }
+    }
+}
+
 fn program() -> std::result::Result<PathBuf, Refusal> {
-    let found = program::find(PROGRAM).ok_or_else(|| {
-        let remedy = "Install it: on Debian and Ubuntu, `apt-get install containerd`";
-        Refusal::new(format!("there is no `{PROGRAM}` here"), remedy)
-    })?;
-    Ok(std::path::absolute(&found).unwrap_or(found))
+    program::installed(PROGRAM, "containerd")
 }
 
 impl Containerd {
-    fn looked(&self) -> std::result::Result<(), Refusal> {
-        program()?;
-        match machine::refusal().filter(|_| self.runtime.is_machine()) {
-            Some(refusal) => return Err(refusal),
-            None => daemon::look(&self.options.address)?,
-        }
-        overlay_refusal().map_or(Ok(()), Err)
-    }
-
     /// The shim that the daemon would start.
     fn shim(&self) -> std::result::Result<PathBuf, Refusal> {
         let daemon = Daemon::find(&self.options.address)?;
@@ -115,41 +98,26 @@ impl Containerd {
 }
 
 impl Platform for Containerd {
-    fn look(&self, host: &HostView) -> Availability {
-        if host.rootless {
-            return Availability::Unavailable(Refusal::new(
-                "it needs root: containerd's socket is root's, and so are the guest's mounts and limits",
-                "Run as root, or use a platform that works in a user namespace; `tare doctor` lists them",
-            ));
+    fn look(&self, host: &HostView) -> std::result::Result<Notes, Refusal> {
+        host.root_and_limits("containerd's socket is root's, and so are the guest's mounts and limits")?;
+        program()?;
+        if self.runtime.is_machine() {
+            machine::look()?;
         }
-        if let Some(why) = &host.limits_unavailable {
-            let reason = format!("runtimes need control groups, and {why}");
-            let remedy = "Use a platform that works without limits; `tare doctor` lists them";
-            return Availability::Unavailable(Refusal::new(reason, remedy));
-        }
-        if let Err(refusal) = self.looked() {
-            return Availability::Unavailable(refusal);
-        }
-        let refused = self.options.data.as_ref().and_then(DataDirectory::unavailable);
-        refused.or_else(|| self.options.rootfs.unavailable()).unwrap_or(Availability::Available { notes: Vec::new() })
+        daemon::look(&self.options.address)?;
+        self.options.data.iter().try_for_each(DataDirectory::look)?;
+        self.options.rootfs.look()?;
+        Ok(Vec::new())
     }
 
-    fn check(&self, host: &HostView) -> Availability {
-        let looked = self.look(host);
-        if matches!(looked, Availability::Unavailable(_)) {
-            return looked;
-        }
-        let answers = |_| {
-            self.held("check", "none").and_then(|held| {
-                held.run(&["version"]).map_err(|why| {
-                    Refusal::new(why, "Try the same command by hand; another daemon's socket is named by `address`")
-                })
-            })
-        };
-        match self.shim().and_then(answers) {
-            Err(refusal) => Availability::Unavailable(refusal),
-            Ok(_) => self.options.rootfs.unusable().unwrap_or(looked),
-        }
+    fn check(&self, host: &HostView) -> std::result::Result<Notes, Refusal> {
+        let notes = self.look(host)?;
+        self.shim()?;
+        self.held("check", "none")?.run(&["version"]).map_err(|why| {
+            Refusal::new(why, "Try the same command by hand; another daemon's socket is named by `address`")
+        })?;
+        self.options.rootfs.check()?;
+        Ok(notes)
     }
 
     fn named_programs(&self) -> Vec<String> {
@@ -182,10 +150,6 @@ impl Platform for Containerd {
         sentences
     }
 
-    fn comparable(&self) -> Comparable {
-        Comparable::Yes
-    }
-
     fn merging_refusal(&self) -> Option<Refusal> {
         let why = "its guests are started by a daemon, from which they do not inherit that their memory may be merged";
         Some(Refusal::new(why, "leave `merging` out of this arm, or use a platform without a daemon"))
@@ -205,53 +169,52 @@ impl Platform for Containerd {
     }
 
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
-        let mut making = Making::new(site, spec);
+        let mut builder = GuestBuilder::new(site, spec);
         if let Some(refusal) = self.merging_refusal().filter(|_| spec.merge) {
-            return Err(making.refused("have its memory merged", refusal));
+            return Err(builder.refused("have its memory merged", refusal));
         }
-        let held = self.held(site.run_id, &spec.name).map_err(|refusal| making.refused("find the program", refusal))?;
-        making.aside(|making| self.shim().map_err(|refusal| making.refused("find the runtime", refusal)))?;
-        let lower = self.options.rootfs.lower(&mut making)?;
-        let data = making.data_directory(self.options.data.as_ref(), Some(INSIDE))?;
-        let netns = making.attach()?;
+        let held =
+            self.held(site.run_id, &spec.name).map_err(|refusal| builder.refused("find the program", refusal))?;
+        builder.aside(|builder| self.shim().map_err(|refusal| builder.refused("find the runtime", refusal)))?;
+        let lower = self.options.rootfs.lower(&mut builder)?;
+        let data = builder.data_directory(self.options.data.as_ref(), Some(DATA))?;
+        let netns = builder.attach()?;
         let is_machine = self.runtime.is_machine();
         if is_machine {
-            making.limit_machine(self.options.allowance())?
+            builder.limit_machine(self.options.allowance())?
         } else {
-            making.limit()?
+            builder.limit()?
         };
-        let folder = making.directory()?;
+        let folder = builder.directory()?;
         let stage = Stage::of(&folder);
         let (undo, place, state) = (held.clone(), Stage::of(&folder), site.state.to_owned());
-        let take_away = move || undo.take_away().and(place.unmount(&state));
-        making.hold(NAME, held.token(), Box::new(take_away))?;
+        let by = absolute(site.agent);
+        let take_away = move || undo.take_away(&by).and(place.unmount(&state));
+        builder.hold_until(NAME, held.token(), Box::new(take_away))?;
 
         let mut launch = plain_launch();
         launch.mounts_stay = true;
-        launch.mounts = vec![stage.overlay(&mut making, lower, self.options.upper)?];
+        launch.mounts = vec![stage.overlay(&mut builder, lower, self.options.upper)?];
+        // The kernel of a machine is not the host's, and engines' filters do not hold there.
+        let seccomp = if is_machine { Seccomp::Off } else { builder.confine() };
+        let agent = absolute(site.agent);
         let bundle = Bundle {
-            spec,
-            run_id: site.run_id,
-            agent: &absolute(site.agent),
-            data: data.as_deref(),
-            read_only: making.is_data_shared(),
+            setup: builder.setup(&agent, data.as_deref(), seccomp),
             netns: &netns,
             rootfs: &stage.root(),
             group: &held::group(site.run_id, &spec.name),
-            // The kernel of a machine is not the host's, and engines' filters do not hold there.
-            seccomp: if is_machine { Seccomp::Off } else { making.confine() },
             waits: true,
         };
         bundle
             .write(&folder)
-            .map_err(|why| making.failed("write the bundle", why, "Is the file system full or read-only?"))?;
+            .map_err(|why| builder.failed("write the bundle", why, "Is the file system full or read-only?"))?;
         launch.argv = self.command(&held, &folder);
-        making.spawn(&launch)?;
-        making.hear_waiting()?;
-        self.take_in(&mut making, &held, &folder)?;
-        making.let_begin()?;
-        making.greet(site.timeout)?;
-        self.finish(making)
+        builder.spawn(&launch)?;
+        builder.hear_waiting()?;
+        self.take_in(&mut builder, &held, &folder)?;
+        builder.let_begin()?;
+        builder.greet(site.timeout)?;
+        self.finish(builder)
     }
 }
 
@@ -266,48 +229,48 @@ impl Containerd {
     }
 
     /// The guest's first process, and what carries it, into the control groups.
-    fn take_in(&self, making: &mut Making<'_>, held: &Held, folder: &Path) -> Result<()> {
-        let deadline = Instant::now() + making.site.timeout;
+    fn take_in(&self, builder: &mut GuestBuilder<'_>, held: &Held, folder: &Path) -> Result<()> {
+        let deadline = Instant::now() + builder.site.timeout;
         let first = loop {
             match held::number_in(&folder.join("pid")) {
                 Some(first) => break first,
                 None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(1)),
                 None => {
                     let why = format!("`{PROGRAM}` does not say it");
-                    return Err(making.failed("find its first process", why, SEE_CONTAINERD));
+                    return Err(builder.failed("find its first process", why, SEE_CONTAINERD));
                 }
             }
         };
-        let carriers = carriers::of(&held.id, making.channel_pid());
+        let carriers = carriers::of(&held.id, builder.channel_pid());
         let is_machine = self.runtime.is_machine();
         let is_it = match is_machine {
             true => carriers.iter().any(|(process, _)| *process == first),
-            false => is_of_run(first, making.site.run_id),
+            false => is_of_run(first, builder.site.run_id),
         };
         if !is_it {
             let why = format!("process {first} of this host is not it");
             let remedy = "containerd must run on this host and in its process namespace";
-            return Err(making.failed("find its first process", why, remedy));
+            return Err(builder.failed("find its first process", why, remedy));
         }
-        making.kill_process_with_guest(first);
+        builder.kill_process_with_guest(first);
         let shim = carriers.iter().find(|(_, name)| name.starts_with(SHIM)).map(|(process, _)| *process);
-        making.take_in(first, shim)?;
+        builder.take_in(first, shim)?;
         if is_machine {
             let others: Vec<_> = carriers.into_iter().filter(|(process, _)| Some(*process) != shim).collect();
-            making.take_in_carriers(&others)?;
+            builder.take_in_carriers(&others)?;
         }
         Ok(())
     }
 
-    fn finish(&self, mut making: Making<'_>) -> Result<Box<dyn Guest>> {
+    fn finish(&self, mut builder: GuestBuilder<'_>) -> Result<Box<dyn Guest>> {
         if !self.runtime.is_machine() {
-            return making.finish(Particulars::default());
+            return builder.finish(Particulars::default());
         }
-        let (spec, site) = (making.spec, making.site);
+        let (spec, site) = (builder.spec, builder.site);
         let congestion = site.lab.config().congestion_control.as_deref();
-        let parity = Some(machine::inside(spec, &making.facts()?, site.mtu, congestion));
+        let parity = Some(machine::inside(spec, &builder.facts()?, site.mtu, congestion));
         // Its start is not split by its kernel's clock: process 1 of the container is not the first of the machine.
-        making.finish(Particulars { parity, ..Particulars::default() })
+        builder.finish(Particulars { parity, ..Particulars::default() })
     }
 }
 
@@ -333,8 +296,7 @@ mod tests {
     use serde_json::json;
 
     fn platform(options: Value) -> Containerd {
-        let options: Options = common::read(&options::check(&options).unwrap()).unwrap();
-        Containerd { runtime: options.runtime(), options }
+        Containerd::new(crate::options::read(&options).unwrap())
     }
 
     #[test]

@@ -4,12 +4,11 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tare_model::ByteSize;
 use tare_model::field::FieldError;
 
 use crate::data::DataDirectory;
-use crate::options::{self as common, Writes};
+use crate::options::Writes;
 use crate::rootfs::RootFs;
 
 /// What the control group grants beyond a machine's own memory unless the study says otherwise, bytes.
@@ -105,43 +104,50 @@ impl Options {
     pub(super) fn allowance(&self) -> ByteSize {
         self.allowance.unwrap_or(ByteSize(ALLOWANCE))
     }
-}
 
-/// Checks options and fills in what was left out.
-pub(super) fn check(value: &Value) -> Result<Value, FieldError> {
-    let options: Options = common::read(value)?;
-    let Some(runtime) = Runtime::named(&options.runtime) else {
-        return Err(FieldError::new(&["runtime"], format!("`{}` is no runtime of containerd", options.runtime))
-            .help("write a name such as \"runc\", \"kata\" or \"io.containerd.kata.v2\", or the path of a shim"));
-    };
-    if runtime.is_of("runsc") {
-        let why = "gVisor's shim is not known here: its kernel is neither the host's nor a machine's";
-        return Err(
-            FieldError::new(&["runtime"], why).help("measure it by the platform `oci` with `runtime = \"runsc\"`")
-        );
+    /// Refuses what cannot be meant.
+    ///
+    /// # Errors
+    /// Which option is wrong and why.
+    pub(super) fn check(&self) -> Result<(), FieldError> {
+        let Some(runtime) = Runtime::named(&self.runtime) else {
+            return Err(FieldError::new(&["runtime"], format!("`{}` is no runtime of containerd", self.runtime))
+                .help("write a name such as \"runc\", \"kata\" or \"io.containerd.kata.v2\", or the path of a shim"));
+        };
+        if runtime.is_of("runsc") {
+            let why = "gVisor's shim is not known here: its kernel is neither the host's nor a machine's";
+            return Err(
+                FieldError::new(&["runtime"], why).help("measure it by the platform `oci` with `runtime = \"runsc\"`")
+            );
+        }
+        if !self.address.is_absolute() {
+            return Err(FieldError::new(&["address"], format!("`{}` is no absolute path", self.address.display()))
+                .help("write the daemon's socket, such as \"/run/containerd/containerd.sock\""));
+        }
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        let name = &self.namespace;
+        if name.len() > 76 || !name.bytes().all(plain) || !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+            return Err(FieldError::new(&["namespace"], format!("`{name}` is no namespace of containerd"))
+                .help("write at most 76 letters and digits, with `-`, `_` or `.` between them"));
+        }
+        if self.allowance.is_some() && !runtime.is_machine() {
+            return Err(FieldError::new(&["allowance"], format!("guests of `{}` are no machines", self.runtime))
+                .help("leave it out"));
+        }
+        Ok(())
     }
-    if !options.address.is_absolute() {
-        return Err(FieldError::new(&["address"], format!("`{}` is no absolute path", options.address.display()))
-            .help("write the daemon's socket, such as \"/run/containerd/containerd.sock\""));
-    }
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    let name = &options.namespace;
-    if name.len() > 76 || !name.bytes().all(plain) || !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
-        return Err(FieldError::new(&["namespace"], format!("`{name}` is no namespace of containerd"))
-            .help("write at most 76 letters and digits, with `-`, `_` or `.` between them"));
-    }
-    if options.allowance.is_some() && !runtime.is_machine() {
-        return Err(FieldError::new(&["allowance"], format!("guests of `{}` are no machines", options.runtime))
-            .help("leave it out"));
-    }
-    common::fill::<Options>(value)
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use serde_json::json;
+    use crate::entry;
+    use serde_json::{Value, json};
+
+    fn check(options: &Value) -> Result<Value, FieldError> {
+        entry::check::<super::super::Containerd>(options)
+    }
 
     #[test]
     fn a_runtime_is_known_by_its_short_name_its_full_name_and_its_path() {

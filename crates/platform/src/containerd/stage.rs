@@ -7,8 +7,8 @@ use rustix::mount::{MountPropagationFlags, mount_bind, mount_change};
 use tare_lab::Resource;
 use tare_wire::launch::{PrivateMount, Upper};
 
+use crate::builder::GuestBuilder;
 use crate::error::Result;
-use crate::making::Making;
 use crate::options::Writes;
 
 /// The place.
@@ -33,14 +33,19 @@ impl Stage {
     }
 
     /// Makes the place, and gives the overlay that is to be mounted in it, of `lower`.
-    pub(super) fn overlay(&self, making: &mut Making<'_>, lower: PathBuf, writes: Writes) -> Result<PrivateMount> {
-        making.write_down(&Resource::Mount { path: self.at.clone() })?;
-        self.bind(making, &self.at, &self.at)?;
+    pub(super) fn overlay(
+        &self,
+        builder: &mut GuestBuilder<'_>,
+        lower: PathBuf,
+        writes: Writes,
+    ) -> Result<PrivateMount> {
+        builder.write_down(&Resource::Mount { path: self.at.clone() })?;
+        self.bind(builder, &self.at, &self.at)?;
         let upper = match writes {
             Writes::Memory => Upper::Memory,
             Writes::Disk => {
-                let (layers, at) = (making.layers()?, self.at.join("layers"));
-                self.bind(making, &layers, &at)?;
+                let (layers, at) = (builder.layers()?, self.at.join("layers"));
+                self.bind(builder, &layers, &at)?;
                 Upper::Disk(at)
             }
         };
@@ -49,13 +54,13 @@ impl Stage {
 
     /// Shows a directory at that place, apart from where mounts are handed on: the kernel moves no mount out of one that is
     /// shared with others.
-    fn bind(&self, making: &Making<'_>, from: &Path, at: &Path) -> Result<()> {
+    fn bind(&self, builder: &GuestBuilder<'_>, from: &Path, at: &Path) -> Result<()> {
         let made = std::fs::create_dir_all(at).map_err(|error| error.to_string()).and_then(|()| {
             let mounted = mount_bind(from, at).and_then(|()| mount_change(at, MountPropagationFlags::PRIVATE));
             mounted.map_err(|error| std::io::Error::from(error).to_string())
         });
         made.map_err(|why| {
-            making.failed(
+            builder.failed(
                 &format!("make a mount at {}", at.display()),
                 why,
                 "tare must run as root, where root may mount",

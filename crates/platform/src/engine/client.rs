@@ -32,12 +32,9 @@ impl Client {
     ///
     /// # Errors
     /// Why it cannot be used, and the remedy.
-    pub(super) fn find(kind: &Kind, settings: &Settings) -> Result<Self, Refusal> {
-        let program = program::find(kind.name).ok_or_else(|| {
-            let reason = format!("there is no `{}` here", kind.name);
-            Refusal::new(reason, format!("Install it: on Debian and Ubuntu, `apt-get install {}`", kind.package))
-        })?;
-        let mut arguments = (kind.arguments)(settings)?;
+    pub(super) fn find<K: Kind>(settings: &Settings) -> Result<Self, Refusal> {
+        let program = program::installed(K::NAME, K::PACKAGE)?;
+        let mut arguments = K::arguments(settings)?;
         arguments.extend(settings.flags.iter().cloned());
         let mut environment = vec![("PATH".to_owned(), PATH.to_owned()), ("LANG".to_owned(), "C.UTF-8".to_owned())];
         if is_rootless() {
@@ -46,7 +43,7 @@ impl Client {
         } else {
             environment.push(("HOME".to_owned(), "/root".to_owned()));
         }
-        Ok(Self { program: std::path::absolute(&program).unwrap_or(program), arguments, environment })
+        Ok(Self { program, arguments, environment })
     }
 
     /// The program with these arguments.

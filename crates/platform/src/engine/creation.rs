@@ -2,25 +2,16 @@
 
 use std::path::Path;
 
-use tare_model::guest::{GuestSpec, Seccomp};
 use tare_wire::confine::CAPABILITIES;
 
 use super::image::Image;
-use crate::data::INSIDE;
-use crate::making::{confined, environment, limits};
-use crate::system::AGENT;
+use crate::builder::{confined, environment, limits};
+use crate::guest_setup::{AGENT, DATA, GuestSetup};
 
 /// A container that is to be made.
 pub(super) struct Creation<'a> {
     pub name: &'a str,
-    pub spec: &'a GuestSpec,
-    pub run_id: &'a str,
-    /// The agent's program on the host.
-    pub agent: &'a Path,
-    /// The guest's data on the host.
-    pub data: Option<&'a Path>,
-    /// Whether nobody inside may write to its data.
-    pub read_only: bool,
+    pub setup: GuestSetup<'a>,
     /// The namespace of its link; without it, it gets one without a link.
     pub netns: Option<&'a Path>,
     pub image: &'a Image,
@@ -29,8 +20,6 @@ pub(super) struct Creation<'a> {
     pub alone: &'a str,
     /// What this engine needs besides.
     pub further: Vec<String>,
-    /// The filter of system calls that the agent installs inside.
-    pub seccomp: Seccomp,
 }
 
 impl Creation<'_> {
@@ -57,14 +46,14 @@ impl Creation<'_> {
         .into();
         all.extend(CAPABILITIES.iter().map(|(name, _)| format!("--cap-add={}", name.trim_start_matches("CAP_"))));
         all.push(format!("--name={}", self.name));
-        all.push(format!("--hostname={}", self.spec.name));
-        all.push(format!("--label=tare.run={}", self.run_id));
+        all.push(format!("--hostname={}", self.setup.spec.name));
+        all.push(format!("--label=tare.run={}", self.setup.run_id));
         let network = self.netns.map(|netns| format!("ns:{}", netns.display()));
         all.push(format!("--network={}", network.as_deref().unwrap_or("none")));
         all.extend(self.runtime.map(|runtime| format!("--runtime={runtime}")));
         // As large as on every other arm: half of the memory there is.
         all.push(format!("--shm-size={}", half_of_memory()));
-        all.extend(environment(self.run_id).map(|(name, value)| format!("--env={name}={value}")));
+        all.extend(environment(self.setup.run_id).map(|(name, value)| format!("--env={name}={value}")));
         // Engines know no limit on the address space.
         all.extend(limits().into_iter().filter(|(name, _)| *name != "AS").map(|(name, limit)| {
             // An engine may have lowered its own to as many as there can be, and then may set no more.
@@ -75,15 +64,15 @@ impl Creation<'_> {
             };
             format!("--ulimit={}={}:{}", name.to_ascii_lowercase(), number(limit.current), number(limit.maximum))
         }));
-        all.push(self.bind(self.agent, AGENT, true));
-        all.extend(self.data.map(|data| self.bind(data, INSIDE, self.read_only)));
+        all.push(self.bind(self.setup.agent, AGENT, true));
+        all.extend(self.setup.data.map(|data| self.bind(data, DATA, self.setup.read_only)));
         all.extend(self.image.shown.iter().map(|from| self.bind(from, &from.to_string_lossy(), true)));
         all.extend(self.further.iter().cloned());
         all.push(format!("--entrypoint={AGENT}"));
         all.push(self.image.reference.clone());
         // It begins when it is in its control groups.
         all.push("wait".into());
-        all.extend(confined(self.seccomp));
+        all.extend(confined(self.setup.seccomp));
         all
     }
 
@@ -114,29 +103,20 @@ fn half_of_memory() -> u64 {
 mod tests {
     use super::*;
     use tare_model::ByteSize;
-    use tare_model::guest::GuestSize;
-
-    fn spec() -> GuestSpec {
-        let size = GuestSize { cpus: 1, memory: ByteSize(1 << 30) };
-        GuestSpec { name: "g".into(), size, cpu_set: vec![0], data: None, merge: false, seccomp: Seccomp::Default }
-    }
+    use tare_model::guest::{GuestSize, GuestSpec};
 
     #[test]
     fn a_container_is_closed_and_linked_as_on_every_arm() {
+        let spec = GuestSpec::new("g", GuestSize { cpus: 1, memory: ByteSize(1 << 30) });
         let image = Image { reference: "localhost/app:1".into(), shown: vec!["/usr".into()] };
         let mut creation = Creation {
             name: "tare-r-g",
-            spec: &spec(),
-            run_id: "r",
-            agent: Path::new("/opt/a,b\"c/agent"),
-            data: Some(Path::new("/mnt/data")),
-            read_only: false,
+            setup: GuestSetup::of(&spec, "/opt/a,b\"c/agent", "/mnt/data"),
             netns: Some(Path::new("/proc/7/fd/9")),
             image: &image,
             runtime: Some("youki"),
             alone: "bind-nonrecursive",
             further: vec!["--userns=host".into()],
-            seccomp: Seccomp::Default,
         };
         let all = creation.arguments();
         let has = |word: &str| all.iter().any(|argument| argument == word);
@@ -158,7 +138,7 @@ mod tests {
         }
         assert!(all.ends_with(&["localhost/app:1", "wait", "--confine", "default"].map(str::to_owned)), "{all:?}");
         assert!(!all.iter().any(|argument| argument.starts_with("--ulimit=as=") || argument.contains("--privileged")));
-        (creation.netns, creation.read_only) = (None, true);
+        (creation.netns, creation.setup.read_only) = (None, true);
         let all = creation.arguments();
         assert!(all.contains(&"--network=none".to_owned()), "{all:?}");
         assert!(

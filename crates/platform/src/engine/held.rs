@@ -1,10 +1,12 @@
 //! A container as it is written down: enough to take it away from a fresh process.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::Client;
 use crate::ReapSite;
+use crate::held::{self, check_name};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Held {
@@ -18,38 +20,6 @@ impl Held {
     /// The container of a guest.
     pub(super) fn new(client: &Client, run_id: &str, guest: &str) -> Self {
         Self { client: client.clone(), run_id: run_id.to_owned(), name: format!("tare-{run_id}-{guest}") }
-    }
-
-    /// The container as a token of the ledger.
-    pub(super) fn token(&self) -> Value {
-        serde_json::to_value(self).unwrap_or_default()
-    }
-
-    /// The container that a token names.
-    ///
-    /// # Errors
-    /// When it is no such token.
-    pub(super) fn from_token(token: &Value) -> Result<Self, String> {
-        serde_json::from_value(token.clone()).map_err(|error| format!("the note of it cannot be read: {error}"))
-    }
-
-    /// Refuses a note that is not of this run: what it names will be removed.
-    ///
-    /// # Errors
-    /// What in it is not the run's.
-    pub(super) fn check(&self, site: &ReapSite<'_>) -> Result<(), String> {
-        check_name(site, &self.run_id, &self.name)?;
-        Ok(())
-    }
-
-    /// Kills the container and removes it with the volumes that the engine made for it alone; does nothing when it is gone.
-    ///
-    /// # Errors
-    /// What the engine said.
-    pub(super) fn take_away(&self) -> Result<(), String> {
-        // An engine whose monitor was killed with the guest waits for it a while, gives up, and removes the container only when
-        // it is asked again.
-        self.remove().or_else(|_| self.remove())
     }
 
     fn remove(&self) -> Result<(), String> {
@@ -67,24 +37,28 @@ impl Held {
     }
 }
 
-/// Refuses a container of another run, and a name that tare gives none.
-///
-/// # Errors
-/// Which container, and of which run it is.
-pub(crate) fn check_name(site: &ReapSite<'_>, run_id: &str, name: &str) -> Result<(), String> {
-    let ours = name.strip_prefix(&format!("tare-{}-", site.run_id));
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    if run_id != site.run_id || !ours.is_some_and(|guest| !guest.is_empty() && guest.bytes().all(plain)) {
-        return Err(format!("`{name}` of run {run_id} is no container of run {}", site.run_id));
+impl held::Held for Held {
+    const WHAT: &'static str = "the container";
+    const REMEDY: &'static str =
+        "Start the engine's daemon if it has one, then remove the container with the engine's own `rm --force`";
+
+    fn check(&self, site: &ReapSite<'_>) -> Result<(), String> {
+        check_name(site, &self.run_id, &self.name)
     }
-    Ok(())
+
+    /// Kills the container and removes it with the volumes that the engine made for it alone.
+    fn take_away(&self, _: &Path) -> Result<(), String> {
+        // An engine whose monitor was killed with the guest waits for it a while, gives up, and removes the container only when
+        // it is asked again.
+        self.remove().or_else(|_| self.remove())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use std::path::Path;
+    use crate::held::{Held as _, reap};
 
     fn held(client: Client) -> Held {
         Held { client, run_id: "r".into(), name: "tare-r-g".into() }
@@ -101,7 +75,7 @@ mod tests {
         {
             let wrong = Held { name: name.into(), run_id: run_id.into(), ..ours.clone() };
             assert!(wrong.check(&site).unwrap_err().contains("no container of run r"), "{name}");
-            let refused = super::super::reap(&site, &wrong.token()).unwrap_err().to_string();
+            let refused = reap::<Held>(&site, &wrong.token()).unwrap_err().to_string();
             assert!(refused.contains("no container of run r"), "{refused}");
         }
         assert!(Held::from_token(&serde_json::json!({"name": 1})).is_err());
@@ -112,7 +86,7 @@ mod tests {
         // An engine that refuses to remove, and lists what `$0` prints.
         let engine = |listed: &str| {
             let script = format!("case $0 in rm) echo refused >&2; exit 1;; *) {listed};; esac");
-            held(Client::of("/bin/sh", &["-c", &script])).take_away()
+            held(Client::of("/bin/sh", &["-c", &script])).take_away(Path::new("/agent"))
         };
         assert_eq!(engine("true"), Ok(()));
         assert!(engine("printf '%064d\\n' 7").unwrap_err().contains("refused"));

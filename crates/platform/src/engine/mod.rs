@@ -10,51 +10,68 @@ mod creation;
 mod held;
 mod image;
 
+use std::marker::PhantomData;
 use std::sync::OnceLock;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tare_lab::{RUN_VARIABLE, is_of_run};
-use tare_model::Refusal;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
+use tare_model::{Refusal, Span};
 
-pub(crate) use self::client::Client;
+use self::client::Client;
 use self::creation::Creation;
 use self::held::Held;
-pub(crate) use self::held::check_name;
 use self::image::Image;
-use crate::data::{DataDirectory, INSIDE};
+use crate::builder::{GuestBuilder, Particulars, absolute, parent_named, plain_launch};
+use crate::data::DataDirectory;
+use crate::entry::{Entry, FromOptions};
 use crate::error::Result;
-use crate::making::{Making, Particulars, absolute, plain_launch};
-use crate::options as common;
+use crate::guest_setup::DATA;
+use crate::held::reap;
 use crate::program::named;
-use crate::taken::parent_named;
-use crate::{Availability, Comparable, DataWanted, Guest, HostView, Platform, ReapSite, Site, merging};
+use crate::{DataWanted, Guest, HostView, Notes, Platform, Site, merging};
 
 /// What tells one engine from the others.
-pub(crate) struct Kind {
+pub(crate) trait Kind: Send + Sync + 'static {
     /// The name of the platform and of the engine's program.
-    pub name: &'static str,
+    const NAME: &'static str;
     /// The package of Debian's that it is in.
-    pub package: &'static str,
+    const PACKAGE: &'static str;
     /// Whether containers are started by a daemon and not by the program itself.
-    pub daemon: bool,
+    const DAEMON: bool;
     /// The process that stands above each container's first, as the kernel names it.
-    pub monitor: &'static str,
-    /// Arguments of the program that come before its command, and what is to be said against the settings before anything runs.
-    pub arguments: fn(&Settings) -> std::result::Result<Vec<String>, Refusal>,
-    /// Further arguments of its command `create`; the value is what the engine says of itself.
-    pub create: fn(&Value, &Settings) -> Vec<String>,
-    /// How its bind mounts are made without what is mounted below.
-    pub alone: fn(&Value) -> &'static str,
-    /// Why what the engine says of itself does not allow guests, and the remedy.
-    pub objection: fn(&Value, &Settings) -> Option<Refusal>,
-    /// What of that are versions: a name, and where it is.
-    pub versions: &'static [(&'static str, &'static str)],
+    const MONITOR: &'static str;
+    /// What of that which the engine says of itself are versions: a name, and where it is.
+    const VERSIONS: &'static [(&'static str, &'static str)];
     /// What a reader of a report must know of it.
-    pub disclosures: &'static [&'static str],
+    const DISCLOSURES: &'static [&'static str];
+
+    /// Its options.
+    type Options: Serialize + DeserializeOwned + JsonSchema + Clone + Into<Settings>;
+
+    /// Arguments of the program that come before its command.
+    ///
+    /// # Errors
+    /// What is to be said against the settings before anything runs, and the remedy.
+    fn arguments(settings: &Settings) -> std::result::Result<Vec<String>, Refusal>;
+
+    /// Further arguments of its command `create`; the value is what the engine says of itself.
+    fn create(info: &Value, settings: &Settings) -> Vec<String>;
+
+    /// How its bind mounts are made without what is mounted below.
+    fn alone(info: &Value) -> &'static str;
+
+    /// Why what the engine says of itself does not allow guests, and the remedy.
+    fn objection(info: &Value, settings: &Settings) -> Option<Refusal>;
+}
+
+/// The entry of an engine's platform.
+pub(crate) const fn entry<K: Kind>(summary: &'static str, start_estimate: Span) -> Entry {
+    Entry { reap: reap::<Held>, ..Entry::of::<Engine<K>>(K::NAME, summary, start_estimate) }
 }
 
 /// The options of an engine, whichever it is.
@@ -102,58 +119,30 @@ impl Settings {
     }
 }
 
-fn settings<O: DeserializeOwned + Into<Settings>>(value: &Value) -> std::result::Result<Settings, FieldError> {
-    let settings = common::read::<O>(value)?.into();
-    settings.check().map(|()| settings)
-}
-
-/// Checks an engine's options and fills in what was left out.
-///
-/// # Errors
-/// Which option is wrong and why.
-pub(crate) fn check<O>(value: &Value) -> std::result::Result<Value, FieldError>
-where
-    O: DeserializeOwned + Serialize + Into<Settings>,
-{
-    settings::<O>(value)?;
-    common::fill::<O>(value)
-}
-
-/// A platform of that engine with these options.
-///
-/// # Errors
-/// Which option is wrong and why.
-pub(crate) fn make<O>(kind: &'static Kind, value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError>
-where
-    O: DeserializeOwned + Into<Settings>,
-{
-    settings::<O>(value).map(|settings| Box::new(Engine { kind, settings, info: OnceLock::new() }) as Box<dyn Platform>)
-}
-
-/// Takes away what a run that is over left with an engine.
-pub(crate) fn reap(site: &ReapSite<'_>, token: &Value) -> Result<()> {
-    Held::from_token(token).and_then(|held| held.check(site).and_then(|()| held.take_away())).map_err(|why| {
-        crate::PlatformError::Reap {
-            tried: format!("take away the container {token}"),
-            why,
-            remedy:
-                "Start the engine's daemon if it has one, then remove the container with the engine's own `rm --force`"
-                    .into(),
-        }
-    })
-}
-
 /// A platform whose guests an engine makes.
-pub(crate) struct Engine {
-    pub kind: &'static Kind,
+pub(crate) struct Engine<K> {
     settings: Settings,
     /// What the engine says of itself, once it was asked.
     info: OnceLock<Value>,
+    kind: PhantomData<K>,
 }
 
-impl Engine {
+impl<K: Kind> FromOptions for Engine<K> {
+    type Options = K::Options;
+
+    fn read(value: &Value) -> std::result::Result<K::Options, FieldError> {
+        let options: K::Options = crate::options::read(value)?;
+        options.clone().into().check().map(|()| options)
+    }
+
+    fn new(options: K::Options) -> Self {
+        Self { settings: options.into(), info: OnceLock::new(), kind: PhantomData }
+    }
+}
+
+impl<K: Kind> Engine<K> {
     fn client(&self) -> std::result::Result<Client, Refusal> {
-        Client::find(self.kind, &self.settings)
+        Client::find::<K>(&self.settings)
     }
 
     /// What the engine says of itself, asked once.
@@ -162,7 +151,7 @@ impl Engine {
             return Ok(info);
         }
         let info = client.json(&["info", "--format", "{{json .}}"]).map_err(|why| {
-            let remedy = match self.kind.daemon {
+            let remedy = match K::DAEMON {
                 true => {
                     "Start its daemon, and see that this user may connect to its socket; another one is named by `host`"
                 }
@@ -173,18 +162,9 @@ impl Engine {
         Ok(self.info.get_or_init(|| info))
     }
 
-    fn checked(&self) -> std::result::Result<(), Refusal> {
-        let client = self.client()?;
-        let info = self.info(&client)?;
-        match (self.kind.objection)(info, &self.settings) {
-            Some(refusal) => Err(refusal),
-            None => Image::check(&self.settings, &client),
-        }
-    }
-
     /// Why an engine whose containers are a daemon's cannot have their memory merged.
     fn unmerged(&self) -> Option<Refusal> {
-        self.kind.daemon.then(|| {
+        K::DAEMON.then(|| {
             Refusal::new(
                 "its guests are started by a daemon, from which they do not inherit that their memory may be merged",
                 "leave `merging` out of this arm, or use an engine without a daemon",
@@ -193,31 +173,26 @@ impl Engine {
     }
 }
 
-impl Platform for Engine {
-    fn look(&self, host: &HostView) -> Availability {
-        if self.kind.daemon && host.rootless {
-            return Availability::Unavailable(Refusal::new(
+impl<K: Kind> Platform for Engine<K> {
+    fn look(&self, host: &HostView) -> std::result::Result<Notes, Refusal> {
+        if K::DAEMON && host.rootless {
+            return Err(Refusal::new(
                 "it needs root: containers of a daemon are root's, and a user may give them neither a link nor limits",
                 "Run as root, or use an engine without a daemon",
             ));
         }
-        if let Err(refusal) = self.client() {
-            return Availability::Unavailable(refusal);
-        }
-        if let Some(unavailable) = self.settings.data.as_ref().and_then(DataDirectory::unavailable) {
-            return unavailable;
-        }
-        Availability::Available {
-            notes: host.limits_unavailable.iter().map(|why| format!("no limits: {why}")).collect(),
-        }
+        self.client()?;
+        self.settings.data.iter().try_for_each(DataDirectory::look)?;
+        Ok(host.notes())
     }
 
-    fn check(&self, host: &HostView) -> Availability {
-        let looked = self.look(host);
-        if matches!(looked, Availability::Unavailable(_)) {
-            return looked;
-        }
-        self.checked().map_or_else(Availability::Unavailable, |()| looked)
+    fn check(&self, host: &HostView) -> std::result::Result<Notes, Refusal> {
+        let notes = self.look(host)?;
+        let client = self.client()?;
+        let info = self.info(&client)?;
+        K::objection(info, &self.settings).map_or(Ok(()), Err)?;
+        Image::check(&self.settings, &client)?;
+        Ok(notes)
     }
 
     fn named_programs(&self) -> Vec<String> {
@@ -237,16 +212,12 @@ impl Platform for Engine {
              begins, and with it the engine's process above it, so that its CPU time counts."
                 .into(),
         );
-        sentences.extend(self.kind.disclosures.iter().map(|&sentence| sentence.to_owned()));
+        sentences.extend(K::DISCLOSURES.iter().map(|&sentence| sentence.to_owned()));
         if !self.settings.flags.is_empty() {
             sentences.push(format!("The engine is run with the arguments `{}`.", self.settings.flags.join(" ")));
         }
         sentences.extend(self.settings.data.as_ref().and_then(DataDirectory::disclosure));
         sentences
-    }
-
-    fn comparable(&self) -> Comparable {
-        Comparable::Yes
     }
 
     fn merging_refusal(&self) -> Option<Refusal> {
@@ -260,94 +231,90 @@ impl Platform for Engine {
     fn versions(&self) -> Vec<(String, String)> {
         let info = match self.client().and_then(|client| self.info(&client).cloned()) {
             Ok(info) => info,
-            Err(refusal) => return vec![(self.kind.name.to_owned(), refusal.reason)],
+            Err(refusal) => return vec![(K::NAME.to_owned(), refusal.reason)],
         };
         let version = |&(name, at): &(&str, &str)| {
             let said = info.pointer(at)?.as_str()?.lines().next()?;
             Some((name.to_owned(), said.to_owned()))
         };
-        self.kind.versions.iter().filter_map(version).collect()
+        K::VERSIONS.iter().filter_map(version).collect()
     }
 
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
-        let mut making = Making::new(site, spec);
+        let mut builder = GuestBuilder::new(site, spec);
         if let Some(refusal) = self.unmerged().filter(|_| spec.merge) {
-            return Err(making.refused("have its memory merged", refusal));
+            return Err(builder.refused("have its memory merged", refusal));
         }
-        let client = self.client().map_err(|refusal| making.refused("find the engine", refusal))?;
-        let (info, image) = making.aside(|making| {
-            let info = self.info(&client).map_err(|refusal| making.refused("ask the engine", refusal))?;
+        let client = self.client().map_err(|refusal| builder.refused("find the engine", refusal))?;
+        let (info, image) = builder.aside(|builder| {
+            let info = self.info(&client).map_err(|refusal| builder.refused("ask the engine", refusal))?;
             let image = Image::ready(&self.settings, &client, site.state);
-            Ok((info, image.map_err(|refusal| making.refused("have its image", refusal))?))
+            Ok((info, image.map_err(|refusal| builder.refused("have its image", refusal))?))
         })?;
-        let data = making.data_directory(self.settings.data.as_ref(), Some(INSIDE))?;
-        let netns = if self.kind.daemon { None } else { Some(making.attach()?) };
-        making.limit()?;
+        let data = builder.data_directory(self.settings.data.as_ref(), Some(DATA))?;
+        let netns = if K::DAEMON { None } else { Some(builder.attach()?) };
+        builder.limit()?;
         let held = Held::new(&client, site.run_id, &spec.name);
+        let (agent, seccomp) = (absolute(site.agent), builder.confine());
         let creation = Creation {
             name: &held.name,
-            spec,
-            run_id: site.run_id,
-            agent: &absolute(site.agent),
-            data: data.as_deref(),
-            read_only: making.is_data_shared(),
+            setup: builder.setup(&agent, data.as_deref(), seccomp),
             netns: netns.as_deref(),
             image: &image,
             runtime: self.settings.runtime.as_deref(),
-            alone: (self.kind.alone)(info),
-            further: (self.kind.create)(info, &self.settings),
-            seccomp: making.confine(),
+            alone: K::alone(info),
+            further: K::create(info, &self.settings),
         };
-        let (create, undo) = (creation.arguments(), held.clone());
-        making.hold(self.kind.name, held.token(), Box::new(move || undo.take_away()))?;
-        client.run(&create).map_err(|why| making.failed("make its container", why, SEE_ENGINE))?;
+        let create = creation.arguments();
+        builder.hold(K::NAME, held.clone())?;
+        client.run(&create).map_err(|why| builder.failed("make its container", why, SEE_ENGINE))?;
 
         let mut launch = plain_launch();
         launch.merge = spec.merge;
         launch.argv = client.argv(&["start", "--attach", "--interactive", &held.name]);
-        let mut command = making.entering(&launch)?;
+        let mut command = builder.entering(&launch)?;
         command.envs(client.environment());
-        if !self.kind.daemon {
+        if !K::DAEMON {
             // What the engine leaves running for a moment to clean up is not taken for a part of the guest.
             command.env_remove(RUN_VARIABLE);
         }
-        making.spawn_command(&mut command)?;
-        making.hear_waiting()?;
-        self.take_in(&mut making, &client, &held.name)?;
-        making.let_begin()?;
-        making.greet(site.timeout)?;
-        making.finish(Particulars::default())
+        builder.spawn_command(&mut command)?;
+        builder.hear_waiting()?;
+        self.take_in(&mut builder, &client, &held.name)?;
+        builder.let_begin()?;
+        builder.greet(site.timeout)?;
+        builder.finish(Particulars::default())
     }
 }
 
 /// What helps when an engine refuses.
 const SEE_ENGINE: &str = "Try the same image with the engine by hand; its own log may say more";
 
-impl Engine {
+impl<K: Kind> Engine<K> {
     /// The guest's first process, which the engine has started: into the lab and the control groups.
-    fn take_in(&self, making: &mut Making<'_>, client: &Client, name: &str) -> Result<()> {
-        let first = making.aside(|making| {
+    fn take_in(&self, builder: &mut GuestBuilder<'_>, client: &Client, name: &str) -> Result<()> {
+        let first = builder.aside(|builder| {
             let format = "{{json .State.Pid}}";
             let answer = client.json(&["inspect", "--type=container", "--format", format, name]);
             let pid = answer.and_then(|pid| {
                 let pid = pid.as_u64().and_then(|pid| u32::try_from(pid).ok()).filter(|&pid| pid > 1);
                 pid.ok_or_else(|| "the engine does not say it".into())
             });
-            pid.map_err(|why| making.failed("find its first process", why, SEE_ENGINE))
+            pid.map_err(|why| builder.failed("find its first process", why, SEE_ENGINE))
         })?;
-        if !is_of_run(first, making.site.run_id) {
+        if !is_of_run(first, builder.site.run_id) {
             let why = format!("process {first} of this host is not it");
             let remedy = "The engine must run on this host and in its process namespace: not in a virtual machine, nor in a \
                           container";
-            return Err(making.failed("find its first process", why, remedy));
+            return Err(builder.failed("find its first process", why, remedy));
         }
-        making.kill_process_with_guest(first);
-        if self.kind.daemon {
-            making.attach_process(first)?;
+        builder.kill_process_with_guest(first);
+        if K::DAEMON {
+            builder.attach_process(first)?;
         }
-        making.take_in(first, parent_named(first, self.kind.monitor))?;
-        if making.spec.merge {
-            making.note(merging::row(Some(first)));
+        builder.take_in(first, parent_named(first, K::MONITOR))?;
+        if builder.spec.merge {
+            builder.note(merging::row(Some(first)));
         }
         Ok(())
     }

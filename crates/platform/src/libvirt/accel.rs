@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tare_image::{Extras, Kernel};
-use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
+use tare_model::guest::{GuestSize, GuestSpec};
 use tare_model::{ByteSize, Refusal};
 use tare_wire::Link;
 
@@ -22,7 +22,7 @@ use super::xml::Node;
 use crate::channel::Tail;
 use crate::machine::attempt::{self, Limits};
 use crate::machine::kernel;
-use crate::remembered::{Failure, identity, remembered};
+use crate::probe_cache::{Failure, identity, remembered};
 
 /// Memory of the guest that is tried.
 const MEMORY: ByteSize = ByteSize(256 << 20);
@@ -200,8 +200,7 @@ fn describe(
     let kernel = Kernel::find(options.kernel.as_deref()).map_err(|error| error.to_string())?;
     let boot = tare_image::boot(&kernel, agent, &Extras::default()).map_err(|error| error.to_string())?;
     let id = format!("probe-{}", std::process::id());
-    let (size, seccomp) = (GuestSize { cpus: 1, memory: MEMORY }, Seccomp::Default);
-    let spec = GuestSpec { name: "probe".into(), size, cpu_set: Vec::new(), data: None, merge: false, seccomp };
+    let spec = GuestSpec::new("probe", GuestSize { cpus: 1, memory: MEMORY });
     let words = attempt::config(&id).command_line().map_err(|error| error.to_string())?;
     let uuid = std::fs::read_to_string("/proc/sys/kernel/random/uuid").map_err(|error| error.to_string())?;
     let name = format!("tare-{id}");

@@ -8,11 +8,11 @@ use tare_model::guest::DataPlace;
 
 use super::machine::DiskFile;
 use super::options::{Cache, DiskFormat, Io, Options};
+use crate::builder::GuestBuilder;
 use crate::error::Result;
 use crate::machine::own::{self, Which};
 use crate::machine::target::{self, Unit};
 use crate::machine::volume::{self, MOUNT, SERIAL};
-use crate::making::Making;
 
 /// The data as far as the domain needs them; nothing without any.
 #[derive(Default)]
@@ -29,23 +29,23 @@ pub(super) struct Data {
 }
 
 /// Restores the data. `folder` is the guest's own directory, `guest` its address.
-pub(super) fn make(making: &mut Making<'_>, options: &Options, folder: &Path, guest: IpAddr) -> Result<Data> {
-    let Some(given) = making.spec.data.clone() else { return Ok(Data::default()) };
+pub(super) fn make(builder: &mut GuestBuilder<'_>, options: &Options, folder: &Path, guest: IpAddr) -> Result<Data> {
+    let Some(given) = builder.spec.data.clone() else { return Ok(Data::default()) };
     let own = options.image.is_own();
-    let gold = volume::gold(making, &given, None)?;
+    let gold = volume::gold(builder, &given, None)?;
     let format = match options.data_disk.format {
         // Nobody writes to what is shared: a copy of its own would only fill the host's disk and page cache.
         DiskFormat::Raw if given.shared && options.data_disk.iscsi.is_none() => DiskFormat::Qcow2,
         written => written,
     };
-    let made = volume::restore(making, &gold, format.form())?;
+    let made = volume::restore(builder, &gold, format.form())?;
     let place = |storage: String| {
         let (path, on_host, restored_by) = (MOUNT.to_owned(), Some(made.path.clone()), made.by.to_owned());
         Some(DataPlace { path, storage, on_host, restore_s: made.seconds, restored_by })
     };
     let (mount, filesystem) = (MOUNT.to_owned(), DATA_FILESYSTEM.to_owned());
     if options.data_disk.iscsi.is_some() {
-        let unit = making.aside(|making| target::serve(making, folder, &made.path, guest))?;
+        let unit = builder.aside(|builder| target::serve(builder, folder, &made.path, guest))?;
         let storage = format!(
             "unit of the lab's iSCSI target (tgt), a {}, logged in to by the guest over its own network card",
             made.what
@@ -81,12 +81,12 @@ fn set(options: &Options) -> String {
 
 impl Data {
     /// Has an image of the user's mount them, and says where they are.
-    pub(super) fn place(self, making: &Making<'_>) -> Result<Option<DataPlace>> {
+    pub(super) fn place(self, builder: &GuestBuilder<'_>) -> Result<Option<DataPlace>> {
         if self.own && self.place.is_some() {
             let which = self.unit.as_ref().map_or(Which::Serial, Which::Unit);
-            own::mount(&*making.link()?, which, MOUNT).map_err(|why| {
+            own::mount(&*builder.link()?, which, MOUNT).map_err(|why| {
                 let remedy = "The image needs a shell, ext4, and for iSCSI the package open-iscsi";
-                making.failed("mount the data disk", why, remedy)
+                builder.failed("mount the data disk", why, remedy)
             })?;
         }
         Ok(self.place)

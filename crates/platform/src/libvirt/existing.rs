@@ -15,11 +15,11 @@ use super::options::{Existing, Options};
 use super::sys::{Connection, Domain, Stream};
 use super::uri::{CALL_LIMIT, Uri, remedy};
 use super::xml::Node;
+use crate::builder::{GuestBuilder, Particulars};
 use crate::error::Result;
+use crate::guest::Charges;
 use crate::machine::counts;
-use crate::making::{Making, Particulars};
-use crate::standing::Charges;
-use crate::{Charge, Guest, Site};
+use crate::{Charge, Guest, Site, parity};
 
 /// `VIR_DOMAIN_SHUTOFF`, `VIR_DOMAIN_CRASHED`: it does not run.
 const OFF: [i32; 2] = [5, 6];
@@ -28,32 +28,32 @@ const RUNNING: i32 = 1;
 
 /// Starts the domain and greets the agent that is in its guest.
 pub(super) fn start(options: &Options, there: &Existing, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
-    let mut making = Making::new(site, spec);
+    let mut builder = GuestBuilder::new(site, spec);
     let connection = open(&options.uri).map_err(|error| {
         let remedy = remedy(&error, &options.uri);
-        making.failed("reach libvirt", error.to_string(), &remedy)
+        builder.failed("reach libvirt", error.to_string(), &remedy)
     })?;
-    let domain = find(&connection, &there.existing).map_err(|error| failed(&making, there, &error))?;
-    let uuid = idle(&domain, &there.existing).map_err(|error| failed(&making, there, &error))?;
+    let domain = find(&connection, &there.existing).map_err(|error| failed(&builder, there, &error))?;
+    let uuid = idle(&domain, &there.existing).map_err(|error| failed(&builder, there, &error))?;
     let (uri, name) = (options.uri.clone(), there.existing.clone());
     let held = Held { uri, name, uuid: uuid.clone(), run: site.run_id.to_owned(), made: false };
-    let (undo, killer) = (held.clone(), held.clone());
-    making.hold(NAME, held.token(), Box::new(move || undo.take_away()))?;
-    making.kill_by(Box::new(move || killer.stop()));
+    let killer = held.clone();
+    builder.hold(NAME, held.clone())?;
+    builder.kill_by(Box::new(move || killer.stop()));
     let limit = options.boot_within.duration().max(CALL_LIMIT);
     let snapshot = there.snapshot.clone();
     let started = with(&domain, limit, "start the domain", move |domain| run(domain, snapshot.as_deref()));
-    started.map_err(|error| failed(&making, there, &error))?;
-    let stream = channel(&connection, &domain).map_err(|error| failed(&making, there, &error))?;
-    making.greet_over(Box::new(stream.clone()), Box::new(stream), options.boot_within.duration())?;
-    let vcpus = making.spec.size.cpus;
-    let described = description(&domain).map_err(|error| failed(&making, there, &error))?;
-    let parity = parity(&making, &described);
+    started.map_err(|error| failed(&builder, there, &error))?;
+    let stream = channel(&connection, &domain).map_err(|error| failed(&builder, there, &error))?;
+    builder.greet_over(Box::new(stream.clone()), Box::new(stream), options.boot_within.duration())?;
+    let vcpus = builder.spec.size.cpus;
+    let described = description(&domain).map_err(|error| failed(&builder, there, &error))?;
+    let parity = parity(&builder, &described);
     let here = Uri::parse(&options.uri).is_ok_and(|uri| uri.local) && described.attribute("type") == Some("kvm");
     let counts = here.then(|| emulator::with_uuid(&uuid)).flatten().map(counts::of_process);
     let charges = Box::new(move || charges(&domain, vcpus));
     let (address, parity, charges) = (Some(there.address), Some(parity), Some(charges as Charges));
-    making.finish(Particulars { address, parity, charges, counts, booted: true, ..Particulars::default() })
+    builder.finish(Particulars { address, parity, charges, counts, booted: true, ..Particulars::default() })
 }
 
 /// Whether the domain is emulated, by its own description; `None` when it is not, or cannot be asked.
@@ -102,18 +102,13 @@ fn description(domain: &Arc<Domain>) -> std::result::Result<Node, LibvirtError> 
 }
 
 /// What the domain has. It is not tare's to set.
-fn parity(making: &Making<'_>, described: &Node) -> Vec<ParityRow> {
-    let mut rows = granted(making.spec, described);
+fn parity(builder: &GuestBuilder<'_>, described: &Node) -> Vec<ParityRow> {
+    let mut rows = granted(builder.spec, described);
     for row in &mut rows {
         row.note = format!("{}, which is as it was before the run", row.note);
     }
-    rows.push(ParityRow {
-        resource: "cpu set".into(),
-        asked: crate::parity::ranges(&making.spec.cpu_set),
-        granted: None,
-        equal: false,
-        note: "the domain's own; tare sets no limits on a domain that is there already".into(),
-    });
+    let note = "the domain's own; tare sets no limits on a domain that is there already";
+    rows.push(parity::row("cpu set", parity::ranges(&builder.spec.cpu_set), None, note));
     rows
 }
 
@@ -125,11 +120,11 @@ fn charges(domain: &Arc<Domain>, vcpus: u32) -> Vec<Charge> {
     vec![Charge { kind: "virtual CPUs".into(), cpu_s }]
 }
 
-fn failed(making: &Making<'_>, there: &Existing, error: &LibvirtError) -> crate::PlatformError {
+fn failed(builder: &GuestBuilder<'_>, there: &Existing, error: &LibvirtError) -> crate::PlatformError {
     let help = if error.is_unsupported() {
         super::ELSEWHERE.to_owned()
     } else {
         format!("The domain {} needs a virtio channel named {}", there.existing, tare_image::CHANNEL_PORT)
     };
-    making.failed(&format!("use the domain {}", there.existing), error.to_string(), &help)
+    builder.failed(&format!("use the domain {}", there.existing), error.to_string(), &help)
 }

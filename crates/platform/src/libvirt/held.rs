@@ -1,7 +1,8 @@
 //! A domain as it is written down, and its end.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tare_model::guest::GuestSpec;
 
 use super::connection::{open, within};
@@ -9,7 +10,7 @@ use super::error::LibvirtError;
 use super::log;
 use super::sys::{Connection, Domain};
 use super::uri::CALL_LIMIT;
-use crate::ReapSite;
+use crate::{ReapSite, held};
 
 /// `VIR_DOMAIN_UNDEFINE_*`: with a managed save, with snapshots' and checkpoints' metadata, with NVRAM. Drivers that do
 /// not know all of them know fewer.
@@ -39,34 +40,9 @@ impl Held {
         Ok(Self { uri: uri.to_owned(), name, uuid, run: run_id.to_owned(), made: true })
     }
 
-    /// As it is written down.
-    pub(super) fn token(&self) -> Value {
-        serde_json::json!(self)
-    }
-
-    /// From what was written down.
-    pub(super) fn from_token(token: &Value) -> Result<Self, String> {
-        serde_json::from_value(token.clone()).map_err(|error| format!("it was not written by this platform: {error}"))
-    }
-
-    /// Refuses what is not of the run that is being reaped.
-    pub(super) fn check(&self, site: &ReapSite<'_>) -> Result<(), String> {
-        let ours = self.run == site.run_id && (!self.made || self.name.starts_with(&prefix(site.run_id)));
-        if ours { Ok(()) } else { Err(format!("the domain {} is not of the run {}", self.name, site.run_id)) }
-    }
-
     /// Stops the domain as pulling the plug would; no error when it does not run or is not there.
     pub(super) fn stop(&self) -> Result<(), String> {
         self.end(|_, domain| stop(domain))
-    }
-
-    /// Takes the domain away: stops it, and undefines it and removes its log when the run made it. May be called again.
-    pub(super) fn take_away(&self) -> Result<(), String> {
-        self.end(|held, domain| {
-            stop(domain)?;
-            if held.made { undefine(domain) } else { Ok(()) }
-        })?;
-        if self.made { log::remove(&self.uri, &self.name) } else { Ok(()) }
     }
 
     /// Does something to the domain, over a connection of its own: the guest's may be broken.
@@ -93,6 +69,25 @@ impl Held {
             Err(error) if error.is_no_domain() => Ok(None),
             Err(error) => Err(error),
         }
+    }
+}
+
+impl held::Held for Held {
+    const WHAT: &'static str = "the domain";
+    const REMEDY: &'static str = "Remove it with `virsh destroy` and `virsh undefine --nvram --managed-save`";
+
+    fn check(&self, site: &ReapSite<'_>) -> Result<(), String> {
+        let ours = self.run == site.run_id && (!self.made || self.name.starts_with(&prefix(site.run_id)));
+        if ours { Ok(()) } else { Err(format!("the domain {} is not of the run {}", self.name, site.run_id)) }
+    }
+
+    /// Stops the domain, and undefines it and removes its log when the run made it.
+    fn take_away(&self, _: &Path) -> Result<(), String> {
+        self.end(|held, domain| {
+            stop(domain)?;
+            if held.made { undefine(domain) } else { Ok(()) }
+        })?;
+        if self.made { log::remove(&self.uri, &self.name) } else { Ok(()) }
     }
 }
 
@@ -124,21 +119,14 @@ fn undefine(domain: &Domain) -> Result<(), LibvirtError> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use std::path::Path;
+    use crate::held::Held as _;
     use tare_model::ByteSize;
     use tare_model::guest::GuestSize;
 
     #[test]
     fn what_is_not_of_the_run_is_not_touched() {
         let size = GuestSize { cpus: 1, memory: ByteSize(1 << 28) };
-        let spec = GuestSpec {
-            name: "g".into(),
-            size,
-            cpu_set: Vec::new(),
-            data: None,
-            merge: false,
-            seccomp: tare_model::guest::Seccomp::Default,
-        };
+        let spec = GuestSpec::new("g", size);
         let held = Held::new("test:///default", "r", &spec).unwrap();
         assert_eq!(Held::from_token(&held.token()).unwrap(), held);
         let site = |run_id| ReapSite { run_id, state: Path::new("/s"), agent: Path::new("/a") };

@@ -8,8 +8,8 @@ use tare_model::guest::{GuestSpec, ParityRow};
 use super::options::{Bus, Cache, Io, Memory, Network, Options};
 use super::xml::Node;
 use crate::machine::{kernel, share};
-use crate::merging;
 use crate::options::Switch;
+use crate::{merging, parity};
 
 /// QEMU's own elements.
 const QEMU_NAMESPACE: &str = "http://libvirt.org/schemas/domain/qemu/1.0";
@@ -284,16 +284,11 @@ pub(super) fn merging(pid: u32, description: &Node) -> ParityRow {
 pub(super) fn granted(spec: &GuestSpec, description: &Node) -> Vec<ParityRow> {
     let cpus = description.find("vcpu").map(|node| node.attribute("current").unwrap_or(&node.text).to_owned());
     let memory = description.find("memory").and_then(bytes).map(|bytes| ByteSize(bytes).to_string());
-    [("virtual cpus", spec.size.cpus.to_string(), cpus), ("guest memory", spec.size.memory.to_string(), memory)]
-        .into_iter()
-        .map(|(resource, asked, granted)| ParityRow {
-            resource: resource.to_owned(),
-            equal: granted.as_ref() == Some(&asked),
-            asked,
-            granted,
-            note: "libvirt's description of the running domain".to_owned(),
-        })
-        .collect()
+    let note = "libvirt's description of the running domain";
+    vec![
+        parity::row("virtual cpus", spec.size.cpus.to_string(), cpus, note),
+        parity::row("guest memory", spec.size.memory.to_string(), memory, note),
+    ]
 }
 
 /// A size in a description; libvirt counts in KiB unless it says otherwise.
@@ -334,14 +329,7 @@ mod tests {
 
     fn spec() -> GuestSpec {
         let size = GuestSize { cpus: 2, memory: ByteSize(512 << 20) };
-        GuestSpec {
-            name: "g".into(),
-            size,
-            cpu_set: vec![0, 1, 3],
-            data: None,
-            merge: false,
-            seccomp: tare_model::guest::Seccomp::Default,
-        }
+        GuestSpec { cpu_set: vec![0, 1, 3], ..GuestSpec::new("g", size) }
     }
 
     #[test]

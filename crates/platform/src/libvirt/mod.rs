@@ -34,11 +34,12 @@ use self::held::Held;
 use self::options::{Accel, DiskFormat, Options};
 use self::sys::Connection;
 use self::uri::{Support, Uri};
+use crate::entry::{Entry, FromOptions};
 use crate::error::Result;
+use crate::held::reap;
 use crate::machine::{kernel, share, target};
-use crate::options::{self as common, Switch};
-use crate::registry::{Entry, PLAIN};
-use crate::{Availability, Comparable, DataWanted, Guest, HostView, Platform, PlatformError, Reach, ReapSite, Site};
+use crate::options::Switch;
+use crate::{Comparable, DataWanted, Guest, HostView, Notes, Platform, Reach, Site};
 
 const NAME: &str = "libvirt";
 
@@ -50,33 +51,28 @@ const ELSEWHERE: &str = "Reach its guest over the network instead: the platform 
                          takes `virsh start` and `virsh destroy` as its commands (docs/reference/libvirt.md)";
 
 pub(crate) const ENTRY: Entry = Entry {
-    name: NAME,
-    summary: "virtual machines through libvirt, by any of its connections; made for the run, or there already",
-    schema: common::schema::<Options>,
-    check_options: options::check,
-    make,
-    start_estimate: Span::from_secs(5),
-    reap,
-    variants: PLAIN,
+    reap: reap::<Held>,
+    ..Entry::of::<Libvirt>(
+        NAME,
+        "virtual machines through libvirt, by any of its connections; made for the run, or there already",
+        Span::from_secs(5),
+    )
 };
-
-fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {
-    options::check(value)?;
-    common::read(value).map(|options| Box::new(Libvirt { options }) as Box<dyn Platform>)
-}
-
-fn reap(site: &ReapSite<'_>, token: &Value) -> Result<()> {
-    Held::from_token(token).and_then(|held| held.check(site).and_then(|()| held.take_away())).map_err(|why| {
-        PlatformError::Reap {
-            tried: format!("take away the domain {token}"),
-            why,
-            remedy: "Remove it with `virsh destroy` and `virsh undefine --nvram --managed-save`".into(),
-        }
-    })
-}
 
 struct Libvirt {
     options: Options,
+}
+
+impl FromOptions for Libvirt {
+    type Options = Options;
+
+    fn read(value: &Value) -> std::result::Result<Options, FieldError> {
+        options::read(value)
+    }
+
+    fn new(options: Options) -> Self {
+        Self { options }
+    }
 }
 
 impl Libvirt {
@@ -117,22 +113,6 @@ impl Libvirt {
         }
     }
 
-    /// Asks everything that can be asked without making a guest.
-    fn ask(&self, host: &HostView) -> std::result::Result<Vec<String>, Refusal> {
-        let options = &self.options;
-        self.look_around(host)?;
-        let connection = connection::open(&options.uri).map_err(|error| self.refusal(&error))?;
-        if options.domain.is_some() {
-            return Ok(Vec::new());
-        }
-        self.options.image.base()?;
-        self.look_at_balloon(&connection)?;
-        let kvm = accel::decide(&connection, options, &crate::making::absolute(&host.agent))
-            .map_err(|why| Refusal::new(why, "Write accel = \"tcg\" to have guests emulated"))?;
-        let emulated = accel::emulated(options).filter(|_| !kvm);
-        Ok(emulated.into_iter().map(|why| format!("guests are emulated: {why}")).collect())
-    }
-
     fn look_at_data(&self) -> std::result::Result<(), Refusal> {
         if self.options.data_disk.iscsi.is_none() {
             return Ok(());
@@ -168,18 +148,23 @@ impl Libvirt {
 }
 
 impl Platform for Libvirt {
-    fn look(&self, host: &HostView) -> Availability {
-        match self.look_around(host) {
-            Ok(()) => Availability::Available { notes: Vec::new() },
-            Err(refusal) => Availability::Unavailable(refusal),
-        }
+    fn look(&self, host: &HostView) -> std::result::Result<Notes, Refusal> {
+        self.look_around(host).map(|()| Vec::new())
     }
 
-    fn check(&self, host: &HostView) -> Availability {
-        match self.ask(host) {
-            Ok(notes) => Availability::Available { notes },
-            Err(refusal) => Availability::Unavailable(refusal),
+    fn check(&self, host: &HostView) -> std::result::Result<Notes, Refusal> {
+        let options = &self.options;
+        self.look_around(host)?;
+        let connection = connection::open(&options.uri).map_err(|error| self.refusal(&error))?;
+        if options.domain.is_some() {
+            return Ok(Vec::new());
         }
+        options.image.base()?;
+        self.look_at_balloon(&connection)?;
+        let kvm = accel::decide(&connection, options, &crate::builder::absolute(&host.agent))
+            .map_err(|why| Refusal::new(why, "Write accel = \"tcg\" to have guests emulated"))?;
+        let emulated = accel::emulated(options).filter(|_| !kvm);
+        Ok(emulated.into_iter().map(|why| format!("guests are emulated: {why}")).collect())
     }
 
     fn disclosures(&self) -> Vec<String> {

@@ -220,7 +220,7 @@ impl Default for Network {
 const QUEUES_MAX: u32 = 128;
 
 /// Checks options and fills in what was left out.
-pub(super) fn check(value: &Value) -> Result<Value, FieldError> {
+pub(super) fn read(value: &Value) -> Result<Options, FieldError> {
     refuse_merge_option(value)?;
     let options: Options = common::read(value)?;
     let wrong = |path: &[&str], why: &str, help: &str| Err(FieldError::new(path, why).help(help));
@@ -271,7 +271,7 @@ pub(super) fn check(value: &Value) -> Result<Value, FieldError> {
         );
     }
     check_data(&options)?;
-    common::fill::<Options>(value)
+    Ok(options)
 }
 
 fn check_data(options: &Options) -> Result<(), FieldError> {
@@ -305,12 +305,13 @@ fn name(path: &[&str], word: &str) -> Result<(), FieldError> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::entry::check;
     use crate::machine::image::DebianImage;
     use serde_json::json;
 
     #[test]
     fn a_study_says_as_little_as_it_likes() {
-        let read = |value| common::read::<Options>(&check(&value).unwrap()).unwrap();
+        let read = |value| common::read::<Options>(&check::<super::super::Libvirt>(&value).unwrap()).unwrap();
         assert_eq!(read(json!({})), Options::default());
         let options = read(json!({
             "image": {"file": {"path": "/x.qcow2", "format": "qcow2"}},
@@ -327,7 +328,7 @@ mod tests {
     #[test]
     fn what_cannot_work_is_refused_where_it_is_written() {
         let refused = |value: Value, path: &[&str]| {
-            let error = check(&value).unwrap_err();
+            let error = check::<super::super::Libvirt>(&value).unwrap_err();
             assert_eq!(error.path, path, "{error}");
         };
         refused(json!({"uri": "qemu"}), &["uri"]);

@@ -21,15 +21,15 @@ use super::sys::{Connection, Domain};
 use super::uri::{CALL_LIMIT, remedy};
 use super::xml::Node;
 use super::{accel, emulator, machine};
+use crate::builder::{GuestBuilder, Particulars, absolute};
 use crate::error::Result;
+use crate::guest::Charges;
 use crate::machine::inside::{self, Asked};
 use crate::machine::share::{self, Serving};
 use crate::machine::user;
 use crate::machine::volume::{self, image_error};
 use crate::machine::{counts, pinning};
-use crate::making::{Making, Particulars, absolute};
-use crate::parity::fact;
-use crate::standing::Charges;
+use crate::parity::{owned, row};
 use crate::{Charge, Guest, Site};
 
 /// Memory of the emulator and its devices beyond the guest's own.
@@ -56,29 +56,29 @@ struct Prepared {
 
 /// Makes a guest.
 pub(super) fn start(options: &Options, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
-    let mut making = Making::new(site, spec);
+    let mut builder = GuestBuilder::new(site, spec);
     if let Some(refusal) = options.lies().merging_refusal().filter(|_| spec.merge) {
-        return Err(making.refused("have its memory merged", refusal));
+        return Err(builder.refused("have its memory merged", refusal));
     }
     let connection = open(&options.uri).map_err(|error| {
         let remedy = remedy(&error, &options.uri);
-        making.failed("reach libvirt", error.to_string(), &remedy)
+        builder.failed("reach libvirt", error.to_string(), &remedy)
     })?;
     let agent = absolute(site.agent);
-    let kvm = making.aside(|_| accel::decide(&connection, options, &agent));
-    let kvm = kvm.map_err(|why| making.failed("use KVM", why, "Write accel = \"tcg\" to have it emulated"))?;
-    let place = making.reserve()?;
-    let folder = making.directory()?;
-    let groups = making.limit_machine(if kvm { ALLOWANCE } else { ALLOWANCE_EMULATED })?;
-    let data = data::make(&mut making, options, &folder, place.address)?;
-    let prepared = prepare(&mut making, options, (&place, &data), &folder, kvm)?;
+    let kvm = builder.aside(|_| accel::decide(&connection, options, &agent));
+    let kvm = kvm.map_err(|why| builder.failed("use KVM", why, "Write accel = \"tcg\" to have it emulated"))?;
+    let place = builder.reserve()?;
+    let folder = builder.directory()?;
+    let groups = builder.limit_machine(if kvm { ALLOWANCE } else { ALLOWANCE_EMULATED })?;
+    let data = data::make(&mut builder, options, &folder, place.address)?;
+    let prepared = prepare(&mut builder, options, (&place, &data), &folder, kvm)?;
     let socket = folder.join(share::SOCKET);
-    let serving = prepared.shared.then(|| share_root(&mut making, options, &folder, &groups)).transpose()?;
+    let serving = prepared.shared.then(|| share_root(&mut builder, options, &folder, &groups)).transpose()?;
     let held = Held::new(&options.uri, site.run_id, spec)
-        .map_err(|error| making.failed("name its domain", error.to_string(), "Is /proc mounted?"))?;
+        .map_err(|error| builder.failed("name its domain", error.to_string(), "Is /proc mounted?"))?;
     let card = card_name(&held.uuid);
     let (channel, console) = (folder.join("agent"), folder.join("console"));
-    let confined_by = confined_by(&connection).map_err(|error| refused(&making, &error))?;
+    let confined_by = confined_by(&connection).map_err(|error| refused(&builder, &error))?;
     let machine = Machine {
         name: &held.name,
         uuid: &held.uuid,
@@ -94,117 +94,115 @@ pub(super) fn start(options: &Options, site: &Site<'_>, spec: &GuestSpec) -> Res
         console: Some(console.clone()),
         confined_by,
     };
-    let xml = machine.describe().write().map_err(|error| refused(&making, &error))?;
-    let domain = define(&mut making, &connection, &held, xml)?;
-    let pid = settle(&mut making, &held, &groups, (place, &card))?;
-    pin(&making, options, &domain)?;
-    user::note_as_found(&mut making, "the emulator", pid, RIGHTS);
-    serving.map_or(Ok(()), |serving| serving.check(&mut making))?;
-    let (reader, writer) = connect(&mut making, &channel, &console)?;
-    with(&domain, CALL_LIMIT, "let the domain run", Domain::resume).map_err(|error| refused(&making, &error))?;
-    making.greet_over(Box::new(reader), Box::new(writer), options.boot_within.duration())?;
-    let mut parity = parity(&mut making, options, &domain, pid)?;
+    let xml = machine.describe().write().map_err(|error| refused(&builder, &error))?;
+    let domain = define(&mut builder, &connection, &held, xml)?;
+    let pid = settle(&mut builder, &held, &groups, (place, &card))?;
+    pin(&builder, options, &domain)?;
+    user::note_as_found(&mut builder, "the emulator", pid, RIGHTS);
+    serving.map_or(Ok(()), |serving| serving.check(&mut builder))?;
+    let (reader, writer) = connect(&mut builder, &channel, &console)?;
+    with(&domain, CALL_LIMIT, "let the domain run", Domain::resume).map_err(|error| refused(&builder, &error))?;
+    builder.greet_over(Box::new(reader), Box::new(writer), options.boot_within.duration())?;
+    let mut parity = parity(&mut builder, options, &domain, pid)?;
     let is_unsafe = data.file.is_some() && options.disk.cache == Some(Cache::Unsafe);
     parity.extend(is_unsafe.then(volume::flushes_ignored));
     let group = groups.into_iter().next();
     let charges = Box::new(move || charges(pid, group.as_deref()));
-    let data = data.place(&making)?;
+    let data = data.place(&builder)?;
     let (parity, charges) = (Some(parity), Some(charges as Charges));
     let counts = kvm.then(|| counts::of_process(pid));
-    making.finish(Particulars { parity, charges, counts, data, booted: true, ..Particulars::default() })
+    builder.finish(Particulars { parity, charges, counts, data, booted: true, ..Particulars::default() })
 }
 
 /// Starts what shares the guest's root.
-fn share_root(making: &mut Making<'_>, options: &Options, folder: &Path, groups: &[PathBuf]) -> Result<Serving> {
-    let server = share::server(None).map_err(|refusal| making.refused("share the guest's root", refusal))?;
-    share::serve(making, &server, folder, &options.image, groups.to_vec())
+fn share_root(builder: &mut GuestBuilder<'_>, options: &Options, folder: &Path, groups: &[PathBuf]) -> Result<Serving> {
+    let server = share::server(None).map_err(|refusal| builder.refused("share the guest's root", refusal))?;
+    share::serve(builder, &server, folder, &options.image, groups.to_vec())
 }
 
 /// Writes the domain down, defines it and starts it, before its first instruction.
-fn define(making: &mut Making<'_>, connection: &Arc<Connection>, held: &Held, xml: String) -> Result<Arc<Domain>> {
-    let (undo, killer) = (held.clone(), held.clone());
-    making.hold(NAME, held.token(), Box::new(move || undo.take_away()))?;
-    making.kill_by(Box::new(move || killer.stop()));
+fn define(
+    builder: &mut GuestBuilder<'_>,
+    connection: &Arc<Connection>,
+    held: &Held,
+    xml: String,
+) -> Result<Arc<Domain>> {
+    let killer = held.clone();
+    builder.hold(NAME, held.clone())?;
+    builder.kill_by(Box::new(move || killer.stop()));
     let by = Arc::clone(connection);
     let defined = within(CALL_LIMIT, "define a domain", move || by.define(&xml).map(Arc::new));
-    let domain = defined.map_err(|error| refused(making, &error))?;
+    let domain = defined.map_err(|error| refused(builder, &error))?;
     with(&domain, START_LIMIT, "start the domain", |domain| domain.create(true))
-        .map_err(|error| refused(making, &error))?;
+        .map_err(|error| refused(builder, &error))?;
     Ok(domain)
 }
 
 /// Puts the emulator under the guest's limits and its network card into the lab.
-fn settle(making: &mut Making<'_>, held: &Held, groups: &[PathBuf], link: (Place, &str)) -> Result<u32> {
-    let run_id = making.site.run_id;
+fn settle(builder: &mut GuestBuilder<'_>, held: &Held, groups: &[PathBuf], link: (Place, &str)) -> Result<u32> {
+    let run_id = builder.site.run_id;
     let Some(pid) = emulator::find(run_id, &held.uuid) else {
         let why = "no process of this host has its UUID".to_owned();
-        return Err(making.failed("find its emulator", why, "Is libvirt's daemon in another container or host?"));
+        return Err(builder.failed("find its emulator", why, "Is libvirt's daemon in another container or host?"));
     };
     emulator::join(pid, groups).map_err(|error| {
-        making.failed("put its emulator under limits", error.to_string(), "Are the control groups writable?")
+        builder.failed("put its emulator under limits", error.to_string(), "Are the control groups writable?")
     })?;
     let here = NetNs::current()
-        .map_err(|error| making.failed("find the host's network", error.to_string(), "Is /proc mounted?"))?;
-    making.adopt(link.0, &here, link.1)?;
+        .map_err(|error| builder.failed("find the host's network", error.to_string(), "Is /proc mounted?"))?;
+    builder.adopt(link.0, &here, link.1)?;
     Ok(pid)
 }
 
 /// Pins its virtual CPUs, if that is asked for.
-fn pin(making: &Making<'_>, options: &Options, domain: &Arc<Domain>) -> Result<()> {
-    let cpus = &making.spec.cpu_set;
+fn pin(builder: &GuestBuilder<'_>, options: &Options, domain: &Arc<Domain>) -> Result<()> {
+    let cpus = &builder.spec.cpu_set;
     if !options.pin_vcpus || cpus.is_empty() {
         return Ok(());
     }
-    for (vcpu, &cpu) in (0..making.spec.size.cpus).zip(cpus.iter().cycle()) {
+    for (vcpu, &cpu) in (0..builder.spec.size.cpus).zip(cpus.iter().cycle()) {
         with(domain, CALL_LIMIT, "pin a virtual CPU", move |domain| domain.pin_vcpu(vcpu, cpu))
-            .map_err(|error| refused(making, &error))?;
+            .map_err(|error| refused(builder, &error))?;
     }
     Ok(())
 }
 
 /// Connects to the channel and the console, while nothing was said yet.
-fn connect(making: &mut Making<'_>, channel: &Path, console: &Path) -> Result<(UnixStream, UnixStream)> {
+fn connect(builder: &mut GuestBuilder<'_>, channel: &Path, console: &Path) -> Result<(UnixStream, UnixStream)> {
     let connected = UnixStream::connect(console).and_then(|console| {
         let channel = UnixStream::connect(channel)?;
         Ok((console, channel.try_clone()?, channel))
     });
     let (console, reader, writer) = connected.map_err(|error| {
-        making.failed("connect to its channel", error.to_string(), "Does libvirt's daemon see the same file system?")
+        builder.failed("connect to its channel", error.to_string(), "Does libvirt's daemon see the same file system?")
     })?;
-    making.console(console);
+    builder.console(console);
     Ok((reader, writer))
 }
 
 /// What libvirt and the guest say that was granted.
-fn parity(making: &mut Making<'_>, options: &Options, domain: &Arc<Domain>, pid: u32) -> Result<Vec<ParityRow>> {
+fn parity(builder: &mut GuestBuilder<'_>, options: &Options, domain: &Arc<Domain>, pid: u32) -> Result<Vec<ParityRow>> {
     let node = with(domain, CALL_LIMIT, "describe the domain", Domain::description).and_then(|text| Node::parse(&text));
-    let node = node.map_err(|error| refused(making, &error))?;
-    let mut rows = granted(making.spec, &node);
-    rows.extend(making.spec.merge.then(|| machine::merging(pid, &node)));
-    let facts = making.facts()?;
+    let node = node.map_err(|error| refused(builder, &error))?;
+    let mut rows = granted(builder.spec, &node);
+    rows.extend(builder.spec.merge.then(|| machine::merging(pid, &node)));
+    let facts = builder.facts()?;
     let mtu = facts.facts.iter().find(|(name, _)| name.starts_with("mtu ") && name != "mtu lo");
-    let asked = making.site.mtu.to_string();
-    let row = |resource: &str, asked: String, granted: Option<String>, note: &str| ParityRow {
-        resource: resource.to_owned(),
-        equal: granted.as_ref() == Some(&asked),
-        asked,
-        granted,
-        note: note.to_owned(),
-    };
+    let asked = builder.site.mtu.to_string();
     rows.push(row("link mtu", asked, mtu.map(|(_, mtu)| mtu.clone()), "the guest's interface, asked inside"));
-    let cpus = making.spec.size.cpus;
+    let cpus = builder.spec.size.cpus;
     let online = if cpus == 1 { "0".to_owned() } else { format!("0-{}", cpus.saturating_sub(1)) };
-    let inside = fact(&facts, "cpus online").map(str::to_owned);
+    let inside = owned(&facts, "cpus online");
     rows.push(row("cpus online inside", online, inside, "the guest's kernel"));
     let asked = Asked {
         queues: options.network.queues,
         balloon: options.memory.balloon,
-        huge_pages: options.memory.huge_pages.then_some(making.spec.size.memory.0),
+        huge_pages: options.memory.huge_pages.then_some(builder.spec.size.memory.0),
         append: &options.append,
     };
     rows.extend(inside::rows(asked, &facts, pid));
-    if options.pin_vcpus && !making.spec.cpu_set.is_empty() {
-        rows.push(pinning::row(cpus, &emulator::vcpus(pid), &making.spec.cpu_set));
+    if options.pin_vcpus && !builder.spec.cpu_set.is_empty() {
+        rows.push(pinning::row(cpus, &emulator::vcpus(pid), &builder.spec.cpu_set));
     }
     Ok(rows)
 }
@@ -225,62 +223,62 @@ fn charges(emulator: u32, group: Option<&Path>) -> Vec<Charge> {
 
 /// What the guest boots, with all that has to be made for it.
 fn prepare(
-    making: &mut Making<'_>,
+    builder: &mut GuestBuilder<'_>,
     options: &Options,
     (place, data): (&Place, &Data),
     folder: &Path,
     kvm: bool,
 ) -> Result<Prepared> {
-    let base = options.image.base().map_err(|error| image_error(making, error))?;
+    let base = options.image.base().map_err(|error| image_error(builder, error))?;
     let mut disks = Vec::new();
     if let Some(base) = base {
-        let path = making.layers()?.join("root.qcow2");
-        tare_image::overlay(&base, &path).map_err(|error| image_error(making, error))?;
+        let path = builder.layers()?.join("root.qcow2");
+        tare_image::overlay(&base, &path).map_err(|error| image_error(builder, error))?;
         disks.push(DiskFile { path, format: DiskFormat::Qcow2.name(), read_only: false, serial: None });
     }
     let Some(root) = options.image.root() else {
-        disks.push(seed(making, place, folder)?);
+        disks.push(seed(builder, place, folder)?);
         return Ok(Prepared { boot: Boot::Disk, disks, shared: false });
     };
-    let boot = kernel(making, options, (place, data), root, kvm).map_err(|error| image_error(making, error))?;
+    let boot = kernel(builder, options, (place, data), root, kvm).map_err(|error| image_error(builder, error))?;
     Ok(Prepared { boot, disks, shared: options.image.is_shared() })
 }
 
 /// What sets up an image of the user's.
-fn seed(making: &Making<'_>, place: &Place, folder: &Path) -> Result<DiskFile> {
+fn seed(builder: &GuestBuilder<'_>, place: &Place, folder: &Path) -> Result<DiskFile> {
     let at = folder.join("seed");
     let config = Seed {
-        hostname: making.spec.name.clone(),
+        hostname: builder.spec.name.clone(),
         address: Some((place.address, place.prefix)),
         mac: place.mac.clone(),
-        mtu: making.site.mtu,
-        run_id: making.site.run_id.to_owned(),
+        mtu: builder.site.mtu,
+        run_id: builder.site.run_id.to_owned(),
         channel: CHANNEL_PORT.into(),
     };
-    tare_image::seed(&config, making.site.agent, &at).map_err(|error| image_error(making, error))?;
+    tare_image::seed(&config, builder.site.agent, &at).map_err(|error| image_error(builder, error))?;
     Ok(DiskFile { path: at, format: DiskFormat::Raw.name(), read_only: true, serial: None })
 }
 
 /// The kernel with the agent as its first process. It is put together once, for all guests of the run.
 fn kernel(
-    making: &mut Making<'_>,
+    builder: &mut GuestBuilder<'_>,
     options: &Options,
     (place, data): (&Place, &Data),
     root: Root,
     kvm: bool,
 ) -> std::result::Result<Boot, ImageError> {
-    let boot = making.aside(|making| {
+    let boot = builder.aside(|builder| {
         let kernel = Kernel::find(options.kernel.as_deref())?;
         let extras = Extras { iscsi: data.iscsi.is_some(), ..Extras::default() };
-        tare_image::boot(&kernel, making.site.agent, &extras)
+        tare_image::boot(&kernel, builder.site.agent, &extras)
     })?;
     let config = GuestConfig {
-        hostname: making.spec.name.clone(),
-        run_id: making.site.run_id.to_owned(),
+        hostname: builder.spec.name.clone(),
+        run_id: builder.site.run_id.to_owned(),
         root,
         address: Some((place.address, place.prefix)),
         card: None,
-        mtu: making.site.mtu,
+        mtu: builder.site.mtu,
         congestion_control: None,
         data_disks: data.disk.clone().into_iter().collect(),
         iscsi: data.iscsi.clone(),
@@ -315,6 +313,6 @@ pub(super) fn confined_by(connection: &Arc<Connection>) -> std::result::Result<V
     Ok(names.filter(|name| !name.is_empty() && name != "none").collect())
 }
 
-fn refused(making: &Making<'_>, error: &LibvirtError) -> crate::PlatformError {
-    making.failed("run its domain", error.to_string(), "libvirt's log says more (journalctl -u libvirtd)")
+fn refused(builder: &GuestBuilder<'_>, error: &LibvirtError) -> crate::PlatformError {
+    builder.failed("run its domain", error.to_string(), "libvirt's log says more (journalctl -u libvirtd)")
 }

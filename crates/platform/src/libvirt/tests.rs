@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
+use tare_model::guest::{GuestSize, GuestSpec};
 use tare_model::{ByteSize, Refusal};
 
 use super::connection::open;
@@ -15,8 +15,10 @@ use super::held::Held;
 use super::sys::Connection;
 use super::xml::Node;
 use super::*;
+use crate::ReapSite;
+use crate::held::Held as _;
 use crate::machine::attempt::Limits;
-use crate::remembered::Failure;
+use crate::probe_cache::Failure;
 
 #[path = "../../tests/common/libvirtd.rs"]
 mod libvirtd;
@@ -44,19 +46,7 @@ fn connected() -> Option<Arc<Connection>> {
 
 fn held(guest: &str) -> Held {
     let size = GuestSize { cpus: 2, memory: ByteSize(64 << 20) };
-    Held::new(
-        URI,
-        "unit",
-        &GuestSpec {
-            name: guest.into(),
-            size,
-            cpu_set: Vec::new(),
-            data: None,
-            merge: false,
-            seccomp: Seccomp::Default,
-        },
-    )
-    .unwrap()
+    Held::new(URI, "unit", &GuestSpec::new(guest, size)).unwrap()
 }
 
 fn description(held: &Held) -> String {
@@ -85,14 +75,7 @@ fn a_domain_is_defined_started_ended_and_gone() {
     assert!(domain.create(true).unwrap_err().is_flag_refused(), "this driver cannot start a domain paused");
     domain.create(false).unwrap();
     assert_eq!(domain.state().unwrap(), 1, "running");
-    let spec = GuestSpec {
-        name: "g".into(),
-        size: GuestSize { cpus: 2, memory: ByteSize(64 << 20) },
-        cpu_set: Vec::new(),
-        data: None,
-        merge: false,
-        seccomp: Seccomp::Default,
-    };
+    let spec = GuestSpec::new("g", GuestSize { cpus: 2, memory: ByteSize(64 << 20) });
     let rows = machine::granted(&spec, &Node::parse(&domain.description().unwrap()).unwrap());
     assert!(rows.iter().all(|row| row.equal), "{rows:?}");
     assert_eq!(domain.vcpu_times_ns(8).unwrap().len(), 2);
@@ -101,7 +84,7 @@ fn a_domain_is_defined_started_ended_and_gone() {
     held.stop().unwrap();
     assert_eq!(domain.state().unwrap(), 5);
     for _ in 0..2 {
-        held.take_away().unwrap();
+        held.take_away(Path::new("/agent")).unwrap();
         assert!(connection.by_uuid(&held.uuid).err().unwrap().is_no_domain());
     }
 }
@@ -112,12 +95,12 @@ fn a_run_that_was_killed_is_reaped_from_what_was_written_down() {
     let held = held("reaped");
     connection.define(&description(&held)).unwrap().create(false).unwrap();
     let site = |run_id| ReapSite { run_id, state: Path::new("/nowhere"), agent: Path::new("/nowhere") };
-    let error = reap(&site("another"), &held.token()).unwrap_err().to_string();
+    let error = (ENTRY.reap)(&site("another"), &held.token()).unwrap_err().to_string();
     assert!(error.contains("is not of the run another"), "{error}");
     assert_eq!(connection.by_name(&held.name).unwrap().state().unwrap(), 1);
-    reap(&site("unit"), &held.token()).unwrap();
+    (ENTRY.reap)(&site("unit"), &held.token()).unwrap();
     assert!(connection.by_name(&held.name).is_err());
-    reap(&site("unit"), &held.token()).unwrap();
+    (ENTRY.reap)(&site("unit"), &held.token()).unwrap();
 }
 
 #[test]
@@ -127,7 +110,7 @@ fn a_domain_of_the_users_is_stopped_and_stays() {
     held.made = false;
     let domain = connection.define(&description(&held)).unwrap();
     domain.create(false).unwrap();
-    held.take_away().unwrap();
+    held.take_away(Path::new("/agent")).unwrap();
     assert_eq!(domain.state().unwrap(), 5);
     domain.undefine(0).unwrap();
 }
@@ -151,9 +134,8 @@ fn errors_are_in_libvirts_own_words() {
 }
 
 fn refusal(options: &Value) -> Refusal {
-    let options = common::read(&options::check(options).unwrap()).unwrap();
     let host = HostView { rootless: false, limits_unavailable: None, agent: "/nowhere".into() };
-    Libvirt { options }.ask(&host).unwrap_err()
+    Libvirt::new(options::read(options).unwrap()).check(&host).unwrap_err()
 }
 
 #[test]

@@ -4,23 +4,15 @@ use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::data::INSIDE;
+use crate::builder::environment;
 use crate::groups::Hierarchy;
-use crate::making::environment;
-use crate::system::AGENT;
+use crate::guest_setup::{AGENT, DATA, GuestSetup};
 
 /// What a configuration is written from.
 pub(super) struct Config<'a> {
-    pub guest: &'a str,
+    pub setup: GuestSetup<'a>,
     /// Where the guest's root will be mounted.
     pub root: &'a Path,
-    /// The agent's program on the host.
-    pub agent: &'a Path,
-    /// The guest's data on the host.
-    pub data: Option<&'a Path>,
-    /// Whether nobody inside may write to its data.
-    pub read_only: bool,
-    pub run_id: &'a str,
     /// The guest's own control groups, shown at their places inside.
     pub groups: &'a [Shown],
     /// Whether AppArmor is on (see [`apparmor_is_on`]).
@@ -68,7 +60,7 @@ impl Config<'_> {
              lxc.mount.auto = proc:mixed sys:ro\n\
              lxc.cap.drop = mac_admin mac_override sys_module sys_rawio sys_time\n",
             self.root.display(),
-            self.guest
+            self.setup.spec.name
         );
         if self.apparmor {
             text.push_str("lxc.apparmor.profile = unconfined\n");
@@ -78,9 +70,10 @@ impl Config<'_> {
             let _ = writeln!(text, "lxc.mount.entry = {line} 0 0");
         };
         let agent = inside(Path::new(AGENT));
-        entry(&format!("{} {agent} none bind,ro,nosuid,nodev,create=file", field(self.agent)));
-        if let Some(data) = self.data {
-            let (data, at, mode) = (field(data), inside(Path::new(INSIDE)), if self.read_only { "ro" } else { "rw" });
+        entry(&format!("{} {agent} none bind,ro,nosuid,nodev,create=file", field(self.setup.agent)));
+        if let Some(data) = self.setup.data {
+            let (data, at, mode) =
+                (field(data), inside(Path::new(DATA)), if self.setup.read_only { "ro" } else { "rw" });
             entry(&format!("{data} {at} none bind,{mode},nosuid,nodev,create=dir"));
         }
         entry("tmpfs dev/shm tmpfs nosuid,nodev,create=dir");
@@ -96,7 +89,7 @@ impl Config<'_> {
             let flags = "bind,ro,nosuid,nodev,noexec,create=dir";
             entry(&format!("{} {} none {flags}", field(from), inside(place)));
         }
-        for (name, value) in environment(self.run_id) {
+        for (name, value) in environment(self.setup.run_id) {
             // As above.
             let _ = writeln!(text, "lxc.environment = {name}={value}");
         }
@@ -126,6 +119,8 @@ fn field(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tare_model::ByteSize;
+    use tare_model::guest::{GuestSize, GuestSpec};
 
     #[test]
     fn the_guests_groups_are_shown_where_the_host_has_its_hierarchies() {
@@ -134,10 +129,11 @@ mod tests {
         let hybrid = [hierarchy("memory", false), hierarchy("pids", false), hierarchy("unified", true)];
         let groups = [at("memory/box/tare-r/g"), at("unified/tare-r/g")];
         let shown = Shown::of(&groups, &hybrid, Path::new("/run/tare/r/guests/g"));
-        let (root, agent) = (Path::new("/run/tare/r/guests/g/root"), Path::new("/a b#\\c\n/agent"));
-        let data = Some(Path::new("/mnt/a b/tare-r/g"));
+        let spec = GuestSpec::new("g", GuestSize { cpus: 1, memory: ByteSize(1 << 30) });
+        let (root, setup) =
+            (Path::new("/run/tare/r/guests/g/root"), GuestSetup::of(&spec, "/a b#\\c\n/agent", "/mnt/a b/tare-r/g"));
         let config = |groups, read_only| {
-            Config { guest: "g", run_id: "r", root, agent, data, read_only, groups, apparmor: read_only }.text()
+            Config { setup: GuestSetup { read_only, ..setup }, root, groups, apparmor: read_only }.text()
         };
         let text = config(&shown, false);
         let bound = "lxc.mount.entry = /run/tare/r/guests/g/groups/0 sys/fs/cgroup/memory none bind,ro";

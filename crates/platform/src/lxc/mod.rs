@@ -6,59 +6,36 @@
 
 mod config;
 
-use serde_json::Value;
-use tare_model::field::FieldError;
-use tare_model::guest::GuestSpec;
-use tare_model::{Refusal, Span};
+use tare_model::Span;
 use tare_wire::launch::PrivateMount;
 
 use self::config::{Config, Shown};
-use crate::data::DataDirectory;
+use crate::Guest;
+use crate::builder::{absolute, confined};
+use crate::entry::Entry;
 use crate::error::Result;
 use crate::groups::Hierarchy;
-use crate::making::{absolute, confined};
-use crate::options as common;
-use crate::registry::{Entry, PLAIN, nothing_held};
+use crate::guest_setup::AGENT;
 use crate::rootfs::overlay;
-use crate::system::{AGENT, Begun, Options, Starter, private_state};
-use crate::{Availability, Comparable, DataWanted, Guest, HostView, Platform, Site};
-
-const STARTER: Starter = Starter { program: "lxc-execute", package: "lxc" };
+use crate::system::{Begun, Options, Starter, SystemContainers, private_state};
 
 /// Where the program keeps locks of its containers.
 const STATE: &str = "/run/lxc";
 
-pub(crate) const ENTRY: Entry = Entry {
-    name: "lxc",
-    summary: "system containers of LXC, by lxc-execute, over the host's root, a directory, an archive or a container image",
-    schema: common::schema::<Options>,
-    check_options: common::fill::<Options>,
-    make,
-    start_estimate: Span::from_millis(60),
-    reap: nothing_held,
-    variants: PLAIN,
-};
+pub(crate) const ENTRY: Entry = Entry::of::<SystemContainers<Lxc>>(
+    "lxc",
+    "system containers of LXC, by lxc-execute, over the host's root, a directory, an archive or a container image",
+    Span::from_millis(60),
+);
 
-fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {
-    common::read(value).map(|options| Box::new(Lxc { options }) as Box<dyn Platform>)
-}
+struct Lxc;
 
-struct Lxc {
-    options: Options,
-}
+impl Starter for Lxc {
+    const PROGRAM: &'static str = "lxc-execute";
+    const PACKAGE: &'static str = "lxc";
 
-impl Platform for Lxc {
-    fn look(&self, host: &HostView) -> Availability {
-        STARTER.look(host, &self.options)
-    }
-
-    fn check(&self, host: &HostView) -> Availability {
-        STARTER.check(host, &self.options)
-    }
-
-    fn disclosures(&self) -> Vec<String> {
+    fn disclosures() -> Vec<String> {
         let mut sentences = vec![
-            self.options.rootfs.disclosure(self.options.upper),
             "The guest is a process below LXC's small init, as root. Its capabilities and its filter of system calls are not \
              those of LXC's common configuration but those of every arm: the guest's agent sees to them."
                 .into(),
@@ -67,41 +44,21 @@ impl Platform for Lxc {
         if config::apparmor_is_on() {
             sentences.push("LXC's profile for AppArmor is left out: no other arm has one.".into());
         }
-        sentences.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));
         sentences
     }
 
-    fn comparable(&self) -> Comparable {
-        Comparable::Yes
-    }
-
-    fn merging_refusal(&self) -> Option<Refusal> {
-        None
-    }
-
-    fn data_refusal(&self, wanted: DataWanted) -> Option<Refusal> {
-        self.options.data.as_ref()?.refusal(wanted)
-    }
-
-    fn versions(&self) -> Vec<(String, String)> {
-        STARTER.versions()
-    }
-
-    fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
-        let Begun { mut making, program, lower, data, mut launch, netns, folder } =
-            STARTER.begin(&self.options, site, spec)?;
+    fn start(begun: Begun<'_>, options: &Options) -> Result<Box<dyn Guest>> {
+        let Begun { mut builder, program, lower, data, mut launch, netns, folder } = begun;
+        let (site, spec) = (builder.site, builder.spec);
         launch.netns = Some(netns);
         let (root, file) = (folder.join("root"), folder.join("config"));
         let agent = absolute(site.agent);
         let mounted = Hierarchy::mounted();
-        let shown = Shown::of(&making.groups(), &mounted, &folder);
+        let shown = Shown::of(&builder.groups(), &mounted, &folder);
+        let seccomp = builder.confine();
         let config = Config {
-            guest: &spec.name,
+            setup: builder.setup(&agent, data.as_deref(), seccomp),
             root: &root,
-            agent: &agent,
-            data: data.as_deref(),
-            read_only: making.is_data_shared(),
-            run_id: site.run_id,
             groups: &shown,
             apparmor: config::apparmor_is_on(),
         };
@@ -113,16 +70,16 @@ impl Platform for Lxc {
             .and_then(|()| private_state(&folder, STATE))
             .map_err(|why| {
                 let tried = format!("make its configuration in {}", folder.display());
-                making.failed(&tried, why, "Is the file system full or read-only?")
+                builder.failed(&tried, why, "Is the file system full or read-only?")
             })?;
-        launch.mounts = vec![overlay(&mut making, lower, &root, self.options.upper)?, state];
+        launch.mounts = vec![overlay(&mut builder, lower, &root, options.upper)?, state];
         launch.mounts.extend(shown.into_iter().map(|shown| PrivateMount::Bind { from: shown.group, at: shown.from }));
         launch.mounts.extend(mounted.into_iter().map(|hierarchy| PrivateMount::Hide { at: hierarchy.at }));
         let (file, folder) = (file.to_string_lossy(), folder.to_string_lossy());
         let argv = [&program.to_string_lossy(), "--name", &spec.name, "--rcfile", &file, "--lxcpath", &folder];
         launch.argv = argv.map(str::to_owned).to_vec();
         launch.argv.extend(["--logfile", "/dev/stderr", "--logpriority", "ERROR", "--", AGENT].map(str::to_owned));
-        launch.argv.extend(confined(making.confine()));
-        making.start(&launch)
+        launch.argv.extend(confined(seccomp));
+        builder.start(&launch)
     }
 }

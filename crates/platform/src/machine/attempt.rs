@@ -13,7 +13,7 @@ use tare_image::{GuestConfig, Root};
 use tare_wire::{Link, WireError};
 
 use crate::channel::Tail;
-use crate::remembered::Failure;
+use crate::probe_cache::Failure;
 
 /// A guest whose console says nothing for so long stands still, or for half of the time that a guest may take where that is
 /// longer: whoever gives guests more time has a slow host, and silence lasts longer on it too.

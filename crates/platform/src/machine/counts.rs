@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tare_model::kvm::{COUNTS, series};
 
 use crate::CountReader;
-use crate::standing::Counts;
+use crate::guest::Counts;
 
 /// Where the kernel keeps them (Documentation/virt/kvm).
 const MACHINES: &str = "/sys/kernel/debug/kvm";

@@ -4,7 +4,7 @@ use tare_model::ByteSize;
 use tare_model::guest::ParityRow;
 use tare_wire::{AgentFacts, BALLOON_REPORTS};
 
-use crate::parity::fact;
+use crate::parity::{self, owned};
 
 /// What was asked.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,8 +23,7 @@ pub(crate) struct Asked<'a> {
 pub(crate) fn rows(asked: Asked<'_>, facts: &AgentFacts, process: u32) -> Vec<ParityRow> {
     let mut rows = Vec::new();
     let mut row = |resource: &str, asked: String, granted: Option<String>, note: &str| {
-        let equal = granted.as_ref() == Some(&asked);
-        rows.push(ParityRow { resource: resource.to_owned(), asked, granted, equal, note: note.to_owned() });
+        rows.push(parity::row(resource, asked, granted, note));
     };
     if asked.queues > 1 {
         let granted = facts.facts.iter().find(|(name, _)| name.starts_with("queues ")).map(|(_, count)| count.clone());
@@ -32,7 +31,7 @@ pub(crate) fn rows(asked: Asked<'_>, facts: &AgentFacts, process: u32) -> Vec<Pa
         row("pairs of queues", asked.queues.to_string(), granted, note);
     }
     if asked.balloon {
-        let granted = fact(facts, "balloon").map(str::to_owned);
+        let granted = owned(facts, "balloon");
         row("balloon", BALLOON_REPORTS.to_owned(), granted, "what the guest's driver has agreed to");
     }
     if let Some(bytes) = asked.huge_pages {
@@ -40,7 +39,7 @@ pub(crate) fn rows(asked: Asked<'_>, facts: &AgentFacts, process: u32) -> Vec<Pa
         row("memory in huge pages", ByteSize(bytes).to_string(), granted, "smaps of the hypervisor's process");
     }
     if let Some(pages) = words_value(asked.append, "hugepages") {
-        let granted = fact(facts, "huge pages reserved").map(str::to_owned);
+        let granted = owned(facts, "huge pages reserved");
         row("huge pages of the guest's kernel", pages.to_owned(), granted, "/proc/meminfo of the guest");
     }
     rows

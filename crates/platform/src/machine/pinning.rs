@@ -4,7 +4,7 @@ use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity};
 use tare_model::guest::ParityRow;
 
-use crate::parity::ranges;
+use crate::parity::{self, ranges};
 
 /// Asked: of so many virtual CPUs, each on one of `cpus` in turn. Granted: where `threads`, which carry them in their order,
 /// may run.
@@ -12,13 +12,7 @@ pub(crate) fn row(count: u32, threads: &[u32], cpus: &[u32]) -> ParityRow {
     let asked = (0..count).zip(cpus.iter().cycle()).map(|(_, cpu)| cpu.to_string()).collect::<Vec<_>>().join(" ");
     let sets: Option<Vec<String>> = threads.iter().map(|&thread| Some(ranges(&may_run_on(thread)?))).collect();
     let granted = sets.filter(|sets| !sets.is_empty()).map(|sets| sets.join(" "));
-    ParityRow {
-        resource: "CPU of each virtual CPU".to_owned(),
-        equal: granted.as_ref() == Some(&asked),
-        asked,
-        granted,
-        note: "sched_getaffinity of each thread".to_owned(),
-    }
+    parity::row("CPU of each virtual CPU", asked, granted, "sched_getaffinity of each thread")
 }
 
 fn may_run_on(thread: u32) -> Option<Vec<u32>> {

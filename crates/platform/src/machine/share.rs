@@ -17,8 +17,8 @@ use tare_wire::launch::{Launch, LaunchCapability, Namespace, PrivateMount};
 use super::image::Image;
 use super::user::{self, Confined};
 use super::volume::image_error;
+use crate::builder::{GuestBuilder, plain_launch};
 use crate::error::Result;
-use crate::making::{Making, plain_launch};
 use crate::program;
 
 /// Tag of the share, by which the guest mounts it.
@@ -73,12 +73,12 @@ pub(crate) struct Serving {
 
 impl Serving {
     /// Looks what it is, once the machine has connected to it: only then does it give up the last of its rights.
-    pub(crate) fn check(self, making: &mut Making<'_>) -> Result<()> {
+    pub(crate) fn check(self, builder: &mut GuestBuilder<'_>) -> Result<()> {
         match self.asked {
-            Some(asked) => user::hold_to(making, PROGRAM, self.process, asked),
+            Some(asked) => user::hold_to(builder, PROGRAM, self.process, asked),
             None => {
                 user::note_as_found(
-                    making,
+                    builder,
                     PROGRAM,
                     self.process,
                     "it changes its root only as root, and chooses what it keeps",
@@ -91,41 +91,41 @@ impl Serving {
 
 /// Starts the server and waits until it listens. `folder` is the guest's own directory; `image` says which tree.
 pub(crate) fn serve(
-    making: &mut Making<'_>,
+    builder: &mut GuestBuilder<'_>,
     server: &Path,
     folder: &Path,
     image: &Image,
     groups: Vec<PathBuf>,
 ) -> Result<Serving> {
     let tried = "share the guest's root";
-    let tree = making.aside(|_| image.tree()).map_err(|error| image_error(making, error))?;
+    let tree = builder.aside(|_| image.tree()).map_err(|error| image_error(builder, error))?;
     let (tree, commands) = tree.unzip();
-    making.parts.commands = commands;
+    builder.parts.commands = commands;
     match std::fs::create_dir(folder.join(HOST)) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-            return Err(making.failed(tried, error.to_string(), "Is the file system full or read-only?"));
+            return Err(builder.failed(tried, error.to_string(), "Is the file system full or read-only?"));
         }
         _ => {}
     }
-    let help = making.aside(|_| help(server));
-    let mut launch = launch(server, folder, tree, &help, making.site.run_id);
+    let help = builder.aside(|_| help(server));
+    let mut launch = launch(server, folder, tree, &help, builder.site.run_id);
     launch.cgroup_procs = groups;
-    launch.cpu_set = making.spec.cpu_set.clone();
-    let process = making.beside(&launch)?;
+    launch.cpu_set = builder.spec.cpu_set.clone();
+    let process = builder.beside(&launch)?;
     // It serves one client alone, so it is not connected to here; a socket that is there is being listened on.
     let socket = folder.join(SOCKET);
     let deadline = Instant::now() + LISTENS;
     while !socket.exists() {
         if Instant::now() >= deadline {
             let why = format!("{} does not listen after {LISTENS:?}", server.display());
-            return Err(making.failed(tried, why, "See below what it said"));
+            return Err(builder.failed(tried, why, "See below what it said"));
         }
         std::thread::sleep(LOOK_EVERY);
     }
     // It is the machine's to connect to, and a machine of another daemon's may be root without capabilities. What is there is in the
     // server's hands, so no link is followed.
     std::os::unix::fs::lchown(&socket, Some(0), Some(0))
-        .map_err(|error| making.failed(tried, error.to_string(), "Is its directory on an ordinary file system?"))?;
+        .map_err(|error| builder.failed(tried, error.to_string(), "Is its directory on an ordinary file system?"))?;
     let asked = launch.user.as_ref().map(|user| Confined::new(user.uid, user::ALL_FILES, true));
     Ok(Serving { process, asked })
 }

@@ -15,8 +15,8 @@ use tare_wire::launch::{Launch, LaunchUser, Namespace, PrivateMount};
 use super::image::Image;
 use super::user::{self, Confined};
 use super::volume::for_guest;
+use crate::builder::{GuestBuilder, plain_launch};
 use crate::error::Result;
-use crate::making::{Making, plain_launch};
 use crate::program::{self, find};
 
 /// What serves, what tells it, and the package that both are in.
@@ -111,20 +111,20 @@ pub(crate) fn version() -> (String, String) {
 ///
 /// The server is a user of its own without capabilities, and nobody but that user may give it orders. It sees its directory and the file
 /// by a way that is open to it; the guest's directories are closed.
-pub(crate) fn serve(making: &mut Making<'_>, folder: &Path, file: &Path, client: IpAddr) -> Result<Unit> {
-    let name = format!("{}-san", making.spec.name);
-    let cpus = making.site.lab.config().client_cpus.clone();
-    let (netns, address) = making.attach_beside(&name)?;
+pub(crate) fn serve(builder: &mut GuestBuilder<'_>, folder: &Path, file: &Path, client: IpAddr) -> Result<Unit> {
+    let name = format!("{}-san", builder.spec.name);
+    let cpus = builder.site.lab.config().client_cpus.clone();
+    let (netns, address) = builder.attach_beside(&name)?;
     let limits = Limits { cpu_set: cpus.clone(), ..Limits::default() };
-    let groups = making.limit_beside(&name, &limits)?;
+    let groups = builder.limit_beside(&name, &limits)?;
     let portal = SocketAddr::new(address, PORT);
     let program =
-        |name: &str| find(name).ok_or_else(|| making.failed(&format!("run {name}"), "it is not here".into(), REMEDY));
+        |name: &str| find(name).ok_or_else(|| builder.failed(&format!("run {name}"), "it is not here".into(), REMEDY));
     let (server, admin) = (program(SERVER)?, program(ADMIN)?);
-    let own = user::own(making.site.run_id, &[]);
+    let own = user::own(builder.site.run_id, &[]);
     let directory = folder.join(DIRECTORY);
     furnish(&directory, file, &own).map_err(|error| {
-        making.failed(
+        builder.failed(
             "make a directory for an iSCSI target",
             error.to_string(),
             "Is the file system full or read-only?",
@@ -135,8 +135,8 @@ pub(crate) fn serve(making: &mut Making<'_>, folder: &Path, file: &Path, client:
     let mut launch = spoken(&seen, &[&*server.to_string_lossy(), "-f", "-C", "1", "--iscsi", &portal_word]);
     (launch.cgroup_procs, launch.netns, launch.cpu_set) = (groups, Some(netns), cpus);
     launch.unshare.extend([Namespace::Ipc, Namespace::Uts]);
-    let process = making.beside(&launch)?;
-    let target = format!("{NAMES}:{}", making.spec.name);
+    let process = builder.beside(&launch)?;
+    let target = format!("{NAMES}:{}", builder.spec.name);
     let listening = directory.join(format!("{SOCKET}.1"));
     for order in orders(&target, client) {
         let words = [
@@ -144,12 +144,12 @@ pub(crate) fn serve(making: &mut Making<'_>, folder: &Path, file: &Path, client:
             order,
         ];
         let words = words.concat();
-        let mut command = making.entering(&spoken(&seen, &words))?;
+        let mut command = builder.entering(&spoken(&seen, &words))?;
         tell(&mut command, &listening, &words.join(" "), TIMEOUT)
-            .map_err(|why| making.failed("serve an iSCSI target", why, "See below what it said"))?;
+            .map_err(|why| builder.failed("serve an iSCSI target", why, "See below what it said"))?;
     }
-    user::hold_to(making, SERVER, process, Confined::new(own.uid, 0, false))?;
-    Ok(Unit { portal, target, lun: LUN, initiator: initiator(&making.spec.name) })
+    user::hold_to(builder, SERVER, process, Confined::new(own.uid, 0, false))?;
+    Ok(Unit { portal, target, lun: LUN, initiator: initiator(&builder.spec.name) })
 }
 
 /// Makes the server's directory, and gives the server that and the file.

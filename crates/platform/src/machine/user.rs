@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tare_model::guest::ParityRow;
 use tare_wire::launch::{LaunchCapability, LaunchUser};
 
+use crate::builder::GuestBuilder;
 use crate::error::Result;
-use crate::making::Making;
+use crate::parity;
 
 /// The first of the numbers of users and groups, `0x74000000`, and how many there are. No distribution assigns them
 /// (systemd's list of user numbers has the range as unused).
@@ -109,32 +110,31 @@ fn parsed(status: &str) -> Option<Confined> {
 ///
 /// # Errors
 /// When it may do more than it was to, or nothing can be read of it: then no guest is carried by it.
-pub(crate) fn hold_to(making: &mut Making<'_>, program: &str, process: u32, asked: Confined) -> Result<()> {
+pub(crate) fn hold_to(builder: &mut GuestBuilder<'_>, program: &str, process: u32, asked: Confined) -> Result<()> {
     let found = Confined::of(process);
     // With root it is a user of its own, which is what is compared with.
     let (asked_words, granted) = (asked.words_where(asked.uid, false), found.map(|found| found.words(asked.uid)));
     if let Some(why) = Confined::too_much(found, asked) {
         let remedy = "It has ended, or its own sandbox does not work here: try another version of it, and report this";
-        return Err(making.failed(&format!("confine {program}"), why, remedy));
+        return Err(builder.failed(&format!("confine {program}"), why, remedy));
     }
     let users = match tare_lab::is_rootless() {
         true => "without root there is nobody else to be".to_owned(),
         false => format!("the users are of the range {FIRST:#x} to {:#x}", FIRST + COUNT - 1),
     };
     let note = format!("/proc/PID/status; {users}");
-    let equal = granted.as_ref() == Some(&asked_words);
-    making.note(ParityRow { resource: format!("rights of {program}"), asked: asked_words, granted, equal, note });
+    builder.note(parity::row(format!("rights of {program}"), asked_words, granted, note));
     Ok(())
 }
 
 /// Notes what a program is that is not asked to be anything else; `why` says whose choice that is.
-pub(crate) fn note_as_found(making: &mut Making<'_>, program: &str, process: u32, why: &str) {
+pub(crate) fn note_as_found(builder: &mut GuestBuilder<'_>, program: &str, process: u32, why: &str) {
     let granted = Confined::of(process).map(|found| found.words(None));
     let note = format!("/proc/PID/status; {why}");
     let (resource, asked) = (format!("rights of {program}"), "not asked".to_owned());
     // Whatever it is is as asked. Only what cannot be read is to be seen as a difference.
     let equal = granted.is_some();
-    making.note(ParityRow { resource, asked, granted, equal, note });
+    builder.note(ParityRow { resource, asked, granted, equal, note });
 }
 
 #[cfg(test)]

@@ -13,8 +13,9 @@ use tare_model::ByteSize;
 use tare_model::guest::{GuestData, ParityRow};
 
 use super::target::Unit;
+use crate::builder::GuestBuilder;
 use crate::error::{PlatformError, Result};
-use crate::making::Making;
+use crate::parity;
 use crate::program::{self, find};
 use crate::restore::{self, Deadline, RestoreError};
 
@@ -41,12 +42,12 @@ pub(crate) struct Claim {
 
 impl Claim {
     /// Takes it, if no other guest has it.
-    pub(crate) fn new(making: &Making<'_>, what: &str, exclusive: Option<File>) -> Result<Self> {
+    pub(crate) fn new(builder: &GuestBuilder<'_>, what: &str, exclusive: Option<File>) -> Result<Self> {
         if TAKEN.lock().unwrap_or_else(PoisonError::into_inner).insert(what.to_owned()) {
             return Ok(Self { what: what.to_owned(), _exclusive: exclusive });
         }
         let remedy = "Give each guest its own: `{guest}` in the name stands for the guest's number, 1, 2, ..";
-        Err(making.failed(&format!("give the guest {what}"), "another guest has it".into(), remedy))
+        Err(builder.failed(&format!("give the guest {what}"), "another guest has it".into(), remedy))
     }
 }
 
@@ -105,15 +106,15 @@ pub(crate) struct Restored {
 
 /// The disk that clones are made of, with the gold copy in it: made when it is asked for the first time. It has room for
 /// what the data ask for, or the size that is written.
-pub(crate) fn gold(making: &mut Making<'_>, data: &GuestData, written: Option<ByteSize>) -> Result<Disk> {
+pub(crate) fn gold(builder: &mut GuestBuilder<'_>, data: &GuestData, written: Option<ByteSize>) -> Result<Disk> {
     if let Some(size) = written.filter(|size| size.0 < data.size.0) {
         let why = format!("the disk has {size} and the workload's data need {}", restore::human(data.size.0));
-        return Err(making.failed("restore the data", why, "Write a larger `size` of the data disk, or leave it out"));
+        return Err(builder.failed("restore the data", why, "Write a larger `size` of the data disk, or leave it out"));
     }
     let size = bytes(data.size, written);
-    making.aside(|making| {
-        let mark = (RUN_VARIABLE, making.site.run_id);
-        tare_image::gold_image(&data.gold, size, mark).map_err(|error| image_error(making, error))
+    builder.aside(|builder| {
+        let mark = (RUN_VARIABLE, builder.site.run_id);
+        tare_image::gold_image(&data.gold, size, mark).map_err(|error| image_error(builder, error))
     })
 }
 
@@ -134,13 +135,13 @@ fn with_file_system(bytes: u64) -> u64 {
 }
 
 /// Makes the guest's own disk in its directory on the host's disk. None of it is left in the page cache.
-pub(crate) fn restore(making: &mut Making<'_>, gold: &Disk, form: Form) -> Result<Restored> {
-    making.aside(|making| {
-        let folder = making.layers()?;
+pub(crate) fn restore(builder: &mut GuestBuilder<'_>, gold: &Disk, form: Form) -> Result<Restored> {
+    builder.aside(|builder| {
+        let folder = builder.layers()?;
         let (path, began) = (folder.join("data"), Instant::now());
-        let failed = |error: RestoreError| making.failed("restore the data", error.to_string(), error.remedy());
+        let failed = |error: RestoreError| builder.failed("restore the data", error.to_string(), error.remedy());
         let bytes = std::fs::metadata(&gold.path).map_or(gold.virtual_size, |seen| sectors(&seen) * SECTOR);
-        let grown = making.spec.data.as_ref().map_or(0, |data| data.size.0);
+        let grown = builder.spec.data.as_ref().map_or(0, |data| data.size.0);
         // A guest whose disk cannot grow any more stands still.
         let shares = || form == Form::Qcow2 || restore::clones(&gold.path, &folder);
         restore::room(&folder, bytes.max(grown), || if shares() { bytes } else { 0 }).map_err(failed)?;
@@ -151,7 +152,7 @@ pub(crate) fn restore(making: &mut Making<'_>, gold: &Disk, form: Form) -> Resul
                     tare_image::make_cold(&path)?;
                     tare_image::make_cold(&gold.path)
                 });
-                made.map_err(|error| image_error(making, error))?;
+                made.map_err(|error| image_error(builder, error))?;
                 "laid over the gold image (qcow2)"
             }
         };
@@ -171,15 +172,15 @@ pub(crate) enum Onto<'a> {
 }
 
 /// Writes the whole of the gold image over what is the user's. What was there is lost. Gives the seconds that it took.
-pub(crate) fn overwrite(making: &mut Making<'_>, gold: &Disk, onto: Onto<'_>) -> Result<f64> {
-    making.aside(|making| {
+pub(crate) fn overwrite(builder: &mut GuestBuilder<'_>, gold: &Disk, onto: Onto<'_>) -> Result<f64> {
+    builder.aside(|builder| {
         let began = Instant::now();
         let named = match onto {
             Onto::Device(device) => device.display().to_string(),
             Onto::Unit(unit) => format!("unit {} of {} at {}", unit.lun, unit.target, unit.portal),
         };
         let tried = format!("restore the data onto {named}");
-        let failed = |why: String| making.failed(&tried, why, "Is it there, large enough and in nobody's use?");
+        let failed = |why: String| builder.failed(&tried, why, "Is it there, large enough and in nobody's use?");
         let program = find("qemu-img").ok_or_else(|| failed("there is no qemu-img".into()))?;
         let mut command = Command::new(program);
         // Holes of the image are written as zeroes: what was there before may be anything.
@@ -191,13 +192,13 @@ pub(crate) fn overwrite(making: &mut Making<'_>, gold: &Disk, onto: Onto<'_>) ->
                 command.arg("--target-image-opts").arg(&gold.path).arg(words)
             }
         };
-        command.env(RUN_VARIABLE, making.site.run_id);
+        command.env(RUN_VARIABLE, builder.site.run_id);
         let limit = Duration::from_secs(60 + gold.virtual_size / SLOWEST);
         let ran = program::run(&mut command, limit).map_err(|error| failed(error.to_string()))?;
         if !ran.success {
             return Err(failed(ran.output.trim().to_owned()));
         }
-        tare_image::make_cold(&gold.path).map_err(|error| image_error(making, error))?;
+        tare_image::make_cold(&gold.path).map_err(|error| image_error(builder, error))?;
         Ok(began.elapsed().as_secs_f64())
     })
 }
@@ -206,13 +207,7 @@ pub(crate) fn overwrite(making: &mut Making<'_>, gold: &Disk, onto: Onto<'_>) ->
 pub(crate) fn flushes_ignored() -> ParityRow {
     let note =
         "cache = \"unsafe\": what a database has committed is lost with the host, and its figures hold nowhere else";
-    ParityRow {
-        resource: "flushes of the data disk".into(),
-        asked: "reach the disk".into(),
-        granted: Some("ignored".into()),
-        equal: false,
-        note: note.into(),
-    }
+    parity::row("flushes of the data disk", "reach the disk", Some("ignored".into()), note)
 }
 
 fn sectors(seen: &std::fs::Metadata) -> u64 {
@@ -220,8 +215,8 @@ fn sectors(seen: &std::fs::Metadata) -> u64 {
 }
 
 /// An error of an image as one of the guest.
-pub(crate) fn image_error(making: &Making<'_>, error: ImageError) -> PlatformError {
-    making.failed(&error.tried, error.why, &error.remedy)
+pub(crate) fn image_error(builder: &GuestBuilder<'_>, error: ImageError) -> PlatformError {
+    builder.failed(&error.tried, error.why, &error.remedy)
 }
 
 #[cfg(test)]

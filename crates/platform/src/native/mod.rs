@@ -5,28 +5,20 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
 use tare_model::{Refusal, Span};
 
+use crate::builder::GuestBuilder;
 use crate::data::DataDirectory;
+use crate::entry::{Entry, FromOptions};
 use crate::error::Result;
-use crate::making::Making;
-use crate::options;
-use crate::registry::{Entry, PLAIN, nothing_held};
-use crate::{Availability, Comparable, DataWanted, Guest, HostView, Platform, Site};
+use crate::{DataWanted, Guest, HostView, Notes, Platform, Site};
 
-pub(crate) const ENTRY: Entry = Entry {
-    name: "native",
-    summary: "processes of the host's with the same link and limits as a guest, and no other isolation",
-    schema: options::schema::<Options>,
-    check_options: options::fill::<Options>,
-    make,
-    start_estimate: Span::from_millis(20),
-    reap: nothing_held,
-    variants: PLAIN,
-};
+pub(crate) const ENTRY: Entry = Entry::of::<Native>(
+    "native",
+    "processes of the host's with the same link and limits as a guest, and no other isolation",
+    Span::from_millis(20),
+);
 
 /// Options of the platform.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -38,22 +30,22 @@ struct Options {
     data: Option<DataDirectory>,
 }
 
-fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {
-    options::read(value).map(|options| Box::new(Native { options }) as Box<dyn Platform>)
-}
-
 struct Native {
     options: Options,
 }
 
+impl FromOptions for Native {
+    type Options = Options;
+
+    fn new(options: Options) -> Self {
+        Self { options }
+    }
+}
+
 impl Platform for Native {
-    fn look(&self, host: &HostView) -> Availability {
-        if let Some(unavailable) = self.options.data.as_ref().and_then(DataDirectory::unavailable_to_nobody) {
-            return unavailable;
-        }
-        Availability::Available {
-            notes: host.limits_unavailable.iter().map(|why| format!("no limits: {why}")).collect(),
-        }
+    fn look(&self, host: &HostView) -> std::result::Result<Notes, Refusal> {
+        self.options.data.iter().try_for_each(DataDirectory::look_as_nobody)?;
+        Ok(host.notes())
     }
 
     fn disclosures(&self) -> Vec<String> {
@@ -67,27 +59,15 @@ impl Platform for Native {
         disclosures
     }
 
-    fn comparable(&self) -> Comparable {
-        Comparable::Yes
-    }
-
-    fn merging_refusal(&self) -> Option<Refusal> {
-        None
-    }
-
     fn data_refusal(&self, wanted: DataWanted) -> Option<Refusal> {
         self.options.data.as_ref()?.refusal(wanted)
     }
 
-    fn versions(&self) -> Vec<(String, String)> {
-        Vec::new()
-    }
-
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
-        let mut making = Making::new(site, spec);
+        let mut builder = GuestBuilder::new(site, spec);
         // It sees the host's files as they are, so its data too.
-        making.data_directory(self.options.data.as_ref(), None)?;
-        let launch = making.linked()?;
-        making.start(&launch)
+        builder.data_directory(self.options.data.as_ref(), None)?;
+        let launch = builder.linked()?;
+        builder.start(&launch)
     }
 }

@@ -8,143 +8,98 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::Rlimit;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use tare_model::field::FieldError;
-use tare_model::guest::{GuestSpec, Seccomp};
-use tare_model::{Refusal, Span};
+use tare_model::Span;
 
-use crate::data::{DataDirectory, INSIDE};
+use crate::builder::{Particulars, absolute, confined, environment, limits};
+use crate::entry::Entry;
 use crate::error::Result;
 use crate::groups::{Arrangement, Hierarchy, Strays};
-use crate::making::{Particulars, absolute, confined, environment, limits};
-use crate::options as common;
-use crate::registry::{Entry, PLAIN};
+use crate::guest_setup::{AGENT, DATA, GuestSetup};
+use crate::held::{self, Held};
 use crate::rootfs::overlay;
-use crate::system::{AGENT, Begun, Options, Starter, private_state};
-use crate::{Availability, Comparable, DataWanted, Guest, HostView, Platform, PlatformError, ReapSite, Site};
+use crate::system::{Begun, Options, Starter, SystemContainers, private_state};
+use crate::{Guest, ReapSite};
 
 const NAME: &str = "nspawn";
-
-const STARTER: Starter = Starter { program: "systemd-nspawn", package: "systemd-container" };
 
 /// Where the program keeps locks and mount points of its containers.
 const STATE: &str = "/run/systemd/nspawn";
 
 pub(crate) const ENTRY: Entry = Entry {
-    name: NAME,
-    summary: "system containers of systemd-nspawn, over the host's root, a directory, an archive or a container image",
-    schema: common::schema::<Options>,
-    check_options: common::fill::<Options>,
-    make,
-    start_estimate: Span::from_millis(80),
-    reap,
-    variants: PLAIN,
+    reap: held::reap::<Groups>,
+    ..Entry::of::<SystemContainers<Nspawn>>(
+        NAME,
+        "system containers of systemd-nspawn, over the host's root, a directory, an archive or a container image",
+        Span::from_millis(80),
+    )
 };
 
-fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {
-    common::read(value).map(|options| Box::new(Nspawn { options }) as Box<dyn Platform>)
-}
-
-/// What is written down of a guest.
-#[derive(Debug, Serialize, Deserialize)]
-struct Held {
+/// The groups that the program leaves behind, as they are written down.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Groups {
     run_id: String,
     strays: Strays,
 }
 
-fn reap(site: &ReapSite<'_>, token: &Value) -> Result<()> {
-    take_away(site.run_id, token).map_err(|why| PlatformError::Reap {
-        tried: format!("remove the control groups {token}"),
-        why,
-        remedy: "End the processes in them, then remove them with rmdir".into(),
-    })
-}
+impl Held for Groups {
+    const WHAT: &'static str = "the control groups";
+    const REMEDY: &'static str = "End the processes in them, then remove them with rmdir";
 
-fn take_away(run_id: &str, token: &Value) -> std::result::Result<(), String> {
-    let held: Held =
-        serde_json::from_value(token.clone()).map_err(|error| format!("the note of it cannot be read: {error}"))?;
-    if held.run_id != run_id {
-        return Err(format!("it is of run {}", held.run_id));
-    }
-    held.strays.check(run_id)?;
-    held.strays.remove()
-}
-
-struct Nspawn {
-    options: Options,
-}
-
-impl Platform for Nspawn {
-    fn look(&self, host: &HostView) -> Availability {
-        STARTER.look(host, &self.options)
+    fn check(&self, site: &ReapSite<'_>) -> std::result::Result<(), String> {
+        if self.run_id != site.run_id {
+            return Err(format!("it is of run {}", self.run_id));
+        }
+        self.strays.check(site.run_id)
     }
 
-    fn check(&self, host: &HostView) -> Availability {
-        STARTER.check(host, &self.options)
+    fn take_away(&self, _: &Path) -> std::result::Result<(), String> {
+        self.strays.remove()
     }
+}
 
-    fn disclosures(&self) -> Vec<String> {
-        let mut disclosures = vec![
-            self.options.rootfs.disclosure(self.options.upper),
+struct Nspawn;
+
+impl Starter for Nspawn {
+    const PROGRAM: &'static str = "systemd-nspawn";
+    const PACKAGE: &'static str = "systemd-container";
+
+    fn disclosures() -> Vec<String> {
+        vec![
             "The guest is a process below systemd-nspawn's stub init, as root. Its capabilities and its filter of system calls \
              are not the program's own but those of every arm: the guest's agent sees to them."
                 .into(),
             "Its /run is a file system in memory of the program's, wherever its other writes go.".into(),
-        ];
-        disclosures.extend(self.options.data.as_ref().and_then(DataDirectory::disclosure));
-        disclosures
+        ]
     }
 
-    fn comparable(&self) -> Comparable {
-        Comparable::Yes
-    }
-
-    fn merging_refusal(&self) -> Option<Refusal> {
-        None
-    }
-
-    fn data_refusal(&self, wanted: DataWanted) -> Option<Refusal> {
-        self.options.data.as_ref()?.refusal(wanted)
-    }
-
-    fn versions(&self) -> Vec<(String, String)> {
-        STARTER.versions()
-    }
-
-    fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
-        let Begun { mut making, program, lower, data, mut launch, netns, folder } =
-            STARTER.begin(&self.options, site, spec)?;
-        let held = Held { run_id: site.run_id.to_owned(), strays: strays(&making.groups(), &Hierarchy::mounted()) };
+    fn start(begun: Begun<'_>, options: &Options) -> Result<Box<dyn Guest>> {
+        let Begun { mut builder, program, lower, data, mut launch, netns, folder } = begun;
+        let site = builder.site;
+        let groups =
+            Groups { run_id: site.run_id.to_owned(), strays: strays(&builder.groups(), &Hierarchy::mounted()) };
         // A host with version 2 alone has no groups but tare's own, which the run's teardown removes.
-        if !held.strays.0.is_empty() {
-            let token = serde_json::to_value(&held).unwrap_or_default();
-            making.hold(NAME, token, Box::new(move || held.strays.remove()))?;
+        if !groups.strays.0.is_empty() {
+            builder.hold(NAME, groups)?;
         }
 
         let root = folder.join("root");
         let state = std::fs::create_dir(&root)
             .map_err(|error| format!("{}: {error}", root.display()))
             .and_then(|()| private_state(&folder, STATE))
-            .map_err(|why| making.failed("make its directories", why, "Is the file system full or read-only?"))?;
-        launch.mounts = vec![overlay(&mut making, lower, &root, self.options.upper)?, state];
+            .map_err(|why| builder.failed("make its directories", why, "Is the file system full or read-only?"))?;
+        launch.mounts = vec![overlay(&mut builder, lower, &root, options.upper)?, state];
         let agent = absolute(site.agent);
-        let inside = Inside {
-            root: &root,
-            netns: &netns,
-            agent: &agent,
-            data: data.as_deref(),
-            read_only: making.is_data_shared(),
-            seccomp: making.confine(),
-        };
-        launch.argv = arguments(&program, &inside, &spec.name, site.run_id);
-        let mut command = making.entering(&launch)?;
+        let seccomp = builder.confine();
+        let setup = builder.setup(&agent, data.as_deref(), seccomp);
+        launch.argv = arguments(&program, &setup, &root, &netns);
+        let mut command = builder.entering(&launch)?;
         // Its /tmp is a directory of the root's, as on every other arm, and not in memory.
         command.env("SYSTEMD_NSPAWN_TMPFS_TMP", "0");
         // One filter, that of every arm, and not two.
         command.env("SYSTEMD_SECCOMP", "0");
-        making.spawn_command(&mut command)?;
-        making.greet(site.timeout)?;
-        making.finish(Particulars::default())
+        builder.spawn_command(&mut command)?;
+        builder.greet(site.timeout)?;
+        builder.finish(Particulars::default())
     }
 }
 
@@ -163,22 +118,10 @@ fn strays(groups: &[PathBuf], mounted: &[Hierarchy]) -> Strays {
     strays
 }
 
-/// What of the host's a guest is made of.
-struct Inside<'a> {
-    root: &'a Path,
-    netns: &'a Path,
-    agent: &'a Path,
-    data: Option<&'a Path>,
-    /// Whether nobody inside may write to its data.
-    read_only: bool,
-    /// The filter of system calls that the agent installs inside.
-    seccomp: Seccomp,
-}
-
 /// The program with its arguments.
-fn arguments(program: &Path, inside: &Inside<'_>, guest: &str, run_id: &str) -> Vec<String> {
+fn arguments(program: &Path, setup: &GuestSetup<'_>, root: &Path, netns: &Path) -> Vec<String> {
     // A host name does not end so.
-    let machine = guest.trim_end_matches('-');
+    let machine = setup.spec.name.trim_end_matches('-');
     let mut argv = vec![program.to_string_lossy().into_owned()];
     let fixed = [
         // The guest is not registered with the host's managers, and no unit is made: the control groups are tare's.
@@ -196,17 +139,17 @@ fn arguments(program: &Path, inside: &Inside<'_>, guest: &str, run_id: &str) -> 
         "--tmpfs=/dev/shm:mode=1777,nosuid,nodev",
     ];
     argv.extend(fixed.map(str::to_owned));
-    argv.push(format!("--directory={}", inside.root.display()));
+    argv.push(format!("--directory={}", root.display()));
     argv.push(format!("--machine={machine}"));
-    argv.push(format!("--network-namespace-path={}", inside.netns.display()));
-    argv.push(format!("--bind-ro={}:{AGENT}", escaped(&inside.agent.to_string_lossy())));
-    let bind = if inside.read_only { "--bind-ro" } else { "--bind" };
-    argv.extend(inside.data.map(|data| format!("{bind}={}:{INSIDE}", escaped(&data.to_string_lossy()))));
+    argv.push(format!("--network-namespace-path={}", netns.display()));
+    argv.push(format!("--bind-ro={}:{AGENT}", escaped(&setup.agent.to_string_lossy())));
+    let bind = if setup.read_only { "--bind-ro" } else { "--bind" };
+    argv.extend(setup.data.map(|data| format!("{bind}={}:{DATA}", escaped(&data.to_string_lossy()))));
     // Left to itself the program sets those of the host's first process.
     argv.extend(limits().map(written));
-    argv.extend(environment(run_id).map(|(name, value)| format!("--setenv={name}={value}")));
+    argv.extend(environment(setup.run_id).map(|(name, value)| format!("--setenv={name}={value}")));
     argv.extend(["--".to_owned(), AGENT.to_owned()]);
-    argv.extend(confined(inside.seccomp));
+    argv.extend(confined(setup.seccomp));
     argv
 }
 
@@ -226,6 +169,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use serde_json::json;
+    use tare_model::ByteSize;
+    use tare_model::guest::{GuestSize, GuestSpec, Seccomp};
 
     #[test]
     fn groups_in_systemds_own_hierarchy_are_known() {
@@ -246,28 +191,25 @@ mod tests {
             (json!({"strays": 1}), "cannot be read"),
         ] {
             let site = ReapSite { run_id: "r", state: Path::new("/run/tare/r"), agent: Path::new("/agent") };
-            let why = reap(&site, &token).unwrap_err().to_string();
+            let why = (ENTRY.reap)(&site, &token).unwrap_err().to_string();
             assert!(why.contains(word), "{why}");
         }
     }
 
     #[test]
     fn an_agents_path_cannot_end_its_field() {
-        let inside = Inside {
-            root: Path::new("/g/root"),
-            netns: Path::new("/proc/1/fd/9"),
-            agent: Path::new("/a:b\\c"),
-            data: Some(Path::new("/mnt/a:b")),
-            read_only: false,
-            seccomp: Seccomp::Off,
-        };
-        let argv = arguments(Path::new("/usr/bin/x"), &inside, "g-", "r");
+        let size = GuestSize { cpus: 1, memory: ByteSize(1 << 30) };
+        let spec = GuestSpec { seccomp: Seccomp::Off, ..GuestSpec::new("g-", size) };
+        let setup = GuestSetup::of(&spec, "/a:b\\c", "/mnt/a:b");
+        let (root, netns) = (Path::new("/g/root"), Path::new("/proc/1/fd/9"));
+        let arguments = |setup| arguments(Path::new("/usr/bin/x"), setup, root, netns);
+        let argv = arguments(&setup);
         assert!(argv.contains(&"--bind=/mnt/a\\:b:/.tare/data".to_owned()), "{argv:?}");
         assert!(argv.contains(&"--bind-ro=/a\\:b\\\\c:/.tare/agent".to_owned()), "{argv:?}");
         assert!(argv.contains(&"--setenv=TARE_RUN=r".to_owned()), "{argv:?}");
         assert!(argv.contains(&"--machine=g".to_owned()), "{argv:?}");
         assert!(argv.ends_with(&["/.tare/agent", "--confine", "off"].map(str::to_owned)), "{argv:?}");
-        let argv = arguments(Path::new("/usr/bin/x"), &Inside { read_only: true, ..inside }, "g-", "r");
+        let argv = arguments(&GuestSetup { read_only: true, ..setup });
         assert!(argv.contains(&"--bind-ro=/mnt/a\\:b:/.tare/data".to_owned()), "{argv:?}");
     }
 }

@@ -3,37 +3,34 @@
 //! Nothing is isolated and nothing limited, and no link is crossed: what is measured here is the
 //! instrument. Every other platform has at least this.
 
-use serde_json::Value;
-use tare_model::Span;
-use tare_model::field::FieldError;
 use tare_model::guest::GuestSpec;
+use tare_model::{Refusal, Span};
 
 use crate::client::{ClientPlace, client};
+use crate::entry::{Entry, FromOptions};
 use crate::error::Result;
-use crate::options::{self, NoOptions};
-use crate::registry::{Entry, PLAIN, nothing_held};
-use crate::{Availability, Comparable, Guest, HostView, Platform, Site};
+use crate::options::NoOptions;
+use crate::{Comparable, Guest, HostView, Notes, Platform, Site};
 
-pub(crate) const ENTRY: Entry = Entry {
-    name: "null",
-    summary: "no platform at all: the agent beside the driver, over loopback; the floor of the instrument",
-    schema: options::schema::<NoOptions>,
-    check_options: options::fill::<NoOptions>,
-    make,
-    start_estimate: Span::from_millis(10),
-    reap: nothing_held,
-    variants: PLAIN,
-};
-
-fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {
-    options::read::<NoOptions>(value).map(|_| Box::new(Null) as Box<dyn Platform>)
-}
+pub(crate) const ENTRY: Entry = Entry::of::<Null>(
+    "null",
+    "no platform at all: the agent beside the driver, over loopback; the floor of the instrument",
+    Span::from_millis(10),
+);
 
 struct Null;
 
+impl FromOptions for Null {
+    type Options = NoOptions;
+
+    fn new(_: NoOptions) -> Self {
+        Self
+    }
+}
+
 impl Platform for Null {
-    fn look(&self, _: &HostView) -> Availability {
-        Availability::Available { notes: Vec::new() }
+    fn look(&self, _: &HostView) -> std::result::Result<Notes, Refusal> {
+        Ok(Vec::new())
     }
 
     fn disclosures(&self) -> Vec<String> {
@@ -47,8 +44,9 @@ impl Platform for Null {
         Comparable::No("it is the floor of the instrument: no link, no limits".into())
     }
 
-    fn versions(&self) -> Vec<(String, String)> {
-        Vec::new()
+    fn merging_refusal(&self) -> Option<Refusal> {
+        let remedy = "leave `merging` out of this arm, or use a platform that can";
+        Some(Refusal::new("this platform has no way to have its guests' memory merged", remedy))
     }
 
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {

@@ -10,9 +10,9 @@ use tare_lab::StateDir;
 use tare_model::Refusal;
 use tare_wire::launch::Namespace;
 
-use crate::making::{absolute, environment, plain_launch};
+use crate::builder::{absolute, environment, plain_launch};
+use crate::probe_cache::{Failure, identity, remembered};
 use crate::program;
-use crate::remembered::{Failure, identity, remembered};
 
 /// The name of its program; `runsc-2026` is one, too.
 const PROGRAM: &str = "runsc";

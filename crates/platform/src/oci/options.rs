@@ -4,12 +4,11 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tare_model::field::FieldError;
 
 use super::gvisor::{Gvisor, is_gvisor};
 use crate::data::DataDirectory;
-use crate::options::{self as common, Writes};
+use crate::options::Writes;
 use crate::rootfs::RootFs;
 
 /// Options of the platform.
@@ -50,34 +49,43 @@ impl Default for Options {
     }
 }
 
-/// Checks options and fills in what was left out.
-pub(super) fn check(value: &Value) -> Result<Value, FieldError> {
-    let options: Options = common::read(value)?;
-    if options.runtime.trim().is_empty() {
-        return Err(
-            FieldError::new(&["runtime"], "no runtime is named").help("write a name such as \"runc\", or a path")
-        );
+impl Options {
+    /// Refuses what cannot be meant.
+    ///
+    /// # Errors
+    /// Which option is wrong and why.
+    pub(super) fn check(&self) -> Result<(), FieldError> {
+        if self.runtime.trim().is_empty() {
+            return Err(
+                FieldError::new(&["runtime"], "no runtime is named").help("write a name such as \"runc\", or a path")
+            );
+        }
+        if self.runtime.starts_with('-') {
+            return Err(FieldError::new(&["runtime"], format!("`{}` is no program", self.runtime))
+                .help("arguments go into `flags`"));
+        }
+        if self.gvisor.is_some() && !is_gvisor(Path::new(&self.runtime)) {
+            return Err(FieldError::new(&["gvisor"], format!("the runtime `{}` is not gVisor's", self.runtime))
+                .help("leave it out, or write `runtime = \"runsc\"`"));
+        }
+        if self.gvisor.is_some() && self.flags.is_some() {
+            return Err(FieldError::new(&["flags"], "`gvisor` says already with which arguments the runtime is run")
+                .help("write all arguments into `flags`, or all settings into `gvisor`"));
+        }
+        Ok(())
     }
-    if options.runtime.starts_with('-') {
-        return Err(FieldError::new(&["runtime"], format!("`{}` is no program", options.runtime))
-            .help("arguments go into `flags`"));
-    }
-    if options.gvisor.is_some() && !is_gvisor(Path::new(&options.runtime)) {
-        return Err(FieldError::new(&["gvisor"], format!("the runtime `{}` is not gVisor's", options.runtime))
-            .help("leave it out, or write `runtime = \"runsc\"`"));
-    }
-    if options.gvisor.is_some() && options.flags.is_some() {
-        return Err(FieldError::new(&["flags"], "`gvisor` says already with which arguments the runtime is run")
-            .help("write all arguments into `flags`, or all settings into `gvisor`"));
-    }
-    common::fill::<Options>(value)
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use serde_json::json;
+    use crate::{entry, options as common};
+    use serde_json::{Value, json};
+
+    fn check(options: &Value) -> Result<Value, FieldError> {
+        entry::check::<super::super::Oci>(options)
+    }
 
     #[test]
     fn a_study_names_runtime_and_root() {

@@ -5,7 +5,6 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tare_lab::RUN_VARIABLE;
 use tare_model::Refusal;
 use tare_model::guest::GuestSpec;
@@ -14,8 +13,9 @@ use tare_wire::launch::{Namespace, PrivateMount};
 use super::gvisor::{Gvisor, is_gvisor};
 use super::known;
 use super::options::Options;
+use crate::builder::{environment, plain_launch};
 use crate::groups::{Arrangement, Strays};
-use crate::making::{environment, plain_launch};
+use crate::held;
 use crate::{ReapSite, Site, program};
 
 /// How long a runtime may take for anything but running a guest.
@@ -43,17 +43,6 @@ impl Runtime {
         let gvisor = is_gvisor(&program).then(|| options.gvisor.unwrap_or_default());
         let flags = options.flags.clone().or_else(|| gvisor.map(Gvisor::flags)).unwrap_or_default();
         Ok(Self { program, flags, gvisor })
-    }
-
-    /// The first line of what it says about its version.
-    ///
-    /// # Errors
-    /// When it does not run.
-    pub(super) fn version(&self) -> Result<String, String> {
-        let ran = program::run(Command::new(&self.program).arg("--version"), TIMEOUT)
-            .map_err(|error| format!("`{} --version` failed: {error}", self.program.display()))?;
-        let first = ran.output.lines().next().unwrap_or_default().trim().to_owned();
-        if ran.success { Ok(first) } else { Err(format!("`{} --version` failed: {first}", self.program.display())) }
     }
 }
 
@@ -92,37 +81,6 @@ impl Held {
         }
     }
 
-    /// The container as a token of the ledger.
-    pub(super) fn token(&self) -> Value {
-        serde_json::to_value(self).unwrap_or_default()
-    }
-
-    /// The container that a token names.
-    pub(super) fn from_token(token: &Value) -> Result<Self, String> {
-        serde_json::from_value(token.clone()).map_err(|error| format!("the note of it cannot be read: {error}"))
-    }
-
-    /// Refuses a note that is not of this run: what it names will be run, killed and removed.
-    ///
-    /// # Errors
-    /// What in it is not the run's.
-    pub(super) fn check(&self, site: &ReapSite<'_>) -> Result<(), String> {
-        let group = format!("tare-{}", site.run_id);
-        let plain = |path: &Path| path.components().all(|part| part != Component::ParentDir);
-        if self.run_id != site.run_id || !self.id.strip_prefix(&group).is_some_and(|rest| rest.starts_with('-')) {
-            return Err(format!("`{}` of run {} is no container of run {}", self.id, self.run_id, site.run_id));
-        }
-        // The id becomes a file name below the root.
-        if self.id.contains('/') {
-            return Err(format!("`{}` is no name of a container", self.id));
-        }
-        if !self.root.starts_with(site.state) || self.root == site.state || !plain(&self.root) {
-            let (root, state) = (self.root.display(), site.state.display());
-            return Err(format!("its state {root} is not below the run's directory {state}"));
-        }
-        self.strays.check(site.run_id)
-    }
-
     /// The runtime's program with these arguments, the last of which will be the container's id.
     pub(super) fn command(&self, arguments: &[&str]) -> Vec<String> {
         let mut argv = vec![self.program.to_string_lossy().into_owned()];
@@ -131,15 +89,6 @@ impl Held {
         argv.extend(arguments.iter().map(|&argument| argument.to_owned()));
         argv.push(self.id.clone());
         argv
-    }
-
-    /// Kills the container and makes the runtime forget it; does nothing when it is gone already.
-    ///
-    /// # Errors
-    /// What the runtime said.
-    pub(super) fn take_away(&self, agent: &Path) -> Result<(), String> {
-        self.delete(agent)?;
-        self.strays.remove()
     }
 
     fn delete(&self, agent: &Path) -> Result<(), String> {
@@ -175,6 +124,33 @@ impl Held {
     }
 }
 
+impl held::Held for Held {
+    const WHAT: &'static str = "the container";
+    const REMEDY: &'static str = "Remove it with the runtime's own `delete --force`";
+
+    fn check(&self, site: &ReapSite<'_>) -> Result<(), String> {
+        let group = format!("tare-{}", site.run_id);
+        let plain = |path: &Path| path.components().all(|part| part != Component::ParentDir);
+        if self.run_id != site.run_id || !self.id.strip_prefix(&group).is_some_and(|rest| rest.starts_with('-')) {
+            return Err(format!("`{}` of run {} is no container of run {}", self.id, self.run_id, site.run_id));
+        }
+        // The id becomes a file name below the root.
+        if self.id.contains('/') {
+            return Err(format!("`{}` is no name of a container", self.id));
+        }
+        if !self.root.starts_with(site.state) || self.root == site.state || !plain(&self.root) {
+            let (root, state) = (self.root.display(), site.state.display());
+            return Err(format!("its state {root} is not below the run's directory {state}"));
+        }
+        self.strays.check(site.run_id)
+    }
+
+    fn take_away(&self, agent: &Path) -> Result<(), String> {
+        self.delete(agent)?;
+        self.strays.remove()
+    }
+}
+
 fn is_there(mount: &PrivateMount) -> bool {
     match mount {
         PrivateMount::Bind { from, .. } => from.exists(),
@@ -187,6 +163,7 @@ fn is_there(mount: &PrivateMount) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::held::Held as _;
 
     fn held() -> Held {
         Held {

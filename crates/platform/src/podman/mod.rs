@@ -13,43 +13,63 @@ use tare_model::{Refusal, Span};
 
 use crate::data::DataDirectory;
 use crate::engine::{self, Kind, Settings};
+use crate::entry::Entry;
 use crate::groups::Hierarchy;
-use crate::options as common;
-use crate::registry::{Entry, PLAIN};
 
-const NAME: &str = "podman";
+pub(crate) const ENTRY: Entry = engine::entry::<Podman>(
+    "containers of Podman, as root or as a user, from an image of yours or over the host's root",
+    Span::from_millis(500),
+);
 
-pub(crate) const ENTRY: Entry = Entry {
-    name: NAME,
-    summary: "containers of Podman, as root or as a user, from an image of yours or over the host's root",
-    schema: common::schema::<Options>,
-    check_options: engine::check::<Options>,
-    make: |value| engine::make::<Options>(&KIND, value),
-    start_estimate: Span::from_millis(500),
-    reap: engine::reap,
-    variants: PLAIN,
-};
+struct Podman;
 
-static KIND: Kind = Kind {
-    name: NAME,
-    package: "podman",
-    daemon: false,
-    monitor: "conmon",
-    arguments: |_| Ok(Vec::new()),
-    create,
-    alone: |_| "bind-nonrecursive",
-    objection,
-    versions: &[
+impl Kind for Podman {
+    const NAME: &'static str = "podman";
+    const PACKAGE: &'static str = "podman";
+    const DAEMON: bool = false;
+    const MONITOR: &'static str = "conmon";
+    const VERSIONS: &'static [(&'static str, &'static str)] = &[
         ("podman", "/version/Version"),
         ("podman's runtime", "/host/ociRuntime/version"),
         ("podman's monitor", "/host/conmon/version"),
         ("podman's storage driver", "/store/graphDriverName"),
-    ],
-    disclosures: &[
+    ];
+    const DISCLOSURES: &'static [&'static str] = &[
         "The CPU time of the container's monitor, conmon, counts with the guest's. That of the program that carries what the agent \
          says does not; it carries none of the guest's network traffic.",
-    ],
-};
+    ];
+
+    type Options = Options;
+
+    fn arguments(_: &Settings) -> Result<Vec<String>, Refusal> {
+        Ok(Vec::new())
+    }
+
+    fn create(info: &Value, settings: &Settings) -> Vec<String> {
+        let mut further: Vec<String> =
+            ["--http-proxy=false", "--systemd=false", "--init=false", "--pids-limit=-1"].map(str::to_owned).into();
+        if is_rootless() && is_usual(info, settings) {
+            // It would ask a manager of the user's for groups that the guest leaves at once. Only this runtime can do without.
+            further.retain(|argument| !argument.starts_with("--pids-limit"));
+            further.push("--cgroups=disabled".into());
+        }
+        further
+    }
+
+    fn alone(_: &Value) -> &'static str {
+        "bind-nonrecursive"
+    }
+
+    fn objection(info: &Value, settings: &Settings) -> Option<Refusal> {
+        if info.pointer("/host/serviceIsRemote").and_then(Value::as_bool) == Some(true) {
+            return Some(Refusal::new(
+                "it is set to work on another machine",
+                "Run it on this host: without CONTAINER_HOST, CONTAINER_CONNECTION and `--remote`",
+            ));
+        }
+        is_usual(info, settings).then(refuses_hybrid).flatten()
+    }
+}
 
 /// Options of the platform.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -84,27 +104,6 @@ fn is_usual(info: &Value, settings: &Settings) -> bool {
     Path::new(runtime).file_name().is_some_and(|name| name == "crun")
 }
 
-fn create(info: &Value, settings: &Settings) -> Vec<String> {
-    let mut further: Vec<String> =
-        ["--http-proxy=false", "--systemd=false", "--init=false", "--pids-limit=-1"].map(str::to_owned).into();
-    if is_rootless() && is_usual(info, settings) {
-        // It would ask a manager of the user's for groups that the guest leaves at once. Only this runtime can do without.
-        further.retain(|argument| !argument.starts_with("--pids-limit"));
-        further.push("--cgroups=disabled".into());
-    }
-    further
-}
-
-fn objection(info: &Value, settings: &Settings) -> Option<Refusal> {
-    if info.pointer("/host/serviceIsRemote").and_then(Value::as_bool) == Some(true) {
-        return Some(Refusal::new(
-            "it is set to work on another machine",
-            "Run it on this host: without CONTAINER_HOST, CONTAINER_CONNECTION and `--remote`",
-        ));
-    }
-    is_usual(info, settings).then(refuses_hybrid).flatten()
-}
-
 /// The usual runtime refuses a host on which some controllers are in version 2 beside version 1.
 fn refuses_hybrid() -> Option<Refusal> {
     let mounted = Hierarchy::mounted();
@@ -126,6 +125,7 @@ fn refuses_hybrid() -> Option<Refusal> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::entry::check;
     use serde_json::json;
 
     #[test]
@@ -135,12 +135,12 @@ mod tests {
             (json!({"flags": "--debug"}), "flags"),
             (json!({"runtime": "/usr/bin/runsc"}), "runtime"),
         ] {
-            assert_eq!(engine::check::<Options>(&options).unwrap_err().path, [field], "{options}");
+            assert_eq!(check::<engine::Engine<Podman>>(&options).unwrap_err().path, [field], "{options}");
         }
-        let error = engine::check::<Options>(&json!({"host": "unix:///run/podman.sock"})).unwrap_err();
+        let error = check::<engine::Engine<Podman>>(&json!({"host": "unix:///run/podman.sock"})).unwrap_err();
         assert!(error.to_string().contains("host"), "{error}");
         let options = json!({"image": "localhost/app:1", "runtime": "crun", "flags": ["--root", "/x"]});
-        assert_eq!(engine::check::<Options>(&options).unwrap(), options);
+        assert_eq!(check::<engine::Engine<Podman>>(&options).unwrap(), options);
     }
 
     #[test]
@@ -152,6 +152,6 @@ mod tests {
         assert!(is_usual(&json!({}), &with(Some("/opt/bin/crun"))));
         assert!(!is_usual(&json!({}), &with(None)));
         let remote = json!({"host": {"serviceIsRemote": true}});
-        assert!(objection(&remote, &with(None)).unwrap().reason.contains("another machine"));
+        assert!(Podman::objection(&remote, &with(None)).unwrap().reason.contains("another machine"));
     }
 }

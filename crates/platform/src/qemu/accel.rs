@@ -14,12 +14,12 @@ use tare_model::{ByteSize, Refusal};
 use super::command::{self, Basics};
 use super::options::{Accel, Machine, Memory, Options};
 use super::start::has_ended;
+use crate::builder::{absolute, environment};
 use crate::channel::{Channel, kill_group};
 use crate::machine::attempt::{self, Limits};
 use crate::machine::kernel;
-use crate::making::{absolute, environment};
+use crate::probe_cache::{Failure, identity, remembered};
 use crate::program::find;
-use crate::remembered::{Failure, identity, remembered};
 
 /// How long QEMU may take to be gone, once it has ended or was killed.
 const ENDS: Duration = Duration::from_secs(5);

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::command::escaped;
-use super::tried::TAKEN;
+use super::disk_probe::TAKEN;
 use crate::program::run;
 
 /// What a reader of a report must know about it.

@@ -9,11 +9,11 @@ use tare_model::guest::{DataPlace, GuestData};
 
 use super::disks::{self, Asked, Attached, Store};
 use super::options::{Cache, DataDisk, DiskFormat, Initiator, Options};
+use crate::builder::{GuestBuilder, Particulars};
 use crate::error::Result;
 use crate::machine::own::{self, Which};
 use crate::machine::target::{self, Unit};
 use crate::machine::volume::{self, Claim, Form, MOUNT, Onto, SERIAL, for_guest};
-use crate::making::{Making, Particulars};
 
 /// Bytes of a unit that no workload brings data for.
 const EMPTY_UNIT: u64 = 64 << 20;
@@ -38,13 +38,13 @@ pub(super) struct Data {
 }
 
 /// Makes the disk. `guest` is the guest's address, `folder` its own directory.
-pub(super) fn make(making: &mut Making<'_>, options: &Options, folder: &Path, guest: IpAddr) -> Result<Data> {
-    let given = making.spec.data.clone();
+pub(super) fn make(builder: &mut GuestBuilder<'_>, options: &Options, folder: &Path, guest: IpAddr) -> Result<Data> {
+    let given = builder.spec.data.clone();
     let mut data = match (&given, &options.data_disk) {
         (None, None) => Data::default(),
         (None, Some(disk)) => match disk.iscsi.filter(|_| disk.san.is_none()) {
-            Some(initiator) => empty_unit(making, options, disk, initiator, folder, guest)?,
-            None => empty(making, options, disk)?,
+            Some(initiator) => empty_unit(builder, options, disk, initiator, folder, guest)?,
+            None => empty(builder, options, disk)?,
         },
         (Some(given), written) => {
             let mut disk = written.clone().unwrap_or_default();
@@ -52,7 +52,7 @@ pub(super) fn make(making: &mut Making<'_>, options: &Options, folder: &Path, gu
                 // Nobody writes to it, so that a copy of its own would only fill the host's disk and page cache.
                 disk.format = DiskFormat::Qcow2;
             }
-            filled(making, options, &disk, given, folder, guest)?
+            filled(builder, options, &disk, given, folder, guest)?
         }
     };
     if options.image.is_own() {
@@ -69,13 +69,13 @@ impl Data {
     }
 
     /// Has an image of one's own mount it, and says where the guest finds its data.
-    pub(super) fn place(self, making: &Making<'_>, particulars: &mut Particulars) -> Result<Option<Claim>> {
+    pub(super) fn place(self, builder: &GuestBuilder<'_>, particulars: &mut Particulars) -> Result<Option<Claim>> {
         if let Some((at, unit)) = &self.own {
             let which = unit.as_ref().map_or(Which::Serial, Which::Unit);
-            let mounted = making.link().map(|link| own::mount(&link, which, at))?;
+            let mounted = builder.link().map(|link| own::mount(&link, which, at))?;
             mounted.map_err(|why| {
                 let remedy = "The image needs a shell, ext4, and for iSCSI the package open-iscsi";
-                making.failed(&format!("mount the data disk on {at}"), why, remedy)
+                builder.failed(&format!("mount the data disk on {at}"), why, remedy)
             })?;
         }
         particulars.data = self.place;
@@ -84,16 +84,16 @@ impl Data {
 }
 
 /// A disk without data of a workload's.
-fn empty(making: &mut Making<'_>, options: &Options, disk: &DataDisk) -> Result<Data> {
+fn empty(builder: &mut GuestBuilder<'_>, options: &Options, disk: &DataDisk) -> Result<Data> {
     let (store, claim) = match (&disk.device, disk.size) {
         (Some(device), _) => {
-            let (device, claim) = own_device(making, device)?;
+            let (device, claim) = own_device(builder, device)?;
             (device, Some(claim))
         }
         (None, Some(size)) => {
-            let at = making.layers()?.join("data");
+            let at = builder.layers()?.join("data");
             let made = tare_image::blank(size.0, &disk.filesystem, &at, disk.format.into());
-            made.map_err(|error| volume::image_error(making, error))?;
+            made.map_err(|error| volume::image_error(builder, error))?;
             (at, None)
         }
         (None, None) => return Ok(Data::default()),
@@ -106,7 +106,7 @@ fn empty(making: &mut Making<'_>, options: &Options, disk: &DataDisk) -> Result<
 
 /// A unit of the lab's target without data of a workload's, so that a guest has the same disk whatever is run in it.
 fn empty_unit(
-    making: &mut Making<'_>,
+    builder: &mut GuestBuilder<'_>,
     options: &Options,
     disk: &DataDisk,
     initiator: Initiator,
@@ -116,8 +116,8 @@ fn empty_unit(
     // Beside the sockets: it is small, and what the guest keeps on a disk is elsewhere.
     let at = folder.join("unit");
     let made = tare_image::blank(EMPTY_UNIT, DATA_FILESYSTEM, &at, Format::Raw);
-    made.map_err(|error| volume::image_error(making, error))?;
-    let unit = serve(making, &at, initiator, folder, guest)?;
+    made.map_err(|error| volume::image_error(builder, error))?;
+    let unit = serve(builder, &at, initiator, folder, guest)?;
     let (store, unit) = reached(unit, initiator);
     let (what, by) = (String::new(), "made anew");
     let made = Restored { store, unit, what, on_host: Some(at), by, seconds: 0.0, claim: None };
@@ -130,14 +130,14 @@ fn agent_disk(mount: &str, filesystem: &str) -> tare_image::DataDisk {
 }
 
 /// The block device of this guest, which must be free, and is nobody else's until the claim is given up.
-fn own_device(making: &Making<'_>, device: &Path) -> Result<(PathBuf, Claim)> {
-    let device = PathBuf::from(for_guest(&device.to_string_lossy(), &making.spec.name));
+fn own_device(builder: &GuestBuilder<'_>, device: &Path) -> Result<(PathBuf, Claim)> {
+    let device = PathBuf::from(for_guest(&device.to_string_lossy(), &builder.spec.name));
     match disks::free_device(&device) {
         Ok(exclusive) => {
-            let claim = Claim::new(making, &device.to_string_lossy(), Some(exclusive))?;
+            let claim = Claim::new(builder, &device.to_string_lossy(), Some(exclusive))?;
             Ok((device, claim))
         }
-        Err(refusal) => Err(making.refused("give the guest its data disk", refusal)),
+        Err(refusal) => Err(builder.refused("give the guest its data disk", refusal)),
     }
 }
 
@@ -156,14 +156,14 @@ struct Restored {
 
 /// A disk with the data that the guest is given.
 fn filled(
-    making: &mut Making<'_>,
+    builder: &mut GuestBuilder<'_>,
     options: &Options,
     disk: &DataDisk,
     given: &GuestData,
     folder: &Path,
     guest: IpAddr,
 ) -> Result<Data> {
-    let refused = |why: &str, remedy: &str| Err(making.failed("restore the data", why.into(), remedy));
+    let refused = |why: &str, remedy: &str| Err(builder.failed("restore the data", why.into(), remedy));
     if disk.filesystem != DATA_FILESYSTEM {
         return refused("data of a workload lie on ext4", "Leave `filesystem` of the data disk out");
     }
@@ -171,11 +171,11 @@ fn filled(
         let remedy = "Write overwrite = true beside `device` if what is on it may be destroyed";
         return refused("that would overwrite the block device that is named", remedy);
     }
-    let gold = volume::gold(making, given, disk.size)?;
+    let gold = volume::gold(builder, given, disk.size)?;
     let restored = match (disk.iscsi, &disk.device) {
-        (Some(initiator), _) => on_target(making, disk, &gold, initiator, folder, guest)?,
-        (None, Some(device)) => on_device(making, device, &gold)?,
-        (None, None) => in_file(making, disk, &gold)?,
+        (Some(initiator), _) => on_target(builder, disk, &gold, initiator, folder, guest)?,
+        (None, Some(device)) => on_device(builder, device, &gold)?,
+        (None, None) => in_file(builder, disk, &gold)?,
     };
     Ok(attached(options, disk, restored))
 }
@@ -219,20 +219,20 @@ fn attached(options: &Options, disk: &DataDisk, restored: Restored) -> Data {
     }
 }
 
-fn in_file(making: &mut Making<'_>, disk: &DataDisk, gold: &Disk) -> Result<Restored> {
-    let made = volume::restore(making, gold, disk.format.form())?;
+fn in_file(builder: &mut GuestBuilder<'_>, disk: &DataDisk, gold: &Disk) -> Result<Restored> {
+    let made = volume::restore(builder, gold, disk.format.form())?;
     let (on_host, store, what) = (Some(made.path.clone()), Store::Path(made.path), made.what);
     Ok(Restored { store, unit: None, what, on_host, by: made.by, seconds: made.seconds, claim: None })
 }
 
-fn on_device(making: &mut Making<'_>, device: &Path, gold: &Disk) -> Result<Restored> {
-    let (device, claim) = own_device(making, device)?;
+fn on_device(builder: &mut GuestBuilder<'_>, device: &Path, gold: &Disk) -> Result<Restored> {
+    let (device, claim) = own_device(builder, device)?;
     let there = std::fs::File::open(&device).and_then(|mut file| file.seek(SeekFrom::End(0))).unwrap_or_default();
     if there < gold.virtual_size {
         let why = volume::too_small(there, gold.virtual_size);
-        return Err(making.failed(&format!("restore the data onto {}", device.display()), why, "Name a larger one"));
+        return Err(builder.failed(&format!("restore the data onto {}", device.display()), why, "Name a larger one"));
     }
-    let seconds = volume::overwrite(making, gold, Onto::Device(&device))?;
+    let seconds = volume::overwrite(builder, gold, Onto::Device(&device))?;
     let what = format!("block device {} of the host", device.display());
     let (on_host, store, by) = (Some(device.clone()), Store::Path(device), "written over it");
     Ok(Restored { store, unit: None, what, on_host, by, seconds, claim: Some(claim) })
@@ -240,7 +240,7 @@ fn on_device(making: &mut Making<'_>, device: &Path, gold: &Disk) -> Result<Rest
 
 /// On the lab's target or the user's.
 fn on_target(
-    making: &mut Making<'_>,
+    builder: &mut GuestBuilder<'_>,
     disk: &DataDisk,
     gold: &Disk,
     initiator: Initiator,
@@ -249,18 +249,18 @@ fn on_target(
 ) -> Result<Restored> {
     let (unit, what, on_host, by, seconds, claim) = match &disk.san {
         None => {
-            let made = volume::restore(making, gold, Form::Raw)?;
-            let unit = serve(making, &made.path, initiator, folder, guest)?;
+            let made = volume::restore(builder, gold, Form::Raw)?;
+            let unit = serve(builder, &made.path, initiator, folder, guest)?;
             let what = format!("unit of the lab's iSCSI target (tgt), a {}", made.what);
             (unit, what, Some(made.path), made.by, made.seconds, None)
         }
         Some(san) => {
             let (target, initiator) =
-                (for_guest(&san.target, &making.spec.name), target::known_initiator(&making.spec.name));
+                (for_guest(&san.target, &builder.spec.name), target::known_initiator(&builder.spec.name));
             let unit = Unit { portal: san.portal, target, lun: san.lun, initiator };
             let what = format!("unit {} of the iSCSI target {} at {}", san.lun, unit.target, san.portal);
-            let claim = Claim::new(making, &what, None)?;
-            let seconds = volume::overwrite(making, gold, Onto::Unit(&unit))?;
+            let claim = Claim::new(builder, &what, None)?;
+            let seconds = volume::overwrite(builder, gold, Onto::Unit(&unit))?;
             (unit, what, None, "written over it", seconds, Some(claim))
         }
     };
@@ -269,12 +269,18 @@ fn on_target(
 }
 
 /// Has the lab's target serve a file to who logs in.
-fn serve(making: &mut Making<'_>, file: &Path, initiator: Initiator, folder: &Path, guest: IpAddr) -> Result<Unit> {
+fn serve(
+    builder: &mut GuestBuilder<'_>,
+    file: &Path,
+    initiator: Initiator,
+    folder: &Path,
+    guest: IpAddr,
+) -> Result<Unit> {
     let client = match initiator {
         Initiator::Guest => guest,
-        Initiator::Hypervisor => making.sut_address()?,
+        Initiator::Hypervisor => builder.sut_address()?,
     };
-    making.aside(|making| target::serve(making, folder, file, client))
+    builder.aside(|builder| target::serve(builder, folder, file, client))
 }
 
 /// The disk that QEMU has of a unit, or the unit that the guest itself has.

@@ -10,7 +10,7 @@ use super::command::escaped;
 use super::network::on;
 use super::options::{Aio, Cache, DataDisk, DiskFormat, Initiator, Options};
 use super::qmp::DiskMade;
-use super::{tried, wanted};
+use super::{data_space, disk_probe};
 use crate::machine::target::{self, Unit};
 use crate::machine::volume::SERIAL;
 use crate::program::find;
@@ -40,19 +40,19 @@ pub(super) fn look(options: &Options) -> Result<(), Refusal> {
     }
     iscsi_refusal(options, data)?;
     // That of the first guest; those of others are looked at where it is known how many there are.
-    data.device.as_deref().map_or(Ok(()), |device| free_device(&wanted::device_of(device, 1)).map(drop))
+    data.device.as_deref().map_or(Ok(()), |device| free_device(&data_space::device_of(device, 1)).map(drop))
 }
 
 /// What is missing in this host's QEMU for the disks. QEMU is run to find out.
 pub(super) fn check(options: &Options) -> Result<(), Refusal> {
     if options.image.base()?.is_some() {
-        tried::reads_files(options, options.disk.cache, options.disk.aio)?;
+        disk_probe::reads_files(options, options.disk.cache, options.disk.aio)?;
     }
     let Some(data) = &options.data_disk else { return Ok(()) };
     if data.iscsi.is_some_and(|initiator| initiator == Initiator::Hypervisor || data.san.is_some()) {
-        tried::speaks_iscsi(&options.program, options.machine.name())?;
+        disk_probe::speaks_iscsi(&options.program, options.machine.name())?;
     }
-    tried::reads_files(options, data.cache, data.aio)
+    disk_probe::reads_files(options, data.cache, data.aio)
 }
 
 /// What is missing on this host for a disk on an iSCSI target, checked without running QEMU.

@@ -5,10 +5,12 @@
 //! reads what was made, pins the virtual CPUs, and lets it run.
 
 mod accel;
-mod charges;
 mod command;
 mod confine;
 mod data;
+mod data_space;
+mod disclosures;
+mod disk_probe;
 mod disks;
 mod network;
 mod options;
@@ -17,14 +19,11 @@ mod readback;
 mod share;
 mod start;
 mod sys;
-mod tell;
-mod tried;
+mod thread_cpu;
 mod vfio;
-mod wanted;
 
 use std::path::Path;
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use serde_json::Value;
 use tare_image::Kernel;
@@ -35,12 +34,11 @@ use tare_model::{Refusal, Span};
 use self::accel::Chosen;
 use self::confine::Means;
 use self::options::{Accel, Options};
+use crate::builder::GuestBuilder;
+use crate::entry::{Entry, FromOptions, Variant};
 use crate::error::Result;
-use crate::making::Making;
-use crate::options as common;
-use crate::program::{find, named, run};
-use crate::registry::{Entry, Variant, nothing_held};
-use crate::{Availability, Comparable, DataWanted, Guest, HostView, Platform, Reach, Site};
+use crate::program::{self, find, named};
+use crate::{Comparable, DataWanted, Guest, HostView, Notes, Platform, Reach, Site};
 
 const NAME: &str = "qemu";
 
@@ -53,24 +51,13 @@ const VARIANTS: &[Variant] = &[
 ];
 
 pub(crate) const ENTRY: Entry = Entry {
-    name: NAME,
-    summary: "virtual machines of QEMU, with KVM or emulated: over the host's root, a container image, a Debian built here, or a disk image of yours",
-    schema: common::schema::<Options>,
-    check_options: options::check,
-    make,
-    start_estimate: Span::from_millis(5000),
-    reap: nothing_held,
     variants: VARIANTS,
+    ..Entry::of::<Qemu>(
+        NAME,
+        "virtual machines of QEMU, with KVM or emulated: over the host's root, a container image, a Debian built here, or a disk image of yours",
+        Span::from_millis(5000),
+    )
 };
-
-/// How long a program may take to tell its version.
-const TELLS: Duration = Duration::from_secs(10);
-
-fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {
-    options::check(value)?;
-    common::read(value)
-        .map(|options| Box::new(Qemu { options, chosen: OnceLock::new(), means: OnceLock::new() }) as Box<dyn Platform>)
-}
 
 struct Qemu {
     options: Options,
@@ -78,6 +65,18 @@ struct Qemu {
     chosen: OnceLock<std::result::Result<Chosen, Refusal>>,
     /// What its program can be confined with.
     means: OnceLock<Means>,
+}
+
+impl FromOptions for Qemu {
+    type Options = Options;
+
+    fn read(value: &Value) -> std::result::Result<Options, FieldError> {
+        options::read(value)
+    }
+
+    fn new(options: Options) -> Self {
+        Self { options, chosen: OnceLock::new(), means: OnceLock::new() }
+    }
 }
 
 impl Qemu {
@@ -118,21 +117,11 @@ impl Qemu {
         options.network.usable(kernel.as_ref())?;
         start::huge_pages(options, 1)
     }
-
-    /// The first thing that is missing on this host. QEMU is run to find out.
-    fn ask(&self, host: &HostView) -> std::result::Result<(), Refusal> {
-        self.look_for(host)?;
-        disks::check(&self.options)?;
-        self.chosen(&host.agent).map(drop)
-    }
 }
 
 impl Platform for Qemu {
-    fn look(&self, host: &HostView) -> Availability {
-        match self.look_for(host) {
-            Ok(()) => Availability::Available { notes: Vec::new() },
-            Err(refusal) => Availability::Unavailable(refusal),
-        }
+    fn look(&self, host: &HostView) -> std::result::Result<Notes, Refusal> {
+        self.look_for(host).map(|()| Vec::new())
     }
 
     fn named_programs(&self) -> Vec<String> {
@@ -140,23 +129,23 @@ impl Platform for Qemu {
         named(&[Some(self.options.program.as_str()), server.as_deref()])
     }
 
-    fn check(&self, host: &HostView) -> Availability {
-        if let Err(refusal) = self.ask(host) {
-            return Availability::Unavailable(refusal);
-        }
-        let mut notes: Vec<String> = host.limits_unavailable.iter().map(|why| format!("no limits: {why}")).collect();
-        if let Ok(Chosen::Tcg(why)) = self.chosen(&host.agent) {
+    fn check(&self, host: &HostView) -> std::result::Result<Notes, Refusal> {
+        self.look_for(host)?;
+        disks::check(&self.options)?;
+        let chosen = self.chosen(&host.agent)?;
+        let mut notes = host.notes();
+        if let Chosen::Tcg(why) = chosen {
             let why = why.map(|why| format!(", as {why}")).unwrap_or_default();
             notes.push(format!("guests are emulated{why}: their figures are labelled so and compared with nothing"));
         }
         if let Some(refusal) = host.rootless.then(|| self.options.network.moved_by_qemu()).flatten() {
             notes.push(format!("QEMU itself moves the guests' frames: {refusal}"));
         }
-        Availability::Available { notes }
+        Ok(notes)
     }
 
     fn disclosures(&self) -> Vec<String> {
-        tell::disclosures(&self.options, &self.chosen_here())
+        disclosures::disclosures(&self.options, &self.chosen_here())
     }
 
     fn comparable(&self) -> Comparable {
@@ -190,7 +179,7 @@ impl Platform for Qemu {
     }
 
     fn data_refusal(&self, wanted: DataWanted) -> Option<Refusal> {
-        wanted::data_refusal(&self.options, wanted).err()
+        data_space::data_refusal(&self.options, wanted).err()
     }
 
     fn reach(&self) -> Reach {
@@ -215,22 +204,19 @@ impl Platform for Qemu {
     }
 
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
-        let mut making = Making::new(site, spec);
-        let prepared = making.aside(|making| {
+        let mut builder = GuestBuilder::new(site, spec);
+        let prepared = builder.aside(|builder| {
             let chosen = self.chosen(site.agent);
             chosen
-                .and_then(|chosen| start::prepare(&self.options, chosen, &self.means, making))
-                .map_err(|refusal| making.refused("make the machine", refusal))
+                .and_then(|chosen| start::prepare(&self.options, chosen, &self.means, builder))
+                .map_err(|refusal| builder.refused("make the machine", refusal))
         })?;
-        start::start(making, &self.options, &prepared)
+        start::start(builder, &self.options, &prepared)
     }
 }
 
-/// The first line of what a program tells of its version.
+/// The version of a program, or why it is unknown.
 fn version(program: Option<&Path>) -> String {
-    let Some(program) = program else { return "not here".into() };
-    match run(std::process::Command::new(program).arg("--version"), TELLS) {
-        Ok(ran) => ran.output.lines().find(|line| !line.trim().is_empty()).unwrap_or("it tells none").trim().to_owned(),
-        Err(error) => error.to_string(),
-    }
+    let version = program.map(program::version);
+    version.map_or_else(|| "not here".into(), |version| version.unwrap_or_else(|refusal| refusal.reason))
 }

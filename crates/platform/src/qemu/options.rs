@@ -251,11 +251,10 @@ impl Default for Memory {
 }
 
 /// Checks options and fills in what was left out.
-pub(super) fn check(value: &Value) -> Result<Value, FieldError> {
+pub(super) fn read(value: &Value) -> Result<Options, FieldError> {
     refuse_merge_option(value)?;
     let options: Options = common::read(value)?;
-    options.check()?;
-    common::fill::<Options>(value)
+    options.check().map(|()| options)
 }
 
 impl Options {
@@ -382,6 +381,11 @@ impl Options {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::entry;
+
+    fn check(options: &Value) -> Result<Value, FieldError> {
+        entry::check::<super::super::Qemu>(options)
+    }
     use serde_json::json;
 
     #[test]

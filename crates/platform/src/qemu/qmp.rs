@@ -16,7 +16,7 @@ use tare_model::kvm::{COUNTS, series};
 
 use super::command::BACKEND;
 use crate::CountReader;
-use crate::standing::Counts;
+use crate::guest::Counts;
 
 /// How long an answer of the monitor's may take. The guest does not run yet.
 const ANSWER: Duration = Duration::from_secs(20);

@@ -4,13 +4,13 @@ use tare_model::ByteSize;
 use tare_model::guest::{GuestSpec, ParityRow};
 use tare_wire::AgentFacts;
 
+use super::disk_probe::FALLS_BACK;
 use super::disks::Asked;
 use super::options::Aio;
 use super::qmp::{DiskMade, Made};
-use super::tried::FALLS_BACK;
 use crate::machine::{pinning, volume};
 use crate::merging;
-use crate::parity::{fact, ranges};
+use crate::parity::{fact, owned, ranges, row};
 
 /// The rows. `kvm` and `mtu` are what was asked for; `pin`: whether virtual CPUs were to be pinned.
 pub(super) fn rows(
@@ -25,12 +25,12 @@ pub(super) fn rows(
     let total = fact(facts, "memory total").unwrap_or("unknown");
     let mut rows = vec![
         row("virtual CPUs", spec.size.cpus.to_string(), Some(made.vcpus.len().to_string()), "query-cpus-fast of QEMU"),
-        row("CPUs online inside", ranges(&cpus), fact(facts, "cpus online").map(str::to_owned), "/sys of the guest"),
+        row("CPUs online inside", ranges(&cpus), owned(facts, "cpus online"), "/sys of the guest"),
         row(
             "machine memory",
             spec.size.memory.to_string(),
             Some(ByteSize(made.memory_bytes).to_string()),
-            &format!("query-memory-size-summary of QEMU; the guest's kernel keeps some to itself: MemTotal is {total}"),
+            format!("query-memory-size-summary of QEMU; the guest's kernel keeps some to itself: MemTotal is {total}"),
         ),
         row("acceleration", accel(kvm), Some(accel(made.kvm)), "query-kvm of QEMU"),
     ];
@@ -75,11 +75,6 @@ fn card_mtu(facts: &AgentFacts) -> Option<String> {
     cards.find(|(name, _)| *name != "lo").map(|(_, mtu)| mtu.clone())
 }
 
-fn row(resource: &str, asked: String, granted: Option<String>, note: &str) -> ParityRow {
-    let equal = granted.as_ref() == Some(&asked);
-    ParityRow { resource: resource.to_owned(), asked, granted, equal, note: note.to_owned() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,14 +83,7 @@ mod tests {
     #[test]
     fn only_what_was_granted_is_equal() {
         let size = GuestSize { cpus: 2, memory: ByteSize(1 << 30) };
-        let spec = GuestSpec {
-            name: "g".into(),
-            size,
-            cpu_set: vec![3],
-            data: None,
-            merge: false,
-            seccomp: tare_model::guest::Seccomp::Default,
-        };
+        let spec = GuestSpec { cpu_set: vec![3], ..GuestSpec::new("g", size) };
         let made = Made { vcpus: vec![1, 2], memory_bytes: 1 << 30, ..Made::default() };
         let text = |pairs: &[(&str, &str)]| AgentFacts {
             facts: pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),

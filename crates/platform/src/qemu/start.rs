@@ -11,25 +11,25 @@ use tare_model::Refusal;
 use tare_wire::launch::{Launch, Namespace};
 
 use super::accel::Chosen;
-use super::charges::Threads;
 use super::command::{self, Basics};
 use super::confine::Means;
 use super::data::{self, Data};
 use super::disks::Attached;
 use super::options::{DiskFormat, Initiator, Options};
 use super::qmp::{self, Made, Monitor, SOCKET_PATH_BYTES};
-use super::{readback, share, tell};
+use super::thread_cpu::Threads;
+use super::{disclosures, readback, share};
 use crate::Guest;
+use crate::builder::{GuestBuilder, Particulars, absolute, plain_launch};
 use crate::error::{PlatformError, Result};
+use crate::guest::Counts;
 use crate::machine::counts::of_process as kernels_counts;
 use crate::machine::inside::{self, Asked};
 use crate::machine::share::serve;
 use crate::machine::user::{self, Confined};
 use crate::machine::volume::image_error;
-use crate::making::{Making, Particulars, absolute, plain_launch};
 use crate::merging;
 use crate::program::find;
-use crate::standing::Counts;
 
 /// Name of the monitor's socket in the guest's directory.
 const MONITOR: &str = "qmp";
@@ -54,9 +54,9 @@ pub(super) fn prepare(
     options: &Options,
     chosen: Chosen,
     means: &OnceLock<Means>,
-    making: &Making<'_>,
+    builder: &GuestBuilder<'_>,
 ) -> std::result::Result<Prepared, Refusal> {
-    if let Some(refusal) = options.lies().merging_refusal().filter(|_| making.spec.merge) {
+    if let Some(refusal) = options.lies().merging_refusal().filter(|_| builder.spec.merge) {
         return Err(refusal);
     }
     let base = options.image.base()?;
@@ -65,21 +65,21 @@ pub(super) fn prepare(
     })?;
     let kernel = if options.image.is_own() { None } else { Some(Kernel::find(options.kernel.as_deref())?) };
     options.network.usable(kernel.as_ref())?;
-    let boot = kernel.map(|kernel| boot(options, &kernel, making)).transpose()?;
+    let boot = kernel.map(|kernel| boot(options, &kernel, builder)).transpose()?;
     let server = if options.shares_root() { Some(share::server(options)?) } else { None };
-    huge_pages(options, making.spec.size.memory.0)?;
+    huge_pages(options, builder.spec.size.memory.0)?;
     let means = *means.get_or_init(|| Means::of(&program));
     Ok(Prepared { chosen, program, boot, base, server, vhost: options.network.vhost()?, means })
 }
 
 /// What a guest boots with a kernel of this host's.
-fn boot(options: &Options, kernel: &Kernel, making: &Making<'_>) -> std::result::Result<Boot, Refusal> {
-    let vfio = options.network.vfio.as_ref().map(|vfio| vfio.of_guest(&making.spec.name));
+fn boot(options: &Options, kernel: &Kernel, builder: &GuestBuilder<'_>) -> std::result::Result<Boot, Refusal> {
+    let vfio = options.network.vfio.as_ref().map(|vfio| vfio.of_guest(&builder.spec.name));
     let extras = Extras {
         iscsi: options.data_disk.as_ref().is_some_and(|data| data.iscsi == Some(Initiator::Guest)),
         card: vfio.map_or(Ok(Vec::new()), |vfio| vfio.drivers(kernel, Path::new("/sys")))?,
     };
-    Ok(tare_image::boot(kernel, &absolute(making.site.agent), &extras)?)
+    Ok(tare_image::boot(kernel, &absolute(builder.site.agent), &extras)?)
 }
 
 /// Whether so many bytes of huge pages are free, where they are asked for.
@@ -116,60 +116,60 @@ struct Card {
 }
 
 /// Makes the machine and waits until its agent answers.
-pub(super) fn start(mut making: Making<'_>, options: &Options, prepared: &Prepared) -> Result<Box<dyn Guest>> {
-    let card = card(&mut making, options, prepared)?;
-    let procs = making.limit_machine(options.memory.allowance)?;
-    let folder = making.directory()?;
+pub(super) fn start(mut builder: GuestBuilder<'_>, options: &Options, prepared: &Prepared) -> Result<Box<dyn Guest>> {
+    let card = card(&mut builder, options, prepared)?;
+    let procs = builder.limit_machine(options.memory.allowance)?;
+    let folder = builder.directory()?;
     if folder.join(MONITOR).as_os_str().len() > SOCKET_PATH_BYTES {
         let why = format!("the path of its sockets, {}, is longer than {SOCKET_PATH_BYTES} bytes", folder.display());
-        return Err(making.failed("make its sockets", why, "Use a shorter name for the run or the guest"));
+        return Err(builder.failed("make its sockets", why, "Use a shorter name for the run or the guest"));
     }
     let address = card.address.map_or(IpAddr::from([0, 0, 0, 0]), |(address, _)| address);
-    let data = data::make(&mut making, options, &folder, address)?;
+    let data = data::make(&mut builder, options, &folder, address)?;
     let mut words = vec![absolute(&prepared.program).to_string_lossy().into_owned()];
-    words.extend(machine(&making, options, prepared, &card, &data)?);
-    words.extend(root(&mut making, options, prepared, &card, &folder)?);
+    words.extend(machine(&builder, options, prepared, &card, &data)?);
+    words.extend(root(&mut builder, options, prepared, &card, &folder)?);
     words.extend(data.words.iter().cloned());
     words.extend(card.words);
     words.extend(["-S".to_owned(), "-qmp".to_owned(), monitor_word(&folder)]);
     let mut serving = None;
     if let Some(server) = &prepared.server {
-        serving = Some(serve(&mut making, server, &folder, &options.image, procs.clone())?);
+        serving = Some(serve(&mut builder, server, &folder, &options.image, procs.clone())?);
         words.extend(share::words(&folder, options.machine.bus()));
     }
-    let user = user::fresh(making.site.run_id);
-    let empty = empty(&making, &folder)?;
+    let user = user::fresh(builder.site.run_id);
+    let empty = empty(&builder, &folder)?;
     let rootless = tare_lab::is_rootless();
     words.extend(if rootless { prepared.means.words_rootless() } else { prepared.means.words(user, &empty) });
     let launch = Launch {
         unshare: vec![Namespace::Mount, Namespace::Ipc, Namespace::Uts],
         cgroup_procs: procs,
-        netns: card.netns.or_else(|| data.by_qemu_in_lab().then(|| making.site.lab.sut().path())),
-        cpu_set: making.spec.cpu_set.clone(),
-        user: rootless.then(|| user::own(making.site.run_id, &[])),
+        netns: card.netns.or_else(|| data.by_qemu_in_lab().then(|| builder.site.lab.sut().path())),
+        cpu_set: builder.spec.cpu_set.clone(),
+        user: rootless.then(|| user::own(builder.site.run_id, &[])),
         argv: words,
         ..plain_launch()
     };
-    making.spawn(&launch)?;
-    let (mut monitor, made) = halted(&mut making, options, &folder)?;
+    builder.spawn(&launch)?;
+    let (mut monitor, made) = halted(&mut builder, options, &folder)?;
     // Nothing of the guest has run yet.
-    let process = making.channel_pid().unwrap_or_default();
+    let process = builder.channel_pid().unwrap_or_default();
     if rootless {
-        tare_lab::empty_root(process, &empty).map_err(|source| making.lab_error(source))?;
+        tare_lab::empty_root(process, &empty).map_err(|source| builder.lab_error(source))?;
     }
-    user::hold_to(&mut making, "QEMU", process, Confined::new(user, 0, true))?;
-    serving.map_or(Ok(()), |serving| serving.check(&mut making))?;
-    monitor.run().map_err(|why| not_started(&making, why))?;
+    user::hold_to(&mut builder, "QEMU", process, Confined::new(user, 0, true))?;
+    serving.map_or(Ok(()), |serving| serving.check(&mut builder))?;
+    monitor.run().map_err(|why| not_started(&builder, why))?;
     let timeout = Duration::from_nanos(options.boot_within.ns);
-    making.greet(timeout)?;
-    stand(making, options, prepared, (monitor, made), card.outside, data)
+    builder.greet(timeout)?;
+    stand(builder, options, prepared, (monitor, made), card.outside, data)
 }
 
 /// A directory with nothing in it, which becomes QEMU's root once it has opened all that it needs.
-fn empty(making: &Making<'_>, folder: &Path) -> Result<PathBuf> {
+fn empty(builder: &GuestBuilder<'_>, folder: &Path) -> Result<PathBuf> {
     let path = folder.join("empty");
     std::fs::create_dir(&path).map_err(|error| {
-        making.failed("make an empty directory", error.to_string(), "Is the file system full or read-only?")
+        builder.failed("make an empty directory", error.to_string(), "Is the file system full or read-only?")
     })?;
     Ok(path)
 }
@@ -178,16 +178,16 @@ fn monitor_word(folder: &Path) -> String {
     format!("unix:{},server=on,wait=off", command::escaped(&folder.join(MONITOR)))
 }
 
-fn card(making: &mut Making<'_>, options: &Options, prepared: &Prepared) -> Result<Card> {
-    if let Some(vfio) = options.network.vfio.as_ref().map(|vfio| vfio.of_guest(&making.spec.name)) {
-        vfio.usable(Path::new("/sys")).map_err(|refusal| making.refused("make the machine", refusal))?;
+fn card(builder: &mut GuestBuilder<'_>, options: &Options, prepared: &Prepared) -> Result<Card> {
+    if let Some(vfio) = options.network.vfio.as_ref().map(|vfio| vfio.of_guest(&builder.spec.name)) {
+        vfio.usable(Path::new("/sys")).map_err(|refusal| builder.refused("make the machine", refusal))?;
         let words = ["-device".to_owned(), format!("vfio-pci,host={}", vfio.device)].to_vec();
         let address = vfio.place();
         let outside = address.map(|(address, _)| address);
         return Ok(Card { words, netns: None, mac: vfio.mac, address, outside });
     }
-    let (mtu, offloads) = (making.site.mtu, making.site.lab.config().offloads);
-    let tap = making.tap(options.network.queues)?;
+    let (mtu, offloads) = (builder.site.mtu, builder.site.lab.config().offloads);
+    let tap = builder.tap(options.network.queues)?;
     let place = tap.place();
     let words = options.network.words(tap.link(), &place.mac, mtu, offloads, prepared.vhost, options.machine.bus());
     let address = Some((place.address, place.prefix));
@@ -196,7 +196,7 @@ fn card(making: &mut Making<'_>, options: &Options, prepared: &Prepared) -> Resu
 
 /// Processor, memory, kernel, console and channel.
 fn machine(
-    making: &Making<'_>,
+    builder: &GuestBuilder<'_>,
     options: &Options,
     prepared: &Prepared,
     card: &Card,
@@ -204,20 +204,20 @@ fn machine(
 ) -> Result<Vec<String>> {
     let agent_words = match &prepared.boot {
         None => String::new(),
-        Some(_) => config(making, options, card, data).command_line().map_err(|error| image_error(making, error))?,
+        Some(_) => config(builder, options, card, data).command_line().map_err(|error| image_error(builder, error))?,
     };
     let basics = Basics {
         machine: options.machine,
         kvm: prepared.chosen.is_kvm(),
-        cpu: tell::cpu_model(options, &prepared.chosen),
-        cpus: making.spec.size.cpus,
-        memory: making.spec.size.memory,
+        cpu: disclosures::cpu_model(options, &prepared.chosen),
+        cpus: builder.spec.size.cpus,
+        memory: builder.spec.size.memory,
         boot: prepared.boot.as_ref().map(|boot| (boot, agent_words.as_str())),
         append: &options.append,
     };
-    let mut words = vec!["-name".to_owned(), format!("guest={},debug-threads=on", making.spec.name)];
+    let mut words = vec!["-name".to_owned(), format!("guest={},debug-threads=on", builder.spec.name)];
     words.extend(command::basics(&basics));
-    let (shared, merge) = (options.shares_root(), making.spec.merge);
+    let (shared, merge) = (options.shares_root(), builder.spec.merge);
     words.extend(command::memory(options.machine, basics.memory, options.memory, shared, merge));
     if let Some(firmware) = &options.firmware {
         let flash = format!("if=pflash,format=raw,readonly=on,file={}", command::escaped(&absolute(firmware)));
@@ -227,16 +227,16 @@ fn machine(
 }
 
 /// The configuration of the agent that runs as the first process.
-fn config(making: &Making<'_>, options: &Options, card: &Card, data: &Data) -> GuestConfig {
+fn config(builder: &GuestBuilder<'_>, options: &Options, card: &Card, data: &Data) -> GuestConfig {
     GuestConfig {
-        hostname: making.spec.name.clone(),
-        run_id: making.site.run_id.to_owned(),
+        hostname: builder.spec.name.clone(),
+        run_id: builder.site.run_id.to_owned(),
         // One that boots by itself gets no words.
         root: options.image.root().unwrap_or(Root::Initrd),
         address: card.address,
         card: options.network.vfio.as_ref().map(|_| card.mac.clone()),
-        mtu: making.site.mtu,
-        congestion_control: making.site.lab.config().congestion_control.clone(),
+        mtu: builder.site.mtu,
+        congestion_control: builder.site.lab.config().congestion_control.clone(),
         data_disks: data.disk.clone().into_iter().collect(),
         iscsi: data.iscsi.clone(),
     }
@@ -244,41 +244,41 @@ fn config(making: &Making<'_>, options: &Options, card: &Card, data: &Data) -> G
 
 /// The root disk's clone, and what sets it up where it is no image of tare's.
 fn root(
-    making: &mut Making<'_>,
+    builder: &mut GuestBuilder<'_>,
     options: &Options,
     prepared: &Prepared,
     card: &Card,
     folder: &Path,
 ) -> Result<Vec<String>> {
     let Some(base) = &prepared.base else { return Ok(Vec::new()) };
-    let clone = making.layers()?.join("root");
+    let clone = builder.layers()?.join("root");
     let cloned = match options.disk.clone {
         DiskFormat::Qcow2 => tare_image::overlay(base, &clone),
         DiskFormat::Raw => tare_image::raw_copy(base, &clone),
     };
-    cloned.map_err(|error| image_error(making, error))?;
+    cloned.map_err(|error| image_error(builder, error))?;
     let bus = options.machine.bus();
     let mut words = Attached::root(options, clone).words(bus);
     if options.image.is_own() {
         let seed = Seed {
-            hostname: making.spec.name.clone(),
+            hostname: builder.spec.name.clone(),
             address: card.address,
             mac: card.mac.clone(),
-            mtu: making.site.mtu,
-            run_id: making.site.run_id.to_owned(),
+            mtu: builder.site.mtu,
+            run_id: builder.site.run_id.to_owned(),
             channel: CHANNEL_PORT.into(),
         };
         let at = folder.join("seed");
-        let agent = absolute(making.site.agent);
-        tare_image::seed(&seed, &agent, &at).map_err(|error| image_error(making, error))?;
+        let agent = absolute(builder.site.agent);
+        tare_image::seed(&seed, &agent, &at).map_err(|error| image_error(builder, error))?;
         words.extend(Attached::seed(at).words(bus));
     }
     Ok(words)
 }
 
 /// Reads what QEMU made while its processor is halted, and pins it.
-fn halted(making: &mut Making<'_>, options: &Options, folder: &Path) -> Result<(Monitor, Made)> {
-    let process = making.channel_pid().unwrap_or_default();
+fn halted(builder: &mut GuestBuilder<'_>, options: &Options, folder: &Path) -> Result<(Monitor, Made)> {
+    let process = builder.channel_pid().unwrap_or_default();
     let read = || {
         let mut monitor = Monitor::connect(&folder.join(MONITOR), || has_ended(process), LISTENS)?;
         let mut made = monitor.made()?;
@@ -288,17 +288,17 @@ fn halted(making: &mut Making<'_>, options: &Options, folder: &Path) -> Result<(
             unlock(process)?;
         }
         if options.pin_vcpus {
-            qmp::pin(&made.vcpus, &making.spec.cpu_set)?;
+            qmp::pin(&made.vcpus, &builder.spec.cpu_set)?;
         }
         Ok((monitor, made))
     };
-    read().map_err(|why: String| not_started(making, why))
+    read().map_err(|why: String| not_started(builder, why))
 }
 
-fn not_started(making: &Making<'_>, why: String) -> PlatformError {
+fn not_started(builder: &GuestBuilder<'_>, why: String) -> PlatformError {
     // Its last words are on their way.
     std::thread::sleep(Duration::from_millis(20));
-    making.failed("start QEMU", why, "See below what it said")
+    builder.failed("start QEMU", why, "See below what it said")
 }
 
 /// Lets a process lock all memory: a device that is passed through maps some of it after its user was changed, and root's right to
@@ -317,40 +317,40 @@ pub(super) fn has_ended(process: u32) -> bool {
 
 /// Reads back what was granted.
 fn stand(
-    mut making: Making<'_>,
+    mut builder: GuestBuilder<'_>,
     options: &Options,
     prepared: &Prepared,
     (monitor, made): (Monitor, Made),
     outside: Option<IpAddr>,
     data: Data,
 ) -> Result<Box<dyn Guest>> {
-    let facts = making.facts()?;
-    let mtu = outside.is_none().then_some(making.site.mtu);
+    let facts = builder.facts()?;
+    let mtu = outside.is_none().then_some(builder.site.mtu);
     let kvm = prepared.chosen.is_kvm();
-    let mut rows = readback::rows(making.spec, &made, &facts, kvm, mtu, options.pin_vcpus);
-    let process = making.channel_pid().unwrap_or_default();
+    let mut rows = readback::rows(builder.spec, &made, &facts, kvm, mtu, options.pin_vcpus);
+    let process = builder.channel_pid().unwrap_or_default();
     let asked = Asked {
         queues: if outside.is_none() { options.network.queues } else { 0 },
         balloon: options.memory.balloon,
-        huge_pages: options.memory.huge_pages.then_some(making.spec.size.memory.0),
+        huge_pages: options.memory.huge_pages.then_some(builder.spec.size.memory.0),
         append: &options.append,
     };
     rows.extend(inside::rows(asked, &facts, process));
     if let Some(asked) = &data.asked {
-        rows.extend(readback::disk(asked, &made.disks, &making.diagnostics()));
+        rows.extend(readback::disk(asked, &made.disks, &builder.diagnostics()));
     }
     let threads =
-        Threads { process, vcpus: made.vcpus, iothreads: made.iothreads, group: making.groups().into_iter().next() };
+        Threads { process, vcpus: made.vcpus, iothreads: made.iothreads, group: builder.groups().into_iter().next() };
     let (address, parity) = (outside, Some(rows));
     let counts = kvm.then(|| counts(monitor, threads.process));
     let mut particulars = Particulars { address, parity, counts, booted: true, ..Particulars::default() };
-    let claim = data.place(&making, &mut particulars)?;
+    let claim = data.place(&builder, &mut particulars)?;
     particulars.charges = Some(Box::new(move || {
         // The guest's right to a device of the user's goes when the guest goes.
         let _ = &claim;
         threads.charges()
     }));
-    making.finish(particulars)
+    builder.finish(particulars)
 }
 
 /// KVM's counts of the guest: from QEMU, or from the kernel where QEMU is older.

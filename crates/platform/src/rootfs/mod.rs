@@ -10,13 +10,12 @@ use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tare_image::ImageError;
+use tare_lab::overlay_refusal;
 use tare_model::Refusal;
 use tare_wire::launch::{PrivateMount, Upper};
 
-use crate::Availability;
+use crate::builder::GuestBuilder;
 use crate::error::Result;
-use crate::making::Making;
 use crate::options::Writes;
 pub(crate) use image::{ImageSource, SETTINGS, defaults};
 
@@ -43,28 +42,39 @@ pub(crate) enum RootFs {
 }
 
 impl RootFs {
-    /// Why guests cannot be made from it; `None` when they can, as far as can be seen from outside.
-    pub(crate) fn unavailable(&self) -> Option<Availability> {
+    /// Looks whether guests can be made from it, as far as can be seen from outside.
+    ///
+    /// # Errors
+    /// Why they cannot, and the remedy.
+    pub(crate) fn look(&self) -> std::result::Result<(), Refusal> {
+        overlay_refusal().map_or(Ok(()), Err)?;
+        self.look_at_source()
+    }
+
+    fn look_at_source(&self) -> std::result::Result<(), Refusal> {
         let (path, wanted) = match self {
-            Self::Overlay => return None,
+            Self::Overlay => return Ok(()),
             Self::Directory(path) => (path, "directory"),
             Self::Archive(path) => (path, "file"),
-            Self::Image(image) => return image.look().err().map(refused),
+            Self::Image(image) => return Ok(image.look().map(drop)?),
         };
         let why = match path.metadata() {
-            Ok(seen) if seen.is_dir() == (wanted == "directory") => seen.is_dir().then(|| leads_out(path)).flatten()?,
-            Ok(_) => format!("is no {wanted}"),
-            Err(error) => format!("is not there ({error})"),
+            Ok(found) if found.is_dir() == (wanted == "directory") => found.is_dir().then(|| leads_out(path)).flatten(),
+            Ok(_) => Some(format!("is no {wanted}")),
+            Err(error) => Some(format!("is not there ({error})")),
         };
-        let reason = format!("the root file system {} {why}", path.display());
-        Some(Availability::Unavailable(Refusal::new(reason, REMEDY)))
+        let refused = |why| Refusal::new(format!("the root file system {} {why}", path.display()), REMEDY);
+        why.map_or(Ok(()), |why| Err(refused(why)))
     }
 
     /// The same once all is done that can be done before a run: a container image is unpacked.
-    pub(crate) fn unusable(&self) -> Option<Availability> {
+    ///
+    /// # Errors
+    /// Why they cannot, and the remedy.
+    pub(crate) fn check(&self) -> std::result::Result<(), Refusal> {
         match self {
-            Self::Image(image) => image.unpacked().err().map(refused),
-            _ => self.unavailable(),
+            Self::Image(image) => Ok(image.unpacked().map(drop)?),
+            _ => self.look_at_source(),
         }
     }
 
@@ -89,30 +99,30 @@ impl RootFs {
 
     /// The tree below the guest's overlay. An archive is unpacked once a run, a container image once by its content; neither
     /// is part of the start.
-    pub(crate) fn lower(&self, making: &mut Making<'_>) -> Result<PathBuf> {
-        making.aside(|making| {
-            let lower = self.tree(making)?;
+    pub(crate) fn lower(&self, builder: &mut GuestBuilder<'_>) -> Result<PathBuf> {
+        builder.aside(|builder| {
+            let lower = self.tree(builder)?;
             match leads_out(&lower) {
                 Some(why) if *self != Self::Overlay => {
                     let tried = format!("use the root file system {}", lower.display());
-                    Err(making.failed(&tried, format!("it {why}"), REMEDY))
+                    Err(builder.failed(&tried, format!("it {why}"), REMEDY))
                 }
                 _ => Ok(lower),
             }
         })
     }
 
-    fn tree(&self, making: &mut Making<'_>) -> Result<PathBuf> {
+    fn tree(&self, builder: &mut GuestBuilder<'_>) -> Result<PathBuf> {
         match self {
             Self::Overlay => Ok("/".into()),
             Self::Directory(path) => std::path::absolute(path).map_err(|error| {
-                making.failed("find its root directory", error.to_string(), "Check the path in the study")
+                builder.failed("find its root directory", error.to_string(), "Check the path in the study")
             }),
             Self::Archive(path) => {
                 // It outlives the guest, so it is not written down for it: reaping finds the run's directory by its id.
-                let images = making.disk()?.join("images");
+                let images = builder.disk()?.join("images");
                 archive::unpacked(path, &images).map_err(|error| {
-                    making.failed(
+                    builder.failed(
                         &format!("unpack {}", path.display()),
                         error.to_string(),
                         "Make the archive anew, from the root of a file system",
@@ -121,16 +131,12 @@ impl RootFs {
             }
             Self::Image(image) => {
                 let unpacked =
-                    image.unpacked().map_err(|error| making.failed(&error.tried, error.why, &error.remedy))?;
-                making.parts.commands = Some(defaults(&unpacked.image));
+                    image.unpacked().map_err(|error| builder.failed(&error.tried, error.why, &error.remedy))?;
+                builder.parts.commands = Some(defaults(&unpacked.image));
                 Ok(unpacked.root)
             }
         }
     }
-}
-
-fn refused(error: ImageError) -> Availability {
-    Availability::Unavailable(error.into())
 }
 
 /// What in a root leads out of it and must not; `None` when nothing does.
@@ -152,10 +158,15 @@ fn leads_out(root: &Path) -> Option<String> {
 }
 
 /// The overlay of `lower` on the directory `at`, with the guest's writes where they are wanted.
-pub(crate) fn overlay(making: &mut Making<'_>, lower: PathBuf, at: &Path, upper: Writes) -> Result<PrivateMount> {
+pub(crate) fn overlay(
+    builder: &mut GuestBuilder<'_>,
+    lower: PathBuf,
+    at: &Path,
+    upper: Writes,
+) -> Result<PrivateMount> {
     let upper = match upper {
         Writes::Memory => Upper::Memory,
-        Writes::Disk => Upper::Disk(making.layers()?),
+        Writes::Disk => Upper::Disk(builder.layers()?),
     };
     Ok(PrivateMount::Overlay { lower, at: at.to_owned(), upper })
 }
@@ -171,12 +182,12 @@ mod tests {
         let root = place.path().join("root");
         std::fs::create_dir_all(root.join("var/tmp")).unwrap();
         std::os::unix::fs::symlink("var/tmp", root.join("tmp")).unwrap();
-        assert_eq!(RootFs::Directory(root.clone()).unavailable(), None, "a link inside");
+        assert_eq!(RootFs::Directory(root.clone()).look_at_source(), Ok(()), "a link inside");
         for (at, target) in [("dev", "/tmp"), ("proc", "../.."), ("run", "var/run"), ("etc", "etc"), (".tare", "/none")]
         {
             std::os::unix::fs::symlink("/tmp", root.join("var/run")).unwrap();
             std::os::unix::fs::symlink(target, root.join(at)).unwrap();
-            let said = format!("{:?}", RootFs::Directory(root.clone()).unavailable().unwrap());
+            let said = format!("{:?}", RootFs::Directory(root.clone()).look_at_source().unwrap_err());
             assert!(said.contains(&format!("/{at}")), "{said}");
             std::fs::remove_file(root.join(at)).unwrap();
             std::fs::remove_file(root.join("var/run")).unwrap();
@@ -188,16 +199,16 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("file");
         std::fs::write(&file, "").unwrap();
-        assert_eq!(RootFs::Overlay.unavailable(), None);
-        assert_eq!(RootFs::Directory(place.path().into()).unavailable(), None);
-        assert_eq!(RootFs::Archive(file.clone()).unavailable(), None);
+        assert_eq!(RootFs::Overlay.look_at_source(), Ok(()));
+        assert_eq!(RootFs::Directory(place.path().into()).look_at_source(), Ok(()));
+        assert_eq!(RootFs::Archive(file.clone()).look_at_source(), Ok(()));
         for (root, word) in [
             (RootFs::Directory(file.clone()), "no directory"),
             (RootFs::Archive(place.path().into()), "no file"),
             (RootFs::Directory("/none".into()), "not there"),
             (RootFs::Directory(file.join("below")), "not there"),
         ] {
-            let said = format!("{:?}", root.unavailable().unwrap());
+            let said = format!("{:?}", root.look_at_source().unwrap_err());
             assert!(said.contains(word), "{root:?}: {said}");
         }
     }

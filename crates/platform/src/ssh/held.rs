@@ -1,5 +1,6 @@
 //! What is held on the other machine and by the user's own commands, and how it is taken away.
 
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +14,7 @@ use tare_model::redact::{REDACTED, masked};
 use super::destination::Destination;
 use super::program::{self, Ended};
 use super::remote::{self, Place};
+use crate::ReapSite;
 
 /// Everything that has to be undone after a guest, as it is written down before anything is done.
 ///
@@ -47,32 +49,30 @@ impl Held {
         Self { run: run.to_owned(), to, place, stop: stop.map(<[String]>::to_vec), limit_ns, begun }
     }
 
-    pub(super) fn token(&self) -> Value {
-        // Plain fields: this cannot fail.
-        serde_json::to_value(self).unwrap_or_default()
-    }
-
-    /// What a ledger holds, if it is of this run.
-    pub(super) fn from_token(token: &Value, run_id: &str) -> Result<Self, String> {
-        let held: Self =
-            serde_json::from_value(token.clone()).map_err(|error| format!("it is not readable: {error}"))?;
-        if held.run != run_id || !held.place.is_of(run_id) {
-            return Err(format!("it is not of the run {run_id}"));
-        }
-        Ok(held)
-    }
-
     /// From now on there may be a copy.
     pub(super) fn begin(&self) {
         self.begun.store(true, Ordering::Relaxed);
     }
 
-    /// Takes the copy away and stops the guest. May be called again.
-    ///
-    /// # Errors
-    /// What is still there. A guest that cannot be reached and was then stopped keeps no process; that its file system
-    /// still holds the copy is no error.
-    pub(super) fn take_away(&self) -> Result<(), String> {
+    fn limit(&self) -> Duration {
+        Duration::from_nanos(self.limit_ns)
+    }
+}
+
+impl crate::held::Held for Held {
+    const WHAT: &'static str = "the agent from another machine, and stop that";
+    const REMEDY: &'static str = "Make the machine answer again and run `tare reap`, or look there by hand";
+
+    fn check(&self, site: &ReapSite<'_>) -> Result<(), String> {
+        if self.run != site.run_id || !self.place.is_of(site.run_id) {
+            return Err(format!("it is not of the run {}", site.run_id));
+        }
+        Ok(())
+    }
+
+    /// Takes the copy away and stops the guest. A guest that cannot be reached and was then stopped keeps no process; that its
+    /// file system still holds the copy is no error.
+    fn take_away(&self, _: &Path) -> Result<(), String> {
         let removed =
             if self.begun.load(Ordering::Relaxed) { remote::remove(&self.to, &self.run, &self.place) } else { Ok(()) };
         let stopped = self.stop.as_ref().map(|argv| command(&self.run, "stop", argv, self.limit()));
@@ -88,8 +88,9 @@ impl Held {
         }
     }
 
-    fn limit(&self) -> Duration {
-        Duration::from_nanos(self.limit_ns)
+    /// Commands of the user's are in it.
+    fn named(_: &Value) -> String {
+        Self::WHAT.to_owned()
     }
 }
 
@@ -135,8 +136,10 @@ const PAUSE: Duration = Duration::from_millis(500);
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::held::Held as _;
     use serde_json::json;
-    use std::path::Path;
+
+    const AGENT: &str = "/agent";
 
     fn held(stop: Option<&[String]>) -> Held {
         let options = crate::options::read(&json!({"host": "127.0.0.1", "port": 1, "config": "/dev/null"})).unwrap();
@@ -146,13 +149,17 @@ mod tests {
 
     #[test]
     fn a_token_of_another_run_is_refused() {
+        let check = |token: &Value, run_id| {
+            let site = ReapSite { run_id, state: Path::new("/run/tare/r"), agent: Path::new(AGENT) };
+            Held::from_token(token).and_then(|held| held.check(&site))
+        };
         let token = held(None).token();
-        assert!(Held::from_token(&token, "run-1").is_ok());
-        assert!(Held::from_token(&token, "run-2").unwrap_err().contains("run-2"));
+        assert_eq!(check(&token, "run-1"), Ok(()));
+        assert!(check(&token, "run-2").unwrap_err().contains("run-2"));
         let mut elsewhere = token;
         elsewhere["place"]["directory"] = json!("/home");
-        assert!(Held::from_token(&elsewhere, "run-1").is_err());
-        assert!(Held::from_token(&json!({"run": "run-1"}), "run-1").is_err());
+        assert!(check(&elsewhere, "run-1").is_err());
+        assert!(check(&json!({"run": "run-1"}), "run-1").is_err());
     }
 
     #[test]
@@ -160,14 +167,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log").to_string_lossy().into_owned();
         let stop = ["sh", "-c", "echo stopped >> \"$0\"", log.as_str()].map(str::to_owned);
-        held(Some(&stop)).take_away().unwrap();
+        held(Some(&stop)).take_away(Path::new(AGENT)).unwrap();
         // From the ledger: nobody answers there, and the guest is stopped all the same.
         let token = held(Some(&stop)).token();
         if crate::program::find("ssh").is_some() {
-            Held::from_token(&token, "run-1").unwrap().take_away().unwrap();
+            Held::from_token(&token).unwrap().take_away(Path::new(AGENT)).unwrap();
             assert_eq!(std::fs::read_to_string(&log).unwrap(), "stopped\nstopped\n");
-            let alone = Held::from_token(&held(None).token(), "run-1").unwrap();
-            assert!(alone.take_away().unwrap_err().contains("127.0.0.1"));
+            let alone = Held::from_token(&held(None).token()).unwrap();
+            assert!(alone.take_away(Path::new(AGENT)).unwrap_err().contains("127.0.0.1"));
         }
     }
 

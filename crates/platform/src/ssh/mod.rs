@@ -27,11 +27,10 @@ use self::destination::{Destination, Failed};
 use self::held::Held;
 use self::options::{Kind, Options};
 use self::remote::Place;
+use crate::builder::{GuestBuilder, Particulars, absolute};
+use crate::entry::{Entry, FromOptions};
 use crate::error::Result;
-use crate::making::{Making, Particulars, absolute};
-use crate::options as common;
-use crate::registry::Entry;
-use crate::{Availability, Comparable, Guest, HostView, Platform, Reach, ReapSite, Site, parity};
+use crate::{Guest, HostView, Notes, Platform, Reach, Site, parity};
 
 const NAME: &str = "ssh";
 
@@ -41,28 +40,14 @@ const CHECK_LIMIT: Duration = Duration::from_secs(15);
 const ATTEMPT_LIMIT: Duration = Duration::from_secs(20);
 
 pub(crate) const ENTRY: Entry = Entry {
-    name: NAME,
-    summary: "a guest or host that exists already, on any hypervisor, reached by ssh; your commands may start and stop it",
-    schema: common::schema::<Options>,
-    check_options: options::check,
-    make,
-    start_estimate: Span::from_secs(3),
-    reap,
+    reap: crate::held::reap::<Held>,
     variants: &[],
+    ..Entry::of::<Ssh>(
+        NAME,
+        "a guest or host that exists already, on any hypervisor, reached by ssh; your commands may start and stop it",
+        Span::from_secs(3),
+    )
 };
-
-fn make(value: &Value) -> std::result::Result<Box<dyn Platform>, FieldError> {
-    options::check(value)?;
-    common::read(value).map(|options| Box::new(Ssh { options }) as Box<dyn Platform>)
-}
-
-fn reap(site: &ReapSite<'_>, token: &Value) -> Result<()> {
-    Held::from_token(token, site.run_id).and_then(|held| held.take_away()).map_err(|why| crate::PlatformError::Reap {
-        tried: "take the agent away from another machine, and stop that".into(),
-        why,
-        remedy: "Make the machine answer again and run `tare reap`, or look there by hand".into(),
-    })
-}
 
 /// What helps where there is no ssh.
 const NO_CLIENT: &str = "Install the OpenSSH client (Debian: `apt install openssh-client`)";
@@ -71,12 +56,21 @@ struct Ssh {
     options: Options,
 }
 
+impl FromOptions for Ssh {
+    type Options = Options;
+
+    fn read(value: &Value) -> std::result::Result<Options, FieldError> {
+        options::read(value)
+    }
+
+    fn new(options: Options) -> Self {
+        Self { options }
+    }
+}
+
 impl Platform for Ssh {
-    fn look(&self, _: &HostView) -> Availability {
-        match destination::program() {
-            Ok(_) => Availability::Available { notes: Vec::new() },
-            Err(reason) => Availability::Unavailable(Refusal::new(reason, NO_CLIENT)),
-        }
+    fn look(&self, _: &HostView) -> std::result::Result<Notes, Refusal> {
+        destination::program().map(|_| Vec::new()).map_err(|reason| Refusal::new(reason, NO_CLIENT))
     }
 
     fn named_programs(&self) -> Vec<String> {
@@ -85,24 +79,18 @@ impl Platform for Ssh {
         commands.into_iter().flatten().map(str::to_owned).collect()
     }
 
-    fn check(&self, _: &HostView) -> Availability {
-        let mut notes = Vec::new();
-        match destination::version() {
-            Ok(version) => notes.push(version),
-            Err(reason) => return Availability::Unavailable(Refusal::new(reason, NO_CLIENT)),
-        }
+    fn check(&self, _: &HostView) -> std::result::Result<Notes, Refusal> {
+        let version = destination::version().map_err(|reason| Refusal::new(reason, NO_CLIENT))?;
+        let mut notes = vec![version];
+        let refused = |Failed { why, remedy, .. }: Failed| Refusal::new(why, remedy);
         let to = Destination::of(&self.options);
-        if let Err(Failed { why, remedy, .. }) = self.address(&to, CHECK_RUN) {
-            return Availability::Unavailable(Refusal::new(why, remedy));
-        }
+        self.address(&to, CHECK_RUN).map_err(refused)?;
         if self.options.start.is_some() || self.options.restore.is_some() {
             notes.push("it is not asked before a run, as a command of yours starts it".into());
-            return Availability::Available { notes };
+        } else {
+            remote::greet(&to, CHECK_RUN, CHECK_LIMIT).map_err(refused)?;
         }
-        match remote::greet(&to, CHECK_RUN, CHECK_LIMIT) {
-            Ok(()) => Availability::Available { notes },
-            Err(Failed { why, remedy, .. }) => Availability::Unavailable(Refusal::new(why, remedy)),
-        }
+        Ok(notes)
     }
 
     fn disclosures(&self) -> Vec<String> {
@@ -129,10 +117,6 @@ impl Platform for Ssh {
         all
     }
 
-    fn comparable(&self) -> Comparable {
-        Comparable::Yes
-    }
-
     fn reach(&self) -> Reach {
         Reach::Outside
     }
@@ -147,31 +131,31 @@ impl Platform for Ssh {
     }
 
     fn start(&self, site: &Site<'_>, spec: &GuestSpec) -> Result<Box<dyn Guest>> {
-        let mut making = Making::new(site, spec);
-        let failed =
-            |making: &Making<'_>, tried: &str, Failed { why, remedy, .. }: Failed| making.failed(tried, why, &remedy);
+        let mut builder = GuestBuilder::new(site, spec);
+        let failed = |builder: &GuestBuilder<'_>, tried: &str, Failed { why, remedy, .. }: Failed| {
+            builder.failed(tried, why, &remedy)
+        };
         let to = Destination::of(&self.options);
-        let address = self.address(&to, site.run_id).map_err(|error| failed(&making, "find its address", error))?;
+        let address = self.address(&to, site.run_id).map_err(|error| failed(&builder, "find its address", error))?;
         let below = &self.options.directory;
         let place = Place::new(below, site.run_id, &spec.name)
-            .map_err(|why| making.failed("choose a place for its agent", why, "Is /dev mounted?"))?;
+            .map_err(|why| builder.failed("choose a place for its agent", why, "Is /dev mounted?"))?;
         let limit = self.options.command_timeout.duration();
         let held = Held::new(site.run_id, to, place, self.options.stop.as_deref(), limit);
-        let undo = held.clone();
-        making.hold(NAME, held.token(), Box::new(move || undo.take_away()))?;
-        self.bring_up(&mut making, &held)?;
+        builder.hold(NAME, held.clone())?;
+        self.bring_up(&mut builder, &held)?;
         held.begin();
         let agent = self.agent(site);
-        making
+        builder
             .aside(|_| remote::copy(&held.to, site.run_id, &held.place, &agent))
-            .map_err(|error| failed(&making, "copy the agent there", error))?;
+            .map_err(|error| failed(&builder, "copy the agent there", error))?;
         let mut command = remote::agent(&held.to, site.run_id, &held.place)
-            .map_err(|error| failed(&making, "start the agent there", error))?;
-        making.spawn_command(&mut command)?;
-        making.greet(site.timeout)?;
-        let parity = rows(spec, &making.facts()?);
+            .map_err(|error| failed(&builder, "start the agent there", error))?;
+        builder.spawn_command(&mut command)?;
+        builder.greet(site.timeout)?;
+        let parity = rows(spec, &builder.facts()?);
         let listen = self.options.listen;
-        making.finish(Particulars { address: Some(address), listen, parity: Some(parity), ..Particulars::default() })
+        builder.finish(Particulars { address: Some(address), listen, parity: Some(parity), ..Particulars::default() })
     }
 }
 
@@ -188,11 +172,11 @@ impl Ssh {
     }
 
     /// Restores and starts the machine by the user's commands, and waits until it is ready.
-    fn bring_up(&self, making: &mut Making<'_>, held: &Held) -> Result<()> {
-        let run_id = making.site.run_id;
+    fn bring_up(&self, builder: &mut GuestBuilder<'_>, held: &Held) -> Result<()> {
+        let run_id = builder.site.run_id;
         let limit = self.options.command_timeout.duration();
         let failed =
-            |what: &str, why| making.failed(&format!("run its `{what}` command"), why, "Try the command by hand");
+            |what: &str, why| builder.failed(&format!("run its `{what}` command"), why, "Try the command by hand");
         for (what, argv) in [("restore", &self.options.restore), ("start", &self.options.start)] {
             if let Some(argv) = argv {
                 held::command(run_id, what, argv, limit).map_err(|why| failed(what, why))?;
@@ -208,28 +192,27 @@ impl Ssh {
             other => other.map(Ok),
         };
         let began_by_us = self.options.start.is_some() || self.options.restore.is_some();
-        let greeted = if began_by_us { held::until(limit, attempt) } else { making.aside(|_| attempt(ATTEMPT_LIMIT)) };
+        let greeted = if began_by_us { held::until(limit, attempt) } else { builder.aside(|_| attempt(ATTEMPT_LIMIT)) };
         let greeted = greeted.and_then(|last| last);
-        greeted.map_err(|Failed { why, remedy, .. }| making.failed("reach it", why, &remedy))
+        greeted.map_err(|Failed { why, remedy, .. }| builder.failed("reach it", why, &remedy))
     }
 }
 
 /// What the machine has, beside what was asked.
 fn rows(spec: &GuestSpec, facts: &AgentFacts) -> Vec<ParityRow> {
-    let cpus = parity::fact(facts, "cpus online").and_then(count);
-    let memory = parity::fact(facts, "memory total").and_then(kibibytes);
+    let cpus = parity::fact(facts, "cpus online").and_then(parity::count);
+    let memory = parity::fact(facts, "memory total").and_then(parity::kilobytes);
     let asked = spec.size.memory.0;
     // A kernel keeps a part for itself before it counts: page descriptors (1.6 %), its own image, a crash kernel.
     let least = asked - asked / 8 - (64 << 20).min(asked / 4);
     let most = asked + asked / 64;
     vec![
-        ParityRow {
-            resource: "cpus".into(),
-            asked: spec.size.cpus.to_string(),
-            granted: cpus.map(|cpus| cpus.to_string()),
-            equal: cpus == Some(u64::from(spec.size.cpus)),
-            note: "CPUs online in the machine; tare sets no limit there".into(),
-        },
+        parity::row(
+            "cpus",
+            spec.size.cpus.to_string(),
+            cpus.map(|cpus| cpus.to_string()),
+            "CPUs online in the machine; tare sets no limit there",
+        ),
         ParityRow {
             resource: "memory".into(),
             asked: spec.size.memory.to_string(),
@@ -244,21 +227,6 @@ fn rows(spec: &GuestSpec, facts: &AgentFacts) -> Vec<ParityRow> {
     ]
 }
 
-/// How many CPUs a list such as `0-3,6` has.
-fn count(list: &str) -> Option<u64> {
-    let runs = list.split(',').map(|run| {
-        let (first, last) = run.split_once('-').unwrap_or((run, run));
-        let (first, last): (u64, u64) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        last.checked_sub(first)?.checked_add(1)
-    });
-    runs.sum()
-}
-
-/// The bytes of a figure such as `1024 kB`.
-fn kibibytes(text: &str) -> Option<u64> {
-    text.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -271,21 +239,12 @@ mod tests {
             let facts =
                 vec![("cpus online".to_owned(), cpus.to_owned()), ("memory total".to_owned(), memory.to_owned())];
             let size = GuestSize { cpus: 2, memory: ByteSize(1 << 30) };
-            let spec = GuestSpec {
-                name: "g".into(),
-                size,
-                cpu_set: vec![0],
-                data: None,
-                merge: false,
-                seccomp: tare_model::guest::Seccomp::Default,
-            };
+            let spec = GuestSpec { cpu_set: vec![0], ..GuestSpec::new("g", size) };
             rows(&spec, &AgentFacts { facts }).iter().map(|row| row.equal).collect::<Vec<_>>()
         };
         assert_eq!(equal("0-1", "1000000 kB"), [true, true]);
         assert_eq!(equal("0,2", "700000 kB"), [true, false], "far less than asked");
         assert_eq!(equal("0-3", "2000000 kB"), [false, false]);
         assert_eq!(equal("not readable: x", "not readable: x"), [false, false]);
-        assert_eq!(count("0-3,6"), Some(5));
-        assert_eq!(count("3-0"), None);
     }
 }

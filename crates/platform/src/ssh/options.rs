@@ -88,7 +88,7 @@ const fn two_minutes() -> Span {
 }
 
 /// Checks options and fills in what was left out.
-pub(super) fn check(value: &Value) -> Result<Value, FieldError> {
+pub(super) fn read(value: &Value) -> Result<Options, FieldError> {
     let options: Options = common::read(value)?;
     plain(&["host"], &options.host)?;
     if let Some(user) = &options.user {
@@ -115,7 +115,7 @@ pub(super) fn check(value: &Value) -> Result<Value, FieldError> {
     if options.command_timeout == Span::ZERO {
         return Err(FieldError::new(&["command-timeout"], "0s leaves the commands no time"));
     }
-    common::fill::<Options>(value)
+    Ok(options)
 }
 
 /// A word that ssh cannot take for an option, nor for several words.
@@ -139,6 +139,11 @@ fn plain(path: &[&str], word: &str) -> Result<(), FieldError> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::entry;
+
+    fn check(options: &Value) -> Result<Value, FieldError> {
+        entry::check::<super::super::Ssh>(options)
+    }
     use serde_json::json;
 
     #[test]

@@ -5,7 +5,6 @@ use std::fmt::Write;
 use tare_controller::{Examined, Found, May, PlatformReport, Started, WorkloadReport};
 use tare_model::Refusal;
 use tare_model::study::{Arm, Study};
-use tare_platform::Availability;
 
 use crate::args::{DoctorArguments, StudyArguments};
 use crate::commands::run;
@@ -87,14 +86,13 @@ fn arms_of(study: &Study) -> Vec<Examined> {
 
 /// Whether nothing speaks against using a platform.
 fn works(platform: &PlatformReport) -> bool {
-    matches!(platform.availability, Availability::Available { .. })
-        && platform.started.as_ref().is_none_or(Result::is_ok)
+    platform.usable.is_ok() && platform.started.as_ref().is_none_or(Result::is_ok)
 }
 
 /// What was found, in a line.
 fn verdict(platform: &PlatformReport) -> String {
-    match (&platform.availability, &platform.started) {
-        (Availability::Unavailable(_), _) => "not usable".to_owned(),
+    match (&platform.usable, &platform.started) {
+        (Err(_), _) => "not usable".to_owned(),
         (_, Some(Ok(started))) => {
             let apart = if platform.not_comparable.is_some() { "; shown in reports, never compared" } else { "" };
             format!("works: a guest was ready in {}{}{apart}", time(started.seconds), parts(started))
@@ -143,7 +141,7 @@ fn remedies(text: &mut String, platforms: &[PlatformReport]) {
     text.push_str("\nNot usable, and what would help\n");
     for platform in platforms.iter().filter(|platform| !works(platform)) {
         let _ = writeln!(text, "  {}: {}", platform.name, platform.summary);
-        if let Availability::Unavailable(Refusal { reason, remedy }) = &platform.availability {
+        if let Err(Refusal { reason, remedy }) = &platform.usable {
             let reason = said::shortened(reason, LOGS, &platform.name);
             let _ = writeln!(text, "    why:    {}", indented(&reason));
             let _ = writeln!(text, "    remedy: {}", indented(remedy));
@@ -164,10 +162,7 @@ fn indented(text: &str) -> String {
 fn worth_knowing(text: &mut String, platforms: &[PlatformReport]) {
     let mut listed: Vec<(String, Vec<&str>)> = Vec::new();
     for platform in platforms.iter().filter(|platform| works(platform)) {
-        let notes = match &platform.availability {
-            Availability::Available { notes } => notes.as_slice(),
-            Availability::Unavailable(_) => &[],
-        };
+        let notes = platform.usable.iter().flatten();
         let refused = platform.started.iter().flatten().flat_map(not_granted);
         let not_comparable = platform.not_comparable.clone();
         let sentences = platform.disclosures.iter().chain(notes).cloned().chain(refused).chain(not_comparable);

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use tare_lab::{Cgroup, Limits};
 use tare_wire::launch::Launch;
 
+use super::GuestBuilder;
 use crate::channel::Channel;
 use crate::error::Result;
-use crate::making::Making;
 
-impl Making<'_> {
+impl GuestBuilder<'_> {
     /// A control group beside the guest's, for a server that the guest uses and that is no part of its account; the files
     /// through which a process joins it. It goes with the guest.
     pub(crate) fn limit_beside(&mut self, name: &str, limits: &Limits) -> Result<Vec<PathBuf>> {

@@ -14,6 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
+use tare_model::marker::{FNV_BASIS, fnv1a};
 
 /// After so long even an unchanged host is asked again what worked.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -97,7 +98,7 @@ fn remembered_in(
     believed: bool,
     probe: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<(), String> {
-    let file = directory.join(format!("{:016x}.json", fnv_1a(key.as_bytes())));
+    let file = directory.join(format!("{:016x}.json", fnv1a(FNV_BASIS, key.as_bytes())));
     if let Some(verdict) = read(&file, key, now_s).filter(|_| believed) {
         let Some(reason) = verdict.reason else { return Ok(()) };
         let days = now_s.saturating_sub(verdict.found_s) / (24 * 3600);
@@ -164,11 +165,6 @@ fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// FNV-1a of 64 bits: a name for a file, not a secret.
-fn fnv_1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
@@ -201,7 +197,7 @@ mod tests {
         }
 
         fn file(&self, key: &str) -> PathBuf {
-            self.directory.path().join(format!("{:016x}.json", fnv_1a(key.as_bytes())))
+            self.directory.path().join(format!("{:016x}.json", fnv1a(FNV_BASIS, key.as_bytes())))
         }
     }
 

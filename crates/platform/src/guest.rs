@@ -201,7 +201,7 @@ impl Drop for Parts {
 }
 
 /// A guest that stands.
-pub(crate) struct Standing {
+pub(crate) struct RunningGuest {
     pub spec: GuestSpec,
     pub link: Arc<Link>,
     pub address: IpAddr,
@@ -216,7 +216,7 @@ pub(crate) struct Standing {
     pub parts: Parts,
 }
 
-impl Guest for Standing {
+impl Guest for RunningGuest {
     fn spec(&self) -> &GuestSpec {
         &self.spec
     }

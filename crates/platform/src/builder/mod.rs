@@ -1,5 +1,10 @@
-//! The making of a guest, step by step. Each step writes down what it is about to make; a step that
+//! A guest that is being made, step by step. Each step writes down what it is about to make; a step that
 //! fails takes back everything before it.
+
+mod adoption;
+mod data;
+mod launches;
+mod services;
 
 use std::io::{Read, Write};
 use std::net::IpAddr;
@@ -9,28 +14,26 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use tare_lab::{
-    Cgroup, LabError, Limits, NetNs, PROCESSES, Place, Resource, Tap, check_on_disk, closed_data_path, data_path,
-    is_in_memory, make_closed_data_directory, make_data_directory, make_disk_directory,
-};
+use tare_lab::{Cgroup, LabError, Limits, NetNs, PROCESSES, Place, Resource, Tap, check_on_disk, make_disk_directory};
 use tare_model::guest::{DataPlace, GuestSpec, ParityRow, Seccomp};
 use tare_model::{ByteSize, Refusal};
 use tare_wire::launch::Launch;
 use tare_wire::{AgentFacts, Link, Reply, Request, USER_SPACE_BEGAN, WireError};
 
 use crate::channel::{Channel, Tail};
-use crate::data::{self, DataDirectory};
 use crate::error::{PlatformError, Result};
-use crate::standing::{Charges, Counts, Parts, Standing, Undo};
-use crate::{Guest, Site, StartParts, confinement, merging, parity, seen, watch};
+use crate::guest::{Charges, Counts, Parts, RunningGuest, Undo};
+use crate::held::Held;
+use crate::{Guest, Site, StartParts, confinement, guest_mount, merging, parity, watch};
 
+pub(crate) use self::adoption::parent_named;
 pub(crate) use crate::launch::{absolute, confined, environment, limits, plain_launch};
 
 /// The guest's interface on the lab's network.
 const GUEST_LINK: &str = "eth0";
 
 /// A guest that is being made.
-pub(crate) struct Making<'a> {
+pub(crate) struct GuestBuilder<'a> {
     pub site: &'a Site<'a>,
     pub spec: &'a GuestSpec,
     pub parts: Parts,
@@ -63,13 +66,13 @@ pub(crate) struct Particulars {
     pub charges: Option<Charges>,
     /// Reads what KVM counts of it.
     pub counts: Option<Counts>,
-    /// Where it finds its data, when these are not in a directory of the host's ([`Making::data_directory`]).
+    /// Where it finds its data, when these are not in a directory of the host's ([`GuestBuilder::data_directory`]).
     pub data: Option<DataPlace>,
     /// Whether a machine was booted for it: its kernel's clock began in this start.
     pub booted: bool,
 }
 
-impl<'a> Making<'a> {
+impl<'a> GuestBuilder<'a> {
     /// Nothing is made yet. The guest's start counts from here, so this is the first line of every platform's
     /// [`crate::Platform::start`].
     pub(crate) fn new(site: &'a Site<'a>, spec: &'a GuestSpec) -> Self {
@@ -190,56 +193,14 @@ impl<'a> Making<'a> {
         Ok(path)
     }
 
-    /// Restores the guest's data in a directory of the host's, which is no part of its start, and gives that: in the
-    /// directory that the study names, or in the run's own for data. The guest will see it at `inside`, or without that
-    /// where the host does, and only then may others on the host pass through to it. `None` where it has none, and without
-    /// root, where owners of files cannot be kept. What nobody writes is the gold copy itself, wherever the study wants data.
-    pub(crate) fn data_directory(
-        &mut self,
-        named: Option<&DataDirectory>,
-        inside: Option<&str>,
-    ) -> Result<Option<PathBuf>> {
-        if let Some(shared) = self.spec.data.as_ref().filter(|_| self.is_data_shared()) {
-            let (gold, place) = data::as_it_is(shared, inside)
-                .map_err(|error| self.failed("show the guest its data", error.to_string(), error.remedy()))?;
-            self.data = Some(place);
-            return Ok(Some(gold));
-        }
-        let Some(wanted) = self.spec.data.as_ref().filter(|_| !tare_lab::is_rootless()) else { return Ok(None) };
-        let within = named.map(DataDirectory::place).transpose();
-        let within = within.map_err(|refusal| self.refused("find a place for its data", refusal))?;
-        let (run_id, within) = (self.site.run_id, within.as_deref());
-        // With it all that is in it.
-        let place = data_path(run_id, within);
-        self.write_down(&Resource::Directory { path: place.clone() })?;
-        self.parts.passages.push(place);
-        self.aside(|making| {
-            let closed = inside.is_some();
-            let make = if closed { make_closed_data_directory } else { make_data_directory };
-            let made = data::make_own(|| make(run_id, within), &making.spec.name);
-            let copy = made.map_err(|source| making.lab_error(source))?;
-            // Only what was made here is ever taken away, the inner one first.
-            making.parts.directories.push(copy.clone());
-            if closed {
-                making.parts.passages.insert(0, closed_data_path(run_id, within));
-            }
-            check_way(making, copy.parent().unwrap_or(&copy), named, inside)?;
-            let restored = data::restore(wanted, &copy, named, inside).map_err(|error| {
-                let tried = format!("restore its data in {}", copy.display());
-                making.failed(&tried, error.to_string(), error.remedy())
-            })?;
-            making.data = Some(restored);
-            Ok(Some(copy))
-        })
+    /// What the platform keeps elsewhere. It goes when the guest goes.
+    pub(crate) fn hold(&mut self, platform: &str, held: impl Held) -> Result<()> {
+        let (token, agent) = (held.token(), absolute(self.site.agent));
+        self.hold_until(platform, token, Box::new(move || held.take_away(&agent)))
     }
 
-    /// Whether its data are shown to it as they are, and nobody is to write to them.
-    pub(crate) fn is_data_shared(&self) -> bool {
-        self.spec.data.as_ref().is_some_and(|data| data.shared)
-    }
-
-    /// What the platform keeps elsewhere; `undo` takes it away.
-    pub(crate) fn hold(&mut self, platform: &str, token: serde_json::Value, undo: Undo) -> Result<()> {
+    /// The same where more has to be undone than a token says.
+    pub(crate) fn hold_until(&mut self, platform: &str, token: serde_json::Value, undo: Undo) -> Result<()> {
         self.write_down(&Resource::Held { platform: platform.to_owned(), token })?;
         self.parts.undo = Some(undo);
         Ok(())
@@ -385,13 +346,13 @@ impl<'a> Making<'a> {
         let (spec, charges, counts) = (self.spec.clone(), particulars.charges, particulars.counts);
         let start_parts = particulars.booted.then(|| self.start_parts(&link, &facts)).flatten();
         let data = particulars.data.or(self.data).map(|mut place| {
-            if let Some(inside) = seen::inside(&link, &place.path, self.site.timeout) {
+            if let Some(inside) = guest_mount::inside(&link, &place.path, self.site.timeout) {
                 place.storage = format!("{}; the guest sees {inside}", place.storage);
             }
             place
         });
         let (times, parity) = ((self.start_time.as_secs_f64(), start_parts), rows);
-        Ok(Box::new(Standing { spec, link, address, listen, parity, facts, times, charges, counts, data, parts }))
+        Ok(Box::new(RunningGuest { spec, link, address, listen, parity, facts, times, charges, counts, data, parts }))
     }
 
     /// What the start was made of, by the clock of the guest's kernel.
@@ -420,7 +381,7 @@ impl<'a> Making<'a> {
 
     pub(crate) fn write_down(&mut self, resource: &Resource) -> Result<()> {
         // The ledger waits for its file: that time is tare's own and differs from one platform to the next.
-        let number = self.aside(|making| making.site.ledger.planned(resource));
+        let number = self.aside(|builder| builder.site.ledger.planned(resource));
         let number = number.map_err(|source| PlatformError::Ledger { guest: self.spec.name.clone(), source })?;
         self.parts.written_down.push(number);
         Ok(())
@@ -481,18 +442,4 @@ fn make_unless_there(directory: &Path) -> std::io::Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         other => other,
     }
-}
-
-/// Refuses a place for data that is in memory and not said to be, and one that the guest's servers cannot get to.
-fn check_way(making: &Making<'_>, place: &Path, named: Option<&DataDirectory>, inside: Option<&str>) -> Result<()> {
-    let tried = format!("use {} for its data", place.display());
-    // Of the one that the study names this was asked before.
-    if named.is_none() && is_in_memory(place).map_err(|source| making.lab_error(source))? {
-        let remedy = "Name a directory on a disk in the study: `data = { directory = \"PATH\" }`";
-        return Err(making.failed(&tried, "it is on a tmpfs: what is written there is in memory".into(), remedy));
-    }
-    let Some(closed) = data::closed_to_nobody(place).filter(|_| inside.is_none()) else { return Ok(()) };
-    let why = format!("its servers run as nobody, who may not pass through {}", closed.display());
-    let remedy = "Open it with `chmod o+x`, or name another directory for the data in the study";
-    Err(making.failed(&tried, why, remedy))
 }

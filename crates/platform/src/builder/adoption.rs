@@ -5,15 +5,17 @@ use std::path::Path;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tare_lab::{NetNs, processes_in};
-use tare_model::guest::ParityRow;
 use tare_wire::WireError;
 use tare_wire::launch::WAITING;
 
+use super::GuestBuilder;
 use crate::error::Result;
-use crate::making::Making;
-use crate::merging;
+use crate::{merging, parity};
 
-impl Making<'_> {
+/// Where processes of a guest are to be.
+const IN_GROUP: &str = "in the guest's control group";
+
+impl GuestBuilder<'_> {
     /// Links the network namespace of that process to the lab.
     pub(crate) fn attach_process(&mut self, process: u32) -> Result<()> {
         let port = NetNs::of_process(process).and_then(|netns| self.site.lab.attach_in(&self.spec.name, Some(netns)));
@@ -29,16 +31,12 @@ impl Making<'_> {
         let members = processes_in(group.paths());
         moved.map_err(|source| self.lab_error(source))?;
         let granted = monitor.is_some_and(|monitor| members.contains(&monitor));
-        self.note(ParityRow {
-            resource: "CPU time of the engine's monitor".into(),
-            asked: "in the guest's control group".into(),
-            granted: Some(if granted { "in the guest's control group" } else { "elsewhere" }.into()),
-            equal: granted,
-            note: monitor.map_or_else(
-                || "there is no process above the guest's first whose name is the monitor's".into(),
-                |monitor| format!("process {monitor}, looked for in cgroup.procs"),
-            ),
-        });
+        let note = monitor.map_or_else(
+            || "there is no process above the guest's first whose name is the monitor's".into(),
+            |monitor| format!("process {monitor}, looked for in cgroup.procs"),
+        );
+        let granted = if granted { IN_GROUP } else { "elsewhere" };
+        self.note(parity::row("CPU time of the engine's monitor", IN_GROUP, Some(granted.into()), note));
         Ok(())
     }
 
@@ -56,19 +54,14 @@ impl Making<'_> {
         let members = processes_in(group.paths());
         let granted = !carriers.is_empty() && carriers.iter().all(|(process, _)| members.contains(process));
         let names: Vec<String> = carriers.iter().map(|(process, name)| format!("{name} ({process})")).collect();
-        self.note(ParityRow {
-            resource: "processes that carry the guest".into(),
-            asked: "in the guest's control group".into(),
-            granted: (!carriers.is_empty())
-                .then(|| if granted { "in the guest's control group" } else { "elsewhere" }.into()),
-            equal: granted,
-            note: match names.is_empty() {
-                true => "none was found, so it is not known where they are".into(),
-                false => {
-                    format!("{}, looked for in cgroup.procs; others may be there that were not found", names.join(", "))
-                }
-            },
-        });
+        let note = match names.is_empty() {
+            true => "none was found, so it is not known where they are".into(),
+            false => {
+                format!("{}, looked for in cgroup.procs; others may be there that were not found", names.join(", "))
+            }
+        };
+        let granted = (!carriers.is_empty()).then(|| if granted { IN_GROUP } else { "elsewhere" }.into());
+        self.note(parity::row("processes that carry the guest", IN_GROUP, granted, note));
         Ok(())
     }
 
