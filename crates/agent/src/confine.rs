@@ -18,7 +18,7 @@ use rustix::thread::{
 use tare_model::guest::Seccomp;
 use tare_wire::confine::capability_bits;
 
-use crate::enter::{EnterError, during};
+use crate::error::{EnterError, during};
 
 pub use paths::open_paths;
 

@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, WaitOptions, set_parent_process_death_signal,
 use rustix::thread::{CpuSet, LinkNameSpaceType, UnshareFlags, move_into_link_name_space, sched_setaffinity, set_name};
 use tare_wire::launch::{Launch, Namespace};
 
+use crate::error::{EnterError, during};
 use crate::{confine, root, sys, user};
 
 /// Which process came back.
@@ -24,30 +25,6 @@ pub enum Entered {
         /// How it ended, as a shell tells it: its code, or 128 and the signal.
         code: u8,
     },
-}
-
-/// What of a guest could not be entered, and why.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: {what}: {source}{}", "cannot enter the guest", remedy(.source))]
-pub struct EnterError {
-    /// What was tried.
-    pub what: String,
-    /// Why it failed.
-    pub source: io::Error,
-}
-
-fn remedy(source: &io::Error) -> &'static str {
-    match source.kind() {
-        io::ErrorKind::PermissionDenied => " (this needs root, or a user namespace of its own)",
-        io::ErrorKind::StorageFull => " (a limit on namespaces or mounts was met: see /proc/sys/user)",
-        _ => "",
-    }
-}
-
-/// Adds what was tried to a system error.
-pub(crate) fn during<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> EnterError {
-    let what = what.into();
-    |source| EnterError { what, source: source.into() }
 }
 
 fn impossible(what: &str, why: &str) -> EnterError {

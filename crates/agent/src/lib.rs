@@ -9,6 +9,7 @@ pub mod channel;
 pub mod children;
 pub mod confine;
 pub mod enter;
+pub mod error;
 pub mod exec;
 pub mod exit;
 pub mod facts;

@@ -19,7 +19,7 @@ use rustix::mount::{
 };
 use tare_wire::launch::{PrivateMount, Root, Shown, Upper};
 
-use crate::enter::{EnterError, during};
+use crate::error::{EnterError, during};
 use crate::{fstab, sys};
 
 /// Device files that every guest gets.

@@ -9,7 +9,7 @@ use rustix::thread::{
 };
 use tare_wire::launch::{LaunchCapability, LaunchUser};
 
-use crate::enter::{EnterError, during};
+use crate::error::{EnterError, during};
 
 /// Becomes the user. The capabilities are kept across the start of a program. To be called while the process has one thread.
 pub(crate) fn become_user(user: &LaunchUser) -> Result<(), EnterError> {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::feature;
+use crate::feature::{self, remedy_for};
 use crate::rootless::is_rootless;
 
 /// Result of everything in this crate.
@@ -106,25 +106,5 @@ impl LabError {
             Self::System { source, .. } => source.raw_os_error(),
             _ => None,
         }
-    }
-}
-
-/// What usually helps against an error number of the calls that this crate makes.
-pub(crate) fn remedy_for(error: &io::Error) -> &'static str {
-    match error.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => {
-            "Run as root, or on a kernel that allows unprivileged user namespaces (sysctl \
-             kernel.unprivileged_userns_clone=1, user.max_user_namespaces above 0, and \
-             kernel.apparmor_restrict_unprivileged_userns=0 where AppArmor restricts them)"
-        }
-        Some(libc::EMFILE | libc::ENFILE) => "Raise the limit of open files (ulimit -n)",
-        Some(libc::ENOSPC) => {
-            "A limit of the kernel is reached: see sysctl user.max_net_namespaces, user.max_user_namespaces, or the \
-             space on the file system"
-        }
-        Some(libc::EROFS) => "The file system is mounted read-only here: run where it can be written",
-        Some(libc::EBUSY) => "Something still uses it: `tare reap` ends what earlier runs left, then try again",
-        Some(libc::ENOSYS | libc::EOPNOTSUPP) => "This kernel does not have the call: Linux 5.10 or newer is needed",
-        _ => "`tare doctor` tells what this host can do",
     }
 }

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use rustix::system::uname;
 use tare_model::Refusal;
 
-use crate::error::remedy_for;
 use crate::rootless::{is_rootless, user_name};
 
 /// What groups that are not mapped into a user namespace are shown as (/proc/sys/kernel/overflowgid).
@@ -66,6 +65,26 @@ pub fn refusal(what: &str, error: &io::Error, module: &str) -> Refusal {
 pub(crate) fn remedy(error: &io::Error, module: &str) -> String {
     let Refusal { reason, remedy } = Host::here().likely(error, module);
     format!("Here {reason}: {remedy}")
+}
+
+/// What usually helps against an error number of the calls that this crate makes.
+pub(crate) fn remedy_for(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => {
+            "Run as root, or on a kernel that allows unprivileged user namespaces (sysctl \
+             kernel.unprivileged_userns_clone=1, user.max_user_namespaces above 0, and \
+             kernel.apparmor_restrict_unprivileged_userns=0 where AppArmor restricts them)"
+        }
+        Some(libc::EMFILE | libc::ENFILE) => "Raise the limit of open files (ulimit -n)",
+        Some(libc::ENOSPC) => {
+            "A limit of the kernel is reached: see sysctl user.max_net_namespaces, user.max_user_namespaces, or the \
+             space on the file system"
+        }
+        Some(libc::EROFS) => "The file system is mounted read-only here: run where it can be written",
+        Some(libc::EBUSY) => "Something still uses it: `tare reap` ends what earlier runs left, then try again",
+        Some(libc::ENOSYS | libc::EOPNOTSUPP) => "This kernel does not have the call: Linux 5.10 or newer is needed",
+        _ => "`tare doctor` tells what this host can do",
+    }
 }
 
 /// What an answer of the kernel's depends on.

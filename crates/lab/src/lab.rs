@@ -1,12 +1,12 @@
 //! The lab: two namespaces and a bridge, to which guests are attached.
 
-use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rtnetlink::packet_route::link::{InfoData, InfoVeth, LinkMessage};
 use rtnetlink::{LinkBridge, LinkUnspec, LinkVeth};
 
+use crate::addresses::{CLIENT_HOST, GUEST_LINK, Hosts, PREFIX, SUT_HOST, address, hardware_address};
 use crate::error::{LabError, Result};
 use crate::name::{check_guest, check_run_id, run_group};
 use crate::netlink::{Links, Netlink};
@@ -19,17 +19,6 @@ use crate::{steer, sysctl};
 pub(crate) const BRIDGE: &str = "tare0";
 /// The bridge's end of the client's link.
 const CLIENT_PORT: &str = "client0";
-/// The link of every namespace that is attached to the bridge.
-pub(crate) const GUEST_LINK: &str = "eth0";
-/// RFC 2544 sets 198.18.0.0/15 aside for measuring: no such address is routed anywhere.
-pub(crate) const PREFIX: u8 = 15;
-const NETWORK: u32 = u32::from_be_bytes([198, 18, 0, 0]);
-/// The client is 198.18.0.1; guests follow from 198.18.1.0 on.
-const CLIENT_HOST: u32 = 1;
-/// Programs in `sut` that need an address of their own there.
-const SUT_HOST: u32 = 2;
-const FIRST_GUEST_HOST: u32 = 256;
-const LAST_GUEST_HOST: u32 = (1 << (32 - PREFIX as u32)) - 2;
 
 /// What a lab is made with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,39 +63,6 @@ pub struct Lab {
     client: NetNs,
     sut: NetNs,
     pub(crate) hosts: Arc<Mutex<Hosts>>,
-}
-
-/// The host parts of addresses in use. Given out in turn, so that a guest does not meet connections
-/// in TIME_WAIT of the one before it.
-#[derive(Debug, Default)]
-pub(crate) struct Hosts {
-    used: BTreeSet<u32>,
-    next: u32,
-}
-
-impl Hosts {
-    fn take(&mut self) -> Option<u32> {
-        let span = LAST_GUEST_HOST - FIRST_GUEST_HOST + 1;
-        let host = (0..span).map(|i| FIRST_GUEST_HOST + (self.next + i) % span).find(|h| !self.used.contains(h))?;
-        self.next = (host - FIRST_GUEST_HOST + 1) % span;
-        self.used.insert(host);
-        Some(host)
-    }
-
-    pub(crate) fn give_back(&mut self, host: u32) {
-        self.used.remove(&host);
-    }
-}
-
-pub(crate) fn address(host: u32) -> IpAddr {
-    IpAddr::V4(Ipv4Addr::from_bits(NETWORK + host))
-}
-
-/// A locally administered hardware address that follows from the IP address, so that a peer's ARP
-/// entry can never be wrong about which guest has an address.
-pub(crate) fn hardware_address(kind: u8, host: u32) -> Vec<u8> {
-    let [_, a, b, c] = host.to_be_bytes();
-    vec![0x02, b't', kind, a, b, c]
 }
 
 impl Lab {

@@ -14,6 +14,7 @@
 //! The interface is synchronous. Whatever enters a namespace does so on a scratch thread, so the caller's
 //! threads stay where they are.
 
+mod addresses;
 mod cgroup;
 mod clean;
 mod cpu;
@@ -45,11 +46,12 @@ mod sysctl;
 mod tap;
 mod tree;
 mod trust;
+mod user_namespace;
 
 pub use cgroup::{
     Cgroup, CgroupMode, CgroupPlan, GroupCpu, GroupMemory, Hierarchies, Limits, PROCESSES, detect, ends_with_session,
-    is_control_group, kill_guest, limit_run, oom_kills_in, processes_in, remove_run_groups, run_groups,
-    settle_in_own_group,
+    is_control_group, kill_guest, limit_run, number as keyed_number, oom_kills_in, processes_in, remove_run_groups,
+    run_groups, settle_in_own_group,
 };
 pub use clean::left_by_guests;
 pub use cpu::{Cpu, cpu_topology, online_cpus, set_affinity};
@@ -67,11 +69,12 @@ pub use process::is_of_run;
 pub use reader::{NamedPath, confine_reader};
 pub use reap::{Killed, ReapReport, leftovers, reap, unmount_exact};
 pub use resource::{Ledger, LedgerError, NoLedger, Resource};
-pub use rootless::{enter_user_namespace, is_rootless};
+pub use rootless::is_rootless;
 pub use settings::{chosen_word, put_back_settings};
 pub use state::{FoundRun, RunInfo, StateDir, state_path};
 pub use tap::{Place, Tap};
 pub use trust::{open_trusted, private_cache, write_private};
+pub use user_namespace::enter_user_namespace;
 
 /// Name of the environment variable that every process of a run carries; its value is the run id.
 pub const RUN_VARIABLE: &str = "TARE_RUN";

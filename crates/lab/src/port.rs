@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::addresses::{GUEST_LINK, Hosts};
 use crate::error::Result;
-use crate::lab::{GUEST_LINK, Hosts};
 use crate::netlink::Netlink;
 use crate::netns::NetNs;
 

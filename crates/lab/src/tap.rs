@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rtnetlink::LinkUnspec;
 
+use crate::addresses::{Hosts, PREFIX, address, hardware_address};
 use crate::error::{LabError, Result};
-use crate::lab::{BRIDGE, Hosts, Lab, PREFIX, address, hardware_address};
+use crate::lab::{BRIDGE, Lab};
 use crate::name::{check_guest, run_group};
 use crate::netlink::{Links, Netlink};
 use crate::netns::{NetNs, scratch};

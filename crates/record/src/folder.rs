@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
+use serde::Serialize;
 
 use crate::error::{RecordError, Result};
 use crate::layout;
@@ -329,4 +330,15 @@ fn make(path: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// A value as the file of it is written.
+///
+/// # Errors
+/// When it cannot be JSON.
+pub(crate) fn json(file: &Path, value: &impl Serialize) -> Result<Vec<u8>> {
+    let mut bytes = serde_json::to_vec_pretty(value)
+        .map_err(|e| RecordError::io("writing JSON", file, std::io::Error::other(e)))?;
+    bytes.push(b'\n');
+    Ok(bytes)
 }

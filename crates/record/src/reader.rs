@@ -10,12 +10,11 @@ use tare_model::plan::{PLAN_SCHEMA, Plan};
 use tare_model::trial::TrialRecord;
 
 use crate::error::{RecordError, Result};
-use crate::folder::Folder;
+use crate::folder::{Folder, json};
 use crate::journal::{Journal, JournalEvent};
 use crate::layout;
 use crate::results::{self, COPY_AGAIN, Results};
 use crate::run_id::is_run_id;
-use crate::writer;
 
 /// Who ran it and how far it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,7 +160,7 @@ impl RunFolder {
     /// # Errors
     /// When it cannot be written.
     pub fn write_findings(&self, findings: &Findings) -> Result<()> {
-        let bytes = writer::json(&self.folder.file(layout::FINDINGS), findings)?;
+        let bytes = json(&self.folder.file(layout::FINDINGS), findings)?;
         self.write_file(layout::FINDINGS, &bytes)
     }
 

@@ -4,14 +4,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
-use serde::Serialize;
 use tare_model::environment::Environment;
 use tare_model::plan::Plan;
 use tare_model::trial::TrialRecord;
 
 use crate::digest::{sha256_hex, trial_digest};
 use crate::error::{RecordError, Result};
-use crate::folder::Folder;
+use crate::folder::{Folder, json};
 use crate::journal::{JOURNAL_SCHEMA, JournalEvent, JournalWriter};
 use crate::layout;
 use crate::reader::RunFolder;
@@ -254,11 +253,4 @@ fn open_results(folder: &Folder) -> Result<Connection> {
         Ok(results)
     };
     open().map_err(|e| RecordError::store("opening the results", &file, e))
-}
-
-pub(crate) fn json(file: &Path, value: &impl Serialize) -> Result<Vec<u8>> {
-    let mut bytes = serde_json::to_vec_pretty(value)
-        .map_err(|e| RecordError::io("writing JSON", file, std::io::Error::other(e)))?;
-    bytes.push(b'\n');
-    Ok(bytes)
 }

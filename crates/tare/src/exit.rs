@@ -3,10 +3,6 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
-use tare_study::StudyError;
-
-use crate::output;
-
 /// The documented exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -35,24 +31,15 @@ impl From<Exit> for ExitCode {
 /// Why a command ended without doing what was asked.
 #[derive(Debug)]
 pub struct Failure {
-    message: String,
-    exit: Exit,
+    /// What the user is shown.
+    pub message: String,
+    /// The exit code.
+    pub exit: Exit,
 }
 
 impl Failure {
     /// A failure with its exit code.
     pub fn new(error: impl Display, exit: Exit) -> Self {
         Self { message: format!("tare: {error}"), exit }
-    }
-
-    /// A study that is wrong: every problem with its place in the file.
-    pub fn study(error: &StudyError) -> Self {
-        Self { message: error.render(output::colours(&std::io::stderr())), exit: Exit::Usage }
-    }
-
-    /// Tells the user, and gives the exit code.
-    pub fn report(self) -> ExitCode {
-        output::note(&self.message);
-        self.exit.into()
     }
 }

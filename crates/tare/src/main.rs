@@ -23,7 +23,7 @@ fn main() -> std::process::ExitCode {
     tare_wire::descriptors::keep_to_ourselves();
     let arguments = Arguments::parse();
     if let Err(failure) = log() {
-        return failure.report();
+        return output::report(failure);
     }
     if rustix::process::geteuid().is_root()
         && let Some(named) = reads::named(&arguments.command)
@@ -45,7 +45,7 @@ fn main() -> std::process::ExitCode {
     }
     match commands::run(arguments.command, confined) {
         Ok(exit) => exit.into(),
-        Err(failure) => failure.report(),
+        Err(failure) => output::report(failure),
     }
 }
 

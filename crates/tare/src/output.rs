@@ -5,10 +5,12 @@
 //! colours that tare itself uses are left, and those only where colours are wanted.
 
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::process::ExitCode;
 use std::sync::{PoisonError, RwLock};
 
 use tare_model::redact::Redactor;
 use tare_model::text::{is_unfit, readable};
+use tare_study::StudyError;
 
 use crate::exit::{Exit, Failure};
 
@@ -42,6 +44,17 @@ pub fn print(text: &str) -> Result<(), Failure> {
 /// Prints a line to standard error. Nothing can be said any more when that is closed.
 pub fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "{}", shown(text, colours(&std::io::stderr())).trim_end());
+}
+
+/// Tells the user why a command ended, and gives the exit code.
+pub fn report(failure: Failure) -> ExitCode {
+    note(&failure.message);
+    failure.exit.into()
+}
+
+/// The failure of a study that is wrong: every problem with its place in the file.
+pub fn wrong_study(error: &StudyError) -> Failure {
+    Failure { message: error.render(colours(&std::io::stderr())), exit: Exit::Usage }
 }
 
 /// Whether a stream is a terminal that wants colours.

@@ -7,6 +7,7 @@ use tare_study::{LoadedStudy, Selection};
 use crate::args::StudyArguments;
 use crate::catalog::Registries;
 use crate::exit::{Exit, Failure};
+use crate::output;
 
 /// A study that is built into the program.
 pub struct ShippedStudy {
@@ -75,7 +76,7 @@ pub fn load(arguments: &StudyArguments) -> Result<LoadedStudy, Failure> {
     } else {
         tare_study::load(path, &Registries)
     };
-    changed(loaded.map_err(|error| Failure::study(&error))?, arguments)
+    changed(loaded.map_err(|error| output::wrong_study(&error))?, arguments)
 }
 
 /// The study of this name that ships with tare.

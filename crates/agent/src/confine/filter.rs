@@ -8,7 +8,7 @@ use std::io;
 use libc::sock_filter;
 
 use super::calls::ALLOWED;
-use crate::enter::{EnterError, during};
+use crate::error::{EnterError, during};
 
 /// The program's instructions and answers (linux/bpf_common.h, linux/seccomp.h).
 const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS

@@ -10,7 +10,7 @@ use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive};
 use rustix::thread::UnshareFlags;
 use tare_wire::confine::{MASKED, READ_ONLY};
 
-use crate::enter::{EnterError, during};
+use crate::error::{EnterError, during};
 use crate::{fstab, root, sys};
 
 /// Hides and closes the paths in a new mount namespace, so that nobody outside the guest sees a difference.

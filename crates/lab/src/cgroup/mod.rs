@@ -22,7 +22,7 @@ pub(crate) use end::{find_run_groups, is_tare_group, kill, kill_and_remove, proc
 pub use end::{is_control_group, remove_run_groups};
 pub use hierarchy::{CgroupMode, Hierarchies};
 pub use run::{kill_guest, limit_run, oom_kills_in, processes_in, run_groups};
-pub use usage::{GroupCpu, GroupMemory};
+pub use usage::{GroupCpu, GroupMemory, number};
 
 use crate::error::{LabError, Result};
 use crate::name::{check_guest, check_run_id, run_group};

@@ -114,8 +114,8 @@ fn cpu_v2(dir: &Path) -> Result<GroupCpu> {
     })
 }
 
-/// The number after a key, in a file of one key and number a line.
-pub(super) fn number(text: &str, key: &str) -> Option<u64> {
+/// The number after a key, in a file of one key and number a line, as the kernel writes them of control groups.
+pub fn number(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| line.split_once(' ').filter(|(k, _)| *k == key)?.1.trim().parse().ok())
 }
 

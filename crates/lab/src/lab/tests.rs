@@ -201,20 +201,6 @@ fn other_programs_enter_a_namespace_by_its_path() {
 }
 
 #[test]
-fn addresses_are_given_in_turn_and_never_twice_at_a_time() {
-    let mut hosts = Hosts::default();
-    let (a, b) = (hosts.take().unwrap(), hosts.take().unwrap());
-    assert_eq!((a, b), (FIRST_GUEST_HOST, FIRST_GUEST_HOST + 1));
-    hosts.give_back(a);
-    assert_eq!(hosts.take(), Some(b + 1), "an address came back at once");
-    hosts.next = LAST_GUEST_HOST - FIRST_GUEST_HOST;
-    assert_eq!(hosts.take(), Some(LAST_GUEST_HOST));
-    assert_eq!(hosts.take(), Some(a), "after the last comes the first that is free");
-    assert_eq!(hosts.take(), Some(b + 2), "one in use was given out");
-    assert_eq!(address(LAST_GUEST_HOST).to_string(), "198.19.255.254");
-}
-
-#[test]
 fn a_tap_is_a_port_of_the_bridge_until_it_is_detached() {
     if !root() {
         return;

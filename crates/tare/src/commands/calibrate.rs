@@ -15,7 +15,7 @@ use crate::{output, place, studies};
 /// Runs the instrument's own study: the platform and the workload that do nothing.
 pub fn command(arguments: &CalibrateArguments) -> Result<Exit, Failure> {
     let study = studies::CALIBRATE;
-    let loaded = tare_study::parse(study.name, study.text, &Registries).map_err(|error| Failure::study(&error))?;
+    let loaded = tare_study::parse(study.name, study.text, &Registries).map_err(|error| output::wrong_study(&error))?;
     let asked = StudyArguments { scale: arguments.scale, ..StudyArguments::of(study.name) };
     let loaded = studies::changed(loaded, &asked)?;
     let out = arguments.out.clone().unwrap_or_else(|| place::default_folder(study.name));
