@@ -9,10 +9,11 @@ use tare_platform::Platform;
 use tare_record::{JournalEvent, RunFolder};
 use tare_workload::{Calibration, Workload};
 
+use crate::bench::Bench;
 use crate::error::ControllerError;
 use crate::setup::DataOf;
 use crate::text::fit;
-use crate::trial::{self, Bench, Task};
+use crate::trial::{self, Task};
 
 /// Load by case; cases without a calibration are not in it.
 pub type LoadOf = BTreeMap<String, Calibration>;

@@ -4,14 +4,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tare_model::guest::{DataPlace, GuestData, GuestSize, GuestSpec, Seccomp};
+use tare_model::guest::{DataPlace, GuestData, GuestSize, GuestSpec};
 use tare_model::units::ByteSize;
 use tare_platform::{ClientPlace, Guest, Reach, Site};
 use tare_wire::Link;
 use tare_workload::{Clock, SameClock};
 
+use crate::bench::Bench;
 use crate::clock::ClientClock;
-use crate::trial::Bench;
 
 /// Added to the lead of a driver on another machine: the word to start is on its way there for a while, and a start
 /// in the past would cost a part of the first phase.
@@ -62,14 +62,9 @@ impl Client {
 
     fn spec(bench: &Bench<'_>, name: String) -> GuestSpec {
         let cpus = &bench.plan.cpus.client;
-        GuestSpec {
-            name,
-            size: GuestSize { cpus: u32::try_from(cpus.len()).unwrap_or(u32::MAX).max(1), memory: ByteSize(1 << 30) },
-            cpu_set: cpus.clone(),
-            data: None,
-            merge: false,
-            seccomp: Seccomp::Default,
-        }
+        let cores = u32::try_from(cpus.len()).unwrap_or(u32::MAX).max(1);
+        let size = GuestSize { cpus: cores, memory: ByteSize(1 << 30) };
+        GuestSpec { cpu_set: cpus.clone(), ..GuestSpec::new(name, size) }
     }
 
     fn start_in(bench: &Bench<'_>, site: &Site<'_>, name: String, place: ClientPlace<'_>) -> Result<Self, String> {

@@ -7,16 +7,15 @@
 //! also tells the drift.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use tare_model::sample::Sample;
 use tare_wire::{Link, Reply, Request};
 use tare_workload::Clock;
 
+use crate::time_limits::TIMEOUT;
+
 /// Round trips of one measurement. The best of so few is within a tenth of the best of many on a quiet link.
 const ROUND_TRIPS: u32 = 12;
-/// How long one answer may take.
-const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How another clock stands to ours at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

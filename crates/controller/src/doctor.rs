@@ -10,17 +10,17 @@ use serde_json::Value;
 use tare_lab::{FileLedger, Lab, LabConfig, Ledger, StateDir};
 use tare_memory::Kernel;
 use tare_model::Refusal;
-use tare_model::guest::{GuestSize, GuestSpec, ParityRow, Seccomp};
+use tare_model::guest::{GuestSize, GuestSpec, ParityRow};
 use tare_model::merging::Merging;
 use tare_model::study::Arm;
 use tare_model::units::ByteSize;
 use tare_platform::{Comparable, HostView, Notes, Platform, Site, StartParts};
 
 use crate::error::ControllerError;
+use crate::host_memory::merging_refusal;
+use crate::reap::left_in_words;
 use crate::reap::reap_own;
 use crate::registry::{Registry, Shipped};
-use crate::room::merging_refusal;
-use crate::run::left_in_words;
 
 /// The state of a host.
 #[derive(Debug)]
@@ -267,14 +267,7 @@ fn try_start(
     let state = state.path();
     let site = Site { run_id, agent, lab, mtu: MTU, state, ledger: &ledger, lifetime: timeout * 3, timeout };
     let size = GuestSize { cpus: 1, memory: ByteSize(256 << 20) };
-    let spec = GuestSpec {
-        name: "doctor".into(),
-        size,
-        cpu_set: Vec::new(),
-        data: None,
-        merge: false,
-        seccomp: Seccomp::Default,
-    };
+    let spec = GuestSpec::new("doctor", size);
     let mut guest = platform.start(&site, &spec).map_err(|error| error.to_string())?;
     let started = Started { seconds: guest.start_time_s(), parts: guest.start_parts(), parity: guest.parity() };
     guest.destroy().map_err(|error| error.to_string())?;

@@ -8,7 +8,7 @@ use tare_model::merging::HostMemory;
 use tare_model::study::Study;
 
 use crate::error::ControllerError;
-use crate::run::{others, pid_of};
+use crate::other_runs::{others, pid_of};
 
 /// Sees that nobody else who is alive has changed what a study changes of the host's memory.
 ///

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tare_lab::keyed_number;
 use tare_memory::Kernel;
 use tare_memory::cost::{self, Cost};
 use tare_memory::host::HostNow;
@@ -48,7 +49,7 @@ impl HostAccess for ThisHost {
 pub fn cpu_s(directories: &[PathBuf]) -> Option<f64> {
     let version_2 = |directory: &PathBuf| {
         let text = std::fs::read_to_string(directory.join("cpu.stat")).ok()?;
-        Some(number(&text, "usage_usec")? as f64 / 1e6)
+        Some(keyed_number(&text, "usage_usec")? as f64 / 1e6)
     };
     let version_1 = |directory: &PathBuf| {
         let text = std::fs::read_to_string(directory.join("cpuacct.usage")).ok()?;
@@ -100,11 +101,6 @@ pub fn sizes(pids: &[u32]) -> (u64, u64) {
         Some((fields.next()? * page, fields.next()? * page))
     };
     pids.iter().filter_map(one).fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
-}
-
-/// The number after a key, in a file of one key and number a line.
-fn number(text: &str, key: &str) -> Option<u64> {
-    text.lines().find_map(|line| line.split_once(' ').filter(|(own, _)| *own == key)?.1.trim().parse().ok())
 }
 
 #[cfg(test)]

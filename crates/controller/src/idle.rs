@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use tare_lab::keyed_number;
+
 /// The kernel brings the figures of a group up to date when many pages have changed (64 for every CPU), and else
 /// every 2 s (mm/memcontrol.c: `FLUSH_TIME`). Until then, a guest of few pages may be reported as having none.
 const UP_TO_DATE_WITHIN: Duration = Duration::from_millis(2200);
@@ -116,31 +118,26 @@ fn kilobytes(text: &str, key: &str) -> Option<u64> {
 /// Version 2: `memory.stat` of a group covers what is below it. `file` contains `shmem`; `kernel` is there since
 /// Linux 5.18, its parts before.
 fn version_2(stat: &str) -> Option<IdleMemory> {
-    let (anonymous, shared) = (value(stat, "anon")?, value(stat, "shmem")?);
+    let (anonymous, shared) = (keyed_number(stat, "anon")?, keyed_number(stat, "shmem")?);
     let parts = || {
-        let parts = ["kernel_stack", "pagetables", "percpu", "sock", "slab"].map(|key| value(stat, key));
+        let parts = ["kernel_stack", "pagetables", "percpu", "sock", "slab"].map(|key| keyed_number(stat, key));
         parts.iter().any(Option::is_some).then(|| parts.iter().flatten().sum())
     };
-    let kernel = value(stat, "kernel").or_else(parts);
-    Some(IdleMemory { anonymous, shared, kernel, huge: 0, cache: value(stat, "file")?.saturating_sub(shared) })
+    let kernel = keyed_number(stat, "kernel").or_else(parts);
+    Some(IdleMemory { anonymous, shared, kernel, huge: 0, cache: keyed_number(stat, "file")?.saturating_sub(shared) })
 }
 
 /// Version 1: the `total_` lines cover what is below the group; kernel memory has a counter of its own.
 fn version_1(stat: &str, directory: &Path) -> Option<IdleMemory> {
-    let shared = value(stat, "total_shmem")?;
+    let shared = keyed_number(stat, "total_shmem")?;
     let kernel = fs::read_to_string(directory.join("memory.kmem.usage_in_bytes")).ok();
     Some(IdleMemory {
-        anonymous: value(stat, "total_rss")?,
+        anonymous: keyed_number(stat, "total_rss")?,
         shared,
         kernel: kernel.and_then(|text| text.trim().parse().ok()),
         huge: 0,
-        cache: value(stat, "total_cache")?.saturating_sub(shared),
+        cache: keyed_number(stat, "total_cache")?.saturating_sub(shared),
     })
-}
-
-/// The number behind a key, in a file of one key and number a line.
-fn value(stat: &str, key: &str) -> Option<u64> {
-    stat.lines().find_map(|line| line.split_once(' ').filter(|(own, _)| *own == key)?.1.trim().parse().ok())
 }
 
 impl IdleMemory {

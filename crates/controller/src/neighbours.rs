@@ -7,7 +7,7 @@ use tare_model::guest::GuestSpec;
 use tare_platform::{Guest, Platform, Site};
 use tare_wire::{Link, Reply, Request};
 
-use crate::trial::TIMEOUT;
+use crate::time_limits::TIMEOUT;
 
 /// How long busy loops may take until each of them was seen to run.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(20);

@@ -19,6 +19,12 @@ pub struct ReapedRun {
     pub report: ReapReport,
 }
 
+/// What could not be taken away, and why.
+pub fn left_in_words(report: &ReapReport) -> String {
+    let left: Vec<String> = report.left.iter().map(|(what, why)| format!("{what}: {why}")).collect();
+    left.join("; ")
+}
+
 /// Reaps every run of this user whose controller is gone. Running it again finds nothing.
 ///
 /// # Errors

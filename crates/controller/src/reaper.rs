@@ -12,7 +12,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tare_lab::{FoundRun, LabError, RUN_VARIABLE, StateDir};
 
 use crate::error::ControllerError;
-use crate::reap::reap_found;
+use crate::reap::{left_in_words, reap_found};
 
 /// What the controller writes when it has taken everything down by itself. A pipe that closes without it is a controller that died.
 const DONE: u8 = b'd';
@@ -109,7 +109,7 @@ fn take_down(run_id: &str, agent: &Path) -> Result<(), ControllerError> {
                 // Its controller is about to end, or another process is at it.
                 None => "its controller is alive".to_owned(),
                 Some(reaped) if reaped.report.is_clean() => return Ok(()),
-                Some(reaped) => crate::run::left_in_words(&reaped.report),
+                Some(reaped) => left_in_words(&reaped.report),
             },
         };
         if Instant::now() >= deadline {

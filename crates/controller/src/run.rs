@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tare_lab::{FoundRun, Lab, LabConfig, Ledger, ReapReport, StateDir};
+use tare_lab::{Lab, LabConfig, Ledger, StateDir};
 use tare_model::Refusal;
 use tare_model::environment::{Environment, Section};
 use tare_model::field::FieldError;
@@ -17,21 +17,24 @@ use tare_platform::{HostView, Platform, Reach, Site};
 use tare_record::{JournalEvent, RunFolder, RunWriter};
 use tare_workload::Workload;
 
+use crate::bench::Bench;
 use crate::calibration;
 use crate::cancel::Cancel;
 use crate::cleanliness::left_behind;
+use crate::data_storage;
 use crate::error::ControllerError;
+use crate::host_memory;
 use crate::ledger::Book;
 use crate::observer::Observer;
-use crate::places;
-use crate::reap::{reap_dead, reap_own};
+use crate::offered_load;
+use crate::other_runs::{others, pid_of};
+use crate::reap::{left_in_words, reap_dead, reap_own};
 use crate::reaper::Reaper;
 use crate::redaction::redactor;
 use crate::registry::Registry;
-use crate::room;
 use crate::setup;
-use crate::share;
-use crate::trial::{self, Bench, Stop, TIMEOUT, Task};
+use crate::time_limits::{self, TIMEOUT};
+use crate::trial::{self, Stop, Task};
 
 /// Everything that a run is given.
 pub struct RunOptions<'a> {
@@ -119,12 +122,6 @@ pub fn run(options: &RunOptions<'_>) -> Result<RunEnd, ControllerError> {
     Ok(end)
 }
 
-/// What could not be taken away, and why.
-pub fn left_in_words(report: &ReapReport) -> String {
-    let left: Vec<String> = report.left.iter().map(|(what, why)| format!("{what}: {why}")).collect();
-    left.join("; ")
-}
-
 /// Reaps dead runs, and says so. What cannot be reaped, or is alive, would be in the way of what is measured.
 fn clean_up(options: &RunOptions<'_>) -> Result<(), ControllerError> {
     for reaped in reap_dead(&options.agent)? {
@@ -144,16 +141,6 @@ fn clean_up(options: &RunOptions<'_>) -> Result<(), ControllerError> {
         return Err(ControllerError::AnotherRun { run: other.run_id.clone(), pid: pid_of(other) });
     }
     crate::governors::none_beside(&options.run_id, &options.registry.host().kernel(), &options.plan.study)
-}
-
-/// Runs that are alive on this host beside this one.
-pub fn others(run_id: &str) -> Result<Vec<FoundRun>, ControllerError> {
-    Ok(StateDir::list()?.into_iter().filter(|found| found.live && found.run_id != run_id).collect())
-}
-
-/// The number of a run's controller, in words.
-pub fn pid_of(run: &FoundRun) -> String {
-    run.info.as_ref().map_or_else(|| "unknown".to_owned(), |info| info.controller_pid.to_string())
 }
 
 /// Platforms and workloads of the plan, made once.
@@ -177,8 +164,8 @@ impl Made {
                 .map_err(|source| ControllerError::Registry { what: format!("arm `{}`", arm.id), source })?;
             let refusal = match platform.check(&host) {
                 Err(refusal) => Some(refusal),
-                Ok(_) => room::refusal(arm, &*platform, study, &*options.registry.host())
-                    .or_else(|| places::refusal(options.registry, &*platform, &study.cases)),
+                Ok(_) => host_memory::refusal(arm, &*platform, study, &*options.registry.host())
+                    .or_else(|| data_storage::refusal(options.registry, &*platform, &study.cases)),
             };
             if let Some(Refusal { reason, remedy }) = refusal {
                 return Err(ControllerError::Unavailable { arm: arm.id.clone(), reason, remedy });
@@ -195,7 +182,7 @@ impl Made {
                 let (case, workload) = (case.id.clone(), case.workload.clone());
                 return Err(ControllerError::Unusable { case, workload, reason, remedy });
             }
-            room::one_fits(case, &*workload, &*options.registry.host())?;
+            host_memory::one_fits(case, &*workload, &*options.registry.host())?;
             workloads.insert(case.id.clone(), workload);
         }
         let client = Self::client(options, &host)?;
@@ -359,7 +346,7 @@ fn lifetime(plan: &Plan, made: &Made) -> Duration {
     let phases = plan.study.cases.iter().map(|case| case.phases.total());
     let commands = plan.study.cases.iter().filter_map(|case| made.workloads.get(&case.id)?.traits_in(case).longest);
     let longest = phases.chain(commands).max().unwrap_or_default();
-    let scale_up = plan.study.cases.iter().map(room::longest).max().unwrap_or_default();
+    let scale_up = plan.study.cases.iter().map(time_limits::longest).max().unwrap_or_default();
     longest.duration() * 2 + scale_up + TIMEOUT * 10 + Duration::from_secs(3600)
 }
 
@@ -418,7 +405,7 @@ fn all_trials(options: &RunOptions<'_>, made: &Made, bench: &Bench<'_>) -> Resul
 /// Runs a trial with the load that it is to be offered, its case's own or a share of what was found before. Where nothing was
 /// found, it fails before anything is made.
 fn offered(bench: &Bench<'_>, task: Task<'_>, folder: &Path) -> Result<TrialRecord, ControllerError> {
-    Ok(match share::of(task.case, &bench.plan.study, folder)? {
+    Ok(match offered_load::of(task.case, &bench.plan.study, folder)? {
         None => trial::run(bench, task),
         Some(Ok(offered)) => trial::run(bench, Task { offered: Some(&offered), ..task }),
         Some(Err(reason)) => trial::not_begun(&task, Stop { phase: Phase::Prepare, reason }),

@@ -11,10 +11,11 @@ use tare_platform::{Reach, Site};
 use tare_wire::{Link, Request};
 use tare_workload::{Data, SetupSite, Workload, WorkloadError};
 
+use crate::bench::Bench;
 use crate::client::Client;
 use crate::error::ControllerError;
 use crate::text::fit;
-use crate::trial::{Bench, TIMEOUT};
+use crate::time_limits::TIMEOUT;
 
 /// How long an agent may live that makes data, whatever happens: loading 100 GB on a slow disk takes hours.
 const LIFETIME: Duration = Duration::from_secs(24 * 3600);

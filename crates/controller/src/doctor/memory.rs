@@ -93,8 +93,8 @@ fn gib(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use crate::host_memory;
     use crate::registry::{Registry, Shipped};
-    use crate::room;
 
     use super::*;
 
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn no_rule_is_usable_on_a_kernel_without_merging() {
         let native = Shipped.platform("native", &serde_json::json!({})).unwrap();
-        let refused = room::merging_refusal(&*native, &Kernel::at("/nonexistent"));
+        let refused = host_memory::merging_refusal(&*native, &Kernel::at("/nonexistent"));
         assert!(refused.is_some_and(|Refusal { reason, remedy }| reason.contains("KSM") && !remedy.is_empty()));
     }
 }

@@ -5,10 +5,11 @@ use tare_workload::{Calibration, DriverSite, WorkSite};
 
 use super::drive::cancel;
 use super::target::Target;
-use super::{Bench, Gathered, Stop, Task, Trial};
-use crate::beside;
+use super::{Gathered, Stop, Task, Trial};
+use crate::bench::Bench;
 use crate::host::cpu_s;
 use crate::neighbours;
+use crate::parallel;
 use crate::text::fit;
 
 /// Finds the load of a case on the baseline: the planned trial of `task` names the arm and is none of the plan's.
@@ -42,7 +43,7 @@ impl Trial<'_> {
             let found = self.task.workload.calibrate(&sites[n], &mut **ready, &used);
             found.map_err(|error| fit(&error.to_string()))
         };
-        let found = beside::each(&gathered.halt, prepared.iter_mut().take(1), find, |n| cancel(&sites[n]))
+        let found = parallel::each(&gathered.halt, prepared.iter_mut().take(1), find, |n| cancel(&sites[n]))
             .map_err(|(n, error)| self.stop(Phase::Drive, n, &error, gathered))?;
         for client in targets.into_iter().flat_map(Target::into_clients) {
             client.end().map_err(|reason| Stop { phase: Phase::Teardown, reason })?;

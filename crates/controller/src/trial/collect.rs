@@ -11,7 +11,7 @@ use tare_workload::Driven;
 
 use super::target::{named, source, target_name};
 use super::{Gathered, Stop, Trial};
-use crate::outside;
+use crate::remote_guests;
 
 impl Trial<'_> {
     /// The trial's figures from those of its guests, and why they must not be used if the workload saw that only now.
@@ -33,8 +33,8 @@ impl Trial<'_> {
         let mut measurement = driven.measurement;
         if self.task.platform.reach() == Reach::Outside {
             // What this host's CPUs did is not what the guest cost.
-            gathered.flags.extend(outside::flags(flags, self.bench.mixed));
-            gathered.facts.extend(outside::facts(&gathered.samples, &target_name(0), window));
+            gathered.flags.extend(remote_guests::flags(flags, self.bench.mixed));
+            gathered.facts.extend(remote_guests::facts(&gathered.samples, &target_name(0), window));
         } else {
             let of = |guests: std::ops::Range<usize>| guests.map(|n| source(n, targets)).collect::<Vec<Source>>();
             let (measured, neighbours) = (of(0..targets), of(targets..gathered.guests.len()));

@@ -11,8 +11,8 @@ use tare_workload::{Driven, Prepared, Schedule, WorkSite};
 
 use super::target::{fact_name, named, source, target_name};
 use super::{Gathered, Stop, Trial};
-use crate::beside;
-use crate::inside::Inside;
+use crate::guest_probe::GuestProbe;
+use crate::parallel;
 use crate::sampling;
 
 /// From the moment when everything is connected to the start of load: enough for the probes to receive the
@@ -57,7 +57,7 @@ impl Trial<'_> {
         work: impl Fn(&WorkSite<'_>, T) -> Result<R, E> + Sync,
     ) -> Result<Vec<R>, Stop> {
         let work = |n: usize, item: T| work(&sites[n], item).map_err(|error| error.to_string());
-        beside::each(&gathered.halt, items, work, |n| cancel(&sites[n]))
+        parallel::each(&gathered.halt, items, work, |n| cancel(&sites[n]))
             .map_err(|(n, error)| self.stop(phase, n, &error, gathered))
     }
 
@@ -78,10 +78,13 @@ impl Trial<'_> {
         let interval_ns = self.bench.plan.study.lab.sample_interval.ns;
         let mut schedule = Schedule { phases: self.phases, start_at_ns: 0, seed: self.seed(), interval_ns };
         self.in_each(Phase::Drive, sites, prepared.iter_mut(), gathered, |site, ready| ready.connect(site, &schedule))?;
-        let inside: Vec<Inside<'_>> =
-            sites.iter().enumerate().map(|(n, site)| Inside::start(site.guest, &target_name(n), interval_ns)).collect();
+        let inside: Vec<GuestProbe<'_>> = sites
+            .iter()
+            .enumerate()
+            .map(|(n, site)| GuestProbe::start(site.guest, &target_name(n), interval_ns))
+            .collect();
         let probe = self.start_probe(gathered).map_err(|error| failed(error.to_string()))?;
-        let charged = crate::charges::read(gathered.measured());
+        let charged = crate::thread_cpu::read(gathered.measured());
         let began = Instant::now();
         schedule.start_at_ns = tare_probe::now_ns() + self.lead(sites.len()).as_nanos() as u64;
         let steady_ns = schedule.start_at_ns + self.phases.steady_offset_ns();
@@ -89,8 +92,8 @@ impl Trial<'_> {
         let driven = self
             .in_each(Phase::Drive, sites, prepared.iter_mut(), gathered, |site, ready| ready.drive(site, &schedule));
         gathered.load_s = began.elapsed().as_secs_f64();
-        let now = crate::charges::read(gathered.measured());
-        gathered.facts.extend(crate::charges::between(&charged, &now, gathered.load_s));
+        let now = crate::thread_cpu::read(gathered.measured());
+        gathered.facts.extend(crate::thread_cpu::between(&charged, &now, gathered.load_s));
         let probed = probe.stop().map_err(|error| failed(error.to_string()));
         for (n, inside) in inside.into_iter().enumerate() {
             let seen = inside.stop(gathered.load_s);

@@ -14,70 +14,32 @@ mod starts;
 mod target;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tare_model::guest::ParityRow;
 use tare_model::kvm;
 use tare_model::load::{LoadModel, OFFERED, Phases};
 use tare_model::metric::{Better, MetricSpec, Unit, common};
-use tare_model::plan::{Plan, PlannedTrial};
+use tare_model::plan::PlannedTrial;
 use tare_model::sample::{CpuAccount, Sample};
 use tare_model::study::{Arm, Case, CaseLoad};
 use tare_model::trial::{Flag, Measurement, Outcome, Phase, TrialRecord};
-use tare_platform::{Comparable, Guest, Platform, Site};
+use tare_platform::{Comparable, Guest, Platform};
 use tare_record::JournalEvent;
 use tare_workload::{Calibration, Data, DriverSite, UnitOfWork, WorkSite, Workload};
 
+use crate::bench::Bench;
 use crate::cancel::Cancel;
 use crate::governors;
-use crate::host::HostAccess;
-use crate::ledger::Book;
 use crate::neighbours::{self, BusyLoops};
-use crate::observer::Observer;
-use crate::share::Offered;
+use crate::offered_load::Offered;
 use crate::text::{fit, last};
+use crate::time_limits::timeout;
 
 use governed::{Governed, Standing};
 use target::{Given, Target, named};
 
 pub use calibrate::calibrate;
-
-/// How long an agent may take for anything that is not load. A guest on a saturated host answers late.
-pub const TIMEOUT: Duration = Duration::from_secs(30);
-
-/// So many guests are answered for within [`TIMEOUT`]; more are given more, in proportion.
-const GUESTS_AT_ONCE: usize = 4;
-
-/// How long an agent of one of so many guests may take for anything that is not load: they share the host's CPUs.
-pub fn timeout(guests: usize) -> Duration {
-    let times = guests.div_ceil(GUESTS_AT_ONCE).max(1);
-    TIMEOUT * u32::try_from(times).unwrap_or(u32::MAX)
-}
-
-/// Everything that a trial needs and that outlives it.
-pub struct Bench<'a> {
-    /// Run id.
-    pub run_id: &'a str,
-    /// The plan.
-    pub plan: &'a Plan,
-    /// The run folder.
-    pub book: &'a Book,
-    /// Where guests keep what must not outlive them.
-    pub site: Site<'a>,
-    /// Who watches.
-    pub observer: &'a dyn Observer,
-    /// The wish to stop.
-    pub cancel: &'a Cancel,
-    /// Whether what names the host is left out of the facts.
-    pub redact: bool,
-    /// The machine that offers load, where that is not this host.
-    pub client: Option<&'a dyn Platform>,
-    /// Whether some arms are on the lab's network and others are not.
-    pub mixed: bool,
-    /// The memory of the host that carries the guests.
-    pub host: Arc<dyn HostAccess>,
-}
 
 /// What one trial is.
 #[derive(Clone, Copy)]

@@ -9,11 +9,12 @@ use tare_wire::Request;
 use tare_workload::Data;
 
 use super::target::{Target, named, where_they_differ};
-use super::{Gathered, Stop, TIMEOUT, Trial};
+use super::{Gathered, Stop, Trial};
 use crate::client::Client;
 use crate::idle::IdleMemory;
 use crate::neighbours;
 use crate::text::fit;
+use crate::time_limits::TIMEOUT;
 
 /// Facts of a guest that may name the host that carries it.
 const NAMES_THE_HOST: [&str; 2] = ["host name", "control groups"];

@@ -11,12 +11,13 @@ use tare_wire::Request;
 use tare_workload::GuestTraits;
 
 use super::{Ascending, WAIT_EVERY, Why, end_clients, gib};
-use crate::beside;
 use crate::neighbours;
+use crate::parallel;
 use crate::text::{fit, last};
+use crate::time_limits::timeout;
 use crate::trial::drive::cancel;
 use crate::trial::provision::weigh_idle;
-use crate::trial::{Gathered, Stop, timeout};
+use crate::trial::{Gathered, Stop};
 
 /// After a guest has come or gone, it takes a moment until whoever governs merging has seen it, and until memory that was
 /// given back is there again. A reading before that shows the host as it was.
@@ -209,7 +210,7 @@ impl Ascending<'_> {
             let ready = trial.task.workload.prepare(&site);
             ready.inspect_err(|error| lost.store(error.guest_lost(), Relaxed)).map_err(|error| error.to_string())
         };
-        let mut prepared = beside::each(&gathered.halt, std::iter::once(()), prepare, |_| cancel(&site))
+        let mut prepared = parallel::each(&gathered.halt, std::iter::once(()), prepare, |_| cancel(&site))
             .map_err(|(_, error)| self.not_added(Phase::Prepare, (&error, lost.load(Relaxed)), gathered))?;
         drop(drivers);
         prepared.iter_mut().for_each(|ready| ready.stay());

@@ -7,10 +7,10 @@ use tare_model::trial::Flag;
 use tare_wire::{Link, Reply, Request, WireError};
 
 use crate::clock::{Offset, Relation};
-use crate::trial::TIMEOUT;
+use crate::time_limits::TIMEOUT;
 
 /// The guest's probe under way.
-pub struct Inside<'a> {
+pub struct GuestProbe<'a> {
     guest: &'a Link,
     before: Result<Offset, String>,
     started: Result<Reply, WireError>,
@@ -18,7 +18,7 @@ pub struct Inside<'a> {
 
 /// What it saw.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct ProbeResult {
     /// The samples, stamped by the controller's clock.
     pub samples: Vec<Sample>,
     /// What it cost, and what is known of the guest's clock.
@@ -27,7 +27,7 @@ pub struct Seen {
     pub flag: Option<Flag>,
 }
 
-impl<'a> Inside<'a> {
+impl<'a> GuestProbe<'a> {
     /// Asks for the guest's clock and starts to sample there. The samples will say that they are of `name`.
     pub fn start(guest: &'a Link, name: &str, interval_ns: u64) -> Self {
         let before = Offset::ask(guest);
@@ -36,9 +36,9 @@ impl<'a> Inside<'a> {
     }
 
     /// Ends sampling, after `load_s` seconds of load.
-    pub fn stop(self, load_s: f64) -> Seen {
+    pub fn stop(self, load_s: f64) -> ProbeResult {
         let ended = self.started.and_then(|_| self.guest.call(Request::StopSampling, TIMEOUT));
-        let mut seen = Seen::default();
+        let mut seen = ProbeResult::default();
         let lost = match (ended, self.before) {
             (Ok(Reply::Samples { mut samples, cpu_ns }), Ok(before)) => {
                 let relation = Relation::new(before, Offset::ask(self.guest).ok());

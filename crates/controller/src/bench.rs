@@ -1,0 +1,35 @@
+//! What all trials of a run have in common.
+
+use std::sync::Arc;
+
+use tare_model::plan::Plan;
+use tare_platform::{Platform, Site};
+
+use crate::cancel::Cancel;
+use crate::host::HostAccess;
+use crate::ledger::Book;
+use crate::observer::Observer;
+
+/// Everything that a trial needs and that outlives it.
+pub struct Bench<'a> {
+    /// Run id.
+    pub run_id: &'a str,
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The run folder.
+    pub book: &'a Book,
+    /// Where guests keep what must not outlive them.
+    pub site: Site<'a>,
+    /// Who watches.
+    pub observer: &'a dyn Observer,
+    /// The wish to stop.
+    pub cancel: &'a Cancel,
+    /// Whether what names the host is left out of the facts.
+    pub redact: bool,
+    /// The machine that offers load, where that is not this host.
+    pub client: Option<&'a dyn Platform>,
+    /// Whether some arms are on the lab's network and others are not.
+    pub mixed: bool,
+    /// The memory of the host that carries the guests.
+    pub host: Arc<dyn HostAccess>,
+}
