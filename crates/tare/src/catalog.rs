@@ -25,27 +25,17 @@ fn asked(of: &WorkloadAsked<'_>) -> Option<Box<dyn Workload>> {
     (tare_workload::registry::find(of.name)?.make)(of.parameters, &of.load).ok()
 }
 
+fn listed(name: &str, summary: &str, schema: fn() -> Value) -> CatalogEntry {
+    CatalogEntry { name: name.to_owned(), summary: summary.to_owned(), schema: schema() }
+}
+
 impl Catalog for Registries {
     fn platforms(&self) -> Vec<CatalogEntry> {
-        tare_platform::registry::all()
-            .iter()
-            .map(|entry| CatalogEntry {
-                name: entry.name.to_owned(),
-                summary: entry.summary.to_owned(),
-                schema: (entry.schema)(),
-            })
-            .collect()
+        tare_platform::registry::all().iter().map(|entry| listed(entry.name, entry.summary, entry.schema)).collect()
     }
 
     fn workloads(&self) -> Vec<CatalogEntry> {
-        tare_workload::registry::ALL
-            .iter()
-            .map(|entry| CatalogEntry {
-                name: entry.name.to_owned(),
-                summary: entry.summary.to_owned(),
-                schema: (entry.schema)(),
-            })
-            .collect()
+        tare_workload::registry::ALL.iter().map(|entry| listed(entry.name, entry.summary, entry.schema)).collect()
     }
 
     fn check_platform(&self, name: &str, options: &Value) -> Result<Value, FieldError> {

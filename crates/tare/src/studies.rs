@@ -17,40 +17,32 @@ pub struct ShippedStudy {
     pub text: &'static str,
 }
 
+/// Studies by their names, which are those of their files.
+macro_rules! shipped {
+    ($($name:literal),+ $(,)?) => {
+        [$(ShippedStudy { name: $name, text: include_str!(concat!("../../../studies/", $name, ".toml")) }),+]
+    };
+}
+
 /// All of them, in the order in which they are listed.
-pub const SHIPPED: &[ShippedStudy] = &[
-    ShippedStudy { name: "quickstart", text: include_str!("../../../studies/quickstart.toml") },
-    ShippedStudy { name: "platforms", text: include_str!("../../../studies/platforms.toml") },
-    ShippedStudy { name: "response-time", text: include_str!("../../../studies/response-time.toml") },
-    ShippedStudy {
-        name: "response-time-as-published",
-        text: include_str!("../../../studies/response-time-as-published.toml"),
-    },
-    ShippedStudy { name: "throughput", text: include_str!("../../../studies/throughput.toml") },
-    ShippedStudy { name: "order-entry", text: include_str!("../../../studies/order-entry.toml") },
-    ShippedStudy {
-        name: "order-entry-as-published",
-        text: include_str!("../../../studies/order-entry-as-published.toml"),
-    },
-    ShippedStudy { name: "order-entry-levels", text: include_str!("../../../studies/order-entry-levels.toml") },
-    ShippedStudy { name: "java-density", text: include_str!("../../../studies/java-density.toml") },
-    ShippedStudy {
-        name: "java-density-as-published",
-        text: include_str!("../../../studies/java-density-as-published.toml"),
-    },
-    ShippedStudy { name: "java-density-rules", text: include_str!("../../../studies/java-density-rules.toml") },
-    ShippedStudy { name: "web-serving", text: include_str!("../../../studies/web-serving.toml") },
-    ShippedStudy {
-        name: "web-serving-as-published",
-        text: include_str!("../../../studies/web-serving-as-published.toml"),
-    },
-    ShippedStudy { name: "java-density-machines", text: include_str!("../../../studies/java-density-machines.toml") },
-    ShippedStudy { name: "jvm-consolidation", text: include_str!("../../../studies/jvm-consolidation.toml") },
-    ShippedStudy {
-        name: "jvm-consolidation-as-published",
-        text: include_str!("../../../studies/jvm-consolidation-as-published.toml"),
-    },
-    ShippedStudy { name: "tiles", text: include_str!("../../../studies/tiles.toml") },
+pub const SHIPPED: &[ShippedStudy] = &shipped![
+    "quickstart",
+    "platforms",
+    "response-time",
+    "response-time-as-published",
+    "throughput",
+    "order-entry",
+    "order-entry-as-published",
+    "order-entry-levels",
+    "java-density",
+    "java-density-as-published",
+    "java-density-rules",
+    "web-serving",
+    "web-serving-as-published",
+    "java-density-machines",
+    "jvm-consolidation",
+    "jvm-consolidation-as-published",
+    "tiles",
 ];
 
 /// The instrument's own study: not listed, as `tare calibrate` runs it.

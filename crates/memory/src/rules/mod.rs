@@ -2,11 +2,9 @@
 
 mod advisor;
 mod fixed;
-mod ksmtuned;
-mod published;
+mod scripts;
 #[cfg(test)]
 mod simulator;
-mod steps;
 mod tare;
 #[cfg(test)]
 mod tests;
@@ -21,8 +19,7 @@ use crate::host::HostNow;
 
 pub use advisor::Advisor;
 pub use fixed::Fixed;
-pub use ksmtuned::Ksmtuned;
-pub use published::PublishedScript;
+pub use scripts::Script;
 pub use tare::Tare;
 
 /// Memory of the host, bytes, as `/proc/meminfo` has it.
@@ -103,8 +100,8 @@ pub trait Rule: Send {
 pub fn of(merging: &Merging, page: u64) -> Box<dyn Rule> {
     match merging.rule {
         MergeRule::Fixed { pages_to_scan, sleep } => Box::new(Fixed::new(pages_to_scan, sleep)),
-        MergeRule::PublishedScript => Box::new(PublishedScript::default()),
-        MergeRule::Ksmtuned => Box::new(Ksmtuned::default()),
+        MergeRule::PublishedScript => Box::new(Script::published()),
+        MergeRule::Ksmtuned => Box::new(Script::ksmtuned()),
         MergeRule::Advisor { target_scan_time, max_cpu } => Box::new(Advisor::new(target_scan_time, max_cpu)),
         MergeRule::Tare { free_goal, max_cpu } => Box::new(Tare::new(free_goal, max_cpu, page)),
     }

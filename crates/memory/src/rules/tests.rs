@@ -23,7 +23,7 @@ const fn scan(pages: u32, sleep_ms: u32) -> Set {
 
 #[test]
 fn the_published_script_boosts_while_memory_is_short_and_decays_then() {
-    let mut rule = PublishedScript::default();
+    let mut rule = Script::published();
     assert_eq!(rule.every(), Duration::from_secs(60));
     // It sleeps first. Then 10,000 us x 16 GiB / 24,683,520 kB = 6,796 us, in whole milliseconds 7.
     let (short, enough) = (seen(7 * GIB, 32 * GIB, 0), seen(8 * GIB, 32 * GIB, 0));
@@ -36,7 +36,7 @@ fn the_published_script_boosts_while_memory_is_short_and_decays_then() {
 
 #[test]
 fn the_published_script_starts_low_and_stops_when_all_that_was_promised_fits() {
-    let mut rule = PublishedScript::default();
+    let mut rule = Script::published();
     // Decay from nothing comes to the fewest.
     assert_eq!(rule.decide(&seen(20 * GIB, 17 * GIB, 0)), scan(64, 7));
     // 24,683,520 - 7,405,056 = 17,278,464 kB may be promised; the stop asks for less than that, however little is free.
@@ -50,7 +50,7 @@ fn the_published_script_starts_low_and_stops_when_all_that_was_promised_fits() {
 
 #[test]
 fn ksmtuned_goes_by_what_is_resident_and_stops_only_with_memory_free() {
-    let mut rule = Ksmtuned::default();
+    let mut rule = Script::ksmtuned();
     let limit = (24_683_520 - 4_936_704) << 10;
     let (free, short) = (5 * GIB, 4 * GIB);
     assert_eq!(rule.begin(&seen(short, 0, limit)), Set::Stop);
@@ -68,7 +68,7 @@ fn pauses_are_longer_on_smaller_hosts_and_never_none() {
         let memory = Memory { total_bytes, ..Memory::default() };
         let guests = Guests { virtual_bytes: 1 << 50, resident_bytes: 1 << 50, ..Guests::default() };
         let seen = Seen { memory, guests, ..Seen::default() };
-        (PublishedScript::default().decide(&seen), Ksmtuned::default().decide(&seen))
+        (Script::published().decide(&seen), Script::ksmtuned().decide(&seen))
     };
     assert_eq!(of(16 * GIB), (scan(300, 10), scan(300, 10)));
     assert_eq!(of(4 * GIB), (scan(300, 40), scan(300, 40)));
