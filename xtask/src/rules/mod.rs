@@ -10,6 +10,7 @@ mod glossary;
 mod leftovers;
 mod lints;
 mod manifests;
+mod module_circles;
 mod module_docs;
 mod platform_names;
 mod sizes;
@@ -48,6 +49,11 @@ pub const ALL: &[Rule] = &[
         name: "workload-paths",
         what: "no code reaches into a workload's folder from outside of it",
         check: workload_paths::check,
+    },
+    Rule {
+        name: "module-circles",
+        what: "the modules of a crate use each other in one direction",
+        check: module_circles::check,
     },
     Rule { name: "sizes", what: "files stay short; exceptions only shrink", check: sizes::check },
     Rule { name: "unsafe-code", what: "unsafe stands in files of its own", check: unsafe_code::check },
