@@ -1,6 +1,6 @@
 //! A trial into the tables.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use rusqlite::{Connection, params};
 use tare_model::Histogram;
@@ -75,14 +75,8 @@ pub(crate) fn insert_trial(db: &Connection, record: &TrialRecord) -> Insert {
 }
 
 fn insert_measurement(db: &Connection, trial: u32, measurement: &Measurement) -> Insert {
-    let mut metric = db.prepare_cached("INSERT INTO metrics VALUES (?1, ?2, ?3)")?;
-    for (name, value) in &measurement.metrics {
-        metric.execute(params![trial, name, value])?;
-    }
-    let mut count = db.prepare_cached("INSERT INTO counts VALUES (?1, ?2, ?3)")?;
-    for (name, &value) in &measurement.counts {
-        count.execute(params![trial, name, int("a count", value)?])?;
-    }
+    insert_numbers(db, "INSERT INTO metrics VALUES (?1, ?2, ?3)", i64::from(trial), &measurement.metrics)?;
+    insert_counts(db, "INSERT INTO counts VALUES (?1, ?2, ?3)", i64::from(trial), &measurement.counts)?;
     for (name, histogram) in &measurement.histograms {
         insert_histogram(db, trial, name, histogram)?;
     }
@@ -109,6 +103,24 @@ fn insert_histogram(db: &Connection, trial: u32, name: &str, histogram: &Histogr
     ])?;
     let id = db.last_insert_rowid();
     insert_bins(db, "INSERT INTO stored_bins VALUES (?1, ?2, ?3, ?4)", id, histogram)
+}
+
+/// Inserts values by their names, by a statement that takes an id, the name and the value.
+pub(super) fn insert_numbers(db: &Connection, sql: &str, id: i64, values: &BTreeMap<String, f64>) -> Insert {
+    let mut insert = db.prepare_cached(sql)?;
+    for (name, value) in values {
+        insert.execute(params![id, name, value])?;
+    }
+    Ok(())
+}
+
+/// The same of counts.
+pub(super) fn insert_counts(db: &Connection, sql: &str, id: i64, counts: &BTreeMap<String, u64>) -> Insert {
+    let mut insert = db.prepare_cached(sql)?;
+    for (name, &value) in counts {
+        insert.execute(params![id, name, int("a count", value)?])?;
+    }
+    Ok(())
 }
 
 /// Inserts the bins of a histogram by a statement that takes its id, both ends and the count.

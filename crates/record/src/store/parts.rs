@@ -3,24 +3,20 @@
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, Row, params};
-use tare_model::Histogram;
 use tare_model::trial::{Part, Step};
 
-use super::insert::{Insert, insert_bins, int};
-use super::read::{Read, map, numbers, read_bins, rows, unsigned, word};
+use super::insert::{Insert, insert_bins, insert_numbers, int};
+use super::read::{Read, numbers, read_bins, rows, times};
 
 /// Inserts what each guest and driver of a trial contributed.
 pub(super) fn insert_parts(db: &Connection, trial: u32, parts: &[Part]) -> Insert {
     let mut head = db.prepare_cached(
         "INSERT INTO stored_parts (trial, position, guest, driver, instance) VALUES (?1, ?2, ?3, ?4, ?5)",
     )?;
-    let mut metric = db.prepare_cached("INSERT INTO stored_part_metrics VALUES (?1, ?2, ?3)")?;
     for (position, part) in (0i64..).zip(parts) {
         head.execute(params![trial, position, part.guest, part.driver, part.instance])?;
         let id = db.last_insert_rowid();
-        for (name, value) in &part.metrics {
-            metric.execute(params![id, name, value])?;
-        }
+        insert_numbers(db, "INSERT INTO stored_part_metrics VALUES (?1, ?2, ?3)", id, &part.metrics)?;
     }
     Ok(())
 }
@@ -59,8 +55,7 @@ fn read_parts(db: &Connection, trial: u32) -> Read<Vec<Part>> {
     let sql = "SELECT part_id, guest, driver, instance FROM stored_parts WHERE trial = ?1 ORDER BY position";
     let mut parts = rows(db, sql, trial, read_part)?;
     for (id, part) in &mut parts {
-        let values = map::<Option<f64>>(db, "SELECT metric, value FROM stored_part_metrics WHERE part_id = ?1", *id)?;
-        part.metrics = numbers(values);
+        part.metrics = numbers(db, "SELECT metric, value FROM stored_part_metrics WHERE part_id = ?1", *id)?;
     }
     Ok(parts.into_iter().map(|(_, part)| part).collect())
 }
@@ -76,15 +71,7 @@ fn read_steps(db: &Connection, trial: u32) -> Read<Vec<Step>> {
         db,
         "SELECT step_id, step, within, min_ns, max_ns, sum_ns FROM steps WHERE trial = ?1 ORDER BY position",
         trial,
-        |row| {
-            let times = Histogram {
-                bins: Vec::new(),
-                min: unsigned(3, row.get(3)?)?,
-                max: unsigned(4, row.get(4)?)?,
-                sum: word(row, 5, |text| text.parse().ok())?,
-            };
-            Ok((row.get::<_, i64>(0)?, Step { name: row.get(1)?, within: row.get(2)?, times }))
-        },
+        |row| Ok((row.get::<_, i64>(0)?, Step { name: row.get(1)?, within: row.get(2)?, times: times(row, 3)? })),
     )?;
     for (id, step) in &mut steps {
         let bins = "SELECT low_ns, high_ns, count FROM stored_step_bins WHERE step_id = ?1 ORDER BY low_ns";

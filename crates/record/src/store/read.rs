@@ -103,15 +103,13 @@ fn read_head(row: &Row<'_>, trial: u32) -> Read<TrialRecord> {
 }
 
 fn read_measurement(db: &Connection, trial: u32) -> Read<Measurement> {
-    let values: BTreeMap<String, Option<f64>> = map(db, "SELECT metric, value FROM metrics WHERE trial = ?1", trial)?;
-    let counts: BTreeMap<String, i64> = map(db, "SELECT name, value FROM counts WHERE trial = ?1", trial)?;
     let (parts, steps) = parts::read(db, trial)?;
     let mut measurement = Measurement {
         parts,
         steps,
-        metrics: numbers(values),
+        metrics: numbers(db, "SELECT metric, value FROM metrics WHERE trial = ?1", trial)?,
         histograms: BTreeMap::new(),
-        counts: counts.into_iter().map(|(name, value)| Ok((name, unsigned(1, value)?))).collect::<Read<_>>()?,
+        counts: counts(db, "SELECT name, value FROM counts WHERE trial = ?1", trial)?,
         scale_up: scale_up::read(db, trial)?,
         requests: requests::read_requests(db, trial, None)?,
         search: search::read(db, trial)?,
@@ -119,13 +117,7 @@ fn read_measurement(db: &Connection, trial: u32) -> Read<Measurement> {
     };
     let heads =
         rows(db, "SELECT histogram_id, name, min_ns, max_ns, sum_ns FROM histograms WHERE trial = ?1", trial, |row| {
-            let head = Histogram {
-                bins: Vec::new(),
-                min: unsigned(2, row.get(2)?)?,
-                max: unsigned(3, row.get(3)?)?,
-                sum: word(row, 4, |text| text.parse().ok())?,
-            };
-            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, head))
+            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, times(row, 2)?))
         })?;
     for (id, name, mut histogram) in heads {
         let bins = "SELECT low_ns, high_ns, count FROM stored_bins WHERE histogram_id = ?1 ORDER BY low_ns";
@@ -181,8 +173,23 @@ pub(super) fn map<T: FromSql>(db: &Connection, sql: &str, id: impl ToSql) -> Rea
 }
 
 /// Values by name, where NULL stands for one that is no number.
-pub(super) fn numbers(values: BTreeMap<String, Option<f64>>) -> BTreeMap<String, f64> {
-    values.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect()
+pub(super) fn numbers(db: &Connection, sql: &str, id: impl ToSql) -> Read<BTreeMap<String, f64>> {
+    let values: BTreeMap<String, Option<f64>> = map(db, sql, id)?;
+    Ok(values.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect())
+}
+
+/// Counts by name.
+pub(super) fn counts(db: &Connection, sql: &str, id: impl ToSql) -> Read<BTreeMap<String, u64>> {
+    let counts: BTreeMap<String, i64> = map(db, sql, id)?;
+    counts.into_iter().map(|(name, value)| Ok((name, unsigned(1, value)?))).collect()
+}
+
+/// A histogram of which the smallest, the largest and the sum are in three columns from this one on; its bins are in a table of
+/// their own.
+pub(super) fn times(row: &Row<'_>, first: usize) -> Read<Histogram> {
+    let end = |column: usize| unsigned(column, row.get(column)?);
+    let sum = word(row, first + 2, |text| text.parse().ok())?;
+    Ok(Histogram { bins: Vec::new(), min: end(first)?, max: end(first + 1)?, sum })
 }
 
 /// The bins of a histogram by a statement that takes its id and gives both ends and the count.

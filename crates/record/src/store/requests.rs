@@ -1,11 +1,10 @@
 //! Requests by type, of a trial or of one load that a search tried.
 
 use rusqlite::{Connection, Row, params};
-use tare_model::Histogram;
 use tare_model::trial::RequestType;
 
 use super::insert::{Insert, insert_bins, int};
-use super::read::{Read, read_bins, real, unsigned, word};
+use super::read::{Read, read_bins, real, times, unsigned};
 
 /// Inserts the request types of a trial, or of one of its tries.
 pub(super) fn insert_requests(db: &Connection, trial: u32, of_try: Option<i64>, types: &[RequestType]) -> Insert {
@@ -57,7 +56,6 @@ pub(super) fn read_requests(db: &Connection, trial: u32, of_try: Option<i64>) ->
 
 fn read_head(row: &Row<'_>) -> Read<(i64, RequestType)> {
     let count = |column: usize| unsigned(column, row.get(column)?);
-    let sum = word(row, 12, |text| text.parse().ok())?;
     let one = RequestType {
         name: row.get(1)?,
         requests: count(2)?,
@@ -68,7 +66,7 @@ fn read_head(row: &Row<'_>) -> Read<(i64, RequestType)> {
         bytes: count(7)?,
         response_s: real(row, 8)?,
         target: row.get(9)?,
-        times: Histogram { bins: Vec::new(), min: count(10)?, max: count(11)?, sum },
+        times: times(row, 10)?,
     };
     Ok((row.get(0)?, one))
 }

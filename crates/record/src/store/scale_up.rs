@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use tare_model::Histogram;
 use tare_model::density::{CoursePoint, Level, ScaleUp, Stopped};
 use tare_model::merging::{MergeCounters, SavedFrom};
 use tare_model::trial::Part;
 
-use super::insert::{Insert, insert_bins, int};
+use super::insert::{Insert, insert_bins, insert_numbers, int};
 use super::names::{stop_name, stop_of};
 use super::parts::read_part;
-use super::read::{Read, map, numbers, read_bins, real, rows, unsigned, word};
+use super::read::{Read, numbers, read_bins, real, rows, times, unsigned, word};
 
 /// Inserts the scale-up of a trial.
 pub(super) fn insert_scale_up(db: &Connection, trial: u32, scale_up: &ScaleUp) -> Insert {
@@ -85,10 +84,7 @@ fn insert_level(db: &Connection, trial: u32, position: i64, level: &Level) -> In
         merge.scanner_cpu_s
     ])?;
     let id = db.last_insert_rowid();
-    let mut metric = db.prepare_cached("INSERT INTO stored_level_metrics VALUES (?1, ?2, ?3)")?;
-    for (name, value) in &level.metrics {
-        metric.execute(params![id, name, value])?;
-    }
+    insert_numbers(db, "INSERT INTO stored_level_metrics VALUES (?1, ?2, ?3)", id, &level.metrics)?;
     insert_bins(db, "INSERT INTO stored_level_bins VALUES (?1, ?2, ?3, ?4)", id, response)?;
     insert_parts(db, id, &level.parts)
 }
@@ -142,8 +138,7 @@ fn read_levels(db: &Connection, trial: u32) -> Read<Vec<Level>> {
         read_level,
     )?;
     let whole = |(id, mut level): (i64, Level)| {
-        let values = map::<Option<f64>>(db, "SELECT metric, value FROM stored_level_metrics WHERE level_id = ?1", id)?;
-        level.metrics = numbers(values);
+        level.metrics = numbers(db, "SELECT metric, value FROM stored_level_metrics WHERE level_id = ?1", id)?;
         let bins = "SELECT low_ns, high_ns, count FROM stored_level_bins WHERE level_id = ?1 ORDER BY low_ns";
         level.response.bins = read_bins(db, bins, id)?;
         level.parts = read_parts(db, id)?;
@@ -154,8 +149,6 @@ fn read_levels(db: &Connection, trial: u32) -> Read<Vec<Level>> {
 
 fn read_level(row: &Row<'_>) -> Read<(i64, Level)> {
     let count = |column: usize| unsigned(column, row.get(column)?);
-    let response =
-        Histogram { bins: Vec::new(), min: count(7)?, max: count(8)?, sum: word(row, 9, |text| text.parse().ok())? };
     let saved_from =
         SavedFrom { zero_bytes: count(10)?, code_bytes: count(11)?, data_bytes: count(12)?, unknown_bytes: count(13)? };
     let merge = MergeCounters {
@@ -177,7 +170,7 @@ fn read_level(row: &Row<'_>) -> Read<(i64, Level)> {
         window_ns: (count(4)?, count(5)?),
         settled_after_s: row.get(6)?,
         metrics: BTreeMap::new(),
-        response,
+        response: times(row, 7)?,
         parts: Vec::new(),
         saved_from,
         merge,
@@ -190,13 +183,9 @@ fn read_parts(db: &Connection, level: i64) -> Read<Vec<Part>> {
         "SELECT level_part_id, guest, driver, instance FROM stored_level_parts WHERE level_id = ?1 ORDER BY position";
     let heads: Vec<(i64, Part)> = db.prepare_cached(sql)?.query_map([level], read_part)?.collect::<Read<_>>()?;
     let whole = |(id, mut part): (i64, Part)| {
-        let values = map::<Option<f64>>(
-            db,
-            "SELECT metric, value FROM stored_level_part_metrics JOIN stored_level_names USING (name_id)
-             WHERE level_part_id = ?1",
-            id,
-        )?;
-        part.metrics = numbers(values);
+        let sql = "SELECT metric, value FROM stored_level_part_metrics JOIN stored_level_names USING (name_id)
+                   WHERE level_part_id = ?1";
+        part.metrics = numbers(db, sql, id)?;
         Ok(part)
     };
     heads.into_iter().map(whole).collect()

@@ -1,17 +1,14 @@
 //! What was seen while the largest load was looked for.
 
-use std::collections::BTreeMap;
-
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use tare_model::Histogram;
 use tare_model::capacity::{CapacitySearch, Probe};
 use tare_model::trial::Flag;
 
-use super::insert::{Insert, int};
+use super::cpu;
+use super::insert::{Insert, insert_bins, insert_counts, insert_numbers, int};
 use super::names::{cause_name, cause_of, purpose_name, purpose_of};
-use super::read::{Read, map, numbers, read_bins, real, rows, unsigned, word};
+use super::read::{Read, counts, numbers, read_bins, real, rows, times, unsigned, word};
 use super::requests::{insert_requests, read_requests};
-use super::{cpu, insert::insert_bins};
 
 /// Inserts the search of a trial.
 pub(super) fn insert_search(db: &Connection, trial: u32, search: &CapacitySearch) -> Insert {
@@ -48,14 +45,8 @@ fn insert_try(db: &Connection, trial: u32, position: i64, probe: &Probe) -> Inse
         response.sum.to_string()
     ])?;
     let id = db.last_insert_rowid();
-    let mut metric = db.prepare_cached("INSERT INTO stored_try_metrics VALUES (?1, ?2, ?3)")?;
-    for (name, value) in &probe.metrics {
-        metric.execute(params![id, name, value])?;
-    }
-    let mut count = db.prepare_cached("INSERT INTO stored_try_counts VALUES (?1, ?2, ?3)")?;
-    for (name, &value) in &probe.counts {
-        count.execute(params![id, name, int("a count of a try", value)?])?;
-    }
+    insert_numbers(db, "INSERT INTO stored_try_metrics VALUES (?1, ?2, ?3)", id, &probe.metrics)?;
+    insert_counts(db, "INSERT INTO stored_try_counts VALUES (?1, ?2, ?3)", id, &probe.counts)?;
     let mut flag = db.prepare_cached("INSERT INTO stored_try_flags VALUES (?1, ?2, ?3, ?4)")?;
     for (number, one) in (0i64..).zip(&probe.flags) {
         flag.execute(params![id, number, one.kind, one.detail])?;
@@ -90,14 +81,13 @@ pub(super) fn read(db: &Connection, trial: u32) -> Read<Option<CapacitySearch>> 
 
 fn read_head(row: &Row<'_>) -> Read<(i64, Probe)> {
     let count = |column: usize| unsigned(column, row.get(column)?);
-    let sum = word(row, 9, |text| text.parse().ok())?;
     let probe = Probe {
         load: real(row, 1)?,
         purpose: word(row, 2, purpose_of)?,
         failed: row.get(3)?,
         cause: row.get::<_, Option<String>>(4)?.map(|_| word(row, 4, cause_of)).transpose()?,
         window_ns: (count(5)?, count(6)?),
-        response: Histogram { bins: Vec::new(), min: count(7)?, max: count(8)?, sum },
+        response: times(row, 7)?,
         ..Probe::default()
     };
     Ok((row.get(0)?, probe))
@@ -105,9 +95,8 @@ fn read_head(row: &Row<'_>) -> Read<(i64, Probe)> {
 
 /// A try with all that stands in tables of its own.
 fn whole(db: &Connection, trial: u32, id: i64, mut probe: Probe) -> Read<Probe> {
-    probe.metrics = numbers(map(db, "SELECT metric, value FROM stored_try_metrics WHERE try_id = ?1", id)?);
-    let counts: BTreeMap<String, i64> = map(db, "SELECT name, value FROM stored_try_counts WHERE try_id = ?1", id)?;
-    probe.counts = counts.into_iter().map(|(name, value)| Ok((name, unsigned(1, value)?))).collect::<Read<_>>()?;
+    probe.metrics = numbers(db, "SELECT metric, value FROM stored_try_metrics WHERE try_id = ?1", id)?;
+    probe.counts = counts(db, "SELECT name, value FROM stored_try_counts WHERE try_id = ?1", id)?;
     probe.flags = db
         .prepare_cached("SELECT kind, detail FROM stored_try_flags WHERE try_id = ?1 ORDER BY number")?
         .query_map([id], |row| Ok(Flag { kind: row.get(0)?, detail: row.get(1)? }))?
