@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tare_image::{Extras, Kernel};
+use tare_model::ByteSize;
 use tare_model::guest::{GuestSize, GuestSpec};
-use tare_model::{ByteSize, Refusal};
 use tare_wire::Link;
 
 use super::connection::{with, within};
@@ -46,7 +46,7 @@ static FOUND: Mutex<Option<HashMap<String, Result<(), String>>>> = Mutex::new(No
 pub(super) fn decide(connection: &Arc<Connection>, options: &Options, agent: &Path) -> Result<bool, String> {
     match options.accel {
         Accel::Tcg => Ok(false),
-        Accel::Kvm => hardware()
+        Accel::Kvm => kernel::kvm_is_ordinary()
             .and_then(|()| offered(connection))
             .and_then(|()| tried(connection, options, agent))
             .map(|()| true),
@@ -82,7 +82,7 @@ fn found(connection: &Arc<Connection>, options: &Options, agent: &Path) -> Resul
     if let Some(known) = found.get(&asked) {
         return known.clone();
     }
-    let promising = hardware().and_then(|()| offered(connection));
+    let promising = kernel::kvm_is_ordinary().and_then(|()| offered(connection));
     let result = promising.and_then(|()| tried(connection, options, agent));
     found.insert(asked, result.clone());
     result
@@ -100,15 +100,6 @@ fn tried(connection: &Arc<Connection>, options: &Options, agent: &Path) -> Resul
     let key = format!("libvirt boots a guest by KVM\n{versions:?}\n{image}\n{} {cpu}", options.machine);
     let limits = Limits::within(options.boot_within.duration());
     remembered(&key, || boots(connection, options, agent, true, limits))
-}
-
-/// What the host itself says, before anything is tried.
-pub(super) fn hardware() -> Result<(), String> {
-    kernel::kvm().map_err(|Refusal { reason, remedy }| format!("{reason} ({remedy})"))?;
-    if Path::new("/sys/module/kvm_pvm").exists() {
-        return Err("this host's KVM is of a kind (kvm_pvm) that boots no ordinary kernel".into());
-    }
-    Ok(())
 }
 
 /// Whether libvirt offers KVM.

@@ -222,7 +222,7 @@ impl Platform for Libvirt {
             return None;
         }
         if !boot {
-            return accel::hardware().err();
+            return kernel::kvm_is_ordinary().err();
         }
         let connection = connection::open(&self.options.uri).ok()?;
         // A refusal is a start's to report.

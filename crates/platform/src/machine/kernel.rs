@@ -16,6 +16,15 @@ pub(crate) fn kvm() -> Result<(), Refusal> {
     Err(without_kvm(&error, &std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default()))
 }
 
+/// Whether KVM's device opens and is of a kind that boots ordinary kernels: what can be seen at once.
+pub(crate) fn kvm_is_ordinary() -> Result<(), String> {
+    kvm().map_err(|Refusal { reason, remedy }| format!("{reason} ({remedy})"))?;
+    match Path::new("/sys/module/kvm_pvm").exists() {
+        true => Err("the host's KVM is of a kind (kvm_pvm) that boots no ordinary kernel".into()),
+        false => Ok(()),
+    }
+}
+
 /// Whether the kernel can move a machine's packets.
 pub(crate) fn vhost() -> Result<(), Refusal> {
     open_device(Path::new(VHOST), "vhost_net").map(drop)

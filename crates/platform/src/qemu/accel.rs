@@ -67,10 +67,7 @@ pub(super) fn choose(options: &Options, agent: &Path) -> Result<Chosen, Refusal>
 
 /// What can be seen at once, before a guest is tried.
 pub(super) fn promising() -> Result<(), String> {
-    kernel::kvm().map_err(|Refusal { reason, remedy }| format!("{reason} ({remedy})"))?;
-    if Path::new("/sys/module/kvm_pvm").exists() {
-        return Err("the host's KVM is of a kind (kvm_pvm) that boots no ordinary kernel".into());
-    }
+    kernel::kvm_is_ordinary()?;
     let cpus = std::fs::read_to_string("/proc/cpuinfo").map_err(|error| format!("/proc/cpuinfo: {error}"))?;
     if kernel::has_extensions(&cpus) { Ok(()) } else { Err("the processor shows neither vmx nor svm".into()) }
 }
