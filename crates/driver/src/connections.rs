@@ -5,15 +5,13 @@ use std::sync::atomic::AtomicBool;
 use tare_model::drive::{DriveInterval, DriveResult, DriveSpec};
 use tare_model::load::LoadModel;
 
-use crate::backlog::Backlog;
 use crate::control::{Breaker, Control, Meter};
 use crate::drive::{GRACE_CLOSED_NS, GRACE_NS};
 use crate::operation::{Operation, Worker};
-use crate::schedule::{Dealer, Schedule};
 use crate::supervise::Watch;
-use crate::tally::{Shared, Tally, Total};
+use crate::tally::{Shared, Tally};
 use crate::timeline::Timeline;
-use crate::{DriverError, closed, crew, open, outcome};
+use crate::{DriverError, closed, crew, open};
 
 /// Stack of a driver's thread; its histograms are on the heap.
 const STACK_BYTES: usize = 256 * 1024;
@@ -66,7 +64,7 @@ pub(crate) fn run<C: Send, T: Send>(
     work: impl Fn(C, &DriverThread<'_>) -> (Tally, T) + Sync,
 ) -> Result<(DriveResult, Vec<T>), DriverError> {
     let Common { spec, timeline, operation_bytes: (to_guest, from_guest), long, granted } = common;
-    let shared = shared_arrivals(spec, &timeline);
+    let shared = open::Shared::of(spec, &timeline, spec.load.connections());
     let grace_ns = if long || shared.is_some() { GRACE_NS } else { GRACE_CLOSED_NS };
     let control = Control::default();
     let meters: Vec<Meter> = connections.iter().map(|_| Meter::default()).collect();
@@ -89,32 +87,17 @@ pub(crate) fn run<C: Send, T: Send>(
         let (index, record) = (index as u32, spec.record);
         let worker = Worker { index, of, timeline, control, meter, record, shared: None, delay_ns: 0 };
         let thread = DriverThread { worker, breaker, load: &spec.load, arrivals };
-        move || Ok(work(connection, &thread))
+        move || {
+            let (mut tally, other) = work(connection, &thread);
+            tally.to_guest += tally.operations * to_guest;
+            tally.from_guest += tally.operations * from_guest;
+            Ok((tally, other))
+        }
     });
-    let (counted, watched) = crew::run_threads(("drive", STACK_BYTES), control, each, &watch)?;
-    if watched.cancelled {
-        return Err(DriverError::Cancelled);
-    }
-    let mut total = Total::default();
-    let mut others = Vec::with_capacity(counted.len());
-    for (mut tally, other) in counted {
-        tally.to_guest += tally.operations * to_guest;
-        tally.from_guest += tally.operations * from_guest;
-        total.add(tally);
-        others.push(other);
-    }
+    let (mut result, others) = crew::run_threads(("drive", STACK_BYTES), each, &watch, granted)?;
     if matches!(spec.load, LoadModel::Closed { .. }) {
         // Whoever waits for the answer before asking again is never late: both times are one.
-        total.service = total.response.clone();
+        result.service = result.response.clone();
     }
-    let backlog_max = shared.as_ref().map_or(0, |s| s.backlog.most(timeline.steady_start, timeline.load_end));
-    let result = outcome::result(&timeline, total, watched, of, granted);
-    Ok((DriveResult { backlog_max, ..result }, others))
-}
-
-fn shared_arrivals(spec: &DriveSpec, timeline: &Timeline) -> Option<open::Shared> {
-    let LoadModel::Open { rate, arrivals, connections } = spec.load else { return None };
-    let schedule = Schedule::new(rate.0, arrivals, &spec.phases, timeline.start, spec.seed);
-    let dealer = Dealer::new(schedule, connections);
-    Some(open::Shared { dealer, backlog: Backlog::new(timeline, timeline.load_end.saturating_add(GRACE_NS)) })
+    Ok((result, others))
 }

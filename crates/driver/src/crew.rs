@@ -3,13 +3,13 @@
 use std::sync::atomic::Ordering;
 use std::thread;
 
-use crate::DriverError;
+use tare_model::drive::DriveResult;
+
 use crate::clock::tighten_timers;
 use crate::control::Control;
-use crate::supervise::{Watch, Watched};
-
-/// Stack of a thread of a crowd: what it works with is on the heap.
-pub(crate) const CROWD_STACK_BYTES: usize = 512 * 1024;
+use crate::supervise::Watch;
+use crate::tally::Tally;
+use crate::{DriverError, outcome};
 
 /// Counts a thread out however it ends.
 struct Alive<'a>(&'a Control);
@@ -20,18 +20,19 @@ impl Drop for Alive<'_> {
     }
 }
 
-/// Starts a thread for each piece of work, called `NAME-NUMBER` and with so much stack, watches them, and takes what they counted, in order. One that fails has the
-/// others stop.
+/// Starts a thread for each piece of work, called `NAME-NUMBER` and with so much stack, watches them, and adds up what they counted. What else they
+/// return comes back in their order. One that fails has the others stop.
 ///
 /// # Errors
-/// When a thread cannot be started or panics, or that of the first whose work failed.
-pub(crate) fn run_threads<T: Send, W: FnOnce() -> Result<T, DriverError> + Send>(
+/// When a thread cannot be started or panics, that of the first whose work failed, or when the run was cancelled.
+pub(crate) fn run_threads<T: Send, W: FnOnce() -> Result<(Tally, T), DriverError> + Send>(
     (name, stack_bytes): (&str, usize),
-    control: &Control,
     work: impl IntoIterator<Item = W>,
     watch: &Watch<'_>,
-) -> Result<(Vec<T>, Watched), DriverError> {
-    thread::scope(|scope| {
+    granted: Vec<(String, String)>,
+) -> Result<(DriveResult, Vec<T>), DriverError> {
+    let Watch { control, timeline, .. } = *watch;
+    let (counts, watched) = thread::scope(|scope| {
         let mut running = Vec::new();
         let mut refused = None;
         for (number, work) in work.into_iter().enumerate() {
@@ -58,5 +59,12 @@ pub(crate) fn run_threads<T: Send, W: FnOnce() -> Result<T, DriverError> + Send>
             counts.push(handle.join().map_err(|_| DriverError::Thread)??);
         }
         refused.map_or(Ok((counts, watched)), Err)
-    })
+    })?;
+    if watched.cancelled {
+        return Err(DriverError::Cancelled);
+    }
+    let (tallies, others): (Vec<Tally>, Vec<T>) = counts.into_iter().unzip();
+    let result = outcome::result(&timeline, tallies.into_iter(), watched, granted);
+    let backlog_max = watch.arrivals.map_or(0, |s| s.backlog.most(timeline.steady_start, timeline.load_end));
+    Ok((DriveResult { backlog_max, ..result }, others))
 }

@@ -3,19 +3,32 @@
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
+use tare_model::drive::DriveSpec;
+use tare_model::load::LoadModel;
+
 use crate::backlog::Backlog;
 use crate::clock::{now_ns, sleep_until};
 use crate::drive::GRACE_NS;
 use crate::operation::{Done, Operation, Worker};
-use crate::schedule::Dealer;
+use crate::schedule::{Dealer, Schedule};
 use crate::tally::Tally;
-use crate::timeline::{Stage, Tracker};
+use crate::timeline::{Stage, Timeline, Tracker};
 
 /// What the threads of an open loop share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub dealer: Dealer,
     pub backlog: Backlog,
+}
+
+impl Shared {
+    /// The arrivals of an open loop, dealt to so many threads; `None` of a closed one.
+    pub fn of(spec: &DriveSpec, timeline: &Timeline, threads: u32) -> Option<Self> {
+        let LoadModel::Open { rate, arrivals, .. } = spec.load else { return None };
+        let schedule = Schedule::new(rate.0, arrivals, &spec.phases, timeline.start, spec.seed);
+        let backlog = Backlog::new(timeline, timeline.load_end.saturating_add(GRACE_NS));
+        Some(Self { dealer: Dealer::new(schedule, threads), backlog })
+    }
 }
 
 /// The arrivals of one connection, in order.

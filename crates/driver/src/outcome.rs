@@ -1,44 +1,52 @@
 //! What every drive tells, from what its threads counted.
 
+use std::collections::BTreeMap;
+
 use tare_model::drive::DriveResult;
 
 use crate::supervise::Watched;
-use crate::tally::Total;
+use crate::tally::Tally;
 use crate::timeline::Timeline;
 use crate::usage::run_delay_ns;
 
-/// The result of so many threads and the one that watched them. What only some kinds of drive tell is left empty.
+/// The result of some threads and the one that watched them. What only some kinds of drive tell is left empty.
 pub(crate) fn result(
     timeline: &Timeline,
-    total: Total,
+    tallies: impl ExactSizeIterator<Item = Tally>,
     watched: Watched,
-    threads: u32,
     granted: Vec<(String, String)>,
 ) -> DriveResult {
-    let mut used = total.cpu;
-    used.add(watched.cpu);
-    DriveResult {
+    let mut used = watched.cpu;
+    let mut errors: BTreeMap<String, u64> = BTreeMap::new();
+    let mut result = DriveResult {
         steady_start_ns: timeline.steady_start,
         steady_end_ns: timeline.steady_end,
-        operations: total.operations,
-        answered_total: total.answered,
-        bytes_to_guest: total.to_guest,
-        bytes_from_guest: total.from_guest,
-        bytes_to_guest_total: total.to_guest_total,
-        bytes_from_guest_total: total.from_guest_total,
-        errors: total.errors.into_iter().collect(),
-        lost: total.lost,
-        unfinished: total.unfinished,
-        response: total.response,
-        service: total.service,
-        lateness: total.lateness,
         intervals: watched.intervals,
-        cpu_user_ns: used.cpu.user_ns,
-        cpu_system_ns: used.cpu.system_ns,
-        run_delay_ns: run_delay_ns().map(|_| used.run_delay_ns),
-        threads: threads + 1,
+        threads: tallies.len() as u32 + 1,
         granted,
-        verified: total.unverified == 0,
+        verified: true,
         ..DriveResult::default()
+    };
+    for tally in tallies {
+        result.response.merge(&tally.response.into_histogram());
+        result.service.merge(&tally.service.into_histogram());
+        result.lateness.merge(&tally.lateness.into_histogram());
+        result.operations += tally.operations;
+        result.answered_total += tally.answered;
+        result.lost += tally.lost;
+        result.unfinished += tally.unfinished;
+        result.bytes_to_guest += tally.to_guest;
+        result.bytes_from_guest += tally.from_guest;
+        result.bytes_to_guest_total += tally.to_guest_total;
+        result.bytes_from_guest_total += tally.from_guest_total;
+        result.verified &= tally.verified;
+        for (reason, count) in tally.errors {
+            *errors.entry(reason).or_insert(0) += count;
+        }
+        used.add(tally.cpu);
     }
+    result.errors = errors.into_iter().collect();
+    (result.cpu_user_ns, result.cpu_system_ns) = (used.cpu.user_ns, used.cpu.system_ns);
+    result.run_delay_ns = run_delay_ns().map(|_| used.run_delay_ns);
+    result
 }

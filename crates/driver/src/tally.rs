@@ -1,9 +1,7 @@
-//! What one thread of a run counts, and what they all add up to.
+//! What one thread of a run counts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-use tare_model::Histogram;
 
 use crate::record::Recorder;
 use crate::times::Times;
@@ -99,45 +97,5 @@ impl Tally {
     #[cold]
     pub fn error(&mut self, reason: String) {
         *self.errors.entry(reason).or_insert(0) += 1;
-    }
-}
-
-/// All threads together.
-#[derive(Debug, Default)]
-pub(crate) struct Total {
-    pub response: Histogram,
-    pub service: Histogram,
-    pub lateness: Histogram,
-    pub operations: u64,
-    pub answered: u64,
-    pub lost: u64,
-    pub unfinished: u64,
-    pub to_guest: u64,
-    pub from_guest: u64,
-    pub to_guest_total: u64,
-    pub from_guest_total: u64,
-    pub errors: BTreeMap<String, u64>,
-    pub cpu: Usage,
-    pub unverified: u64,
-}
-
-impl Total {
-    pub fn add(&mut self, tally: Tally) {
-        self.response.merge(&tally.response.into_histogram());
-        self.service.merge(&tally.service.into_histogram());
-        self.lateness.merge(&tally.lateness.into_histogram());
-        self.operations += tally.operations;
-        self.answered += tally.answered;
-        self.lost += tally.lost;
-        self.unfinished += tally.unfinished;
-        self.to_guest += tally.to_guest;
-        self.from_guest += tally.from_guest;
-        self.to_guest_total += tally.to_guest_total;
-        self.from_guest_total += tally.from_guest_total;
-        for (reason, count) in tally.errors {
-            *self.errors.entry(reason).or_insert(0) += count;
-        }
-        self.cpu.add(tally.cpu);
-        self.unverified += u64::from(!tally.verified);
     }
 }

@@ -1,13 +1,11 @@
 //! Users of a web site: sessions, their connections, and what is right.
 //!
-//! `docs/reference/web.md` has the protocol. [`site`] knows what users ask for and what answers must be, [`engine`] how that goes to
-//! and fro: an epoll state machine a thread. Sessions are dealt to the threads in turn, and stay there with all their connections.
+//! `docs/reference/web.md` has the protocol. [`site`] knows what users ask for and what answers must be, [`users`] how they go from page to page, and
+//! the session engine how that goes to and fro. Sessions are dealt to the threads in turn, and stay there with all their connections.
 //!
 //! An operation is a page with all its files. It ends in the measured window or not; its response time, from the moment at
 //! which it was due, is counted if it was *due* in the window, however late it ended, so that a closed loop counts those who wait behind a
-//! stall no less than an open one. Its service time begins when its request is first sent, so that it has no part of the
-//! time that connecting took. Lateness is how much later than due a page was begun: of the timers, and in an open loop of waiting for
-//! a session. Bytes are those of HTTP, without those of TLS.
+//! stall no less than an open one. Bytes are those of HTTP, without those of TLS.
 //!
 //! By request type all that ended in the window is counted, and what was due in it and failed later, or had no end at all when the run
 //! was over: a server that stalls at the end is not better off than one that stalls before.
@@ -19,35 +17,28 @@
 pub mod spec;
 
 pub mod backend;
-pub(crate) mod engine;
-mod outcome;
 pub mod proof;
 pub(crate) mod site;
+mod users;
 
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
-use crate::session::limits::{FILES_A_THREAD, OTHER_FILES, THREADS_MAX, memory_bytes, room_for_files};
-use crate::session::probe;
-use crate::web::spec::{TlsSpec, WebDrive};
+use crate::web::spec::{TlsSpec, WebDone, WebDrive};
 use tare_model::drive::{DriveInterval, DriveResult, DriveSpec};
 use tare_model::load::LoadModel;
 
-use crate::backlog::Backlog;
-use crate::control::{Control, Meter};
-use crate::crew::{CROWD_STACK_BYTES, run_threads};
-use crate::drive::{Drive, GRACE_NS, first_target};
-use crate::open::Shared;
+use crate::DriverError;
+use crate::drive::{Drive, first_target};
 use crate::registry::{Drives, Kind};
-use crate::schedule::{Dealer, Schedule};
-use crate::supervise::Watch;
-use crate::timeline::Timeline;
-use crate::{DriverError, sockopt};
-
+use crate::session::engine::{Crowd, Settings};
+use crate::session::limits::memory_bytes;
+use crate::session::probe;
 use crate::session::tls::{DIGEST_BYTES, Tls};
-use engine::{Census, Common, Engine, Place, Ports};
-use site::Site;
+use crate::timeline::Timeline;
+
+use site::{Site, Tally};
+use users::{Ports, Visitors, Way};
 
 pub use site::{Simulated, simulate};
 
@@ -57,18 +48,6 @@ const RECEIVE_BUFFER: (u64, u64) = (16 << 10, 256 << 10);
 /// Refuses what cannot be driven.
 fn check(drive: &WebDrive) -> Result<(), DriverError> {
     let invalid = |what: &str, remedy| Err(DriverError::invalid(what, remedy));
-    if drive.threads == 0 || drive.threads > THREADS_MAX {
-        return invalid("its sessions have no thread, or more than 1024", "give threads a number from 1 to 1024");
-    }
-    if drive.connections == 0 {
-        return invalid("its sessions have no connection", "give connections at least 1");
-    }
-    if drive.timeout_ns == 0 {
-        return invalid("an answer may take no time", "give timeout_ns a length");
-    }
-    if drive.receive_bytes_per_s == Some(0) {
-        return invalid("nothing is ever read from its connections", "leave receive_bytes_per_s out, or give a rate");
-    }
     if drive.host.is_empty() || !drive.host.bytes().all(|byte| byte.is_ascii_graphic()) {
         return invalid(
             "its host is no name that a request can carry",
@@ -87,16 +66,13 @@ fn check(drive: &WebDrive) -> Result<(), DriverError> {
 
 /// All users, ready.
 #[derive(Debug)]
-struct Crowd {
-    spec: DriveSpec,
-    drive: WebDrive,
+struct Ready {
+    crowd: Crowd,
     site: Site,
     ports: Ports,
-    /// TLS of each thread.
-    tls: Vec<Option<Tls>>,
-    granted: Vec<(String, String)>,
-    /// What the process had in memory before, bytes.
-    memory_before: Option<u64>,
+    /// TLS of each thread, if any is spoken.
+    tls: Vec<Tls>,
+    think_ns: u64,
 }
 
 pub(crate) const KINDS: &[Kind] = &[Kind::drives::<WebDrive>(), crate::web::backend::KIND];
@@ -106,88 +82,61 @@ impl Drives for WebDrive {
     ///
     /// With one target all goes there: over TLS where TLS is spoken of, else plain.
     fn prepare(self, spec: &DriveSpec, cancel: &AtomicBool) -> Result<Box<dyn Drive>, DriverError> {
-        let drive = &self;
-        check(drive)?;
+        let settings = settings(spec, &self);
+        settings.check()?;
+        check(&self)?;
         let memory_before = memory_bytes();
-        let site = Site::compile(drive)?;
-        let ports = ports(spec, drive)?;
-        let resumes = drive.connections > 1;
-        let new = |spec: &TlsSpec| Tls::new(spec.certificate_sha256.clone(), &drive.host, ports.secure.ip(), resumes);
-        let tls = (0..drive.threads).map(|_| drive.tls.as_ref().map(new).transpose());
-        let tls: Vec<Option<Tls>> = tls.collect::<Result<_, _>>().map_err(|error| {
+        let site = Site::compile(&self)?;
+        let ports = ports(spec, &self)?;
+        let resumes = self.connections > 1;
+        let new = |spec: &TlsSpec| Tls::new(spec.certificate_sha256.clone(), &self.host, ports.secure.ip(), resumes);
+        let tls: Result<Vec<Tls>, _> = (0..self.threads).filter_map(|_| self.tls.as_ref().map(new)).collect();
+        let tls = tls.map_err(|error| {
             DriverError::invalid(format!("TLS cannot be set up: {error}"), "this is a defect of tare: please report it")
         })?;
-        let mut granted = vec![("body_checks".to_owned(), drive.check.to_string())];
-        if let Some(tls) = &drive.tls {
+        let mut granted = vec![("body_checks".to_owned(), self.check.to_string())];
+        if let Some(tls) = &self.tls {
             let pinned = if tls.certificate_sha256.is_some() { "pinned" } else { "any" };
             granted.push(("certificate".to_owned(), pinned.to_owned()));
         }
-        let first = tls.first().and_then(Option::as_ref);
-        let plain = (!ports.all_secure).then_some((ports.plain, None));
-        for (target, tls) in plain.into_iter().chain(first.map(|tls| (ports.secure, Some(tls)))) {
-            if cancel.load(Ordering::Relaxed) {
-                return Err(DriverError::Cancelled);
-            }
-            let stream = probe::ask(target, &spec.socket, &drive.host, tls)?;
-            if granted.len() < 3 {
-                granted.extend(sockopt::granted(stream.as_fd(), true));
-            }
-        }
-        let connections = u64::from(spec.load.connections()) * u64::from(drive.connections);
-        room_for_files(connections + FILES_A_THREAD * u64::from(drive.threads) + OTHER_FILES)?;
-        let spec = spec.clone();
-        Ok(Box::new(Crowd { spec, drive: self, site, ports, tls, granted, memory_before }))
+        let host = self.host.as_str();
+        let plain = (!ports.all_secure).then_some((ports.plain, host, None));
+        let secure = tls.first().map(|tls| (ports.secure, host, Some(tls)));
+        granted.extend(probe::ask_each(plain.into_iter().chain(secure), &spec.socket, cancel)?);
+        let crowd = Crowd::new(spec, settings, granted, memory_before)?;
+        Ok(Box::new(Ready { crowd, site, ports, tls, think_ns: think_ns(spec, &self) }))
     }
 }
 
-impl Drive for Crowd {
+impl Drive for Ready {
     fn run(
         self: Box<Self>,
         timeline: Timeline,
         progress: &dyn Fn(DriveInterval),
         cancel: &AtomicBool,
     ) -> Result<DriveResult, DriverError> {
-        let Self { spec, drive, site, ports, tls, granted, memory_before } = *self;
-        let shared = arrivals(&spec, &drive, &timeline);
-        let (control, census) = (Control::default(), Census::default());
-        let meters: Vec<Meter> = (0..drive.threads).map(|_| Meter::default()).collect();
-        let common = Common {
-            spec: &spec,
-            drive: &drive,
-            site: &site,
-            timeline,
-            control: &control,
-            arrivals: shared.as_ref(),
-            ports,
-            connections: drive.connections,
-            think_ns: think_ns(&spec, &drive),
-            receive_buffer: receive_buffer(&spec, &drive),
-            crowd: &census,
+        let Self { crowd, site, ports, tls, think_ns } = *self;
+        let users =
+            |spec: &DriveSpec, thread| Visitors::new(Way { site: &site, ports, seed: spec.seed, think_ns }, thread);
+        let driven = crowd.run(timeline, (progress, cancel), tls, users)?;
+        let counts = driven.counts;
+        let mut done = WebDone {
+            sessions_began: counts.began,
+            sessions_most: driven.sessions_most,
+            connections: counts.connections,
+            reconnected: counts.reconnected,
+            handshakes_full: counts.full,
+            handshakes_resumed: counts.resumed,
+            overruns: counts.overruns,
+            memory_per_session_bytes: driven.memory_bytes / driven.sessions_most.max(1),
+            ..WebDone::default()
         };
-        let watch = Watch {
-            timeline,
-            cut_at: timeline.load_end.saturating_add(2 * GRACE_NS),
-            interval_ns: spec.interval_ns,
-            operation_bytes: 0,
-            control: &control,
-            meters: &meters,
-            breakers: &[],
-            arrivals: shared.as_ref(),
-            progress,
-            cancel,
-        };
-        let of = threads(&spec, &drive);
-        let one = |((thread, tls), meter)| {
-            let common = &common;
-            move || Engine::new(common, Place { thread, of }, meter, tls).map(Engine::run)
-        };
-        let (counts, watched) =
-            run_threads(("web", CROWD_STACK_BYTES), &control, (0..of).zip(tls).zip(&meters).map(one), &watch)?;
-        if watched.cancelled {
-            return Err(DriverError::Cancelled);
+        for users in &driven.users {
+            done.exchanges += users.exchanges;
+            done.not_modified += users.not_modified;
         }
-        let memory = memory_before.map_or(0, |before| census.memory().saturating_sub(before));
-        outcome::result(&common, counts, watched, memory, granted)
+        (done.types, done.faults) = Tally::merge(&site, driven.users.into_iter().map(|users| users.types));
+        Ok(driven.result.with_outcome::<WebDrive>(&done)?)
     }
 }
 
@@ -199,17 +148,17 @@ fn ports(spec: &DriveSpec, drive: &WebDrive) -> Result<Ports, DriverError> {
     Ok(Ports { plain, secure: second.unwrap_or(plain), all_secure })
 }
 
-/// Arrivals of an open loop, dealt to the threads.
-fn arrivals(spec: &DriveSpec, drive: &WebDrive, timeline: &Timeline) -> Option<Shared> {
-    let LoadModel::Open { rate, arrivals, .. } = spec.load else { return None };
-    let schedule = Schedule::new(rate.0, arrivals, &spec.phases, timeline.start, spec.seed);
-    let backlog = Backlog::new(timeline, timeline.load_end.saturating_add(GRACE_NS));
-    Some(Shared { dealer: Dealer::new(schedule, threads(spec, drive)), backlog })
-}
-
-/// Threads that have a session.
-fn threads(spec: &DriveSpec, drive: &WebDrive) -> u32 {
-    drive.threads.min(spec.load.connections()).max(1)
+fn settings(spec: &DriveSpec, drive: &WebDrive) -> Settings {
+    Settings {
+        threads: drive.threads,
+        instances: 1,
+        connections: drive.connections,
+        fresh_connections: drive.fresh_connections,
+        timeout_ns: drive.timeout_ns,
+        overrun_ns: drive.overrun_ns,
+        receive_bytes_per_s: drive.receive_bytes_per_s,
+        receive_buffer: receive_buffer(spec, drive),
+    }
 }
 
 /// The think time of the load, where the site has none.

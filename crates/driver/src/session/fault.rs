@@ -32,6 +32,11 @@ pub(crate) const CLOSED: Fault = Fault::Kind("closed");
 /// What came is no answer of HTTP/1.1, or more than one.
 pub(crate) const BROKEN: Fault = Fault::Kind("http");
 
+/// An answer goes on and on.
+pub(crate) const ENDLESS: Fault = Fault::Kind("endless");
+/// The other end does not keep to TLS.
+pub(crate) const TLS: Fault = Fault::Kind("tls");
+
 /// The kind of fault that an errno is.
 pub(crate) fn fault_of(errno: Errno) -> Fault {
     Fault::Kind(match errno {

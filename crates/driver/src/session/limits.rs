@@ -5,14 +5,18 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::DriverError;
 
 /// Files that the process has open beside connections.
-pub(crate) const OTHER_FILES: u64 = 64;
+const OTHER_FILES: u64 = 64;
 /// Files of a thread beside connections: what it waits with.
-pub(crate) const FILES_A_THREAD: u64 = 2;
+const FILES_A_THREAD: u64 = 2;
 /// Most threads: more than machines have CPUs.
 pub(crate) const THREADS_MAX: u32 = 1024;
 
-/// Raises the limit of open files as far as is needed and allowed.
-pub(crate) fn room_for_files(needed: u64) -> Result<(), DriverError> {
+/// Raises the limit of open files as far as so many connections and threads need and as is allowed.
+///
+/// # Errors
+/// When more files are needed than are allowed.
+pub(crate) fn room_for_files(connections: u64, threads: u32) -> Result<(), DriverError> {
+    let needed = connections + FILES_A_THREAD * u64::from(threads) + OTHER_FILES;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= needed) {
         return Ok(());

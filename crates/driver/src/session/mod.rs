@@ -1,11 +1,13 @@
-//! What drivers of sessions have in common: HTTP, TLS, timers, slots, chance, and what the process may have open.
+//! Drivers of sessions: the engine, and what it and its users need of HTTP, TLS, timers, slots, chance, and what the process may have open.
 
 pub(crate) mod body;
 pub(crate) mod draw;
+pub(crate) mod engine;
 pub(crate) mod fault;
 pub(crate) mod http;
 pub(crate) mod limits;
 pub(crate) mod probe;
+pub(crate) mod requests;
 pub(crate) mod secure;
 pub(crate) mod slab;
 pub(crate) mod sys;

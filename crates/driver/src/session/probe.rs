@@ -2,7 +2,9 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustls::{CertificateError, ClientConnection, Error, OtherError};
@@ -10,7 +12,7 @@ use tare_model::drive::SocketOptions;
 
 use super::http::{Answer, Step};
 use super::tls::{OtherCertificate, Tls};
-use crate::{DriverError, net};
+use crate::{DriverError, net, sockopt};
 
 /// Longest wait for a connection, and for each piece of an answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -19,24 +21,32 @@ const MOST: usize = 1 << 20;
 /// What is asked for: neither a page nor a file, so that nobody's counts are changed.
 const PATH: &str = "/tare/ready";
 
-/// The same without TLS.
+/// Has one request answered by each target that is asked for by this name, whatever the answer, and returns what the kernel granted to the connection of
+/// the first.
 ///
 /// # Errors
-/// Those of [`ask`].
-pub(crate) fn ask_plain(target: SocketAddr, options: &SocketOptions, host: &str) -> Result<TcpStream, DriverError> {
-    ask(target, options, host, None)
+/// Those of [`ask`], and when `cancel` is set meanwhile.
+pub(crate) fn ask_each<'a>(
+    targets: impl Iterator<Item = (SocketAddr, &'a str, Option<&'a Tls>)>,
+    options: &SocketOptions,
+    cancel: &AtomicBool,
+) -> Result<Vec<(String, String)>, DriverError> {
+    let mut granted = None;
+    for (target, host, tls) in targets {
+        if cancel.load(Ordering::Relaxed) {
+            return Err(DriverError::Cancelled);
+        }
+        let stream = ask(target, options, host, tls)?;
+        granted.get_or_insert_with(|| sockopt::granted(stream.as_fd(), true));
+    }
+    Ok(granted.unwrap_or_default())
 }
 
 /// Connects, and has one request answered, whatever the answer.
 ///
 /// # Errors
 /// When nothing listens there, what listens speaks another protocol, or has another certificate.
-pub(crate) fn ask(
-    target: SocketAddr,
-    options: &SocketOptions,
-    host: &str,
-    tls: Option<&Tls>,
-) -> Result<TcpStream, DriverError> {
+fn ask(target: SocketAddr, options: &SocketOptions, host: &str, tls: Option<&Tls>) -> Result<TcpStream, DriverError> {
     let stream: TcpStream = net::connect_tcp(target, options, true, TIMEOUT)?.into();
     let limited = stream.set_read_timeout(Some(TIMEOUT)).and_then(|()| stream.set_write_timeout(Some(TIMEOUT)));
     limited.map_err(|source| DriverError::Connect { target, source })?;

@@ -6,24 +6,24 @@ use std::collections::BinaryHeap;
 /// What is to be done at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Due {
-    /// A user has thought, or joins: number of the session.
-    Page(u32),
+    /// A user goes on, or joins: number of the session.
+    User(u32),
     /// A connection may be read from again: its number and age, for it may have gone meanwhile.
     Read(u32, u32),
 }
 
 /// Moments to come, each with what is to be done then.
 #[derive(Debug)]
-pub(crate) struct Timers<D = Due> {
-    heap: BinaryHeap<Reverse<(u64, D)>>,
+pub(crate) struct Timers {
+    heap: BinaryHeap<Reverse<(u64, Due)>>,
 }
 
-impl<D: Ord> Timers<D> {
+impl Timers {
     pub fn with_capacity(count: usize) -> Self {
         Self { heap: BinaryHeap::with_capacity(count) }
     }
 
-    pub fn at(&mut self, at_ns: u64, due: D) {
+    pub fn at(&mut self, at_ns: u64, due: Due) {
         self.heap.push(Reverse((at_ns, due)));
     }
 
@@ -33,7 +33,7 @@ impl<D: Ord> Timers<D> {
     }
 
     /// The earliest that is due, with its moment.
-    pub fn pop(&mut self, now: u64) -> Option<(u64, D)> {
+    pub fn pop(&mut self, now: u64) -> Option<(u64, Due)> {
         if self.next_at() > now {
             return None;
         }
@@ -49,14 +49,14 @@ mod tests {
     fn what_is_due_first_comes_first_and_nothing_comes_early() {
         let mut timers = Timers::with_capacity(3);
         for (at, session) in [(30, 3), (10, 1), (20, 2)] {
-            timers.at(at, Due::Page(session));
+            timers.at(at, Due::User(session));
         }
         assert_eq!(timers.next_at(), 10);
         assert_eq!(timers.pop(9), None);
-        assert_eq!(timers.pop(25), Some((10, Due::Page(1))));
-        assert_eq!(timers.pop(25), Some((20, Due::Page(2))));
+        assert_eq!(timers.pop(25), Some((10, Due::User(1))));
+        assert_eq!(timers.pop(25), Some((20, Due::User(2))));
         assert_eq!(timers.pop(25), None);
-        assert_eq!(timers.pop(30), Some((30, Due::Page(3))));
+        assert_eq!(timers.pop(30), Some((30, Due::User(3))));
         assert_eq!(timers.next_at(), u64::MAX);
     }
 }

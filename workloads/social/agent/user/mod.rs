@@ -30,6 +30,6 @@ mod world;
 pub(crate) use member::Member;
 pub(crate) use outgoing::{Outgoing, Template};
 pub use simulate::{Simulated, simulate};
-pub(crate) use tally::{Ended, Looks, Tally};
+pub(crate) use tally::{Looks, Tally};
 pub(crate) use visit::Visit;
 pub(crate) use world::World;

@@ -1,25 +1,12 @@
 //! What one thread counts, and what all of them tell together.
 
-use std::collections::BTreeMap;
-
 use crate::social::spec::{Added, InstanceDone, OPERATIONS, Operation, PageLook, stationary};
 use tare_model::trial::RequestType;
 
 use super::visit::{Posted, Visit};
 use super::world::World;
-use crate::record::Recorder;
-use crate::session::fault::{Fault, TIMEOUT, UNFINISHED};
-
-/// An operation that is over.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Ended {
-    /// From the intended start until the last picture had come, or until it was given up, nanoseconds.
-    pub response_ns: u64,
-    /// Bytes that came, heads and all files counted.
-    pub bytes: u64,
-    /// The first thing that was wrong with it, if anything was.
-    pub fault: Option<Fault>,
-}
+use crate::session::engine::Ended;
+use crate::session::requests::{self, Counts, Faults, Verdict};
 
 /// What an operation that was right has shown.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +33,7 @@ impl Looks {
 #[derive(Debug)]
 pub(crate) struct Tally {
     instances: Vec<Each>,
-    faults: BTreeMap<Fault, u64>,
+    faults: Faults,
 }
 
 /// Counts of one instance of the application.
@@ -63,25 +50,6 @@ struct Each {
     could_attend: u64,
     added: Added,
     in_doubt: Added,
-}
-
-#[derive(Debug)]
-struct Counts {
-    good: u64,
-    failed: u64,
-    validation_errors: u64,
-    bytes: u64,
-    /// Of those that have a response time.
-    response_ns: u64,
-    timed: u64,
-    times: Recorder,
-}
-
-impl Counts {
-    fn new() -> Self {
-        let times = Recorder::new(true);
-        Self { good: 0, failed: 0, validation_errors: 0, bytes: 0, response_ns: 0, timed: 0, times }
-    }
 }
 
 impl Each {
@@ -104,31 +72,16 @@ impl Each {
 impl Tally {
     /// Nothing counted yet.
     pub fn new(world: &World) -> Self {
-        Self { instances: world.instances.iter().map(|_| Each::new()).collect(), faults: BTreeMap::new() }
+        Self { instances: world.instances.iter().map(|_| Each::new()).collect(), faults: Faults::default() }
     }
 
     /// Counts an operation. One with a fault has failed however soon it came, and so has one that took longer than its limit. Outside the
     /// measured window only the fault is counted.
     pub fn ended(&mut self, instance: u16, operation: Operation, ended: &Ended, in_window: bool) {
-        if let Some(fault) = ended.fault {
-            *self.faults.entry(fault).or_insert(0) += 1;
-        }
-        if !in_window {
-            return;
-        }
-        let counts = &mut self.instances[usize::from(instance)].operations[operation.index()];
-        if is_good(operation, ended) {
-            counts.good += 1;
-        } else {
-            counts.failed += 1;
-        }
-        counts.validation_errors += u64::from(ended.fault.is_some());
-        counts.bytes += ended.bytes;
-        // Wrong answers have no response time. Time-outs do: at least the time-out.
-        if ended.fault.is_none_or(|fault| fault == TIMEOUT || fault == UNFINISHED) {
-            counts.timed += 1;
-            counts.response_ns += ended.response_ns;
-            counts.times.record(ended.response_ns);
+        self.faults.count(ended);
+        if in_window {
+            let verdict = if is_good(operation, ended) { Verdict::Good } else { Verdict::Failed };
+            self.instances[usize::from(instance)].operations[operation.index()].count(ended, verdict);
         }
     }
 
@@ -187,19 +140,17 @@ impl Tally {
 
     /// What all threads counted together: by instance, and faults of all phases by kind.
     pub fn merge(world: &World, tallies: Vec<Self>) -> (Vec<InstanceDone>, Vec<(String, u64)>) {
-        let mut faults: BTreeMap<Fault, u64> = BTreeMap::new();
+        let mut faults = Faults::default();
         let mut instances: Vec<Vec<Each>> = world.instances.iter().map(|_| Vec::new()).collect();
         for tally in tallies {
             for (all, each) in instances.iter_mut().zip(tally.instances) {
                 all.push(each);
             }
-            for (fault, count) in tally.faults {
-                *faults.entry(fault).or_insert(0) += count;
-            }
+            faults.add(tally.faults);
         }
         let done =
             world.instances.iter().zip(instances).map(|(instance, parts)| together(instance.users, parts)).collect();
-        (done, faults.into_iter().map(|(fault, count)| (fault.to_string(), count)).collect())
+        (done, faults.named())
     }
 }
 
@@ -209,20 +160,10 @@ fn is_good(operation: Operation, ended: &Ended) -> bool {
 
 /// What all threads counted of one instance.
 fn together(users: u32, parts: Vec<Each>) -> InstanceDone {
-    let of = |(operation, target): (Operation, f64)| RequestType {
-        name: operation.name().to_owned(),
-        target: Some(target),
-        ..RequestType::default()
-    };
-    let operations = Operation::ALL.into_iter().zip(stationary()).map(of).collect();
-    let mut done = InstanceDone { users, operations, ..InstanceDone::default() };
-    let mut timed = [(0u128, 0u64); OPERATIONS];
+    let mut done = InstanceDone { users, ..InstanceDone::default() };
+    let mut operations: [Vec<Counts>; OPERATIONS] = Default::default();
     for part in parts {
-        for ((kind, counts), timed) in done.operations.iter_mut().zip(part.operations).zip(&mut timed) {
-            timed.0 += u128::from(counts.response_ns);
-            timed.1 += counts.timed;
-            add(kind, counts);
-        }
+        operations.iter_mut().zip(part.operations).for_each(|(all, counts)| all.push(counts));
         let (count, drawn, was) = part.cycles;
         done.cycles.0 += count;
         done.cycles.1 += drawn as f64 / 1e9;
@@ -236,20 +177,12 @@ fn together(users: u32, parts: Vec<Each>) -> InstanceDone {
         add_added(&mut done.added, part.added);
         add_added(&mut done.in_doubt, part.in_doubt);
     }
-    for (kind, (ns, timed)) in done.operations.iter_mut().zip(timed) {
-        // Those without a response time have the mean of the others, so that errors that come soon flatter nobody.
-        kind.response_s = ns as f64 / 1e9 * kind.requests as f64 / timed.max(1) as f64;
-    }
+    let merged = Operation::ALL.into_iter().zip(stationary()).zip(operations).map(|((operation, target), counts)| {
+        let (name, target) = (operation.name().to_owned(), Some(target));
+        requests::merge(RequestType { name, target, ..RequestType::default() }, counts.into_iter())
+    });
+    done.operations = merged.collect();
     done
-}
-
-fn add(kind: &mut RequestType, counts: Counts) {
-    kind.requests += counts.good + counts.failed;
-    kind.good += counts.good;
-    kind.failed += counts.failed;
-    kind.validation_errors += counts.validation_errors;
-    kind.bytes += counts.bytes;
-    kind.times.merge(&counts.times.into_histogram());
 }
 
 const fn add_look(sum: &mut PageLook, look: &PageLook) {

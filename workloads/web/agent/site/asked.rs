@@ -43,6 +43,12 @@ pub(super) enum Expected {
     },
 }
 
+impl Default for Asked {
+    fn default() -> Self {
+        Self::file(0, 0, false)
+    }
+}
+
 impl Asked {
     pub(super) const fn page(state: u16, proof: [u8; PROOF]) -> Self {
         Self { at: 0, what: Expected::Page { proof, last: [0; CLOSING.len()], state } }

@@ -17,7 +17,7 @@
 //!     // on each piece:       asked.feed(&site, bytes)?              // bytes of the body, transfer coding removed
 //!     // at the end of a body: asked.finish(&site)?
 //!     for n in 0..site.embedded(state) { let asked = user.ask_embedded(&site, n, &mut out); ... }
-//!     tally.record(&site, state, &Done { response_ns, bytes, fault }, in_window);   // record_late: see there
+//!     tally.record(&site, state, &Ended { response_ns, bytes, fault }, in_window);   // record_late: see there
 //! }
 //! ```
 //!
@@ -34,7 +34,7 @@ pub(crate) use ask::Tokens;
 pub(crate) use asked::{Answer, Asked};
 pub(crate) use compile::Site;
 pub use simulate::{Simulated, simulate};
-pub(crate) use tally::{Done, Tally};
+pub(crate) use tally::Tally;
 pub(crate) use user::{Next, User};
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! What is counted, and how it is judged.
 
 use super::*;
+use crate::session::engine::Ended;
 use crate::session::fault::{Fault, UNFINISHED};
 
-fn done(response_ns: u64, bytes: u64) -> Done {
-    Done { response_ns, bytes, fault: None }
+fn done(response_ns: u64, bytes: u64) -> Ended {
+    Ended { response_ns, bytes, fault: None }
 }
 
 #[test]
@@ -18,7 +19,7 @@ fn pages_are_judged_by_their_time_and_downloads_by_their_rate() {
     for bytes in [990_000, 989_999, 950_000, 949_999] {
         tally.record(&site, 5, &done(10 * SECOND, bytes), true);
     }
-    tally.record(&site, 5, &Done { fault: Some(Fault::Kind("marker")), ..done(1, 1_000_000) }, true);
+    tally.record(&site, 5, &Ended { fault: Some(Fault::Kind("marker")), ..done(1, 1_000_000) }, true);
     let (types, faults) = Tally::merge(&site, vec![tally]);
     let [page, download] = &types[..] else { panic!("{types:?}") };
     assert_eq!((page.requests, page.good, page.tolerable, page.failed, page.validation_errors), (5, 2, 2, 1, 0));
@@ -34,7 +35,7 @@ fn outside_the_window_only_faults_are_counted() {
     let site = Site::compile(&drive(all_kinds())).unwrap();
     let mut tally = Tally::new(&site);
     tally.record(&site, 0, &done(1, 1), false);
-    tally.record(&site, 0, &Done { fault: Some(Fault::Status(500)), ..done(1, 1) }, false);
+    tally.record(&site, 0, &Ended { fault: Some(Fault::Status(500)), ..done(1, 1) }, false);
     let (types, faults) = Tally::merge(&site, vec![tally]);
     assert!(types.iter().all(|kind| kind.requests == 0 && kind.times.is_empty()));
     assert_eq!(faults, [("status 500".to_owned(), 1)]);
@@ -50,11 +51,11 @@ fn threads_add_up_and_targets_of_a_type_do_too() {
         let mut tally = Tally::new(&site);
         for n in 0..100 {
             let fault = (n % 50 == 0).then_some(Fault::Kind("timeout"));
-            tally.record(&site, 4, &Done { fault, ..done(thread * SECOND, 7) }, true);
+            tally.record(&site, 4, &Ended { fault, ..done(thread * SECOND, 7) }, true);
         }
         tally
     });
-    let (types, faults) = Tally::merge(&site, tallies.collect());
+    let (types, faults) = Tally::merge(&site, tallies);
     assert_eq!((types[0].name.as_str(), types[0].target), ("page", Some(0.75)));
     assert_eq!((types[1].name.as_str(), types[1].target), ("download", None));
     // The third thread's took 3 s each.
@@ -71,7 +72,7 @@ fn a_wrong_answer_that_comes_soon_does_not_make_the_mean_shorter() {
     for _ in 0..3 {
         tally.record(&site, 0, &done(SECOND, 1), true);
     }
-    tally.record(&site, 0, &Done { fault: Some(Fault::Status(500)), ..done(1_000, 1) }, true);
+    tally.record(&site, 0, &Ended { fault: Some(Fault::Status(500)), ..done(1_000, 1) }, true);
     let (types, _) = Tally::merge(&site, vec![tally]);
     let page = &types[0];
     assert_eq!((page.requests, page.failed, page.validation_errors, page.times.count()), (4, 1, 1, 3));
@@ -86,7 +87,7 @@ fn what_was_due_in_the_window_and_failed_after_it_is_counted() {
     tally.record_late(&site, 0, &done(5 * SECOND, 1), false);
     // Of a download that is under way nobody knows how fast it will have been, unless nothing comes any more.
     tally.record_late(&site, 5, &done(10 * SECOND, 1), false);
-    tally.record_late(&site, 5, &Done { fault: Some(UNFINISHED), ..done(10 * SECOND, 1) }, false);
+    tally.record_late(&site, 5, &Ended { fault: Some(UNFINISHED), ..done(10 * SECOND, 1) }, false);
     let (types, faults) = Tally::merge(&site, vec![tally]);
     assert_eq!((types[0].requests, types[0].failed, types[0].validation_errors), (1, 1, 0));
     assert_eq!((types[1].requests, types[1].failed), (1, 1));

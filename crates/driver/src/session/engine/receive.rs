@@ -1,22 +1,22 @@
-//! What goes to and comes from the kernel: requests, answers, and how fast they are read.
+//! How answers come from the kernel, and how fast they are read.
+
+use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
+use rustix::net::{RecvFlags, recv, sockopt};
 
-use super::super::site::Answer;
-use super::Engine;
-use super::conn::{Conn, Stage};
-use crate::clock::now_ns;
-use crate::session::fault::{BROKEN, CLOSED, Fault, fault_of};
+use super::conn::Stage;
+use super::{Engine, Users};
+use crate::session::fault::{BROKEN, CLOSED, ENDLESS, Fault, TLS, fault_of};
 use crate::session::http::Step;
 use crate::session::secure::{Passed, Secure};
 use crate::session::slab::NONE;
+use crate::session::timers::Due;
 
 const IN: u32 = libc::EPOLLIN as u32;
 const OUT: u32 = libc::EPOLLOUT as u32;
 const FAILED: u32 = libc::EPOLLERR as u32;
 const ENDS: u32 = (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32;
-const TLS: Fault = Fault::Kind("tls");
 /// Where reading is slowed down, it is done so often a second, and at least so many bytes at a time.
 const READS_PER_S: u64 = 25;
 const LEAST_READ: u64 = 2048;
@@ -25,26 +25,14 @@ const LEAST_READ: u64 = 2048;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Came {
     More,
-    /// It is complete, and right.
+    /// It is complete.
     All,
 }
 
-/// Sends without waiting; how much the kernel took, which is nothing where it has no room.
-fn send_some(conn: &Conn, bytes: &[u8]) -> Result<usize, Errno> {
-    loop {
-        match send(&conn.fd, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
-            Ok(count) => return Ok(count),
-            Err(Errno::AGAIN) => return Ok(0),
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-}
-
 /// Receives without waiting; `None` where nothing is there, 0 at the end.
-fn receive_some(conn: &Conn, buffer: &mut [u8]) -> Result<Option<usize>, Errno> {
+fn receive_some(fd: &OwnedFd, buffer: &mut [u8]) -> Result<Option<usize>, Errno> {
     loop {
-        match recv(&conn.fd, &mut *buffer, RecvFlags::DONTWAIT) {
+        match recv(fd, &mut *buffer, RecvFlags::DONTWAIT) {
             Ok((count, _)) => return Ok(Some(count)),
             Err(Errno::AGAIN) => return Ok(None),
             Err(Errno::INTR) => {}
@@ -53,7 +41,7 @@ fn receive_some(conn: &Conn, buffer: &mut [u8]) -> Result<Option<usize>, Errno> 
     }
 }
 
-impl Engine<'_> {
+impl<U: Users> Engine<'_, U> {
     /// The kernel said that something is up with a connection.
     pub(super) fn ready(&mut self, number: u32, flags: u32, now: u64) {
         let Some(conn) = self.conns.get(number) else { return };
@@ -101,113 +89,6 @@ impl Engine<'_> {
         }
     }
 
-    /// Sends the request of a connection as far as it can be; nothing before the connection is open.
-    pub(super) fn send(&mut self, number: u32, now: u64) {
-        let Some(conn) = self.conns.get(number) else { return };
-        if conn.stage != Stage::Open {
-            return;
-        }
-        // What ends a handshake takes its request along.
-        if self.gathers && self.sealed.is_empty() {
-            return self.outbox.push((number, conn.age));
-        }
-        let slot = conn.session;
-        let Some(flight) = self.flights.get(conn.flight) else { return };
-        let first = flight.sent == 0;
-        if let Some(secure) = &mut conn.tls {
-            if !first {
-                return;
-            }
-            flight.sent = flight.request.len();
-            let sealed = secure.seal(&flight.request, &mut self.sealed);
-            self.count_request(slot, number, now);
-            return match sealed {
-                Ok(()) => self.flush_sealed(number, now),
-                Err(_) => self.lost(number, TLS, now),
-            };
-        }
-        if flight.sent == flight.request.len() {
-            return;
-        }
-        match send_some(conn, &flight.request[flight.sent..]) {
-            Ok(count) => {
-                flight.sent += count;
-                if first && count > 0 {
-                    self.count_request(slot, number, now);
-                }
-            }
-            Err(errno) => self.lost(number, fault_of(errno), now),
-        }
-    }
-
-    /// Sends what was gathered while answers were read.
-    pub(super) fn send_gathered(&mut self) {
-        let outbox = std::mem::take(&mut self.outbox);
-        for &(number, age) in &outbox {
-            if self.conns.get(number).is_some_and(|conn| conn.age == age) {
-                self.send(number, now_ns());
-            }
-        }
-        self.outbox = outbox;
-        self.outbox.clear();
-    }
-
-    /// A request has begun to be sent.
-    fn count_request(&mut self, slot: u32, number: u32, now: u64) {
-        let bytes = self.conns.get(number).map_or(NONE, |conn| conn.flight);
-        let bytes = self.flights.get(bytes).map_or(0, |flight| flight.request.len() as u64);
-        let session = &mut self.sessions[slot as usize];
-        if session.sent == 0 {
-            session.sent = now;
-        }
-        self.carried += bytes;
-        let tally = &mut self.counts.tally;
-        tally.to_guest_total += bytes;
-        if self.common.timeline.measures(now) {
-            self.counts.exchanges += 1;
-            tally.to_guest += bytes;
-        }
-    }
-
-    /// The kernel has room again.
-    fn flush(&mut self, number: u32, now: u64) {
-        let Some(conn) = self.conns.get(number) else { return };
-        let Some(secure) = &mut conn.tls else {
-            let stuck = self.flights.get(conn.flight).is_some_and(|f| f.sent < f.request.len());
-            return if stuck {
-                self.send(number, now)
-            };
-        };
-        if secure.unsent.is_empty() {
-            return;
-        }
-        let unsent = std::mem::take(&mut secure.unsent);
-        match send_some(conn, &unsent) {
-            Ok(count) => {
-                if let Some(secure) = conn.tls.as_mut().filter(|_| count < unsent.len()) {
-                    secure.unsent = unsent[count..].to_vec();
-                }
-            }
-            Err(errno) => self.lost(number, fault_of(errno), now),
-        }
-    }
-
-    /// Sends what TLS has sealed; what the kernel has no room for is kept.
-    fn flush_sealed(&mut self, number: u32, now: u64) {
-        let mut sealed = std::mem::take(&mut self.sealed);
-        if let Some(conn) = self.conns.get(number).filter(|_| !sealed.is_empty()) {
-            let stuck = conn.tls.as_ref().is_some_and(|secure| !secure.unsent.is_empty());
-            let sent = if stuck { Ok(0) } else { send_some(conn, &sealed) };
-            match (sent, &mut conn.tls) {
-                (Ok(count), Some(secure)) => secure.unsent.extend_from_slice(&sealed[count..]),
-                (Ok(_), None) => {}
-                (Err(errno), _) => self.lost(number, fault_of(errno), now),
-            }
-        }
-        sealed.clear();
-        self.sealed = sealed;
-    }
-
     /// A connection that was read from too fast may be read from again.
     pub(super) fn allowed(&mut self, number: u32, age: u32, now: u64) {
         if let Some(conn) = self.conns.get(number).filter(|conn| conn.age == age) {
@@ -218,7 +99,7 @@ impl Engine<'_> {
 
     /// Reads what there is, or as much as may be read now.
     fn readable(&mut self, number: u32, now: u64) {
-        let most = match self.common.drive.receive_bytes_per_s {
+        let most = match self.common.settings.receive_bytes_per_s {
             None => usize::MAX,
             Some(rate) => {
                 let Some(conn) = self.conns.get(number) else { return };
@@ -248,7 +129,7 @@ impl Engine<'_> {
         if let Some(conn) = self.conns.get(number).filter(|conn| !conn.timed) {
             conn.timed = true;
             let (at, age) = (conn.allowed_at, conn.age);
-            self.timers.at(at, super::Due::Read(number, age));
+            self.timers.at(at, Due::Read(number, age));
         }
     }
 
@@ -261,7 +142,7 @@ impl Engine<'_> {
             if room == 0 {
                 return Err(TLS);
             }
-            let Some(count) = receive_some(conn, &mut buffer[before..before + room]).map_err(fault_of)? else {
+            let Some(count) = receive_some(&conn.fd, &mut buffer[before..before + room]).map_err(fault_of)? else {
                 return self.keep_held(number, &buffer[..before]).map(|()| came);
             };
             if count == 0 {
@@ -277,7 +158,7 @@ impl Engine<'_> {
                 came = Came::All;
             }
             let drained = count < room && !hangs_up;
-            if let Some(rate) = self.common.drive.receive_bytes_per_s {
+            if let Some(rate) = self.common.settings.receive_bytes_per_s {
                 self.pace(number, count as u64, rate, room as u64, now);
                 if !drained && came == Came::More {
                     self.later(number);
@@ -311,7 +192,6 @@ impl Engine<'_> {
             return Err(if conn.stage == Stage::Shaking { TLS } else { CLOSED });
         }
         flight.keeps = false;
-        flight.asked.finish(self.common.site)?;
         Ok(Came::All)
     }
 
@@ -363,8 +243,8 @@ impl Engine<'_> {
         if opens {
             conn.stage = Stage::Open;
             match resumed {
-                Some(true) => self.counts.resumed += 1,
-                _ => self.counts.full += 1,
+                Some(true) => self.counts.sessions.resumed += 1,
+                _ => self.counts.sessions.full += 1,
             }
             // With what ends the handshake, in one go.
             self.send(number, now);
@@ -385,37 +265,30 @@ impl Engine<'_> {
         self.carried += count;
         let tally = &mut self.counts.tally;
         tally.from_guest_total += count;
-        let measures = self.common.timeline.measures(now);
-        if measures {
-            tally.from_guest += count;
-        }
+        let in_window = self.common.timeline.measures(now);
+        tally.from_guest += if in_window { count } else { 0 };
         // Without a question there is no answer: what a server says before it closes is nobody's.
         let Some(flight) = self.flights.get(conn.flight) else { return Err(BROKEN) };
         flight.heard_at = now;
+        flight.came += count;
+        if flight.came > U::ANSWER_MAX {
+            return Err(ENDLESS);
+        }
         let session = &mut self.sessions[slot as usize];
         session.bytes += count;
+        let (users, user, request) = (&mut self.users, &mut session.user, &mut flight.request);
+        users.heard(user, now);
         let mut input = bytes;
         loop {
             match flight.answer.step(&mut input).map_err(|_| BROKEN)? {
                 Step::More => return Ok(Came::More),
                 Step::Head(head) => {
                     flight.keeps = head.keeps;
-                    if head.cookie.is_some() {
-                        session.cookie = head.cookie;
-                    }
-                    flight.bodiless = flight.asked.status(head.status)? == Answer::NotModified;
-                    if flight.bodiless {
-                        self.counts.not_modified += u64::from(measures);
-                    }
+                    users.head(user, request, head, in_window)?;
                 }
-                Step::Body(piece) => flight.asked.feed(self.common.site, piece)?,
+                Step::Body(piece) => users.body(user, request, piece)?,
                 Step::Done if !input.is_empty() => return Err(BROKEN),
-                Step::Done => {
-                    if !flight.bodiless {
-                        flight.asked.finish(self.common.site)?;
-                    }
-                    return Ok(Came::All);
-                }
+                Step::Done => return Ok(Came::All),
             }
         }
     }

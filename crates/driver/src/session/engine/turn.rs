@@ -3,22 +3,24 @@
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
-use super::{Counts, Engine};
+use super::conn::Flight;
+use super::{Counts, Engine, Users};
 use crate::clock::now_ns;
 use crate::drive::{GRACE_CLOSED_NS, GRACE_NS};
 use crate::session::fault::TIMEOUT;
 use crate::session::sys::{self, BATCH, Event};
 use crate::session::tick;
+use crate::session::timers::Due;
 
 /// Answers that are waited for too long are looked for this often in that time, and within these bounds.
 const LOOKS: u64 = 16;
 const LOOK_BOUNDS_NS: (u64, u64) = (1_000_000, 250_000_000);
 
-impl Engine<'_> {
-    /// Drives the users through all phases.
-    pub fn run(mut self) -> Counts {
+impl<U: Users> Engine<'_, U> {
+    /// Drives the sessions through all phases.
+    pub(super) fn run(mut self) -> (Counts, U) {
         let mut events = [Event { data: 0, flags: 0 }; BATCH];
-        let timeout = self.common.drive.timeout_ns;
+        let timeout = self.common.settings.timeout_ns;
         let look_ns = (timeout / LOOKS).clamp(LOOK_BOUNDS_NS.0, LOOK_BOUNDS_NS.1);
         let mut look_at = 0;
         loop {
@@ -28,6 +30,7 @@ impl Engine<'_> {
                 break;
             }
             self.timers_due(now);
+            self.arrivals_due(now);
             if now >= look_at {
                 look_at = now + look_ns;
                 self.time_out(now, timeout);
@@ -41,9 +44,12 @@ impl Engine<'_> {
                 // It waits for nothing but its own instance with a timeout, which cannot fail but by a signal.
                 break;
             };
+            self.gathers = U::GATHERS;
             for event in &events[..count] {
                 self.happened(*event);
             }
+            self.gathers = false;
+            self.send_gathered();
             self.meter.set_bytes(self.carried);
         }
         self.cut();
@@ -52,54 +58,68 @@ impl Engine<'_> {
     }
 
     /// When something is due.
-    fn rests_until(&self, now: u64) -> u64 {
+    fn rests_until(&mut self, now: u64) -> u64 {
         let timeline = self.common.timeline;
+        let arrival = if now < timeline.load_end { self.next_arrival() } else { None };
         [timeline.steady_start, timeline.steady_end, timeline.load_end]
             .into_iter()
             .filter(|&at| at > now)
+            .chain(arrival)
             .fold(self.timers.next_at(), u64::min)
     }
 
     fn timers_due(&mut self, now: u64) {
-        while let Some((at, slot)) = self.timers.pop(now) {
-            self.timer_due(slot, at);
+        while let Some((at, due)) = self.timers.pop(now) {
+            match due {
+                Due::User(slot) => self.user_due(slot, at),
+                Due::Read(number, age) => self.allowed(number, age, now_ns()),
+            }
+        }
+    }
+
+    fn arrivals_due(&mut self, now: u64) {
+        while let Some(due) = self.next_arrival().filter(|&due| due <= now) {
+            self.arrive(due);
         }
     }
 
     /// Operations whose connections have been silent for too long have failed.
     fn time_out(&mut self, now: u64, timeout: u64) {
-        let late: Vec<u32> = self
-            .trips
-            .iter()
-            .filter(|(_, trip)| now.saturating_sub(trip.heard_at) > timeout)
-            .map(|(_, trip)| trip.slot)
-            .collect();
+        let silent = |flight: &&Flight<_>| now.saturating_sub(flight.heard_at) > timeout;
+        let mut late: Vec<u32> =
+            self.flights.iter().map(|(_, flight)| flight).filter(silent).map(|flight| flight.session).collect();
+        late.sort_unstable();
+        late.dedup();
         for slot in late {
-            self.lost(slot, TIMEOUT, now);
+            self.fail(slot, TIMEOUT, now, true);
         }
     }
 
     /// Whether there is nothing left to wait for: after the load, what was due in the window is waited for longer than what was not.
-    const fn over(&self, now: u64) -> bool {
+    fn over(&self, now: u64) -> bool {
         let end = self.common.timeline.load_end;
         if now < end {
             return false;
         }
-        let due = self.due_active + self.pausing;
-        let grace = if due > 0 { GRACE_NS } else { GRACE_CLOSED_NS };
-        self.active + self.pausing == 0 || now >= end.saturating_add(grace)
+        let measured =
+            self.due_active + self.pausing > 0 || self.waiting.iter().any(|&due| self.common.timeline.measures(due));
+        let grace = if measured { GRACE_NS } else { GRACE_CLOSED_NS };
+        self.active == 0 && !measured || now >= end.saturating_add(grace)
     }
 
-    /// Something is up with a connection. What has become due meanwhile is not kept waiting by the rest of what has come.
+    /// Something is up with a connection.
     fn happened(&mut self, event: Event) {
         if event.data == tick::DATA {
             return self.ticks.ticked();
         }
-        let (slot, age) = (event.data as u32, (event.data >> 32) as u32);
+        let (number, age) = (event.data as u32, (event.data >> 32) as u32);
         let now = now_ns();
-        self.timers_due(now);
-        if self.sessions.get(slot as usize).is_some_and(|session| session.age == age && session.fd.is_some()) {
-            self.ready(slot, event.flags, now);
+        if !U::GATHERS {
+            // It is not kept waiting by the rest of what has come.
+            self.timers_due(now);
+        }
+        if self.conns.get(number).is_some_and(|conn| conn.age == age) {
+            self.ready(number, event.flags, now);
         }
     }
 }

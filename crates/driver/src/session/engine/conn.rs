@@ -7,10 +7,8 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
 
-use super::super::site::Asked;
-use super::Engine;
-use crate::session::fault::Fault;
-use crate::session::fault::fault_of;
+use super::{Engine, SPARE_MAX, Users};
+use crate::session::fault::{Fault, TLS, fault_of};
 use crate::session::http;
 use crate::session::secure::Secure;
 use crate::session::slab::NONE;
@@ -49,38 +47,40 @@ pub(super) struct Conn {
 
 /// A request and its answer while they are under way.
 #[derive(Debug)]
-pub(super) struct Flight {
-    pub asked: Asked,
-    /// Kept until the answer begins, for a kept connection may end before that.
-    pub request: Vec<u8>,
-    /// How much of it the kernel has taken (plain connections).
-    pub sent: usize,
-    pub answer: http::Answer,
-    /// When it was asked, or the last byte of the answer came.
-    pub heard_at: u64,
+pub(super) struct Flight<R> {
+    /// Whose it is.
+    pub session: u32,
+    /// It was sent before, on a connection that ended.
     pub resent: bool,
     /// The head said that the connection stays.
     pub keeps: bool,
-    /// The head said that the file has not changed.
-    pub bodiless: bool,
+    /// Kept until the answer has come, for a kept connection may end before that.
+    pub request: R,
+    /// How long it is, and how much of it the kernel or TLS has taken, bytes.
+    pub length: u64,
+    pub sent: u64,
+    pub answer: http::Answer,
+    /// Bytes that came of the answer.
+    pub came: u64,
+    /// When it was asked, a part of it was sent, or the last byte of the answer came.
+    pub heard_at: u64,
 }
 
-impl Engine<'_> {
+impl<U: Users> Engine<'_, U> {
     /// Opens a connection for a session.
     pub(super) fn open(&mut self, slot: u32) -> Result<u32, Fault> {
-        let secure = self.sessions[slot as usize].secure;
-        let target = if secure { self.common.ports.secure } else { self.common.ports.plain };
-        let tls = match (&self.tls, secure) {
+        let session = &self.sessions[slot as usize];
+        let (target, next) = (self.users.target(&session.user), session.first);
+        let tls = match (&self.tls, target.secure) {
             (Some(tls), true) => Some(Box::new({
                 tls.tickets.of(slot);
-                Secure::new(tls).map_err(|_| Fault::Kind("tls"))?
+                Secure::new(tls).map_err(|_| TLS)?
             })),
             _ => None,
         };
-        let fd = self.socket(target)?;
+        let fd = self.socket(target.address)?;
         self.age = self.age.wrapping_add(1);
         let age = self.age;
-        let next = self.sessions[slot as usize].first;
         let number = self.conns.insert(Conn {
             fd,
             session: slot,
@@ -95,7 +95,7 @@ impl Engine<'_> {
             tls,
         });
         self.sessions[slot as usize].first = number;
-        self.counts.connections += 1;
+        self.counts.sessions.connections += 1;
         let interest =
             epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
         let data = epoll::EventData::new_u64(u64::from(age) << 32 | u64::from(number));
@@ -115,7 +115,7 @@ impl Engine<'_> {
         let options = &self.common.spec.socket;
         // They were granted when the load was prepared.
         crate::sockopt::apply(fd.as_fd(), options, true, true).map_err(|_| Fault::Kind("socket option"))?;
-        if let Some(bytes) = self.common.receive_buffer {
+        if let Some(bytes) = self.common.settings.receive_buffer {
             let _ = sockopt::set_socket_recv_buffer_size(&fd, bytes);
         }
         match connect(&fd, &target) {
@@ -159,25 +159,29 @@ impl Engine<'_> {
 
     /// Takes a flight away and keeps its memory for the next.
     pub(super) fn land(&mut self, flight: u32) {
-        if let Some(mut flight) = self.flights.remove(flight) {
-            flight.request.clear();
-            flight.answer.clear();
-            if self.spare.len() < super::SPARE_MAX {
-                self.spare.push((flight.request, flight.answer));
-            }
+        if let Some(flight) = self.flights.remove(flight) {
+            self.keep(flight.request, flight.answer);
         }
     }
 
-    /// A connection of the session that has nothing to do, opening one where there may be more.
-    pub(super) fn idle(&mut self, slot: u32) -> Result<Option<u32>, Fault> {
-        let (mut at, mut count) = (self.sessions[slot as usize].first, 0);
+    /// Keeps the memory of a request and its answer for the next.
+    pub(super) fn keep(&mut self, mut request: U::Request, mut answer: http::Answer) {
+        if self.spare.len() < SPARE_MAX {
+            U::clear(&mut request);
+            answer.clear();
+            self.spare.push((request, answer));
+        }
+    }
+
+    /// A connection of the session that has nothing to do; one is opened where there is none.
+    pub(super) fn idle(&mut self, slot: u32) -> Result<u32, Fault> {
+        let mut at = self.sessions[slot as usize].first;
         while let Some(conn) = self.conns.get(at) {
             if conn.flight == NONE {
-                return Ok(Some(at));
+                return Ok(at);
             }
-            count += 1;
             at = conn.next;
         }
-        if count < u32::from(self.common.connections) { self.open(slot).map(Some) } else { Ok(None) }
+        self.open(slot)
     }
 }
