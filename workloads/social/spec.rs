@@ -321,6 +321,42 @@ pub struct Added {
     pub attendances: u64,
 }
 
+impl InstanceDone {
+    /// Adds what others did with the instance, all but operations by their kind.
+    pub fn add_counts(&mut self, other: &Self) {
+        self.users += other.users;
+        let (cycles, drawn_s, were_s) = other.cycles;
+        self.cycles = (self.cycles.0 + cycles, self.cycles.1 + drawn_s, self.cycles.2 + were_s);
+        self.requests += other.requests;
+        self.not_modified += other.not_modified;
+        self.home.add(other.home);
+        self.event.add(other.event);
+        self.attended += other.attended;
+        self.could_attend += other.could_attend;
+        self.added.add(other.added);
+        self.in_doubt.add(other.in_doubt);
+    }
+}
+
+impl PageLook {
+    /// Adds other pages.
+    pub const fn add(&mut self, other: Self) {
+        self.pages += other.pages;
+        self.references += other.references;
+        self.loaded += other.loaded;
+        self.bytes += other.bytes;
+    }
+}
+
+impl Added {
+    /// Adds what other users uploaded.
+    pub const fn add(&mut self, other: Self) {
+        self.people += other.people;
+        self.events += other.events;
+        self.attendances += other.attendances;
+    }
+}
+
 impl Task for SocialDrive {
     const KIND: &'static str = "social";
     type Outcome = SocialDone;

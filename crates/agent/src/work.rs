@@ -11,7 +11,7 @@ use tare_model::drive::{BusyWork, DriveSpec};
 use tare_model::hold::HoldSpec;
 use tare_model::packed::Packed;
 use tare_probe::GuestProbe;
-use tare_wire::{ExecSpec, Reply, ServeReport};
+use tare_wire::{ExecSpec, Reply};
 
 use crate::exec::Commands;
 use crate::hold::Hold;
@@ -59,17 +59,7 @@ impl Work {
     /// Stops a server.
     pub fn stop_serve(&self, number: u64) -> Answer {
         let server = lock(&self.servers).remove(&number).ok_or_else(|| unknown("server", number))?;
-        let seen = server.stop();
-        Ok(Reply::Served(ServeReport {
-            connections: seen.connections,
-            bytes_in: seen.bytes_in,
-            bytes_out: seen.bytes_out,
-            errors: seen.errors,
-            granted: seen.granted,
-            requests: seen.requests,
-            service: seen.service,
-            cpu_ns: seen.cpu_ns,
-        }))
+        Ok(Reply::Served(server.stop()))
     }
 
     /// Opens a driver's connections.

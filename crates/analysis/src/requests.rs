@@ -69,13 +69,7 @@ fn met(specs: &[MetricSpec], measurement: &Measurement, case: &Case) -> bool {
 fn table_of(types: &[RequestType], head: RequestTable) -> RequestTable {
     let mut all = RequestType { name: TOTAL.to_owned(), ..RequestType::default() };
     for own in types {
-        all.requests += own.requests;
-        all.good += own.good;
-        all.tolerable += own.tolerable;
-        all.failed += own.failed;
-        all.validation_errors += own.validation_errors;
-        all.bytes += own.bytes;
-        all.response_s += own.response_s;
+        all.add_counts(own);
         all.times.merge(&own.times);
     }
     let waited = all.response_s;

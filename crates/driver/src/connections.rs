@@ -1,16 +1,13 @@
 //! Drivers with one blocking thread a connection: request and response, bulk streams, the clients of a store.
 
-use std::sync::atomic::AtomicBool;
-
-use tare_model::drive::{DriveInterval, DriveResult, DriveSpec};
+use tare_model::drive::{DriveResult, DriveSpec};
 use tare_model::load::LoadModel;
 
 use crate::control::{Breaker, Control, Meter};
-use crate::drive::{GRACE_CLOSED_NS, GRACE_NS};
+use crate::drive::{Course, GRACE_CLOSED_NS, GRACE_NS};
 use crate::operation::{Operation, Worker};
 use crate::supervise::Watch;
 use crate::tally::{Shared, Tally};
-use crate::timeline::Timeline;
 use crate::{DriverError, closed, crew, open};
 
 /// Stack of a driver's thread; its histograms are on the heap.
@@ -19,7 +16,7 @@ const STACK_BYTES: usize = 256 * 1024;
 /// What every connection has in common.
 pub(crate) struct Common<'a> {
     pub spec: &'a DriveSpec,
-    pub timeline: Timeline,
+    pub course: Course<'a>,
     /// Payload bytes of an operation, to and from the guest.
     pub operation_bytes: (u64, u64),
     /// Whether what is under way at the end of the load may take [`GRACE_NS`] in a closed loop too.
@@ -60,17 +57,17 @@ impl<'a> DriverThread<'a> {
 pub(crate) fn run<C: Send, T: Send>(
     common: Common<'_>,
     connections: Vec<C>,
-    (progress, cancel): (&dyn Fn(DriveInterval), &AtomicBool),
     work: impl Fn(C, &DriverThread<'_>) -> (Tally, T) + Sync,
 ) -> Result<(DriveResult, Vec<T>), DriverError> {
-    let Common { spec, timeline, operation_bytes: (to_guest, from_guest), long, granted } = common;
+    let Common { spec, course, operation_bytes: (to_guest, from_guest), long, granted } = common;
+    let timeline = course.timeline;
     let shared = open::Shared::of(spec, &timeline, spec.load.connections());
     let grace_ns = if long || shared.is_some() { GRACE_NS } else { GRACE_CLOSED_NS };
     let control = Control::default();
     let meters: Vec<Meter> = connections.iter().map(|_| Meter::default()).collect();
     let breakers: Vec<Breaker> = connections.iter().map(|_| Breaker::default()).collect();
     let watch = Watch {
-        timeline,
+        course,
         cut_at: timeline.load_end.saturating_add(grace_ns),
         interval_ns: spec.interval_ns,
         operation_bytes: to_guest + from_guest,
@@ -78,8 +75,6 @@ pub(crate) fn run<C: Send, T: Send>(
         meters: &meters,
         breakers: &breakers,
         arrivals: shared.as_ref(),
-        progress,
-        cancel,
     };
     let (of, arrivals, control, work) = (spec.load.connections(), shared.as_ref(), &control, &work);
     let places = connections.into_iter().zip(meters.iter().zip(&breakers)).enumerate();

@@ -31,7 +31,7 @@ pub(crate) fn run_threads<T: Send, W: FnOnce() -> Result<(Tally, T), DriverError
     watch: &Watch<'_>,
     granted: Vec<(String, String)>,
 ) -> Result<(DriveResult, Vec<T>), DriverError> {
-    let Watch { control, timeline, .. } = *watch;
+    let (control, timeline) = (watch.control, watch.course.timeline);
     let (counts, watched) = thread::scope(|scope| {
         let mut running = Vec::new();
         let mut refused = None;

@@ -30,13 +30,19 @@ pub fn run(
 
 /// What drives one kind of load. It is made connected: its servers have answered.
 pub(crate) trait Drive: Debug + Send {
-    /// Goes through the phases of `timeline`; the rest as [`Prepared::run`] says.
-    fn run(
-        self: Box<Self>,
-        timeline: Timeline,
-        progress: &dyn Fn(DriveInterval),
-        cancel: &AtomicBool,
-    ) -> Result<DriveResult, DriverError>;
+    /// Goes through the phases.
+    fn run(self: Box<Self>, course: Course<'_>) -> Result<DriveResult, DriverError>;
+}
+
+/// What a run goes by; [`Prepared::run`] has the rest.
+#[derive(Clone, Copy)]
+pub(crate) struct Course<'a> {
+    /// The phases.
+    pub timeline: Timeline,
+    /// Is called at the end of every interval.
+    pub progress: &'a dyn Fn(DriveInterval),
+    /// Ends the run when it is set.
+    pub cancel: &'a AtomicBool,
 }
 
 /// A driver whose connections are open and whose servers have answered.
@@ -105,7 +111,7 @@ impl Prepared {
         let now = now_ns();
         let timeline = Timeline::new(if start_at_ns == 0 { now } else { start_at_ns }, &self.phases);
         match now.saturating_sub(timeline.steady_start) {
-            0 => self.drive.run(timeline, progress, cancel),
+            0 => self.drive.run(Course { timeline, progress, cancel }),
             late_ns => Err(DriverError::Late { late_ns }),
         }
     }

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tare_model::drive::{Direction, DriveInterval, DriveResult, DriveSpec, Exchange, SocketDrive, SocketServer, Wait};
+use tare_model::drive::{Direction, DriveResult, DriveSpec, Exchange, SocketDrive, SocketServer, Wait};
 use tare_model::load::LoadModel;
 
 use crate::bulk::SendSettings;
@@ -13,7 +13,7 @@ use crate::clock::now_ns;
 use crate::connections::{self, Common, DriverThread};
 use crate::control::Armed;
 use crate::crr::TcpCrr;
-use crate::drive::{Drive, first_target};
+use crate::drive::{Course, Drive, first_target};
 use crate::link::{self, Link};
 use crate::null::Null;
 use crate::payload::Payload;
@@ -22,7 +22,6 @@ use crate::serve::Server;
 use crate::stream::Stream;
 use crate::tally::Tally;
 use crate::tcp::TcpRr;
-use crate::timeline::Timeline;
 use crate::udp::UdpRr;
 use crate::{DriverError, net, serve_crr, serve_rr, serve_stream, serve_udp, sockopt, stream};
 
@@ -76,23 +75,18 @@ impl Drives for SocketDrive {
 }
 
 impl Drive for Links {
-    fn run(
-        self: Box<Self>,
-        timeline: Timeline,
-        progress: &dyn Fn(DriveInterval),
-        cancel: &AtomicBool,
-    ) -> Result<DriveResult, DriverError> {
+    fn run(self: Box<Self>, course: Course<'_>) -> Result<DriveResult, DriverError> {
         let Self { spec, kind, links, granted } = *self;
         let operation_bytes = match kind {
             SocketDrive::Rr { request_bytes, response_bytes, .. } => (request_bytes.into(), response_bytes.into()),
             _ => (0, 0),
         };
         let long = matches!(kind, SocketDrive::Stream { .. });
-        let common = Common { spec: &spec, timeline, operation_bytes, long, granted };
+        let common = Common { spec: &spec, course, operation_bytes, long, granted };
         // Every connection stays open until the last one has ended.
         let each: Vec<&Link> = links.iter().collect();
         let work = |link: &Link, thread: &DriverThread<'_>| (work((&spec, kind), link, thread), ());
-        connections::run(common, each, (progress, cancel), work).map(|(result, _)| result)
+        connections::run(common, each, work).map(|(result, _)| result)
     }
 }
 

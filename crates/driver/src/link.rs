@@ -8,7 +8,7 @@ use tare_model::drive::{Direction, DriveSpec, Exchange, SocketDrive};
 
 use crate::bulk::{SendSettings, Window};
 use crate::protocol::{Hello, Purpose};
-use crate::{DriverError, sockopt, stream, tcp, udp};
+use crate::{DriverError, sockopt, tcp, udp};
 
 /// What a thread has before it starts.
 #[derive(Debug)]
@@ -43,14 +43,16 @@ pub(crate) fn connect(
         SocketDrive::Rr { exchange, request_bytes, response_bytes, .. } => {
             let hello = |purpose| Hello { purpose, request_bytes, response_bytes, connection: index };
             match exchange {
-                Exchange::TcpRr => tcp::connect(target, &spec.socket, &hello(Purpose::TcpRr), timeout).map(Link::Tcp),
+                Exchange::TcpRr => {
+                    tcp::connect(target, &spec.socket, true, &hello(Purpose::TcpRr), timeout).map(Link::Tcp)
+                }
                 Exchange::UdpRr => {
                     let loss_timeout = Duration::from_nanos(spec.loss_timeout_ns);
                     udp::connect(target, &spec.socket, &hello(Purpose::UdpRr), loss_timeout).map(Link::Udp)
                 }
                 // Its connections are made during the run; this one only asks whether the server fits.
                 Exchange::TcpCrr => {
-                    let fd = tcp::connect(target, &spec.socket, &hello(Purpose::TcpCrr), timeout)?;
+                    let fd = tcp::connect(target, &spec.socket, true, &hello(Purpose::TcpCrr), timeout)?;
                     if granted.is_empty() {
                         *granted = sockopt::granted(fd.as_fd(), true);
                     }
@@ -66,7 +68,7 @@ pub(crate) fn connect(
             };
             let purpose = if to_guest { Purpose::BulkToGuest } else { Purpose::BulkFromGuest };
             let hello = Hello { purpose, request_bytes: 0, response_bytes: 0, connection: index };
-            let fd = stream::connect(target, &spec.socket, &hello, timeout)?;
+            let fd = tcp::connect(target, &spec.socket, false, &hello, timeout)?;
             let settings = SendSettings { method, chunk_bytes, window_bytes };
             let window = if to_guest { Window::new(&settings) } else { Ok(None) };
             let window = window.map_err(DriverError::resource("make the file to send"))?;

@@ -30,61 +30,57 @@ pub(crate) trait Calls: Task {
     fn call(self, cancel: &AtomicBool) -> Self::Outcome;
 }
 
-/// One kind of task.
-pub(crate) struct Kind {
-    name: &'static str,
-    part: Part,
-}
-
 /// What prepares a driver.
 type Prepare = fn(&DriveSpec, &AtomicBool) -> Result<Box<dyn Drive>, DriverError>;
+/// What starts a server.
+type Serve = fn(&Packed, IpAddr) -> Result<Server, DriverError>;
+/// What does a task at once.
+type Call = fn(&Packed, &AtomicBool) -> Result<Vec<u8>, DriverError>;
 
-/// What a kind of task is, and who does it.
-enum Part {
-    Drive(Prepare),
-    Serve(fn(&Packed, IpAddr) -> Result<Server, DriverError>),
-    Call(fn(&Packed, &AtomicBool) -> Result<Vec<u8>, DriverError>),
+/// One kind of task, and who does it in the role that it has.
+#[derive(Clone, Copy)]
+pub(crate) struct Kind {
+    name: &'static str,
+    prepare: Option<Prepare>,
+    serve: Option<Serve>,
+    call: Option<Call>,
 }
 
 impl Kind {
+    const fn of<T: Task>() -> Self {
+        Self { name: T::KIND, prepare: None, serve: None, call: None }
+    }
+
     pub const fn drives<T: Drives>() -> Self {
         let prepare = |spec: &DriveSpec, cancel: &AtomicBool| spec.task.unpack::<T>()?.prepare(spec, cancel);
-        Self { name: T::KIND, part: Part::Drive(prepare) }
+        Self { prepare: Some(prepare), ..Self::of::<T>() }
     }
 
     pub const fn serves<T: Serves>() -> Self {
-        Self { name: T::KIND, part: Part::Serve(|task, bind| task.unpack::<T>()?.serve(bind)) }
+        Self { serve: Some(|task, bind| task.unpack::<T>()?.serve(bind)), ..Self::of::<T>() }
     }
 
     pub const fn calls<T: Calls>() -> Self {
         let call = |task: &Packed, cancel: &AtomicBool| Ok(pack_outcome::<T>(&task.unpack::<T>()?.call(cancel))?);
-        Self { name: T::KIND, part: Part::Call(call) }
+        Self { call: Some(call), ..Self::of::<T>() }
     }
 }
 
-/// The part of a kind that `wanted` finds.
-fn find<T>(role: &'static str, kind: &str, wanted: impl Fn(&Part) -> Option<T>) -> Result<T, DriverError> {
-    let mut named = workloads::ALL.iter().copied().flatten().filter(|known| known.name == kind);
-    let unknown = || DriverError::Unknown { role, kind: tare_model::clean::clipped(kind) };
-    named.find_map(|known| wanted(&known.part)).ok_or_else(unknown)
+/// What the kind of a task does in a role.
+fn find<T>(role: &'static str, task: &Packed, part: impl Fn(&Kind) -> Option<T>) -> Result<T, DriverError> {
+    let mut named = workloads::ALL.iter().copied().flatten().filter(|known| known.name == task.kind);
+    let unknown = || DriverError::Unknown { role, kind: tare_model::clean::clipped(&task.kind) };
+    named.find_map(part).ok_or_else(unknown)
 }
 
 /// See [`Drives::prepare`].
 pub(crate) fn prepare(spec: &DriveSpec, cancel: &AtomicBool) -> Result<Box<dyn Drive>, DriverError> {
-    let prepare = find("driver", &spec.task.kind, |part| match part {
-        Part::Drive(prepare) => Some(*prepare),
-        _ => None,
-    })?;
-    prepare(spec, cancel)
+    find("driver", &spec.task, |kind| kind.prepare)?(spec, cancel)
 }
 
 /// See [`Serves::serve`].
 pub(crate) fn serve(task: &Packed, bind: IpAddr) -> Result<Server, DriverError> {
-    let serve = find("server", &task.kind, |part| match part {
-        Part::Serve(serve) => Some(*serve),
-        _ => None,
-    })?;
-    serve(task, bind)
+    find("server", task, |kind| kind.serve)?(task, bind)
 }
 
 /// Does what a workload asks of its part in the agent, and returns what came of it, packed. Setting `cancel` ends it early.
@@ -92,11 +88,7 @@ pub(crate) fn serve(task: &Packed, bind: IpAddr) -> Result<Server, DriverError> 
 /// # Errors
 /// When nobody here does such a task, or its bytes are none.
 pub fn call(task: &Packed, cancel: &AtomicBool) -> Result<Vec<u8>, DriverError> {
-    let call = find("call", &task.kind, |part| match part {
-        Part::Call(call) => Some(*call),
-        _ => None,
-    })?;
-    call(task, cancel)
+    find("call", task, |kind| kind.call)?(task, cancel)
 }
 
 /// Where a server listens: the kernel chooses the port.
@@ -113,13 +105,8 @@ mod tests {
 
     #[test]
     fn every_kind_has_one_name_in_its_role() {
-        let role = |part: &Part| match part {
-            Part::Drive(_) => 0,
-            Part::Serve(_) => 1,
-            Part::Call(_) => 2,
-        };
-        let all: Vec<(u8, &str)> =
-            workloads::ALL.iter().copied().flatten().map(|kind| (role(&kind.part), kind.name)).collect();
+        let role = |kind: &Kind| (kind.prepare.is_some(), kind.serve.is_some(), kind.call.is_some());
+        let all: Vec<_> = workloads::ALL.iter().copied().flatten().map(|kind| (role(kind), kind.name)).collect();
         assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{all:?}");
     }
 

@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{Shutdown, SocketFlags, accept_with, shutdown};
-use serde::{Deserialize, Serialize};
-use tare_model::Histogram;
+pub use tare_model::drive::ServeReport;
 use tare_model::drive::SocketOptions;
 use tare_model::packed::Packed;
 
@@ -32,27 +31,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 /// does more than wait.
 const LOOK: Duration = Duration::from_millis(1);
 const TIMEOUT: Duration = Duration::from_millis(100);
-
-/// What a server did in its life.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct ServeReport {
-    /// Connections (UDP: drivers) served; a driver's hello before connect-request-response is one too.
-    pub connections: u64,
-    /// Payload bytes received.
-    pub bytes_in: u64,
-    /// Payload bytes sent.
-    pub bytes_out: u64,
-    /// What went wrong, by reason.
-    pub errors: Vec<(String, u64)>,
-    /// What the kernel granted of the socket settings, as name and value.
-    pub granted: Vec<(String, String)>,
-    /// Requests answered, where the server answers requests that it can tell apart.
-    pub requests: u64,
-    /// How long each took, from its last byte to the answer's, nanoseconds.
-    pub service: Histogram,
-    /// CPU that the server's threads took, nanoseconds.
-    pub cpu_ns: u64,
-}
 
 /// A server at work. Dropping it stops it.
 #[derive(Debug)]

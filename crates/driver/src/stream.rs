@@ -8,33 +8,21 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown, shutdown};
-use tare_model::drive::{ReceiveMethod, SocketOptions, Wait};
+use tare_model::drive::{ReceiveMethod, Wait};
 
 use crate::bulk::{SendSettings, Sink, Source, Window};
 use crate::clock::{now_ns, sleep_until};
 use crate::control::Armed;
 use crate::error::reason_of;
+use crate::net;
 use crate::operation::{CUT_OFF, Worker};
-use crate::protocol::{CLOSING_LEN, GO, Hello, STOP, closing_count, introduce};
+use crate::protocol::{CLOSING_LEN, GO, STOP, closing_count};
+use crate::session::body::keep_last;
 use crate::tally::Tally;
 use crate::timeline::{Stage, Tracker};
-use crate::{DriverError, net};
-
-/// Opens a stream's connection and sees a server of ours answer on it.
-pub(crate) fn connect(
-    target: std::net::SocketAddr,
-    options: &SocketOptions,
-    hello: &Hello,
-    timeout: Duration,
-) -> Result<OwnedFd, DriverError> {
-    let fd = net::connect_tcp(target, options, false, timeout)?;
-    introduce(fd.as_fd(), target, hello)?;
-    Ok(fd)
-}
 
 /// One stream of a run.
 #[derive(Debug)]
@@ -144,38 +132,21 @@ fn receive_from_guest(
     // The count follows the data only after the server has seen STOP, so it is never among dropped bytes.
     sink.copy_from_now_on();
     net::send_full(fd, &[STOP], SendFlags::empty()).map_err(reason_of)?;
-    let mut tail = Tail::default();
+    let mut tail = [0; CLOSING_LEN];
     loop {
         match sink.receive(fd).map_err(reason_of)? {
             0 => break,
             n => {
                 received += n;
-                tail.push(sink.last(n));
+                keep_last(&mut tail, sink.last(n));
             }
         }
     }
     tally.from_guest_total = received.saturating_sub(CLOSING_LEN as u64);
-    match closing_count(&tail.bytes) {
+    match closing_count(&tail) {
         Some(sent) if sent + CLOSING_LEN as u64 == received => Ok(()),
         Some(_) => Err("bytes received differ from bytes sent".to_owned()),
         None => Err("stream closed without a count".to_owned()),
-    }
-}
-
-/// The last bytes of a stream, however they were split.
-#[derive(Debug, Default)]
-struct Tail {
-    bytes: [u8; CLOSING_LEN],
-}
-
-impl Tail {
-    fn push(&mut self, data: &[u8]) {
-        if data.len() >= CLOSING_LEN {
-            self.bytes.copy_from_slice(&data[data.len() - CLOSING_LEN..]);
-        } else {
-            self.bytes.rotate_left(data.len());
-            self.bytes[CLOSING_LEN - data.len()..].copy_from_slice(data);
-        }
     }
 }
 
@@ -187,20 +158,5 @@ pub(crate) fn stop_requested(fd: std::os::fd::BorrowedFd<'_>) -> Result<bool, Er
         Ok(_) => Ok(word[0] == STOP),
         Err(Errno::AGAIN | Errno::INTR) => Ok(false),
         Err(errno) => Err(errno),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_tail_of_a_stream_does_not_depend_on_how_it_was_split() {
-        let data: Vec<u8> = (0..100).collect();
-        for step in [1, 3, 15, 16, 17, 99] {
-            let mut tail = Tail::default();
-            data.chunks(step).for_each(|part| tail.push(part));
-            assert_eq!(tail.bytes, data[84..], "in parts of {step}");
-        }
     }
 }

@@ -6,8 +6,9 @@ use tare_model::drive::DriveInterval;
 
 use crate::clock::{now_ns, sleep_until};
 use crate::control::{Breaker, Control, Meter};
+use crate::drive::Course;
 use crate::open;
-use crate::timeline::{Timeline, Tracker};
+use crate::timeline::Tracker;
 use crate::usage::Usage;
 
 /// How often the supervisor looks up when nothing else is due.
@@ -19,7 +20,7 @@ const AHEAD_NS: u64 = 2_000_000_000;
 
 /// What the supervisor watches.
 pub(crate) struct Watch<'a> {
-    pub timeline: Timeline,
+    pub course: Course<'a>,
     /// When connections are cut.
     pub cut_at: u64,
     pub interval_ns: u64,
@@ -29,8 +30,6 @@ pub(crate) struct Watch<'a> {
     pub meters: &'a [Meter],
     pub breakers: &'a [Breaker],
     pub arrivals: Option<&'a open::Shared>,
-    pub progress: &'a dyn Fn(DriveInterval),
-    pub cancel: &'a AtomicBool,
 }
 
 /// What the supervisor brings back.
@@ -45,9 +44,9 @@ impl Watch<'_> {
     pub fn run(&self) -> Watched {
         let never = AtomicBool::new(false);
         let mut intervals = Vec::new();
-        let mut tracker = Tracker::new(self.timeline);
+        let mut tracker = Tracker::new(self.course.timeline);
         let mut seen = (0, 0);
-        let mut interval_end = self.timeline.start.saturating_add(self.interval_ns);
+        let mut interval_end = self.course.timeline.start.saturating_add(self.interval_ns);
         let mut cancelled = false;
         loop {
             let now = now_ns();
@@ -61,17 +60,17 @@ impl Watch<'_> {
                 let interval = DriveInterval { end_ns: now, operations: sum.0 - seen.0, bytes: sum.1 - seen.1 };
                 // What ends with the last thread may be shorter than an interval, but is never left out.
                 if now >= interval_end || sum != seen {
-                    (self.progress)(interval);
+                    (self.course.progress)(interval);
                     intervals.push(interval);
                 }
                 seen = sum;
-                let passed = now.saturating_sub(self.timeline.start) / self.interval_ns;
-                interval_end = self.timeline.start.saturating_add((passed + 1).saturating_mul(self.interval_ns));
+                let passed = now.saturating_sub(self.course.timeline.start) / self.interval_ns;
+                interval_end = self.course.timeline.start.saturating_add((passed + 1).saturating_mul(self.interval_ns));
             }
             if over {
                 return Watched { intervals, cpu: tracker.finish(), cancelled };
             }
-            if !cancelled && self.cancel.load(Ordering::Relaxed) {
+            if !cancelled && self.course.cancel.load(Ordering::Relaxed) {
                 cancelled = true;
                 self.cut();
             }
@@ -83,10 +82,10 @@ impl Watch<'_> {
     }
 
     fn next_look(&self, now: u64, interval_end: u64) -> u64 {
-        if now >= self.timeline.load_end {
+        if now >= self.course.timeline.load_end {
             return now + LOOK_AT_END_NS;
         }
-        let timeline = &self.timeline;
+        let timeline = &self.course.timeline;
         [interval_end, timeline.steady_start, timeline.steady_end, timeline.load_end]
             .into_iter()
             .filter(|&at| at > now)

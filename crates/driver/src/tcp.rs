@@ -13,14 +13,15 @@ use crate::payload::Payload;
 use crate::protocol::{Hello, introduce};
 use crate::{DriverError, net};
 
-/// Opens a connection and sees a server of ours answer on it.
+/// Opens a connection, with or without Nagle's delay, and sees a server of ours answer on it.
 pub(crate) fn connect(
     target: SocketAddr,
     options: &SocketOptions,
+    no_delay: bool,
     hello: &Hello,
     timeout: Duration,
 ) -> Result<OwnedFd, DriverError> {
-    let fd = net::connect_tcp(target, options, true, timeout)?;
+    let fd = net::connect_tcp(target, options, no_delay, timeout)?;
     introduce(fd.as_fd(), target, hello)?;
     Ok(fd)
 }

@@ -284,3 +284,24 @@ impl DriveResult {
         unpack_outcome::<T>(&self.own)
     }
 }
+
+/// What a server did in its life.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ServeReport {
+    /// Connections (UDP: drivers) served; a driver's hello before connect-request-response is one too.
+    pub connections: u64,
+    /// Payload bytes received.
+    pub bytes_in: u64,
+    /// Payload bytes sent.
+    pub bytes_out: u64,
+    /// What went wrong, by reason.
+    pub errors: Vec<(String, u64)>,
+    /// What the kernel granted of the socket settings, as name and value.
+    pub granted: Vec<(String, String)>,
+    /// Requests answered, where the server answers requests that it can tell apart.
+    pub requests: u64,
+    /// How long each took, from its last byte to the answer's, nanoseconds.
+    pub service: Histogram,
+    /// CPU that the server's threads took, nanoseconds.
+    pub cpu_ns: u64,
+}

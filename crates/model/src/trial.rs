@@ -142,6 +142,19 @@ pub struct RequestType {
     pub times: Histogram,
 }
 
+impl RequestType {
+    /// Adds other requests to these, all but their response times by themselves.
+    pub fn add_counts(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.good += other.good;
+        self.tolerable += other.tolerable;
+        self.failed += other.failed;
+        self.validation_errors += other.validation_errors;
+        self.bytes += other.bytes;
+        self.response_s += other.response_s;
+    }
+}
+
 /// What one guest, or one driver of it, contributed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Part {

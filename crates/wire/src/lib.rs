@@ -21,8 +21,9 @@ pub use copy::{CHUNK_BYTES, copy_in, copy_out};
 pub use error::WireError;
 pub use frame::{BUILD, Greeting, MAX_FRAME_BYTES, PROTOCOL, read_frame, write_frame};
 pub use link::Link;
+pub use tare_model::drive::ServeReport;
+
 pub use message::{
-    AgentFacts, BALLOON_REPORTS, ExecResult, ExecSpec, FromAgent, Reply, Request, ServeReport, ToAgent,
-    USER_SPACE_BEGAN,
+    AgentFacts, BALLOON_REPORTS, ExecResult, ExecSpec, FromAgent, Reply, Request, ToAgent, USER_SPACE_BEGAN,
 };
 pub use tare_model::meter::MAX_DECODED_BYTES;

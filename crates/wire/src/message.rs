@@ -3,8 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
-use tare_model::Histogram;
-use tare_model::drive::{BusyWork, DriveResult, DriveSpec};
+use tare_model::drive::{BusyWork, DriveResult, DriveSpec, ServeReport};
 use tare_model::hold::HoldSpec;
 use tare_model::packed::Packed;
 use tare_model::sample::Sample;
@@ -339,25 +338,4 @@ pub struct ExecResult {
     pub stderr: Vec<u8>,
     /// Bytes of output that were not kept.
     pub dropped_bytes: u64,
-}
-
-/// What a server saw.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct ServeReport {
-    /// Connections accepted.
-    pub connections: u64,
-    /// Payload bytes received.
-    pub bytes_in: u64,
-    /// Payload bytes sent.
-    pub bytes_out: u64,
-    /// Failures by reason.
-    pub errors: Vec<(String, u64)>,
-    /// What the kernel granted of what was asked for, as name and value.
-    pub granted: Vec<(String, String)>,
-    /// Requests answered, where the server answers requests that it can tell apart.
-    pub requests: u64,
-    /// How long each took, from its last byte to the answer's, nanoseconds.
-    pub service: Histogram,
-    /// CPU that the server's threads took, nanoseconds.
-    pub cpu_ns: u64,
 }

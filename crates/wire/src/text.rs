@@ -3,7 +3,8 @@
 use tare_model::clean::Untrusted;
 use tare_model::sample::{Sample, Source};
 
-use crate::message::{AgentFacts, Reply, ServeReport};
+use crate::ServeReport;
+use crate::message::{AgentFacts, Reply};
 
 /// The answer with all its text fit to be shown. Bytes, such as a command's output, stay as they are.
 pub(crate) fn clean(mut reply: Reply) -> Reply {

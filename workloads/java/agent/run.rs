@@ -1,7 +1,5 @@
 //! One run of the application's load, from its start to its result.
 
-use std::sync::atomic::AtomicBool;
-
 use crate::java::spec::{JavaDone, JavaDrive};
 use tare_model::drive::{DriveInterval, DriveResult};
 
@@ -10,8 +8,7 @@ use super::client::{Answer, Client};
 use super::{Application, JavaFault};
 use crate::DriverError;
 use crate::clock::sleep_until;
-use crate::drive::Drive;
-use crate::timeline::Timeline;
+use crate::drive::{Course, Drive};
 use crate::usage::{Usage, run_delay_ns};
 
 /// An edge of the window that is uncertain by more than this part of its length is reported.
@@ -31,9 +28,7 @@ struct Stamp {
 struct Run<'a> {
     client: &'a mut Client,
     ask_every_ns: u64,
-    timeline: Timeline,
-    progress: &'a dyn Fn(DriveInterval),
-    cancel: &'a AtomicBool,
+    course: Course<'a>,
     /// The last number of operations that was reported: the next cannot be smaller.
     last: u64,
     /// At the end of the last interval.
@@ -53,19 +48,12 @@ struct Window {
 
 impl Drive for Application {
     /// Whatever fails, and a cancel, ends the application's load.
-    fn run(
-        mut self: Box<Self>,
-        timeline: Timeline,
-        progress: &dyn Fn(DriveInterval),
-        cancel: &AtomicBool,
-    ) -> Result<DriveResult, DriverError> {
+    fn run(mut self: Box<Self>, course: Course<'_>) -> Result<DriveResult, DriverError> {
         let (before, ask_every_ns) = (self.before, self.ask_every_ns);
         let mut run = Run {
             client: &mut self.client,
             ask_every_ns,
-            timeline,
-            progress,
-            cancel,
+            course,
             last: before,
             counted: before,
             slowest_ns: 0,
@@ -96,9 +84,9 @@ impl Drive for Application {
 impl Run<'_> {
     /// All phases, until every thread of the application has stopped.
     fn go(&mut self) -> Result<Window, DriverError> {
-        let timeline = self.timeline;
+        let timeline = self.course.timeline;
         self.wait(timeline.start)?;
-        self.client.order("start", "`ok`", self.cancel)?;
+        self.client.order("start", "`ok`", self.course.cancel)?;
         self.count_until(timeline.steady_start)?;
         let begin = self.stamp("begin")?;
         let entered = Usage::of_this_thread();
@@ -106,23 +94,23 @@ impl Run<'_> {
         let used = Usage::of_this_thread().since(entered);
         let end = self.stamp("end")?;
         self.count_until(timeline.load_end)?;
-        let stop = self.client.ask("stop", self.cancel)?;
+        let stop = self.client.ask("stop", self.course.cancel)?;
         let stopped = self.number(&stop, "stopped", "`stopped` and a number")?;
         self.interval(stopped, stop.at_ns());
         Ok(Window { begin, end, used, stopped })
     }
 
     fn wait(&self, at_ns: u64) -> Result<(), DriverError> {
-        if sleep_until(at_ns, self.cancel) { Ok(()) } else { Err(DriverError::Cancelled) }
+        if sleep_until(at_ns, self.course.cancel) { Ok(()) } else { Err(DriverError::Cancelled) }
     }
 
     /// Asks for the number of operations again and again until a moment, and returns at it.
     fn count_until(&mut self, until: u64) -> Result<(), DriverError> {
         let every = self.ask_every_ns;
-        let mut due = self.timeline.start.saturating_add(every);
+        let mut due = self.course.timeline.start.saturating_add(every);
         loop {
-            let passed = crate::clock::now_ns().saturating_sub(self.timeline.start) / every;
-            due = due.max(self.timeline.start.saturating_add((passed + 1).saturating_mul(every)));
+            let passed = crate::clock::now_ns().saturating_sub(self.course.timeline.start) / every;
+            due = due.max(self.course.timeline.start.saturating_add((passed + 1).saturating_mul(every)));
             // A question that is under way at the edge of a phase would delay what is asked there.
             if due.saturating_add(2 * self.slowest_ns) >= until {
                 return self.wait(until);
@@ -135,7 +123,7 @@ impl Run<'_> {
 
     /// Asks for the number of operations.
     fn stamp(&mut self, question: &str) -> Result<Stamp, DriverError> {
-        let answer = self.client.ask(question, self.cancel)?;
+        let answer = self.client.ask(question, self.course.cancel)?;
         let count = self.number(&answer, "count", "`count` and a number")?;
         let round_trip_ns = answer.round_trip_ns();
         self.slowest_ns = self.slowest_ns.max(round_trip_ns);
@@ -154,19 +142,19 @@ impl Run<'_> {
     fn interval(&mut self, count: u64, end_ns: u64) {
         let interval = DriveInterval { end_ns, operations: count - self.counted, bytes: 0 };
         self.counted = count;
-        (self.progress)(interval);
+        (self.course.progress)(interval);
         self.intervals.push(interval);
     }
 
     fn result(&mut self) -> Result<Summary, DriverError> {
         let mut summary = Summary::default();
-        self.client.ask_lines("result", RESULT_LINES, self.cancel, |line| summary.take(line))?;
+        self.client.ask_lines("result", RESULT_LINES, self.course.cancel, |line| summary.take(line))?;
         Ok(summary)
     }
 
     /// What is wrong with the application's data, if it is.
     fn verify(&mut self) -> Result<Option<String>, DriverError> {
-        let answer = self.client.ask("verify", self.cancel)?;
+        let answer = self.client.ask("verify", self.course.cancel)?;
         match answer.line.strip_prefix(b"wrong") {
             None if answer.line == b"right" => Ok(None),
             Some(reason) => Ok(Some(reason.trim_ascii().escape_ascii().to_string())),

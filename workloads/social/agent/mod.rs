@@ -27,18 +27,17 @@ use std::sync::atomic::AtomicBool;
 
 use crate::social::spec::{PEOPLE_A_USER, SocialDone, SocialDrive, SocialLoad};
 use tare_model::Histogram;
-use tare_model::drive::{DriveInterval, DriveResult, DriveSpec};
+use tare_model::drive::{DriveResult, DriveSpec};
 use tare_model::load::LoadModel;
 use tare_model::packed::Task;
 use tare_model::trial::Step;
 
 use crate::DriverError;
-use crate::drive::{Drive, first_target};
+use crate::drive::{Course, Drive, first_target};
 use crate::registry::{Calls, Drives, Kind};
 use crate::session::engine::{Crowd, Settings};
 use crate::session::limits::memory_bytes;
 use crate::session::probe;
-use crate::timeline::Timeline;
 
 use members::{Members, PARTS};
 use user::{Tally, World};
@@ -117,16 +116,11 @@ impl Drives for SocialDrive {
 }
 
 impl Drive for Ready {
-    fn run(
-        self: Box<Self>,
-        timeline: Timeline,
-        progress: &dyn Fn(DriveInterval),
-        cancel: &AtomicBool,
-    ) -> Result<DriveResult, DriverError> {
+    fn run(self: Box<Self>, course: Course<'_>) -> Result<DriveResult, DriverError> {
         let Self { crowd, world } = *self;
         let (clients, targets) = (crowd.spec.load.connections(), crowd.spec.targets.clone());
         let users = |spec: &DriveSpec, _| Members::new(&world, &targets, spec.record);
-        let driven = crowd.run(timeline, (progress, cancel), Vec::new(), users)?;
+        let driven = crowd.run(course, Vec::new(), users)?;
         let mut times: [Histogram; PARTS.len()] = Default::default();
         let mut operations = Vec::with_capacity(driven.users.len());
         for users in driven.users {

@@ -25,17 +25,16 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
 use crate::web::spec::{TlsSpec, WebDone, WebDrive};
-use tare_model::drive::{DriveInterval, DriveResult, DriveSpec};
+use tare_model::drive::{DriveResult, DriveSpec};
 use tare_model::load::LoadModel;
 
 use crate::DriverError;
-use crate::drive::{Drive, first_target};
+use crate::drive::{Course, Drive, first_target};
 use crate::registry::{Drives, Kind};
 use crate::session::engine::{Crowd, Settings};
 use crate::session::limits::memory_bytes;
 use crate::session::probe;
 use crate::session::tls::{DIGEST_BYTES, Tls};
-use crate::timeline::Timeline;
 
 use site::{Site, Tally};
 use users::{Ports, Visitors, Way};
@@ -109,16 +108,11 @@ impl Drives for WebDrive {
 }
 
 impl Drive for Ready {
-    fn run(
-        self: Box<Self>,
-        timeline: Timeline,
-        progress: &dyn Fn(DriveInterval),
-        cancel: &AtomicBool,
-    ) -> Result<DriveResult, DriverError> {
+    fn run(self: Box<Self>, course: Course<'_>) -> Result<DriveResult, DriverError> {
         let Self { crowd, site, ports, tls, think_ns } = *self;
         let users =
             |spec: &DriveSpec, thread| Visitors::new(Way { site: &site, ports, seed: spec.seed, think_ns }, thread);
-        let driven = crowd.run(timeline, (progress, cancel), tls, users)?;
+        let driven = crowd.run(course, tls, users)?;
         let counts = driven.counts;
         let mut done = WebDone {
             sessions_began: counts.began,
@@ -174,4 +168,16 @@ fn receive_buffer(spec: &DriveSpec, drive: &WebDrive) -> Option<usize> {
     let rate = drive.receive_bytes_per_s.filter(|_| spec.socket.buffer_bytes.is_none())?;
     // The kernel doubles it, for its own bookkeeping (socket(7)).
     Some((rate / 2).clamp(RECEIVE_BUFFER.0, RECEIVE_BUFFER.1) as usize)
+}
+
+/// Appends a number with at least so many digits, at most 20.
+fn digits(out: &mut Vec<u8>, mut number: u64, width: usize) {
+    let mut text = [b'0'; 20];
+    let mut at = text.len();
+    while number > 0 {
+        at -= 1;
+        text[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+    out.extend_from_slice(&text[at.min(text.len() - width)..]);
 }

@@ -7,13 +7,13 @@ use super::fault::Fault;
 /// How every page ends.
 pub(crate) const CLOSING: [u8; 8] = *b"</html>\n";
 
-/// Keeps the last bytes of a body, of which this piece came.
-pub(crate) fn keep_last(last: &mut [u8; CLOSING.len()], piece: &[u8]) {
+/// Keeps the last bytes of what comes in pieces, of which this one came.
+pub(crate) fn keep_last<const N: usize>(last: &mut [u8; N], piece: &[u8]) {
     if let Some(end) = piece.last_chunk() {
         *last = *end;
     } else {
         last.rotate_left(piece.len());
-        last[CLOSING.len() - piece.len()..].copy_from_slice(piece);
+        last[N - piece.len()..].copy_from_slice(piece);
     }
 }
 
@@ -40,4 +40,19 @@ pub(crate) fn marked(id: u64, at: u64, piece: &[u8]) -> Result<(), Fault> {
         block += 1;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_bytes_do_not_depend_on_how_all_were_split() {
+        let data: Vec<u8> = (0..100).collect();
+        for step in [1, 3, 15, 16, 17, 99] {
+            let mut last = [0; 16];
+            data.chunks(step).for_each(|part| keep_last(&mut last, part));
+            assert_eq!(last, data[84..], "in parts of {step}");
+        }
+    }
 }

@@ -80,10 +80,7 @@ impl Simulated {
             }
             _ => return,
         };
-        sum.pages += look.pages;
-        sum.references += look.references;
-        sum.loaded += look.loaded;
-        sum.bytes += look.bytes;
+        sum.add(look);
     }
 }
 

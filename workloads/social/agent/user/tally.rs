@@ -1,6 +1,6 @@
 //! What one thread counts, and what all of them tell together.
 
-use crate::social::spec::{Added, InstanceDone, OPERATIONS, Operation, PageLook, stationary};
+use crate::social::spec::{InstanceDone, OPERATIONS, Operation, PageLook, stationary};
 use tare_model::trial::RequestType;
 
 use super::visit::{Posted, Visit};
@@ -40,39 +40,15 @@ pub(crate) struct Tally {
 #[derive(Debug)]
 struct Each {
     operations: [Counts; OPERATIONS],
-    /// How many, as drawn and as they were, nanoseconds.
-    cycles: (u64, u64, u64),
-    requests: u64,
-    not_modified: u64,
-    home: PageLook,
-    event: PageLook,
-    attended: u64,
-    could_attend: u64,
-    added: Added,
-    in_doubt: Added,
-}
-
-impl Each {
-    fn new() -> Self {
-        Self {
-            operations: std::array::from_fn(|_| Counts::new()),
-            cycles: (0, 0, 0),
-            requests: 0,
-            not_modified: 0,
-            home: PageLook::default(),
-            event: PageLook::default(),
-            attended: 0,
-            could_attend: 0,
-            added: Added::default(),
-            in_doubt: Added::default(),
-        }
-    }
+    /// All else.
+    done: InstanceDone,
 }
 
 impl Tally {
     /// Nothing counted yet.
     pub fn new(world: &World) -> Self {
-        Self { instances: world.instances.iter().map(|_| Each::new()).collect(), faults: Faults::default() }
+        let nothing = |_| Each { operations: std::array::from_fn(|_| Counts::new()), done: InstanceDone::default() };
+        Self { instances: world.instances.iter().map(nothing).collect(), faults: Faults::default() }
     }
 
     /// Counts an operation. One with a fault has failed however soon it came, and so has one that took longer than its limit. Outside the
@@ -93,13 +69,13 @@ impl Tally {
 
     /// What an operation that ended in the measured window, and was right, has shown.
     pub fn looked(&mut self, instance: u16, operation: Operation, looks: &Looks) {
-        let each = &mut self.instances[usize::from(instance)];
+        let done = &mut self.instances[usize::from(instance)].done;
         match operation {
-            Operation::Home => add_look(&mut each.home, &looks.look),
+            Operation::Home => done.home.add(looks.look),
             Operation::EventDetail => {
-                add_look(&mut each.event, &looks.look);
-                each.could_attend += u64::from(looks.could_attend);
-                each.attended += u64::from(looks.attended);
+                done.event.add(looks.look);
+                done.could_attend += u64::from(looks.could_attend);
+                done.attended += u64::from(looks.attended);
             }
             _ => {}
         }
@@ -107,10 +83,10 @@ impl Tally {
 
     /// What an operation has uploaded, whenever; `sent`: its request had gone out in full.
     pub fn posted(&mut self, instance: u16, operation: Operation, posted: Posted, sent: bool) {
-        let each = &mut self.instances[usize::from(instance)];
+        let done = &mut self.instances[usize::from(instance)].done;
         let added = match posted {
-            Posted::Acknowledged => &mut each.added,
-            Posted::Asked if sent => &mut each.in_doubt,
+            Posted::Acknowledged => &mut done.added,
+            Posted::Asked if sent => &mut done.in_doubt,
             Posted::Asked | Posted::Refused | Posted::Nothing => return,
         };
         match operation {
@@ -122,20 +98,18 @@ impl Tally {
 
     /// A cycle that ended in the measured window.
     pub fn cycle(&mut self, instance: u16, drawn_ns: u64, was_ns: u64) {
-        let (count, drawn, was) = &mut self.instances[usize::from(instance)].cycles;
-        *count += 1;
-        *drawn += drawn_ns;
-        *was += was_ns;
+        let cycles = &mut self.instances[usize::from(instance)].done.cycles;
+        *cycles = (cycles.0 + 1, cycles.1 + drawn_ns as f64 / 1e9, cycles.2 + was_ns as f64 / 1e9);
     }
 
     /// A request that was sent in the measured window.
     pub fn request(&mut self, instance: u16) {
-        self.instances[usize::from(instance)].requests += 1;
+        self.instances[usize::from(instance)].done.requests += 1;
     }
 
     /// An answer, in the measured window, that a file has not changed.
     pub fn not_modified(&mut self, instance: u16) {
-        self.instances[usize::from(instance)].not_modified += 1;
+        self.instances[usize::from(instance)].done.not_modified += 1;
     }
 
     /// What all threads counted together: by instance, and faults of all phases by kind.
@@ -164,18 +138,7 @@ fn together(users: u32, parts: Vec<Each>) -> InstanceDone {
     let mut operations: [Vec<Counts>; OPERATIONS] = Default::default();
     for part in parts {
         operations.iter_mut().zip(part.operations).for_each(|(all, counts)| all.push(counts));
-        let (count, drawn, was) = part.cycles;
-        done.cycles.0 += count;
-        done.cycles.1 += drawn as f64 / 1e9;
-        done.cycles.2 += was as f64 / 1e9;
-        done.requests += part.requests;
-        done.not_modified += part.not_modified;
-        add_look(&mut done.home, &part.home);
-        add_look(&mut done.event, &part.event);
-        done.attended += part.attended;
-        done.could_attend += part.could_attend;
-        add_added(&mut done.added, part.added);
-        add_added(&mut done.in_doubt, part.in_doubt);
+        done.add_counts(&part.done);
     }
     let merged = Operation::ALL.into_iter().zip(stationary()).zip(operations).map(|((operation, target), counts)| {
         let (name, target) = (operation.name().to_owned(), Some(target));
@@ -183,17 +146,4 @@ fn together(users: u32, parts: Vec<Each>) -> InstanceDone {
     });
     done.operations = merged.collect();
     done
-}
-
-const fn add_look(sum: &mut PageLook, look: &PageLook) {
-    sum.pages += look.pages;
-    sum.references += look.references;
-    sum.loaded += look.loaded;
-    sum.bytes += look.bytes;
-}
-
-const fn add_added(sum: &mut Added, added: Added) {
-    sum.people += added.people;
-    sum.events += added.events;
-    sum.attendances += added.attendances;
 }

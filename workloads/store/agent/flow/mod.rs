@@ -22,17 +22,16 @@ use std::thread;
 use std::time::Duration;
 
 use crate::store::spec::{StoreDone, StoreDrive};
-use tare_model::drive::{DriveInterval, DriveResult, DriveSpec, SocketOptions};
+use tare_model::drive::{DriveResult, DriveSpec, SocketOptions};
 use tare_model::load::LoadModel;
 use tare_model::sql::SqlServer;
 
 use crate::connections::{self, Common, DriverThread};
 use crate::control::Breaker;
-use crate::drive::{Drive, first_target};
+use crate::drive::{Course, Drive, first_target};
 use crate::pg::Connection;
 use crate::registry::Drives;
 use crate::tally::Shared;
-use crate::timeline::Timeline;
 use crate::{DriverError, sockopt};
 
 use book::Book;
@@ -68,15 +67,10 @@ impl Drives for StoreDrive {
 }
 
 impl Drive for Clients {
-    fn run(
-        self: Box<Self>,
-        timeline: Timeline,
-        progress: &dyn Fn(DriveInterval),
-        cancel: &AtomicBool,
-    ) -> Result<DriveResult, DriverError> {
+    fn run(self: Box<Self>, course: Course<'_>) -> Result<DriveResult, DriverError> {
         let Self { spec, fleet, connections, granted } = *self;
         // An order that has to be tried again comes to its end.
-        let common = Common { spec: &spec, timeline, operation_bytes: (0, 0), long: true, granted };
+        let common = Common { spec: &spec, course, operation_bytes: (0, 0), long: true, granted };
         let work = |connection: Connection, thread: &DriverThread<'_>| {
             let thread = thread.sharing(&fleet.shared, fleet.delay_ns(thread.worker.index));
             let mut client = Client::new(&fleet, &thread.worker, thread.breaker, connection);
@@ -84,7 +78,7 @@ impl Drive for Clients {
             let done = Box::new(client.settle(&mut tally));
             (tally, done)
         };
-        let (result, each) = connections::run(common, connections, (progress, cancel), work)?;
+        let (result, each) = connections::run(common, connections, work)?;
         let mut done = StoreDone::default();
         each.iter().for_each(|own| done.add(own));
         fleet.report(done, result)

@@ -1,6 +1,7 @@
 //! Fields of replies: what they look like, and how they are made up.
 
 use crate::session::draw::Dice;
+use crate::web::digits;
 
 /// What a field is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,74 +72,27 @@ const WORDS: &[&str] = &[
     "wireless",
 ];
 
+/// Every kind with its name and what it looks like, as the reference has them.
 #[cfg(test)]
-impl Kind {
-    /// Every one.
-    pub const ALL: [Self; 17] = [
-        Account,
-        Amount,
-        Date,
-        Name,
-        Payee,
-        Street,
-        City,
-        Phone,
-        Email,
-        Confirmation,
-        State,
-        Text,
-        Number,
-        Product,
-        File,
-        Front,
-        Back,
-    ];
-
-    /// As the reference calls it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Account => "account",
-            Amount => "amount",
-            Date => "date",
-            Name => "name",
-            Payee => "payee",
-            Street => "street",
-            City => "city",
-            Phone => "phone",
-            Email => "email",
-            Confirmation => "confirmation",
-            State => "state",
-            Text => "text",
-            Number => "number",
-            Product => "product",
-            File => "file",
-            Front => "front",
-            Back => "back",
-        }
-    }
-
-    /// What it looks like, as the reference has it.
-    pub const fn form(self) -> &'static str {
-        match self {
-            Account => "10 digits",
-            Amount => "`0.00` to `9999.99`",
-            Date => "`2004-01-01` to `2005-12-28`",
-            Name | Payee => "two words",
-            Street => "words and a house number",
-            City => "a word and 5 digits",
-            Phone => "`555-` and 7 digits",
-            Email => "`WORD.WORD@example.com`",
-            Confirmation => "12 digits",
-            State => "`paid`, `pending`, `sent` or `scheduled`",
-            Text => "4 words",
-            Number => "0 to 999999",
-            Product => "`DIRECTORY-ITEM`, 5 digits and 1",
-            File => "`WORD-NUMBER.bin`",
-            Front => "`/files/SITE/checks/USER/CHECK-front.gif` of the first two values",
-            Back => "`/files/SITE/checks/USER/CHECK-back.gif` of the first two values",
-        }
-    }
-}
+pub(super) const ALL: [(Kind, &str, &str); 17] = [
+    (Account, "account", "10 digits"),
+    (Amount, "amount", "`0.00` to `9999.99`"),
+    (Date, "date", "`2004-01-01` to `2005-12-28`"),
+    (Name, "name", "two words"),
+    (Payee, "payee", "two words"),
+    (Street, "street", "words and a house number"),
+    (City, "city", "a word and 5 digits"),
+    (Phone, "phone", "`555-` and 7 digits"),
+    (Email, "email", "`WORD.WORD@example.com`"),
+    (Confirmation, "confirmation", "12 digits"),
+    (State, "state", "`paid`, `pending`, `sent` or `scheduled`"),
+    (Text, "text", "4 words"),
+    (Number, "number", "0 to 999999"),
+    (Product, "product", "`DIRECTORY-ITEM`, 5 digits and 1"),
+    (File, "file", "`WORD-NUMBER.bin`"),
+    (Front, "front", "`/files/SITE/checks/USER/CHECK-front.gif` of the first two values"),
+    (Back, "back", "`/files/SITE/checks/USER/CHECK-back.gif` of the first two values"),
+];
 
 /// A user and one of their checks, as they stand in the query.
 #[derive(Debug, Clone, Copy)]
@@ -229,18 +183,6 @@ fn image(check: Option<Check<'_>>, end: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a number with at least so many digits, at most 20.
-pub(super) fn digits(out: &mut Vec<u8>, mut number: u64, width: usize) {
-    let mut text = [b'0'; 20];
-    let mut at = text.len();
-    while number > 0 {
-        at -= 1;
-        text[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-    }
-    out.extend_from_slice(&text[at.min(text.len() - width)..]);
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -250,7 +192,7 @@ mod tests {
     fn fields_are_separable_and_never_empty() {
         let check = Some(Check { site: "banking", user: b"0000000001", check: b"000013" });
         let mut dice = Dice::new(1, 1);
-        for kind in Kind::ALL {
+        for (kind, ..) in ALL {
             for _ in 0..200 {
                 let mut out = Vec::new();
                 kind.write(&mut dice, check, &mut out);

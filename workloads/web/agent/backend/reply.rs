@@ -3,8 +3,9 @@
 use crate::web::proof::proof;
 
 use super::commands::{self, Command};
-use super::fields::{Check, digits};
+use super::fields::Check;
 use crate::session::draw::Dice;
+use crate::web::digits;
 
 /// Place for the head before the body, whose length is known only once the body is there.
 const ROOM: usize = 96;

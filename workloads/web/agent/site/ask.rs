@@ -8,6 +8,7 @@ use super::asked::Asked;
 use super::compile::{File, Page, Site, What};
 use super::user::User;
 use crate::session::draw::mix;
+use crate::web::digits;
 
 /// The day after the one that all files are of, so that none has changed since.
 const UNCHANGED: &[u8] = b"If-Modified-Since: Sun, 02 Jan 2005 00:00:00 GMT\r\n";
@@ -76,14 +77,14 @@ impl User {
 
     fn value(&mut self, parameter: Parameter, tokens: &mut Tokens, out: &mut Vec<u8>) {
         match parameter {
-            Parameter::User => decimal(out, self.number, 10),
-            Parameter::Check => decimal(out, self.check_number(), 6),
+            Parameter::User => digits(out, u64::from(self.number), 10),
+            Parameter::Check => digits(out, u64::from(self.check_number()), 6),
             Parameter::Product => {
-                decimal(out, self.directory, 5);
+                digits(out, u64::from(self.directory), 5);
                 out.push(b'-');
-                decimal(out, self.item.into(), 1);
+                digits(out, self.item.into(), 1);
             }
-            Parameter::Choice(below) => decimal(out, self.dice.below(below), 1),
+            Parameter::Choice(below) => digits(out, u64::from(self.dice.below(below)), 1),
             Parameter::Token => hexadecimal(out, tokens.draw()),
         }
     }
@@ -103,18 +104,18 @@ impl User {
                 let length = if *front { site.files.checks.front } else { site.files.checks.back };
                 out.extend_from_slice(&site.files.head);
                 out.extend_from_slice(b"checks/");
-                decimal(out, self.number, 10);
+                digits(out, u64::from(self.number), 10);
                 out.push(b'/');
-                decimal(out, self.check_number(), 6);
+                digits(out, u64::from(self.check_number()), 6);
                 out.extend_from_slice(if *front { b"-front.gif" } else { b"-back.gif" });
                 (id_of(&out[begin..]), step(length, self.check.into()))
             }
             File::Product { class } => {
                 out.extend_from_slice(&site.files.head);
                 out.extend_from_slice(b"products/");
-                decimal(out, self.directory, 5);
+                digits(out, u64::from(self.directory), 5);
                 out.push(b'/');
-                decimal(out, self.item.into(), 1);
+                digits(out, self.item.into(), 1);
                 out.extend_from_slice(&[b'-', b'a' + class]);
                 out.extend_from_slice(b".jpg");
                 (id_of(&out[begin..]), step(site.files.products.classes[usize::from(*class)], self.item.into()))
@@ -133,11 +134,11 @@ impl User {
         let item = items.choose(&mut self.dice);
         out.extend_from_slice(&files.head);
         out.extend_from_slice(b"downloads/");
-        decimal(out, directory as u32, 5);
+        digits(out, directory as u64, 5);
         out.push(b'/');
-        decimal(out, class as u32, 1);
+        digits(out, class as u64, 1);
         out.push(b'-');
-        decimal(out, item as u32, 1);
+        digits(out, item as u64, 1);
         out.extend_from_slice(b".bin");
         let id = id_of(&out[begin..]);
         end(site, false, out);
@@ -161,18 +162,6 @@ fn end(site: &Site, unchanged: bool, out: &mut Vec<u8>) {
         out.extend_from_slice(UNCHANGED);
     }
     out.extend_from_slice(b"\r\n");
-}
-
-/// Appends a number with at least `digits` digits.
-fn decimal(out: &mut Vec<u8>, mut number: u32, digits: usize) {
-    let mut text = [b'0'; 10];
-    let mut at = text.len();
-    while number > 0 {
-        at -= 1;
-        text[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-    }
-    out.extend_from_slice(&text[at.min(text.len() - digits)..]);
 }
 
 fn hexadecimal(out: &mut Vec<u8>, number: u64) {

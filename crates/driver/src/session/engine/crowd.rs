@@ -1,19 +1,18 @@
 //! All sessions of a driver: a thread for each share of them, and what they counted.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use tare_model::drive::{DriveInterval, DriveResult, DriveSpec};
+use tare_model::drive::{DriveResult, DriveSpec};
 
 use super::{Common, Engine, SessionCounts, Settings, Users};
 use crate::DriverError;
 use crate::control::{Control, Meter};
 use crate::crew::run_threads;
-use crate::drive::GRACE_NS;
+use crate::drive::{Course, GRACE_NS};
 use crate::open::Shared;
 use crate::session::limits::{THREADS_MAX, memory_bytes, room_for_files};
 use crate::session::tls::Tls;
 use crate::supervise::Watch;
-use crate::timeline::Timeline;
 
 /// Stack of a thread: what it works with is on the heap.
 const STACK_BYTES: usize = 512 * 1024;
@@ -115,12 +114,12 @@ impl Crowd {
     /// When the kernel refuses a thread or what it waits with, or the run was cancelled.
     pub fn run<U: Users + Send>(
         self,
-        timeline: Timeline,
-        (progress, cancel): (&dyn Fn(DriveInterval), &AtomicBool),
+        course: Course<'_>,
         tls: Vec<Tls>,
         users: impl Fn(&DriveSpec, u32) -> U + Sync,
     ) -> Result<Driven<U>, DriverError> {
         let Self { spec, settings, granted, memory_before } = self;
+        let timeline = course.timeline;
         // No more than have a session.
         let threads = settings.threads.min(spec.load.connections()).max(1);
         let shared = Shared::of(&spec, &timeline, threads);
@@ -129,7 +128,7 @@ impl Crowd {
         let common = Common { spec: &spec, settings, timeline, control, arrivals, census: &census, threads };
         let meters: Vec<Meter> = (0..threads).map(|_| Meter::default()).collect();
         let watch = Watch {
-            timeline,
+            course,
             cut_at: timeline.load_end.saturating_add(2 * GRACE_NS),
             interval_ns: spec.interval_ns,
             operation_bytes: 0,
@@ -137,8 +136,6 @@ impl Crowd {
             meters: &meters,
             breakers: &[],
             arrivals,
-            progress,
-            cancel,
         };
         let mut tls = tls.into_iter();
         let each = (0..threads).zip(&meters).map(|(thread, meter)| {

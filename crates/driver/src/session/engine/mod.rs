@@ -114,10 +114,9 @@ struct Session<U> {
 
 /// What a thread counted that is the same for all workloads.
 #[derive(Debug)]
-pub(crate) struct Counts {
-    pub tally: Tally,
-    /// Of the engine.
-    pub sessions: SessionCounts,
+struct Counts {
+    tally: Tally,
+    sessions: SessionCounts,
 }
 
 /// Sessions and connections of a thread, or of all.

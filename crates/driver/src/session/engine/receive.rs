@@ -45,6 +45,7 @@ impl<U: Users> Engine<'_, U> {
     /// The kernel said that something is up with a connection.
     pub(super) fn ready(&mut self, number: u32, flags: u32, now: u64) {
         let Some(conn) = self.conns.get(number) else { return };
+        let age = conn.age;
         if conn.stage == Stage::Connecting {
             if flags & (OUT | FAILED) == 0 {
                 return;
@@ -57,8 +58,9 @@ impl<U: Users> Engine<'_, U> {
         } else if flags & OUT != 0 {
             self.flush(number, now);
         }
+        // Where it could not be sent to it is gone, and another may have its number.
         if flags & (IN | ENDS) != 0
-            && let Some(conn) = self.conns.get(number)
+            && let Some(conn) = self.conns.get(number).filter(|conn| conn.age == age)
         {
             conn.hangs_up |= flags & ENDS != 0;
             self.readable(number, now);
