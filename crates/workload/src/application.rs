@@ -23,7 +23,8 @@ pub(crate) const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Durat
 /// How long a server whose connections broke is looked at, for it to be seen to end.
 const ENDING: Duration = Duration::from_secs(2);
 
-fn spec(argv: Vec<String>, user: Option<(u32, u32)>, longest: Duration) -> ExecSpec {
+/// A command of the guest's as this user, which may take so long.
+pub(crate) fn spec(argv: Vec<String>, user: Option<(u32, u32)>, longest: Duration) -> ExecSpec {
     ExecSpec {
         argv,
         // Options from the guest's environment would come on top of those that all arms have.
@@ -111,6 +112,106 @@ pub(crate) fn fetch(
     }
 }
 
+/// Why a server ended before it was ready, if it has. It was TRIED, and `less` is what would take less memory.
+pub(crate) fn not_started(seen: &Look, tried: &str, less: &str) -> Option<Failure> {
+    let ended = seen.ended.as_ref()?;
+    let for_memory = wants_memory(seen);
+    let remedy = if for_memory {
+        format!("the guest's memory did not suffice: give it more, or {less}")
+    } else {
+        "see what it says: it may need another option in the study, or more memory in the guest".to_owned()
+    };
+    Some(Failure::new(tried, format!("{}{}", how(ended), said(seen)), remedy).lost(for_memory))
+}
+
+/// Why a server that has not ended is given up.
+pub(crate) fn not_ready(seen: &Look, tried: &str, longest: Duration) -> Failure {
+    let why = format!("it was not ready within {} s{}", longest.as_secs(), said(seen));
+    Failure::new(tried, why, "the guest may be short of CPU or memory: give it more, or have fewer guests at one time")
+}
+
+/// Waits until a server has written that it is ready, which `ready` finds in what it wrote; the rest as [`not_started`] says.
+///
+/// # Errors
+/// When it has ended, or is not ready in time; it is ended then.
+pub(crate) fn until_ready<T>(
+    site: &WorkSite<'_>,
+    command: u64,
+    longest: Duration,
+    (tried, less): (&str, &str),
+    ready: impl Fn(&[u8]) -> Option<T>,
+) -> Result<T, WorkloadError> {
+    let longest = site.timeout + longest;
+    let deadline = Instant::now() + longest;
+    let mut pause = PAUSE.0;
+    loop {
+        let seen = look(site, command)?;
+        if let Some(failure) = not_started(&seen, tried, less) {
+            return Err(failure.into());
+        }
+        if let Some(ready) = ready(&seen.stdout) {
+            return Ok(ready);
+        }
+        if Instant::now() > deadline {
+            // It is in the way of nothing but its guest, which is thrown away; ending it is a courtesy.
+            let _ = site.ask_guest(Request::End { command });
+            return Err(not_ready(&seen, tried, longest).into());
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(PAUSE.1);
+    }
+}
+
+/// Whether a server has written a line that says so and no more.
+pub(crate) fn says_ready(stdout: &[u8]) -> Option<()> {
+    String::from_utf8_lossy(stdout).lines().any(|line| line == "ready").then_some(())
+}
+
+/// Waits until a server that consists of these commands answers `/tare/ready`, asked from where load comes from.
+///
+/// # Errors
+/// When one of them is no more, or it does not answer in time, as "cannot TRIED".
+pub(crate) fn until_served(
+    site: &WorkSite<'_>,
+    address: SocketAddr,
+    servers: &[(&str, u64)],
+    tried: &str,
+    remedy: &str,
+) -> Result<(), WorkloadError> {
+    let deadline = Instant::now() + site.timeout;
+    let mut pause = PAUSE.0;
+    loop {
+        let why = match fetch(site.client, site.timeout, address, "/tare/ready")? {
+            Ok((200, body)) if body.starts_with(b"ready") => return Ok(()),
+            Ok((status, _)) => format!("/tare/ready has status {status}"),
+            Err(why) => why,
+        };
+        for (name, command) in servers {
+            if let Some(gone) = gone(name, &look(site, *command)?) {
+                return Err(gone.into());
+            }
+        }
+        if Instant::now() > deadline {
+            return Err(Failure::new(tried, why, remedy).into());
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(PAUSE.1);
+    }
+}
+
+/// Why an application cannot be started from a file that the guest does not have: it was `given` data, which `anew` makes, or sees this host's files.
+pub(crate) fn absent(noun: &str, given: bool, anew: &str, path: &str, why: &str) -> Failure {
+    let (whose, remedy) = if given {
+        ("from the data that the guest was given", anew.to_owned())
+    } else {
+        (
+            "in the guest, which its platform can hand no data",
+            format!("put a copy of this host's directory there in the guest: {path} and what is beside it"),
+        )
+    };
+    Failure::new(format!("start the {noun} {whose}"), format!("cannot read {path} there: {why}"), remedy)
+}
+
 /// Whether a server ended for want of memory: killed, or refused by its kernel, or by its own heap.
 pub(crate) fn wants_memory(seen: &Look) -> bool {
     let Some(ended) = &seen.ended else { return false };
@@ -152,4 +253,48 @@ pub(crate) fn explained(site: &WorkSite<'_>, servers: &[(&str, u64)], error: Wor
         std::thread::sleep(PAUSE.0);
     }
     error
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use tare_wire::ExecResult;
+
+    fn ended(code: Option<i32>, signal: Option<i32>, stderr: &str) -> Look {
+        let ended = ExecResult {
+            code,
+            signal,
+            timed_out: false,
+            wall_ns: 1,
+            stdout: Vec::new(),
+            stderr: stderr.into(),
+            dropped_bytes: 0,
+        };
+        Look { stdout: b"listening x\n".to_vec(), stderr: Vec::new(), ended: Some(ended), resident_peak_bytes: None }
+    }
+
+    #[test]
+    fn an_application_that_is_gone_says_why_and_that_its_guest_is_lost() {
+        let killed = gone("the server", &ended(None, Some(9), "")).unwrap();
+        assert!(killed.lost && killed.why.contains("signal 9") && killed.remedy.contains("memory"), "{killed}");
+        let out =
+            gone("the server", &ended(Some(3), None, "Terminating due to java.lang.OutOfMemoryError: Java heap space"))
+                .unwrap();
+        assert!(out.lost && out.why.contains("code 3") && out.why.contains("Java heap space"), "{out}");
+        let there = Look { ended: None, ..ended(None, None, "") };
+        assert!(gone("the server", &there).is_none());
+        assert!(WorkloadError::from(killed).guest_lost());
+    }
+
+    #[test]
+    fn an_application_that_does_not_start_is_lost_only_for_memory() {
+        let failed = |seen: &Look| not_started(seen, "start the server (`java -Xnope`)", "less of it").unwrap();
+        let option = failed(&ended(Some(1), None, "Picked up JAVA_TOOL_OPTIONS: \nUnrecognized option: -Xnope"));
+        assert!(!option.lost && option.why.contains("Unrecognized option"), "{option}");
+        assert!(!option.why.contains("Picked up") && option.tried.contains("java -Xnope"), "{option}");
+        assert!(failed(&ended(None, Some(9), "")).lost);
+        assert!(failed(&ended(Some(1), None, "There is insufficient memory for the Java Runtime")).lost);
+        assert!(failed(&ended(None, None, "")).why.contains("no known way"));
+    }
 }

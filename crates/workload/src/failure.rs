@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use tare_model::Refusal;
+use tare_model::field::FieldError;
+
 /// What was tried, why it failed, and the remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {tried}: {why}; {remedy}")]
@@ -20,6 +23,16 @@ impl Failure {
     /// A failure of something that is still there.
     pub fn new(tried: impl Into<String>, why: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { tried: tried.into(), why: why.into(), remedy: remedy.into(), lost: false }
+    }
+
+    /// What was tried and cannot be on this host.
+    pub(crate) fn refused(tried: impl Into<String>, refusal: Refusal) -> Self {
+        Self::new(tried, refusal.reason, refusal.remedy)
+    }
+
+    /// What was tried in guests that are too small for a parameter.
+    pub(crate) fn too_small(tried: impl Into<String>, error: FieldError) -> Self {
+        Self::new(tried, error.message, error.help.unwrap_or_else(|| "ask for larger guests".to_owned()))
     }
 
     /// The same, of something that is gone.

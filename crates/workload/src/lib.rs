@@ -5,8 +5,11 @@
 
 mod application;
 mod asked;
+mod bundle;
+mod checks;
 mod clock;
 mod failure;
+mod faults;
 mod folder;
 mod gold;
 mod jvm;

@@ -10,6 +10,9 @@ use crate::Workload;
 /// The path of an error is relative to the parameters; one about the load starts with `load`.
 pub type Make = fn(&Value, &LoadModel) -> Result<Box<dyn Workload>, FieldError>;
 
+/// Fills in every default of parameters. The path of an error is relative to them.
+pub type Normalise = fn(&Value) -> Result<Value, FieldError>;
+
 /// One workload as the registry knows it.
 #[derive(Clone, Copy)]
 pub struct Entry {
@@ -22,7 +25,7 @@ pub struct Entry {
     /// Makes it.
     pub make: Make,
     /// The parameters with every default filled in, as they are disclosed.
-    pub normalise: fn(&Value) -> Result<Value, FieldError>,
+    pub normalise: Normalise,
 }
 
 impl std::fmt::Debug for Entry {
@@ -60,8 +63,12 @@ pub(crate) fn read<T: serde::de::DeserializeOwned>(parameters: &Value) -> Result
 pub(crate) fn normalise<T: serde::de::DeserializeOwned + serde::Serialize>(
     parameters: &Value,
 ) -> Result<Value, FieldError> {
-    let typed: T = read(parameters)?;
-    serde_json::to_value(typed).map_err(|error| FieldError::new(&[], error.to_string()))
+    filled(read::<T>(parameters)?)
+}
+
+/// Parameters that were read and checked, as they are disclosed.
+pub(crate) fn filled<T: serde::Serialize>(parameters: T) -> Result<Value, FieldError> {
+    serde_json::to_value(parameters).map_err(|error| FieldError::new(&[], error.to_string()))
 }
 
 /// The JSON schema of a workload's parameters.

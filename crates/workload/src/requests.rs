@@ -5,13 +5,7 @@ use tare_model::trial::RequestType;
 /// The sum of request types, without their times.
 pub fn total(types: &[RequestType]) -> RequestType {
     types.iter().fold(RequestType::default(), |mut sum, one| {
-        sum.requests += one.requests;
-        sum.good += one.good;
-        sum.tolerable += one.tolerable;
-        sum.failed += one.failed;
-        sum.validation_errors += one.validation_errors;
-        sum.bytes += one.bytes;
-        sum.response_s += one.response_s;
+        sum.add_counts(one);
         sum
     })
 }
@@ -23,13 +17,7 @@ pub fn add_types(all: &mut Vec<RequestType>, more: Vec<RequestType>) {
             all.push(one);
             continue;
         };
-        known.requests += one.requests;
-        known.good += one.good;
-        known.tolerable += one.tolerable;
-        known.failed += one.failed;
-        known.validation_errors += one.validation_errors;
-        known.bytes += one.bytes;
-        known.response_s += one.response_s;
+        known.add_counts(&one);
         known.times.merge(&one.times);
     }
 }

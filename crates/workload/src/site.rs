@@ -10,7 +10,7 @@ use tare_model::drive::{DriveResult, DriveSpec, SocketOptions};
 use tare_model::guest::{CommandDefaults, DataPlace, GuestSize};
 use tare_model::load::{LoadModel, Phases};
 use tare_model::packed::{PackError, Packed, Task};
-use tare_wire::{Link, Reply, Request, WireError};
+use tare_wire::{Link, Reply, Request, ServeReport, WireError};
 
 /// One guest and one client, ready.
 #[derive(Clone, Copy, Debug)]
@@ -247,9 +247,21 @@ impl WorkSite<'_> {
     }
 
     /// Has all drivers of the guest drive load through all phases from the same moment; their results, in order.
-    pub(crate) fn drive_all(&self, drives: &[u64], schedule: &Schedule) -> Result<Vec<DriveResult>, WorkloadError> {
-        let drive = |driver: &DriverSite<'_>, drive| driver.drive(drive, schedule, self.timeout);
-        side_by_side(self.drivers, drives.iter().copied(), drive)
+    /// What is under way at the end may take so much `longer`.
+    ///
+    /// # Errors
+    /// When no driver is connected, and those of the drivers.
+    pub(crate) fn drive_all(
+        &self,
+        drives: Vec<u64>,
+        schedule: &Schedule,
+        longer: Duration,
+    ) -> Result<Vec<DriveResult>, WorkloadError> {
+        if drives.is_empty() {
+            return Err(WorkloadError::NotConnected);
+        }
+        let drive = |driver: &DriverSite<'_>, drive| driver.drive(drive, schedule, self.timeout + longer);
+        side_by_side(self.drivers, drives, drive)
     }
 
     /// Has the guest's agent start a server; its number, and where the client finds it.
@@ -258,6 +270,11 @@ impl WorkSite<'_> {
             Reply::Serving { server, address } => Ok((server, SocketAddr::new(self.guest_address, address.port()))),
             _ => Err(Self::unexpected("guest", "start a server")),
         }
+    }
+
+    /// Has the guest's agent stop a server; what it saw.
+    pub(crate) fn stop_server(&self, server: u64) -> Result<ServeReport, WorkloadError> {
+        stop_server(self.guest, "guest", server, self.timeout)
     }
 
     /// An answer to another question.
@@ -310,6 +327,20 @@ impl DriverSite<'_> {
             interval.end_ns = clock.ours(interval.end_ns);
         }
         result
+    }
+}
+
+/// Has an agent stop a server; what it saw.
+pub(crate) fn stop_server(
+    agent: &Link,
+    side: &'static str,
+    server: u64,
+    timeout: Duration,
+) -> Result<ServeReport, WorkloadError> {
+    match agent.call(Request::StopServe { server }, timeout) {
+        Ok(Reply::Served(seen)) => Ok(seen),
+        Ok(_) => Err(WorkSite::unexpected(side, "stop a server")),
+        Err(source) => Err(WorkloadError::Agent { side, source }),
     }
 }
 

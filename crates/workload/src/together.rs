@@ -4,9 +4,10 @@ use tare_model::sample::Sample;
 use tare_model::trial::Flag;
 
 use crate::Driven;
+use crate::requests::add_types;
 use crate::yields::merge_steps;
 
-/// What all guests came to: work, counts, histograms and samples are added, parts and facts are kept under the guest's
+/// What all guests came to: work, counts, requests, histograms and samples are added, parts and facts are kept under the guest's
 /// number. Metrics are left as the first guest's: the workload makes them anew. `None` without a guest.
 pub fn together(guests: Vec<Driven>) -> Option<Driven> {
     let several = guests.len() > 1;
@@ -43,6 +44,7 @@ fn add(mut all: Driven, guest: Driven) -> Driven {
         all.measurement.histograms.entry(name).or_default().merge(&histogram);
     }
     merge_steps(&mut all.measurement.steps, guest.measurement.steps);
+    add_types(&mut all.measurement.requests, guest.measurement.requests);
     all.measurement.parts.extend(guest.measurement.parts);
     add_samples(&mut all.samples, guest.samples);
     // A fact that is the same in both is kept once.

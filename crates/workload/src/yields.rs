@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tare_model::Histogram;
 use tare_model::drive::DriveResult;
 use tare_model::sample::{Sample, Source};
-use tare_model::trial::{Flag, Measurement, Step};
+use tare_model::trial::{Flag, Measurement, Part, Step};
 use tare_wire::ServeReport;
 
 /// What service demand is counted by.
@@ -44,6 +44,30 @@ pub struct Driven {
     pub flags: Vec<Flag>,
     /// Why the figures must not be used, if the driver itself saw that.
     pub invalid: Option<String>,
+}
+
+impl Driven {
+    /// Length of the measured window, seconds.
+    pub const fn window_s(&self) -> f64 {
+        self.window_ns.1.saturating_sub(self.window_ns.0) as f64 / 1e9
+    }
+
+    /// Adds counts by their names.
+    pub(crate) fn count<const N: usize>(&mut self, counts: [(&str, u64); N]) {
+        self.measurement.counts.extend(counts.map(|(name, count)| (name.to_owned(), count)));
+    }
+
+    /// The figures of one guest under its number among its trial's parts, before all others.
+    pub(crate) fn with_own_part(mut self) -> Self {
+        let metrics = self.measurement.metrics.clone();
+        self.measurement.parts.insert(0, Part { guest: 1, driver: None, metrics, instance: None });
+        self
+    }
+}
+
+/// Metrics by their ids, without those that have no value.
+pub(crate) fn finite<S: Into<String>>(values: impl IntoIterator<Item = (S, Option<f64>)>) -> BTreeMap<String, f64> {
+    values.into_iter().filter_map(|(id, value)| Some((id.into(), value.filter(|v| v.is_finite())?))).collect()
 }
 
 /// Operations that must lie beyond a quantile for it to be reported: with fewer, single operations decide it.
@@ -145,12 +169,7 @@ pub fn merge(results: Vec<DriveResult>) -> Option<DriveResult> {
         all.run_delay_ns = all.run_delay_ns.zip(one.run_delay_ns).map(|(a, b)| a + b);
         all.threads += one.threads;
         all.verified &= one.verified;
-        for (reason, count) in one.errors {
-            match all.errors.iter_mut().find(|(known, _)| *known == reason) {
-                Some((_, known)) => *known += count,
-                None => all.errors.push((reason, count)),
-            }
-        }
+        add_named(&mut all.errors, one.errors);
         for granted in one.granted {
             if !all.granted.contains(&granted) {
                 all.granted.push(granted);
@@ -166,6 +185,16 @@ pub fn merge(results: Vec<DriveResult>) -> Option<DriveResult> {
         all.own = Vec::new();
         all
     })
+}
+
+/// Adds counts to those of the same name.
+pub(crate) fn add_named(all: &mut Vec<(String, u64)>, more: Vec<(String, u64)>) {
+    for (name, count) in more {
+        match all.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) => *known += count,
+            None => all.push((name, count)),
+        }
+    }
 }
 
 /// Adds steps to those of the same name.

@@ -19,7 +19,7 @@ use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_wire::{Reply, Request, WireError};
 
 use crate::clock::monotonic_ns;
-use crate::registry::{Entry, normalise, read, schema};
+use crate::registry::{Entry, filled, read, schema};
 use crate::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
 use polls::{Poll, Polls};
 
@@ -36,10 +36,7 @@ pub const ENTRY: Entry = Entry {
         }
         Ok(Box::new(parameters))
     },
-    normalise: |parameters: &Value| -> Result<Value, FieldError> {
-        checked(parameters)?;
-        normalise::<Parameters>(parameters)
-    },
+    normalise: |parameters| filled(checked(parameters)?),
 };
 
 /// Parameters of `cpu`.

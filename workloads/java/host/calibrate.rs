@@ -209,7 +209,7 @@ fn cpus_used(cpu_s: &(dyn Fn() -> Option<f64> + Sync), window_ns: (u64, u64), st
 }
 
 fn done_per_s(driven: &Driven) -> f64 {
-    let window_s = driven.window_ns.1.saturating_sub(driven.window_ns.0) as f64 / 1e9;
+    let window_s = driven.window_s();
     if window_s > 0.0 { driven.work / window_s } else { 0.0 }
 }
 

@@ -6,10 +6,10 @@ use crate::java::spec::JavaDone;
 use tare_model::density::metric;
 use tare_model::drive::DriveResult;
 use tare_model::metric::{Better, MetricSpec, Unit};
-use tare_model::trial::{Flag, Measurement, Part};
+use tare_model::trial::{Flag, Measurement};
 
 use crate::together::together;
-use crate::yields::{STARVED_FLAG, from_result, supported_quantile};
+use crate::yields::{STARVED_FLAG, finite, from_result, supported_quantile};
 use crate::{Driven, UnitOfWork};
 
 const OPERATIONS: &str = "operations";
@@ -85,16 +85,11 @@ fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String, f64> {
         values.push(("response_time_mean_s", response.mean().map(|ns| ns / 1e9)));
         values.extend(QUANTILES.map(|(id, _, q)| (id, supported_quantile(response, q).map(|ns| ns / 1e9))));
     }
-    let finite = values.into_iter().filter_map(|(id, value)| Some((id.to_owned(), value.filter(|v| v.is_finite())?)));
-    finite.collect()
+    finite(values)
 }
 
 fn transactions(measured: &Measurement) -> impl Iterator<Item = (&str, u64)> {
     measured.counts.iter().filter_map(|(name, count)| Some((name.strip_prefix(TRANSACTIONS)?, *count)))
-}
-
-const fn window_s(driven: &Driven) -> f64 {
-    driven.window_ns.1.saturating_sub(driven.window_ns.0) as f64 / 1e9
 }
 
 /// What one guest came to: what its driver saw and what its application reports. `before` is what its application had reported when it was last driven: what it counts since its
@@ -111,7 +106,7 @@ pub(super) fn of_guest(result: DriveResult, done: &JavaDone, before: &JavaDone) 
         (COLLECTION_MS, done.collection_ms.saturating_sub(before.collection_ms)),
         (APPLICATION_CPU, done.cpu_ns.saturating_sub(before.cpu_ns)),
     ];
-    driven.measurement.counts.extend(counts.map(|(name, count)| (name.to_owned(), count)));
+    driven.count(counts);
     for (kind, count) in &done.transactions {
         let since = count.saturating_sub(before.transactions.get(kind).copied().unwrap_or(0));
         driven.measurement.counts.insert(format!("{TRANSACTIONS}{kind}"), since);
@@ -121,9 +116,8 @@ pub(super) fn of_guest(result: DriveResult, done: &JavaDone, before: &JavaDone) 
     driven.flags.retain(|flag| flag.kind != STARVED_FLAG);
     let facts = std::mem::take(&mut driven.facts);
     driven.facts = facts.into_iter().map(|(name, value)| (said(name), value)).collect();
-    driven.measurement.metrics = metrics(&driven.measurement, window_s(&driven));
-    let part = Part { guest: 1, driver: None, metrics: driven.measurement.metrics.clone(), instance: None };
-    driven.measurement.parts.push(part);
+    driven.measurement.metrics = metrics(&driven.measurement, driven.window_s());
+    let mut driven = driven.with_own_part();
     let operations = driven.measurement.counts.get(OPERATIONS).copied().unwrap_or(0);
     if operations == 0 {
         driven.invalid = Some("no operation was completed in steady state".to_owned());
@@ -174,7 +168,7 @@ pub(super) fn combine(guests: Vec<Driven>) -> Option<Driven> {
     all.flags.extend(dropped(&all.measurement, behind, number));
     // A sum over some guests would be taken for one over all.
     all.measurement.counts.retain(|name, _| !of_some.contains(&name.as_str()));
-    all.measurement.metrics = metrics(&all.measurement, window_s(&all));
+    all.measurement.metrics = metrics(&all.measurement, all.window_s());
     // One guest has no parts but the whole.
     if all.measurement.parts.len() == 1 {
         all.measurement.parts.clear();

@@ -12,19 +12,18 @@ pub(crate) mod parameters;
 mod running;
 mod start;
 
-use serde_json::Value;
 use tare_model::Refusal;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
 use tare_model::metric::MetricSpec;
 use tare_model::{ByteSize, Span};
 
-use crate::registry::{Entry, schema};
+use crate::registry::{Entry, filled, schema};
 use crate::{
     Calibration, Data, Driven, Failure, Footprint, GuestTraits, Prepared, SetupSite, Traits, UnitOfWork, WorkSite,
     Workload, WorkloadError,
 };
-use bundle::Bundle;
+use bundle::BUNDLE;
 use parameters::{Parameters, checked, with_load};
 use running::Running;
 
@@ -38,9 +37,7 @@ pub const ENTRY: Entry = Entry {
         with_load(&parameters, load)?;
         Ok(Box::new(Java { parameters, groups: load.connections() }))
     },
-    normalise: |parameters: &Value| -> Result<Value, FieldError> {
-        serde_json::to_value(checked(parameters)?).map_err(|error| FieldError::new(&[], error.to_string()))
-    },
+    normalise: |parameters| filled(checked(parameters)?),
 };
 
 /// Usual time of a trial, beside its guests' start, in which the application starts, its work is verified, and all is taken down; seen on a small host that was quiet.
@@ -53,17 +50,9 @@ struct Java {
 }
 
 impl Java {
-    /// The bundle. A missing one is reported before any run.
-    fn bundle(&self) -> Result<Bundle, Failure> {
-        bundle::find().map_err(|Refusal { reason, remedy }| Failure::new("start the Java application", reason, remedy))
-    }
-
     /// Refuses guests that are too small.
     fn fit(&self, size: &GuestSize) -> Result<(), Failure> {
-        self.parameters.fit(size).map_err(|error| {
-            let remedy = error.help.unwrap_or_else(|| "ask for larger guests".to_owned());
-            Failure::new("start the Java application", error.message, remedy)
-        })
+        self.parameters.fit(size).map_err(|error| Failure::too_small(BUNDLE.starting(), error))
     }
 }
 
@@ -108,7 +97,7 @@ impl Workload for Java {
     }
 
     fn look(&self) -> Option<Refusal> {
-        match bundle::find() {
+        match BUNDLE.find() {
             Err(missing) => Some(missing),
             Ok(bundle) if self.parameters.java.is_none() => bundle::unable(&self.parameters, bundle.major),
             Ok(_) => None,
@@ -117,7 +106,7 @@ impl Workload for Java {
 
     fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Data, WorkloadError> {
         self.fit(&site.size)?;
-        Ok(Data::of_guests(self.bundle()?.data()?))
+        Ok(Data::of_guests(BUNDLE.needed()?.data()))
     }
 
     fn combine(&self, guests: Vec<Driven>) -> Option<Driven> {
@@ -132,7 +121,7 @@ impl Workload for Java {
         }
         // A search tries fewer than the most that the workload was made for.
         let groups = site.load.connections();
-        let started = start::start(site, &self.parameters, groups, &self.bundle()?)?;
+        let started = start::start(site, &self.parameters, groups, &BUNDLE.needed()?)?;
         Ok(Box::new(Running::new(&self.parameters, groups, started)))
     }
 }

@@ -9,7 +9,8 @@ use tare_model::hold::GuestMemory;
 use tare_model::load::{Arrivals, LoadModel};
 use tare_model::{ByteSize, Span};
 
-use crate::jvm::Collector;
+use crate::checks::program_in_guest;
+use crate::jvm::{self, COLLECTOR, Collector, HEAP, name_of};
 use crate::registry::read;
 
 /// Parameters of `java`.
@@ -119,66 +120,29 @@ pub(super) fn checked(parameters: &Value) -> Result<Parameters, FieldError> {
         let why = "the virtual machine does it only with a collector that can, and it chooses the collector by itself";
         return Err(FieldError::new(&["string-deduplication"], why).help("write collector = \"g1\" as well"));
     }
-    if let Some(java) = read.java.as_ref().filter(|java| !java.starts_with('/')) {
-        return Err(FieldError::new(&["java"], format!("`{java}` is not an absolute path"))
-            .help("write the path of the program in the guest, such as \"/usr/lib/jvm/java-17/bin/java\""));
-    }
-    for (number, option) in read.options.iter().enumerate() {
-        check_option(&read, option).map_err(|error| error.within(&["options", &number.to_string()]))?;
-    }
+    program_in_guest("java", read.java.as_deref())?;
+    options(&read)?;
     Ok(read)
 }
 
-/// Options that would start something else than the application, or nothing.
-const OTHER_PROGRAMS: [&str; 14] = [
-    "-jar",
-    "-cp",
-    "-classpath",
-    "--class-path",
-    "-m",
-    "--module",
-    "-version",
-    "--version",
-    "-showversion",
-    "-help",
-    "--help",
-    "-h",
-    "-?",
-    "-X",
-];
-/// Options that a parameter stands for: the name or its beginning, and the parameter.
-const OWN: [(&str, &str); 10] = [
-    ("-Xmx", "heap"),
-    ("MaxHeapSize", "heap"),
-    ("MaxRAMPercentage", "heap"),
+/// Options that a parameter of this workload alone stands for: the name or its beginning, and the parameter.
+const OWN: [(&str, &str); 4] = [
     ("-Xshare", "class-data-sharing"),
     ("AlwaysPreTouch", "pre-touch"),
     ("UseStringDeduplication", "string-deduplication"),
     ("UseTransparentHugePages", "huge-pages"),
-    ("UseSerialGC", "collector"),
-    ("UseParallelGC", "collector"),
-    ("UseG1GC", "collector"),
 ];
 
-fn check_option(parameters: &Parameters, option: &str) -> Result<(), FieldError> {
-    if !option.starts_with('-') {
-        let why = format!("`{option}` is no option of the virtual machine: it would be taken for the class to start");
-        return Err(FieldError::new(&[], why).help("write one option an entry, beginning with `-`"));
+fn options(read: &Parameters) -> Result<(), FieldError> {
+    jvm::check_options("options", &read.options, &[&HEAP, &COLLECTOR, &OWN])?;
+    let begins = |option: &String| option.starts_with("-Xms") || name_of(option).starts_with("InitialHeapSize");
+    match read.options.iter().position(begins).filter(|_| read.pre_touch) {
+        Some(number) => {
+            let why = format!("`{}` and `pre-touch` do not go together", read.options[number]);
+            Err(FieldError::new(&["options", &number.to_string()], why).help("`pre-touch` begins with the whole heap"))
+        }
+        None => Ok(()),
     }
-    if OTHER_PROGRAMS.iter().any(|other| option.split('=').next() == Some(other)) {
-        return Err(FieldError::new(&[], format!("`{option}` would start something else than the application"))
-            .help("leave it out"));
-    }
-    let name = option.strip_prefix("-XX:").map_or(option, |name| name.trim_start_matches(['+', '-']));
-    if let Some((_, parameter)) = OWN.iter().find(|(own, _)| name.starts_with(own)) {
-        return Err(FieldError::new(&[], format!("`{option}` is what a parameter stands for: {parameter}"))
-            .help("write the parameter and leave the option out"));
-    }
-    if parameters.pre_touch && (name.starts_with("-Xms") || name.starts_with("InitialHeapSize")) {
-        return Err(FieldError::new(&[], format!("`{option}` and `pre-touch` do not go together"))
-            .help("`pre-touch` begins with the whole heap"));
-    }
-    Ok(())
 }
 
 /// What is wrong with the parameters for this load, or with the load: `load` in the path.

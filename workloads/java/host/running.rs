@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::application::{explained, gone, look};
 use crate::java::spec::{JavaDone, JavaDrive};
 use tare_model::Span;
 use tare_model::drive::SocketOptions;
@@ -11,10 +12,12 @@ use tare_model::units::Rate;
 
 use super::figures::{HELD, RESIDENT, of_guest};
 use super::parameters::Parameters;
-use super::start::{Started, explained, gone, held, longer, look};
+use super::start::{Started, held, longer};
 use crate::site::Drive;
 use crate::{Driven, Failure, Prepared, Schedule, WorkSite, WorkloadError};
 
+/// What it is called in messages.
+const APPLICATION: &str = "the Java application";
 /// Longest wait for an answer of the application's: in a guest that is starved of CPU or memory it takes long, and what is
 /// measured there is that it does.
 const ANSWERING: Duration = Duration::from_secs(120);
@@ -98,14 +101,14 @@ impl Prepared for Running {
     fn connect(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<(), WorkloadError> {
         let drive = self.drive_of(schedule.interval_ns)?;
         let connected = site.connect_with(self.load(site)?, drive, schedule, 2 * ANSWERING + site.timeout);
-        self.driver = Some(connected.map_err(|error| explained(site, self.started.command, error))?);
+        self.driver = Some(connected.map_err(|error| explained(site, &[(APPLICATION, self.started.command)], error))?);
         Ok(())
     }
 
     fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
         // What ends a drive, and its result, are answers too.
         let driven = longer(site, 3 * ANSWERING).drive(self.driver.take(), schedule);
-        let result = driven.map_err(|error| explained(site, self.started.command, error))?;
+        let result = driven.map_err(|error| explained(site, &[(APPLICATION, self.started.command)], error))?;
         self.answered += result.answered_total;
         self.drives += 1;
         let counted = result.outcome::<JavaDrive>()?;
@@ -119,7 +122,7 @@ impl Prepared for Running {
     /// The application is left as it is: it may be driven again, and ends with its guest.
     fn verify(&mut self, site: &WorkSite<'_>, driven: &mut Driven) -> Result<Option<String>, WorkloadError> {
         let seen = look(site, self.started.command)?;
-        if let Some(gone) = gone(&seen) {
+        if let Some(gone) = gone(APPLICATION, &seen) {
             return Err(gone.into());
         }
         if std::mem::replace(&mut self.checked, true) {

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use tare_model::Refusal;
 use tare_model::hold::HoldSpec;
-use tare_wire::{ExecResult, ExecSpec, Reply, Request};
+use tare_wire::{Reply, Request};
 
-use super::bundle::{Bundle, Inside, inside, major_of, unable};
+use super::bundle::{Inside, inside, unable};
 use super::parameters::{Data, Parameters};
-pub(super) use crate::started::look;
-use crate::started::{Look, how, said};
+use crate::application::{self, until_ready};
+use crate::bundle::{Bundle, major};
 use crate::{Failure, WorkSite, WorkloadError, unprivileged};
 
 /// Where the application listens in the guest.
@@ -21,14 +20,6 @@ const PORT: u16 = 7117;
 const STARTING: Duration = Duration::from_secs(600);
 /// Longest that the guest's system may take to write its memory, likewise.
 const HOLDING: Duration = Duration::from_secs(600);
-/// The application may work for as long as its agent lives: a week is longer.
-const LIFETIME: Duration = Duration::from_secs(7 * 86_400);
-/// Of the application's output so much is kept, from its end.
-const OUTPUT_BYTES: u64 = 64 << 10;
-/// First and longest pause between two looks at whether it listens.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
-/// How long an application whose connection broke is looked at, for it to be seen to end.
-const ENDING: Duration = Duration::from_secs(2);
 /// First seed of the application's data.
 const SEED: u64 = 1;
 
@@ -110,11 +101,9 @@ pub(super) fn start(
     let line = argv.join(" ");
     let began = Instant::now();
     let user = unprivileged::user(site)?;
-    let command = match site.ask_guest(Request::Start(ExecSpec { user, ..exec(argv, LIFETIME) }))? {
-        Reply::Started { command, .. } => command,
-        _ => return Err(WorkSite::unexpected("guest", "start a command")),
-    };
-    let live = listening(site, command, &line)?;
+    let command = application::start(site, argv, user)?;
+    let tried = format!("start the Java application (`{line}`)");
+    let live = until_ready(site, command, STARTING, (&tried, "the application a smaller `heap`"), readiness)?;
     facts.insert("application started in".to_owned(), format!("{:.2} s", began.elapsed().as_secs_f64()));
     facts.insert("application started as".to_owned(), in_every_guest(&line));
     let runs_as = if user.is_some() { "nobody" } else { "the guest's agent does" };
@@ -133,20 +122,6 @@ fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-fn exec(argv: Vec<String>, longest: Duration) -> ExecSpec {
-    ExecSpec {
-        argv,
-        // Options from the guest's environment would come on top of those that all arms have.
-        env: ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"]
-            .map(|name| (name.to_owned(), String::new()))
-            .into(),
-        directory: Some("/".to_owned()),
-        user: None,
-        timeout_ns: u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX),
-        output_limit_bytes: OUTPUT_BYTES,
-    }
-}
-
 /// Sees that the guest's Java can have equal strings share their characters.
 fn can_deduplicate(
     site: &WorkSite<'_>,
@@ -158,9 +133,11 @@ fn can_deduplicate(
         None => Some(bundle.major),
         Some(program) => {
             let user = unprivileged::user(site)?;
-            let asked = ExecSpec { user, ..exec(vec![program.clone(), "-version".to_owned()], STARTING) };
+            let asked = application::spec(vec![program.clone(), "-version".to_owned()], user, STARTING);
             match longer(site, STARTING).ask_guest(Request::Exec(asked))? {
-                Reply::Executed(ran) => major_of(&ran.stderr).or_else(|| major_of(&ran.stdout)),
+                Reply::Executed(ran) => {
+                    [&ran.stderr, &ran.stdout].into_iter().find_map(|said| major(&String::from_utf8_lossy(said)))
+                }
                 _ => return Err(WorkSite::unexpected("guest", "run a command")),
             }
         }
@@ -170,7 +147,7 @@ fn can_deduplicate(
         let why = "it does not tell its version";
         return Err(Failure::new(tried(), why, "name a `java` program that the guest has").into());
     };
-    let refused = |refusal: Refusal| Err(Failure::new(tried(), refusal.reason, refusal.remedy).into());
+    let refused = |refusal| Err(Failure::refused(tried(), refusal).into());
     unable(parameters, major).map_or(Ok(()), refused)
 }
 
@@ -201,31 +178,6 @@ pub(super) fn held(site: &WorkSite<'_>) -> Result<u64, WorkloadError> {
     }
 }
 
-/// Waits until the application listens; its live heap, bytes, as it tells it.
-fn listening(site: &WorkSite<'_>, command: u64, line: &str) -> Result<Option<u64>, WorkloadError> {
-    let longest = site.timeout + STARTING;
-    let deadline = Instant::now() + longest;
-    let mut pause = PAUSE.0;
-    loop {
-        let seen = look(site, command)?;
-        if let Some(ended) = &seen.ended {
-            return Err(not_started(&seen, ended, line).into());
-        }
-        if let Some(live) = readiness(&seen.stdout) {
-            return Ok(live);
-        }
-        if Instant::now() > deadline {
-            // It is in the way of nothing but its guest, which is thrown away; ending it is a courtesy.
-            let _ = site.ask_guest(Request::End { command });
-            let why = format!("it did not listen within {} s{}", longest.as_secs(), said(&seen));
-            let remedy = "the guest may be short of CPU or memory: offer fewer guests, or give them more";
-            return Err(Failure::new(format!("start the Java application (`{line}`)"), why, remedy).into());
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(PAUSE.1);
-    }
-}
-
 /// What the application says when it is ready: `None` while it has not said so, then its live heap if the line contains it.
 fn readiness(stdout: &[u8]) -> Option<Option<u64>> {
     let text = String::from_utf8_lossy(stdout);
@@ -233,52 +185,6 @@ fn readiness(stdout: &[u8]) -> Option<Option<u64>> {
     let ended = text.rfind('\n').map_or("", |end| &text[..end]);
     let line = ended.lines().find(|line| line.starts_with("listening "))?;
     Some(line.split_whitespace().find_map(|word| word.strip_prefix("live_heap_bytes=")?.parse().ok()))
-}
-
-/// An application that ended before it listened.
-fn not_started(seen: &Look, ended: &ExecResult, line: &str) -> Failure {
-    let for_memory = wants_memory(seen, ended);
-    let remedy = if for_memory {
-        "the guest's memory did not suffice: give it more, or the application a smaller `heap`"
-    } else {
-        "see what it says: it may need another option in the study, or more memory in the guest"
-    };
-    let why = format!("{}{}", how(ended), said(seen));
-    Failure::new(format!("start the Java application (`{line}`)"), why, remedy).lost(for_memory)
-}
-
-/// Whether it ended for want of memory: killed, or refused by its kernel.
-fn wants_memory(seen: &Look, ended: &ExecResult) -> bool {
-    let text = [&seen.stdout, &seen.stderr, &ended.stdout, &ended.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-    ended.signal == Some(9) || text.iter().any(|text| text.contains("insufficient memory"))
-}
-
-/// Why load could not go on, if the application is no more; `None`: it is there.
-pub(super) fn gone(seen: &Look) -> Option<Failure> {
-    let ended = seen.ended.as_ref()?;
-    let why = format!("{}{}", how(ended), said(seen));
-    let remedy = if wants_memory(seen, ended) {
-        "the guest's memory did not suffice: run fewer guests, or give them more"
-    } else {
-        "see what it says; a heap that is too small ends it with OutOfMemoryError"
-    };
-    Some(Failure::new("go on with the Java application in the guest", why, remedy).lost(true))
-}
-
-/// The error of a driver that lost its application, with what became of that where it is no more.
-pub(super) fn explained(site: &WorkSite<'_>, command: u64, error: WorkloadError) -> WorkloadError {
-    let deadline = Instant::now() + ENDING;
-    loop {
-        match look(site, command) {
-            Ok(seen) => match gone(&seen) {
-                Some(gone) => return gone.into(),
-                None if Instant::now() > deadline => return error,
-                None => std::thread::sleep(PAUSE.0),
-            },
-            Err(lost) if lost.guest_lost() => return lost,
-            Err(_) => return error,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -8,9 +8,9 @@ use tare_model::field::FieldError;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::packed::Packed;
 use tare_model::{ByteSize, Span};
-use tare_wire::{Reply, Request, ServeReport};
+use tare_wire::ServeReport;
 
-use crate::registry::{Entry, normalise, read, schema};
+use crate::registry::{Entry, filled, read, schema};
 use crate::site::Drive;
 use crate::yields::{add_server, from_result, supported_quantile, window_s};
 use crate::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
@@ -21,10 +21,7 @@ pub const ENTRY: Entry = Entry {
     summary: "request and response over TCP or UDP: response time and transaction rate",
     schema: schema::<Parameters>,
     make: |parameters, _| Ok(Box::new(Rr(checked(parameters)?))),
-    normalise: |parameters: &Value| -> Result<Value, FieldError> {
-        checked(parameters)?;
-        normalise::<Parameters>(parameters)
-    },
+    normalise: |parameters| filled(checked(parameters)?),
 };
 
 /// Parameters of `rr`.
@@ -222,9 +219,7 @@ impl Prepared for Running {
     }
 
     fn verify(&mut self, site: &WorkSite<'_>, driven: &mut Driven) -> Result<Option<String>, WorkloadError> {
-        let Reply::Served(report) = site.ask_guest(Request::StopServe { server: self.server })? else {
-            return Err(WorkSite::unexpected("guest", "stop a server"));
-        };
+        let report = site.stop_server(self.server)?;
         if driven.work == 0.0 {
             return Ok(Some("no exchange was completed in steady state".into()));
         }

@@ -8,9 +8,10 @@ use tare_model::metric::{Better, MetricSpec, Unit, common};
 use tare_model::trial::{Measurement, Part, RequestType};
 
 use super::merge::both_done;
+use crate::faults;
 use crate::requests::{add_types, total};
 use crate::together::together;
-use crate::yields::{from_result, merge, supported_quantile};
+use crate::yields::{finite, from_result, merge, supported_quantile};
 use crate::{Driven, UnitOfWork};
 
 /// The primary metric.
@@ -29,8 +30,6 @@ pub(super) const LOOKED_AT: &str = "instances looked at";
 pub(super) const RESIDENT: &str = "instances_resident_bytes";
 /// Operations of kinds that are not in the primary metric because there were too few of them.
 pub(super) const LEFT_OUT: &str = "operations left out of the 90th percentile";
-/// How the names of counts of faults begin.
-const FAULT: &str = "fault: ";
 
 /// Fewest operations of a kind whose 90th percentile is in the weighted mean: at least one lies beyond it. Fewer are left out and the
 /// weights of the others raised alike: of rare kinds (registration: 0.84 %) the weight is so small that their percentile's own
@@ -134,7 +133,7 @@ fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String, f64> {
         let ns = response.and_then(|histogram| supported_quantile(histogram, q));
         (id, ns.map(|ns| ns / 1e9))
     }));
-    values.extend(more.into_iter().filter_map(|(id, value)| Some((id.to_owned(), value.filter(|v| v.is_finite())?))));
+    values.extend(finite(more));
     values
 }
 
@@ -153,16 +152,12 @@ fn of_types(types: &[RequestType], window_s: f64) -> BTreeMap<String, f64> {
         let times = types.iter().find(|one| one.name == operation.name()).map(|one| &one.times);
         (own_p90(operation), times.and_then(|times| supported_quantile(times, 0.9)).map(|ns| ns / 1e9))
     }));
-    values.into_iter().filter_map(|(id, value)| Some((id, value.filter(|v| v.is_finite())?))).collect()
-}
-
-const fn window_s(driven: &Driven) -> f64 {
-    driven.window_ns.1.saturating_sub(driven.window_ns.0) as f64 / 1e9
+    finite(values)
 }
 
 /// Makes metrics anew from what they are made of.
 pub(super) fn finish(driven: &mut Driven) {
-    driven.measurement.metrics = metrics(&driven.measurement, window_s(driven));
+    driven.measurement.metrics = metrics(&driven.measurement, driven.window_s());
     let weighted = weighted_p90(&driven.measurement.requests);
     driven.measurement.counts.remove(LEFT_OUT);
     driven.facts.remove(LEFT_OUT);
@@ -183,7 +178,7 @@ pub(super) fn of_guest(results: Vec<(DriveResult, SocialDone)>) -> Option<(Drive
     let (results, done): (Vec<_>, Vec<_>) = results.into_iter().unzip();
     let (result, done) = (merge(results)?, done.into_iter().reduce(both_done)?);
     let mut driven = from_result(result, UnitOfWork::Operation);
-    let window = window_s(&driven);
+    let window = driven.window_s();
     for (instance, number) in done.instances.iter().zip(1..) {
         add_types(&mut driven.measurement.requests, instance.operations.clone());
         let metrics = of_types(&instance.operations, window);
@@ -219,15 +214,13 @@ fn count(driven: &mut Driven, done: &SocialDone, all: &RequestType) {
         ("events added, all phases", sum(|one| one.added.events)),
         ("attendances added, all phases", sum(|one| one.added.attendances)),
     ];
-    driven.measurement.counts.extend(counts.map(|(name, count)| (name.to_owned(), count)));
-    let faults = done.faults.iter().map(|(kind, count)| (format!("{FAULT}{kind}"), *count));
-    driven.measurement.counts.extend(faults);
-    for (name, count) in [
+    driven.count(counts);
+    faults::count(driven, &done.faults);
+    let facts = [
         ("connections opened, all phases", done.connections),
         ("driver's memory a user, bytes", done.memory_per_user_bytes),
-    ] {
-        driven.facts.insert(name.to_owned(), count.to_string());
-    }
+    ];
+    driven.facts.extend(facts.map(|(name, count)| (name.to_owned(), count.to_string())));
 }
 
 /// Adds the largest resident size of each instance, bytes, in order; `None` where it is unknown.
@@ -247,18 +240,7 @@ pub(super) fn add_resident(driven: &mut Driven, resident: &[Option<u64>]) {
 /// The figures of all guests together.
 pub(super) fn combine(guests: Vec<Driven>) -> Option<Driven> {
     let number = guests.len();
-    let mut requests = Vec::new();
-    for guest in &guests {
-        add_types(&mut requests, guest.measurement.requests.clone());
-    }
-    let parted = guests.into_iter().map(|mut guest| {
-        let metrics = guest.measurement.metrics.clone();
-        let whole = Part { guest: 1, driver: None, metrics, instance: None };
-        guest.measurement.parts.insert(0, whole);
-        guest
-    });
-    let mut all = together(parted.collect())?;
-    all.measurement.requests = requests;
+    let mut all = together(guests.into_iter().map(Driven::with_own_part).collect())?;
     finish(&mut all);
     let parts = &mut all.measurement.parts;
     // One guest has no parts but its instances, and one instance is the whole.

@@ -1,8 +1,9 @@
 //! What several drivers did with the same instances, or one driver again, as of one.
 
-use crate::social::spec::{Added, InstanceDone, PageLook, SocialDone};
+use crate::social::spec::{InstanceDone, SocialDone};
 
 use crate::requests::add_types;
+use crate::yields::add_named;
 
 /// What two drivers did with the same instances at the same time.
 pub(super) fn both_done(mut all: SocialDone, one: SocialDone) -> SocialDone {
@@ -12,12 +13,7 @@ pub(super) fn both_done(mut all: SocialDone, one: SocialDone) -> SocialDone {
             None => all.instances.push(instance),
         }
     }
-    for (kind, count) in one.faults {
-        match all.faults.iter_mut().find(|(known, _)| *known == kind) {
-            Some((_, known)) => *known += count,
-            None => all.faults.push((kind, count)),
-        }
-    }
+    add_named(&mut all.faults, one.faults);
     all.connections += one.connections;
     all.memory_per_user_bytes = all.memory_per_user_bytes.max(one.memory_per_user_bytes);
     all
@@ -25,37 +21,14 @@ pub(super) fn both_done(mut all: SocialDone, one: SocialDone) -> SocialDone {
 
 /// Adds what was done with an instance.
 pub(super) fn add_instance(all: &mut InstanceDone, one: InstanceDone) {
-    all.users += one.users;
+    all.add_counts(&one);
     add_types(&mut all.operations, one.operations);
-    let (cycles, drawn_s, were_s) = one.cycles;
-    all.cycles = (all.cycles.0 + cycles, all.cycles.1 + drawn_s, all.cycles.2 + were_s);
-    all.requests += one.requests;
-    all.not_modified += one.not_modified;
-    add_look(&mut all.home, &one.home);
-    add_look(&mut all.event, &one.event);
-    all.attended += one.attended;
-    all.could_attend += one.could_attend;
-    add(&mut all.added, one.added);
-    add(&mut all.in_doubt, one.in_doubt);
-}
-
-const fn add_look(all: &mut PageLook, one: &PageLook) {
-    all.pages += one.pages;
-    all.references += one.references;
-    all.loaded += one.loaded;
-    all.bytes += one.bytes;
-}
-
-/// Adds what users uploaded.
-pub(super) const fn add(all: &mut Added, one: Added) {
-    all.people += one.people;
-    all.events += one.events;
-    all.attendances += one.attendances;
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::social::spec::{Added, PageLook};
     use tare_model::trial::RequestType;
 
     #[test]

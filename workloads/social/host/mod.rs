@@ -6,7 +6,6 @@
 pub(crate) mod spec;
 
 mod accept;
-mod bundle;
 mod figures;
 mod gold;
 mod memory;
@@ -21,22 +20,21 @@ mod verify;
 
 use std::sync::{Mutex, PoisonError};
 
-use serde_json::Value;
 use tare_model::ByteSize;
 use tare_model::Refusal;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
 use tare_model::metric::MetricSpec;
 
+use crate::bundle::BundleKind;
 use crate::gold::Held;
 use crate::limits::Allowed;
 use crate::postgres::installation::{self, Installation};
-use crate::registry::{Entry, schema};
+use crate::registry::{Entry, filled, schema};
 use crate::{
     Data, Driven, Failure, Footprint, GuestTraits, Prepared, SetupSite, Traits, UnitOfWork, WorkSite, Workload,
     WorkloadError,
 };
-use bundle::Bundle;
 use parameters::{Parameters, checked, users};
 use running::{Running, enough_people};
 
@@ -50,10 +48,16 @@ pub const ENTRY: Entry = Entry {
         let users = users(load)?;
         Ok(Box::new(Social { parameters, users, gold: Mutex::default() }))
     },
-    normalise: |parameters: &Value| -> Result<Value, FieldError> {
-        serde_json::to_value(checked(parameters)?).map_err(|error| FieldError::new(&[], error.to_string()))
-    },
+    normalise: |parameters| filled(checked(parameters)?),
 };
+
+/// Where the application is on this host, with its runtime.
+const BUNDLE: BundleKind = BundleKind { name: "social", noun: "social application", jar: None };
+/// What is kept for guests that see disks and not the host's files, bytes: a bundle with a runtime of some 70 MB and the jars, and
+/// what its file system takes.
+const DISK_BYTES: u64 = 112 << 20;
+/// What a guest writes to it, although it is for reading, bytes: when it was mounted, and when files were read.
+const OVERLAY_BYTES: u64 = 8 << 20;
 
 struct Social {
     parameters: Parameters,
@@ -70,12 +74,7 @@ impl Social {
 
     /// The same, where a missing installation is an error: the check before the run should have reported it.
     fn installed(&self) -> Result<Installation, Failure> {
-        self.installation().map_err(|Refusal { reason, remedy }| Failure::new("start a PostgreSQL", reason, remedy))
-    }
-
-    fn bundle(&self) -> Result<Bundle, Failure> {
-        bundle::find()
-            .map_err(|Refusal { reason, remedy }| Failure::new("start the social application", reason, remedy))
+        self.installation().map_err(|refusal| Failure::refused("start a PostgreSQL", refusal))
     }
 
     /// Refuses what cannot be of so many instances.
@@ -122,17 +121,13 @@ impl Workload for Social {
 
     fn footprint(&self, _: &GuestSize, instances: u32) -> Footprint {
         let scale = self.parameters.scale(self.users, instances);
-        let kept = gold::gold_bytes(&scale) + bundle::DISK_BYTES;
-        let guest = gold::likely(&scale, instances, self.users) + bundle::OVERLAY_BYTES;
+        let kept = gold::gold_bytes(&scale) + DISK_BYTES;
+        let guest = gold::likely(&scale, instances, self.users) + OVERLAY_BYTES;
         Footprint { kept: ByteSize(kept), guest: ByteSize(guest) }
     }
 
     fn look(&self) -> Option<Refusal> {
-        if !rustix::process::geteuid().is_root() {
-            let reason = "PostgreSQL runs as a user of its own, nobody, which takes root to start";
-            return Some(Refusal::new(reason, "run tare as root"));
-        }
-        bundle::find().err().or_else(|| installation::look(&self.parameters.postgres).err())
+        installation::look(&self.parameters.postgres).err().or_else(|| BUNDLE.find().err())
     }
 
     fn refusal(&self) -> Option<Refusal> {
@@ -147,7 +142,7 @@ impl Workload for Social {
         self.fit(&site.size, site.instances)?;
         Allowed::of(site.client, site.timeout).refuse_driver(self.users, 1)?;
         let scale = self.parameters.scale(self.users, site.instances);
-        let bundle = self.bundle()?.data()?;
+        let bundle = BUNDLE.needed()?.data();
         let (services, held) = gold::gold(site, &self.installed()?, &self.parameters, scale)?;
         self.gold.lock().unwrap_or_else(PoisonError::into_inner).push(held);
         Ok(Data::same(Some(bundle), Some(services)))
@@ -160,7 +155,7 @@ impl Workload for Social {
     fn prepare(&self, site: &WorkSite<'_>) -> Result<Box<dyn Prepared>, WorkloadError> {
         self.fit(&site.size, site.instances)?;
         let scale = self.parameters.scale(self.users, site.instances);
-        let here = self.bundle()?.place.to_string_lossy().into_owned();
+        let here = BUNDLE.needed()?.place.to_string_lossy().into_owned();
         let mut beside = services::start(site, &self.installed()?, &self.parameters)?;
         match start::started(site, &self.parameters, &here, &beside) {
             Ok(started) => {

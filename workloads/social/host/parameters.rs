@@ -10,7 +10,8 @@ use tare_model::field::FieldError;
 use tare_model::load::LoadModel;
 use tare_model::{ByteSize, Span};
 
-use crate::jvm::Collector;
+use crate::checks;
+use crate::jvm::{self, COLLECTOR, Collector, HEAP};
 use crate::postgres::installation::EMBEDDED;
 use crate::postgres::settings::{self, SettingValue};
 use crate::registry::read;
@@ -215,7 +216,11 @@ impl CycleTimes {
 pub(super) fn checked(parameters: &Value) -> Result<Parameters, FieldError> {
     let read: Parameters = read(parameters)?;
     whole(&read)?;
-    shares(&read)?;
+    for (field, share) in
+        [("revalidating", read.revalidating), ("attend", read.attend), ("errors-max", read.errors_max)]
+    {
+        checks::share(field, share)?;
+    }
     spans(&read)?;
     java(&read.java).map_err(|error| error.within(&["java"]))?;
     if read.postgres != EMBEDDED && !read.postgres.starts_with('/') {
@@ -240,27 +245,13 @@ fn whole(read: &Parameters) -> Result<(), FieldError> {
         ("scale-users", read.scale_users.unwrap_or(1), SCALE_USERS_MAX),
         ("driver-threads", read.driver_threads, 64),
     ] {
-        if !(1..=most).contains(&value) {
-            return Err(FieldError::new(&[field], format!("{value} is not between 1 and {most}")));
-        }
+        checks::between(&[field], value, 1, most)?;
     }
     if read.prime.operations > PRIME_MAX {
         return Err(FieldError::new(
             &["prime", "operations"],
             format!("{} is more than {PRIME_MAX}", read.prime.operations),
         ));
-    }
-    Ok(())
-}
-
-fn shares(read: &Parameters) -> Result<(), FieldError> {
-    for (field, share) in
-        [("revalidating", read.revalidating), ("attend", read.attend), ("errors-max", read.errors_max)]
-    {
-        if !(0.0..=1.0).contains(&share) {
-            return Err(FieldError::new(&[field], format!("{share} is not between 0 and 1"))
-                .help("write a share, such as 0.1 for ten percent"));
-        }
     }
     Ok(())
 }
@@ -279,9 +270,7 @@ fn spans(read: &Parameters) -> Result<(), FieldError> {
         (&["cycle", "add-person"], add_person, Span::ZERO, DAY),
         (&["cycle", "add-event"], add_event, Span::ZERO, DAY),
     ] {
-        if span < least || span > at_most {
-            return Err(FieldError::new(field, format!("{span} is not between {least} and {at_most}")));
-        }
+        checks::between(field, span, least, at_most)?;
     }
     for (field, span) in [("home-ttl", read.home_ttl), ("object-ttl", read.object_ttl)] {
         if !span.ns.is_multiple_of(1_000_000_000) {
@@ -300,53 +289,23 @@ fn java(java: &Java) -> Result<(), FieldError> {
         let why = format!("{} is no stack that a virtual machine takes", java.stack);
         return Err(FieldError::new(&["stack"], why).help("write 180KiB to 1GiB; published: 192KiB"));
     }
-    for (number, flag) in java.flags.iter().enumerate() {
-        check_flag(flag).map_err(|error| error.within(&["flags", &number.to_string()]))?;
+    if let Some(number) = java.flags.iter().position(|flag| flag.starts_with("-Djava.io.tmpdir")) {
+        let why = format!("`{}` would leave files where they do not go with the run", java.flags[number]);
+        return Err(FieldError::new(&["flags", &number.to_string()], why)
+            .help("leave it out: tare gives instances a place of their own"));
     }
-    Ok(())
+    jvm::check_options("flags", &java.flags, &[&HEAP, &COLLECTOR, &OWN])
 }
 
-/// Options that start something else than the application.
-const OTHER_PROGRAMS: [&str; 10] =
-    ["-jar", "-cp", "-classpath", "--class-path", "-m", "--module", "-version", "--version", "-help", "-X"];
-/// Options that a parameter stands for: how they begin without `-XX:` and a sign, and the parameter.
-const OWN: [(&str, &str); 12] = [
-    ("-Xmx", "heap"),
+/// Options that a parameter of this workload alone stands for: how they begin without `-XX:` and a sign, and the parameter.
+const OWN: [(&str, &str); 6] = [
     ("-Xms", "heap"),
-    ("MaxHeapSize", "heap"),
     ("InitialHeapSize", "heap"),
-    ("MaxRAMPercentage", "heap"),
     ("InitialRAMPercentage", "heap"),
     ("-Xss", "stack"),
     ("ThreadStackSize", "stack"),
     ("UseLargePages", "large-pages"),
-    ("UseSerialGC", "collector"),
-    ("UseParallelGC", "collector"),
-    ("UseG1GC", "collector"),
 ];
-
-fn check_flag(flag: &str) -> Result<(), FieldError> {
-    if !flag.starts_with('-') {
-        let why = format!("`{flag}` is no option of the virtual machine: it would be taken for the class to start");
-        return Err(FieldError::new(&[], why).help("write one option an entry, beginning with `-`"));
-    }
-    if OTHER_PROGRAMS.iter().any(|other| flag.split('=').next() == Some(other)) {
-        return Err(FieldError::new(&[], format!("`{flag}` would start something else than the application"))
-            .help("leave it out"));
-    }
-    if flag.starts_with("-Djava.io.tmpdir") {
-        return Err(FieldError::new(&[], format!("`{flag}` would leave files where they do not go with the run"))
-            .help("leave it out: tare gives instances a place of their own"));
-    }
-    let name = flag.strip_prefix("-XX:").map_or(flag, |name| name.trim_start_matches(['+', '-']));
-    match OWN.iter().find(|(own, _)| name.starts_with(own)) {
-        Some((_, parameter)) => {
-            Err(FieldError::new(&[], format!("`{flag}` is what a parameter stands for: {parameter}"))
-                .help("write the parameter and leave the option out"))
-        }
-        None => Ok(()),
-    }
-}
 
 /// Users of a driver under this load, at most; or what is wrong with it: `load` in the path.
 pub(super) fn users(load: &LoadModel) -> Result<u32, FieldError> {

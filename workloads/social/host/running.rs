@@ -10,13 +10,13 @@ use tare_model::trial::Flag;
 
 use super::accept::missed;
 use super::figures::{LEFT_OUT, add_resident, of_guest};
-use super::merge::add;
 use super::parameters::Parameters;
 use super::services::Beside;
 use super::start::Started;
 use super::stats::{self, Stats};
-use super::verify::{Uploaded, faults, too_few_pages, too_many_errors, wrong};
+use super::verify::{Uploaded, too_few_pages, too_many_errors, wrong};
 use crate::application::gone;
+use crate::faults;
 use crate::requests::total;
 use crate::site::{Drive, outcomes};
 use crate::started::look;
@@ -147,21 +147,16 @@ impl Running {
     /// Has the connected users do their work, and keeps in mind what they uploaded.
     pub fn offer(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<(Driven, SocialDone), WorkloadError> {
         let drivers = std::mem::take(&mut self.drivers);
-        if drivers.is_empty() {
-            return Err(WorkloadError::NotConnected);
-        }
-        // Operations that are under way at the end may take their time.
-        let timeout = site.timeout + self.parameters.timeout.duration();
-        let longer = WorkSite { timeout, ..*site };
-        let results = longer.drive_all(&drivers, schedule).map_err(|error| self.failed(site, error))?;
+        let driven = site.drive_all(drivers, schedule, self.parameters.timeout.duration());
+        let results = driven.map_err(|error| self.failed(site, error))?;
         let (driven, done) =
             of_guest(outcomes::<SocialDrive>(results)?).ok_or_else(|| WorkSite::unexpected("client", "drive load"))?;
         if done.instances.len() != self.started.instances.len() {
             return Err(WorkSite::unexpected("client", "drive load"));
         }
         for (uploaded, instance) in self.uploaded.iter_mut().zip(&done.instances) {
-            add(&mut uploaded.added, instance.added);
-            add(&mut uploaded.in_doubt, instance.in_doubt);
+            uploaded.added.add(instance.added);
+            uploaded.in_doubt.add(instance.in_doubt);
         }
         Ok((driven, done))
     }
@@ -234,6 +229,7 @@ impl Running {
     /// What a reader must know: wrong answers, errors of the application, and what the acceptance misses.
     fn flag(&self, driven: &mut Driven, done: &SocialDone, counted: &[Stats]) {
         let left_out = driven.facts.get(LEFT_OUT).cloned();
+        let window_s = driven.window_s();
         let mut flag = |kind: &str, detail: String| driven.flags.push(Flag { kind: kind.to_owned(), detail });
         if let Some(left_out) = left_out {
             flag("few-operations", format!("{LEFT_OUT}: {left_out}"));
@@ -243,10 +239,12 @@ impl Running {
             let (errors, requests) = (all.validation_errors, all.requests);
             flag(
                 "validation-errors",
-                format!("{errors} of {requests} operations had a wrong answer or none: {}", faults(done)),
+                format!(
+                    "{errors} of {requests} operations had a wrong answer or none: {}",
+                    faults::shown(&done.faults)
+                ),
             );
         }
-        let window_s = driven.window_ns.1.saturating_sub(driven.window_ns.0) as f64 / 1e9;
         let mut chance = Vec::new();
         for ((instance, done), counted) in self.started.instances.iter().zip(&done.instances).zip(counted) {
             if let Some(failures) = counted.failures() {

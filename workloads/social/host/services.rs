@@ -19,6 +19,7 @@ use crate::postgres::installation::Installation;
 use crate::postgres::server::{CHECKPOINT, SETTINGS};
 use crate::postgres::server::{SHORT, SUPERUSER, Server};
 use crate::postgres::settings::{self, unsafe_flags};
+use crate::site::stop_server;
 use crate::{Failure, ServicesSite, WorkSite, WorkloadError};
 
 /// Where PostgreSQL listens, in a network of its own.
@@ -220,11 +221,7 @@ impl Beside {
     /// When its agent does not.
     pub fn stop_files(&mut self, site: &WorkSite<'_>) -> Result<Option<ServeReport>, WorkloadError> {
         let (services, Some(server)) = (of(site)?, self.store.take()) else { return Ok(None) };
-        match services.link.call(Request::StopServe { server }, site.timeout) {
-            Ok(Reply::Served(seen)) => Ok(Some(seen)),
-            Ok(_) => Err(WorkSite::unexpected("services", "stop a server")),
-            Err(source) => Err(WorkloadError::Agent { side: "services", source }),
-        }
+        stop_server(services.link, "services", server, site.timeout).map(Some)
     }
 
     /// Ends everything after an error, which is what matters: what cannot be ended goes with the agent and its group.

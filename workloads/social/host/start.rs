@@ -7,13 +7,16 @@ use std::time::{Duration, Instant};
 use tare_model::trial::Flag;
 use tare_wire::Request;
 
-use super::bundle::{JARS, PROGRAM};
+use super::BUNDLE;
 use super::gold::SOCIAL;
 use super::memory::{Pages, of_instance, pages};
 use super::parameters::Parameters;
 use super::services::{Beside, database};
-use crate::application::{Look, PAUSE, explained, fetch, gone, has, how, look, said, script, start, wants_memory};
-use crate::{Failure, WorkSite, WorkloadError, unprivileged};
+use crate::application::{
+    PAUSE, absent, explained, has, look, not_ready, not_started, says_ready, script, start, until_served,
+};
+use crate::bundle::{JARS, PROGRAM};
+use crate::{WorkSite, WorkloadError, unprivileged};
 
 /// The first instance listens on the port after it.
 const PORT: u16 = 8080;
@@ -21,6 +24,8 @@ const PORT: u16 = 8080;
 const STARTING: Duration = Duration::from_secs(300);
 /// In the data's directory of what is beside the guest, where the guest sees it: what instances keep for as long as they live.
 const FOLDER: &str = "instances";
+/// What helps where a guest's memory did not suffice for them.
+const LESS_MEMORY: &str = "write a smaller `java.heap`, or ask for fewer `instances`";
 /// The class of the application.
 const MAIN: &str = "tare.social.Main";
 
@@ -111,7 +116,7 @@ pub(super) fn started(
     let place = site.data.map_or(here, |data| data.path.as_str());
     let program = format!("{place}/{PROGRAM}");
     if let Err(why) = has(site, &program)? {
-        return Err(absent(site.data.is_some(), &program, &why).into());
+        return Err(absent(BUNDLE.noun, site.data.is_some(), &BUNDLE.remedy(), &program, &why).into());
     }
     let heap = parameters.heap_bytes(site.size.cpus);
     let pages = pages(site, parameters)?;
@@ -170,20 +175,19 @@ fn ready(site: &WorkSite<'_>, waiting: &[(String, Instant)], instances: &mut [In
                 continue;
             }
             let seen = look(site, instance.command)?;
-            if let Some(error) = ended(&seen, instance, line) {
-                return Err(error.into());
+            let tried = format!("start {} of the social application (`{line}`)", instance.name);
+            if let Some(failure) = not_started(&seen, &tried, LESS_MEMORY) {
+                return Err(failure.into());
             }
-            if String::from_utf8_lossy(&seen.stdout).lines().any(|line| line == "ready") {
+            if says_ready(&seen.stdout).is_some() {
                 instance.ready_s = began.elapsed().as_secs_f64();
             } else {
-                left = Some((instance.name.clone(), seen));
+                left = Some((tried, seen));
             }
         }
-        let Some((name, seen)) = left else { return Ok(()) };
+        let Some((tried, seen)) = left else { return Ok(()) };
         if Instant::now() > deadline {
-            let why = format!("it was not ready within {} s{}", longest.as_secs(), said(&seen));
-            let remedy = "the guest may be short of CPU or memory: give it more";
-            return Err(Failure::new(format!("start {name} of the social application"), why, remedy).into());
+            return Err(not_ready(&seen, &tried, longest).into());
         }
         std::thread::sleep(pause);
         // Each is timed by these looks.
@@ -191,38 +195,12 @@ fn ready(site: &WorkSite<'_>, waiting: &[(String, Instant)], instances: &mut [In
     }
 }
 
-/// Why an instance did not come to serve, if it has ended.
-fn ended(seen: &Look, instance: &Instance, line: &str) -> Option<Failure> {
-    let ended = seen.ended.as_ref()?;
-    let for_memory = wants_memory(seen);
-    let remedy = if for_memory {
-        "the guest's memory did not suffice: give it more, write a smaller `java.heap`, or ask for fewer `instances`"
-    } else {
-        "see what it says: it may need another option in the study, or more memory in the guest"
-    };
-    let tried = format!("start {} of the social application (`{line}`)", instance.name);
-    Some(Failure::new(tried, format!("{}{}", how(ended), said(seen)), remedy).lost(for_memory))
-}
-
 /// Waits until an instance answers where load comes from.
 fn serves(site: &WorkSite<'_>, instance: &Instance) -> Result<(), WorkloadError> {
-    let deadline = Instant::now() + site.timeout;
-    loop {
-        let why = match fetch(site.client, site.timeout, instance.address, "/tare/ready")? {
-            Ok((200, body)) if body.starts_with(b"ready") => return Ok(()),
-            Ok((status, _)) => format!("/tare/ready has status {status}"),
-            Err(why) => why,
-        };
-        if let Some(gone) = gone(&instance.name, &look(site, instance.command)?) {
-            return Err(gone.into());
-        }
-        if Instant::now() > deadline {
-            let remedy = "the guest may be short of CPU or memory, or its address may not be reached";
-            let tried = format!("reach {} of the social application at {}", instance.name, instance.address);
-            return Err(Failure::new(tried, why, remedy).into());
-        }
-        std::thread::sleep(PAUSE.0);
-    }
+    let Instance { name, address, command, .. } = instance;
+    let tried = format!("reach {name} of the social application at {address}");
+    let remedy = "the guest may be short of CPU or memory, or its address may not be reached";
+    until_served(site, *address, &[(name, *command)], &tried, remedy)
 }
 
 /// What there is to tell of how they were started.
@@ -246,21 +224,6 @@ fn tell(site: &WorkSite<'_>, of: &Command<'_>, started: &mut Started) {
         facts.push(("application on", data.storage.clone()));
     }
     started.facts.extend(facts.into_iter().map(|(name, value)| (name.to_owned(), value)));
-}
-
-fn absent(given: bool, path: &str, why: &str) -> Failure {
-    let (whose, remedy) = if given {
-        (
-            "from the data that the guest was given",
-            "run scripts/bundle.sh social again, which makes what guests are given".to_owned(),
-        )
-    } else {
-        (
-            "in the guest, which its platform can hand no data",
-            format!("put a copy of this host's directory there in the guest: {path} and what is beside it"),
-        )
-    };
-    Failure::new(format!("start the social application {whose}"), format!("cannot read {path} there: {why}"), remedy)
 }
 
 impl Started {

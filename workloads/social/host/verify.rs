@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::faults;
 use crate::social::spec::{Added, InstanceDone, Scale, SocialDone, StoredFile};
 use tare_model::marker::{MARKER_BYTES, MARKER_EVERY, marker};
 use tare_model::sql::SqlRows;
@@ -28,8 +29,6 @@ const COUNTING: Duration = Duration::from_secs(120);
 const FETCHING: Duration = Duration::from_secs(20);
 /// Longest page or file, bytes.
 const PAGE_BYTES: u64 = 1 << 20;
-/// Kinds of faults that are listed by name.
-const SHOWN: usize = 6;
 
 /// The counts that [`COUNT`] asks for.
 pub(super) fn counted(rows: &SqlRows) -> Option<Added> {
@@ -197,22 +196,9 @@ pub(super) fn too_many_errors(all: &RequestType, done: &SocialDone, most: f64) -
             all.requests,
             share * 100.0,
             most * 100.0,
-            faults(done)
+            faults::shown(&done.faults)
         )
     })
-}
-
-/// Kinds of faults with their counts, all phases, the most frequent first.
-pub(super) fn faults(done: &SocialDone) -> String {
-    let mut kinds = done.faults.clone();
-    kinds.sort_by(|(_, one), (_, other)| other.cmp(one));
-    let shown: Vec<String> = kinds.iter().take(SHOWN).map(|(kind, count)| format!("{kind}: {count}")).collect();
-    let more = kinds.len().saturating_sub(SHOWN);
-    match (shown.is_empty(), more) {
-        (true, _) => "of unknown kind".to_owned(),
-        (false, 0) => format!("in all phases {}", shown.join(", ")),
-        (false, more) => format!("in all phases {}, and {more} kinds more", shown.join(", ")),
-    }
 }
 
 /// Why an instance cannot have made all pages that its users saw: each operation has one at least.

@@ -90,10 +90,6 @@ pub(super) fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String,
     metrics
 }
 
-const fn window_s(driven: &Driven) -> f64 {
-    driven.window_ns.1.saturating_sub(driven.window_ns.0) as f64 / 1e9
-}
-
 /// What one driver, or several as one, came to.
 fn yields(result: DriveResult, store: &StoreDone) -> Driven {
     let steps = result.steps.clone();
@@ -110,9 +106,9 @@ fn yields(result: DriveResult, store: &StoreDone) -> Driven {
         ("orders in doubt", (store.in_doubt.len() + store.unnumbered.len()) as u64),
         (GAVE_UP, store.gave_up.into()),
     ];
-    driven.measurement.counts.extend(counts.map(|(name, count)| (name.to_owned(), count)));
+    driven.count(counts);
     driven.measurement.steps = steps;
-    driven.measurement.metrics = metrics(&driven.measurement, window_s(&driven));
+    driven.measurement.metrics = metrics(&driven.measurement, driven.window_s());
     if !store.ramp.is_empty() {
         driven.facts.insert("clients started".to_owned(), store.ramp.clone());
     }
@@ -233,7 +229,7 @@ fn nothing() -> Driven {
 
 /// The metrics of a guest again, after counts have come that they rest on.
 pub(super) fn finish(driven: &mut Driven) {
-    driven.measurement.metrics = metrics(&driven.measurement, window_s(driven));
+    driven.measurement.metrics = metrics(&driven.measurement, driven.window_s());
     if let Some(whole) = driven.measurement.parts.iter_mut().find(|part| part.driver.is_none()) {
         whole.metrics.clone_from(&driven.measurement.metrics);
     }
@@ -257,7 +253,7 @@ pub(super) fn combine(guests: Vec<Driven>, verdict: VerdictOn) -> Option<Driven>
     for (name, _) in NOT_OF_SOME.iter().zip(missing).filter(|(_, missing)| *missing) {
         all.measurement.counts.remove(*name);
     }
-    all.measurement.metrics = metrics(&all.measurement, window_s(&all));
+    all.measurement.metrics = metrics(&all.measurement, all.window_s());
     // One guest with one driver has no parts but the whole.
     if all.measurement.parts.len() <= 2 {
         all.measurement.parts.clear();

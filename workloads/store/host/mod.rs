@@ -16,7 +16,6 @@ mod watch;
 
 use std::sync::{Mutex, PoisonError};
 
-use serde_json::Value;
 use tare_model::Refusal;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
@@ -26,7 +25,7 @@ use tare_model::{ByteSize, Span};
 use crate::gold::Held;
 use crate::postgres::installation::{self, Installation};
 use crate::postgres::settings;
-use crate::registry::{Entry, schema};
+use crate::registry::{Entry, filled, schema};
 use crate::{
     Data, Driven, Failure, Footprint, Prepared, SetupSite, Traits, UnitOfWork, WorkSite, Workload, WorkloadError,
 };
@@ -42,9 +41,7 @@ pub const ENTRY: Entry = Entry {
         let (parameters, clients) = (checked(parameters)?, load.connections());
         Ok(Box::new(Store { parameters, clients, gold: Mutex::default() }))
     },
-    normalise: |parameters: &Value| -> Result<Value, FieldError> {
-        serde_json::to_value(checked(parameters)?).map_err(|error| FieldError::new(&[], error.to_string()))
-    },
+    normalise: |parameters| filled(checked(parameters)?),
 };
 
 /// Usual time of a trial, beside its guests' start, in which a small database is given back and served, its work is counted, and all is taken down; seen on a small host that was quiet.
@@ -59,13 +56,18 @@ struct Store {
 }
 
 impl Store {
+    /// Which PostgreSQL of this host is started.
+    fn postgres(&self) -> &str {
+        self.parameters.postgres.as_deref().unwrap_or(installation::EMBEDDED)
+    }
+
     fn installation(&self) -> Result<Installation, Refusal> {
-        installation::find(self.parameters.postgres.as_deref().unwrap_or(crate::postgres::installation::EMBEDDED))
+        installation::find(self.postgres())
     }
 
     /// The same. A missing installation is reported before any run.
     fn installed(&self) -> Result<Installation, Failure> {
-        self.installation().map_err(|Refusal { reason, remedy }| Failure::new("start a PostgreSQL", reason, remedy))
+        self.installation().map_err(|refusal| Failure::refused("start a PostgreSQL", refusal))
     }
 }
 
@@ -102,11 +104,7 @@ impl Workload for Store {
         if self.parameters.url.is_some() {
             return None;
         }
-        if !rustix::process::geteuid().is_root() {
-            let reason = "PostgreSQL runs as a user of its own, nobody, which takes root to start";
-            return Some(Refusal::new(reason, "run tare as root"));
-        }
-        installation::look(self.parameters.postgres.as_deref().unwrap_or(crate::postgres::installation::EMBEDDED)).err()
+        installation::look(self.postgres()).err()
     }
 
     fn refusal(&self) -> Option<Refusal> {

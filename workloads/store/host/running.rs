@@ -232,16 +232,13 @@ impl Prepared for Running {
 
     fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
         let drivers = std::mem::take(&mut self.drivers);
-        if drivers.is_empty() {
-            return Err(WorkloadError::NotConnected);
-        }
         let start_ns = if schedule.start_at_ns == 0 { monotonic_ns() } else { schedule.start_at_ns };
         let from_ns = start_ns + schedule.phases.steady_offset_ns();
         let window_ns = (from_ns, from_ns + schedule.phases.steady_state.ns);
         let stop = AtomicBool::new(false);
         let (results, beside) = std::thread::scope(|scope| {
             let beside = scope.spawn(|| self.beside(site, window_ns, &stop));
-            let results = site.drive_all(&drivers, schedule);
+            let results = site.drive_all(drivers, schedule, Duration::ZERO);
             stop.store(true, Ordering::Relaxed);
             (results, beside.join())
         });

@@ -9,9 +9,9 @@ use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::packed::Packed;
 use tare_model::{ByteSize, Span};
-use tare_wire::{Reply, Request, ServeReport};
+use tare_wire::ServeReport;
 
-use crate::registry::{Entry, normalise, read, schema};
+use crate::registry::{Entry, filled, read, schema};
 use crate::site::Drive;
 use crate::yields::{add_server, from_result, window_s};
 use crate::{Driven, Prepared, Schedule, UnitOfWork, WorkSite, Workload, WorkloadError};
@@ -26,10 +26,7 @@ pub const ENTRY: Entry = Entry {
         check_load(&parameters, load)?;
         Ok(Box::new(Stream(parameters)))
     },
-    normalise: |parameters: &Value| -> Result<Value, FieldError> {
-        checked(parameters)?;
-        normalise::<Parameters>(parameters)
-    },
+    normalise: |parameters| filled(checked(parameters)?),
 };
 
 /// Parameters of `stream`. The number of streams is the number of clients of the load.
@@ -163,9 +160,7 @@ impl Prepared for Running {
     }
 
     fn verify(&mut self, site: &WorkSite<'_>, driven: &mut Driven) -> Result<Option<String>, WorkloadError> {
-        let Reply::Served(report) = site.ask_guest(Request::StopServe { server: self.server })? else {
-            return Err(WorkSite::unexpected("guest", "stop a server"));
-        };
+        let report = site.stop_server(self.server)?;
         if driven.work == 0.0 {
             return Ok(Some("no byte was carried in steady state".into()));
         }

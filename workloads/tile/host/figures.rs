@@ -61,7 +61,7 @@ fn of_member(member: &Member, guests: Vec<(u32, Driven)>) -> Option<Driven> {
     for (number, guest) in &guests {
         alone.push((*number, member.workload.combine(vec![guest.clone()])?.measurement.metrics));
     }
-    let per_s: Vec<f64> = guests.iter().map(|(_, guest)| guest.work / window_s(guest)).collect();
+    let per_s: Vec<f64> = guests.iter().map(|(_, guest)| guest.work / guest.window_s()).collect();
     let mut driven = member.workload.combine(guests.into_iter().map(|(_, guest)| guest).collect())?;
     let name = &member.name;
     let specs = member.workload.metrics();
@@ -83,10 +83,6 @@ fn of_member(member: &Member, guests: Vec<(u32, Driven)>) -> Option<Driven> {
     driven.flags.iter_mut().for_each(|flag| flag.detail = format!("{name}: {}", flag.detail));
     driven.invalid = driven.invalid.map(|why| format!("{name}: {why}"));
     Some(driven)
-}
-
-const fn window_s(driven: &Driven) -> f64 {
-    driven.window_ns.1.saturating_sub(driven.window_ns.0) as f64 / 1e9
 }
 
 /// The worst of the guests; `None` where one of them has no such figure, for it might be the worst.

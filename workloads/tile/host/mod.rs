@@ -15,7 +15,7 @@ use tare_model::metric::MetricSpec;
 use tare_model::units::ByteSize;
 use tare_model::{Refusal, Span};
 
-use crate::registry::{Entry, schema};
+use crate::registry::{Entry, filled, schema};
 use crate::{
     Data, Driven, Footprint, GuestTraits, Prepared, SetupSite, Traits, UnitOfWork, WorkSite, Workload, WorkloadError,
 };
@@ -31,9 +31,7 @@ pub const ENTRY: Entry = Entry {
         no_load(load)?;
         Ok(Box::new(Tile::of(members(parameters)?)))
     },
-    normalise: |parameters| {
-        serde_json::to_value(normalised(parameters)?).map_err(|error| FieldError::new(&[], error.to_string()))
-    },
+    normalise: |parameters| filled(normalised(parameters)?),
 };
 
 /// Several workloads as one.

@@ -6,13 +6,14 @@ use crate::web::spec::WebDone;
 use tare_model::Histogram;
 use tare_model::drive::DriveResult;
 use tare_model::metric::{Better, MetricSpec, Unit};
-use tare_model::trial::{Measurement, Part};
+use tare_model::trial::Measurement;
 use tare_wire::ServeReport;
 
+use crate::faults;
 use crate::requests::add_types;
 pub(super) use crate::requests::total;
 use crate::together::together;
-use crate::yields::{from_result, merge, supported_quantile};
+use crate::yields::{add_named, finite, from_result, merge, supported_quantile};
 use crate::{Driven, UnitOfWork};
 
 /// Requests that were sent to the server, embedded files counted.
@@ -30,8 +31,6 @@ pub(super) const BACKEND_REQUESTS: &str = "backend_requests";
 const OVERRUNS: &str = "overruns";
 /// Histogram of the backend's service times, nanoseconds.
 pub(super) const BACKEND_TIMES: &str = "backend";
-/// How the names of counts of faults begin.
-const FAULT: &str = "fault: ";
 
 /// Quantiles of the response time that are reported.
 const QUANTILES: [(&str, &str, f64); 3] = [
@@ -89,28 +88,18 @@ fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String, f64> {
     };
     values.extend(QUANTILES.map(|(id, _, q)| (id, quantile("response", q))));
     values.push(("backend_response_p99_s", quantile(BACKEND_TIMES, 0.99)));
-    let finite = values.into_iter().filter_map(|(id, value)| Some((id.to_owned(), value.filter(|v| v.is_finite())?)));
-    finite.collect()
-}
-
-const fn window_s(driven: &Driven) -> f64 {
-    driven.window_ns.1.saturating_sub(driven.window_ns.0) as f64 / 1e9
+    finite(values)
 }
 
 /// Makes metrics anew from what they are made of.
 pub(super) fn finish(driven: &mut Driven) {
-    driven.measurement.metrics = metrics(&driven.measurement, window_s(driven));
+    driven.measurement.metrics = metrics(&driven.measurement, driven.window_s());
 }
 
 /// What drivers of one guest did, as of one.
 fn both(mut all: WebDone, one: WebDone) -> WebDone {
     add_types(&mut all.types, one.types);
-    for (kind, count) in one.faults {
-        match all.faults.iter_mut().find(|(known, _)| *known == kind) {
-            Some((_, known)) => *known += count,
-            None => all.faults.push((kind, count)),
-        }
-    }
+    add_named(&mut all.faults, one.faults);
     all.sessions_began += one.sessions_began;
     all.sessions_most += one.sessions_most;
     all.exchanges += one.exchanges;
@@ -146,17 +135,15 @@ pub(super) fn of_guest(results: Vec<(DriveResult, WebDone)>, sessions: u64) -> O
         ("sessions_most", done.sessions_most),
         ("requests sent again after a kept connection was closed", done.reconnected),
     ];
-    driven.measurement.counts.extend(counts.map(|(name, count)| (name.to_owned(), count)));
-    let faults = done.faults.iter().map(|(kind, count)| (format!("{FAULT}{kind}"), *count));
-    driven.measurement.counts.extend(faults);
-    for (name, count) in [
+    driven.count(counts);
+    faults::count(&mut driven, &done.faults);
+    let facts = [
         ("connections opened, all phases", done.connections),
         ("TLS handshakes in full, all phases", done.handshakes_full),
         ("TLS handshakes resumed, all phases", done.handshakes_resumed),
         ("driver's memory a session, bytes", done.memory_per_session_bytes),
-    ] {
-        driven.facts.insert(name.to_owned(), count.to_string());
-    }
+    ];
+    driven.facts.extend(facts.map(|(name, count)| (name.to_owned(), count.to_string())));
     finish(&mut driven);
     if requests.requests == 0 {
         driven.invalid = Some("no page was completed in steady state".to_owned());
@@ -179,21 +166,10 @@ pub(super) fn add_backend(driven: &mut Driven, seen: &ServeReport, wall_s: f64) 
 
 /// The figures of all guests together.
 pub(super) fn combine(guests: Vec<Driven>) -> Option<Driven> {
-    let number = guests.len();
-    let mut requests = Vec::new();
-    for guest in &guests {
-        add_types(&mut requests, guest.measurement.requests.clone());
-    }
-    let parted = guests.into_iter().map(|mut guest| {
-        let metrics = guest.measurement.metrics.clone();
-        guest.measurement.parts = vec![Part { guest: 1, driver: None, metrics, instance: None }];
-        guest
-    });
-    let mut all = together(parted.collect())?;
-    all.measurement.requests = requests;
+    let mut all = together(guests.into_iter().map(Driven::with_own_part).collect())?;
     finish(&mut all);
     // One guest has no parts but the whole.
-    if number == 1 {
+    if all.measurement.parts.len() == 1 {
         all.measurement.parts.clear();
     }
     Some(all)

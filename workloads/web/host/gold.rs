@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::bundle::Bundle;
 use crate::web::spec::SiteModel;
 use rustix::fs::syncfs;
 use tare_model::ByteSize;
 use tare_model::guest::GuestData;
 
-use super::bundle::Bundle;
 use super::compile::pages;
 use super::fileset::{Planning, Totals};
 use super::tables::Tables;

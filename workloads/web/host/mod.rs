@@ -6,7 +6,6 @@
 #[path = "../spec.rs"]
 pub(crate) mod spec;
 
-mod bundle;
 mod certificate;
 mod check;
 mod compile;
@@ -35,13 +34,13 @@ use tare_model::load::LoadModel;
 use tare_model::metric::MetricSpec;
 use tare_model::{ByteSize, Span};
 
+use crate::bundle::BundleKind;
 use crate::gold::Held;
 use crate::limits::Allowed;
-use crate::registry::{Entry, schema};
+use crate::registry::{Entry, Make, Normalise, filled, schema};
 use crate::{
     Data, Driven, Failure, Footprint, Prepared, SetupSite, Traits, UnitOfWork, WorkSite, Workload, WorkloadError,
 };
-use bundle::Bundle;
 use compile::{compile, file_set};
 use fileset::Planning;
 use gold::Making;
@@ -53,30 +52,29 @@ use url::Url;
 use users::Stay;
 use verify::Stats;
 
-/// The registry's lines.
-pub const BANKING: Entry = Entry {
-    name: "web-banking",
-    summary: "a bank's web site, all TLS, under quality of service: response time of pages whose contents are checked",
-    schema: schema::<Parameters>,
-    make: |parameters, load| made(Site::Banking, parameters, load),
-    normalise: |parameters| normalised(Site::Banking, parameters),
-};
+/// A bank.
+pub const BANKING: Entry = entry(
+    "web-banking",
+    "a bank's web site, all TLS, under quality of service: response time of pages whose contents are checked",
+    |parameters, load| made(Site::Banking, parameters, load),
+    |parameters| filled(checked(Site::Banking, parameters)?.0),
+);
 /// A shop.
-pub const ECOMMERCE: Entry = Entry {
-    name: "web-ecommerce",
-    summary: "a shop's web site, TLS from the login on, under quality of service: response time of checked pages",
-    schema: schema::<Parameters>,
-    make: |parameters, load| made(Site::Ecommerce, parameters, load),
-    normalise: |parameters| normalised(Site::Ecommerce, parameters),
-};
+pub const ECOMMERCE: Entry = entry(
+    "web-ecommerce",
+    "a shop's web site, TLS from the login on, under quality of service: response time of checked pages",
+    |parameters, load| made(Site::Ecommerce, parameters, load),
+    |parameters| filled(checked(Site::Ecommerce, parameters)?.0),
+);
 /// A vendor's support.
-pub const SUPPORT: Entry = Entry {
-    name: "web-support",
-    summary: "a support site with large downloads under quality of service: response time and byte rate, checked",
-    schema: schema::<Parameters>,
-    make: |parameters, load| made(Site::Support, parameters, load),
-    normalise: |parameters| normalised(Site::Support, parameters),
-};
+pub const SUPPORT: Entry = entry(
+    "web-support",
+    "a support site with large downloads under quality of service: response time and byte rate, checked",
+    |parameters, load| made(Site::Support, parameters, load),
+    |parameters| filled(checked(Site::Support, parameters)?.0),
+);
+/// Where the server is on this host, with its runtime.
+const BUNDLE: BundleKind = BundleKind { name: "web", noun: "web server", jar: None };
 
 fn made(site: Site, parameters: &Value, load: &LoadModel) -> Result<Box<dyn Workload>, FieldError> {
     let (parameters, tables) = checked(site, parameters)?;
@@ -84,9 +82,9 @@ fn made(site: Site, parameters: &Value, load: &LoadModel) -> Result<Box<dyn Work
     Ok(Box::new(Web { parameters, tables, sessions, gold: Mutex::default() }))
 }
 
-fn normalised(site: Site, parameters: &Value) -> Result<Value, FieldError> {
-    let (parameters, _) = checked(site, parameters)?;
-    serde_json::to_value(parameters).map_err(|error| FieldError::new(&[], error.to_string()))
+/// The registry's entry of a site.
+const fn entry(name: &'static str, summary: &'static str, make: Make, normalise: Normalise) -> Entry {
+    Entry { name, summary, schema: schema::<Parameters>, make, normalise }
 }
 
 /// Usual time of a trial, beside its guests' start, in which the server starts, its pages are checked, and all is taken down; seen on a small host that was quiet.
@@ -112,11 +110,6 @@ impl Web {
         compile(&self.tables, file_set(&self.tables.files, self.parameters.per_session(), sessions))
     }
 
-    /// The bundle, where a missing one is an error: the check before the run should have reported it.
-    fn bundle(&self) -> Result<Bundle, Failure> {
-        bundle::find().map_err(|Refusal { reason, remedy }| Failure::new("start the web server", reason, remedy))
-    }
-
     /// Where this host has what guests are given: as it was made ready, or, where an equal case did that, by its contents.
     fn here(&self) -> Option<PathBuf> {
         if self.parameters.url.is_some() {
@@ -126,17 +119,14 @@ impl Web {
         let made = gold.as_ref().map(|(place, _)| place.clone());
         drop(gold);
         made.or_else(|| {
-            let (cache, bundle) = (tare_image::cache_directory(), bundle::find().ok()?);
+            let (cache, bundle) = (tare_image::cache_directory(), BUNDLE.find().ok()?);
             Some(gold::place(&cache, &self.tables, &self.model(self.files_for()), &bundle))
         })
     }
 
     /// Refuses guests that are too small.
     fn fit(&self, size: &GuestSize) -> Result<(), Failure> {
-        self.parameters.fit(size).map_err(|error| {
-            let remedy = error.help.unwrap_or_else(|| "ask for larger guests".to_owned());
-            Failure::new("start the web server", error.message, remedy)
-        })
+        self.parameters.fit(size).map_err(|error| Failure::too_small(BUNDLE.starting(), error))
     }
 
     /// Refuses several guests on one server that exists.
@@ -180,7 +170,7 @@ impl Workload for Web {
     }
 
     fn look(&self) -> Option<Refusal> {
-        if self.parameters.url.is_some() { None } else { bundle::find().err() }
+        if self.parameters.url.is_some() { None } else { BUNDLE.find().err() }
     }
 
     fn set_up_once(&self, site: &SetupSite<'_>) -> Result<Data, WorkloadError> {
@@ -191,7 +181,7 @@ impl Workload for Web {
             return Ok(Data::default());
         }
         let model = self.model(self.files_for());
-        let making = Making { site, tables: &self.tables, model: &model, bundle: &self.bundle()? };
+        let making = Making { site, tables: &self.tables, model: &model, bundle: &BUNDLE.needed()? };
         let (data, held) = making.gold()?;
         *self.gold.lock().unwrap_or_else(PoisonError::into_inner) = Some((data.gold.clone(), held));
         Ok(Data::of_guests(data))

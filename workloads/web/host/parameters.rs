@@ -13,6 +13,8 @@ use tare_model::{ByteSize, Span};
 use super::compile::DIRECTORIES_MAX;
 use super::tables::{Site, Tables};
 use super::url::Url;
+use crate::checks;
+use crate::jvm::{self, HEAP};
 use crate::registry::read;
 
 /// Parameters of `web-banking`, `web-ecommerce` and `web-support`.
@@ -190,11 +192,8 @@ pub(super) fn checked(site: Site, parameters: &Value) -> Result<(Parameters, Tab
     let tables = site.tables_from(read.tables.as_deref())?;
     fill_file_set(&mut read, &tables)?;
     addresses(&read)?;
-    for (field, path) in [("nginx", Some(&read.nginx)), ("java", read.java.as_ref())] {
-        if let Some(path) = path.filter(|path| !path.starts_with('/')) {
-            return Err(FieldError::new(&[field], format!("`{path}` is not an absolute path"))
-                .help("write the path of the program in the guest"));
-        }
+    for (field, path) in [("nginx", Some(read.nginx.as_str())), ("java", read.java.as_deref())] {
+        checks::program_in_guest(field, path)?;
     }
     if let Some(heap) = read.heap.filter(|heap| heap.0 < HEAP_LEAST) {
         return Err(FieldError::new(&["heap"], format!("{heap} is less than the server needs"))
@@ -204,33 +203,25 @@ pub(super) fn checked(site: Site, parameters: &Value) -> Result<(Parameters, Tab
         return Err(FieldError::new(&["receive-rate"], format!("less than {RATE_LEAST} bytes a second"))
             .help("write bytes a second, such as 100000, or \"unlimited\""));
     }
-    for (number, option) in read.options.iter().enumerate() {
-        check_option(option).map_err(|error| error.within(&["options", &number.to_string()]))?;
-    }
+    jvm::check_options("options", &read.options, &[&HEAP])?;
     numbers(&read)?;
     Ok((read, tables))
 }
 
 fn numbers(read: &Parameters) -> Result<(), FieldError> {
     let whole = [
-        ("connections", u64::from(read.connections), 1..=16),
-        ("backend-connections", read.backend_connections.into(), 1..=10_000),
-        ("driver-threads", read.driver_threads.into(), 1..=64),
-        ("file-sessions", read.file_sessions.unwrap_or(1).into(), 1..=SESSIONS_MAX.into()),
+        ("connections", u32::from(read.connections), 16),
+        ("backend-connections", read.backend_connections, 10_000),
+        ("driver-threads", read.driver_threads, 64),
+        ("file-sessions", read.file_sessions.unwrap_or(1), SESSIONS_MAX),
     ];
-    for (field, value, range) in whole {
-        if !range.contains(&value) {
-            let why = format!("{value} is not between {} and {}", range.start(), range.end());
-            return Err(FieldError::new(&[field], why));
-        }
+    for (field, value, most) in whole {
+        checks::between(&[field], value, 1, most)?;
     }
     for (field, share) in
         [("validation-errors-max", read.validation_errors_max), ("mix-deviation-max", read.mix_deviation_max)]
     {
-        if !(0.0..=1.0).contains(&share) {
-            return Err(FieldError::new(&[field], format!("{share} is not between 0 and 1"))
-                .help("write a share, such as 0.005 for half a percent"));
-        }
+        checks::share(field, share)?;
     }
     for (field, span, least) in [
         ("session-timeout", read.session_timeout, Span::from_secs(1)),
@@ -238,9 +229,7 @@ fn numbers(read: &Parameters) -> Result<(), FieldError> {
         ("overrun", read.overrun, Span::ZERO),
         ("backend-delay", read.backend_delay, Span::ZERO),
     ] {
-        if span < least || span > Span::from_secs(86_400) {
-            return Err(FieldError::new(&[field], format!("{span} is not between {least} and a day")));
-        }
+        checks::between(&[field], span, least, checks::DAY)?;
     }
     Ok(())
 }
@@ -287,27 +276,6 @@ fn addresses(read: &Parameters) -> Result<(), FieldError> {
     if read.url.is_some() && own {
         return Err(FieldError::new(&["url"], "with a server of your own none is started")
             .help("leave `server`, `heap`, `java` and `options` out, or `url`"));
-    }
-    Ok(())
-}
-
-/// Options of the virtual machine that would start something else, or stand for a parameter.
-fn check_option(option: &str) -> Result<(), FieldError> {
-    let name = option.split('=').next().unwrap_or_default();
-    if !option.starts_with('-') {
-        let why = format!("`{option}` is no option of the virtual machine: it would be taken for the class to start");
-        return Err(FieldError::new(&[], why).help("write one option an entry, beginning with `-`"));
-    }
-    let others =
-        ["-jar", "-cp", "-classpath", "--class-path", "-m", "--module", "-version", "--version", "-help", "-?", "-X"];
-    if others.contains(&name) {
-        return Err(
-            FieldError::new(&[], format!("`{option}` would start something else than the server")).help("leave it out")
-        );
-    }
-    if option.starts_with("-Xmx") || option.contains("MaxHeapSize") || option.contains("MaxRAMPercentage") {
-        return Err(FieldError::new(&[], format!("`{option}` is what a parameter stands for: heap"))
-            .help("write the parameter and leave the option out"));
     }
     Ok(())
 }

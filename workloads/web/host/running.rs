@@ -122,13 +122,8 @@ impl Prepared for Running {
 
     fn drive(&mut self, site: &WorkSite<'_>, schedule: &Schedule) -> Result<Driven, WorkloadError> {
         let drivers = std::mem::take(&mut self.drivers);
-        if drivers.is_empty() {
-            return Err(WorkloadError::NotConnected);
-        }
-        // Requests that are under way at the end may take their time.
-        let timeout = site.timeout + self.parameters.timeout.duration();
-        let longer = WorkSite { timeout, ..*site };
-        let results = longer.drive_all(&drivers, schedule).map_err(|error| self.failed(site, error))?;
+        let driven = site.drive_all(drivers, schedule, self.parameters.timeout.duration());
+        let results = driven.map_err(|error| self.failed(site, error))?;
         let (mut driven, done) = of_guest(outcomes::<WebDrive>(results)?, self.sessions.into())
             .ok_or_else(|| WorkSite::unexpected("client", "drive load"))?;
         self.done = Some(done);

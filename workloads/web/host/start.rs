@@ -4,22 +4,23 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
+use crate::bundle::{JARS, PROGRAM};
 use crate::web::spec::{BackendSpec, TlsSpec};
 use tare_model::packed::Packed;
 use tare_model::trial::Flag;
 use tare_wire::{Reply, Request, ServeReport};
 
-use super::bundle::{JARS, PROGRAM};
 use super::certificate;
 use super::nginx;
 use super::parameters::{Parameters, Server};
 use super::url::Url;
 use super::users::{Stay, busy_heap};
 use crate::application::{
-    PAUSE, explained, fetch, gone, has, how, look, put, said, script, script_as, start, wants_memory,
+    absent, explained, fetch, has, put, says_ready, script, script_as, start, until_ready, until_served,
 };
 use crate::gold::shown;
 use crate::limits::Allowed;
+use crate::site::stop_server;
 use crate::{Failure, WorkSite, WorkloadError, unprivileged};
 
 /// Where servers listen, plain and with TLS.
@@ -94,11 +95,7 @@ impl Started {
 
     /// Stops the backend; what it saw.
     pub fn stop_backend(&self, site: &WorkSite<'_>) -> Result<ServeReport, WorkloadError> {
-        match site.client.call(Request::StopServe { server: self.backend }, site.timeout) {
-            Ok(Reply::Served(seen)) => Ok(seen),
-            Ok(_) => Err(WorkSite::unexpected("client", "stop a server")),
-            Err(source) => Err(WorkloadError::Agent { side: "client", source }),
-        }
+        stop_server(site.client, "client", self.backend, site.timeout)
     }
 
     /// Ends everything after an error, which is what matters: what cannot be ended goes with its guest or its agent.
@@ -224,7 +221,8 @@ fn own_server(
     let program = parameters.java.clone().unwrap_or_else(|| format!("{data}/{PROGRAM}"));
     for path in [&program, &format!("{data}/pages.tsv")] {
         if let Err(why) = has(site, path)? {
-            return Err(absent(given.is_some(), path, &why).into());
+            let anew = "`tare image clear` removes what is kept, so that it is made anew";
+            return Err(absent("web server", given.is_some(), anew, path, &why).into());
         }
     }
     if let Some(data) = site.data {
@@ -374,7 +372,8 @@ fn serve(
     let began = Instant::now();
     let command = start(site, argv, of.user)?;
     started.commands.push((TOMCAT, command));
-    says_ready(site, command, &line)?;
+    let tried = format!("start the web server (`{line}`)");
+    until_ready(site, command, STARTING, (&tried, "the server a smaller `heap`"), says_ready)?;
     started.fact("server started in", format!("{:.2} s", began.elapsed().as_secs_f64()));
     // Addresses, ports and temporary directories differ from guest to guest.
     let shown = line.split(" --listen ").next().unwrap_or(&line);
@@ -399,36 +398,6 @@ fn small_heap(heap: u64, busy: u64, users: u32) -> Option<Flag> {
     })
 }
 
-/// Waits until a server has written that it is ready.
-fn says_ready(site: &WorkSite<'_>, command: u64, line: &str) -> Result<(), WorkloadError> {
-    let longest = site.timeout + STARTING;
-    let deadline = Instant::now() + longest;
-    let mut pause = PAUSE.0;
-    let tried = || format!("start the web server (`{line}`)");
-    loop {
-        let seen = look(site, command)?;
-        if let Some(ended) = &seen.ended {
-            let for_memory = wants_memory(&seen);
-            let remedy = if for_memory {
-                "the guest's memory did not suffice: give it more, or the server a smaller `heap`"
-            } else {
-                "see what it says: it may need another option in the study, or more memory in the guest"
-            };
-            let why = format!("{}{}", how(ended), said(&seen));
-            return Err(Failure::new(tried(), why, remedy).lost(for_memory).into());
-        }
-        if String::from_utf8_lossy(&seen.stdout).lines().any(|line| line == "ready") {
-            return Ok(());
-        }
-        if Instant::now() > deadline {
-            let why = format!("it was not ready within {} s{}", longest.as_secs(), said(&seen));
-            return Err(Failure::new(tried(), why, "the guest may be short of CPU or memory: give it more").into());
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(PAUSE.1);
-    }
-}
-
 /// Starts nginx before Tomcat.
 fn front(
     site: &WorkSite<'_>,
@@ -450,40 +419,7 @@ fn front(
 /// Waits until the plain address says that it is ready, asked from where load comes from.
 fn ready(site: &WorkSite<'_>, started: &Started, remedy: &str) -> Result<(), WorkloadError> {
     let Some(&plain) = started.targets.first() else { return Err(WorkloadError::NotConnected) };
-    let deadline = Instant::now() + site.timeout;
-    let mut pause = PAUSE.0;
-    loop {
-        let why = match fetch(site.client, site.timeout, plain, "/tare/ready")? {
-            Ok((200, body)) if body.starts_with(b"ready") => return Ok(()),
-            Ok((status, _)) => format!("/tare/ready has status {status}"),
-            Err(why) => why,
-        };
-        for (name, command) in &started.commands {
-            if let Some(gone) = gone(name, &look(site, *command)?) {
-                return Err(gone.into());
-            }
-        }
-        if Instant::now() > deadline {
-            return Err(Failure::new(format!("reach the web server at {plain}"), why, remedy).into());
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(PAUSE.1);
-    }
-}
-
-fn absent(given: bool, path: &str, why: &str) -> Failure {
-    let (whose, remedy) = if given {
-        (
-            "from the data that the guest was given",
-            "`tare image clear` removes what is kept, so that it is made anew".to_owned(),
-        )
-    } else {
-        (
-            "in the guest, which its platform can hand no data",
-            format!("put a copy of this host's directory there in the guest: {path} and what is beside it"),
-        )
-    };
-    Failure::new(format!("start the web server {whose}"), format!("cannot read {path} there: {why}"), remedy)
+    until_served(site, plain, &started.commands, &format!("reach the web server at {plain}"), remedy)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Whether what was served was right, and whether the backend could have been the limit.
 
+use crate::faults;
 use crate::web::spec::{Body, SiteModel, WebDone};
 use serde::Deserialize;
 use tare_model::trial::{Flag, RequestType};
@@ -16,8 +17,6 @@ const BACKEND_TIME: f64 = 0.01;
 const BACKEND_CPU: f64 = 0.7;
 /// Standard deviations of a share that chance is allowed.
 const CHANCE: f64 = 3.0;
-/// Kinds of faults that are listed by name.
-const SHOWN: usize = 6;
 
 /// What the server counted itself, all phases. docs/reference/web.md has the names.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
@@ -88,11 +87,11 @@ pub(super) fn wrong(
             all.requests,
             share * 100.0,
             parameters.validation_errors_max * 100.0,
-            faults(done)
+            faults::shown(&done.faults)
         ));
     }
     if all.requests == all.validation_errors {
-        return Some(format!("no page was right ({})", faults(done)));
+        return Some(format!("no page was right ({})", faults::shown(&done.faults)));
     }
     let pages = right_pages(site, &done.types);
     if answered < pages {
@@ -107,19 +106,6 @@ pub(super) fn wrong(
             stats.pages
         )),
         _ => None,
-    }
-}
-
-/// Kinds of faults with their counts, all phases, the most frequent first.
-pub(super) fn faults(done: &WebDone) -> String {
-    let mut kinds = done.faults.clone();
-    kinds.sort_by(|(_, one), (_, other)| other.cmp(one));
-    let shown: Vec<String> = kinds.iter().take(SHOWN).map(|(kind, count)| format!("{kind}: {count}")).collect();
-    let more = kinds.len().saturating_sub(SHOWN);
-    match (shown.is_empty(), more) {
-        (true, _) => "of unknown kind".to_owned(),
-        (false, 0) => format!("in all phases {}", shown.join(", ")),
-        (false, more) => format!("in all phases {}, and {more} kinds more", shown.join(", ")),
     }
 }
 
@@ -139,7 +125,7 @@ pub(super) fn flags(
             "{} of {} requests had a wrong answer or none: {}",
             all.validation_errors,
             all.requests,
-            faults(done)
+            faults::shown(&done.faults)
         );
         found.push(flag("validation-errors", detail));
     }

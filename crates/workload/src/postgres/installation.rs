@@ -35,11 +35,15 @@ pub(crate) fn find(named: &str) -> Result<Installation, Refusal> {
     at(place(named)?)
 }
 
-/// Looks whether the files of the installation that `postgres` names are there; none of them is run.
+/// Looks whether a server may be started at all, and whether the files of the installation that `postgres` names are there; none of them is run.
 ///
 /// # Errors
 /// What is missing, with the remedy.
 pub(crate) fn look(named: &str) -> Result<(), Refusal> {
+    if !rustix::process::geteuid().is_root() {
+        let reason = "PostgreSQL runs as a user of its own, nobody, which takes root to start";
+        return Err(Refusal::new(reason, "run tare as root"));
+    }
     place(named).and_then(|place| has_programs(&place.bin))
 }
 

@@ -56,38 +56,3 @@ fn an_application_is_ready_when_it_says_so_with_its_live_heap() {
     assert_eq!(readiness(b"loading\nlistening 0.0.0.0:7117 groups=6 live_heap_bytes=123\n"), Some(Some(123)));
     assert_eq!(readiness(b"listening 0.0.0.0:7117\nmore"), Some(None));
 }
-
-fn ended(code: Option<i32>, signal: Option<i32>, stderr: &str) -> Look {
-    let ended = ExecResult {
-        code,
-        signal,
-        timed_out: false,
-        wall_ns: 1,
-        stdout: Vec::new(),
-        stderr: stderr.into(),
-        dropped_bytes: 0,
-    };
-    Look { stdout: b"listening x\n".to_vec(), stderr: Vec::new(), ended: Some(ended), resident_peak_bytes: None }
-}
-
-#[test]
-fn an_application_that_is_gone_says_why_and_that_its_guest_is_lost() {
-    let killed = gone(&ended(None, Some(9), "")).unwrap();
-    assert!(killed.lost && killed.why.contains("signal 9") && killed.remedy.contains("memory"), "{killed}");
-    let out = gone(&ended(Some(3), None, "Terminating due to java.lang.OutOfMemoryError: Java heap space")).unwrap();
-    assert!(out.lost && out.why.contains("code 3") && out.why.contains("Java heap space"), "{out}");
-    let there = Look { ended: None, ..ended(None, None, "") };
-    assert!(gone(&there).is_none());
-    assert!(WorkloadError::from(killed).guest_lost());
-}
-
-#[test]
-fn an_application_that_does_not_start_is_lost_only_for_memory() {
-    let failed = |seen: &Look| not_started(seen, seen.ended.as_ref().unwrap(), "java -Xnope");
-    let option = failed(&ended(Some(1), None, "Picked up JAVA_TOOL_OPTIONS: \nUnrecognized option: -Xnope"));
-    assert!(!option.lost && option.why.contains("Unrecognized option"), "{option}");
-    assert!(!option.why.contains("Picked up") && option.tried.contains("java -Xnope"), "{option}");
-    assert!(failed(&ended(None, Some(9), "")).lost);
-    assert!(failed(&ended(Some(1), None, "There is insufficient memory for the Java Runtime")).lost);
-    assert!(failed(&ended(None, None, "")).why.contains("no known way"));
-}
