@@ -4,6 +4,8 @@ use crate::registry::Kind;
 
 #[path = "../../../workloads/java/agent/mod.rs"]
 pub mod java;
+#[path = "../../../workloads/kv/agent/mod.rs"]
+pub mod kv;
 #[path = "../../../workloads/social/agent/mod.rs"]
 pub mod social;
 #[path = "../../../workloads/store/agent/mod.rs"]
@@ -13,4 +15,4 @@ pub mod web;
 
 /// All kinds of task that the agent does. Raw sockets and PostgreSQL are common to several workloads.
 pub(crate) const ALL: &[&[Kind]] =
-    &[crate::exchange::KINDS, crate::pg::KINDS, java::KINDS, social::KINDS, store::KINDS, web::KINDS];
+    &[crate::exchange::KINDS, crate::pg::KINDS, java::KINDS, kv::KINDS, social::KINDS, store::KINDS, web::KINDS];
