@@ -174,7 +174,7 @@ without_starting() {
 # package of the distribution provides as they are needed.
 setup_platforms() {
     local machine wanted=(runc crun docker.io podman lxc systemd-container libvirt-daemon-system libvirt-daemon-driver-lxc
-        mmdebstrap qemu-utils e2fsprogs tgt open-iscsi qemu-block-extra)
+        mmdebstrap qemu-utils e2fsprogs tgt open-iscsi qemu-block-extra redis-server memcached)
     machine=$(uname -m)
     case $machine in
     aarch64) wanted+=(qemu-system-arm) ;;
@@ -191,14 +191,19 @@ setup_platforms() {
     # Another maker's package of that daemon stays as it is: the two exclude each other.
     has containerd || wanted+=(containerd)
     mapfile -t wanted < <(absent "${wanted[@]}")
-    local had_target='' had_daemon=''
+    local had_target='' had_daemon='' had_redis='' had_memcached=''
     ! has tgtd || had_target=yes
     ! has dockerd || had_daemon=yes
+    ! has redis-server || had_redis=yes
+    ! has memcached || had_memcached=yes
     [[ ${#wanted[@]} -eq 0 ]] || without_starting install_packages optional "${wanted[@]}"
     # Guests need the program, not a service that would listen on every address from the next start of this machine on.
     [[ -n $had_target || $EUID -ne 0 ]] || systemctl disable tgt.service >/dev/null 2>&1 || true
     # Nor one that would change the packet filter: it is there for `systemctl start docker`.
     [[ -n $had_daemon || $EUID -ne 0 ]] || systemctl disable docker.service docker.socket >/dev/null 2>&1 || true
+    # Nor key-value servers of this host's own: guests start theirs.
+    [[ -n $had_redis || $EUID -ne 0 ]] || systemctl disable redis-server.service >/dev/null 2>&1 || true
+    [[ -n $had_memcached || $EUID -ne 0 ]] || systemctl disable memcached.service >/dev/null 2>&1 || true
     scripts/platforms-kernel.sh || say "without a kernel for guests, virtual machines boot only images of your own"
     scripts/platforms-gvisor.sh || say "runsc is not installed; its arms will be left out"
     scripts/postgres.sh || say "without a PostgreSQL for guests, order entry needs one that is installed (postgres = \"DIRECTORY\")"

@@ -8,6 +8,8 @@ pub mod cpu;
 pub mod exec;
 #[path = "../../../workloads/java/host/mod.rs"]
 pub mod java;
+#[path = "../../../workloads/kv/host/mod.rs"]
+pub mod kv;
 #[path = "../../../workloads/null/host/mod.rs"]
 pub mod null;
 #[path = "../../../workloads/rr/host/mod.rs"]
@@ -33,6 +35,7 @@ pub const ALL: &[Entry] = &[
     web::ECOMMERCE,
     web::SUPPORT,
     social::ENTRY,
+    kv::ENTRY,
     cpu::ENTRY,
     tile::ENTRY,
     exec::ENTRY,

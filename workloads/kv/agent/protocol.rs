@@ -1,6 +1,6 @@
 //! The two protocols: requests as bytes, and answers from bytes that may be anything.
 
-use super::spec::Protocol;
+use super::spec::{Protocol, Said};
 
 /// Longest line of an answer. Longer ones are none of these protocols'.
 const LINE_BYTES: usize = 2048;
@@ -28,6 +28,9 @@ pub(super) enum Answer<'a> {
     /// The server did not do it; its words.
     Refused(String),
 }
+
+/// What bytes begin with, and its length; `None` where it is not whole yet.
+type Begun<T> = Result<Option<(T, usize)>, Fault>;
 
 /// Why bytes are no answer. The connection has lost step and is of no more use.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -104,13 +107,7 @@ impl Protocol {
     /// The answer that `bytes` begin with and its length; `None` where it is not whole yet. `key` and `most` are the key that was asked
     /// for and the longest value that it can have.
     #[inline]
-    pub(super) fn answer<'a>(
-        self,
-        verb: Verb,
-        key: &[u8],
-        most: usize,
-        bytes: &'a [u8],
-    ) -> Result<Option<(Answer<'a>, usize)>, Fault> {
+    pub(super) fn answer<'a>(self, verb: Verb, key: &[u8], most: usize, bytes: &'a [u8]) -> Begun<Answer<'a>> {
         let Some(line) = line(bytes)? else { return Ok(None) };
         let after = line.len() + 2;
         match (self, verb) {
@@ -144,7 +141,7 @@ impl Protocol {
     }
 
     /// The names and values that the answer to a question begins `bytes` with, and its length; `None` where it is not whole yet.
-    pub(super) fn said(self, bytes: &[u8]) -> Result<Option<(Vec<(String, String)>, usize)>, Fault> {
+    pub(super) fn said(self, bytes: &[u8]) -> Begun<Said> {
         match self {
             Self::Redis => redis_said(bytes),
             Self::Memcached => memcached_said(bytes),
@@ -189,13 +186,7 @@ fn line(bytes: &[u8]) -> Result<Option<&[u8]>, Fault> {
 
 /// A value of so many bytes, as text, that begins at `from` and ends with `end`.
 #[inline]
-fn value<'a>(
-    size: &[u8],
-    from: usize,
-    end: &[u8],
-    most: usize,
-    bytes: &'a [u8],
-) -> Result<Option<(Answer<'a>, usize)>, Fault> {
+fn value<'a>(size: &[u8], from: usize, end: &[u8], most: usize, bytes: &'a [u8]) -> Begun<Answer<'a>> {
     let size =
         digits(size).filter(|size| *size <= most).ok_or_else(|| Fault::of("a value of no size it can have", size))?;
     let whole = from + size + end.len();
@@ -234,7 +225,7 @@ fn refused<'a>(words: &[u8]) -> Answer<'a> {
 }
 
 /// INFO's lines `name:value` in one string, or a list of names and values.
-fn redis_said(bytes: &[u8]) -> Result<Option<(Vec<(String, String)>, usize)>, Fault> {
+fn redis_said(bytes: &[u8]) -> Begun<Said> {
     let Some(first) = line(bytes)? else { return Ok(None) };
     if first.first() == Some(&b'*') {
         return redis_pairs(first, bytes);
@@ -245,7 +236,7 @@ fn redis_said(bytes: &[u8]) -> Result<Option<(Vec<(String, String)>, usize)>, Fa
     Ok(Some((pairs.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect(), length)))
 }
 
-fn redis_pairs(first: &[u8], bytes: &[u8]) -> Result<Option<(Vec<(String, String)>, usize)>, Fault> {
+fn redis_pairs(first: &[u8], bytes: &[u8]) -> Begun<Said> {
     let count = digits(&first[1..]).filter(|count| *count <= 2 && count.is_multiple_of(2));
     let count = count.ok_or_else(|| Fault::of("a list of no length that it can have", first))?;
     let (mut words, mut at) = (Vec::new(), first.len() + 2);
@@ -259,7 +250,7 @@ fn redis_pairs(first: &[u8], bytes: &[u8]) -> Result<Option<(Vec<(String, String
 }
 
 /// The string that `bytes` begin with.
-fn redis_text(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, Fault> {
+fn redis_text(bytes: &[u8]) -> Begun<&[u8]> {
     let Some(first) = line(bytes)? else { return Ok(None) };
     match first.first() {
         Some(b'$') => match value(&first[1..], first.len() + 2, b"\r\n", TEXT_BYTES, bytes)? {
@@ -271,7 +262,7 @@ fn redis_text(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, Fault> {
 }
 
 /// Lines `STAT name value` up to `END`.
-fn memcached_said(bytes: &[u8]) -> Result<Option<(Vec<(String, String)>, usize)>, Fault> {
+fn memcached_said(bytes: &[u8]) -> Begun<Said> {
     let (mut pairs, mut at) = (Vec::new(), 0);
     while let Some(next) = line(&bytes[at..])? {
         at += next.len() + 2;
