@@ -40,7 +40,7 @@ use tare_model::study::{CaseLoad, Study};
 pub use catalog::{Catalog, CatalogEntry, WorkloadAsked};
 pub use error::{Invalid, Problem, StudyError};
 pub use host::{Directories, FileSystem, HostError, HostFacts};
-pub use plan::{PlanError, Refusal, human, identity, plan};
+pub use plan::{PlanError, PlanRefusal, human, identity, plan};
 pub use redacted::redacted;
 pub use schema::schema;
 pub use select::{SelectError, Selection, select};

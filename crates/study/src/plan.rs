@@ -29,7 +29,7 @@ const MAX_TRIALS: u64 = 20_000;
 
 /// One reason why a study does not fit on a host.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum PlanRefusal {
     /// Guests are promised more memory at one time than the host can give.
     #[error(
         "memory: case `{case}` promises {} to its guests at one time ({parts}), and this host has {} available. \
@@ -112,7 +112,7 @@ pub struct PlanError {
     /// Name of the study.
     pub study: String,
     /// The reasons. Never empty.
-    pub refusals: Vec<Refusal>,
+    pub refusals: Vec<PlanRefusal>,
 }
 
 /// Expands a study into trials in their order, places it on the host's CPUs, and says what it will cost.
@@ -126,7 +126,7 @@ pub fn plan(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Result<Pl
     let trials = u64::from(study.blocks) * study.cases.len() as u64 * study.arms.len() as u64;
     if trials > MAX_TRIALS {
         let (cases, arms) = (study.cases.len(), study.arms.len());
-        return Err(refused(vec![Refusal::Trials { blocks: study.blocks, cases, arms }]));
+        return Err(refused(vec![PlanRefusal::Trials { blocks: study.blocks, cases, arms }]));
     }
     let mut refusals = Vec::new();
     let placed = place::place(&study.lab.placement, host).map_err(|refusal| refusals.push(refusal)).ok();

@@ -5,7 +5,7 @@ use tare_model::study::{Case, CaseLoad, Study};
 use tare_model::units::{ByteSize, Span};
 
 use super::human::asked;
-use super::{Refusal, capacity, cpu_target, density};
+use super::{PlanRefusal, capacity, cpu_target, density};
 use crate::catalog::Catalog;
 use crate::host::HostFacts;
 
@@ -104,7 +104,7 @@ fn promised(case: &Case) -> u64 {
 
 /// The case that promises most, if it promises more than the host has. A case that adds guests may: it ends before the
 /// host's memory does.
-pub(super) fn memory_refusal(study: &Study, host: &HostFacts) -> Option<Refusal> {
+pub(super) fn memory_refusal(study: &Study, host: &HostFacts) -> Option<PlanRefusal> {
     let case = study.cases.iter().filter(|case| !case.load.is_density()).max_by_key(|case| promised(case))?;
     let need = ByteSize(promised(case));
     if need <= host.memory_available {
@@ -118,5 +118,5 @@ pub(super) fn memory_refusal(study: &Study, host: &HostFacts) -> Option<Refusal>
         || target.clone(),
         |n| format!("{target} and {} for each of {} neighbours", asked(n.guest.memory), n.count),
     );
-    Some(Refusal::Memory { case: case.id.clone(), need, parts, available: host.memory_available })
+    Some(PlanRefusal::Memory { case: case.id.clone(), need, parts, available: host.memory_available })
 }

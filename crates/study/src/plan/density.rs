@@ -4,7 +4,7 @@ use tare_model::density::{DensitySpec, TileGuest};
 use tare_model::study::{Arm, Case, CaseLoad, Study};
 use tare_model::units::Span;
 
-use super::{Refusal, human};
+use super::{PlanRefusal, human};
 use crate::catalog::Catalog;
 use crate::host::HostFacts;
 
@@ -25,14 +25,14 @@ pub(super) fn waits(case: &Case, arm: &Arm) -> Span {
 }
 
 /// Density cases of which not even one guest fits beside the reserve.
-pub(super) fn refusals(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Vec<Refusal> {
+pub(super) fn refusals(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Vec<PlanRefusal> {
     let one = |case: &Case| {
         let CaseLoad::Density { spec: density, .. } = &case.load else { return None };
         let touches = catalog.traits(&case.into()).touches();
         let (reserve, available) = (density.reserve_on(host.memory_total), host.memory_available);
         let fits = touches.0.saturating_add(reserve.0) <= available.0;
         let unit = if density.tile.is_empty() { "guest" } else { "tile" };
-        (!fits).then(|| Refusal::Density { case: case.id.clone(), unit, touches, reserve, available })
+        (!fits).then(|| PlanRefusal::Density { case: case.id.clone(), unit, touches, reserve, available })
     };
     study.cases.iter().filter_map(one).collect()
 }

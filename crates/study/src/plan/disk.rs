@@ -6,7 +6,7 @@ use tare_model::study::{Case, Study};
 use tare_model::traits::Footprint;
 use tare_model::units::ByteSize;
 
-use super::{Refusal, cost, hosts, human};
+use super::{PlanRefusal, cost, hosts, human};
 use crate::catalog::Catalog;
 use crate::host::{FileSystem, HostFacts};
 
@@ -67,7 +67,7 @@ impl Asked {
 }
 
 /// The file systems on which there is not enough room.
-pub(super) fn refusals(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Vec<Refusal> {
+pub(super) fn refusals(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -> Vec<PlanRefusal> {
     let data = data(study, catalog);
     let mut asked: BTreeMap<Option<u64>, Asked> = BTreeMap::new();
     let number = |other: &Option<FileSystem>| other.as_ref().map(|other| other.device);
@@ -99,7 +99,7 @@ pub(super) fn refusals(study: &Study, host: &HostFacts, catalog: &dyn Catalog) -
     asked.into_iter().filter_map(|(device, asked)| refusal(device, asked, host)).collect()
 }
 
-fn refusal(device: Option<u64>, asked: Asked, host: &HostFacts) -> Option<Refusal> {
+fn refusal(device: Option<u64>, asked: Asked, host: &HostFacts) -> Option<PlanRefusal> {
     let others = [&host.cache, &host.guests];
     let other = others.into_iter().flatten().find(|other| Some(other.device) == device);
     let free = other.map_or(host.disk_free, |other| other.free);
@@ -121,7 +121,7 @@ fn refusal(device: Option<u64>, asked: Asked, host: &HostFacts) -> Option<Refusa
     let place = other.map(|other| format!(" (in {})", other.path.display())).unwrap_or_default();
     let parts = format!("{}{place}", asked.parts.join(" and "));
     let need = ByteSize(cost::whole_mebibytes(asked.bytes));
-    Some(Refusal::Disk { need, parts, free, remedy: remedy.to_owned() })
+    Some(PlanRefusal::Disk { need, parts, free, remedy: remedy.to_owned() })
 }
 
 fn size(bytes: u64) -> String {

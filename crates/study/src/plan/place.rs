@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tare_model::plan::CpuPlacement;
 use tare_model::study::{Placement, Study};
 
-use super::{Refusal, cpu_words};
+use super::{PlanRefusal, cpu_words};
 use crate::cpus;
 use crate::host::HostFacts;
 
@@ -18,8 +18,8 @@ pub(super) struct Placed {
 /// One CPU in so many goes to the driver, at least one.
 const DRIVER_SHARE: usize = 4;
 
-pub(super) fn place(placement: &Placement, host: &HostFacts) -> Result<Placed, Refusal> {
-    let Some(&highest) = host.cpus.last() else { return Err(Refusal::NoCpu) };
+pub(super) fn place(placement: &Placement, host: &HostFacts) -> Result<Placed, PlanRefusal> {
+    let Some(&highest) = host.cpus.last() else { return Err(PlanRefusal::NoCpu) };
     let all = |client: Vec<u32>, guests: Vec<u32>, note: String| Placed {
         cpus: CpuPlacement { client, guests, note },
         deviations: Vec::new(),
@@ -45,7 +45,7 @@ pub(super) fn place(placement: &Placement, host: &HostFacts) -> Result<Placed, R
             let named = client_cpus.iter().chain(guest_cpus);
             let absent: Vec<u32> = named.copied().filter(|cpu| !host.cpus.contains(cpu)).collect();
             if !absent.is_empty() {
-                return Err(Refusal::Cpus { absent: cpus::list(&absent), present: cpu_words(&host.cpus) });
+                return Err(PlanRefusal::Cpus { absent: cpus::list(&absent), present: cpu_words(&host.cpus) });
             }
             Ok(all(client_cpus.clone(), guest_cpus.clone(), "as the study lists them".to_owned()))
         }
@@ -167,6 +167,6 @@ mod tests {
     fn cpus_that_are_not_there_are_refused_by_number() {
         let explicit = Placement::Explicit { client_cpus: vec![0, 9], guest_cpus: vec![1] };
         let refusal = place(&explicit, &host(0..4, &[])).err().unwrap();
-        assert_eq!(refusal, Refusal::Cpus { absent: "9".into(), present: "CPU 0-3".into() });
+        assert_eq!(refusal, PlanRefusal::Cpus { absent: "9".into(), present: "CPU 0-3".into() });
     }
 }

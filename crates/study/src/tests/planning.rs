@@ -7,7 +7,7 @@ use tare_model::units::{ByteSize, Span};
 
 use super::{good, roomy};
 use crate::testing::Fake;
-use crate::{HostFacts, Refusal, human, plan};
+use crate::{HostFacts, PlanRefusal, human, plan};
 
 #[test]
 fn each_block_runs_every_arm_of_every_case_once_and_arms_of_a_case_are_neighbours() {
@@ -111,7 +111,7 @@ fn a_plan_beyond_a_million_trials_is_refused_before_it_is_made() {
     let mut study = good();
     study.blocks = u32::MAX;
     let error = plan(&study, &roomy(), &Fake).unwrap_err();
-    assert!(matches!(error.refusals[..], [Refusal::Trials { .. }]), "{error}");
+    assert!(matches!(error.refusals[..], [PlanRefusal::Trials { .. }]), "{error}");
 }
 
 #[test]
