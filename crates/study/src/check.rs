@@ -1,8 +1,9 @@
-//! The walk over a study file that makes a `Study` of it.
+//! What a study file means: its tables, read by their shapes, become a `Study`, or it is said why not.
 //!
-//! After a problem the walk goes on with a stand-in value, so that later problems are found too. A study
+//! After a problem the check goes on with a stand-in value, so that later problems are found too. A study
 //! is returned only when there was none, so no stand-in ever leaves this module.
 
+mod beside;
 mod capacity;
 mod case;
 mod cpu_target;
@@ -15,48 +16,69 @@ mod memory;
 mod size;
 
 use serde_json::{Value as Json, json};
-use tare_model::load::LoadModel;
-use tare_model::merging::HostMemory;
-use tare_model::study::{Arm, STUDY_SCHEMA, Study};
+use tare_model::load::{LoadModel, Phases};
+use tare_model::study::{Arm, Case, STUDY_SCHEMA, Study};
 use tare_model::traits::{ANY_SIZE, Traits};
 use tare_model::units::Span;
 
 use crate::catalog::{Catalog, CatalogEntry, WorkloadAsked};
-use crate::fields;
+use crate::file;
+use crate::shape::{Shape, check_id};
 use crate::suggest;
-use crate::tree::{Cursor, Table};
+use crate::table::Field;
+use crate::tree::Cursor;
+use size::Asked;
 
-pub(crate) use capacity::{FEWEST_ITERATIONS, MAX_SHARE, MOST_ITERATIONS};
-pub(crate) use case::{MAX_DRIVERS, MAX_GUESTS};
-pub(crate) use cpu_target::{FEWEST_STEPS, MOST_STEPS, SHARES, TOLERANCES};
-pub(crate) use density::MAX_LISTED;
-pub(crate) use instances::MAX_INSTANCES;
-pub(crate) use load::MAX_CONNECTIONS;
-pub(crate) use memory::rules;
+pub(crate) use beside::{COUNTS_AND_SWITCHES, NOT_BESIDE};
+pub(crate) use memory::{Rule, rules};
 
-/// Most blocks: beyond it the plan would be the problem, not the noise.
-const MAX_BLOCKS: u32 = 10_000;
-/// Longest id; ids become file and interface names.
-const MAX_ID: usize = 40;
-/// Longest name of a study.
-const MAX_NAME: usize = 64;
 /// What is added to the baseline's id for the arm that repeats it.
 const REPLICA_SUFFIX: &str = "-again";
 
-/// What the walk needs everywhere.
+/// What the check needs everywhere.
 struct Context<'c> {
     catalog: &'c dyn Catalog,
     platforms: Vec<CatalogEntry>,
     workloads: Vec<CatalogEntry>,
+    /// The whole file.
+    root: &'c Cursor<'c>,
+    /// Ids of cases that look for a capacity, right or wrong.
+    searching: Vec<&'c str>,
+    /// What is said of the guests of all cases.
+    guest: Option<Asked>,
+    /// What is said of the phases of all cases.
+    phases: Option<Phases>,
 }
 
-impl Context<'_> {
+/// The workload of a case by its name, and what it can do with each of the loads; of refused parameters there are no traits.
+#[derive(Clone, Copy)]
+struct Able<'c> {
+    context: &'c Context<'c>,
+    workload: Option<&'c str>,
+    traits: &'c [Traits],
+}
+
+impl Able<'_> {
+    /// Reports a field that asks the workload for what it cannot do. `what` is said of it with the workload as `{}`; `how` others can.
+    fn check(&self, at: &Cursor<'_>, can: impl Fn(&Traits) -> bool, what: &str, how: &str) {
+        let Some(name) = self.workload.filter(|_| !self.traits.iter().all(&can)) else { return };
+        let what = what.replace("{}", &format!("`{name}` as it is set here"));
+        at.wrong_key(&what, format!("leave `{}` out{}", at.key(), self.context.others(how, can)));
+    }
+}
+
+impl<'c> Context<'c> {
+    /// Where a case is in the file.
+    fn case(&self, case: &Case) -> Cursor<'c> {
+        self.root.get("cases").get(case.id.split('@').next().unwrap_or(&case.id))
+    }
+
     /// The end of a remedy: the workloads that can do it as they are by themselves; empty where none can.
     fn others(&self, how: &str, can: impl Fn(&Traits) -> bool) -> String {
-        let (parameters, load) = (json!({}), LoadModel::Closed { clients: 1, think_time: Span::ZERO });
+        let (parameters, load) = (&json!({}), LoadModel::Closed { clients: 1, think_time: Span::ZERO });
         let able = |entry: &&CatalogEntry| {
-            let (name, parameters) = (entry.name.as_str(), &parameters);
-            can(&self.catalog.traits(&WorkloadAsked { name, parameters, load, guest: ANY_SIZE, instances: 1 }))
+            let asked = WorkloadAsked { name: &entry.name, parameters, load, guest: ANY_SIZE, instances: 1 };
+            can(&self.catalog.traits(&asked))
         };
         let names: Vec<String> = self.workloads.iter().filter(able).map(|entry| format!("`{}`", entry.name)).collect();
         if names.is_empty() { String::new() } else { format!("; {how} {}", names.join(", ")) }
@@ -68,49 +90,40 @@ pub(crate) fn study(root: &Cursor<'_>, catalog: &dyn Catalog) -> Option<Study> {
     if written_by_a_newer_tare(root) {
         return None;
     }
-    let table = root.table(fields::STUDY)?;
-    let context = Context { catalog, platforms: catalog.platforms(), workloads: catalog.workloads() };
-    let schema = table.require("schema").and_then(|c| c.integer32(1..=STUDY_SCHEMA)).unwrap_or(STUDY_SCHEMA);
-    let name = table.require("name").and_then(|c| name(&c, MAX_NAME)).unwrap_or_default();
-    let question = table.require("question").and_then(|c| c.text().map(str::to_owned)).unwrap_or_default();
-    let blocks = table.require("blocks").and_then(|c| c.integer32(1..=MAX_BLOCKS));
-    let seed = table.get("seed").and_then(|c| c.integer(0..=i64::MAX as u64)).unwrap_or(1);
-    let (mut arms, baseline) = arms(&table, &context);
-    noise_floor(&table, blocks, &baseline, &mut arms);
-    let guest = size::default_guest(&table);
-    let phases = size::default_phases(&table);
-    let lab = lab::lab(&table);
-    let cases = case::cases(&table, &context, guest, phases);
-    let score = capacity::score(&table, &cases);
-    let client = hosts::client(&table, &context, &arms);
-    hosts::in_numbers(&table, &context, &arms, &cases);
-    let skip_unavailable = table.get("skip-unavailable").and_then(|c| c.boolean()).unwrap_or(false);
-    let trust_domain = memory::trust_domain(&table, &arms);
-    let (blocks, scale) = (blocks.unwrap_or(1), 1.0);
+    let file = file::Study::read(root)?;
+    let guest = file.guest.is_there().then(|| size::guest(&file.guest, None));
+    let phases = file.phases.is_there().then(|| size::phases(&file.phases, None));
+    let (platforms, workloads) = (catalog.platforms(), catalog.workloads());
+    let searching = load::searching(&file);
+    let context = Context { catalog, platforms, workloads, root, searching, guest, phases };
+    let (mut arms, baseline) = arms(&file, &context);
+    noise_floor(&file, &baseline, &mut arms, root);
+    let cases = case::cases(&file, &context);
+    let client = hosts::client(&file.hosts, &context, &arms);
+    hosts::in_numbers(&context, &arms, &cases);
     Some(Study {
-        schema,
-        name,
-        question,
-        blocks,
-        seed,
+        schema: file.schema.or(STUDY_SCHEMA),
+        name: file.name.or("").to_owned(),
+        question: file.question.or("").to_owned(),
+        blocks: file.blocks.or(1),
+        seed: file.seed.or(1),
         baseline,
+        lab: lab::lab(file.lab.value.as_ref()),
+        scale: 1.0,
+        skip_unavailable: file.skip_unavailable.or(false),
+        client,
+        trust_domain: memory::trust_domain(&file, root, &arms),
+        published: None,
+        score: capacity::score(&file, &context, &cases),
         arms,
         cases,
-        lab,
-        scale,
-        skip_unavailable,
-        client,
-        trust_domain,
-        published: None,
-        score,
     })
 }
 
 /// A newer file may be wrong in every line to this tare: only its schema number is worth reporting.
 fn written_by_a_newer_tare(root: &Cursor<'_>) -> bool {
-    let newer = root.named().and_then(|fields| fields.into_iter().find(|field| field.key() == "schema"));
-    let Some(field) = newer else { return false };
-    let number = field.json().and_then(|number| number.as_i64()).unwrap_or(0);
+    let field = root.get("schema");
+    let number = if field.is_there() { field.json().and_then(|number| number.as_i64()).unwrap_or(0) } else { 0 };
     if number <= i64::from(STUDY_SCHEMA) {
         return false;
     }
@@ -119,110 +132,37 @@ fn written_by_a_newer_tare(root: &Cursor<'_>) -> bool {
     true
 }
 
-/// A name that is fit for a folder, a file and part of an interface's name.
-fn name(cursor: &Cursor<'_>, longest: usize) -> Option<String> {
-    let text = cursor.text()?;
-    match unfit(text, longest) {
-        None => Some(text.to_owned()),
-        Some(why) => {
-            cursor.wrong(&format!("is not fit for the name of a folder: {why}"), fit_help(text));
-            None
-        }
-    }
-}
-
-/// Reports an id (a key of the user's own) that is unfit.
-fn check_id(cursor: &Cursor<'_>) {
-    if let Some(why) = unfit(cursor.key(), MAX_ID) {
-        cursor.wrong_key(&format!("has an id that is not fit for a file name: {why}"), fit_help(cursor.key()));
-    }
-}
-
-fn unfit(text: &str, longest: usize) -> Option<String> {
-    if let Some(bad) = text.chars().find(|c| !matches!(c, 'a'..='z' | '0'..='9' | '-')) {
-        return Some(format!("it has {bad:?} in it"));
-    }
-    if !text.starts_with(|c: char| c.is_ascii_alphanumeric()) {
-        return Some("it does not start with a letter or a digit".to_owned());
-    }
-    (text.len() > longest).then(|| format!("it is longer than {longest} characters"))
-}
-
-/// What was refused, made fit, as a proposal.
-fn fit_help(text: &str) -> String {
-    let rule = "use lower case letters, digits and `-`, a letter or digit first";
-    let lower = text.to_lowercase();
-    let words: Vec<&str> = lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
-    let proposal: String = words.join("-").chars().take(MAX_ID).collect();
-    if proposal.is_empty() { rule.to_owned() } else { format!("{rule}: `{}`", proposal.trim_end_matches('-')) }
-}
-
-/// Most arms, and most cases, of a study: hundreds of times what anybody compared.
-const MOST: usize = 1000;
-
-/// What a table names; more than any study has is an error, and not looked at.
-fn few<'a>(field: &Cursor<'a>, what: &str) -> Option<Vec<Cursor<'a>>> {
-    let mut named = field.named()?;
-    if named.len() > MOST {
-        field.wrong_key(&format!("names {} {what}, and a study has {MOST} at most", named.len()), "split the study");
-        named.truncate(1);
-    }
-    Some(named)
-}
-
 /// The arms as written, and the id of the baseline.
-fn arms(table: &Table<'_>, context: &Context<'_>) -> (Vec<Arm>, String) {
-    let field = table.require("arms");
-    let cursors = field.as_ref().and_then(|field| few(field, "arms")).unwrap_or_default();
-    if let (Some(field), true) = (&field, cursors.is_empty())
-        && field.is_table()
-    {
-        field.wrong_key("names no arm", "add at least one: `[arms.native]` and below it `platform = \"native\"`");
+fn arms(file: &file::Study<'_>, context: &Context<'_>) -> (Vec<Arm>, String) {
+    let written = file.arms.value.as_deref().unwrap_or_default();
+    let arms: Vec<Arm> = written.iter().map(|written| arm(written, context)).collect();
+    let baseline = file.baseline.or("");
+    if file.baseline.value.is_some() && !arms.is_empty() && arms.iter().all(|arm| arm.id != baseline) {
+        let help = suggest::help(baseline, "arms of this study", arms.iter().map(|arm| arm.id.as_str()));
+        file.baseline.wrong(&format!("is {baseline:?}, but no arm has that id"), help);
     }
-    let arms: Vec<Arm> = cursors.iter().map(|cursor| arm(cursor, context)).collect();
-    let baseline = table.require("baseline").and_then(|cursor| {
-        let id = cursor.text()?;
-        if !arms.is_empty() && arms.iter().all(|arm| arm.id != id) {
-            let help = suggest::help(id, "arms of this study", arms.iter().map(|arm| arm.id.as_str()));
-            cursor.wrong(&format!("is {id:?}, but no arm has that id"), help);
-        }
-        Some(id.to_owned())
-    });
-    (arms, baseline.unwrap_or_default())
+    (arms, baseline.to_owned())
 }
 
-fn arm(cursor: &Cursor<'_>, context: &Context<'_>) -> Arm {
-    check_id(cursor);
-    let id = cursor.key().to_owned();
-    let (platform, options) = (String::new(), Json::Null);
-    let host_memory = HostMemory::default();
-    let stand_in = Arm { id: id.clone(), label: id, platform, options, replica_of: None, host_memory };
-    let Some(table) = cursor.table(fields::ARM) else { return stand_in };
-    let label = table.get("label").and_then(|c| c.text().map(str::to_owned));
-    let field = table.get("options");
-    let options = field.as_ref().map_or_else(|| Some(Json::Object(serde_json::Map::new())), options_of);
-    let platform = table.require("platform").and_then(|c| {
-        let name = c.text()?;
-        known(&c, name, "platform", &context.platforms).then(|| name.to_owned())
-    });
-    let checked = platform.as_ref().zip(options).and_then(|(platform, options)| {
+fn arm(field: &Field<'_, file::Arm<'_>>, context: &Context<'_>) -> Arm {
+    check_id(field);
+    let id = field.key().to_owned();
+    let arm = field.value.as_ref();
+    let platform = arm.and_then(|arm| known(&arm.platform, "platform", &context.platforms));
+    let options = arm.and_then(|arm| arm.options.unless_absent(json!({})));
+    let checked = platform.zip(options).and_then(|(platform, options)| {
         let checked = context.catalog.check_platform(platform, &options);
-        checked.map_err(|error| cursor.foreign(&["options"], error, schema_of(platform, &context.platforms))).ok()
+        checked.map_err(|error| field.foreign(&["options"], error, schema_of(platform, &context.platforms))).ok()
     });
-    let host_memory = memory::of_arm(&table, context, platform.as_deref().zip(checked.as_ref()));
+    let host_memory = arm.map(|arm| memory::of_arm(arm, context, platform.zip(checked.as_ref()))).unwrap_or_default();
     Arm {
-        label: label.unwrap_or(stand_in.label),
-        platform: platform.unwrap_or_default(),
+        label: arm.map_or(id.as_str(), |arm| arm.label.or(&id)).to_owned(),
+        id,
+        platform: platform.unwrap_or_default().to_owned(),
         options: checked.unwrap_or_default(),
+        replica_of: None,
         host_memory,
-        ..stand_in
     }
-}
-
-/// The user's own table of options or parameters, as JSON.
-fn options_of(cursor: &Cursor<'_>) -> Option<Json> {
-    cursor.named()?;
-    cursor.json()
 }
 
 /// What a platform or a workload says about its own fields.
@@ -230,37 +170,38 @@ fn schema_of<'e>(name: &str, entries: &'e [CatalogEntry]) -> Option<&'e Json> {
     entries.iter().find(|entry| entry.name == name).map(|entry| &entry.schema)
 }
 
+/// The name in a field, if the catalog lists it; if not, that is reported.
+fn known<'a>(field: &Field<'a, &'a str>, kind: &str, entries: &[CatalogEntry]) -> Option<&'a str> {
+    let name = field.value?;
+    listed(field, name, kind, entries).then_some(name)
+}
+
 /// Whether the catalog lists a name; if not, that is reported.
-fn known(cursor: &Cursor<'_>, name: &str, kind: &str, entries: &[CatalogEntry]) -> bool {
+fn listed(at: &Cursor<'_>, name: &str, kind: &str, entries: &[CatalogEntry]) -> bool {
     let there = entries.iter().any(|entry| entry.name == name);
     if !there {
         let help = suggest::help(name, &format!("{kind}s"), entries.iter().map(|entry| entry.name.as_str()));
-        cursor.wrong(&format!("is {name:?}, but there is no such {kind}"), help);
+        at.wrong(&format!("is {name:?}, but there is no such {kind}"), help);
     }
     there
 }
 
 /// Adds the second baseline, unless it was switched off.
-fn noise_floor(table: &Table<'_>, blocks: Option<u32>, baseline: &str, arms: &mut Vec<Arm>) {
-    let field = table.get("noise-floor");
-    if !field.as_ref().map_or(Some(true), Cursor::boolean).unwrap_or(false) {
+fn noise_floor(file: &file::Study<'_>, baseline: &str, arms: &mut Vec<Arm>, root: &Cursor<'_>) {
+    if file.noise_floor.unless_absent(true) != Some(true) {
         return;
     }
-    if blocks == Some(1) {
+    if file.blocks.value == Some(1) {
         let what = "is 1, but a noise floor takes at least 2: one pair of equal arms shows no spread";
         let help =
             "ask for more blocks (6 give an interval of 95 % without assumptions), or write `noise-floor = false`";
-        if let Some(blocks) = table.get("blocks") {
-            blocks.wrong(what, help);
-        }
+        file.blocks.wrong(what, help);
     }
     let Some(original) = arms.iter().find(|arm| arm.id == baseline) else { return };
     let id = format!("{baseline}{REPLICA_SUFFIX}");
     if arms.iter().any(|arm| arm.id == id) {
-        let keys = ["arms", id.as_str()];
-        let message = format!("`arms.{id}` has the id of the arm that `noise-floor` adds to repeat the baseline");
-        let error = tare_model::field::FieldError::new(&keys, message);
-        table.cursor().sink().add(error.help("rename this arm, or write `noise-floor = false`"));
+        let what = "has the id of the arm that `noise-floor` adds to repeat the baseline";
+        root.get("arms").get(&id).wrong(what, "rename this arm, or write `noise-floor = false`");
         return;
     }
     let label = format!("{}, again", original.label);

@@ -6,7 +6,7 @@ use std::ops::Range;
 use tare_model::field::FieldError;
 
 use crate::node::{Entry, Node, Value};
-use crate::tree::{Sink, Table};
+use crate::tree::Sink;
 
 /// The field of a case.
 const SWEEP: &str = "sweep";
@@ -40,11 +40,6 @@ pub(crate) fn expand(root: &mut Node, sink: &Sink) {
         }
     }
     *entries = all;
-}
-
-/// Whether a case has a sweep, which is then wrong and reported.
-pub(crate) fn is_wrong(case: &Table<'_>) -> bool {
-    case.get(SWEEP).is_some()
 }
 
 /// The cases of a sweep, in the order in which its lists are written: the last list changes from case to case.

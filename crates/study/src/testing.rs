@@ -6,10 +6,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use tare_model::Refusal;
-use tare_model::drive::{Direction, Exchange, ReceiveMethod, SendMethod, Wait};
+use tare_model::drive::{Exchange, Wait};
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
-use tare_model::hold::GuestMemory;
 use tare_model::load::LoadModel;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::traits::{Footprint, GuestTraits, Traits};
@@ -67,17 +66,6 @@ struct RrParameters {
     record: Option<bool>,
 }
 
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct StreamParameters {
-    #[serde(default)]
-    direction: Direction,
-    #[serde(default)]
-    method: SendMethod,
-    #[serde(default)]
-    receive: ReceiveMethod,
-}
-
 const fn one_byte() -> ByteSize {
     ByteSize(1)
 }
@@ -91,64 +79,59 @@ fn checked<T: DeserializeOwned + Serialize>(value: &Json) -> Result<Json, FieldE
     Ok(serde_json::to_value(typed).unwrap())
 }
 
-fn entry<T: JsonSchema>(name: &str, summary: &str) -> CatalogEntry {
-    let schema = schemars::schema_for!(T).to_value();
-    CatalogEntry { name: name.to_owned(), summary: summary.to_owned(), schema }
+/// A platform or a workload by its name: its schema, and how it checks what is its own.
+struct Kind {
+    name: &'static str,
+    schema: fn() -> Json,
+    check: fn(&Json) -> Result<Json, FieldError>,
 }
 
+const fn kind<T: JsonSchema + DeserializeOwned + Serialize>(name: &'static str) -> Kind {
+    Kind { name, schema: || schemars::schema_for!(T).to_value(), check: checked::<T> }
+}
+
+const PLATFORMS: [Kind; 9] = [
+    kind::<PlainOptions>("null"),
+    kind::<PlainOptions>("native"),
+    kind::<PlainOptions>("container"),
+    kind::<OciOptions>("oci"),
+    kind::<PlainOptions>("nspawn"),
+    kind::<PlainOptions>("lxc"),
+    kind::<Anything>("qemu"),
+    kind::<Anything>("libvirt"),
+    kind::<FarOptions>("far"),
+];
+
+const WORKLOADS: [Kind; 11] = [
+    kind::<Anything>("null"),
+    kind::<RrParameters>("rr"),
+    kind::<Anything>("stream"),
+    kind::<Anything>("cpu"),
+    kind::<Anything>("store"),
+    kind::<Anything>("java"),
+    kind::<Anything>("web-banking"),
+    kind::<Anything>("web-ecommerce"),
+    kind::<Anything>("web-support"),
+    kind::<Anything>("social"),
+    kind::<TileParameters>("tile"),
+];
+
+fn entries(kinds: &[Kind]) -> Vec<CatalogEntry> {
+    let entry = |kind: &Kind| CatalogEntry {
+        name: kind.name.to_owned(),
+        summary: "for tests".to_owned(),
+        schema: (kind.schema)(),
+    };
+    kinds.iter().map(entry).collect()
+}
+
+fn check(kinds: &[Kind], name: &str, value: &Json) -> Result<Json, FieldError> {
+    (kinds.iter().find(|kind| kind.name == name).expect("only listed names are checked").check)(value)
+}
+
+/// Most take many; that they are right is its own affair.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct NullParameters {
-    /// Whether each operation is recorded.
-    #[serde(default = "yes")]
-    record: bool,
-}
-
-/// A machine has many; that they are right is its own affair.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-struct MachineOptions {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    boot_within: Option<tare_model::Span>,
-    #[serde(flatten)]
-    others: serde_json::Map<String, Json>,
-}
-
-const fn yes() -> bool {
-    true
-}
-
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct CpuParameters {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    threads: Option<u32>,
-}
-
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct StoreParameters {
-    /// Size of the data.
-    #[serde(default = "ten_megabytes")]
-    db_size: ByteSize,
-    /// How statements reach the server; as written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    statements: Option<String>,
-    /// What the verdict is about; as written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    verdict: Option<String>,
-}
-
-const fn ten_megabytes() -> ByteSize {
-    ByteSize(10_000_000)
-}
-
-/// What decides the memory that a guest touches; the rest is as written.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-struct JavaParameters {
-    #[serde(default)]
-    memory: GuestMemory,
+struct Anything {
     #[serde(flatten)]
     others: serde_json::Map<String, Json>,
 }
@@ -158,33 +141,7 @@ struct JavaParameters {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct TileParameters {
     #[serde(default)]
-    members: Vec<TileMember>,
-}
-
-/// One of them; what works in it is its own affair.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-struct TileMember {
-    name: String,
-    memory: Option<ByteSize>,
-    #[serde(flatten)]
-    others: serde_json::Map<String, Json>,
-}
-
-/// A site has many; that they are right is its own affair.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-struct WebParameters {
-    #[serde(flatten)]
-    others: serde_json::Map<String, Json>,
-}
-
-/// The application has many; that they are right is its own affair.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-struct SocialParameters {
-    #[serde(flatten)]
-    others: serde_json::Map<String, Json>,
+    members: Vec<Json>,
 }
 
 /// Most sessions of the `web-` workloads.
@@ -192,6 +149,9 @@ pub(crate) const MOST_SESSIONS: u32 = 20_000;
 
 /// What a guest of `java` touches at once where it does not touch all of its memory.
 pub(crate) const LAZY: ByteSize = ByteSize(256 << 20);
+
+/// What `store` keeps where it is not set.
+const TEN_MEGABYTES: ByteSize = ByteSize(10_000_000);
 
 /// What each instance of `social` in a guest is given.
 pub(crate) const DATABASE: ByteSize = ByteSize(1 << 30);
@@ -207,113 +167,59 @@ pub(crate) struct Fake;
 
 /// Names of the guests of a tile, each with its memory where it has its own.
 fn members(parameters: &Json) -> Vec<(String, Option<ByteSize>)> {
-    let read = serde_json::from_value::<TileParameters>(parameters.clone()).map(|tile| tile.members);
-    read.unwrap_or_default().into_iter().map(|member| (member.name, member.memory)).collect()
+    let size = |member: &Json| member["memory"].as_str()?.parse().ok();
+    let member = |member: &Json| Some((member["name"].as_str()?.to_owned(), size(member)));
+    parameters["members"].as_array().into_iter().flatten().filter_map(member).collect()
 }
 
 impl Catalog for Fake {
     fn platforms(&self) -> Vec<CatalogEntry> {
-        vec![
-            entry::<PlainOptions>("null", "nothing"),
-            entry::<PlainOptions>("native", "processes on the host"),
-            entry::<PlainOptions>("container", "tare's own container"),
-            entry::<OciOptions>("oci", "any OCI runtime"),
-            entry::<PlainOptions>("nspawn", "a system container"),
-            entry::<PlainOptions>("lxc", "a system container"),
-            entry::<MachineOptions>("qemu", "a virtual machine"),
-            entry::<MachineOptions>("libvirt", "a virtual machine"),
-            entry::<FarOptions>("far", "a machine elsewhere"),
-        ]
+        entries(&PLATFORMS)
     }
 
     fn workloads(&self) -> Vec<CatalogEntry> {
-        vec![
-            entry::<NullParameters>("null", "nothing"),
-            entry::<RrParameters>("rr", "request and response"),
-            entry::<StreamParameters>("stream", "bulk data"),
-            entry::<CpuParameters>("cpu", "computing"),
-            entry::<StoreParameters>("store", "order entry"),
-            entry::<JavaParameters>("java", "a business application"),
-            entry::<WebParameters>("web-banking", "a bank's site"),
-            entry::<WebParameters>("web-ecommerce", "a shop's site"),
-            entry::<WebParameters>("web-support", "a site of downloads"),
-            entry::<SocialParameters>("social", "a social calendar"),
-            entry::<TileParameters>("tile", "several guests as one unit"),
-        ]
+        entries(&WORKLOADS)
     }
 
     fn check_platform(&self, name: &str, options: &Json) -> Result<Json, FieldError> {
-        match name {
-            "oci" => checked::<OciOptions>(options),
-            "far" => checked::<FarOptions>(options),
-            "qemu" | "libvirt" => checked::<MachineOptions>(options),
-            _ => checked::<PlainOptions>(options),
-        }
+        check(&PLATFORMS, name, options)
     }
 
     fn check_workload(&self, name: &str, parameters: &Json, load: &LoadModel) -> Result<Json, FieldError> {
-        match (name, load) {
-            ("stream", LoadModel::Open { .. }) => {
-                Err(FieldError::new(&["load", "open"], "bulk data has no arrivals").help("write `closed`"))
+        let refused = |keys: &[&str], message: &str, help: &str| Err(FieldError::new(keys, message).help(help));
+        match load {
+            LoadModel::Open { .. } if name == "stream" => {
+                refused(&["load", "open"], "bulk data has no arrivals", "write `closed`")
             }
-            ("stream", _) => checked::<StreamParameters>(parameters),
-            ("rr", _) => checked::<RrParameters>(parameters),
-            ("cpu", _) => checked::<CpuParameters>(parameters),
-            ("store", _) => checked::<StoreParameters>(parameters),
-            ("java", _) => checked::<JavaParameters>(parameters),
-            ("tile", _) => checked::<TileParameters>(parameters),
-            ("social", _) => checked::<SocialParameters>(parameters),
-            (_, load) if name.starts_with("web-") => match load {
-                LoadModel::Closed { clients, .. } if *clients > MOST_SESSIONS => {
-                    let error =
-                        FieldError::new(&["load", "closed", "clients"], "more sessions than a client has ports");
-                    Err(error.help("ask for fewer"))
-                }
-                _ => checked::<WebParameters>(parameters),
-            },
-            _ => checked::<NullParameters>(parameters),
+            LoadModel::Closed { clients, .. } if name.starts_with("web-") && *clients > MOST_SESSIONS => {
+                refused(&["load", "closed", "clients"], "more sessions than a client has ports", "ask for fewer")
+            }
+            _ => check(&WORKLOADS, name, parameters),
         }
     }
 
     fn metrics(&self, workload: &str, parameters: &Json) -> Vec<MetricSpec> {
-        let metric = |id, unit, better| MetricSpec::new(id, id, unit, better);
-        if workload == "tile" {
-            let mut all = vec![metric("tiles_held", Unit::Count, Better::Higher).primary()];
-            let share = Unit::Other("share".to_owned());
-            let own = [
-                ("response_time_p90_s", Unit::Seconds, Better::Lower),
-                ("response_time_p99_s", Unit::Seconds, Better::Lower),
-                ("good_share", share, Better::Higher),
-            ];
-            for (name, _) in members(parameters) {
-                all.extend(own.clone().map(|(id, unit, better)| {
-                    let id = format!("{name}:{id}");
-                    MetricSpec::new(&id, &id, unit, better)
-                }));
-            }
-            return all;
-        }
+        let metric = |id: &str, unit, better| MetricSpec::new(id, id, unit, better);
+        let time = |id: &str| metric(id, Unit::Seconds, Better::Lower);
+        let count = |id: &str| metric(id, Unit::Count, Better::Higher);
+        let share = |id: &str| metric(id, Unit::Other("share".to_owned()), Better::Higher);
+        let rate = |id: &str| metric(id, Unit::OperationsPerSecond, Better::Higher);
         match workload {
-            "rr" => vec![
-                metric("response_time_p50_s", Unit::Seconds, Better::Lower).primary(),
-                metric("response_time_p99_s", Unit::Seconds, Better::Lower),
-                metric("throughput_ops", Unit::OperationsPerSecond, Better::Higher),
-            ],
-            "java" => vec![
-                metric("operations_per_s", Unit::OperationsPerSecond, Better::Higher).primary(),
-                metric("response_time_p50_s", Unit::Seconds, Better::Lower),
-            ],
-            "social" => vec![
-                metric("operations", Unit::Count, Better::Higher).primary(),
-                metric("response_time_p90_s", Unit::Seconds, Better::Lower),
-            ],
-            _ if workload.starts_with("web-") => vec![
-                metric("response_time_p50_s", Unit::Seconds, Better::Lower).primary(),
-                metric("good_share", Unit::Other("share".to_owned()), Better::Higher),
-                metric("tolerable_share", Unit::Other("share".to_owned()), Better::Higher),
-            ],
+            "tile" => {
+                let own = members(parameters).into_iter().flat_map(|(name, _)| {
+                    let times = ["p90", "p99"].map(|part| time(&format!("{name}:response_time_{part}_s")));
+                    times.into_iter().chain([share(&format!("{name}:good_share"))])
+                });
+                std::iter::once(count("tiles_held").primary()).chain(own).collect()
+            }
+            "rr" => vec![time("response_time_p50_s").primary(), time("response_time_p99_s"), rate("throughput_ops")],
+            "java" => vec![rate("operations_per_s").primary(), time("response_time_p50_s")],
+            "social" => vec![count("operations").primary(), time("response_time_p90_s")],
             "stream" => vec![metric("goodput_bits", Unit::BitsPerSecond, Better::Higher).primary()],
-            _ => vec![metric("operations", Unit::Count, Better::Higher).primary()],
+            _ if workload.starts_with("web-") => {
+                vec![time("response_time_p50_s").primary(), share("good_share"), share("tolerable_share")]
+            }
+            _ => vec![count("operations").primary()],
         }
     }
 
@@ -364,8 +270,8 @@ impl Catalog for Fake {
         if workload.starts_with("web-") {
             return each(FILES_PER_SESSION, load.connections());
         }
-        let data = || parameters["db-size"].as_str()?.parse::<ByteSize>().ok();
-        let kept = if workload == "store" { data() } else { None }.unwrap_or_default();
+        let data = parameters["db-size"].as_str().map_or(Ok(TEN_MEGABYTES), str::parse);
+        let kept = if workload == "store" { data.unwrap() } else { ByteSize(0) };
         Footprint { kept, guest: ByteSize(kept.0 * 2) }
     }
 

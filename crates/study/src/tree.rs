@@ -1,7 +1,8 @@
-//! The walk over a study file's tree, which collects problems instead of stopping at the first.
+//! Places in a study file that values are read from, and the problems that are collected on the way.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
@@ -10,14 +11,16 @@ use tare_model::field::FieldError;
 use tare_model::units::UnitError;
 
 use crate::error::{Problem, line_and_column};
-use crate::fields::{self, Field, TABLES};
-use crate::node::{At, Entry, Node, Value};
+use crate::file::Study;
+use crate::node::{At, Node, Value};
+use crate::shape::Shape;
+use crate::table::{Fields, Spec};
 use crate::{suggest, words};
 
 /// Most errors that are collected.
 const MOST_ERRORS: usize = 100;
 
-/// Collects what is wrong while the walk goes on.
+/// Collects what is wrong while reading goes on.
 #[derive(Debug, Default)]
 pub(crate) struct Sink {
     errors: RefCell<Vec<(FieldError, At)>>,
@@ -61,31 +64,44 @@ impl Sink {
     }
 }
 
-/// A value of the file during the walk. Every reader reports what it cannot take and returns `None`.
+/// A place in the file. Every reader reports what it cannot take and returns `None`.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor<'a> {
     sink: &'a Sink,
     path: Vec<String>,
-    node: &'a Node,
-    field: Option<&'static Field>,
+    /// `None`: nothing is there.
+    node: Option<&'a Node>,
+    spec: Option<&'static Spec>,
 }
 
 impl<'a> Cursor<'a> {
     pub(crate) fn root(sink: &'a Sink, node: &'a Node) -> Self {
-        Self { sink, path: Vec::new(), node, field: None }
+        Self { sink, path: Vec::new(), node: Some(node), spec: None }
     }
 
-    pub(crate) const fn sink(&self) -> &'a Sink {
-        self.sink
+    /// Whether something is there.
+    pub(crate) const fn is_there(&self) -> bool {
+        self.node.is_some()
     }
 
-    pub(crate) fn path(&self) -> Vec<&str> {
-        self.path.iter().map(String::as_str).collect()
+    const fn value(&self) -> Option<&'a Value> {
+        match self.node {
+            Some(node) => Some(&node.value),
+            None => None,
+        }
+    }
+
+    fn kind(&self) -> String {
+        self.node.map_or_else(|| "nothing".to_owned(), Node::kind)
     }
 
     /// The last key of the path: an id, where the file names things by their key.
     pub(crate) fn key(&self) -> &str {
         self.path.last().map_or("", String::as_str)
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        self.path.iter().map(String::as_str).collect()
     }
 
     fn name(&self) -> String {
@@ -100,23 +116,20 @@ impl<'a> Cursor<'a> {
         if let ([key], Some(fields)) = (error.path.as_slice(), fields)
             && !fields.contains_key(key)
         {
-            let help =
-                error.help.unwrap_or_else(|| suggest::help(key, "fields here", fields.keys().map(String::as_str)));
-            let mut path = self.path();
-            path.extend(keys);
-            path.push(key);
-            let message = format!("`{}`: {}", path.join("."), error.message);
-            self.sink.add_at_key(FieldError::new(&path, message).help(help));
+            let meant = || suggest::help(key, "fields here", fields.keys().map(String::as_str));
+            let help = error.help.clone().unwrap_or_else(meant);
+            let mut error = error.within(keys).within(&self.keys()).help(help);
+            error.message = format!("`{}`: {}", error.path.join("."), error.message);
+            self.sink.add_at_key(error);
             return;
         }
-        let mut path = self.path();
-        path.extend(keys);
         let whole: Vec<String> = keys.iter().map(|&key| key.to_owned()).chain(error.path.clone()).collect();
-        let written = self.node.find(&whole).filter(|node| error.help.is_none() && !node.is_table());
+        let written =
+            self.node.and_then(|node| node.find(&whole)).filter(|node| error.help.is_none() && !node.is_table());
         let choice = schema.zip(written).and_then(|(schema, node)| {
             words::refused(schema, &error.path, &node.written()).map(|choice| (choice, node.kind()))
         });
-        let mut error = error.within(&path);
+        let mut error = error.within(keys).within(&self.keys());
         let name = error.path.join(".");
         error.message = format!("`{name}`: {}", error.message);
         if let Some((choice, kind)) = choice {
@@ -140,20 +153,37 @@ impl<'a> Cursor<'a> {
         self.sink.add_at_key(self.error(format!("{} {what}", self.name()), Some(help.into())));
     }
 
+    /// Reports that a field is not there.
+    pub(crate) fn missing(&self) {
+        let (key, owner) = self.path.split_last().map_or(("", &[][..]), |(key, owner)| (key.as_str(), owner));
+        let owner = if owner.is_empty() { "the study".to_owned() } else { format!("`{}`", owner.join(".")) };
+        let add = |spec: &Spec| format!("add `{} = {}`: {}", spec.key, spec.example, spec.doc);
+        self.sink.add(self.error(format!("{owner} has no `{key}`"), self.spec.map(add)));
+    }
+
+    fn example(&self) -> Option<String> {
+        self.spec.map(|spec| format!("for example `{} = {}`", spec.key, spec.example))
+    }
+
+    /// The help where a value is of the right type and yet wrong.
+    pub(crate) fn example_and_meaning(&self) -> String {
+        self.spec
+            .map_or_else(String::new, |spec| format!("for example `{} = {}`: {}", spec.key, spec.example, spec.doc))
+    }
+
     fn wrong_type(&self, expected: &str) {
-        let help = self.field.map(|field| format!("for example `{} = {}`", field.key, field.example));
-        let message = format!("{} must be {expected}, but here it is {}", self.name(), self.node.kind());
-        self.sink.add(self.error(message, help));
+        let message = format!("{} must be {expected}, but here it is {}", self.name(), self.kind());
+        self.sink.add(self.error(message, self.example()));
     }
 
     /// A text that is not blank, and of which every character can be shown.
     pub(crate) fn text(&self) -> Option<&'a str> {
-        match &self.node.value {
-            Value::String(text) if text.trim().is_empty() => {
-                self.wrong("is empty", self.field.map_or("write a text", |field| field.doc));
+        match self.value() {
+            Some(Value::String(text)) if text.trim().is_empty() => {
+                self.wrong("is empty", self.spec.map_or("write a text", |spec| spec.doc));
                 None
             }
-            Value::String(text) => match text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t')) {
+            Some(Value::String(text)) => match text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t')) {
                 None => Some(text),
                 Some(unseen) => {
                     self.wrong(
@@ -171,25 +201,26 @@ impl<'a> Cursor<'a> {
     }
 
     /// A whole number within bounds.
-    pub(crate) fn integer(&self, bounds: RangeInclusive<u64>) -> Option<u64> {
-        let within = match &self.node.value {
-            Value::Integer(Some(integer)) => u64::try_from(*integer).ok().filter(|n| bounds.contains(n)),
-            _ => None,
-        };
+    pub(crate) fn integer<T>(&self, bounds: RangeInclusive<T>) -> Option<T>
+    where
+        T: TryFrom<i64> + PartialOrd + Display,
+    {
+        let written = if let Some(Value::Integer(Some(integer))) = self.value() { Some(*integer) } else { None };
+        let within = written.and_then(|integer| T::try_from(integer).ok()).filter(|number| bounds.contains(number));
         if within.is_none() {
-            self.wrong_type(&format!("a whole number from {} to {}", bounds.start(), bounds.end()));
+            let (least, most) = (bounds.start(), bounds.end());
+            let kind = self.kind();
+            let message =
+                format!("{} must be a whole number from {least} to {most}, but here it is {kind}", self.name());
+            let help = if written.is_some() { Some(self.example_and_meaning()) } else { self.example() };
+            self.sink.add(self.error(message, help.filter(|help| !help.is_empty())));
         }
         within
     }
 
-    /// A whole number within bounds that fit 32 bits.
-    pub(crate) fn integer32(&self, bounds: RangeInclusive<u32>) -> Option<u32> {
-        self.integer(u64::from(*bounds.start())..=u64::from(*bounds.end())).and_then(|n| u32::try_from(n).ok())
-    }
-
     pub(crate) fn boolean(&self) -> Option<bool> {
-        if let Value::Boolean(boolean) = self.node.value {
-            return Some(boolean);
+        if let Some(Value::Boolean(boolean)) = self.value() {
+            return Some(*boolean);
         }
         self.wrong_type("`true` or `false`");
         None
@@ -197,9 +228,9 @@ impl<'a> Cursor<'a> {
 
     /// Any number that is finite.
     pub(crate) fn number(&self) -> Option<f64> {
-        let number = match self.node.value {
-            Value::Integer(Some(integer)) => Some(integer as f64),
-            Value::Float(float) if float.is_finite() => Some(float),
+        let number = match self.value() {
+            Some(Value::Integer(Some(integer))) => Some(*integer as f64),
+            Some(Value::Float(float)) if float.is_finite() => Some(*float),
             _ => None,
         };
         if number.is_none() {
@@ -210,10 +241,10 @@ impl<'a> Cursor<'a> {
 
     /// A quantity with its unit.
     pub(crate) fn quantity<T: FromStr<Err = UnitError>>(&self) -> Option<T> {
-        let written = match &self.node.value {
-            Value::String(text) => text.clone(),
-            Value::Integer(Some(integer)) => integer.to_string(),
-            Value::Float(float) => float.to_string(),
+        let written = match self.value() {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Integer(Some(integer))) => integer.to_string(),
+            Some(Value::Float(float)) => float.to_string(),
             // A text of nothing is no quantity, and the error names the one that is wanted.
             _ => String::new(),
         };
@@ -221,7 +252,7 @@ impl<'a> Cursor<'a> {
             Ok(quantity) => Some(quantity),
             Err(UnitError { expected, .. }) => {
                 let (what, how) = expected.split_once(": ").unwrap_or((expected, "write a number and its unit"));
-                let message = format!("{} must be {what}, but here it is {}", self.name(), self.node.kind());
+                let message = format!("{} must be {what}, but here it is {}", self.name(), self.kind());
                 let help = suggest::with_unit::<T>(&written).unwrap_or_else(|| how.to_owned());
                 self.sink.add(self.error(message, Some(help)));
                 None
@@ -230,14 +261,14 @@ impl<'a> Cursor<'a> {
     }
 
     /// One of a few words.
-    pub(crate) fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Option<T> {
-        let words: Vec<&str> = choices.iter().map(|&(word, _)| word).collect();
-        let Value::String(written) = &self.node.value else {
+    pub(crate) fn choice<T: Clone>(&self, choices: &[(&str, T)]) -> Option<T> {
+        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+        let Some(Value::String(written)) = self.value() else {
             let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
             self.wrong_type(&quoted.join(" or "));
             return None;
         };
-        let found = choices.iter().find(|&&(word, _)| word == written).map(|&(_, choice)| choice);
+        let found = choices.iter().find(|(word, _)| word == written).map(|(_, choice)| choice.clone());
         if found.is_none() {
             self.wrong(&format!("cannot be {written:?}"), suggest::help(written, "choices", words));
         }
@@ -246,44 +277,62 @@ impl<'a> Cursor<'a> {
 
     /// The items of a list.
     pub(crate) fn items(&self) -> Option<Vec<Self>> {
-        let Value::Array(items) = &self.node.value else {
+        let Some(Value::Array(items)) = self.value() else {
             self.wrong_type("a list");
             return None;
         };
-        Some(items.iter().enumerate().map(|(i, node)| self.below(&i.to_string(), node, self.field)).collect())
+        Some(items.iter().enumerate().map(|(i, node)| self.below(&i.to_string(), Some(node), self.spec)).collect())
     }
 
     /// Whether the value is a table.
     pub(crate) const fn is_table(&self) -> bool {
-        matches!(self.node.value, Value::Table(_))
+        matches!(self.value(), Some(Value::Table(_)))
+    }
+
+    /// What a table that may be absent names.
+    pub(crate) fn named_or_empty(&self) -> Vec<Self> {
+        if self.is_there() { self.named().unwrap_or_default() } else { Vec::new() }
+    }
+
+    /// The same place, with the example and meaning of a field that holds such values.
+    pub(crate) const fn like(mut self, field: &Self) -> Self {
+        self.spec = field.spec;
+        self
+    }
+
+    /// Whether the value is 1 or `false`.
+    pub(crate) const fn is_one_or_off(&self) -> bool {
+        matches!(self.value(), Some(Value::Integer(Some(1)) | Value::Boolean(false)))
     }
 
     /// A table whose keys are ids or names of the user's own.
     pub(crate) fn named(&self) -> Option<Vec<Self>> {
-        let Value::Table(entries) = &self.node.value else {
+        let Some(Value::Table(entries)) = self.value() else {
             self.wrong_type("a table");
             return None;
         };
-        Some(entries.iter().map(|entry| self.below(&entry.key, &entry.node, None)).collect())
+        Some(entries.iter().map(|entry| self.below(&entry.key, Some(&entry.node), None)).collect())
     }
 
     /// A table of known fields; others are reported.
-    pub(crate) fn table(&self, fields: &'static [Field]) -> Option<Table<'a>> {
-        let Value::Table(entries) = &self.node.value else {
+    pub(crate) fn table(&self, specs: &'static [Spec]) -> Option<Fields<'a, '_>> {
+        let Some(Value::Table(entries)) = self.value() else {
             self.wrong_type("a table");
             return None;
         };
-        let unknown = entries.iter().filter(|entry| fields::find(fields, &entry.key).is_none());
-        for entry in unknown.take(MOST_ERRORS) {
-            let below = self.below(&entry.key, &entry.node, None);
-            below.wrong_key("is not a field of a study", unknown_field_help(&entry.key, fields));
+        let keys = || specs.iter().map(|spec| spec.key);
+        let unknown: Vec<_> = entries.iter().filter(|entry| keys().all(|key| key != entry.key)).collect();
+        for entry in unknown.iter().take(MOST_ERRORS) {
+            let below = self.below(&entry.key, Some(&entry.node), None);
+            below.wrong_key("is not a field of a study", unknown_field_help(&entry.key, specs));
         }
-        Some(Table { cursor: self.clone(), entries, fields })
+        let misspelt = unknown.iter().filter_map(|entry| suggest::nearest(&entry.key, keys())).collect();
+        Some(Fields { at: self, entries, specs: specs.iter(), misspelt })
     }
 
     /// The value as JSON, for those who check their own options.
     pub(crate) fn json(&self) -> Option<Json> {
-        match &self.node.value {
+        match self.value()? {
             Value::String(text) => Some(Json::from(text.as_str())),
             Value::Integer(Some(integer)) => Some(Json::from(*integer)),
             Value::Float(float) if float.is_finite() => Some(Json::from(*float)),
@@ -307,62 +356,51 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn below(&self, key: &str, node: &'a Node, field: Option<&'static Field>) -> Self {
+    /// What is at a key of this table, if it is one.
+    pub(crate) fn get(&self, key: &str) -> Self {
+        self.below(key, self.node.and_then(|node| node.below(key)), None)
+    }
+
+    pub(crate) fn below(&self, key: &str, node: Option<&'a Node>, spec: Option<&'static Spec>) -> Self {
         let mut path = self.path.clone();
         path.push(key.to_owned());
-        Self { sink: self.sink, path, node, field }
+        Self { sink: self.sink, path, node, spec }
     }
 }
 
-fn unknown_field_help(key: &str, fields: &'static [Field]) -> String {
-    if let Some(meant) = suggest::nearest(key, fields.iter().map(|field| field.key)) {
+fn unknown_field_help(key: &str, specs: &'static [Spec]) -> String {
+    let keys = || specs.iter().map(|spec| spec.key);
+    if let Some(meant) = suggest::nearest(key, keys()) {
         return format!("did you mean `{meant}`?");
     }
-    if let Some((place, _)) = TABLES.iter().find(|(_, others)| fields::find(others, key).is_some()) {
-        return format!("`{key}` stands {place}");
+    match place(key) {
+        Some(place) if place.is_empty() => format!("`{key}` stands at the top of the file, before the first `[...]`"),
+        Some(place) => format!("`{key}` stands in `[{}]`", place.join(".")),
+        None => suggest::help(key, "fields here", keys()),
     }
-    suggest::help(key, "fields here", fields.iter().map(|field| field.key))
 }
 
-/// A table of known fields during the walk.
-#[derive(Debug)]
-pub(crate) struct Table<'a> {
-    cursor: Cursor<'a>,
-    entries: &'a [Entry],
-    fields: &'static [Field],
-}
-
-impl<'a> Table<'a> {
-    /// The table itself.
-    pub(crate) const fn cursor(&self) -> &Cursor<'a> {
-        &self.cursor
-    }
-
-    /// The field, if it is there.
-    pub(crate) fn get(&self, key: &str) -> Option<Cursor<'a>> {
-        let entry = self.entries.iter().find(|entry| entry.key == key)?;
-        Some(self.cursor.below(key, &entry.node, fields::find(self.fields, key)))
-    }
-
-    /// The field; its absence is reported, unless a slip of its name already is.
-    pub(crate) fn require(&self, key: &str) -> Option<Cursor<'a>> {
-        let found = self.get(key);
-        if found.is_none() && !self.misspelt(key) {
-            let path = self.cursor.path.join(".");
-            let owner = if path.is_empty() { "the study".to_owned() } else { format!("`{path}`") };
-            let help = fields::find(self.fields, key)
-                .map(|field| format!("add `{} = {}`: {}", field.key, field.example, field.doc));
-            let mut missing = self.cursor.path.clone();
-            missing.push(key.to_owned());
-            self.cursor.sink.add(FieldError { path: missing, message: format!("{owner} has no `{key}`"), help });
+/// The table that has a field of this name, the first from the top of the file.
+fn place(key: &str) -> Option<Vec<String>> {
+    let root = Study::schema();
+    let mut tables = vec![(Vec::new(), &root)];
+    while !tables.is_empty() {
+        let has = |(_, table): &&(_, &Json)| table["properties"].get(key).is_some();
+        if let Some((place, _)) = tables.iter().find(has) {
+            return Some(place.clone());
         }
-        found
+        tables = tables.iter().flat_map(|(place, table)| below(place, table)).collect();
     }
+    None
+}
 
-    /// Whether a key that is no field was probably meant to be this one.
-    fn misspelt(&self, key: &str) -> bool {
-        let unknown = self.entries.iter().filter(|entry| fields::find(self.fields, &entry.key).is_none());
-        let keys = || self.fields.iter().map(|field| field.key);
-        unknown.map(|entry| suggest::nearest(&entry.key, keys())).any(|meant| meant == Some(key))
-    }
+/// The tables in a table, each with its place.
+fn below<'s>(place: &[String], table: &'s Json) -> Vec<(Vec<String>, &'s Json)> {
+    let fields = table["properties"].as_object().into_iter().flatten();
+    let within = |key: &str| [place, &[key.to_owned()]].concat();
+    let mut found: Vec<_> = fields.map(|(key, field)| (within(key), field)).collect();
+    found.extend(table.get("additionalProperties").map(|field| (within("ID"), field)));
+    let others = table["anyOf"].as_array().into_iter().flatten();
+    found.extend(others.map(|field| (place.to_vec(), field)));
+    found
 }

@@ -1,39 +1,31 @@
 //! `[hosts]`: where the guests are and where load comes from.
 
-use tare_model::field::FieldError;
 use tare_model::study::{Arm, Case, CaseLoad, ClientHost};
 
-use super::{Context, known, options_of, schema_of};
-use crate::fields;
-use crate::tree::{Cursor, Table};
+use super::{Context, listed, schema_of};
+use crate::file;
+use crate::shape::{Own, Shape};
+use crate::table::Field;
+use crate::tree::Cursor;
 
 /// The client, and what it cannot reach.
-pub(super) fn client(study: &Table<'_>, context: &Context<'_>, arms: &[Arm]) -> ClientHost {
-    let Some(table) = study.get("hosts").and_then(|cursor| cursor.table(fields::HOSTS)) else {
-        return ClientHost::Local;
-    };
-    if let Some(cursor) = table.get("sut") {
-        sut(&cursor);
-    }
-    let Some((cursor, items)) = table.get("clients").and_then(|c| c.items().map(|items| (c, items))) else {
-        return ClientHost::Local;
-    };
-    let clients: Vec<ClientHost> = items.iter().filter_map(|item| one(item, context)).collect();
-    if items.len() != 1 {
-        let what = format!("lists {} hosts; this version of tare takes exactly one", items.len());
-        cursor.wrong(&what, "write `clients = [\"local\"]`, or the one machine that offers load");
-    }
-    let Some(client) = clients.into_iter().next() else { return ClientHost::Local };
-    if let (ClientHost::Machine { .. }, Some(item)) = (&client, items.first()) {
+pub(super) fn client(hosts: &Field<'_, file::Hosts<'_>>, context: &Context<'_>, arms: &[Arm]) -> ClientHost {
+    let Some(hosts) = &hosts.value else { return ClientHost::Local };
+    sut(&hosts.sut);
+    let clients = hosts.clients.value.as_deref().unwrap_or_default();
+    let Some(item) = clients.first() else { return ClientHost::Local };
+    let client = one(item, context).unwrap_or_default();
+    if !client.is_local() {
         reaches(item, context, arms);
     }
     client
 }
 
-fn sut(cursor: &Cursor<'_>) {
-    if let Some(host) = cursor.text().filter(|&host| host != "local") {
+fn sut(field: &Cursor<'_>) {
+    let host = if field.is_there() { field.text() } else { None };
+    if let Some(host) = host.filter(|&host| host != "local") {
         let what = format!("names the host {host:?}: tare makes guests only on the host it is started on");
-        cursor.wrong(&what, "write \"local\", and start tare on that host; a guest elsewhere is an arm of its own");
+        field.wrong(&what, "write \"local\", and start tare on that host; a guest elsewhere is an arm of its own");
     }
 }
 
@@ -66,14 +58,14 @@ fn one(item: &Cursor<'_>, context: &Context<'_>) -> Option<ClientHost> {
         return None;
     };
     let platform = way.key();
-    if !known(way, platform, "platform", &context.platforms) {
+    if !listed(way, platform, "platform", &context.platforms) {
         return None;
     }
     if !context.catalog.is_outside(platform) {
         way.wrong_key("is a platform of guests inside this host, and leads to no other machine", help());
         return None;
     }
-    let options = options_of(way)?;
+    let options = Own::read(way)?;
     match context.catalog.check_platform(platform, &options) {
         Ok(options) => Some(ClientHost::Machine { platform: platform.to_owned(), options }),
         Err(error) => {
@@ -100,16 +92,13 @@ fn reaches(item: &Cursor<'_>, context: &Context<'_>, arms: &[Arm]) {
 }
 
 /// What exists already is not made in numbers.
-pub(super) fn in_numbers(study: &Table<'_>, context: &Context<'_>, arms: &[Arm], cases: &[Case]) {
+pub(super) fn in_numbers(context: &Context<'_>, arms: &[Arm], cases: &[Case]) {
     let outside = arms.iter().find(|arm| context.catalog.reaches_outside(&arm.platform, &arm.options));
     let Some(arm) = outside else { return };
     for case in cases {
-        let id = case.id.split('@').next().unwrap_or(&case.id);
         let refuse = |key: &str, asks: &str, help: &str| {
-            let machine = format!("the arm `{}` is a machine that tare does not make", arm.id);
-            let error =
-                FieldError::new(&["cases", id, key], format!("`cases.{id}.{key}` asks for {asks}, and {machine}"));
-            study.cursor().sink().add(error.help(help));
+            let what = format!("asks for {asks}, and the arm `{}` is a machine that tare does not make", arm.id);
+            context.case(case).get(key).wrong(&what, help);
         };
         if case.neighbours.is_some() {
             let help = "leave the neighbours out, or the arm; such arms go into a study of their own";

@@ -1,35 +1,15 @@
 //! What an arm asks of the host's memory: `merging` and `huge-pages`, and the trust domain that merging takes.
 
 use serde_json::Value as Json;
-use tare_model::Refusal;
-use tare_model::field::FieldError;
-use tare_model::merging::{HostMemory, HugePages, MergeRule, Merging};
+use tare_model::merging::{HostMemory, MergeRule, Merging};
 use tare_model::study::Arm;
 use tare_model::units::Span;
 
-use super::{Context, size};
-use crate::fields;
+use super::Context;
+use crate::file;
+use crate::shape::{Or, Ratio, Shape, Whole, Words};
 use crate::suggest;
-use crate::tree::{Cursor, Table};
-
-/// What the kernel itself begins with.
-const PAGES_TO_SCAN: u32 = 100;
-/// See [`PAGES_TO_SCAN`].
-const SLEEP: Span = Span::from_millis(20);
-/// Most pages in one go: 4 GiB, which takes seconds.
-const MOST_PAGES: u32 = 1 << 20;
-/// Longest pause between two goes: with a longer one nothing is merged in the time of a trial.
-const LONGEST_SLEEP: Span = Span::from_secs(60);
-/// What the kernel's advisor begins with.
-const TARGET_SCAN_TIME: Span = Span::from_secs(200);
-/// See [`TARGET_SCAN_TIME`]; percent.
-const ADVISOR_MAX_CPU: u32 = 70;
-/// Longest pass of the advisor: a day.
-const LONGEST_SCAN: Span = Span::from_secs(24 * 3600);
-/// What tare's own rule keeps available, a share.
-const FREE_GOAL: f64 = 0.2;
-/// What it may take of a CPU, a share.
-const MAX_CPU: f64 = 0.7;
+use crate::tree::Cursor;
 
 const WHY_TRUST: &str = "lets all guests share equal pages with each other and with all others on this host whose memory \
                          is merged, and the study names no `trust-domain`. Shared pages can be read by timing: whoever \
@@ -40,7 +20,7 @@ const WRITE_TRUST: &str = "if all that runs on this host may know what the other
 
 /// A rule by its name in a study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rule {
+pub(crate) enum Rule {
     Off,
     Fixed,
     PublishedScript,
@@ -49,79 +29,83 @@ enum Rule {
     Tare,
 }
 
-/// Every rule with the fields that it alone has.
-const RULES: &[(&str, Rule, &[&str])] = &[
-    ("off", Rule::Off, &[]),
-    ("fixed", Rule::Fixed, &["pages-to-scan", "sleep", "zero-pages"]),
-    ("published-script", Rule::PublishedScript, &["zero-pages"]),
-    ("ksmtuned", Rule::Ksmtuned, &["zero-pages"]),
-    ("advisor", Rule::Advisor, &["target-scan-time", "max-cpu", "zero-pages"]),
-    ("tare", Rule::Tare, &["free-goal", "max-cpu", "zero-pages"]),
-];
+impl Words for Rule {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("off", Self::Off),
+        ("fixed", Self::Fixed),
+        ("published-script", Self::PublishedScript),
+        ("ksmtuned", Self::Ksmtuned),
+        ("advisor", Self::Advisor),
+        ("tare", Self::Tare),
+    ];
+}
 
-/// Names of the rules, each with its fields, for the schema.
-pub(crate) fn rules() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
-    RULES.iter().map(|&(name, _, fields)| (name, fields))
+impl Rule {
+    /// The fields that it has.
+    const fn fields(self) -> &'static [&'static str] {
+        match self {
+            Self::Off => &[],
+            Self::Fixed => &["pages-to-scan", "sleep", "zero-pages"],
+            Self::PublishedScript | Self::Ksmtuned => &["zero-pages"],
+            Self::Advisor => &["target-scan-time", "max-cpu", "zero-pages"],
+            Self::Tare => &["free-goal", "max-cpu", "zero-pages"],
+        }
+    }
+}
+
+/// `max-cpu` of the kernel's advisor, percent.
+type Percent = Whole<1, 100>;
+/// `max-cpu` of tare's own rule, a share.
+type Share = Ratio<10, 1000>;
+
+/// Names of the rules, each with its fields and the schema of `max-cpu`.
+pub(crate) fn rules() -> impl Iterator<Item = (&'static str, &'static [&'static str], Json)> {
+    let max_cpu = |rule| if rule == Rule::Tare { Share::schema() } else { Percent::schema() };
+    Rule::WORDS.iter().map(move |&(name, rule)| (name, rule.fields(), max_cpu(rule)))
 }
 
 /// What an arm on this platform, with these options as far as they are right, asks of the host's memory.
-pub(super) fn of_arm(arm: &Table<'_>, context: &Context<'_>, platform: Option<(&str, &Json)>) -> HostMemory {
-    let merging = arm.get("merging").and_then(|field| {
-        let merging = merging(&field)?;
-        let refusal = platform.and_then(|(name, options)| context.catalog.merging_refusal(name, options));
-        if let Some(Refusal { reason, remedy }) = refusal {
-            field.wrong(&format!("cannot be had with this platform: {reason}"), remedy);
-            // It has to go, so nobody need be trusted with it.
-            return None;
-        }
-        Some(merging)
-    });
-    let words = [("always", HugePages::Always), ("madvise", HugePages::Madvise), ("never", HugePages::Never)];
-    let huge_pages = arm.get("huge-pages").and_then(|field| {
-        let chosen = field.choice(&words)?;
-        if platform.is_some_and(|(name, options)| context.catalog.reaches_outside(name, options)) {
-            let what = "is a setting of this host, and the arm is a machine that tare does not make";
-            field.wrong(what, "leave it out, and set it on that machine");
-        }
-        Some(chosen)
-    });
-    HostMemory { merging, huge_pages }
+pub(super) fn of_arm(arm: &file::Arm<'_>, context: &Context<'_>, platform: Option<(&str, &Json)>) -> HostMemory {
+    let mut merging = match &arm.merging.value {
+        Some(Or::Plain(rule)) => with(*rule, None),
+        Some(Or::Table(table)) => table.rule.value.and_then(|rule| {
+            only_its_own(&arm.merging, rule);
+            with(rule, Some(table))
+        }),
+        None => None,
+    };
+    let refusal = platform.and_then(|(name, options)| context.catalog.merging_refusal(name, options));
+    // It has to go, so nobody need be trusted with it.
+    if let (Some(_), Some(refusal)) = (merging.as_ref(), refusal) {
+        arm.merging.wrong(&format!("cannot be had with this platform: {}", refusal.reason), refusal.remedy);
+        merging = None;
+    }
+    let outside = platform.is_some_and(|(name, options)| context.catalog.reaches_outside(name, options));
+    if arm.huge_pages.value.is_some() && outside {
+        let what = "is a setting of this host, and the arm is a machine that tare does not make";
+        arm.huge_pages.wrong(what, "leave it out, and set it on that machine");
+    }
+    HostMemory { merging, huge_pages: arm.huge_pages.value }
 }
 
 /// The trust domain; its absence is reported at the first arm that merges.
-pub(super) fn trust_domain(study: &Table<'_>, arms: &[Arm]) -> Option<String> {
-    if let Some(field) = study.get("trust-domain") {
-        return field.text().map(str::to_owned);
+pub(super) fn trust_domain(file: &file::Study<'_>, root: &Cursor<'_>, arms: &[Arm]) -> Option<String> {
+    let merging = arms.iter().find(|arm| arm.host_memory.merging.is_some());
+    if let Some(arm) = merging.filter(|_| !file.trust_domain.is_there()) {
+        root.get("arms").get(&arm.id).get("merging").wrong(WHY_TRUST, WRITE_TRUST);
     }
-    if let Some(arm) = arms.iter().find(|arm| arm.host_memory.merging.is_some()) {
-        let message = format!("`arms.{}.merging` {WHY_TRUST}", arm.id);
-        study.cursor().sink().add(FieldError::new(&["arms", &arm.id, "merging"], message).help(WRITE_TRUST));
-    }
-    None
-}
-
-/// A rule's name, or a table with the rule and its fields. `None`: off, or reported.
-fn merging(cursor: &Cursor<'_>) -> Option<Merging> {
-    if !cursor.is_table() {
-        return with(rule(cursor)?, None);
-    }
-    let table = cursor.table(fields::MERGING)?;
-    let field = table.require("rule")?;
-    let rule = rule(&field)?;
-    only_its_own(&table, rule);
-    with(rule, Some(&table))
-}
-
-fn rule(cursor: &Cursor<'_>) -> Option<Rule> {
-    let words: Vec<(&str, Rule)> = RULES.iter().map(|&(name, rule, _)| (name, rule)).collect();
-    cursor.choice(&words)
+    file.trust_domain.value.map(str::to_owned)
 }
 
 /// Reports fields that belong to another rule.
-fn only_its_own(table: &Table<'_>, rule: Rule) {
-    let Some(&(name, _, own)) = RULES.iter().find(|(_, other, _)| *other == rule) else { return };
-    let others = fields::MERGING.iter().map(|field| field.key).filter(|key| *key != "rule" && !own.contains(key));
-    for field in others.filter_map(|key| table.get(key)) {
+fn only_its_own(merging: &Cursor<'_>, rule: Rule) {
+    let name = Rule::WORDS.iter().find(|(_, other)| *other == rule).map_or("", |(name, _)| name);
+    let own = rule.fields();
+    for field in merging.named().unwrap_or_default() {
+        let others = |(_, rule): &(_, Rule)| rule.fields().contains(&field.key());
+        if own.contains(&field.key()) || !Rule::WORDS.iter().any(others) {
+            continue;
+        }
         let help = match own {
             [] => "leave it out".to_owned(),
             _ => suggest::help("", &format!("fields of `{name}`"), own.iter().copied()),
@@ -130,39 +114,26 @@ fn only_its_own(table: &Table<'_>, rule: Rule) {
     }
 }
 
-/// The rule with its fields, or with what they are by default.
-fn with(rule: Rule, table: Option<&Table<'_>>) -> Option<Merging> {
-    let field = |key: &str| table.and_then(|table| table.get(key));
+/// The rule with its fields, or with what they are by default: the kernel's own values, and tare's.
+fn with(rule: Rule, table: Option<&file::Merging<'_>>) -> Option<Merging> {
+    let (second, millis) = (Span::from_secs, Span::from_millis);
+    let max_cpu = table.map(|table| &table.max_cpu).filter(|field| field.is_there());
     let rule = match rule {
         Rule::Off => return None,
         Rule::Fixed => MergeRule::Fixed {
-            pages_to_scan: field("pages-to-scan").and_then(|c| c.integer32(1..=MOST_PAGES)).unwrap_or(PAGES_TO_SCAN),
-            sleep: field("sleep").and_then(|c| whole(&c, Span::from_millis(1), LONGEST_SLEEP)).unwrap_or(SLEEP),
+            pages_to_scan: table.map_or(100, |table| table.pages_to_scan.or(100)),
+            sleep: table.map_or(millis(20), |table| table.sleep.or(millis(20))),
         },
         Rule::PublishedScript => MergeRule::PublishedScript,
         Rule::Ksmtuned => MergeRule::Ksmtuned,
         Rule::Advisor => MergeRule::Advisor {
-            target_scan_time: field("target-scan-time")
-                .and_then(|c| whole(&c, Span::from_secs(1), LONGEST_SCAN))
-                .unwrap_or(TARGET_SCAN_TIME),
-            max_cpu: field("max-cpu").and_then(|c| c.integer32(1..=100)).unwrap_or(ADVISOR_MAX_CPU),
+            target_scan_time: table.map_or(second(200), |table| table.target_scan_time.or(second(200))),
+            max_cpu: max_cpu.and_then(|field| Percent::read(field)).unwrap_or(70),
         },
         Rule::Tare => MergeRule::Tare {
-            free_goal: field("free-goal").and_then(|c| size::share(&c)).unwrap_or(FREE_GOAL),
-            max_cpu: field("max-cpu").and_then(|c| size::share(&c)).unwrap_or(MAX_CPU),
+            free_goal: table.map_or(0.2, |table| table.free_goal.or(0.2)),
+            max_cpu: max_cpu.and_then(|field| Share::read(field)).unwrap_or(0.7),
         },
     };
-    Some(Merging { rule, zero_pages: field("zero-pages").and_then(|c| c.boolean()).unwrap_or(false) })
-}
-
-/// A length of time in whole `unit`s, as the kernel takes it, one at least.
-fn whole(cursor: &Cursor<'_>, unit: Span, longest: Span) -> Option<Span> {
-    let span: Span = cursor.quantity()?;
-    if span.ns == 0 || !span.ns.is_multiple_of(unit.ns) || span > longest {
-        let what = format!("is {span}, and the kernel takes whole multiples of {unit}, at most {longest} here");
-        let nearest = Span { ns: (span.ns / unit.ns).max(1).saturating_mul(unit.ns).min(longest.ns) };
-        cursor.wrong(&what, format!("such as \"{nearest}\""));
-        return None;
-    }
-    Some(span)
+    Some(Merging { rule, zero_pages: table.is_some_and(|table| table.zero_pages.or(false)) })
 }

@@ -7,7 +7,7 @@ use tare_model::load::{Arrivals, LoadModel};
 use tare_model::study::{Neighbours, Placement};
 use tare_model::units::{ByteSize, Rate, Span};
 
-use super::{GOOD, good};
+use super::{ALL_GOOD, GOOD, good, study_of};
 use crate::testing::Fake;
 use crate::{StudyError, load, parse, scale, template};
 
@@ -111,7 +111,7 @@ fn a_byte_order_mark_is_no_error() {
 }
 
 /// Parses, and if that fails makes the error's text as well: neither may panic.
-pub(super) fn survives(text: &str) {
+fn survives(text: &str) {
     if let Err(error) = parse("any.toml", text, &Fake) {
         assert!(!error.render(false).is_empty());
         for problem in error.problems() {
@@ -137,10 +137,13 @@ proptest! {
     }
 
     #[test]
-    fn a_good_study_cut_or_altered_anywhere_never_panics(at in 0..GOOD.len(), with in "\\PC{0,3}", cut in 0_usize..20) {
-        let end = (at + cut).min(GOOD.len());
-        survives(&format!("{}{with}{}", &GOOD[..at], &GOOD[end..]));
-        survives(&GOOD[..at]);
+    fn a_good_study_cut_or_altered_anywhere_never_panics(
+        good in prop::sample::select(&ALL_GOOD[..]), at in 0.0..1.0_f64, with in "\\PC{0,3}", cut in 0_usize..20,
+    ) {
+        let at = (at * good.len() as f64) as usize;
+        let end = (at + cut).min(good.len());
+        survives(&format!("{}{with}{}", &good[..at], &good[end..]));
+        survives(&good[..at]);
     }
 }
 
@@ -148,9 +151,7 @@ proptest! {
 fn a_case_has_the_filter_of_system_calls_that_it_asks_for_or_that_of_all() {
     use tare_model::guest::Seccomp::{Default, Off};
     let read = |text: &str| {
-        let study =
-            crate::parse("good.toml", text, &Fake).unwrap_or_else(|error| panic!("{}", error.render(false))).study;
-        study.cases.iter().map(|case| (case.id.starts_with("busy"), case.seccomp)).collect::<Vec<_>>()
+        study_of(text).cases.iter().map(|case| (case.id.starts_with("busy"), case.seccomp)).collect::<Vec<_>>()
     };
     assert!(read(GOOD).iter().all(|(_, level)| *level == Default));
     let own = "guest = { cpus = 2 }";

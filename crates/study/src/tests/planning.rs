@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tare_model::study::Guests;
 use tare_model::units::{ByteSize, Span};
 
-use super::{good, roomy};
+use super::{ALL_GOOD, good, roomy, study_of};
 use crate::testing::Fake;
 use crate::{HostFacts, PlanRefusal, human, plan};
 
@@ -152,9 +152,11 @@ fn whether_arms_may_be_left_out_is_part_of_the_hash() {
 
 #[test]
 fn a_plan_survives_its_file() {
-    let plan = plan(&good(), &roomy(), &Fake).unwrap();
-    let text = serde_json::to_string(&plan).unwrap();
-    assert_eq!(serde_json::from_str::<tare_model::plan::Plan>(&text).unwrap(), plan);
+    for text in ALL_GOOD {
+        let plan = plan(&study_of(text), &roomy(), &Fake).unwrap();
+        let text = serde_json::to_string(&plan).unwrap();
+        assert_eq!(serde_json::from_str::<tare_model::plan::Plan>(&text).unwrap(), plan);
+    }
 }
 
 /// The good study with these arms and this client, on the fake platform whose guests are machines elsewhere.
@@ -211,7 +213,7 @@ fn stores(cases: &str) -> tare_model::study::Study {
         "schema = 1\nname = \"stores\"\nquestion = \"How many?\"\nbaseline = \"native\"\nblocks = 2\n\
          [arms.native]\nplatform = \"native\"\n[guest]\ncpus = 3\nmemory = \"1GiB\"\n[phases]\nsteady-state = \"1s\"\n{cases}"
     );
-    crate::parse("stores.toml", &text, &Fake).unwrap_or_else(|error| panic!("{}", error.render(false))).study
+    study_of(&text)
 }
 
 const FOUR: &str = "[cases.orders]\nworkload = \"store\"\nguests = 4\ndrivers = 2\n\

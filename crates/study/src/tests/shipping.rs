@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use tare_model::study::{CaseLoad, Study};
 use tare_model::units::{ByteSize, Span};
 
-use super::{GOOD, roomy};
+use super::{ALL_GOOD, GOOD, roomy, study_of};
 use crate::testing::Fake;
 use crate::{HostFacts, human, load, parse, plan, schema, template};
 
@@ -96,7 +96,7 @@ fn the_template_is_a_study_that_plans_as_it_stands_and_with_its_comments_taken()
     let taken: Vec<String> =
         template().lines().map(|line| is_setting(line).unwrap_or_else(|| line.to_owned())).collect();
     let taken = taken.join("\n").replace("options = {}\n", "");
-    let study = parse("taken.toml", &taken, &Fake).unwrap_or_else(|error| panic!("{}", error.render(false))).study;
+    let study = study_of(&taken);
     assert_eq!(study.cases.len(), 11);
     assert_eq!(study.cases[1].guest.cpus, 2);
     assert!(study.merges() && study.cases[5].load.is_density());
@@ -110,10 +110,7 @@ fn the_template_is_a_study_that_plans_as_it_stands_and_with_its_comments_taken()
 fn the_schema_takes_every_study_that_ships() {
     let validator = jsonschema::validator_for(&schema(&Fake)).unwrap();
     let mut texts: Vec<String> = studies().iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
-    texts.extend(
-        [template(), GOOD, super::density::GOOD, super::capacity::GOOD, super::cpu_target::GOOD, super::sweep::GOOD]
-            .map(str::to_owned),
-    );
+    texts.extend(ALL_GOOD.into_iter().chain([template()]).map(str::to_owned));
     for text in texts {
         let errors: Vec<String> =
             validator.iter_errors(&json(&text)).map(|e| format!("{}: {e}", e.instance_path())).collect();
@@ -177,27 +174,21 @@ fn the_schema_refuses_what_the_parser_refuses_of_merging_density_capacity_and_sh
 
 #[test]
 fn the_schema_describes_every_field_of_the_format() {
-    let schema = schema(&Fake);
-    for (pointer, fields) in [
-        ("/properties", crate::fields::STUDY),
-        ("/properties/lab/properties", crate::fields::LAB),
-        ("/properties/hosts/properties", crate::fields::HOSTS),
-        ("/$defs/arm/properties", crate::fields::ARM),
-        ("/$defs/merging/anyOf/1/properties", crate::fields::MERGING),
-        ("/$defs/density/properties", crate::fields::DENSITY),
-        ("/$defs/density/properties/guests/anyOf/1/properties", crate::fields::DENSITY_GUESTS),
-        ("/$defs/density/properties/guests/anyOf/1/properties/search/properties", crate::fields::SEARCH),
-        ("/$defs/case/properties", crate::fields::CASE),
-        ("/$defs/case/properties/load-from/properties", crate::fields::LOAD_FROM),
-        ("/$defs/capacity/properties", crate::fields::CAPACITY),
-        ("/$defs/cpu-target/properties", crate::fields::CPU_TARGET),
-        ("/$defs/guest/properties", crate::fields::GUEST),
-        ("/$defs/phases/properties", crate::fields::PHASES),
-        ("/$defs/load/properties/open/properties", crate::fields::OPEN),
-    ] {
-        let properties = schema.pointer(pointer).and_then(Json::as_object).unwrap();
-        for field in fields {
-            assert_eq!(properties[field.key]["description"], field.doc, "{pointer}/{}", field.key);
+    fn undescribed(schema: &Json, found: &mut Vec<String>) {
+        for (key, field) in schema["properties"].as_object().into_iter().flatten() {
+            if !field["description"].as_str().is_some_and(|words| words.ends_with('.')) {
+                found.push(key.clone());
+            }
+            undescribed(field, found);
         }
+        let alternatives = schema["anyOf"].as_array().into_iter().flatten();
+        alternatives.chain(schema.get("additionalProperties")).for_each(|other| undescribed(other, found));
     }
+    let (schema, mut found) = (schema(&Fake), Vec::new());
+    undescribed(&schema, &mut found);
+    undescribed(&schema["$defs"]["load"], &mut found);
+    assert_eq!(found, Vec::<String>::new());
+    let keys =
+        |pointer: &str| schema.pointer(pointer).and_then(Json::as_object).map(|fields| fields.contains_key("warm-up"));
+    assert_eq!(keys("/properties/cases/additionalProperties/properties/phases/properties"), Some(true));
 }

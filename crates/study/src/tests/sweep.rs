@@ -3,6 +3,7 @@
 use tare_model::load::LoadModel;
 use tare_model::units::ByteSize;
 
+use super::study_of;
 use crate::parse;
 use crate::testing::Fake;
 
@@ -11,7 +12,7 @@ pub(super) const GOOD: &str = include_str!("sweep.toml");
 
 #[test]
 fn a_sweep_makes_a_case_of_each_combination_in_the_order_of_its_lists() {
-    let study = parse("sweep.toml", GOOD, &Fake).unwrap_or_else(|error| panic!("{}", error.render(false))).study;
+    let study = study_of(GOOD);
     let ids: Vec<&str> = study.cases.iter().map(|case| case.id.as_str()).collect();
     assert_eq!(
         ids,
@@ -42,9 +43,9 @@ const WRONG: &[(&str, &str, usize, &str)] = &[
     ("users-per-instance = [100, 200]", "users-per-instance = [0]", 24, "a whole number from 1 to"),
     (
         "users-per-instance = 10",
-        "users-per-instance = 10\nload = { closed = { clients = 1 } }",
+        "users-per-instance = 1\nload = { closed = { clients = 1 } }",
         29,
-        "stands beside `load`",
+        "cannot stand beside `load`",
     ),
     ("users-per-instance = 10", "users-per-instance = 10\nsweep = {}", 30, "lists no values"),
     ("users-per-instance = 10", "users-per-instance = 10\nsweep = [1]", 30, "must be a table of lists"),

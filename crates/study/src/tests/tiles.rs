@@ -2,11 +2,10 @@
 
 use tare_model::density::{DensitySpec, GuestSeries, TileGuest};
 use tare_model::guest::GuestSize;
-use tare_model::study::Study;
 use tare_model::units::ByteSize;
 
 use super::density::spec;
-use super::roomy;
+use super::{roomy, study_of};
 use crate::testing::Fake;
 use crate::{HostFacts, Problem, human, parse, plan};
 
@@ -31,10 +30,6 @@ qos = { "db:response_time_p99_s" = "200ms" }
 [cases.tile.parameters]
 members = [{ name = "shop" }, { name = "db", memory = "256MiB" }, { name = "app", memory = "3GiB" }]
 "#;
-
-fn study_of(text: &str) -> Study {
-    parse("tiles.toml", text, &Fake).unwrap_or_else(|error| panic!("{}", error.render(false))).study
-}
 
 fn problems(from: &str, to: &str) -> Vec<Problem> {
     let text = GOOD.replacen(from, to, 1);
