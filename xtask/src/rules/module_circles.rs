@@ -85,7 +85,7 @@ fn uses(files: &[(&str, &File)]) -> Uses {
     for (within, file) in files.iter().filter(|(within, _)| !is_root(top(within))) {
         let depth = within.trim_end_matches(".rs").trim_end_matches("/mod").split('/').count();
         for path in paths(&file.source) {
-            let Some(name) = path.from_root(depth) else { continue };
+            let Some(name) = path.below_root(depth) else { continue };
             let used = if modules.contains(name) { Some(name) } else { shown.get(name).map(String::as_str) };
             if let Some(used) = used.filter(|used| *used != top(within)) {
                 let place = (file.path.clone(), path.line);
@@ -117,7 +117,7 @@ struct Path {
 
 impl Path {
     /// Its first name below the crate's root, where it begins there; `depth`: that of the module that it stands in.
-    fn from_root(&self, depth: usize) -> Option<&str> {
+    fn below_root(&self, depth: usize) -> Option<&str> {
         let above = self.names.iter().take_while(|name| *name == "super").count();
         let first = match self.names.first()?.as_str() {
             "crate" => self.names.get(1),
