@@ -2,16 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use tare_model::Histogram;
 use tare_model::findings::ArmAccount;
 use tare_model::study::{Case, Guests};
 use tare_model::trial::{Measurement, TrialRecord};
+use tare_model::{Histogram, count, histogram};
 
 use crate::distribution::{self, completed};
 use crate::{estimate, offered, student};
-
-/// Counts that are reported even where a workload did not write them: a missing count means zero.
-const ALWAYS: [&str; 3] = ["errors", "lost", "unfinished"];
 
 /// The end of the name of a fact that names a machine.
 const NAMES_A_MACHINE: &str = "host name";
@@ -30,7 +27,7 @@ pub(crate) fn of_arm(
         trials.iter().filter_map(|record| Some((*record, completed(record)?))).collect();
     let (first, _) = done.first()?;
     let late: Vec<&Histogram> =
-        done.iter().filter_map(|(_, m)| m.histograms.get("lateness")).filter(|h| !h.is_empty()).collect();
+        done.iter().filter_map(|(_, m)| m.histograms.get(histogram::LATENESS)).filter(|h| !h.is_empty()).collect();
     let offered_per_s = offered(case, fixed, done.iter().map(|(_, m)| *m));
     let rates: Vec<f64> = done.iter().filter_map(|(record, m)| rate(record, m, offered_per_s.is_some())).collect();
     Some(ArmAccount {
@@ -71,18 +68,18 @@ fn offered<'a>(case: &Case, fixed: Option<f64>, measurements: impl Iterator<Item
 /// of many operations each: sessions a second, to stand beside what was offered.
 fn rate(record: &TrialRecord, measurement: &Measurement, open: bool) -> Option<f64> {
     let (start, end) = record.window_ns?;
-    let sessions = measurement.counts.get("sessions_began").filter(|_| open);
-    let began = *sessions.or_else(|| measurement.counts.get("operations")).filter(|n| **n > 0)?;
+    let sessions = measurement.counts.get(count::SESSIONS_BEGAN).filter(|_| open);
+    let began = *sessions.or_else(|| measurement.counts.get(count::OPERATIONS)).filter(|n| **n > 0)?;
     (end > start).then(|| began as f64 / ((end - start) as f64 * 1e-9))
 }
 
 fn counts<'a>(measurements: impl Iterator<Item = &'a Measurement>) -> BTreeMap<String, u64> {
-    let mut counts: BTreeMap<String, u64> = ALWAYS.iter().map(|name| ((*name).to_owned(), 0)).collect();
+    let mut counts: BTreeMap<String, u64> = count::MISSING.iter().map(|name| ((*name).to_owned(), 0)).collect();
     for (name, n) in measurements.flat_map(|m| &m.counts) {
         let known = counts.entry(name.clone()).or_default();
-        *known = if name.ends_with("_max") { (*known).max(*n) } else { known.saturating_add(*n) };
-        if name.starts_with("errors: ") {
-            let all = counts.entry("errors".to_owned()).or_default();
+        *known = if count::is_largest(name) { (*known).max(*n) } else { known.saturating_add(*n) };
+        if count::reason(name).is_some() {
+            let all = counts.entry(count::ERRORS.to_owned()).or_default();
             *all = all.saturating_add(*n);
         }
     }

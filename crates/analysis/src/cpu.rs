@@ -1,5 +1,6 @@
 //! CPU account of an arm.
 
+use tare_model::count;
 use tare_model::findings::ArmCpu;
 use tare_model::metric::common;
 use tare_model::sample::CpuAccount;
@@ -18,7 +19,7 @@ pub(crate) fn of_arm(arm: &str, trials: &[&TrialRecord], busy_target: bool) -> O
     let count = |name: &str| -> f64 {
         with_account.iter().map(|(_, m)| m.counts.get(name).copied().unwrap_or(0) as f64).sum::<f64>() / n as f64
     };
-    let (operations, bytes) = (count("operations"), count("bytes"));
+    let (operations, bytes) = (count(count::OPERATIONS), count(count::BYTES));
     let (work, unit) = if operations > 0.0 || bytes == 0.0 { (operations, "operation") } else { (bytes, "byte") };
     let demands: Vec<f64> = with_account.iter().filter_map(|(account, m)| demand(account, m, unit)).collect();
     let per_work_s = if busy_target { None } else { estimate::of_values(&demands).map(|estimate| estimate.value) };
@@ -45,7 +46,7 @@ fn demand(account: &CpuAccount, measurement: &Measurement, unit: &str) -> Option
     if let Some(metric) = measurement.metrics.get(common::SERVICE_DEMAND) {
         return Some(*metric);
     }
-    let counted = if unit == "byte" { "bytes" } else { "operations" };
+    let counted = if unit == "byte" { count::BYTES } else { count::OPERATIONS };
     let work = *measurement.counts.get(counted).filter(|n| **n > 0)?;
     Some((account.total_s - account.neighbours_s) / work as f64)
 }

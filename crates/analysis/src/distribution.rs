@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tare_model::Histogram;
 use tare_model::findings::{Distribution, Estimate};
+use tare_model::histogram;
 use tare_model::trial::{Measurement, Outcome, TrialRecord};
 
 use crate::estimate;
@@ -29,12 +30,12 @@ pub(crate) fn of_arm(arm: &str, trials: &[&TrialRecord]) -> Vec<Distribution> {
     let named = |name: &str| -> Vec<&Histogram> {
         trials.iter().filter_map(|record| completed(record)?.histograms.get(name)).filter(|h| !h.is_empty()).collect()
     };
-    let (response, service) = (named("response"), named("service"));
+    let (response, service) = (named(histogram::RESPONSE), named(histogram::SERVICE));
     let same = response == service;
     let mut distributions = Vec::new();
-    distributions.extend(distribution(arm, "response", &response));
+    distributions.extend(distribution(arm, histogram::RESPONSE, &response));
     if !same {
-        distributions.extend(distribution(arm, "service", &service));
+        distributions.extend(distribution(arm, histogram::SERVICE, &service));
     }
     distributions
 }

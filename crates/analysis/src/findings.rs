@@ -150,6 +150,8 @@ impl<'a> CaseTrials<'a> {
             parts,
             steps,
             density,
+            operation: if requests.is_empty() { "operation" } else { "request" }.to_owned(),
+            sections: Vec::new(),
             resources: self.resources(!requests.is_empty()),
             capacity,
             requests,

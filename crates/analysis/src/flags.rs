@@ -1,6 +1,7 @@
 //! What a reader must know about a trial when trusting it, as far as its record tells.
 
 use tare_model::Span;
+use tare_model::count;
 use tare_model::trial::{Flag, TrialRecord};
 
 use crate::distribution::completed;
@@ -78,21 +79,20 @@ fn dropped(record: &TrialRecord) -> Vec<Flag> {
     let Some(measurement) = completed(record) else { return Vec::new() };
     let count = |name: &str| measurement.counts.get(name).copied().unwrap_or(0);
     let mut flags = Vec::new();
-    if count("unfinished") > 0 {
-        let n = count("unfinished");
-        flags.extend(flag(
-            "unfinished",
-            format!("{n} operations due in the window were not done when the load stopped"),
-        ));
+    let unfinished = count(count::UNFINISHED);
+    if unfinished > 0 {
+        let detail = format!("{unfinished} operations due in the window were not done when the load stopped");
+        flags.extend(flag("unfinished", detail));
     }
-    if count("lost") > 0 {
-        flags.extend(flag("lost", format!("{} exchanges were lost", count("lost"))));
+    let lost = count(count::LOST);
+    if lost > 0 {
+        flags.extend(flag("lost", format!("{lost} exchanges were lost")));
     }
     let errors: Vec<_> = measurement
         .counts
         .iter()
-        .filter(|(name, n)| **n > 0 && (name.starts_with("errors: ") || *name == "errors"))
-        .map(|(name, n)| format!("{n} {}", name.strip_prefix("errors: ").unwrap_or(name)))
+        .filter(|(name, n)| **n > 0 && (count::reason(name).is_some() || *name == count::ERRORS))
+        .map(|(name, n)| format!("{n} {}", count::reason(name).unwrap_or(name)))
         .collect();
     if !errors.is_empty() {
         flags.extend(flag("errors", format!("operations failed: {}", errors.join("; "))));

@@ -13,7 +13,7 @@ use tare_model::study::{Case, CaseLoad};
 use crate::offered;
 
 /// Id that most workloads give their operations a second.
-pub(crate) const OPERATIONS: &str = "operations_per_s";
+pub(crate) const OPERATIONS: &str = common::OPERATIONS;
 
 /// The cases of a study that offer load to one guest, in groups of those that differ in load and instances (and phases) alone; in the
 /// order of the study. Searches for a capacity and scale-ups are of no group: their load is another in each trial.

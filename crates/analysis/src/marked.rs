@@ -1,14 +1,12 @@
 //! Arms whose figures are shown but never compared, and the mark that their names bear wherever they appear.
 
 use tare_model::findings::Findings;
+use tare_model::flag;
 use tare_model::plan::Plan;
 use tare_model::study::Arm;
 use tare_model::trial::TrialRecord;
 
 use crate::comparison::Role;
-
-/// Kind of the flag by which a platform says that its figures must not be compared (emulation).
-const NOT_COMPARABLE: &str = "not-comparable";
 
 /// What an arm is to the baseline. Where the baseline's own figures must not be compared, nobody is compared with it.
 pub(crate) fn role<'a>(baseline: &str, arm: &Arm, trials: impl Iterator<Item = &'a TrialRecord> + Clone) -> Role {
@@ -26,13 +24,13 @@ pub(crate) fn role<'a>(baseline: &str, arm: &Arm, trials: impl Iterator<Item = &
 /// Why the figures of an arm must not be compared, if one of its trials says so.
 fn why_not<'a>(arm: &str, trials: impl IntoIterator<Item = &'a TrialRecord>) -> Option<&'a str> {
     let own = trials.into_iter().filter(|record| record.planned.arm == arm);
-    own.flat_map(|record| &record.flags).find(|flag| flag.kind == NOT_COMPARABLE).map(|flag| flag.detail.as_str())
+    own.flat_map(|record| &record.flags).find(|flag| flag.kind == flag::NOT_COMPARABLE).map(|flag| flag.detail.as_str())
 }
 
 /// The same of findings: whether a completed trial of the arm says that its figures must not be compared.
 pub(crate) fn is_apart(findings: &Findings, arm: &str) -> bool {
     let mut own = findings.flagged.iter().filter(|trial| trial.arm == arm);
-    own.any(|trial| trial.flags.iter().any(|flag| flag.kind == NOT_COMPARABLE))
+    own.any(|trial| trial.flags.iter().any(|flag| flag.kind == flag::NOT_COMPARABLE))
 }
 
 /// The word that a reason begins with, before a colon: `emulated: there is no KVM here`.
@@ -80,7 +78,7 @@ mod tests {
             ("container: of another kind", "container"),
         ] {
             for record in trials.iter_mut().filter(|record| record.planned.arm == "container") {
-                record.flags = vec![Flag { kind: NOT_COMPARABLE.into(), detail: detail.into() }];
+                record.flags = vec![Flag { kind: flag::NOT_COMPARABLE.into(), detail: detail.into() }];
             }
             let labels: Vec<String> = marked(&plan, &trials).study.arms.into_iter().map(|arm| arm.label).collect();
             assert!(labels.iter().any(|own| own == label), "{labels:?}");
@@ -93,7 +91,7 @@ mod tests {
         let plan = testing::plan(1);
         let mut trials: Vec<_> = (0..3).map(|index| testing::trial(&plan, index)).collect();
         for record in trials.iter_mut().filter(|record| record.planned.arm == "native") {
-            record.flags = vec![Flag { kind: NOT_COMPARABLE.into(), detail: "it is the floor: no link".into() }];
+            record.flags = vec![Flag { kind: flag::NOT_COMPARABLE.into(), detail: "it is the floor: no link".into() }];
         }
         let arm = |id: &str| plan.study.arms.iter().find(|arm| arm.id == id).unwrap();
         let why = "the baseline must not be compared: it is the floor: no link".to_owned();

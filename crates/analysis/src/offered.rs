@@ -1,7 +1,7 @@
 //! The load that a trial was offered.
 
 use tare_model::capacity::{LoadShare, metric};
-use tare_model::load::OFFERED;
+use tare_model::count;
 use tare_model::study::{Case, CaseLoad};
 use tare_model::trial::{Measurement, TrialRecord};
 
@@ -34,6 +34,6 @@ pub(crate) fn shared(share: &LoadShare, mut capacities: Vec<f64>) -> Option<f64>
 /// The load that the figures of a trial are of: that which held, where it searched; else what it was offered.
 pub(crate) fn of_trial(measurement: &Measurement, fixed: Option<f64>) -> Option<f64> {
     let found = measurement.search.as_ref().map(|search| search.held);
-    let counted = || measurement.counts.get(OFFERED).map(|load| *load as f64);
+    let counted = || measurement.counts.get(count::OFFERED_LOAD_MAX).map(|load| *load as f64);
     found.or_else(counted).or(fixed)
 }

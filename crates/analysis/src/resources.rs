@@ -1,6 +1,8 @@
 //! What was used of host and guest at the load that the figures of a case are of.
 
 use tare_model::findings::ArmResources;
+use tare_model::histogram;
+use tare_model::metric::common;
 use tare_model::sample::{CpuAccount, Sample, Source};
 use tare_model::trial::{Measurement, TrialRecord};
 
@@ -22,14 +24,6 @@ const KINDS: [(&str, Option<usize>); 8] = [
     ("iowait", Some(3)),
     ("steal", None),
 ];
-
-/// Ids of metrics that tell of resources themselves, as figures that were published do: where there is nothing to compute them from.
-mod reported {
-    pub(super) const RESPONSE: &str = "response_time_mean_s";
-    pub(super) const CPU: &str = "host_cpu_cores";
-    pub(super) const NETWORK: &str = "network_bits_per_s";
-    pub(super) const DISK: &str = "disk_time_s";
-}
 
 /// Means over an arm's completed trials; `None` without one. `fixed`: the load of trials that do not search theirs.
 pub(crate) fn of_arm(arm: &str, trials: &[&TrialRecord], fixed: Option<f64>) -> Option<ArmResources> {
@@ -94,14 +88,14 @@ fn of_trial(record: &TrialRecord, measurement: &Measurement, fixed: Option<f64>)
     One {
         load: offered::of_trial(measurement, fixed),
         response_s: response_s(measurement),
-        host_cpu_cores: cores(|cpu| cpu.total_s - cpu.neighbours_s).or_else(|| metric(reported::CPU)),
+        host_cpu_cores: cores(|cpu| cpu.total_s - cpu.neighbours_s).or_else(|| metric(common::HOST_CPU_CORES)),
         guest_cpu_cores: cores(|cpu| cpu.guest_user_s).zip(cores(|cpu| cpu.guest_system_s)),
         host_cpu_shares: shares(&|window| {
             window.shares(&Source::Host, "sut_cpu_").or_else(|| window.shares(&Source::Host, "cpu_"))
         }),
         inside_cpu_shares: shares(&|window| window.shares(&Source::InGuest("target".to_owned()), "cpu_")),
-        network_bits_per_s: mean(&|window| window.sent()).or_else(|| metric(reported::NETWORK)),
-        disk_s: mean(&|window| window.disk_s()).or_else(|| metric(reported::DISK)),
+        network_bits_per_s: mean(&|window| window.sent()).or_else(|| metric(common::NETWORK_BITS)),
+        disk_s: mean(&|window| window.disk_s()).or_else(|| metric(common::DISK_TIME)),
         memory_bytes: windows.iter().filter_map(Window::memory).reduce(f64::max),
         swapped_bytes: swapped("swap_in_bytes").zip(swapped("swap_out_bytes")),
     }
@@ -131,8 +125,8 @@ fn response_s(measurement: &Measurement) -> Option<f64> {
     let held: Vec<_> =
         measurement.search.iter().flat_map(|search| search.iterations()).flat_map(|probe| &probe.requests).collect();
     let own: Vec<_> = measurement.requests.iter().collect();
-    let operations = || measurement.histograms.get("response")?.mean().map(|ns| ns * 1e-9);
-    let metric = || measurement.metrics.get(reported::RESPONSE).copied();
+    let operations = || measurement.histograms.get(histogram::RESPONSE)?.mean().map(|ns| ns * 1e-9);
+    let metric = || measurement.metrics.get(common::RESPONSE_MEAN).copied();
     mean(&held).or_else(|| mean(&own)).or_else(metric).or_else(operations)
 }
 

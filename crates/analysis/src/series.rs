@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use tare_model::findings::Timeline;
+use tare_model::metric::common;
 use tare_model::sample::{Sample, Source};
 use tare_model::trial::TrialRecord;
 
@@ -13,7 +14,7 @@ use crate::steady::averaged;
 pub(crate) const TIMELINE_POINTS_MAX: usize = 400;
 
 /// The driver's rate, in a workload of operations or of bytes.
-pub(crate) const RATES: [&str; 2] = ["operations_per_s", "bits_per_s"];
+pub(crate) const RATES: [&str; 2] = [common::OPERATIONS, common::BITS];
 
 /// (nanoseconds, value) of one series, in order of time, finite values only.
 fn points<'a>(samples: &'a [Sample], source: &Source, series: &str) -> Vec<(u64, f64)> {

@@ -3,6 +3,7 @@
 use tare_model::Histogram;
 use tare_model::findings::{ArmSteps, StepFindings};
 use tare_model::trial::{Measurement, Step, TrialRecord};
+use tare_model::{count, histogram};
 
 use crate::distribution::{self, completed};
 use crate::estimate;
@@ -48,14 +49,14 @@ pub(crate) const fn overrun(steps: &ArmSteps) -> bool {
 /// The time of whole operations: from their actual start, because what waited to be started was in no step.
 fn whole(measurement: &Measurement) -> Option<&Histogram> {
     let named = |name: &str| measurement.histograms.get(name).filter(|times| !times.is_empty());
-    named("service").or_else(|| named("response"))
+    named(histogram::SERVICE).or_else(|| named(histogram::RESPONSE))
 }
 
 /// Operations whose steps were timed. In a closed loop, whose service times are the response times, those that the end of the run cut off
 /// are among both, and in no count of what was done.
 fn operations(measurement: &Measurement) -> Option<f64> {
-    let counted = measurement.counts.get("operations").copied().filter(|n| *n > 0);
-    let closed = measurement.histograms.get("service") == measurement.histograms.get("response");
+    let counted = measurement.counts.get(count::OPERATIONS).copied().filter(|n| *n > 0);
+    let closed = measurement.histograms.get(histogram::SERVICE) == measurement.histograms.get(histogram::RESPONSE);
     let timed = whole(measurement).map(Histogram::count).filter(|n| *n > 0);
     counted.filter(|_| !closed).or(timed).or(counted).map(|n| n as f64)
 }

@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 
 use tare_model::findings::{CaseFindings, Comparison};
+use tare_model::flag;
 use tare_model::plan::Plan;
 use tare_model::study::Study;
 use tare_model::trial::TrialRecord;
-
-/// Kind of the flag by which a workload says so.
-const UNSAFE: &str = "unsafe";
 
 /// The unsafe settings of a run.
 #[derive(Debug, Default)]
@@ -21,7 +19,7 @@ impl<'a> Unsafe<'a> {
     pub(crate) fn of(trials: &'a [TrialRecord]) -> Self {
         let mut found: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
         for record in trials {
-            for flag in record.flags.iter().filter(|flag| flag.kind == UNSAFE) {
+            for flag in record.flags.iter().filter(|flag| flag.kind == flag::UNSAFE) {
                 let place = (record.planned.case.as_str(), record.planned.arm.as_str());
                 let places = found.entry(flag.detail.as_str()).or_default();
                 if !places.contains(&place) {

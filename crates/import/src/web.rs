@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use tare_model::capacity::{self, CapacitySearch, CapacitySpec, Probe, ProbePurpose, ScoreSpec};
 use tare_model::guest::GuestSize;
 use tare_model::load::{LoadKind, LoadModel};
-use tare_model::metric::{Better, MetricSpec, Unit};
-use tare_model::published::{PrintedTotal, Published};
+use tare_model::metric::{Better, MetricSpec, Unit, common};
+use tare_model::published::{PrintedTotal, Published, figure};
 use tare_model::study::{Case, CaseLoad, QosObjective, Study};
 use tare_model::trial::{Measurement, RequestType};
 use tare_model::{ByteSize, Span};
@@ -30,13 +30,13 @@ const BYTES_MAX: f64 = 1e13;
 /// Ids of metrics, as the workloads have them.
 const GOOD: &str = "good_share";
 const TOLERABLE: &str = "tolerable_share";
-const RESPONSE: &str = "response_time_mean_s";
+const RESPONSE: &str = common::RESPONSE_MEAN;
 const BYTES: &str = "bytes_per_request";
 const PAGES: &str = "pages_per_s";
 /// Ids of what the report tells of resources.
-const CPU: &str = "host_cpu_cores";
-const NETWORK: &str = "network_bits_per_s";
-const DISK: &str = "disk_time_s";
+const CPU: &str = common::HOST_CPU_CORES;
+const NETWORK: &str = common::NETWORK_BITS;
+const DISK: &str = common::DISK_TIME;
 
 /// The tables that a report has, of which the first or the second at least.
 #[derive(Default)]
@@ -86,7 +86,7 @@ fn sessions_of(trial: &ReportedTrial) -> f64 {
     trial.facts.get(SESSIONS).and_then(|text| text.parse().ok()).unwrap_or(0.0)
 }
 
-const SESSIONS: &str = "sessions";
+const SESSIONS: &str = tare_model::count::SESSIONS;
 
 fn guest() -> GuestSize {
     GuestSize { cpus: 1, memory: ByteSize(6 << 30) }
@@ -267,7 +267,7 @@ fn probe(load: f64, requests: Vec<RequestType>) -> Probe {
         purpose: ProbePurpose::Confirm,
         window_ns: (0, ITERATION_S * 1_000_000_000),
         metrics: metrics.map(|(id, value)| (id.to_owned(), value)).collect(),
-        counts: BTreeMap::from([("operations".to_owned(), all as u64)]),
+        counts: BTreeMap::from([(tare_model::count::OPERATIONS.to_owned(), all as u64)]),
         requests,
         ..Probe::default()
     }
@@ -275,12 +275,12 @@ fn probe(load: f64, requests: Vec<RequestType>) -> Probe {
 
 /// Names of the figures of a total, and the columns that they stand in.
 const FIGURES: [(&str, &str); 6] = [
-    ("requests", "requests"),
-    ("good", "good"),
-    ("tolerable", "tolerable"),
-    ("failed", "fail"),
-    ("response_s", "response_s"),
-    ("bytes_per_request", "bytes_per_request"),
+    (figure::REQUESTS, "requests"),
+    (figure::GOOD, "good"),
+    (figure::TOLERABLE, "tolerable"),
+    (figure::FAILED, "fail"),
+    (figure::RESPONSE, "response_s"),
+    (figure::BYTES_EACH, "bytes_per_request"),
 ];
 
 fn totals(table: &Table, row: &Row, case: &str, arm: &str, iteration: u32) -> Result<Vec<PrintedTotal>, ImportError> {
@@ -311,7 +311,7 @@ fn rate(
         case: case.to_owned(),
         arm: arm.to_owned(),
         iteration,
-        figure: format!("{before}byte_rate"),
+        figure: format!("{before}{}", figure::BYTE_RATE),
         value: table.number(row, COLUMN)?,
         rounding: table.rounding(row, COLUMN),
     })

@@ -98,3 +98,15 @@ impl AuditCheck {
         }
     }
 }
+
+/// Parameters by which a case of a workload with request types sets the limits of its audit.
+pub mod limit {
+    /// Points (0 to 1) by which the share of a type may miss its target.
+    pub const MIX_DEVIATION_MAX: &str = "mix-deviation-max";
+    /// Fewest requests of a type in an iteration.
+    pub const LEAST_REQUESTS: &str = "least-requests";
+    /// Largest share of requests with a wrong answer, or none.
+    pub const VALIDATION_ERRORS_MAX: &str = "validation-errors-max";
+    /// All of them.
+    pub const ALL: [&str; 3] = [MIX_DEVIATION_MAX, LEAST_REQUESTS, VALIDATION_ERRORS_MAX];
+}

@@ -197,11 +197,11 @@ impl Level {
 /// Ids of the metrics of a level, in the units that they end in.
 pub mod metric {
     /// Operations a second, all guests together.
-    pub const OPERATIONS: &str = "operations_per_s";
+    pub const OPERATIONS: &str = crate::metric::common::OPERATIONS;
     /// Operations a second of a guest, mean.
     pub const PER_GUEST: &str = "operations_per_guest_per_s";
     /// 99th percentile of the response time, all guests' operations of the window, seconds; absent with too few.
-    pub const RESPONSE_P99: &str = "response_time_p99_s";
+    pub const RESPONSE_P99: &str = crate::metric::common::RESPONSE_P99;
     /// Busy share of all CPUs of the host (0 to 1), steal left out.
     pub const HOST_CPU: &str = "host_cpu_share";
     /// CPU that the merging thread of the kernel took in the window, a share of one CPU.

@@ -16,6 +16,7 @@ use crate::sample::CpuAccount;
 use crate::trial::Flag;
 
 mod consolidation;
+pub mod section;
 mod serving;
 mod sizing;
 
@@ -114,7 +115,7 @@ pub struct Answer {
 }
 
 /// What was found in one case.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CaseFindings {
     /// Case id.
     pub id: String,
@@ -146,6 +147,10 @@ pub struct CaseFindings {
     pub requests: Vec<ArmRequests>,
     /// What was used of host and guest at the load that the figures are of, where the workload has request types.
     pub resources: Vec<ArmResources>,
+    /// What one operation is called.
+    pub operation: String,
+    /// What the workload's own view says of the case.
+    pub sections: Vec<section::Section>,
     /// How well the guests' CPUs were held busy to a share, where the case asks for one: arm, and (block, what was seen).
     pub cpu_searches: Vec<(String, Vec<(u32, CpuSearch)>)>,
 }
@@ -273,7 +278,7 @@ pub struct StepFindings {
 }
 
 /// What qualifies the figures of one arm in one case.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ArmAccount {
     /// Arm id.
     pub arm: String,

@@ -2,6 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Name of the response times of operations in a trial, nanoseconds from the intended start.
+pub const RESPONSE: &str = "response";
+/// Name of the times while they were served.
+pub const SERVICE: &str = "service";
+/// Name of the times from when they were due to their start.
+pub const LATENESS: &str = "lateness";
+
 /// Counts by value, in sparse bins.
 ///
 /// A bin is named by the lowest value that falls into it. Bins are those of HdrHistogram with three

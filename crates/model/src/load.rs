@@ -91,10 +91,6 @@ impl LoadKind {
     }
 }
 
-/// The count of a trial that holds the load which each driver offered, where that was searched for or is a share of what was found:
-/// clients, or whole arrivals a second. As a maximum it is not added up over trials.
-pub const OFFERED: &str = "offered_load_max";
-
 /// How the arrivals of an open loop are spread over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -66,7 +66,7 @@ impl MetricSpec {
     }
 }
 
-/// Metric ids that tare itself adds to those of the workload, for every trial.
+/// Metric ids that more than one crate knows. Those that tare itself adds to a workload's are the first.
 pub mod common {
     /// Seconds from the request to create the guest to its agent's first answer.
     pub const START_TIME: &str = "start_time_s";
@@ -94,4 +94,26 @@ pub mod common {
     pub const DISK_WRITE: &str = "disk_write_bytes_per_operation";
     /// The same read from it.
     pub const DISK_READ: &str = "disk_read_bytes_per_operation";
+
+    /// Operations a second, as metric and as the driver's series over time.
+    pub const OPERATIONS: &str = "operations_per_s";
+    /// Bits a second, likewise, where bytes are the unit of work.
+    pub const BITS: &str = "bits_per_s";
+    /// Mean of the response times, seconds.
+    pub const RESPONSE_MEAN: &str = "response_time_mean_s";
+    /// Their median.
+    pub const RESPONSE_P50: &str = "response_time_p50_s";
+    /// Their 99th percentile.
+    pub const RESPONSE_P99: &str = "response_time_p99_s";
+    /// How the ids of all metrics of response times begin.
+    pub const RESPONSE_TIME: &str = "response_time_";
+    /// Share of operations with a wrong answer or none.
+    pub const FAILED_SHARE: &str = "failed_share";
+
+    /// CPUs of the host that the SUT used, as others published it.
+    pub const HOST_CPU_CORES: &str = "host_cpu_cores";
+    /// Bits a second that the guest sent, as others published it.
+    pub const NETWORK_BITS: &str = "network_bits_per_s";
+    /// Mean time of a request to a disk, seconds, as others published it.
+    pub const DISK_TIME: &str = "disk_time_s";
 }

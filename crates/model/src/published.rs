@@ -28,13 +28,30 @@ pub struct PrintedTotal {
     pub arm: String,
     /// Which iteration, from 1; 0: the whole.
     pub iteration: u32,
-    /// What it is of: `requests`, `good`, `tolerable`, `failed`, `bytes_per_request`, `response_s`, `byte_rate`
-    /// (bytes a second, as printed), or the type's name and a dot before one of these, or a metric's id.
+    /// What it is of: one of [`figure`]'s, or the type's name and a dot before one of these, or a metric's id.
     pub figure: String,
     /// As printed.
     pub value: f64,
     /// Half of the last digit that is printed.
     pub rounding: f64,
+}
+
+/// Figures that are printed of requests, by the names that [`PrintedTotal::figure`] gives them; of one type with its name and a point before.
+pub mod figure {
+    /// Requests.
+    pub const REQUESTS: &str = "requests";
+    /// Of which good.
+    pub const GOOD: &str = "good";
+    /// Of which tolerable and no better.
+    pub const TOLERABLE: &str = "tolerable";
+    /// Of which failed.
+    pub const FAILED: &str = "failed";
+    /// Mean response time, seconds.
+    pub const RESPONSE: &str = "response_s";
+    /// Mean bytes of a request.
+    pub const BYTES_EACH: &str = "bytes_per_request";
+    /// Weighted byte rate, bytes a second.
+    pub const BYTE_RATE: &str = "byte_rate";
 }
 
 /// What a report says of its figures.

@@ -85,7 +85,7 @@ fn saturated(timeline: &Timeline<'_>, window: (u64, u64)) -> Option<Flag> {
         let detail = format!(
             "the driver's CPUs were busy for {percent:.1} % of the window (limit {limit} %): the driver may be the limit"
         );
-        flag("driver-saturated", detail)
+        flag(tare_model::flag::DRIVER_SATURATED, detail)
     })
 }
 

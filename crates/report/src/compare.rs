@@ -86,7 +86,7 @@ fn table(comparison: &ComparisonTable) -> Table {
             Cell::text(&row.label),
             Cell::text(row.value(row.a)),
             Cell::text(row.value(row.b)),
-            ratio.map_or_else(Cell::none, |parts| Cell::with_note(parts.value, parts.interval.unwrap_or_default())),
+            ratio.map_or_else(Cell::none, Cell::parts),
             chip,
             Cell::text(&row.sentence),
         ]);

@@ -73,6 +73,15 @@ impl Scale {
         fixed(number, decimals(number, None))
     }
 
+    /// An estimate on this scale, without its unit.
+    pub(crate) fn parts(&self, estimate: &Estimate) -> Parts {
+        if !estimate.value.is_finite() {
+            return Parts { value: NOT_A_NUMBER.to_owned(), interval: None };
+        }
+        let interval = bounds(estimate).map(|(low, high)| format!("[{}, {}]", self.text(low), self.text(high)));
+        Parts { value: self.text(estimate.value), interval }
+    }
+
     /// A number with its unit behind it.
     pub fn with_unit(&self, number: &str) -> String {
         if self.unit.is_empty() { number.to_owned() } else { format!("{number} {}", self.unit) }
@@ -148,6 +157,16 @@ pub fn estimate_parts(estimate: &Estimate, unit: &Unit) -> Parts {
         value: scale.with_unit(&fixed(number, digits)),
         interval: bounds.map(|(low, high)| format!("[{}, {}]", bound(low), bound(high))),
     }
+}
+
+/// An estimate as bare numbers with so many decimals.
+pub(crate) fn fixed_parts(estimate: &Estimate, decimals: usize) -> Parts {
+    if !estimate.value.is_finite() {
+        return Parts { value: NOT_A_NUMBER.to_owned(), interval: None };
+    }
+    let text = |value: f64| fixed(value, decimals);
+    let interval = bounds(estimate).map(|(low, high)| format!("[{}, {}]", text(low), text(high)));
+    Parts { value: text(estimate.value), interval }
 }
 
 /// An estimate with its interval: `15.4 us [15.1, 15.8]`.

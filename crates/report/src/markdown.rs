@@ -5,6 +5,7 @@ use tare_model::text::is_unfit;
 
 use crate::view::Report;
 use crate::view::case::CaseView;
+use crate::view::section::BlockView;
 use crate::view::table::{Cell, Table};
 
 /// The report as Markdown (GitHub's tables). What users wrote is escaped, so it stays text.
@@ -60,6 +61,7 @@ fn case_body(out: &mut String, case: &CaseView) {
     for lead in &case.lead {
         push_tables(out, std::slice::from_ref(&lead.table));
     }
+    sections(out, case, true);
     if let Some(requests) = &case.requests {
         push_tables(out, std::slice::from_ref(&requests.summary));
         for arm in &requests.arms {
@@ -70,7 +72,23 @@ fn case_body(out: &mut String, case: &CaseView) {
     if let Some(used) = &case.used {
         push_tables(out, std::slice::from_ref(&used.table));
     }
+    sections(out, case, false);
     push_tables(out, &case.tables);
+}
+
+/// What the workload itself says of the case, with the answer or after it.
+fn sections(out: &mut String, case: &CaseView, answers: bool) {
+    for section in case.sections.iter().filter(|section| section.answers == answers) {
+        out.push_str(&format!("### {}\n\n", escaped(&section.title)));
+        for block in &section.blocks {
+            match block {
+                BlockView::Sentence(sentence) => out.push_str(&format!("{}\n\n", escaped(sentence))),
+                BlockView::Table(table) => push_tables(out, std::slice::from_ref(table)),
+                BlockView::Fold { tables, .. } => push_tables(out, tables),
+                BlockView::Figure(_) => {}
+            }
+        }
+    }
 }
 
 /// What to build, and the models behind it.

@@ -1,5 +1,7 @@
 //! The findings for the end of a run: a compact table, then the answer.
 
+use tare_model::count;
+use tare_model::findings::section::{Block, Place};
 use tare_model::findings::{Answer, CaseFindings, Findings, MetricFindings, Verdict};
 use tare_model::metric::Unit;
 use tare_model::text::is_unfit;
@@ -218,6 +220,9 @@ fn notes(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<String> {
     let judged = case.objectives.iter().filter(|objective| !none_held(&objective.arm));
     let mut out: Vec<String> = judged.map(|objective| objective.sentence.clone()).collect();
     out.extend(case.not_measured.iter().cloned());
+    let said =
+        case.sections.iter().filter(|section| section.place == Place::Answer).flat_map(|section| &section.blocks);
+    out.extend(said.filter_map(|block| if let Block::Sentence(said) = block { Some(said.clone()) } else { None }));
     out.extend(density::lines(case, arms));
     out.extend(capacity::lines(case, findings, arms));
     out.extend(cpu_targets::lines(case, findings, arms));
@@ -228,7 +233,7 @@ fn notes(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<String> {
     let counted = if findings.plan.study.published.is_some() { &[][..] } else { &case.accounts };
     for own in counted {
         let count = |name: &str| own.counts.get(name).copied().unwrap_or(0);
-        let missing = ["errors", "lost", "unfinished"].map(count);
+        let missing = count::MISSING.map(count);
         let open = own.offered_per_s.map(|offered| {
             let late = own.lateness.iter().find(|(q, _)| (q - 0.99).abs() < 1e-9);
             let late = late.map_or_else(|| "n/a".to_owned(), |(_, e)| format::value(e.value, &Unit::Seconds));

@@ -37,6 +37,12 @@ pub(crate) fn sentence_case(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
+/// A sentence with its full stop; nothing of nothing.
+pub(crate) fn ended(text: &str) -> String {
+    let text = text.trim();
+    if text.is_empty() || text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
+}
+
 /// Style sheet class of a verdict.
 pub(crate) const fn verdict_class(verdict: Verdict) -> &'static str {
     match verdict {

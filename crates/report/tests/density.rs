@@ -38,8 +38,8 @@ fn the_answer_comes_first_with_the_number_the_ratio_and_the_reason() {
     let table = rows(&document, "The largest number of guests of 3.00 GiB on a host of 24.0 GiB");
     let row = |label: &str| table.iter().find(|row| row[0].starts_with(label)).unwrap_or_else(|| panic!("{table:?}"));
     let (off, merged) = (row("container, no merging"), row("container, merged by tare"));
-    assert!(off[1] == "7" && off[2] == "0.88x" && off[7] == "memory", "{off:?}");
-    assert!(merged[1] == "\u{2265} 32" && merged[2] == "4.00x" && merged[7] == "the end of the series", "{merged:?}");
+    assert!(off[1] == "7" && off[2] == "0.88x" && off[8].starts_with("memory |the next guest"), "{off:?}");
+    assert!(merged[1] == "\u{2265} 32" && merged[2] == "4.00x" && merged[8] == "the end of the series", "{merged:?}");
     assert!(merged[4].contains("53 % of its load") && off[4].contains("99 % of its load"), "{merged:?} {off:?}");
     assert!(merged[0].ends_with("|tare") && off[0].ends_with("|no merging"), "{merged:?} {off:?}");
     assert!(page.contains("4.6x as many"));
@@ -85,15 +85,18 @@ fn markdown_and_terminal_tell_how_many_ran_at_which_rate() {
     let terminal = tare_report::terminal(&fixture::density(), 120, false);
     assert!(terminal.contains("4.6x as many"), "{terminal}");
     let flat = terminal.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(flat.contains("container, no merging: 1 guest 6.14 kop/s, 4 guests 24.7 kop/s, 7 guests"), "{flat}");
-    assert!(flat.contains("; stopped by memory"), "{flat}");
+    assert!(
+        flat.contains("container, no merging: 7 guests held; 1 guest 6.14 kop/s, 4 guests 24.7 kop/s, 7 guests"),
+        "{flat}"
+    );
+    assert!(flat.contains("; stopped by memory: the next guest touches"), "{flat}");
 }
 
 #[test]
 fn it_is_said_how_guests_come_what_they_are_offered_and_what_the_host_was_set_to() {
     let page = page();
     for said in [
-        "memory \u{201c}zeroed\u{201d}, added one at a time; all are measured at 1, 4, 8, 12, 16, 20, 24, 28, 32",
+        "3GiB, added one at a time; all are measured at 1, 4, 8, 12, 16, 20, 24, 28, 32",
         "a rate that was found before the first trial",
         "each guest is offered 6.18 kop",
     ] {

@@ -104,41 +104,34 @@ fn the_steps_of_an_order_are_drawn_and_tabled_with_their_shares() {
 }
 
 #[test]
-fn storage_and_server_are_listed_arm_by_arm_and_settings_only_where_arms_differ() {
-    let mut findings = fixture::store();
-    findings.cases[0].accounts[1].facts.insert("PostgreSQL fsync".into(), "off".into());
+fn what_the_workload_says_is_shown_with_the_marks_of_the_arms_and_in_the_form_of_the_report() {
+    let findings = fixture::store();
     let page = html(&findings);
-    let table = rows(&parsed(&page), "Data and server on each arm");
-    let expected =
-        ["Arm", "Data on", "Restored by", "Restored in", "PostgreSQL", "Server started in", "CHECKPOINT in", "fsync"];
-    assert_eq!(table[0], expected);
-    let of = |column: usize| table[1..].iter().map(|row| row[column].replace('|', "")).collect::<Vec<_>>();
-    assert_eq!(of(7), ["on", "off", "on"]);
-    assert!(of(3).iter().all(|cell| cell.contains("guest 2: ")), "{:?}", of(3));
-    assert!(page.contains("PostgreSQL shared_buffers"), "the disclosure has all");
-}
-
-#[test]
-fn what_became_of_the_orders_is_reported_with_each_sqlstate() {
-    let mut findings = fixture::store();
-    let page = html(&findings);
-    let table = rows(&parsed(&page), "Outcomes of the orders");
-    let row = |name: &str| {
-        let found =
-            table.iter().find(|row| row[0].starts_with(name)).unwrap_or_else(|| panic!("no row {name}: {table:?}"));
-        found.iter().map(|cell| cell.replace('|', "")).collect::<Vec<_>>()
-    };
-    assert_eq!(row("orders")[1], "9,536,355");
-    assert_eq!(row("of them rolled back")[1], "190,727 2.0 %");
-    assert_eq!(row("deadlocks (SQLSTATE 40P01)")[1..], ["12", "12", "12"]);
-    assert_eq!(row("orders that failed")[1..], ["0", "7", "0"]);
-    assert_eq!(row("failed: 53100 could not extend file")[1..], ["0", "7", "0"]);
-    assert_eq!(row("clients that gave up")[1], "0");
-    assert_eq!(row("blocks that the servers found")[1], "99.0 %");
-    assert!(!table.iter().any(|row| row[0].starts_with("connections that were lost")), "there were none");
-    // Workloads without orders have no such table.
-    findings.cases[0].accounts.iter_mut().for_each(|own| own.counts.retain(|name, _| name != "rolled_back"));
-    assert!(!html(&findings).contains("Outcomes of the orders"));
+    let document = parsed(&page);
+    let table = rows(&document, "All completed trials together");
+    assert_eq!(table[0], ["Orders", "virtual disks", "iSCSI by vhost-net", "iSCSI by SR-IOV"]);
+    assert_eq!(
+        table[1].iter().map(|cell| cell.replace('|', "")).collect::<Vec<_>>()[..2],
+        ["orders in the window", "9,536,355"]
+    );
+    assert_eq!(table[2][1..], ["2.0 %", "\u{2013}", "2.0 %"], "what is unknown is no zero");
+    let fold = document.descendants().find(|node| {
+        node.has_tag_name("details") && node.descendants().any(|own| own.text() == Some("The clients in figures"))
+    });
+    let folded = rows(&document, "Orders a minute by clients");
+    assert!(fold.is_some_and(|node| node.descendants().any(|own| own.has_tag_name("table"))));
+    assert_eq!(folded[1][1].replace('|', ""), "25.60 ms [25.09, 26.11]; of one client");
+    assert!(page.contains("<p>Every order is counted in the database.</p>"));
+    for layout in ["w", "n"] {
+        assert!(page.contains(&format!("fig-case-1-section-0-1-{layout}-t")), "the figure, {layout}");
+    }
+    let answer = page.find("<h4>As clients are added</h4>").unwrap();
+    let detail = page.find("<h4>Outcomes of the orders</h4>").unwrap();
+    let figures = page.find("<h4>Where the time of an order goes</h4>").unwrap();
+    assert!(answer < figures && figures < detail && detail < page.find("<h4>Figures as tables</h4>").unwrap());
+    let markdown = tare_report::markdown(&findings);
+    assert!(markdown.contains("### Outcomes of the orders\n\n**All completed trials together.**"), "{markdown}");
+    assert!(tare_report::terminal(&findings, 80, false).contains("  Every order is counted in the database.\n"));
 }
 
 #[test]
@@ -249,21 +242,17 @@ fn the_terminal_keeps_to_its_width() {
 }
 
 #[test]
-fn the_published_table_and_what_an_order_takes_come_before_the_other_figures() {
+fn the_published_table_comes_before_the_other_figures() {
     let page = html(&fixture::store());
     let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
     let order = [
         "<h4>Orders a minute (OPM)</h4>",
         "<h4>Orders a minute (OPM) by guest and driver</h4>",
-        "<h4>Cost of one order</h4>",
         "<h4>Where the time of an order goes</h4>",
         "<h4>Every metric against the baseline</h4>",
         "<h4>Figures as tables</h4>",
     ];
     assert!(order.map(at).is_sorted(), "{:?}", order.map(at));
-    let costs = rows(&parsed(&page), "Cost of one order");
-    assert_eq!(costs[0].len(), 4, "the arm, time, CPU and WAL: {:?}", costs[0]);
-    assert_eq!(costs.len(), 1 + 3, "a line an arm");
 }
 
 #[test]
@@ -280,9 +269,6 @@ fn ten_arms_are_answered_by_a_table_and_secondary_metrics_are_folded() {
             && node.descendants().any(|n| n.text() == Some("Other metrics against the baseline"))
     });
     assert!(folded.is_some_and(|node| node.descendants().any(|n| n.has_tag_name("svg"))));
-    let processes = rows(&document, "States of the server\u{2019}s client processes");
-    let states: Vec<&str> = processes[1..].iter().map(|row| row[0].as_str()).collect();
-    assert_eq!(states, ["waiting for the client's next statement", "running, or ready to", "IO WalSync"]);
     let same =
         rows(&document, "Driver and guest, first completed trial of each arm: order entry, the same on every arm");
     assert!(same.iter().any(|row| row == &["PostgreSQL shared_buffers", "4GB"]), "said once: {same:?}");

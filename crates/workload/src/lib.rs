@@ -23,11 +23,13 @@ mod site;
 mod started;
 mod together;
 mod unprivileged;
+mod view;
 mod workloads;
 mod yields;
 
 pub use failure::Failure;
 pub use site::{Clock, DriverSite, SameClock, Schedule, ServicesSite, SetupSite, WorkSite, WorkloadError};
+pub use view::{View, add_sections};
 pub use workloads::tile::{Member as TileMember, Tile};
 pub use yields::{Driven, UnitOfWork};
 

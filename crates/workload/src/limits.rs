@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use tare_model::flag;
 use tare_model::trial::Flag;
 use tare_wire::{ExecSpec, Link, Reply, Request};
 
@@ -93,7 +94,7 @@ impl Allowed {
         let most = self.ports?;
         let needed = all * (1.0 + CLOSED_S / session_s.max(1.0));
         (needed > most as f64).then(|| Flag {
-            kind: "driver-ports".to_owned(),
+            kind: flag::DRIVER_PORTS.to_owned(),
             detail: format!(
                 "{most} ports to connect from may not suffice: {all:.0} connections and those that ended in the last {CLOSED_S:.0} s need \
                  about {needed:.0}; faults `no free local port` are of this. Widen net.ipv4.ip_local_port_range where load comes from"

@@ -4,7 +4,7 @@ use serde_json::Value;
 use tare_model::field::FieldError;
 use tare_model::load::LoadModel;
 
-use crate::Workload;
+use crate::{View, Workload};
 
 /// Makes a workload from its parameters (an object; absent ones take their defaults) and the load.
 /// The path of an error is relative to the parameters; one about the load starts with `load`.
@@ -26,6 +26,8 @@ pub struct Entry {
     pub make: Make,
     /// The parameters with every default filled in, as they are disclosed.
     pub normalise: Normalise,
+    /// What it says of its cases in a report, if anything.
+    pub view: Option<&'static dyn View>,
 }
 
 impl std::fmt::Debug for Entry {

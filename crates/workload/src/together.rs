@@ -2,6 +2,7 @@
 
 use tare_model::sample::Sample;
 use tare_model::trial::Flag;
+use tare_model::{count, fact, flag};
 
 use crate::Driven;
 use crate::requests::add_types;
@@ -19,13 +20,13 @@ fn numbered(mut guest: Driven, number: u32, several: bool) -> Driven {
     guest.measurement.parts.iter_mut().for_each(|part| part.guest = number);
     if several {
         guest.invalid = guest.invalid.map(|why| format!("guest {number}: {why}"));
-        guest.flags.iter_mut().filter(|flag| flag.kind != "unsafe").for_each(|flag| {
+        guest.flags.iter_mut().filter(|flag| flag.kind != flag::UNSAFE).for_each(|flag| {
             flag.detail = format!("guest {number}: {}", flag.detail);
         });
     }
     if number > 1 {
         let facts = std::mem::take(&mut guest.facts);
-        guest.facts = facts.into_iter().map(|(name, value)| (format!("guest {number}: {name}"), value)).collect();
+        guest.facts = facts.into_iter().map(|(name, value)| (fact::of_guest(number, &name), value)).collect();
     }
     guest
 }
@@ -36,7 +37,7 @@ fn add(mut all: Driven, guest: Driven) -> Driven {
     all.work += guest.work;
     all.invalid = all.invalid.or(guest.invalid);
     for (name, count) in guest.measurement.counts {
-        let largest = name.ends_with("_max");
+        let largest = count::is_largest(&name);
         let sum = all.measurement.counts.entry(name).or_default();
         *sum = if largest { count.max(*sum) } else { *sum + count };
     }
@@ -49,7 +50,7 @@ fn add(mut all: Driven, guest: Driven) -> Driven {
     add_samples(&mut all.samples, guest.samples);
     // A fact that is the same in both is kept once.
     let differs =
-        |name: &str, value: &String| name.split_once(": ").is_none_or(|(_, plain)| all.facts.get(plain) != Some(value));
+        |name: &str, value: &String| fact::plain(name).1.is_none() || all.facts.get(fact::plain(name).0) != Some(value);
     let facts: Vec<(String, String)> = guest.facts.into_iter().filter(|(name, value)| differs(name, value)).collect();
     all.facts.extend(facts);
     let new: Vec<Flag> = guest.flags.into_iter().filter(|flag| !all.flags.contains(flag)).collect();

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use tare_model::Histogram;
 use tare_model::drive::DriveResult;
+use tare_model::metric::common;
 use tare_model::sample::{Sample, Source};
 use tare_model::trial::{Flag, Measurement, Part, Step};
+use tare_model::{count, flag, histogram};
 use tare_wire::ServeReport;
 
 /// What service demand is counted by.
@@ -85,9 +87,6 @@ pub fn supported_quantile(histogram: &Histogram, q: f64) -> Option<f64> {
 /// is then in what they measured.
 const STARVED: f64 = 0.01;
 
-/// Kind of the flag that says so.
-pub const STARVED_FLAG: &str = "driver-starved";
-
 /// What the driver waited for CPUs, as a part of its threads' time in the window.
 fn starved(result: &DriveResult) -> Option<f64> {
     let all = window_s(result) * 1e9 * f64::from(result.threads);
@@ -101,17 +100,17 @@ pub fn window_s(result: &DriveResult) -> f64 {
 
 /// Everything in a driver's result that does not depend on the workload; the workload adds its metrics.
 pub fn from_result(result: DriveResult, unit: UnitOfWork) -> Driven {
-    let mut counts = BTreeMap::from([("operations".to_owned(), result.operations)]);
-    counts.insert("bytes".into(), result.bytes_to_guest + result.bytes_from_guest);
-    counts.insert("lost".into(), result.lost);
-    counts.insert("unfinished".into(), result.unfinished);
-    counts.insert("backlog_max".into(), result.backlog_max);
-    counts.insert("driver_cpu_ns".into(), result.cpu_user_ns + result.cpu_system_ns);
+    let mut counts = BTreeMap::from([(count::OPERATIONS.to_owned(), result.operations)]);
+    counts.insert(count::BYTES.into(), result.bytes_to_guest + result.bytes_from_guest);
+    counts.insert(count::LOST.into(), result.lost);
+    counts.insert(count::UNFINISHED.into(), result.unfinished);
+    counts.insert(count::BACKLOG_MAX.into(), result.backlog_max);
+    counts.insert(count::DRIVER_CPU_NS.into(), result.cpu_user_ns + result.cpu_system_ns);
     if let Some(ns) = result.run_delay_ns {
-        counts.insert("driver_run_delay_ns".into(), ns);
+        counts.insert(count::DRIVER_RUN_DELAY_NS.into(), ns);
     }
-    for (reason, count) in &result.errors {
-        counts.insert(format!("errors: {reason}"), *count);
+    for (reason, n) in &result.errors {
+        counts.insert(count::error(reason), *n);
     }
     let window = window_s(&result);
     let mut facts: BTreeMap<String, String> =
@@ -127,7 +126,7 @@ pub fn from_result(result: DriveResult, unit: UnitOfWork) -> Driven {
         facts.insert("driver waited for a CPU".into(), waited.clone());
         if part > STARVED {
             let detail = format!("the driver waited for a CPU {waited}, more than {} %", STARVED * 100.0);
-            flags.push(Flag { kind: STARVED_FLAG.into(), detail });
+            flags.push(Flag { kind: flag::DRIVER_STARVED.into(), detail });
         }
     }
     let work = match unit {
@@ -136,7 +135,12 @@ pub fn from_result(result: DriveResult, unit: UnitOfWork) -> Driven {
     };
     let samples = series(&result, unit);
     let window_ns = (result.steady_start_ns, result.steady_end_ns);
-    let histograms = [("response", result.response), ("service", result.service), ("lateness", result.lateness)]
+    let histograms = [
+        (histogram::RESPONSE, result.response),
+        (histogram::SERVICE, result.service),
+        (histogram::LATENESS, result.lateness),
+    ];
+    let histograms = histograms
         .into_iter()
         .filter(|(_, histogram)| !histogram.is_empty())
         .map(|(name, histogram)| (name.to_owned(), histogram))
@@ -214,8 +218,8 @@ pub fn add_server(report: &ServeReport, driven: &mut Driven) -> Option<u64> {
     driven.facts.extend(granted);
     let (first, _) = report.errors.first()?;
     let count = report.errors.iter().map(|(_, count)| count).sum();
-    for (reason, count) in &report.errors {
-        driven.measurement.counts.insert(format!("server errors: {reason}"), *count);
+    for (reason, n) in &report.errors {
+        driven.measurement.counts.insert(count::server_error(reason), *n);
     }
     let detail = format!("the guest's server counts {count} errors, first: {first}");
     driven.flags.push(Flag { kind: "server-errors".into(), detail });
@@ -225,8 +229,8 @@ pub fn add_server(report: &ServeReport, driven: &mut Driven) -> Option<u64> {
 /// The driver's rate over time, as a gauge at the end of each interval.
 fn series(result: &DriveResult, unit: UnitOfWork) -> Vec<Sample> {
     let (name, scale) = match unit {
-        UnitOfWork::Operation => ("operations_per_s", 1.0),
-        UnitOfWork::Byte => ("bits_per_s", 8.0),
+        UnitOfWork::Operation => (common::OPERATIONS, 1.0),
+        UnitOfWork::Byte => (common::BITS, 8.0),
     };
     let mut samples = Vec::with_capacity(result.intervals.len());
     for pair in result.intervals.windows(2) {

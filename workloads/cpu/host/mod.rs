@@ -37,6 +37,7 @@ pub const ENTRY: Entry = Entry {
         Ok(Box::new(parameters))
     },
     normalise: |parameters| filled(checked(parameters)?),
+    view: None,
 };
 
 /// Parameters of `cpu`.

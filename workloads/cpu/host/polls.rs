@@ -60,7 +60,7 @@ impl Polls {
         let chunks = last.chunks - first.chunks;
         let mut driven = self.blank();
         driven.measurement.metrics.insert("chunks_per_s".to_owned(), speed);
-        driven.measurement.counts.insert("operations".to_owned(), chunks);
+        driven.measurement.counts.insert(tare_model::count::OPERATIONS.to_owned(), chunks);
         driven.work = chunks as f64;
         let share = uncertainty / window;
         if share > UNCERTAIN {

@@ -43,6 +43,7 @@ pub const ENTRY: Entry = Entry {
         extractors(&checked(parameters)?)?;
         normalise::<Parameters>(parameters)
     },
+    view: None,
 };
 
 /// Parameters of `exec`.
@@ -201,7 +202,7 @@ impl Prepared for Exec {
             steps: Vec::new(),
             metrics,
             histograms: BTreeMap::new(),
-            counts: BTreeMap::from([("operations".to_owned(), 1)]),
+            counts: BTreeMap::from([(tare_model::count::OPERATIONS.to_owned(), 1)]),
             scale_up: None,
             requests: Vec::new(),
             search: None,

@@ -7,12 +7,13 @@ use tare_model::density::metric;
 use tare_model::drive::DriveResult;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::trial::{Flag, Measurement};
+use tare_model::{count, histogram};
 
 use crate::together::together;
-use crate::yields::{STARVED_FLAG, finite, from_result, supported_quantile};
+use crate::yields::{finite, from_result, supported_quantile};
 use crate::{Driven, UnitOfWork};
 
-const OPERATIONS: &str = "operations";
+const OPERATIONS: &str = count::OPERATIONS;
 /// Guests that a count is the sum of.
 const GUESTS: &str = "guests";
 /// Of the application's transactions in all phases, those of one kind.
@@ -29,11 +30,11 @@ pub(super) const RESIDENT: &str = "application_resident_peak_bytes";
 /// Memory that the guest's system still holds.
 pub(super) const HELD: &str = "memory_held_bytes";
 /// What the driver calls starts that the application gave up: an error, which in no operation happened.
-const GIVEN_UP: &str = "errors: starts dropped";
+const GIVEN_UP: &str = "starts dropped";
 /// The same here.
 const DROPPED: &str = "starts_dropped";
 /// Where they belong among the counts of every driver: due in the window, and not done.
-const UNFINISHED: &str = "unfinished";
+const UNFINISHED: &str = count::UNFINISHED;
 /// How the driver begins the names of what the application said of itself.
 const SAID: &str = "driver application_";
 
@@ -81,7 +82,7 @@ fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String, f64> {
         (COLLECTIONS, of_guest(COLLECTIONS)),
         ("collection_time_s", of_guest(COLLECTION_MS).map(|ms| ms / 1e3)),
     ];
-    if let Some(response) = measured.histograms.get("response") {
+    if let Some(response) = measured.histograms.get(histogram::RESPONSE) {
         values.push(("response_time_mean_s", response.mean().map(|ns| ns / 1e9)));
         values.extend(QUANTILES.map(|(id, _, q)| (id, supported_quantile(response, q).map(|ns| ns / 1e9))));
     }
@@ -113,7 +114,7 @@ pub(super) fn of_guest(result: DriveResult, done: &JavaDone, before: &JavaDone) 
     }
     // The application times its operations itself: a driver that waits for a CPU only sees the window's edges late, which it
     // tells as facts.
-    driven.flags.retain(|flag| flag.kind != STARVED_FLAG);
+    driven.flags.retain(|flag| flag.kind != tare_model::flag::DRIVER_STARVED);
     let facts = std::mem::take(&mut driven.facts);
     driven.facts = facts.into_iter().map(|(name, value)| (said(name), value)).collect();
     driven.measurement.metrics = metrics(&driven.measurement, driven.window_s());
@@ -137,7 +138,11 @@ fn said(name: String) -> String {
 /// Tells starts that the application gave up as what they are.
 fn tell_dropped(driven: &mut Driven) {
     let counts = &mut driven.measurement.counts;
-    let given_up: Vec<String> = counts.keys().filter(|name| name.starts_with(GIVEN_UP)).cloned().collect();
+    let given_up: Vec<String> = counts
+        .keys()
+        .filter(|name| count::reason(name).is_some_and(|why| why.starts_with(GIVEN_UP)))
+        .cloned()
+        .collect();
     let dropped: u64 = given_up.iter().filter_map(|name| counts.remove(name)).sum();
     if dropped == 0 {
         return;
@@ -161,7 +166,7 @@ fn dropped(all: &Measurement, in_guests: usize, guests: usize) -> Option<Flag> {
 /// The figures of all guests together.
 pub(super) fn combine(guests: Vec<Driven>) -> Option<Driven> {
     let missing = |name: &&str| !guests.iter().all(|guest| guest.measurement.counts.contains_key(*name));
-    let of_some: Vec<&str> = [RESIDENT, HELD, "driver_run_delay_ns"].into_iter().filter(missing).collect();
+    let of_some: Vec<&str> = [RESIDENT, HELD, count::DRIVER_RUN_DELAY_NS].into_iter().filter(missing).collect();
     let behind = guests.iter().filter(|guest| guest.measurement.counts.contains_key(DROPPED)).count();
     let number = guests.len();
     let mut all = together(guests)?;

@@ -11,6 +11,7 @@ mod figures;
 pub(crate) mod parameters;
 mod running;
 mod start;
+mod view;
 
 use tare_model::Refusal;
 use tare_model::field::FieldError;
@@ -38,6 +39,7 @@ pub const ENTRY: Entry = Entry {
         Ok(Box::new(Java { parameters, groups: load.connections() }))
     },
     normalise: |parameters| filled(checked(parameters)?),
+    view: Some(&view::Memory),
 };
 
 /// Usual time of a trial, beside its guests' start, in which the application starts, its work is verified, and all is taken down; seen on a small host that was quiet.

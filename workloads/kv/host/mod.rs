@@ -12,14 +12,13 @@ mod start;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
 use tare_model::field::FieldError;
 use tare_model::guest::GuestSize;
 use tare_model::metric::MetricSpec;
 use tare_model::{Refusal, Span};
 
 use crate::limits::Allowed;
-use crate::registry::{Entry, schema};
+use crate::registry::{Entry, filled, schema};
 use crate::{Data, Driven, Failure, Prepared, SetupSite, Traits, UnitOfWork, WorkSite, Workload, WorkloadError};
 use parameters::{Parameters, VerdictOn, checked};
 use running::Running;
@@ -34,9 +33,8 @@ pub const ENTRY: Entry = Entry {
         let verdict = parameters.verdict_under(load);
         Ok(Box::new(Kv { parameters, verdict, connections: load.connections() }))
     },
-    normalise: |parameters: &Value| -> Result<Value, FieldError> {
-        serde_json::to_value(checked(parameters)?).map_err(|error| FieldError::new(&[], error.to_string()))
-    },
+    normalise: |parameters| filled(checked(parameters)?),
+    view: None,
 };
 
 /// Usual time of a trial, beside its guests' start, in which the server starts, some 100,000 keys are set and read, and all is taken

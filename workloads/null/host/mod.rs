@@ -21,6 +21,7 @@ pub const ENTRY: Entry = Entry {
     schema: schema::<Parameters>,
     make: |parameters, _| Ok(Box::new(read::<Parameters>(parameters).map(Null)?)),
     normalise: |parameters: &Value| -> Result<Value, FieldError> { normalise::<Parameters>(parameters) },
+    view: None,
 };
 
 /// Parameters of `null`.
@@ -81,7 +82,9 @@ impl Prepared for Running {
         let rate = result.operations as f64 / window_s(&result);
         let mut driven = from_result(result, UnitOfWork::Operation);
         driven.measurement.metrics.insert("operations_per_s".into(), rate);
-        if let Some(late) = driven.measurement.histograms.get("lateness").and_then(|h| supported_quantile(h, 0.99)) {
+        if let Some(late) =
+            driven.measurement.histograms.get(tare_model::histogram::LATENESS).and_then(|h| supported_quantile(h, 0.99))
+        {
             driven.measurement.metrics.insert("lateness_p99_s".into(), late / 1e9);
         }
         Ok(driven)

@@ -22,6 +22,7 @@ pub const ENTRY: Entry = Entry {
     schema: schema::<Parameters>,
     make: |parameters, _| Ok(Box::new(Rr(checked(parameters)?))),
     normalise: |parameters| filled(checked(parameters)?),
+    view: None,
 };
 
 /// Parameters of `rr`.
@@ -223,8 +224,13 @@ impl Prepared for Running {
         if driven.work == 0.0 {
             return Ok(Some("no exchange was completed in steady state".into()));
         }
-        let failed: u64 =
-            driven.measurement.counts.iter().filter(|(n, _)| n.starts_with("errors: ")).map(|(_, c)| c).sum();
+        let failed: u64 = driven
+            .measurement
+            .counts
+            .iter()
+            .filter(|(n, _)| tare_model::count::reason(n).is_some())
+            .map(|(_, c)| c)
+            .sum();
         let wrong = disagreement(&self.sizes, &report, self.answered, u64::from(self.connections) + failed);
         Ok(wrong.or(server_errors(&report, self.answered, driven)))
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::social::spec::{Operation, SocialDone, stationary};
 use tare_model::drive::DriveResult;
+use tare_model::histogram;
 use tare_model::metric::{Better, MetricSpec, Unit, common};
 use tare_model::trial::{Measurement, Part, RequestType};
 
@@ -128,7 +129,7 @@ fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String, f64> {
         ("users_over_rate_s", count(USERS).zip(rate).map(|(users, rate)| users / rate)),
         ("not_modified_share", over(NOT_MODIFIED, EXCHANGES)),
     ];
-    let response = measured.histograms.get("response");
+    let response = measured.histograms.get(histogram::RESPONSE);
     more.extend(QUANTILES.map(|(id, _, q)| {
         let ns = response.and_then(|histogram| supported_quantile(histogram, q));
         (id, ns.map(|ns| ns / 1e9))

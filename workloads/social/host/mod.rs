@@ -17,6 +17,7 @@ mod services;
 mod start;
 mod stats;
 mod verify;
+mod view;
 
 use std::sync::{Mutex, PoisonError};
 
@@ -49,6 +50,7 @@ pub const ENTRY: Entry = Entry {
         Ok(Box::new(Social { parameters, users, gold: Mutex::default() }))
     },
     normalise: |parameters| filled(checked(parameters)?),
+    view: Some(&view::Database),
 };
 
 /// Where the application is on this host, with its runtime.

@@ -15,13 +15,18 @@ use super::gold::{KEPT, Kept, SOCIAL};
 use super::parameters::Parameters;
 use crate::asked::Asked;
 use crate::postgres::cluster::{DATA, local};
+use crate::postgres::facts;
 use crate::postgres::installation::Installation;
 use crate::postgres::server::{CHECKPOINT, SETTINGS};
 use crate::postgres::server::{SHORT, SUPERUSER, Server};
-use crate::postgres::settings::{self, unsafe_flags};
+use crate::postgres::settings;
 use crate::site::stop_server;
 use crate::{Failure, ServicesSite, WorkSite, WorkloadError};
 
+/// Facts: what the database lies on, how long it took to restore it and how, and how long its server took to start.
+pub(super) const DATABASE_ON: &str = "database on";
+pub(super) const DATABASE_RESTORED_IN: &str = "database restored in";
+pub(super) const DATABASE_STARTED_IN: &str = "database started in";
 /// Where PostgreSQL listens, in a network of its own.
 const PORT: u16 = 5432;
 /// Connections beside those of the instances: tare's own, and those that PostgreSQL reserves.
@@ -133,16 +138,16 @@ impl Beside {
         let asked = asked(services, site.timeout);
         let kept = kept(asked, data)?;
         self.loaded = kept.loaded;
-        self.fact("database on", data.storage.clone());
+        self.fact(DATABASE_ON, data.storage.clone());
         let restored = format!("{:.2} s, {}", data.restore_s, data.restored_by);
-        self.fact("database restored in", restored);
+        self.fact(DATABASE_RESTORED_IN, restored);
         let bin = installation.bin.to_string_lossy().into_owned();
         let server = Server { bin, data: format!("{}/{DATA}", data.path) };
         let settings = settings_of(parameters, &kept, site.instances, services.address);
         server.configure(asked, &settings::file(&settings), Some(&rules(site.guest_address)))?;
         let seconds = server.start(asked)?;
         self.server = Some(server);
-        self.fact("database started in", format!("{seconds:.2} s"));
+        self.fact(DATABASE_STARTED_IN, format!("{seconds:.2} s"));
         self.databases(asked, site.instances, installation.major)?;
         self.describe(asked)?;
         self.serve_files(services, site, &kept, parameters)
@@ -168,21 +173,14 @@ impl Beside {
         self.fact("databases made in", format!("{made:.2} s, {instances} of them"));
         let began = Instant::now();
         asked.sql("make a checkpoint", &postgres, &["CHECKPOINT"], CHECKPOINT)?;
-        self.fact("checkpoint", format!("{:.2} s", began.elapsed().as_secs_f64()));
+        self.fact(facts::CHECKPOINT, format!("{:.2} s", began.elapsed().as_secs_f64()));
         Ok(())
     }
 
     /// Version, settings and what they mean for safety.
     fn describe(&mut self, asked: Asked<'_>) -> Result<(), WorkloadError> {
         let rows = asked.sql("read the settings", &own(1), &["SELECT version()", SETTINGS], SHORT)?;
-        let cell = |row: &[Option<String>], at: usize| row.get(at).cloned().flatten();
-        let of = |at: usize| rows.get(at).map(|rows| rows.rows.as_slice()).unwrap_or_default();
-        let version = of(0).first().and_then(|row| cell(row, 0)).unwrap_or_default();
-        let settings: Vec<(String, String)> =
-            of(1).iter().filter_map(|row| Some((cell(row, 0)?, cell(row, 1)?))).collect();
-        self.flags.extend(unsafe_flags(&settings));
-        self.fact("PostgreSQL", version);
-        self.facts.extend(settings.into_iter().map(|(name, value)| (format!("PostgreSQL {name}"), value)));
+        facts::describe(&rows, &mut self.facts, &mut self.flags);
         Ok(())
     }
 

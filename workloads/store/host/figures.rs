@@ -6,6 +6,7 @@ use crate::store::spec::StoreDone;
 use tare_model::drive::{CUT_OFF, DriveResult};
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::trial::{Flag, Measurement, Part};
+use tare_model::{count, histogram};
 
 use super::parameters::VerdictOn;
 use crate::together::together;
@@ -19,13 +20,16 @@ const ROLLBACK_SHARE: &str = "rollback_share";
 pub(super) const WAL_BYTES: &str = "server: WAL bytes";
 /// Bytes of tables and indexes that the server wrote.
 pub(super) const WRITTEN_BYTES: &str = "server: data bytes written";
-const RUN_DELAY: &str = "driver_run_delay_ns";
-const NOT_OF_SOME: [&str; 3] = [WAL_BYTES, WRITTEN_BYTES, RUN_DELAY];
+const NOT_OF_SOME: [&str; 3] = [WAL_BYTES, WRITTEN_BYTES, count::DRIVER_RUN_DELAY_NS];
 
-const OPERATIONS: &str = "operations";
-const ROLLED_BACK: &str = "rolled_back";
+const OPERATIONS: &str = count::OPERATIONS;
+pub(super) const ROLLED_BACK: &str = "rolled_back";
 const STATEMENTS: &str = "statements";
-const GAVE_UP: &str = "clients that gave up";
+pub(super) const GAVE_UP: &str = "clients that gave up";
+pub(super) const DEADLOCKS: &str = "deadlocks tried again";
+pub(super) const NAMES_TAKEN: &str = "names tried again";
+pub(super) const RECONNECTS: &str = "reconnects";
+pub(super) const IN_DOUBT: &str = "orders in doubt";
 
 /// Quantiles of the response time that are reported.
 const QUANTILES: [(&str, &str, f64); 5] = [
@@ -80,7 +84,7 @@ pub(super) fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String,
     tell("wal_bytes_per_order", count(WAL_BYTES).map(|bytes| bytes / orders));
     tell("data_bytes_written_per_order", count(WRITTEN_BYTES).map(|bytes| bytes / orders));
     tell("statements_per_s", count(STATEMENTS).map(|statements| statements / window_s));
-    if let Some(response) = measured.histograms.get("response") {
+    if let Some(response) = measured.histograms.get(histogram::RESPONSE) {
         tell("response_time_mean_s", response.mean().map(|ns| ns / 1e9));
         for (id, _, q) in QUANTILES {
             tell(id, supported_quantile(response, q).map(|ns| ns / 1e9));
@@ -100,10 +104,10 @@ fn yields(result: DriveResult, store: &StoreDone) -> Driven {
         ("orders committed in all phases", store.orders),
         ("orders rolled back in all phases", store.rolled_back_total),
         ("customers made in all phases", store.new_customers),
-        ("deadlocks tried again", store.deadlock_retries),
-        ("names tried again", store.name_retries),
-        ("reconnects", store.reconnects),
-        ("orders in doubt", (store.in_doubt.len() + store.unnumbered.len()) as u64),
+        (DEADLOCKS, store.deadlock_retries),
+        (NAMES_TAKEN, store.name_retries),
+        (RECONNECTS, store.reconnects),
+        (IN_DOUBT, (store.in_doubt.len() + store.unnumbered.len()) as u64),
         (GAVE_UP, store.gave_up.into()),
     ];
     driven.count(counts);
@@ -120,18 +124,18 @@ const FAILED_MAX: f64 = 0.01;
 
 /// Why figures must not be used in which so many orders failed. A server that is killed on purpose fails what it was doing.
 fn unanswered(measured: &Measurement, killed: bool) -> Option<String> {
-    let sum = |what: &str| -> u64 {
-        measured.counts.iter().filter(|(name, _)| name.starts_with(what)).map(|(_, count)| count).sum()
-    };
-    let (failed, unfinished, gave_up) = (sum("errors: ") - cut_off(measured), sum("unfinished"), sum(GAVE_UP));
-    let orders = sum(OPERATIONS);
+    let counts = &measured.counts;
+    let number = |name: &str| counts.get(name).copied().unwrap_or(0);
+    let all: u64 = counts.iter().filter(|(name, _)| count::reason(name).is_some()).map(|(_, n)| n).sum();
+    let (failed, unfinished, gave_up) = (all - cut_off(measured), number(count::UNFINISHED), number(GAVE_UP));
+    let orders = number(OPERATIONS);
     let most =
         |excuse: bool| commonest(measured, excuse).map_or_else(String::new, |reason| format!("; most often: {reason}"));
     if gave_up > 0 {
         return Some(format!("{gave_up} clients gave up after too many failures{}", most(true)));
     }
     if orders == 0 {
-        let cut = measured.counts.get(&format!("errors: {CUT_OFF}")).copied().unwrap_or(0);
+        let cut = measured.counts.get(&count::error(CUT_OFF)).copied().unwrap_or(0);
         return Some(format!(
             "no order was completed in steady state, and {cut} were under way when the run ended{}; longer phases, fewer clients or a \
              guest with more CPUs would let some end",
@@ -151,7 +155,7 @@ fn unanswered(measured: &Measurement, killed: bool) -> Option<String> {
 
 /// The error that most orders failed with; those that were cut off at the end are none if they are excused.
 fn commonest(measured: &Measurement, excuse: bool) -> Option<&str> {
-    let errors = measured.counts.iter().filter_map(|(name, n)| Some((name.strip_prefix("errors: ")?, *n)));
+    let errors = measured.counts.iter().filter_map(|(name, n)| Some((count::reason(name)?, *n)));
     errors
         .filter(|(reason, n)| *n > 0 && !(excuse && *reason == CUT_OFF))
         .max_by_key(|(_, n)| *n)
@@ -165,11 +169,11 @@ const LONG_ORDER_NS: f64 = 2.5e9;
 /// Orders that were under way when a closed loop ended, one a client at most, where orders take long as a rule: they are no
 /// failures. The time that they had taken by then is in the response times.
 fn cut_off(measured: &Measurement) -> u64 {
-    let median = measured.histograms.get("response").and_then(|response| response.quantile(0.5));
+    let median = measured.histograms.get(histogram::RESPONSE).and_then(|response| response.quantile(0.5));
     if median.is_none_or(|ns| ns < LONG_ORDER_NS) {
         return 0;
     }
-    measured.counts.get(&format!("errors: {CUT_OFF}")).copied().unwrap_or(0)
+    measured.counts.get(&count::error(CUT_OFF)).copied().unwrap_or(0)
 }
 
 /// Says that orders were under way at the end, if so many were that it matters.

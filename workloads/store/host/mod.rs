@@ -12,6 +12,7 @@ pub(crate) mod parameters;
 pub(crate) mod ready;
 mod running;
 mod url;
+mod view;
 mod watch;
 
 use std::sync::{Mutex, PoisonError};
@@ -42,6 +43,7 @@ pub const ENTRY: Entry = Entry {
         Ok(Box::new(Store { parameters, clients, gold: Mutex::default() }))
     },
     normalise: |parameters| filled(checked(parameters)?),
+    view: Some(&view::Orders),
 };
 
 /// Usual time of a trial, beside its guests' start, in which a small database is given back and served, its work is counted, and all is taken down; seen on a small host that was quiet.

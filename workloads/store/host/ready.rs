@@ -5,6 +5,7 @@ use std::fs::File;
 use std::time::{Duration, Instant};
 
 use crate::store::spec::{StoreCount, StoreCounts, StoreLoad};
+use tare_model::fact;
 use tare_model::guest::DataPlace;
 use tare_model::sql::{SqlRows, SqlServer};
 use tare_model::trial::Flag;
@@ -14,12 +15,12 @@ use super::parameters::Parameters;
 use super::url::Url;
 use crate::asked::{Asked, NOBODY, cell, failure};
 use crate::gold::file;
-use crate::postgres::PORT;
 use crate::postgres::cluster::{DATA, local, random};
 use crate::postgres::installation::{self, Installation, OLDEST};
 use crate::postgres::refused;
 use crate::postgres::server::{CHECKPOINT, SETTINGS, SHORT, SUPERUSER, Server};
-use crate::postgres::settings::{self, For, unsafe_flags};
+use crate::postgres::settings::{self, For};
+use crate::postgres::{PORT, facts};
 use crate::{Failure, SetupSite, WorkSite, WorkloadError};
 
 /// The user and the database of the store.
@@ -41,6 +42,11 @@ const SCHEMA: &str = "tare_store";
 const MARK: &str = "made by tare for one trial; may be dropped at any time";
 /// Connections of a guest that loads its own store.
 const LOADERS: u32 = 2;
+
+/// Fact: how long loading took, where it was part of the trial.
+pub(super) const LOADED_IN: &str = "data loaded in";
+/// Fact: how long the server took to start.
+pub(super) const STARTED_IN: &str = "server started in";
 
 /// A server with a loaded store that nobody has touched.
 #[derive(Debug)]
@@ -82,12 +88,7 @@ impl Ready {
     /// Version, settings and what they mean for safety.
     fn describe(&mut self, site: &WorkSite<'_>) -> Result<(), WorkloadError> {
         let rows = self.asked(site).sql("read the settings", &self.own, &["SELECT version()", SETTINGS], SHORT)?;
-        let version = cell(&rows[0]).unwrap_or_default().to_owned();
-        let settings: Vec<(String, String)> =
-            rows[1].rows.iter().filter_map(|row| Some((row.first()?.clone()?, row.get(1)?.clone()?))).collect();
-        self.flags.extend(unsafe_flags(&settings));
-        self.facts.insert("PostgreSQL".to_owned(), version);
-        self.facts.extend(settings.into_iter().map(|(name, value)| (format!("PostgreSQL {name}"), value)));
+        facts::describe(&rows, &mut self.facts, &mut self.flags);
         Ok(())
     }
 
@@ -99,7 +100,7 @@ impl Ready {
             Err(failure) if failure.sqlstate.as_deref() == Some("42501") => "not made: the user may not".to_owned(),
             Err(failure) => return Err(refused("make a checkpoint", &self.own, &failure).into()),
         };
-        self.facts.insert("checkpoint".to_owned(), outcome);
+        self.facts.insert(facts::CHECKPOINT.to_owned(), outcome);
         Ok(())
     }
 
@@ -109,7 +110,7 @@ impl Ready {
         let (size, seed) = (parameters.size(), parameters.seed);
         let load = StoreLoad { server: server.clone(), size, seed, connections: LOADERS };
         asked.database(&load, &load.server, loading(parameters.db_size))?;
-        self.facts.insert("data loaded in".to_owned(), format!("{:.2} s", began.elapsed().as_secs_f64()));
+        self.facts.insert(LOADED_IN.to_owned(), format!("{:.2} s", began.elapsed().as_secs_f64()));
         self.before = count(asked, parameters, server, NO_ORDER, Vec::new())?;
         Ok(agrees(&size, &self.before)?)
     }
@@ -159,7 +160,7 @@ pub(super) fn start(
     let of = For { guest: site.size, db: parameters.db_size, clients, listen: site.guest_listen, shm };
     server.configure(asked, &settings::file(&settings::all(&parameters.settings, &of)), Some(HBA))?;
     let seconds = server.start(asked)?;
-    ready.facts.insert("server started in".to_owned(), format!("{seconds:.2} s"));
+    ready.facts.insert(STARTED_IN.to_owned(), format!("{seconds:.2} s"));
     if site.data.is_none() {
         ready.fill(asked, parameters)?;
     }
@@ -180,9 +181,9 @@ impl Ready {
     /// What the platform handed over, and what is in it.
     fn given(&mut self, asked: Asked<'_>, data: &DataPlace) -> Result<(), WorkloadError> {
         let facts = [
-            ("data on", data.storage.clone()),
-            ("data restored in", format!("{:.2} s", data.restore_s)),
-            ("data restored by", data.restored_by.clone()),
+            (fact::DATA_ON, data.storage.clone()),
+            (fact::DATA_RESTORED_IN, format!("{:.2} s", data.restore_s)),
+            (fact::DATA_RESTORED_BY, data.restored_by.clone()),
         ];
         self.facts.extend(facts.map(|(name, value)| (name.to_owned(), value)));
         let kept = asked.get(&format!("{}/{KEPT}", data.path))?;
@@ -199,7 +200,7 @@ impl Ready {
         let detail = "the platform cannot hand data over, so the store was loaded in the guest itself before the trial: its \
                       pages and its caches are not those of a restored copy";
         self.flags.push(Flag { kind: "data-loaded-in-guest".to_owned(), detail: detail.to_owned() });
-        self.facts.insert("data on".to_owned(), format!("the guest's own root, {OWN_DATA}"));
+        self.facts.insert(fact::DATA_ON.to_owned(), format!("the guest's own root, {OWN_DATA}"));
         let postgres = SqlServer { database: "postgres".to_owned(), ..self.own.clone() };
         asked.sql("make the database", &postgres, &CREATE, SHORT)?;
         self.load(asked, parameters, &local(PORT, STORE, STORE))?;
@@ -321,7 +322,7 @@ pub(super) fn use_server(site: &WorkSite<'_>, url: &Url, parameters: &Parameters
         started: None,
         major,
         before: StoreCounts::default(),
-        facts: BTreeMap::from([("data on".to_owned(), format!("a server that exists, {url:?}"))]),
+        facts: BTreeMap::from([(fact::DATA_ON.to_owned(), format!("a server that exists, {url:?}"))]),
         flags: Vec::new(),
     };
     let filled = ready

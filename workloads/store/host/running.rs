@@ -28,6 +28,11 @@ const FAILURES_MAX: u32 = 10;
 /// User names of new customers that each driver has for itself: more than it makes in any trial.
 const NAMES: u64 = 1_000_000_000;
 
+/// Fact: how long a server that was killed on purpose took until it took connections again.
+pub(super) const RECOVERED_IN: &str = "server killed and recovered in";
+/// Count: products that the trigger ordered again, all phases.
+pub(super) const REORDERED: &str = "products reordered in all phases";
+
 /// A store that is ready, its drivers, and what they did.
 pub(super) struct Running {
     parameters: Parameters,
@@ -163,7 +168,7 @@ impl Running {
             (Beside::Watched(watched), _) => watched.tell(driven),
             (Beside::Killed(recovered), after) => {
                 let (seconds, after) = (recovered?, after.unwrap_or_default());
-                driven.facts.insert("server killed and recovered in".to_owned(), format!("{seconds:.2} s"));
+                driven.facts.insert(RECOVERED_IN.to_owned(), format!("{seconds:.2} s"));
                 let detail = format!(
                     "the server was killed {after} into steady state, as the study asks, and took connections again after \
                      {seconds:.2} s: the figures include that, and the server was not watched"
@@ -263,7 +268,7 @@ impl Prepared for Running {
         let (after, died) = self.or_leave(site, counted)?;
         driven.facts.insert("database counted in".to_owned(), format!("{:.2} s", began.elapsed().as_secs_f64()));
         let reorders = after.reorders.saturating_sub(std::mem::replace(&mut self.reorders, after.reorders));
-        driven.measurement.counts.insert("products reordered in all phases".to_owned(), reorders);
+        driven.measurement.counts.insert(REORDERED.to_owned(), reorders);
         let wrong = match (died, disagreement(&self.ready.before, &done, &after)) {
             (Some(died), None) => Some(format!("{died}; every order that was acknowledged is there")),
             (Some(died), Some(wrong)) => Some(format!("{died}; {wrong}")),

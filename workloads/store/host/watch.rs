@@ -18,8 +18,16 @@ use crate::clock::{monotonic_ns, wait_until};
 const PART: Duration = Duration::from_secs(5);
 /// Longest that the server may take beyond a part.
 const LATE: Duration = Duration::from_secs(20);
-/// Most kinds of waiting that are listed by name.
+/// Most kinds of waiting that are counted by name.
 const LISTED: usize = 8;
+
+/// Counts of blocks of tables and indexes: those that the server found in its own memory, and those that it asked the system for.
+pub(super) const BLOCKS_FOUND: &str = "server: blocks found in shared buffers";
+pub(super) const BLOCKS_READ: &str = "server: blocks read";
+/// Count of checkpoints.
+pub(super) const CHECKPOINTS: &str = "server: checkpoints";
+/// What stands before the name of a count of how often a process was seen in a state.
+pub(super) const PROCESSES: &str = "server processes: ";
 
 /// The server's counters at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -182,8 +190,8 @@ impl Watched {
         let counts = [
             (WAL_BYTES, to.wal_bytes - from.wal_bytes),
             (WRITTEN_BYTES, to.written_bytes - from.written_bytes),
-            ("server: blocks read", to.blocks_read - from.blocks_read),
-            ("server: blocks found in shared buffers", to.blocks_hit - from.blocks_hit),
+            (BLOCKS_READ, to.blocks_read - from.blocks_read),
+            (BLOCKS_FOUND, to.blocks_hit - from.blocks_hit),
             ("server: commits", to.commits - from.commits),
             ("server: rollbacks", to.rollbacks - from.rollbacks),
             ("server: deadlocks", to.deadlocks - from.deadlocks),
@@ -193,7 +201,7 @@ impl Watched {
             driven.measurement.counts.insert(name.to_owned(), over_window.round() as u64);
         }
         let checkpoints = (to.checkpoints - from.checkpoints).max(0.0) as u64;
-        driven.measurement.counts.insert("server: checkpoints".to_owned(), checkpoints);
+        driven.measurement.counts.insert(CHECKPOINTS.to_owned(), checkpoints);
         driven.facts.insert("server: counters read over".to_owned(), format!("{seconds:.2} s of {window_s:.2} s"));
     }
 
@@ -205,14 +213,14 @@ impl Watched {
         }
         let mut doing: Vec<(&String, &u64)> = self.doing.iter().collect();
         doing.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
-        let share = |count: u64| format!("{:.1} %", count as f64 * 100.0 / all as f64);
-        let mut listed: Vec<String> =
-            doing.iter().take(LISTED).map(|(what, count)| format!("{} {}", share(**count), named(what))).collect();
+        let counts = &mut driven.measurement.counts;
+        for (what, count) in doing.iter().take(LISTED) {
+            counts.insert(format!("{PROCESSES}{}", named(what)), **count);
+        }
         let rest: u64 = doing.iter().skip(LISTED).map(|(_, count)| **count).sum();
         if rest > 0 {
-            listed.push(format!("{} other", share(rest)));
+            counts.insert(format!("{PROCESSES}other"), rest);
         }
-        driven.facts.insert("server: what its clients' processes did".to_owned(), listed.join(", "));
         driven.facts.insert("server: looked at clients' processes".to_owned(), format!("{all} times, every 0.2 s"));
     }
 }
@@ -262,10 +270,9 @@ mod tests {
         let counts = &driven.measurement.counts;
         assert_eq!((counts[WAL_BYTES], counts[WRITTEN_BYTES], counts["server: checkpoints"]), (4000, 16_384, 1));
         assert_eq!((counts["server: commits"], counts["server: deadlocks"]), (40, 2));
-        assert_eq!(
-            driven.facts["server: what its clients' processes did"],
-            "70.0 % running, or ready to, 20.0 % IO WALSync, 10.0 % waiting for the client's next statement"
-        );
+        let seen = |state: &str| counts[&format!("{PROCESSES}{state}")];
+        let states = ["running, or ready to", "IO WALSync", "waiting for the client's next statement"];
+        assert_eq!(states.map(seen), [7, 2, 1]);
     }
 
     #[test]

@@ -27,6 +27,7 @@ pub const ENTRY: Entry = Entry {
         Ok(Box::new(Stream(parameters)))
     },
     normalise: |parameters| filled(checked(parameters)?),
+    view: None,
 };
 
 /// Parameters of `stream`. The number of streams is the number of clients of the load.

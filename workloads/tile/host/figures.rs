@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use tare_model::count;
 use tare_model::density::metric;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::trial::{Flag, Measurement, Part};
@@ -13,9 +14,8 @@ use crate::together::add_samples;
 use crate::{Driven, UnitOfWork};
 
 /// Counts that are worth their sum over members too, as they are the same of every driver.
-const SUMMED: [&str; 6] = ["operations", "bytes", "lost", "unfinished", "driver_cpu_ns", "driver_run_delay_ns"];
-/// How the names of counts of errors begin, under which they are looked for.
-const ERRORS: [&str; 2] = ["errors: ", "server errors: "];
+const SUMMED: [&str; 6] =
+    [count::OPERATIONS, count::BYTES, count::LOST, count::UNFINISHED, count::DRIVER_CPU_NS, count::DRIVER_RUN_DELAY_NS];
 /// The primary metric. The search that adds tiles reports it.
 const HELD: &str = metric::TILES_HELD;
 
@@ -97,13 +97,11 @@ fn worst(spec: &MetricSpec, guests: &[(u32, BTreeMap<String, f64>)]) -> Option<f
 /// Counts, times, steps and request types under the member's name.
 fn named(name: &str, plain: Measurement) -> Measurement {
     let mut counts = BTreeMap::new();
-    for (what, count) in plain.counts {
-        let error = ERRORS.iter().find_map(|begin| Some((begin, what.strip_prefix(begin)?)));
+    for (what, n) in plain.counts {
         if SUMMED.contains(&what.as_str()) {
-            counts.insert(what.clone(), count);
+            counts.insert(what.clone(), n);
         }
-        let own = error.map_or_else(|| format!("{name}: {what}"), |(begin, reason)| format!("{begin}{name}: {reason}"));
-        counts.insert(own, count);
+        counts.insert(count::error_of(name, &what).unwrap_or_else(|| format!("{name}: {what}")), n);
     }
     let mut measurement = Measurement { counts, ..Measurement::default() };
     let histograms = plain.histograms.into_iter();

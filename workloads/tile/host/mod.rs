@@ -6,6 +6,7 @@
 mod figures;
 mod member;
 mod parameters;
+mod view;
 
 pub use member::Member;
 
@@ -32,6 +33,7 @@ pub const ENTRY: Entry = Entry {
         Ok(Box::new(Tile::of(members(parameters)?)))
     },
     normalise: |parameters| filled(normalised(parameters)?),
+    view: Some(&view::Tiles),
 };
 
 /// Several workloads as one.

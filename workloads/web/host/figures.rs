@@ -7,6 +7,7 @@ use tare_model::Histogram;
 use tare_model::drive::DriveResult;
 use tare_model::metric::{Better, MetricSpec, Unit};
 use tare_model::trial::Measurement;
+use tare_model::{count, histogram};
 use tare_wire::ServeReport;
 
 use crate::faults;
@@ -22,7 +23,7 @@ const NOT_MODIFIED: &str = "not_modified";
 /// Payload bytes that left the guest in the window.
 const FROM_GUEST: &str = "bytes_from_guest";
 /// Users at one time that were offered.
-pub(super) const SESSIONS: &str = "sessions";
+pub(super) const SESSIONS: &str = count::SESSIONS;
 /// CPU of the backend, all phases, nanoseconds.
 pub(super) const BACKEND_CPU: &str = "backend_cpu_ns";
 /// Length of all phases of load, milliseconds, for each guest's backend.
@@ -86,7 +87,7 @@ fn metrics(measured: &Measurement, window_s: f64) -> BTreeMap<String, f64> {
         let histogram = measured.histograms.get(name)?;
         supported_quantile(histogram, q).map(|ns| ns / 1e9)
     };
-    values.extend(QUANTILES.map(|(id, _, q)| (id, quantile("response", q))));
+    values.extend(QUANTILES.map(|(id, _, q)| (id, quantile(histogram::RESPONSE, q))));
     values.push(("backend_response_p99_s", quantile(BACKEND_TIMES, 0.99)));
     finite(values)
 }
@@ -131,7 +132,7 @@ pub(super) fn of_guest(results: Vec<(DriveResult, WebDone)>, sessions: u64) -> O
         (SESSIONS, sessions),
         (OVERRUNS, done.overruns),
         ("validation_errors", requests.validation_errors),
-        ("sessions_began", done.sessions_began),
+        (count::SESSIONS_BEGAN, done.sessions_began),
         ("sessions_most", done.sessions_most),
         ("requests sent again after a kept connection was closed", done.reconnected),
     ];

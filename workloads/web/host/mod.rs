@@ -84,7 +84,7 @@ fn made(site: Site, parameters: &Value, load: &LoadModel) -> Result<Box<dyn Work
 
 /// The registry's entry of a site.
 const fn entry(name: &'static str, summary: &'static str, make: Make, normalise: Normalise) -> Entry {
-    Entry { name, summary, schema: schema::<Parameters>, make, normalise }
+    Entry { name, summary, schema: schema::<Parameters>, make, normalise, view: None }
 }
 
 /// Usual time of a trial, beside its guests' start, in which the server starts, its pages are checked, and all is taken down; seen on a small host that was quiet.

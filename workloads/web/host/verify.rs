@@ -137,7 +137,7 @@ pub(super) fn flags(
         found.push(flag("few-requests", detail));
     }
     let limit = backend.and_then(|backend| backend_limit(parameters, site, backend, wall_s));
-    found.extend(limit.map(|detail| flag("backend-limit", detail)));
+    found.extend(limit.map(|detail| flag(tare_model::flag::BACKEND_LIMIT, detail)));
     found
 }
 

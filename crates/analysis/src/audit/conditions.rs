@@ -5,19 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use tare_model::audit::{AuditCheck, AuditEntry, AuditOutcome};
 use tare_model::study::{Arm, Case};
 use tare_model::trial::{Flag, Measurement, TrialRecord};
+use tare_model::{count, flag};
 
 use super::tables::Table;
 use super::{Run, entry, figure, listed, with};
 
-/// Flags by which a trial says that what offered the load, or what stood behind the server, limited it: kinds that begin so.
-const LIMITED: [&str; 2] = ["driver-", "backend-"];
 /// Largest share of its CPUs that the driver may have used.
 const DRIVER_MAX: f64 = 0.9;
-/// Count of the CPU time of drivers in the measured window, nanoseconds.
-const DRIVER_CPU: &str = "driver_cpu_ns";
-
-/// Count of the sessions that were offered at one time.
-const SESSIONS: &str = "sessions";
 /// Relative difference up to which numbers of sessions are the same load.
 const SESSIONS_APART_MAX: f64 = 0.01;
 /// What follows where they are not.
@@ -84,7 +78,7 @@ fn sessions(run: &Run<'_>, case: &Case) -> Vec<AuditEntry> {
         return Vec::new();
     }
     let of = |arm: &Arm| -> Option<(u64, u64)> {
-        let each = || run.completed(&case.id, &arm.id).filter_map(|(_, own)| own.counts.get(SESSIONS).copied());
+        let each = || run.completed(&case.id, &arm.id).filter_map(|(_, own)| own.counts.get(count::SESSIONS).copied());
         Some((each().min()?, each().max()?))
     };
     let words = |(least, most): (u64, u64)| {
@@ -163,9 +157,7 @@ fn limits<'a>(trials: impl Iterator<Item = (&'a TrialRecord, &'a Measurement)>) 
         let probes = measurement.search.iter().flat_map(|search| search.iterations()).flat_map(|probe| &probe.flags);
         // A search repeats the flags of its last iteration as its own.
         let mut seen: Vec<&Flag> = Vec::new();
-        for flag in
-            record.flags.iter().chain(probes).filter(|flag| LIMITED.iter().any(|kind| flag.kind.starts_with(kind)))
-        {
+        for flag in record.flags.iter().chain(probes).filter(|flag| flag::LIMITED.contains(&flag.kind.as_str())) {
             if !seen.contains(&flag) {
                 seen.push(flag);
                 kinds.entry(&flag.kind).or_insert((&flag.detail, 0)).1 += 1;
@@ -187,7 +179,7 @@ fn limits<'a>(trials: impl Iterator<Item = (&'a TrialRecord, &'a Measurement)>) 
 fn busy(run: &Run<'_>, table: &Table<'_>) -> Option<f64> {
     let cpus = run.plan.cpus.client.len();
     let of = |own: &super::tables::Iteration<'_>| {
-        let used = *own.counts.get(DRIVER_CPU)? as f64 / 1e9;
+        let used = *own.counts.get(count::DRIVER_CPU_NS)? as f64 / 1e9;
         (cpus > 0 && own.window_s > 0.0).then(|| used / (own.window_s * cpus as f64))
     };
     table.iterations.iter().filter_map(of).reduce(f64::max)

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use tare_model::audit::{AuditCheck, AuditEntry, AuditOutcome};
+use tare_model::audit::{AuditCheck, AuditEntry, AuditOutcome, limit as own};
 use tare_model::study::{Arm, Case};
 
 use super::tables::{Sum, Table};
@@ -20,13 +20,6 @@ const ERRORS: f64 = 3.0;
 const ENOUGH: u64 = 100;
 /// Largest share of requests with a wrong answer, or none, unless the case says which.
 const WRONG_MAX: f64 = 0.005;
-
-/// Parameters by which a case sets its own limits, whatever its workload; without one the limit is that of the published workload.
-mod own {
-    pub(super) const APART_MAX: &str = "mix-deviation-max";
-    pub(super) const ENOUGH: &str = "least-requests";
-    pub(super) const WRONG_MAX: &str = "validation-errors-max";
-}
 
 /// A limit that a case sets by a parameter of this name; `usual` where it does not.
 fn limit(case: &Case, name: &str, usual: f64) -> f64 {
@@ -121,7 +114,7 @@ fn against_targets(case: &Case, arm: &Arm, table: &Table<'_>) -> Option<AuditEnt
     if all <= 0.0 || sums.values().all(|sum| sum.target.is_none()) {
         return None;
     }
-    let apart_max = limit(case, own::APART_MAX, APART_MAX);
+    let apart_max = limit(case, own::MIX_DEVIATION_MAX, APART_MAX);
     let each = sums.iter().filter_map(|(name, sum)| {
         let target = sum.target?;
         Some((*name, sum.requests / all, target, apart_max + chance(target, 1.0 / all)))
@@ -164,7 +157,7 @@ fn enough(case: &Case, arm: &Arm, table: &Table<'_>) -> AuditEntry {
         let known = least.entry(&own.name).or_insert(own.requests);
         *known = own.requests.min(*known);
     }
-    let enough = limit(case, own::ENOUGH, ENOUGH as f64);
+    let enough = limit(case, own::LEAST_REQUESTS, ENOUGH as f64);
     let few: Vec<String> =
         least.iter().filter(|(_, n)| (**n as f64) < enough).map(|(name, n)| format!("{name} ({n})")).collect();
     let of = |outcome, detail| entry(AuditCheck::Enough, outcome, &case.id, &[&arm.id], detail);
@@ -198,7 +191,7 @@ fn validation(case: &Case, arm: &Arm, table: &Table<'_>) -> AuditEntry {
     let share = |(wrong, all): &(f64, f64)| if *all > 0.0 { wrong / all } else { 0.0 };
     let (wrong, all) = worst.max_by(|a, b| share(a).total_cmp(&share(b))).unwrap_or((0.0, 0.0));
     let (wrong_text, all_text) = (figure(wrong, 0), figure(all, 0));
-    let wrong_max = limit(case, own::WRONG_MAX, WRONG_MAX);
+    let wrong_max = limit(case, own::VALIDATION_ERRORS_MAX, WRONG_MAX);
     let source =
         if wrong_max > WRONG_MAX { format!("; the study allows {} %", percent(wrong_max)) } else { String::new() };
     if share(&(wrong, all)) <= wrong_max {

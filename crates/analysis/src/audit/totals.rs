@@ -1,7 +1,7 @@
 //! Whether totals add up to what they are totals of.
 
 use tare_model::audit::{AuditCheck, AuditEntry, AuditOutcome};
-use tare_model::published::PrintedTotal;
+use tare_model::published::{self, PrintedTotal};
 use tare_model::trial::RequestType;
 
 use super::tables::{Iteration, Table};
@@ -177,8 +177,8 @@ fn of_parts(run: &Run<'_>, total: &PrintedTotal) -> Option<(f64, f64)> {
 /// rounding; sums of rounded rates by the rounding of each.
 fn of_requests(iteration: &Iteration<'_>, printed: &[&PrintedTotal], total: &PrintedTotal) -> Option<(f64, f64)> {
     // `byte_rate` of all, `login.byte_rate` of one type; names of types may have points in them.
-    let (name, figure) = match total.figure.rsplit_once('.') {
-        Some((name, figure)) => (Some(name), figure),
+    let (name, what) = match total.figure.rsplit_once('.') {
+        Some((name, what)) => (Some(name), what),
         None => (None, total.figure.as_str()),
     };
     let own = || iteration.types.iter().filter(|own| name.is_none_or(|name| own.name == name));
@@ -186,16 +186,16 @@ fn of_requests(iteration: &Iteration<'_>, printed: &[&PrintedTotal], total: &Pri
     let requests = sum(|own| own.requests as f64);
     own().next()?;
     let mean = |sum: f64| (requests > 0.0).then(|| (sum / requests, 2.0 * total.rounding));
-    match figure {
-        "requests" => Some((requests, 0.0)),
-        "good" => Some((sum(|own| own.good as f64), 0.0)),
-        "tolerable" => Some((sum(|own| own.tolerable as f64), 0.0)),
-        "failed" => Some((sum(|own| own.failed as f64), 0.0)),
-        "response_s" => mean(sum(|own| own.response_s)),
-        "bytes_per_request" => mean(sum(|own| own.bytes as f64)),
-        "byte_rate" if name.is_none() => rates(iteration, printed, total)
+    match what {
+        published::figure::REQUESTS => Some((requests, 0.0)),
+        published::figure::GOOD => Some((sum(|own| own.good as f64), 0.0)),
+        published::figure::TOLERABLE => Some((sum(|own| own.tolerable as f64), 0.0)),
+        published::figure::FAILED => Some((sum(|own| own.failed as f64), 0.0)),
+        published::figure::RESPONSE => mean(sum(|own| own.response_s)),
+        published::figure::BYTES_EACH => mean(sum(|own| own.bytes as f64)),
+        published::figure::BYTE_RATE if name.is_none() => rates(iteration, printed, total)
             .or_else(|| byte_rate(iteration, sum(|own| own.bytes as f64), printed, total)),
-        "byte_rate" => byte_rate(iteration, sum(|own| own.bytes as f64), printed, total),
+        published::figure::BYTE_RATE => byte_rate(iteration, sum(|own| own.bytes as f64), printed, total),
         _ => None,
     }
 }
@@ -203,8 +203,11 @@ fn of_requests(iteration: &Iteration<'_>, printed: &[&PrintedTotal], total: &Pri
 /// The printed rates of all types together, where each is printed.
 fn rates(iteration: &Iteration<'_>, printed: &[&PrintedTotal], total: &PrintedTotal) -> Option<(f64, f64)> {
     let of = |own: &RequestType| {
-        let figure = format!("{}.byte_rate", own.name);
-        printed.iter().find(|rate| rate.iteration == total.iteration && rate.figure == figure).map(|rate| rate.value)
+        let printed_as = format!("{}.{}", own.name, published::figure::BYTE_RATE);
+        printed
+            .iter()
+            .find(|rate| rate.iteration == total.iteration && rate.figure == printed_as)
+            .map(|rate| rate.value)
     };
     let all: Option<Vec<f64>> = iteration.types.iter().map(of).collect();
     let all = all?;
@@ -225,7 +228,8 @@ fn byte_rate(
     if !(response > 0.0 && requests > 0.0) {
         return None;
     }
-    let own = printed.iter().find(|other| other.iteration == total.iteration && other.figure == "response_s");
+    let own =
+        printed.iter().find(|other| other.iteration == total.iteration && other.figure == published::figure::RESPONSE);
     let digit = 2.0 * own.map_or(RESPONSE_ROUNDING_S, |own| own.rounding);
     let rate = bytes / response;
     Some((rate, rate * digit / (response / requests) + total.rounding))

@@ -3,15 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tare_model::findings::{CaseInstances, Estimate, InstanceFindings};
+use tare_model::metric::common;
 use tare_model::study::{Arm, Case};
 use tare_model::trial::{Part, TrialRecord};
 
 use super::Own;
 use crate::distribution::completed;
 use crate::estimate;
-
-/// Share of an instance's operations with a wrong answer or none, where the workload tells it.
-const FAILED: &str = "failed_share";
 
 /// Figures of one metric: by block, and in it by instance.
 type ByBlock = BTreeMap<u32, BTreeMap<u32, f64>>;
@@ -24,7 +22,7 @@ pub(super) fn of_arm(own: &Own<'_>, cases: &[&Case], trials: &[TrialRecord]) -> 
 fn of_case(own: &Own<'_>, case: &Case, trials: &[TrialRecord]) -> Option<CaseInstances> {
     let rates = by_block(trials, case, own.arm, own.throughput);
     let times = own.response.map(|id| by_block(trials, case, own.arm, id)).unwrap_or_default();
-    let failed = by_block(trials, case, own.arm, FAILED);
+    let failed = by_block(trials, case, own.arm, common::FAILED_SHARE);
     let seen = |figures: &ByBlock| figures.values().flat_map(|block| block.keys().copied()).collect::<BTreeSet<u32>>();
     let numbers: BTreeSet<u32> = seen(&rates).union(&seen(&times)).copied().collect();
     if numbers.len() < 2 {

@@ -211,7 +211,7 @@ fn response<'a>(figures: &Figures<'a>, group: &[&Case], question: &SizeQuestion)
     let times = || specs.iter().copied().filter(|spec| is_time(spec));
     let bounded = |spec: &&MetricSpec| group.iter().flat_map(|case| &case.qos).any(|own| own.metric == spec.id);
     let primary = figures.primary_time(group);
-    primary.or_else(|| times().find(bounded)).or_else(|| times().find(|spec| spec.id.contains("response_time")))
+    primary.or_else(|| times().find(bounded)).or_else(|| times().find(|spec| spec.id.contains(common::RESPONSE_TIME)))
 }
 
 /// One question about one group.

@@ -7,6 +7,7 @@ use tare_lab::Resource;
 use tare_model::capacity::{CapacitySearch, CapacitySpec, Probe, ProbeCause, metric};
 use tare_model::load::LoadKind;
 use tare_model::trial::{Measurement, Outcome, Phase};
+use tare_model::{count, histogram};
 use tare_record::JournalEvent;
 
 use super::judge::missed;
@@ -239,9 +240,9 @@ fn in_words(probe: &Probe) -> Option<String> {
 /// Whether most of what was begun was done: a percentile without a figure then had too few operations, and not a server that
 /// was overwhelmed.
 fn served(counts: &BTreeMap<String, u64>) -> bool {
-    let not_done = |name: &str| name.starts_with("errors") || ["lost", "unfinished"].contains(&name);
+    let not_done = |name: &str| count::reason(name).is_some() || count::MISSING.contains(&name);
     let bad = counts.iter().filter(|(name, _)| not_done(name)).map(|(_, count)| *count).fold(0, u64::saturating_add);
-    counts.get("operations").is_some_and(|&done| done > bad)
+    counts.get(count::OPERATIONS).is_some_and(|&done| done > bad)
 }
 
 /// Whether two loads of the grid are one.
@@ -266,7 +267,7 @@ fn probe(next: Try, tried: &Tried) -> Probe {
         window_ns: gathered.window_ns.unwrap_or_default(),
         metrics: measurement.metrics.clone(),
         counts: measurement.counts.clone(),
-        response: measurement.histograms.get("response").cloned().unwrap_or_default(),
+        response: measurement.histograms.get(histogram::RESPONSE).cloned().unwrap_or_default(),
         requests: measurement.requests.clone(),
         cpu: gathered.cpu,
         flags: gathered.flags.clone(),

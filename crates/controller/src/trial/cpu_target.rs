@@ -1,8 +1,8 @@
 //! A trial that looks for the load at which the guests' CPUs are busy to a share, and measures there: one provisioning and one set-up of
 //! the workload, which is then driven once for each load that is tried and once more for the measurement.
 
+use tare_model::count;
 use tare_model::cpu_target::{CpuSearch, CpuSearchStep, CpuTarget};
-use tare_model::load::OFFERED;
 use tare_model::metric::common;
 use tare_model::trial::{Measurement, Outcome, Phase};
 use tare_record::JournalEvent;
@@ -220,7 +220,7 @@ impl TargetTrial<'_> {
         if (held.share - held.target).abs() > held.tolerance {
             return Ok(Measured::Off(load, held.share, off(&held, &words, &took)));
         }
-        measurement.counts.insert(OFFERED.to_owned(), load.round() as u64);
+        measurement.counts.insert(count::OFFERED_LOAD_MAX.to_owned(), load.round() as u64);
         measurement.cpu_search = Some(held);
         Ok(Measured::Ended(Ok(measurement)))
     }
@@ -255,7 +255,7 @@ fn off(held: &CpuSearch, load: &str, took: &str) -> String {
 /// A load that was offered, with what came of it.
 fn step_of(load: f64, share: f64, driven: &Driven) -> CpuSearchStep {
     let window_s = driven.window_ns.1.saturating_sub(driven.window_ns.0) as f64 / 1e9;
-    let operations = driven.measurement.counts.get("operations").map_or(driven.work, |count| *count as f64);
+    let operations = driven.measurement.counts.get(count::OPERATIONS).map_or(driven.work, |count| *count as f64);
     CpuSearchStep { load, share, operations_per_s: if window_s > 0.0 { operations / window_s } else { 0.0 }, window_s }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use tare_model::fact;
 use tare_model::sample::Source;
 use tare_model::trial::Phase;
 use tare_platform::{Guest, Reach};
@@ -9,7 +10,7 @@ use tare_probe::{HostProbe, ProbeData, ProbeError};
 use tare_wire::{Link, Request};
 use tare_workload::{Driven, Prepared, Schedule, WorkSite};
 
-use super::target::{fact_name, named, source, target_name};
+use super::target::{named, source, target_name};
 use super::{Gathered, Stop, Trial};
 use crate::guest_probe::GuestProbe;
 use crate::parallel;
@@ -98,7 +99,9 @@ impl Trial<'_> {
         for (n, inside) in inside.into_iter().enumerate() {
             let seen = inside.stop(gathered.load_s);
             gathered.samples.extend(seen.samples);
-            gathered.facts.extend(seen.facts.into_iter().map(|(name, fact)| (fact_name(n, &name), fact)));
+            gathered
+                .facts
+                .extend(seen.facts.into_iter().map(|(name, fact)| (fact::of_guest(n as u32 + 1, &name), fact)));
             gathered.flags.extend(seen.flag.map(|mut flag| {
                 flag.detail = if sites.len() > 1 { format!("guest {}: {}", n + 1, flag.detail) } else { flag.detail };
                 flag

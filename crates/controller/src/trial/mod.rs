@@ -18,12 +18,13 @@ use std::time::Instant;
 
 use tare_model::guest::ParityRow;
 use tare_model::kvm;
-use tare_model::load::{LoadModel, OFFERED, Phases};
+use tare_model::load::{LoadModel, Phases};
 use tare_model::metric::{Better, MetricSpec, Unit, common};
 use tare_model::plan::PlannedTrial;
 use tare_model::sample::{CpuAccount, Sample};
 use tare_model::study::{Arm, Case, CaseLoad};
 use tare_model::trial::{Flag, Measurement, Outcome, Phase, TrialRecord};
+use tare_model::{count, flag};
 use tare_platform::{Comparable, Guest, Platform};
 use tare_record::JournalEvent;
 use tare_workload::{Calibration, Data, DriverSite, UnitOfWork, WorkSite, Workload};
@@ -126,7 +127,7 @@ pub fn run(bench: &Bench<'_>, task: Task<'_>) -> TrialRecord {
     let began = Instant::now();
     let mut gathered = Gathered { halt: bench.cancel.clone(), ..Gathered::default() };
     if let Comparable::No(reason) = task.platform.comparable() {
-        gathered.flags.push(Flag { kind: "not-comparable".into(), detail: reason });
+        gathered.flags.push(Flag { kind: flag::NOT_COMPARABLE.into(), detail: reason });
     }
     let (governed, attempted) = match trial.govern(&gathered.standing) {
         Ok(governed) => {
@@ -314,7 +315,7 @@ impl<'a> Trial<'a> {
         let (mut measurement, wrong) = self.at_once(gathered)?;
         if let Some(offered) = self.task.offered {
             gathered.facts.insert("load".to_owned(), offered.words.clone());
-            measurement.counts.insert(OFFERED.to_owned(), offered.load.number().round() as u64);
+            measurement.counts.insert(count::OFFERED_LOAD_MAX.to_owned(), offered.load.number().round() as u64);
         }
         Ok(match wrong {
             Some(reason) => Outcome::Invalid { reason },

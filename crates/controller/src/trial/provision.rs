@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tare_model::fact;
 use tare_model::guest::{GuestData, GuestSize, GuestSpec};
 use tare_model::trial::Phase;
 use tare_platform::{Guest, Reach};
@@ -77,12 +78,12 @@ impl Trial<'_> {
         let places: Vec<_> = targets.iter().filter_map(|target| target.data()).collect();
         if places.len() < targets.len() {
             let none = "nothing that was handed over: this platform cannot, so each guest makes its own";
-            return vec![("data on".to_owned(), none.to_owned())];
+            return vec![(fact::DATA_ON.to_owned(), none.to_owned())];
         }
         let rows: [(&str, Vec<String>); 3] = [
-            ("data on", places.iter().map(|place| place.storage.clone()).collect()),
-            ("data restored in", places.iter().map(|place| format!("{:.2} s", place.restore_s)).collect()),
-            ("data restored by", places.iter().map(|place| place.restored_by.clone()).collect()),
+            (fact::DATA_ON, places.iter().map(|place| place.storage.clone()).collect()),
+            (fact::DATA_RESTORED_IN, places.iter().map(|place| format!("{:.2} s", place.restore_s)).collect()),
+            (fact::DATA_RESTORED_BY, places.iter().map(|place| place.restored_by.clone()).collect()),
         ];
         rows.into_iter().flat_map(|(name, values)| where_they_differ(name, &values)).collect()
     }

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tare_model::fact;
 use tare_model::guest::{CommandDefaults, DataPlace, GuestSize};
 use tare_model::load::LoadModel;
 use tare_model::sample::Source;
@@ -104,16 +105,11 @@ pub(super) fn named(n: usize, all: usize, name: &str) -> String {
     format!("guest {} of {all} ({name})", n + 1)
 }
 
-/// What the n-th guest's fact is called: the first guest's are called as ever.
-pub(super) fn fact_name(n: usize, name: &str) -> String {
-    if n == 0 { name.to_owned() } else { format!("guest {}: {name}", n + 1) }
-}
-
 /// A fact of several guests: the first one's, and of the others those that differ from it.
 pub(super) fn where_they_differ(name: &str, values: &[String]) -> Vec<(String, String)> {
     let first = values.first();
     let listed = values.iter().enumerate().filter(|(n, value)| *n == 0 || Some(*value) != first);
-    listed.map(|(n, value)| (fact_name(n, name), value.clone())).collect()
+    listed.map(|(n, value)| (fact::of_guest(n as u32 + 1, name), value.clone())).collect()
 }
 
 #[cfg(test)]

@@ -42,6 +42,15 @@ impl ArmLook {
         }
     }
 
+    /// A small picture of the mark, for tables: decoration beside the name.
+    pub(crate) fn key(&self) -> String {
+        let mut svg = Svg::new("", 12.0);
+        svg.mark(self.shape, (6.0, 6.0), 4.0, &self.mark(), "");
+        let drawn = svg.finish(12.0, "", "");
+        let body = drawn.split_once("</desc>").map_or("", |(_, body)| body);
+        format!(r#"<svg class="key" viewBox="0 0 12 12" aria-hidden="true">{body}"#)
+    }
+
     /// Classes of a mark of this arm.
     pub(crate) fn mark(&self) -> String {
         format!("{} mark{}", self.class, if self.hollow { " hollow" } else { "" })
@@ -93,6 +102,11 @@ impl Arms {
         self.0.iter()
     }
 
+    /// What there is of each arm, beside its look; arms of which there is nothing are left out.
+    pub(crate) fn having<T>(&self, of: impl Fn(&str) -> Option<T>) -> Vec<(T, ArmLook)> {
+        self.iter().filter_map(|look| Some((of(&look.id)?, look.clone()))).collect()
+    }
+
     /// The look of an arm; one that nobody declared looks like itself by name.
     pub(crate) fn get(&self, id: &str) -> ArmLook {
         self.0.iter().find(|arm| arm.id == id).cloned().unwrap_or_else(|| ArmLook {
@@ -110,16 +124,6 @@ impl Arms {
     /// Name for people.
     pub(crate) fn label(&self, id: &str) -> String {
         self.get(id).label
-    }
-
-    /// A small picture of an arm's mark, for tables: decoration beside its name.
-    pub(crate) fn key(&self, id: &str) -> String {
-        let arm = self.get(id);
-        let mut svg = Svg::new("", 12.0);
-        svg.mark(arm.shape, (6.0, 6.0), 4.0, &arm.mark(), "");
-        let drawn = svg.finish(12.0, "", "");
-        let body = drawn.split_once("</desc>").map_or("", |(_, body)| body);
-        format!(r#"<svg class="key" viewBox="0 0 12 12" aria-hidden="true">{body}"#)
     }
 }
 

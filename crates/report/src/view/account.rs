@@ -2,21 +2,22 @@
 
 use tare_model::findings::{ArmAccount, CaseFindings, Findings};
 use tare_model::metric::Unit;
+use tare_model::{count, fact};
 
-use super::storage::plain;
 use super::table::{Cell, Column, Table};
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
 
 /// Columns of the table of operations that stand in every report, also when all of them are zero.
-const MISSING: [(&str, &str); 3] = [("errors", "Failed"), ("lost", "Lost"), ("unfinished", "Unfinished")];
+const MISSING: [(&str, &str); 3] =
+    [(count::ERRORS, "Failed"), (count::LOST, "Lost"), (count::UNFINISHED, "Unfinished")];
 
 /// A line an arm: operations, failed, lost, unfinished and late ones, offered and achieved rate.
 pub(crate) fn operations(case: &CaseFindings, arms: &Arms) -> Option<Table> {
     let open = case.accounts.iter().any(|account| account.offered_per_s.is_some());
     let counted = |name: &str| case.accounts.iter().any(|account| account.counts.get(name).is_some_and(|n| *n > 0));
     // Bulk transfer has no operations: what it carried stands in their place.
-    let bulk = counted("bytes") && !counted("operations");
+    let bulk = counted(count::BYTES) && !counted(count::OPERATIONS);
     let mut columns = vec![Column::text("Arm")];
     columns.push(Column::numeric(if bulk { "Bytes" } else { "Operations" }));
     columns.extend(MISSING.iter().map(|(_, title)| Column::numeric(title)));
@@ -48,7 +49,7 @@ pub(crate) fn operations(case: &CaseFindings, arms: &Arms) -> Option<Table> {
 
 /// What is offered and achieved: operations, or sessions of many operations each.
 pub(crate) fn arrivals(account: &ArmAccount) -> Unit {
-    let sessions = account.offered_per_s.is_some() && account.counts.contains_key("sessions_began");
+    let sessions = account.offered_per_s.is_some() && account.counts.contains_key(count::SESSIONS_BEGAN);
     if sessions { Unit::Other("sessions/s".to_owned()) } else { Unit::OperationsPerSecond }
 }
 
@@ -56,14 +57,14 @@ fn row(account: &ArmAccount, arms: &Arms, open: bool, bulk: bool) -> Vec<Cell> {
     let count = |name: &str| account.counts.get(name).map_or_else(Cell::none, |n| Cell::text(format::count(*n)));
     let mut cells = vec![Cell::text(arms.label(&account.arm))];
     cells.push(if bulk {
-        let bytes = account.counts.get("bytes").copied().unwrap_or(0);
+        let bytes = account.counts.get(count::BYTES).copied().unwrap_or(0);
         Cell::text(format::value(bytes as f64, &Unit::Bytes))
     } else {
-        count("operations")
+        count(count::OPERATIONS)
     });
     for (name, _) in MISSING {
         let mut cell = count(name);
-        if name == "errors" {
+        if name == count::ERRORS {
             cell.note = reasons(account);
         }
         cells.push(cell);
@@ -73,26 +74,27 @@ fn row(account: &ArmAccount, arms: &Arms, open: bool, bulk: bool) -> Vec<Cell> {
             let found = account.lateness.iter().find(|(own, _)| (own - q).abs() < 1e-9);
             cells.push(found.map_or_else(Cell::none, |(_, e)| Cell::text(format::value(e.value, &Unit::Seconds))));
         }
-        cells.push(count("backlog_max"));
+        cells.push(count(count::BACKLOG_MAX));
         let rate = |rate: f64| Cell::text(format::value(rate, &arrivals(account)));
         cells.push(account.offered_per_s.map_or_else(Cell::none, rate));
     }
     if bulk {
         return cells;
     }
-    cells.push(account.achieved_per_s.as_ref().map_or_else(Cell::none, |achieved| {
-        let parts = format::estimate_parts(achieved, &arrivals(account));
-        Cell::with_note(parts.value, parts.interval.unwrap_or_default())
-    }));
+    cells.push(
+        account
+            .achieved_per_s
+            .as_ref()
+            .map_or_else(Cell::none, |achieved| Cell::estimate(achieved, &arrivals(account))),
+    );
     cells
 }
 
 /// Why operations failed, with counts.
 pub(crate) fn reasons(account: &ArmAccount) -> String {
     let named = account.counts.iter().filter(|(_, n)| **n > 0);
-    let reasons: Vec<String> = named
-        .filter_map(|(name, n)| Some(format!("{} {}", format::count(*n), name.strip_prefix("errors: ")?)))
-        .collect();
+    let reasons: Vec<String> =
+        named.filter_map(|(name, n)| Some(format!("{} {}", format::count(*n), count::reason(name)?))).collect();
     if reasons.is_empty() { String::new() } else { format!("({})", reasons.join("; ")) }
 }
 
@@ -132,11 +134,11 @@ fn facts_of(case: &CaseFindings, arms: &Arms) -> Option<Table> {
     let shown: Vec<(&ArmLook, &ArmAccount)> = arms.iter().filter_map(|arm| Some((arm, of(arm)?))).collect();
     let names: std::collections::BTreeSet<&String> =
         shown.iter().flat_map(|(_, account)| account.facts.keys()).filter(|name| !is_momentary(name)).collect();
-    let head = shown.iter().map(|(arm, _)| Column { key: arms.key(&arm.id), ..Column::text(&arm.label) });
+    let head = shown.iter().map(|(arm, _)| Column { numeric: false, ..Column::arm(arm) });
     let mut table = Table::new("", std::iter::once(Column::text("Fact")).chain(head).collect());
     for name in names {
         // A further guest tells what is not as in the first.
-        let first = |account: &'_ ArmAccount| match plain(name) {
+        let first = |account: &'_ ArmAccount| match fact::plain(name) {
             (plain, Some(_)) => account.facts.get(plain).cloned(),
             _ => None,
         };

@@ -102,13 +102,13 @@ impl EntryView {
         } else {
             format!("{} ({about_all})", name(first.check))
         };
-        let other = |entry: &&AuditEntry| format!("{}: {}", about(entry, findings, arms), ended(&entry.detail));
+        let other = |entry: &&AuditEntry| format!("{}: {}", about(entry, findings, arms), words::ended(&entry.detail));
         Self {
             outcome,
             class,
             what: words::sentence_case(&what),
-            detail: ended(&words::sentence_case(&first.detail)),
-            consequence: ended(&first.consequence),
+            detail: words::ended(&words::sentence_case(&first.detail)),
+            consequence: words::ended(&first.consequence),
             others: alike[1..].iter().map(other).collect(),
         }
     }
@@ -118,12 +118,6 @@ impl EntryView {
         let consequence = if self.consequence.is_empty() { String::new() } else { format!(" {}", self.consequence) };
         format!("{}: {}{consequence}", self.what, self.detail)
     }
-}
-
-/// A sentence with its full stop; nothing of nothing.
-fn ended(text: &str) -> String {
-    let text = text.trim();
-    if text.is_empty() || text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
 }
 
 /// An outcome in words, and the class of its mark.

@@ -7,7 +7,7 @@ use tare_model::findings::{
     ArmCapacity, ArmEstimate, CaseFindings, Estimate, Findings, MetricFindings, SearchFindings,
 };
 use tare_model::load::LoadKind;
-use tare_model::metric::{Better, Unit};
+use tare_model::metric::{Better, Unit, common};
 use tare_model::study::{Case, CaseLoad, QosObjective};
 
 use super::case::{FigureView, Titled};
@@ -144,7 +144,7 @@ pub(super) fn tries(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Op
         // Why the load above did not hold belongs to how a search ends, unless its own words have it.
         let untold = why.filter(|why| why.split_once(": ").is_some_and(|(_, why)| !search.ended.contains(why)));
         table.rows.push(vec![
-            Cell { key: arms.key(&arm.arm), ..Cell::text(named(arms, arm, search)) },
+            Cell { text: named(arms, arm, search), ..Cell::arm(&arms.get(&arm.arm)) },
             Cell::text(load_text(search.held)),
             Cell::text(tried.collect::<Vec<_>>().join(", ")),
             Cell::with_note(&search.ended, untold.unwrap_or_default()),
@@ -225,8 +225,7 @@ impl<'a> View<'a> {
         for look in self.arms.iter() {
             let Some(arm) = self.case.capacity.iter().find(|arm| arm.arm == look.id) else { continue };
             let estimate = capacity.and_then(|metric| metric.arms.iter().find(|own| own.arm == look.id));
-            let name = Cell { key: self.arms.key(&look.id), ..Cell::text(&look.label) };
-            let mut row = vec![name, estimate.map_or_else(Cell::none, value), against(capacity, look)];
+            let mut row = vec![Cell::arm(look), estimate.map_or_else(Cell::none, value), against(capacity, look)];
             if !published {
                 let blocks: Vec<String> = arm.searches.iter().map(|search| between(search, self.findings)).collect();
                 row.push(Cell::text(blocks.join("; ")));
@@ -251,12 +250,7 @@ fn against(capacity: Option<&MetricFindings>, look: &ArmLook) -> Cell {
     let Some(c) = found else {
         return if look.is_baseline { Cell::text("baseline") } else { Cell::none() };
     };
-    let (word, tag_class) = (words::verdict(c.verdict), words::verdict_class(c.verdict));
-    if c.ratio.n == 0 {
-        return Cell { word, tag_class, ..Cell::default() };
-    }
-    let parts = format::ratio_parts(&c.ratio);
-    Cell { tag: parts.value, word, tag_class, note: parts.interval.unwrap_or_default(), ..Cell::default() }
+    Cell::default().compared(c, words::verdict(c.verdict))
 }
 
 fn value(found: &ArmEstimate) -> Cell {
@@ -357,15 +351,12 @@ fn equal(case: &CaseFindings, findings: &Findings) -> Option<f64> {
 }
 
 fn has_mean(case: &CaseFindings) -> bool {
-    case.metrics.iter().any(|own| own.spec.id == MEAN)
+    case.metrics.iter().any(|own| own.spec.id == common::RESPONSE_MEAN)
 }
-
-/// Id of the metric of the mean response time.
-const MEAN: &str = "response_time_mean_s";
 
 /// The estimate of the mean response time, from the metric where the workload yields one.
 fn estimate_of(case: &CaseFindings, arm: &str, mean: f64) -> Estimate {
-    let metric = case.metrics.iter().find(|own| own.spec.id == MEAN);
+    let metric = case.metrics.iter().find(|own| own.spec.id == common::RESPONSE_MEAN);
     let own = metric.and_then(|metric| metric.arms.iter().find(|own| own.arm == arm));
     own.map_or_else(
         || Estimate {

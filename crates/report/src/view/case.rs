@@ -9,10 +9,10 @@ use tare_model::study::{Case, CaseLoad};
 
 use super::parts::Parts;
 use super::requests::RequestsView;
+use super::section::SectionView;
 use super::table::Table;
 use super::{
-    account, capacity, costs, cpu_targets, density, exits, fold, measures, orders, primary, resources,
-    steps as step_tables, storage,
+    account, capacity, cpu_targets, density, exits, fold, measures, primary, resources, section, steps as step_tables,
 };
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
@@ -35,6 +35,8 @@ pub(crate) struct CaseView {
     /// Tables that belong to the answer: by guest and driver, and what an operation takes.
     pub(crate) lead: Vec<Titled>,
     pub(crate) figures: Vec<FigureView>,
+    /// What the workload itself says of the case.
+    pub(crate) sections: Vec<SectionView>,
     /// Requests by type, where the workload has them.
     pub(crate) requests: Option<RequestsView>,
     /// What was used of host and guest at a load that the case is about.
@@ -126,6 +128,7 @@ impl CaseView {
             main: main_figure(&anchor, case, findings, arms),
             lead: lead(case, findings, arms),
             figures: figures(&anchor, case, findings, arms),
+            sections: section::sections(&anchor, case, arms),
             requests: RequestsView::new(case, findings, arms),
             used: used(case, findings, arms),
             tables: tables(case, findings, arms),
@@ -230,11 +233,11 @@ fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) 
     out.extend(cpu_targets::figure(anchor, case, arms));
     let mut add =
         |title: String, caption: &str, figure: Option<Figure>| out.extend(FigureView::new(title, caption, figure));
-    let noun = step_tables::noun(case);
+    let (noun, one) = (case.operation.as_str(), step_tables::one(case));
     add(
-        format!("Where the time of an {noun} goes"),
+        format!("Where the time of {one} goes"),
         &format!(
-            "The mean time of one {noun}, split into its steps, in order. A step that an {noun} does several times \
+            "The mean time of one {noun}, split into its steps, in order. A step that {one} has several times \
              counts with the sum of its times. The driver times the steps, so each includes network, guest and server. \
              \u{201c}Between the steps\u{201d}: time outside all steps, such as the driver\u{2019}s own. The number \
              behind a bar is the total."
@@ -291,7 +294,7 @@ fn comparable(case: &CaseFindings) -> Vec<ArmSteps> {
 const RATIO_ROWS: usize = 40;
 
 /// Metrics that tell most where there is no room for all, beside the one that the verdict is about.
-const TELLING: [&str; 3] = ["response_time_p50_s", "response_time_p99_s", common::SERVICE_DEMAND];
+const TELLING: [&str; 3] = [common::RESPONSE_P50, common::RESPONSE_P99, common::SERVICE_DEMAND];
 
 /// Every metric against the baseline: in one figure, or, where that would be long, the telling ones and the others folded.
 fn forests(anchor: &str, case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<FigureView> {
@@ -341,16 +344,11 @@ fn distribution_names(case: &CaseFindings) -> Vec<String> {
 fn lead(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<Titled> {
     let parts = Parts::new(case, findings, arms)
         .map(|parts| Titled { title: parts.title(), table: parts.table(findings, arms) });
-    let title = format!("Cost of one {}", step_tables::noun(case));
-    let costs = costs::table(case, findings, arms).map(|table| Titled { title, table });
-    // Bytes of an operation are no question where guests are added, and the levels tell what a guest takes.
-    let costs = costs.filter(|_| case.density.is_none());
     density::lead(case, findings, arms)
         .into_iter()
         .chain(capacity::lead(case, findings, arms))
         .chain(cpu_targets::lead(case, findings, arms))
         .chain(parts)
-        .chain(costs)
         .collect()
 }
 
@@ -365,11 +363,8 @@ fn tables(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec<Table> {
         capacity::tries(case, findings, arms),
         step_tables::shares(case, arms),
         step_tables::percentiles(case, arms),
-        storage::table(case, arms).filter(|_| case.density.is_none()),
-        storage::processes(case, arms),
         measures::metrics(case, findings, arms),
         measures::comparisons(case, findings, arms),
-        orders::table(case, arms).filter(|_| case.density.is_none()),
         exits::table(case, arms),
         account::operations(case, arms).filter(|_| findings.plan.study.published.is_none()),
     ];

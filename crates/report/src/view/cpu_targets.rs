@@ -14,8 +14,8 @@ use crate::plot::curves::{Chart, Line, Panel, Point};
 
 /// Trials in the order of the arms.
 fn shown<'a>(case: &'a CaseFindings, arms: &'a Arms) -> impl Iterator<Item = (ArmLook, u32, &'a CpuSearch)> {
-    let own = arms.iter().filter_map(|look| Some((look, case.cpu_searches.iter().find(|(arm, _)| *arm == look.id)?)));
-    own.flat_map(|(look, (_, blocks))| blocks.iter().map(move |(block, search)| (look.clone(), *block, search)))
+    let own = arms.having(|id| case.cpu_searches.iter().find(|(arm, _)| arm == id)).into_iter();
+    own.flat_map(|((_, blocks), look)| blocks.iter().map(move |(block, search)| (look.clone(), *block, search)))
 }
 
 /// A share to a tenth of a per cent.
@@ -66,7 +66,7 @@ pub(super) fn lead(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Opt
             ..Cell::text(share(search.share))
         };
         table.rows.push(vec![
-            Cell { key: arms.key(&look.id), ..Cell::text(&look.label) },
+            Cell::arm(&look),
             Cell::text((block + 1).to_string()),
             Cell::with_note(format::share(search.target), tolerance),
             held.strong(),

@@ -3,14 +3,13 @@
 use std::collections::BTreeSet;
 
 use tare_model::density::{CoursePoint, metric};
-use tare_model::findings::{ArmDensity, CaseFindings, DensityFindings, Estimate, Findings, LevelFindings};
+use tare_model::findings::{ArmDensity, CaseFindings, DensityFindings, Findings, LevelFindings};
 use tare_model::load::LoadModel;
 use tare_model::metric::Unit;
 use tare_model::study::{Case, CaseLoad};
 
 use super::case::{FigureView, Titled};
 use super::table::{Cell, Column, Table};
-use super::tiles;
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
 use crate::plot::curves::{Chart, Line, Panel, Point};
@@ -23,10 +22,8 @@ pub(super) fn lead(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Vec
     let Some(density) = &case.density else { return Vec::new() };
     let view = View { density, findings, arms };
     let titled = |title: &str, table: Table| Titled { title: title.to_owned(), table };
-    if let Some(tile) = tiles::Tiles::new(case, arms) {
-        return tile.lead();
-    }
-    let mut lead = vec![titled("How many guests, and what they do there", view.carried())];
+    let many = view.many();
+    let mut lead = vec![titled(&format!("How many {many}, and what they do there"), view.carried())];
     lead.extend(view.published().map(|table| titled("Operations a second by number of guests", table)));
     lead
 }
@@ -45,7 +42,7 @@ pub(super) fn at_held(case: &CaseFindings) -> &'static str {
 
 /// How load is offered where guests are added. `offered`: operations a second of each guest, where load is throttled.
 pub(super) fn load(case: &Case, load: &LoadModel, offered: Option<f64>) -> String {
-    if tiles::members(case).is_some() {
+    if matches!(&case.load, CaseLoad::Density { spec, .. } if !spec.tile.is_empty()) {
         return "each member under a load of its own".to_owned();
     }
     match (load, offered) {
@@ -63,34 +60,30 @@ pub(super) fn load(case: &Case, load: &LoadModel, offered: Option<f64>) -> Strin
 /// Which guests there are, and what they do with their memory, where they are added.
 pub(super) fn guests(case: &Case, size: &str) -> Option<String> {
     let CaseLoad::Density { spec, .. } = &case.load else { return None };
-    let memory = case.parameters.get("memory").and_then(|memory| memory.as_str());
-    let memory = memory.map_or_else(String::new, |memory| format!(", memory \u{201c}{memory}\u{201d}"));
-    if let Some(members) = tiles::members(case) {
-        let numbers = spec.guests.words();
-        return Some(format!("tiles of {members}, a guest each; all are measured at {numbers} tiles"));
+    let numbers = spec.guests.words();
+    let members: Vec<&str> = spec.tile.iter().map(|guest| guest.name.as_str()).collect();
+    if members.is_empty() {
+        return Some(format!("guests of {size}, added one at a time; all are measured at {numbers}"));
     }
-    Some(format!("guests of {size}{memory}, added one at a time; all are measured at {}", spec.guests.words()))
+    Some(format!("tiles of {}, a guest each; all are measured at {numbers} tiles", members.join(", ")))
 }
 
 /// Each arm in a line, for a terminal.
 pub(crate) fn lines(case: &CaseFindings, arms: &Arms) -> Vec<String> {
     let Some(density) = &case.density else { return Vec::new() };
-    if let Some(tile) = tiles::Tiles::new(case, arms) {
-        return tile.lines();
-    }
     let line = |arm: &ArmDensity| {
-        let figure = |level: &LevelFindings| {
-            let operations = level.metrics.get(metric::OPERATIONS)?;
+        let level = |level: &LevelFindings| {
             let failed = if level.held < level.tried { " (did not hold)" } else { "" };
-            let rate = format::value(operations.value, &Unit::OperationsPerSecond);
-            Some(format!("{} guests {rate}{failed}", level.guests).replacen(
-                "1 guests",
-                "1 guest",
-                usize::from(level.guests == 1),
-            ))
+            let rate = level
+                .metrics
+                .get(metric::OPERATIONS)
+                .map_or_else(String::new, |rate| format!(" {}", format::value(rate.value, &Unit::OperationsPerSecond)));
+            format!("{}{rate}{failed}", counted(arm, level.guests))
         };
-        let rates: Vec<String> = arm.levels.iter().filter_map(figure).collect();
-        format!("{}: {}; stopped by {}", arms.label(&arm.arm), rates.join(", "), reasons(arm))
+        let levels: Vec<String> = arm.levels.iter().filter(|level| level.guests > 0).map(level).collect();
+        let detail = detail(arm).map_or_else(String::new, |detail| format!(": {detail}"));
+        let held = counted(arm, arm.held);
+        format!("{}: {held} held; {}; stopped by {}{detail}", arms.label(&arm.arm), levels.join(", "), reasons(arm))
     };
     density.arms.iter().map(line).collect()
 }
@@ -100,11 +93,8 @@ pub(super) fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, ar
     let Some(density) = &case.density else { return Vec::new() };
     let view = View { density, findings, arms };
     let id = |name: &str| format!("fig-{anchor}-density-{name}");
-    let tiles = tiles::Tiles::new(case, arms);
-    let many = if tiles.is_some() { "tiles" } else { "guests" };
-    let of_members = tiles.and_then(|tiles| tiles.figure(&id("members")));
+    let many = view.many();
     let figures = [
-        of_members,
         FigureView::new(
             format!("Operations a second as {many} are added"),
             &format!(
@@ -116,13 +106,9 @@ pub(super) fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, ar
             view.throughput().figure(&id("operations")),
         ),
         FigureView::new(
-            (if many == "tiles" { "How busy the host is" } else { "What one guest still gets" }).to_owned(),
-            if many == "tiles" {
-                "Busy share of all CPUs of the host at each number of tiles."
-            } else {
-                "Operations a second of a guest, its 99th percentile of response time, and how busy the host is. Response time counts from the moment when an \
-                 operation was due."
-            },
+            view.of_a_guest().title,
+            "As far as it applies: operations a second of a guest, its 99th percentile of response time, and how busy the host is. Response \
+             time counts from the moment when an operation was due.",
             view.of_a_guest().figure(&id("guest")),
         ),
         FigureView::new(
@@ -150,8 +136,7 @@ pub(super) fn figures(anchor: &str, case: &CaseFindings, findings: &Findings, ar
 /// Further tables: the models.
 pub(super) fn tables(case: &CaseFindings, arms: &Arms) -> Vec<Table> {
     let Some(density) = &case.density else { return Vec::new() };
-    let of_members = tiles::Tiles::new(case, arms).and_then(|tiles| tiles.by_member());
-    [of_members, models(density, arms), stops(density, arms)].into_iter().flatten().collect()
+    [models(density, arms), stops(density, arms)].into_iter().flatten().collect()
 }
 
 struct View<'a> {
@@ -165,12 +150,17 @@ fn held_level(arm: &ArmDensity) -> Option<&LevelFindings> {
     arm.levels.iter().find(|level| level.guests == arm.held)
 }
 
-/// A figure with its interval below it.
-fn cell(estimate: Option<&Estimate>, unit: &Unit) -> Cell {
-    estimate.map_or_else(Cell::none, |estimate| {
-        let parts = format::estimate_parts(estimate, unit);
-        Cell::with_note(parts.value, parts.interval.unwrap_or_default())
-    })
+/// `3 guests`, or `1 tile` where guests are added by tiles.
+fn counted(arm: &ArmDensity, guests: u32) -> String {
+    match arm.tile.len() as u32 {
+        0 => format::plural(u64::from(guests), "guest", "guests"),
+        size => format::plural(u64::from(guests / size), "tile", "tiles"),
+    }
+}
+
+/// What was seen when the first scale-up stopped.
+fn detail(arm: &ArmDensity) -> Option<&String> {
+    arm.stopped.iter().map(|(.., detail)| detail).find(|detail| !detail.is_empty())
 }
 
 fn reasons(arm: &ArmDensity) -> String {
@@ -179,11 +169,9 @@ fn reasons(arm: &ArmDensity) -> String {
 }
 
 impl<'a> View<'a> {
-    fn shown(&self) -> impl Iterator<Item = (&'a ArmDensity, ArmLook)> + '_ {
+    fn shown(&self) -> impl Iterator<Item = (&'a ArmDensity, ArmLook)> {
         let density = self.density;
-        self.arms
-            .iter()
-            .filter_map(move |look| Some((density.arms.iter().find(|arm| arm.arm == look.id)?, look.clone())))
+        self.arms.having(|id| density.arms.iter().find(|arm| arm.arm == id)).into_iter()
     }
 
     /// What governs merging on an arm, for people.
@@ -199,49 +187,53 @@ impl<'a> View<'a> {
     }
 
     fn carried(&self) -> Table {
-        let size = format::value(self.density.guest_memory_bytes as f64, &Unit::Bytes);
         let host = match self.density.host_memory_bytes {
             0 => String::new(),
             bytes => format!(" on a host of {}", format::value(bytes as f64, &Unit::Bytes)),
         };
+        let (many, of) = match self.tile() {
+            [] => ("guests", format::value(self.density.guest_memory_bytes as f64, &Unit::Bytes)),
+            names => ("tiles", format!("{} guests ({})", names.len(), names.join(", "))),
+        };
         let caption = format!(
-            "The largest number of guests of {size}{host} that held in every block, with the figures measured at that \
+            "The largest number of {many} of {of}{host} that held in every block, with the figures measured at that \
              number: estimate and [interval]. Overcommit: memory promised to guests divided by the host's memory."
         );
-        let columns = vec![
-            Column::text("Arm"),
-            Column::numeric("Guests"),
-            Column::numeric("Overcommit"),
-            Column::numeric("Operations"),
-            Column::numeric("of a guest"),
-            Column::numeric("Response, p99"),
-            Column::numeric("Saved by merging"),
-            Column::text("Stopped by"),
-        ];
+        let mut columns = vec![Column::text("Arm"), Column::numeric(&words::sentence_case(many))];
+        columns.extend(
+            ["Overcommit", "Operations", "of a guest", "Response, p99", "Host busy", "Saved by merging"]
+                .map(Column::numeric),
+        );
+        columns.push(Column::text("Stopped by"));
         let mut table = Table::new(caption, columns);
         for (arm, look) in self.shown() {
             let level = held_level(arm);
-            let of = |id: &str, unit: &Unit| cell(level.and_then(|level| level.metrics.get(id)), unit);
+            let of = |id: &str, unit: &Unit| Cell::known(level.and_then(|level| level.metrics.get(id)), unit);
+            // The guests of a tile do work of different kinds, which do not add up.
+            let work = |id: &str| {
+                if self.tile().is_empty() { of(id, &Unit::OperationsPerSecond) } else { Cell::none() }
+            };
             let overcommit = level.and_then(|level| level.metrics.get(metric::OVERCOMMIT));
             let bound = if arm.end_of_series && arm.held > 0 { "\u{2265} " } else { "" };
-            let blocks: BTreeSet<u32> = arm.held_blocks.iter().map(|(_, held)| *held).collect();
+            let blocks: BTreeSet<u32> = arm.held_blocks.iter().map(|(_, held)| held / self.unit()).collect();
             let spread = match (blocks.first(), blocks.last()) {
                 (Some(low), Some(high)) if low < high => format!("blocks: {low} to {high}"),
                 _ => String::new(),
             };
-            let name = Cell { key: self.arms.key(&look.id), ..Cell::with_note(&look.label, self.merging(&arm.arm)) };
+            let name = Cell { note: self.merging(&arm.arm), ..Cell::arm(&look) };
             table.rows.push(vec![
                 name,
-                Cell::with_note(format!("{bound}{}", arm.held), spread).strong(),
+                Cell::with_note(format!("{bound}{}", arm.held / self.unit()), spread).strong(),
                 overcommit.map_or_else(Cell::none, |ratio| Cell::text(format!("{}x", format::fixed(ratio.value, 2)))),
-                of(metric::OPERATIONS, &Unit::OperationsPerSecond),
-                self.with_share(of(metric::PER_GUEST, &Unit::OperationsPerSecond), level),
+                work(metric::OPERATIONS),
+                self.with_share(work(metric::PER_GUEST), level),
                 of(metric::RESPONSE_P99, &Unit::Seconds),
+                of(metric::HOST_CPU, &Unit::Share),
                 of(metric::SAVED, &Unit::Bytes),
-                Cell::text(reasons(arm)),
+                Cell::with_note(reasons(arm), detail(arm).cloned().unwrap_or_default()),
             ]);
         }
-        table
+        table.without_empty_columns()
     }
 
     /// What a guest did, with the share of its offered load that this is: a number may hold and its guests starve, where no
@@ -257,20 +249,22 @@ impl<'a> View<'a> {
 
     /// In the form of the published table: a line a number of guests, a column an arm.
     fn published(&self) -> Option<Table> {
+        if !self.tile().is_empty() {
+            // The guests of a tile do work of different kinds, which do not add up.
+            return None;
+        }
         let numbers: BTreeSet<u32> =
             self.shown().flat_map(|(arm, _)| arm.levels.iter().map(|level| level.guests)).collect();
-        let head = |look: &ArmLook| Column { key: self.arms.key(&look.id), ..Column::numeric(&look.label) };
-        let columns =
-            std::iter::once(Column::text("Guests")).chain(self.shown().map(|(_, look)| head(&look))).collect();
-        let mut table =
-            Table::new("Operations a second of all guests together: estimate over the blocks and [interval].", columns);
+        let caption = "Operations a second of all guests together: estimate over the blocks and [interval].";
+        let looks: Vec<ArmLook> = self.shown().map(|(_, look)| look).collect();
+        let mut table = Table::by_arm(caption, "Guests", &looks);
         for guests in numbers {
             let of = |arm: &ArmDensity| match arm.levels.iter().find(|level| level.guests == guests) {
                 Some(level) if level.held == level.tried => {
-                    cell(level.metrics.get(metric::OPERATIONS), &Unit::OperationsPerSecond)
+                    Cell::known(level.metrics.get(metric::OPERATIONS), &Unit::OperationsPerSecond)
                 }
                 Some(level) => {
-                    let found = cell(level.metrics.get(metric::OPERATIONS), &Unit::OperationsPerSecond);
+                    let found = Cell::known(level.metrics.get(metric::OPERATIONS), &Unit::OperationsPerSecond);
                     let held = format!("held in {} of {}", level.held, level.tried);
                     let note = if found.note.is_empty() { held } else { format!("{}; {held}", found.note) };
                     Cell { note, ..found }
@@ -290,14 +284,24 @@ impl<'a> View<'a> {
         all.into_iter().map(|guests| self.x(guests)).collect()
     }
 
-    /// Guests of one tile; 1 where each guest is like the others.
-    fn tile(&self) -> u32 {
-        tiles::size(self.density).max(1)
+    /// Names of the guests of one tile; none where each guest is like the others.
+    fn tile(&self) -> &'a [String] {
+        self.density.arms.iter().map(|arm| arm.tile.as_slice()).find(|names| !names.is_empty()).unwrap_or_default()
+    }
+
+    /// Guests that are added at a time.
+    fn unit(&self) -> u32 {
+        (self.tile().len() as u32).max(1)
+    }
+
+    /// What is added.
+    fn many(&self) -> &'static str {
+        if self.tile().is_empty() { "guests" } else { "tiles" }
     }
 
     /// Guests, or tiles, on the axis.
     fn x(&self, guests: u32) -> f64 {
-        f64::from(guests) / f64::from(self.tile())
+        f64::from(guests) / f64::from(self.unit())
     }
 
     fn by_guests(&self, title: &str, id: &str, unit: Unit) -> Panel {
@@ -313,8 +317,8 @@ impl<'a> View<'a> {
 
     fn chart(&self, title: &str, height: f64, panels: Vec<Panel>) -> Chart {
         let x_title = match self.tile() {
-            1 => format!("guests of {}", format::value(self.density.guest_memory_bytes as f64, &Unit::Bytes)),
-            size => format!("tiles of {size} guests"),
+            [] => format!("guests of {}", format::value(self.density.guest_memory_bytes as f64, &Unit::Bytes)),
+            names => format!("tiles of {} guests", names.len()),
         };
         Chart { title: title.to_owned(), x_title, x_marked: self.numbers(), height, panels }
     }
@@ -324,20 +328,24 @@ impl<'a> View<'a> {
         for line in &mut panel.lines {
             let arm = self.density.arms.iter().find(|arm| arm.arm == line.arm.id);
             if let Some(model) = arm.and_then(|arm| arm.models.first()) {
-                let size = f64::from(self.tile());
+                let size = f64::from(self.unit());
                 line.model = model.curve.iter().map(|(guests, value)| (guests / size, *value)).collect();
                 line.knee = model.knee.map(|knee| knee / size);
             }
         }
-        self.chart("Operations a second as guests are added", 320.0, vec![panel])
+        self.chart(&format!("Operations a second as {} are added", self.many()), 320.0, vec![panel])
     }
 
     fn of_a_guest(&self) -> Chart {
         let share = || Unit::Other("of all CPUs".to_owned());
+        let busy = self.by_guests("host busy, share", metric::HOST_CPU, share());
+        if !self.tile().is_empty() {
+            return self.chart("How busy the host is", 150.0, vec![busy]);
+        }
         let panels = vec![
             self.by_guests("operations of one guest, mean", metric::PER_GUEST, Unit::OperationsPerSecond),
             self.by_guests("response time, 99th percentile", metric::RESPONSE_P99, Unit::Seconds),
-            self.by_guests("host busy, share", metric::HOST_CPU, share()),
+            busy,
         ];
         self.chart("What one guest still gets", 150.0, panels)
     }

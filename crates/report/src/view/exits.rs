@@ -3,7 +3,7 @@
 use tare_model::findings::{CaseFindings, MetricFindings};
 use tare_model::kvm::{COUNTS, EXITS, is_count, metric};
 
-use super::table::{Cell, Column, Table};
+use super::table::{Cell, Table};
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
 
@@ -17,15 +17,13 @@ pub(super) fn table(case: &CaseFindings, arms: &Arms) -> Option<Table> {
     let of = |count: &str| case.metrics.iter().find(|found| found.spec.id == metric(count));
     let whole = of(EXITS)?;
     let shown: Vec<&ArmLook> = arms.iter().filter(|look| whole.arms.iter().any(|own| own.arm == look.id)).collect();
-    let head = |look: &&ArmLook| Column { key: arms.key(&look.id), ..Column::numeric(&look.label) };
-    let columns = std::iter::once(Column::text("Reason")).chain(shown.iter().map(head)).collect();
     let caption = format!(
         "{}, by reason: the estimate over the trials. KVM gives no reason for some exits, and counts some under two \
          reasons. Reasons that no guest had are left out. Time polled: after a virtual CPU halts, the host polls in a \
          busy loop before the virtual CPU sleeps.",
         whole.spec.label
     );
-    let mut table = Table::new(caption, columns);
+    let mut table = Table::by_arm(caption, "Reason", shown.iter().copied());
     for (count, says) in COUNTS {
         let Some(found) = of(count).filter(|found| found.arms.iter().any(|own| own.estimate.value > 0.0)) else {
             continue;

@@ -5,7 +5,7 @@ use tare_model::findings::{Comparison, Findings, MetricFindings, Verdict};
 use tare_model::metric::{Better, Unit, common};
 
 use super::table::{Cell, Column, Table};
-use super::{fold, primary, several, steps};
+use super::{fold, primary, several};
 use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
 use crate::words;
@@ -32,11 +32,11 @@ pub(crate) struct LeftOutView {
 }
 
 /// A metric of the table, under a heading that tells it from the others.
-pub(crate) struct Measure<'a> {
-    pub(crate) title: String,
+struct Measure<'a> {
+    title: String,
     /// Said under the title.
-    pub(crate) note: String,
-    pub(crate) metric: &'a MetricFindings,
+    note: String,
+    metric: &'a MetricFindings,
 }
 
 /// Most arms, beside the baseline, of which sentences are read more easily than a table.
@@ -66,21 +66,16 @@ impl Glance {
         let sentences = apart.iter().filter_map(|arm| comparisons(findings, &arm.id).next());
         let left_out = findings.plan.left_out.iter().map(|left| LeftOutView {
             label: left.label.clone(),
-            reason: ended(&left.reason),
-            remedy: ended(&left.remedy),
+            reason: words::ended(&left.reason),
+            remedy: words::ended(&left.remedy),
         });
         Some(Self {
-            compared: table(caption, &measures, &compared, arms).filled()?,
+            compared: table(caption, &measures, &compared).filled()?,
             why_apart: sentences.map(|comparison| comparison.sentence.clone()).collect(),
-            apart: table(apart_caption.to_owned(), &measures, &apart, arms).filled(),
+            apart: table(apart_caption.to_owned(), &measures, &apart).filled(),
             left_out: left_out.collect(),
         })
     }
-}
-
-/// A text with a full stop at its end.
-fn ended(text: &str) -> String {
-    format!("{}.", text.trim().trim_end_matches('.'))
 }
 
 /// Everything that is said of an arm against the baseline, the primary metrics first.
@@ -113,7 +108,7 @@ fn measures(findings: &Findings) -> Vec<Measure<'_>> {
         let note = if metric.spec.label == case.label { String::new() } else { metric.spec.label.clone() };
         measures.push(Measure { title: case.label.clone(), note, metric });
         if let Some(metric) = case.metrics.iter().find(|metric| metric.spec.id == common::SERVICE_DEMAND) {
-            let per = if metric.spec.unit == Unit::CpuSecondsPerByte { "KiB" } else { steps::noun(case) };
+            let per = if metric.spec.unit == Unit::CpuSecondsPerByte { "KiB" } else { &case.operation };
             measures.push(Measure { title: format!("CPU for one {per}"), note: case.label.clone(), metric });
         }
     }
@@ -121,14 +116,14 @@ fn measures(findings: &Findings) -> Vec<Measure<'_>> {
 }
 
 /// A row an arm, a column a metric: the estimate, and the difference to the baseline where there may be one.
-pub(crate) fn table(caption: String, measures: &[Measure<'_>], shown: &[&ArmLook], arms: &Arms) -> Table {
+fn table(caption: String, measures: &[Measure<'_>], shown: &[&ArmLook]) -> Table {
     let heads = measures.iter().map(|measure| {
         let arrow = if measure.metric.spec.better == Better::Lower { "\u{2193}" } else { "\u{2191}" };
         Column { note: measure.note.clone(), ..Column::numeric(&format!("{}\u{a0}{arrow}", measure.title)) }
     });
     let mut table = Table::new(caption, std::iter::once(Column::text("Arm")).chain(heads).collect());
     for arm in shown {
-        let mut first = Cell { key: arms.key(&arm.id), ..Cell::text(&arm.label) };
+        let mut first = Cell::arm(arm);
         if arm.is_baseline {
             first.note = "baseline".to_owned();
         }
@@ -148,20 +143,9 @@ fn cell(metric: &MetricFindings, arm: &str, mixed: bool) -> Cell {
     let shown = |c: &&Comparison| c.arm == arm && (mixed || c.verdict != Verdict::NotComparable);
     let comparison = metric.comparisons.iter().find(shown);
     let Some(comparison) = comparison else {
-        return Cell::with_note(value.value, value.interval.unwrap_or_default());
+        return Cell::parts(value);
     };
-    let word = words::verdict_short(comparison.verdict);
-    let class = words::verdict_class(comparison.verdict);
-    if comparison.ratio.n == 0 {
-        return Cell { word, tag_class: class, ..Cell::text(value.value) };
-    }
-    let ratio = format::ratio_parts(&comparison.ratio);
-    Cell {
-        tag: ratio.value,
-        word,
-        tag_class: class,
-        ..Cell::with_note(value.value, ratio.interval.unwrap_or_default())
-    }
+    Cell::text(value.value).compared(comparison, words::verdict_short(comparison.verdict))
 }
 
 #[cfg(test)]

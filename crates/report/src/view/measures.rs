@@ -10,12 +10,6 @@ use crate::plot::arms::{ArmLook, Arms};
 use crate::plot::cpu;
 use crate::words;
 
-/// A column an arm, with its mark.
-fn arm_columns(first: &str, arms: &Arms) -> Vec<Column> {
-    let of = |arm: &ArmLook| Column { key: arms.key(&arm.id), ..Column::numeric(&arm.label) };
-    std::iter::once(Column::text(first)).chain(arms.iter().map(of)).collect()
-}
-
 fn estimate_cell(parts: format::Parts, n: u32) -> Cell {
     let blocks = format!("n = {n}");
     Cell::with_note(parts.value, parts.interval.map_or(blocks.clone(), |interval| format!("{interval} {blocks}")))
@@ -32,7 +26,7 @@ pub(super) fn metrics(case: &CaseFindings, findings: &Findings, arms: &Arms) -> 
             density::at_held(case)
         )
     };
-    let mut table = Table::new(caption, arm_columns("Metric", arms));
+    let mut table = Table::by_arm(caption, "Metric", arms.iter());
     for metric in case.metrics.iter().filter(|metric| !exits::is_reason(metric)) {
         let note = if metric.spec.primary { "primary, " } else { "" };
         let mut row = vec![Cell::with_note(&metric.spec.label, format!("{note}{}", words::better(metric.spec.better)))];
@@ -87,14 +81,15 @@ pub(super) fn percentiles(case: &CaseFindings, name: &str, arms: &Arms) -> Optio
     let mut quantiles: Vec<f64> = of_name.iter().flat_map(|d| d.quantiles.iter().map(|(q, _)| *q)).collect();
     quantiles.sort_by(f64::total_cmp);
     quantiles.dedup();
-    let mut table = Table::new(
+    let mut table = Table::by_arm(
         format!(
             "Percentiles of the {name} time over all operations. Blocks are merged with equal weight; the [interval] \
              comes from the percentiles of the single blocks. The table of metrics shows a different figure: the \
              estimate over the percentiles of the blocks.{}",
             density::at_held(case)
         ),
-        arm_columns("Percentile", arms),
+        "Percentile",
+        arms.iter(),
     );
     let mut operations = vec![Cell::text("operations")];
     for arm in arms.iter() {
@@ -106,10 +101,7 @@ pub(super) fn percentiles(case: &CaseFindings, name: &str, arms: &Arms) -> Optio
         for arm in arms.iter() {
             let found = of_name.iter().find(|d| d.arm == arm.id);
             let estimate = found.and_then(|d| d.quantiles.iter().find(|(own, _)| own == q)).map(|(_, e)| e);
-            row.push(estimate.map_or_else(Cell::none, |estimate| {
-                let parts = format::estimate_parts(estimate, &Unit::Seconds);
-                Cell::with_note(parts.value, parts.interval.unwrap_or_default())
-            }));
+            row.push(Cell::known(estimate, &Unit::Seconds));
         }
         table.rows.push(row);
     }
@@ -133,7 +125,7 @@ pub(super) fn cpu(case: &CaseFindings, arms: &Arms) -> Option<Table> {
         "CPU seconds in the measured window, by where they were spent. CPU for one unit of work is unknown: the \
          measured guest also ran busy loops, or no work was counted."
     };
-    let mut table = Table::new(format!("{caption}{}", density::at_held(case)), arm_columns("CPU", arms));
+    let mut table = Table::by_arm(format!("{caption}{}", density::at_held(case)), "CPU", arms.iter());
     let mut row = |name: &str, of: &dyn Fn(&ArmCpu) -> Option<String>| {
         let cell = |arm: &ArmLook| {
             let text = accounts.iter().find(|cpu| cpu.arm == arm.id).and_then(of);
@@ -178,7 +170,7 @@ pub(crate) fn start_times(findings: &Findings, arms: &Arms) -> Option<Table> {
     let parts = " For a virtual machine the clock of the guest's kernel splits it into three parts: until the kernel \
                  starts, until user space starts, until the answer.";
     let caption = if split { format!("{whole}{parts}") } else { whole.to_owned() };
-    let mut table = Table::new(caption, arm_columns("Case", arms));
+    let mut table = Table::by_arm(caption, "Case", arms.iter());
     for case in &findings.cases {
         let rows = std::iter::once((common::START_TIME, case.label.as_str())).chain(PARTS_OF_START);
         table.rows.extend(rows.filter_map(|(id, name)| start_row(case, id, name, arms)));

@@ -6,7 +6,7 @@ use tare_model::findings::{
     ArmParts, CaseFindings, Comparison, Estimate, Findings, MetricFindings, PartEstimate, Verdict,
 };
 
-use super::table::{Cell, Column, Table};
+use super::table::{Cell, Table};
 use crate::format::{self, Scale};
 use crate::plot::arms::{ArmLook, Arms};
 use crate::words;
@@ -29,8 +29,7 @@ impl<'a> Parts<'a> {
         let published = findings.plan.study.published.is_some();
         let first = case.parts.first()?;
         let metric = case.metrics.iter().find(|metric| metric.spec.id == first.metric)?;
-        let of = |arm: &ArmLook| Some((case.parts.iter().find(|own| own.arm == arm.id)?, arm.clone()));
-        let shown: Vec<(&ArmParts, ArmLook)> = arms.iter().filter_map(of).collect();
+        let shown = arms.having(|id| case.parts.iter().find(|own| own.arm == id));
         let largest = shown.iter().map(|(own, _)| own.total.value).filter(|v| v.is_finite()).fold(0.0, f64::max);
         let parts = shown.iter().flat_map(|(own, _)| &own.parts);
         let keys: BTreeSet<(u32, bool, Option<u32>)> =
@@ -89,12 +88,6 @@ impl<'a> Parts<'a> {
         if value.is_finite() { self.scale.text(value) } else { format::NOT_A_NUMBER.to_owned() }
     }
 
-    fn cell(&self, estimate: &Estimate) -> Cell {
-        let interval = format::bounds(estimate)
-            .map(|(low, high)| format!("[{}, {}]", self.scale.text(low), self.scale.text(high)));
-        Cell::with_note(self.text(estimate.value), interval.unwrap_or_default())
-    }
-
     fn comparison(&self, arm: &str) -> Option<&'a Comparison> {
         self.metric.comparisons.iter().find(|comparison| comparison.arm == arm)
     }
@@ -106,21 +99,21 @@ impl<'a> Parts<'a> {
     /// The table.
     pub(crate) fn table(&self, findings: &Findings, arms: &Arms) -> Table {
         let first = if self.drivers() { "Guest and driver" } else { "Guest" };
-        let head = |(_, arm): &(&ArmParts, ArmLook)| Column { key: arms.key(&arm.id), ..Column::numeric(&arm.label) };
-        let columns = std::iter::once(Column::text(first)).chain(self.arms.iter().map(head)).collect();
         let baseline = arms.label(&findings.plan.study.baseline);
-        let mut table = Table::new(self.caption(&baseline), columns);
+        let mut table = Table::by_arm(self.caption(&baseline), first, self.arms.iter().map(|(_, look)| look));
         for (guest, driver) in &self.keys {
             let find = |own: &ArmParts| -> Option<PartEstimate> {
                 own.parts.iter().find(|part| part.guest == *guest && part.driver == *driver).cloned()
             };
-            let of = |own: &ArmParts, _: &ArmLook| find(own).map_or_else(Cell::none, |part| self.cell(&part.estimate));
+            let of = |own: &ArmParts, _: &ArmLook| {
+                find(own).map_or_else(Cell::none, |part| Cell::parts(self.scale.parts(&part.estimate)))
+            };
             let of_drivers = self.drivers() && driver.is_none();
             let row = self.row(Cell::text(self.name(*guest, *driver)), of);
             table.rows.push(if of_drivers { row.into_iter().map(Cell::strong).collect() } else { row });
         }
         let sum = Cell::text(format!("Sum over the {}", self.summands())).strong();
-        table.rows.push(self.row(sum, |own, _| self.cell(&own.total).strong()));
+        table.rows.push(self.row(sum, |own, _| Cell::parts(self.scale.parts(&own.total)).strong()));
         if self.arms.len() > 1 && !self.metric.comparisons.is_empty() {
             let name = Cell::text(format!("The sum against {baseline}"));
             table.rows.push(self.row(name, |own, look| self.against(own, look)));

@@ -7,7 +7,7 @@ use tare_model::metric::Unit;
 use super::capacity::{load_text, noun};
 use super::table::{Cell, Column, Table};
 use crate::format;
-use crate::plot::arms::Arms;
+use crate::plot::arms::{ArmLook, Arms};
 use crate::words;
 
 /// The request types of one case.
@@ -32,14 +32,13 @@ pub(crate) struct ArmView {
 impl RequestsView {
     pub(super) fn new(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Option<Self> {
         let (noun, published) = (noun(case, findings), findings.plan.study.published.is_some());
-        let of = |id: &str| case.requests.iter().find(|own| own.arm == id);
-        let shown: Vec<(&ArmRequests, String)> =
-            arms.iter().filter_map(|look| Some((of(&look.id)?, look.label.clone()))).collect();
+        let shown = arms.having(|id| case.requests.iter().find(|own| own.arm == id));
         if shown.is_empty() {
             return None;
         }
         let blocks = shown.iter().flat_map(|(own, _)| &own.iterations).any(|table| table.block > 0);
-        let arm = |(own, label): &(&ArmRequests, String)| {
+        let arm = |(own, look): &(&ArmRequests, ArmLook)| {
+            let label = &look.label;
             let n = format::plural(own.iterations.len() as u64, "iteration", "iterations");
             ArmView {
                 title: format!("{label}: {n}, requests by type"),
@@ -47,12 +46,12 @@ impl RequestsView {
                 iterations: own.iterations.iter().map(|table| of_types(table, label, noun, blocks)).collect(),
             }
         };
-        Some(Self { summary: summary(&shown, arms, noun, published), arms: shown.iter().map(arm).collect() })
+        Some(Self { summary: summary(&shown, noun, published), arms: shown.iter().map(arm).collect() })
     }
 }
 
 /// What is behind the figures of each arm in one line: the least good of its iterations.
-fn summary(shown: &[(&ArmRequests, String)], arms: &Arms, noun: &str, published: bool) -> Table {
+fn summary(shown: &[(&ArmRequests, ArmLook)], noun: &str, published: bool) -> Table {
     let mut columns = vec![Column::text("Arm"), Column::numeric(&words::sentence_case(noun))];
     let noted = |(title, note): (&str, &str)| Column { note: note.to_owned(), ..Column::numeric(title) };
     let shares = [("Good", "least"), ("Tolerable", "or good, least"), ("Failed", "most"), ("Wrong", "in all")];
@@ -64,7 +63,7 @@ fn summary(shown: &[(&ArmRequests, String)], arms: &Arms, noun: &str, published:
                    answers with wrong content; they are part of the failed ones. Mean response and Bytes: means over \
                    all requests.";
     let mut table = Table::new(caption, columns);
-    for (own, label) in shown {
+    for (own, look) in shown {
         let each = || own.iterations.iter();
         let worst =
             |of: &dyn Fn(&RequestTable) -> f64, pick: fn(f64, f64) -> f64| each().map(of).reduce(pick).unwrap_or(0.0);
@@ -81,7 +80,7 @@ fn summary(shown: &[(&ArmRequests, String)], arms: &Arms, noun: &str, published:
         let of = format!("{met}\u{a0}of\u{a0}{}", own.iterations.len());
         let bytes = mean(&|total| total.counts.bytes as f64);
         table.rows.push(vec![
-            Cell { key: arms.key(&own.arm), ..Cell::text(label) },
+            Cell::arm(look),
             Cell::text(loads),
             Cell::text(format::count(requests as u64)),
             Cell::text(percent(worst(&|table| good(&table.total), f64::min))),

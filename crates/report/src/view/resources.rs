@@ -4,7 +4,7 @@ use tare_model::findings::{ArmResources, CaseFindings, Findings};
 use tare_model::metric::Unit;
 
 use super::capacity::{load_text, noun};
-use super::table::{Cell, Column, Table};
+use super::table::{Cell, Table};
 use crate::format;
 use crate::plot::arms::Arms;
 use crate::words;
@@ -18,19 +18,16 @@ type Of<'a> = &'a dyn Fn(&ArmResources) -> Option<String>;
 /// The table; `None` where nothing was seen.
 pub(super) fn table(case: &CaseFindings, findings: &Findings, arms: &Arms) -> Option<Table> {
     let noun = words::sentence_case(noun(case, findings));
-    let shown: Vec<&ArmResources> =
-        arms.iter().filter_map(|look| case.resources.iter().find(|own| own.arm == look.id)).collect();
-    let head = |own: &&ArmResources| Column { key: arms.key(&own.arm), ..Column::numeric(&arms.label(&own.arm)) };
-    let columns = std::iter::once(Column::text("Resource")).chain(shown.iter().map(head)).collect();
+    let shown = arms.having(|id| case.resources.iter().find(|own| own.arm == id));
     let caption = if findings.plan.study.published.is_some() {
         "Resources used at this load, as far as published."
     } else {
         "Resources used at this load: means over the completed trials. CPU: that of the system under test. As the \
          guest sees it: counted by the guest\u{2019}s kernel, which is the host\u{2019}s in a container."
     };
-    let mut table = Table::new(caption, columns);
+    let mut table = Table::by_arm(caption, "Resource", shown.iter().map(|(_, look)| look));
     let mut row = |name: &str, note: &str, of: Of<'_>| {
-        let cells: Vec<Option<String>> = shown.iter().map(|own| of(own)).collect();
+        let cells: Vec<Option<String>> = shown.iter().map(|(own, _)| of(own)).collect();
         // A row that nobody has a figure for tells nothing.
         if cells.iter().any(Option::is_some) {
             let cells = cells.into_iter().map(|text| text.map_or_else(Cell::none, Cell::text));

@@ -2,10 +2,12 @@
 
 use serde::Serialize;
 use tare_model::findings::{Estimate, Findings};
+use tare_model::metric::Unit;
 
 use super::{audit, case_label};
 use crate::format;
 use crate::plot::arms::Arms;
+use crate::plot::bars;
 
 /// The score of a study.
 #[derive(Debug, Serialize)]
@@ -54,8 +56,8 @@ impl ScoreView {
             let ratio = score.ratios.iter().find(|(arm, _)| *arm == look.id);
             Some(ScoreLine {
                 arm: look.label.clone(),
-                key: arms.key(&look.id),
-                score: whole(estimate),
+                key: look.key(),
+                score: bars::figure(estimate, &Unit::Count),
                 ratio: ratio.map_or_else(String::new, |(_, ratio)| times(ratio, &baseline)),
             })
         };
@@ -96,18 +98,7 @@ fn notes(findings: &Findings, arms: &Arms) -> Vec<String> {
     notes
 }
 
-/// A score in whole points, with its interval.
-fn whole(estimate: &Estimate) -> String {
-    let whole = |value: f64| format::count(value.round().max(0.0) as u64);
-    match format::bounds(estimate) {
-        Some((low, high)) => format!("{} [{}, {}]", whole(estimate.value), whole(low), whole(high)),
-        None => whole(estimate.value),
-    }
-}
-
 fn times(ratio: &Estimate, baseline: &str) -> String {
-    let two = |value: f64| format::fixed(value, 2);
-    let interval =
-        format::bounds(ratio).map_or_else(String::new, |(low, high)| format!(" [{}, {}]", two(low), two(high)));
-    format!("{} times that of {baseline}{interval}", two(ratio.value))
+    let parts = format::fixed_parts(ratio, 2);
+    format::Parts { value: format!("{} times that of {baseline}", parts.value), ..parts }.joined()
 }

@@ -3,24 +3,15 @@
 use tare_model::findings::{ArmSteps, CaseFindings, Estimate};
 use tare_model::metric::Unit;
 
-use super::table::{Cell, Column, Table};
+use super::table::{Cell, Table};
 use crate::format::{self, Scale};
 use crate::plot::arms::{ArmLook, Arms};
 use crate::plot::steps::{REST, names, step};
 use crate::words;
 
-/// What an operation of the case is called: `order` where the case counts orders, `request` where it has request types.
-pub(crate) fn noun(case: &CaseFindings) -> &'static str {
-    match case {
-        case if case.metrics.iter().any(|metric| metric.spec.id.starts_with("orders_")) => "order",
-        case if !case.requests.is_empty() => "request",
-        _ => "operation",
-    }
-}
-
 /// `an order`, `a request`, `an operation`.
-fn one(case: &CaseFindings) -> String {
-    let noun = noun(case);
+pub(crate) fn one(case: &CaseFindings) -> String {
+    let noun = &case.operation;
     let article = if noun.starts_with(['o', 'a', 'e', 'i']) { "an" } else { "a" };
     format!("{article} {noun}")
 }
@@ -44,16 +35,14 @@ struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     fn new(case: &'a CaseFindings, arms: &Arms) -> Self {
-        let of = |arm: &ArmLook| Some((case.steps.iter().find(|own| own.arm == arm.id)?, arm.clone()));
-        let arms: Vec<_> = arms.iter().filter_map(of).collect();
+        let arms = arms.having(|id| case.steps.iter().find(|own| own.arm == id));
         let whole = |(own, _): &(&ArmSteps, ArmLook)| own.operation_s.as_ref().map(|whole| whole.value);
         let shortest = arms.iter().filter_map(whole).filter(|s| s.is_finite()).reduce(f64::min);
         Self { case, arms, scale: Scale::new(&Unit::Seconds, shortest.unwrap_or(1e-3)) }
     }
 
-    fn columns(&self, first: &str, arms: &Arms) -> Vec<Column> {
-        let head = |(_, arm): &(&ArmSteps, ArmLook)| Column { key: arms.key(&arm.id), ..Column::numeric(&arm.label) };
-        std::iter::once(Column::text(first)).chain(self.arms.iter().map(head)).collect()
+    fn table(&self, caption: impl Into<String>, first: &str) -> Table {
+        Table::by_arm(caption, first, self.arms.iter().map(|(_, look)| look))
     }
 
     fn row(&self, name: Cell, of: impl Fn(&ArmSteps) -> Option<Cell>) -> Vec<Cell> {
@@ -70,9 +59,7 @@ impl<'a> Shown<'a> {
     }
 
     fn cell(&self, estimate: &Estimate) -> Cell {
-        let interval = format::bounds(estimate)
-            .map(|(low, high)| format!("[{}, {}]", self.scale.text(low), self.scale.text(high)));
-        Cell::with_note(self.time(estimate.value), interval.unwrap_or_default())
+        Cell { text: self.time(estimate.value), ..Cell::parts(self.scale.parts(estimate)) }
     }
 
     /// How often an operation has a step: one figure, or a range where arms differ.
@@ -97,7 +84,7 @@ impl<'a> Shown<'a> {
 /// The time that an operation spends in each step on each arm, with its share of the whole.
 pub(crate) fn shares(case: &CaseFindings, arms: &Arms) -> Option<Table> {
     let shown = Shown::new(case, arms);
-    let (noun, one) = (noun(case), one(case));
+    let (noun, one) = (&case.operation, one(case));
     let caption = format!(
         "Where the time of {one} goes: mean time of one {noun} in each step, with [interval] and share. A step that \
          occurs several times counts with the sum of its times. The driver times a step from sending to the end of the \
@@ -105,7 +92,7 @@ pub(crate) fn shares(case: &CaseFindings, arms: &Arms) -> Option<Table> {
          driver\u{2019}s own.",
         words::sentence_case(REST)
     );
-    let mut table = Table::new(caption, shown.columns("Step", arms));
+    let mut table = shown.table(caption, "Step");
     for name in names(&case.steps, true) {
         table.rows.push(shown.row(Cell::with_note(name, shown.often(name)), |own| {
             let found = step(own, name)?;
@@ -137,7 +124,7 @@ pub(crate) fn percentiles(case: &CaseFindings, arms: &Arms) -> Option<Table> {
     let shown = Shown::new(case, arms);
     let caption = "Time of a single step: the median, and below it p99 and p99.9 where enough steps were timed. Trials \
                    are merged with equal weight. Intervals and p90 are in findings.json.";
-    let mut table = Table::new(caption, shown.columns("Step, each time", arms));
+    let mut table = shown.table(caption, "Step, each time");
     let ordered = names(&case.steps, true).into_iter().chain(names(&case.steps, false));
     for name in ordered {
         table.rows.push(shown.row(Cell::text(name), |own| {

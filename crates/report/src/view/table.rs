@@ -1,6 +1,12 @@
 //! Tables that HTML and Markdown both print.
 
 use serde::Serialize;
+use tare_model::findings::{Comparison, Estimate};
+use tare_model::metric::Unit;
+
+use crate::format::{self, Parts};
+use crate::plot::arms::ArmLook;
+use crate::words;
 
 /// A table: its first column names its rows.
 #[derive(Debug, Clone, Serialize)]
@@ -50,6 +56,27 @@ impl Table {
         Self { caption: caption.into(), columns, rows: Vec::new() }
     }
 
+    /// A table without rows, with a column of figures an arm.
+    pub(crate) fn by_arm<'a>(
+        caption: impl Into<String>,
+        first: &str,
+        arms: impl IntoIterator<Item = &'a ArmLook>,
+    ) -> Self {
+        let heads = arms.into_iter().map(Column::arm);
+        Self::new(caption, std::iter::once(Column::text(first)).chain(heads).collect())
+    }
+
+    /// The table without the columns in which no row has anything.
+    pub(crate) fn without_empty_columns(mut self) -> Self {
+        for at in (0..self.columns.len()).rev() {
+            if self.rows.iter().all(|row| row.get(at).is_none_or(|cell| *cell == Cell::none())) {
+                self.columns.remove(at);
+                self.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+            }
+        }
+        self
+    }
+
     /// The table unless it has no rows.
     pub(crate) fn filled(self) -> Option<Self> {
         (!self.rows.is_empty()).then_some(self)
@@ -63,6 +90,11 @@ impl Column {
 
     pub(crate) fn numeric(title: &str) -> Self {
         Self { numeric: true, ..Self::text(title) }
+    }
+
+    /// A column of an arm's figures, with its mark.
+    pub(crate) fn arm(look: &ArmLook) -> Self {
+        Self { key: look.key(), ..Self::numeric(&look.label) }
     }
 }
 
@@ -86,6 +118,36 @@ impl Cell {
 
     pub(crate) fn chip(text: impl Into<String>, class: &'static str) -> Self {
         Self { chip: class, ..Self::text(text) }
+    }
+
+    /// An arm's name, with its mark.
+    pub(crate) fn arm(look: &ArmLook) -> Self {
+        Self { key: look.key(), ..Self::text(&look.label) }
+    }
+
+    /// A figure with its interval below it, where there is one.
+    pub(crate) fn known(estimate: Option<&Estimate>, unit: &Unit) -> Self {
+        estimate.map_or_else(Self::none, |estimate| Self::estimate(estimate, unit))
+    }
+
+    /// A figure with its interval below it.
+    pub(crate) fn estimate(estimate: &Estimate, unit: &Unit) -> Self {
+        Self::parts(format::estimate_parts(estimate, unit))
+    }
+
+    /// A figure that is written already, with its interval below it.
+    pub(crate) fn parts(parts: Parts) -> Self {
+        Self::with_note(parts.value, parts.interval.unwrap_or_default())
+    }
+
+    /// With the verdict of a comparison in these words below it, and the difference where there is one.
+    pub(crate) fn compared(self, comparison: &Comparison, word: &'static str) -> Self {
+        let tag_class = words::verdict_class(comparison.verdict);
+        if comparison.ratio.n == 0 {
+            return Self { word, tag_class, ..self };
+        }
+        let ratio = format::ratio_parts(&comparison.ratio);
+        Self { tag: ratio.value, note: ratio.interval.unwrap_or_default(), word, tag_class, ..self }
     }
 
     /// What stands where there is no figure.

@@ -136,7 +136,7 @@ pub(crate) fn parity(findings: &Findings, arms: &Arms) -> Vec<Table> {
 
 fn parity_table(rows: &[(&str, &[ParityRow])], arms: &Arms) -> Table {
     let mut columns = vec![Column::text("Resource"), Column::text("Asked")];
-    columns.extend(rows.iter().map(|(arm, _)| Column { key: arms.key(arm), ..Column::text(&arms.label(arm)) }));
+    columns.extend(rows.iter().map(|(arm, _)| Column { numeric: false, ..Column::arm(&arms.get(arm)) }));
     let mut table = Table::new("", columns);
     let mut resources: Vec<(&str, &str)> = Vec::new();
     for row in rows.iter().flat_map(|(_, rows)| *rows) {

@@ -24,7 +24,7 @@ pub fn command(arguments: &ReportArguments) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// Opens, verifies and analyses a run folder.
+/// Opens, verifies and analyses a run folder, and adds what the workloads say of their cases. Every report is made of what this returns.
 ///
 /// # Errors
 /// When it is no run folder or of a newer tare; and when it is not what was written, unless `altered` says to
@@ -41,7 +41,8 @@ pub fn analysed(run: &Path, altered: bool) -> Result<Findings, Failure> {
         let message = format!("{}\n`tare report --altered` shows it anyway, with a warning", damage.join("\n"));
         return Err(Failure::new(message, Exit::Failure));
     }
-    let findings = tare_analysis::analyse(&folder).map_err(|error| Failure::new(error, Exit::Failure))?;
+    let mut findings = tare_analysis::analyse(&folder).map_err(|error| Failure::new(error, Exit::Failure))?;
+    tare_workload::add_sections(&mut findings);
     fit_to_be_shown(findings)
 }
 

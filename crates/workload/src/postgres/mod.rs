@@ -1,6 +1,7 @@
-//! PostgreSQL for the workloads that use it: programs, settings, servers in guests, and clusters that are made once.
+//! PostgreSQL for the workloads that use it: programs, settings, servers in guests and what they tell, and clusters that are made once.
 
 pub(crate) mod cluster;
+pub(crate) mod facts;
 pub(crate) mod installation;
 mod refused;
 pub(crate) mod server;

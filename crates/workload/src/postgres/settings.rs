@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Deserializer, Serialize};
 use tare_model::ByteSize;
 use tare_model::field::FieldError;
+use tare_model::flag;
 use tare_model::guest::GuestSize;
 use tare_model::trial::Flag;
 
@@ -206,7 +207,7 @@ pub(crate) fn file(settings: &BTreeMap<String, String>) -> String {
 pub(crate) fn unsafe_flags(running: &[(String, String)]) -> Vec<Flag> {
     let off = running.iter().filter(|(name, value)| SAFETY.contains(&name.as_str()) && value == "off");
     off.map(|(name, _)| Flag {
-        kind: "unsafe".to_owned(),
+        kind: flag::UNSAFE.to_owned(),
         detail: format!(
             "{name} is off: orders that were acknowledged may be lost when the server, its guest or the host fails"
         ),

@@ -87,7 +87,7 @@ fn what_one_guest_did_not_report_is_reported_of_none() {
     let all = combine(vec![guest(1000, Some(4_000_000)), guest(500, None)], VerdictOn::Mean).unwrap();
     assert!(!all.measurement.metrics.contains_key("wal_bytes_per_order"));
     assert!(!all.measurement.counts.contains_key(WAL_BYTES));
-    assert!(all.measurement.counts.contains_key(RUN_DELAY));
+    assert!(all.measurement.counts.contains_key(count::DRIVER_RUN_DELAY_NS));
 }
 
 #[test]

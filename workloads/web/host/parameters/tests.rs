@@ -18,6 +18,10 @@ fn the_defaults_are_those_of_the_published_study() {
         assert_eq!((read.connections, read.receive_rate.0, read.least_requests), (2, Some(100_000), 100));
         let normal = serde_json::to_value(&read).unwrap();
         assert_eq!((normal["overrun"].as_str(), normal["receive-rate"].as_u64()), (Some("20s"), Some(100_000)));
+        assert!(
+            tare_model::audit::limit::ALL.iter().all(|name| normal.get(name).is_some()),
+            "the audit looks for them"
+        );
         assert_eq!(checked(site, &normal).unwrap().0, read);
         read.fit(&PUBLISHED).unwrap();
         assert_eq!(read.heap_in(&PUBLISHED, 0), 3 << 29);

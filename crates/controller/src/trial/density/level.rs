@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tare_memory::cost::Cost;
 use tare_model::Histogram;
 use tare_model::density::{Level, StopKind, TileGuest, metric};
+use tare_model::histogram;
 use tare_model::merging::SavedFrom;
 use tare_model::sample::{CpuAccount, Sample, Source};
 use tare_model::trial::{Flag, Measurement, Part, Phase};
@@ -193,7 +194,7 @@ impl Ascending<'_> {
         let end = nearest(&readings, seen.window_ns.1);
         level.window_ns = seen.window_ns;
         level.metrics.clone_from(&seen.measurement.metrics);
-        level.response = seen.measurement.histograms.get("response").cloned().unwrap_or_default();
+        level.response = seen.measurement.histograms.get(histogram::RESPONSE).cloned().unwrap_or_default();
         level.parts = seen.measurement.parts.clone();
         if level.parts.is_empty() {
             level.parts.push(Part {

@@ -233,8 +233,9 @@ impl<'a> Group<'a> {
             title,
             seen: self.seen_side_by_side(each),
             figure: Some(figure),
-            table: self.side_table(each),
-            table_title: "The arms in figures".to_owned(),
+            // The table of response times has all of them.
+            table: None,
+            table_title: String::new(),
         })
     }
 }

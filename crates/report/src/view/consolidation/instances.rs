@@ -5,7 +5,6 @@ use tare_model::metric::Unit;
 
 use super::super::table::{Cell, Column, Table};
 use super::figures::APART;
-use super::tables::cell;
 use super::{FigureView, Group, PartView, load};
 use crate::format;
 use crate::plot::arms::ArmLook;
@@ -20,17 +19,12 @@ const DRAWN: usize = 2;
 
 /// `1.06 times [1.02, 1.10]`.
 fn times(ratio: &Estimate) -> String {
-    let text = |value: f64| format::fixed(value, 2);
-    let interval = format::bounds(ratio).map(|(low, high)| format!(" [{}, {}]", text(low), text(high)));
-    format!("{} times{}", text(ratio.value), interval.unwrap_or_default())
+    let parts = format::fixed_parts(ratio, 2);
+    format::Parts { value: format!("{} times", parts.value), ..parts }.joined()
 }
 
 fn ratio(found: Option<&Estimate>) -> Cell {
-    found.map_or_else(Cell::none, |own| {
-        let text = |value: f64| format::fixed(value, 2);
-        let interval = format::bounds(own).map(|(low, high)| format!("[{}, {}]", text(low), text(high)));
-        Cell::with_note(text(own.value), interval.unwrap_or_default())
-    })
+    found.map_or_else(Cell::none, |own| Cell::parts(format::fixed_parts(own, 2)))
 }
 
 /// How far the instances of a case were apart: by response time, else by throughput.
@@ -139,15 +133,15 @@ impl<'a> Group<'a> {
         for (own, look) in self.cases() {
             for each in &own.each {
                 let mut row = vec![
-                    self.arm(&look),
+                    Cell::arm(&look),
                     Cell::text(own.instances.to_string()),
                     Cell::text(load(own.clients.round())),
                     Cell::text(each.instance.to_string()),
                     Cell::text(load(each.clients.round())),
-                    cell(each.throughput.as_ref(), &Unit::OperationsPerSecond),
+                    Cell::known(each.throughput.as_ref(), &Unit::OperationsPerSecond),
                 ];
-                row.extend(self.response().map(|_| cell(each.response.as_ref(), &Unit::Seconds)));
-                row.push(cell(each.failed.as_ref(), &Unit::Share));
+                row.extend(self.response().map(|_| Cell::known(each.response.as_ref(), &Unit::Seconds)));
+                row.push(Cell::known(each.failed.as_ref(), &Unit::Share));
                 table.rows.push(row);
             }
         }
@@ -186,7 +180,7 @@ impl<'a> Group<'a> {
         let mut table = Table::new(caption, columns);
         for (own, look) in self.cases() {
             let mut row = vec![
-                self.arm(&look),
+                Cell::arm(&look),
                 Cell::text(own.instances.to_string()),
                 Cell::text(load(own.clients.round())),
                 range(own, throughput, &Unit::OperationsPerSecond),

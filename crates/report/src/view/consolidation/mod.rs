@@ -5,8 +5,6 @@ mod instances;
 mod tables;
 mod words;
 
-pub(crate) use tables::cell;
-
 use serde::Serialize;
 use tare_model::findings::{ArmConsolidation, ConsolidationFindings, Estimate, Findings};
 use tare_model::guest::GuestSize;
@@ -18,7 +16,7 @@ use crate::format;
 use crate::plot::arms::{ArmLook, Arms};
 
 /// What a study of 2011 found for the same question, to be read beside ours.
-pub(crate) const PUBLISHED: &str = "Beside it: a published study of 2011 (several Java virtual machines in one virtual machine) found that each instance more cost 2 to 3 % of \
+pub(crate) const PUBLISHED: &str = "Beside it: a published study of 2011 (several application servers in one virtual machine) found that each instance more cost 2 to 3 % of \
                                     the throughput at a fixed CPU utilisation, and 1 to 4 points of CPU at a fixed load, levelling off after about 4 instances.";
 
 /// The section.
@@ -104,9 +102,9 @@ struct Group<'a> {
 
 impl<'a> Group<'a> {
     /// In the order of the study.
-    fn shown(&self) -> impl Iterator<Item = (&'a ArmConsolidation, ArmLook)> + '_ {
+    fn shown(&self) -> impl Iterator<Item = (&'a ArmConsolidation, ArmLook)> {
         let found = self.found;
-        self.arms.iter().filter_map(move |look| Some((found.arms.iter().find(|arm| arm.arm == look.id)?, look.clone())))
+        self.arms.having(|id| found.arms.iter().find(|arm| arm.arm == id)).into_iter()
     }
 
     fn view(&self, id: &str) -> GroupView {
@@ -144,19 +142,13 @@ fn points() -> Unit {
 
 /// A change with its interval, to a tenth: `2.1 % [1.8, 2.4]`.
 fn change(estimate: &Estimate, unit: &str) -> String {
-    let (value, interval) = change_parts(estimate);
-    let interval = if interval.is_empty() { interval } else { format!(" {interval}") };
-    format!("{value} {unit}{interval}")
+    change_parts(estimate, unit).joined()
 }
 
-/// The same in two parts, without the unit.
-fn change_parts(estimate: &Estimate) -> (String, String) {
-    if !estimate.value.is_finite() {
-        return (format::NOT_A_NUMBER.to_owned(), String::new());
-    }
-    let text = |value: f64| format::fixed(value, 1);
-    let interval = format::bounds(estimate).map(|(low, high)| format!("[{}, {}]", text(low), text(high)));
-    (text(estimate.value), interval.unwrap_or_default())
+/// The same in two parts.
+fn change_parts(estimate: &Estimate, unit: &str) -> format::Parts {
+    let parts = format::fixed_parts(estimate, 1);
+    format::Parts { value: format!("{} {unit}", parts.value), ..parts }
 }
 
 /// Every group in lines with its heading, for a terminal.

@@ -6,21 +6,9 @@ use tare_model::metric::Unit;
 use super::super::table::{Cell, Column, Table};
 use super::{Group, change_parts, load};
 use crate::format;
-use crate::plot::arms::ArmLook;
-
-/// A figure with its interval below it; a dash without one.
-pub(crate) fn cell(estimate: Option<&Estimate>, unit: &Unit) -> Cell {
-    estimate.map_or_else(Cell::none, |estimate| {
-        let parts = format::estimate_parts(estimate, unit);
-        Cell::with_note(parts.value, parts.interval.unwrap_or_default())
-    })
-}
 
 fn changed(estimate: Option<&Estimate>, unit: &str) -> Cell {
-    estimate.map_or_else(Cell::none, |estimate| {
-        let (value, interval) = change_parts(estimate);
-        Cell::with_note(format!("{value} {unit}"), interval)
-    })
+    estimate.map_or_else(Cell::none, |estimate| Cell::parts(change_parts(estimate, unit)))
 }
 
 /// In how many of the blocks all objectives were met.
@@ -36,10 +24,6 @@ fn met(point: &LoadPoint) -> Cell {
 }
 
 impl Group<'_> {
-    pub(super) fn arm(&self, look: &ArmLook) -> Cell {
-        Cell { key: self.arms.key(&look.id), ..Cell::text(&look.label) }
-    }
-
     pub(super) fn load_table(&self) -> Option<Table> {
         let mut columns = vec![
             Column::text("Arm"),
@@ -55,14 +39,14 @@ impl Group<'_> {
         for (arm, look) in self.shown() {
             for (series, point) in arm.by_load.iter().flat_map(|own| own.points.iter().map(move |point| (own, point))) {
                 let mut row = vec![
-                    self.arm(&look),
+                    Cell::arm(&look),
                     Cell::text(load(series.clients_per_instance)),
                     Cell::text(point.instances.to_string()),
                     Cell::text(load(point.clients)),
                 ];
-                row.extend(response.map(|_| cell(point.response.as_ref(), &Unit::Seconds)));
-                row.push(cell(point.cpu.as_ref(), &Unit::Share));
-                row.push(cell(point.throughput.as_ref(), &Unit::OperationsPerSecond));
+                row.extend(response.map(|_| Cell::known(point.response.as_ref(), &Unit::Seconds)));
+                row.push(Cell::known(point.cpu.as_ref(), &Unit::Share));
+                row.push(Cell::known(point.throughput.as_ref(), &Unit::OperationsPerSecond));
                 row.push(met(point));
                 table.rows.push(row);
             }
@@ -91,10 +75,10 @@ impl Group<'_> {
                 vec![
                     Cell::text(format::share(series.fixed)),
                     Cell::text(point.instances.to_string()),
-                    cell(Some(&point.value), &Unit::OperationsPerSecond),
+                    Cell::known(Some(&point.value), &Unit::OperationsPerSecond),
                     changed(point.per_instance.as_ref(), "%"),
                     changed(point.step.as_ref(), "%"),
-                    cell(point.held.as_ref(), &Unit::Share),
+                    Cell::known(point.held.as_ref(), &Unit::Share),
                 ]
             },
         )
@@ -119,7 +103,7 @@ impl Group<'_> {
                 vec![
                     Cell::text(load(series.fixed)),
                     Cell::text(point.instances.to_string()),
-                    cell(Some(&point.value), &Unit::Share),
+                    Cell::known(Some(&point.value), &Unit::Share),
                     changed(point.per_instance.as_ref(), "points"),
                     changed(point.step.as_ref(), "points"),
                 ]
@@ -137,37 +121,8 @@ impl Group<'_> {
         let mut table = Table::new(caption, columns);
         for (arm, look) in self.shown() {
             for (series, point) in of(arm).iter().flat_map(|own| own.points.iter().map(move |point| (own, point))) {
-                table.rows.push(std::iter::once(self.arm(&look)).chain(cells(series, point)).collect());
+                table.rows.push(std::iter::once(Cell::arm(&look)).chain(cells(series, point)).collect());
             }
-        }
-        table.filled()
-    }
-
-    /// A line a load, two columns an arm.
-    pub(super) fn side_table(&self, each: f64) -> Option<Table> {
-        let arms: Vec<(&ArmConsolidation, ArmLook)> = self.shown().collect();
-        let series: Vec<_> = arms.iter().filter_map(|(arm, look)| Some((Self::series(arm, each)?, look))).collect();
-        let (first, _) = series.first()?;
-        let head = |look: &ArmLook, what: &str| Column {
-            key: self.arms.key(&look.id),
-            note: what.to_owned(),
-            ..Column::numeric(&look.label)
-        };
-        let response = self.response();
-        let mut columns = vec![Column::numeric("Clients"), Column::numeric("Instances")];
-        for (_, look) in &series {
-            columns.extend(response.map(|label| head(look, label)));
-            columns.push(head(look, "CPU"));
-        }
-        let mut table = Table::new("Estimates over the blocks and [intervals].", columns);
-        for point in &first.points {
-            let mut row = vec![Cell::text(load(point.clients)), Cell::text(point.instances.to_string())];
-            for (own, _) in &series {
-                let own = own.points.iter().find(|other| other.instances == point.instances);
-                row.extend(response.map(|_| cell(own.and_then(|own| own.response.as_ref()), &Unit::Seconds)));
-                row.push(cell(own.and_then(|own| own.cpu.as_ref()), &Unit::Share));
-            }
-            table.rows.push(row);
         }
         table.filled()
     }

@@ -102,14 +102,14 @@ struct Group<'a> {
 
 impl<'a> Group<'a> {
     /// In the order of the study.
-    fn shown(&self) -> impl Iterator<Item = (&'a ArmSizing, ArmLook)> + '_ {
+    fn shown(&self) -> impl Iterator<Item = (&'a ArmSizing, ArmLook)> {
         let found = self.found;
-        self.arms.iter().filter_map(move |look| Some((found.arms.iter().find(|arm| arm.arm == look.id)?, look.clone())))
+        self.arms.having(|id| found.arms.iter().find(|arm| arm.arm == id)).into_iter()
     }
 
     fn view(&self, id: &str) -> GroupView {
         let advice = self.shown().map(|(arm, look)| AdviceView {
-            key: self.arms.key(&look.id),
+            key: look.key(),
             arm: look.label,
             sentence: self.sentence(arm),
             notes: arm.advice.iter().flat_map(|advice| advice.notes.iter().cloned()).collect(),

@@ -3,7 +3,7 @@
 use tare_model::findings::{Estimate, SizeCheck, SizeModel};
 use tare_model::metric::Unit;
 
-use super::super::consolidation::{cell, load};
+use super::super::consolidation::load;
 use super::super::table::{Cell, Column, Table};
 use super::Group;
 use crate::format;
@@ -20,7 +20,7 @@ fn judged(within: bool) -> (&'static str, &'static str) {
 
 impl Group<'_> {
     fn arm(&self, look: &ArmLook) -> Cell {
-        Cell { key: self.arms.key(&look.id), ..Cell::text(&look.label) }
+        Cell::arm(look)
     }
 
     /// The load's column.
@@ -50,8 +50,8 @@ impl Group<'_> {
                 self.arm(&look),
                 Cell::text(advice.instances.to_string()).strong(),
                 Cell::text(load(advice.load)),
-                cell(Some(&advice.cpu), &Unit::Share),
-                cell(advice.response.as_ref(), &Unit::Seconds),
+                Cell::known(Some(&advice.cpu), &Unit::Share),
+                Cell::known(advice.response.as_ref(), &Unit::Seconds),
                 advice.memory_bytes.map_or_else(Cell::none, |bytes| Cell::text(format::value(bytes, &Unit::Bytes))),
                 advice.guests.map_or_else(Cell::none, |guests| Cell::text(guests.to_string())),
                 bound(super::bound_by(advice)),
@@ -153,11 +153,11 @@ impl Group<'_> {
                 self.arm(&look),
                 Cell::text(point.instances.to_string()),
                 Cell::text(load(point.load)),
-                cell(Some(&point.throughput), &Unit::OperationsPerSecond),
-                cell(Some(&point.cpu), &Unit::Share),
-                cell(point.response.as_ref(), &Unit::Seconds),
-                cell(point.instance_memory.as_ref(), &Unit::Bytes),
-                cell(point.idle_memory.as_ref(), &Unit::Bytes),
+                Cell::known(Some(&point.throughput), &Unit::OperationsPerSecond),
+                Cell::known(Some(&point.cpu), &Unit::Share),
+                Cell::known(point.response.as_ref(), &Unit::Seconds),
+                Cell::known(point.instance_memory.as_ref(), &Unit::Bytes),
+                Cell::known(point.idle_memory.as_ref(), &Unit::Bytes),
                 Cell::text(match (point.held_out, point.saturated) {
                     (true, _) => "no: held out",
                     (_, true) => "no: the CPUs were saturated",
@@ -179,17 +179,17 @@ fn check_cells(check: &SizeCheck) -> Vec<Cell> {
     if let Some(why) = &check.refused {
         let refused = Cell { note: why.clone(), ..Cell::chip("not predicted", "unknown") };
         let measured = check.response.as_ref().map(|(_, measured)| measured);
-        let time = cell(measured, &Unit::Seconds);
-        return vec![Cell::none(), cell(Some(&check.cpu.1), &share), refused, Cell::none(), time, Cell::none()];
+        let time = Cell::known(measured, &Unit::Seconds);
+        return vec![Cell::none(), Cell::known(Some(&check.cpu.1), &share), refused, Cell::none(), time, Cell::none()];
     }
     let (word, class) = judged(check.cpu_within);
     let (time, took) = check.response.as_ref().map_or((None, None), |(time, took)| (Some(time), Some(took)));
     vec![
-        cell(Some(&check.cpu.0), &share),
-        cell(Some(&check.cpu.1), &share),
+        Cell::known(Some(&check.cpu.0), &share),
+        Cell::known(Some(&check.cpu.1), &share),
         Cell::chip(word, class),
-        cell(time, &Unit::Seconds),
-        cell(took, &Unit::Seconds),
+        Cell::known(time, &Unit::Seconds),
+        Cell::known(took, &Unit::Seconds),
         check.response_within.map_or_else(Cell::none, |within| {
             let (word, class) = judged(within);
             Cell::chip(word, class)
@@ -199,7 +199,7 @@ fn check_cells(check: &SizeCheck) -> Vec<Cell> {
 
 /// Every parameter of the models in the units that they read best in.
 fn parameters(model: &SizeModel, load_unit: &str) -> Vec<(String, Cell)> {
-    let of = |name: &str, estimate: &Estimate, unit: &Unit| (name.to_owned(), cell(Some(estimate), unit));
+    let of = |name: &str, estimate: &Estimate, unit: &Unit| (name.to_owned(), Cell::known(Some(estimate), unit));
     let cpus = Unit::Other("CPUs".to_owned());
     let per_load = Unit::Other(format!("operations/s for each of {load_unit}"));
     let mut out = vec![

@@ -1,0 +1,16 @@
+//! Kinds of flags that more than one crate knows ([`crate::trial::Flag::kind`]).
+
+/// What was acknowledged may be lost under the settings of the trial.
+pub const UNSAFE: &str = "unsafe";
+/// The arm's figures must not be compared with others.
+pub const NOT_COMPARABLE: &str = "not-comparable";
+/// The driver's threads waited for a CPU.
+pub const DRIVER_STARVED: &str = "driver-starved";
+/// The driver ran short of ports.
+pub const DRIVER_PORTS: &str = "driver-ports";
+/// The driver's CPUs were busy.
+pub const DRIVER_SATURATED: &str = "driver-saturated";
+/// What stands behind the server was slow.
+pub const BACKEND_LIMIT: &str = "backend-limit";
+/// The instrument limited the trial, and not the guest.
+pub const LIMITED: [&str; 4] = [DRIVER_STARVED, DRIVER_PORTS, DRIVER_SATURATED, BACKEND_LIMIT];
