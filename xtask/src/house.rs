@@ -69,6 +69,15 @@ pub struct Workloads {
     pub parts: BTreeMap<String, String>,
     /// Files that may.
     pub exempt: Vec<String>,
+    /// Folders in which no workload is named (ending in `/`).
+    #[serde(default)]
+    pub nameless: Vec<String>,
+    /// Workloads whose name is also an everyday word.
+    #[serde(default)]
+    pub everyday: Vec<String>,
+    /// Workloads whose name means something else in `nameless`.
+    #[serde(default)]
+    pub elsewhere: Vec<String>,
 }
 
 /// Words that may appear in one platform's folder and nowhere else.

@@ -16,6 +16,7 @@ mod platform_names;
 mod sizes;
 mod text_form;
 mod unsafe_code;
+mod workload_names;
 mod workload_paths;
 
 use std::fmt;
@@ -55,6 +56,7 @@ pub const ALL: &[Rule] = &[
         what: "the modules of a crate use each other in one direction",
         check: module_circles::check,
     },
+    Rule { name: "workload-names", what: "analysis and report name no workload", check: workload_names::check },
     Rule { name: "sizes", what: "files stay short; exceptions only shrink", check: sizes::check },
     Rule { name: "unsafe-code", what: "unsafe stands in files of its own", check: unsafe_code::check },
     Rule {

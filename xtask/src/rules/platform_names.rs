@@ -137,14 +137,14 @@ fn is_module(source: &Source, at: usize, in_crate: bool) -> bool {
 }
 
 /// The text of a plain string literal.
-fn quoted(literal: &str) -> Option<&str> {
+pub(super) fn quoted(literal: &str) -> Option<&str> {
     let start = literal.find('"')?;
     let end = literal.rfind('"').filter(|&end| end > start)?;
     literal.get(start + 1..end)
 }
 
 /// The lower-case words of an identifier or a text: `runRunc_v2` gives run, runc, v2.
-fn parts(text: &str) -> Vec<String> {
+pub(super) fn parts(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut before = ' ';
     for character in text.chars() {

@@ -60,7 +60,10 @@ mod tests {
         let exempt = vec!["crates/workload/src/workloads.rs".to_owned()];
         let parts = [("host", "crates/workload/"), ("agent", "crates/driver/")];
         let parts = parts.map(|(part, its_crate)| (part.to_owned(), its_crate.to_owned())).into();
-        let house = House { workloads: Workloads { folder: "workloads".into(), parts, exempt }, ..House::default() };
+        let house = House {
+            workloads: Workloads { folder: "workloads".into(), parts, exempt, ..Workloads::default() },
+            ..House::default()
+        };
         let parts = ["kv/host", "store/host", "store/agent"].map(|part| format!("workloads/{part}/mod.rs"));
         let mut files: Vec<(&str, &str)> = parts.iter().map(|path| (path.as_str(), "")).collect();
         files.push((path, text));
